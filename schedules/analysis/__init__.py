@@ -1,1 +1,1 @@
-"""What programs are, read off their access relations: products, windows, reductions."""
+"""Pattern recognition on access relations: matrix products, convolutions, windows, reductions."""

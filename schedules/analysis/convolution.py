@@ -15,21 +15,21 @@ _Ints = tuple[int, int]
 
 @dataclass(frozen=True)
 class Convolution:
-    """A convolution of images, and the roles of its axes.
+    """2-D convolution with the roles of its axes.
 
     Attributes:
-        total: the sum; its axes are (n, y, x, k), or (n, k, y, x).
-        output: the same, or what is made of it element by element.
-        between: the stages on the way from one to the other.
-        image: (n, y, x, c), or (n, c, y, x).
-        weights: r, s, c and k in any order that begins or ends with k.
-        first: whether channels are before pixels.
-        order: which axes of the weights are r, s, c and k.
-        taps: which axes of the sum are the row of a tap, its column, and the channel.
-        steps: pixels from one window to the next, down and across.
-        apart: pixels from one tap to the next.
-        groups: parts of the channels; an output sees one part.
-        is_swapped: whether the image is the factor on the right.
+        total: Sum with the axes (n, y, x, k), or (n, k, y, x).
+        output: `total`, or the result of its element-wise epilogue.
+        between: Stages between `total` and `output`.
+        image: Image with the axes (n, y, x, c), or (n, c, y, x).
+        weights: Filters with the axes r, s, c and k in any order in which k is first or last.
+        first: Whether channels precede pixels (NCHW).
+        order: Axes of the weights that are r, s, c and k.
+        taps: Reduction axes of the sum that are the tap row, the tap column and the channel.
+        steps: Pixels between adjacent windows, down and across.
+        apart: Pixels between adjacent taps, down and across.
+        groups: Number of channel groups; each output channel reads one group.
+        is_swapped: Whether the image is the right factor.
     """
 
     total: te.Tensor
@@ -47,27 +47,27 @@ class Convolution:
 
     @property
     def depthwise(self) -> bool:
-        """Whether each output sees one channel of several."""
+        """Whether each output channel reads one channel of several."""
         _, _, channel = self.taps_of(self.total)
         return self.groups > 1 and isinstance(channel.extent, int) and channel.extent == 1
 
     def axes_of(self, x: te.Tensor) -> tuple[te.IterVar, ...]:
-        """The axes n, y, x, k of a stage that has those of the sum."""
+        """Return the axes n, y, x, k of a stage with the axes of the sum."""
         return tuple(x.op.axis[dim] for dim in _dims(self.first))
 
     def taps_of(self, x: te.Tensor) -> tuple[te.IterVar, ...]:
-        """The axes r, s, c of a stage that sums as `total` does."""
+        """Return the axes r, s, c of a stage with the reduction axes of `total`."""
         return tuple(x.op.reduce_axis[k] for k in self.taps)
 
 
 def convolution_of(
     output: te.Tensor, chain: Sequence[te.Tensor] | None = None
 ) -> Convolution | None:
-    """The convolution that `output` is, or is made of element by element; None if it is none.
+    """Recognize `output` as a convolution with an optional epilogue; None if it is not one.
 
     Args:
-        output: the tensor.
-        chain: the stages from it back to the reduction, if that is known.
+        output: Tensor.
+        chain: Stages from `output` back to the reduction, if they are known. Default: None.
 
     >>> X, W = te.placeholder((1, 9, 9, 4), name="X"), te.placeholder((3, 3, 4, 8), name="W")
     >>> r, s, c = (te.reduce_axis((0, n), name=name) for n, name in ((3, "r"), (3, "s"), (4, "c")))
@@ -93,10 +93,10 @@ def convolution_of(
 
 
 def need_convolution(op: te.Tensor | Convolution, who: str) -> Convolution:
-    """The convolution that a tensor is.
+    """Return the description of a convolution.
 
     Raises:
-        ScheduleError: it is none.
+        ScheduleError: If `op` is not a convolution.
     """
     if isinstance(op, Convolution):
         return op
@@ -140,7 +140,7 @@ def _roles(
 
 
 def _run(index: Affine, runs: Sequence[te.IterVar]) -> te.IterVar | None:
-    """The one axis of the sum that moves an index."""
+    """Return the only reduction axis that an index depends on, or None."""
     found = [run for run in runs if index.coefficient(run)]
     return found[0] if len(found) == 1 else None
 
@@ -150,19 +150,19 @@ def _place(axes: Sequence[te.IterVar | None], axis: te.IterVar) -> int:
 
 
 def _dims(first: bool) -> tuple[int, int, int, int]:
-    """Where images, rows, columns and channels are."""
+    """Return the positions of the axes n, y, x, channel."""
     return (0, 2, 3, 1) if first else (0, 1, 2, 3)
 
 
 def _window(index: Affine, place: te.IterVar, tap: te.IterVar) -> _Ints | None:
-    """How far an index moves with a place and with a tap, if it is the sum of both."""
+    """Return the steps of an index per output position and per tap, if the index is their sum."""
     step, apart = index.coefficient(place), index.coefficient(tap)
     is_sum = len(index.terms) == 2 and not index.const and step and apart
     return (step, apart) if is_sum and step and apart and min(step, apart) > 0 else None
 
 
 def _groups(index: Affine, out: te.IterVar, channel: te.IterVar) -> int | None:
-    """Parts of the channels, each for some outputs; None if an index is nothing like that."""
+    """Return the number of channel groups; None if the index has no such form."""
     if index.axis is channel:
         return 1
     found = index.quotient(out)
@@ -176,24 +176,24 @@ def _groups(index: Affine, out: te.IterVar, channel: te.IterVar) -> int | None:
 
 
 Pair: TypeAlias = "int | tuple[int, int]"
-"""Numbers down and across; one number stands for both."""
+"""Values down and across; a single value applies to both."""
 
 
 def pair(value: Pair) -> tuple[int, int]:
-    """Numbers down and across."""
+    """Return the values down and across."""
     return value if isinstance(value, tuple) else (value, value)
 
 
 @dataclass(frozen=True)
 class Sliding:
-    """How windows move over images.
+    """Geometry of windows that slide over images.
 
     Attributes:
-        first: the axis of an image that counts rows; the next one counts columns.
-        sizes: rows and columns of a window.
-        steps: from one window to the next.
-        pads: rows and columns around the image, on each side.
-        apart: from one element of a window to the next.
+        first: Axis of an image that counts rows; the next axis counts columns.
+        sizes: Rows and columns of a window.
+        steps: Pixels between adjacent windows, down and across.
+        pads: Rows and columns of padding on each side of the image.
+        apart: Pixels between adjacent elements of a window, down and across.
     """
 
     first: int
@@ -203,7 +203,7 @@ class Sliding:
     apart: tuple[int, int]
 
     def shape(self, X: te.Tensor) -> list[Size]:
-        """The shape of images with places of windows in place of rows and columns.
+        """Return the shape of images with window positions instead of rows and columns.
 
         >>> sliding = Sliding(1, (3, 3), steps=(2, 2), pads=(1, 1), apart=(1, 1))
         >>> sliding.shape(te.placeholder((1, 56, 56, 64), name="X"))
@@ -217,11 +217,11 @@ class Sliding:
         return shape
 
     def element(self, place: Sequence[te.Expr], taps: Sequence[te.Expr]) -> list[te.Expr]:
-        """The index of an element of a window in an image with its padding.
+        """Return the index of a window element in the padded image.
 
         Args:
-            place: the index of the window, with those of other axes.
-            taps: the index of the element in the window.
+            place: Index of the window, including the other axes.
+            taps: Index of the element in the window.
         """
         at = list(place)
         for k in range(2):
@@ -229,7 +229,7 @@ class Sliding:
         return at
 
     def padded(self, X: te.Tensor, around: te.Expr) -> te.Tensor:
-        """Images with a value around them; the images themselves where nothing is around."""
+        """Pad images with the value `around`; return `X` itself without padding."""
         if not any(self.pads):
             return X
         rows, columns = self.first, self.first + 1
@@ -251,15 +251,15 @@ class Sliding:
 
 @dataclass(frozen=True)
 class Windows:
-    """A reduction of windows, and the roles of its axes.
+    """Windowed reduction with the roles of its axes.
 
     Attributes:
-        total: the reduction.
-        output: the same, or what is made of it element by element.
-        between: the stages on the way from one to the other.
-        image: what windows are of; vectors run along its last axis, and that of the result.
-        row: which axis of the result is the first along which windows step.
-        factor: elements of the image to one of the result.
+        total: Reduction stage.
+        output: `total`, or the result of its element-wise epilogue.
+        between: Stages between `total` and `output`.
+        image: Tensor that the windows read; vectors run along its last axis and that of the result.
+        row: First axis of the result along which windows move.
+        factor: Elements of the image per element of the result.
     """
 
     total: te.Tensor
@@ -273,11 +273,11 @@ class Windows:
 def windows_of(
     output: te.Tensor, chain: Sequence[te.Tensor] | None = None
 ) -> Windows | None:
-    """The windows whose reduction `output` is, or is made of; None if it is no such thing.
+    """Recognize `output` as a windowed reduction with an optional epilogue; None if it is not one.
 
     Args:
-        output: the tensor.
-        chain: the stages from it back to the reduction, if that is known.
+        output: Tensor.
+        chain: Stages from `output` back to the reduction, if they are known. Default: None.
 
     >>> X, r = te.placeholder((9, 4), name="X"), te.reduce_axis((0, 3), name="r")
     >>> Y = te.compute((4, 4), lambda i, c: te.max(X[2 * i + r, c], axis=r), name="Y")
@@ -305,10 +305,10 @@ def windows_of(
 
 
 def need_windows(op: te.Tensor | Windows, who: str) -> Windows:
-    """The windows whose reduction a tensor is.
+    """Return the description of a windowed reduction.
 
     Raises:
-        ScheduleError: it is no such reduction.
+        ScheduleError: If `op` is not a windowed reduction.
     """
     if isinstance(op, Windows):
         return op
@@ -323,7 +323,7 @@ def need_windows(op: te.Tensor | Windows, who: str) -> Windows:
 
 
 def _step(read: Access, axis: te.IterVar, runs: tuple[te.IterVar, ...]) -> int:
-    """How far windows step along an axis; 0 if they do not."""
+    """Return the step of the windows along an axis; 0 if they do not move along the axis."""
     for index in read.index:
         if any(index.coefficient(run) for run in runs):
             step = index.coefficient(axis)

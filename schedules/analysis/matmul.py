@@ -13,32 +13,32 @@ from tecomp.schedules.common import Size, ceil_div, is_one, product
 
 @dataclass(frozen=True)
 class Factor:
-    """One of the factors of a product.
+    """Factor of a product.
 
     Attributes:
-        tensor: what is read.
-        axes: for each of its dimensions the axis of the product that runs along it.
+        tensor: Tensor that is read.
+        axes: Axis of the product for each dimension of the tensor.
     """
 
     tensor: te.Tensor
     axes: tuple[te.IterVar, ...]
 
     def has(self, axis: te.IterVar) -> bool:
-        """Whether an axis runs along one of its dimensions."""
+        """Return whether the factor depends on an axis."""
         return any(own is axis for own in self.axes)
 
     def ends_in(self, axis: te.IterVar) -> bool:
-        """Whether neighbours along an axis are neighbours in it."""
+        """Return whether the factor is contiguous along an axis."""
         return self.axes[-1] is axis
 
     def stride(self, axis: te.IterVar) -> Size:
-        """How many elements lie between neighbours along an axis."""
+        """Return the stride of the factor along an axis, in elements."""
         dim = next(k for k, own in enumerate(self.axes) if own is axis)
         return product(self.tensor.shape[dim + 1 :])
 
 
 def before_copy(factor: Factor) -> Factor:
-    """A factor before it is converted to a wider type, or its axes are put in another order.
+    """Return the factor before its conversion to a wider dtype or a permutation of its axes.
 
     >>> A = te.placeholder((4, 9), "int8", name="A")
     >>> B = te.compute((9, 4), lambda i, j: te.cast(A[j, i], "int32"), name="B")
@@ -55,26 +55,28 @@ def before_copy(factor: Factor) -> Factor:
 
 @dataclass(frozen=True)
 class Product:
-    """A sum of products of two factors, and the roles of its axes.
+    """Sum of products of two factors, with the roles of its axes.
 
         total[batch, row, across, column] = sum(rows[batch, row, depth]
                                                 * columns[batch, depth, across, column])
 
-    The axes of each tensor may be in any order, but for `column`, which is the last of the result.
+    The axes of each tensor may be in any order, except for `column`, which is the last axis of the
+    result.
 
     Attributes:
-        total: the sum.
-        output: the sum, or what is made of it element by element.
-        between: the stages on the way from the sum to that.
-        rows: the factor that has the rows.
-        columns: the factor that has the columns.
-        row: the axis of the result along which `rows` alone moves on.
-        column: that along which `columns` alone moves on.
-        batch: the other axes of the result, but for `across`.
-        across: the other axes along which `columns` alone moves on.
-        depth: the axes of the sum, the innermost last.
-        is_swapped: whether `columns` is the factor on the left.
-        is_sum: whether it is a sum of products; else some reduction of some formula of both.
+        total: Sum.
+        output: `total`, or the result of its element-wise epilogue.
+        between: Stages between `total` and `output`.
+        rows: Factor that has the rows.
+        columns: Factor that has the columns.
+        row: Axis of the result on which only `rows` depends.
+        column: Axis of the result on which only `columns` depends.
+        batch: Other axes of the result, except `across`.
+        across: Other axes on which only `columns` depends.
+        depth: Reduction axes, innermost last.
+        is_swapped: Whether `columns` is the left factor.
+        is_sum: Whether the stage is a sum of products; if False, another reduction of another
+            binary expression.
     """
 
     total: te.Tensor
@@ -92,33 +94,33 @@ class Product:
 
     @property
     def m(self) -> Size:
-        """Rows."""
+        """Number of rows."""
         return self.row.extent
 
     @property
     def n(self) -> Size:
-        """Columns."""
+        """Number of columns."""
         return self.column.extent
 
     @property
     def terms(self) -> Size:
-        """Terms of each sum."""
+        """Number of terms of each sum."""
         return product(axis.extent for axis in self.depth)
 
     @property
     def outer(self) -> tuple[te.IterVar, ...]:
-        """The axes of the result that are neither rows nor columns of a tile."""
+        """Axes of the result that are neither rows nor columns of a tile."""
         return (*self.batch, *self.across)
 
     @property
     def dots_rows(self) -> bool:
-        """Whether neighbours along the depth are neighbours in the factor of the columns."""
+        """Whether the factor of the columns is contiguous along the depth."""
         return self.columns.ends_in(self.depth[-1])
 
     def axes_of(
         self, x: te.Tensor
     ) -> tuple[list[te.IterVar], te.IterVar, list[te.IterVar], te.IterVar]:
-        """The axes of a stage with the axes of the result at last: batch, row, across, column."""
+        """Return the axes batch, row, across, column of a stage that ends in the result axes."""
         names = self.total.op.axis
         own = dict(zip(names, x.op.axis[len(x.op.axis) - len(names) :], strict=True))
         lead = list(x.op.axis[: len(x.op.axis) - len(names)])
@@ -128,12 +130,12 @@ class Product:
         )
 
     def depth_of(self, x: te.Tensor) -> list[te.IterVar]:
-        """The axes of the sum of a stage that reduces as `total` does."""
+        """Return the depth axes of a stage with the reduction axes of `total`."""
         order = list(self.total.op.reduce_axis)
         return [x.op.reduce_axis[_place(order, axis)] for axis in self.depth]
 
     def with_factors(self, total: te.Tensor, first: te.Tensor, second: te.Tensor) -> Product:
-        """The same of another sum, with factors in their order in its text."""
+        """Return the description with another sum and its factors in textual order."""
         own = dict(zip(
             (*self.total.op.axis, *self.total.op.reduce_axis),
             (*total.op.axis, *total.op.reduce_axis), strict=True,
@@ -154,13 +156,13 @@ class Product:
 def product_of(
     output: te.Tensor, chain: Sequence[te.Tensor] | None = None, *, any_terms: bool = False
 ) -> Product | None:
-    """The product of matrices that `output` is, or is made of element by element; None if none.
+    """Recognize `output` as a matrix product with an optional epilogue; None if it is not one.
 
     Args:
-        output: the tensor.
-        chain: the stages from it back to the reduction, if that is known.
-        any_terms: whether other formulas of two elements count as products, and other reductions
-            as sums: distances of rows are made in the same order.
+        output: Tensor.
+        chain: Stages from `output` back to the reduction, if they are known. Default: None.
+        any_terms: Whether other reductions of binary expressions count as products, such as
+            distances of rows, because they use the same loop nest.
 
     >>> A, B = te.placeholder((8, 16), name="A"), te.placeholder((4, 16), name="B")
     >>> k = te.reduce_axis((0, 16), name="k")
@@ -174,10 +176,10 @@ def product_of(
 
 
 def need_product(op: te.Tensor | Product, who: str) -> Product:
-    """The product that a tensor is.
+    """Return the description of a matrix product.
 
     Raises:
-        ScheduleError: it is none.
+        ScheduleError: If `op` is not a matrix product.
     """
     if isinstance(op, Product):
         return op
@@ -193,7 +195,7 @@ def need_product(op: te.Tensor | Product, who: str) -> Product:
 
 
 def operand(s: te.Schedule, x: te.Tensor, *readers: te.Tensor) -> te.Tensor:
-    """What is laid out for some stages: one that is there for them alone, else a copy."""
+    """Return a tensor that may be packed for some stages: `x` if only they read it, else a copy."""
     return x if is_own(s, x, *readers) else s.cache_read(x, "global", list(readers))
 
 
@@ -235,7 +237,7 @@ def _roles(steps: Sequence[te.Tensor], *, any_terms: bool) -> Product | None:
 
 
 def _factor(read: Access) -> Factor | None:
-    """A factor whose dimensions are axes, each along one of them."""
+    """Return a read as a factor if each dimension is indexed by a distinct axis, else None."""
     axes = [axis for axis in read.axes if axis is not None and _is_zero(axis.low)]
     if not axes or len(axes) < len(read.axes) or len(set(axes)) < len(axes):
         return None
@@ -249,7 +251,7 @@ def _is_zero(low: Size) -> bool:
 def _last(
     axes: Sequence[te.IterVar], alone: Sequence[te.IterVar]
 ) -> te.IterVar | None:
-    """The axis of one factor along which neighbours are neighbours in the result."""
+    """Return the axis of a single factor along which the result is contiguous, or None."""
     for axis in reversed(axes):
         if any(axis is own for own in alone):
             return axis
@@ -265,7 +267,7 @@ def _size(axis: te.IterVar) -> float:
 def _inner_last(
     depth: Sequence[te.IterVar], rows: Factor, columns: Factor
 ) -> tuple[te.IterVar, ...]:
-    """The axes of the sum, last that along which a factor is contiguous, if there is one."""
+    """Return the depth axes with the one along which a factor is contiguous last, if any."""
     inner = [axis for axis in depth if columns.ends_in(axis) or rows.ends_in(axis)]
     last = inner[-1] if inner else depth[-1]
     return (*(axis for axis in depth if axis is not last), last)
@@ -276,27 +278,26 @@ def _place(axes: Sequence[te.IterVar], axis: te.IterVar) -> int:
 
 
 Sizes = Mapping[te.IterVar, int]
-"""Extents of parts of axes."""
+"""Extents of blocks of axes."""
 
 
 @dataclass(frozen=True)
 class Contraction:
-    """A sum of products, and what its axes are to a unit that multiplies matrices.
+    """Sum of products with the roles of its axes for a matrix unit.
 
     Attributes:
-        total: the sum.
-        reads: what is multiplied.
-        factors: the same before it is converted: tensors of the caller, or copies of those with
-            zeros around.
-        rows: the axis of the result that is the rows of a tile.
-        columns: the axis that is its columns.
-        depth: the axis of the reduction that runs through a tile.
-        roles: for each of the factors and the result, which of its dimensions are `m`, `n`, `k`.
-        read: extents of the parts of the factors that are read for parts of the axes.
-        is_product: whether a tile is a product of matrices; of grouped channels it is several.
-        padded: factors with zeros around that are computed where they are needed; the others are
-            there before.
-        is_partial: whether the first axis of the result is the part of a depth that cores share.
+        total: Sum.
+        reads: Factors as the sum reads them.
+        factors: Factors before conversion: tensors of the caller, or zero-padded copies of them.
+        rows: Axis of the result that is the rows of a tile.
+        columns: Axis of the result that is the columns of a tile.
+        depth: Reduction axis inside a tile.
+        roles: Dimensions that are `m`, `n`, `k`, for each of the factors and the result.
+        read: Function from extents of blocks of the axes to extents of the blocks of the factors
+            that are read.
+        is_product: Whether a tile is a single matrix product; with channel groups it is several.
+        padded: Zero-padded factors that are computed at their use; other factors are in memory.
+        is_partial: Whether the first axis of the result is the part of a depth that cores share.
     """
 
     total: te.Tensor
@@ -313,17 +314,17 @@ class Contraction:
 
     @property
     def axes(self) -> tuple[te.IterVar, ...]:
-        """Of the result."""
+        """Axes of the result."""
         return tuple(self.total.op.axis)
 
     @property
     def taps(self) -> list[te.IterVar]:
-        """The axes of the reduction but the depth."""
+        """Reduction axes without the depth."""
         return [axis for axis in self.total.op.reduce_axis if axis is not self.depth]
 
 
 def of_matrices(d: Product) -> Contraction:
-    """What the axes of a product are to a unit that multiplies tiles."""
+    """Return the roles of the axes of a product for a unit that multiplies tiles."""
     letters = {d.row: "m", d.column: "n", d.depth[-1]: "k"}
     factors = (d.rows, d.columns)
 
@@ -342,11 +343,11 @@ def of_matrices(d: Product) -> Contraction:
 
 
 def of_images(d: Convolution, padded: Collection[te.Tensor] = ()) -> Contraction:
-    """What the axes of a convolution are to a unit: pixels of a row by channels, for each tap.
+    """Return the roles of the axes of a convolution: pixels of a row times channels, per tap.
 
     Args:
-        d: the convolution.
-        padded: its factors that are computed where they are needed.
+        d: Description of the convolution.
+        padded: Factors that are computed at their use. Default: none.
     """
     b, y, x, k = d.axes_of(d.total)
     r, s, channel = d.taps_of(d.total)
@@ -358,7 +359,7 @@ def of_images(d: Convolution, padded: Collection[te.Tensor] = ()) -> Contraction
     def read(sizes: Sizes) -> tuple[tuple[int, ...], tuple[int, ...]]:
         rows, columns = seen(sizes[y], sizes[r], 0), seen(sizes[x], sizes[s], 1)
         depth, out = sizes[channel], sizes[k]
-        # Neighbouring outputs may begin in the middle of a group.
+        # Adjacent outputs may begin in the middle of a group.
         source = depth if d.groups == 1 else depth * min(ceil_div(out, per_group) + 1, d.groups)
         own = dict(zip(d.order, (sizes[r], sizes[s], depth, out), strict=True))
         weights = tuple(own[dim] for dim in range(4))

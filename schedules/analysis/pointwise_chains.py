@@ -12,19 +12,19 @@ from tecomp.schedules.analysis.stages import is_pointwise, is_same
 from tecomp.schedules.common import Size, is_one, product, same_shape
 
 Strides: TypeAlias = "Mapping[te.Tensor, Sequence[Size]]"
-"""For tensors of which a caller passes arrays with strides: those, in elements."""
+"""Strides in elements of the tensors for which a caller passes strided arrays."""
 NO_STRIDES: Strides = MappingProxyType({})
 
 
 @dataclass(frozen=True)
 class Moved:
-    """A read of a chain of formulas, in the axes of its result.
+    """Read of a chain of pointwise stages, in terms of the axes of its result.
 
     Attributes:
-        tensor: what is read.
-        dims: for each of its dimensions the axis of the result that it is; None for another index.
-        used: all axes that move it.
-        strides: of the dimensions, in elements; None where memory has no gaps.
+        tensor: Tensor that is read.
+        dims: Axis of the result for each dimension of the tensor; None for any other index.
+        used: All axes that the index depends on.
+        strides: Strides of the dimensions in elements; None if the tensor is dense in memory.
     """
 
     tensor: te.Tensor
@@ -34,7 +34,7 @@ class Moved:
 
     @property
     def along(self) -> int | None:
-        """The axis of the result that its memory runs along; None if there is none, or several."""
+        """Axis of the result along which the memory is contiguous; None if not exactly one."""
         if self.strides is None:
             return self.dims[-1] if self.dims else None
         dims = [dim for dim, step in zip(self.dims, self.strides, strict=True) if is_one(step)]
@@ -42,9 +42,9 @@ class Moved:
 
 
 def inline_chain(s: te.Schedule, output: te.Tensor) -> None:
-    """Compute what leads to `output` where it is used, but for stages of another shape.
+    """Inline the pointwise stages that lead to `output` and have its shape.
 
-    The elements of those are needed several times; they are computed once.
+    Elements of stages of another shape are used several times, so they are computed once.
     """
     for stage in s.stages:
         if stage.op is not output.op and _is_link(stage.op.output(0), output):
@@ -58,10 +58,10 @@ def _is_link(x: te.Tensor, output: te.Tensor) -> bool:
 def run_length(
     output: te.Tensor, apart: Container[te.Tensor] | None = None, strides: Strides = NO_STRIDES
 ) -> int:
-    """How many of the last axes can be walked through as one.
+    """Return the number of trailing axes that can be fused into one loop.
 
-    Along those, each place that is read either moves on with the result or stays where it is. What
-    is computed `apart` is in memory.
+    Along these axes, each read either advances with the result or is invariant. Stages in `apart`
+    are in memory.
     """
     reads = reads_of_chain(output, apart, strides)
     rank = len(output.shape)
@@ -69,7 +69,7 @@ def run_length(
         return 1
 
     def moving(back: int) -> list[bool] | None:
-        """Whether each read moves on along an axis; None if one moves in another way."""
+        """Return whether each read advances along an axis; None if one moves in another way."""
         found = [_moves(read, rank - back, back) for read in reads]
         return None if None in found else [each is True for each in found]
 
@@ -82,9 +82,9 @@ def run_length(
 def lies_apart(
     output: te.Tensor, apart: Container[te.Tensor] | None = None, strides: Strides = NO_STRIDES
 ) -> bool:
-    """Whether neighbours of the result are none in its memory, or in that of what it reads.
+    """Return whether the result or an input is strided along the last axis.
 
-    They are where the last stride of an array is the number 1.
+    An array is contiguous along the last axis if its stride there is the int 1.
 
     >>> A, B = (te.placeholder((4, 8), name=name) for name in "AB")
     >>> C = te.compute((4, 8), lambda i, j: A[i, j] + B[i, j], name="C")
@@ -104,13 +104,13 @@ def lies_apart(
 def reads_of_chain(
     output: te.Tensor, apart: Container[te.Tensor] | None = None, strides: Strides = NO_STRIDES
 ) -> list[Moved]:
-    """What `output` reads, also through stages that are computed where they are used.
+    """Return the reads of `output`, including those through stages that are inlined.
 
     Args:
-        output: the result of the chain.
-        apart: formulas that are not computed where they are used, as all others are; None where
-            those of another shape, or that are read elsewhere, are not.
-        strides: of what has gaps in memory.
+        output: Result of the chain.
+        apart: Pointwise stages that are not inlined, whereas all others are. If None, stages of
+            another shape or with other indices are not inlined.
+        strides: Strides of the tensors that are not dense in memory.
 
     >>> A = te.placeholder((4, 5, 6), name="A")
     >>> B = te.compute((6, 5, 4), lambda i, j, k: A[k, j, i], name="B")
@@ -133,9 +133,9 @@ def reads_of_chain(
 
 
 def are_counted(output: te.Tensor, last: int, apart: Container[te.Tensor] | None = None) -> bool:
-    """Whether numbers of some of its last axes are values of `output`, or of what leads to it.
+    """Return whether the chain uses the values of some of the last `last` axes of `output`.
 
-    What is computed `apart` does not count.
+    Stages in `apart` do not count.
 
     >>> A = te.placeholder((4, 8), name="A")
     >>> B = te.compute((4, 8), lambda i, j: te.select(i < j, A[i, j], 0.0), name="B")
@@ -153,7 +153,7 @@ def are_counted(output: te.Tensor, last: int, apart: Container[te.Tensor] | None
 def _links(
     output: te.Tensor, apart: Container[te.Tensor] | None
 ) -> Iterator[tuple[te.Tensor, Mapping[te.IterVar, Affine]]]:
-    """What is computed with `output`, and where: its axes, of others than `output` itself."""
+    """Yield the stages computed with `output`, each with its index; empty for `output`."""
     todo: list[tuple[te.Tensor, Mapping[te.IterVar, Affine]]] = [(output, {})]
     seen: set[tuple[te.Tensor, tuple[str, ...]]] = set()
     while todo:
@@ -172,7 +172,7 @@ def _moved(
     x: te.Tensor, index: Sequence[Affine], place: Mapping[te.IterVar, int],
     strides: Sequence[Size] | None,
 ) -> Moved:
-    """A read of `x` at an index; a dimension with a stride of 0 is not moved by anything."""
+    """Return a read of `x` at an index; a dimension of stride 0 depends on no axis."""
     still = [isinstance(step, int) and step == 0 for step in strides or ()] or [False] * len(index)
     dims = tuple(
         None if each.axis is None or is_still else place.get(each.axis)
@@ -188,14 +188,14 @@ def _moved(
 def _is_here(
     read: Access, x: te.Tensor, output: te.Tensor, apart: Container[te.Tensor] | None
 ) -> bool:
-    """Whether what `x` reads is computed where it is used."""
+    """Return whether the tensor that `x` reads is inlined."""
     if apart is not None:
         return bool(is_pointwise(read.tensor) and read.tensor not in apart)
     return _is_link(read.tensor, output) and is_same(read.axes, x.op.axis)
 
 
 def work_of_chain(output: te.Tensor, apart: Container[te.Tensor] | None = None) -> int:
-    """Operations of a chain, each formula once; see `reads_of_chain`.
+    """Return the operations of a chain, counting each stage once; see `reads_of_chain`.
 
     >>> A = te.placeholder((9, 8), name="A")
     >>> B = te.compute((9, 8), lambda i, j: A[i, j] * 2.0 + 1.0, name="B")
@@ -213,7 +213,7 @@ def work_of_chain(output: te.Tensor, apart: Container[te.Tensor] | None = None) 
 
 
 def longest_path(output: te.Tensor, apart: Container[te.Tensor] | None = None) -> int:
-    """Operations of a chain that wait for each other, at most; see `reads_of_chain`.
+    """Return the operations on the longest dependence path of a chain; see `reads_of_chain`.
 
     >>> A = te.placeholder((9, 8), name="A")
     >>> B = te.compute((9, 8), lambda i, j: te.exp(A[i, j]), name="B")
@@ -236,9 +236,9 @@ def longest_path(output: te.Tensor, apart: Container[te.Tensor] | None = None) -
 
 
 def repeated_work(output: te.Tensor, axis: int, apart: Container[te.Tensor] | None = None) -> int:
-    """Operations of a chain that give the same for each value of an axis of its result.
+    """Return the operations of a chain that are invariant along an axis of its result.
 
-    What is computed `apart` does not count.
+    Stages in `apart` do not count.
 
     >>> A, b = te.placeholder((9, 8), name="A"), te.placeholder((8,), name="b")
     >>> B = te.compute((9, 8), lambda i, j: A[i, j] * te.exp(b[j]), name="B")
@@ -259,7 +259,7 @@ def repeated_work(output: te.Tensor, axis: int, apart: Container[te.Tensor] | No
 
 
 def _moves(read: Moved, axis: int, back: int) -> bool | None:
-    """Whether a read moves on as an axis of the result does; None if it moves in another way."""
+    """Return whether a read advances along an axis of the result; None if it moves otherwise."""
     if axis not in read.used:
         return False
     if read.strides is not None and back > 1:
@@ -268,14 +268,14 @@ def _moves(read: Moved, axis: int, back: int) -> bool | None:
 
 
 _USES = 4
-"""How often an element has to be used: it is stored and loaded once for all."""
+"""Minimum uses of an element for which storing and loading it pays."""
 
 
 def factors_to_keep(x: te.Tensor) -> list[list[int]]:
-    """The numbers of factors of a sum's terms that are to be computed first: for each such stage.
+    """Return the factors of a sum's terms to materialize: one list of numbers per stage.
 
-    The factors are put together to two, so that the sum is one of products of two elements. The
-    stages are made one after the other, and numbers are those at that time.
+    The factors are combined into two groups, so that the terms are products of two elements. The
+    stages are created one after the other, and the numbers are valid at that time.
 
     >>> A, B = te.placeholder((8, 16), name="A"), te.placeholder((16, 9), name="B")
     >>> k = te.reduce_axis((0, 16), name="k")
@@ -300,10 +300,10 @@ def factors_to_keep(x: te.Tensor) -> list[list[int]]:
 
 
 def _two(parts: Sequence[frozenset[te.IterVar]], axes: Sequence[te.IterVar]) -> list[list[int]]:
-    """The numbers of all parts in two groups, each of which moves along an axis of its own.
+    """Partition factors into two groups that each depend on an axis the other group does not.
 
-    The rest goes to where it makes no difference to what that depends on; where one depends on
-    more, there are no two groups.
+    The other factors join a group that already depends on all of their axes. Return an empty list
+    if there is no such partition.
     """
     order = sorted(range(len(parts)), key=lambda k: -len(parts[k]))
     first = order[0]
@@ -324,7 +324,7 @@ def _two(parts: Sequence[frozenset[te.IterVar]], axes: Sequence[te.IterVar]) -> 
 
 
 def _is_direct(element: Access | None) -> bool:
-    """Whether something is an element with an index for each axis, or for a window of two."""
+    """Return whether a factor is an element indexed by single axes or by windows of two axes."""
     return element is not None and all(
         index.is_window or (len(index.terms) == 1 and index.is_affine and index.terms[0][1] == 1)
         for index in element.index
@@ -332,13 +332,13 @@ def _is_direct(element: Access | None) -> bool:
 
 
 _FREE = 4
-"""Operations for each element that are no more than storing and loading it."""
+"""Maximum operations per element that cost no more than storing and loading it."""
 
 
 def shared_terms(stages: Sequence[te.Tensor]) -> dict[te.Tensor, list[te.Tensor]]:
-    """The reductions whose terms take long, each with other stages that compute those, too.
+    """Return reductions with expensive terms, each with the other stages that compute them.
 
-    A stage is named once: what it reads of one reduction's terms, it computes no more.
+    Each stage occurs once: after it reads the terms of one reduction, it computes no terms.
 
     >>> A, k = te.placeholder((4, 8), name="A"), te.reduce_axis((0, 8), name="k")
     >>> C = te.compute((4,), lambda i: te.sum(te.exp(A[i, k]), axis=k), name="C")

@@ -18,16 +18,16 @@ from tecomp.schedules.analysis.stages import (
 
 @dataclass(frozen=True)
 class Reduction:
-    """A reduction, and the roles of its axes.
+    """Reduction with the roles of its axes.
 
     Attributes:
-        total: what is reduced.
-        output: the same, or what is made of it element by element.
-        between: the stages on the way from one to the other.
-        runs: the axes of the reduction in the order of memory.
-        adjacent: how many of them lie in memory one after the other, counted from the last.
-        columns: how many of the last axes of the result lie in memory one after the other; 0 where
-            the last axis is reduced.
+        total: Reduction stage.
+        output: `total`, or the result of its element-wise epilogue.
+        between: Stages between `total` and `output`.
+        runs: Reduction axes in memory order.
+        adjacent: Number of trailing reduction axes that are contiguous in memory.
+        columns: Number of trailing result axes that are contiguous in memory; 0 if the last axis is
+            reduced.
     """
 
     total: te.Tensor
@@ -41,11 +41,11 @@ class Reduction:
 def reduction_of(
     output: te.Tensor, chain: Sequence[te.Tensor] | None = None
 ) -> Reduction | None:
-    """The reduction that `output` is, or is made of element by element; None if it is none.
+    """Recognize `output` as a reduction with an optional epilogue; None if it is not one.
 
     Args:
-        output: the tensor.
-        chain: the stages from it back to the reduction, if that is known.
+        output: Tensor.
+        chain: Stages from `output` back to the reduction, if they are known. Default: None.
 
     >>> A, k = te.placeholder((4, 8, 6), name="A"), te.reduce_axis((0, 8), name="k")
     >>> total = te.compute((4, 6), lambda i, j: te.max(A[i, k, j] * 2, axis=k), name="total")
@@ -77,10 +77,10 @@ def reduction_of(
 
 
 def need_reduction(op: te.Tensor | Reduction, who: str) -> Reduction:
-    """The reduction that a tensor is.
+    """Return the description of a reduction.
 
     Raises:
-        ScheduleError: it is none.
+        ScheduleError: If `op` is not a reduction.
     """
     if isinstance(op, Reduction):
         return op
@@ -95,12 +95,12 @@ def need_reduction(op: te.Tensor | Reduction, who: str) -> Reduction:
 
 
 def _axes_of(read: Access) -> int:
-    """How many axes move it."""
+    """Return the number of axes that a read depends on."""
     return len({axis for index in read.index for axis in index.axes})
 
 
 def _run_anywhere(main: Access, found: Accesses) -> te.IterVar | None:
-    """The axis of the reduction along rows that begin anywhere, but do not overlap step by step."""
+    """Return the reduction axis along rows with arbitrary starts that are not windows, or None."""
     if not main.index or main.index[-1].axis is not None or main.index[-1].is_window:
         return None
     steps = [run for run in found.reduce_axis if main.index[-1].coefficient(run) == 1]
@@ -110,14 +110,14 @@ def _run_anywhere(main: Access, found: Accesses) -> te.IterVar | None:
 def _trailing(
     axes: Sequence[te.IterVar | None], fits: Callable[[te.IterVar | None, int], bool]
 ) -> int:
-    """How many of the last axes fit; of each it is asked with its number, counted from the end."""
+    """Return the number of trailing axes that fit; `fits` gets each and its number from the end."""
     return next(
         (k for k, axis in enumerate(reversed(axes)) if not fits(axis, k + 1)), len(axes)
     )
 
 
 def is_of_reductions(x: te.Tensor, readers: Sequence[te.Tensor]) -> bool:
-    """Whether `x`, which alone reads a reduction of elements, reduces that in the same way.
+    """Return whether `x` applies the same reduction to a reduction that only `x` reads.
 
     >>> A = te.placeholder((4, 8, 6), name="A")
     >>> k, j = te.reduce_axis((0, 6), name="k"), te.reduce_axis((0, 8), name="j")
@@ -139,14 +139,14 @@ def is_of_reductions(x: te.Tensor, readers: Sequence[te.Tensor]) -> bool:
 
 @dataclass(frozen=True)
 class GroupedScan:
-    """A scan of rows that are cut into groups.
+    """Scan of rows that are split into groups.
 
     Attributes:
-        output: made of a scan inside of its group and of what comes before, element by element.
-        sums: the scan inside of all groups, side by side.
-        before: the scan over groups.
-        columns: what `sums` has read of the rows: a step for each place in a group.
-        totals: what `before` has read of `sums`.
+        output: Element-wise function of the scans inside the groups and of the group prefixes.
+        sums: Scan inside all groups, with the groups as lanes.
+        before: Scan over groups.
+        columns: Rows as `sums` reads them, with one step for each position in a group.
+        totals: Values of `sums` that `before` reads.
     """
 
     output: te.Tensor
@@ -157,15 +157,15 @@ class GroupedScan:
 
     @property
     def size(self) -> int:
-        """Elements of a group."""
+        """Number of elements of a group."""
         return int(str(self.sums.shape[0]))
 
 
 def grouped_scan_of(output: te.Tensor) -> GroupedScan | None:
-    """The scan inside of groups, and of what comes before them, that a tensor is made of.
+    """Recognize a tensor as the result of a grouped scan.
 
     Returns:
-        None if it is made of something else.
+        The description, or None if the tensor is not a grouped scan.
     """
     made_of = list(dict.fromkeys(output.op.input_tensors))
     if not output.shape or not is_pointwise(output) or len(made_of) != 2:
@@ -183,7 +183,7 @@ def grouped_scan_of(output: te.Tensor) -> GroupedScan | None:
 
 
 def has_own_columns(scan: te.Tensor) -> bool:
-    """Whether each element of a step follows from that element of steps before, and from no other.
+    """Return whether each element of a step depends only on the same element of previous steps.
 
     >>> X, S = te.placeholder((1, 8), name="X"), te.placeholder((5, 8), name="S")
     >>> first = te.compute((1, 8), lambda t, i: X[t, i])
@@ -207,19 +207,19 @@ def has_own_columns(scan: te.Tensor) -> bool:
 
 
 def _is_read_by_columns(x: te.Tensor, read: te.Tensor) -> bool:
-    """Whether `x` has of `read` the same columns alone, maybe of other steps."""
+    """Return whether `x` reads only the same columns of `read`, possibly at other steps."""
     columns = [found.axes[1:] for found in accesses(x).reads if found.tensor == read]
     return bool(columns) and all(is_same(axes, x.op.axis[1:]) for axes in columns)
 
 
 def scanned(x: te.Tensor) -> te.Tensor | None:
-    """What the steps of a scan read beside their state, if that is computed."""
+    """Return the tensor that the steps of a scan read besides their state, if it is computed."""
     *_, step = x.op.input_tensors
     return next((read.tensor for read in accesses(step).reads if is_computed(read.tensor)), None)
 
 
 def _is_read_in_groups(d: GroupedScan) -> bool:
-    """Whether groups are pieces of the last axis of the output, one after the other."""
+    """Return whether groups are consecutive blocks of the last axis of the output."""
     if not isinstance(d.sums.shape[0], int):
         return False
     last = d.output.op.axis[-1]

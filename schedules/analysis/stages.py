@@ -9,12 +9,12 @@ from tecomp.schedules.common import same_shape
 
 
 def is_same(first: Sequence[te.IterVar | None], second: Sequence[te.IterVar | None]) -> bool:
-    """Whether two rows of axes are the same."""
+    """Return whether two sequences of axes are identical."""
     return len(first) == len(second) and all(a is b for a, b in zip(first, second, strict=True))
 
 
 def begin(output: te.Tensor, between: Sequence[te.Tensor]) -> te.Schedule:
-    """A schedule of a result, with the stages on the way to it computed where they are used.
+    """Create a schedule for a result and inline the stages in `between`.
 
     >>> A = te.placeholder((4,), name="A")
     >>> B = te.compute((4,), lambda i: A[i] + 1.0, name="B")
@@ -29,9 +29,9 @@ def begin(output: te.Tensor, between: Sequence[te.Tensor]) -> te.Schedule:
 
 
 def by_loops(outputs: te.Tensor | Sequence[te.Tensor]) -> te.Schedule:
-    """A schedule of results in which loops compute all, also what the program calls intrinsics for.
+    """Create a schedule in which tensor operations are expanded into scalar loops.
 
-    Which operation of a machine is the best for a loop, its description says.
+    The target description then decides which intrinsic implements a loop.
     """
     s = te.create_schedule(outputs)
     for stage in s.stages:
@@ -41,20 +41,20 @@ def by_loops(outputs: te.Tensor | Sequence[te.Tensor]) -> te.Schedule:
 
 
 def is_computed(x: te.Tensor) -> bool:
-    """Whether it is not given by the caller."""
+    """Return whether a tensor is computed by the program, not passed by the caller."""
     return bool(x.op.input_tensors)
 
 
 def is_pointwise(x: te.Tensor) -> bool:
-    """Whether it is a formula of its elements, without a reduction."""
+    """Return whether a stage is an element-wise function without a reduction."""
     return bool(accesses(x).reads) and not x.op.reduce_axis
 
 
 def steps_to_reduction(output: te.Tensor) -> list[te.Tensor] | None:
-    """The stages from `output` back to the reduction of whose elements it is a function.
+    """Return the stages from `output` back to the reduction whose epilogue they form.
 
     Returns:
-        The reduction last; None if there is no such chain, or another reduction beside it.
+        The stages, with the reduction last; None if there is no such chain, or more than one.
 
     >>> A, k = te.placeholder((4, 8), name="A"), te.reduce_axis((0, 8), name="k")
     >>> total = te.compute((4,), lambda i: te.sum(A[i, k], axis=k), name="total")
@@ -77,7 +77,7 @@ def steps_to_reduction(output: te.Tensor) -> list[te.Tensor] | None:
 
 
 def _leads_to_reduction(x: te.Tensor) -> bool:
-    """Whether it is a function of the elements of some reduction at the same place."""
+    """Return whether a stage is an element-wise function of some reduction."""
     todo, seen = [x], {x}
     while todo:
         here = todo.pop()
@@ -92,7 +92,7 @@ def _leads_to_reduction(x: te.Tensor) -> bool:
 
 
 def unconverted(x: te.Tensor) -> te.Tensor:
-    """What `x` is a copy of in a wider type; `x` itself if it is no such copy.
+    """Return the source of `x` if `x` is a dtype conversion; else `x` itself.
 
     >>> A = te.placeholder((4,), "int8", name="A")
     >>> unconverted(te.compute((4,), lambda i: te.cast(A[i], "int32"), name="wide")).name
@@ -107,7 +107,7 @@ def unconverted(x: te.Tensor) -> te.Tensor:
 
 
 def copied(x: te.Tensor) -> Access | None:
-    """The read of all elements that `x` is a copy of, in a wider type or another order.
+    """Return the read of the source if `x` is a converted or permuted whole copy, or None.
 
     >>> A = te.placeholder((4, 9), "int8", name="A")
     >>> copied(te.compute((9, 4), lambda i, j: te.cast(A[j, i], "int32"))).tensor.name
@@ -126,28 +126,28 @@ def copied(x: te.Tensor) -> Access | None:
 
 
 def readers_of(s: te.Schedule, x: te.Tensor) -> list[te.Tensor]:
-    """The stages that read a tensor."""
+    """Return the stages that read a tensor."""
     return [stage.op.output(0) for stage in s.stages if x in stage.op.input_tensors]
 
 
 def is_result(s: te.Schedule, x: te.Tensor) -> bool:
-    """Whether a tensor is one that the schedule was made for, whatever its stage computes now."""
+    """Return whether a tensor is an output of the schedule, even if its stage was rewritten."""
     return any(s[op].op is s[x].op for op in s.outputs)
 
 
 def is_own(s: te.Schedule, x: te.Tensor, *readers: te.Tensor) -> bool:
-    """Whether a formula of elements is there for some stages alone, to be computed as they like."""
+    """Return whether `x` is an unscheduled pointwise stage that only the given stages read."""
     is_free = not is_result(s, x) and is_untouched(s, x)
     return is_free and is_pointwise(x) and set(readers_of(s, x)) <= set(readers)
 
 
 def is_untouched(s: te.Schedule, x: te.Tensor) -> bool:
-    """Whether the loops of a stage are those that it began with."""
+    """Return whether the loops of a stage are its original axes."""
     return is_same(s[x].leaf_iter_vars, (*x.op.axis, *x.op.reduce_axis))
 
 
 def leads_to(x: te.Tensor, source: te.Tensor) -> bool:
-    """Whether a tensor is another one, or made of it."""
+    """Return whether `x` is `source` or depends on it."""
     todo, seen = [x], {x}
     while todo:
         here = todo.pop()
@@ -160,5 +160,5 @@ def leads_to(x: te.Tensor, source: te.Tensor) -> bool:
 
 
 def is_scan(x: te.Tensor) -> bool:
-    """Whether its rows follow from one another."""
+    """Return whether a stage is a scan."""
     return accesses(x).is_scan
