@@ -1,1 +1,1 @@
-"""Programs of many stages: groups of them, and loops for what is of no kind."""
+"""Fusion of stages: groups, and their loop nests on CPUs and scratchpad targets."""

@@ -11,27 +11,27 @@ from tecomp.schedules.tiling.register_blocking import balanced, lanes_of
 from tecomp.schedules.transpose import formula_at_root
 
 _TILE = 8
-"""Vectors of a tile of results: as many sums as multipliers have under way."""
+"""Vectors of a result tile, which hide the latency of the multipliers."""
 
 _USES = 16
-"""How often an element is used that is worth a copy of it."""
+"""Minimum uses of an element for which a copy of it pays."""
 
 _TAPS = 16
-"""Terms of a sum that are written out one after the other."""
+"""Maximum terms of a sum that are unrolled."""
 _WRITTEN_OUT = 512
-"""Operations of all of them up to which they are."""
+"""Maximum operations of all terms of a sum that are unrolled."""
 
 
 def any_at_root(s: te.Schedule, chain: Sequence[te.Tensor], target: Target) -> None:
-    """Schedule a reduction with loops of its own, and then what is made of it.
+    """Schedule a reduction as a separate loop nest, followed by its epilogue.
 
-    A vector has elements of the result that lie side by side in what is read, if there are such, or
-    else in the result.
+    A vector consists of result elements that are contiguous in an input if there are such, else in
+    the result.
 
     Args:
-        s: the schedule.
-        chain: the stages from the last one back to the reduction.
-        target: for its vectors.
+        s: Schedule.
+        chain: Stages from the last one back to the reduction.
+        target: Target whose vector registers decide the sizes.
     """
     output, total = chain[0], chain[-1]
     if output is not total and output.shape:
@@ -47,7 +47,7 @@ def any_at_root(s: te.Schedule, chain: Sequence[te.Tensor], target: Target) -> N
 
 
 def _lay_out(s: te.Schedule, total: te.Tensor, along: te.IterVar) -> None:
-    """Copies of what is used many times, and lies apart along vectors, with that axis last."""
+    """Copy inputs that are reused often and strided along vectors, with the vector axis last."""
     for read in accesses(total).reads:
         dim = _apart(read, total, along)
         if dim is not None:
@@ -60,7 +60,9 @@ def _put_last(stage: te.Stage, dim: int) -> None:
 
 
 def _apart(read: Access, total: te.Tensor, along: te.IterVar) -> int | None:
-    """The dimension of a tensor that runs along vectors, if it is not the last, and often read."""
+    """Return the dimension along vectors of a read that is reused often, if not the last; else
+    None.
+    """
     dims = [k for k, index in enumerate(read.index) if index.coefficient(along) != 0]
     if len(dims) != 1 or dims[0] == len(read.index) - 1:
         return None
@@ -72,13 +74,13 @@ def _apart(read: Access, total: te.Tensor, along: te.IterVar) -> int | None:
 
 
 def _in_memory(s: te.Schedule, total: te.Tensor, along: te.IterVar, target: Target) -> None:
-    """Vectors of a reduction of several values, which combine with those in memory."""
+    """Vectorize a reduction of tuples, which accumulates in memory."""
     stage = s[total]
     outer, lane = stage.split(along, factor=lanes_of(total, along, target))
     others = [axis for axis in total.op.axis if axis is not along]
     runs = list(total.op.reduce_axis)
     if (run := _read_across(total, along)) is not None:
-        # As many steps as a vector has lanes read squares, which are transposed in registers.
+        # `lanes` unrolled steps read squares, which are transposed in registers.
         steps, step = stage.split(run, factor=lanes_of(total, along, target))
         stage.unroll(step)
         at = next(k for k, axis in enumerate(runs) if axis is run)
@@ -89,7 +91,7 @@ def _in_memory(s: te.Schedule, total: te.Tensor, along: te.IterVar, target: Targ
 
 
 def _read_across(total: te.Tensor, along: te.IterVar) -> te.IterVar | None:
-    """The last axis of the reduction, if what vectors read lies side by side along it alone."""
+    """Return the last reduction axis if all vector inputs are contiguous along it, else None."""
     last = total.op.reduce_axis[-1]
     reads = [read for read in accesses(total).reads if along in _axes_of(read)]
     is_transposed = bool(reads) and all(
@@ -99,7 +101,7 @@ def _read_across(total: te.Tensor, along: te.IterVar) -> te.IterVar | None:
 
 
 def _in_registers(s: te.Schedule, total: te.Tensor, along: te.IterVar, target: Target) -> None:
-    """A tile of results in registers: what one reads, another in the tile needs too."""
+    """Accumulate a tile of results in registers, which share loaded values."""
     stage, held = s[total], one(s.cache_write(total, "local"))
     outer, lane = stage.split(along, factor=lanes_of(total, along, target))
     others = [axis for axis in total.op.axis if axis is not along]
@@ -119,7 +121,7 @@ def _in_registers(s: te.Schedule, total: te.Tensor, along: te.IterVar, target: T
     rest = [axis for axis in held.op.axis if not any(axis is each for each in last)]
     part.reorder(*rest, *held.op.reduce_axis, *last)
     taps = product(axis.extent for axis in held.op.reduce_axis)
-    # Terms of many operations gain nothing by it, and LLVM takes minutes for as many of them.
+    # Unrolling long terms gains nothing, and LLVM takes minutes to compile them.
     work = accesses(total).work
     is_short = isinstance(taps, int) and taps <= _TAPS and taps * work <= _WRITTEN_OUT
     short = held.op.reduce_axis if is_short else ()
@@ -129,10 +131,10 @@ def _in_registers(s: te.Schedule, total: te.Tensor, along: te.IterVar, target: T
 
 
 def is_shared_in_tiles(total: te.Tensor) -> bool:
-    """Whether tiles of results share what they read, and vectors need no lanes combined.
+    """Return whether tiles of results share loads and vectors need no horizontal reduction.
 
-    Then each read moves along memory with the last axis of the result, or not at all with it, or
-    it can be laid out so, and some read stays the same for several results.
+    Each read must then be contiguous along the last axis of the result, invariant along it, or
+    copied into such a layout, and some read must be invariant along another axis.
     """
     found = accesses(total)
     if not found.axis or len(found.reads) < 2 or not found.reduce_axis:
@@ -149,9 +151,9 @@ def is_shared_in_tiles(total: te.Tensor) -> bool:
 
 
 def _sharing(total: te.Tensor, along: te.IterVar) -> te.IterVar | None:
-    """The axis, beside that of vectors, along which most of what is read stays the same.
+    """Return the axis, other than the vector axis, along which most reads are invariant, or None.
 
-    Of windows that overlap, most elements are the same.
+    Reads of overlapping windows count as invariant, because most of their elements are the same.
     """
     reads = [read for read in accesses(total).reads if along in _axes_of(read)]
 
@@ -168,12 +170,12 @@ def _sharing(total: te.Tensor, along: te.IterVar) -> te.IterVar | None:
 
 
 def _axes_of(read: Access) -> set[te.IterVar]:
-    """The axes that move a read."""
+    """Return the axes that a read depends on."""
     return {axis for index in read.index for axis in index.axes}
 
 
 def _along(total: te.Tensor) -> te.IterVar | None:
-    """The axis of the result along which vectors run."""
+    """Return the axis of the result along which vectors run; None for a scalar."""
     axes = [axis for axis in total.op.axis if not is_one(axis.extent)]
     if not axes:
         return None

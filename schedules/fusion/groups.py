@@ -16,28 +16,29 @@ from tecomp.schedules.scratchpad.placement import Placement
 from tecomp.schedules.tiling.register_blocking import core_of, width_of
 
 _FREE = 4
-"""Operations for each element that are no more than storing and loading it."""
+"""Maximum operations per element that cost no more than storing and loading it."""
 _FIND = 8
-"""Operations to find an element whose neighbours are nowhere near, a vector of them at a time."""
+"""Operations to compute the address of a gathered element, as a vector of addresses."""
 _LONGEST = 256
-"""Operations of a formula with all that is computed inside of it."""
+"""Maximum operations of an expression including all stages inlined into it."""
 _WALKED = 64
-"""Elements of a row from which on it is walked through alone, in vectors."""
+"""Minimum elements of a row that is traversed by itself, in vectors along the row."""
 _UNKNOWN = 1024
-"""What extents that only the call tells are counted as."""
+"""Value that symbolic extents count as."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """Stages that are computed in the same loops.
+    """Fusion group: stages that are computed in the same loop nest.
 
     Attributes:
-        output: the stage whose loops they are.
-        chain: the stages from the output back to the reduction of which it is made, element by
-            element; the output alone if there is none.
-        rows: the stages that are computed for each row of the output, producers first, or the scan
-            whose steps are along its rows; none if the output is made of a chain.
-        is_value: whether an element of the output is a value of a row, and not an element of one.
+        output: Stage that has the loop nest.
+        chain: Stages from `output` back to the reduction whose epilogue they form; only `output` if
+            there is none.
+        rows: Stages that are computed for each row of `output`, producers first, or the scan whose
+            steps run along its rows; empty if the group is a chain.
+        is_value: Whether an element of `output` is one value per row instead of an element of a
+            row.
     """
 
     output: te.Tensor
@@ -48,12 +49,12 @@ class Group:
 
 @dataclass(frozen=True)
 class Program:
-    """The stages of a schedule and who reads them.
+    """Stages of a schedule with their readers.
 
     Attributes:
-        stages: those that are computed, producers first.
-        readers: of each of them, those that read it.
-        results: those that are outputs.
+        stages: Computed stages, producers first.
+        readers: Stages that read each of them.
+        results: Stages that are outputs.
     """
 
     stages: tuple[te.Tensor, ...]
@@ -62,7 +63,7 @@ class Program:
 
 
 def program_of(s: te.Schedule) -> Program:
-    """The stages of a schedule, of operations of several outputs the first."""
+    """Return the program of a schedule; an operation with several outputs counts as its first."""
     stages = tuple(x.op.output(0) for x in s.stages if x.op.input_tensors)
     readers: dict[te.Tensor, list[te.Tensor]] = {x: [] for x in stages}
     for y in stages:
@@ -73,7 +74,7 @@ def program_of(s: te.Schedule) -> Program:
 
 
 def groups_of(p: Program, target: Target) -> tuple[list[Group], list[te.Tensor]]:
-    """The groups of a program in the order in which they are computed, and what is inlined."""
+    """Return the groups of a program in order of computation, and the stages that are inlined."""
     inlined = _inlined(p)
     found: dict[te.Tensor, Group] = {}
     taken = {x for x in p.stages if _is_absorbed(p, x) or is_of_scan(p, x)}
@@ -107,7 +108,7 @@ def _row_by_row(
     p: Program, taken: set[te.Tensor], inlined: set[te.Tensor], target: Target,
     members_of: Callable[..., set[te.Tensor]],
 ) -> Iterator[Group]:
-    """The groups of what is computed row by row of its last stage; their stages are taken then."""
+    """Yield the groups that are computed row by row of their last stage; add them to `taken`."""
     after = _after_reductions(p)
     for x in reversed(p.stages):
         if x not in after or x in taken or x in inlined or not x.shape:
@@ -116,7 +117,7 @@ def _row_by_row(
         if not any(y.op.reduce_axis for y in members):
             continue
         if target.core is None:
-            # Rows that are there in a scratchpad are not computed again for each reader.
+            # Rows in a scratchpad are not recomputed for each reader.
             inlined -= members
         made = tuple(y for y in p.stages if y in members and y not in inlined)
         taken |= members | {x}
@@ -124,7 +125,7 @@ def _row_by_row(
 
 
 def _after_reductions(p: Program) -> set[te.Tensor]:
-    """The stages that need what a reduction gives: only those may be made of rows."""
+    """Return the stages that depend on a reduction; only these may be computed from rows."""
     found: set[te.Tensor] = set()
     for x in p.stages:
         if any(y.op.reduce_axis or y.op.output(0) in found for y in x.op.input_tensors):
@@ -133,12 +134,12 @@ def _after_reductions(p: Program) -> set[te.Tensor]:
 
 
 def _between(groups: Iterable[Group]) -> set[te.Tensor]:
-    """Stages on the way from a reduction to the output of its group, which inlines them."""
+    """Return the stages between a reduction and the output of its group, which inlines them."""
     return {x for group in groups for x in group.chain[1:-1]}
 
 
 def _inlined(p: Program) -> set[te.Tensor]:
-    """Formulas that are computed where they are used: that takes no more work, or hardly any."""
+    """Return the pointwise stages to inline, because that adds little or no work."""
     found: set[te.Tensor] = set()
     factors = {x for y in p.stages for x in _factors(y)}
     times: dict[te.Tensor, float] = {}
@@ -160,10 +161,11 @@ def _inlined(p: Program) -> set[te.Tensor]:
 
 
 def turned_terms(p: Program) -> te.Tensor | None:
-    """A formula that turns what reductions alone read: part of these, it is walked in order.
+    """Return a transposing stage that only reductions read, and that they can absorb.
 
-    Factors of products are laid out anew in any case, or read as they lie. So of these, it is one
-    that only has the axes of what it reads in another order.
+    Absorbed into the reduction, its source is traversed in memory order. Factors of products are
+    packed in any case or read unpacked, so a factor qualifies only if it is a pure permutation of
+    the axes of its source.
     """
     for x in p.stages:
         if _is_turned_factor(p, x):
@@ -183,7 +185,7 @@ def turned_terms(p: Program) -> te.Tensor | None:
 
 
 def _is_turned_factor(p: Program, x: te.Tensor) -> bool:
-    """Whether it has the axes of a tensor in another order, and is a factor of products alone."""
+    """Return whether a stage permutes the axes of a tensor and is a factor of products only."""
     source = copied(x)
     if source is None or source.tensor.dtype != x.dtype:
         return False
@@ -199,9 +201,9 @@ def _is_turned_factor(p: Program, x: te.Tensor) -> bool:
 
 
 def _is_transposing(x: te.Tensor) -> bool:
-    """Whether neighbours of a formula are far apart in what it reads, and others are neighbours.
+    """Return whether a pointwise stage is strided along the contiguous axis of an input.
 
-    Squares of it are transposed in registers, once for all that read it.
+    Squares of the stage are transposed in registers, once for all its readers.
     """
     if not x.op.axis or x.op.reduce_axis:
         return False
@@ -214,7 +216,9 @@ def _is_transposing(x: te.Tensor) -> bool:
 
 
 def _is_across(x: te.Tensor) -> bool:
-    """Whether neighbours of a reduction are neighbours in what it reads, and its terms are not."""
+    """Return whether the result axes of a reduction are contiguous in an input, and its terms are
+    not.
+    """
     if not x.op.reduce_axis or not x.op.axis:
         return False
     return any(
@@ -226,7 +230,7 @@ def _is_across(x: te.Tensor) -> bool:
 
 
 def _undoes(y: te.Tensor, x: te.Tensor) -> bool:
-    """Whether neighbours of `y` are neighbours again in what `x`, which it reads, is made of."""
+    """Return whether `y` restores the contiguous axis of the inputs of `x`, which `y` reads."""
     if not y.op.axis or y.op.reduce_axis:
         return False
     last = y.op.axis[-1]
@@ -241,21 +245,21 @@ def _undoes(y: te.Tensor, x: te.Tensor) -> bool:
 
 
 def _work(x: te.Tensor) -> int:
-    """Operations for each element; to find it by quotients and remainders takes some too."""
+    """Return the operations per element, including address computation by divisions."""
     found = accesses(x)
     far = sum(_is_far(read) for read in found.reads if read.index)
     return found.work + _FIND * far
 
 
 def _is_far(read: Access) -> bool:
-    """Whether neighbours are nowhere near: what is read is not even in another shape there."""
+    """Return whether a read is a gather that is not affine, even as a row-major offset."""
     if read.index[-1].is_affine:
         return False
     return read.offset is None or not read.offset.is_affine
 
 
 def _short(p: Program, inlined: set[te.Tensor]) -> set[te.Tensor]:
-    """Of stages to inline those that make no formula too long."""
+    """Return the stages to inline that make no expression longer than `_LONGEST`."""
     size: dict[te.Tensor, int] = {}
     left = set(inlined)
     for x in p.stages:
@@ -273,7 +277,7 @@ def _short(p: Program, inlined: set[te.Tensor]) -> set[te.Tensor]:
 
 
 def _factors(y: te.Tensor) -> tuple[te.Tensor, ...]:
-    """What a stage reads in an order of its own, so that it is no use to compute it there."""
+    """Return the inputs that a stage packs in its own order, so that inlining them is useless."""
     if accesses(y).reducer is None:
         return ()
     if (product := product_of(y, [y], any_terms=True)) is not None:
@@ -286,10 +290,10 @@ def _factors(y: te.Tensor) -> tuple[te.Tensor, ...]:
 
 
 def _is_absorbed(p: Program, x: te.Tensor) -> bool:
-    """Whether a formula is computed while it is laid out for the one stage that reads it.
+    """Return whether a pointwise stage is computed while it is packed for its only reader.
 
-    That may be done several times, once for each core. So what takes long is computed with the
-    reduction that it follows, if it does follow one.
+    Packing may run several times, once for each core. Expensive stages are therefore fused with the
+    reduction that they follow, if there is one.
     """
     is_free = is_pointwise(x) and x not in p.results and len(p.readers[x]) == 1
     if not is_free or x not in _factors(p.readers[x][0]):
@@ -300,12 +304,12 @@ def _is_absorbed(p: Program, x: te.Tensor) -> bool:
 
 
 def is_of_scan(p: Program, x: te.Tensor) -> bool:
-    """Whether it is the start of a scan or one of its steps."""
+    """Return whether a stage is the start or the step of a scan."""
     return any(accesses(y).is_scan for y in p.readers[x])
 
 
 def _scans_in_groups(p: Program) -> Iterator[Group]:
-    """Scans inside of groups of rows, with the formula that adds what comes before each group."""
+    """Yield grouped scans, each with the stage that adds the prefix of each group."""
     for x in p.stages:
         d = grouped_scan_of(x)
         if d is None:
@@ -322,7 +326,7 @@ def _scans_in_groups(p: Program) -> Iterator[Group]:
 def _transposed(
     p: Program, scan: te.Tensor, inlined: set[te.Tensor], target: Target
 ) -> te.Tensor | None:
-    """The formula whose rows have the steps of a scan, if nothing else reads it."""
+    """Return the pointwise stage whose rows are the steps of a scan, if it is the only reader."""
     if not is_scan(scan) or len(scan.shape) != 2 or scan.op.num_outputs > 1 or scan in p.results:
         return None
     if not has_own_columns(scan):
@@ -352,7 +356,7 @@ def _count(sizes: Iterable[Size]) -> int:
 
 
 def _chain(p: Program, total: te.Tensor, taken: set[te.Tensor]) -> tuple[te.Tensor, ...]:
-    """The stages that follow a reduction element by element, the last first."""
+    """Return the element-wise epilogue of a reduction and the reduction, last stage first."""
     chain = [total]
     while True:
         x = chain[0]
@@ -371,7 +375,7 @@ def _chain(p: Program, total: te.Tensor, taken: set[te.Tensor]) -> tuple[te.Tens
 def _rows(
     p: Program, output: te.Tensor, taken: set[te.Tensor], target: Target
 ) -> set[te.Tensor]:
-    """The stages that can be computed row by row of `output`: nobody else reads them."""
+    """Return the stages that can be computed row by row of `output`: no other stage reads them."""
     if len(output.shape) < 2 or not is_pointwise(output) or not _fits(output, target):
         return set()
     if _is_transposing(output):
@@ -383,7 +387,9 @@ def _rows(
 def _values(
     p: Program, output: te.Tensor, taken: set[te.Tensor], target: Target
 ) -> set[te.Tensor]:
-    """The stages from which a value for each row follows, row by row; more than one walks it."""
+    """Return the stages from which one value per row follows; empty if a single stage reads the
+    row.
+    """
     is_shared = target.core is not None and _count(output.shape) >= target.core.count
     if not is_shared or not _is_value(output, output):
         return set()
@@ -402,7 +408,7 @@ def _values(
 
 
 def _walk_of(x: te.Tensor, lead: int) -> tuple[int, int]:
-    """Elements that a reduction walks through for one value, and bytes for all of a row."""
+    """Return the elements that a reduction reads for one value, and the bytes for a whole row."""
     (run,) = x.op.reduce_axis
     width = max(read.tensor.dtype.bytes for read in accesses(x).reads)
     known = prod(size for size in (run.extent, *x.shape[lead:]) if isinstance(size, int))
@@ -410,7 +416,7 @@ def _walk_of(x: te.Tensor, lead: int) -> tuple[int, int]:
 
 
 def _is_value(x: te.Tensor, output: te.Tensor) -> bool:
-    """Whether a stage gives for each element of `output` one value, or some: parts of its row."""
+    """Return whether a stage has one value, or a row of partial values, per element of `output`."""
     lead = len(output.shape)
     if not same_shape(x.shape[:lead], output.shape) or len(x.shape) > lead + 1:
         return False
@@ -426,7 +432,7 @@ def _is_value(x: te.Tensor, output: te.Tensor) -> bool:
 
 
 def _reads_own(y: te.Tensor, x: te.Tensor, lead: int) -> bool:
-    """Whether `y` reads of `x` only what belongs to the same value."""
+    """Return whether `y` reads only elements of `x` with the same leading index."""
     reads = [read for read in accesses(y).reads if read.tensor == x]
     return all(is_same(read.axes[:lead], y.op.axis[:lead]) for read in reads)
 
@@ -444,9 +450,10 @@ def _members(p: Program, output: te.Tensor, taken: set[te.Tensor]) -> set[te.Ten
 
 
 def _fits(output: te.Tensor, target: Target) -> bool:
-    """Whether several rows stay in the second cache, and there are rows for all cores.
+    """Return whether several rows fit the second-level cache, and there are rows for all cores.
 
-    Of rows that are longer than a scratchpad pieces can be there.
+    On targets with scratchpads, rows that exceed the scratchpad are processed in pieces, so the
+    result is always True.
     """
     if target.core is None:
         return True
@@ -456,7 +463,7 @@ def _fits(output: te.Tensor, target: Target) -> bool:
 
 
 def _is_part_of_row(x: te.Tensor, output: te.Tensor) -> bool:
-    """Whether a stage is a row, or a value of one: a formula, or a reduction of one row."""
+    """Return whether a stage is a row or a value per row: pointwise, or a reduction of one row."""
     lead = len(output.shape) - 1
     if not same_shape(x.shape[:lead], output.shape[:lead]):
         return False
@@ -469,25 +476,25 @@ def _is_part_of_row(x: te.Tensor, output: te.Tensor) -> bool:
 
 
 def _stays_in_row(x: te.Tensor, y: te.Tensor, output: te.Tensor) -> bool:
-    """Whether `y` reads of `x` only what belongs to the same row."""
+    """Return whether `y` reads only elements of `x` in the same row."""
     lead = len(output.shape) - 1
     reads = [read for read in accesses(y).reads if read.tensor == x]
     return all(is_same(read.axes[:lead], y.op.axis[:lead]) for read in reads)
 
 
 def whole_of(s: te.Schedule, groups: Sequence[Group]) -> set[te.Tensor]:
-    """What is there before those that read it: what the caller gives, the results of groups."""
+    """Return the tensors that are in memory before their readers: inputs and results of groups."""
     given = _every(stage.op.output(0) for stage in s.stages if not stage.op.input_tensors)
     return given | _every(group.output for group in groups)
 
 
 def _every(tensors: Iterable[te.Tensor]) -> set[te.Tensor]:
-    """Tensors, with the other outputs of their operations."""
+    """Return the tensors with all other outputs of their operations."""
     return {y for x in tensors for y in x.op.outputs}
 
 
 def groups_on_cores(p: Program, where: Placement) -> list[Group]:
-    """Groups of stages; what several of them would compute again is one of its own."""
+    """Return the groups for scratchpads; a stage that several groups need is a separate group."""
     groups, inlined = groups_of(p, where.target)
     found = {group.output: group for group in groups}
     home = {x: {group.output} for group in groups for x in (*group.chain, *group.rows)}
@@ -502,7 +509,7 @@ def groups_on_cores(p: Program, where: Placement) -> list[Group]:
 
 
 def _is_brought(p: Program, x: te.Tensor) -> bool:
-    """Whether a factor becomes what its one reader needs while it is brought to a scratchpad."""
+    """Return whether a factor is converted or padded while it is copied to a scratchpad."""
     if unconverted(x) is not x:
         return True
     found = [convolution_of(y, [y]) for y in p.readers[x] if y.op.reduce_axis]

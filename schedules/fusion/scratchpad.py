@@ -1,4 +1,4 @@
-"""Fuse and schedule groups on scratchpad targets: candidates, divisions, core loops."""
+"""Fuse and schedule groups on scratchpad targets: candidates, work divisions, core loops."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ from tecomp.schedules.tiling.reduction import left_of
 
 @dataclass(frozen=True)
 class Way:
-    """One way to compute a group.
+    """Scheduling candidate of a group.
 
     Attributes:
-        walk: gives its stages their loops.
-        outline: says how the result is cut; raises what `walk` does.
+        walk: Function that schedules the loops of the stages.
+        outline: Function that returns how the result is divided; it raises the same errors as
+            `walk`.
     """
 
     walk: Walk
@@ -39,13 +40,13 @@ class Way:
 def ways(
     group: Group, p: Program, whole: Collection[te.Tensor], where: Placement
 ) -> list[Way]:
-    """What schedules a group, the best first.
+    """Return the scheduling candidates of a group, best first.
 
     Args:
-        group: the group.
-        p: the program that it is of.
-        whole: what is there before.
-        where: the machine.
+        group: Group.
+        p: Program of the group.
+        whole: Tensors that are already in memory.
+        where: Placement of tensors in the memories of the target.
     """
     output, chain = group.output, group.chain
     if group.rows:
@@ -71,7 +72,7 @@ def ways(
 
 
 def _undivided(walk: Walk) -> Way:
-    """What is no work for several cores."""
+    """Return a candidate whose result is not divided among cores."""
     return Way(walk, lambda: Uncut("host", "no core computes it"))
 
 
@@ -90,7 +91,7 @@ def _row_by_row(group: Group, whole: Collection[te.Tensor], where: Placement) ->
 
 
 def _is_transfer(output: te.Tensor, where: Placement) -> bool:
-    """Whether a tensor is brought from the memory of the host to that of the device, or back."""
+    """Return whether a stage copies a tensor between host memory and device memory."""
     found = accesses(output)
     if found.reduce_axis or len(found.factors) != 1 or len(found.reads) != 1:
         return False
@@ -102,15 +103,16 @@ def _is_transfer(output: te.Tensor, where: Placement) -> bool:
 
 
 def _transfer(output: te.Tensor, where: Placement, s: te.Schedule) -> None:
-    """A copy that no core takes part in: links of the whole machine lead to the host."""
+    """Schedule a copy without cores: links of the whole device connect it to the host."""
     where.put(s, output)
     contraction.walk(s, output, output.op.axis, where)
 
 
 def _product(w: Work, product: Product, where: Placement) -> Way:
-    """A product of matrices that are there before, and what is made of it element by element.
+    """Return the candidate for a matrix product of tensors in memory, with its epilogue.
 
-    Refused where a factor is computed for it, or there is no room for tiles.
+    It raises ScheduleError if a factor is computed for the product, or the tiles exceed the
+    scratchpad.
     """
 
     def check() -> None:
@@ -129,9 +131,10 @@ def _product(w: Work, product: Product, where: Placement) -> Way:
 
 
 def _products_in_parts(w: Work, product: Product, where: Placement) -> list[Way]:
-    """A product of which cores share the depth, where they do not reach their parts otherwise.
+    """Return candidates that split the depth of a product over cores.
 
-    In as few parts as that takes: the ways with too few of them are refused.
+    They apply if the addressable span of a core is otherwise exceeded. Candidates are ordered by
+    ascending number of parts, and those with too few parts raise ScheduleError.
     """
     factors = product.rows.tensor, product.columns.tensor
     if factors[0] == factors[1]:
@@ -153,9 +156,10 @@ def _products_in_parts(w: Work, product: Product, where: Placement) -> list[Way]
 
 
 def _convolution(w: Work, d: Convolution, where: Placement) -> Way:
-    """A convolution, whose image may get its zeros where it is needed.
+    """Return the candidate for a convolution, whose image may be padded at its use.
 
-    Refused where a factor is computed for it in another way, or there is no room for tiles.
+    It raises ScheduleError if a factor is computed in another way, or the tiles exceed the
+    scratchpad.
     """
     padded = [x for x in (d.image,) if x not in w.whole]
     images = [d.image] if d.image in w.whole else d.image.op.input_tensors
@@ -173,7 +177,7 @@ def _convolution(w: Work, d: Convolution, where: Placement) -> Way:
 
 
 def _need_whole(w: Work, factors: Collection[te.Tensor]) -> None:
-    """Refuse factors that are neither there before nor conversions of what is."""
+    """Raise if a factor is neither in memory nor a conversion of a tensor in memory."""
     for x in factors:
         source = x if x in w.whole else unconverted(x)
         if source not in w.whole or unconverted(x) is not source:
@@ -181,7 +185,7 @@ def _need_whole(w: Work, factors: Collection[te.Tensor]) -> None:
 
 
 def _need_room(w: Work, p: contraction.Plan) -> None:
-    """Refuse tiles of a unit for which a scratchpad has no room."""
+    """Raise if the tiles of a matrix unit exceed the scratchpad."""
     if not p.fits:
         raise ScheduleError(
             f"{w.output.name}: there is no room for one tile of each operand", kind="not-divided"
@@ -195,7 +199,7 @@ def _inline(s: te.Schedule, w: Work, but: Collection[te.Tensor] = ()) -> None:
 
 
 def _are_plain_rows(group: Group, whole: Collection[te.Tensor]) -> bool:
-    """Whether rows and values of rows follow from rows and values of columns."""
+    """Return whether rows and row values depend only on rows and per-column values."""
     lead = len(group.output.shape) - 1
     for y in (group.output, *group.rows):
         if not (same_shape(y.shape, group.output.shape) or len(y.shape) == lead):
@@ -210,13 +214,13 @@ def _are_plain_rows(group: Group, whole: Collection[te.Tensor]) -> bool:
 
 @dataclass(frozen=True)
 class Outlined:
-    """How a result is cut, and what a core reads for its part.
+    """Work division of a result, and the elements that each core reads.
 
     Attributes:
-        outline: how it is cut.
-        axes: of the result.
-        needs: the part of a core of what its loops read, and nothing that is made for them.
-        far: what of that is read where data says.
+        outline: Work division of the result.
+        axes: Axes of the result.
+        needs: Region that a core reads of each input, without tensors that are computed for them.
+        far: Inputs that are gathered by data-dependent indices.
     """
 
     outline: Outline
@@ -226,19 +230,19 @@ class Outlined:
 
     @property
     def cut(self) -> Cut:
-        """What asks for the same."""
+        """Request for the same work division."""
         return Cut(dict(enumerate(self.outline.count)))
 
     def least_for(self, x: te.Tensor, units: Sequence[int]) -> dict[int, int]:
-        """What is not to be cut of the result for something that it is made of to be cut alike.
+        """Return minimum block extents of the result that keep the blocks of an input whole.
 
         Args:
-            x: what it is made of.
-            units: what is not cut of that, along its axes.
+            x: Input.
+            units: Indivisible extents along the axes of the input.
 
         Returns:
-            Extents along axes of the result, where they are more than 1: all of one on which it
-            does not depend what is read.
+            Extents along axes of the result that exceed 1; the full extent of an axis that the read
+            does not depend on.
         """
         spans = [*zip(self.needs[x], units, strict=True)]
         least = {}
@@ -251,18 +255,19 @@ class Outlined:
         return {number: extent for number, extent in least.items() if extent > 1}
 
     def along(self, x: te.Tensor) -> tuple[int | None, ...] | None:
-        """How something has to be divided of which no two cores read the same element.
+        """Return the division of an input of which no two cores read the same element.
 
         Returns:
-            For each of its axes the one of the result whose parts it has, by number, or None where
-            it is not divided. None where cores read the same, or nobody reads some of it.
+            For each axis of the input, the number of the result axis whose parts it follows, or
+            None if the axis is not divided. None in all if cores share elements, or some element is
+            not read.
         """
         axes: list[int | None] = []
         for span, extent in zip(self.needs[x], x.shape, strict=True):
             found = self._divided(span)
             if found is None or len(found) > 1:
                 return None
-            # What is not divided is read whole, wherever that begins.
+            # An axis that is not divided is read in full, regardless of its start.
             part = sum(factor * self.outline.core[axis] for axis, factor in found)
             count = self.outline.count[found[0][0]] if found else 1
             is_even = not span.start and part == span.extent and ceil_div(extent, part) == count
@@ -273,9 +278,9 @@ class Outlined:
         return tuple(axes) if sorted(axis for axis in axes if axis is not None) == divided else None
 
     def _divided(self, span: Span) -> list[tuple[int, int]] | None:
-        """The divided axes of the result, by number, that a part begins at multiples of.
+        """Return the divided result axes, by number, whose multiples are the start of a part.
 
-        None where it is not known where it begins.
+        Return None if the start is unknown.
         """
         if span.terms is None:
             return [] if span.extent == span.most else None
@@ -287,20 +292,20 @@ class Outlined:
 
 
 def outlined(result: te.Tensor, where: Placement) -> Outlined | Uncut:
-    """How the result of a program is cut, or why it is not.
+    """Return how the result of a program is divided, or why it is not.
 
     Raises:
-        CapacityError: there is no room for a part.
-        TargetError: it cannot be cut as somebody asks.
+        CapacityError: If a block exceeds the scratchpad.
+        TargetError: If the result cannot be divided as requested.
     """
     s: te.Schedule = by_loops([result])
     where = where.within(s)
     p = program_of(s)
     groups = groups_on_cores(p, where)
     whole = whole_of(s, groups)
-    # What reads nothing is in no group.
+    # A stage without reads is in no group.
     for way in ways(groups[-1], p, whole, where) if groups and groups[-1].output.shape else ():
-        # What one refuses is another kind of program, as when it is scheduled.
+        # A ScheduleError means that the program is of another kind, as during scheduling.
         with suppress(ScheduleError):
             found = way.outline()
             return found if isinstance(found, Uncut) else _with_needs(found, groups, p, whole)
@@ -325,12 +330,13 @@ def _with_needs(
 
 @dataclass(frozen=True)
 class Member:
-    """What is computed for one value that stays, or for the result.
+    """Computation of one resident value, or of the result.
 
     Attributes:
-        groups: the last one's result is that; what others make is in the memory of the device.
-        program: the stages of all of them.
-        where: the machine, with the room that other values leave.
+        groups: Fusion groups. The last one computes the value; results of the others are in device
+            memory.
+        program: Stages of all groups.
+        where: Placement, with the scratchpad bytes that other values leave free.
     """
 
     groups: Sequence[Group]
@@ -339,19 +345,21 @@ class Member:
 
 
 def together(s: te.Schedule, p: Program, where: Placement) -> te.Schedule:
-    """The schedule of a program with one result, of which some values stay in the scratchpads.
+    """Return the schedule of a program with one result and values resident in scratchpads.
 
-    Each of these is computed inside of the loops over cores of the result: what a core needs of it.
+    Each resident value is computed inside the core loops of the result: the region that a core
+    needs.
 
     Args:
-        s: the schedule.
-        p: the program.
-        where: the machine, with the values that stay, and how they and the result are cut.
+        s: Schedule.
+        p: Program.
+        where: Placement, with the resident values and the work divisions of these values and the
+            result.
 
     Raises:
-        ScheduleError: a value is computed step by step, or is needed before these loops; or there
-            are several results, or a value is not divided.
-        CapacityError: there is no room for the values that stay.
+        ScheduleError: If a resident value is computed step by step or needed outside the core
+            loops, if there are several results, or if a resident value has no work division.
+        CapacityError: If the resident values exceed the scratchpad.
     """
     result = _result_of(p, where)
     heads = [x for x in p.stages if x in where.near or x == result]
@@ -361,7 +369,7 @@ def together(s: te.Schedule, p: Program, where: Placement) -> te.Schedule:
         for group in member.groups:
             s = _schedule_resident(s, group, member, whole, where)
     where.put_arguments(s)
-    # Inside of the innermost of its loops over cores.
+    # Attach to the innermost core loop of the result that exists.
     attached = (partial(_attach, heads, axis) for axis in reversed(where.target.grid))
     found: te.Schedule | None = first_taken(s, attached)
     assert found is not None
@@ -369,10 +377,11 @@ def together(s: te.Schedule, p: Program, where: Placement) -> te.Schedule:
 
 
 def _result_of(p: Program, where: Placement) -> te.Tensor:
-    """The one result for which values stay.
+    """Return the single result for which values are resident.
 
     Raises:
-        ScheduleError: there are several, or something is not divided, or not computed here.
+        ScheduleError: If there are several results, or if a value has no work division or is not
+            computed by the program.
     """
     if len(p.results) > 1:
         raise ScheduleError(
@@ -418,11 +427,11 @@ def _attach(heads: Sequence[te.Tensor], axis: str, s: te.Schedule) -> None:
 
 
 def _members(heads: Sequence[te.Tensor], p: Program, where: Placement) -> Iterator[Member]:
-    """What is computed for each value that stays, and for the result, producers first.
+    """Yield the computation of each resident value and of the result, producers first.
 
     Raises:
-        ScheduleError: a value is needed before.
-        CapacityError: there is no room.
+        ScheduleError: If a resident value is needed outside the core loops.
+        CapacityError: If the resident values exceed the scratchpad.
     """
     own = {head: _stages_of(head, heads, p) for head in heads}
     for k, head in enumerate(heads):
@@ -444,7 +453,7 @@ def _members(heads: Sequence[te.Tensor], p: Program, where: Placement) -> Iterat
 def _check_before(
     groups: Sequence[Group], program: Program, heads: Collection[te.Tensor]
 ) -> None:
-    """Refuse values that stay where what is made before the loops over cores reads them."""
+    """Raise if a stage outside the core loops reads a resident value."""
     outputs = {group.output for group in groups}
     for group in groups[:-1]:
         todo = [group.output]
@@ -463,20 +472,20 @@ def _check_before(
 def _live(
     k: int, heads: Sequence[te.Tensor], own: Mapping[te.Tensor, Sequence[te.Tensor]]
 ) -> list[te.Tensor]:
-    """What stays in the scratchpads while a member is computed."""
+    """Return the values that are resident while member `k` is computed."""
     later = {y for head in heads[k:] for x in own[head] for y in x.op.input_tensors}
     return [x for i, x in enumerate(heads[:-1]) if i == k or (i < k and x in later)]
 
 
 def _bytes_near(x: te.Tensor, where: Placement) -> int:
-    """What the part of one core takes of its scratchpad."""
+    """Return the bytes of the scratchpad that one core's region of a value takes."""
     cores = where.cuts[x].cores
     part = [ceil_div(n, cores.get(axis, 1)) for axis, n in enumerate(sizes_of(x))]
     return int(where.bytes_near(x, part))
 
 
 def _stages_of(head: te.Tensor, heads: Sequence[te.Tensor], p: Program) -> list[te.Tensor]:
-    """The stages that are computed for one value, producers first."""
+    """Return the stages that are computed for one value, producers first."""
     own, todo = {head}, [head]
     while todo:
         new = {y for y in todo.pop().op.input_tensors if y in p.readers and y not in heads} - own
@@ -486,12 +495,13 @@ def _stages_of(head: te.Tensor, heads: Sequence[te.Tensor], p: Program) -> list[
 
 
 def on_scratchpads(results: Sequence[te.Tensor], where: Placement) -> te.Schedule:
-    """The schedule of a program on the cores of a machine with scratchpads.
+    """Return the schedule of a program on the cores of a target with scratchpads.
 
     Raises:
-        CapacityError: there is no room for what a single element of a value is made of.
-        TargetError: an extent is not known before the call, or a result cannot be cut as asked.
-        ScheduleError: what is to be cut has no loops of its own.
+        CapacityError: If the inputs of a single element do not fit the scratchpad.
+        TargetError: If an extent is known only at call time, or a result cannot be divided as
+            requested.
+        ScheduleError: If a tensor to be divided has no separate loop nest.
     """
     s: te.Schedule = by_loops(results)
     where = where.within(s)
@@ -509,7 +519,7 @@ def on_scratchpads(results: Sequence[te.Tensor], where: Placement) -> te.Schedul
 
 
 def _check_cuts(groups: Sequence[Group], where: Placement) -> None:
-    """Refuse to cut what has no loops of its own, or shares a kernel with what is not cut."""
+    """Raise if a tensor to be divided is inlined, or fused with a stage that is not divided."""
     if not where.cuts:
         return
     outputs = [group.output for group in groups]
@@ -540,7 +550,10 @@ def _is_beside(x: te.Tensor, others: Sequence[te.Tensor]) -> ScheduleError:
 def _schedule_group(
     s: te.Schedule, group: Group, p: Program, whole: set[te.Tensor], where: Placement
 ) -> te.Schedule:
-    """The schedule with the loops of a group, of the first kind that it is."""
+    """Return the schedule with the loop nest of a group, by the first legal candidate.
+
+    If no candidate is legal, the stages of the rows are scheduled as separate groups.
+    """
     found: te.Schedule | None = first_taken(s, [way.walk for way in ways(group, p, whole, where)])
     if found is not None:
         return found
