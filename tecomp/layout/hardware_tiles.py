@@ -31,7 +31,7 @@ def n11c(shape: Sequence[int], dtype: str, chunk: int = 1024) -> Layout:
 
 
 def crouton(shape: Sequence[int], dtype: str) -> Layout:
-    """Build a layout with blocks of 8 rows, 4 columns and 32 channels with interleaved column pairs.
+    """Build a layout with blocks of 8 rows, 4 columns and 32 channels; column pairs interleave.
 
     Args:
         shape: Shape (n, h, w, c).
@@ -69,7 +69,9 @@ def vnni(shape: Sequence[int], dtype: str) -> Layout:
 
 
 def amx(shape: Sequence[int], dtype: str) -> Layout:
-    """Build the layout of the right operand of AMX: tiles of 16 rows of 64 bytes, grouped by 4 bytes.
+    """Build the layout of the right operand of AMX: tiles of 16 rows of 64 bytes.
+
+    A row holds groups of 4 bytes along k, as in `vnni`.
 
     Args:
         shape: Shape (k, n), with optional leading axes.

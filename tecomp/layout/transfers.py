@@ -21,22 +21,22 @@ from tecomp.poly.transfers.contiguous_runs import Found, Method, find_runs, run_
 from tecomp.poly.transfers.strided_nests import Nest, NotDigitsError, Side, TooManyError, nests
 
 MOST_NESTS = 1024
-"""A copy that needs more nests than this is refused."""
+"""Maximum number of nests of a copy."""
 
 _NAMES = "ijklmnpqrstuvw"
 
 
 @dataclass(frozen=True, slots=True)
 class DmaNest(Pictured):
-    """A nest of loops that copies one element in each step. Strides and offsets count elements.
+    """Loop nest that copies one element per iteration, with strides and offsets in elements.
 
     Attributes:
-        ranges: how often each loop runs, outermost first.
-        device_strides: how far a step of each loop goes on the device; never grows inwards.
-        host_strides: how far it goes on the host.
-        device_offset: where the first element is on the device.
-        host_offset: where it is on the host.
-        host_axes: the axis of the tensor that each loop runs along on the host; () if not known.
+        ranges: Trip count of each loop, outermost first.
+        device_strides: Device stride of each loop; not increasing from the outermost inwards.
+        host_strides: Host stride of each loop.
+        device_offset: Device offset of the first element.
+        host_offset: Host offset of the first element.
+        host_axes: Tensor axis on the host along which each loop runs; () if unknown.
 
     Source:
         RFC 0047 (tiled tensors), "Contiguous Tiles", with names for the tuples and offsets.
@@ -59,11 +59,11 @@ class DmaNest(Pictured):
 
     @property
     def size(self) -> int:
-        """How many elements it copies."""
+        """Number of elements that the nest copies."""
         return prod(self.ranges)
 
     def as_tuples(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-        """Ranges, device strides and host strides: the order that the RFC prints.
+        """Return ranges, device strides and host strides, in the order that the RFC prints.
 
         >>> DmaNest((3, 8), (64, 1), (200, 1)).as_tuples()
         ((3, 8), (64, 1), (200, 1))
@@ -77,9 +77,9 @@ class DmaNest(Pictured):
         return f"{text} from host {self.host_offset} to device {self.device_offset}"
 
     def as_loops(self) -> str:
-        """The loops written out, as the RFC writes them.
+        """Format the nest as loops in the notation of the RFC.
 
-        Loops along one axis of the host are put in parentheses.
+        Loops along the same host axis are parenthesized.
 
         >>> print(DmaNest((3, 8), (64, 1), (200, 1), host_offset=192).as_loops())
         for i in range(3):
@@ -104,7 +104,7 @@ host_memory[host_tensor_address + 192 + i*200 + j*1]
         return "\n".join([*lines, f"{indent}device_memory[{device}] = host_memory[{host}]"])
 
     def _by_axis(self, terms: Sequence[str]) -> list[str]:
-        """The terms of the loops in order of the axes of the host, those of one axis together."""
+        """Group the terms of the loops by host axis, in axis order."""
         if not self.host_axes:
             return [*terms]
         groups: dict[int, list[str]] = {axis: [] for axis in sorted(self.host_axes)}
@@ -128,7 +128,7 @@ def dma_nests(
     start: Sequence[int] | None,
     extents: Sequence[int] | None,
 ) -> tuple[DmaNest, ...]:
-    """See `Layout.dma`."""
+    """Implement `Layout.dma`."""
     box = checked_box(layout, start, extents, "layout.dma")
     device = Side(layout.index_map.final_indices, row_major(layout.physical_shape))
     host = host_side(layout, host_strides, host_offset, "layout.dma")
@@ -148,7 +148,7 @@ def dma_nests(
 
 
 def _host_axis(step: int, shape: Sequence[int], strides: Sequence[int]) -> int:
-    """The axis of the host that steps of so many elements go along: that with the next stride."""
+    """Return the host axis to which a stride belongs: the axis with the next smaller stride."""
     fitting = [
         (abs(stride), extent > 1, axis)
         for axis, (extent, stride) in enumerate(zip(shape, strides, strict=True))
@@ -160,7 +160,7 @@ def _host_axis(step: int, shape: Sequence[int], strides: Sequence[int]) -> int:
 def _of_runs(
     layout: StoredTensor, device: Side, host: Side, box: Box[int]
 ) -> tuple[Nest, ...]:
-    """The nests of a map that does not count in digits: its runs, and loops over equal ones."""
+    """Return the nests of a map that is not a sum of digits: loops over groups of equal runs."""
     count = prod(n for _, n in box)
     what = f"layout.dma: {layout.index_map} on {list(layout.shape)}"
     if count > LIMIT:
@@ -183,10 +183,10 @@ def _of_runs(
 def host_side(
     layout: StoredTensor, strides: Sequence[int] | None, offset: int, who: str
 ) -> Side:
-    """Where the host keeps the elements of a tensor.
+    """Return the addresses of the elements of a tensor on the host.
 
     Raises:
-        LayoutError: the strides are not one integer for each index, or are too large.
+        LayoutError: If the strides are not one integer per axis, or addresses exceed 64 bits.
     """
     if not isinstance(strides, Iterable | None):
         raise LayoutError(
@@ -219,10 +219,10 @@ def host_side(
 def checked_box(
     layout: StoredTensor, start: Sequence[int] | None, extents: Sequence[int] | None, who: str
 ) -> tuple[tuple[int, int], ...]:
-    """The box of indices that starts and extends so; from 0 and to the end if not said.
+    """Return start and extent of a box of indices along each axis. Default: the whole tensor.
 
     Raises:
-        LayoutError: it is no box of indices of the tensor.
+        LayoutError: If the box is out of bounds of the tensor.
     """
     shape = layout.shape
     first = (0,) * len(shape) if start is None else whole_numbers(start, f"{who}: start")
@@ -245,17 +245,17 @@ def checked_box(
 
 @dataclass(frozen=True, slots=True)
 class Runs(Pictured):
-    """The maximal runs of a copy: elements that follow each other in both memories.
+    """Maximal runs of a copy: elements that are contiguous in both memories.
 
-    No run goes from the memory of one core into that of another.
+    No run crosses from the memory of one core into the memory of another.
 
     Attributes:
-        lengths: how many runs there are of each length, shortest first.
-        elements: how many elements these runs have.
-        total: how many are copied.
-        method: `sets` if the count was decided by integer sets; `counted` if it was made over
-            runs or elements, one by one; `part` if that was done for some of the elements only,
-            the first of the outermost indices, and runs may be cut at the end of that part.
+        lengths: Pairs of a run length and the number of runs of this length, in ascending order.
+        elements: Number of elements in these runs.
+        total: Number of elements of the copy.
+        method: `sets` if runs were counted with integer sets; `counted` if they were counted by
+            enumeration of runs or elements; `part` if only the first elements along the outermost
+            indices were enumerated, so that runs may be truncated at the end of that part.
 
     >>> from tecomp import Layout
     >>> runs = Layout.of((1000, 200), "float16", lambda i, j: [j // 64, i, j % 64]).runs()
@@ -274,22 +274,22 @@ class Runs(Pictured):
 
     @property
     def count(self) -> int:
-        """How many runs there are."""
+        """Number of runs."""
         return sum(count for _, count in self.lengths)
 
     @property
     def shortest(self) -> int:
-        """Elements of the shortest run; 0 if nothing is copied."""
+        """Length of the shortest run; 0 if nothing is copied."""
         return self.lengths[0][0] if self.lengths else 0
 
     @property
     def longest(self) -> int:
-        """Elements of the longest run; 0 if nothing is copied."""
+        """Length of the longest run; 0 if nothing is copied."""
         return self.lengths[-1][0] if self.lengths else 0
 
     @property
     def median(self) -> int:
-        """At least half of the runs are so long or shorter; 0 if nothing is copied."""
+        """Lower median of the run lengths; 0 if nothing is copied."""
         seen = 0
         for length, count in self.lengths:
             seen += count
@@ -299,7 +299,7 @@ class Runs(Pictured):
 
     @property
     def factor(self) -> int:
-        """The greatest length of which all runs are multiples; 0 if nothing is copied.
+        """Greatest common divisor of all run lengths; 0 if nothing is copied.
 
         Source:
             tt-mlir, `calculateCoalescingFactor`: the greatest common divisor of all runs.
@@ -307,10 +307,10 @@ class Runs(Pictured):
         return gcd(*(length for length, _ in self.lengths))
 
     def transactions(self, most: int | None = None) -> int:
-        """How many transactions copy the runs, if each moves `most` elements at most.
+        """Return the number of transactions of at most `most` elements that copy the runs.
 
         Raises:
-            LayoutError: `most` is no integer from 1 on.
+            LayoutError: If `most` is not a positive integer.
 
         >>> Runs(((8, 1000), (64, 3000)), 200000, 200000, "sets").transactions(32)
         7000
@@ -347,7 +347,7 @@ def host_runs(
     start: Sequence[int] | None,
     extents: Sequence[int] | None,
 ) -> Runs:
-    """See `Layout.runs`."""
+    """Implement `Layout.runs`."""
     box = checked_box(layout, start, extents, "layout.runs")
     host = host_side(layout, host_strides, 0, "layout.runs")
     return _runs(find_runs(
@@ -361,7 +361,7 @@ def copy_runs(
     start: Sequence[int] | None,
     extents: Sequence[int] | None,
 ) -> Runs:
-    """See `Layout.runs_to`."""
+    """Implement `Layout.runs_to`."""
     check_layout(target, "layout.runs_to")
     if source.shape != target.shape:
         raise LayoutError(
@@ -377,7 +377,7 @@ def copy_runs(
 
 
 def _core_side(layout: StoredTensor, other: StoredTensor) -> Side:
-    """Addresses in a layout, with a gap after the memory of each core; indices as in `other`."""
+    """Return the addresses in a layout for indices of `other`, with a gap after each core."""
     shape = layout.physical_shape
     grid = [axis for axis in range(len(shape)) if axis in layout.grid_axes]
     inner = [axis for axis in range(len(shape)) if axis not in layout.grid_axes]

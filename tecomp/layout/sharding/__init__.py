@@ -1,1 +1,1 @@
-"""Sharded layouts: tensors on grids of cores, in tiles."""
+"""Sharded layouts: tiled tensors distributed over core grids."""

@@ -19,13 +19,13 @@ from tecomp.poly.maps.image_extents import value_range
 from tecomp.poly.maps.index_map import IndexMap
 
 ALLOWED_TILES = ((4, 16), (16, 16), (32, 16), (4, 32), (16, 32), (32, 32))
-"""Tiles of Tenstorrent's machines."""
+"""Tile shapes of Tenstorrent hardware."""
 
 Linear = Callable[..., Sequence[Any]] | PlainIndexMap
 
 
 def by(extents: Sequence[int]) -> str:
-    """`2x4`."""
+    """Format extents as in `2x4`."""
     return "x".join(map(str, extents))
 
 
@@ -36,10 +36,10 @@ def collapse_onto(
     grid: Sequence[int] | None,
     tile: tuple[int, int] | None,
 ) -> tuple[IndexMap, tuple[int, ...]]:
-    """The map to the axes of the grid, and the grid.
+    """Return the map from tensor indices to the grid axes, and the grid.
 
     Raises:
-        LayoutError: they have different numbers of axes, or tiles have too few.
+        LayoutError: If map and grid differ in rank, or tiles need more axes.
     """
     cores = None if grid is None else positive_numbers(grid, "shard layout: the grid")
     rank = len(cores) if cores is not None else 2 if tile is not None else None
@@ -69,7 +69,7 @@ def collapse_onto(
 def _joined(
     shape: tuple[int, ...], linear: Linear | None, intervals: Intervals | None, rank: int | None
 ) -> IndexMap:
-    """How the dimensions are joined: as a function or a map says, or intervals of them."""
+    """Return the map that collapses the dimensions, given explicitly or by intervals."""
     if linear is None:
         return collapsed(shape, intervals, rank)
     if intervals is not None:
@@ -86,10 +86,10 @@ def _joined(
 def ranges_of(
     index_map: IndexMap, shape: tuple[int, ...], dtype: DType
 ) -> list[tuple[int, int]]:
-    """Least and greatest value of each result.
+    """Return the minimum and maximum value of each result.
 
     Raises:
-        LayoutError: the tensor has no elements, or two of them share the results.
+        LayoutError: If the tensor has no elements, or the map is not injective.
     """
     if 0 in shape:
         raise LayoutError(
@@ -109,10 +109,10 @@ def ranges_of(
 
 
 def checked_tiles(allowed: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
-    """The tiles that a machine has.
+    """Validate the tile shapes of a target.
 
     Raises:
-        LayoutError: one is no rows and columns.
+        LayoutError: If a tile is not a pair of positive integers.
     """
     where = "shard layout: allowed_tiles"
     check_kind(allowed, Iterable, where, "give rows and columns of each, as in [(32, 32)]",
@@ -123,10 +123,10 @@ def checked_tiles(allowed: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ..
 def checked_tile(
     tile: Sequence[int] | None, allowed: tuple[tuple[int, ...], ...]
 ) -> tuple[int, int] | None:
-    """A tile that the machine has.
+    """Validate a tile shape against the supported ones.
 
     Raises:
-        LayoutError: it has none of that size.
+        LayoutError: If the tile is not among the supported ones.
     """
     if tile is None:
         return None
@@ -143,10 +143,10 @@ def checked_tile(
 def checked_face(
     face: Sequence[int] | None, tile: tuple[int, int] | None
 ) -> tuple[int, int] | None:
-    """A face that divides the tile.
+    """Validate a face shape, which must divide the tile.
 
     Raises:
-        LayoutError: it does not, or there is no tile.
+        LayoutError: If the face does not divide the tile, or there is no tile.
     """
     if face is None:
         return None
@@ -162,10 +162,10 @@ def checked_face(
 
 
 def checked_storage(element: str, tile: tuple[int, int] | None) -> Format:
-    """A storage format that goes with the tile.
+    """Return the storage format of an element, which must be compatible with the tile.
 
     Raises:
-        LayoutError: blocks that are no tile of 32x32, or no format at all.
+        LayoutError: If the format is unknown, or needs tiles of 32x32 and the tile differs.
     """
     storage = format_named(element)
     if storage.name in BFP_TILES and tile != (32, 32):
@@ -210,10 +210,10 @@ def aligned_count(
 
 
 def pad_value_of(oob_val: str, dtype: DType) -> float | None:
-    """The number that padding holds; None for undef.
+    """Return the padding value for an `oob_val` keyword; None for undef.
 
     Raises:
-        LayoutError: there is no such word, or the type has no such number.
+        LayoutError: If the keyword is unknown, or the dtype lacks the value.
     """
     if not is_one_of(oob_val, OOB_VALUES):
         raise LayoutError(
@@ -230,10 +230,10 @@ def pad_value_of(oob_val: str, dtype: DType) -> float | None:
 
 
 def checked_space(name: str) -> str:
-    """A memory space.
+    """Validate the name of a memory space.
 
     Raises:
-        LayoutError: there is none of that name.
+        LayoutError: If there is no such memory space.
     """
     if not is_one_of(name, MEMORY_SPACES):
         raise LayoutError(
@@ -244,10 +244,10 @@ def checked_space(name: str) -> str:
 
 
 def checked_device(device: GridMap | None, grid: tuple[int, ...]) -> GridMap | None:
-    """A map for this grid.
+    """Validate a grid map for a grid.
 
     Raises:
-        LayoutError: it is for another, or no map.
+        LayoutError: If `device` is not a grid map, or is a map of another grid.
     """
     check_kind(
         device, GridMap | None, "shard layout: the device",

@@ -1,4 +1,4 @@
-"""`ShardLayout`."""
+"""The `ShardLayout` class."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ from tecomp.poly.maps.index_map import IndexMap
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class ShardLayout(Layout):
-    """A tensor that is collapsed to the axes of a grid, cut into a shard for each core, and tiled.
+    """Tensor that is collapsed to grid axes, split into one shard per core, and optionally tiled.
 
-    The axes of the grid are the first physical axes, then come those of a shard; with tiles its
-    last two count tiles, and rows and columns of a tile follow (with faces: of the face, then of
-    the place in it).
+    The grid axes are the first physical axes, followed by the shard axes. With tiles, the last two
+    shard axes count tiles, and the rows and columns of a tile follow (with faces: of the face in
+    the tile, then of the element in the face).
 
     Attributes:
         linear: from the indices of the tensor to the collapsed axes, one for each of the grid.
@@ -113,7 +113,7 @@ class ShardLayout(Layout):
         capacity_bytes: int | None = None,
         allowed_tiles: Sequence[Sequence[int]] = ALLOWED_TILES,
     ) -> None:
-        """Work out the map.
+        """Compute the index map.
 
         Args:
             shape: extents of the tensor.
@@ -136,8 +136,8 @@ class ShardLayout(Layout):
             allowed_tiles: tiles that the machine has.
 
         Raises:
-            LayoutError: the parts do not go together, or two elements share a place.
-            CapacityError: a shard is larger than `capacity_bytes`.
+            LayoutError: If the arguments are inconsistent, or the map is not injective.
+            CapacityError: If a shard is larger than `capacity_bytes`.
 
         >>> layout = ShardLayout((2, 3, 64, 128), "float32", grid=(2, 4))
         >>> layout.memref_shape, layout.place((1, 1, 6, 100))
@@ -181,7 +181,7 @@ class ShardLayout(Layout):
         element: str | None = None,
         **others: Any,
     ) -> ShardLayout:
-        """The layout on the cores of a target, in its tiles, where it has room for it.
+        """Build the layout for the cores, tiles and memories of a target.
 
         Args:
             target: the machine.
@@ -198,9 +198,9 @@ class ShardLayout(Layout):
                 of the memory, if `alignment_bytes` is not given.
 
         Raises:
-            LayoutError: the target has fewer cores, no tiles, or no such format for the type.
-            TargetError: it has no such memory.
-            CapacityError: a shard, or in memory of all cores the tensor, is too large for it.
+            LayoutError: If the target has fewer cores, no tiles, or no such format for the dtype.
+            TargetError: If the target has no such memory.
+            CapacityError: If a shard, or the tensor in a shared memory, exceeds the capacity.
 
         >>> layout = ShardLayout.for_target(Target.load("tensix_wh"), (512, 1024), "bfloat16")
         >>> layout.grid, layout.memref_shape, layout.face
@@ -226,7 +226,7 @@ class ShardLayout(Layout):
         return layout
 
     def _collision(self) -> tuple[Index, Index] | None:
-        """Cutting a box loses nothing, so elements meet if they do so before."""
+        """Check `linear` only: the split of the collapsed box is injective."""
         return self.linear.collision(self.shape)
 
     @classmethod
@@ -239,7 +239,7 @@ class ShardLayout(Layout):
         capacity_bytes: int | None = None,
         allowed_tiles: Sequence[Sequence[int]] = ALLOWED_TILES,
     ) -> ShardLayout:
-        """Read a layout as `str(layout)` writes it.
+        """Parse a layout that `str(layout)` wrote.
 
         Args:
             text: `tensor<..., #tt.layout<...>>`, on any number of lines; a tensor without a layout
@@ -251,8 +251,8 @@ class ShardLayout(Layout):
             allowed_tiles: tiles that the machine has.
 
         Raises:
-            LayoutError: the text does not parse (with the position), or its memref is not what
-                follows from the rest.
+            LayoutError: If the text does not parse (with the position), or its memref contradicts
+                the other parts.
 
         >>> text = (
         ...     "tensor<53x63xf32, #tt.layout<(d0, d1) -> (d0, d1), undef, <3x2>, "
@@ -280,10 +280,10 @@ class ShardLayout(Layout):
         return layout
 
     def text(self) -> str:
-        """The layout in the notation of tt-mlir, which `parse` reads.
+        """Return the layout in tt-mlir notation, which `parse` reads.
 
         Raises:
-            LayoutError: the map combines bits, or a type has no name there.
+            LayoutError: If the map contains bit operations, or a dtype has no name in the notation.
 
         >>> layout = ShardLayout((64, 128), "float32", grid=(2, 4))
         >>> layout.text().partition(", #tt")[0], ShardLayout.parse(layout.text()) == layout
@@ -310,7 +310,7 @@ class ShardLayout(Layout):
         return (*super()._key, linear, self.oob_val, self.tile, self.face, self.device)
 
     def replace(self, **changes: Any) -> ShardLayout:
-        """The same layout with other arguments of the constructor.
+        """Return the layout with some constructor arguments changed.
 
         >>> layout = ShardLayout((3, 64, 128), "float32", grid=(3, 2))
         >>> layout.replace(tile=(32, 32), element="bfp_bf8").memref_shape
@@ -329,34 +329,34 @@ class ShardLayout(Layout):
 
     @property
     def memory_space(self) -> str:
-        """Where the shards are."""
+        """Memory space of the shards."""
         return self.memory
 
     @property
     def scalar_shard_shape(self) -> tuple[int, ...]:
-        """Elements of a shard along each axis, before there are tiles."""
+        """Shape of a shard in elements, before padding to tiles."""
         return self._cut.shard
 
     @property
     def padded_shard_shape(self) -> tuple[int, ...]:
-        """Elements of a shard along each axis, in whole tiles."""
+        """Shape of a shard in elements, padded to whole tiles."""
         return self._cut.padded
 
     @property
     def memref_shape(self) -> tuple[int, ...]:
-        """The shape of a shard; the last two axes count tiles, if there are tiles."""
+        """Shape of a shard; with tiles, the last two axes count tiles."""
         return self._cut.memref
 
     @property
     def shard_bytes(self) -> int:
-        """Size of a shard in the memory of one core."""
+        """Size of a shard in bytes."""
         return self.shard_nbytes
 
     def core(self, index: Sequence[int]) -> Index:
-        """The core of the virtual grid that has the element at `index`.
+        """Return the virtual core that holds the element at `index`.
 
         Raises:
-            LayoutError: there is no such element.
+            LayoutError: If `index` is out of bounds.
 
         >>> ShardLayout((64, 128), "float32", grid=(2, 4)).core((40, 100))
         (1, 3)
@@ -364,10 +364,10 @@ class ShardLayout(Layout):
         return self.place(index)[: len(self.grid)]
 
     def shard_offset(self, index: Sequence[int]) -> int:
-        """How many places lie before the element at `index` in the memory of its core.
+        """Return the offset of the element at `index` in the memory of its core, in elements.
 
         Raises:
-            LayoutError: there is no such element.
+            LayoutError: If `index` is out of bounds.
 
         >>> ShardLayout((64, 128), "float32", grid=(2, 4)).shard_offset((33, 100))
         36
@@ -376,21 +376,21 @@ class ShardLayout(Layout):
 
     @cached_property
     def elements_per_core(self) -> npt.NDArray[np.int64]:
-        """How many elements each core of the virtual grid has."""
+        """Number of elements per virtual core."""
         counts = count_on_cores(self.index_map, self.shape, self.grid)
         counts.setflags(write=False)
         return counts
 
     @property
     def padding_per_core(self) -> npt.NDArray[np.int64]:
-        """How many places without an element each core of the virtual grid has."""
+        """Number of padding slots per virtual core."""
         return prod(self.shard_shape) - self.elements_per_core
 
     def core_padding(self, core: Sequence[int]) -> CorePadding:
-        """The padding in the shard of one core: how much there is, and where.
+        """Return the amount and the position of the padding in the shard of one core.
 
         Raises:
-            LayoutError: the grid has no such core.
+            LayoutError: If `core` is out of bounds.
 
         >>> layout = ShardLayout((53, 63), "float32", grid=(3, 2))
         >>> layout.core_padding((2, 1))
@@ -404,11 +404,11 @@ p3 >= 31)
         )
 
     def check_capacity(self, capacity_bytes: int) -> None:
-        """Refuse a shard that a core has no room for.
+        """Check that a shard fits into the memory of a core.
 
         Raises:
-            CapacityError: it is larger.
-            LayoutError: `capacity_bytes` is no integer.
+            CapacityError: If the shard is larger than `capacity_bytes`.
+            LayoutError: If `capacity_bytes` is not an integer.
 
         >>> ShardLayout((64, 128), "float32", grid=(2, 4)).check_capacity(4096)
         """
@@ -425,10 +425,10 @@ p3 >= 31)
             )
 
     def physical_core(self, index: Sequence[int]) -> Index:
-        """The core of the device that has the element at `index`.
+        """Return the physical core that holds the element at `index`.
 
         Raises:
-            LayoutError: the layout has no device.
+            LayoutError: If the layout has no device.
 
         >>> device = GridMap.folded((2, 4), (8, 8))
         >>> ShardLayout((64, 128), "float32", grid=(2, 4), device=device).physical_core((40, 100))
@@ -437,10 +437,10 @@ p3 >= 31)
         return self._on_device().core(self.core(index))
 
     def on_device(self) -> Layout:
-        """The same layout with the grid of the device in place of the virtual one.
+        """Return the layout with the physical grid in place of the virtual grid.
 
         Raises:
-            LayoutError: the layout has no device.
+            LayoutError: If the layout has no device.
 
         >>> device = GridMap.folded((2, 4), (8, 8))
         >>> layout = ShardLayout((64, 128), "float32", grid=(2, 4), device=device)
@@ -470,7 +470,7 @@ def _padded_row(layout: ShardLayout, memref: tuple[int, ...]) -> int | None:
 
 
 def _from_zero(index_map: IndexMap, ranges: Sequence[tuple[int, int]]) -> list[Expr]:
-    """The results, less the least value of each."""
+    """Return the results shifted so that each has minimum 0."""
     return [
         expr if low == 0 else Binary(BinOp.SUB, expr, index_value(low))
         for expr, (low, _) in zip(index_map.final_indices, ranges, strict=True)

@@ -36,17 +36,17 @@ Intervals = Sequence[tuple[int, int]]
 
 
 def collapsed(shape: Sequence[int], intervals: Intervals | None, rank: int | None) -> IndexMap:
-    """Each interval of dimensions as one, every other dimension as it is, in their order.
+    """Build a map that merges each interval of dimensions and keeps all others, in order.
 
     Args:
-        shape: extents of the tensor.
-        intervals: pairs (first, end) of dimensions, counted from the end where negative; `end`
-            is not in it. None stands for all but the last.
-        rank: how many results there are; those that are missing are zeros in front.
+        shape: Shape of the tensor.
+        intervals: Half-open intervals (first, end) of dimensions; negative values count from the
+            end. Default: all dimensions but the last.
+        rank: Number of results; missing results are zeros in front.
 
     Raises:
-        LayoutError: an interval is out of bounds, runs backwards or meets another, or there are
-            more results than `rank`.
+        LayoutError: If an interval is out of bounds, runs backwards or overlaps another one, or
+            there are more results than `rank`.
 
     Source:
         Tensor Layout (tt-mlir), "Dimension Collapsing".
@@ -71,7 +71,7 @@ def collapsed(shape: Sequence[int], intervals: Intervals | None, rank: int | Non
 
 
 def joined_dims(rank: int, intervals: Intervals | None) -> list[range]:
-    """Which dimensions make each result.
+    """Return the dimensions that are merged into each result.
 
     >>> joined_dims(7, [(0, 3), (-3, -1)])
     [range(0, 3), range(3, 4), range(4, 6), range(6, 7)]
@@ -132,12 +132,12 @@ def _bounds(begin: int, end: int, rank: int) -> tuple[int, int]:
 
 
 def joined(dims: Sequence[Expr], extents: Sequence[int]) -> Expr:
-    """Dimensions one after another, the last one fastest."""
+    """Linearize dimensions in row-major order."""
     return weighted(dims, [prod(extents[k + 1 :]) for k in range(len(extents))])
 
 
 def weighted(dims: Sequence[Expr], strides: Sequence[int]) -> Expr:
-    """The sum of dimensions times strides; 0 for none."""
+    """Return the sum of dimensions times strides; 0 if there are none."""
     total: Expr | None = None
     for dim, stride in zip(dims, strides, strict=True):
         if stride == 0:
@@ -152,7 +152,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Cut:
-    """How a box is cut.
+    """Split of a box into shards, tiles and faces.
 
     Attributes:
         grid: how many shards there are along each axis.
@@ -173,13 +173,13 @@ class Cut:
         cls, box: Shape, grid: Shape, tile: tuple[int, int] | None, face: tuple[int, int] | None,
         aligned: int = 1,
     ) -> Cut:
-        """Shards of one size; the last along an axis may be partly empty, or all."""
+        """Split a box into shards of equal shape; trailing shards may be partial or empty."""
         shard = tuple(ceil_div(n, count) for n, count in zip(box, grid, strict=True))
         return cls(grid, shard, tile, face, aligned)
 
     @property
     def memref(self) -> Shape:
-        """Extents of a shard, in tiles along the last two axes if there are tiles."""
+        """Shape of a shard, counting tiles along the last two axes if there are tiles."""
         if self.tile is None:
             return self.padded
         tiles = (ceil_div(n, t) for n, t in zip(self.shard[-2:], self.tile, strict=True))
@@ -194,9 +194,9 @@ class Cut:
         return (*self.shard[:-2], *ends)
 
     def axes(self, values: Sequence[Expr]) -> tuple[Expr, ...]:
-        """Core, place in the shard, place in the tile, for the axes of the box as `values`.
+        """Return core, position in the shard and position in the tile for box coordinates `values`.
 
-        Every result is a remainder (or 0), so that the map says how many places there are.
+        Every result is a remainder (or 0), so that the map declares the extents.
         """
         cores = [
             _places(quotient(value, size), count)
@@ -221,7 +221,7 @@ class Cut:
 def faces(
     within: Sequence[Expr], tile: tuple[int, int], face: tuple[int, int] | None
 ) -> tuple[Expr, ...]:
-    """Row and column of a tile; if it has faces, of the face and then in it."""
+    """Return row and column in a tile; with faces, those of the face and those in the face."""
     if face is None:
         return tuple(within)
     which = [
@@ -232,12 +232,12 @@ def faces(
 
 
 def _places(value: Expr, size: int) -> Expr:
-    """`value % size`; 0 where that is all there is."""
+    """Return `value % size`, or 0 if `size` is 1."""
     return index_value(0) if size == 1 else remainder(value, size)
 
 
 def keep(layout: object, **fields: object) -> None:
-    """Set fields of a frozen layout while it is made."""
+    """Set fields of a frozen dataclass during construction."""
     for name, value in fields.items():
         object.__setattr__(layout, name, value)
 
@@ -247,15 +247,15 @@ _AT_ONCE = 2**20
 
 @dataclass(frozen=True, eq=False)
 class CorePadding:
-    """The padding in the shard of one core.
+    """Padding in the shard of one core.
 
     Attributes:
-        core: of the virtual grid.
-        count: how many places hold no element.
-        margins: along each axis of the collapsed box, how many places of the shard lie beyond
-            the core's part of that box, those of tiles that are not full included.
-        places: a variable for each axis of the shard.
-        condition: over `places`; holds where there is no element.
+        core: Virtual core.
+        count: Number of padding slots.
+        margins: Along each axis of the collapsed box, number of slots of the shard beyond the part
+            of the box that belongs to the core, including padding of partial tiles.
+        places: Variables for the physical axes of the shard.
+        condition: Condition over `places` that holds for padding slots.
     """
 
     core: tuple[int, ...]
@@ -273,15 +273,15 @@ def core_padding(
     padding: tuple[tuple[Var, ...], Expr],
     count: int,
 ) -> CorePadding:
-    """The padding of one core.
+    """Compute the padding of one core.
 
     Args:
-        core: of the virtual grid.
-        cut: how the collapsed axes are cut.
-        collapsed: their extents.
-        shard: the physical shape of what a core has.
-        padding: of all cores: a variable for each physical axis, and what holds there.
-        count: how many places of this core hold no element.
+        core: Virtual core.
+        cut: Split of the collapsed axes.
+        collapsed: Extents of the collapsed axes.
+        shard: Physical shape of a shard.
+        padding: Padding of all cores: physical index variables and condition.
+        count: Number of padding slots of the core.
     """
     places, condition = padding
     axes = places[len(core) :]
@@ -304,7 +304,7 @@ def core_padding(
 
 
 def _shortened(condition: Expr) -> Expr:
-    """A condition without `x >= 18` where `x >= 17` is another of its parts."""
+    """Remove redundant bounds from a disjunction, such as `x >= 18` beside `x >= 17`."""
     least: dict[Expr, int] = {}
     others: list[Expr] = []
     for alternative in operands_of(BinOp.OR, condition):
@@ -320,14 +320,14 @@ def _shortened(condition: Expr) -> Expr:
 def count_on_cores(
     index_map: IndexMap, shape: tuple[int, ...], grid: tuple[int, ...]
 ) -> npt.NDArray[np.int64]:
-    """How many elements each core has.
+    """Count the elements of each core.
 
-    Axes of the grid that depend on different indices are counted apart.
+    Grid axes that depend on disjoint sets of indices are counted independently.
 
     Args:
-        index_map: its first results are the axes of the grid.
-        shape: of the tensor.
-        grid: how many cores there are along each axis.
+        index_map: Map whose first results are the grid axes.
+        shape: Shape of the tensor.
+        grid: Number of cores along each axis.
     """
     exprs = index_map.final_indices[: len(grid)]
     counts = np.ones(grid, np.int64)
@@ -343,7 +343,7 @@ def count_on_cores(
 def _groups(
     index_map: IndexMap, exprs: tuple[Expr, ...]
 ) -> list[tuple[set[int], list[int]]]:
-    """Sets of dimensions, each with the results that depend on them and on no others."""
+    """Return disjoint sets of dimensions, each with the results that depend on them."""
     numbers = {var: k for k, var in enumerate(index_map.initial_indices)}
     groups: list[tuple[set[int], list[int]]] = []
     for axis, expr in enumerate(exprs):
@@ -361,7 +361,7 @@ def _count(
     exprs: list[Expr], index_map: IndexMap, dims: list[int], shape: tuple[int, ...],
     grid: list[int],
 ) -> npt.NDArray[np.int64]:
-    """How many indices of some dimensions each place of a grid has, a block of them at a time."""
+    """Count the indices of some dimensions per grid position, block by block to bound memory."""
     box = [shape[k] for k in dims]
     total = np.zeros(prod(grid), np.int64)
     first = box[0] if box else 1

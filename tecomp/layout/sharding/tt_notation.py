@@ -14,10 +14,10 @@ from tecomp.layout.sharding.virtual_grid import GridMap, read_grid_map
 from tecomp.poly.maps.index_map import IndexMap
 
 MEMORY_SPACES = ("system", "mmio", "dram", "l1")
-"""Host memory, host memory that the device sees, DRAM of the device, SRAM of each core."""
+"""Host memory, host memory mapped to the device, device DRAM, and SRAM of each core."""
 
 OOB_VALUES = {"undef": None, "zero": 0, "one": 1, "inf": float("inf"), "neginf": float("-inf")}
-"""What padding holds, by name."""
+"""Padding values by keyword."""
 
 TYPES = {
     "f64": "float64",
@@ -28,7 +28,7 @@ TYPES = {
     **{f"i{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
     **{f"ui{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
 }
-"""Names of element types in MLIR."""
+"""MLIR names of dtypes."""
 
 _ALSO = {
     **{f"si{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
@@ -39,7 +39,7 @@ _NAMES = {ours: theirs for theirs, ours in TYPES.items()}
 
 @dataclass(frozen=True)
 class ShardNotation:
-    """What the text of a shard layout says, and all that it says.
+    """Contents of the text form of a shard layout.
 
     Attributes:
         shape: of the tensor.
@@ -67,10 +67,10 @@ class ShardNotation:
 
 
 def shard_text(layout: ShardNotation) -> str:
-    """The layout as text, which `parse_shard` reads.
+    """Format a layout as text that `parse_shard` reads.
 
     Raises:
-        LayoutError: the notation has no word for something in it.
+        LayoutError: If the notation cannot express a part of the layout.
     """
     stored = layout.element or layout.dtype
     element = stored if stored in BFP_TILES else _type_name(stored)
@@ -98,12 +98,12 @@ def _type_name(dtype: str) -> str:
 
 
 def parse_shard(text: str) -> ShardNotation:
-    """Read the text of a layout; blanks and ends of lines do not count.
+    """Parse the text of a shard layout; whitespace is insignificant.
 
     A tensor without `#tt.layout` is in the memory of the host, as it is.
 
     Raises:
-        LayoutError: something else stands where a part should be; with the position.
+        LayoutError: If the text does not parse; the message states the position.
 
     >>> parse_shard(
     ...     "tensor<8x300xf32, #tt.layout<(d0, d1) -> (d0, d1), undef, <1x2>, "
@@ -153,7 +153,7 @@ def _of_host(shape: tuple[int, ...], dtype: str) -> ShardNotation:
 
 
 def _extents(scanner: Scanner) -> tuple[int, ...]:
-    """`2x3x` and so on."""
+    """Parse extents such as `2x3x`."""
     extents: list[int] = []
     while (extent := scanner.number_or_none()) is not None:
         extents.append(extent)

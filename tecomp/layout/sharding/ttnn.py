@@ -43,12 +43,12 @@ _SPACES = ("system", "dram", "l1")
 def packing(
     shape: tuple[int, ...], tile: tuple[int, int] | None, stride: Sequence[int] | None
 ) -> tuple[tuple[int, ...], int, int]:
-    """The stride of each dimension, the volume, and how wide a row is.
+    """Return the stride of each dimension, the volume and the row width, in elements.
 
-    Without strides they are those of an array whose last two dimensions are whole tiles.
+    By default, strides are those of an array whose last two dimensions are padded to whole tiles.
 
     Raises:
-        LayoutError: there is another number of strides, the last is not 1, or dimensions overlap.
+        LayoutError: If `stride` has the wrong length, does not end with 1, or dimensions overlap.
 
     >>> packing((2, 15, 10), (32, 32), None)
     ((1024, 32, 1), 2048, 32)
@@ -107,10 +107,10 @@ def check_placement(
     shard_shape: Sequence[int] | None,
     grid: Sequence[int] | None,
 ) -> None:
-    """Refuse words that are none, and what has no place in a memory.
+    """Check the names of the memory layout and the memory space, and their combination.
 
     Raises:
-        LayoutError: for each of them.
+        LayoutError: If a name is unknown, or the combination of arguments is unsupported.
     """
     if not is_one_of(memory_layout, _LAYOUTS):
         raise LayoutError(
@@ -154,10 +154,10 @@ def shard_of(
     shard_shape: Sequence[int] | None,
     grid: Sequence[int] | None,
 ) -> tuple[int, int]:
-    """Rows and columns of a shard.
+    """Return the rows and columns of a shard.
 
     Raises:
-        LayoutError: they are none, or cut what the layout leaves whole.
+        LayoutError: If they are not positive, or split an axis that the memory layout keeps whole.
     """
     given = shard_shape if shard_shape is not None else grid
     if given is None:
@@ -183,23 +183,23 @@ Range = tuple[tuple[int, int], tuple[int, int]]
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class TtnnLayout(Layout):
-    """A tensor as rows as wide as its last dimension, interleaved over banks or sharded on cores.
+    """Tensor as rows of its last dimension, interleaved over banks or sharded over cores.
 
-    The attributes are called as in the document. Sharded, the two axes of the grid come first;
-    interleaved, pages go round the banks, and the axis of banks comes first, then that of the pages
-    in a bank. A page is a tile, or a row if there are no tiles.
+    The attributes are named as in the specification. In sharded layouts the two grid axes come
+    first. In interleaved layouts pages are distributed cyclically over the banks; the bank axis
+    comes first, then the page axis within a bank. A page is a tile, or a row without tiles.
 
     Attributes:
-        stride: of each dimension in the physical rows, in elements.
-        packed_shape: rows and columns that the strides make.
+        stride: Stride of each dimension in the physical rows, in elements.
+        packed_shape: Rows and columns that the strides span.
         memory_layout: interleaved, height_sharded, width_sharded or block_sharded.
-        tile_shape: rows and columns of a tile, or None for rows one by one.
-        banks: how many banks pages go round; 1 if it is sharded.
-        face: rows and columns of a face of a tile, or None.
+        tile_shape: Rows and columns of a tile, or None for a layout by rows.
+        banks: Number of banks of interleaved pages; 1 in sharded layouts.
+        face: Rows and columns of a face of a tile, or None.
 
     Source:
         Tensor Layout (tt-mlir), "TTNN Tensor Layout"; where it is silent, the layouts of tt-mlir's
-        TTNN dialect: tiles pad the last two dimensions before they are collapsed.
+        TTNN dialect: tiles pad the last two dimensions before these are collapsed.
 
     >>> rows = TtnnLayout((2, 60, 128), "float32", tile=(32, 32), banks=4)
     >>> rows.stride, rows.packed_shape, rows.memory_layout, rows.tile_shape, rows.face, rows.banks
@@ -233,25 +233,25 @@ class TtnnLayout(Layout):
         face: Sequence[int] | None = None,
         allowed_tiles: Sequence[Sequence[int]] = ALLOWED_TILES,
     ) -> None:
-        """Work out the map.
+        """Compute the index map.
 
         Args:
-            shape: extents of the tensor.
-            dtype: type of its elements.
-            stride: one for each dimension, or with the volume in front. By default those of an
-                array whose last two dimensions are padded to whole tiles.
+            shape: Shape of the tensor.
+            dtype: Dtype of the elements.
+            stride: Stride of each dimension, optionally preceded by the volume. Default: strides of
+                an array whose last two dimensions are padded to whole tiles.
             memory_layout: interleaved, height_sharded, width_sharded or block_sharded.
             memory_space: system, dram or l1.
-            shard_shape: rows and columns of a shard.
-            grid: instead of it, shards down and across.
-            banks: how many banks or cores pages are interleaved over.
-            tile: rows and columns of a tile.
-            element: how an element is stored, if not as `dtype`.
-            face: rows and columns of a face of a tile.
-            allowed_tiles: tiles that the machine has.
+            shard_shape: Rows and columns of a shard.
+            grid: Number of shards down and across, instead of `shard_shape`.
+            banks: Number of banks or cores over which pages are interleaved.
+            tile: Rows and columns of a tile.
+            element: Storage format of the elements. Default: `dtype`.
+            face: Rows and columns of a face of a tile.
+            allowed_tiles: Supported tile shapes.
 
         Raises:
-            LayoutError: the parts do not go together, or two elements share a place.
+            LayoutError: If the arguments are inconsistent, or the map is not injective.
 
         >>> sharded = TtnnLayout(
         ...     (2, 3, 64, 128), "float32", memory_layout="block_sharded", memory_space="l1",
@@ -294,26 +294,27 @@ class TtnnLayout(Layout):
 
     @property
     def is_sharded(self) -> bool:
-        """Whether cores have rectangles, and not pages in turn."""
+        """Whether the layout is sharded into rectangles rather than interleaved by pages."""
         return self.memory_layout in SHARDED
 
     @property
     def shard_shape(self) -> tuple[int, int]:
-        """Rows and columns of a shard, which need not be whole tiles; all if it is interleaved."""
+        """Rows and columns of a shard, maybe with partial tiles; the tensor if interleaved."""
         rows, columns = self._cut.shard
         return rows, columns
 
     @property
     def physical_shard_shape(self) -> tuple[int, int]:
-        """Rows and columns of a shard in whole tiles."""
+        """Rows and columns of a shard, padded to whole tiles."""
         rows, columns = self._cut.padded
         return rows, columns
 
     @property
     def memref_shape(self) -> tuple[int, int]:
-        """What one core has: tiles if there are tiles, else elements.
+        """Shape of the part of one core, in tiles if there are tiles, else in elements.
 
-        Interleaved over L1 it is as many as a core has at most, in one row.
+        If pages are interleaved over several banks, this is one row with the maximum number per
+        bank.
         """
         if self.is_sharded or self.banks == 1:
             rows, columns = self._cut.memref
@@ -321,16 +322,16 @@ class TtnnLayout(Layout):
         return 1, ceil_div(prod(self._cut.memref), self.banks)
 
     def core_ranges(self, device: tuple[int, int]) -> list[Range]:
-        """Rectangles of cores, (x, y) of the first and the last, that the shards are placed on.
+        """Return the core rectangles that hold the shards, as (x, y) of first and last core.
 
-        Blocks take a rectangle of the same shape. Shards in one line take whole rows of the device,
-        then a part of one.
+        Block-sharded layouts use a rectangle of the grid shape. Height- and width-sharded layouts
+        fill whole rows of the device, then a part of a row.
 
         Args:
-            device: rows and columns of cores.
+            device: Rows and columns of cores.
 
         Raises:
-            LayoutError: it is not sharded, or there are too few cores.
+            LayoutError: If the layout is not sharded, or the device has too few cores.
 
         >>> tall = TtnnLayout((352, 64), "float32", memory_layout="height_sharded",
         ...                   memory_space="l1", grid=(11, 1))
@@ -357,11 +358,11 @@ class TtnnLayout(Layout):
         return ranges + ([((0, full), (rest - 1, full))] if rest else [])
 
     def to_shard(self) -> ShardLayout:
-        """The same places as a `ShardLayout`.
+        """Convert to a `ShardLayout` with equal addresses.
 
         Raises:
-            LayoutError: pages go round several banks, or shards are cut from padding that a shard
-                layout does not count.
+            LayoutError: If pages are interleaved over several banks, or shard boundaries depend on
+                padding that a shard layout does not count.
 
         >>> rows = TtnnLayout((2, 15, 10), "float32", tile=(32, 32))
         >>> str(rows.to_shard()).partition("tt.layout")[2]
@@ -395,11 +396,11 @@ class TtnnLayout(Layout):
 
     @classmethod
     def from_shard(cls, layout: ShardLayout) -> TtnnLayout:
-        """The same places as strides and shards.
+        """Convert a `ShardLayout` to a layout with equal addresses.
 
         Raises:
-            LayoutError: the layout has another map than rows of dimensions in their order, another
-                grid than rows and columns of cores that all hold something, or a value of padding.
+            LayoutError: If the map is not row-major over the dimensions, the grid is not
+                two-dimensional or has idle cores, or the padding value is defined.
 
         >>> TtnnLayout.from_shard(ShardLayout((2, 3, 64, 128), "float32", grid=(2, 4))).stride
         (24576, 8192, 128, 1)
@@ -540,10 +541,10 @@ def _memory_layout(down: int, across: int) -> str:
 
 
 def strides_of(layout: ShardLayout) -> tuple[int, tuple[int, ...]]:
-    """How wide a row of a shard layout is, and the strides of its dimensions.
+    """Return the row width of a shard layout and the strides of its dimensions.
 
     Raises:
-        LayoutError: it is not rows of its dimensions in their order.
+        LayoutError: If the layout is not row-major over its dimensions.
     """
     if layout.oob_val != "undef" or len(layout.grid) != 2:
         raise LayoutError(
@@ -575,7 +576,7 @@ def strides_of(layout: ShardLayout) -> tuple[int, tuple[int, ...]]:
 
 
 def _at(linear: IndexMap, index: list[int]) -> int:
-    """The row of an element."""
+    """Return the row of an element."""
     row = linear.map_indices(index)[0]
     assert isinstance(row, Const)
     return int(row.value)
@@ -584,7 +585,7 @@ def _at(linear: IndexMap, index: list[int]) -> int:
 def rows_and_columns(
     axes: Sequence[Expr], strides: Sequence[int], width: int
 ) -> tuple[Expr, Expr]:
-    """The row and the column of an element in the physical rows."""
+    """Return row and column of an element in the physical rows."""
     if not axes:
         return index_value(0), index_value(0)
     return weighted(axes[:-1], [stride // width for stride in strides[:-1]]), axes[-1]
@@ -593,7 +594,7 @@ def rows_and_columns(
 def _pages(
     at: tuple[Expr, Expr], cut: Cut, physical: tuple[int, int], banks: int
 ) -> tuple[Expr, ...]:
-    """Bank, page in the bank, and the place in the page."""
+    """Return bank, page within the bank, and position within the page."""
     row, column = at
     if cut.tile is None:
         page, count = row, physical[0]

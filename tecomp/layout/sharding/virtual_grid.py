@@ -1,4 +1,4 @@
-"""Virtual grids: which core of which device stands for each core that a layout speaks of."""
+"""Virtual grids: maps from the virtual cores of layouts to physical cores of devices."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ _GRID, _DEVICE = "grid map: the grid", "grid map: the device"
 
 @dataclass(frozen=True, eq=False)
 class GridMap(Pictured):
-    r"""An index map from a virtual grid to the cores of a machine.
+    r"""An index map from a virtual grid to physical cores.
 
     Attributes:
-        shape: of the virtual grid.
-        index_map: from a virtual core to a physical one.
-        physical: extents of the physical grid, e.g. devices, rows and columns.
+        shape: Shape of the virtual grid.
+        index_map: Map from virtual to physical cores.
+        physical: Extents of the physical grid, e.g. devices, rows and columns.
 
     Raises:
-        LayoutError: a core lies outside of the physical grid, or two are the same.
+        LayoutError: If a core is outside the physical grid, or the map is not injective.
 
     Source:
         Tensor Layout (tt-mlir), "A couple of final notes regarding grid shape".
@@ -67,7 +67,7 @@ class GridMap(Pictured):
                 "physical) takes a function of the axes",
                 kind="shards",
             )
-        # Written once here, for all ways to make one.
+        # Normalized here for all constructors.
         object.__setattr__(self, "shape", positive_numbers(self.shape, _GRID))
         object.__setattr__(self, "physical", positive_numbers(self.physical, _DEVICE))
         if len(self.shape) != len(self.index_map.initial_indices):
@@ -113,16 +113,15 @@ class GridMap(Pictured):
     def of(
         cls, shape: Sequence[int], mapping: Callable[..., Sequence[Any]], physical: Sequence[int]
     ) -> GridMap:
-        """The map that a function of the axes of the virtual grid writes down.
+        """Build a grid map from a function of the virtual grid axes.
 
         Args:
-            shape: cores of the virtual grid along each of its axes.
-            mapping: takes an index of each of these axes, and gives the place of the core on the
-                physical grid.
-            physical: extents of the physical grid.
+            shape: Number of virtual cores along each axis.
+            mapping: Function from the index of a virtual core to the index of the physical core.
+            physical: Extents of the physical grid.
 
         Raises:
-            LayoutError: a core would lie outside, or two cores on one.
+            LayoutError: If a core is outside the physical grid, or the map is not injective.
 
         >>> wide = GridMap.of((1, 64), lambda y, x: [0, y * 8 + x // 8, x % 8], (1, 8, 8))
         >>> wide.core((0, 27)), wide.virtual((0, 3, 3))
@@ -134,14 +133,14 @@ class GridMap(Pictured):
 
     @classmethod
     def mesh(cls, shape: Sequence[int], device: Sequence[int]) -> GridMap:
-        """Devices side by side under the last two axes; every other axis counts devices.
+        """Build a mesh of devices under the last two axes; every other axis counts devices.
 
         Args:
-            shape: of the virtual grid, two axes or more.
-            device: rows and columns of one device.
+            shape: Shape of the virtual grid, two axes or more.
+            device: Rows and columns of cores of one device.
 
         Raises:
-            LayoutError: the grid has fewer axes.
+            LayoutError: If the grid has fewer than two axes.
 
         >>> GridMap.mesh((16, 32), (8, 8)).core((9, 17))
         (6, 1, 1)
@@ -171,10 +170,10 @@ class GridMap(Pictured):
 
     @classmethod
     def folded(cls, shape: Sequence[int], device: Sequence[int]) -> GridMap:
-        """All cores in row-major order on a rectangle of one device that is as square as can be.
+        """Map all cores in row-major order to the most square rectangle on one device.
 
         Raises:
-            LayoutError: no rectangle of so many cores fits.
+            LayoutError: If no rectangle with this number of cores fits.
 
         >>> GridMap.folded((1, 48), (8, 8)).core((0, 47))
         (0, 5, 7)
@@ -278,7 +277,7 @@ class GridMap(Pictured):
 
     @cached_property
     def _cores(self) -> npt.NDArray[np.int64]:
-        """The physical core of each virtual one, in row-major order."""
+        """Physical core of each virtual core, in row-major order."""
         places = brute_force.over_box(
             self.index_map.final_indices, self.index_map.initial_indices, self.shape
         )
@@ -331,14 +330,14 @@ class GridMap(Pictured):
 
     @property
     def inverse(self) -> IndexMap:
-        """From a physical core that is used to the virtual one."""
+        """Map from used physical cores to virtual cores."""
         return self.index_map.non_surjective_inverse(self.shape)[0]
 
     def core(self, virtual: Sequence[int]) -> Shape:
-        """The physical core that stands for a virtual one.
+        """Return the physical core of a virtual core.
 
         Raises:
-            LayoutError: there is no such virtual core.
+            LayoutError: If `virtual` is out of bounds.
 
         >>> GridMap.mesh((16, 32), (8, 8)).core((9, 17))
         (6, 1, 1)
@@ -348,10 +347,10 @@ class GridMap(Pictured):
         return tuple(map(int, self._cores[flat]))
 
     def virtual(self, core: Sequence[int]) -> Shape | None:
-        """The virtual core that a physical one stands for; None if it stands idle.
+        """Return the virtual core of a physical core; None if the physical core is idle.
 
         Raises:
-            LayoutError: there is no such physical core.
+            LayoutError: If `core` is out of bounds.
 
         >>> folded = GridMap.folded((1, 48), (8, 8))
         >>> folded.virtual((0, 5, 7)), folded.virtual((0, 7, 7))
@@ -361,16 +360,16 @@ class GridMap(Pictured):
 
     @property
     def idle_count(self) -> int:
-        """How many physical cores stand for none."""
+        """Number of idle physical cores."""
         return prod(self.physical) - prod(self.shape)
 
     def applied(self, layout: Layout) -> Layout:
-        """A layout whose first axes are the virtual grid, on the cores of the machine.
+        """Replace the virtual grid of a layout, its first axes, by the physical grid.
 
-        The axes of the physical grid take their place; cores that stand idle count as padding.
+        Memory of idle cores counts as padding.
 
         Raises:
-            LayoutError: it is no layout.
+            LayoutError: If `layout` is not a layout.
 
         >>> from tecomp import ShardLayout
         >>> layout = ShardLayout((96, 32), "float32", grid=(1, 48))
@@ -424,10 +423,10 @@ def read_grid_map(scanner: Scanner) -> GridMap:
 
 
 def factors(count: int, device: Sequence[int]) -> tuple[int, int]:
-    """The most square rectangle of `count` cores that fits on a device.
+    """Return the most square rectangle of `count` cores that fits on a device.
 
     Raises:
-        LayoutError: there is none.
+        LayoutError: If no rectangle fits.
 
     >>> factors(40, (8, 8)), factors(16, (2, 8))
     ((5, 8), (2, 8))
@@ -448,20 +447,20 @@ def factors(count: int, device: Sequence[int]) -> tuple[int, int]:
 def _tiles_of(
     shape: Shape, device: Shape, tile: Shape, *, is_collapsed: bool, is_aligned: bool
 ) -> Shape:
-    """How many tiles a tensor has along each axis of a grid."""
+    """Return the number of tiles of a tensor along each grid axis."""
     padded = [*shape[:-2], round_up(shape[-2], tile[0]), round_up(shape[-1], tile[1])]
     if is_collapsed:
         padded = [prod(padded[:-1]), padded[-1]]
     if is_aligned:
         for axis, size, cores in zip((-2, -1), tile, device, strict=True):
-            # Axes of fewer tiles leave cores without any, and padding would not change that.
+            # An axis with fewer tiles leaves cores idle, which padding would not change.
             if padded[axis] > size * cores:
                 padded[axis] = round_up(padded[axis], size * cores)
     return (*padded[:-2], padded[-2] // tile[0], padded[-1] // tile[1])
 
 
 def _block_grid(pieces: Shape, device: Shape) -> Shape:
-    """As many cores along each of the last two axes as divide the pieces evenly."""
+    """Return the most cores along each of the last two axes that divide the tiles evenly."""
     last = [
         max(n for n in range(1, cores + 1) if count % n == 0)
         for count, cores in zip(pieces[-2:], device, strict=True)
@@ -470,7 +469,7 @@ def _block_grid(pieces: Shape, device: Shape) -> Shape:
 
 
 def _virtual_grid(pieces: Shape, device: Shape) -> Shape:
-    """The most cores that divide the pieces evenly and fill a rectangle of the device."""
+    """Return the grid with the most cores that divides the tiles evenly and fills a rectangle."""
     counts = [[n for n in range(1, prod(device) + 1) if many % n == 0] for many in pieces]
     if len(pieces) == 2:
         longer = 0 if pieces[0] >= pieces[1] else 1
@@ -483,7 +482,7 @@ def _virtual_grid(pieces: Shape, device: Shape) -> Shape:
 
 
 def _products(counts: Sequence[Sequence[int]], most: int) -> Iterator[tuple[int, ...]]:
-    """All choices of one number of each list whose product is no larger, the first ones least."""
+    """Yield the choices of one number per list with product at most `most`, in list order."""
     if not counts:
         yield ()
         return
@@ -493,7 +492,7 @@ def _products(counts: Sequence[Sequence[int]], most: int) -> Iterator[tuple[int,
 
 
 def is_rectangle(count: int, device: Sequence[int]) -> bool:
-    """Return whether some rectangle of a device has so many cores.
+    """Return whether some rectangle on a device has `count` cores.
 
     >>> is_rectangle(40, (8, 8)), is_rectangle(11, (8, 8))
     (True, False)

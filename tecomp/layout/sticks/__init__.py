@@ -1,1 +1,1 @@
-"""Stick layouts: rows of fixed bytes, tiled."""
+"""Stick layouts: tensors tiled into sticks of a fixed number of bytes."""

@@ -23,7 +23,7 @@ from tecomp.layout.formats.registry import DLFLOAT16, FLOAT8_E4M3FN, FLOAT8_E5M2
 
 
 class DataFormats(Enum):
-    r"""Types of elements in the memory of the device, under the names of torch-spyre.
+    r"""Dtypes in device memory, with the names of torch-spyre.
 
     >>> DataFormats.SEN169_FP16.storage.name, DataFormats.SEN169_FP16.host_dtype
     ('dlfloat16', 'float16')
@@ -61,10 +61,10 @@ class DataFormats(Enum):
 
     @property
     def storage(self) -> Format:
-        """How an element is kept.
+        """Storage format of the elements.
 
         Raises:
-            LayoutError: that is not publicly described.
+            LayoutError: If the format is not publicly documented.
         """
         if self not in _STORED:
             raise LayoutError(
@@ -76,13 +76,13 @@ class DataFormats(Enum):
 
     @property
     def host_dtype(self) -> DType:
-        """The type of the elements on the host, where only this one is known."""
+        """Default host dtype of the elements."""
         assert self.storage
         return DType(_STORED[self][1])
 
 
-# Each with the host type that it stands for if nothing else is said. No host type has 8-bit floats
-# to compute with; float16 holds all values of both.
+# Storage format and default host dtype of each device dtype. No host dtype computes with 8-bit
+# floats; float16 represents all values of both.
 _STORED: dict[DataFormats, tuple[Format, str]] = {
     DataFormats.SEN169_FP16: (DLFLOAT16, "float16"),
     DataFormats.BFLOAT16: (Format.plain("bfloat16"), "bfloat16"),
@@ -115,13 +115,14 @@ _OF_HOST: dict[str, tuple[DataFormats, str]] = {
 
 
 def types_of(dtype: object) -> tuple[DataFormats, DType]:
-    """The type on the device for a type of the host, and the type to compute with.
+    """Return the device dtype for a host dtype, and the dtype to compute with.
 
     Args:
-        dtype: a name, a NumPy type, or what prints its name last, such as `torch.float16`.
+        dtype: Name, NumPy dtype, or an object whose string ends with its name, such as
+            `torch.float16`.
 
     Raises:
-        LayoutError: the device has none for it.
+        LayoutError: If the device does not support the dtype.
     """
     name = name_of_type(dtype)
     if name not in _OF_HOST:
@@ -135,7 +136,7 @@ def types_of(dtype: object) -> tuple[DataFormats, DType]:
 
 
 def name_of_type(dtype: Any) -> str:
-    """What a type of elements is called, whoever made it.
+    """Return the name of a dtype of any library.
 
     >>> name_of_type("float16"), name_of_type(np.float16), name_of_type(np.dtype("int8"))
     ('float16', 'float16', 'int8')
@@ -151,10 +152,10 @@ def name_of_type(dtype: Any) -> str:
 
 
 def checked_host_dtype(dtype: object) -> DType:
-    """A type of elements to compute with, under its name.
+    """Return the dtype to compute with, given a dtype of any library.
 
     Raises:
-        LayoutError: there is none.
+        LayoutError: If the dtype is unsupported.
     """
     try:
         return DType(name_of_type(dtype))
@@ -163,17 +164,17 @@ def checked_host_dtype(dtype: object) -> DType:
 
 
 STICK_BYTES = 128
-"""Bytes of a stick, where the target does not say."""
+"""Default size of a stick in bytes."""
 
 PAD_ALL_DIMS = True
-"""Whether all dimensions are padded to whole sticks, where the caller does not say.
+"""Default of `pad_all_dims`: whether all dimensions are padded to whole sticks.
 
-The document says so; the code beside it (c5f8ce3) only padded the last.
+The specification requires it; the code published with it (c5f8ce3) pads the last one only.
 """
 
 
 class StickFormat(Enum):
-    """How many elements a stick has.
+    """Occupancy of sticks.
 
     >>> from tecomp import StickLayout
     >>> full = StickLayout((64, 64), "float16", [0, 1], StickFormat.Dense)
@@ -187,7 +188,7 @@ class StickFormat(Enum):
 
 
 class ElementArrangement(Enum):
-    """The order of the elements in the sticks of their dimension."""
+    """Order of the elements in the sticks of their dimension."""
 
     STANDARD = "as they are"
     DL16_TO_FP32 = "as conversions from 16 to 32 bits leave them: in two sticks by turns of four"
@@ -196,17 +197,17 @@ class ElementArrangement(Enum):
 
 @dataclass(frozen=True)
 class Sticks:
-    """What a stick layout consists of.
+    """Fields of a stick layout.
 
     Attributes:
-        size: extents of the tensor.
-        dtype: type of its elements on the host.
-        device_size: extents in memory.
-        dim_map: for each of them, of which dimension it is.
-        format: whether sticks are full.
-        device_dtype: type of the elements in memory.
-        elems_in_stick: lanes of a stick.
-        is_sized: whether the size of the tensor was given, apart from its padded size.
+        size: Shape of the tensor.
+        dtype: Host dtype of the elements.
+        device_size: Physical shape.
+        dim_map: Tensor dimension of each device dimension.
+        format: Whether sticks are dense or sparse.
+        device_dtype: Dtype in device memory.
+        elems_in_stick: Number of lanes of a stick.
+        is_sized: Whether the tensor size was given in addition to the padded size.
     """
 
     size: tuple[int, ...]
@@ -220,12 +221,12 @@ class Sticks:
 
     @property
     def num_stick_dims(self) -> int:
-        """Number of dimensions that a stick has elements of."""
+        """Number of dimensions that contribute elements to a stick."""
         return len(self.dim_map) - len(self.size) if self.size else 1
 
     @property
     def lanes(self) -> dict[int, int]:
-        """Extent in a stick of each dimension that a stick has elements of."""
+        """Extent within a stick of each dimension that contributes elements to it."""
         if self.format is StickFormat.Sparse:
             return {}
         count = self.num_stick_dims
@@ -239,7 +240,7 @@ def generic(
     *,
     stick_bytes: int = STICK_BYTES,
 ) -> Sticks:
-    """The default: sticks of the last dimension, tiles along the first."""
+    """Build the default layout: sticks along the last dimension, tiles along the first."""
     shape = _extents(size)
     device_dtype, host = types_of(dtype)
     lanes = lanes_of(device_dtype, stick_bytes)
@@ -265,7 +266,7 @@ def ordered(
     size: Sequence[int] | None = None,
     stick_bytes: int = STICK_BYTES,
 ) -> Sticks:
-    """Padding as given; sticks of the last dimension of the order, tiles along its first."""
+    """Build a layout with given padding: sticks along the last dimension of the order."""
     padded = _extents(padded_size)
     shape = padded if size is None else _extents(size)
     device_dtype, host = types_of(dtype)
@@ -286,7 +287,7 @@ def given(
     dtype: object = None,
     stick_bytes: int = STICK_BYTES,
 ) -> Sticks:
-    """All fields as they are, if they go together."""
+    """Build a layout from its fields, after checking their consistency."""
     extents, dims = _extents(device_size), whole_numbers(dim_map, "stick layout: dim_map")
     _check_format(format)
     if not isinstance(device_dtype, DataFormats):
@@ -309,7 +310,7 @@ def given(
 
 
 def dim_map_of(order: Sequence[int]) -> tuple[int, ...]:
-    """Which dimension each device dimension is of; the first of the order next to the lanes.
+    """Return the tensor dimension of each device dimension; `order[0]` is next to the lanes.
 
     >>> dim_map_of([0, 1, 2]), dim_map_of([1, 0, 2]), dim_map_of([0])
     ((1, 2, 0, 2), (0, 2, 1, 2), (0, 0))
@@ -318,10 +319,10 @@ def dim_map_of(order: Sequence[int]) -> tuple[int, ...]:
 
 
 def lanes_of(device_dtype: DataFormats, stick_bytes: int) -> int:
-    """How many elements a stick has room for.
+    """Return the number of elements that fit into a stick.
 
     Raises:
-        LayoutError: it has no whole number of them.
+        LayoutError: If the size of a stick is not a multiple of the element size.
     """
     storage = device_dtype.storage
     bits = storage.stored.bits * storage.units // storage.elements

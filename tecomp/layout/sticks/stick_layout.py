@@ -1,4 +1,4 @@
-"""`StickLayout`."""
+"""The `StickLayout` class."""
 
 from __future__ import annotations
 
@@ -36,31 +36,32 @@ Sparse = StickFormat.Sparse
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class StickLayout(Layout):
-    """A tensor in sticks: as many elements of one dimension as fit some bytes, tiled.
+    """Layout in sticks: fixed-size groups of elements of one dimension, in tiles.
 
-    The device dimensions are those of the host, with the one that sticks are of in two parts: how
-    many sticks, and the lanes of a stick, which come last. What lies outside of the tensor is
-    padding. A stick of several dimensions (`num_stick_dims`) is a small block, whose extents are
-    the last device dimensions. There are three ways to write a layout:
+    The device dimensions are the tensor dimensions, with the stick dimension split into the number
+    of sticks and the lanes of a stick, which come last. Slots outside the tensor are padding. A
+    stick of several dimensions (`num_stick_dims`) is a small block, whose extents are the last
+    device dimensions. There are three ways to construct a layout:
 
-    * `StickLayout(size, dtype, pad_all_dims=True)`: sticks of the last dimension, tiles along the
-      first; all dimensions but those of extent 1 are padded to whole sticks, or only the last.
-    * `StickLayout(padded_size, dtype, dim_order, format=Dense)`: sticks of the last dimension of
-      the order, tiles along its first, padded as given.
+    * `StickLayout(size, dtype, pad_all_dims=True)`: sticks along the last dimension, tiles along
+      the first; all dimensions except those of extent 1, or only the last, are padded to whole
+      sticks.
+    * `StickLayout(padded_size, dtype, dim_order, format=Dense)`: sticks along the last dimension of
+      the order, tiles along its first, with given padding.
     * `StickLayout(device_size, dim_map, num_stick_dims, format, device_dtype)`: the fields.
 
-    In the last two forms the tensor has the `size`, or the padded size. A layout without `size`
-    takes the size of the tensor that it is given for, in `tecomp.compile` and for arrays.
+    In the last two forms, the tensor has shape `size`. Default: the padded size; a layout without
+    `size` adopts the shape of the tensor to which it is applied in `tecomp.compile` or for arrays.
 
-    Tensors of 8-bit floats are float16 on the host, which holds all values. int64 is stored as
-    int32, with a warning.
+    Tensors of 8-bit floats are float16 on the host, which represents all their values. int64 is
+    stored as int32, with a warning.
 
     Attributes:
-        format: Dense, or Sparse with one element in each stick.
-        device_dtype: type of the elements in memory.
-        elems_in_stick: lanes of a stick.
-        stick_bytes: size of a stick.
-        arrangement: the order of the elements in their sticks.
+        format: Dense, or Sparse with one element per stick.
+        device_dtype: Dtype in device memory.
+        elems_in_stick: Number of lanes of a stick.
+        stick_bytes: Size of a stick in bytes.
+        arrangement: Order of the elements in their sticks.
 
     Source:
         Spyre tensors (torch-spyre); RFC 0047, Tensors with Device-Specific Layouts.
@@ -135,10 +136,11 @@ class StickLayout(Layout):
         memory: str = "global",
         **fields: Any,
     ) -> None:
-        """Work out the map.
+        """Compute the index map.
 
         Raises:
-            LayoutError: the parts do not go together, or the device has no such type.
+            LayoutError: If the arguments are inconsistent, or the device does not support the
+                dtype.
         """
         form = _form(args, fields)
         _check_arguments(form, args, fields)
@@ -162,18 +164,18 @@ class StickLayout(Layout):
     def for_target(
         cls, target: Target, *args: Any, memory: str = "global", **fields: Any
     ) -> StickLayout:
-        """The layout with the sticks of a target, and the dimensions padded that it pads.
+        """Build the layout with the stick size and the padding of a target.
 
         Args:
-            target: a machine with sticks.
-            args: as the constructor takes them.
-            memory: which of its memories holds the tensor.
-            fields: as the constructor takes them, but for `stick_bytes`.
+            target: Target with sticks.
+            args: As for the constructor.
+            memory: Memory of the target that holds the tensor.
+            fields: As for the constructor, except `stick_bytes`.
 
         Raises:
-            LayoutError: the target does not store the type as sticks do.
-            TargetError: it has no sticks, or no such memory.
-            CapacityError: the tensor does not fit into the memory.
+            LayoutError: If the target does not store the dtype in the format of sticks.
+            TargetError: If the target has no sticks, or no such memory.
+            CapacityError: If the tensor does not fit into the memory.
 
         >>> stick128 = Target.load("stick128")
         >>> StickLayout.for_target(stick128, (512, 256), "float16", memory="ddr").device_size
@@ -192,17 +194,17 @@ class StickLayout(Layout):
 
     @property
     def device_size(self) -> list[int]:
-        """Extents of the device dimensions, the physical shape."""
+        """Extents of the device dimensions: the physical shape."""
         return list(self.physical_shape)
 
     @property
     def dim_map(self) -> list[int]:
-        """For each device dimension, of which dimension of the tensor it is."""
+        """Tensor dimension of each device dimension."""
         return list(self._dim_map)
 
     @property
     def num_stick_dims(self) -> int:
-        """Number of dimensions that a stick has elements of.
+        """Number of dimensions that contribute elements to a stick.
 
         >>> blocks = StickLayout([4, 32, 8, 8], [0, 1, 0, 1], 2, Dense, DataFormats.SEN169_FP16)
         >>> blocks.shape, blocks.num_stick_dims, blocks.place((9, 3))
@@ -230,7 +232,7 @@ class StickLayout(Layout):
 
     @property
     def device_strides(self) -> list[int]:
-        """Elements from one index of a device dimension to the next.
+        """Stride of each device dimension in device memory, in elements.
 
         >>> StickLayout((1024, 256), "float16").device_strides
         [65536, 64, 1]
@@ -238,18 +240,17 @@ class StickLayout(Layout):
         return list(row_major(self.physical_shape))
 
     def stride_map(self, host_strides: Sequence[int] | None = None) -> list[int]:
-        """Elements of the host from one index of a device dimension to the next.
+        """Return the host stride of each device dimension, in elements.
 
         Args:
-            host_strides: of the tensor on the host, in elements; row-major if not given.
+            host_strides: Host strides of the tensor in elements. Default: row-major.
 
         Returns:
-            A number for each device dimension; -1 where there is no next element: in dimensions
-            of extent 1, and in sticks that hold one.
+            One stride per device dimension; -1 for dimensions of extent 1 and for sparse sticks,
+            which have no next element.
 
         Raises:
-            LayoutError: there is not one stride for each dimension, or elements of a stick are not
-                in their order.
+            LayoutError: If the number of strides is wrong, or the arrangement is not STANDARD.
 
         >>> StickLayout((1024, 256), "float16").stride_map()
         [64, 256, 1]
@@ -278,10 +279,10 @@ class StickLayout(Layout):
         return [*outer, *(_stride(strides, self.shape, dim) for dim in lanes)]
 
     def host_dim_order(self) -> list[int]:
-        """The `dim_order` that makes this layout, sticks last.
+        """Return the `dim_order` that constructs this layout, with the stick dimension last.
 
         Raises:
-            LayoutError: none does.
+            LayoutError: If no `dim_order` constructs this layout.
 
         >>> StickLayout((5, 100, 192), "float16", [1, 0, 2]).host_dim_order()
         [1, 0, 2]
@@ -312,7 +313,7 @@ class StickLayout(Layout):
             if self.arrangement is ElementArrangement.STANDARD
             else f", element_arrangement={self.arrangement}"
         )
-        # With the blank before the sign, as torch-spyre prints it.
+        # The blank before the equals sign is as in torch-spyre.
         return (
             f"SpyreTensorLayout(device_size={self.device_size}, dim_map ={self.dim_map}, "
             f"num_stick_dims={self.num_stick_dims}, format={self.format}, "
@@ -326,7 +327,7 @@ SpyreTensorLayout = StickLayout
 
 
 def _check_arguments(form: Any, args: tuple[Any, ...], fields: dict[str, Any]) -> None:
-    """Refuse arguments that a way to write a layout does not take, by the names that users know."""
+    """Check the arguments of a constructor form; messages use the parameter names of that form."""
     expected = signature(form)
     try:
         expected.bind(*args, **fields)
@@ -340,7 +341,7 @@ def _check_arguments(form: Any, args: tuple[Any, ...], fields: dict[str, Any]) -
 
 
 def _form(args: tuple[Any, ...], fields: dict[str, Any]) -> Any:
-    """Which of the three ways to write a layout this is."""
+    """Return the constructor form that the arguments select."""
     if "device_size" in fields or "dim_map" in fields or (
         len(args) > 1 and isinstance(args[1], list | tuple)
     ):
@@ -374,11 +375,11 @@ def _index_map(sticks: Sticks, arrangement: ElementArrangement) -> IndexMap:
 
 
 def sized(layout: Layout, shape: Sequence[int] | None) -> Layout:
-    """Return a layout for a tensor of a shape, which a padded size alone leaves open.
+    """Return a layout with the shape of the tensor to which it is applied.
 
-    A `StickLayout` that was written with its padded size, and without `size`, takes the size of the
-    tensor. Any other layout is returned as it is, and so is a layout that is too small: the caller
-    reports that its shape differs.
+    A `StickLayout` constructed from its padded size without `size` adopts `shape`. Any other layout
+    is returned unchanged, and so is a layout that is too small, for which the caller reports the
+    shape mismatch.
     """
     if not isinstance(layout, StickLayout) or layout._is_sized or shape is None:
         return layout
@@ -396,7 +397,7 @@ def _stride(strides: Sequence[int], shape: Sequence[int], dim: int, count: int =
 
 
 def _check_standard(arrangement: ElementArrangement, count: int) -> None:
-    """Refuse an arrangement of the elements of sticks of several dimensions."""
+    """Check that the arrangement is STANDARD for sticks of several dimensions."""
     if arrangement is not ElementArrangement.STANDARD:
         raise LayoutError(
             f"stick layout: {arrangement} is an order of the elements of one dimension, and "
@@ -406,7 +407,7 @@ def _check_standard(arrangement: ElementArrangement, count: int) -> None:
 
 
 def _parts(i: Var, sticks: Sticks, arrangement: ElementArrangement) -> tuple[Expr, Expr]:
-    """In which stick an element of the stick dimension is, and in which lane."""
+    """Return the stick and the lane of an element of the stick dimension."""
     lanes = sticks.elems_in_stick
     if sticks.format is Sparse:
         if arrangement is not ElementArrangement.STANDARD:
@@ -438,5 +439,5 @@ def _parts(i: Var, sticks: Sticks, arrangement: ElementArrangement) -> tuple[Exp
 
 
 def _of_places(expr: Expr, places: int) -> Expr:
-    """The remainder that declares so many places; it changes no value."""
+    """Wrap an index in a remainder that declares the extent of its axis; the value is unchanged."""
     return Binary(BinOp.MOD, expr, index_value(places))
