@@ -1,4 +1,4 @@
-"""What a machine is: data read from target descriptions."""
+"""Hardware model: targets read from TOML descriptions."""
 
 from __future__ import annotations
 

@@ -43,27 +43,27 @@ TileAxis = Annotated[
 ]
 
 
-_FARTHER = 0.75  # the rate of a cache, at most, by that of the cache before it
+_FARTHER = 0.75  # upper bound of the bandwidth of a cache relative to the next smaller cache
 DotName = Annotated[str, OneOf("pair of types", DOTS)]
 
 
 @dataclass(frozen=True, slots=True)
 class Core:
-    """What one core computes with, as far as a schedule picks its tiles by it.
+    """Compute resources of one core, as far as schedules choose tiles by them.
 
     Attributes:
-        count: how many such cores there are.
-        vector_bytes: of a vector register.
-        vector_registers: how many there are.
-        cache_bytes: the data caches that a core has or shares, the smallest first.
-        source: where the numbers come from.
-        vector_operations: on vectors that a core does in a cycle at most; a fused product and sum
-            count as two.
-        dots: what one instruction multiplies and adds up to 32 bits, as `te.dot` does, by the
-            types of its factors: `uint8*int8`, `int8*int8`, `uint8*uint8`, `bfloat16*bfloat16`.
-        load_operations: loads of whole vectors, or stores, of a core in a cycle at most.
-        line_bytes_per_cycle: bytes of a core in a cycle at most, from a cache behind the first.
-        memory_bytes_per_cycle: bytes of a core in a cycle at most, from memory.
+        count: Number of such cores.
+        vector_bytes: Size of a vector register in bytes.
+        vector_registers: Number of vector registers.
+        cache_bytes: Sizes of the private or shared data caches of a core, the smallest first.
+        source: Source of the numbers.
+        vector_operations: Maximum vector operations of a core per cycle; a fused multiply-add
+            counts as two.
+        dots: Dtype pairs of dot-product instructions, which accumulate to 32 bits as `te.dot`:
+            `uint8*int8`, `int8*int8`, `uint8*uint8`, `bfloat16*bfloat16`.
+        load_operations: Maximum vector loads or stores of a core per cycle.
+        line_bytes_per_cycle: Maximum bytes per cycle of a core from a cache behind the first.
+        memory_bytes_per_cycle: Maximum bytes per cycle of a core from memory.
 
     >>> core = Core(4, 32, 16, (32768, 524288), source="a manual", dots=("uint8*int8",))
     >>> core.count, core.vector_bytes, core.vector_registers, core.cache_bytes
@@ -81,7 +81,7 @@ class Core:
     source: Source = ""
     dots: Annotated[tuple[DotName, ...], FromHost(host_dots)] = ()
     vector_operations: Count = 1
-    # Limits that no known processor exceeds, so that they give lower bounds of times.
+    # Defaults that no known processor exceeds, so that the model gives lower bounds of times.
     load_operations: Count = 4
     line_bytes_per_cycle: Rate = 64.0
     memory_bytes_per_cycle: Rate = 32.0
@@ -91,7 +91,7 @@ class Core:
 
     @property
     def second_cache(self) -> int:
-        """Bytes of the second cache, or of the only one.
+        """Size of the second cache in bytes, or of the only one.
 
         >>> Core(2, 32, 16, (32768, 524288)).second_cache, Core(2, 32, 16, (32768,)).second_cache
         (524288, 32768)
@@ -100,7 +100,7 @@ class Core:
 
     @property
     def level_bytes_per_cycle(self) -> tuple[float, ...]:
-        """Bytes that a core gets in a cycle at most, of each of its caches and of memory.
+        """Maximum bytes per cycle of a core from each of its caches and from memory.
 
         >>> Core(2, 32, 16, (32768, 524288, 1 << 25)).level_bytes_per_cycle
         (128.0, 64.0, 48.0, 32.0)
@@ -111,7 +111,7 @@ class Core:
         return (*rates, self.memory_bytes_per_cycle)
 
     def lanes(self, dtype: str) -> int:
-        """Values of a type that one vector holds.
+        """Return the number of elements of a dtype per vector.
 
         >>> Core(2, 32, 16, (32768,)).lanes("float32")
         8
@@ -121,24 +121,24 @@ class Core:
 
 @dataclass(frozen=True, slots=True)
 class MatmulUnit:
-    """A unit that does c[m, n] += a[m, k] * b[k, n] for tiles of one size.
+    """A matrix unit that computes c[m, n] += a[m, k] * b[k, n] for tiles of one size.
 
     Attributes:
         kind: `matmul`.
-        name: what the description calls it.
-        m: rows of a and c.
-        n: columns of b and c.
-        k: columns of a, rows of b.
-        inputs: types that a and b may have, both the same.
-        accumulator: type of c.
-        a: axes of a tile of a in memory, the innermost last.
-        b: the same for b.
-        c: the same for c.
-        cycles: of one tile operation for each fidelity, the usual one first.
-        memory: where the operands are.
-        source: where the numbers come from.
-        instances: such units in one core.
-        modes: which of the fidelities is the usual one for a type of a and b, if not the first.
+        name: Name in the description.
+        m: Rows of a and c.
+        n: Columns of b and c.
+        k: Columns of a and rows of b.
+        inputs: Supported dtypes of a and b, which must be equal.
+        accumulator: Dtype of c.
+        a: Axes of a tile of a in memory, the innermost last.
+        b: Axes of a tile of b in memory, the innermost last.
+        c: Axes of a tile of c in memory, the innermost last.
+        cycles: Cycles per tile operation by fidelity, the default fidelity first.
+        memory: Memory of the operands.
+        source: Source of the numbers.
+        instances: Number of such units per core.
+        modes: Default fidelity by dtype of a and b, if not the first one.
 
     >>> from tecomp import Target
     >>> unit = Target.load("tensix_wh").engine["matmul"]
@@ -180,18 +180,18 @@ class MatmulUnit:
 
 @dataclass(frozen=True, slots=True)
 class VectorUnit:
-    """A unit that does one operation on all lanes of a vector.
+    """A unit that applies one operation to all lanes of a vector.
 
     Attributes:
         kind: `vector`.
-        name: what the description calls it.
-        width_bytes: of one vector.
-        types: that its lanes may have.
-        cycles: of one vector operation: `default`, and those of other operations by their name in
-            the IR, such as `exp`.
-        memory: where the operands are.
-        source: where the numbers come from.
-        instances: such units in one core.
+        name: Name in the description.
+        width_bytes: Size of a vector in bytes.
+        types: Supported dtypes of the lanes.
+        cycles: Cycles per vector operation: `default`, and exceptions by the IR name of the
+            operation, such as `exp`.
+        memory: Memory of the operands.
+        source: Source of the numbers.
+        instances: Number of such units per core.
 
     >>> from tecomp import Target
     >>> unit = Target.load("tensix_wh").engine["sfpu"]
@@ -211,10 +211,10 @@ class VectorUnit:
     instances: Count = 1
 
     def lanes(self, dtype: str) -> int:
-        """Values of a type that one vector holds.
+        """Return the number of elements of a dtype per vector.
 
         Raises:
-            TypeMismatchError: there is no such type.
+            TypeMismatchError: If the dtype does not exist.
 
         >>> from tecomp import Target
         >>> Target.load("tensix_wh").engine["sfpu"].lanes("float32")
@@ -231,22 +231,23 @@ Scope = Literal["host", "chip", "core"]
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """One memory: of the caller (`scope = "host"`), of all cores (`"chip"`) or of one (`"core"`).
+    """A memory of the caller (`scope = "host"`), of all cores (`"chip"`) or of one core (`"core"`).
 
     Attributes:
-        name: what `set_scope` and the scope of a buffer call it.
+        name: Name for `set_scope` and buffer scopes.
         scope: `host`, `chip` or `core`.
-        rank: indices that an address has: 1 for flat memory, 2 for rows of a texture.
-        takes_flat: whether buffers with one index may lie there too.
-        alignment_bytes: multiple of this that allocations start at.
-        capacity_bytes: what one instance holds; None where no limit of its own is stated.
-        source: where the numbers come from.
-        reserved_bytes: of the capacity of each instance, what programs cannot have.
-        instances: equal parts, such as banks or channels, that a buffer may spread over.
-        read_bytes_per_cycle: that its readers get together, for a memory of a core those of it.
-        write_bytes_per_cycle: the same for writers.
-        latency_cycles: from asking to the first byte.
-        transaction_bytes: what is moved at least, and a multiple of it.
+        rank: Number of indices of an address: 1 for flat memory, 2 for rows of a texture.
+        takes_flat: Whether buffers with one index may also be stored in the memory.
+        alignment_bytes: Alignment of allocations.
+        capacity_bytes: Capacity of one instance; None if no limit is stated.
+        source: Source of the numbers.
+        reserved_bytes: Part of the capacity of each instance that is unavailable to programs.
+        instances: Number of equal parts, such as banks or channels, over which a buffer may spread.
+        read_bytes_per_cycle: Read bandwidth shared by all readers, which for a core memory are
+            those of its core.
+        write_bytes_per_cycle: Write bandwidth shared by all writers.
+        latency_cycles: Cycles from a request to the first byte.
+        transaction_bytes: Minimum transfer size; every transfer is a multiple of it.
     """
 
     name: Name
@@ -276,18 +277,18 @@ class Memory:
             )
 
     def takes(self, rank: int) -> bool:
-        """Whether buffers with so many physical axes may lie there."""
+        """Return whether buffers with `rank` physical axes may be stored in the memory."""
         return rank == self.rank or (rank == 1 and self.takes_flat)
 
     @property
     def axes(self) -> str:
-        """How many physical axes buffers have, for messages."""
+        """Number of physical axes of buffers, for messages."""
         flat = "1 or " if self.takes_flat and self.rank > 1 else ""
         return "1 physical axis" if self.rank == 1 else f"{flat}{self.rank} physical axes"
 
     @property
     def usable_bytes(self) -> int | None:
-        """What programs may have: all instances without what is reserved; None without a limit.
+        """Capacity of all instances without reserved bytes; None without a limit.
 
         >>> Memory("lx", "core", 1, 128, 2048, "assumed", reserved_bytes=48).usable_bytes
         2000
@@ -299,7 +300,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """What moves data from one memory to another: a DMA engine, a network, a load port.
+    """A data path from one memory to another: a DMA engine, a network or a load port.
 
     Attributes:
         name: what the description calls it.
@@ -337,15 +338,14 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What one core of a processor does in a second, measured or taken from a manual.
+    """Throughput of one processor core per second, measured or taken from a manual.
 
     Attributes:
-        read_bytes_per_second: bytes that it reads in a second: of each of the caches
-            `core.cache_bytes`, in their order, and at last of memory.
-        flops: operations in a second with vectors, by the type of their elements; a fused product
-            and sum are two.
-        scalar_flops: the same of one element at a time.
-        source: where the numbers come from.
+        read_bytes_per_second: Read bandwidth of each cache of `core.cache_bytes`, in order,
+            followed by the bandwidth of memory.
+        flops: Vector operations per second by dtype; a fused multiply-add counts as two.
+        scalar_flops: Scalar operations per second by dtype.
+        source: Source of the numbers.
 
     >>> rates = Rates((2e11, 3e10), {"float32": 1e11}, source="a manual")
     >>> rates.read_bytes_per_second, rates.flops["float32"], dict(rates.scalar_flops)
@@ -378,7 +378,7 @@ class Rates:
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """What the caches are called, and memory behind them.
+        """Names of the caches, followed by "memory".
 
         >>> Rates((3.0, 2.0, 1.0), {}).levels
         ('L1', 'L2', 'memory')

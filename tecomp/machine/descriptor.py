@@ -1,4 +1,4 @@
-"""What the compiler needs to know about a machine. Data only: no code, no defaults but one."""
+"""Description of a target: data only, without code."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ from tecomp.machine.toml_reader import check_fields, read_table, table_of
 
 GridAxis = Annotated[str, Matches(r"core\.[A-Za-z_]\w*", "a name such as core.x")]
 Extent = Annotated[CoreCount, FromHost(host_cores)]
-_PLACE_BITS = 16  # of an element of the accumulator; types of 32 bits take two
+_PLACE_BITS = 16  # bits per accumulator element; 32-bit dtypes occupy two
 _NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class Stick:
-    """The bytes that the machine moves and computes with at once, all of one row.
+    """The unit of data movement and computation: bytes of one row.
 
     Attributes:
-        bytes: of a stick, and what it is aligned to.
-        padding: which dimensions are padded to whole sticks by default: `all`, or the `stick` one.
-        source: where the numbers come from.
+        bytes: Size and alignment of a stick in bytes.
+        padding: Dimensions padded to whole sticks by default: `all`, or only the `stick` dimension.
+        source: Source of the numbers.
     """
 
     bytes: VectorBytes
@@ -63,15 +63,15 @@ class Stick:
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """The block of a matrix that the machine stores and computes with.
+    """The matrix block that the hardware stores and computes with.
 
     Attributes:
-        rows: of a tile.
-        columns: of a tile.
-        face_rows: rows of a face; a tile is stored face by face.
-        face_columns: columns of a face.
-        allowed: other shapes that it takes too, as (rows, columns).
-        source: where the numbers come from.
+        rows: Rows of a tile.
+        columns: Columns of a tile.
+        face_rows: Rows of a face; a tile is stored face by face.
+        face_columns: Columns of a face.
+        allowed: Other supported shapes, as (rows, columns).
+        source: Source of the numbers.
     """
 
     rows: TileExtent
@@ -100,20 +100,20 @@ class Tile:
 
     @property
     def shapes(self) -> tuple[tuple[int, int], ...]:
-        """All shapes that the machine takes."""
+        """All supported shapes."""
         return (self.shape, *(each for each in self.allowed if each != self.shape))
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a core has only so much of.
+    """Resource limits of a core.
 
     Attributes:
-        source: where the numbers come from.
-        span_bytes: that a core reaches over of a tensor: whole indices of the outermost dimension
-            in memory that varies for it.
-        circular_buffers: queues between the threads of a core.
-        accumulator_tiles: tiles that the registers of the engine hold.
+        source: Source of the numbers.
+        span_bytes: Maximum extent in bytes of the region of a tensor that a core addresses: whole
+            indices of the outermost dimension in memory that varies for the core.
+        circular_buffers: Number of queues between the threads of a core.
+        accumulator_tiles: Number of tiles in the registers of the matrix engine.
     """
 
     source: Source
@@ -155,11 +155,11 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """How a program is run.
+    """Execution mode of programs.
 
     Attributes:
-        kind: `host`: the machine is the processor at hand; `functional`: the same program runs
-            here, in loops, as the machine would run it.
+        kind: `host`: the target is this processor; `functional`: the target is emulated on this
+            host, in loops that follow the structure of the target.
     """
 
     kind: Literal["host", "functional"] = "functional"
@@ -167,25 +167,25 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class Target(Pictured):
-    """A machine that code is generated for.
+    """A target for which code is generated.
 
     Attributes:
-        name: what `Target.load` calls it.
-        description: one sentence.
-        memories: its memories by name, in the order of the file.
-        core: its vectors and caches; None where the description has none.
-        code: how a program is run.
-        clock_hz: cycles of a second.
-        grid: how many cores lie along each named axis, such as `core.x`, the outermost first.
-        stick: rows of bytes, if it has sticks.
-        tile: blocks of matrices, if it has tiles.
-        formats: names of the formats that a type of the host is stored in, the usual one first.
-        engine: units that operations can be given to, by name.
-        links: what moves data between its memories, by name.
-        rules: what it asks of the operands of operations.
-        limits: what a core has only so much of.
-        rates: of one core of a processor, which its roofline is drawn with; `tecomp.calibrate`
-            measures them. Code does not depend on them.
+        name: Name for `Target.load`.
+        description: Description in one sentence.
+        memories: Memories by name, in the order of the file.
+        core: Vectors and caches; None if not described.
+        code: Execution mode of programs.
+        clock_hz: Clock rate in Hz.
+        grid: Number of cores along each named axis, such as `core.x`, the outermost first.
+        stick: Sticks, or None.
+        tile: Tiles, or None.
+        formats: Names of the storage formats of each host dtype, the default first.
+        engine: Compute units by name.
+        links: Data paths between memories by name.
+        rules: Operand constraints of operations.
+        limits: Resource limits of a core.
+        rates: Throughput of a processor core, from which rooflines are drawn; `tecomp.calibrate`
+            measures them. Generated code does not depend on them.
 
     >>> machine = Target.load("stick128")
     >>> machine.name, machine.description
@@ -242,7 +242,7 @@ class Target(Pictured):
                     )
 
     def _check_rates(self) -> None:
-        """There are rates for each cache and for memory."""
+        """Check that there is a read bandwidth for each cache and for memory."""
         if self.rates is None:
             return
         if self.core is None:
@@ -259,15 +259,14 @@ class Target(Pictured):
 
     @classmethod
     def load(cls, name: str | Path, **overrides: Any) -> Target:
-        """The target of that name, or the one that a TOML file describes.
+        """Load an installed target by name, or a target from a TOML file.
 
         Args:
-            name: one of `list_targets()`, or a path that ends in `.toml`.
-            overrides: keys of the description, and tables of those, instead of what it says; None
-                takes one away.
+            name: Name from `list_targets()`, or a path that ends in `.toml`.
+            overrides: Keys and tables that replace those of the description; None removes a key.
 
         Raises:
-            TargetError: there is no such target, or its description is malformed.
+            TargetError: If there is no such target, or its description is malformed.
 
         >>> Target.load("cpu").memory("global.texture").rank
         2
@@ -284,10 +283,10 @@ class Target(Pictured):
 
     @classmethod
     def of(cls, given: str | Path | Target) -> Target:
-        """The target that a caller means: the one that is given, or as `load` finds it.
+        """Return a target unchanged, or load it by name or path.
 
         Raises:
-            TargetError: there is no such target, or its description is malformed.
+            TargetError: If there is no such target, or its description is malformed.
 
         >>> Target.of("cpu") is Target.of(Target.load("cpu"))
         True
@@ -295,13 +294,13 @@ class Target(Pictured):
         return given if isinstance(given, Target) else cls.load(given)
 
     def overridden(self, **tables: Any) -> Target:
-        """The same machine with other values.
+        """Return the target with some values replaced.
 
         Args:
-            tables: keys of a description, and tables of those to change; None takes one away.
+            tables: Keys and tables of a description to replace; None removes a key.
 
         Raises:
-            TargetError: a key is unknown, or a value of the wrong type.
+            TargetError: If a key is unknown, or a value has the wrong type.
 
         >>> small = Target.load("stick128").overridden(memory={"lx": {"capacity_bytes": 131072}})
         >>> small.memory("lx").usable_bytes
@@ -312,7 +311,7 @@ class Target(Pictured):
 
     @property
     def cores(self) -> int:
-        """How many cores it has.
+        """Number of cores.
 
         >>> Target.load("stick128").cores
         32
@@ -323,10 +322,10 @@ class Target(Pictured):
 
     @property
     def stick_bytes(self) -> int:
-        """Bytes of a stick.
+        """Size of a stick in bytes.
 
         Raises:
-            TargetError: the machine has no sticks.
+            TargetError: If the target has no sticks.
         """
         if self.stick is None:
             raise TargetError(
@@ -335,10 +334,10 @@ class Target(Pictured):
         return self.stick.bytes
 
     def memory(self, scope: str) -> Memory:
-        """The memory called `scope`.
+        """Return the memory with a given name.
 
         Raises:
-            TargetError: there is none of that name.
+            TargetError: If the target has no such memory.
 
         >>> memory = Target.load("stick128").memory("lx")
         >>> memory.name, memory.capacity_bytes
@@ -359,14 +358,14 @@ class Target(Pictured):
         )
 
     def check_buffer(self, buffer: Buffer) -> Memory:
-        """The memory that `buffer` lives in, which has addresses of as many indices as it has.
+        """Return the memory of a buffer, after checking that the buffer fits its rank and capacity.
 
-        The axis separators of a buffer cut its axes into groups, each of which becomes one
+        The axis separators of a buffer split its axes into groups, each of which becomes one
         physical axis.
 
         Raises:
-            TargetError: the machine has no such memory, or that has addresses of another rank.
-            CapacityError: the buffer alone is larger than that memory.
+            TargetError: If the target has no such memory, or the memory has another rank.
+            CapacityError: If the buffer alone exceeds the capacity of the memory.
 
         >>> from tecomp import te
         >>> buffer = te.decl_buffer((8, 64), "float32", "A", scope="global")
@@ -407,15 +406,15 @@ class Target(Pictured):
             )
 
     def check_axis(self, axis: str, extent: int | None, loop: str) -> None:
-        """A loop can be shared out along an axis of the grid.
+        """Check that a loop can be distributed along a grid axis.
 
         Args:
-            axis: of the grid, such as `core.x`.
-            extent: how often the loop runs; None if that is not known.
-            loop: how to call it in messages.
+            axis: Grid axis, such as `core.x`.
+            extent: Extent of the loop; None if unknown.
+            loop: Name of the loop for messages.
 
         Raises:
-            TargetError: there is no such axis, or it has fewer cores.
+            TargetError: If there is no such axis, or the extent exceeds its cores or is unknown.
 
         >>> Target.load("tensix_wh").check_axis("core.x", 8, "s[C]")
         """
@@ -456,7 +455,7 @@ def read_target(text: str, source: str) -> Target:
     """Parse a target description in TOML; `source` names it in error messages.
 
     Raises:
-        TargetError: a key is missing, unknown or of the wrong kind; the message names it.
+        TargetError: If a key is missing, unknown or of the wrong type; the message names the key.
     """
     table = _parsed(text, source)
     try:
@@ -466,7 +465,7 @@ def read_target(text: str, source: str) -> Target:
 
 
 def _parsed(text: str, source: str) -> Mapping[str, Any]:
-    """The tables of a file."""
+    """Parse the text of a description as TOML."""
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -488,14 +487,14 @@ def _too_deep(source: str) -> TargetError:
 
 
 def _line_of_digits(text: str) -> str:
-    """The line of the first number that Python does not convert from text."""
+    """Return the line of the first number that exceeds Python's digit limit, as `:line`."""
     most = sys.get_int_max_str_digits()
     found = re.search(rf"[0-9_]{{{most},}}", text)
     return f":{text.count(chr(10), 0, found.start()) + 1}" if found else ""
 
 
 def _told(message: str) -> tuple[str, str]:
-    """What is wrong, and the line as it stands after the name of a file."""
+    """Split a TOML error message into the problem and the line, as `:line`."""
     found = re.fullmatch(r"(.*) \(at line (\d+), (column \d+)\)", message)
     if found is None:
         return message, ""

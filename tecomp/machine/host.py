@@ -1,6 +1,6 @@
-"""What the processor at hand offers to a schedule: vectors, registers, caches.
+"""Query the properties of the host processor: vectors, registers, caches and clock.
 
-Read from the files of Linux; where these say nothing, what processors of the last ten years have.
+The values come from Linux system files; defaults are typical of recent processors.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _DOTS = {
     "bfloat16*bfloat16": {"avx512_bf16"},
 }
 DOTS = tuple(_DOTS)
-"""Types whose products machines add up in one instruction."""
+"""Dtype pairs for which some processor has a dot-product instruction."""
 _UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
 CPU_VARIABLE = "TECOMP_CPU"
 _V2 = frozenset(("cx16", "popcnt", "sse4_1", "sse4_2", "ssse3"))
@@ -65,7 +65,7 @@ def cpu_level() -> str | None:
 
 @cache
 def host_vectors() -> tuple[int, int]:
-    """Bytes of a vector register, and how many such registers there are."""
+    """Return the size of a vector register in bytes, and the number of vector registers."""
     if platform.machine() not in ("x86_64", "AMD64"):
         return 16, 32
     flags = _flags()
@@ -75,18 +75,18 @@ def host_vectors() -> tuple[int, int]:
 
 
 def host_vector_bytes() -> int:
-    """Bytes of a vector register."""
+    """Return the size of a vector register in bytes."""
     return host_vectors()[0]
 
 
 def host_vector_registers() -> int:
-    """How many vector registers there are."""
+    """Return the number of vector registers."""
     return host_vectors()[1]
 
 
 @cache
 def host_dots() -> tuple[str, ...]:
-    """Types whose products one instruction adds up."""
+    """Return the dtype pairs for which the host has a dot-product instruction."""
     flags = _flags()
     return tuple(name for name, any_of in _DOTS.items() if any_of & flags)
 
@@ -111,7 +111,7 @@ def _host_flags() -> frozenset[str]:
 
 @cache
 def host_caches(root: Path = _CACHES) -> tuple[int, ...]:
-    """Bytes of the data caches of one core, the smallest first."""
+    """Return the sizes of the data caches of a core in bytes, the smallest first."""
     sizes: dict[int, int] = {}
     for entry in sorted(root.glob("index*")):
         try:
@@ -130,9 +130,9 @@ def host_caches(root: Path = _CACHES) -> tuple[int, ...]:
 
 @cache
 def host_clock(root: Path = _CLOCK) -> float | None:
-    """Cycles of a second at the most, as far as the system says; None where it does not."""
+    """Return the maximum clock rate in Hz, or None if the system does not report it."""
     try:
-        # A guest of a virtual machine may be told 0.
+        # Virtual machines may report 0.
         return 1e3 * float(root.read_text(encoding="ascii")) or None
     except (OSError, ValueError):
         clocks = re.findall(r"^cpu MHz\s*:\s*([\d.]+)$", _cpuinfo(), re.MULTILINE)
@@ -140,5 +140,5 @@ def host_clock(root: Path = _CLOCK) -> float | None:
 
 
 def host_cores() -> int:
-    """How many cores this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

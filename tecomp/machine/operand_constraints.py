@@ -1,16 +1,17 @@
 """Vocabulary of operand constraints.
 
-An operation is an innermost computation of one stage:
+An operation is the innermost computation of one stage:
 
-* `elementwise`: no reduction; every input is read once for an element of the output;
-* `contraction`: a sum of products of two inputs, `a` and `b`, which share the reduced axes, and
+* `elementwise`: no reduction; every input is read once per output element;
+* `contraction`: a sum of products of two inputs, `a` and `b`, which share the reduced axes and
   have different axes of the result;
 * `reduction`: any other reduction;
-* `copy`: an elementwise operation that is one read, or, where nothing else will do, one of several
-  reads and numbers, as its indices say.
+* `copy`: an element-wise operation that consists of one read or, as a last resort, that selects
+  between several reads and constants by conditions on indices.
 
-The *lanes* of an operand are the places of its last physical axis: of one stick, of one row of a
-tile. A loop variable runs *along* them if consecutive values of it are at consecutive lanes.
+The *lanes* of an operand are the positions along its last physical axis: within a stick, or
+within a row of a tile. A loop variable runs *along* the lanes if consecutive values access
+consecutive lanes.
 """
 
 from __future__ import annotations
@@ -27,18 +28,18 @@ Operand = Literal["a", "b", "inputs", "out"]
 
 @dataclass(frozen=True, slots=True)
 class LaneAccess:
-    """What inputs may read while the output moves along its lanes.
+    """Permitted accesses of inputs while the output advances along its lanes.
 
-    A reduction along the lanes of an input has terms in these lanes: they take the place of the
-    output.
+    If a reduction runs along the lanes of an input, the terms of the reduction take the place of
+    the output.
 
     Attributes:
         kind: `lane_access`.
-        operation: what it is about.
-        allowed: `consecutive`: the next lane of the same stick, the same offset in all sticks;
-            `broadcast`: the same element; `lane_broadcast`: the same element, which is in one
-            lane of all sticks; `gather`: anything that is known without data.
-        source: where the rule comes from.
+        operation: Constrained operation.
+        allowed: `consecutive`: the next lane of the same stick, at the same offset in all sticks;
+            `broadcast`: the same element; `lane_broadcast`: the same element, which is in the same
+            lane of all sticks; `gather`: any data-independent access.
+        source: Source of the rule.
     """
 
     kind: Literal["lane_access"]
@@ -49,21 +50,21 @@ class LaneAccess:
 
 @dataclass(frozen=True, slots=True)
 class SharedLanes:
-    """Operands have the same axis along their lanes.
+    """Requirement that operands have the same axis along their lanes.
 
     Attributes:
         kind: `shared_lanes`.
-        operation: what it is about.
-        operands: those that share, where they have lanes at all (a broadcast has none).
+        operation: Constrained operation.
+        operands: Operands that share the axis, if they have lanes (a broadcast has none).
         by: `loop`: the same loop variable runs along the lanes of all; `dimension`: the axis has
-            the same number in the shapes of the tensors, counted from the last.
-        axis: `reduced`: it is an axis that the operation sums over; `kept`: it is none; `any`.
-        absent: `allowed`: an operand may have no axis along its lanes; `refused`: not where it has
-            several elements along an axis that could lie there, as one element a stick has.
-        exchange: `allowed`: where programs are laid out, factors of a product may be `a` and `b`
-            in either order, as the product of matrices is that of the transposed ones, transposed;
-            `refused`: they are in the order of the expression, if there is a way.
-        source: where the rule comes from.
+            the same number in the tensor shapes, counted from the last.
+        axis: `reduced`: the axis is a reduction axis of the operation; `kept`: it is not; `any`.
+        absent: `allowed`: an operand may have no axis along its lanes; `refused`: it may not if it
+            has several elements along an axis that could be there, as in sticks of one element.
+        exchange: `allowed`: layout assignment may exchange the factors `a` and `b` of a product,
+            because a matrix product is the transpose of the product of the transposed factors;
+            `refused`: the order of the expression is kept if that is feasible.
+        source: Source of the rule.
     """
 
     kind: Literal["shared_lanes"]
@@ -78,12 +79,12 @@ class SharedLanes:
 
 @dataclass(frozen=True, slots=True)
 class StickDensity:
-    """Sticks of one element stay that, and full ones stay full: lanes and sticks are not exchanged.
+    """Requirement that sparse sticks stay sparse and dense sticks stay dense.
 
     Attributes:
         kind: `stick_density`.
-        operation: what it is about.
-        source: where the rule comes from.
+        operation: Constrained operation.
+        source: Source of the rule.
     """
 
     kind: Literal["stick_density"]
@@ -93,13 +94,13 @@ class StickDensity:
 
 @dataclass(frozen=True, slots=True)
 class LaneReduction:
-    """What comes of a reduction over the axis along the lanes of an input.
+    """Result of a reduction over the axis along the lanes of an input.
 
     Attributes:
         kind: `lane_reduction`.
-        operation: what it is about.
-        result: `sparse`: one element to a stick, in lane 0; `dense`: as any other; `refused`.
-        source: where the rule comes from.
+        operation: Constrained operation.
+        result: `sparse`: one element per stick, in lane 0; `dense`: as any other result; `refused`.
+        source: Source of the rule.
     """
 
     kind: Literal["lane_reduction"]
@@ -110,14 +111,14 @@ class LaneReduction:
 
 @dataclass(frozen=True, slots=True)
 class OperandRank:
-    """Physical axes that operands have.
+    """Supported numbers of physical axes of operands.
 
     Attributes:
         kind: `operand_rank`.
-        operation: what it is about.
-        operands: which.
-        ranks: that they may have.
-        source: where the rule comes from.
+        operation: Constrained operation.
+        operands: Constrained operands.
+        ranks: Supported numbers of physical axes.
+        source: Source of the rule.
     """
 
     kind: Literal["operand_rank"]
@@ -129,14 +130,14 @@ class OperandRank:
 
 @dataclass(frozen=True, slots=True)
 class OperandAlignment:
-    """Where in memory the first lane of an operand may be.
+    """Alignment of the first lane of operands.
 
     Attributes:
         kind: `operand_alignment`.
-        operation: what it is about.
-        operands: which.
-        offset_bytes: what the place of lane 0 of the output is a multiple of, in the operand.
-        source: where the rule comes from.
+        operation: Constrained operation.
+        operands: Constrained operands.
+        offset_bytes: Alignment of the operand address that corresponds to lane 0 of the output.
+        source: Source of the rule.
     """
 
     kind: Literal["operand_alignment"]
@@ -148,14 +149,14 @@ class OperandAlignment:
 
 @dataclass(frozen=True, slots=True)
 class OperandMemory:
-    """Memories that operands are in.
+    """Supported memories of operands.
 
     Attributes:
         kind: `operand_memory`.
-        operation: what it is about.
-        operands: which.
-        memories: any of these.
-        source: where the rule comes from.
+        operation: Constrained operation.
+        operands: Constrained operands.
+        memories: Supported memories.
+        source: Source of the rule.
     """
 
     kind: Literal["operand_memory"]
@@ -167,17 +168,18 @@ class OperandMemory:
 
 @dataclass(frozen=True, slots=True)
 class OperandPadding:
-    """What the padding of operands holds along an axis.
+    """Requirement on the padding of operands along some axes.
 
     Attributes:
         kind: `operand_padding`.
-        operation: what it is about.
-        operands: which.
-        axis: along which axes: those that are summed over, or those that are kept.
-        value: `neutral`: what adds nothing, such as 0 in a sum; `any`: it is masked.
-        multiple_bytes: places along such an axis take a multiple of so many, where it runs along
-            the lanes of another input; None for any number.
-        source: where the rule comes from.
+        operation: Constrained operation.
+        operands: Constrained operands.
+        axis: Constrained axes: `reduced` axes or `kept` axes.
+        value: `neutral`: the neutral element of the reduction, such as 0 in a sum; `any`: padding
+            is masked.
+        multiple_bytes: Byte multiple to which such an axis is padded if it runs along the lanes of
+            another input; None for any size.
+        source: Source of the rule.
     """
 
     kind: Literal["operand_padding"]

@@ -1,7 +1,7 @@
-"""Target descriptions that installed packages offer, through entry points `tecomp.targets`.
+"""Target descriptions of installed packages, found through `tecomp.targets` entry points.
 
-An entry point is a function of no arguments that returns paths of TOML files; the target of
-`cpu.toml` is called `cpu`. A package that cannot be loaded takes away its own targets only.
+An entry point is a function without arguments that returns paths of TOML files; the target of
+`cpu.toml` is named `cpu`. A package that fails to load affects only its own targets.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from tecomp.errors import TargetError
 GROUP = "tecomp.targets"
 
 _CALLED = {"llvm": "cpu"}
-"""Names that TVM has for a target."""
+"""TVM names of targets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What one entry point gives.
+    """Descriptions from one entry point.
 
     Attributes:
-        entry: the entry point.
-        paths: of the descriptions.
-        failure: why there are none, if it cannot be loaded.
+        entry: Entry point.
+        paths: Paths of the descriptions.
+        failure: Reason why the entry point failed to load; empty if it was loaded.
     """
 
     entry: EntryPoint
@@ -39,15 +39,15 @@ class Offer:
 
     @property
     def owner(self) -> str:
-        """The distribution that has it; the entry point's name where that is not known.
+        """Name of the distribution, or of the entry point if the distribution is unknown.
 
-        Finding it out takes a millisecond, so only messages ask.
+        The lookup takes a millisecond, so only messages use it.
         """
         return str(self.entry.dist.name) if self.entry.dist is not None else self.entry.name
 
 
 def list_targets() -> tuple[str, ...]:
-    """Names of the targets that are installed, in alphabetical order: what `Target.load` takes.
+    """Return the names of the installed targets in alphabetical order, as `Target.load` takes them.
 
     >>> "cpu" in list_targets()
     True
@@ -56,15 +56,15 @@ def list_targets() -> tuple[str, ...]:
 
 
 def broken_plugins() -> tuple[str, ...]:
-    """What is wrong with each package whose targets cannot be loaded."""
+    """Return a message for each package whose targets failed to load."""
     return tuple(_complaint(offer) for offer in _installed() if offer.failure)
 
 
 def find_description(name: str) -> Path:
-    """The file that describes the target `name`.
+    """Return the path of the description of a target.
 
     Raises:
-        TargetError: no installed package has one, two have, or the one that does cannot be loaded.
+        TargetError: If no package offers the target, several do, or the package failed to load.
     """
     found = _descriptions()
     if name not in found:
@@ -109,11 +109,11 @@ def _complaint(offer: Offer) -> str:
 
 
 def _descriptions() -> Mapping[str, Mapping[Path, Offer]]:
-    """For each target the files that describe it, and who offers them."""
+    """Return the description files of each target, with the entry points that offer them."""
     found: dict[str, dict[Path, Offer]] = {}
     for offer in _installed():
         for path in offer.paths:
-            # A package that is installed twice, such as from a checkout, is one package.
+            # A package that is installed twice, e.g. also from a checkout, lists equal paths.
             found.setdefault(path.stem, {}).setdefault(path, offer)
     return found
 
@@ -126,9 +126,9 @@ def _installed() -> tuple[Offer, ...]:
 def _offers(
     find: Callable[..., EntryPoints], places: tuple[tuple[str, int], ...]
 ) -> tuple[Offer, ...]:
-    """What entry points give, found once for each state of `sys.path`.
+    """Load the entry points, once per state of `sys.path`.
 
-    Looking through all that is installed takes milliseconds.
+    Scanning the installed packages takes milliseconds.
     """
     del places
     entries = sorted(find(group=GROUP), key=lambda entry: (entry.name, entry.value))
@@ -138,7 +138,7 @@ def _offers(
 def _offer(entry: EntryPoint) -> Offer:
     try:
         return Offer(entry, tuple(_paths(entry.load()())))
-    # Whatever a package raises, or if it ends the process, the targets of the others stay.
+    # A broken package, even one that exits the process, must not affect the targets of others.
     except (Exception, SystemExit) as error:
         return Offer(entry, failure=f"{type(error).__name__}: {error}")
 
@@ -153,7 +153,7 @@ def _paths(given: object) -> Iterator[Path]:
 
 
 def _state(folder: str) -> tuple[str, int]:
-    """A folder and when something was last installed there, or removed."""
+    """Return a folder with its modification time, which installing or removing packages changes."""
     try:
         return folder, os.stat(folder or ".").st_mtime_ns
     except OSError:

@@ -13,64 +13,64 @@ from tecomp.ir.nodes.dtype import SCALARS
 
 @dataclass(frozen=True, slots=True)
 class AtLeast:
-    """Numbers from here on."""
+    """Lower bound of a number, inclusive."""
 
     low: int
 
 
 @dataclass(frozen=True, slots=True)
 class AtMost:
-    """Numbers up to this."""
+    """Upper bound of a number, inclusive."""
 
     high: int
 
 
 @dataclass(frozen=True, slots=True)
 class Above:
-    """Numbers greater than this."""
+    """Lower bound of a number, exclusive; the number must be finite."""
 
     low: int
 
 
 @dataclass(frozen=True, slots=True)
 class PowerOfTwo:
-    """1, 2, 4 and so on."""
+    """Requirement that a number is a power of two."""
 
 
 @dataclass(frozen=True, slots=True)
 class FromHost:
-    """The text `host` may stand for what the machine at hand has."""
+    """Marker: the text `host` stands for the value of this host."""
 
     read: Callable[[], Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """The key is called otherwise than the field."""
+    """Name of the key, if it differs from the name of the field."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class TableName:
-    """No key: the name of the table."""
+    """Marker: the field is not a key, but holds the name of the table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A description has to say it, though a caller of the class need not."""
+    """Marker: the key is required in descriptions, even if the class has a default."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refers:
-    """The name of a table that is described under this key of the description."""
+    """Reference to the name of a table under this key of the description."""
 
     table: str
 
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """One of these texts."""
+    """Set of permitted texts."""
 
     what: str
     texts: Collection[str]
@@ -78,7 +78,7 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """A text of this form; `like` describes it."""
+    """Pattern of permitted texts; `like` describes it in messages."""
 
     pattern: str
     like: str
@@ -87,7 +87,7 @@ class Matches:
 Count = Annotated[int, AtLeast(1)]
 Number = Annotated[int, AtLeast(0)]
 Rate = Annotated[float, Above(0)]
-# Limits keep loops over cores, lanes, registers and axes short.
+# The limits bound the loops over cores, lanes, registers and axes.
 MOST_CORES = 1 << 20
 CoreCount = Annotated[int, AtLeast(1), AtMost(MOST_CORES)]
 RegisterCount = Annotated[int, AtLeast(1), AtMost(1 << 12)]
@@ -111,9 +111,9 @@ _LINE = re.compile(
 
 
 def lines_of(text: str) -> Mapping[Path, int]:
-    r"""The line of every key and table; tables of an array have its name and their number from 0.
+    r"""Return the line of every key and table; array tables have their name and index as path.
 
-    Keys inside of inline tables have none of their own.
+    Keys inside inline tables have no entries.
 
     >>> lines_of('a = 1\n[b."c.d"]\ne = 2\n[[f]]\n[[f]]\ng = 3')[("f", 1, "g")]
     6
@@ -140,7 +140,7 @@ def lines_of(text: str) -> Mapping[Path, int]:
         path = (*table, *_parts(match["key"]))
         for size in range(len(table) + 1, len(path) + 1):
             found.setdefault(path[:size], number)
-        # Some tables take the parts of a key as one name.
+        # A table with dotted names, such as `grid`, takes a dotted key as a single name.
         found.setdefault((*table, ".".join(map(str, path[len(table) :]))), number)
         value = line[match.end() :]
         closing = next((q for q in ('"""', "'''") if value.count(q) == 1), "")
@@ -153,13 +153,13 @@ def _parts(key: str) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A table of a description.
+    """Position of a table in a description.
 
     Attributes:
-        source: the file.
-        root: the whole description.
-        text: the file as it was read, to find lines in; empty if there is none.
-        path: of the table.
+        source: File name.
+        root: Whole description.
+        text: Text of the file, to find line numbers; empty if there is none.
+        path: Path of the table.
     """
 
     source: str
@@ -168,11 +168,11 @@ class Place:
     path: Path = ()
 
     def inside(self, *keys: str | int) -> Place:
-        """The table under some keys of this one."""
+        """Return the position of a nested table."""
         return Place(self.source, self.root, self.text, (*self.path, *keys))
 
     def error(self, what: str, key: str | int | None = None) -> TargetError:
-        """The error that says `what` about a key of the table, or about the table."""
+        """Return the error `what` about a key of the table, or about the table itself."""
         path = self.path if key is None else (*self.path, key)
         lines = lines_of(self.text)
         while path and path not in lines:

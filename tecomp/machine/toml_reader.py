@@ -37,7 +37,7 @@ from tecomp.machine.schema import (
 )
 
 HOST = "host"
-"""Instead of a value: what the machine at hand has."""
+"""Text that stands for the value of this host."""
 
 _PLAIN = {
     str: ("a text", "texts"),
@@ -46,7 +46,7 @@ _PLAIN = {
     bool: ("true or false", "true or false"),
 }
 _INTEGERS = range(-(1 << 63), 1 << 63)
-"""Whole numbers of TOML."""
+"""Range of integers in TOML."""
 _UNITS = {
     "bytes_per_cycle": "bytes per cycle",
     "bytes_per_second": "bytes per second",
@@ -60,7 +60,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A key of a table: what it is called, which type it has, and what is said about that."""
+    """A key of a table: name, type and constraints."""
 
     field: str
     key: str
@@ -71,13 +71,13 @@ class Known:
     has_default: bool
 
     def has(self, mark: type) -> bool:
-        """Whether a mark of this class is on it."""
+        """Return whether the key has a marker of a class."""
         return any(isinstance(each, mark) for each in self.marks)
 
 
 @cache
 def known_keys(kind: Any) -> Mapping[str, Known]:
-    """The keys of a table that becomes an object of a class, in order, and its fields by them."""
+    """Return the keys of the table of a class, in field order."""
     hints = get_annotations(kind, eval_str=True)
     return {
         found.key: found
@@ -110,15 +110,15 @@ def _bare(hint: Any) -> tuple[Any, tuple[Any, ...]]:
 
 
 def read_table(kind: type[T], table: object, place: Place) -> T:
-    """An object of a class from a table.
+    """Build an object of a class from a table.
 
     Args:
-        kind: a dataclass; the types of its fields say what the keys may be.
-        table: what the file has.
-        place: where.
+        kind: Dataclass whose field types specify the keys.
+        table: Table of the file.
+        place: Position of the table.
 
     Raises:
-        TargetError: a key is missing, unknown, or of the wrong type; names file, line and table.
+        TargetError: If a key is missing, unknown or of the wrong type; names file, line and table.
     """
     if not isinstance(table, Mapping):
         raise place.error(f"expected a table, got {shown(table)}")
@@ -136,7 +136,7 @@ def read_table(kind: type[T], table: object, place: Place) -> T:
     for key, value in table.items():
         known = keys[key]
         made[known.field] = _value(known.kind, known.marks, value, place, key)
-    # A key that may be left out stands for None where the class has no other default.
+    # An optional key that is absent is None if the class has no other default.
     left_out = (k.field for k in keys.values() if not k.has_default and not k.is_needed)
     made = dict.fromkeys(left_out) | made
     try:
@@ -146,14 +146,14 @@ def read_table(kind: type[T], table: object, place: Place) -> T:
 
 
 def _asked(known: Known) -> str:
-    """What a key that is missing takes, in words."""
+    """Describe the expected value of a missing key."""
     if known.kind in _PLAIN or get_origin(known.kind) in (tuple, Literal):
         return _expected(known.kind, known.marks, known.key)
     return f"a table [{known.key}]"
 
 
 def _hint(key: str, known: Collection[str]) -> str:
-    """A key that is nearly this one, or is it in another unit."""
+    """Suggest the closest key, such as the key with another unit."""
     stem = key.rpartition("_")[0]
     same = [each for each in known if stem and each.rpartition("_")[0] == stem]
     near = same or get_close_matches(key, known, n=1)
@@ -182,7 +182,7 @@ def _value(kind: Any, marks: tuple[Any, ...], value: Any, place: Place, key: str
 
 
 def _plain(kind: Any, marks: tuple[Any, ...], value: Any, place: Place, key: str) -> Any:
-    """A value that is no table."""
+    """Validate and return a value that is not a table."""
     if type(value) is int and value not in _INTEGERS:
         raise place.error(f"`{key}` is {shown(value)}; whole numbers have 64 bits", key)
     if not _fits(kind, marks, value):
@@ -206,7 +206,7 @@ def _tables(kind: Any, value: Any, place: Place, key: str) -> tuple[Any, ...]:
 
 
 def _one_of_kinds(kinds: tuple[type, ...], value: Any, place: Place) -> Any:
-    """A table whose key `kind` tells which of several classes it is of."""
+    """Read a table whose key `kind` selects the class."""
     if len(kinds) == 1:
         return read_table(kinds[0], value, place)
     if not isinstance(value, Mapping):
@@ -238,7 +238,7 @@ def _mapping(kinds: tuple[Any, ...], value: Any, place: Place) -> Mapping[str, A
 
 
 def _joined(table: Mapping[str, Any], before: str = "") -> list[tuple[str, Any]]:
-    """The keys of tables in tables, joined by dots as TOML writes them."""
+    """Join the keys of nested tables with dots, as TOML writes them."""
     found: list[tuple[str, Any]] = []
     for key, value in table.items():
         name = f"{before}{key}"
@@ -249,7 +249,7 @@ def _joined(table: Mapping[str, Any], before: str = "") -> list[tuple[str, Any]]
 def _fits(kind: Any, marks: tuple[Any, ...], value: Any) -> bool:
     if kind not in _PLAIN:
         return _fits_form(kind, value)
-    # A bool is an int for Python, and not for the reader of a description.
+    # bool is a subclass of int, but a description must not use one for the other.
     if type(value) is not kind and not (kind is float and type(value) is int):
         return False
     if type(value) is int and value not in _INTEGERS:
@@ -258,7 +258,7 @@ def _fits(kind: Any, marks: tuple[Any, ...], value: Any) -> bool:
 
 
 def _fits_form(kind: Any, value: Any) -> bool:
-    """Whether a value is one of several texts, or a list."""
+    """Return whether a value matches a `Literal` or tuple type."""
     if get_origin(kind) is Literal:
         return isinstance(value, str) and value in get_args(kind)
     parts = get_args(kind)
@@ -286,7 +286,7 @@ def _holds(mark: Any, value: Any) -> bool:
 
 
 def _expected(kind: Any, marks: tuple[Any, ...], key: str) -> str:
-    """What a key takes, in words."""
+    """Describe the expected value of a key."""
     unit = next((f" of {text}" for end, text in _UNITS.items() if key.endswith(end)), "")
     other = f', or "{HOST}"' if any(isinstance(mark, FromHost) for mark in marks) else ""
     if get_origin(kind) is tuple:
@@ -334,7 +334,7 @@ def _like(marks: tuple[Any, ...]) -> str:
 
 
 def _check_names(kind: Any, marks: tuple[Any, ...], value: Any, place: Place, key: str) -> None:
-    """Texts that have to be the name of something."""
+    """Check texts that must name something: permitted texts and references to tables."""
     if kind not in _PLAIN and get_origin(kind) is tuple:
         inner, inner_marks = _bare(get_args(kind)[0])
         for each in value:
@@ -352,14 +352,14 @@ def _check_names(kind: Any, marks: tuple[Any, ...], value: Any, place: Place, ke
 
 
 def shown(value: object) -> str:
-    """A value as messages show it.
+    """Format a value for messages.
 
     >>> shown("x"), shown(1 << 20000)
     ("'x'", 'a number of too many digits')
     """
     try:
         return repr(value)
-    except ValueError:  # Python converts no number of more than 4,300 digits to text.
+    except ValueError:  # Python refuses to convert integers of more than 4,300 digits to text
         return "a number of too many digits"
 
 
@@ -369,10 +369,10 @@ def _near(value: Any, texts: Collection[str], what: str) -> str:
 
 
 def check_fields(record: Any) -> None:
-    """Refuse an object whose fields are not what their types say, however it was made.
+    """Check the field types of an object, whether read from a file or constructed in Python.
 
     Raises:
-        TargetError: a field is something else.
+        TargetError: If a field has the wrong type or value.
     """
     for known in known_keys(cast(Hashable, type(record))).values():
         value = getattr(record, known.field)
@@ -390,7 +390,7 @@ def _is_list(kind: Any) -> bool:
 
 
 def _is_of(kind: Any, marks: tuple[Any, ...], value: Any) -> bool:
-    """Whether a value is of the type of a field, where a description may also say nothing."""
+    """Return whether a value has the type of a field; unlike in files, texts may be empty."""
     if kind in _PLAIN:
         texts = [mark.texts for mark in marks if isinstance(mark, OneOf)]
         is_named = all(isinstance(value, str) and value in each for each in texts)
@@ -416,7 +416,7 @@ def _is_empty(kind: Any, value: Any) -> bool:
 
 
 def table_of(value: Any) -> Any:
-    """The table that `read_table` makes an object of, with the values that it has now.
+    """Return the table from which `read_table` builds an equal object.
 
     >>> from tecomp.machine.components import Memory
     >>> table_of(Memory("lx", "core", 1, 128, None, "assumed", latency_cycles=8))["latency_cycles"]
@@ -433,5 +433,5 @@ def table_of(value: Any) -> Any:
         return {key: table_of(each) for key, each in value.items()}
     if isinstance(value, tuple):
         return [table_of(each) for each in value]
-    # What was made by hand may say nothing; a description has to.
+    # An object constructed in Python may have empty texts, which descriptions do not allow.
     return "not said" if value == "" else value
