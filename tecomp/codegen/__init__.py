@@ -1,4 +1,4 @@
-"""IR to machine code, through LLVM; knows no tensors and no schedules."""
+"""Code generation from IR to machine code with LLVM; independent of tensors and schedules."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Calls of compiled code from Python: arguments, their checks, the process and its threads."""
+"""Kernel dispatch from Python: argument checks, the process runtime and its threads."""

@@ -1,4 +1,4 @@
-"""Read arguments through DLPack; arrays tagged with a layout."""
+"""Array interoperability: import through DLPack, and NumPy arrays tagged with a layout."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tecomp.layout.addressing.layout_tags import Mark, agree
 
 _CODES = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 6: "bool"}
 _READ_ONLY, _IS_COPY = 1, 2
-# Memory that the processor can reach: its own, and pinned for a CUDA or ROCm device.
+# DLPack devices with host-accessible memory: CPU, CUDA-pinned and ROCm-pinned.
 _HOST_DEVICES = (1, 3, 11)
 
 
 Access: TypeAlias = Literal["writable", "read-only", "a copy", "unknown"]
-"""What the owner says about writing to the memory; a capsule from before DLPack 1 is silent."""
+"""Write access that the exporter declares; capsules before DLPack 1 give "unknown"."""
 
 
 class _Tensor(ctypes.Structure):
@@ -50,15 +50,15 @@ class _Versioned(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """The memory of an array.
+    """Memory of an array.
 
     Attributes:
-        address: of the first element.
-        dtype: name of the element type.
-        shape: extents.
-        strides: elements from one index of an axis to the next; None where compact.
-        access: whether it may be written to, and its owner will see it.
-        owner: what keeps it alive.
+        address: Address of the first element.
+        dtype: Name of the dtype.
+        shape: Shape.
+        strides: Strides in elements. None: the array is contiguous.
+        access: Whether writes are allowed and visible to the owner.
+        owner: Object that keeps the memory alive.
     """
 
     address: int
@@ -70,14 +70,13 @@ class Memory:
 
 
 def read_dlpack(where: str, array: Any) -> Memory:
-    """The memory of any object that exports DLPack; `where` names it in messages.
+    """Return the memory of an object that exports DLPack; `where` names it in error messages.
 
-    The capsule is left to its destructor: nothing is taken over, and the memory is free for its
-    owner again when the result is dropped.
+    The capsule is not consumed: its destructor releases the memory when the result is dropped.
 
     Raises:
-        CallError: the memory is not the processor's, its owner does not share it, or it holds
-            other numbers than the array.
+        CallError: If the memory is not host-accessible, if the object does not share its memory, or
+            if the memory holds other values than the array (lazy negation of PyTorch).
     """
     if _is_negated(array):
         raise CallError(
@@ -107,9 +106,9 @@ def read_dlpack(where: str, array: Any) -> Memory:
 
 
 def _is_writable(array: Any) -> bool:
-    """Whether an array of no version of DLPack says elsewhere that it may be written to."""
+    """Return whether an unversioned array declares write access in another way."""
     if _torch_of(array) is not None:
-        return True  # there are no others
+        return True  # PyTorch tensors are always writable
     try:
         return not memoryview(array).readonly
     except (BufferError, TypeError, ValueError):
@@ -117,13 +116,13 @@ def _is_writable(array: Any) -> bool:
 
 
 def _is_negated(array: Any) -> bool:
-    """Whether PyTorch would negate what is in memory when it reads it: DLPack cannot say that."""
+    """Return whether PyTorch negates the array lazily, which DLPack cannot express."""
     torch = _torch_of(array)
     return torch is not None and bool(torch.is_neg(array))
 
 
 def _torch_of(array: Any) -> Any:
-    """PyTorch, if it is loaded and the array is one of its tensors."""
+    """Return the PyTorch module if it is loaded and `array` is a tensor, else None."""
     torch = sys.modules.get("torch")
     return torch if torch is not None and isinstance(array, torch.Tensor) else None
 
@@ -133,7 +132,7 @@ def _capsule(where: str, array: Any) -> object:
         try:
             return array.__dlpack__(max_version=(1, 0))
         except TypeError:
-            # Exporters from before version 1 do not know the argument.
+            # Exporters before DLPack 1 do not accept `max_version`.
             return array.__dlpack__()
     except (AttributeError, BufferError, RuntimeError, TypeError, ValueError) as error:
         raise CallError(
@@ -170,16 +169,16 @@ Array: TypeAlias = np.ndarray[Any, Any]
 def is_in_layout(
     array: Any, wanted: Mark, shape: tuple[int, ...], stored: tuple[int, ...]
 ) -> bool:
-    """Whether an array may be in a layout: it has no mark, or one that says the same.
+    """Return whether an array is untagged, or tagged with an equivalent layout.
 
-    An argument without a layout takes any array of its shape that is no tensor of this shape in
-    another layout: the program may be about places instead of elements.
+    A parameter without a layout accepts any array of its shape, except a tensor of the same logical
+    shape in another layout: the program may address physical positions instead of elements.
 
     Args:
-        array: what is passed.
-        wanted: the layout.
-        shape: of the tensor.
-        stored: of arrays in the layout.
+        array: Array argument.
+        wanted: Required layout.
+        shape: Logical shape of the tensor.
+        stored: Physical shape of arrays in the layout.
     """
     found = mark_of(array)
     return found is None or found.formula == wanted.formula or agree(
@@ -188,7 +187,7 @@ def is_in_layout(
 
 
 class PackedArray(np.ndarray[Any, Any]):
-    """An array that `mark_of` knows the layout of; it looks and counts as a plain one."""
+    """NumPy array with a layout tag for `mark_of`; otherwise it behaves as a plain array."""
 
     __slots__ = ("_mark",)
 
@@ -199,14 +198,14 @@ class PackedArray(np.ndarray[Any, Any]):
 
 
 SLOT = np.ndarray.__basicsize__
-"""Where the mark of an array is: after all that NumPy keeps."""
+"""Byte offset of the layout tag in an array object, after all fields of NumPy."""
 
 
 def as_array(given: Any, where: str) -> np.ndarray[Any, Any]:
-    """What a caller gave as an array of NumPy.
+    """Convert an argument to a NumPy array.
 
     Raises:
-        CallError: NumPy makes none of it.
+        CallError: If NumPy cannot convert the argument.
     """
     try:
         return np.asarray(given)
@@ -219,19 +218,19 @@ def as_array(given: Any, where: str) -> np.ndarray[Any, Any]:
 
 
 def mark_of(array: object) -> Mark | None:
-    """The layout that an array is known to be in."""
+    """Return the layout tag of an array, or None."""
     return getattr(array, "_mark", None) if isinstance(array, PackedArray) else None
 
 
 def empty(shape: tuple[int, ...], dtype: Any, layout: Mark) -> Array:
-    """A new array in a layout, contents undefined."""
+    """Return a new uninitialized array that is tagged with a layout."""
     made = PackedArray(shape, dtype)
     made._mark = layout
     return made
 
 
 def marked(array: Array, layout: Mark) -> Array:
-    """The same memory, known to be in a layout."""
+    """Return a view of an array that is tagged with a layout."""
     seen = array.view(PackedArray)
     seen._mark = layout
     return seen

@@ -1,7 +1,8 @@
 """Fast path: checked calls without Python frames.
 
-What it compares is in a plan, which is made from the kernel's parameters. It knows extents and
-strides that are numbers or sizes; other kernels, and other arguments, take the careful path.
+The comparisons are encoded in a plan that is built from the parameters of the kernel. A plan
+supports extents and strides that are constants or size variables; other kernels and arguments take
+the slow path.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from tecomp.layout.addressing.layout_tags import plain_mark
 
 C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
 _MAX_WORDS = 4096
-"""Of the block of arguments, which lies on the stack."""
+"""Maximum number of words of the argument block, which is on the stack."""
 _FASTCALL = 0x80
 _INT64 = (-(2**63), 2**63 - 1)
 
@@ -56,10 +57,10 @@ def quick_call(
     func: PrimFunc, parameters: Sequence[Parameter], scalars: Sequence[Scalar], entry: Any, *,
     is_parallel: bool,
 ) -> Quick | None:
-    """The built-in function for a kernel, if there can be one.
+    """Return the built-in fast call function of a kernel, or None if unsupported.
 
-    It takes the arguments of the kernel. It gives None if the kernel ran, its record as bytes if it
-    ran and failed, and False if an argument is not plain: nothing is done then.
+    The function takes the arguments of the kernel. It returns None on success, the failure record
+    as bytes on failure, and False without running the kernel if an argument is not supported.
     """
     words = _plan(func, parameters, scalars)
     if words is None or not arrays_are_known():
@@ -76,7 +77,7 @@ def quick_call(
     function = ctypes.PYFUNCTYPE(
         ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.py_object
     )(("PyCFunction_NewEx", api))
-    # A function holds its module until it is gone itself: here, all that it refers to.
+    # A built-in function keeps its module object alive: here, the objects that it refers to.
     keep = (plan, method, entry, [(p.numpy, p.mark) for p in parameters])
     made: Quick = function(
         ctypes.addressof(method), capsule(ctypes.addressof(plan), None, None), keep
@@ -87,7 +88,7 @@ def quick_call(
 def _plan(
     func: PrimFunc, parameters: Sequence[Parameter], scalars: Sequence[Scalar]
 ) -> list[int] | None:
-    """The words after the head of a plan; None if the kernel needs more than a plan can say."""
+    """Return the words after the head of a plan; None if a plan cannot express the kernel."""
     places = {var: FIRST_ARGUMENT_WORD + len(func.params) + k for k, var in enumerate(func.sizes)}
     words: list[int] = []
     for position, seen, var in scalars:
@@ -117,7 +118,7 @@ def _plan(
 
 
 def _scalar(seen: Var, var: Var) -> tuple[int, int, int] | None:
-    """Kind and range of a number."""
+    """Return kind and range of a scalar parameter, or None if unsupported."""
     if seen.dtype.is_bool:
         return (BOOL, 0, 0)
     if seen.dtype in ("float32", "float64"):
@@ -130,7 +131,7 @@ def _scalar(seen: Var, var: Var) -> tuple[int, int, int] | None:
 
 @cache
 def arrays_are_known() -> bool:
-    """Whether NumPy's arrays have their fields where the native checks look for them."""
+    """Return whether NumPy arrays have the memory layout that the native checks assume."""
     if implementation.name != "cpython" or np.ndarray.__basicsize__ < HEAD + FIELDS.bytes:
         return False
     frozen = np.zeros((2, 3, 5), np.float32)
@@ -142,7 +143,7 @@ def arrays_are_known() -> bool:
 
 
 def _is_mark_known() -> bool:
-    """Whether the mark of an array is where the native checks look for it, and 0 without one."""
+    """Return whether the layout tag is at offset `SLOT`, and is 0 for untagged arrays."""
     array = empty((2,), np.float32, mark := plain_mark(1))
     marks = [
         ctypes.c_void_p.from_address(id(each) + SLOT).value or 0 for each in (array, array + 1)

@@ -52,18 +52,18 @@ from tecomp.ir.nodes.stmt import Buffer, PrimFunc
 
 _WARM_UP_SHARE = 20
 _LEAST_SPAN = 20_000
-"""Nanoseconds: shorter calls are measured several at a time, so that the clock does not count."""
+"""Nanoseconds; shorter calls are timed in batches, to amortize the clock overhead."""
 _LEAST_SPANS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Seconds that a call took.
+    """Measured duration of a call in seconds.
 
     Attributes:
-        min: the shortest, which the machine's other work disturbed least.
-        median: half of the measurements were shorter.
-        runs: how many calls were measured.
+        min: Minimum, which is least affected by other load on the machine.
+        median: Median of the measurements.
+        runs: Number of measured calls.
     """
 
     min: float
@@ -72,13 +72,12 @@ class Timing:
 
 
 def time_call(call: Callable[..., object], arguments: Sequence[Any], seconds: float) -> Timing:
-    """Call again and again for about `seconds`; at least five times, after at least two.
+    """Time repeated calls for about `seconds`: at least five after at least two warm-up calls.
 
-    Calls that take less than 20 microseconds are measured several at a time, and count as their
-    average.
+    Calls shorter than 20 microseconds are timed in batches, and each batch counts as its average.
 
     Raises:
-        CallError: `seconds` is no positive number.
+        CallError: If `seconds` is not a positive number below 1e9.
     """
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < 1e9:
         raise CallError(
@@ -100,7 +99,7 @@ def time_call(call: Callable[..., object], arguments: Sequence[Any], seconds: fl
 
 
 def _span(call: Callable[..., object], arguments: Sequence[Any], count: int) -> int:
-    """Nanoseconds that so many calls take."""
+    """Return the duration of `count` calls in nanoseconds."""
     start = perf_counter_ns()
     for _ in repeat(None, count):
         call(*arguments)
@@ -117,21 +116,20 @@ def _compiled(
 
 
 class Kernel(Pictured):
-    """A compiled function. Call it with its arguments in order; outputs are written in place.
+    """Compiled function. Calls take the arguments in order; outputs are written in place.
 
-    Arrays are NumPy arrays or anything that exports DLPack, compact and in the memory of the
-    processor; they are not copied. What is written to has to say that it may be: DLPack does so
-    from version 1 on. All arguments are checked before anything is written. Calls
-    from several threads at once are safe.
+    Arrays are NumPy arrays or objects that export DLPack, contiguous and in host memory; they are
+    not copied. Output arrays must declare write access, which DLPack supports from version 1 on.
+    All arguments are checked before any output is written. Calls are thread-safe.
 
     Attributes:
-        name: of the function.
-        signature: the parameters as callers see them, one axis for each output of a layout.
-        compiled: the code.
+        name: Name of the function.
+        signature: Parameters as callers see them, with one axis for each output of a layout.
+        compiled: Compiled code.
 
     Raises:
-        CallError: when called with an argument that does not fit, or if an index that was
-            computed from data leaves its axis; nothing outside of the arrays is touched then.
+        CallError: If a call has an invalid argument, or if a data-dependent index is out of bounds;
+            memory outside the arrays is never accessed.
 
     >>> import tecomp
     >>> from tecomp import te
@@ -170,10 +168,15 @@ class Kernel(Pictured):
         fp_contract: bool = True,
         stored: Mapping[int, Stored] = MappingProxyType({}),
     ) -> None:
-        """Compile `func`, which is flat.
+        """Compile `func`, which must be flat, or wrap compiled code.
 
-        `signature` is its parameters before flattening; `stored` says of those that are known to
-        be in a layout, by position, in which.
+        Args:
+            func: Flat function, or its compiled code.
+            signature: Parameters before flattening. Default: the parameters of `func`.
+            check_bounds: See `compile_function`.
+            fast_math: See `compile_function`.
+            fp_contract: See `compile_function`.
+            stored: Layouts of parameters by position.
         """
         if isinstance(func, PrimFunc):
             # Import lazily: code from a cache does not need the emitter.
@@ -208,7 +211,7 @@ class Kernel(Pictured):
         self._block = ctypes.c_int64 * words
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """As its function and options: it is compiled where it is loaded, or found in the cache."""
+        """Pickle the function and options; unpickling compiles or finds the code in the cache."""
         options = asdict(self.compiled.options)
         return _compiled, (self.func, self.signature, options, dict(self._stored))
 
@@ -220,27 +223,27 @@ class Kernel(Pictured):
 
     @property
     def func(self) -> PrimFunc:
-        """What was compiled: buffers have one axis for each index of an address."""
+        """Compiled function, with flat buffers."""
         return self.compiled.func
 
     @property
     def shapes(self) -> Mapping[str, tuple[Any, ...]]:
-        """The shape that each array is passed in, by name; symbolic extents are expressions."""
+        """Shapes of the array arguments by name; symbolic extents are expressions."""
         return MappingProxyType({p.buffer.name: p.shape for p in self._parameters})
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """Names of the arrays that are written to."""
+        """Names of the output arrays."""
         return tuple(p.buffer.name for p in self._parameters if p.is_written)
 
     def source(self, kind: Literal["ir", "llvm", "asm"] = "ir") -> str:
-        """The function as text: its lowered IR, its LLVM IR, or its machine code.
+        """Return the function as text: lowered IR, LLVM IR or assembly.
 
         Args:
-            kind: `ir`, `llvm` or `asm`.
+            kind: "ir", "llvm" or "asm". Default: "ir".
 
         Raises:
-            CallError: there is no such form.
+            CallError: If `kind` is unknown.
 
         >>> import tecomp
         >>> from tecomp import te
@@ -273,12 +276,13 @@ class Kernel(Pictured):
         return f"<Kernel {self.name}({arguments}), writes {written}>"
 
     def __call__(self, *arguments: Any, layouts: str | None = None) -> None:
-        """Run on these arguments.
+        """Run the kernel.
 
         Args:
-            arguments: in order.
-            layouts: "physical", as without it, if arrays are as the kernel stores them; "logical"
-                if they are in the shapes of the computation, and to be copied to and from layouts.
+            arguments: Arguments in the order of `signature`.
+            layouts: "physical" if arrays are in the layouts of the kernel; "logical" if arrays are
+                in the shapes of the computation and must be copied to and from the layouts.
+                Default: "physical".
         """
         if layouts is not None:
             self._call_in(layouts, arguments)
@@ -302,25 +306,25 @@ class Kernel(Pictured):
         self._call_logical(arguments)
 
     def _call_logical(self, arguments: Sequence[Any]) -> None:
-        """Run on arrays in the shapes of the computation; without layouts, those are all."""
+        """Run on arrays in logical shapes; without layouts these are the physical shapes."""
         self(*arguments)
 
     def timeit(self, *arguments: Any, seconds: float = 0.5) -> Timing:
-        """How long a call with these arguments takes, checks included.
+        """Measure the duration of a call with these arguments, including checks.
 
-        The kernel runs over and over on the same arrays: inputs stay as they are, outputs are
-        written, and what the kernel both reads and writes goes on changing. The first calls, which
+        The kernel runs repeatedly on the same arrays: inputs are unchanged, outputs are
+        overwritten, and arrays that are both read and written keep changing. Warm-up calls, which
         load code and fill caches, are not counted.
 
         Args:
-            arguments: as for a call.
-            seconds: how long to measure; five calls are made even if they take longer.
+            arguments: Arguments as for a call.
+            seconds: Duration of the measurement; at least five calls are timed. Default: 0.5.
 
         Returns:
-            The shortest time and the median, in seconds, and the number of calls.
+            Minimum and median in seconds, and the number of timed calls.
 
         Raises:
-            CallError: as a call does, or `seconds` is no positive number.
+            CallError: If a call fails, or if `seconds` is not a positive number.
 
         >>> from tecomp.ir.parser.func_parser import parse
         >>> kernel = Kernel(parse('''def double(A: Buffer("float32", (4,))):
@@ -342,7 +346,7 @@ class Kernel(Pictured):
         return made
 
     def _run(self, arguments: Sequence[Any]) -> bytes | None:
-        """Check everything, run, and give the record if it failed."""
+        """Check all arguments and run; return the failure record, or None."""
         if len(arguments) != len(self.signature):
             raise self._wrong_count(len(arguments))
         block = self._block()
@@ -350,14 +354,14 @@ class Kernel(Pictured):
         if self.compiled.interface.is_parallel:
             use_threads()
         status = process().run(self.compiled.entry, ctypes.addressof(block))
-        # The code reads arrays and tables through addresses, which keep nothing alive.
+        # The code accesses arrays and tables by address, so references are held until here.
         del kept
         return bytes(block)[8 * RECORD_WORD : 8 * FIRST_ARGUMENT_WORD] if status else None
 
     def _careful(
         self, block: ctypes.Array[ctypes.c_int64], arguments: Sequence[Any]
     ) -> list[Any]:
-        """Check everything and fill the block; returns what must live as long as the call."""
+        """Check all arguments and fill the block; return objects to keep alive during the call."""
         sizes = self._numbers(block, arguments)
         memories = _checked_arrays(self._parameters, arguments, sizes)
         return [*self._fill(block, memories, sizes), memories]
@@ -365,13 +369,13 @@ class Kernel(Pictured):
     def _numbers(
         self, block: ctypes.Array[ctypes.c_int64], arguments: Sequence[Any]
     ) -> dict[Var, Size]:
-        """Check the scalars and put them into the block; the sizes among them."""
+        """Check the scalars and store them in the block; return the sizes among them."""
         sizes: dict[Var, Size] = {}
         for k, seen, var in self._scalars:
             where = f"argument {k} ({seen.name}) of {self.name}"
             value = check_scalar(where, seen, arguments[k])
             if seen.dtype != var.dtype:
-                # Code computes with 64 bits what was declared with fewer, or without a sign.
+                # The code uses int64 for sizes that were declared narrower or unsigned.
                 value = check_scalar(where, var, value)
             block[FIRST_ARGUMENT_WORD + k] = (
                 float_bits(value, var.dtype) if isinstance(value, float) else value
@@ -383,10 +387,10 @@ class Kernel(Pictured):
     def _checked(
         self, parameters: Sequence[Parameter], arguments: Sequence[Any]
     ) -> dict[Var, Size]:
-        """The sizes of a call with arguments for other parameters, which are checked.
+        """Check arguments against other parameters and return the sizes of the call.
 
         Raises:
-            CallError: an argument does not fit.
+            CallError: If an argument is invalid.
         """
         if len(arguments) != len(self.signature):
             raise self._wrong_count(len(arguments))
@@ -395,10 +399,10 @@ class Kernel(Pictured):
         return sizes
 
     def sizes_of(self, arguments: Sequence[Any]) -> dict[str, int]:
-        """The values that size variables have in a call with these arguments, by name.
+        """Return the values of the size variables for these arguments, by name.
 
         Raises:
-            CallError: an argument is no array or number that the kernel could take.
+            CallError: If the number of arguments is wrong, or if an array is invalid.
 
         >>> import tecomp
         >>> from tecomp import te
@@ -464,7 +468,7 @@ class Kernel(Pictured):
 def _checked_arrays(
     parameters: Sequence[Parameter], arguments: Sequence[Any], sizes: dict[Var, Size]
 ) -> list[Memory]:
-    """The memory of each array, all of them checked; sizes that they tell are added."""
+    """Return the checked memory of each array; sizes bound by the arrays are added to `sizes`."""
     memories = [memory_of(p, arguments[p.position]) for p in parameters]
     bind_sizes(sizes, parameters, memories)
     for parameter, memory in zip(parameters, memories, strict=True):
@@ -476,24 +480,24 @@ def _checked_arrays(
 
 
 def _declined(*_arguments: Any) -> bool:
-    """What takes the place of the quick call where a kernel has none."""
+    """Decline every call; the substitute for kernels without a fast call."""
     return False
 
 
 def _row_table(
     parameter: Parameter, memory: Memory, sizes: Mapping[Var, Size]
 ) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Addresses of the rows of an array: what the code takes for several physical axes."""
+    """Return the row addresses of an array, which code takes for several physical axes."""
     shape = [n if isinstance(n, int) else extent_value(n, sizes) for n in parameter.physical.shape]
     row_bytes = shape[-1] * parameter.buffer.dtype.bytes
     return memory.address + np.arange(prod(shape[:-1]), dtype=np.int64) * row_bytes
 
 
 def _check_overlap(parameters: Sequence[Parameter], memories: Sequence[Memory]) -> None:
-    """No array that is written to shares memory with another.
+    """Check that no output array shares memory with another argument.
 
     Raises:
-        CallError: one does.
+        CallError: If an output shares memory with another argument.
     """
     ranges = [
         (memory, *bytes_spanned(parameter, memory))

@@ -21,11 +21,11 @@ Shape: TypeAlias = "tuple[int | Expr, ...]"
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """How an argument is stored.
+    """Layout of an argument.
 
     Attributes:
-        mark: of arrays that are stored so.
-        shape: in the computation, if a layout puts elements elsewhere.
+        mark: Layout tag of arrays in this layout.
+        shape: Logical shape, if the layout moves elements; else None.
     """
 
     mark: Mark
@@ -34,22 +34,22 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """An array that a kernel takes.
+    """Array parameter of a kernel.
 
     Attributes:
-        position: its place among the arguments, from 0.
-        kernel: name of the function.
-        scalar: type of one lane.
-        buffer: what the caller passes, one axis for each output of its layout.
-        physical: the same memory as the code sees it, one axis for each index of an address.
-        is_written: whether the kernel writes to it.
-        numpy: NumPy's type of an element.
-        shape: extents of the array; the lanes of a vector type are a last axis of their own.
-        flat: extents of the array in its physical shape, which is accepted as well.
-        strides: of the array, in numbers of its type; () if it has no gaps.
-        fixed: `shape` where all of it is known.
-        mark: of arrays in the layout of this one; None if any will do.
-        logical: extents in the computation, if it has a layout.
+        position: Position among the arguments, from 0.
+        kernel: Name of the function.
+        scalar: Dtype of one lane.
+        buffer: Buffer as passed by the caller, with one axis for each output of its layout.
+        physical: Flat buffer as accessed by the code, with one axis for each physical axis.
+        is_written: Whether the kernel writes to the array.
+        numpy: NumPy dtype of an element.
+        shape: Shape of the array; the lanes of a vector dtype are an additional last axis.
+        flat: Physical shape of the array, which is also accepted.
+        strides: Strides in scalars; () for a contiguous array.
+        fixed: `shape` if it is constant, else None.
+        mark: Layout tag of accepted arrays; None accepts any tag.
+        logical: Logical shape, if the parameter has a layout.
     """
 
     position: int
@@ -68,11 +68,11 @@ class Parameter:
 
     @property
     def where(self) -> str:
-        """How messages name it."""
+        """Description of the parameter in error messages."""
         return f"argument {self.position} ({self.buffer.name}) of {self.kernel}"
 
     def describe(self) -> str:
-        """Type and shape, as in `float32[n, 4]`."""
+        """Return dtype and shape, as in `float32[n, 4]`."""
         return array_text(str(self.scalar), self.shape)
 
 
@@ -85,7 +85,7 @@ def make_parameter(
     is_written: bool,
     stored: Stored | None = None,
 ) -> Parameter:
-    """The parameter for `buffer`, which the code sees as `physical`."""
+    """Return the parameter for `buffer`, which the code accesses as `physical`."""
     lanes = () if buffer.dtype.lanes == 1 else (buffer.dtype.lanes,)
     shape = (*buffer.shape, *lanes)
     known = tuple(extent for extent in shape if isinstance(extent, int))
@@ -114,7 +114,7 @@ def _strides_of(buffer: Buffer, lanes: Sequence[int]) -> Shape:
 
 
 def array_text(dtype: str, shape: Sequence[int | Expr]) -> str:
-    """Type and shape of an array.
+    """Return dtype and shape of an array as text.
 
     >>> array_text("float32", (4, 8))
     'float32[4, 8]'
@@ -123,10 +123,11 @@ def array_text(dtype: str, shape: Sequence[int | Expr]) -> str:
 
 
 def memory_of(parameter: Parameter, argument: Any) -> Memory:
-    """The memory of an argument: an array of the right type, compact, aligned, and writable.
+    """Return the memory of an array argument after checking its dtype, strides and access.
 
     Raises:
-        CallError: it is not.
+        CallError: If the argument is not an array of the expected dtype, is not contiguous although
+            the parameter declares no strides, is misaligned, or is an output without write access.
     """
     if isinstance(argument, np.ndarray):
         memory = _numpy_memory(parameter, argument)
@@ -151,10 +152,10 @@ def _numpy_memory(parameter: Parameter, array: np.ndarray[Any, Any]) -> Memory:
     if not array.flags.c_contiguous:
         if parameter.strides and fits:
             _check_whole_steps(parameter, array)
-        # The bytes of a type such as a structure need not divide its strides.
+        # The item size of a structured dtype need not divide its strides.
         strides = tuple(step // max(dtype.itemsize, 1) for step in array.strides)
     address = array.__array_interface__["data"][0]
-    # The name of a NumPy type takes longer to find than all the rest.
+    # The name of a NumPy dtype takes longer to compute than all other steps.
     name = str(parameter.scalar) if fits else dtype.name
     access: Access = "writable" if array.flags.writeable else "read-only"
     return Memory(address, name, array.shape, strides, access, array)
@@ -234,23 +235,23 @@ def _not_writable(parameter: Parameter, memory: Memory) -> CallError:
 
 
 def compact_strides(shape: Sequence[int]) -> tuple[int, ...]:
-    """Elements from one index of an axis to the next, in row-major order without gaps."""
+    """Return the strides of a contiguous row-major array, in elements."""
     return tuple(prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
 
 def _is_compact(shape: tuple[int, ...], strides: tuple[int, ...] | None) -> bool:
     if strides is None or 0 in shape:
         return True
-    # The stride of an axis of one index says nothing.
+    # The stride of an axis of size 1 is irrelevant.
     places = zip(shape, strides, compact_strides(shape), strict=True)
     return all(extent == 1 or step == wanted for extent, step, wanted in places)
 
 
 def check_scalar(where: str, var: Var, argument: Any) -> int | float:
-    """The number passed for a scalar parameter.
+    """Return the number passed for a scalar parameter.
 
     Raises:
-        CallError: it is no number of that type.
+        CallError: If the argument is not a number of the required kind or is out of range.
     """
     dtype = var.dtype
     if dtype.is_float:

@@ -33,10 +33,10 @@ from tecomp.errors import CallError
 from tecomp.fork_gate import WorkLock
 
 HEAD = object.__basicsize__
-"""Bytes of the head that all objects have; the last 8 are their type."""
+"""Size of the Python object header in bytes; the last 8 bytes are the type pointer."""
 
 _EXPORTS = ("run", "call", "serve", "configure", "begin", "asked")
-# The first function hands out the addresses of all others, and takes those of Python's.
+# The entry receives the addresses of Python API functions and returns those of its exports.
 _ENTRY = "\n".join([
     "define i32 @process(ptr %words) #0 {",
     "entry:",
@@ -53,16 +53,17 @@ _ENTRY = "\n".join([
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """Functions that were linked.
+    """Linked runtime functions of this process.
 
     Attributes:
-        run: calls an entry with its block of arguments; gives the kind of failure.
-        call: address of the body of a built-in function, which takes plain arguments and runs.
-        serve: what a worker does, for ever: its number, its thread, the processor it is pinned to.
-        configure: sets the number of threads, of workers, the nanoseconds they look for work
-            before they sleep, and the processor that no worker is pinned to.
-        begin: forgets workers, as a process that was forked off another has to.
-        asked: the text that said how many threads there are.
+        linked: Machine code.
+        run: Function that calls an entry with its argument block and returns the failure kind.
+        call: Address of the body of the built-in fast call function.
+        serve: Endless worker loop; takes worker number, thread id and pinned processor.
+        configure: Function that sets the number of threads, the number of workers, the spin time
+            before sleeping in nanoseconds, and the processor to which no worker is pinned.
+        begin: Function that resets the workers, as required in a forked process.
+        asked: Environment text from which the number of threads was read.
     """
 
     linked: Linked
@@ -75,14 +76,14 @@ class Process:
 
 
 def process_text(triple: str) -> str:
-    """The module for a machine, in LLVM's name for it."""
+    """Return the LLVM IR of the runtime for a target triple."""
     parts = [pool_text(triple), scratch_text(triple), record_text(), call_text(HEAD, SLOT), _ENTRY]
     return "\n".join([definitions(), *parts])
 
 
 @dataclass(slots=True)
 class _Shared:
-    """What there is once in a process, made under `lock`."""
+    """Per-process singleton, created under `lock`."""
 
     lock: WorkLock
     process: Process | None = None
@@ -92,7 +93,7 @@ _SHARED = _Shared(WorkLock())
 
 
 def process() -> Process:
-    """What this process shares."""
+    """Return the runtime of this process; link it on first use."""
     if _SHARED.process is None:
         with _SHARED.lock:
             _SHARED.process = _SHARED.process or _linked()
@@ -100,8 +101,8 @@ def process() -> Process:
 
 
 def _linked() -> Process:
-    # Most of this runs once in a call: well made code would gain 0.05 us there, and would make the
-    # first call in a process wait for 70 ms more.
+    # Most runtime code runs once per call. Optimization would save 0.05 us per call, but delay the
+    # first call in a process by 70 ms.
     linked = machine_code(Source(process_text(host().triple)), "process", effort=0)
     functions = [getattr(ctypes.pythonapi, name) for name in API]
     objects = (None, False, True, int, float, np.ndarray, PackedArray)
@@ -126,7 +127,7 @@ def _linked() -> Process:
 
 
 def _restart_process_after_fork() -> None:
-    """In a process that was forked off: nobody else is here."""
+    """Reset the workers in a forked child process, which has no other threads."""
     if _SHARED.process is not None:
         _SHARED.process.begin()
 
@@ -136,16 +137,18 @@ if hasattr(os, "register_at_fork"):
 
 
 _PATIENCE = 50_000
-"""Nanoseconds for which a thread looks at memory before it sleeps: about what waking it takes."""
+"""Spin time of a thread before it sleeps, in nanoseconds: about the cost of a wake-up."""
 
 
 @dataclass(slots=True)
 class _Workers:
-    """The workers there are; changed under `lock` only.
+    """Started workers; modified under `lock` only.
 
     Attributes:
-        text: what the environment asked for when that was last looked at.
-        processors: numbers of the processors to use; first the one that no worker is pinned to.
+        lock: Lock of the other fields.
+        text: Environment text at the last configuration.
+        processors: Processors to use; no worker is pinned to the first.
+        started: Number of started workers.
     """
 
     lock: WorkLock
@@ -158,7 +161,7 @@ _WORKERS = _Workers(WorkLock())
 
 
 def _forget_workers_after_fork() -> None:
-    """In a process that was forked off: threads stay behind."""
+    """Forget the workers in a forked child process, because threads are not inherited."""
     _WORKERS.text, _WORKERS.processors, _WORKERS.started = None, (), 0
 
 
@@ -167,10 +170,10 @@ if hasattr(os, "register_at_fork"):
 
 
 def use_threads() -> None:
-    """Bring the pool to the number of threads that is asked for at the moment.
+    """Configure the thread pool for the current value of TECOMP_NUM_THREADS.
 
     Raises:
-        CallError: TECOMP_NUM_THREADS is no positive number.
+        CallError: If TECOMP_NUM_THREADS is not a positive number.
     """
     text, workers = os.environ.get(VARIABLE, ""), _WORKERS
     if text == workers.text:
@@ -181,12 +184,12 @@ def use_threads() -> None:
         wanted = min(count - 1, MAX_WORKERS)
         while workers.started < wanted and _start(workers):
             workers.started += 1
-        # Threads that share a processor must not wait by keeping it busy.
+        # Oversubscribed threads must not spin.
         patience = _PATIENCE if count <= len(workers.processors) else 0
         process().configure(
             min(count, MAX_WORKERS + 1), workers.started, patience, workers.processors[0]
         )
-        # What is cut off is compared again at each call.
+        # A truncated text never compares equal, so it is checked again at each call.
         process().asked.value = text.encode()[: ASKED_BYTES - 1]
         workers.text = text
 
@@ -202,19 +205,19 @@ def _number(text: str) -> int:
 
 
 def _processors() -> tuple[int, ...]:
-    """The processors that this thread may use, from the one where it is."""
+    """Return the allowed processors, starting with the current processor of this thread."""
     try:
         allowed = sorted(os.sched_getaffinity(0))
         here = ctypes.CDLL(None).sched_getcpu()
     except AttributeError:
-        # Not every system lets processes choose; nothing is pinned there.
+        # Systems without affinity control do not pin workers.
         return tuple([MAX_PROCESSORS] * (os.cpu_count() or 1))
     first = allowed.index(here) if here in allowed else 0
     return tuple(allowed[first:] + allowed[:first])
 
 
 def _start(workers: _Workers) -> bool:
-    """Start one more worker, if the system lets us."""
+    """Start one more worker; return False if the system refuses the thread."""
     index, processor = workers.started, MAX_PROCESSORS
     if index + 1 < len(workers.processors):
         processor = workers.processors[index + 1]
@@ -231,7 +234,7 @@ def _start(workers: _Workers) -> bool:
 def _serve(index: int, processor: int) -> None:
     pinned = MAX_PROCESSORS
     if processor < MAX_PROCESSORS:
-        # The set of allowed processors may have changed meanwhile.
+        # The set of allowed processors may have changed in the meantime.
         with contextlib.suppress(OSError):
             os.sched_setaffinity(0, {processor})
             pinned = processor

@@ -20,22 +20,22 @@ from tecomp.ir.nodes.stmt import PrimFunc
 from tecomp.ir.traversal.rewrite import free_variables, run, substitute
 
 _MOST_COMPARED = 10_000
-"""Candidates that NumPy tries for an element that two arrays share."""
+"""Maximum number of candidates in the NumPy search for an element shared by two arrays."""
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """The value of a symbolic size and where it came from."""
+    """Value of a symbolic size, with its source for error messages."""
 
     value: int
     source: str
 
 
 def check_findable(func: PrimFunc, parameters: Sequence[Parameter]) -> None:
-    """Every size is an axis, or the stride of one, of some argument by itself.
+    """Check that every size is by itself an extent or a stride of some argument.
 
     Raises:
-        LowerError: a size appears inside expressions only, from which it cannot be solved.
+        LowerError: If a size only appears inside expressions, from which it cannot be solved.
     """
     plain = {extent for p in parameters for extent in (*p.shape, *p.flat, *p.strides)
              if isinstance(extent, Var)}
@@ -51,7 +51,7 @@ def check_findable(func: PrimFunc, parameters: Sequence[Parameter]) -> None:
 def bind_sizes(
     sizes: dict[Var, Size], parameters: Sequence[Parameter], memories: Sequence[Memory]
 ) -> None:
-    """Add the sizes that are an axis of an argument by themselves; the first one found counts."""
+    """Bind sizes that are extents or strides of arguments; the first occurrence counts."""
     for parameter, memory in zip(parameters, memories, strict=True):
         rank = len(memory.shape)
         shape = parameter.shape if rank == len(parameter.shape) else parameter.flat
@@ -62,7 +62,7 @@ def bind_sizes(
                 source = f"axis {axis} of {parameter.buffer.name}"
                 sizes[extent] = Size(memory.shape[axis], source)
     for is_long in (True, False):
-        # The stride of an axis of one index says nothing, but where there is no other.
+        # The stride of an axis of size 1 is irrelevant; use it only without an alternative.
         for parameter, memory in zip(parameters, memories, strict=True):
             steps = memory.strides or compact_strides(memory.shape)
             for axis, (stride, step) in enumerate(zip(parameter.strides, steps, strict=False)):
@@ -74,10 +74,10 @@ def bind_sizes(
 
 
 def check_shape(parameter: Parameter, memory: Memory, sizes: Mapping[Var, Size]) -> None:
-    """Compare the shape of an argument with what the sizes make of the declared one.
+    """Check the shape of an argument against the declared shape for the given sizes.
 
     Raises:
-        CallError: they differ.
+        CallError: If the shapes differ, or if a required size is unknown.
     """
     got = memory.shape
     if got == parameter.fixed:
@@ -104,10 +104,10 @@ def check_shape(parameter: Parameter, memory: Memory, sizes: Mapping[Var, Size])
 
 
 def check_mark(parameter: Parameter, argument: Any, sizes: Mapping[Var, Size]) -> None:
-    """Refuse an array that is known to be in another layout than the parameter.
+    """Check that the layout tag of an argument agrees with the layout of the parameter.
 
     Raises:
-        CallError: it is.
+        CallError: If the array is tagged with another layout.
     """
     found, wanted = mark_of(argument), parameter.mark
     if found is None or wanted is None or found is wanted:
@@ -146,10 +146,10 @@ def _fits(got: tuple[int, ...], shape: Shape) -> bool:
 def _refuse_logical(
     parameter: Parameter, got: tuple[int, ...], sizes: Mapping[Var, Size]
 ) -> None:
-    """Refuse an array that has the shape of the computation, and not that of its layout.
+    """Raise if an array has the logical shape instead of the shape of the layout.
 
     Raises:
-        CallError: it has.
+        CallError: If the array does not also fit the shape of the layout.
     """
     if len(got) == len(parameter.shape) and all(
         var in sizes for var in _variables(parameter.shape)
@@ -166,10 +166,10 @@ def _refuse_logical(
 
 
 def check_strides(parameter: Parameter, memory: Memory, sizes: Mapping[Var, Size]) -> None:
-    """Compare the strides of an argument with those that its buffer declares, if it does.
+    """Check the strides of an argument against the declared strides, if any.
 
     Raises:
-        CallError: they differ, or two elements that are written have the same place.
+        CallError: If the strides differ, or if elements of an output may overlap.
     """
     if parameter.buffer.strides is None or 0 in memory.shape:
         return
@@ -191,7 +191,7 @@ def check_strides(parameter: Parameter, memory: Memory, sizes: Mapping[Var, Size
 
 
 def _are_apart(shape: Sequence[int], strides: Sequence[int]) -> bool:
-    """Whether elements are certain to have places of their own: each axis steps over the next."""
+    """Return whether elements provably do not overlap: each stride exceeds the inner reach."""
     reach = 0
     for step, extent in sorted((abs(step), n) for n, step in zip(shape, strides, strict=True)):
         if extent > 1 and step <= reach:
@@ -201,7 +201,7 @@ def _are_apart(shape: Sequence[int], strides: Sequence[int]) -> bool:
 
 
 def bytes_spanned(parameter: Parameter, memory: Memory) -> tuple[int, int]:
-    """The bytes that an argument lies in: where they begin, and where they end."""
+    """Return the begin and end addresses of the memory of an argument."""
     size, first = parameter.scalar.bytes, memory.address
     if memory.strides is None or 0 in memory.shape:
         return first, first + prod(memory.shape) * size
@@ -212,7 +212,7 @@ def bytes_spanned(parameter: Parameter, memory: Memory) -> tuple[int, int]:
 
 
 def are_interleaved(a: Parameter, first: Memory, b: Parameter, second: Memory) -> bool:
-    """Whether of two arguments in the same bytes one has its elements in the gaps of the other."""
+    """Return whether two arguments with overlapping address ranges share no element."""
     if first.strides is None and second.strides is None:
         return False
     try:
@@ -223,7 +223,7 @@ def are_interleaved(a: Parameter, first: Memory, b: Parameter, second: Memory) -
 
 
 def _array_at(parameter: Parameter, memory: Memory) -> np.ndarray[Any, Any]:
-    """The memory of an argument as an array of NumPy, which nobody reads."""
+    """Return a NumPy array over the memory of an argument, for address comparison only."""
     strides = memory.strides or compact_strides(memory.shape)
     size = parameter.scalar.bytes
     face = {"shape": memory.shape, "typestr": f"|V{size}", "data": (memory.address, True),
@@ -260,19 +260,19 @@ def _shown(extent: int | Expr, sizes: Mapping[Var, Size]) -> int:
 
 
 def shape_value(shape: Shape, sizes: Mapping[Var, Size]) -> tuple[int, ...]:
-    """The values of the extents of an array for these sizes.
+    """Return the values of the extents of an array for these sizes.
 
     Raises:
-        CallError: one has none, such as after a division by 0 or past what 64 bits hold.
+        CallError: If an extent has no 64-bit value, as after a division by 0 or an overflow.
     """
     return tuple(_shown(extent, sizes) for extent in shape)
 
 
 def extent_value(extent: Expr, sizes: Mapping[Var, Size]) -> int:
-    """The value of an extent for these sizes.
+    """Return the value of an extent for these sizes.
 
     Raises:
-        CallError: it has none, such as after a division by 0 or past what 64 bits hold.
+        CallError: If the extent has no 64-bit value, as after a division by 0 or an overflow.
     """
     if isinstance(extent, Var):
         return sizes[extent].value

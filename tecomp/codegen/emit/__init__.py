@@ -1,1 +1,1 @@
-"""Functions of the IR to modules of LLVM: expressions, statements, parallel loops."""
+"""Emission of LLVM modules from IR functions: expressions, statements and parallel loops."""

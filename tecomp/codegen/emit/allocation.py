@@ -31,9 +31,10 @@ _EXACT_ENOUGH = (BinOp.ADD, BinOp.SUB, BinOp.MUL, BinOp.MIN, BinOp.MAX)
 
 
 def bytes_of(code: Code, buffer: Buffer, most: int) -> tuple[str, str]:
-    """The bytes of a buffer with symbolic extents, about, and whether that is no more than `most`.
+    """Emit the approximate size of a buffer in bytes, and whether it is at most `most`.
 
-    Sizes are whole numbers of 64 bits: their products wrap, and seem to fit into memory then.
+    The size is computed in float64, because products of 64-bit integers wrap around and would seem
+    to fit into memory.
     """
     total: Expr = Const(float(buffer.dtype.bytes), _DOUBLE)
     for extent in buffer.shape:
@@ -45,7 +46,7 @@ def bytes_of(code: Code, buffer: Buffer, most: int) -> tuple[str, str]:
 
 
 def _estimate(extent: Expr) -> Expr:
-    """An integer expression, computed in a type that does not wrap."""
+    """Convert an integer expression to float64, which does not wrap around."""
     return fold(extent, _in_floats, _operands)
 
 
@@ -75,23 +76,23 @@ def _in_floats(node: Any, parts: list[Expr]) -> Expr:
 
 STACK_BUFFER_BYTES = 16 * 1024
 STACK_TOTAL_BYTES = 256 * 1024
-"""What one function may take of its stack; threads have as little as 512 KiB on some systems."""
+"""Maximum stack bytes of one function; some systems give threads only 512 KiB."""
 _MOST = 2**56
 _TOO_MANY = str(2**62 + 2**61)
-"""Bytes that no address reaches, with and without what rows take beside their elements."""
+"""Sizes beyond the address space, without and with the overhead of rows."""
 _STACK_ALIGNMENT = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an allocation is; on the heap, `after` is where to go on if there is no memory."""
+    """Address of an allocation; on the heap, `after` is the label to jump to without memory."""
 
     address: str
     after: str | None = None
 
 
 def open_allocation(code: Code, buffer: Buffer) -> Place:
-    """Get memory; what is emitted until `close_allocation` runs only if there is some."""
+    """Allocate memory; code up to `close_allocation` runs only if the allocation succeeds."""
     known = [extent for extent in buffer.shape if isinstance(extent, int)]
     if len(buffer.shape) <= 1 and len(known) == len(buffer.shape):
         size = max(prod(known), 1) * buffer.dtype.bytes
@@ -115,7 +116,7 @@ def open_allocation(code: Code, buffer: Buffer) -> Place:
 
 
 def _bounded(code: Code, buffer: Buffer, words: list[str]) -> tuple[str, list[str]]:
-    """The bytes of a buffer, and rows and bytes to ask for: too many where these wrapped."""
+    """Return the size, and the rows and bytes to request: an unsatisfiable size on overflow."""
     extents = [extent for extent in buffer.shape if isinstance(extent, int)]
     if len(extents) == len(buffer.shape):
         size = prod(extents) * buffer.dtype.bytes
@@ -130,7 +131,7 @@ def _bounded(code: Code, buffer: Buffer, words: list[str]) -> tuple[str, list[st
 
 
 def close_allocation(code: Code, place: Place) -> None:
-    """Give the memory back."""
+    """Release the memory of an allocation."""
     if place.after is None:
         code.do(f"call void @llvm.lifetime.end.p0(ptr {place.address})")
         return
@@ -153,7 +154,7 @@ def _on_stack(code: Code, buffer: Buffer, size: int) -> Place:
 
 
 def _product(code: Code, shape: tuple[Extent, ...], factor: int) -> str:
-    """Extents multiplied together; a negative extent counts as 0."""
+    """Emit the product of extents and a factor; a negative extent counts as 0."""
     result = str(factor * prod(n for n in shape if isinstance(n, int)))
     for extent in shape:
         if isinstance(extent, int):

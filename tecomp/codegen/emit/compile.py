@@ -51,19 +51,22 @@ _LOWER_IT = "run tecomp.apply_buffer_transforms and tecomp.flatten_buffer on the
 
 
 def module_text(func: PrimFunc, options: Options, machine: Machine | None = None) -> ModuleText:
-    """LLVM IR for `func`, whose buffers have one axis for each index of an address.
+    """Return the LLVM IR of `func`, whose buffers are flat.
 
-    It is for `machine`, or the one at hand.
+    Args:
+        func: Function with one buffer axis for each physical axis.
+        options: Code generation options.
+        machine: Target machine. Default: the host.
     """
     return _module_text(_of_whole_vectors(name_quotients(func), options), options, machine, {})
 
 
 def module_with_lines(func: PrimFunc, options: Options) -> tuple[list[PrimFunc], Source]:
-    """What is made of `func` for the machine at hand, with comments about lines.
+    """Return the functions after the final passes, and an LLVM module with line comments.
 
     Returns:
-        The functions after the last passes, and the module of the last of them, with the comments
-        that `line_table` reads.
+        Functions after each final pass, and the module of the last function for the host, with the
+        comments that `line_table` reads.
     """
     made = [func, name_quotients(func)]
     made.append(_of_whole_vectors(made[-1], options))
@@ -84,12 +87,12 @@ def _module_text(
 
 def _of_whole_vectors(func: PrimFunc, options: Options) -> PrimFunc:
     whole = whole_vectors(func)
-    # What is checked is checked where it is accessed.
+    # Bounds checks must stay at their accesses, so accumulators are not promoted.
     return whole if whole is func or options.check_bounds else keep_partial_sums(whole)
 
 
 def _source(module: Module, functions: Sequence[Function]) -> Source:
-    """The module with these functions and its own."""
+    """Return the module with the given functions and its own."""
     functions = [*functions, *module.functions.values()]
     inlined = tuple(f.name for f in functions if f.is_helper and _is_small(f, module))
     definitions = "\n".join(f.text(is_inlined=f.name in inlined) for f in functions)
@@ -106,18 +109,18 @@ def _source(module: Module, functions: Sequence[Function]) -> Source:
 
 
 def _is_small(helper: Function, module: Module) -> bool:
-    """Whether calls of it would cost as much as what it does."""
+    """Return whether a helper is small enough to be inlined at all its calls."""
     return (helper.body.count("\n") + 1) * module.calls[helper.name] <= _INLINED_LINES
 
 
 def arguments_of(func: PrimFunc) -> tuple[Var, ...]:
-    """What the words of the block after the record stand for."""
+    """Return the variables of the argument block after the failure record."""
     params = (p.data if isinstance(p, Buffer) else p for p in func.params)
     return (*params, *func.sizes)
 
 
 def written_params(func: PrimFunc) -> frozenset[Var]:
-    """`data` of the buffers that `func` writes to."""
+    """Return the data variables of the buffers that `func` writes."""
     return frozenset(node.buffer.data for node in walk(func.body)
                      if isinstance(node, BufferStore))
 
@@ -138,7 +141,7 @@ def _body(module: Module, func: PrimFunc) -> Function:
 
 
 def _entry(module: Module, func: PrimFunc) -> Function:
-    """Unpacks the arguments; its result is the kind of failure, 0 for none."""
+    """Build the entry function: it unpacks the arguments and returns the failure kind, or 0."""
     code = Code(module, {}, passes=Passes.NONE)
     code.name("arguments")
     record = code.op(f"getelementptr i64, ptr %arguments, i64 {RECORD_WORD}", "record")
@@ -167,11 +170,11 @@ def _unpack(code: Code, slot: str, dtype: DType) -> str:
 
 
 def check_flat(func: PrimFunc) -> None:
-    """Refuse a function whose buffers are not flattened, as one that is written by hand may be.
+    """Raise if a function has buffers that are not flat, as a handwritten function may have.
 
     Raises:
-        LowerError: If layout maps, pad values or realized regions are left, if a buffer has axes
-            that are not physical ones, or if a view addresses its memory in another way.
+        LowerError: If layout maps, pad values or realized regions remain, if a buffer has axes that
+            are not physical, or if a view has other physical axes than its memory.
 
     Source:
         transform_layout RFC: a code generator checks the rank of the buffers that it acts on.
@@ -212,21 +215,20 @@ def compile_function(
     fast_math: bool = False,
     fp_contract: bool = True,
 ) -> Compiled:
-    """Machine code of `func` for the machine at hand.
-
-    `func` is flat: its buffers are accessed with one index for each physical axis.
+    """Compile `func` for the host.
 
     Args:
-        func: the function.
-        check_bounds: check each access against the shape of its buffer while it runs.
-        fast_math: let sums be reordered, divisions become multiplications by a reciprocal, and
-            `min` and `max` of NaN and a number be either.
-        fp_contract: let `a * b + c` be rounded once (FMA) instead of twice.
+        func: Flat function: buffers are accessed with one index for each physical axis.
+        check_bounds: Whether to check each access against the shape of its buffer at run time.
+            Default: False.
+        fast_math: Whether to allow reordered sums, division by multiplication with a reciprocal,
+            and either operand as the `min` or `max` of NaN and a number. Default: False.
+        fp_contract: Whether to allow `a * b + c` with a single rounding (FMA). Default: True.
 
     Raises:
-        DefinitionError: a function that it calls is not registered, or takes something else.
+        DefinitionError: If a called function is not registered, or has another signature.
         LowerError: If `func` is not flat.
-        InternalError: `func` has something that should have been lowered.
+        InternalError: If `func` contains a node that should have been lowered.
     """
     check_flat(func)
     options = Options(check_bounds, fast_math, fp_contract)
@@ -237,7 +239,7 @@ def compile_function(
 
 
 def interface_of(func: PrimFunc, module: ModuleText) -> Interface:
-    """What a caller has to know of `func`, of which `module` was made."""
+    """Return the interface of `func`, whose LLVM module is `module`."""
     head = PrimFunc(func.name, func.params, SeqStmt(()), func.sizes, sites=func.sites)
     written = tuple(written_params(func))
     return Interface(
@@ -254,16 +256,16 @@ def emit_assembly(
     fast_math: bool = False,
     fp_contract: bool = True,
 ) -> str:
-    """Assembly text of `func` for any machine that LLVM knows; the one at hand without `triple`.
+    """Return the assembly text of `func` for any target of LLVM.
 
     Args:
-        func: the function, flat.
-        triple: the machine, such as `aarch64-linux-gnu`.
-        cpu: the model, such as `neoverse-v2`.
-        features: what it has besides, such as `+sve2`.
-        check_bounds: as for `compile_function`.
-        fast_math: as for `compile_function`.
-        fp_contract: as for `compile_function`.
+        func: Flat function.
+        triple: Target triple, such as `aarch64-linux-gnu`. Default: the host.
+        cpu: CPU model, such as `neoverse-v2`.
+        features: Additional CPU features, such as `+sve2`.
+        check_bounds: See `compile_function`.
+        fast_math: See `compile_function`.
+        fp_contract: See `compile_function`.
     """
     check_flat(func)
     machine = Machine(triple, cpu, features)

@@ -1,7 +1,7 @@
-"""Expressions to instructions.
+"""Emit expressions as LLVM instructions.
 
-A rule is a generator that yields the operands it wants computed and is sent their LLVM operands;
-`tecomp.ir.traversal.rewrite` runs them, since expressions nest deeper than Python's stack.
+A rule is a generator that yields operand expressions and receives their LLVM operands.
+`tecomp.ir.traversal.rewrite` runs the rules, because expressions nest deeper than the Python stack.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ Rule: TypeAlias = "Generator[Expr, str, str]"
 
 
 def emit(code: Code, root: Expr) -> str:
-    """The operand that holds `root`."""
+    """Emit an expression and return its LLVM operand."""
     operand = _at_once(code, root)
     return run_rule(code, _remembered(code, root)) if operand is None else operand
 
 
 def run_rule(code: Code, first: Rule) -> str:
-    """Run a rule and all that it asks for, to its end; returns its result."""
+    """Run a rule and the rules of its operands; return its result."""
     return run(first, partial(_remembered, code), partial(_at_once, code)) or ""
 
 
@@ -97,8 +97,8 @@ def _binary(code: Code, node: Binary) -> Rule:
     a = yield node.a
     b = yield node.b
     if node.op in (BinOp.MIN, BinOp.MAX) and isinstance(node.a, BufferLoad):
-        # The first is kept where it is NaN. If it is the place that the result goes to, LLVM makes
-        # that a store with a mask, which takes many times as long.
+        # A NaN first operand is returned unchanged. If it is loaded from the address of the result,
+        # LLVM would emit a masked store, which is many times slower.
         a, b = b, a
     return binary(code, node.op, node.a.dtype, a, b, _literal_integer(node.b))
 
@@ -108,7 +108,7 @@ def _is_dot(node: Expr) -> bool:
 
 
 def _dot_added(code: Code, start: Expr, node: Any) -> Rule:
-    """One instruction, where a dot product of its own and a sum would be more."""
+    """Emit a dot product with an accumulator as one instruction."""
     total = yield start
     a = yield node.args[0]
     b = yield node.args[1]
@@ -122,7 +122,7 @@ def _literal_integer(expr: Expr) -> int | None:
 
 
 def _conjunction(code: Code, node: Binary) -> Rule:
-    """`a and b`: an index is checked only where the conditions before it hold."""
+    """Emit `a and b`; an index is checked only if the preceding conditions hold."""
     kind = register_type(node.dtype)
     joined: str | None = None
     for term in conjuncts(node):
@@ -186,7 +186,7 @@ def _call(code: Code, node: Call) -> Rule:
 
 
 def _if_then_else(code: Code, node: Call) -> Rule:
-    """Only one of the two values is computed, so the condition may guard a read."""
+    """Emit a branch that computes only one value, so the condition may guard a load."""
     test, a, b = node.args
     if test.dtype.lanes > 1:
         return (yield from _select(code, Select(test, a, b)))

@@ -1,8 +1,8 @@
-"""Calls of external functions.
+"""Emit calls of external functions.
 
-A C function gets addresses and numbers. What calls a Python function gets the address of words, as
-`tecomp.ir.extern.binding` describes them. Where a call fails, or anything has failed before, the
-function gives back its memory and returns.
+A C function receives addresses and numbers. A callback to Python receives the address of a block of
+words with the layout of `tecomp.ir.extern.binding`. If a call fails, or if another failure was
+recorded before, the function releases its memory and returns.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _DOUBLE = DType("float64")
 
 
 def has_outside_calls(root: Stmt) -> bool:
-    """Whether a statement calls functions outside of the program."""
+    """Return whether a statement calls external functions."""
     return any(isinstance(node, OutsideCall) for node in walk(root))
 
 
 def emit_outside_call(code: Code, call: OutsideCall) -> None:
-    """Add a call."""
+    """Emit a call of an external function."""
     code.memo = [{}]
     if code.module.options.check_bounds:
         for array in call.arrays:
@@ -57,7 +57,7 @@ def emit_outside_call(code: Code, call: OutsideCall) -> None:
 
 
 def stop_if_failed(code: Code) -> None:
-    """Return if something has failed, here or in another thread."""
+    """Emit an early return if a failure was recorded in this or another thread."""
     kind = code.op("load atomic i64, ptr %record monotonic, align 8")
     stop, after = code.name("stop"), code.name("after")
     code.branch(code.op(f"icmp ne i64 {kind}, 0"), stop, after)
@@ -73,7 +73,7 @@ def _stop(code: Code) -> None:
 
 
 def _check_ends(code: Code, array: ArrayArgument) -> None:
-    """Note a failure if the first or the last element is none of the memory; there may be none."""
+    """Emit bounds checks of the first and last element of an array that may be empty."""
     start, strides = start_and_strides(array)
     *rows, first = start
     steps = zip(array.shape, strides, strict=True)
@@ -94,7 +94,7 @@ def _call_c(code: Code, call: OutsideCall, symbol: str) -> None:
 
 
 def _c_argument(code: Code, argument: Expr | Stmt) -> tuple[str, str]:
-    """The type and the operand, as the calling conventions of C want them."""
+    """Return type and operand of an argument in the C calling convention."""
     if isinstance(argument, ArrayArgument):
         start, _ = start_and_strides(argument)
         return "ptr", _address(code, argument, start)
@@ -103,7 +103,7 @@ def _c_argument(code: Code, argument: Expr | Stmt) -> tuple[str, str]:
 
 
 def _words(code: Code, call: OutsideCall, callee: Callee) -> str:
-    """The address of the words that a callback takes."""
+    """Store the words of a callback and return their address."""
     code.module.declarations.setdefault(f"declare i64 @{code.module.outside(callee)}(ptr)")
     words = f"%{code.name('words')}"
     code.allocas.append(f"{words} = alloca [{max(words_of(callee), 1)} x i64], align 8")
@@ -130,7 +130,7 @@ def _handed_over(code: Code, argument: Any) -> list[tuple[str, str]]:
 
 
 def _address(code: Code, array: ArrayArgument, start: tuple[Expr, ...]) -> str:
-    """The address of the first element, which may be in a row of its own."""
+    """Emit the address of the first element, which may be in a separately allocated row."""
     buffer = array.place.buffer
     base = code.value_of(buffer.data)
     *rows, first = (emit(code, index) for index in start)

@@ -1,7 +1,8 @@
 """Emit a sequence of kernels as one function.
 
-Each kernel gets a block of arguments on the stack, as a caller would make it. The first that fails
-ends the sequence; its record becomes that of the sequence, whose sites are those of all kernels.
+Each kernel receives an argument block on the stack, as from a regular caller. The first failure
+ends the sequence, and its record becomes the record of the sequence. The sites of the sequence are
+the concatenated sites of all kernels.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ _POINTER = 8
 _FILLER = "fill.rows"
 
 _HELD = "values between kernels"
-"""The site of the memory that they are in."""
+"""Site text of the memory between kernels, for out-of-memory failures."""
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a caller passes: argument `position` of the sequence, from a byte on."""
+    """Argument `position` of the sequence, from byte `offset` on."""
 
     position: int
     offset: int = 0
@@ -37,14 +38,14 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A value between kernels: `offset` bytes into the memory of the sequence."""
+    """Intermediate value between kernels, at `offset` bytes in the memory of the sequence."""
 
     offset: int
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """How an argument with several physical axes lies: so many rows of so many bytes each."""
+    """Rows of an argument with several physical axes: `count` rows of `bytes` bytes each."""
 
     count: int
     bytes: int
@@ -52,13 +53,13 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A call of a kernel.
+    """Call of a kernel in a sequence.
 
     Attributes:
-        entry: name of the native function that takes the block of arguments.
-        arguments: in the kernel's order.
-        sites: what the site number in the record of its failure stands for.
-        rows: of each argument that the kernel takes as a table of rows.
+        entry: Name of the native function that takes the argument block.
+        arguments: Arguments in the order of the kernel.
+        sites: Texts of the site numbers in failure records.
+        rows: Rows of each argument that is passed as a row table; None for other arguments.
     """
 
     entry: str
@@ -68,21 +69,21 @@ class Step:
 
     @property
     def table_bytes(self) -> int:
-        """Bytes of all of its tables."""
+        """Size of all row tables in bytes."""
         return sum(_POINTER * each.count for each in self.rows if each is not None)
 
 
 def sequence_text(
     name: str, steps: Sequence[Step], count: int, bytes_held: int, *, is_parallel: bool
 ) -> ModuleText:
-    """LLVM IR for the kernels in order; their entries are to be linked to it.
+    """Return LLVM IR that calls the kernels in order; it must be linked with their entries.
 
     Args:
-        name: of the sequence.
-        steps: the kernels.
-        count: how many arguments a caller passes, all of them arrays.
-        bytes_held: of the memory between kernels.
-        is_parallel: whether one of them can use more than one thread.
+        name: Name of the sequence.
+        steps: Kernel calls.
+        count: Number of arguments of the sequence, all of them arrays.
+        bytes_held: Bytes of memory for intermediate values between kernels.
+        is_parallel: Whether a kernel can use more than one thread.
     """
     most = max((len(step.arguments) for step in steps), default=0)
     tables, bytes_held = bytes_held, bytes_held + max((s.table_bytes for s in steps), default=0)
@@ -107,7 +108,7 @@ def sequence_text(
     body = "".join(f"{line}\n" for line in lines)
     called = dict.fromkeys(step.entry for step in steps)
     entries = "".join(f"declare i32 @{entry}(ptr)\n" for entry in called)
-    # No kernel is called so, whatever the program is called.
+    # The suffix distinguishes the sequence from every kernel name.
     function = Function(f"{plain_name(name)}.sequence", "i32", "ptr %arguments", body)
     filled = _filler().text() if any(any(step.rows) for step in steps) else ""
     text = "\n".join([filled, function.text(), entries, TAIL])
@@ -127,7 +128,7 @@ def _argument(position: int) -> list[str]:
 
 
 def _taken(amount: int, site: int) -> list[str]:
-    """The memory between kernels, or the failure to get it."""
+    """Emit the allocation of intermediate memory, or the out-of-memory failure."""
     if not amount:
         return []
     failure = [f"i64 {word}" for word in (OUT_OF_MEMORY, site, amount, 0)]
@@ -143,7 +144,7 @@ def _taken(amount: int, site: int) -> list[str]:
 
 
 def _call_of_table(function: str, arguments: Sequence[str], result: str = "") -> list[str]:
-    """A call of a function of the runtime, with the state of the thread first."""
+    """Emit a call of a runtime function, with the thread state as first argument."""
     given = ", ".join(["ptr %thread", *arguments])
     kind = f"{result} = call ptr" if result else "call void"
     table, slot, code = (f"%{part}.{function}" for part in ("table", "slot", "code"))
@@ -156,7 +157,7 @@ def _call_of_table(function: str, arguments: Sequence[str], result: str = "") ->
 
 
 def _called(number: int, step: Step, tables: int) -> list[str]:
-    """The call of a kernel, with its tables of rows from byte `tables` of what is held on."""
+    """Emit the call of a kernel; its row tables start at byte `tables` of the held memory."""
     lines = ["  store ptr %thread, ptr %block"]
     lines += [f"  %failure.{number} = {_word('%block', RECORD_WORD)}"]
     lines += [f"  store i64 0, ptr %failure.{number}"]
@@ -186,7 +187,7 @@ def _called(number: int, step: Step, tables: int) -> list[str]:
 
 
 def _filler() -> Function:
-    """What writes the addresses of rows that follow one another."""
+    """Return the helper function that fills a table with the addresses of consecutive rows."""
     lines = [
         "entry:", "  %is.none = icmp eq i64 %count, 0",
         "  br i1 %is.none, label %end, label %row", "row:",
@@ -205,7 +206,7 @@ def _filler() -> Function:
 
 
 def _failed(firsts: Sequence[int]) -> list[str]:
-    """The record of the kernel that failed, with the number of its site among those of all."""
+    """Copy the failure record of a kernel, with its site number shifted into the sequence."""
     if not firsts:
         return []
     known = ", ".join(f"[ {first}, %step.{number} ]" for number, first in enumerate(firsts))

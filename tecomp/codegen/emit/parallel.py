@@ -28,24 +28,24 @@ from tecomp.ir.nodes.stmt import Allocate, Buffer, BufferStore, DeclBuffer, For,
 from tecomp.ir.traversal.rewrite import children, post_order, statements_in, walk
 
 _WORTH = 1536
-"""Operations on vectors that take longer than it takes to hand them to another thread."""
+"""Vector operations whose run time exceeds the cost of handing work to another thread."""
 _FUNCTION = 10
-"""Operations of a function."""
+"""Estimated operations of a math function call."""
 _VECTOR_BYTES = 64
 _FREE = (Var, Const, Ramp, Broadcast, Cast)
 
 
 def least_iterations(body: Stmt) -> int:
-    """How many iterations of a loop with this body are worth a thread, as far as that is known.
+    """Return the minimum number of iterations that pay for a thread (grain size).
 
-    It is 1 where it is not known how much an iteration does.
+    The result is 1 if the work of an iteration is unknown.
     """
     each = None if has_outside_calls(body) else _operations(body)
     return 1 if each is None else -(-_WORTH // max(each, 1))
 
 
 def _operations(body: Stmt) -> int | None:
-    """About how many operations a statement does at most; None where only a call says that."""
+    """Estimate the maximum operation count of a statement; None if it depends on sizes."""
     total: dict[int, int] = {}
     for node in post_order(body, parts=statements_in):
         inside = sum(total[id(part)] for part in statements_in(node))
@@ -60,14 +60,14 @@ def _operations(body: Stmt) -> int | None:
 
 
 def _parts(node: Any) -> Sequence[Any]:
-    """What is computed for a node; places in memory are part of the instructions that use them."""
+    """Return the computed operands of a node; address arithmetic is free."""
     if isinstance(node, BufferLoad):
         return ()
     return (node.value,) if isinstance(node, BufferStore) else children(node)
 
 
 def _own(node: Any) -> int:
-    """Operations of a node without what is inside of it."""
+    """Return the operation count of a node without its operands."""
     if isinstance(node, BufferLoad):
         return _accesses(node, node.indices)
     if isinstance(node, BufferStore):
@@ -78,7 +78,7 @@ def _own(node: Any) -> int:
 
 
 def _accesses(value: Expr, indices: tuple[Expr, ...]) -> int:
-    """Accesses to memory for a value: what is always at the same place is in a register."""
+    """Return the memory operations of an access; constant addresses are registers and free."""
     if all(map(_is_constant, indices)):
         return 0
     is_apart = any(index.dtype.lanes > 1 and not _is_dense(index) for index in indices)
@@ -86,7 +86,7 @@ def _accesses(value: Expr, indices: tuple[Expr, ...]) -> int:
 
 
 def _registers(value: Expr) -> int:
-    """Vector registers that a value fills."""
+    """Return the number of vector registers that a value occupies."""
     return -(-int(value.dtype.bytes) // _VECTOR_BYTES)
 
 
@@ -103,7 +103,7 @@ def _is_dense(index: Expr) -> bool:
 
 
 def _at_most(extent: Expr) -> int | None:
-    """The greatest value of an extent, if it is written down."""
+    """Return the syntactic upper bound of an extent, or None."""
     if isinstance(extent, Const):
         return max(int(extent.value), 0)
     if isinstance(extent, Binary) and extent.op is BinOp.MIN:
@@ -115,7 +115,7 @@ def _at_most(extent: Expr) -> int | None:
 def outline(
     code: Code, stmt: For, first: str, extent: str, emit_stmt: Callable[[Code, Stmt], None]
 ) -> None:
-    """Put the iterations of `stmt` into a function of their own, and run it over all threads."""
+    """Outline the iterations of `stmt` into a function, and run it on the thread pool."""
     captured = [var for var in variables_used(stmt.body) if var in code.env]
     module = code.module
     module.outlined += 1
@@ -146,7 +146,7 @@ def _define_body(
     captured: list[Var],
     emit_stmt: Callable[[Code, Stmt], None],
 ) -> None:
-    """The function that has each captured value as a parameter of its own."""
+    """Define the body function, with one parameter for each captured value."""
     inner = Code(
         code.module, {}, is_outlined=True,
         passes=passes_for(stmt, code.module.options, is_outlined=True),
@@ -169,7 +169,7 @@ def _define_body(
 
 
 def _define_entry(code: Code, name: str, captured: list[Var], layout: str) -> None:
-    """The function that the runtime calls: takes the captured values out of their record."""
+    """Define the function that the runtime calls: unpack captured values, call the body."""
     inner = Code(code.module, {}, passes=Passes.NONE)
     for reserved in ("thread", "captured", "begin", "end"):
         inner.name(reserved)
@@ -186,15 +186,15 @@ def _define_entry(code: Code, name: str, captured: list[Var], layout: str) -> No
 
 
 def parameter(var: Var, operand: str) -> str:
-    """The declaration of a parameter.
+    """Return the declaration of a parameter.
 
-    Buffers do not overlap where one of them is written: the caller has checked it.
+    Buffers are `noalias`: dispatch has checked that written buffers do not overlap others.
     """
     return f"{register_type(var.dtype)}{' noalias' if var.dtype.kind == 'handle' else ''} {operand}"
 
 
 def variables_used(root: Stmt) -> dict[Var, None]:
-    """All variables in `root`, with those in the shapes of its buffers and their addresses."""
+    """Return all variables in `root`, including buffer shapes, strides and data variables."""
     found: dict[Var, None] = {}
     buffers: set[int] = set()
     for node in walk(root):

@@ -1,4 +1,4 @@
-"""Passes before emission: hoist divisions, promote accumulators."""
+"""Hoist loop-invariant divisions and promote accumulators before emission."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ _NAMES = {BinOp.FLOORDIV: "quotient", BinOp.MOD: "rest"}
 
 
 def name_quotients(func: PrimFunc) -> PrimFunc:
-    """The same function, in which loops begin with the quotients that are the same inside of them.
+    """Hoist loop-invariant integer quotients and remainders to the start of outer loop bodies.
 
-    A division by 0 gives 0, so that one can be done where it is not needed.
+    A division by 0 gives 0, so hoisting is safe even if the result is not used.
     """
     divided = [node for node in walk(func.body) if _is_division(node)]
     if not divided:
@@ -64,11 +64,11 @@ def _is_division(node: Any) -> bool:
 
 @dataclass
 class _Scope:
-    """Where a variable has a value.
+    """Scope of a bound variable.
 
     Attributes:
-        var: the variable.
-        values: what its body begins with: names and their values, in order.
+        var: Bound variable.
+        values: Let bindings at the start of its body, in order.
     """
 
     var: Var
@@ -77,12 +77,13 @@ class _Scope:
 
 @dataclass
 class _Names:
-    """The names that are in scope.
+    """Names in scope.
 
     Attributes:
-        scopes: of the loops around, outer first.
-        depths: of variables that are bound in them: how many of the scopes are around.
-        named: the names of quotients, by their numbers; that of an ended scope is not in use.
+        scopes: Enclosing scopes, outermost first.
+        depths: Scope depth of each bound variable.
+        named: Names of quotients in open scopes, by value number.
+        numbers: Value numbering of expressions.
     """
 
     scopes: list[_Scope] = field(default_factory=list)
@@ -91,7 +92,7 @@ class _Names:
     numbers: Numbers = field(default_factory=Numbers)
 
     def rule(self, node: Any) -> Expr | None:
-        """The name of a quotient of variables, as it is after its parts have theirs."""
+        """Return the name of a quotient whose operands are already named, or None."""
         if not _is_division(node):
             return None
         depth = self._depth(node)
@@ -106,13 +107,13 @@ class _Names:
         return self.named[number]
 
     def inside(self, expr: Expr) -> Expr:
-        """An expression with names for its quotients."""
+        """Replace the quotients of an expression by names."""
         return bottom_up(expr, self.rule)
 
     def _depth(self, root: Expr) -> int | None:
-        """How many loops are around the last variable that a value depends on.
+        """Return the scope depth of the innermost variable that a value depends on.
 
-        None where it depends on more than variables.
+        None if the value contains anything but binary operations on variables and constants.
         """
         depth = 0
         for node in walk(root):
@@ -123,14 +124,14 @@ class _Names:
         return depth
 
     def enter(self, var: Var, value: Expr | None) -> None:
-        """From here on `var` has its value."""
+        """Open the scope of `var`."""
         self.scopes.append(_Scope(var))
         self.depths[var] = len(self.scopes)
         if value is not None and _is_division(value):
             self.named.setdefault(self.numbers.of(value), var)
 
     def leave(self, body: Stmt) -> Stmt:
-        """`body`, the end of the scope, after what is named in it."""
+        """Close the innermost scope and wrap `body` in its let bindings."""
         scope = self.scopes.pop()
         gone = {scope.var, *scope.values}
         self.named = {n: var for n, var in self.named.items() if var not in gone}
@@ -152,11 +153,11 @@ def _named(names: _Names, node: Stmt) -> Task:
 
 
 def _binding(names: _Names, node: For | Let) -> Task:
-    """A statement that binds a variable, in whose body what depends on it is named."""
+    """Rewrite a loop or let, naming quotients of its variable in its body."""
     (var,), own = node.bound(), node.value if isinstance(node, Let) else None
     done: dict[int, Any] = {}
     for value in (child for child in children(node) if isinstance(child, Expr)):
-        # A quotient that has a name already needs no other.
+        # A quotient that is let-bound already needs no further name.
         done[id(value)] = rebuild(value, names.inside) if value is own and _is_division(own) else (
             names.inside(value))
     names.enter(var, None if own is None else done[id(own)])
@@ -169,21 +170,21 @@ def _of(done: dict[int, Any]) -> Callable[[Any], Any]:
     return lambda child: done.get(id(child), child)
 
 
-# Memory and type, the index of the row, what the index of the first lane is but for a constant.
+# Data variable and dtype, row indices, and the index of the first lane without its constant.
 _Row: TypeAlias = "tuple[object, ...]"
-# The constant, the number of lanes that take part, and that of the vector.
+# Constant of the first index, number of active lanes, and lane count of the vector.
 _Span: TypeAlias = "tuple[int, int, int]"
 _Places: TypeAlias = "dict[tuple[_Row, _Span], _Place]"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Place:
-    """The first lanes of a vector in memory, and the vector that stands for them in a loop.
+    """Leading lanes of a vector in memory, and the local vector that replaces them in a loop.
 
     Attributes:
-        store: one that writes there.
-        own: a vector of this function.
-        whole: the index of all its lanes.
+        store: Store to this memory.
+        own: Local vector buffer.
+        whole: Index of all lanes of `own`.
     """
 
     store: BufferStore
@@ -192,10 +193,10 @@ class _Place:
 
 
 def keep_partial_sums(func: PrimFunc) -> PrimFunc:
-    """The same function, with parts of vectors kept out of memory by the loops that they stay in.
+    """Promote loop-carried partial vectors to local vectors, which become registers.
 
     Args:
-        func: what `whole_vectors` has made.
+        func: Result of `whole_vectors`.
     """
     return replace(func, body=run(_kept(Terms(), func.body)))
 
@@ -222,7 +223,7 @@ def _kept(terms: Terms, node: Stmt) -> Task:
 
 
 def _around(node: Any, made: Stmt, places: list[_Place]) -> Stmt:
-    """`made`, which stands for `node`, with the vectors; a loop fills them and puts them back."""
+    """Wrap `made` in the local vectors; around a loop they are loaded before and stored after."""
     before, after = [], []
     for place in places if isinstance(node, For) else ():
         there = place.store
@@ -238,7 +239,7 @@ def _around(node: Any, made: Stmt, places: list[_Place]) -> Stmt:
 
 
 def _own(terms: Terms, places: _Places, node: Any) -> Any:
-    """An access of one of the places as one of the vector that stands for it."""
+    """Redirect an access of a promoted place to its local vector."""
     if not isinstance(node, BufferLoad | BufferStore):
         return None
     where = _where(terms, node)
@@ -251,7 +252,7 @@ def _own(terms: Terms, places: _Places, node: Any) -> Any:
 
 
 def _where(terms: Terms, node: BufferLoad | BufferStore) -> tuple[_Row, _Span] | None:
-    """Which elements of which row an access is of; None if they do not lie side by side."""
+    """Return row and span of an access, or None if its elements are not contiguous."""
     if not node.indices:
         return None
     *outer, last = node.indices
@@ -262,7 +263,7 @@ def _where(terms: Terms, node: BufferLoad | BufferStore) -> tuple[_Row, _Span] |
         return None
     count = lanes
     if node.predicate is not None:
-        # Under any other condition it is of no more elements than without.
+        # Any other predicate only reduces the accessed elements.
         count = prefix(node.predicate) or lanes
     start = terms.sum_of(first)
     rest = frozenset(start.terms.items())
@@ -272,12 +273,12 @@ def _where(terms: Terms, node: BufferLoad | BufferStore) -> tuple[_Row, _Span] |
 
 
 def _places(terms: Terms, node: Stmt, body: Stmt) -> _Places:
-    """What all of `node` reads and writes in the same place, and nothing else overlaps.
+    """Return loop-invariant places that are read and stored, and overlap with no other access.
 
     Args:
-        terms: of the indices.
-        node: a loop, or what memory is allocated for.
-        body: of the loop, or all of that.
+        terms: Terms of index expressions.
+        node: Loop, or body of an allocation.
+        body: Body of the loop; equal to `node` for an allocation.
     """
     stores = list(_always(body))
     if not stores:
@@ -316,7 +317,7 @@ def _places(terms: Terms, node: Stmt, body: Stmt) -> _Places:
 
 
 def _passed(node: Stmt) -> set[Var]:
-    """The memory that calls of functions take, of which they access any element."""
+    """Return the memory passed to external calls, which may access any element."""
     return {n.place.buffer.data for n in walk(node) if isinstance(n, ArrayArgument)}
 
 
@@ -329,7 +330,7 @@ def _is_alone(span: _Span, known: Iterable[_Span]) -> bool:
 
 
 def _always(body: Stmt) -> Iterator[BufferStore]:
-    """The stores to first lanes that are come to whenever this is, or each iteration with it."""
+    """Yield the stores to leading lanes that are always executed with `body`."""
 
     def inside(node: Any) -> Sequence[Any]:
         if isinstance(node, SeqStmt):
@@ -342,12 +343,12 @@ def _always(body: Stmt) -> Iterator[BufferStore]:
 
 
 def _runs(node: Any) -> bool:
-    """Whether it is a loop of one iteration at least."""
+    """Return whether a node is a loop with at least one iteration."""
     return isinstance(node, For) and isinstance(node.extent, Const) and node.extent.value > 0
 
 
 def _stays(store: BufferStore, bound: set[Var]) -> bool:
-    """Whether a place is the same in all iterations of a loop that binds these variables."""
+    """Return whether the address of a store is invariant in the variables `bound`."""
     if store.buffer.data in bound or store.buffer.dtype.lanes > 1:
         return False
     return not any(

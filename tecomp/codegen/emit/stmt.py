@@ -1,7 +1,7 @@
-"""Statements to blocks of instructions.
+"""Emit statements as LLVM basic blocks.
 
-As for expressions, a rule is a generator that yields the statements inside it, and
-`tecomp.ir.traversal.rewrite` runs them.
+As for expressions, a rule is a generator that yields its child statements;
+`tecomp.ir.traversal.rewrite` runs the rules.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ from tecomp.ir.traversal.rewrite import run, walk
 Rule: TypeAlias = "Generator[Stmt, None, None]"
 
 _FEW = 16
-"""Trips up to which LLVM makes vectors of all of a loop, with a mask for the last."""
+"""Trip count below which LLVM vectorizes a whole loop and masks the last vector."""
 
 
 def emit_stmt(code: Code, root: Stmt) -> None:
-    """Add the instructions of a statement and of all inside it."""
+    """Emit a statement and all statements inside it."""
     run(_start(code, root), partial(_start, code))
 
 
@@ -63,14 +63,14 @@ def _start(code: Code, stmt: Stmt) -> Rule:
 
 
 def _value(code: Code, expr: Expr) -> str:
-    """The operand of an expression; what was loaded before may have changed since."""
+    """Emit an expression without memoized operands, because loaded values may have changed."""
     code.memo = [{}]
     return emit(code, expr)
 
 
 def _seq(code: Code, stmt: SeqStmt) -> Rule:
     if code.columns:
-        # A part of statements that were looked at together.
+        # The enclosing sequence has already been searched for transposes.
         yield from stmt.stmts
         return
     for are_plain, group in groupby(stmt.stmts, key=_are_plain_stores):
@@ -84,7 +84,7 @@ def _seq(code: Code, stmt: SeqStmt) -> Rule:
 
 
 def _are_plain_stores(stmt: Stmt) -> bool:
-    """Whether all stores happen in any case, of all lanes or of the first ones."""
+    """Return whether all stores are unconditional, in all lanes or in the first n lanes."""
     return all(
         isinstance(part, Let) or (
             isinstance(part, BufferStore)
@@ -95,7 +95,7 @@ def _are_plain_stores(stmt: Stmt) -> bool:
 
 
 def _straight(stmt: Stmt) -> list[Stmt]:
-    """The statements that one is made of, and those that give names to values in it."""
+    """Return the straight-line parts of a statement, including let bindings."""
     found: list[Stmt] = []
     todo = [stmt]
     while todo:
@@ -163,12 +163,12 @@ def _allocate(code: Code, stmt: Allocate) -> Rule:
 
 
 def _for(code: Code, stmt: For) -> Rule:
-    """The body for every value below the end; the first iteration is tested as well."""
+    """Emit a loop; the trip count is tested before the first iteration."""
     if stmt.kind is ForKind.PARALLEL and not code.is_outlined:
         outline(code, stmt, _value(code, stmt.min), _value(code, stmt.extent), emit_stmt)
         return
     kind = register_type(stmt.loop_var.dtype)
-    # As one expression, so that literals are added here and not by the loop.
+    # Build one expression, so that constants are folded here and not in the loop.
     last = cast_expr(stmt.loop_var.dtype, stmt.min + stmt.extent)
     first = _value(code, cast_expr(stmt.loop_var.dtype, stmt.min))
     end = _value(code, last)
@@ -205,10 +205,11 @@ def _for(code: Code, stmt: For) -> Rule:
 
 
 def _may_store_known_lanes(stmt: For) -> bool:
-    """Whether LLVM, told the end, may make masked stores of lanes that it knows of narrow types.
+    """Return whether LLVM may emit masked stores of narrow types with a constant mask.
 
-    Of one single lane it stores too many bytes, see `tecomp.codegen.memory.load_store`. It makes
-    masks of conditions, and for the rest of a loop of few iterations.
+    LLVM miscompiles such a store of a single lane: it writes too many bytes (see
+    `tecomp.codegen.memory.load_store`). Masks result from conditions, and from the remainder of a
+    loop with a known small trip count.
     """
     if not isinstance(stmt.extent, Const):
         return False
@@ -226,9 +227,10 @@ def _is_positive(extent: Expr) -> bool:
 
 
 def _extents_inside(stmt: For) -> list[Expr]:
-    """Extents of the loops that are all of one another's bodies, where they are known outside.
+    """Return the loop-invariant extents of perfectly nested inner loops.
 
-    Without a look at them, a loop of many iterations around one of none would run for hours.
+    They are tested before the outer loop: otherwise a loop of many iterations around an empty loop
+    would run for hours.
     """
     found: list[Expr] = []
     bound = {stmt.loop_var}

@@ -1,1 +1,1 @@
-"""LLVM's side: text of modules in the making, its passes, machine code and where it is kept."""
+"""LLVM interface: IR builder, pass selection, JIT and code cache."""

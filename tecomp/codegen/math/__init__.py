@@ -1,1 +1,1 @@
-"""Math functions on vectors: range reductions and polynomials, in instructions of every machine."""
+"""Vector math functions: range reductions and polynomials in portable instructions."""

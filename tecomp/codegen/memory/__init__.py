@@ -1,1 +1,1 @@
-"""Memory accesses to instructions: where elements are, and the fewest that reach them."""
+"""Emission of memory accesses: addresses and efficient load and store instructions."""

@@ -1,1 +1,1 @@
-"""Values to instructions: arithmetic, conversions, functions and vectors of any length."""
+"""Emission of operators: arithmetic, conversions, math calls and vectors of any lane count."""

@@ -1,1 +1,1 @@
-"""What all kernels of a process share while they run, as LLVM IR."""
+"""Runtime library shared by all kernels of a process, as LLVM IR."""
