@@ -1,12 +1,13 @@
 """Track views that share elements and propagate writes between them.
 
-Arrays that share elements are a tree: a view is a child of the array that it was taken of. The
-outermost array that is alive has the elements, and a write to any array of the tree changes them;
-the others are taken anew. References go up the tree: an array keeps its place and those above it,
-and keeps the array above it only if that has another view, with which it shares elements then.
+Arrays that share elements form a tree: a view is a child of the array from which it was taken. The
+outermost array that is alive has the elements. A write to any array of the tree changes these
+elements, and the nodes of all other arrays are derived again. References go up the tree: an array
+keeps its `Place` and the places above it alive. It keeps the array above it alive only if that
+array has another view, because the two views then share elements.
 
-While elements are written, placeholders stand for the nodes of all arrays of the tree: other
-threads wait for them, and no thread reads memory that is being written.
+During a write, the nodes of all arrays of the tree are replaced by placeholders. Other threads wait
+for the placeholders, so no thread reads memory that is being written.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _MANY = 16
 
 
 class View(Protocol):
-    """How the elements of an array are found in those of another."""
+    """Mapping from the elements of an array to the elements of a view."""
 
     def of(self, node: Node) -> Node:
         """Return the elements of the view; nothing is computed."""
@@ -53,17 +54,17 @@ class View(Protocol):
         """Replace the elements of the view in the node of a holder."""
 
     def strided(self) -> StridedView | None:
-        """Return the view as slices and an order of axes; None for a reshaping view."""
+        """Return the view as slices and an axis order; None for a reshaping view."""
 
 
 @dataclass(frozen=True, slots=True)
 class StridedView:
-    """A slice of each axis, and the order of the axes.
+    """Slice of each axis, and axis order.
 
     Attributes:
-        spans: first index, step and count of each axis of the whole.
-        axes: for each axis of the view that of the whole, or None for a new axis of size 1; axes
-            that are missing have one index.
+        spans: First index, step and count of each axis of the whole array.
+        axes: Axis of the whole array for each axis of the view, or None for a new axis of size 1.
+            Missing axes have a single index.
     """
 
     spans: Slices
@@ -120,7 +121,7 @@ class StridedView:
         )
 
     def _slices(self) -> tuple[slice, ...]:
-        # A slice that runs down to the first element has no end.
+        # A descending slice that includes element 0 has None as its end.
         ends = [start + step * count for start, step, count in self.spans]
         return tuple([
             slice(start, end if end >= 0 else None, step)
@@ -128,7 +129,7 @@ class StridedView:
         ])
 
     def _order(self) -> tuple[int, ...]:
-        """Return the axes of the view in terms of those that are left of the whole."""
+        """Return the axes of the view as positions among the kept axes of the whole array."""
         kept = sorted([k for k in self.axes if k is not None])
         return tuple([kept.index(k) for k in self.axes if k is not None])
 
@@ -138,11 +139,11 @@ class StridedView:
 
 @dataclass(frozen=True, slots=True)
 class IndexedView:
-    """The elements at an index of integers and slices.
+    """Elements at an index of integers and slices.
 
     Attributes:
-        key: the index.
-        type: type of the whole.
+        key: Index.
+        type: Type of the whole array.
     """
 
     key: Any
@@ -178,11 +179,11 @@ class IndexedView:
 
 @dataclass(frozen=True, slots=True)
 class MovedView:
-    """All elements in another shape or order of axes.
+    """All elements with another shape or axis order.
 
     Attributes:
-        op: the operation that moves them.
-        type: type of the whole.
+        op: View operation.
+        type: Type of the whole array.
     """
 
     op: Operation
@@ -207,7 +208,7 @@ class MovedView:
         holder._node = moved(back, part)
 
     def strided(self) -> StridedView | None:
-        """Return the order of axes; None for a reshape."""
+        """Return the axis order; None for a reshape."""
         axes: list[int | None] = [*range(self.type.rank)]
         if isinstance(self.op, PermuteDims):
             axes = [*self.op.axis]
@@ -228,7 +229,7 @@ def _is_reshape(view: View) -> TypeGuard[MovedView]:
 
 
 def composed(outer: View, inner: View) -> View | None:
-    """Return a view of a view as one; None if slices follow a reshape, or a reshape slices.
+    """Return two nested views as one; None if slices follow a reshape, or a reshape follows slices.
 
     >>> x = PTensorType((10,), "int8")
     >>> composed(IndexedView(slice(2, 9, 3), x), IndexedView(slice(1, 3), x.like((3,))))
@@ -241,14 +242,14 @@ def composed(outer: View, inner: View) -> View | None:
 
 
 class Place:
-    """The place of an array among those that share its elements.
+    """Position of an array in the tree of arrays that share its elements.
 
     Attributes:
-        array: gives the array; None once it is gone.
-        outer: the place of the array that it was taken of; None if it has all elements.
-        view: how it was taken; None as well.
-        kept: the array at `outer`, if it must stay alive because another view shares its elements.
-        inner: the places of its views.
+        array: Weak reference to the array; returns None once the array is released.
+        outer: Place of the array from which the view was taken; None for the root of the tree.
+        view: View of the array at `outer`; None for the root.
+        kept: Array at `outer`, if another view of it requires that it stays alive.
+        inner: Weak references to the places of its views.
     """
 
     __slots__ = ("__weakref__", "array", "inner", "kept", "outer", "view")
@@ -265,10 +266,10 @@ def relate(part: Any, whole: Any, view: View, node: Node) -> None:
     """Register a view, so that writes to either array reach the other.
 
     Args:
-        part: the view; taken anew if the whole has another node by now.
-        whole: the array that it was taken of.
-        view: how it was taken.
-        node: the node of the whole then.
+        part: View; derived again if the node of the whole array has changed.
+        whole: Array from which the view was taken.
+        view: Mapping of the view.
+        node: Node of the whole array when the view was taken.
     """
     while not _related(part, whole, view, node):
         node = whole._node
@@ -292,7 +293,7 @@ def _related(part: Any, whole: Any, view: View, node: Node) -> bool:
 
 
 def _has_views(place: Place) -> bool:
-    """Return whether an array has views, and forget those that are gone."""
+    """Return whether an array has views, and remove released views from the list."""
     inner = place.inner
     while inner and inner[-1]() is None:
         inner.pop()
@@ -302,9 +303,9 @@ def _has_views(place: Place) -> bool:
 
 
 def _shorten(place: Place) -> None:
-    """Remove places above one whose arrays are gone.
+    """Remove places of released arrays above a place.
 
-    An array that is gone has one view at most, because the second view would have kept it.
+    A released array has at most one view, because a second view would have kept it alive.
     """
     gone = []
     outer = place.outer
@@ -327,10 +328,10 @@ class _Sharing(NamedTuple):
     """Arrays that share elements.
 
     Attributes:
-        whole: the outermost array.
-        path: the views from there to the array that is written, outermost first.
-        parts: the views of the whole, each behind the one that it was taken of: the number of
-            that, counted from 1, or 0 for the whole; the array, unless it is gone; and the view.
+        whole: Outermost array.
+        path: Views from the outermost array to the written array, outermost first.
+        parts: All views in topological order: the number of the parent, counted from 1, or 0 for
+            the outermost array; the array, or None if it is released; and the mapping.
     """
 
     whole: Any
@@ -339,15 +340,15 @@ class _Sharing(NamedTuple):
 
 
 def write(array: Any, change: Callable[[Any], None], seen: NodeHolder | None = None) -> bool:
-    """Change the elements of an array, and those of all that it shares them with.
+    """Change the elements of an array and of all arrays that share them.
 
     Args:
-        array: the array.
-        change: changes the `_node` of what it is given.
-        seen: the node that the array must have, which is released; None for any.
+        array: Array to write.
+        change: Function that changes the `_node` of its argument.
+        seen: Expected node of the array, released before the write; None for any node.
 
     Returns:
-        Whether it has that node. Nothing is changed otherwise.
+        Whether the array has the expected node. Otherwise, nothing is changed.
     """
     if array._node.type.team is not None:
         _write_together(array, change)
@@ -368,7 +369,7 @@ def _write_alone(array: Any, change: Callable[[Any], None], seen: NodeHolder | N
                 del seen._node
             holder = NodeHolder(found.whole._node)
             part = holder if found.whole is array else PartHolder(holder, found.path, array._node)
-            # Other threads wait, and references to the memory are those of the holder alone.
+            # Placeholders make other threads wait and leave the holder as the only reference.
             for each in (found.whole, *[inner for _, inner, _ in found.parts]):
                 if each is not None:
                     each._node = Written(each._node.type)
@@ -385,14 +386,14 @@ def _write_alone(array: Any, change: Callable[[Any], None], seen: NodeHolder | N
 
 
 def _change_part(part: PartHolder, change: Callable[[Any], None]) -> None:
-    """Change some elements of a whole, in its memory if that is possible."""
+    """Change some elements of the outermost array, in its memory if possible."""
     if tracing.depth:
         change(part)
         _put(part.whole, part.path, part._node)
         return
     data_of(part.whole._node)
     if part.whole._node.data is not None:
-        del part._node  # it may be an operation on the whole, which counts as a reference
+        del part._node  # drops a possible operation on the whole array
         part._node = part.of(part.whole._node)
     change(part)
     if part.memory is not None and part._node.data is part.memory:
@@ -407,12 +408,15 @@ def _change_part(part: PartHolder, change: Callable[[Any], None]) -> None:
 
 
 def replaced(array: Any, seen: NodeHolder, node: Node) -> bool:
-    """Return whether an array had a node, which is replaced then in all arrays that share it.
+    """Replace the expected node of an array and of all arrays that share its elements.
 
     Args:
-        array: the array.
-        seen: has the node; it is released.
-        node: the new node.
+        array: Array to write.
+        seen: Holder of the expected node; the reference is released.
+        node: New node.
+
+    Returns:
+        Whether the array had the expected node. Otherwise, nothing is changed.
     """
     with looking:
         if array._place is None and not isinstance(seen._node, Written):
@@ -428,7 +432,7 @@ def _replace(node: Node, holder: Any) -> None:
 
 
 def _share(found: _Sharing, node: Node) -> None:
-    """Give all arrays that share elements their nodes."""
+    """Set the nodes of all arrays that share elements."""
     nodes = [node]
     _say(found.whole, node)
     for outer, array, view in found.parts:
@@ -449,7 +453,7 @@ def _say(array: Any, node: Node) -> None:
 
 
 def _write_together(array: Any, change: Callable[[Any], None]) -> None:
-    """Change an array of a team, which one thread of each process writes."""
+    """Change a distributed array; one thread of each rank makes this call."""
     whole, path, parts = _sharing(array)
     if whole is array:
         change(array)
@@ -508,13 +512,13 @@ def _parts(top: Place) -> list[tuple[int, Any, View]]:
 
 
 def outermost(array: Any) -> Any:
-    """Return the array that has the elements of an array and of all views of it."""
+    """Return the outermost array of the view tree of an array."""
     with looking:
         return _tree(array).whole
 
 
 def _put(holder: Any, path: Sequence[View], part: Node) -> None:
-    """Write the elements of a view to those of a view around it, up to the whole."""
+    """Write the elements of a view to its parent view, up to the outermost array."""
     holders = [holder]
     for view in path[:-1]:
         holders.append(NodeHolder(view.of(holders[-1]._node)))

@@ -1,4 +1,4 @@
-"""Read and write at positions that depend on values: nonzero, masks, counts."""
+"""Read and write at data-dependent positions: nonzero, masks, counts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tecomp.errors import ArrayValueError
 
 
 def copied(data: Buffer) -> Buffer:
-    """The same elements in memory of their own, in order."""
+    """Return a row-major copy of elements."""
     counters.libraries["numpy.copy"] += 1
     try:
         return np.array(data, order="C")
@@ -23,21 +23,21 @@ def copied(data: Buffer) -> Buffer:
 
 
 def in_order(data: Buffer) -> Buffer:
-    """The same elements in order: themselves, or a copy if there are places between them."""
+    """Return row-major elements: the array itself if it is contiguous, otherwise a copy."""
     return data if data.flags.c_contiguous else copied(data)
 
 
 def copy_to(target: Buffer, source: Buffer) -> None:
-    """Write elements that broadcast to a view of memory."""
+    """Write elements, broadcast, to a view of memory."""
     counters.libraries["numpy.copyto"] += 1
     np.copyto(target, source)
 
 
 def put(target: Buffer, key: Any, source: Buffer, where: str) -> None:
-    """Write elements to places that arrays of indices say, or masks.
+    """Write elements at index arrays or masks.
 
     Raises:
-        ArrayValueError: the shapes do not fit.
+        ArrayValueError: If the shapes do not match.
     """
     counters.libraries["numpy.ndarray.__setitem__"] += 1
     try:
@@ -54,7 +54,7 @@ _INDEX = np.dtype(np.int64)
 
 
 def places_of(mask: Buffer) -> Buffer:
-    """The places where a row is true.
+    """Return the indices where a one-dimensional mask is true.
 
     >>> places_of(np.array([True, False, True]))
     array([0, 2])
@@ -69,7 +69,7 @@ def places_of(mask: Buffer) -> Buffer:
 
 
 def counted_from_start(indices: Buffer, extent: int) -> tuple[Buffer, int | None]:
-    """Indices counted from the first element, and the place of one that is out of bounds.
+    """Convert negative indices, and return the position of the first index that is out of bounds.
 
     >>> counted_from_start(np.array([0, -1, 1]), 3)
     (array([0, 2, 1]), None)
@@ -84,12 +84,12 @@ def counted_from_start(indices: Buffer, extent: int) -> tuple[Buffer, int | None
 
 
 def rows_at(data: Buffer, axis: int, places: Buffer) -> Buffer:
-    """The elements at places along an axis.
+    """Return the elements at indices along an axis.
 
     Args:
-        data: without places between its elements.
-        axis: that is indexed.
-        places: counted from the first element, a row; each is there.
+        data: Contiguous array.
+        axis: Indexed axis.
+        places: One-dimensional array of valid, nonnegative indices.
 
     >>> rows_at(np.array([[1, 2, 3], [4, 5, 6]]), 1, np.array([2, 0]))
     array([[3, 1],
@@ -112,7 +112,7 @@ def rows_at(data: Buffer, axis: int, places: Buffer) -> Buffer:
 
 
 def repeated_places(counts: Buffer) -> tuple[Buffer, int | None]:
-    """Each place of a row as often as the row says there, and where it says less than 0.
+    """Return each position repeated by its count, and the position of the first negative count.
 
     >>> repeated_places(np.array([1, 0, 2]))
     (array([0, 2, 2]), None)
@@ -132,5 +132,5 @@ def repeated_places(counts: Buffer) -> tuple[Buffer, int | None]:
 
 
 def _kernels() -> Any:
-    # Loaded now: who only records operations does not wait for the compiler.
+    # Import lazily: recording operations does not need the compiler.
     return import_module("tecomp.array.indexing.data_dependent_kernels")

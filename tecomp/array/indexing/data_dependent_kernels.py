@@ -14,14 +14,14 @@ from tecomp.ptensor.types import UNSIGNED
 
 @cache
 def places_kernel() -> Any:
-    """From a mask to the places where it is true, and how many there are."""
+    """Build the kernel that returns the indices where a mask is true, and their count."""
     n = te.size_var("n")
     mask = te.placeholder((n,), "bool", name="mask")
 
     def body(ins: Any, outs: Any) -> Any:
         (given,), (places, count) = ins, outs
 
-        def step(i: te.Expr) -> Any:  # without a branch: what is not kept is written over
+        def step(i: te.Expr) -> Any:  # branch-free: rejected indices are overwritten
             return te.stmt_seq(
                 places.store((count[0],), te.cast(i, "int64")),
                 count.store((0,), count[0] + te.cast(given[i], "int64")),
@@ -35,7 +35,7 @@ def places_kernel() -> Any:
 
 @cache
 def index_kernel(dtype: str) -> Any:
-    """From indices and an extent to places, and the first index that is out of bounds."""
+    """Build the kernel that converts negative indices and finds the first index out of bounds."""
     n = te.size_var("n")
     indices = te.placeholder((n,), dtype, name="indices")
     extent = te.placeholder((1,), "int64", name="extent")
@@ -59,9 +59,9 @@ def index_kernel(dtype: str) -> Any:
 
 
 def _place(index: te.Expr, extent: te.Expr, dtype: str) -> tuple[te.Expr, te.Expr]:
-    """An index counted from the first element, and whether there is such an element."""
+    """Return an index counted from the first element, and whether it is in bounds."""
     wide = te.cast(index, "int64")
-    if dtype in UNSIGNED:  # none is counted from the end
+    if dtype in UNSIGNED:  # unsigned indices are never negative
         return wide, te.cast(index, "uint64") < te.cast(extent, "uint64")
     place = te.select(wide < 0, wide + extent, wide)
     return place, te.all(place >= 0, place < extent)
@@ -69,7 +69,7 @@ def _place(index: te.Expr, extent: te.Expr, dtype: str) -> tuple[te.Expr, te.Exp
 
 @cache
 def elements_kernel(dtype: str) -> Any:
-    """From rows of elements and places to the elements there."""
+    """Build the kernel that takes elements of rows at indices."""
     outer, n, count = [te.size_var(name) for name in ("outer", "n", "count")]
     x = te.placeholder((outer, n), dtype, name="x")
     places = te.placeholder((count,), "int64", name="places")
@@ -79,7 +79,7 @@ def elements_kernel(dtype: str) -> Any:
 
 @cache
 def rows_kernel(dtype: str) -> Any:
-    """From rows of blocks and places to the blocks there."""
+    """Build the kernel that takes blocks of rows at indices."""
     outer, n, inner, count = [te.size_var(name) for name in ("outer", "n", "inner", "count")]
     x = te.placeholder((outer, n, inner), dtype, name="x")
     places = te.placeholder((count,), "int64", name="places")
@@ -89,7 +89,7 @@ def rows_kernel(dtype: str) -> Any:
 
 @cache
 def ends_kernel(dtype: str) -> Any:
-    """From counts to their running sums, and the first count below 0."""
+    """Build the kernel for cumulative sums of counts and the first negative count."""
     n = te.size_var("n")
     counts = te.placeholder((n,), dtype, name="counts")
 
@@ -111,13 +111,13 @@ def ends_kernel(dtype: str) -> Any:
 
 
 def _end(ends: Any, i: te.Expr) -> te.Expr:
-    """The sum of the counts up to a place, 0 before the first."""
+    """Return the sum of the counts up to a position; 0 before the first position."""
     return te.select(i >= 0, ends[te.max(i, 0)], te.const(0, "int64"))
 
 
 @cache
 def repeat_kernel() -> Any:
-    """From running sums to each place as often as its count says."""
+    """Build the kernel that repeats each position by its count, given the cumulative sums."""
     n, total = te.size_var("n"), te.size_var("total")
     ends = te.placeholder((n,), "int64", name="ends")
 

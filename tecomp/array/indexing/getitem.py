@@ -1,4 +1,4 @@
-"""Basic and advanced indexing (reads), boolean masks."""
+"""Indexing: basic and advanced reads, and boolean masks."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from tecomp.ptensor.types import check_together, numpy_dtype
 
 
 def truth_of(node: Node) -> Node:
-    """Whether each element is not 0."""
+    """Convert an array to booleans: True for nonzero elements."""
     type = node.type
     if type.dtype == "bool":
         return node
@@ -52,7 +52,7 @@ def truth_of(node: Node) -> Node:
 
 
 def row_of_places(mask: Node) -> Node:
-    """The places where a mask is true, as a row of numbers in the order of its elements."""
+    """Return the flat row-major indices where a mask is true, as a one-dimensional array."""
     check_recordable("a mask, or `nonzero`,")
     if mask.type.team is not None:
         return teams().places(mask)
@@ -63,7 +63,7 @@ def row_of_places(mask: Node) -> Node:
 
 
 def places_in(mask: Node) -> list[Node]:
-    """The indices along each axis where a mask is true."""
+    """Return the indices where a mask is true, one array per axis."""
     places = row_of_places(mask)
     shape, dtype = mask.type.shape, numpy_dtype(places.type.dtype)
     result = []
@@ -86,22 +86,22 @@ _PLAIN = frozenset((int, slice, type(None), type(...), np.int64))
 
 
 def is_plain(key: Any) -> bool:
-    """Whether an index is of whole numbers, slices, new axes and dots, which say a view."""
+    """Return whether an index selects a view: integers, slices, new axes and `...` only."""
     if type(key) is tuple:
         return all([type(part) in _PLAIN for part in key])
     return type(key) in _PLAIN
 
 
 def selected(node: Node, key: Any) -> Node:
-    """The elements at an index.
+    """Return the elements at an index.
 
     Args:
-        node: an array.
-        key: what stands in the brackets; arrays are nodes.
+        node: Array.
+        key: Index of the subscript, with nodes in place of arrays.
 
     Raises:
-        ArrayIndexError: there is no such element, or this is no index.
-        DeviceMismatchError: an array in the index lives on another device.
+        ArrayIndexError: If an index is out of bounds or has an unsupported type.
+        DeviceMismatchError: If an array in the index is on another device.
     """
     view = _view(node, key)
     if view is not None:
@@ -111,13 +111,13 @@ def selected(node: Node, key: Any) -> Node:
         return _elements(node, entries)
     is_alone = node.type.team is None and not tracing.depth
     if is_alone and any(isinstance(entry, At) for entry in entries):
-        # Other elements are asked for next: as views, for which nothing is compiled.
+        # Evaluate the whole array: reads of further elements are then views, without compilation.
         data_of(node)
     return _part(node, entries)
 
 
 def part_at(node: Node, key: Any) -> Node:
-    """The same at an index of whole numbers and slices; nothing is computed for it."""
+    """Return the elements at an index of integers and slices; nothing is computed."""
     return _view(node, key) or _part(node, entries_of(key, node.type, WHERE))
 
 
@@ -128,21 +128,21 @@ def _view(node: Node, key: Any) -> Node | None:
 
 
 def view_at(data: Buffer, key: Any) -> Buffer | None:
-    """A view of memory at an index of integers and slices that is right; None for others."""
+    """Return a view of memory at a valid index of integers and slices; None for other indices."""
     parts = key if type(key) is tuple else (key,)
     for part in parts:
         if type(part) not in _PLAIN:
             return None
     try:
         view = data[parts]
-        # All axes indexed by integers give a number, but a view with dots at the end.
+        # Integers for all axes give a NumPy scalar; with `...` appended, they give a view.
         return view if isinstance(view, np.ndarray) else data[(*parts, ...)]
     except (IndexError, TypeError, ValueError):
         return None
 
 
 def spans_of(entries: Sequence[Entry], shape: Sequence[int]) -> Slices:
-    """For each axis which indices are taken; all where other arrays say."""
+    """Return the slice of each axis; axes that are indexed by arrays have full slices."""
     result: list[tuple[int, int, int]] = []
     for entry in entries:
         if isinstance(entry, Span):
@@ -163,7 +163,7 @@ def _sliced(node: Node, entries: Sequence[Entry]) -> Node:
 
 
 def _part(node: Node, entries: Sequence[Entry]) -> Node:
-    """What an index says that looks at no values."""
+    """Return the elements at an index without arrays."""
     result = _sliced(node, entries)
     own = [entry for entry in entries if not isinstance(entry, New)]
     dropped = tuple([axis for axis, entry in enumerate(own) if isinstance(entry, At)])
@@ -175,22 +175,22 @@ def _part(node: Node, entries: Sequence[Entry]) -> Node:
 
 
 def _elements(node: Node, entries: Sequence[Entry]) -> Node:
-    """The elements that arrays in an index say."""
+    """Return the elements at an index with arrays."""
     return taken(*located(node, entries, WHERE))
 
 
 def located(
     node: Node, entries: Sequence[Entry], where: str
 ) -> tuple[Node, list[Node], tuple[int, ...], int]:
-    """What `taken` takes for an index with arrays, of the elements that the rest of it says.
+    """Return the arguments of `taken` for an index with arrays, after its slices are applied.
 
     Args:
-        node: an array.
-        entries: of the index.
-        where: the operation, for messages.
+        node: Array.
+        entries: Entries of the index.
+        where: Operation name for error messages.
 
     Raises:
-        ArrayIndexError: there is no such element.
+        ArrayIndexError: If an index is out of bounds.
         DeviceMismatchError: If the arrays are on different devices.
         TeamMismatchError: If the operands belong to different teams.
     """
@@ -203,7 +203,7 @@ def located(
         part = moved(Reshape(shape), part)
     indices: list[Node] = []
     axes: list[int] = []
-    axis, own = 0, 0  # of the result of what looks at no values, and of the array
+    axis, own = 0, 0  # axis of the sliced array, and of the array itself
     for entry, extent in zip(entries, extents, strict=True):
         if isinstance(entry, By | Mask):
             axes.append(axis)
@@ -214,14 +214,14 @@ def located(
 
 
 def _said(entry: By | Mask, shape: Sequence[int], axis: int, where: str) -> Node:
-    """The places that an array in an index says."""
+    """Return the indices that an array in an index selects."""
     if isinstance(entry, By):
         return counted(entry.node, shape[axis], axis, where)
     return row_of_places(entry.node)
 
 
 def _extents(entries: Sequence[Entry], shape: Sequence[int]) -> list[int | None]:
-    """The extent of the axis that each entry is of, where a mask's axes are one; None for none."""
+    """Return the extent that each entry covers; axes of a mask are merged; None for an integer."""
     result: list[int | None] = []
     axis = 0
     for entry in entries:
@@ -232,7 +232,7 @@ def _extents(entries: Sequence[Entry], shape: Sequence[int]) -> list[int | None]
 
 
 def _place(entries: Sequence[Entry]) -> int:
-    """Where the axes of the indices go: in their place if they are neighbours, else first."""
+    """Return the position of the index axes: in place if entries are adjacent, otherwise first."""
     said = [k for k, entry in enumerate(entries) if isinstance(entry, At | By | Mask)]
     if said[-1] - said[0] >= len(said):
         return 0
@@ -240,20 +240,20 @@ def _place(entries: Sequence[Entry]) -> int:
 
 
 def counted(indices: Node, extent: int, axis: int, where: str) -> Node:
-    """Indices counted from the first element of an axis.
+    """Convert negative indices to indices from the start of an axis.
 
     Args:
-        indices: integers; those below 0 count from the end.
-        extent: of the axis.
-        axis: which it is, for messages.
-        where: the operation, for messages.
+        indices: Integer array. Negative indices count from the end.
+        extent: Extent of the axis.
+        axis: Number of the axis, for error messages.
+        where: Operation name for error messages.
 
     Raises:
-        ArrayIndexError: one is out of bounds.
+        ArrayIndexError: If an index is out of bounds.
     """
     name = default_dtype("int64", indices.type.device)
     type = indices.type.like(indices.type.shape, name)
-    if tracing.depth:  # what is out of bounds is seen when it runs
+    if tracing.depth:  # bounds are checked at replay
         indices = record(Cast(name), indices)
         zero, more = (
             leaf(np.array(n, numpy_dtype(name)), type.like(())) for n in (0, extent)
@@ -274,13 +274,13 @@ def counted(indices: Node, extent: int, axis: int, where: str) -> Node:
 
 
 def taken(node: Node, indices: Sequence[Node], axes: tuple[int, ...], place: int) -> Node:
-    """The elements at indices that are there.
+    """Return the elements at valid indices.
 
     Args:
-        node: an array.
-        indices: counted from the first element; they broadcast.
-        axes: the axis that each is for.
-        place: where the axes of the indices are in the result.
+        node: Array.
+        indices: Nonnegative index arrays, broadcast against each other.
+        axes: Indexed axis of each index array.
+        place: Position of the index axes in the result.
     """
     is_recorded = (
         node.type.team is not None or tracing.depth or is_apart(node.type.device)

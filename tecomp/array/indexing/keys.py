@@ -1,4 +1,4 @@
-"""What stands in the brackets of `x[...]`, read as entries: one for each axis, and new axes."""
+"""Parse the index of `x[...]` into entries: one for each axis, and new axes."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ FORMS = "give integers, slices, `...`, None, or arrays of this namespace: of int
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Indices of an axis that count on.
+    """Range of indices of an axis.
 
     Attributes:
-        start: the first.
-        step: from one to the next.
-        count: how many.
+        start: First index.
+        step: Distance between adjacent indices.
+        count: Number of indices.
     """
 
     start: int
@@ -35,26 +35,26 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """One index of an axis, counted from 0."""
+    """Single index of an axis, nonnegative."""
 
     index: int
 
 
 @dataclass(frozen=True, slots=True)
 class New:
-    """An axis of extent 1 that is put in."""
+    """New axis of size 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class By:
-    """An axis that an array of integers indexes."""
+    """Axis indexed by an integer array."""
 
     node: Node
 
 
 @dataclass(frozen=True, slots=True)
 class Mask:
-    """Axes of which the elements are taken where a mask is true; none for a mask without axes."""
+    """Axes indexed by a boolean mask; a mask of rank 0 covers no axis."""
 
     node: Node
 
@@ -63,16 +63,16 @@ Entry: TypeAlias = Span | At | New | By | Mask
 
 
 def entries_of(key: Any, type: PTensorType, where: str) -> list[Entry]:
-    """The entries of an index, for all axes of an array.
+    """Return the entries of an index for all axes of an array.
 
     Args:
-        key: what stands in the brackets; arrays are nodes.
-        type: of the array.
-        where: the operation, for messages.
+        key: Index of the subscript, with nodes in place of arrays.
+        type: Type of the array.
+        where: Operation name for error messages.
 
     Raises:
-        ArrayIndexError: there are too many, one is out of bounds or no index, or a mask has
-            another shape.
+        ArrayIndexError: If there are too many indices, an index is out of bounds or has an
+            unsupported type, or a mask does not match the shape.
     """
     shape = type.shape
     given = key if isinstance(key, tuple) else (key,)
@@ -128,10 +128,10 @@ def _entry(part: Any, axis: int, shape: Shape, where: str) -> Entry:
 
 
 def check_bounds(number: int, axis: int, extent: int, where: str) -> int:
-    """An index, counted from 0.
+    """Return an index as an index from the start of the axis.
 
     Raises:
-        ArrayIndexError: there is no such element.
+        ArrayIndexError: If the index is out of bounds.
     """
     if not -extent <= number < extent:
         raise out_of_bounds(number, axis, extent, where)
@@ -139,7 +139,7 @@ def check_bounds(number: int, axis: int, extent: int, where: str) -> int:
 
 
 def out_of_bounds(number: int, axis: int, extent: int, where: str) -> ArrayIndexError:
-    """The error for an index of which there is no element."""
+    """Return the error for an index that is out of bounds."""
     inside = f"give one from {-extent} to {extent - 1}" if extent else "it has no element"
     return ArrayIndexError(
         f"{where}: index {number} is out of bounds along axis {axis}, whose extent is {extent}; "
@@ -171,7 +171,7 @@ def _array(node: Node, axis: int, shape: Shape, where: str) -> Entry:
     if own == type.shape:
         return Mask(node)
     if all([extent in (0, axis_size) for extent, axis_size in zip(type.shape, own, strict=True)]):
-        # An extent of 0 fits any axis and selects no element, as a mask without True does.
+        # A mask extent of 0 matches any axis and selects no element, like an all-False mask.
         return Mask(record(Broadcast(own), leaf(np.array(False), type.like(()))))
     raise ArrayIndexError(
         f"{where}: a mask of shape {type.shape} stands for axes of extents {own}; give a mask "
@@ -180,12 +180,12 @@ def _array(node: Node, axis: int, shape: Shape, where: str) -> Entry:
 
 
 def is_basic(entries: Sequence[Entry]) -> bool:
-    """Whether an index says elements without looking at values."""
+    """Return whether an index is basic: it does not depend on array values."""
     return all(isinstance(entry, Span | At | New) for entry in entries)
 
 
 def axes_of(entry: Entry) -> int:
-    """How many axes of the array an entry is for."""
+    """Return the number of array axes that an entry covers."""
     if isinstance(entry, Mask):
         return entry.node.type.rank
     return 0 if isinstance(entry, New) else 1

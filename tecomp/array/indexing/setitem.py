@@ -1,4 +1,4 @@
-"""Indexed assignment, in place or copy-on-write; buffer ownership."""
+"""Indexed assignment, in place or copy-on-write, and ownership of buffers."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from tecomp.ptensor.types import BOOLEAN, COMPLEX, INTEGERS, PTensorType, Shape,
 
 
 class Borrowed:
-    """What keeps memory of others alive, at the bottom of all views of it.
+    """Base object of borrowed memory, which keeps the owner alive for all views.
 
     Attributes:
-        source: the array that has it.
-        read_only: whether its owner refuses writes, so that assignment is refused too.
+        source: NumPy array that has the memory.
+        read_only: Whether the owner forbids writes; assignments to the array are then rejected too.
     """
 
     __slots__ = ("__array_interface__", "read_only", "source")
@@ -51,13 +51,13 @@ class Borrowed:
 
 
 def borrow(source: Buffer) -> Buffer:
-    """A view of memory of others.
+    """Return a read-only view of memory of another owner.
 
     >>> borrow(np.ones(3)).flags.writeable
     False
     """
     stored: np.dtype[Any] = source.dtype
-    if stored.kind == "V":  # no letter of NumPy's stands for bfloat16
+    if stored.kind == "V":  # NumPy has no type code for bfloat16
         return np.asarray(Borrowed(source.view(f"u{stored.itemsize}"))).view(stored)
     return np.asarray(Borrowed(source))
 
@@ -100,8 +100,8 @@ def _is_constant_object(owner: object) -> bool:
 def copy_as_stored(data: Buffer) -> Buffer:
     """Copy elements in the order in which they are stored.
 
-    Elements that share addresses, as those of a broadcast array do, are copied once; the copy is
-    read-only then.
+    Elements that share addresses, such as the elements of a broadcast array, are copied once; the
+    copy is then read-only.
     """
     try:
         if data.flags.forc:
@@ -119,25 +119,25 @@ def copy_as_stored(data: Buffer) -> Buffer:
 
 
 def owner_of(data: Buffer) -> Buffer:
-    """The array that has the memory of a view, or that borrows it."""
+    """Return the array at the base of all views, which owns or borrows the memory."""
     while isinstance(data.base, np.ndarray):
         data = data.base
     return data
 
 
 def is_borrowed(data: Buffer) -> bool:
-    """Whether these elements are in memory of others."""
+    """Return whether elements are in borrowed memory."""
     return isinstance(owner_of(data).base, Borrowed)
 
 
 def is_read_only(data: Buffer) -> bool:
-    """Whether these elements are in memory whose owner refuses writes."""
+    """Return whether elements are in memory whose owner forbids writes."""
     base = owner_of(data).base
     return isinstance(base, Borrowed) and base.read_only
 
 
 class NodeHolder:
-    """What has a node and no more."""
+    """Minimal object with a `_node`."""
 
     __slots__ = ("_node",)
 
@@ -146,13 +146,13 @@ class NodeHolder:
 
 
 class PartHolder(NodeHolder):
-    """The node of a view, which is written in the memory of the whole if that is possible.
+    """Node of a view that is written in the memory of the whole array if possible.
 
     Attributes:
-        whole: holder of the node of the whole.
-        path: the views from the whole to this one, outermost first.
-        type: type of the view.
-        memory: the memory of the view, once it can be written.
+        whole: Holder of the node of the whole array.
+        path: Views from the whole array to this view, outermost first.
+        type: Type of the view.
+        memory: Memory of the view, once it is writable.
     """
 
     __slots__ = ("memory", "path", "type", "whole")
@@ -165,7 +165,7 @@ class PartHolder(NodeHolder):
         self.memory: Buffer | None = None
 
     def within(self, data: Buffer) -> Buffer | None:
-        """Return the view of memory of the whole; None if strides cannot address the elements."""
+        """Return the view of the whole memory; None if strides cannot address the elements."""
         found: Buffer | None = data
         for view in self.path:
             if found is not None:
@@ -173,15 +173,15 @@ class PartHolder(NodeHolder):
         return found
 
     def of(self, node: Node) -> Node:
-        """Return the view of a node of the whole."""
+        """Return the view of a node of the whole array."""
         for view in self.path:
             node = view.of(node)
         return node
 
     def own(self) -> Buffer | None:
-        """Return the memory of the view in that of the whole; None if there is none."""
+        """Return the memory of the view in the whole memory; None if it is not addressable."""
         if self.memory is None and self.whole._node.data is not None:
-            # Only a node that is stored elsewhere is not a reference to the memory of the whole.
+            # A node with a view of this memory would count as a reference to the whole array.
             is_apart = self.within(self.whole._node.data) is None
             node = self._node if is_apart else None
             del self._node
@@ -194,19 +194,19 @@ class PartHolder(NodeHolder):
 
 
 def is_alone(holder: Any) -> bool:
-    """Whether nobody but an array sees its elements, which are there.
+    """Return whether the computed elements of an array are referenced by this array only.
 
-    Others are arrays of the same node, operations that were recorded on it, views of its memory,
-    and what others keep of it.
+    Other references are arrays of the same node, operations recorded on the node, views of its
+    memory, and NumPy arrays that were exported.
 
     Args:
-        holder: what has the node as its `_node`.
+        holder: Object with the node as its `_node`.
     """
     return _references(holder) == (_OF_VIEW if holder._node.data.base is not None else _OF_OWNER)
 
 
 def _references(holder: Any) -> tuple[int, int, int]:
-    """How many references there are to a node, to its array, and to the array with the memory."""
+    """Return the reference counts of a node, its NumPy array, and the owner of the memory."""
     node: Node = holder._node
     data = node.data
     assert data is not None
@@ -216,35 +216,35 @@ def _references(holder: Any) -> tuple[int, int, int]:
 _OF_OWNER = _references(NodeHolder(leaf(np.empty(2), PTensorType((2,), "float64"))))
 
 _OF_VIEW = _references(NodeHolder(leaf(np.empty(4)[::2], PTensorType((2,), "float64"))))
-"""The references that the question itself takes."""
+"""Reference counts that `_references` itself causes."""
 
 
 WHERE = "x[...] = value"
 
 
 class MutableNodeHolder(Protocol):
-    """What has a node, and another one after it is written."""
+    """Object with a node that a write replaces."""
 
     _node: Node
 
 
 def assign(holder: MutableNodeHolder, key: Any, value: Node) -> None:
-    """Put other elements in place of those at an index.
+    """Replace the elements at an index.
 
-    Nothing is written before everything is known to fit.
+    All checks run before anything is written.
 
     Args:
-        holder: the array; the only one that sees what is written.
-        key: what stands in the brackets; arrays are nodes.
-        value: broadcasts to what the index says.
+        holder: Array that is written. No other array sees the change.
+        key: Index of the subscript, with nodes in place of arrays.
+        value: Value, broadcast to the indexed elements.
 
     Raises:
-        ArrayIndexError: there is no such element, or this is no index.
-        ArrayTypeError: the array cannot hold such a value.
-        ArrayValueError: shapes do not fit, or the memory is read-only.
+        ArrayIndexError: If an index is out of bounds or has an unsupported type.
+        ArrayTypeError: If the dtype of the array cannot represent the value.
+        ArrayValueError: If the shapes do not match, or the memory is read-only.
         DeviceMismatchError: If the arrays are on different devices.
     """
-    # No name of this frame stands for the node: who else has it is counted.
+    # Do not bind the node to a local variable: that would count as another reference.
     _check(holder._node, value)
     if value.type.dtype != holder._node.type.dtype:
         value = record(Cast(holder._node.type.dtype), value)
@@ -270,7 +270,7 @@ def assign(holder: MutableNodeHolder, key: Any, value: Node) -> None:
 
 
 def _assigned_later(node: Node, key: Any, value: Node) -> Node:
-    """Record an assignment to places that arrays in an index say; it checks them when it runs."""
+    """Record an assignment to array indices; the indices are checked at replay."""
     parts = key if isinstance(key, tuple) else (key,)
     places = [k for k, part in enumerate(parts) if isinstance(part, Node)]
 
@@ -285,7 +285,7 @@ def _assigned_later(node: Node, key: Any, value: Node) -> Node:
 
 
 def _put_together(node: Node, entries: list[Entry], value: Node) -> Node:
-    """An array of a team: elements are sent to where they belong."""
+    """Assign to a distributed array by sending the elements to their owners."""
     part, indices, axes, place = located(node, entries, WHERE)
     op = Take(axes, place)
     shape = type_of(op, part.type, *[index.type for index in indices]).shape
@@ -297,7 +297,7 @@ def _put_together(node: Node, entries: list[Entry], value: Node) -> Node:
 
 
 def own_memory(holder: MutableNodeHolder) -> Buffer:
-    """Return memory that no other array reads: that of the array, or a copy that replaces it."""
+    """Return memory that no other array reads: the memory of the array, or a copy in its place."""
     if isinstance(holder, PartHolder) and (memory := holder.own()) is not None:
         return memory
     data_of(holder._node)
@@ -324,13 +324,13 @@ def _check(node: Node, value: Node) -> None:
 
 
 def _width(type: PTensorType) -> int:
-    """Which numbers there are: truth, integers, real and complex ones."""
+    """Return the rank of the dtype kind: boolean, integer, real, complex."""
     kinds = (BOOLEAN, INTEGERS, (), COMPLEX)
     return next((k for k, names in enumerate(kinds) if type.dtype in names), 2)
 
 
 def _is_view(data: Buffer, key: Any, shape: Shape) -> bool:
-    """Whether an index says a view, and a value of that shape is right for it."""
+    """Return whether an index selects a view to which a value of the shape can be assigned."""
     view = view_at(data, key)
     if view is None:
         return False
@@ -356,7 +356,7 @@ def _place(data: Buffer, key: Any) -> Buffer:
 
 
 def _inserted(node: Node, entries: list[Entry], value: Node) -> Node:
-    """Recorded, where there are no elements yet to be written."""
+    """Record an assignment to slices, for arrays without elements to write."""
     spans = spans_of(entries, node.type.shape)
     counts = tuple([count for _, _, count in spans])
     target = tuple([
@@ -369,7 +369,7 @@ def _inserted(node: Node, entries: list[Entry], value: Node) -> Node:
 
 
 def _is_mask_alone(entries: list[Entry], shape: Shape) -> bool:
-    """Whether an index is a mask, and all of the axes that it has not."""
+    """Return whether an index is one mask with full slices of all other axes."""
     masks = [entry for entry in entries if isinstance(entry, Mask)]
     return (
         len(masks) == 1
@@ -389,7 +389,7 @@ def _masked(node: Node, entries: list[Entry], value: Node) -> Node:
 
 
 def _check_indices(node: Node, entries: list[Entry]) -> None:
-    """Refuse indices that are out of bounds, and arrays that live elsewhere."""
+    """Reject indices that are out of bounds and arrays on other devices."""
     axis = 0
     for entry in entries:
         if isinstance(entry, By | Mask):
@@ -400,7 +400,7 @@ def _check_indices(node: Node, entries: list[Entry]) -> None:
 
 
 def _given(entry: Entry) -> Any:
-    """An entry as NumPy takes it."""
+    """Return an entry in the form that NumPy indexing accepts."""
     if isinstance(entry, By | Mask):
         return data_of(entry.node)
     if isinstance(entry, At):

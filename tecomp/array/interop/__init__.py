@@ -1,1 +1,1 @@
-"""What goes between arrays and others: memory of other libraries, devices, text."""
+"""Interoperability: memory of other libraries, device transfers, text."""

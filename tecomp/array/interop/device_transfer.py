@@ -14,12 +14,12 @@ from tecomp.ptensor.types import PTensorType
 
 @cache
 def storage() -> Any:
-    """What knows of layouts: who has arrays on the processor alone does not wait for it."""
+    """Return the module for device layouts; imported lazily, because CPU arrays do not need it."""
     return import_module("tecomp.array.kernels.device_storage")
 
 
 def stored_of(node: Node) -> Any:
-    """The elements of a node where its device has them; they are brought there if they are not."""
+    """Return the elements of a node in device memory; copy them there if necessary."""
     evaluate((node,))
     return storage().stored_of(node)
 
@@ -27,11 +27,11 @@ def stored_of(node: Node) -> Any:
 def on_device(
     node: Node, device: str, layout: Any = None, where: str = "to_device"
 ) -> Node:
-    """An array on a device: itself, if it is there, and in that layout.
+    """Return an array on a device and in a layout; the array itself if both are unchanged.
 
     Raises:
-        ArrayTypeError: the device has no such elements.
-        ArrayValueError: the layout is none of such an array there.
+        ArrayTypeError: If the device does not support the dtype.
+        ArrayValueError: If the layout does not match the array or the device.
     """
     type = node.type
     if device == type.device and layout is None:
@@ -66,7 +66,7 @@ def in_layout(node: Node, layout: Any) -> Node:
 
 
 def kept_layout(node: Node) -> Any:
-    """Return the layout that arrays like a node take over; None for that of the device."""
+    """Return the layout that arrays created like a node inherit; None for the device's default."""
     return storage().kept_layout(node) if is_apart(node.type.device) else None
 
 
@@ -75,7 +75,7 @@ def empty_in(type: PTensorType, layout: Any, where: str) -> Node:
 
     Raises:
         ArrayTypeError: If `layout` is not a layout.
-        ArrayValueError: If the device has no layouts, or not this layout for such an array.
+        ArrayValueError: If the device has no layouts or does not support this layout.
     """
     own = storage().layout_of(type, layout, where)
     node = leaf(None, type)

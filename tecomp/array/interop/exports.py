@@ -20,26 +20,26 @@ from tecomp.errors import ArrayBufferError, ArrayValueError
 from tecomp.ptensor.devices import is_apart
 
 CPU = (1, 0)
-"""DLPack's name for memory of the processor."""
+"""DLPack device type and number of CPU memory."""
 
 COPIED_BYTES = 16 * 1024
-"""Size up to which `np.asarray(x)` gives a copy, which is writable.
+"""Size up to which `np.asarray(x)` returns a writable copy.
 
-Compiled extensions that take small arrays of coefficients ask for writable memory. Copying 16 KiB
-takes 0.4 us, and `np.asarray` 3 us.
+Compiled extensions that take small coefficient arrays require writable memory. A copy of 16 KiB
+takes 0.4 us, and `np.asarray` takes 3 us.
 """
 
-# Known by its name, as an entry point has it: it is the namespace again.
+# Referenced by name to avoid an upward import: the module imports the namespace.
 _NEWEST = EntryPoint("namespace", "tecomp.array.v2025_12", "tecomp.array")
 
 VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 
 def namespace_of(version: str | None) -> ModuleType:
-    """The module with the functions of the standard.
+    """Return the namespace module for a version of the standard.
 
     Raises:
-        ArrayValueError: there is no such version of it.
+        ArrayValueError: If the version is unknown.
     """
     if version is not None and version not in VERSIONS:
         raise ArrayValueError(
@@ -54,7 +54,7 @@ def dlpack_device_of(device: str) -> tuple[int, int]:
     """Return the DLPack device of arrays on a device.
 
     Raises:
-        ArrayBufferError: If the device has memory of its own, which DLPack cannot name.
+        ArrayBufferError: If the device has separate memory, which DLPack cannot address.
 
     >>> dlpack_device_of("cpu")
     (1, 0)
@@ -70,16 +70,16 @@ def dlpack_device_of(device: str) -> tuple[int, int]:
 def as_numpy(node: Node, dtype: Any, copy: bool | None) -> Buffer:
     """Return the elements as a NumPy array.
 
-    The result is writable if the caller owns it: if it is a copy, or elements of a team that were
-    gathered for this call. It is a read-only view of the memory of the node otherwise.
+    The result is writable if the caller owns it: if it is a copy, or a distributed array that was
+    gathered for this call. Otherwise, it is a read-only view of the memory of the node.
 
     Raises:
-        ValueError: `copy=False`, and the type is another one.
+        ValueError: If `copy` is False and `dtype` differs from the dtype of the node.
     """
     copy = copying(copy, "__array__")
     data = data_of(node)
     if 0 in data.strides and data.size > 1 and not is_borrowed(data):
-        # Others take memory to have a place for each element.
+        # Other libraries assume that elements do not share addresses.
         data = copied(data)
         if node.data is not None:
             node.data = data
@@ -108,13 +108,13 @@ def dlpack_of(
     device: tuple[int, int] | None,
     copy: bool | None,
 ) -> Any:
-    """The elements as DLPack has them.
+    """Export the elements through DLPack.
 
-    A library that knows of read-only memory gets it as such; others get a copy, so that nobody
-    writes to what other arrays read.
+    A consumer that supports read-only memory gets a read-only view; other consumers get a copy, so
+    that they cannot write to memory that other arrays read.
 
     Raises:
-        ArrayBufferError: this cannot be done for that device, type, or without a copy.
+        ArrayBufferError: If the device, the dtype or `copy=False` does not permit the export.
     """
     where = "__dlpack__"
     if stream is not None:
@@ -152,7 +152,7 @@ def dlpack_of(
 
 
 def text_of(data: Buffer, device: str) -> str:
-    """An array as NumPy prints one, with its type, and its device if that is not the processor.
+    """Format an array as NumPy does, with its dtype, and its device if it is not the CPU.
 
     >>> text_of(np.zeros((0, 3)), "cpu")
     'Array([], shape=(0, 3), dtype=float64)'
@@ -167,7 +167,7 @@ def text_of(data: Buffer, device: str) -> str:
 
 
 def html_of(data: Buffer, device: str) -> str:
-    """An array for a notebook: its type above its elements.
+    """Format an array as HTML for notebooks: its type above its elements.
 
     >>> html_of(np.array([1.5]), "cpu")
     '<div><b>Array</b> 1, float64, cpu<pre>[1.5]</pre></div>'

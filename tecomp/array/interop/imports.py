@@ -16,7 +16,7 @@ from tecomp.ptensor.operations.elementwise import Cast
 from tecomp.ptensor.types import ALL, PTensorType, numpy_dtype
 
 MOST_NUMBERS = 2**32
-"""Elements of sequences, for each of which there is an object of Python."""
+"""Maximum number of elements in nested sequences, each of which is a Python object."""
 
 
 class _Memory(NamedTuple):
@@ -38,18 +38,18 @@ def as_node(
     """Return the node of an object that is not an array of this namespace.
 
     Args:
-        obj: numbers, nested sequences of numbers, or an object with elements in memory.
+        obj: Numbers, nested sequences of numbers, or an object with elements in memory.
         dtype: dtype of the array. Default: the dtype of the elements.
         device: device of the array.
         copy: True to copy the elements, False to borrow the memory of `obj`, None to copy memory
             that can be written and to borrow constant memory.
-        where: the function, for messages.
-        is_read_now: whether the caller reads all elements before it returns to user code, so that
+        where: Function name for error messages.
+        is_read_now: If True, the caller reads all elements before it returns to user code, so
             writable memory can be borrowed too.
 
     Raises:
         ArrayTypeError: If `dtype` is not supported.
-        ArrayValueError: a copy is needed that `copy` forbids, or rows have different lengths.
+        ArrayValueError: If `copy` is False and a copy is necessary, or rows differ in length.
     """
     shared = _memory_of(obj, where)
     if shared is None:
@@ -66,7 +66,7 @@ def as_node(
 
 
 def is_of_numbers(obj: Any) -> bool:
-    """Whether an object is numbers of Python, which take the types of where they go."""
+    """Return whether an object consists of Python numbers, which are weakly typed."""
     return isinstance(obj, bool | int | float | complex | list | tuple) and not isinstance(
         obj, np.generic
     )
@@ -83,7 +83,7 @@ def _memory_of(obj: Any, where: str) -> _Memory | None:
     if _offers(obj, "__array_interface__", where) or _offers(obj, "__array__", where):
         try:
             data = np.asarray(obj)
-        except Exception as error:  # of whoever wrote it, or NumPy's about what it gave
+        except Exception as error:  # foreign code can raise anything
             raise _offers_none(obj, "NumPy", error, where) from error
         return _Memory(data, is_constant(data))
     try:
@@ -131,7 +131,7 @@ def _of_dlpack(obj: Any, where: str) -> _Memory:
     """Return the memory of an object that exports it by DLPack.
 
     Raises:
-        ArrayValueError: If the processor or NumPy cannot read the memory.
+        ArrayValueError: If the CPU or NumPy cannot read the memory.
     """
     exporter = _Exporter(obj)
     try:
@@ -174,7 +174,7 @@ def _of_memory(
 
 
 def _gathered(obj: Any, dtype: str | None, where: str) -> Buffer:
-    """The elements of numbers and sequences, in new memory."""
+    """Return numbers and sequences as a new array."""
     _check_extents(obj, where)
     try:
         with np.errstate(over="ignore"):  # a float32 of 1e300 is inf
@@ -205,10 +205,10 @@ def _gathered(obj: Any, dtype: str | None, where: str) -> Buffer:
 
 
 def _check_extents(obj: Any, where: str) -> None:
-    """Refuse sequences of which nobody sees the end, as those that hold themselves.
+    """Reject sequences of unbounded nesting, such as a list that contains itself.
 
-    All elements are looked at, also of a sequence that stands in many places; how many there are
-    is seen at the first of each.
+    NumPy visits all elements, including repeated references to one sequence. The extents are read
+    from the first element at each depth.
     """
     extents: list[int] = []
     while (count := _length(obj)) is not None:
@@ -223,17 +223,17 @@ def _check_extents(obj: Any, where: str) -> None:
             return
         try:
             obj = obj[0]
-        except Exception:  # of whoever wrote it: NumPy finds no elements either
+        except Exception:  # foreign code: NumPy finds no elements either
             return
 
 
 def _length(obj: Any) -> int | None:
-    """How many elements a sequence has; None for what is none."""
+    """Return the length of a sequence; None for other objects."""
     if isinstance(obj, str | bytes | dict | np.generic) or hasattr(obj, "__array__"):
         return None
     try:
         return len(obj) if hasattr(obj, "__getitem__") else None
-    except Exception:  # as above
+    except Exception:  # foreign code can raise anything
         return None
 
 

@@ -1,8 +1,8 @@
 """Dispatch of NumPy functions called with arrays (`__array_ufunc__`, `__array_function__`).
 
-A function of NumPy that the namespace has too is answered by that of the namespace. Functions that
-inspect an array, convert it to NumPy or compare elements are NumPy's. All others are refused: their
-results would be arrays of NumPy, without device and team.
+A NumPy function with an equivalent in the namespace is replaced by the equivalent. Functions that
+inspect an array, convert it to NumPy or compare elements run in NumPy. All other functions are
+rejected, because their results would be NumPy arrays without device and team.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _UFUNCS: Mapping[str, str] = {
     "left_shift": "bitwise_left_shift", "power": "pow", "right_shift": "bitwise_right_shift",
     "rint": "round",
 }
-"""Universal functions of NumPy, and the functions of the namespace that compute the same."""
+"""NumPy universal functions, and the equivalent functions of the namespace."""
 
 _REDUCTIONS: Mapping[str, str] = {
     "add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_and": "all",
     "logical_or": "any",
 }
-"""The functions that take the place of `ufunc.reduce`."""
+"""Functions of the namespace that replace `ufunc.reduce`."""
 
 _REDUCED = "a:x axis dtype out keepdims initial where"
 _EXTREME = "a:x axis out keepdims initial where"
@@ -127,7 +127,7 @@ _FUNCTIONS: Mapping[str, tuple[str, str]] = {
     "linalg.trace": ("linalg.trace", "x offset dtype"),
     "linalg.vector_norm": ("linalg.vector_norm", "x axis keepdims ord"),
 }
-"""Functions of NumPy, ours in their place, and NumPy's parameters in order (`numpy:ours`)."""
+"""NumPy functions, their equivalents, and NumPy's parameters in order (`numpy:ours`)."""
 
 _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "order": ("C", "K"), "casting": ("same_kind",), "subok": (True, False), "where": (True,),
@@ -136,33 +136,33 @@ _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "return_index": (False,), "return_inverse": (False,), "return_counts": (False,),
     "equal_nan": (True,), "sorted": (True, False),
 }
-"""Arguments that the namespace lacks, with the values that do not change a result."""
+"""Parameters that the namespace lacks, with the values that do not change a result."""
 
 _OF_TYPES = frozenset((
     "common_type", "iscomplexobj", "isrealobj", "ndim", "result_type", "shape", "size"))
-"""Functions that look at shapes and dtypes alone."""
+"""NumPy functions that read only shapes and dtypes."""
 
 _OF_ELEMENTS = frozenset((
     "allclose", "array2string", "array_equal", "array_equiv", "array_repr", "array_str",
     "atleast_1d", "atleast_2d", "atleast_3d", "copy", "copyto", "may_share_memory", "save",
     "savetxt", "savez", "savez_compressed", "shares_memory"))
-"""Functions that convert arrays to NumPy, compare, print or store elements."""
+"""NumPy functions that convert arrays to NumPy, or compare, print or store elements."""
 
 _COPIED = frozenset(("atleast_1d", "atleast_2d", "atleast_3d", "copy"))
-"""Those of them that give memory to their callers, who may write to it."""
+"""Functions of `_OF_ELEMENTS` whose results the caller may write to."""
 
 
 def ufunc_of(ufunc: np.ufunc, method: str, options: Mapping[str, Any], xp: ModuleType) -> Any:
-    """Return the function of the namespace that computes a universal function of NumPy.
+    """Return the function of the namespace that is equivalent to a NumPy universal function.
 
     Args:
-        ufunc: the universal function.
-        method: `__call__`, or another way in which it is called, such as `reduce`.
-        options: the arguments that are given by name.
-        xp: the namespace.
+        ufunc: Universal function.
+        method: `__call__`, or another ufunc method such as `reduce`.
+        options: Keyword arguments.
+        xp: Namespace module.
 
     Raises:
-        ArrayTypeError: If the namespace has none, or it does not take the options.
+        ArrayTypeError: If the namespace has no equivalent, or it does not support the options.
     """
     name = ufunc.__name__
     word = f"np.{name}" if getattr(np, name, None) is ufunc else name
@@ -184,17 +184,17 @@ def ufunc_of(ufunc: np.ufunc, method: str, options: Mapping[str, Any], xp: Modul
 def call_numpy_function(
     function: Callable[..., Any], args: Any, options: Any, xp: ModuleType, kind: type
 ) -> Any:
-    """Call what takes the place of a function of NumPy that is called with arrays.
+    """Call the equivalent of a NumPy function that was called with arrays.
 
     Args:
-        function: the function of NumPy.
-        args: its arguments by position.
-        options: its arguments by name.
-        xp: the namespace.
-        kind: the class of arrays.
+        function: NumPy function.
+        args: Positional arguments.
+        options: Keyword arguments.
+        xp: Namespace module.
+        kind: Array class.
 
     Raises:
-        ArrayTypeError: If nothing takes its place, or that does not take an argument.
+        ArrayTypeError: If there is no equivalent, or it does not support an argument.
     """
     name = f"{function.__module__}.{function.__name__}".removeprefix("numpy.")
     if name in _OF_TYPES:
@@ -237,7 +237,7 @@ def _transpose(xp: Any, x: Any, axes: Any = None) -> Any:
 
 
 def _unique(xp: Any, x: Any) -> Any:
-    """Return the unique values; NaN is one value for NumPy, and sorted last."""
+    """Return the unique values with a single NaN, as NumPy does, sorted last."""
     values = xp.unique_values(x)
     if not xp.isdtype(x.dtype, ("real floating", "complex floating")):
         return values
@@ -249,11 +249,11 @@ _OF_NUMPY: Mapping[str, Callable[..., Any]] = {
     "ravel": _ravel, "squeeze": _squeeze, "swapaxes": _swapaxes, "transpose": _transpose,
     "unique": _unique,
 }
-"""Functions whose defaults or results differ from those of the namespace."""
+"""Adapters for functions whose defaults or results differ from the namespace."""
 
 
 def _named(name: str, parameters: str, args: Any, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments of NumPy's function by the names of our parameters."""
+    """Return the arguments of a NumPy function by the parameter names of the namespace."""
     pairs = [part.split(":") for part in parameters.split()]
     ours = {pair[0]: pair[-1] for pair in pairs}
     values = {**dict(zip(ours, args, strict=False)), **options}
@@ -282,14 +282,14 @@ def _is_neutral(name: str, value: object) -> bool:
 
 @lru_cache(256)
 def _parameters(function: Any) -> Mapping[str, Any]:
-    """Return the parameters of a function and how they are given."""
+    """Return the parameters of a function and their kinds."""
     return {name: each.kind for name, each in signature(function).parameters.items()}
 
 
 def _call_numpy(
     function: Any, args: Any, options: Any, kind: type, convert: Callable[[Any], Any]
 ) -> Any:
-    """Call a function of NumPy with arrays of NumPy in place of arrays."""
+    """Call a NumPy function with arrays converted to NumPy."""
     return function(*_replaced(args, kind, convert), **_replaced(options, kind, convert))
 
 
@@ -306,7 +306,7 @@ def _replaced(value: Any, kind: type, convert: Callable[[Any], Any]) -> Any:
 
 
 def _shape_alone(x: Any) -> np.ndarray[Any, Any]:
-    """Return an array of NumPy with the shape and dtype of an array, without its elements."""
+    """Return a NumPy array with the shape and dtype of an array, without its elements."""
     return np.broadcast_to(np.empty((), x.dtype), x.shape)
 
 
