@@ -60,9 +60,7 @@ def _put_last(stage: te.Stage, dim: int) -> None:
 
 
 def _apart(read: Access, total: te.Tensor, along: te.IterVar) -> int | None:
-    """Return the dimension along vectors of a read that is reused often, if not the last; else
-    None.
-    """
+    """Return the dimension along vectors of an often reused read, if not the last; else None."""
     dims = [k for k, index in enumerate(read.index) if index.coefficient(along) != 0]
     if len(dims) != 1 or dims[0] == len(read.index) - 1:
         return None

@@ -216,8 +216,8 @@ def _is_transposing(x: te.Tensor) -> bool:
 
 
 def _is_across(x: te.Tensor) -> bool:
-    """Return whether the result axes of a reduction are contiguous in an input, and its terms are
-    not.
+    """Return whether an input of a reduction is contiguous along a result axis, not along its
+    terms.
     """
     if not x.op.reduce_axis or not x.op.axis:
         return False
@@ -387,9 +387,7 @@ def _rows(
 def _values(
     p: Program, output: te.Tensor, taken: set[te.Tensor], target: Target
 ) -> set[te.Tensor]:
-    """Return the stages from which one value per row follows; empty if a single stage reads the
-    row.
-    """
+    """Return the stages that compute one value per row; empty if a single stage reads the row."""
     is_shared = target.core is not None and _count(output.shape) >= target.core.count
     if not is_shared or not _is_value(output, output):
         return set()
