@@ -1,4 +1,4 @@
-"""Operations for `s[T].tensorize`: those of processors, and those that targets describe."""
+"""Intrinsics for `s[T].tensorize`: CPU instructions, and units that targets describe."""
 
 from __future__ import annotations
 

@@ -10,18 +10,18 @@ from tecomp import MatmulUnit, Target, TargetError, VectorUnit, te
 
 
 def copy_intrinsic(target: Target, link: str, dtype: str) -> te.TensorIntrin:
-    """The copy of one piece over a link, for loops that do nothing but copy.
+    """Return the intrinsic that copies one block over a link, for loops that only copy.
 
-    The operands have to be in the memories that the link joins. The piece is a tile, face by face
-    and row by row, if the machine has tiles, or else a stick, or a burst of the link.
+    The operands must be in the memories that the link connects. The block is a tile, face by face
+    and row by row, if the target has tiles; else a stick, or a burst of the link.
 
     Args:
-        target: the machine.
-        link: the name of one of its links.
-        dtype: of what is copied; any type will do.
+        target: Target.
+        link: Name of one of its links.
+        dtype: Dtype of the copied elements; any dtype is supported.
 
     Raises:
-        TargetError: there is no such link, or it leads back to the memory that it comes from.
+        TargetError: If the link is not found, or connects a memory with itself.
 
     >>> stick128 = Target.load("stick128")
     >>> copy_intrinsic(stick128, "load", "float16")
@@ -64,12 +64,12 @@ def copy_intrinsic(target: Target, link: str, dtype: str) -> te.TensorIntrin:
 
 
 def copied_links(target: Target) -> list[str]:
-    """Names of the links that lead from one memory to another."""
+    """Return the names of the links between two different memories."""
     return [name for name, link in target.links.items() if link.from_ != link.to]
 
 
 def _piece(target: Target, link: str, dtype: str) -> tuple[int, ...]:
-    """The shape of what is copied at once."""
+    """Return the shape of the block that is copied at once."""
     if target.tile is not None:
         height, width = target.tile.face
         return target.tile.rows // height, target.tile.columns // width, height, width
@@ -105,21 +105,21 @@ _WITH_A_NUMBER = ("add", "mul", "max", "min")
 def vector_intrinsic(
     target: Target, unit: str, operation: str, dtype: str, *, with_number: bool = False
 ) -> te.TensorIntrin:
-    """One operation of a vector unit, on all of its lanes.
+    """Return the intrinsic for one operation of a vector unit, on all of its lanes.
 
-    Each unit adds, subtracts, multiplies and takes the greater or the smaller of two; of what else
-    there is, `div` and functions such as `exp`, it has what its table of cycles names.
+    Each unit supports `add`, `sub`, `mul`, `max` and `min`. It supports `div` and functions such as
+    `exp` for floating-point dtypes if its table of cycles names them.
 
     Args:
-        target: the machine.
-        unit: the name of a vector unit of its engine.
-        operation: what it does.
-        dtype: of the lanes.
-        with_number: the second operand is a number, the same for all lanes: of `add`, `mul`, `max`
-            and `min`.
+        target: Target.
+        unit: Name of a vector unit of its engine.
+        operation: Name of the operation.
+        dtype: Dtype of the lanes.
+        with_number: Whether the second operand is a scalar that is broadcast to all lanes;
+            supported for `add`, `mul`, `max` and `min`. Default: False.
 
     Raises:
-        TargetError: there is no such unit, or it has no such operation or type.
+        TargetError: If the unit is not found, or does not support the operation or the dtype.
 
     >>> vector_intrinsic(Target.load("stick128"), "sfu", "exp", "float16")
     TensorIntrin(sfu_exp_float16: c[i] = exp(a[i]))
@@ -151,7 +151,7 @@ def vector_intrinsic(
 
 
 def vector_intrinsics(target: Target) -> list[te.TensorIntrin]:
-    """All operations of all vector units, on all of their types."""
+    """Return the intrinsics of all vector units, for all operations and dtypes."""
     found = []
     for unit in target.engine.values():
         if not isinstance(unit, VectorUnit):
@@ -165,7 +165,7 @@ def vector_intrinsics(target: Target) -> list[te.TensorIntrin]:
 
 
 def _table(unit: VectorUnit, dtype: str) -> dict[str, Function]:
-    """What a unit computes with a type, by name."""
+    """Return the operations of a unit for a dtype, by name."""
     if not te.const(0, dtype).dtype.is_float:
         return _ARITHMETIC
     others = {"div": te.div, **_FUNCTIONS}
@@ -202,14 +202,14 @@ def _declared(
 
 @dataclass(frozen=True)
 class TileProduct:
-    """The operation of one unit: `c[m, n] += a[m, k] * b[k, n]`.
+    """Operation of a matrix unit: `c[m, n] += a[m, k] * b[k, n]`.
 
     Attributes:
-        m: rows of a and c.
-        n: columns of b and c.
-        k: columns of a, rows of b.
-        orders: how the axes of a, b and c lie in a tile, such as `k//2`, `n`, `k%2`.
-        intrinsic: the operation, for `tensorize`.
+        m: Rows of a and c.
+        n: Columns of b and c.
+        k: Columns of a, rows of b.
+        orders: Order of the axes of a, b and c in a tile, such as `k//2`, `n`, `k%2`.
+        intrinsic: Intrinsic for `tensorize`.
     """
 
     m: int
@@ -220,12 +220,12 @@ class TileProduct:
 
 
 def tile_product(target: Target, inputs: Sequence[str], sums: str) -> TileProduct | None:
-    """The first unit that multiplies these types; None if there is none.
+    """Return the operation of the first matrix unit that supports the dtypes, or None.
 
     Args:
-        target: the machine.
-        inputs: types of both factors.
-        sums: type of what products are added up to.
+        target: Target.
+        inputs: Dtypes of both factors.
+        sums: Dtype of the accumulator.
 
     >>> product = tile_product(Target.load("stick128"), ("float16", "float16"), "float32")
     >>> product.m, product.n, product.k, product.intrinsic.name
@@ -240,10 +240,9 @@ def tile_product(target: Target, inputs: Sequence[str], sums: str) -> TileProduc
 
 
 def intrinsics(target: Target) -> list[te.TensorIntrin]:
-    """What a target has by its description: for `tecomp.intrinsics`.
+    """Return all intrinsics that a target describes, for `tecomp.intrinsics`.
 
-    These are products of tiles, operations on vectors, and copies over links of the types that its
-    units take.
+    These are tile products, vector operations, and copies over links for the dtypes of its units.
     """
     products = [
         _product(target, unit, dtype).intrinsic for unit in _units(target) for dtype in unit.inputs
@@ -256,7 +255,7 @@ def intrinsics(target: Target) -> list[te.TensorIntrin]:
 
 
 def _types(target: Target) -> list[str]:
-    """What the units of a target take or give."""
+    """Return the dtypes of the operands and results of the units of a target."""
     found: dict[str, None] = {}
     for unit in target.engine.values():
         every = unit.types if isinstance(unit, VectorUnit) else (*unit.inputs, unit.accumulator)
@@ -269,7 +268,7 @@ def _units(target: Target) -> list[MatmulUnit]:
 
 
 def _product(target: Target, unit: MatmulUnit, dtype: str) -> TileProduct:
-    # Values lie side by side in a row of a face, or in a stick.
+    # Contiguous values are a row of a face, or a stick.
     width = unit.n
     if target.tile is not None:
         width = target.tile.face_columns
@@ -280,12 +279,12 @@ def _product(target: Target, unit: MatmulUnit, dtype: str) -> TileProduct:
 
 
 def _intrinsic(unit: MatmulUnit, dtype: str, width: int) -> te.TensorIntrin:
-    """What the unit computes, and the loops that do it here.
+    """Declare the operation of a matrix unit, and the loops that implement it on the host.
 
     Args:
-        unit: its description.
-        dtype: of both factors.
-        width: columns that one vector has.
+        unit: Description of the unit.
+        dtype: Dtype of both factors.
+        width: Columns of one vector.
     """
     m, n, k, sums = unit.m, unit.n, unit.k, unit.accumulator
     a = te.placeholder((m, k), dtype, name="a")

@@ -1,7 +1,8 @@
 """CPU dot-product intrinsics for `tensorize` (VNNI, BF16).
 
 The instructions (`vpdpbusd` of AVX-512 VNNI, `vdpbf16ps` of AVX-512 BF16, `sdot`, `bfdot` and
-others of ARM) multiply neighbouring numbers of two vectors and add the products to sums of 32 bits.
+others of ARM) multiply adjacent elements of two vectors and add the products to 32-bit
+accumulators.
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ from tecomp import te
 
 
 def intrinsics(target: tecomp.Target) -> list[te.TensorIntrin]:
-    """What a target with vectors has, as many sums as fill one: for `tecomp.intrinsics`."""
+    """Return the dot-product intrinsics of full vectors, for `tecomp.intrinsics`.
+
+    The list is empty if the target has no table [core].
+    """
     if target.core is None:
         return []
     lanes = target.core.lanes("int32")
@@ -22,25 +26,26 @@ def intrinsics(target: tecomp.Target) -> list[te.TensorIntrin]:
 
 
 def vnni(lanes: int, a_dtype: str = "uint8", b_dtype: str = "int8") -> te.TensorIntrin:
-    """Adds the products of four bytes to each of `lanes` sums: `c[j] += a[k] * b[j, k]`.
+    """Return an intrinsic that adds 4-byte dot products to `lanes` sums: `c[j] += a[k] * b[j, k]`.
 
-    The right operand lies in groups of four along its depth: `lambda k, j: [k // 4, j, k % 4]`.
+    The right operand is stored in groups of four along its depth: `lambda k, j: [k // 4, j, k %
+    4]`.
 
     Args:
-        lanes: how many sums there are: 16 fill a vector of 512 bits.
-        a_dtype: uint8 or int8, of what is the same for all sums.
-        b_dtype: uint8 or int8.
+        lanes: Number of int32 accumulators; 16 fill a vector of 512 bits.
+        a_dtype: uint8 or int8; dtype of the operand that is broadcast to all accumulators.
+        b_dtype: uint8 or int8; dtype of the right operand.
     """
     return _dots(f"vnni_{a_dtype}_{b_dtype}", lanes, 4, a_dtype, b_dtype, "int32")
 
 
 def bf16_dot(lanes: int) -> te.TensorIntrin:
-    """Adds the products of two bfloat16 to each of `lanes` float32: `c[j] += a[k] * b[j, k]`.
+    """Return an intrinsic that adds bfloat16 pairs to `lanes` sums: `c[j] += a[k] * b[j, k]`.
 
-    The right operand lies in pairs along its depth: `lambda k, j: [k // 2, j, k % 2]`.
+    The right operand is stored in pairs along its depth: `lambda k, j: [k // 2, j, k % 2]`.
 
     Args:
-        lanes: how many sums there are: 16 fill a vector of 512 bits.
+        lanes: Number of float32 accumulators; 16 fill a vector of 512 bits.
     """
     return _dots("bf16_dot", lanes, 2, "bfloat16", "bfloat16", "float32")
 
