@@ -216,9 +216,7 @@ def _is_transposing(x: te.Tensor) -> bool:
 
 
 def _is_across(x: te.Tensor) -> bool:
-    """Return whether an input of a reduction is contiguous along a result axis, not along its
-    terms.
-    """
+    """Return whether an input of a reduction is contiguous along a result axis, not its terms."""
     if not x.op.reduce_axis or not x.op.axis:
         return False
     return any(
