@@ -1,1 +1,1 @@
-"""Schedules for machines with scratchpads: places, blocks, cores."""
+"""Schedules for targets with scratchpads: placement, blocks, work division."""

@@ -28,17 +28,18 @@ _ROWS = (("m", "k"), ("k", "n"), ("m", "n"))
 
 @dataclass(frozen=True)
 class Plan:
-    """How a contraction is cut.
+    """Work division and blocks of a contraction.
 
     Attributes:
-        product: the operation of the unit that computes a tile; None where vectors do.
-        tile: extents of what is computed at once.
-        core: of the result, what one core computes.
-        shares: which cores the parts along an axis are for.
-        block: of that and of the sum, what is in its scratchpad at one time.
-        is_doubled: whether the next part of the factors comes in while one is in use.
-        fits: whether there is room for a block.
-        refusal: why cores do not reach their parts; None if they do.
+        product: Operation of the matrix unit that computes a tile; None if vectors compute it.
+        tile: Extents of a tile.
+        core: Extents of the part of the result that one core computes.
+        shares: Assignment of the parts to cores.
+        block: Extents of the block of the part and of the reduction that is in the scratchpad at
+            one time.
+        is_doubled: Whether the next block of the factors is loaded while the current one is in use.
+        fits: Whether a block fits the scratchpad.
+        refusal: Error if the parts exceed the address span of a core; else None.
     """
 
     product: TileProduct | None
@@ -52,14 +53,14 @@ class Plan:
 
 
 def plan(c: Contraction, output: te.Tensor, where: Placement) -> Plan:
-    """The tile of the unit, the part of each core, and the largest blocks of it that fit.
+    """Choose the tile of the unit, the part of each core, and the largest blocks that fit.
 
-    Each step makes the block longer along the axis that saves most of what is read from the memory
-    of the device; the depth is made longer at last, since it saves nothing but starts.
+    Blocks grow step by step along the axis that saves the most reads from device memory. The depth
+    grows last, because it saves only start-up costs.
 
     Raises:
-        TargetError: the cores or blocks that somebody asks for are none of this machine, or do not
-            reach their parts.
+        TargetError: If the target does not support the requested cores or blocks, or the requested
+            parts exceed the address span of a core.
     """
     product, tile = _tile(c, where)
     whole = {axis: number(axis.extent, c.total) for axis in tile}
@@ -90,7 +91,7 @@ def plan(c: Contraction, output: te.Tensor, where: Placement) -> Plan:
     for axes in (c.axes, (c.depth,)):
         block = dict(lengthened(block, limit, axes, room.fits, lambda more: room.read(more, core)))
     for axis, most in limit.items():
-        # As many blocks, but even ones.
+        # Make the blocks even without changing their number.
         count = ceil_div(most, block[axis])
         block[axis] = round_up(max(ceil_div(most, count), 1), tile[axis])
     fits = room.fits(block)
@@ -99,11 +100,12 @@ def plan(c: Contraction, output: te.Tensor, where: Placement) -> Plan:
 
 
 def outline(c: Contraction, output: te.Tensor, where: Placement) -> Outline:
-    """How a contraction is cut.
+    """Return how a contraction is divided among cores.
 
     Raises:
-        ScheduleError: there is no room for tiles, or cores do not reach their parts.
-        TargetError: the cores or blocks that somebody asks for are none of this machine.
+        ScheduleError: If the tiles exceed the scratchpad, or the parts exceed the address span of a
+            core.
+        TargetError: If the target does not support the requested cores or blocks.
     """
     p = plan(c, output, where)
     check_reach(p)
@@ -117,29 +119,29 @@ def outline(c: Contraction, output: te.Tensor, where: Placement) -> Outline:
 
 
 def check_reach(p: Plan) -> None:
-    """Refuse a division that the machine does not allow.
+    """Raise if the parts of a plan exceed the address span of a core.
 
     Raises:
-        ScheduleError: cores do not reach their parts.
+        ScheduleError: If the parts exceed the address span of a core.
     """
     if p.refusal is not None:
         raise ScheduleError(p.refusal.message, kind="not-divided")
 
 
 def _whole_factors(c: Contraction) -> list[te.Tensor]:
-    """The factors as they are in the memory of the device."""
+    """Return the factors as they are stored in device memory."""
     return [y for x in c.factors for y in (x.op.input_tensors if x in c.padded else [x])]
 
 
 @dataclass(frozen=True)
 class _Span:
-    """How far apart the elements are that a core uses of an operand.
+    """Check of the address span that a core uses of each operand.
 
     Attributes:
-        c: the contraction.
-        output: its result.
-        reach: what a core reaches.
-        whole: extents of all axes.
+        c: Contraction.
+        output: Result.
+        reach: Limit of the address span.
+        whole: Extents of all axes.
     """
 
     c: Contraction
@@ -148,11 +150,11 @@ class _Span:
     whole: Sizes
 
     def fits(self, core: Sizes) -> bool:
-        """Whether a core reaches all that it needs for a part."""
+        """Return whether a core can address all operands of a part."""
         return not self.reach.layouts or self.reach.far(self._parts(core)) is None
 
     def error(self, core: Sizes, target: Target) -> TargetError | None:
-        """The refusal of parts that a core does not reach."""
+        """Return the error for parts that exceed the address span of a core; None if they fit."""
         if not self.reach.layouts:
             return None
         own = [core[axis] for axis in self.c.axes]
@@ -170,7 +172,7 @@ class _Span:
 
 
 def _tile(c: Contraction, where: Placement) -> tuple[TileProduct | None, dict[te.IterVar, int]]:
-    """The operation of the unit that computes a tile, if there is one, and the tile's extents."""
+    """Return the operation of the unit that computes a tile, or None, and the tile's extents."""
     product = None
     if c.is_product:
         product = tile_product(where.target, [x.dtype for x in c.factors], c.total.dtype)
@@ -184,7 +186,7 @@ def _tile(c: Contraction, where: Placement) -> tuple[TileProduct | None, dict[te
 
 @dataclass(frozen=True)
 class _Room:
-    """What blocks take of a scratchpad."""
+    """Scratchpad bytes of blocks."""
 
     c: Contraction
     output: te.Tensor
@@ -193,11 +195,11 @@ class _Room:
     tile: Sizes
 
     def fits(self, block: Sizes) -> bool:
-        """Whether there is room for a block."""
+        """Return whether a block fits the scratchpad."""
         return bool(self.need(block) <= self.where.room)
 
     def need(self, block: Sizes) -> int:
-        """Bytes: the factors twice, the sums, and the result if that is made of them."""
+        """Return the bytes of a block: factors twice, sums, and the result of an epilogue."""
         shapes = zip(self.c.factors, self.c.read(block), strict=True)
         factors = [self.bytes(x, shape, k) for k, (x, shape) in enumerate(shapes)]
         part = tuple(block[axis] for axis in self.c.axes)
@@ -213,7 +215,7 @@ class _Room:
         return total
 
     def bytes(self, x: te.Tensor, shape: Sequence[int], operand: int) -> int:
-        """What a part of an operand takes, in whole tiles."""
+        """Return the bytes of a block of an operand, in whole tiles."""
         whole = list(shape)
         if self.product is not None:
             sizes = {"m": self.product.m, "n": self.product.n, "k": self.product.k}
@@ -228,7 +230,7 @@ class _Room:
         return size
 
     def read(self, block: Sizes, core: Sizes) -> int:
-        """Bytes of the factors that a core reads for its part, block by block."""
+        """Return the bytes of the factors that a core reads for its part, block by block."""
         times: int = prod(ceil_div(core[axis], block[axis]) for axis in self.c.axes)
         whole = {**block, self.c.depth: number(self.c.depth.extent, self.c.total)}
         return times * _bytes_read(self.c, whole)
@@ -242,9 +244,10 @@ def _bytes_read(c: Contraction, part: Sizes) -> int:
 def _part_of_a_core(
     c: Contraction, where: Placement, piece: Sizes, whole: Sizes, span: _Span
 ) -> tuple[Sizes, Shares]:
-    """Tiles shared out evenly, in parts that read as little as possible of the factors.
+    """Divide tiles evenly among cores, with parts that read the least of the factors.
 
-    Of all divisions if cores reach their parts in none.
+    Parts that fit the address span of a core are preferred; if no division has such parts, all
+    divisions are considered.
     """
     pieces = [ceil_div(whole[axis], piece[axis]) for axis in c.axes]
 
@@ -256,7 +259,7 @@ def _part_of_a_core(
         read = {**whole, **{axis: min(n, whole[axis]) for axis, n in core.items()}}
         return not span.fits(core), prod(part), _bytes_read(c, read)
 
-    # Parts of the depth, of the rows and of the columns.
+    # Parts of the depth, of the rows and of the columns may share a grid axis.
     sharers = 3 if c.is_partial else 2
     found = cheapest(pieces, where.target.grid, cost, sharers)
     return extents(found.part), found.shares
@@ -265,23 +268,24 @@ def _part_of_a_core(
 def _part_as_asked(
     c: Contraction, output: te.Tensor, cut: Cut, where: Placement, units: Sequence[int]
 ) -> tuple[Sizes, Shares]:
-    """Tiles shared out as somebody asks for."""
+    """Divide tiles among cores as requested."""
     found = divide_as(output, cut, units, where.target)
     part = {axis: n * unit for axis, n, unit in zip(c.axes, found.part, units, strict=True)}
     return part, found.shares
 
 
 def is_tiled(where: Placement, product: TileProduct | None) -> bool:
-    """Whether scratchpads have tiles in the order of the unit, not that of the whole memory."""
+    """Return whether scratchpads store tiles in the order of the unit, not of device memory."""
     return product is not None and where.target.tile is None
 
 
 def matrix_order(
     roles: Mapping[int, str], operand: int, product: TileProduct | None, rank: int
 ) -> list[int]:
-    """The dimensions of an operand, those of its matrix last, in the order that is multiplied.
+    """Return the dimensions of an operand, with its matrix dimensions last in multiplication order.
 
-    A unit says what that is. Vectors go along the columns of the second factor and of the result.
+    The order is that of the matrix unit. Without a unit, vectors run along the columns of the
+    second factor and of the result.
     """
     orders = _ROWS if product is None else product.orders
     letters = [each[0] for each in orders[operand]]
@@ -290,10 +294,10 @@ def matrix_order(
 
 
 def is_transposed_and_padded(c: Contraction, operand: int, product: TileProduct | None) -> bool:
-    """Whether a factor has zeros around it and another order in memory than it is given in.
+    """Return whether a factor is zero-padded and permuted in the scratchpad.
 
-    What a machine computes goes along the lanes; only a copy may change what lies there. So the
-    factor is brought as it is, in the other order, and gets its zeros there.
+    Computation runs along the lanes; only a copy can change which elements the lanes contain. The
+    factor is therefore copied unpadded in the permuted order, and padded in the scratchpad.
     """
     x = c.factors[operand]
     rank = len(x.shape)
@@ -305,20 +309,20 @@ def schedule(
     s: te.Schedule, output: te.Tensor, c: Contraction, where: Placement,
     whole: Collection[te.Tensor] | None = None,
 ) -> Plan:
-    """Schedule the result of a contraction, or what is made of it element by element.
+    """Schedule a contraction with an optional element-wise epilogue.
 
     Args:
-        s: the schedule, in which what the contraction is made of has its place.
-        output: the result.
-        c: the contraction.
-        where: the machine.
-        whole: what is there before; what is not computed if None.
+        s: Schedule, in which the inputs of the contraction have been placed.
+        output: Result.
+        c: Contraction.
+        where: Placement of tensors in the memories of the target.
+        whole: Tensors that are already in memory. Default: the tensors that are not computed.
 
     Returns:
-        How it is cut.
+        The plan of the blocks.
 
     Raises:
-        ScheduleError: cores do not reach their parts.
+        ScheduleError: If the parts exceed the address span of a core.
     """
     p = plan(c, output, where)
     check_reach(p)
@@ -345,12 +349,12 @@ def schedule(
 
 
 def of_partial(c: Contraction, partial: te.Tensor, depth: Sequence[te.IterVar]) -> Contraction:
-    """The same for partial results, whose first axis is the part of the depth.
+    """Return the contraction for partial results, whose first axis is the part of the depth.
 
     Args:
-        c: the contraction.
-        partial: its partial results.
-        depth: the axes that are left to them of the reduction.
+        c: Contraction.
+        partial: Partial results of the contraction.
+        depth: Reduction axes that are left to the partial results.
     """
     part, *axes = partial.op.axis
     old = (*c.axes, *c.total.op.reduce_axis)
@@ -369,9 +373,10 @@ def of_partial(c: Contraction, partial: te.Tensor, depth: Sequence[te.IterVar]) 
 
 
 def parts_of_depth(c: Contraction, output: te.Tensor, where: Placement) -> list[int]:
-    """The numbers of parts of the depth for cores that do not reach their parts otherwise.
+    """Return the possible numbers of parts of the depth, fewest first.
 
-    Parts are whole tiles. The fewest come first.
+    The list is empty unless the parts otherwise exceed the address span of a core. Parts are whole
+    tiles.
     """
     _, tile = _tile(c, where)
     extent, unit = number(c.depth.extent, c.total), tile[c.depth]
@@ -386,7 +391,7 @@ def _bring(
     s: te.Schedule, x: te.Tensor, reader: te.Tensor, operand: int, c: Contraction, p: Plan,
     where: Placement, site: tuple[te.Tensor, te.IterVar],
 ) -> None:
-    """Bring a part of a factor into the scratchpad, for each iteration of a loop of the sums."""
+    """Copy a block of a factor to the scratchpad, for each iteration of a loop of the sums."""
     made = [x if x in c.padded else s.cache_read(x, where.scratchpad, [reader])]
     if is_transposed_and_padded(c, operand, p.product):
         made += [s.cache_read(each, where.scratchpad, [x]) for each in x.op.input_tensors]
@@ -394,7 +399,8 @@ def _bring(
     for near in made:
         s[near].set_scope(where.scratchpad)
         s[near].transform_layout(_place(c, p, where, near, operand), loops="logical", pad_value=0)
-        # Read in the order in which it lies; what is padded on the way has another shape.
+        # Read in memory order; a factor that is padded on the way has another shape than its
+        # source.
         walk(s, near, s[near].op.axis, where, None if x in c.padded else x)
         s[near].compute_at(s[sums], part)
     if p.is_doubled:
@@ -405,21 +411,21 @@ def walk_parts(
     s: te.Schedule, output: te.Tensor, core: Sequence[int], block: Sequence[int], shares: Shares,
     where: Placement,
 ) -> te.IterVar:
-    """Loops over cores, over the blocks of a core, and through a block, to bring it out.
+    """Create loops over cores, over the blocks of a core, and inside a block in memory order.
 
-    What stays in the scratchpads has no loops over cores of its own: it is computed inside of
-    those of another stage.
+    A tensor that is resident in scratchpads has no core loops: it is computed inside the core loops
+    of another stage.
 
     Args:
-        s: the schedule.
-        output: what is divided.
-        core: extents of what one core has of it.
-        block: extents of what is in its scratchpad at one time.
-        shares: which cores the parts are for.
-        where: the machine.
+        s: Schedule.
+        output: Tensor that is divided.
+        core: Extents of the part of one core.
+        block: Extents of the block that is in the scratchpad at one time.
+        shares: Assignment of the parts to cores.
+        where: Placement of tensors in the memories of the target.
 
     Returns:
-        The innermost loop over blocks, of those that there are several of.
+        The innermost loop over blocks, of those with more than one iteration if there are any.
     """
     stage, is_near = s[output], output in where.near
     cores: dict[str, list[te.IterVar]] = {name: [] for name in where.target.grid}
@@ -432,7 +438,7 @@ def walk_parts(
         for name, count in () if is_near else shares.get(k, ())[:0:-1]:
             along, inner = stage.split(along, factor=count)
             cores[name].append(inner)
-        # What is not shared out has one part; if nothing is, one core has that.
+        # An undivided axis has one part; if no axis is divided, the part belongs to one core.
         name = shares[k][0][0] if k in shares else ("" if shares else next(iter(cores)))
         cores.get(name, single).append(along)
         blocks.insert(0 if core[k] <= block[k] else len(blocks), part)
@@ -449,14 +455,14 @@ def walk(
     s: te.Schedule, x: te.Tensor, loops: Sequence[te.IterVar], where: Placement,
     source: te.Tensor | None = None,
 ) -> None:
-    """Move through a tensor in the order of the memory of the device, in vectors.
+    """Traverse a tensor in the order of device memory, in vectors.
 
     Args:
-        s: the schedule.
-        x: what is copied.
-        loops: through its dimensions, one for each.
-        where: how that memory is laid out.
-        source: what is in that memory, if it is not the tensor itself.
+        s: Schedule.
+        x: Tensor that is copied.
+        loops: Loops over its dimensions, one for each.
+        where: Placement, which defines the layout of device memory.
+        source: Tensor in device memory. Default: `x`.
     """
     source = x if source is None else source
     shape, layout, blocks = sizes_of(x), where.whole(source), _blocks_of(source, where)
@@ -464,7 +470,7 @@ def walk(
     def step(dim: int, weight: int) -> int:
         index = [0] * len(shape)
         index[dim] = weight
-        # Of a tensor without elements there is no place.
+        # A tensor without elements has no addresses.
         return layout.offset(index) if weight < shape[dim] and 0 not in shape else 0
 
     found: list[tuple[int, te.IterVar]] = []
@@ -479,7 +485,7 @@ def walk(
 
 
 def _blocks_of(x: te.Tensor, where: Placement) -> list[tuple[int, ...]]:
-    """Sizes of the blocks that each dimension of a whole tensor is cut into, the largest first."""
+    """Return the block sizes that each dimension of a whole tensor is split into, largest first."""
     lane, units = where.lane_of(x), where.units(x)
     if lane is not None and lane < len(x.shape) - 1:
         return [(unit,) if unit > 1 else () for unit in units]
@@ -490,7 +496,7 @@ def _finish(
     s: te.Schedule, made: te.Tensor, c: Contraction, where: Placement,
     site: tuple[te.Tensor, te.IterVar], whole: Collection[te.Tensor] | None,
 ) -> None:
-    """Make the result of the sums, in the scratchpad: what it needs beside them comes there."""
+    """Compute the epilogue in the scratchpad, and copy its other inputs there."""
     for x, readers in _beside(made, c.total, whole).items():
         where.keep(s, s.cache_read(x, where.scratchpad, readers), *site)
     where.keep(s, made, *site)
@@ -500,7 +506,7 @@ def _finish(
 def _beside(
     made: te.Tensor, total: te.Tensor, whole: Collection[te.Tensor] | None
 ) -> dict[te.Tensor, list[te.Tensor]]:
-    """What is read on the way from a sum to what is made of it, beside the sum, and by whom."""
+    """Return the inputs of the epilogue other than the sum, each with its readers."""
     found: dict[te.Tensor, list[te.Tensor]] = {}
     todo = [made]
     while todo:
@@ -517,10 +523,10 @@ def _beside(
 def _add_up(
     s: te.Schedule, sums: te.Tensor, c: Contraction, p: Plan, where: Placement
 ) -> te.IterVar:
-    """Add up the tiles of a block, a part of the depth after the other.
+    """Accumulate the tiles of a block, one block of the depth after the other.
 
     Returns:
-        The loop over parts of the depth.
+        The loop over blocks of the depth.
     """
     stage = s[sums]
     stage.transform_layout(_place(c, p, where, sums, 2), loops="logical")
@@ -544,7 +550,7 @@ def _add_up(
 def _place(
     c: Contraction, p: Plan, where: Placement, x: te.Tensor, operand: int
 ) -> Map:
-    """Where an operand lies in the scratchpad: tile by tile, in a tile as the unit takes it."""
+    """Return the scratchpad layout of an operand: tile by tile, in the order of the unit."""
     product, roles, shape = p.product, c.roles[operand], sizes_of(x)
     if product is None or not is_tiled(where, product):
         dims = matrix_order(roles, operand, product, len(shape))
@@ -566,9 +572,9 @@ def _place(
 
 
 def _part(text: str, own: Mapping[str, te.Expr], sizes: Mapping[str, int]) -> te.Expr:
-    """An axis of a tile, or a part of one, as descriptions write it: `k`, `k//2` or `k%2`."""
+    """Return an axis of a tile, or a part of it, as descriptions write it: `k`, `k//2` or `k%2`."""
     letter, operator, number = text[0], text[1:2], text[1:].lstrip("/%")
     if operator == "/":
-        # The remainder changes no value: it says how many places there are.
+        # The remainder changes no value; it only defines the extent.
         return own[letter] // int(number) % (sizes[letter] // int(number))
     return own[letter] % int(number) if operator else own[letter]

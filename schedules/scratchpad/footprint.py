@@ -12,19 +12,19 @@ from tecomp.schedules.scratchpad.placement import Placement, number
 from tecomp.schedules.tiling.register_blocking import width_of
 
 Sizes = Mapping[te.IterVar, int]
-"""How many values in a row each axis runs through."""
+"""Number of consecutive values that each axis takes."""
 
 
 @dataclass(frozen=True)
 class Span:
-    """The values of an index while a part of the result is computed.
+    """Values of an index while a part of the result is computed.
 
     Attributes:
-        extent: how many in a row, at most.
-        start: the first one less the sum of `terms`.
-        terms: axes with their coefficients, of which the sum says where a part begins; None if that
-            is no such sum.
-        most: how many values there are.
+        extent: Maximum number of consecutive values.
+        start: First value minus the sum of `terms`.
+        terms: Axes with their coefficients, whose sum is the start of a part; None if the start has
+            no such form.
+        most: Extent of the dimension.
     """
 
     extent: int
@@ -33,7 +33,7 @@ class Span:
     most: int
 
     def joined(self, other: Span) -> Span:
-        """The values of both."""
+        """Return a span that contains both spans."""
         if self.terms is None or self.terms != other.terms:
             return Span(self.most, 0, None, self.most)
         start = min(self.start, other.start)
@@ -41,7 +41,7 @@ class Span:
         return Span(min(extent, self.most), start, self.terms, self.most)
 
     def room(self, unit: int) -> int:
-        """Values in the sticks or tiles that it touches, if those have so many each."""
+        """Return the extent rounded out to the sticks or tiles of `unit` values that it touches."""
         if self.extent == 1:
             return 1
         is_axis = self.terms is not None and [c for _, c in self.terms] in ([], [1])
@@ -56,14 +56,14 @@ Box = tuple[Span, ...]
 
 @dataclass(frozen=True)
 class Work:
-    """A result with the stages that are computed for it, part by part.
+    """Result with the stages that are computed for it, part by part.
 
     Attributes:
-        output: the result.
-        total: the reduction that it is made of, or that it is; None if there is none.
-        reads: of each stage that is computed, the result first, all that it reads.
-        whole: what is there before.
-        depth: the axes that are reduced over.
+        output: Result.
+        total: Reduction that the result consists of or depends on; None if there is none.
+        reads: Reads of each computed stage, with the result first.
+        whole: Tensors that are already in memory.
+        depth: Reduction axes.
     """
 
     output: te.Tensor
@@ -74,15 +74,15 @@ class Work:
 
     @property
     def inlined(self) -> list[te.Tensor]:
-        """The stages whose elements are computed where they are used."""
+        """Stages that are computed at their use."""
         return [x for x in self.reads if x not in (self.output, self.total)]
 
     def readers(self, x: te.Tensor) -> list[te.Tensor]:
-        """The stages that read something."""
+        """Return the stages that read a tensor."""
         return [y for y, reads in self.reads.items() if any(read.tensor == x for read in reads)]
 
     def copied(self) -> list[te.Tensor]:
-        """What has a copy of its part in the scratchpad: all but what data says the place of."""
+        """Return the inputs to copy to the scratchpad: those without data-dependent indices."""
         far: set[te.Tensor] = set()
         found: dict[te.Tensor, None] = {}
         for y, reads in self.reads.items():
@@ -91,11 +91,12 @@ class Work:
         return [x for x in found if x.shape and x not in far]
 
     def boxes(self, part: Sequence[int], depth: Sizes) -> dict[te.Tensor, Box]:
-        """What is needed of each tensor for a part of the result.
+        """Return the region of each tensor that a part of the result needs.
 
         Args:
-            part: extents of the part.
-            depth: how much of reductions is done at a time; all along the axes that it has not.
+            part: Extents of the part.
+            depth: Extents of the piece of the reduction that is processed at a time; axes that are
+                missing are processed in full.
         """
         found = {self.output: tuple(map(_begin, self.output.op.axis, part))}
         for y, reads in self.reads.items():
@@ -123,7 +124,7 @@ def _begin(axis: te.IterVar, extent: int) -> Span:
 def _span(
     index: Affine, extent: int, most: int, spans: Mapping[te.IterVar, Span]
 ) -> Span:
-    """The values of an index, while those of each axis are a span."""
+    """Return the span of an index from the spans of its axes."""
     start, terms = index.const, dict[te.IterVar, int]()
     for axis, factor in index.terms:
         own = spans[axis] if isinstance(axis, te.IterVar) else None
@@ -139,13 +140,13 @@ def work_of(
     output: te.Tensor, total: te.Tensor | None, stages: Sequence[te.Tensor],
     whole: Collection[te.Tensor],
 ) -> Work:
-    """The stages that are computed for a result.
+    """Return the stages that are computed for a result.
 
     Args:
-        output: the result.
-        total: the reduction that it is made of, or that it is.
-        stages: of the program, producers first.
-        whole: what is there before.
+        output: Result.
+        total: Reduction that the result consists of or depends on; None if there is none.
+        stages: Stages of the program, producers first.
+        whole: Tensors that are already in memory.
     """
     own, todo = {output}, [output]
     while todo:
@@ -160,7 +161,7 @@ def work_of(
 def reached(
     first: te.Tensor, reads: Mapping[te.Tensor, Sequence[Access]]
 ) -> dict[te.Tensor, Sequence[Access]]:
-    """Of stages, which come after their readers, those that one of them is made of, and itself."""
+    """Return `first` and the stages it depends on, among stages listed after their readers."""
     needed, found = {first}, dict[te.Tensor, Sequence[Access]]()
     for x, every in reads.items():
         if x in needed:
@@ -170,10 +171,11 @@ def reached(
 
 
 def order_of(box: Box, lane: te.IterVar | None) -> list[int]:
-    """The dimensions of a part, the last one that moves on with the lanes of the result last.
+    """Return the dimensions of a region with the last one along the lanes of the result moved last.
 
-    What is computed goes along the lanes of all that it reads; a copy may change what lies there.
-    They keep their order for a result without lanes, which has one element in each stick.
+    Computation runs along the lanes of all operands; only a copy can change which elements the
+    lanes contain. The order is unchanged for a result without lanes, which has one element in each
+    stick.
     """
     dims = list(range(len(box)))
     along = [dim for dim in dims if box[dim].terms == frozenset({(lane, 1)})]
@@ -181,47 +183,48 @@ def order_of(box: Box, lane: te.IterVar | None) -> list[int]:
 
 
 def bytes_of(x: te.Tensor, box: Box, where: Placement, *, is_lone: bool = False) -> int:
-    """What a part of a tensor takes in the scratchpad, wherever it begins in a stick or a tile.
+    """Return the scratchpad bytes of a region, for any start inside a stick or a tile.
 
     Args:
-        x: the tensor.
-        box: the part, with its dimensions as they lie there.
-        where: the machine.
-        is_lone: whether each element has a stick of its own.
+        x: Tensor.
+        box: Region, with its dimensions in scratchpad order.
+        where: Placement of tensors in the memories of the target.
+        is_lone: Whether each element has a separate stick. Default: False.
     """
     if is_lone and box:
         return int(where.bytes([*(span.extent for span in box), 1], x.dtype))
     units = [1] * len(box) + list(where.unit(x.dtype))
-    # Of one axis the sticks count, of a tile its columns.
+    # A 1-D region consists of sticks, or of the columns of tiles.
     own = units[-len(box) :] if box else []
     return int(where.bytes([s.room(n) for s, n in zip(box, own, strict=True)], x.dtype))
 
 
 def is_beside(w: Work, reader: te.Tensor) -> bool:
-    """Whether a stage is computed after a reduction and not for each of its terms."""
+    """Return whether a stage is computed after a reduction and not for each of its terms."""
     return w.total is None or not leads_to(w.total, reader)
 
 
 @dataclass(frozen=True)
 class Reach:
-    """How far apart the elements of a whole tensor may be that a core uses.
+    """Limit of the address span that a core can use of one tensor.
 
     Attributes:
-        limit: in bytes.
-        layouts: of the tensors that are longer.
+        limit: Limit in bytes.
+        layouts: Layouts of the tensors that exceed the limit.
     """
 
     limit: int
     layouts: Mapping[te.Tensor, Layout]
 
     def far(self, parts: Mapping[te.Tensor, Sequence[int]]) -> te.Tensor | None:
-        """A tensor of which a core does not reach its part; None if there is none."""
+        """Return a tensor of which a core cannot address its part; None if there is none."""
         return next((x for x in self.layouts if self.span(x, parts[x]) > self.limit), None)
 
     def span(self, x: te.Tensor, part: Sequence[int]) -> int:
-        """Bytes of a tensor that a core reaches over for a part at its beginning.
+        """Return the bytes of a tensor that a core spans for a part at its start.
 
-        Whole indices of the outermost dimension in memory that varies count, as the machine counts.
+        The span is rounded up to whole indices of the outermost physical dimension that varies, as
+        the hardware counts.
         """
         layout = self.layouts[x]
         last = layout.place([
@@ -235,13 +238,13 @@ class Reach:
         self, output: te.Tensor, core: Sequence[int], parts: Mapping[te.Tensor, Sequence[int]],
         target: Target,
     ) -> TargetError | None:
-        """The refusal of a division whose cores do not reach their parts; None if they do.
+        """Return the error for a division whose parts exceed the span of a core; None if they fit.
 
         Args:
-            output: the result.
-            core: extents of the part of a core.
-            parts: of each tensor what a core uses for that.
-            target: the machine.
+            output: Result.
+            core: Extents of the part of a core.
+            parts: Region of each tensor that a core uses for its part.
+            target: Target.
         """
         far = self.far(parts)
         if far is None:
@@ -256,7 +259,7 @@ class Reach:
 
 
 def reach_of(tensors: Iterable[te.Tensor], where: Placement) -> Reach:
-    """What a target lets a core reach of tensors.
+    """Return the address span limit of a target for the given tensors.
 
     >>> from tecomp import Target
     >>> from tecomp.schedules.scratchpad.placement import placement_of

@@ -1,9 +1,9 @@
-"""Tile and schedule arbitrary formulas and reductions on scratchpad cores.
+"""Tile and schedule arbitrary pointwise stages and reductions on scratchpad cores.
 
-The result is divided among the cores. A core computes blocks of its part: it brings what a block
-is made of into its scratchpad, twice if there is room, so that the next part comes in while one is
-in use; computes the block there, in vectors; and writes it back in the order of memory. Where a
-reduction reads more than there is room for, it is done a piece after the other.
+The result is divided among the cores. A core computes its part in blocks. It copies the inputs of a
+block to its scratchpad, double-buffered if there is enough space, so that the next block is loaded
+while the current one is in use. It computes the block there, in vectors, and writes it back in
+memory order. A reduction whose inputs exceed the scratchpad is processed piece by piece.
 """
 
 from __future__ import annotations
@@ -52,15 +52,15 @@ from tecomp.schedules.tiling.register_blocking import width_of
 
 @dataclass(frozen=True)
 class Plan:
-    """How a result is cut.
+    """Work division and blocks of a result.
 
     Attributes:
-        division: which part each core has.
-        core: extents of such a part.
-        block: extents of what is in a scratchpad at one time.
-        depth: how much of the reduction is done at a time.
-        is_doubled: whether the next block comes in while one is in use.
-        copied: what is brought to the scratchpad.
+        division: Part of each core.
+        core: Extents of such a part.
+        block: Extents of the block that is in a scratchpad at one time.
+        depth: Extents of the piece of the reduction that is processed at a time.
+        is_doubled: Whether the next block is loaded while the current one is in use.
+        copied: Tensors that are copied to the scratchpad.
     """
 
     division: Division
@@ -72,22 +72,22 @@ class Plan:
 
 
 def schedule_parts(s: te.Schedule, w: Work, where: Placement) -> None:
-    """Schedule a result, and what is computed for it, on the cores of a machine.
+    """Schedule a result and the stages that are computed for it on the cores of a target.
 
     Args:
-        s: the schedule, in which what is there before has its place.
-        w: the result.
-        where: the machine.
+        s: Schedule, in which the tensors in memory have been placed.
+        w: Result with its stages.
+        where: Placement of tensors in the memories of the target.
 
     Raises:
-        CapacityError: there is no room for what a single element is made of.
+        CapacityError: If the inputs of a single element do not fit the scratchpad.
     """
     output = w.output
     p = plan(w, where)
     for x in w.inlined:
         s[x].compute_inline()
     where.put(s, output)
-    # A formula that stays in the scratchpad is computed where it stays.
+    # A resident pointwise result is computed in place.
     stays = output in where.near and w.total != output
     made = output if stays else s.cache_write(output.op.outputs, where.scratchpad)[0]
     loop = walk_parts(s, output, p.core, p.block, p.division.shares, where)
@@ -102,28 +102,30 @@ def schedule_parts(s: te.Schedule, w: Work, where: Placement) -> None:
 
 
 SchedulePartial = Callable[[te.Schedule, te.Tensor, Placement], object]
-"""Schedules partial results, whose first axis is the part of the reduction."""
+"""Function that schedules partial results, whose first axis is the part of the reduction."""
 
 
 def schedule_partial(
     s: te.Schedule, w: Work, where: Placement, shared: tuple[te.IterVar, int] | None = None,
     schedule: SchedulePartial | None = None,
 ) -> None:
-    """The same for a result that has no part for each core: these share the reduction, too.
+    """Schedule a result with too few parts for all cores: cores share the reduction as well.
 
-    Partial results are in the memory of the device, with an axis for parts of the reduction.
+    Partial results are in device memory, with an axis for the parts of the reduction.
 
     Args:
-        s: the schedule, in which what is there before has its place.
-        w: the result.
-        where: the machine.
-        shared: the axis of the reduction that cores share, and its parts; as is best if None.
-        schedule: schedules partial results; as this module does if None.
+        s: Schedule, in which the tensors in memory have been placed.
+        w: Result with its stages.
+        where: Placement of tensors in the memories of the target.
+        shared: Reduction axis that cores share, and the number of its parts. Default: chosen
+            automatically or as `where.cuts` requests.
+        schedule: Function that schedules the partial results. Default: `schedule_parts`.
 
     Raises:
-        ScheduleError: there is a part for each core, or sharing the reduction does not pay, or the
-            same formula is needed for it and after it.
-        CapacityError: there is no room for what a single element is made of.
+        ScheduleError: If there is a part for each core, if sharing the reduction does not pay, or
+            if the same stage is needed for the reduction and after it.
+        CapacityError: If the inputs of a single element do not fit the scratchpad.
+        TargetError: If the requested parts of the reduction are not possible.
     """
     cut = where.cuts.get(w.output)
     axis, count = shared or _shared_depth(w, cut, where)
@@ -163,7 +165,7 @@ def schedule_partial(
 
 
 def _apart(partial: te.Tensor, where: Placement) -> IndexMap:
-    """Where partial results are: the parts of one row of the result together, not padded."""
+    """Return an unpadded layout of partial results with the parts of a result row adjacent."""
     lanes = where.lanes(partial.dtype)
 
     def place(part: te.Expr, *i: te.Expr) -> list[object]:
@@ -173,22 +175,22 @@ def _apart(partial: te.Tensor, where: Placement) -> IndexMap:
 
 
 def outline_partial(w: Work, where: Placement) -> Uncut:
-    """Why the result of a reduction that several cores share is not cut.
+    """Return the reason why a result whose reduction several cores share is not divided.
 
     Raises:
-        ScheduleError: no cores share it.
-        TargetError: the parts that somebody asks for cannot be.
+        ScheduleError: If no cores share the reduction.
+        TargetError: If the requested parts are not possible.
     """
     axis, count = _shared_depth(w, where.cuts.get(w.output), where)
     return Uncut("reduction", f"{count} cores share its reduction along {axis.name}")
 
 
 def _shared_depth(w: Work, cut: Cut | None, where: Placement) -> tuple[te.IterVar, int]:
-    """The axis of a reduction that cores share, and its parts.
+    """Return the reduction axis that cores share, and the number of its parts.
 
     Raises:
-        ScheduleError: there is none.
-        TargetError: the parts that somebody asks for cannot be.
+        ScheduleError: If there is no such axis.
+        TargetError: If the requested parts are not possible.
     """
     found = parts_of_depth(w, where) if cut is None else _depth_as_asked(w, cut, where)
     if found is None:
@@ -199,10 +201,10 @@ def _shared_depth(w: Work, cut: Cut | None, where: Placement) -> tuple[te.IterVa
 
 
 def _depth_as_asked(w: Work, cut: Cut, where: Placement) -> tuple[te.IterVar, int] | None:
-    """The axis of a reduction that somebody wants to be shared among cores, and its parts.
+    """Return the reduction axis that the caller requests to share, and the number of its parts.
 
     Raises:
-        TargetError: there are several, or sticks would be cut.
+        TargetError: If several axes are requested, or sticks would be split.
     """
     rank = len(w.output.shape)
     asked = [(w.depth[axis - rank], n) for axis, n in cut.cores.items() if axis >= rank]
@@ -229,7 +231,7 @@ def _depth_as_asked(w: Work, cut: Cut, where: Placement) -> tuple[te.IterVar, in
 
 
 def _depth_units(w: Work, where: Placement) -> dict[te.IterVar, int]:
-    """What is not cut along the axes of a reduction: sticks, where they run through these."""
+    """Return the indivisible extents along the reduction axes: sticks, if they run along them."""
     units = dict.fromkeys(w.depth, 1)
     for read in (read for reads in w.reads.values() for read in reads if read.index):
         for axis, unit in zip(read.axes, where.units(read.tensor), strict=True):
@@ -239,15 +241,16 @@ def _depth_units(w: Work, where: Placement) -> dict[te.IterVar, int]:
 
 
 def _lane_of(w: Work, where: Placement) -> te.IterVar | None:
-    """The axis of the result along its lanes; None where each element has a stick of its own."""
+    """Return the axis of the result along its lanes; None if each element has a separate stick."""
     dim = where.lane_of(w.output)
     return None if dim is None else w.output.op.axis[dim]
 
 
 def _lane_in(x: te.Tensor, box: Box, w: Work, where: Placement) -> int | None:
-    """The axis along the lanes of a tensor that is in the scratchpad for a result.
+    """Return the axis along the lanes of a tensor in the scratchpad.
 
-    None where each element has a stick of its own: a copy gathers no elements of several sticks.
+    Return None if each element has a separate stick, because a copy cannot gather elements of
+    several sticks.
     """
     is_made = x == w.total or x in w.output.op.outputs
     order = order_of(box, _lane_of(w, where))
@@ -257,10 +260,10 @@ def _lane_in(x: te.Tensor, box: Box, w: Work, where: Placement) -> int | None:
 def _reduce(
     s: te.Schedule, w: Work, total: te.Tensor, p: Plan, where: Placement, loop: te.IterVar
 ) -> te.IterVar | None:
-    """Reduce a block in the scratchpad, in vectors along it.
+    """Reduce a block in the scratchpad, in vectors along the block.
 
     Returns:
-        The loop over pieces of the reduction; None if there is one.
+        The loop over pieces of the reduction; None if there is a single piece.
     """
     stage = s[total]
     stage.set_scope(where.scratchpad)
@@ -284,7 +287,7 @@ def _bring(
     s: te.Schedule, x: te.Tensor, w: Work, made: te.Tensor, where: Placement, loop: te.IterVar,
     part: te.IterVar | None, p: Plan,
 ) -> None:
-    """Copy what a block is made of, once for it, or for each piece of the reduction."""
+    """Copy the inputs of a block, once per block or once per piece of the reduction."""
     beside = [y for y in w.readers(x) if part is None or is_beside(w, y)]
     others = [y for y in w.readers(x) if y not in beside]
     total = made if w.total == w.output else w.total
@@ -298,7 +301,7 @@ def _bring(
         if along is None or order == sorted(order):
             where.keep(s, copy, stage, place, along)
         else:
-            # Read as it lies: what is stored in another order is in the scratchpad.
+            # Read in memory order; the scratchpad has the permuted copy.
             s[copy].set_scope(where.scratchpad)
             s[copy].transform_layout(where.near_layout(copy, along), loops="logical")
             s[copy].compute_at(s[stage], place)
@@ -308,15 +311,15 @@ def _bring(
 
 
 def plan(w: Work, where: Placement) -> Plan:
-    """The part of each core, and the largest blocks of it that fit.
+    """Choose the part of each core, and the largest blocks that fit the scratchpad.
 
-    Each step makes the block longer along the axis that saves most of what is read from the memory
-    of the device.
+    Blocks grow step by step along the axis that saves the most reads from device memory.
 
     Raises:
-        CapacityError: there is no room for what a single element is made of, or for the blocks
-            that somebody asks for.
-        TargetError: the cores that somebody asks for are not there, or do not reach their parts.
+        CapacityError: If the inputs of a single element, or the requested blocks, do not fit the
+            scratchpad.
+        TargetError: If the target does not have the requested cores, or the parts exceed the
+            address span of a core.
     """
     output, cut = w.output, where.cuts.get(w.output, Cut())
     units = where.units(output)
@@ -350,11 +353,12 @@ def plan(w: Work, where: Placement) -> Plan:
 
 
 def outline(w: Work, where: Placement) -> Outline:
-    """How a result is cut.
+    """Return how a result is divided among cores.
 
     Raises:
-        CapacityError: there is no room for a part.
-        TargetError: the cores that somebody asks for are not there, or do not reach their parts.
+        CapacityError: If a block does not fit the scratchpad.
+        TargetError: If the target does not have the requested cores, or the parts exceed the
+            address span of a core.
     """
     p = plan(w, where)
     whole: Sizes = {axis: number(axis.extent, w.output) for axis in w.depth}
@@ -363,7 +367,10 @@ def outline(w: Work, where: Placement) -> Outline:
 
 
 def _brought(w: Work, where: Placement) -> tuple[te.Tensor, ...]:
-    """What is copied to the scratchpad: what is there before is read as it is, if it lies so."""
+    """Return the tensors to copy to the scratchpad.
+
+    Resident tensors are read in place if their lanes match those of the result.
+    """
     boxes = w.boxes((1,) * len(w.output.shape), dict.fromkeys(w.depth, 1))
     lane = _lane_of(w, where)
     orders = {x: order_of(boxes[x], lane) for x in where.near if x in boxes}
@@ -372,11 +379,11 @@ def _brought(w: Work, where: Placement) -> tuple[te.Tensor, ...]:
 
 
 def _divided(w: Work, where: Placement, cut: Cut, units: Sequence[int]) -> Division:
-    """The part of each core, as somebody asks for it or as is best.
+    """Return the part of each core, as requested or chosen automatically.
 
     Raises:
-        TargetError: the cores that somebody asks for are not there, or cores do not reach their
-            parts.
+        TargetError: If the target does not have the requested cores, or the parts exceed the
+            address span of a core.
     """
     span = _Span(w, reach_of((w.output, *w.copied()), where), units)
     division: Division
@@ -389,10 +396,10 @@ def _divided(w: Work, where: Placement, cut: Cut, units: Sequence[int]) -> Divis
 
 
 def parts_of_depth(w: Work, where: Placement) -> tuple[te.IterVar, int] | None:
-    """The axis of a reduction to share among cores that have no part of the result, and its parts.
+    """Return the reduction axis to share among cores without a part of the result, and its parts.
 
-    None where that does not pay: partial results are written, and read again. An axis that runs
-    through sticks is cut between them, and not at all if they are padded.
+    Return None if that does not pay, because partial results are written and read again. An axis
+    along sticks is split between sticks, and not at all if they are padded.
     """
     found = None if w.total is None else accesses(w.total)
     if w.total is None or found is None or found.reducer is None or not found.is_plain:
@@ -413,24 +420,24 @@ def parts_of_depth(w: Work, where: Placement) -> tuple[te.IterVar, int] | None:
 
 
 def _division(x: te.Tensor, where: Placement) -> Division:
-    """How a tensor is divided whose parts may be as they like."""
+    """Return the division of a tensor without constraints on its parts."""
     return divide(_pieces(sizes_of(x), where.units(x)), where.target.grid)
 
 
 def _pieces(shape: Sequence[int], units: Sequence[int]) -> list[int]:
-    """How many units there are along each axis, of an empty one too."""
+    """Return the number of units along each axis; an empty axis counts as one."""
     return [ceil_div(max(n, 1), unit) for n, unit in zip(shape, units, strict=True)]
 
 
 @dataclass(frozen=True)
 class _Room:
-    """What blocks take of a scratchpad.
+    """Scratchpad bytes of blocks.
 
     Attributes:
-        w: the result.
-        where: the machine.
-        core: extents of the part of a core.
-        copied: what is brought there.
+        w: Result with its stages.
+        where: Placement of tensors in the memories of the target.
+        core: Extents of the part of a core.
+        copied: Tensors that are copied to the scratchpad.
     """
 
     w: Work
@@ -439,30 +446,30 @@ class _Room:
     copied: tuple[te.Tensor, ...]
 
     def sizes(self, block: Sequence[int], depth: Sizes) -> dict[te.Tensor, int]:
-        """Bytes of everything that is there for a block."""
+        """Return the bytes of every tensor in the scratchpad for a block."""
         boxes = self.w.boxes(block, depth)
         boxes |= dict.fromkeys(self.w.output.op.outputs, boxes[self.w.output])
         made = [*([self.w.total] if self.w.total else []), *self.w.output.op.outputs]
         return {x: self._size(x, boxes[x]) for x in (*self.copied, *made)}
 
     def _size(self, x: te.Tensor, box: Box) -> int:
-        """Bytes of a part of a tensor, in the order in which it is in the scratchpad."""
+        """Return the bytes of a region of a tensor, in scratchpad order."""
         order = order_of(box, _lane_of(self.w, self.where))
         is_lone = _lane_in(x, box, self.w, self.where) is None
         return int(bytes_of(x, tuple(box[dim] for dim in order), self.where, is_lone=is_lone))
 
     def fits(self, block: Sequence[int], depth: Sizes, *, doubled: bool) -> bool:
-        """Whether there is room for a block, or for that and what the next one is made of."""
+        """Return whether a block fits, with the inputs of the next block if `doubled`."""
         sizes = self.sizes(block, depth)
         more = sum(sizes[x] for x in self.copied) if doubled else 0
         need: int = sum(sizes.values()) + more
         return bool(need <= self.where.room)
 
     def check(self, block: Sequence[int], depth: Sizes) -> None:
-        """Refuse blocks for which there is no room.
+        """Raise if a block does not fit the scratchpad.
 
         Raises:
-            CapacityError: there is none.
+            CapacityError: If the block does not fit.
         """
         need = sum(self.sizes(block, depth).values())
         if need > self.where.room:
@@ -473,10 +480,10 @@ class _Room:
             )
 
     def without_far(self) -> _Room:
-        """What is read at places far apart stays where it is, if there is no room for one element.
+        """Exclude gathered tensors from the copies if a single element does not fit the scratchpad.
 
         Raises:
-            CapacityError: there is none all the same.
+            CapacityError: If a single element does not fit without these copies either.
         """
         least, one = dict.fromkeys(self.w.depth, 1), (1,) * len(self.core)
         sizes = self.sizes(one, least)
@@ -504,7 +511,7 @@ class _Room:
     def deepest(
         self, block: Sequence[int], least: Sizes, whole: Sizes, *, doubled: bool
     ) -> Sizes:
-        """As much of the reduction as fits, of the last axes first."""
+        """Return the largest piece of the reduction that fits, growing the last axes first."""
         if self.fits(block, whole, doubled=doubled):
             return whole
         depth = least
@@ -515,19 +522,20 @@ class _Room:
     def _deeper(
         self, block: Sequence[int], depth: Sizes, axis: te.IterVar, most: int, *, doubled: bool
     ) -> Sizes:
-        """As much of one axis of the reduction as fits."""
+        """Return the largest piece along one reduction axis that fits."""
 
         def fits(steps: int) -> bool:
             return self.fits(block, {**depth, axis: steps}, doubled=doubled)
 
         steps = largest(most, fits)
-        # As many pieces, but even ones: that is no use if they begin inside of a stick.
+        # Make the pieces even without changing their number, unless even pieces start inside sticks
+        # and thus need more space.
         even = ceil_div(most, ceil_div(most, steps))
         return {**depth, axis: even if fits(even) else steps}
 
     def longest(self, block: tuple[int, ...], depth: Sizes, *, doubled: bool) -> tuple[int, ...]:
-        """Blocks that read as little as possible, in all, of what they are made of."""
-        # Of equal ones the last axis: its elements lie side by side.
+        """Return the block that minimizes the total reads of its inputs."""
+        # The last axis wins ties, because its elements are contiguous.
         axes = reversed(range(len(block)))
         found = lengthened(
             dict(enumerate(block)), dict(enumerate(self.core)), axes,
@@ -537,7 +545,7 @@ class _Room:
         return tuple(found.values())
 
     def read(self, block: Sequence[int], depth: Sizes) -> int:
-        """Bytes that a core reads for its part, block by block."""
+        """Return the bytes that a core reads for its part, block by block."""
         blocks = prod(ceil_div(most, n) for n, most in zip(block, self.core, strict=True))
         boxes = self.w.boxes(block, depth)
         size: int = blocks * sum(_size(x, boxes[x]) for x in self.copied)
@@ -546,12 +554,12 @@ class _Room:
 
 @dataclass(frozen=True)
 class _Span:
-    """How far apart the elements are that a core uses of a tensor.
+    """Check of the address span that a core uses of each tensor.
 
     Attributes:
-        w: the result.
-        reach: what a core reaches.
-        units: what parts are counted in.
+        w: Result with its stages.
+        reach: Limit of the address span.
+        units: Indivisible extents in which parts are counted.
     """
 
     w: Work
@@ -559,10 +567,10 @@ class _Span:
     units: Sequence[int]
 
     def check(self, part: Sequence[int], target: Target) -> None:
-        """Refuse parts that are too far apart for a core.
+        """Raise if parts exceed the address span of a core.
 
         Raises:
-            TargetError: they are.
+            TargetError: If the parts exceed the address span of a core.
         """
         error = self.reach.error(
             self.w.output, self._extents(part), self._parts(part), target)
@@ -570,7 +578,7 @@ class _Span:
             raise error
 
     def fits(self, part: Sequence[int]) -> bool:
-        """Whether the target lets a core reach all that it needs for a part."""
+        """Return whether a core can address all tensors of a part."""
         return not self.reach.layouts or self.reach.far(self._parts(part)) is None
 
     def _extents(self, part: Sequence[int]) -> list[int]:

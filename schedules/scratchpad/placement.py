@@ -17,14 +17,14 @@ _Axis = TypeVar("_Axis")
 
 
 def largest(most: int, fits: Callable[[int], bool]) -> int:
-    """A large number of which something holds, found by halves.
+    """Return the largest number for which a monotonic predicate holds, by bisection.
 
     Args:
-        most: the largest that is asked for.
-        fits: what holds, say, of all numbers up to some.
+        most: Upper bound.
+        fits: Predicate that holds for all numbers up to some bound.
 
     Returns:
-        At least 1, which is not asked for.
+        The number; at least 1, for which the predicate is not evaluated.
 
     >>> largest(100, lambda n: n * n < 50), largest(5, lambda n: True), largest(5, lambda n: False)
     (7, 5, 1)
@@ -46,14 +46,14 @@ def lengthened(
     fits: Callable[[Mapping[_Axis, int]], bool],
     cost: Callable[[Mapping[_Axis, int]], int],
 ) -> Mapping[_Axis, int]:
-    """A block as long as fits, each step twice as long along the axis that then costs least.
+    """Return the largest block that fits, doubled step by step along the cheapest axis.
 
     Args:
-        block: extents of the block to begin with.
-        limit: the largest extents.
-        axes: along which it may be longer; of equal ones the first is taken.
-        fits: whether there is room for a block.
-        cost: of a block.
+        block: Extents of the initial block.
+        limit: Maximum extents.
+        axes: Axes that may grow; the first one wins ties.
+        fits: Predicate whether a block fits.
+        cost: Cost function of blocks.
 
     >>> lengthened({"m": 1, "n": 1}, {"m": 8, "n": 3}, "nm", lambda b: b["m"] * b["n"] < 9,
     ...            lambda b: -b["n"])
@@ -72,28 +72,29 @@ def lengthened(
 
 
 HOST = "global"
-"""The memory in which callers have their arrays."""
+"""Memory that contains the arrays of the caller."""
 
 Map = Callable[..., list[object]]
 
 Layouts = Mapping[te.Tensor, Layout | IndexMap]
-"""Where elements of whole tensors are, for those that are not where the machine has them."""
+"""Layouts of whole tensors that are not in the default layout of the target."""
 
 NO_LAYOUTS: Layouts = MappingProxyType({})
 
 
 @dataclass(frozen=True)
 class Placement:
-    """The memories and cores that the operands of an operator go to.
+    """Memories and cores for the operands of an operator.
 
     Attributes:
-        target: the machine.
-        device: its memory for whole tensors, which all cores reach.
-        scratchpad: the memory that cores compute in.
-        room: bytes of the scratchpad that one core has.
-        given: where elements of some whole tensors are, in place of what the machine says.
-        cuts: how some results are to be cut, in place of what is best.
-        near: whole tensors that are in the scratchpads: each core has the part that it makes.
+        target: Target.
+        device: Memory for whole tensors, which all cores can access.
+        scratchpad: Memory in which cores compute.
+        room: Bytes of the scratchpad per core.
+        given: Layouts of some whole tensors, which replace the default layout of the target.
+        cuts: Requested work divisions of some results, which replace the automatic division.
+        near: Whole tensors that are resident in scratchpads; each core has the part that it
+            computes.
     """
 
     target: Target
@@ -105,7 +106,7 @@ class Placement:
     near: Collection[te.Tensor] = ()
 
     def within(self, s: te.Schedule) -> Placement:
-        """The same for tensors as a schedule has them, which may define them anew."""
+        """Return the placement for the tensors of a schedule, which may have redefined them."""
         return replace(
             self,
             given={_within(s, x): place for x, place in self.given.items()},
@@ -114,11 +115,11 @@ class Placement:
         )
 
     def lanes(self, dtype: str) -> int:
-        """Values of a type that lie side by side in memory: of a row of a tile, or of a stick."""
+        """Return the number of contiguous elements of a dtype: a row of a face, or a stick."""
         return self.blocks(dtype)[1][-1]
 
     def unit(self, dtype: str) -> tuple[int, int]:
-        """Rows and columns that are not taken apart: a tile, or a stick of one row.
+        """Return the rows and columns that are indivisible: a tile, or a stick of one row.
 
         >>> for name in ("stick128", "tensix_wh"):
         ...     placement = placement_of(Target.load(name))
@@ -130,9 +131,9 @@ class Placement:
         return max(rows, default=1), columns[0]
 
     def units(self, x: te.Tensor) -> tuple[int, ...]:
-        """Extents along each axis of the tiles or sticks of a whole tensor, which are not divided.
+        """Return the indivisible extents along each axis of a whole tensor: tiles or sticks.
 
-        A given layout may have its sticks along any axis, or one element in each.
+        A layout in `given` may have its sticks along any axis, or one element in each stick.
 
         >>> from tecomp import StickFormat, StickLayout
         >>> x = te.placeholder((128, 128), "float32")
@@ -151,17 +152,17 @@ class Placement:
         return tuple(extent if dim == lane else 1 for dim in range(len(x.shape)))
 
     def lane_of(self, x: te.Tensor) -> int | None:
-        """The axis of a whole tensor that a stick, or a row of a tile, has elements of.
+        """Return the axis of a whole tensor along a stick or a row of a tile.
 
-        None for a tensor without axes, and for one that has one element in each stick.
+        Return None for a tensor without axes, and for a tensor with one element in each stick.
         """
         sticks = self._sticks(x)
         return len(x.shape) - 1 if sticks is None and x.shape else sticks and sticks[0]
 
     def _sticks(self, x: te.Tensor) -> tuple[int | None, int] | None:
-        """The axis that sticks of a given layout have elements of, and how many.
+        """Return the axis along the sticks of a given layout, and their extent.
 
-        None where the layout is the machine's own, or has no sticks.
+        Return None if the layout is the default layout of the target, or has no sticks.
         """
         given, shape = self.given.get(x), sizes_of(x)
         if self.target.stick is None or given is None or 0 in shape or not shape:
@@ -175,14 +176,14 @@ class Placement:
         if not moving:
             return None, 1
         dim, extent = moving[-1], self.lanes(x.dtype)
-        # Staggered sticks take turns, so that several of them have one range of elements.
+        # Staggered sticks alternate, so that two of them share one range of elements.
         for many in (extent, 2 * extent):
             if many >= shape[dim] or place(dim, many)[-1] == 0:
                 return (dim, many) if len(moving) == 1 else None
         return None
 
     def blocks(self, dtype: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Sizes of the blocks that rows and columns are cut into, the largest first."""
+        """Return the nested block sizes of rows and of columns, largest first."""
         tile, stick = self.target.tile, self.target.stick
         if tile is not None:
             rows, columns = (tile.rows, tile.face_rows), (tile.columns, tile.face_columns)
@@ -197,18 +198,19 @@ class Placement:
         return self.target.memory(self.scratchpad).alignment_bytes
 
     def layout(self, shape: Sequence[int], dtype: str, memory: str | None = None) -> Map:
-        """Where the elements of a tensor lie: in sticks of rows, or in tiles of its last two axes.
+        """Return the layout of a tensor: sticks along its rows, or tiles of its last two axes.
 
-        Memory with an address of several parts takes a row of the tensor as its last.
+        In a memory with a multi-dimensional address, a row of the tensor is the last address
+        component.
 
         Args:
-            shape: of the tensor.
-            dtype: of its elements.
-            memory: that it lies in; the scratchpad by default. In the memory for whole tensors
-                those dimensions are padded that the machine pads.
+            shape: Shape of the tensor.
+            dtype: Dtype of its elements.
+            memory: Memory that contains the tensor. Default: the scratchpad. In device memory, the
+                dimensions are padded that the target pads.
 
         Returns:
-            What `transform_layout` takes.
+            A function that `transform_layout` accepts.
         """
         place = self.scratchpad if memory is None else memory
         if (rank := self.target.memory(place).rank) > 1:
@@ -223,7 +225,7 @@ class Placement:
         lanes = self.lanes(dtype)
 
         def dimension(i: te.Expr, extent: int) -> te.Expr:
-            # The remainder changes no value: it says how many places there are.
+            # The remainder changes no value; it only defines the padded extent.
             places = round_up(extent, lanes)
             return i % places if is_padded and extent not in (1, places) else i
 
@@ -254,7 +256,7 @@ class Placement:
         return place
 
     def lone(self, dtype: str) -> Map:
-        """Where values lie of which each row has one: in lane 0 of a stick, or of a tile's row."""
+        """Return the layout of one value per row: in lane 0 of a stick, or of a row of a tile."""
         rows, _ = self.blocks(dtype)
         is_flat = self.target.memory(self.scratchpad).rank == 1
 
@@ -265,7 +267,7 @@ class Placement:
         return place
 
     def bytes(self, shape: Sequence[int], dtype: str) -> int:
-        """What a tensor takes in the scratchpad, in whole tiles or sticks."""
+        """Return the bytes of the scratchpad that a tensor takes, in whole tiles or sticks."""
         memory = self.target.memory(self.scratchpad)
         unit = self.unit(dtype)
         *lead, rows, columns = (1, 1, *shape)
@@ -276,7 +278,7 @@ class Placement:
         return size
 
     def bytes_near(self, x: te.Tensor, part: Sequence[int]) -> int:
-        """What a part of a tensor takes in the scratchpad if its lanes are those of the whole."""
+        """Return the bytes of a resident region whose lane axis is that of the whole tensor."""
         lane = self.lane_of(x)
         if lane is None and part:
             return self.bytes([*part, 1], x.dtype)
@@ -286,31 +288,30 @@ class Placement:
         return self.bytes(sizes, x.dtype)
 
     def largest(self, extent: int, unit: int, need: Callable[[int], int]) -> int:
-        """The largest part of an extent for which there is room.
+        """Return the largest part of an extent that fits the scratchpad.
 
         Args:
-            extent: what parts are of.
-            unit: what a part is a multiple of.
-            need: bytes of the scratchpad that a part of some size takes.
+            extent: Extent to be split.
+            unit: Number of which the part is a multiple.
+            need: Function from the size of a part to its bytes in the scratchpad.
 
         Returns:
-            At least `unit`, for which there may be no room.
+            The size; at least `unit`, which may not fit.
         """
         pieces: int = largest(ceil_div(extent, unit), lambda n: need(n * unit) <= self.room)
         return pieces * unit
 
     def put(self, s: te.Schedule, x: te.Tensor) -> None:
-        """Keep a whole tensor in the memory that it belongs in, in its layout; its loops stay.
+        """Assign a whole tensor to its memory and its layout; its loops are unchanged.
 
-        Where that is the memory of the host, it lies as the host has it. A layout that is given may
-        name another memory.
+        In host memory, the tensor keeps the host layout. A given layout may name another memory.
         """
         s[x].set_scope(self.memory_of(x))
         if (place := self.place(x)) is not None:
             s[x].transform_layout(place, loops="logical")
 
     def memory_of(self, x: te.Tensor) -> str:
-        """The memory that a whole tensor is in."""
+        """Return the memory of a whole tensor."""
         if x in self.near:
             return self.scratchpad
         given = self.given.get(x)
@@ -318,7 +319,7 @@ class Placement:
         return named if named in self.target.memories else self.device
 
     def place(self, x: te.Tensor) -> Layout | IndexMap | Map | None:
-        """Where the elements of a whole tensor are; None if they are as the host has them."""
+        """Return the layout of a whole tensor; None if it is the host layout."""
         given, shape = self.given.get(x), sizes_of(x)
         if x in self.near:
             return self.near_layout(x, self.lane_of(x))
@@ -328,17 +329,17 @@ class Placement:
         return None if self.device == HOST else self.layout(shape, x.dtype, self.device)
 
     def put_arguments(self, s: te.Schedule) -> None:
-        """Keep all that the caller gives in the memory of the device."""
+        """Assign all arguments of the caller to device memory."""
         every = [stage.op.output(0) for stage in s.stages]
         scans: list[Any] = [x.op for x in every if is_scan(x)]
-        # A state stands for the scan.
+        # A scan state is a placeholder for the scan result, not an argument.
         states = {state for op in scans for state in op.states}
         for x in every:
             if not x.op.input_tensors and x not in states:
                 self.put(s, x)
 
     def whole(self, x: te.Tensor) -> Layout:
-        """Where the elements of a whole tensor are."""
+        """Return the layout of a whole tensor, as a `Layout`."""
         shape, place = sizes_of(x), self.place(x)
         if place is None:
             return Layout.row_major(shape, x.dtype)
@@ -348,14 +349,15 @@ class Placement:
         self, s: te.Schedule, x: te.Tensor, where: te.Tensor, loop: te.IterVar,
         lane: int | None = -1,
     ) -> None:
-        """Compute what `where` needs of a tensor in the scratchpad, in vectors of lanes.
+        """Compute the region of `x` that a stage needs in the scratchpad, in vectors of lanes.
 
         Args:
-            s: the schedule.
-            x: the tensor.
-            where: the stage that needs it.
-            loop: the loop of that stage in which it is computed.
-            lane: the axis of `x` along the lanes; None for one element in each stick.
+            s: Schedule.
+            x: Tensor.
+            where: Stage that needs the region.
+            loop: Loop of that stage at which the region is computed.
+            lane: Axis of `x` along the lanes; None for one element in each stick. Default: the last
+                axis.
         """
         s[x].set_scope(self.scratchpad)
         *_, last = s[x].transform_layout(self.near_layout(x, lane))
@@ -364,11 +366,11 @@ class Placement:
             s[x].vectorize(last)
 
     def near_layout(self, x: te.Tensor, lane: int | None) -> Map:
-        """Where the elements of a tensor are in the scratchpad.
+        """Return the layout of a tensor in the scratchpad.
 
         Args:
-            x: the tensor.
-            lane: its axis along the lanes; None for one element in each stick.
+            x: Tensor.
+            lane: Axis of `x` along the lanes; None for one element in each stick.
         """
         if lane is None and x.shape:
             return self.lone(x.dtype)
@@ -378,7 +380,7 @@ class Placement:
         return self.transposed(x, dims)
 
     def transposed(self, x: te.Tensor, order: Sequence[int]) -> Map:
-        """Where a tensor lies in the scratchpad whose dimensions are in another order there."""
+        """Return the scratchpad layout of a tensor with its dimensions in another order."""
         shape = sizes_of(x)
         whole = self.layout([shape[dim] for dim in order], x.dtype)
         return lambda *i: whole(*(i[dim] for dim in order))
@@ -386,13 +388,13 @@ class Placement:
     def walk(
         self, s: te.Schedule, x: te.Tensor, rows: Sequence[te.IterVar], column: te.IterVar
     ) -> None:
-        """Write a part of a whole tensor in the order in which it lies, in vectors of lanes.
+        """Write a region of a whole tensor in memory order, vectorized over lanes.
 
         Args:
-            s: the schedule.
-            x: of which `put` has said where it lies.
-            rows: its innermost loops but the last: over rows of the part, if it has rows.
-            column: its innermost loop, over columns.
+            s: Schedule.
+            x: Tensor, whose layout `put` has assigned.
+            rows: Innermost loops without the last one: over rows of the region, if it has rows.
+            column: Innermost loop, over columns.
         """
         heights, widths = self.blocks(x.dtype)
         is_flat = self.target.memory(self.device).rank == 1 and self.device != HOST
@@ -405,10 +407,10 @@ class Placement:
         s[x].vectorize(columns[-1])
 
     def share(self, s: te.Schedule, x: te.Tensor, loop: te.IterVar) -> te.IterVar:
-        """Share the iterations of a loop among all cores, evenly.
+        """Distribute the iterations of a loop evenly over all cores.
 
-        Any number of iterations will do: of more iterations than cores each core has several, of
-        fewer some cores have none.
+        The number of iterations is arbitrary: with more iterations than cores, each core has
+        several; with fewer, some cores have none.
 
         Returns:
             The loop over the iterations of one core.
@@ -427,12 +429,12 @@ class Placement:
 
 
 def placement_of(target: Target, given: Layouts = NO_LAYOUTS) -> Placement | None:
-    """Where operands go on a machine with scratchpads; None for a machine without.
+    """Return the placement on a target with scratchpads; None for other targets.
 
-    Whole tensors are in the memory that links bring them to from the host; of a machine that shares
-    its memory with the host, in images, if it has any, or else where the host has them. The
-    scratchpad is what a link leads to from a memory of the chip, or of the host if each core has
-    one, or else where the engine computes.
+    Whole tensors are in the memory to which links from the host lead. If the device shares its
+    memory with the host, they are in another chip memory, such as image memory, if there is one,
+    else in host memory. The scratchpad is the destination of a link from a chip memory, or from the
+    host if it is a memory of each core; else the memory of an engine unit.
 
     >>> where = placement_of(Target.load("stick128"))
     >>> where.device, where.scratchpad, where.room
@@ -446,7 +448,7 @@ def placement_of(target: Target, given: Layouts = NO_LAYOUTS) -> Placement | Non
     of_chip = [m.name for m in target.memories.values() if m.scope == "chip"]
     of_host_links = [link.to for link in target.links.values() if link.from_ in of_host]
     of_cores = [name for name in of_host_links if target.memory(name).scope == "core"]
-    # Whole tensors are in memory that all cores reach.
+    # Whole tensors must be in a memory that all cores can access.
     filled = [name for name in of_host_links if name not in of_cores]
     near = [link.to for link in target.links.values() if link.from_ in of_chip]
     near += of_cores
@@ -467,14 +469,14 @@ def _within(s: te.Schedule, x: te.Tensor) -> te.Tensor:
     try:
         return s[x].op.output(x.value_index)
     except ScheduleError:
-        return x  # Nothing of this schedule reads it.
+        return x  # no stage of this schedule reads `x`
 
 
 def number(extent: int | te.Expr, x: te.Tensor) -> int:
-    """An extent as a number.
+    """Return an extent as an int.
 
     Raises:
-        TargetError: it is not known before the call.
+        TargetError: If the extent is known only at call time.
     """
     if isinstance(extent, int):
         return extent
@@ -486,16 +488,19 @@ def number(extent: int | te.Expr, x: te.Tensor) -> int:
 
 
 def sizes_of(x: te.Tensor) -> tuple[int, ...]:
-    """The shape of a tensor in numbers.
+    """Return the shape of a tensor as ints.
 
     Raises:
-        TargetError: it is not known before the call.
+        TargetError: If an extent is known only at call time.
     """
     return tuple(number(extent, x) for extent in x.shape)
 
 
 def _with_axes(given: Layout | IndexMap, rank: int) -> Layout | IndexMap:
-    """A layout for a memory with an address of several parts, the last axes of it each one part."""
+    """Return a layout with axis separators for a memory with a `rank`-dimensional address.
+
+    The last `rank - 1` results are one address component each.
+    """
     index_map = given.index_map if isinstance(given, Layout) else given
     if index_map.axis_separators:
         return given
@@ -508,7 +513,7 @@ def _with_axes(given: Layout | IndexMap, rank: int) -> Layout | IndexMap:
 def _split(
     s: te.Schedule, x: te.Tensor, loop: te.IterVar, sizes: Sequence[int]
 ) -> list[te.IterVar]:
-    """A loop in blocks of blocks."""
+    """Split a loop into nested blocks."""
     loops = []
     for size in sizes:
         outer, loop = s[x].split(loop, factor=size)
@@ -525,7 +530,7 @@ def _bytes(dtype: str) -> int:
 
 
 def _cut(index: Sequence[te.Expr], blocks: Sequence[int]) -> list[te.Expr]:
-    """An index in blocks of blocks: `i // 32, i % 32 // 16, i % 16`; that of no axis is 0."""
+    """Split an index into nested blocks: `i // 32, i % 32 // 16, i % 16`; an empty index is 0."""
     rest = index[0] if index else _zero()
     parts = []
     for size in blocks:
@@ -535,7 +540,7 @@ def _cut(index: Sequence[te.Expr], blocks: Sequence[int]) -> list[te.Expr]:
 
 
 def device_of(target: Target) -> str:
-    """The memory for whole tensors that are not those of the caller.
+    """Return the memory for whole tensors that are not passed by the caller.
 
     >>> device_of(Target.load("stick128")), device_of(Target.load("cpu"))
     ('ddr', 'global')

@@ -1,8 +1,8 @@
 """Schedule row-wise operators on cores in blocks of rows.
 
-A core brings a block of rows to its scratchpad, computes there all that belongs to it, and writes
-the result back. Of rows that are longer than the scratchpad it brings pieces, once for each walk
-through them; what is computed for each element is in the device's memory in the meantime.
+A core copies a block of rows to its scratchpad, computes all stages of the block there, and writes
+the result back. If rows exceed the scratchpad, it copies pieces of a row, once for each traversal;
+element-wise intermediate results are in device memory in the meantime.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from tecomp.schedules.tiling.register_blocking import balanced, width_of
 def schedule_blocks(
     s: te.Schedule, output: te.Tensor, made: Collection[te.Tensor], where: Placement
 ) -> None:
-    """Schedule an operator that makes rows from rows, and values for each row on the way.
+    """Schedule a row-wise operator with intermediate rows and values per row.
 
-    Its tensors are told apart by their shape: those of the result's are rows, those without its
-    last axis are values of rows, and what else it is given has a value for each column.
+    Tensors are classified by shape: tensors of the shape of the result are rows, tensors without
+    its last axis are values per row, and other inputs have one value per column.
 
     Args:
-        s: the schedule, in which what is given has its place.
-        output: the rows.
-        made: the stages that are computed for them alone.
-        where: the machine.
+        s: Schedule, in which the inputs have been placed.
+        output: Rows of the result.
+        made: Stages that are computed for the result only.
+        where: Placement of tensors in the memories of the target.
     """
     _Rows(s, output, made, where).schedule()
 
@@ -45,16 +45,16 @@ def schedule_blocks(
 def outline(
     output: te.Tensor, read: Collection[te.Tensor], cut: Cut, where: Placement
 ) -> Outline:
-    """How rows are shared out.
+    """Return how rows are divided among cores.
 
     Args:
-        output: the rows.
-        read: what there is before of which they are made.
-        cut: how they are to be.
-        where: the machine.
+        output: Rows of the result.
+        read: Inputs that are already in memory.
+        cut: Requested work division.
+        where: Placement of tensors in the memories of the target.
 
     Raises:
-        TargetError: rows would be cut, or the machine has no such cores.
+        TargetError: If rows would be split, or the target does not have the requested cores.
     """
     division, core = _rows_of_cores(output, cut.along(len(output.shape)), where)
     far = [x for x in read if x not in where.near]
@@ -65,10 +65,10 @@ def outline(
 def _rows_of_cores(
     output: te.Tensor, cut: Cut, where: Placement
 ) -> tuple[Division, tuple[int, ...]]:
-    """Which rows each core has, and the extents of that.
+    """Return the division of the rows among cores, and the extents of a core's part.
 
     Raises:
-        TargetError: rows would be cut, or the machine has no such cores.
+        TargetError: If rows would be split, or the target does not have the requested cores.
     """
     shape, units = sizes_of(output), where.units(output)
     last = len(shape) - 1
@@ -87,16 +87,17 @@ def _rows_of_cores(
 
 
 class _Rows:
-    """The schedule as it is made.
+    """State of a row-wise schedule under construction.
 
     Attributes:
-        made: the stages that are computed for the result alone.
-        readers: of each tensor that those read, or the result, what of them does.
-        rows: in a block.
-        columns: in a piece of its rows; None if there is room for whole rows.
-        step: the loop of the result over the blocks of a core.
-        sites: for each reader of rows the stage that does the work, and where what it reads is
-            brought: inside a loop of some stage.
+        made: Stages that are computed for the result only.
+        readers: For each tensor that `made` or the result reads, the stages among these that read
+            it.
+        rows: Rows of a block.
+        columns: Columns of a piece of a row; None if whole rows fit the scratchpad.
+        step: Loop of the result over the blocks of a core.
+        sites: For each reader of rows, the stage that computes it, and the stage and loop at which
+            its inputs are copied.
     """
 
     def __init__(
@@ -112,7 +113,7 @@ class _Rows:
         self.step = self._share_rows()
 
     def schedule(self) -> None:
-        """All stages."""
+        """Schedule all stages."""
         for x in self.readers:
             if x in self.made and self._has_columns(x):
                 self._keep_row(x)
@@ -124,7 +125,7 @@ class _Rows:
                 self._bring(x)
 
     def _part(self) -> tuple[int, int | None]:
-        """Whole rows if one fits, and else as much of one as does."""
+        """Return the rows of a block if a row fits, else one unit and the columns of a piece."""
         where = self.where
         sizes: tuple[int, ...] = (1, *sizes_of(self.output))
         *lead, rows, columns = sizes
@@ -137,13 +138,13 @@ class _Rows:
         return self._even(prod(lead), rows, fit, unit), None
 
     def _even(self, lead: int, rows: int, fit: int, unit: int) -> int:
-        """Rows of blocks of which no core has many more than others; as long ones as there can be.
+        """Return a block size that balances the rows of the cores; ties prefer large blocks.
 
         Args:
-            lead: how often there are rows.
-            rows: so many.
-            fit: for which there is room.
-            unit: what blocks are a multiple of.
+            lead: Number of matrices of rows.
+            rows: Rows of each matrix.
+            fit: Maximum rows that fit the scratchpad.
+            unit: Number of which a block is a multiple.
         """
         cores: int = self.where.target.cores
         least = ceil_div(rows, fit)
@@ -160,7 +161,7 @@ class _Rows:
         return found
 
     def _need(self, rows: int, columns: int) -> int:
-        """Bytes of the scratchpad for a block of rows, or for a piece of it."""
+        """Return the bytes of the scratchpad for a block of rows, or for a piece of it."""
         total = 0
         for x in (self.output, *(x for x in self.readers if x not in self.where.near)):
             height = rows if x in self.made or self._is_of_rows(x) else 1
@@ -175,7 +176,7 @@ class _Rows:
         return self._is_of_rows(x) or x not in self.made
 
     def _share_rows(self) -> te.IterVar:
-        """The loops of the result: blocks of rows, of which each core has some."""
+        """Divide the blocks of rows among cores, and return the loop over a core's blocks."""
         s, output, where = self.s, self.output, self.where
         if output in where.cuts:
             return self._share_as_asked(where.cuts[output])
@@ -193,11 +194,11 @@ class _Rows:
         return step
 
     def _share_as_asked(self, asked: Cut) -> te.IterVar:
-        """The same where somebody says which cores have which rows, and in how many blocks.
+        """Divide the rows as requested, and return the loop over a core's blocks.
 
         Raises:
-            TargetError: rows would be cut, or the machine has no such cores.
-            CapacityError: there is no room for a block.
+            TargetError: If rows would be split, or the target does not have the requested cores.
+            CapacityError: If a block exceeds the scratchpad.
         """
         s, output, where = self.s, self.output, self.where
         shape = sizes_of(output)
@@ -223,7 +224,7 @@ class _Rows:
     def _cut(
         self, x: te.Tensor, step: te.IterVar | None, rows: list[te.IterVar], column: te.IterVar
     ) -> te.IterVar:
-        """Write `x` piece by piece, in the order of memory; returns the loop over the pieces."""
+        """Write `x` piece by piece, in memory order; return the loop over the pieces."""
         s = self.s
         place = step
         if self.columns is not None:
@@ -234,7 +235,7 @@ class _Rows:
         return place
 
     def _keep_value(self, x: te.Tensor) -> None:
-        """One value for each row of the block."""
+        """Compute one value for each row of the block, in the scratchpad."""
         s, where = self.s, self.where
         s[x].set_scope(where.scratchpad)
         s[x].transform_layout(where.lone(x.dtype))
@@ -248,10 +249,10 @@ class _Rows:
         self.sites[x] = x, *place
 
     def _keep_row(self, x: te.Tensor) -> None:
-        """The rows of the block, which stay in the scratchpad if there is room for whole ones.
+        """Compute the rows of the block, in the scratchpad if whole rows fit.
 
-        Where sticks of its type have other lanes than those of the result, such a row would have to
-        be rearranged; it is computed again where it is used.
+        If the dtype has another lane count than the result, such a row would need a relayout; it is
+        recomputed at each use instead.
         """
         s, where = self.s, self.where
         if self.columns is None:
@@ -270,7 +271,7 @@ class _Rows:
         self.sites[x] = result, x, place
 
     def _bring(self, x: te.Tensor) -> None:
-        """Copy what is needed of a tensor: once for the block, or for each that reads pieces."""
+        """Copy an input to the scratchpad: once per block, or once per reader of pieces."""
         sites = [self.sites[reader] for reader in self.readers[x]]
         if self.columns is None:
             _, stage, loop = sites[0]

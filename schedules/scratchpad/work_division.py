@@ -1,8 +1,8 @@
 """Divide a result among cores in whole sticks and tiles.
 
-A part is a box: along each axis so many sticks, tiles, or single values. The largest part says how
-long all take, so it is made as small as the grid allows; of parts that are as large, even ones are
-taken, and the longest axis is cut first.
+A part is a box: a number of sticks, tiles or single values along each axis. The largest part
+determines the run time, so it is made as small as the grid allows. Among parts of equal size, even
+divisions are preferred, and the longest axis is divided first.
 """
 
 from __future__ import annotations
@@ -15,21 +15,23 @@ from typing import Literal
 from tecomp import ScheduleError, Target, TargetError, te
 from tecomp.schedules.common import ceil_div
 
-_SHARERS = 2  # axes of a result that share one of the grid: with three, loops are hard to count
+_SHARERS = 2  # result axes per grid axis: three make loop extents hard to bound
 
 Shares = Mapping[int, Sequence[tuple[str, int]]]
-"""For axes of the result by number the axes of the grid, and how many cores along each."""
+"""Grid axes with core counts along each, for each divided axis of the result by number."""
 
 
 @dataclass(frozen=True)
 class Cut:
-    """How a result is to be cut, as somebody says.
+    """Work division of a result that the caller requests.
 
     Attributes:
-        cores: parts for cores along axes, by number; one along others. Any if there are none. The
-            axes that are reduced over come after those of the result.
-        tiles: blocks of the part of a core along axes; any along others.
-        least: extents along axes of what is not to be cut, where no cores are asked for.
+        cores: Number of parts for cores along axes, by number; 1 along the other axes. The division
+            is automatic if the mapping is empty. Reduction axes are numbered after the axes of the
+            result.
+        tiles: Number of blocks of a core's part along axes, by number; automatic along the other
+            axes.
+        least: Indivisible extents along axes, by number, which apply if `cores` is empty.
     """
 
     cores: Mapping[int, int] = field(default_factory=dict)
@@ -37,14 +39,14 @@ class Cut:
     least: Mapping[int, int] = field(default_factory=dict)
 
     def check(self, x: te.Tensor, depth: int) -> None:
-        """Refuse axes that a tensor has not, and numbers of parts that are none.
+        """Raise if an axis is out of bounds or a number of parts is not positive.
 
         Args:
-            x: the tensor.
-            depth: how many axes are reduced over.
+            x: Tensor.
+            depth: Number of reduction axes.
 
         Raises:
-            ScheduleError: there are such.
+            ScheduleError: If an axis is out of bounds or a number of parts is less than 1.
         """
         for axis, count in (*self.cores.items(), *self.tiles.items()):
             if axis not in range(len(x.shape) + depth) or count < 1:
@@ -56,37 +58,37 @@ class Cut:
                 )
 
     def along(self, rank: int) -> Cut:
-        """What is said of the axes of the result alone: no other cores are asked for."""
+        """Return the request for the axes of the result only; no other cores are requested."""
         cores = {axis: self.cores.get(axis, 1) for axis in range(rank)} if self.cores else {}
         return Cut(cores, {axis: n for axis, n in self.tiles.items() if axis < rank}, self.least)
 
     def pieces(self, shape: Sequence[int], units: Sequence[int]) -> tuple[int, ...]:
-        """Extents of what is shared out: so many units that nothing is cut that is not to be."""
+        """Return the indivisible extents along each axis, as multiples of the units."""
         least = [lcm(self.least.get(axis, 1), unit) for axis, unit in enumerate(units)]
         whole = [ceil_div(max(n, 1), unit) * unit for n, unit in zip(shape, units, strict=True)]
         return tuple(map(min, least, whole))
 
     def of_partial(self, rank: int) -> Cut:
-        """The same for partial results: the part of the reduction is their first axis.
+        """Return the request for partial results, whose first axis is the part of the reduction.
 
-        Only one axis that is reduced over is shared out to cores.
+        Only one reduction axis can be divided among cores.
         """
         cores = {0 if axis >= rank else axis + 1: n for axis, n in self.cores.items()}
         return Cut(cores, {axis + 1: n for axis, n in self.tiles.items()})
 
 
 Cuts = Mapping[te.Tensor, Cut]
-"""How results are to be cut, for those that somebody says it of."""
+"""Requested work divisions, for the results that have one."""
 
 
 @dataclass(frozen=True)
 class Division:
-    """How a result is divided among cores.
+    """Work division of a result.
 
     Attributes:
-        part: pieces, such as sticks, of one core along each axis.
-        count: parts along each axis.
-        shares: which cores those are for.
+        part: Pieces, such as sticks, of one core along each axis.
+        count: Number of parts along each axis.
+        shares: Assignment of the parts to cores.
     """
 
     part: tuple[int, ...]
@@ -95,18 +97,18 @@ class Division:
 
     @property
     def cores(self) -> int:
-        """How many have a part."""
+        """Number of cores that have a part."""
         return prod(self.count)
 
 
 @dataclass(frozen=True)
 class Outline:
-    """How a result is cut, before there is a schedule.
+    """Summary of a work division, available before there is a schedule.
 
     Attributes:
-        count: parts along each axis.
-        core: extents of the largest part.
-        read: bytes that all cores together read of the memory of the device.
+        count: Number of parts along each axis.
+        core: Extents of the largest part.
+        read: Bytes that all cores together read from device memory.
     """
 
     count: tuple[int, ...]
@@ -115,16 +117,20 @@ class Outline:
 
 
 Reason = Literal["host", "steps", "reduction", "room"]
-"""Why a result is not cut: links to the host, one step after another, several cores, its size."""
+"""Reason why a result is not divided.
+
+"host": it is copied over links to the host. "steps": it is computed step by step. "reduction":
+several cores share each element. "room": its size.
+"""
 
 
 @dataclass(frozen=True)
 class Uncut:
-    """A result of which no core makes a part alone.
+    """Result that is not divided among cores.
 
     Attributes:
-        kind: why.
-        reason: the same in words.
+        kind: Reason.
+        reason: Description of the reason.
     """
 
     kind: Reason
@@ -136,15 +142,15 @@ def divide(
     grid: Mapping[str, int],
     fits: Callable[[Sequence[int]], bool] = lambda part: True,
 ) -> Division:
-    """The parts of a result.
+    """Return the division of a result whose largest part is the smallest.
 
     Args:
-        pieces: what is not cut, along each axis.
-        grid: cores along each of its axes.
-        fits: whether a core can have such a part.
+        pieces: Number of indivisible pieces along each axis.
+        grid: Number of cores along each grid axis.
+        fits: Predicate whether a core can process a part. Default: always True.
 
     Returns:
-        The division whose largest part is the smallest, of those that fit if there are such.
+        The best division among those that fit; among all divisions if none fits.
 
     >>> divide((128, 4), {"x": 32}).count, divide((16, 16), {"x": 32}).count
     ((32, 1), (16, 2))
@@ -167,13 +173,13 @@ def cheapest(
     cost: Callable[[Sequence[int]], tuple[object, ...]],
     sharers: int = _SHARERS,
 ) -> Division:
-    """The division whose parts cost least; of equal ones that with short parts of the first axes.
+    """Return the division with the lowest cost; ties prefer short parts along the first axes.
 
     Args:
-        pieces: what is not cut, along each axis.
-        grid: cores along each of its axes.
-        cost: of parts.
-        sharers: how many axes may share one of the grid.
+        pieces: Number of indivisible pieces along each axis.
+        grid: Number of cores along each grid axis.
+        cost: Cost function of parts.
+        sharers: Maximum number of result axes that share a grid axis. Default: 2.
 
     >>> cheapest((4, 8), {"x": 8}, lambda part: (part[0] * part[1], part[0] + part[1])).part
     (2, 2)
@@ -186,26 +192,26 @@ def cheapest(
         count = _count(pieces, part)
         if (shares := shares_of(count, grid, sharers)) is not None:
             best = found, Division(part, count, shares)
-    assert best is not None  # One core can have it all.
+    assert best is not None  # A single core can always compute the whole result.
     return best[1]
 
 
 def _count(pieces: Sequence[int], part: Sequence[int]) -> tuple[int, ...]:
-    """Parts along each axis."""
+    """Return the number of parts along each axis."""
     return tuple(ceil_div(n, size) for n, size in zip(pieces, part, strict=True))
 
 
 def divide_as(x: te.Tensor, cut: Cut, units: Sequence[int], target: Target) -> Division:
-    """The parts of a result that somebody asks for.
+    """Return the division of a result that the caller requests.
 
     Args:
-        x: the result.
-        cut: how it is to be cut.
-        units: extents of what is not cut, along each axis.
-        target: the machine.
+        x: Result.
+        cut: Requested work division.
+        units: Indivisible extents along each axis.
+        target: Target.
 
     Raises:
-        TargetError: it has too few cores, or sticks or tiles would be cut.
+        TargetError: If the target has too few cores, or sticks or tiles would be split.
     """
     asked = [cut.cores.get(axis, 1) for axis in range(len(units))]
     listed = " x ".join(map(str, asked))
@@ -234,16 +240,16 @@ def divide_as(x: te.Tensor, cut: Cut, units: Sequence[int], target: Target) -> D
 def blocks_as(
     x: te.Tensor, cut: Cut, core: Sequence[int], units: Sequence[int]
 ) -> dict[int, int]:
-    """Extents of the blocks that somebody asks for, along the axes that are named.
+    """Return the extents of the requested blocks, for the axes that `cut.tiles` names.
 
     Args:
-        x: the result.
-        cut: how it is to be cut.
-        core: extents of the part of a core.
-        units: extents of what is not cut.
+        x: Result.
+        cut: Requested work division.
+        core: Extents of the part of a core.
+        units: Indivisible extents along each axis.
 
     Raises:
-        TargetError: sticks or tiles would be cut.
+        TargetError: If sticks or tiles would be split.
     """
     return {
         axis: even_part(x, x.op.axis[axis], core[axis], count, units[axis])
@@ -254,26 +260,26 @@ def blocks_as(
 def pieces_as(
     x: te.Tensor, cut: Cut, depth: Sequence[te.IterVar], units: Mapping[te.IterVar, int]
 ) -> dict[te.IterVar, int]:
-    """Extents of the pieces of a reduction that somebody asks for, along the axes that are named.
+    """Return the extents of the requested pieces of a reduction, for the axes in `cut.tiles`.
 
     Args:
-        x: the result.
-        cut: how it is to be cut.
-        depth: the axes that are reduced over.
-        units: extents of what is not cut along them.
+        x: Result.
+        cut: Requested work division.
+        depth: Reduction axes.
+        units: Indivisible extents along the reduction axes.
 
     Raises:
-        TargetError: it would be.
+        TargetError: If an indivisible extent would be split.
     """
     asked = {depth[axis - len(x.shape)]: n for axis, n in cut.tiles.items() if axis >= len(x.shape)}
     return {axis: even_part(x, axis, int(axis.extent), n, units[axis]) for axis, n in asked.items()}
 
 
 def even_part(x: te.Tensor, axis: te.IterVar, extent: int, count: int, unit: int) -> int:
-    """The extent of each of so many parts, in whole units.
+    """Return the extent of each of `count` parts, in whole units.
 
     Raises:
-        TargetError: there are not as many.
+        TargetError: If the extent does not split into `count` nonempty parts.
     """
     pieces = ceil_div(max(extent, 1), unit)
     part: int = ceil_div(pieces, count)
@@ -288,7 +294,7 @@ def even_part(x: te.Tensor, axis: te.IterVar, extent: int, count: int, unit: int
 
 
 def _parts(pieces: Sequence[int], cores: int) -> Iterator[tuple[int, ...]]:
-    """All sizes of parts of which there are no more than cores, the shortest first."""
+    """Yield all sizes of parts that need at most `cores` cores, shortest first."""
     if not pieces:
         yield ()
         return
@@ -300,11 +306,11 @@ def _parts(pieces: Sequence[int], cores: int) -> Iterator[tuple[int, ...]]:
 
 
 def divide_depth(pieces: Sequence[int], cores: int) -> tuple[int, ...]:
-    """The parts of a reduction where cores are left: of one axis at most, and even ones.
+    """Return the number of even parts of a reduction, of which at most one axis is divided.
 
     Args:
-        pieces: what is not cut, along each axis that is reduced over.
-        cores: how many there are for each part of the result.
+        pieces: Number of indivisible pieces along each reduction axis.
+        cores: Number of cores for each part of the result.
 
     >>> divide_depth((8,), 8), divide_depth((6, 100), 16), divide_depth((7,), 4)
     ((8,), (1, 10), (1,))
@@ -320,11 +326,11 @@ def divide_depth(pieces: Sequence[int], cores: int) -> tuple[int, ...]:
 def shares_of(
     count: Sequence[int], grid: Mapping[str, int], sharers: int = _SHARERS
 ) -> Shares | None:
-    """Which cores the parts along each axis are for; None if there are too few of them.
+    """Assign the parts along each axis to cores; return None if there are too few cores.
 
-    Parts go to the shortest axis of the grid that is long enough, else to several that they fill
-    evenly. No more than `sharers` axes of the result share one of the grid: which part a core has
-    stays a short formula.
+    Parts are assigned to the shortest grid axis that is long enough, else to several grid axes that
+    they fill evenly. At most `sharers` result axes share a grid axis, so that the part of a core
+    remains a short expression.
     """
     free = dict(grid)
     shared = dict.fromkeys(grid, 0)
