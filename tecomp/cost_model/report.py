@@ -280,7 +280,9 @@ class Report(Pictured):
                  _table(*self._resource_rows())]
         if self.unknown:
             shown = ", ".join(f"`{text}`" for text in self.unknown[:3])
-            parts.append(f"depends on data, counted as if always so: {shown}")
+            parts.append(
+                "depends on data (conditions count as true, loops as empty, gathered elements as "
+                f"far apart): {shown}")
         if self.calls:
             parts.append(f"not counted, as nobody said what they compute: {', '.join(self.calls)}")
         return "\n\n".join(part for part in parts if part)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tecomp
-from tecomp import te
+from tecomp import te, topi
 from tecomp.cost_model import iteration_counting
 from tecomp.driver import profiling
 from tecomp.driver.build import ScheduledKernel
@@ -235,6 +235,18 @@ def test_what_depends_on_data_is_said() -> None:
 
     assert report.unknown == ("cast(\"int64\", index[i])",)
     assert "depends on data" in str(report)
+
+
+def test_loops_whose_extent_depends_on_data_count_as_empty() -> None:
+    rows = te.placeholder((5,), "int32", name="rows")
+    data, values = te.placeholder((4, 9), name="data"), te.placeholder((7,), name="values")
+    columns = te.placeholder((7,), "int32", name="columns")
+    out = topi.nn.sparse_dense(data, values, columns, rows)
+
+    report = tecomp.build(out, [data, values, columns, rows, out], target=SMALL).report()
+
+    assert report.operations == {}
+    assert "depends on data (conditions count as true, loops as empty" in str(report)
 
 
 def test_too_many_rounds_that_differ(monkeypatch: pytest.MonkeyPatch) -> None:
