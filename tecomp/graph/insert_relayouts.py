@@ -1,8 +1,8 @@
 """Rewrite a program with explicit layouts and insert the required relayouts.
 
 Callers pass arrays in row-major order or in device layout. Operands that the target needs in
-another layout are copied at the begin of a call, or once if they are constants; results are copied
-back at the end. Relayouts are copies between two layouts. Every copy is an operation of the
+another layout are copied at the beginning of a call, or once if they are constants; results are
+copied back at the end. Relayouts are copies between two layouts. Every copy is an operation of the
 program, with a kernel of its own.
 """
 

@@ -129,7 +129,8 @@ def choose_layouts(
         target: Target.
         given: Required layout, or alternatives, of some values. By default inputs arrive in the
             default layout of the target; constants may have any layout, as they are packed once.
-        hints: Layout hints. Hard hints are honoured, soft hints if their cost is justified.
+        hints: Layout hints. Hard hints are honoured; soft hints are honoured unless that moves
+            more elements than the cost of the hint.
         relayouts: Whether relayouts may be inserted; if False, layouts follow from the inputs.
 
     Raises:

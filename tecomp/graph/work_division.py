@@ -70,7 +70,7 @@ def divided(
         for group in homes:
             axes = _axes_of_result(group, op)
             if len(axes) != len(hint.axes):
-                axes = [None] * len(hint.axes)  # It is done in several operations.
+                axes = [None] * len(hint.axes)  # legalization split the operation
             parts = tuple((axes[axis], count) for axis, count in hint.parts)
             found[group.result] = (*found.get(group.result, ()), Divided(hint, parts))
     return found

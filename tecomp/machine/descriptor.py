@@ -122,17 +122,18 @@ class Limits:
     accumulator_tiles: Count | None = None
 
     def tiles_at_once(self, dtype: str, *, is_halved: bool = True) -> int | None:
-        """Return how many tiles of a type the accumulator holds at one time.
+        """Return the number of tiles of a dtype that fit into the accumulator at one time.
 
         Args:
-            dtype: The type of the elements. Types of 32 bits take two places, wider ones have none.
-            is_halved: Whether one half is computed in while the other one is read. Default: True.
+            dtype: Dtype of the elements. 32-bit dtypes occupy two slots, wider ones do not fit.
+            is_halved: Whether the accumulator is double-buffered: one half is computed while the
+                other half is read. Default: True.
 
         Returns:
-            The number of tiles; None where the target does not say how large its accumulator is.
+            The number of tiles; None if the target does not specify its accumulator.
 
         Raises:
-            TypeMismatchError: If `dtype` is no element type.
+            TypeMismatchError: If `dtype` does not exist.
 
         Source:
             tt-mlir, DST register: 16 tiles, half of them without full synchronization, half as many

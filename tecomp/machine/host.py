@@ -30,13 +30,13 @@ CPU_VARIABLE = "TECOMP_CPU"
 _V2 = frozenset(("cx16", "popcnt", "sse4_1", "sse4_2", "ssse3"))
 _V3 = _V2 | {"abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe"}
 _V4 = _V3 | {"avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"}
-# Flags of /proc/cpuinfo, by the levels of the x86-64 psABI (section 3.1.1).
+# Flags of /proc/cpuinfo required by each feature level of the x86-64 psABI (section 3.1.1).
 _LEVELS = {"x86-64": frozenset[str](), "x86-64-v2": _V2, "x86-64-v3": _V3, "x86-64-v4": _V4}
 
 
 @cache
 def cpu_level() -> str | None:
-    """Return the level that the environment variable `TECOMP_CPU` limits generated code to.
+    """Return the CPU feature level to which `TECOMP_CPU` limits generated code.
 
     Returns:
         A level of the x86-64 psABI, or None for all features of the host.

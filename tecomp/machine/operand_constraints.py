@@ -79,7 +79,7 @@ class SharedLanes:
 
 @dataclass(frozen=True, slots=True)
 class StickDensity:
-    """Requirement that sparse sticks stay sparse and dense sticks stay dense.
+    """Requirement that sticks stay sparse or dense: lanes and sticks are not exchanged.
 
     Attributes:
         kind: `stick_density`.

@@ -108,7 +108,7 @@ class Format:
         return self.stored
 
     def holds(self, value: float) -> bool:
-        """Return whether a number is in the range of the format; floats may be rounded.
+        """Return whether a number is representable; rounding by a float format is permitted.
 
         Raises:
             LayoutError: If `value` is not a number.

@@ -277,18 +277,18 @@ def cute_text(layout: Layout) -> str:
 
 
 def cute_complement(text: str, size: int) -> str:
-    """Return the layout of the places below a size that another one steps over.
+    """Return the complement of a layout: the layout of the addresses that it skips.
 
-    The modes of both together reach every place below `size`, rounded up to whole repetitions,
-    once.
+    The modes of both layouts together reach every address below `size`, rounded up to a multiple
+    of the extent of the layout, exactly once.
 
     Args:
-        text: `shape:stride` in CuTe's notation.
-        size: The number of places.
+        text: Text `shape:stride` in CuTe notation.
+        size: Number of addresses to cover.
 
     Raises:
-        LayoutError: If `text` does not parse, if two of its elements have one place, or if its
-            strides are not whole multiples of what its smaller strides reach.
+        LayoutError: If `text` does not parse, if the layout is not injective, or if a stride is
+            not a multiple of the number of addresses that the smaller strides reach.
 
     Source:
         CUTLASS, "CuTe layout algebra", complement.
@@ -325,7 +325,7 @@ def cute_complement(text: str, size: int) -> str:
 
 
 def _coalesced(modes: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Join modes of which one goes on where the one before it ends."""
+    """Merge modes with the preceding mode if both together are contiguous."""
     found: list[tuple[int, int]] = []
     for n, step in modes:
         if found and found[-1][0] * found[-1][1] == step:

@@ -228,18 +228,19 @@ class GridMap(Pictured):
     ) -> GridMap:
         """Return the grid that tt-mlir chooses for a tensor, on the cores of one device.
 
-        Along each of the last two axes there are as many cores as divide the tiles evenly. Where
-        these are less than half of the device, or the tensor has more axes, a virtual grid has the
-        most cores that divide the tiles and fill a rectangle; of a matrix all of them along the
-        longer axis. It has to have more than a quarter of the cores, or as many as the other one.
+        Along each of the last two axes, the grid has the most cores that divide the tiles evenly.
+        If this grid uses less than half of the device, or the tensor has more than two axes, it is
+        replaced by a virtual grid with the most cores that divide the tiles and fill a rectangle;
+        for a matrix, all these cores are along the longer axis. The replacement must use more than
+        a quarter of the cores, or at least as many cores as the first grid.
 
         Args:
-            shape: Extents of the tensor.
+            shape: Shape of the tensor.
             device: Rows and columns of cores.
             tile: Rows and columns of a tile; (1, 1) for tensors without tiles.
-            is_collapsed: Whether all axes but the last are collapsed to one.
-            is_aligned: Whether axes that are longer than a tile for each core of the device are
-                padded to a multiple of that.
+            is_collapsed: Whether all axes but the last are merged into one.
+            is_aligned: Whether an axis with more than one tile per core of the device is padded to
+                a multiple of the device extent in tiles.
 
         Raises:
             LayoutError: If an extent is not positive, or the device has too many cores.

@@ -410,7 +410,7 @@ def _check_fields(
 
 
 def _stick_dims(num_stick_dims: object, format: StickFormat) -> int:
-    """Return the number of dimensions of a stick, checked."""
+    """Validate and return the number of dimensions of a stick."""
     count = whole_number(num_stick_dims)
     if count is None or count < 1:
         raise LayoutError(
