@@ -31,18 +31,18 @@ _MAGIC = b"tecomp 2\n"
 _HEAD = len(_MAGIC) + 32
 _SUFFIX, _UNFINISHED = ".entry", ".part"
 _HOUR = 3600.0
-# Looking at the whole folder costs as much as some entries: it is done once for so many bytes.
+# Scanning the folder is expensive, so it is done once for each limit / _SHARE bytes written.
 _SHARE = 16
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What a folder holds.
+    """Contents of a cache folder.
 
     Attributes:
-        entries: how many files.
-        bytes: how much they take together.
+        entries: Number of entries.
+        bytes: Total size of the entries in bytes.
     """
 
     entries: int
@@ -51,11 +51,11 @@ class Contents:
 
 @dataclass(slots=True)
 class Store:
-    """The entries in a folder.
+    """Cache entries in a folder.
 
     Attributes:
-        folder: made when the first entry is written, for this user only.
-        limit: bytes that all entries may take together; the ones unused for longest go first.
+        folder: Folder, created with the first entry, accessible to this user only.
+        limit: Maximum total size in bytes; least recently used entries are evicted first.
     """
 
     folder: Path
@@ -63,12 +63,12 @@ class Store:
     _unchecked: int | None = field(default=None, init=False)
 
     def get(self, key: str) -> bytes | None:
-        """What was stored under `key`, or None."""
+        """Return the content stored under `key`, or None."""
         if not self._is_trusted():
             return None
         path = self._path(key)
         try:
-            # What `open` is given an opener for, it closes whatever happens.
+            # `open` closes the descriptor of an opener even if it fails.
             with open(path, "rb", opener=_open_at_once) as file:
                 state = os.fstat(file.fileno())
                 if state.st_uid != os.geteuid() or not stat.S_ISREG(state.st_mode):
@@ -85,27 +85,27 @@ class Store:
         return None
 
     def remove(self, key: str) -> None:
-        """Remove the entry of `key`, if there is one."""
+        """Remove the entry of `key`, if it exists."""
         with contextlib.suppress(OSError):
             self._path(key).unlink()
 
     def read(self, key: str, decode: Callable[[bytes], T]) -> T | None:
-        """Decode what was stored under `key`; None, and no entry, if that fails in any way.
+        """Decode the content stored under `key`; on any failure remove the entry, return None.
 
-        Entries are made again. So what a damaged or crafted one leads to is no error of the user.
+        Entries can be regenerated, so a damaged or crafted entry must not raise an error.
         """
         content = self.get(key)
         if content is None:
             return None
         try:
             return decode(content)
-        except Exception as error:  # a RecursionError of the parser, an AttributeError of a part
+        except Exception as error:  # for example RecursionError of the parser or AttributeError
             tell("%s: entry %s cannot be read (%s)", self.folder, key, type(error).__name__)
             self.remove(key)
             return None
 
     def put(self, key: str, content: bytes) -> None:
-        """Store `content` under `key`, and remove old entries where there are too many."""
+        """Store `content` under `key`, and evict old entries if the limit is exceeded."""
         with contextlib.suppress(OSError):
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if len(content) > self.limit or not self._is_trusted():
@@ -125,12 +125,12 @@ class Store:
         self._unchecked += len(content)
 
     def contents(self) -> Contents:
-        """How many entries there are, and how many bytes they take."""
+        """Return the number of entries and their total size."""
         sizes = [size for _, size, path in self._files() if path.endswith(_SUFFIX)]
         return Contents(len(sizes), sum(sizes))
 
     def clear(self) -> Contents:
-        """Remove everything that `put` has made; returns what it was."""
+        """Remove all entries; return the contents before the removal."""
         before = self.contents()
         for _, _, path in self._files():
             with contextlib.suppress(OSError):
@@ -138,13 +138,13 @@ class Store:
         return before
 
     def _shrink(self) -> None:
-        """Remove the entries unused for longest, down to some less than the limit."""
+        """Evict least recently used entries until the size is below the limit with a margin."""
         files = sorted(self._files())
         total = sum(size for _, size, _ in files)
         target = self.limit - self.limit // _SHARE if total > self.limit else total
         now = time.time()
         for used, size, path in files:
-            # A process that died while it was writing leaves its unfinished file.
+            # A process that was killed during a write leaves an unfinished file.
             stale = path.endswith(_UNFINISHED) and now - used > _HOUR
             if total > target or stale:
                 with contextlib.suppress(OSError):
@@ -152,7 +152,7 @@ class Store:
                 total -= size
 
     def _files(self) -> Iterator[tuple[float, int, str]]:
-        """Time of the last use, bytes and path of all that is ours in the folder."""
+        """Yield the time of last use, size and path of all cache files in the folder."""
         with contextlib.suppress(OSError), os.scandir(self.folder) as found:
             for item in found:
                 if item.name.endswith((_SUFFIX, _UNFINISHED)):
@@ -161,7 +161,7 @@ class Store:
                         yield state.st_mtime, state.st_size, item.path
 
     def _is_trusted(self) -> bool:
-        """Whether the folder is the user's own, and nobody else can write to it."""
+        """Return whether the folder belongs to the user and is inaccessible to other users."""
         try:
             state = os.lstat(self.folder)
         except OSError:
@@ -174,24 +174,24 @@ class Store:
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    """A descriptor without waiting: nobody may be at the other end of a pipe."""
+    """Open a file without blocking, in case the path is a named pipe."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _head(key: str, content: bytes) -> bytes:
-    """The beginning of a file: the checksum covers the key, so no entry passes for another one."""
+    """Return the file header; its checksum covers the key, so entries cannot be swapped."""
     name = key.encode()
     return _MAGIC + sha256(b"%d\n%b%b" % (len(name), name, content)).digest()
 
 
 def current_store() -> Store | None:
-    """The store that the environment asks for; None where it asks for none.
+    """Return the store that the environment configures, or None if the cache is disabled.
 
-    `TECOMP_CACHE=off` switches it off, `TECOMP_CACHE_DIR` says where it is instead of the folder
-    that the system has for such files, `TECOMP_CACHE_SIZE` how many megabytes it may take.
+    `TECOMP_CACHE=off` disables the cache, `TECOMP_CACHE_DIR` replaces the default user cache
+    folder, and `TECOMP_CACHE_SIZE` is the size limit in megabytes.
 
     Raises:
-        CacheError: one of them has no meaning.
+        CacheError: If one of the variables has an invalid value.
     """
     return store_of(
         os.environ.get(SWITCH, ""), os.environ.get(FOLDER, ""), os.environ.get(SIZE, "")
@@ -200,10 +200,10 @@ def current_store() -> Store | None:
 
 @cache
 def store_of(switch: str, folder: str, size: str) -> Store | None:
-    """The store for what the three variables say; the same object for the same words.
+    """Return the store for values of the three variables; equal values give the same object.
 
     Raises:
-        CacheError: one of them has no meaning.
+        CacheError: If `switch` or `size` has an invalid value.
     """
     if switch not in ("", "on", "off"):
         raise CacheError(f"{SWITCH}: expected on or off, got {switch!r}; unset it for on")
@@ -222,10 +222,10 @@ _IN_MEMORY = 256
 
 
 class Recent(Generic[T]):
-    """The last values that were used, by key; calls from several threads at once are safe.
+    """Thread-safe LRU cache.
 
     Attributes:
-        limit: how many are kept.
+        limit: Maximum number of values.
     """
 
     def __init__(self, limit: int = _IN_MEMORY) -> None:
@@ -233,14 +233,14 @@ class Recent(Generic[T]):
         self._values: OrderedDict[str, T] = OrderedDict()
 
     def get(self, key: str) -> T | None:
-        """The value under `key`, or None."""
+        """Return the value stored under `key`, or None."""
         found = self._values.pop(key, None)
         if found is not None:
             self._values[key] = found
         return found
 
     def put(self, key: str, value: T) -> T:
-        """Keep `value` under `key`, and forget what was not used for longest; returns `value`."""
+        """Store `value` under `key`, evict least recently used values, and return `value`."""
         self._values[key] = value
         while len(self._values) > self.limit:
             try:
@@ -250,11 +250,11 @@ class Recent(Generic[T]):
         return value
 
     def remove(self, key: str) -> None:
-        """Forget the value under `key`, if there is one."""
+        """Remove the value of `key`, if it exists."""
         self._values.pop(key, None)
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all values."""
         self._values.clear()
 
 
@@ -262,25 +262,25 @@ LINKED: Recent[Linked] = Recent()
 
 
 def digest(*parts: object) -> str:
-    """A name for plain values that no others have."""
+    """Return a SHA-256 digest of JSON-serializable values."""
     return sha256(json.dumps(parts).encode()).hexdigest()
 
 
 def code_key(source: Source, entry: str) -> str:
-    """The name under which the code of a module is kept: all that it depends on."""
+    """Return the cache key of a module: a digest of everything the code depends on."""
     return digest(astuple(source), entry, made_by())
 
 
 @cache
 def made_by() -> list[str]:
-    """What code depends on besides its text: the machine at hand, and how it is generated."""
+    """Return what code depends on besides its source: the host, LLVM and the pass pipeline."""
     machine = host()
     passes = sha256(Path(jit.__file__).read_bytes()).hexdigest()
     return [machine.triple, machine.cpu, machine.features, llvm_version(), passes]
 
 
 def cached_code(key: str, entry: str, outside: Outside = NOTHING) -> Linked | None:
-    """The code that was made under this key, ready to be called, or None."""
+    """Return the linked code of a cache key, or None."""
     store = current_store()
     if store is None:
         return None
@@ -288,21 +288,21 @@ def cached_code(key: str, entry: str, outside: Outside = NOTHING) -> Linked | No
 
 
 def _stored(store: Store, key: str, entry: str, outside: Outside) -> Linked | None:
-    """The code of an entry, ready to be called; None, and no entry, if it cannot be linked."""
+    """Return the linked code of a stored entry; on failure remove the entry, return None."""
     return store.read(key, lambda image: _linked(key, image, entry, outside))
 
 
 def _linked(key: str, image: bytes, entry: str, outside: Outside) -> Linked:
-    """Code in memory; what calls functions outside of the program may call others next time."""
+    """Link code; code with external calls is not cached in memory, as bindings may change."""
     made = link([image], entry, outside)
     return made if outside.addresses else LINKED.put(key, made)
 
 
 def cached_object(source: Source) -> bytes:
-    """Machine code of a module for the machine at hand, to be linked.
+    """Return the object code of a module for the host, from the cache if possible.
 
     Raises:
-        InternalError: LLVM refuses the module.
+        InternalError: If LLVM rejects the module.
     """
     store = current_store()
     if store is None:
@@ -322,17 +322,17 @@ def machine_code(
     effort: int = 2,
     outside: Outside = NOTHING,
 ) -> Linked:
-    """Machine code of a module for the machine at hand, ready to be called.
+    """Return the linked machine code of a module for the host, from the cache if possible.
 
     Args:
-        source: the module.
-        entry: name of the function that is called.
-        key: `code_key` of these, if it is known.
-        effort: of LLVM's code generator; the same for one text at any time.
-        outside: functions outside of the program that it calls.
+        source: LLVM module.
+        entry: Name of the entry function.
+        key: `code_key` of `source` and `entry`, if known.
+        effort: Optimization level of the LLVM code generator; it must be fixed for each text.
+        outside: External functions that the code calls.
 
     Raises:
-        InternalError: LLVM refuses the module, or it calls a function that does not exist.
+        InternalError: If LLVM rejects the module, or if a symbol cannot be resolved.
     """
     store = current_store()
     if store is None:
@@ -345,7 +345,7 @@ def machine_code(
 
 
 def _put(store: Store, key: str, source: Source, effort: int = 2) -> bytes:
-    """Make the machine code of a module, and store it."""
+    """Compile a module to object code and store it."""
     made = object_code(source, effort)
     store.put(key, made)
     return made

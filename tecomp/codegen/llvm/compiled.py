@@ -1,7 +1,7 @@
 """Compiled functions: module text, interface and machine code.
 
-A function that is found in a cache needs this file alone: the emitter is imported with the first
-function that is compiled, or of which the text is asked for.
+A function from the code cache needs this module only. The emitter is imported when the first
+function is compiled or its text is requested.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _EMITTER = EntryPoint("emitter", "tecomp.codegen.emit.compile:module_text", "tec
 
 @dataclass(frozen=True, slots=True)
 class ModuleText:
-    """LLVM IR for a function.
+    """LLVM IR of a function.
 
     Attributes:
-        source: the module; but for dot products it is for no machine in particular.
-        entry: name of the function that takes the block of arguments.
-        sites: what the site number in the record of a failure stands for.
-        is_parallel: whether it can use more than one thread.
-        calls: the functions outside of the program that it calls.
+        source: LLVM module; independent of the target except for probed CPU features.
+        entry: Name of the function that takes the argument block.
+        sites: Texts of the site numbers in failure records.
+        is_parallel: Whether the function can use more than one thread.
+        calls: External functions that the function calls.
     """
 
     source: Source
@@ -46,15 +46,15 @@ class ModuleText:
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """What a caller has to know of a compiled function.
+    """Interface of a compiled function.
 
     Attributes:
-        head: the function without its statements.
-        written: `data` of the buffers that it writes to.
-        entry: name of the native function that takes the block of arguments.
-        sites: what the site number in the record of a failure stands for.
-        is_parallel: whether it can use more than one thread.
-        calls: the functions outside of the program that it calls.
+        head: Function without its statements.
+        written: Data variables of the buffers that the function writes.
+        entry: Name of the native function that takes the argument block.
+        sites: Texts of the site numbers in failure records.
+        is_parallel: Whether the function can use more than one thread.
+        calls: External functions that the function calls.
     """
 
     head: PrimFunc
@@ -66,12 +66,12 @@ class Interface:
 
 
 class Compiled:
-    """A function in machine code.
+    """Function in machine code.
 
     Attributes:
-        interface: what a caller has to know.
-        linked: the code; it lives as long as this object does.
-        options: how it was made.
+        interface: Interface of the function.
+        linked: Machine code, kept in memory by this object.
+        options: Code generation options.
     """
 
     __slots__ = ("_func", "_make", "_module", "interface", "linked", "options")
@@ -84,7 +84,7 @@ class Compiled:
         make: Callable[[], PrimFunc],
         module: ModuleText | None = None,
     ) -> None:
-        """`make` gives what was compiled; asked for only where somebody wants to see it."""
+        """Wrap linked code; `make` returns the compiled function and is called on demand."""
         self.interface = interface
         self.linked = linked
         self.options = options
@@ -94,28 +94,28 @@ class Compiled:
 
     @property
     def func(self) -> PrimFunc:
-        """What was compiled."""
+        """Compiled function."""
         if self._func is None:
             self._func = self._make()
         return self._func
 
     @property
     def llvm_ir(self) -> str:
-        """The LLVM IR, as it was before LLVM's own passes."""
+        """LLVM IR before the passes of LLVM."""
         return self.source.text
 
     @property
     def source(self) -> Source:
-        """The module, as it was before LLVM's own passes."""
+        """LLVM module before the passes of LLVM."""
         if self._module is None:
             self._module = _EMITTER.load()(self.func, self.options)
         return self._module.source
 
     @property
     def entry(self) -> Entry:
-        """Takes the address of the block of arguments; gives the kind of failure, 0 for none."""
+        """Native function of the argument block address; it returns the failure kind, or 0."""
         return self.linked.entry
 
     def assembly(self) -> str:
-        """The machine code as text."""
+        """Return the assembly text for the host."""
         return assembly(self.source, Machine())

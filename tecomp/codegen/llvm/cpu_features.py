@@ -1,4 +1,4 @@
-"""Probe which SIMD instructions the processor has."""
+"""Probe the SIMD instructions of a target machine."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _KINDS = {"int8": "sext", "uint8": "zext"}
 
 @dataclass(frozen=True, slots=True)
 class DotInstruction:
-    """An instruction that adds sums of products to lanes of 32 bits.
+    """Dot product instruction that accumulates into 32-bit lanes.
 
     Attributes:
-        lanes: numbers of lanes that it has forms for, the greatest first.
-        names: for each of those the function of LLVM that stands for it.
-        numbers: LLVM's type of the numbers that are multiplied.
+        lanes: Supported lane counts, in descending order.
+        names: LLVM intrinsic for each lane count.
+        numbers: LLVM type of the multiplied values.
     """
 
     lanes: tuple[int, ...]
@@ -33,11 +33,11 @@ Dots = Mapping[tuple[str, str], DotInstruction]
 
 @cache
 def dots_of(machine: Machine) -> Dots:
-    """The instructions of a machine, by the types of the numbers that they multiply.
+    """Return the dot product instructions of a machine, by the dtypes of the operands.
 
-    LLVM tells nobody the features of a processor that is given by name, and ends the process where
-    an instruction is asked for that it lacks. So a few lines are compiled which become that
-    instruction where there is one, and something else where there is none.
+    LLVM does not expose the features of a named CPU, and aborts the process if an unsupported
+    intrinsic is used. Therefore a short probe is compiled that LLVM turns into the instruction
+    where the CPU supports it, and into other code elsewhere.
     """
     known = machine if machine.triple else host()
     x86, arm = known.triple.startswith(("x86_64", "i686")), known.triple.startswith("aarch64")
@@ -49,7 +49,7 @@ def dots_of(machine: Machine) -> Dots:
 
 @cache
 def has_masks(machine: Machine) -> bool:
-    """Whether a machine stores some lanes of a vector, of any type, in one instruction."""
+    """Return whether a machine has masked vector stores for all element types (AVX-512)."""
     known = machine if machine.triple else host()
     is_x86 = known.triple.startswith(("x86_64", "i686"))
     return is_x86 and "{%k" in assembly(Source(_probe_mask()), known)
@@ -57,7 +57,7 @@ def has_masks(machine: Machine) -> bool:
 
 @cache
 def has_fma(machine: Machine) -> bool:
-    """Whether a machine multiplies and adds numbers of 64 bits with one rounding, in vectors."""
+    """Return whether a machine has vector FMA for float64."""
     known = machine if machine.triple else host()
     text = assembly(Source(_probe_fma()), known)
     return not any(line.split()[0] in ("call", "callq", "jmp", "b", "bl")
@@ -65,7 +65,7 @@ def has_fma(machine: Machine) -> bool:
 
 
 def _of_x86(text: str) -> Iterator[tuple[tuple[str, str], DotInstruction]]:
-    """`vpdpbusd` comes with `vpdpwssd`, and `vdpbf16ps` with the 512-bit `vcvtneps2bf16`."""
+    """Yield x86 instructions: `vpdpwssd` implies `vpdpbusd`, `vcvtneps2bf16` `vdpbf16ps`."""
     lines = text.splitlines()
     quads = [line for line in lines if "vpdpwssd" in line]
     if quads:
@@ -90,7 +90,7 @@ def _of_arm(text: str) -> Iterator[tuple[tuple[str, str], DotInstruction]]:
 
 
 def _probe_x86() -> str:
-    """A dot product of shorts, and a conversion to bfloat16, of 512 bits."""
+    """Return a probe: a 512-bit dot product of int16 and a conversion to bfloat16."""
     lanes = _PROBE_LANES
     total, shorts = vector_of("i32", lanes), vector_of("i16", 2 * lanes)
     wide = vector_of("i32", 2 * lanes)
@@ -113,7 +113,7 @@ attributes #0 = {{ "prefer-vector-width"="512" }}
 
 
 def _probe_mask() -> str:
-    """A store of three of eight shorts."""
+    """Return a probe: a masked store of three of eight int16 lanes."""
     kind, flags = vector_of("i16", 8), vector_of("i1", 8)
     some = ", ".join(f"i1 {str(k < 3).lower()}" for k in range(8))
     return f"""\
@@ -126,7 +126,7 @@ declare void @llvm.masked.store.v8i16.p0({kind}, ptr, {flags})
 
 
 def _probe_fma() -> str:
-    """A fused operation on two numbers, which is a call of the C library where there is none."""
+    """Return a probe: a float64 vector FMA, which is a C library call if unsupported."""
     kind = vector_of("double", 2)
     return f"""\
 define {kind} @fused({kind} %x, {kind} %y, {kind} %z) {{
@@ -138,7 +138,7 @@ declare {kind} @llvm.fma.v2f64({kind}, {kind}, {kind})
 
 
 def _probe_arm() -> str:
-    """Sums of four products each, of signed and unsigned bytes, and a conversion to bfloat16."""
+    """Return a probe: 4-way dot products of int8 and uint8, and a conversion to bfloat16."""
     quads, lanes = "<16 x i32>", "<4 x i32>"
     functions = [f"""\
 define {lanes} @{a}.{b}({lanes} %c, <16 x i8> %a, <16 x i8> %b) #0 {{

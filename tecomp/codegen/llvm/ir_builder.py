@@ -21,28 +21,28 @@ from tecomp.ir.nodes.expr import Expr, Var
 
 
 class Passes(Enum):
-    """How many of LLVM's passes pay for a function."""
+    """Sets of LLVM passes that pay for a function."""
 
     NONE = auto()
-    """It only hands over what it is given: instructions one by one, in a fifth of the time."""
+    """No passes, for functions that only forward arguments; a fifth of the compile time."""
     FEW = auto()
-    """Registers out of memory: nothing else was left to do."""
+    """Promotion of memory to registers (SROA) only."""
     LOOPS = auto()
-    """Those that work on loops, besides."""
+    """The function simplification pipeline, which includes loop passes."""
     ALL = auto()
-    """Nearly all: its loops were left plain, to be made vectors."""
+    """The module pipeline with loop vectorization and unrolling, for plain loops."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A module, before LLVM's own passes.
+    """LLVM module before the passes of LLVM.
 
     Attributes:
         text: LLVM IR.
-        plain_loops: names of the functions that need all passes, which see the whole module.
-        loop_work: names of the functions that need the passes for loops.
-        inlined: names of the functions that become part of their callers.
-        handed_over: names of the functions that only hand over what they are given.
+        plain_loops: Names of the functions that need all passes, which run on the whole module.
+        loop_work: Names of the functions that need the loop passes.
+        inlined: Names of the functions to inline.
+        handed_over: Names of the functions that only forward their arguments.
     """
 
     text: str
@@ -52,19 +52,19 @@ class Source:
     handed_over: tuple[str, ...] = ()
 
 
-_MOST_CHARACTERS = 256  # of a hint; LLVM cuts the names of values at 1,024 characters
+_MOST_CHARACTERS = 256  # maximum length of a name hint; LLVM truncates value names at 1,024
 _FLOATS = {16: "half", 32: "float", 64: "double"}
 
 
 @cache
 def register_type(dtype: DType) -> str:
-    """What a value of `dtype` is while it is computed with."""
+    """Return the LLVM type of a value of `dtype` in registers."""
     return vector_of(_scalar(dtype), dtype.lanes)
 
 
 @cache
 def memory_type(dtype: DType) -> str:
-    """What a value of `dtype` is in memory."""
+    """Return the LLVM type of a value of `dtype` in memory."""
     return vector_of("i8" if dtype.is_bool else _scalar(dtype), dtype.lanes)
 
 
@@ -77,7 +77,7 @@ def _scalar(dtype: DType) -> str:
 
 
 def vector_of(scalar: str, lanes: int) -> str:
-    """LLVM's type of `lanes` values of type `scalar`.
+    """Return the LLVM type of `lanes` values of type `scalar`.
 
     >>> vector_of("float", 4), vector_of("i8", 1)
     ('<4 x float>', 'i8')
@@ -86,7 +86,7 @@ def vector_of(scalar: str, lanes: int) -> str:
 
 
 def suffix(llvm_type: str) -> str:
-    """What the name of an overloaded LLVM function has for a type.
+    """Return the name suffix of an overloaded LLVM intrinsic for a type.
 
     >>> suffix("<4 x float>"), suffix("i64"), suffix("<8 x ptr>")
     ('v4f32', 'i64', 'v8p0')
@@ -97,7 +97,7 @@ def suffix(llvm_type: str) -> str:
 
 
 def literal(value: int | float | bool, dtype: DType) -> str:
-    """`value` of scalar type `dtype` in LLVM's text, exact to the bit."""
+    """Return the LLVM literal of `value` in the scalar `dtype`, exact to the bit."""
     if dtype.is_bool:
         return "true" if value else "false"
     if dtype.is_integer:
@@ -107,13 +107,13 @@ def literal(value: int | float | bool, dtype: DType) -> str:
         return str(bits)
     if dtype.bits == 16:
         return f"0xH{bits:04X}"
-    # LLVM writes a float as the double of the same value.
+    # The LLVM literal of a float is the bit pattern of the equal double.
     wide = bits if dtype.bits == 64 else float_bits(_from_bits32(bits), DType("float64"))
     return f"0x{wide:016X}"
 
 
 def float_bits(value: float, dtype: DType) -> int:
-    """The bits of `value` rounded to the nearest even of a floating type, as an integer."""
+    """Return the bits of `value` rounded to a floating-point dtype (ties to even)."""
     if dtype.bits == 64:
         return int.from_bytes(struct.pack("<d", value), "little")
     with np.errstate(over="ignore"):
@@ -135,30 +135,30 @@ def _from_bits32(bits: int) -> float:
 
 
 def splat(operand: str, scalar: str, lanes: int) -> str:
-    """A literal in every lane."""
+    """Return the literal with `operand` in every lane."""
     return operand if lanes == 1 else f"splat ({scalar} {operand})"
 
 
 def zero(dtype: DType) -> str:
-    """The zero of a type, in registers."""
+    """Return the zero of a dtype in registers."""
     if dtype.lanes > 1:
         return "zeroinitializer"
     return literal(0, dtype)
 
 
 def lane_numbers(lanes: int, scalar: str = "i64", factor: int = 1) -> str:
-    """`<0, factor, 2 * factor, ...>` as a literal."""
+    """Return the vector literal `<0, factor, 2 * factor, ...>`."""
     return "<" + ", ".join(f"{scalar} {k * factor}" for k in range(lanes)) + ">"
 
 
 def shuffle_mask(lanes: list[int]) -> str:
-    """The mask operand of a `shufflevector`."""
+    """Return the mask operand of a `shufflevector`."""
     return f"<{len(lanes)} x i32> <" + ", ".join(f"i32 {k}" for k in lanes) + ">"
 
 
-# Explicit vectors of 512 bits stay whole on machines that would otherwise split them. The C
-# library's functions set `errno`, which nobody reads here. `!0` marks what never changes, `!1` what
-# goes past the caches.
+# "prefer-vector-width" keeps explicit 512-bit vectors whole on machines that would otherwise split
+# them. C library functions set `errno`, which is never read here, so #1 declares them free of side
+# effects. `!0` marks invariant loads, `!1` non-temporal stores.
 TAIL = """\
 attributes #0 = { nounwind "prefer-vector-width"="512" }
 attributes #1 = { nounwind willreturn memory(none) }
@@ -167,7 +167,7 @@ attributes #1 = { nounwind willreturn memory(none) }
 !1 = !{i32 1}
 """
 
-# Instructions whose result depends on nothing but their text.
+# Instructions whose result depends on their operands only.
 _PURE = frozenset((
     "add", "and", "ashr", "bitcast", "extractelement", "fadd", "fcmp", "fdiv", "fmul", "fpext",
     "fptrunc", "fsub", "getelementptr", "icmp", "insertelement", "lshr", "mul", "or", "select",
@@ -177,13 +177,15 @@ _PURE = frozenset((
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How code is generated.
+    """Code generation options.
 
     Attributes:
-        check_bounds: check every access against the shape of its buffer at run time.
-        fast_math: let LLVM reorder sums and use reciprocals and approximations, and let `min` and
-            `max` of NaN and a number be either.
-        fp_contract: let a product and a sum become one fused operation, rounded once.
+        check_bounds: Whether to check every access against the shape of its buffer at run time.
+            Default: False.
+        fast_math: Whether LLVM may reorder sums and use reciprocals and approximations, and `min`
+            and `max` of NaN and a number may return either. Default: False.
+        fp_contract: Whether a product and a sum may become one fused operation, rounded once.
+            Default: True.
     """
 
     check_bounds: bool = False
@@ -192,7 +194,7 @@ class Options:
 
     @property
     def flags(self) -> str:
-        """Flags of `fadd`, `fsub` and `fmul`, with a space after them."""
+        """Flags of `fadd`, `fsub` and `fmul`, with a trailing space."""
         if self.fast_math:
             return "reassoc nsz arcp contract afn "
         return "contract " if self.fp_contract else ""
@@ -200,16 +202,16 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function as LLVM IR.
+    """Function as LLVM IR.
 
     Attributes:
-        name: of it in the module.
-        head: result and linkage.
-        parameters: their types and names.
-        body: blocks, from the first on.
-        passes: those of LLVM's that pay here.
-        is_helper: whether it does so little that it may become part of its callers.
-        attributes: what LLVM is told of it besides.
+        name: Name in the module.
+        head: Linkage and result type.
+        parameters: Types and names of the parameters.
+        body: Text of the basic blocks.
+        passes: LLVM passes that pay for this function.
+        is_helper: Whether the function is a candidate for inlining.
+        attributes: Additional function attributes.
     """
 
     name: str
@@ -221,7 +223,7 @@ class Function:
     attributes: str = ""
 
     def text(self, *, is_inlined: bool = False) -> str:
-        """The definition."""
+        """Return the text of the definition."""
         words = [self.attributes, "#0", "alwaysinline" if is_inlined else ""]
         attributes = " ".join(word for word in words if word)
         signature = f"{self.head} @{self.name}({self.parameters})"
@@ -230,20 +232,23 @@ class Function:
 
 @dataclass(slots=True)
 class Module:
-    """The functions of one module, and what they refer to.
+    """Module under construction: functions and the entities that they refer to.
 
     Attributes:
-        sites: texts of run-time errors; a failing check records a position in it.
-        dots: tells which instructions for dot products the machine has; asked for only where there
-            are some.
-        has_masks: tells whether it loads and stores vectors under a mask in one step, likewise.
-        has_fma: tells whether it multiplies and adds with one rounding, likewise.
-        functions: those besides the body and the entry, by name.
-        constants: tables in memory, by name.
-        calls: how often helpers are called, by name.
-        outlined: how many parallel loops have become functions.
-        called: the functions outside of the program that are called, and their symbols.
-        line_of: lines of statements by id, for comments that say where instructions come from.
+        name: Name of the module.
+        options: Code generation options.
+        sites: Texts of run-time errors; a failed check records an index into this list.
+        dots: Function that returns the dot product instructions of the machine; called on demand.
+        has_masks: Function that returns whether the machine has masked vector loads and stores;
+            called on demand.
+        has_fma: Function that returns whether the machine has FMA; called on demand.
+        functions: Functions besides the body and the entry, by name.
+        constants: Constant tables, by name.
+        calls: Number of calls of each helper, by name.
+        declarations: Declarations of external functions.
+        outlined: Number of outlined parallel loops.
+        called: Symbols of the external functions that are called.
+        line_of: Source lines of statements by id, for line comments.
     """
 
     name: str
@@ -261,24 +266,24 @@ class Module:
     line_of: Mapping[int, int] = field(default_factory=dict)
 
     def add(self, function: Function) -> None:
-        """Put a function into the module."""
+        """Add a function to the module."""
         self.functions[function.name] = function
 
     def declare(self, result: str, name: str, arguments: Sequence[str]) -> str:
-        """Make an outside function known; returns its name."""
-        # What is not LLVM's own is a function of the C math library.
+        """Declare an LLVM intrinsic or C library function; return its symbol."""
+        # Functions that are not LLVM intrinsics belong to the C math library.
         pure = "" if name.startswith("llvm.") else " #1"
-        # How far an address is aligned is for each call to say.
+        # Alignment is an attribute of the call, not of the declaration.
         kinds = ", ".join(kind.partition(" align ")[0] for kind in arguments)
         self.declarations.setdefault(f"declare {result} @{name}({kinds}){pure}")
         return f"@{name}"
 
     def outside(self, callee: Callee) -> str:
-        """The symbol of a function outside of the program."""
+        """Return the symbol of an external function."""
         return self.called.setdefault(callee, f"{self.name}.outside.{len(self.called)}")
 
     def site(self, text: str) -> int:
-        """The number under which `text` is recorded."""
+        """Return the site number of `text`; add the text if it is new."""
         if text not in self.sites:
             self.sites.append(text)
         return self.sites.index(text)
@@ -286,7 +291,7 @@ class Module:
 
 @lru_cache
 def plain_name(name: str) -> str:
-    """`name` as LLVM takes it without quotes.
+    """Return `name` as a valid unquoted LLVM identifier.
 
     >>> plain_name("C.local"), plain_name("größe")
     ('C.local', 'gr__e')
@@ -296,22 +301,28 @@ def plain_name(name: str) -> str:
 
 @dataclass(slots=True)
 class Code:
-    """One function in the making.
+    """Function under construction.
 
     Attributes:
-        env: operand of every variable in scope; of a buffer's `data`, its address.
-        memo: operands of the expressions of the statement at hand, a scope per open branch.
-        settled: operands of expressions that were computed before the loop at hand.
-        is_outlined: whether this is the body of a parallel loop; loops inside it run serially.
-        passes: those of LLVM's that have something to do here.
-        streams: whether there are stores past the caches; see `stream`.
-        loaded: variables whose values depend on what was read from memory.
-        columns: loads and stores, by id, that are parts of a square; see `transposes`.
-        on_stack: bytes of the memory that this function has on its stack, by address.
-        on_heap: addresses of memory that is to be given back, the last one first.
-        aligned: what the addresses of memory that was made for this call are multiples of.
-        computed: operands of the pure instructions of the block at hand, by their text.
-        held: operands of what that block has loaded, by memory and text; see `read`.
+        module: Module of the function.
+        env: Operand of every variable in scope; for a data variable, its address.
+        is_outlined: Whether this is the body of a parallel loop; inner loops run serially.
+        passes: LLVM passes that pay for this function.
+        streams: Whether there are non-temporal stores; see `memory.vector_access`.
+        allocas: Stack allocations of the entry block.
+        lines: Lines of the body so far.
+        block: Label of the current basic block.
+        memo: Operands of the expressions of the current statement, one scope per open branch.
+        settled: Operands of expressions that were computed before the current loop.
+        stack_bytes: Stack bytes allocated so far.
+        loaded: Variables whose values depend on loads.
+        columns: Loads and stores, by id, that belong to a register transpose; see
+            `memory.register_transpose`.
+        on_stack: Sizes in bytes of stack allocations, by address.
+        on_heap: Addresses of heap memory to release, in order of allocation.
+        aligned: Known alignment of memory allocated by this call, by data variable.
+        computed: Operands of the pure instructions of the current block, by instruction text.
+        held: Operands of loads in the current block, by memory and text; see `read`.
     """
 
     module: Module
@@ -335,7 +346,7 @@ class Code:
     _counts: dict[str, int] = field(default_factory=lambda: {"entry": 1})
 
     def name(self, hint: str) -> str:
-        """A name that nothing else in the function has."""
+        """Return a unique name within the function, based on `hint`."""
         base = plain_name(hint)[:_MOST_CHARACTERS]
         count = self._counts.get(base)
         if count is None:
@@ -348,14 +359,14 @@ class Code:
         return unique
 
     def do(self, text: str) -> None:
-        """Add an instruction that gives no value, and may write anywhere."""
+        """Add an instruction without a result that may write any memory."""
         self.held.clear()
         self.lines.append(f"  {text}")
 
     def op(self, text: str, hint: str = "t") -> str:
-        """The operand that holds the value of an instruction, which is added if it is new.
+        """Return the result of an instruction; a pure instruction is reused within a block.
 
-        Unrolled code says the same again and again, which LLVM would take long to find out.
+        Unrolled code repeats many instructions, and LLVM would take long to eliminate them.
         """
         is_pure = text[: text.find(" ")] in _PURE
         if is_pure and (known := self.computed.get(text)) is not None:
@@ -367,58 +378,58 @@ class Code:
         return operand
 
     def read(self, text: str, memory: Var) -> str:
-        """The operand of a load from `memory`, which is added if something may have changed."""
+        """Return the result of a load; it is reused until `memory` may have changed."""
         held = self.held.setdefault(memory, {})
         if text not in held:
             held[text] = self.op(text)
         return held[text]
 
     def write(self, text: str, memory: Var) -> None:
-        """Add a store to `memory`, with which no other overlaps: see `emit.parallel`."""
+        """Add a store to `memory`, which does not alias other memory (see `emit.parallel`)."""
         self.held.pop(memory, None)
         self.lines.append(f"  {text}")
 
     def call(self, result: str, function: str, arguments: Sequence[tuple[str, str]]) -> str:
-        """Call an outside function with (type, operand) pairs; returns the result's operand."""
+        """Call an intrinsic or library function with (type, operand) pairs; return the result."""
         target = self.module.declare(result, function, [kind for kind, _ in arguments])
         return self.op(f"call {result} {target}({_joined(arguments)})")
 
     def run(self, function: str, arguments: Sequence[tuple[str, str]]) -> None:
-        """Call an outside function that gives nothing."""
+        """Call an intrinsic or library function without a result."""
         target = self.module.declare("void", function, [kind for kind, _ in arguments])
         self.do(f"call void {target}({_joined(arguments)})")
 
     def label(self, name: str) -> None:
-        """Start the block `name`, which needs a branch to it."""
+        """Start the basic block `name`."""
         self.lines.append(f"{name}:")
         self.block = name
         self.computed.clear()
         self.held.clear()
 
     def branch(self, condition: str, then: str, other: str) -> None:
-        """End the block with a two-way branch."""
+        """End the block with a conditional branch."""
         self.do(f"br i1 {condition}, label %{then}, label %{other}")
 
     def jump(self, target: str) -> None:
-        """End the block."""
+        """End the block with an unconditional branch."""
         self.do(f"br label %{target}")
 
     def known(self, expr: Expr) -> str | None:
-        """The operand of `expr` if the statement at hand, or a loop around, has computed it."""
+        """Return the memoized operand of `expr` in this statement or an enclosing loop, or None."""
         for scope in (self.settled, *reversed(self.memo)):
             if (found := scope.get(id(expr))) is not None:
                 return found[1]
         return None
 
     def remember(self, expr: Expr, operand: str) -> None:
-        """Note that `expr` has been computed."""
+        """Memoize the operand of `expr`."""
         self.memo[-1][id(expr)] = (expr, operand)
 
     def value_of(self, var: Var) -> str:
-        """The operand of a variable.
+        """Return the operand of a variable.
 
         Raises:
-            InternalError: it is not in scope.
+            InternalError: If `var` is not in scope.
         """
         if var not in self.env:
             raise InternalError(f"`{var.name}` is used where nothing binds it")
@@ -426,7 +437,7 @@ class Code:
 
     @contextmanager
     def bound(self, var: Var, operand: str) -> Iterator[None]:
-        """`var` is `operand` inside the `with`."""
+        """Bind `var` to `operand` within the `with` block."""
         before = self.env.get(var)
         self.env[var] = operand
         yield
@@ -436,7 +447,7 @@ class Code:
             self.env[var] = before
 
     def function(self, head: str, name: str, parameters: str) -> Function:
-        """The whole function; `head` is its linkage and result."""
+        """Return the finished function; `head` is its linkage and result type."""
         allocas = [f"  {line}" for line in self.allocas]
         body = "".join(f"{line}\n" for line in ["entry:", *allocas, *self.lines])
         return Function(name, head, parameters, body, self.passes)
@@ -444,14 +455,14 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """An open branch: code up to `close` runs where the condition held."""
+    """Open conditional block: predecessor label and label after the block."""
 
     before: str
     after: str
 
 
 def open_guard(code: Code, condition: str) -> Guard:
-    """Start code that runs only where `condition`, an i1 operand, holds."""
+    """Start a conditional block that runs if `condition`, an i1 operand, holds."""
     then, after = code.name("then"), code.name("after")
     guard = Guard(code.block, after)
     code.branch(condition, then, after)
@@ -461,7 +472,7 @@ def open_guard(code: Code, condition: str) -> Guard:
 
 
 def close_guard(code: Code, guard: Guard, value: str = "", kind: str = "", other: str = "") -> str:
-    """End a guarded part; returns `value` where it ran, and `other` where it did not."""
+    """End a conditional block; return the phi of `value` (executed) and `other` (skipped)."""
     code.memo.pop()
     last = code.block
     code.jump(guard.after)
@@ -472,7 +483,7 @@ def close_guard(code: Code, guard: Guard, value: str = "", kind: str = "", other
 
 
 def broadcast(code: Code, value: str, scalar: str, lanes: int) -> str:
-    """The one value, of LLVM type `scalar`, in every lane."""
+    """Broadcast a value of LLVM type `scalar` to all lanes."""
     if lanes == 1:
         return value
     kind = vector_of(scalar, lanes)

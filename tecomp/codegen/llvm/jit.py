@@ -1,4 +1,4 @@
-"""LLVM modules to machine code: the only place that knows llvmlite."""
+"""JIT compilation of LLVM modules to machine code; the only module that uses llvmlite."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LINKED_BY_ONE = 32
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What code is generated for, in LLVM's names; the default is the machine at hand."""
+    """Target machine in LLVM terms: triple, CPU model and features. Default: the host."""
 
     triple: str = ""
     cpu: str = ""
@@ -33,7 +33,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Linked:
-    """Machine code in memory; it stays there as long as this object does."""
+    """Machine code in memory, kept alive by this object."""
 
     entry: Entry
     keep: tuple[Any, ...]
@@ -41,24 +41,24 @@ class Linked:
 
 @cache
 def _llvm() -> Any:
-    # 60 MB that only those need who compile; so not at the top of the file.
+    # Import lazily: llvmlite takes 60 MB, which only compilation needs.
     with no_fork:
         binding: Any = importlib.import_module("llvmlite.binding")
         binding.initialize_native_target()
         binding.initialize_native_asmprinter()
-    # Objects of LLVM may be freed at any time, by any thread.
+    # LLVM objects may be freed at any time by any thread, so a fork must hold this lock.
     add_leaf(partial(_lock_of, importlib.import_module("llvmlite.binding.ffi")))
     return binding
 
 
 def _lock_of(ffi: Any) -> Any:
-    """The lock that llvmlite holds while it calls LLVM."""
+    """Return the lock that llvmlite holds during calls of LLVM."""
     return ffi.lib._lock._lock
 
 
 @cache
 def llvm_version() -> str:
-    """The versions of LLVM and of what binds it."""
+    """Return the versions of llvmlite and LLVM."""
     numbers = (str(number) for number in _llvm().llvm_version_info)
     return f"{importlib.import_module('llvmlite').__version__} {'.'.join(numbers)}"
 
@@ -73,7 +73,7 @@ def _every_llvm() -> Any:
 
 @cache
 def host() -> Machine:
-    """Return the host, or the level of it that `TECOMP_CPU` names.
+    """Return the host machine, or the CPU level that `TECOMP_CPU` names.
 
     The features of the host are listed, because a hypervisor may mask some that its name implies.
     """
@@ -101,7 +101,7 @@ def _target_machine(machine: Machine, effort: int = 2) -> Any:
 def _parsed(text: str, target_machine: Any) -> Any:
     llvm = _llvm()
     try:
-        # In a context of its own: constants and types stay as long as that.
+        # Use a separate context: constants and types live as long as their context.
         module = llvm.parse_assembly(text, llvm.create_context())
         module.triple = target_machine.triple
         module.data_layout = str(target_machine.target_data)
@@ -113,11 +113,11 @@ def _parsed(text: str, target_machine: Any) -> Any:
 
 @dataclass(slots=True)
 class _Tools:
-    """What compiles for a machine; LLVM forgets some of it in memory whenever a new one is made.
+    """Compilation tools for a machine; reused because LLVM leaks memory with each new instance.
 
     Attributes:
-        target_machine: LLVM's code generator.
-        builders: what makes LLVM's pipelines, for modules with plain loops and for others.
+        target_machine: Code generator of LLVM.
+        builders: Pass builders for modules with (True) and without (False) plain loops.
     """
 
     target_machine: Any
@@ -129,7 +129,7 @@ _IDLE: dict[tuple[Machine, int], list[_Tools]] = {}
 
 @contextmanager
 def _tools(machine: Machine, effort: int = 2) -> Iterator[_Tools]:
-    """Tools that no other thread has until they are given back."""
+    """Lend tools for exclusive use by one thread."""
     with no_fork:
         idle = _IDLE.setdefault((machine, effort), [])
         try:
@@ -141,10 +141,10 @@ def _tools(machine: Machine, effort: int = 2) -> Iterator[_Tools]:
 
 
 def _optimised(source: Source, tools: _Tools) -> Any:
-    """The module after the passes that pay: registers out of memory, and loops where marked.
+    """Return the module after the selected passes: memory to registers, and loop passes if marked.
 
-    Vectors and unrolling are explicit by now: the passes that look for them cost most of the time
-    and find nothing, but where the schedule left loops plain.
+    Vectorization and unrolling are already explicit. The LLVM passes for them take most of the
+    compile time and find nothing, except in loops that the schedule left plain.
     """
     module = _parsed(source.text, tools.target_machine)
     is_plain = bool(source.plain_loops)
@@ -159,7 +159,7 @@ def _optimised(source: Source, tools: _Tools) -> Any:
         _tidied(module, source, builder)
     for function in module.functions:
         if function.name in source.handed_over:
-            # Only now: the passes above may say on the terminal that they skip such a function.
+            # Mark these functions last: the passes above may print that they skip `optnone`.
             function.add_function_attribute("noinline")
             function.add_function_attribute("optnone")
     return module
@@ -176,14 +176,14 @@ def _pass_builder(target_machine: Any, *, is_plain: bool) -> Any:
 
 
 def _keep_apart(module: Any, source: Source) -> None:
-    """Keep the bodies of loops out of line: that their arguments do not overlap would be lost."""
+    """Prevent inlining of loop bodies, which would lose the `noalias` of their parameters."""
     for function in module.functions:
         if not function.is_declaration and function.name not in source.inlined:
             function.add_function_attribute("noinline")
 
 
 def _tidied(module: Any, source: Source, builder: Any) -> None:
-    """Run the passes function by function."""
+    """Run the selected passes function by function."""
     llvm = _llvm()
     if source.inlined:
         with _disposed(llvm.create_new_module_pass_manager()) as inliner:
@@ -203,10 +203,10 @@ def _tidied(module: Any, source: Source, builder: Any) -> None:
 
 @contextmanager
 def _disposed(passes: Any) -> Iterator[Any]:
-    """A pass manager that is gone afterwards.
+    """Yield a pass manager and dispose of it afterwards.
 
-    llvmlite frees none: the method that would is hidden by that of the base class, which does
-    nothing. A pipeline is 70 kB.
+    llvmlite leaks pass managers of 70 kB each, because the dispose method is shadowed by an empty
+    method of the base class.
     """
     try:
         yield passes
@@ -216,21 +216,22 @@ def _disposed(passes: Any) -> Iterator[Any]:
 
 
 def assembly(source: Source, machine: Machine) -> str:
-    """Assembly text of a module for `machine`."""
+    """Return the assembly text of a module for `machine`."""
     with _tools(machine) as tools:
         return str(tools.target_machine.emit_assembly(_optimised(source, tools)))
 
 
 def object_code(source: Source, effort: int = 2, machine: Machine | None = None) -> bytes:
-    """Machine code of a module for `machine`, or the one at hand, to be linked.
+    """Compile a module to an object file.
 
     Args:
-        source: the module.
-        effort: of LLVM's code generator, from 0 to 3; without any it takes a fifth of the time.
-        machine: what it is for.
+        source: LLVM module.
+        effort: Optimization level of the LLVM code generator, 0 to 3; level 0 takes a fifth of the
+            time. Default: 2.
+        machine: Target machine. Default: the host.
 
     Raises:
-        InternalError: LLVM refuses the module.
+        InternalError: If LLVM rejects the module.
     """
     lines = source.text.count("\n")
     with doing(f"LLVM compiles {lines} lines"), _tools(machine or host(), effort) as tools:
@@ -238,11 +239,11 @@ def object_code(source: Source, effort: int = 2, machine: Machine | None = None)
 
 
 class _Linkers:
-    """The linker of the process, and numbers that name what it links.
+    """Current linker of the process, and unique numbers of linked libraries.
 
-    A linker keeps 9 kB for all that it ever linked. So there is a new one now and then, and an old
-    one is gone with the last code that it has linked. LLVM's older linker asks for memory once for
-    code and once for constants, and ends the process where they come to lie 2 GB apart.
+    A linker retains 9 kB for each library, so it is replaced after `_LINKED_BY_ONE` libraries; an
+    old linker is freed with the last code that it linked. The older linker of LLVM (RuntimeDyld)
+    allocates code and constants separately, and aborts the process if they are over 2 GB apart.
     """
 
     def __init__(self) -> None:
@@ -251,7 +252,7 @@ class _Linkers:
         self._current: Any = None
 
     def next(self) -> tuple[Any, int]:
-        """A linker, and a number that no other call gets."""
+        """Return a linker and a unique number."""
         with self._lock:
             if self._linked % _LINKED_BY_ONE == 0:
                 self._current = _llvm().create_lljit_compiler(
@@ -265,15 +266,15 @@ _LINKERS = _Linkers()
 
 
 def link(images: Sequence[bytes], entry: str, outside: Outside = NOTHING) -> Linked:
-    """Object code in memory, ready to be called; the files may refer to each other.
+    """Link object files in memory; the files may refer to each other.
 
     Args:
-        images: the files.
-        entry: name of the function that is called.
-        outside: functions outside of the program that the code calls.
+        images: Object files.
+        entry: Name of the entry function.
+        outside: External functions that the code calls.
 
     Raises:
-        InternalError: a function that it calls does not exist.
+        InternalError: If a symbol cannot be resolved.
     """
     with no_fork:
         return _link(images, entry, outside)

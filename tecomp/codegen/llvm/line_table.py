@@ -1,4 +1,4 @@
-"""Which line of a printed function each instruction comes from, in LLVM IR and in assembly."""
+"""Line tables that map LLVM IR and assembly to the lines of a printed function."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterator
 
 MARK = "  ; line "
-"""What a comment in LLVM IR begins with, before the instructions of a statement."""
+"""Prefix of the line comment before the instructions of a statement in LLVM IR."""
 
 _FIRST = 100_000
-"""Metadata of the table is numbered from here on, behind all else."""
+"""First metadata number of the table, above all other metadata."""
 
 
 def with_line_table(text: str) -> str:
-    """LLVM IR with a table of lines, made of the comments in it."""
+    """Convert the line comments in LLVM IR to debug line metadata."""
     lines, extra = [], _head()
     number, inside, line, brackets = _FIRST + 4, False, 0, 0
     scope = 0
@@ -59,7 +59,7 @@ def _head() -> list[str]:
 
 
 def numbered_llvm(text: str) -> Iterator[tuple[int, str]]:
-    """The lines of LLVM IR with comments, each with the line that it comes from; 0 for none."""
+    """Yield the lines of LLVM IR with their source lines; 0 for lines without a source line."""
     line = 0
     for each in text.splitlines():
         if each.startswith(MARK):
@@ -75,7 +75,7 @@ _DIRECTIVE = re.compile(r"\s*\.(?!L)|\s*\.Ltmp|\s*\.Lfunc|\s*#|\s*$")
 
 
 def numbered_assembly(text: str) -> Iterator[tuple[int, str]]:
-    """Instructions and labels of assembly with a table of lines, each with its line; 0 for none."""
+    """Yield instructions and labels of assembly with their source lines; 0 for none."""
     line = 0
     for each in text.splitlines():
         if found := _PLACE.match(each):

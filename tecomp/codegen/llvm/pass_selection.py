@@ -1,4 +1,4 @@
-"""Select the LLVM passes that a module needs."""
+"""Select the LLVM passes for each function of a module."""
 
 from __future__ import annotations
 
@@ -31,13 +31,14 @@ _MAY_CHANGE = (BufferLoad, Call)
 
 
 def has_loop_work(root: Stmt, *, is_outlined: bool = False) -> bool:
-    """Whether an innermost loop of `root` has something to move out, or divides indices.
+    """Return whether an innermost loop of `root` has hoistable code or divides indices.
 
-    Memory that is accessed at constant places only does not count: it becomes registers anyway.
+    Memory that is only accessed at constant addresses does not count, because it becomes registers
+    in any case.
 
     Args:
-        root: what becomes a function.
-        is_outlined: whether it includes parallel loops, which are functions of their own otherwise.
+        root: Statement that becomes a function.
+        is_outlined: Whether the function includes parallel loops, which are otherwise outlined.
     """
     made: set[Var] = set()
     moving: set[Var] = set()
@@ -56,7 +57,7 @@ def has_loop_work(root: Stmt, *, is_outlined: bool = False) -> bool:
                 if id(loop) in maps and isinstance(node, BufferLoad) and node.dtype.lanes == 1:
                     continue
                 if loop is not None and data not in staying:
-                    # A value that is stored may change; what counts is where it goes.
+                    # A stored value may vary; only the address of a store must be invariant.
                     parts = node.indices if isinstance(node, BufferStore) else (node,)
                     if not any(mentions(part, loop.loop_var, named) for part in parts):
                         staying.add(data)
@@ -66,11 +67,11 @@ def has_loop_work(root: Stmt, *, is_outlined: bool = False) -> bool:
 
 
 def innermost(root: Stmt, is_outlined: bool) -> Iterator[tuple[For | None, Stmt]]:
-    """Every statement, with the loop around it if that is an innermost one.
+    """Iterate over all statements except loops, with the innermost loop around each, if any.
 
     Args:
-        root: what becomes a function.
-        is_outlined: whether it includes parallel loops, which are functions of their own otherwise.
+        root: Statement that becomes a function.
+        is_outlined: Whether the function includes parallel loops, which are otherwise outlined.
     """
     found: list[tuple[For | None, Stmt]] = []
     outer: set[int] = set()
@@ -89,7 +90,7 @@ def innermost(root: Stmt, is_outlined: bool) -> Iterator[tuple[For | None, Stmt]
 
 
 def _vector_maps(statements: Sequence[tuple[For | None, Stmt]]) -> set[int]:
-    """The innermost loops, by id, that store vectors alone, and read nothing that they store."""
+    """Return the ids of innermost loops that store only vectors and read no stored memory."""
     written: dict[int, set[Var]] = {}
     read: dict[int, set[Var]] = {}
     others: set[int] = set()
@@ -110,7 +111,7 @@ def _vector_maps(statements: Sequence[tuple[For | None, Stmt]]) -> set[int]:
 
 
 def _deciding(statement: Stmt) -> Iterator[Any]:
-    """The parts of a statement that could be moved out of a loop, each once."""
+    """Yield the parts of a statement that could be hoisted out of a loop, each once."""
     if isinstance(statement, BufferStore):
         yield statement
     own = [part for part in children(statement) if not isinstance(part, Stmt)]
@@ -118,7 +119,7 @@ def _deciding(statement: Stmt) -> Iterator[Any]:
 
 
 def mentions(root: Any, var: Var, named: Mapping[Var, Expr] = MappingProxyType({})) -> bool:
-    """Whether the value of `root` changes with `var`, by the values that have names too."""
+    """Return whether `root` depends on `var`, directly or through let-bound values."""
 
     def parts(node: Any) -> Sequence[Any]:
         return (named[node],) if isinstance(node, Var) and node in named else children(node)
@@ -140,14 +141,14 @@ def _is_work(node: Any, var: Var, named: Mapping[Var, Expr]) -> bool:
         return not mentions(node, var, named)
     if node.op not in (BinOp.FLOORDIV, BinOp.MOD):
         return False
-    # What no iteration changes, the code generator moves out, if it is not a division to it.
+    # The code generator hoists invariant code except divisions by variables.
     return not isinstance(node.b, Const) or mentions(node, var, named)
 
 
 def staying_conditions(loop: For) -> list[Expr]:
-    """The conditions that no iteration of an innermost loop changes, as large as they get.
+    """Return the maximal loop-invariant conditions of an innermost loop.
 
-    They read no memory and cannot fail, so they can be computed before the loop.
+    The conditions read no memory and cannot fail, so they can be computed before the loop.
     """
     changing: set[Var] = {loop.loop_var}
     conditions: list[Expr] = []
@@ -166,7 +167,7 @@ def _is_condition(node: Any) -> bool:
 
 
 def _staying(conditions: list[Expr], changing: set[Var]) -> list[Expr]:
-    """Those of the conditions, or of the terms joined in them, that stay while others change."""
+    """Return the invariant conditions, or the invariant terms of conditions that vary."""
     stay: dict[int, bool] = {}
     for node in post_order(*conditions):
         own = node in changing if isinstance(node, Var) else isinstance(node, _MAY_CHANGE)
@@ -180,19 +181,21 @@ def _staying(conditions: list[Expr], changing: set[Var]) -> list[Expr]:
 
 
 _WORTH = 8
-"""Trips from which on a loop is worth it: a vector or two."""
+"""Minimum trip count for vectorization by LLVM: one or two vectors."""
 _MOST = 4096
-"""Nodes of its body up to which it is: LLVM's vectorizer takes the square of their number."""
+"""Maximum number of body nodes: the time of the LLVM vectorizer is quadratic in it."""
 _ANY_ORDER = (BinOp.ADD, BinOp.MUL, BinOp.MIN, BinOp.MAX)
 
 
 def has_plain_loops(root: Stmt, *, fast_math: bool = False, is_outlined: bool = False) -> bool:
-    """Whether an innermost loop of `root` stores elements in a row, or folds them in any order.
+    """Return whether LLVM can vectorize an innermost loop of `root`.
+
+    Such a loop stores consecutive elements, or is a reduction in an arbitrary order.
 
     Args:
-        root: what becomes a function.
-        fast_math: whether sums of floats may be reordered.
-        is_outlined: whether it includes parallel loops, which are functions of their own otherwise.
+        root: Statement that becomes a function.
+        fast_math: Whether floating-point sums may be reordered.
+        is_outlined: Whether the function includes parallel loops, which are otherwise outlined.
     """
     fits: dict[int, bool] = {}
     sizes: Counter[int] = Counter()
@@ -221,7 +224,7 @@ def _is_scalar(store: BufferStore) -> bool:
 
 
 def _goes_on(store: BufferStore, var: Var) -> bool:
-    """Whether each iteration stores next to the one before."""
+    """Return whether successive iterations store consecutive elements."""
     *outer, last = store.indices
     if any(mentions(index, var) for index in outer):
         return False
@@ -231,7 +234,7 @@ def _goes_on(store: BufferStore, var: Var) -> bool:
 
 
 def _folds(store: BufferStore, var: Var, *, fast_math: bool) -> bool:
-    """Whether each iteration adds to the same element, and the order of them does not matter."""
+    """Return whether a store is a reduction into one element that may be reordered."""
     value = store.value
     if not isinstance(value, Binary) or value.op not in _ANY_ORDER:
         return False
@@ -244,7 +247,7 @@ def _folds(store: BufferStore, var: Var, *, fast_math: bool) -> bool:
 
 
 def _is_one_at_a_time(node: Any) -> bool:
-    """What processors have no vectors for, or may end the call."""
+    """Return whether a node has no vector form: integer divisions and index checks."""
     if isinstance(node, Binary):
         return (
             node.op in (BinOp.FLOORDIV, BinOp.MOD) and node.dtype.is_integer
@@ -254,12 +257,12 @@ def _is_one_at_a_time(node: Any) -> bool:
 
 
 def passes_for(root: Stmt, options: Options, *, is_outlined: bool = False) -> Passes:
-    """The passes that have something to do.
+    """Return the passes that can improve a function.
 
     Args:
-        root: what becomes a function.
-        options: how code is generated.
-        is_outlined: whether it includes parallel loops, which are functions of their own otherwise.
+        root: Statement that becomes a function.
+        options: Code generation options.
+        is_outlined: Whether the function includes parallel loops, which are otherwise outlined.
     """
     if has_plain_loops(root, fast_math=options.fast_math, is_outlined=is_outlined):
         return Passes.ALL
