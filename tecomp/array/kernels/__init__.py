@@ -1,1 +1,1 @@
-"""What is compiled for pending operations: kernels for all sizes of a pattern, and programs."""
+"""Compilation of pending operations: size-polymorphic kernels, and programs for fixed shapes."""

@@ -41,10 +41,10 @@ from tecomp.schedules.common import wide_type
 
 @dataclass(frozen=True)
 class SumOfProducts(Operation):
-    """Products of two arrays of one shape, added up along axes as those of matrices are.
+    """Sum of products of two arrays of one shape along axes, accumulated as in matrix products.
 
     Attributes:
-        axis: the axes.
+        axis: Axes of the sum.
 
     >>> x = PTensorType((4, 5, 6), "float32")
     >>> print(SumOfProducts((1,)).infer(x, x))
@@ -57,13 +57,13 @@ class SumOfProducts(Operation):
     axis: tuple[int, ...]
 
     def infer(self, *operands: PTensorType) -> PTensorType:
-        """The shape without these axes."""
+        """Return the operand type without the axes of the sum."""
         shape = operands[0].shape
         return operands[0].like(tuple([n for k, n in enumerate(shape) if k not in self.axis]))
 
 
 CORES = (CountNonzero, Cumulative, FindIndex, Reduce, SumOfProducts, TruthTest)
-"""The operations for which there are kernels."""
+"""Anchor operations that have kernels."""
 
 
 def is_slow(op: Operation) -> bool:
@@ -75,9 +75,10 @@ def is_slow(op: Operation) -> bool:
 
 
 def is_known(op: Operation, n_along: int) -> bool:
-    """Whether there is a kernel for an operation along so many loops.
+    """Return whether an operation has a kernel for a number of reduction loops.
 
-    Moments are means and sums, of which others make use too.
+    Variances and standard deviations have none: they are decomposed into means and sums, which are
+    shared with other operations.
     """
     if isinstance(op, Cumulative):
         return n_along < 2 and not op.include_initial
@@ -87,17 +88,17 @@ def is_known(op: Operation, n_along: int) -> bool:
 
 
 def axes_along(op: Any, rank: int) -> tuple[int, ...]:
-    """The axes of the operands along which an operation is done."""
+    """Return the operand axes along which an operation reduces or scans."""
     return axes_of(op.axis, rank, op.where)
 
 
 def result_loops(op: Operation, along: Sequence[int], rank: int) -> tuple[int, ...]:
-    """The loops that go along the result, of those that go along the operands."""
+    """Return the loops over the operands that are also loops over the result."""
     return tuple([k for k in range(rank) if k not in along or isinstance(op, Cumulative)])
 
 
 def on_a_row(op: Any) -> Operation:
-    """The operation along the one axis of a row: what it is, wherever it is done."""
+    """Return the operation normalized to a single axis, independent of its position."""
     if isinstance(op, Cumulative):
         return replace(op, axis=0)
     if isinstance(op, FindIndex):
@@ -110,14 +111,14 @@ def on_a_row(op: Any) -> Operation:
 def defined_core(
     op: Any, along: tuple[int, ...], x: te.Tensor, given: PTensorType, result: PTensorType
 ) -> te.Tensor:
-    """An operation along loops as tensors of `te`.
+    """Define an anchor operation along loops as tensors of `te`.
 
     Args:
-        op: the operation, of a row.
-        along: the loops; none where the axis has one element.
-        x: what it is done to.
-        given: its extents and type.
-        result: the type of the result.
+        op: Operation, normalized to a single axis.
+        along: Reduction loops; empty if the axis has size 1.
+        x: Operand.
+        given: Type of the operand.
+        result: Type of the result.
     """
     if not isinstance(op, FindIndex | Cumulative):
         op = replace(op, axis=along)
@@ -142,13 +143,13 @@ def _alone(op: Operation, x: te.Tensor, result: PTensorType) -> te.Tensor:
 def sum_of_products(
     factors: Any, sizes: Sequence[Any], along: Sequence[int], dtype: str
 ) -> te.Tensor:
-    """Products added up in the type that those of matrices are added up in.
+    """Define a sum of products in the accumulation dtype of matrix products.
 
     Args:
-        factors: the two factors at an index of the loops.
-        sizes: of the loops.
-        along: those that are added up.
-        dtype: of the result.
+        factors: Function that returns the two factors at a loop index.
+        sizes: Extents of the loops.
+        along: Reduction loops.
+        dtype: Result dtype.
     """
     runs = {k: te.reduce_axis((0, sizes[k]), name=f"k{k}") for k in along}
     wide = wide_type(dtype)
@@ -170,15 +171,15 @@ def sum_of_products(
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """Pending operations around one that goes along axes.
+    """Pending operations around one anchor operation.
 
     Attributes:
-        at: the place of that one.
-        shape: of what it is done to.
-        axes: along which it is.
-        kept: the axes that go along its result.
-        before: the leaves of the operations before it, in the order of the leaves.
-        after: the leaves of those behind it.
+        at: Position of the anchor.
+        shape: Shape of its operand.
+        axes: Axes along which it reduces or scans.
+        kept: Axes of the operand that its result has.
+        before: Leaves of the prologue, in ascending order.
+        after: Leaves of the epilogue, in ascending order.
     """
 
     at: int
@@ -190,7 +191,7 @@ class _Parts:
 
 
 def reduction_recipe(work: Pending) -> Recipe | None:
-    """How pending operations are computed, if one goes along axes, and others are elementwise."""
+    """Return the recipe for one anchor with element-wise prologue and epilogue, or None."""
     parts = _parts(work)
     if parts is None:
         return None
@@ -215,7 +216,7 @@ def reduction_recipe(work: Pending) -> Recipe | None:
     if not is_known(op, len(along)):
         return None
     if any(k not in result and all(k not in operand.axes for operand in how) for k in along):
-        return None  # nothing that is passed would say how often the same is added
+        return None  # no operand determines the extent of this loop
     steps = list(work.steps)
     steps[parts.at] = (on_a_row(op), sources)
     what = tuple(steps), parts.at, along, work.outputs, tuple([n.type.dtype for n in work.leaves])
@@ -229,7 +230,7 @@ def reduction_recipe(work: Pending) -> Recipe | None:
 
 
 def _short_row(work: Pending, at: int) -> int:
-    """Return the elements of a row up to which the length of its loop is built in."""
+    """Return the row length up to which the loop extent is compiled in."""
     op, (source, *_) = work.steps[at]
     taken = (work.nodes[source] if source >= 0 else work.leaves[-1 - source]).type
     type = taken if isinstance(op, FindIndex) else work.nodes[at].type
@@ -237,7 +238,7 @@ def _short_row(work: Pending, at: int) -> int:
 
 
 def _spread(strides: Strides, kept: Sequence[int], rank: int) -> Strides:
-    """The strides along the axes that are kept, as strides along all axes."""
+    """Expand strides along the kept axes to strides along all axes, with 0 elsewhere."""
     result = [0] * rank
     for axis, stride in zip(kept, strides, strict=True):
         result[axis] = stride
@@ -245,7 +246,7 @@ def _spread(strides: Strides, kept: Sequence[int], rank: int) -> Strides:
 
 
 def _parts(work: Pending) -> _Parts | None:
-    """The reduction, and which leaves are needed before and behind it."""
+    """Return the anchor operation and the leaves of its prologue and epilogue, or None."""
     places = [k for k, (op, _) in enumerate(work.steps) if not is_elementwise(op)]
     if len(places) != 1 or not _is_plain(work, places[0]):
         return None
@@ -267,7 +268,7 @@ def _parts(work: Pending) -> _Parts | None:
 
 
 def _is_plain(work: Pending, at: int) -> bool:
-    """Whether there is a kernel for an operation, and nothing else reads what it is done to."""
+    """Return whether an anchor has a kernel, and its prologue is read by nothing else."""
     op, sources = work.steps[at]
     nodes = [*work.nodes, *work.leaves]
     return (
@@ -284,7 +285,7 @@ def _leaves(steps: Sequence[Step]) -> set[int]:
 
 
 def _kept_strides(work: Pending, parts: _Parts, small: Shape) -> list[Strides] | None:
-    """The strides of what is read behind the reduction, along the axes that are kept."""
+    """Return the strides of the epilogue leaves along the kept axes."""
     result = work.nodes[parts.at].type.shape
     found = strides_of([work.leaves[k] for k in parts.after], result)
     if found is None or len(result) == len(small):
@@ -329,7 +330,7 @@ def _built(
     else:
         x = te.compute(sizes, before, name="x")
         reduced = defined_core(op, along, x, given, result)
-    # Behind the reduction its result is one more leaf.
+    # The epilogue reads the anchor result as an additional leaf.
     behind = tuple([(op, tuple([_behind(k, at, len(inputs)) for k in places]))
                     for op, places in steps[at + 1 :]])
     wanted = [_behind(k, at, len(inputs)) for k in outputs]
@@ -346,7 +347,7 @@ def _built(
 
 
 def _behind(place: int, at: int, leaves: int) -> int:
-    """A place among the operations behind a reduction, whose result is the last leaf there."""
+    """Renumber a position for the epilogue, where the anchor result is the last leaf."""
     if place < 0:
         return place
     return place - at - 1 if place > at else -1 - leaves

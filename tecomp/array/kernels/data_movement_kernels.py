@@ -53,17 +53,18 @@ _copies: Recent[Any, _Copy] = Recent(1024)
 
 @dataclass(slots=True)
 class _Copy:
-    """How elements are copied: with the axes of both in an order, along memory.
+    """Copy kernel for arrays of given strides.
 
     Attributes:
-        kernel: that copies them.
-        source: how they are passed.
-        target: how their new places are.
-        order: of the axes.
-        extents: of the kernel's loops.
-        build: makes a kernel for some extents.
-        most_calls: after which they are built in; 0 if they never are.
-        calls: how often it was called.
+        kernel: Kernel that copies the elements.
+        source: Operand description of the source.
+        target: Operand description of the target.
+        order: Axis order in memory.
+        extents: Extents of the kernel's loops.
+        build: Function that builds a kernel for given extents.
+        most_calls: Number of calls after which the kernel is specialized on its extents; 0 for
+            never.
+        calls: Number of calls so far.
     """
 
     kernel: Any
@@ -76,7 +77,7 @@ class _Copy:
     calls: int = 0
 
     def count(self) -> None:
-        """Note a call, and build the sizes in when so many were made that it pays."""
+        """Count a call, and specialize the kernel on its extents when this pays off."""
         self.calls += 1
         if self.calls == self.most_calls:
             with compiling:
@@ -85,7 +86,7 @@ class _Copy:
 
 
 def copy(source: Buffer, target: Buffer) -> None:
-    """Write elements to others' places, of an array of the same type and shape."""
+    """Copy elements to an array of the same dtype and shape, for any strides."""
     if not target.size:
         return
     key = source.dtype, source.shape, source.strides, target.strides
@@ -120,7 +121,7 @@ def _copy_of(source: Buffer, target: Buffer) -> _Copy:
 
 
 def order_of(arrays: Sequence[Buffer], shape: Shape) -> tuple[int, ...]:
-    """The order of axes in which arrays of one rank lie in memory, if it is one.
+    """Return the common axis order of arrays in memory, or the identity if there is none.
 
     >>> import numpy as np
     >>> x, y = np.zeros((3, 4)), np.zeros((5, 4))
@@ -145,13 +146,13 @@ def _build_copy(dtype: str, read: Operand, written: Operand, sizes: Sequence[Any
 
 @dataclass(frozen=True, slots=True)
 class _Axis:
-    """A loop of the result, or an axis of the elements along which an index says where.
+    """Loop over the result, or indexed axis of the source.
 
     Attributes:
-        extent: of it.
-        own: the axis of the elements that goes along it.
-        said: the axis of all indices that does.
-        by: the index that says where along it, by number; None of a loop.
+        extent: Extent.
+        own: Axis of the source.
+        said: Axis of the broadcast index arrays.
+        by: Number of the index array that indexes the axis; None for a loop.
     """
 
     extent: int
@@ -161,7 +162,7 @@ class _Axis:
 
 
 def gather_recipe(work: Pending) -> Recipe | None:
-    """How elements at indices are computed, if nothing else is."""
+    """Return the recipe for a single gather operation, or None."""
     op, places = work.steps[0]
     if len(work.steps) > 1 or not isinstance(op, Take | TakeAlongAxis) or max(places) >= 0:
         return None
@@ -192,7 +193,7 @@ def gather_recipe(work: Pending) -> Recipe | None:
 
 
 def _axes(op: Take | TakeAlongAxis, types: Sequence[PTensorType]) -> list[_Axis]:
-    """Loops and indexed axes: in the order of the result, and of the elements."""
+    """Return loops and indexed axes, in the order of the result and of the source."""
     x, *indices = types
     if isinstance(op, TakeAlongAxis):
         shape = broadcast_shapes([
@@ -218,7 +219,7 @@ def _axes(op: Take | TakeAlongAxis, types: Sequence[PTensorType]) -> list[_Axis]
 def _strides(
     given: Sequence[Node], axes: Sequence[_Axis], shape: Shape
 ) -> list[Strides] | None:
-    """Of the elements, of the indices and of the result, along all of these axes."""
+    """Return the strides of the source, the index arrays and the result along all axes."""
     x, *indices = given
     own = strides_of([x], x.type.shape)
     n_said = 1 + max([axis.said for axis in axes if axis.said is not None], default=-1)
@@ -264,14 +265,14 @@ def _build_gather(
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Arrays whose elements come to places of one result, the last of them at last.
+    """Copies of several arrays into one result; later copies overwrite earlier ones.
 
     Attributes:
-        shape: of the result.
-        dtype: of its elements.
-        pieces: of each array, its number and its place in the result.
-        order: of the axes of the result in memory.
-        back: the places of its axes in that order.
+        shape: Shape of the result.
+        dtype: dtype of the result.
+        pieces: Number of each source array, with its slice of the result.
+        order: Axis order of the result in memory.
+        back: Inverse permutation of `order`.
     """
 
     shape: Shape
@@ -281,7 +282,7 @@ class Placed:
     back: tuple[int, ...]
 
     def __call__(self, leaves: Sequence[Buffer]) -> Sequence[Buffer]:
-        """The result, of the elements of the leaves."""
+        """Return the result for the elements of the leaves."""
         lying = np.empty([self.shape[k] for k in self.order], self.dtype)
         result = lying.transpose(self.back)
         for number, place in self.pieces:
@@ -292,11 +293,12 @@ class Placed:
 
 
 def placed_by(work: Pending, in_order: bool) -> Placed | None:
-    """How one operation is done by copies; None if it is none that puts arrays together.
+    """Return an operation as copies; None if it does not combine arrays.
 
     Args:
-        work: the operation.
-        in_order: whether the result has to lie in the order of its axes, and not as arrays do.
+        work: Pending operations, with a single operation.
+        in_order: If True, the result must be row-major; otherwise it takes the axis order of the
+            sources.
     """
     ((op, places),) = work.steps
     (result,) = work.nodes

@@ -50,12 +50,15 @@ from tecomp.ptensor.types import (
 
 
 def simpler(work: Pending) -> Pending:
-    """The same results, in order, by operations of fewer kinds, and perhaps with more leaves."""
+    """Decompose operations into fewer kinds of operations, with the same results in order.
+
+    The decomposition may add leaves with constants.
+    """
     builder = _Builder(list(work.leaves))
     places: list[int] = []
     for op, operands in work.steps:
         places.append(builder.add(op, *[places[p] if p >= 0 else p for p in operands]))
-    # What only passes an array on, or a view of it, is an array of its own.
+    # A result that is a leaf or a view of a leaf is copied to its own memory.
     outputs = tuple([
         builder.plain(Cast(builder.type(place).dtype), place) if builder.is_given(place) else place
         for place in [places[p] for p in work.outputs]
@@ -64,7 +67,7 @@ def simpler(work: Pending) -> Pending:
 
 
 class _Builder:
-    """Operations, one behind the other."""
+    """Builder of a sequence of operations."""
 
     def __init__(self, leaves: list[Node]) -> None:
         self.leaves = leaves
@@ -73,11 +76,11 @@ class _Builder:
         self.known: dict[Step, int] = {}
 
     def type(self, place: int) -> PTensorType:
-        """The type of an operand."""
+        """Return the type of an operand."""
         return (self.nodes[place] if place >= 0 else self.leaves[-1 - place]).type
 
     def add(self, op: Operation, *places: int) -> int:
-        """The place of an operation's result."""
+        """Add an operation, decomposed if a rule applies, and return the position of its result."""
         rule = _RULES.get(type(op))
         if rule is not None:
             found: int | None = rule(self, op, *places)
@@ -86,7 +89,7 @@ class _Builder:
         return self.plain(op, *places)
 
     def plain(self, op: Operation, *places: int) -> int:
-        """The same of an operation that is left as it is; of the same operands it is done once."""
+        """Add an operation without decomposition; equal operations are added once."""
         if (op, places) in self.known:
             return self.known[op, places]
         self.nodes.append(Node(type_of(op, *map(self.type, places)), None, (), None, 0, 0))
@@ -95,25 +98,25 @@ class _Builder:
         return len(self.steps) - 1
 
     def is_given(self, place: int) -> bool:
-        """Whether an operand has elements that are there, and is no copy of them."""
+        """Return whether an operand is a leaf or a view of a leaf, not a copy."""
         chain: list[Operation] = []
         while place >= 0 and is_view(self.steps[place][0]):
             op, (place,) = self.steps[place]
             chain.append(op)
         if place >= 0:
             return False
-        # A shape that memory cannot show is copied, and is an array of its own if that comes last.
+        # A reshape that is not a view copies; if it is the last operation, the result is a copy.
         data = self.leaves[-1 - place].data
         last = chain[:1]
         before = along(chain[:0:-1], data)
         return before is None or along(last, before) is not None
 
     def cast(self, place: int, dtype: str) -> int:
-        """An operand in a type."""
+        """Cast an operand to a dtype if necessary."""
         return place if self.type(place).dtype == dtype else self.plain(Cast(dtype), place)
 
     def spread(self, place: int, new: Sequence[int], shape: Shape) -> int:
-        """An operand with new axes, repeated to a shape."""
+        """Insert new axes in an operand and broadcast it to a shape."""
         if new:
             place = self.plain(ExpandDims(tuple(new)), place)
         if self.type(place).shape != shape:
@@ -121,18 +124,18 @@ class _Builder:
         return place
 
     def part(self, place: int, axis: int, first: int, count: int) -> int:
-        """Some elements along an axis."""
+        """Return a range of elements along an axis."""
         shape = self.type(place).shape
         key = tuple([(first, 1, count) if k == axis else (0, 1, n) for k, n in enumerate(shape)])
         return self.plain(ExtractSlice(key), place)
 
     def constant(self, data: Buffer, like: PTensorType) -> int:
-        """The place of elements that are known."""
+        """Add a constant leaf and return its position."""
         self.leaves.append(leaf(data, like.like(data.shape, data.dtype.name)))
         return -len(self.leaves)
 
     def product(self, pair: Sequence[int], axis: tuple[int, ...]) -> int | None:
-        """Two operands of one shape multiplied, and added up along axes."""
+        """Multiply two operands of one shape and sum the products along axes."""
         return self.plain(SumOfProducts(axis), *pair)
 
 
@@ -189,7 +192,7 @@ def _trace(b: _Builder, op: Trace, x: int) -> int:
 
 
 def _moment(b: _Builder, op: Reduce, x: int) -> int | None:
-    """Squares of what is left without the mean, added up."""
+    """Return the sum of squared deviations from the mean."""
     type = b.type(x)
     if op.kind not in ("var", "std") or type.dtype in COMPLEX:
         return None
@@ -206,7 +209,7 @@ def _moment(b: _Builder, op: Reduce, x: int) -> int | None:
 
 
 def _centre(b: _Builder, x: int, axes: tuple[int, ...]) -> int:
-    """The means, with the axes; made of those without, if there are these."""
+    """Return the means with kept axes, reshaped from means without these axes if available."""
     for axis in (axes, *([None] if len(axes) == b.type(x).rank else [])):
         known = b.known.get((Reduce("mean", axis), (x,)))
         if known is not None and axes:
@@ -283,7 +286,7 @@ def _tiled(b: _Builder, op: Tile, x: int) -> int:
 
 
 def _triangle(b: _Builder, op: ExtractTriangle, x: int) -> int:
-    """Elements where the numbers of row and column say so, and 0 elsewhere."""
+    """Select elements by comparing row and column numbers; other elements are 0."""
     type = b.type(x)
     rows, columns = (np.arange(n) for n in type.shape[-2:])
     pair = [b.constant(np.broadcast_to(k, type.shape), type) for k in (

@@ -28,13 +28,13 @@ from tecomp.schedules.scratchpad.placement import device_of
 
 
 class Stored:
-    """Elements in the memory of a device.
+    """Elements in device memory.
 
     Attributes:
-        type: of the array.
-        layout: the one that programs know them in.
-        data: the memory, in the places of the layout.
-        program: what computed them; None if they came from the host.
+        type: Type of the array.
+        layout: Layout as device programs use it.
+        data: Memory, in the physical order of the layout.
+        program: Program that computed the elements; None if they came from the host.
     """
 
     __slots__ = ("_host", "data", "layout", "program", "type")
@@ -50,11 +50,11 @@ class Stored:
 
     @property
     def shown(self) -> Layout:
-        """The layout as users see it: `pack` of it gives these bytes."""
+        """Layout as users see it; its `pack` produces these bytes."""
         return shown(self.layout, self.type.device)
 
     def elements(self) -> Buffer:
-        """The elements in the memory of the host, which are not written."""
+        """Return the elements in read-only host memory."""
         if self._host is None:
             costs_of(self.type.device).to_host(self.data.nbytes)
             found = self.shown.unpack(self.data)
@@ -67,7 +67,7 @@ class Stored:
 
 @lru_cache(maxsize=4096)
 def shown(layout: Layout, device: str | None) -> Layout:
-    """A layout whose elements are of the types of the host, as those of programs are."""
+    """Return a layout in the host formats of elements, as programs exchange them."""
     return replace(
         _plain(layout), memory=device_of(target_of(str(device)))
     )
@@ -81,14 +81,14 @@ def _plain(layout: Layout) -> Layout:
 
 
 def parts_of(type: PTensorType) -> tuple[Shape, str]:
-    """Shape and element type of the memory of an array; complex numbers are pairs."""
+    """Return shape and dtype of the memory of an array; complex numbers are pairs."""
     part = PART.get(type.dtype)
     return (type.shape, type.dtype) if part is None else ((*type.shape, 2), part)
 
 
 @lru_cache(maxsize=4096)
 def default_layout(type: PTensorType) -> Layout:
-    """The layout in which a device has arrays that come to it."""
+    """Return the layout in which a device stores arrays by default."""
     shape, dtype = parts_of(type)
     target = target_of(str(type.device))
     if type.dtype in PART and type.shape:
@@ -97,13 +97,13 @@ def default_layout(type: PTensorType) -> Layout:
 
 
 def along_axis(type: PTensorType, axis: int) -> Layout:
-    """The layout of an array on its device with an axis along the lanes."""
+    """Return the device layout of an array with an axis along the lanes."""
     shape, dtype = parts_of(type)
     return along(target_of(str(type.device)), shape, DType(dtype), axis)
 
 
 def known(type: PTensorType, layout: Layout) -> Layout:
-    """A layout as programs know it: in the storage that the machine has for such elements."""
+    """Return a layout with the storage format that the machine uses for these elements."""
     shape, dtype = parts_of(type)
     for each in candidates(target_of(str(type.device)), shape, DType(dtype)):
         same = shown(each, type.device)
@@ -116,16 +116,16 @@ def kept_layouts(
     leaves: Sequence[tuple[PTensorType, Layout | None]], steps: Sequence[Step],
     types: Sequence[PTensorType],
 ) -> list[Layout | None]:
-    """Return the layouts that results of elementwise operations take over from their operands.
+    """Return the layouts that results of element-wise operations inherit from their operands.
 
-    A result has the layout of an operand that has its shape and dtype, directly or through further
-    elementwise operations. The default layout of the device is not taken over: the compiler knows
-    it as a candidate.
+    A result inherits the layout of an operand of equal shape and dtype, directly or through further
+    element-wise operations. The default layout of the device is not inherited, because the compiler
+    considers it anyway.
 
     Args:
-        leaves: types and layouts of the operands that are evaluated.
-        steps: the operations.
-        types: types of their results.
+        leaves: Types and layouts of the evaluated operands.
+        steps: Operations.
+        types: Types of their results.
     """
     own = [None if at in (None, default_layout(type)) else (type, at) for type, at in leaves]
     shapes = [type.shape for type, _ in leaves]
@@ -159,14 +159,14 @@ def kept_layout(node: Node) -> Layout | None:
 
 
 def alternatives(type: PTensorType, layout: Layout) -> list[Layout]:
-    """Return a layout, and those that the machine knows for such an array; none if it knows it."""
+    """Return a layout, then those of the machine; none if the machine has the layout."""
     shape, dtype = parts_of(type)
     known = (default_layout(type), *candidates(target_of(str(type.device)), shape, DType(dtype)))
     return [] if layout in known else [layout, *dict.fromkeys(known)]
 
 
 def stored_of(node: Node) -> Stored:
-    """The elements of a node that is computed where its device has them."""
+    """Return the device memory of a computed node; copy its elements there if necessary."""
     with placing:
         if node.stored is None:
             assert node.data is not None
@@ -176,35 +176,35 @@ def stored_of(node: Node) -> Stored:
 
 
 def layout_for(type: PTensorType, layout: Layout | None) -> Layout:
-    """The layout that is asked for, or the device's own."""
+    """Return the requested layout, or the default layout of the device."""
     return default_layout(type) if layout is None else known(type, layout)
 
 
 def empty(type: PTensorType, layout: Layout) -> Stored:
-    """Elements that nobody has said."""
+    """Return zero-filled device memory for an uninitialized array."""
     return Stored(type, known(type, layout), np.zeros(layout.physical_shape, layout.dtype.numpy))
 
 
 def brought(data: Buffer, type: PTensorType, layout: Layout) -> Stored:
-    """Elements of the host in a layout, in the memory of a device."""
+    """Copy elements from the host to device memory in a layout."""
     whole = np.ascontiguousarray(data).reshape(data.shape)
     if type.dtype in PART:
         whole = whole[..., None].view(whole.real.dtype)
     packed = np.asarray(shown(layout, type.device).pack(whole))
-    if np.may_share_memory(packed, data):  # its owner can write it
+    if np.may_share_memory(packed, data):  # the owner can write this memory
         packed = packed.copy()
     costs_of(type.device).from_host(packed.nbytes)
     return Stored(type, layout, packed)
 
 
 def layout_of(type: PTensorType, layout: Any, where: str) -> Layout:
-    """Return a layout that a caller gives for an array on its device.
+    """Validate a layout argument for an array on its device.
 
-    A `StickLayout` without a size of its own takes the size of the array.
+    A `StickLayout` without a size takes the size of the array.
 
     Raises:
         ArrayTypeError: If `layout` is not a layout.
-        ArrayValueError: If the device has no layouts, or not this layout for such an array.
+        ArrayValueError: If the device has no layouts or does not support this layout.
     """
     if not isinstance(layout, Layout):
         raise ArrayTypeError(

@@ -1,4 +1,4 @@
-"""Kernel selection and the sequence of kernels that evaluates a graph."""
+"""Select kernels and run the sequence of kernels that evaluates a graph."""
 
 from __future__ import annotations
 
@@ -27,42 +27,42 @@ from tecomp.ptensor.devices import is_apart
 
 
 class Action(Protocol):
-    """What computes a part."""
+    """Callable that computes one stage."""
 
     def __call__(self, leaves: Sequence[Buffer]) -> Sequence[Buffer]:
-        """The results, of the elements of the leaves."""
+        """Return the results for the elements of the leaves."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A part that a kernel computes."""
+    """Stage that a kernel computes."""
 
     recipe: Recipe
 
     def __call__(self, leaves: Sequence[Buffer]) -> Sequence[Buffer]:
-        """The results, of the elements of the leaves."""
+        """Return the results for the elements of the leaves."""
         return computed(self.recipe, leaves)
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A part that only moves elements of one leaf, and finds them in its memory."""
+    """Stage that is a view of one leaf."""
 
     chain: Chain
 
     def __call__(self, leaves: Sequence[Buffer]) -> Sequence[Buffer]:
-        """The view of the leaf."""
+        """Return the view of the leaf."""
         return (viewed(self.chain, leaves[0]),)
 
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """A part that gives elements in their order another shape, which memory has not."""
+    """Reshape of row-major elements that is not a view of memory."""
 
     shape: tuple[int, ...]
 
     def __call__(self, leaves: Sequence[Buffer]) -> Sequence[Buffer]:
-        """The elements in new memory."""
+        """Return the elements in new memory."""
         result = np.empty(leaves[0].shape, leaves[0].dtype)
         copy(leaves[0], result)
         return (result.reshape(self.shape),)
@@ -70,13 +70,13 @@ class Copied:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What computes a part of pending operations.
+    """Step of a plan.
 
     Attributes:
-        sources: the places of what it takes, in the whole.
-        action: what does it.
-        outputs: the places of what it gives.
-        last: the places of what is not needed behind it.
+        sources: Positions of its inputs in the plan.
+        action: Callable that computes the stage.
+        outputs: Positions of its results in the plan.
+        last: Positions of values that later stages do not read.
     """
 
     sources: tuple[int, ...]
@@ -87,14 +87,14 @@ class Stage:
 
 @dataclass(slots=True)
 class Plan:
-    """How pending operations are computed part by part; of arrays it knows how they lie, no more.
+    """Sequence of kernels that evaluates pending operations; depends on strides, not on sizes.
 
     Attributes:
-        stages: the parts, in order.
-        outputs: the places of the results.
-        constants: leaves that no others give.
-        most_calls: after which it is run no more.
-        calls: how often it was run.
+        stages: Stages in order.
+        outputs: Positions of the results.
+        constants: Constant leaves that the decomposition added.
+        most_calls: Number of runs after which a program for these shapes is compiled instead.
+        calls: Number of runs so far.
     """
 
     stages: tuple[Stage, ...]
@@ -105,22 +105,22 @@ class Plan:
 
     @property
     def is_worth_it(self) -> bool:
-        """Whether kernels for all sizes are better than a program for these, which come often."""
+        """Whether the plan is still preferable to a program compiled for these shapes."""
         return self.calls < self.most_calls and all([recipe.is_worth_it for recipe in self.recipes])
 
     @property
     def recipes(self) -> list[Recipe]:
-        """Those of its kernels."""
+        """Recipes of the kernels."""
         actions = [stage.action for stage in self.stages]
         return [action.recipe for action in actions if isinstance(action, Kernel)]
 
 
 def plan_of(work: Pending, recipe_of: Callable[[Pending], Recipe | None]) -> Plan | None:
-    """How pending operations are computed by several kernels for all sizes, if they can be.
+    """Return a plan of several size-polymorphic kernels, or None if an operation has no kernel.
 
     Args:
         work: Pending operations.
-        recipe_of: how a part is computed by one kernel.
+        recipe_of: Function that returns the recipe of one kernel for a part, or None.
     """
     known = len(work.leaves)
     work = simpler(work)
@@ -148,7 +148,7 @@ def plan_of(work: Pending, recipe_of: Callable[[Pending], Recipe | None]) -> Pla
 def _action(
     part: Part, recipe_of: Callable[[Pending], Recipe | None], read: Container[int]
 ) -> Action | None:
-    """What computes a part; what is among the places that are `read` lies in order."""
+    """Return the action for a part, or None; results at positions in `read` must be row-major."""
     work = part.work
     if all(is_view(op) for op, _ in work.steps):
         return _view(work)
@@ -161,7 +161,7 @@ def _action(
 
 
 def _most_calls(parts: Sequence[Part], stages: Sequence[Stage]) -> int:
-    """How often it is run; always if it copies to a shape, for which a program would divide."""
+    """Return the number of runs that pay off; unlimited for plans of copies and views only."""
     if all(isinstance(stage.action, Copied | View) for stage in stages):
         return maxsize
     points = []
@@ -176,12 +176,12 @@ def _most_calls(parts: Sequence[Part], stages: Sequence[Stage]) -> int:
 def _view(work: Pending) -> Action | None:
     if view_among(work) is not None:
         return View(chain_of(work))
-    # One of several moves that is no view is stored: a part by itself.
+    # A reshape that is not a view must form a part of its own.
     return Copied(work.nodes[0].type.shape) if len(work.steps) == 1 else None
 
 
 def _last(work: Pending, parts: Sequence[Part]) -> list[tuple[int, ...]]:
-    """Of each part, what is not needed behind it."""
+    """Return for each part the values that later parts do not read."""
     needed = {*work.outputs}
     found: list[tuple[int, ...]] = []
     for part in reversed(parts):
@@ -192,7 +192,7 @@ def _last(work: Pending, parts: Sequence[Part]) -> list[tuple[int, ...]]:
 
 
 def run_plan(plan: Plan, work: Pending) -> None:
-    """Compute what is wanted, part after part."""
+    """Run the stages of a plan and set the elements of the results."""
     plan.calls += 1
     values: dict[int, Any] = {}
     for k, data in enumerate((*[node.data for node in work.leaves], *plan.constants)):
@@ -215,9 +215,9 @@ _NEW = object()
 
 
 def recipe_of(work: Pending) -> Recipe | Plan | None:
-    """How pending operations are computed by kernels for all sizes; None if that is not known.
+    """Return the recipe of one kernel, or the plan of several kernels; None if there is neither.
 
-    By one if it can be, or else by several.
+    All kernels are size-polymorphic. One kernel is preferred.
     """
     key = (
         work.steps, work.outputs,
@@ -230,14 +230,15 @@ def recipe_of(work: Pending) -> Recipe | Plan | None:
 
 
 def recipes_of(found: Recipe | Plan) -> list[Recipe]:
-    """Those of the kernels that are called."""
+    """Return the recipes of the kernels that are called."""
     return found.recipes if isinstance(found, Plan) else [found]
 
 
 def _recipe(work: Pending, in_order: bool = False) -> Recipe | None:
-    """How pending operations are computed by one kernel; `in_order` if others read its results.
+    """Return the recipe of one kernel for pending operations, or None.
 
-    These know that there are no gaps, and that is all they know.
+    With `in_order`, later kernels read the results and assume that these are contiguous and
+    row-major.
     """
     found = _along_memory(work, in_order)
     if found is not None:
@@ -255,7 +256,7 @@ def _recipe(work: Pending, in_order: bool = False) -> Recipe | None:
 
 
 def _along_memory(work: Pending, in_order: bool) -> Recipe | None:
-    """The kernel whose loops go through axes in the order that they have in memory."""
+    """Return the recipe of a kernel whose loops follow the axis order of memory."""
     other = turned(work)
     if other is None or (in_order and other.back is not None):
         return _of_arrays(work)
@@ -266,12 +267,12 @@ def _along_memory(work: Pending, in_order: bool) -> Recipe | None:
 
 
 def _of_arrays(work: Pending) -> Recipe | None:
-    """The same where nothing is moved."""
+    """Return the recipe of a kernel for operations without views."""
     return pointwise_recipe(work) or reduction_recipe(work) or gather_recipe(work)
 
 
 def run(work: Pending) -> None:
-    """Compute what is wanted by kernels for all sizes, or else by a program for these."""
+    """Evaluate operations with size-polymorphic kernels, or else a program for the shapes."""
     if is_apart(work.nodes[work.outputs[0]].type.device):
         import_module("tecomp.array.kernels.static_programs").run_placed(work)
         return

@@ -1,4 +1,4 @@
-"""Data behind `explain`: operations, kernels, loops and cost."""
+"""Data of `explain`: operations, kernels, loops and cost."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from tecomp.ptensor.lowering.lowered_ir import Lowered
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What would run for some arrays.
+    """Description of the computation of arrays.
 
     Attributes:
-        function: the operations that were recorded.
-        lowered: these on plain tensors.
-        schedules: of the kernels: where and when their stages run.
-        loops: of the kernels.
-        report: what they cost.
-        messages: what processes send each other first, and what for.
+        function: Recorded operations.
+        lowered: Operations lowered to plain tensors.
+        schedules: Schedule of each kernel, as text.
+        loops: Loops of each kernel, as text.
+        report: Cost of the kernels.
+        messages: Messages that ranks exchange first, with their purpose.
     """
 
     function: Function
@@ -59,12 +59,12 @@ class Explanation:
 def explanation_of(
     work: Pending, messages: tuple[str, ...] = (), nodes: Sequence[Node] = ()
 ) -> Explanation:
-    """What would run for pending operations, and what is sent before.
+    """Describe the computation of pending operations.
 
     Args:
         work: Pending operations.
-        messages: what is sent before.
-        nodes: the values that are explained, of which some may be computed.
+        messages: Messages that ranks exchange first.
+        nodes: Explained values, some of which may be computed.
     """
     function = function_of(work, nodes)
     lowered = lower_ptensor(function)
@@ -91,9 +91,9 @@ def _of_kernels(
 
 
 def _sizes(recipe: Recipe) -> dict[str, int]:
-    """The sizes that a kernel has in the call that is explained.
+    """Return the values of the size parameters of a kernel in the explained call.
 
-    Rows are told to have no gaps: costs are bytes, which gaps do not change.
+    Strides are set to contiguous rows: costs count bytes, which gaps do not change.
     """
     func: PrimFunc = recipe.kernel.lowered.final
     numbers = () if recipe.is_built_in else recipe.extents
@@ -111,17 +111,17 @@ def _sizes(recipe: Recipe) -> dict[str, int]:
 def _cost(report: Callable[[], object]) -> str:
     try:
         return str(report())
-    except LowerError as error:  # there is too much to count
+    except LowerError as error:  # the iteration domain is too large to count
         return f"not counted: {error.message}"
 
 
 def function_of(work: Pending, nodes: Sequence[Node] = ()) -> Function:
-    """The pending operations as a function of the arrays that are there.
+    """Return pending operations as a function of the leaves.
 
-    Values that a library function computed are results of its call, on other parameters.
+    Values computed by a library function are results of a call of it, with further parameters.
     """
     made = [node for node in dict.fromkeys(nodes) if isinstance(node, CallResult)]
-    # What reads a result of unknown extents would have unknown ones too, and has others.
+    # Results with unknown declared extents are parameters: their readers have known extents.
     read = [n for n in work.leaves if isinstance(n, CallResult) and None not in n.declared.shape]
     called = [*dict.fromkeys([*read, *(node for node in made if node not in work.leaves)])]
     given = [node for node in work.leaves if node not in read]

@@ -1,7 +1,7 @@
 """Partition pending operations into fused kernels.
 
-What is between two parts is stored. A part is a value that is stored, with all that leads to it
-from others that are.
+Values between two parts are stored in memory. A part computes a stored value from other stored
+values and leaves; element-wise operations of one shape share a part.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from tecomp.ptensor.operations.reduction import (
 from tecomp.ptensor.types import PART, PTensorType, numpy_dtype
 
 _LITTLE = 4
-"""Work that is rather done again than its result stored and read."""
+"""Work per element below which recomputation is cheaper than storing and reading a value."""
 _DEAR = 8
-"""Work of a function that is no arithmetic."""
+"""Work per element of a non-arithmetic function."""
 _ARITHMETIC = frozenset((
     *("abs", "add", "conj", "equal", "greater", "greater_equal", "imag", "isfinite", "isinf"),
     *("isnan", "less", "less_equal", "logical_and", "logical_not", "logical_or", "logical_xor"),
@@ -42,13 +42,14 @@ _ARITHMETIC = frozenset((
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of pending operations.
+    """Part of pending operations that one kernel computes.
 
     Attributes:
-        work: its operations; what others store is a leaf, with memory of that shape.
-        sources: of each of its leaves, the place in the whole.
-        outputs: of each of its results, the place in the whole.
-        places: of each of its operations, the place in the whole.
+        work: Operations of the part; values stored by other parts are leaves, with memory of that
+            shape.
+        sources: Position of each leaf in the whole.
+        outputs: Position of each result in the whole.
+        places: Position of each operation in the whole.
     """
 
     work: Pending
@@ -58,10 +59,10 @@ class Part:
 
     @property
     def inside(self) -> list[int]:
-        """The next values to store, so that there are smaller parts: places in the whole.
+        """Positions in the whole of the values to store next, so that the part is split.
 
-        First what is behind an operation that is no formula of elements is taken from it, then
-        what is before it, then what is moved, and then what moves give.
+        The split first separates the epilogue of an anchor operation, then its prologue, then the
+        operands of views, and then the results of views.
         """
         steps, own = self.work.steps, range(len(self.work.steps))
         found = [
@@ -83,17 +84,17 @@ def _operands(steps: Iterable[Step]) -> list[int]:
 
 
 def is_core(op: Operation) -> bool:
-    """Whether an operation does more than a formula of elements, or moving them."""
+    """Return whether an operation is neither element-wise nor a view."""
     return not is_elementwise(op) and not is_view(op)
 
 
 def takes_formulas(op: Operation) -> bool:
-    """Whether a kernel computes what an operation is done to together with it."""
+    """Return whether the kernel of an operation can compute an element-wise prologue."""
     return isinstance(op, CountNonzero | Cumulative | FindIndex | Reduce | TruthTest)
 
 
 def first_stored(work: Pending) -> set[int]:
-    """What has to be stored in any case, and what is better stored than computed twice."""
+    """Return the positions that must be stored, or that are cheaper to store than to recompute."""
     readers: list[list[int]] = [[] for _ in work.steps]
     for k, (_, places) in enumerate(work.steps):
         for place in places:
@@ -106,7 +107,7 @@ def first_stored(work: Pending) -> set[int]:
 
 
 class _Stored:
-    """What is stored, decided from the results back to the leaves."""
+    """Set of stored values, determined from the results back to the leaves."""
 
     def __init__(self, work: Pending, readers: list[list[int]]) -> None:
         self.work, self.readers = work, readers
@@ -143,7 +144,7 @@ class _Stored:
         return len(homes) > 1 and self._cost(k) > _LITTLE
 
     def _is_read_plainly(self, k: int) -> bool:
-        """Whether what reads it, perhaps as a view, computes no formulas with it."""
+        """Return whether a reader, perhaps through views, is an anchor without a prologue."""
         for reader in self.readers[k]:
             op = self.work.steps[reader][0]
             is_seen = is_view(op) and reader in self.read_plainly
@@ -153,7 +154,7 @@ class _Stored:
         return False
 
     def _cost(self, k: int) -> int:
-        """Work for each element, with what is computed for it; what is dear at once is enough."""
+        """Return the work per element with unstored operands, up to just above `_LITTLE`."""
         cost, seen, todo = 0, {k}, [k]
         while todo and cost <= _LITTLE:
             op, places = self.work.steps[todo.pop()]
@@ -171,7 +172,7 @@ def _work(op: Operation) -> int:
 
 @dataclass(slots=True)
 class _Group:
-    """What becomes a part: formulas of elements of one shape, or one value by itself."""
+    """Stored values that form a part: element-wise values of one shape, or a single other value."""
 
     kind: object
     outputs: list[int] = field(default_factory=list)
@@ -179,11 +180,11 @@ class _Group:
 
 
 def parts_of(work: Pending, stored: set[int]) -> list[Part]:
-    """The parts, each behind those that it needs.
+    """Return the parts in topological order.
 
     Args:
         work: Pending operations.
-        stored: the places of what is stored, results among them.
+        stored: Positions of the stored values, including the results.
     """
     groups: list[_Group] = []
     at: dict[int, int] = {}
@@ -206,20 +207,20 @@ def parts_of(work: Pending, stored: set[int]) -> list[Part]:
 
 
 def _stand_in(type: PTensorType) -> Buffer:
-    """What lies as new memory does, and takes none."""
+    """Return a contiguous array for planning that occupies a single element."""
     one = np.empty(1, numpy_dtype(type.dtype))
     strides = [n * one.itemsize for n in dense(type.shape)]
     return as_strided(one, type.shape, strides, writeable=False)
 
 
 def view_among(work: Pending) -> Buffer | None:
-    """The elements, in the memory of a leaf; None where operations do more than move them there."""
+    """Return the result of operations as a view of a leaf; None if they are more than views."""
     chain = chain_of(work)
     return along(chain, work.leaves[0].data) if chain else None
 
 
 def chain_of(work: Pending) -> Chain:
-    """Operations on a leaf that follow one from the other; none if they do not."""
+    """Return operations as a chain on one leaf; empty if they are not a chain."""
     places = [(-1,), *[(k,) for k in range(len(work.steps) - 1)]]
     if [operands for _, operands in work.steps] != places:
         return ()
@@ -227,7 +228,7 @@ def chain_of(work: Pending) -> Chain:
 
 
 def _kind(work: Pending, place: int, nodes: Sequence[int]) -> object:
-    """Equal for what may be one kernel; None for what is none with others."""
+    """Return a key that is equal for values that may share a kernel; None for no sharing."""
     if any(not is_elementwise(work.steps[k][0]) for k in nodes):
         return None
     type = work.nodes[place].type
@@ -235,7 +236,7 @@ def _kind(work: Pending, place: int, nodes: Sequence[int]) -> object:
 
 
 def _place_among(groups: list[_Group], kind: object, last: int) -> int:
-    """The group that a value belongs to, which needs what the groups up to some give."""
+    """Return the group of a value whose operands are in the groups up to `last`."""
     for k in range(max(last, 0), len(groups)):
         if kind is not None and groups[k].kind == kind:
             return k
@@ -264,7 +265,7 @@ def _part(work: Pending, group: _Group, memory: dict[int, Node]) -> Part:
         op, operands = work.steps[place]
         own = []
         for p in operands:
-            # What is read before and behind a core are two leaves, which lie along other loops.
+            # A value that is read in prologue and epilogue becomes two leaves with different loops.
             key = p, k >= before
             if p not in number and key not in known:
                 leaves.append(memory[p] if p >= 0 else work.leaves[-1 - p])
@@ -279,7 +280,7 @@ def _part(work: Pending, group: _Group, memory: dict[int, Node]) -> Part:
 
 
 def _in_order(work: Pending, group: _Group) -> tuple[list[int], int]:
-    """The operations, those first that lead to a core, and how many are up to there with it."""
+    """Return the operations with the prologue and anchor first, and the number of these."""
     order = sorted(group.nodes)
     cores = [k for k in order if is_core(work.steps[k][0])]
     if not cores:

@@ -1,4 +1,4 @@
-"""Arrays of generated values, computed when requested."""
+"""Arrays of generated values, computed when they are created."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from tecomp.ptensor.types import PART, Shape
 
 
 def created(op: Creation, part: tuple[Shape, Shape] | None = None) -> Node:
-    """What an operation makes of numbers: at once, if the processor does it.
+    """Return the array of a creation operation, computed at once on the CPU.
 
-    Numbers are no part of the kernel, so that nothing is compiled for others.
+    The numbers are kernel arguments, so other numbers reuse the kernel.
 
     Args:
-        op: Operation.
-        part: the extents of the part that is made, and its first index along each axis; if None,
-            all is made.
+        op: Creation operation.
+        part: Extents of the part to create, and its first index along each axis; the whole array if
+            None.
 
     Raises:
-        ArrayTypeError: it makes no such elements.
-        ArrayValueError: there is no such number of elements.
+        ArrayTypeError: If the operation does not support the dtype.
+        ArrayValueError: If the number of elements is not supported.
     """
     type = type_of(op)
     if tracing.depth:
         return record(op) if part is None else record(_slice(*part), record(op))
-    if is_apart(type.device):  # the host makes it, and brings it there when it is read
+    if is_apart(type.device):  # computed on the host and copied to the device on first use
         made = created(replace(op, device=CPU), part)  # type: ignore[call-arg]
         assert made.data is not None
         return leaf(made.data, type if part is None else type.like(part[0]))
@@ -39,7 +39,7 @@ def created(op: Creation, part: tuple[Shape, Shape] | None = None) -> Node:
     if type.size:
         parts = result[..., None].view(result.real.dtype) if type.dtype in PART else result
         first = () if part is None else part[1]
-        # Loaded now: who makes no arrays of numbers does not wait for the compiler.
+        # Import lazily: only creation functions need the compiler here.
         import_module("tecomp.array.kernels.pointwise_kernels").fill(op, type.dtype, first, parts)
     return leaf(result, type)
 

@@ -1,4 +1,4 @@
-"""Shape-polymorphic kernels, memoization, and when to specialize on sizes."""
+"""Size-polymorphic kernels, their cache, and their specialization on sizes."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ P = ParamSpec("P")
 def made_once(
     kept: Recent[Key, Made], key: Key, make: Callable[P, Made], *args: P.args, **kwargs: P.kwargs
 ) -> Made:
-    """What is kept for a key; it is made and counted if there is nothing yet.
+    """Return the cached value of a key; compile and count it if it is not cached.
 
     Args:
-        kept: what was made.
-        key: equal for equal kernels.
-        make: compiles one.
-        args: what `make` takes.
-        kwargs: what it takes by name.
+        kept: Cache.
+        key: Key, equal for equal kernels.
+        make: Function that compiles a kernel.
+        args: Positional arguments of `make`.
+        kwargs: Keyword arguments of `make`.
     """
     found = kept.get(key, None)
     if found is None:
         with compiling:
             found = kept.get(key, None)
-            if found is None:  # no other thread was faster
+            if found is None:  # otherwise another thread has compiled it
                 found = kept.keep(key, make(*args, **kwargs))
                 counters.compiled += 1
     return found
@@ -48,43 +48,46 @@ def made_once(
 
 _FEWEST = 16
 _COMPILED = 0.05
-"""Seconds that it takes to compile a kernel."""
+"""Compile time of a kernel in seconds."""
 _CALLED = 15e-6
-"""Seconds that a call of a kernel takes, whatever it computes."""
+"""Overhead of a kernel call in seconds."""
 _COMPUTED = 1e-9
-"""Seconds that a point of its loops takes."""
+"""Time per iteration point of a kernel in seconds."""
 
 
 def calls_that_pay(kernels: int, points: int) -> int:
-    """The calls that together take as long as to compile what the sizes are built into.
+    """Return the number of calls whose total time equals the time of compiling for fixed sizes.
 
-    Nobody knows how many more there will be. So compiling takes no longer than all calls did, and
-    what it would have saved by then is no more than it takes. Calls are counted and not measured:
-    sums may be added in another order from there on, which no clock may decide.
+    The number of later calls is unknown. With this threshold, compiling takes no longer than all
+    calls so far, and the loss against compiling at once is at most the compile time. Calls are
+    counted, not measured: specialization can change the order of summation, which must not depend
+    on a clock.
 
     Args:
-        kernels: that are called.
-        points: how often something is computed in all of them.
+        kernels: Number of kernels per call.
+        points: Number of iteration points of all kernels.
     """
     return max(_FEWEST, ceil(kernels * _COMPILED / (kernels * _CALLED + points * _COMPUTED)))
 
 
 MANY = 1 << 14
-"""Elements that make it worth while."""
+"""Minimum number of elements for specialization on sizes."""
 _MANY_PRODUCTS = 1 << 16
-"""Products of elements that do, which take less time."""
+"""Minimum number of products for specialization; a product takes less time than other elements."""
 SHORT = 16
-"""Elements of a loop of any kind that are no more than a vector or two."""
+"""Maximum extent of a short loop of any kind: one or two vectors."""
 _SHORT_VECTORS = 4
-"""Vectors of a row that a kernel for rows of any length computes in one step: the accumulators of a
-reduction. It takes as long for all shorter rows."""
+"""Number of vectors that a size-polymorphic kernel computes per step of a row.
+
+These are the accumulators of a reduction. All shorter rows take as long as one step.
+"""
 
 
 def short_row(dtype: str) -> int:
-    """Return the elements of a row up to which its length is built into kernels.
+    """Return the row length up to which the loop extent is compiled into kernels.
 
     Args:
-        dtype: type that is computed with along the row.
+        dtype: dtype of the computation along the row.
     """
     return max(SHORT, _SHORT_VECTORS * host_vector_bytes() // numpy_dtype(dtype).itemsize)
 
@@ -95,31 +98,31 @@ _MOST_OPEN = 2**31 - 1
 
 @dataclass(slots=True)
 class Recipe:
-    """How pending operations are computed by a kernel for loops of any extents.
+    """Description of a size-polymorphic kernel that computes pending operations.
 
     Attributes:
-        key: equal for recipes of the same kernel.
-        build: makes a kernel for some extents.
-        operands: how the leaves are passed.
-        shape: of the results.
-        extents: of the kernel's loops.
-        loops: of those that go along the results.
-        dtypes: of the results.
-        points: how often something is computed in these loops.
-        sources: of each operand, the leaf that it is a view of, and how, where operands are not
-            the leaves themselves.
-        is_slow: whether the kernel takes so long to build that sizes alone get one of their own.
-        is_product: whether tiles of results go along several loops.
-        back: the axes of the results in the order that was asked for, where that is not the order
-            in which they lie in memory.
-        short: elements of a loop up to which its extent is built in: of the last, or of any in a
-            product.
-        is_built_in: whether the kernel is for these extents alone.
-        calls: how often it was called.
-        own: the kernel, once it is known here.
-        most_calls: after which its sizes are built in.
-        is_plain: whether the leaves and the results are passed as they are; None if that is not
-            known yet.
+        key: Key, equal for recipes of the same kernel.
+        build: Function that builds a kernel for given extents.
+        operands: How each leaf is passed.
+        shape: Shape of the results.
+        extents: Extents of the kernel's loops.
+        loops: Extents of the loops over the results.
+        dtypes: dtypes of the results.
+        points: Number of iteration points.
+        sources: For each operand, the leaf of which it is a view, and the view operations; None if
+            the operands are the leaves.
+        is_slow: Whether the kernel takes so long to build that a single set of sizes gets its own
+            program.
+        is_product: Whether results are tiled along several loops.
+        back: Permutation from the axis order of the results in memory to the requested order; None
+            if they are equal.
+        short: Extent up to which a loop extent is compiled in: of the last loop, or of any loop of
+            a product.
+        is_built_in: Whether the kernel is specialized on these extents.
+        calls: Number of calls so far.
+        own: Kernel, once it is resolved.
+        most_calls: Number of calls after which the kernel is specialized on its sizes.
+        is_plain: Whether leaves and results are passed unchanged; None if not yet determined.
     """
 
     key: Any
@@ -146,19 +149,19 @@ class Recipe:
 
     @property
     def kernel(self) -> Any:
-        """What takes the operands and the results, built when it is first asked for."""
+        """Kernel that takes the operands and the results, built on first use."""
         if self.own is None:
             self.own = for_any_sizes(self.key, self.build, self.known)
         return self.own
 
     @property
     def known(self) -> tuple[int | None, ...]:
-        """The extents that the kernel is built for; None of those that come with the call."""
+        """Extents that are compiled in; None for extents that are passed with the call."""
         return known_of(self.extents, self.points, self.is_product, self.short)
 
     @property
     def is_worth_it(self) -> bool:
-        """Whether there is the kernel, or it is soon built, or was asked for with other sizes."""
+        """Whether the kernel exists, is quick to build, or was requested with other sizes too."""
         if not self.is_slow or self.own is not None:
             return True
         if _kernels.get((self.key, self.known), None) is not None:
@@ -166,20 +169,20 @@ class Recipe:
         return _asked.keep(self.key, _asked.get(self.key, self.extents)) != self.extents
 
     def passes_as_they_are(self) -> bool:
-        """Whether the leaves and the results are passed as they are."""
+        """Return whether leaves and results are passed unchanged."""
         is_complex = any([dtype.kind == "c" for dtype in self.dtypes])
         is_other = any([how.index or how.shape is not None or how.part for how in self.operands])
         return self.sources is None and self.shape == self.loops and not is_complex and not is_other
 
     def arrays(self, leaves: Sequence[Buffer]) -> list[Buffer]:
-        """What is passed to the kernel for these leaves."""
+        """Return the kernel arguments for the leaves."""
         given = leaves
         if self.sources is not None:
             given = [viewed(chain, leaves[k]) for k, chain in self.sources]
         return [how.view(data) for how, data in zip(self.operands, given, strict=True)]
 
     def build_in(self) -> None:
-        """Build the sizes into the kernel, where that lets it be another one."""
+        """Specialize the kernel on its sizes, if the loops can benefit."""
         if len(self.extents) > 1 and self.points >= MANY:
             with compiling:
                 self.own = self.build(self.extents)
@@ -189,26 +192,26 @@ class Recipe:
 
 _kernels: Recent[Any, Any] = Recent(1024)
 _asked: Recent[Any, Shape] = Recent(1024)
-"""Of kernels that take long to build, the extents that they were first asked for with."""
+"""Extents with which each slow kernel was first requested."""
 
 
 def known_of(
     extents: Shape, points: int, every: bool = False, short: int = SHORT
 ) -> tuple[int | None, ...]:
-    """The extents of loops that kernels are built for; None of those that come with the call.
+    """Return the loop extents that are compiled in; None for extents that are passed with the call.
 
     Of many short rows the length is known: vectors along them would be mostly empty. So is an
     extent that the type of a size cannot hold.
 
     Args:
-        extents: of the loops.
-        points: how often something is computed in them.
-        every: whether that holds for all loops, and not for the last alone.
-        short: elements of such a loop up to which it is short.
+        extents: Extents of the loops.
+        points: Number of iteration points.
+        every: If True, consider all loops, otherwise only the last.
+        short: Extent up to which a loop is short.
     """
     last = len(extents) - 1
     is_large = points >= (_MANY_PRODUCTS if every else MANY)
-    # Of products one kernel serves all sizes, but where several times as much is computed.
+    # One kernel serves all sizes of small products; only large products use the longer limit.
     short = SHORT if every and points < 4 * _MANY_PRODUCTS else short
     return tuple([
         n if n > _MOST_OPEN or (is_large and n <= short and (every or k == last)) else None
@@ -219,12 +222,12 @@ def known_of(
 def for_any_sizes(
     key: Any, build: Callable[[Sequence[Any]], Any], known: tuple[int | None, ...]
 ) -> Any:
-    """The kernel for loops of any extents, built when it is first asked for.
+    """Return the size-polymorphic kernel, built on first use.
 
     Args:
-        key: equal for equal kernels.
-        build: makes one for some extents.
-        known: the extents that the kernel is built for.
+        key: Key, equal for equal kernels.
+        build: Function that builds a kernel for given extents.
+        known: Extents that are compiled in.
     """
     return made_once(_kernels, (key, known), _built, build, known)
 
@@ -236,9 +239,9 @@ def _built(build: Callable[[Sequence[Any]], Any], known: tuple[int | None, ...])
 def computed(
     recipe: Recipe, leaves: Sequence[Buffer], results: Sequence[Buffer] | None = None
 ) -> Sequence[Buffer]:
-    """What the kernel makes of the elements of the leaves, in some memory or in new memory.
+    """Run a kernel on the leaves, and return the results in given or new memory.
 
-    Memory that is given has the axes in the order of the kernel, as the recipe has them.
+    Given memory has the axis order of the kernel, as the recipe specifies.
     """
     if results is None:
         results = [memory(recipe.shape, dtype) for dtype in recipe.dtypes]
@@ -264,7 +267,7 @@ def _call(recipe: Recipe, leaves: Sequence[Buffer], results: Sequence[Buffer]) -
 
 
 def viewed(chain: Chain, data: Buffer) -> Buffer:
-    """The elements after operations that move them, of which it is known that there are views."""
+    """Apply a chain of view operations that is known to be a view of the memory."""
     view = along(chain, data)
     assert view is not None
     return view

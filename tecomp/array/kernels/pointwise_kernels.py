@@ -1,4 +1,4 @@
-"""Fused elementwise kernels, complex results, and generator kernels."""
+"""Fused element-wise kernels, complex results, and generator kernels."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ from tecomp.ptensor.types import PART, Shape, numpy_dtype
 from tecomp.ptensor.values import Complex, Element
 
 Elements: TypeAlias = Callable[..., list[Element]]
-"""The elements of all results at an index."""
+"""Function that returns the elements of all results at an index."""
 
 Program: TypeAlias = tuple[Any, Sequence[te.Tensor]]
-"""What is built, a schedule or tensors, and its results."""
+"""Schedule or tensors to build, and the results."""
 
 _BLOCK = 256
-"""Elements whose parts are in memory of their own, near enough to be read again."""
+"""Elements per block of separate parts, which stay in the cache until they are joined."""
 _LANES = 8
-"""Numbers of float64 in a vector of the widest processors, which functions are computed in."""
+"""float64 lanes of the widest processor vectors, in which functions are computed."""
 
 
 def in_pairs(sizes: Sequence[Any], elements: Elements) -> Program:
-    """Both parts of an element one after the other."""
+    """Define complex results with interleaved real and imaginary parts."""
 
     def parts(*index: te.Expr) -> Any:
         *i, part = index
@@ -59,7 +59,7 @@ def in_pairs(sizes: Sequence[Any], elements: Elements) -> Program:
 
 
 def in_blocks(sizes: Sequence[Any], elements: Elements) -> Program:
-    """The parts of some elements by themselves, as vectors, and then these in pairs."""
+    """Define complex results by blocks: separate vectors of parts, which are then interleaved."""
     if not sizes:
         return in_pairs(sizes, elements)
 
@@ -102,13 +102,13 @@ _kernels: Recent[Any, Any] = Recent(512)
 
 
 def fill(op: Creation, dtype: str, first: tuple[int, ...], result: Buffer) -> None:
-    """Write what an operation makes of numbers.
+    """Write the result of a creation operation.
 
     Args:
-        op: Operation.
-        dtype: of its elements.
-        first: the index along each axis where what is written begins; nothing for 0 everywhere.
-        result: to write; complex numbers as pairs.
+        op: Creation operation.
+        dtype: dtype of its elements.
+        first: Index along each axis where the written part begins; empty for 0 along all axes.
+        result: Memory to write; complex numbers are pairs.
     """
     numbers = [np.array(number) for number in numbers_of(op)]
     numbers += [np.array(index, np.int64) for index in first]
@@ -148,13 +148,13 @@ def _build_generator(op: Creation, dtype: str, kinds: tuple[str, ...], n_first: 
 
 
 _LARGE = 2**15
-"""Elements from which on blocks are worth compiling."""
+"""Minimum number of elements for which blocks are worth compiling."""
 _FEW = 3
-"""Steps of arithmetic on pairs that take no longer than to read and write these."""
+"""Arithmetic steps on pairs that take no longer than the memory traffic of the pairs."""
 
 
 def pointwise_recipe(work: Pending) -> Recipe | None:
-    """How pending operations are computed, if all are elementwise."""
+    """Return the recipe for element-wise operations, or None."""
     shape = work.nodes[work.outputs[0]].type.shape
     if not _is_taken(work, shape):
         return None
@@ -178,10 +178,10 @@ def pointwise_recipe(work: Pending) -> Recipe | None:
 
 
 def _stored(work: Pending, size: int) -> str:
-    """How results are stored: `whole` numbers, or parts in `pairs` or `blocks` of these.
+    """Return how results are stored: `whole` numbers, or parts in `pairs` or in `blocks` of pairs.
 
-    LLVM makes vectors of pairs where there is arithmetic alone, but not of many steps; blocks take
-    three times as long to compile.
+    LLVM vectorizes pairs if there is only arithmetic in few steps. Blocks take three times as long
+    to compile.
     """
     if work.nodes[work.outputs[0]].type.dtype not in PART:
         return "whole"
@@ -191,9 +191,9 @@ def _stored(work: Pending, size: int) -> str:
 
 
 def _is_taken(work: Pending, shape: Shape) -> bool:
-    """Whether all results have one shape, and are made of the elements at one place.
+    """Return whether all results have one shape and all operations are element-wise.
 
-    Complex results have another shape for the kernel than real ones.
+    Complex and real results cannot be mixed, because they differ in shape in the kernel.
     """
     kinds = {work.nodes[place].type.dtype in PART for place in work.outputs}
     return (

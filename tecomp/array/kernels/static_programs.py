@@ -36,7 +36,7 @@ _host_programs: Recent[Any, Any] = Recent(512)
 
 
 def run_program(work: Pending) -> None:
-    """Compute what is wanted by one program, compiled for these shapes."""
+    """Evaluate pending operations with one host program, compiled for their shapes."""
     program = program_of(work)
     arrays = [
         as_parts(data if at is None else at.memory(data)) for data, (_, at) in _given(work)
@@ -50,25 +50,25 @@ def run_program(work: Pending) -> None:
 
 
 def program_of(work: Pending) -> Any:
-    """The program for pending operations, compiled when it is first asked for."""
+    """Return the host program for pending operations, compiled on first use."""
     leaves = tuple([leaf for _, leaf in _given(work)])
     key = leaves, work.steps, work.outputs
     return made_once(_host_programs, key, _compile_host, leaves, work)
 
 
 HostLeaf = tuple[PTensorType, Lies | PermutedArray | None]
-"""The type of an operand, and where its elements are if they do not follow each other."""
+"""Type of an operand, and its memory order if it is not contiguous row-major."""
 
 
 def _given(work: Pending) -> list[tuple[Buffer, HostLeaf]]:
-    """The operands, and how each lies in memory."""
+    """Return the operands with their memory order."""
     return [
         (node.data, (node.type, lies(node.data))) for node in work.leaves if node.data is not None
     ]
 
 
 def as_parts(data: Buffer) -> Buffer:
-    """Complex numbers as pairs of real ones."""
+    """View complex numbers as pairs of real numbers."""
     if data.dtype.kind != "c":
         return data
     return data[..., None].view(data.real.dtype)
@@ -86,7 +86,7 @@ def defined(
     outputs: Sequence[int],
     types: Sequence[PTensorType],
 ) -> tuple[list[te.Tensor], list[te.Tensor]]:
-    """Pending operations as tensors: what stands for the leaves, and what is wanted."""
+    """Define pending operations as tensors; return the inputs and the outputs."""
     inputs = [
         _placeholder(type.shape if at is None else at.extents(type.shape), type.dtype, f"x{k}")
         for k, (type, at) in enumerate(leaves)
@@ -100,7 +100,7 @@ def defined(
     wanted: list[te.Tensor] = []
     for k in outputs:
         tensor = _joined(values[k])
-        # What only passes elements on is given already, or is another result too.
+        # An identity copy is either an input or another output.
         is_there = any(tensor is other for other in (*inputs, *wanted))
         wanted.append(_copy(tensor) if is_there else tensor)
     return inputs, wanted
@@ -118,9 +118,9 @@ def _placeholder(shape: Shape, dtype: str, name: str) -> te.Tensor:
 
 
 def _value(tensor: te.Tensor, type: PTensorType, at: Lies | PermutedArray | None) -> Value:
-    """What an operand is, as it lies in memory; of complex numbers each part alone.
+    """Return an operand in its logical shape as a view of its memory; complex ones as two parts.
 
-    So each is a view of memory, which whatever reads it reads in its place.
+    Readers inline the view.
     """
     if at is None:
         return unpaired(tensor) if type.dtype in PART else tensor
@@ -142,17 +142,17 @@ _device_programs: Recent[Any, PlacedProgram] = Recent(512)
 _relayouts: Recent[Any, Any] = Recent(512)
 
 DeviceLeaf = tuple[PTensorType, "Lies | PermutedArray | Layout | None"]
-"""The type of an operand, and where it is: on the device in a layout, or else in the host."""
+"""Type of an operand, and its device layout, or its memory order on the host."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedProgram:
-    """A program for arrays on a device.
+    """Program for arrays on a device.
 
     Attributes:
-        program: that was compiled.
-        is_read_there: whether operands on the device are read there; else the host passes them.
-        layouts: of the results; None for what the host gets.
+        program: Compiled program.
+        is_read_there: Whether operands are read in device memory; otherwise, the host passes them.
+        layouts: Layouts of the results; None for results that are returned to the host.
     """
 
     program: Any
@@ -161,7 +161,7 @@ class PlacedProgram:
 
 
 def run_placed(work: Pending) -> None:
-    """Compute what is wanted on the device of the arrays, where it stays."""
+    """Evaluate pending operations on the device of the arrays; the results stay there."""
     with placing:
         _run(work)
 
@@ -183,7 +183,7 @@ def _run(work: Pending) -> None:
 
 
 def _returned(node: Node, data: Buffer) -> None:
-    """Keep a result that the program brought to the host."""
+    """Store a result that the program returned to the host."""
     costs_of(node.type.device).to_host(data.nbytes)
     buffer = empty(node.type)
     as_parts(buffer)[...] = data
@@ -201,7 +201,7 @@ def _argument(node: Node, made: PlacedProgram) -> Buffer:
 
 
 def _where(node: Node) -> Lies | PermutedArray | Layout | None:
-    """Where an operand is; numbers, and what one number is repeated to, are in the host."""
+    """Return the layout or memory order of an operand; broadcast numbers stay on the host."""
     if node.stored is not None:
         return node.stored.layout
     assert node.data is not None
@@ -214,14 +214,14 @@ def _where(node: Node) -> Lies | PermutedArray | Layout | None:
 
 
 def placed_program_of(work: Pending) -> PlacedProgram:
-    """The program for pending operations, compiled when it is first asked for."""
+    """Return the device program for pending operations, compiled on first use."""
     leaves = tuple([(node.type, _where(node)) for node in work.leaves])
     key = leaves, work.steps, work.outputs
     return made_once(_device_programs, key, _compile_device, leaves, work)
 
 
 def relaid(found: Stored, layout: Layout) -> Stored:
-    """Elements in another layout: copied on the device, or by the host if that cannot be."""
+    """Relayout elements on the device, or on the host if the device cannot."""
     type, wanted = found.type, known(found.type, layout)
     if wanted == found.layout:
         return found
@@ -248,10 +248,10 @@ def _relayout(type: PTensorType, source: Layout, layout: Layout) -> Any:
 
 
 def _compile_device(leaves: Sequence[DeviceLeaf], work: Pending) -> PlacedProgram:
-    """A program that leaves as much on the device as it can.
+    """Compile a program that keeps as many operands and results on the device as possible.
 
-    A machine may have no way from the layouts that arrays have to those in which it computes: then
-    the host brings them there.
+    A machine may not support a relayout from the operand layouts to the layouts in which it
+    computes; in that case, the host converts the operands.
     """
     types = [node.type for node in work.nodes]
     target = target_of(str(types[0].device))
@@ -284,10 +284,10 @@ def _compile_device(leaves: Sequence[DeviceLeaf], work: Pending) -> PlacedProgra
 
 
 def _kept(leaves: Sequence[DeviceLeaf], work: Pending) -> dict[int, list[Layout]]:
-    """Return the layouts that results may have, where an operand has one of its own.
+    """Return the layouts that results may have if an operand has a non-default layout.
 
-    The first is preferred. Layouts that the machine knows need no entry: the compiler chooses among
-    them, with the fewest relayouts.
+    The first is preferred. Layouts that the machine knows need no entry, because the compiler
+    chooses among them with the fewest relayouts.
     """
     types = [node.type for node in work.nodes]
     placed = [(type, at if isinstance(at, Layout) else None) for type, at in leaves]

@@ -1,6 +1,6 @@
 """Map array axes and strides to kernel loops.
 
-Axes along which all operands go on in memory as they do along the next one are one loop.
+Adjacent axes that are contiguous with each other in all operands are merged into one loop.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ Strides = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """How an array is passed: which axes of the loops it has, in the shape of these.
+    """How an array is passed to a kernel.
 
     Attributes:
-        axes: the loops that it has elements along.
-        index: that takes away what the loops do not go along; None if there is nothing.
-        shape: the extents along its loops; None if that is the array's own shape.
-        strided: whether there are places between its elements.
-        unit: whether elements along the last of its loops lie side by side.
-        part: the type of real and imaginary part, which lie side by side; None of real numbers.
+        axes: Loops along which the array varies.
+        index: Index that removes axes without a loop; None if there are none.
+        shape: Extents along its loops; None if they equal the shape of the array.
+        strided: Whether the elements are not contiguous.
+        unit: Whether the elements along the last of its loops have stride 1.
+        part: dtype of the adjacent real and imaginary parts; None for real numbers.
     """
 
     axes: tuple[int, ...]
@@ -44,11 +44,11 @@ class Operand:
 
     @property
     def lies(self) -> object:
-        """What a kernel has to know of it."""
+        """Properties on which the kernel depends."""
         return self.axes, self.strided, self.unit
 
     def view(self, data: Buffer) -> Buffer:
-        """The array as it is passed."""
+        """Return the array in the form in which it is passed."""
         if self.index is not None:
             data = data[self.index]
         if self.shape is not None:
@@ -57,17 +57,17 @@ class Operand:
 
 
 def dense(shape: Sequence[int]) -> tuple[int, ...]:
-    """The strides of an array without places between its elements, in elements.
+    """Return the strides of a contiguous row-major array, in elements.
 
-    None is 0, which would say that elements are repeated, also where there are none.
+    No stride is 0, also for empty arrays, because 0 denotes broadcasting.
     """
     return tuple([prod([n or 1 for n in shape[axis + 1 :]]) for axis in range(len(shape))])
 
 
 def strides_of(nodes: Sequence[Node], shape: Shape) -> list[Strides] | None:
-    """How far arrays go on along each axis of a shape that they broadcast to, in elements.
+    """Return the strides of arrays broadcast to a shape, in elements.
 
-    None if that is no whole number for one of them.
+    Return None if a stride is not a multiple of the element size.
     """
     found = []
     for node in nodes:
@@ -84,7 +84,7 @@ def _strides_of(node: Node, shape: Shape) -> Strides | None:
     if any(stride % data.itemsize for stride in data.strides):
         return None
     missing = len(shape) - data.ndim
-    # NumPy's strides of an array without elements say nothing: some of its versions make all 0.
+    # NumPy's strides of empty arrays are meaningless: some versions set all of them to 0.
     steps = [stride // data.itemsize for stride in data.strides] if data.size else dense(data.shape)
     own = [0 if extent == 1 else step for extent, step in zip(data.shape, steps, strict=True)]
     return (0,) * missing + tuple(own)
@@ -93,12 +93,12 @@ def _strides_of(node: Node, shape: Shape) -> Strides | None:
 def merged(
     shape: Shape, strides: Sequence[Strides], kinds: Sequence[object]
 ) -> tuple[tuple[int, ...], ...]:
-    """Axes that are one loop, outermost first; axes of one place are none.
+    """Return the axes of each loop, outermost first; axes of size 1 are dropped.
 
     Args:
-        shape: the extents.
-        strides: of all operands.
-        kinds: of the axes: those of two kinds are never one.
+        shape: Extents of the axes.
+        strides: Strides of all operands.
+        kinds: Kind of each axis; axes of different kinds are not merged.
     """
     groups: list[list[int]] = []
     for axis, extent in enumerate(shape):
@@ -117,13 +117,13 @@ def merged(
 def operand_of(
     node: Node, groups: Sequence[Sequence[int]], loops: Shape, strides: Strides
 ) -> Operand:
-    """How an array is passed.
+    """Return how an array is passed.
 
     Args:
-        node: of the array.
-        groups: the axes of each loop.
-        loops: their extents.
-        strides: of the array along these axes.
+        node: Node of the array.
+        groups: Axes of each loop.
+        loops: Extents of the loops.
+        strides: Strides of the array along the axes.
     """
     data = node.data
     assert data is not None
@@ -132,7 +132,7 @@ def operand_of(
     extents = tuple([loops[k] for k in axes])
     held = [0 if extent > 1 and stride == 0 else slice(None) for extent, stride in zip(
         data.shape, data.strides, strict=True)]
-    index = (*held, ...) if 0 in held else None  # dots, so that it stays an array
+    index = (*held, ...) if 0 in held else None  # `...` keeps the result an array
     rest = tuple([e for e, part in zip(data.shape, held, strict=True) if part != 0])
     strided = tuple([steps[k] for k in axes]) != dense(extents)
     unit = not strided or not axes or steps[axes[-1]] == 1
@@ -141,7 +141,7 @@ def operand_of(
 
 
 def argument(shape: list[te.Expr], dtype: str, name: str) -> te.Tensor:
-    """What stands for an array; complex numbers have one axis more."""
+    """Return the placeholder of an array; complex arrays have an additional axis of size 2."""
     part = PART.get(dtype)
     if part is None:
         return te.placeholder(shape, dtype, name=name)
@@ -149,14 +149,14 @@ def argument(shape: list[te.Expr], dtype: str, name: str) -> te.Tensor:
 
 
 def read(tensor: te.Tensor, how: Operand, index: Sequence[te.Expr]) -> Element:
-    """The element of an argument at an index of the loops that it has."""
+    """Return the element of an argument at an index of its loops."""
     if how.part is None:
         return tensor(*index)
     return Complex(tensor(*index, 0), tensor(*index, 1))
 
 
 def memory(tensor: te.Tensor, how: Operand) -> Any:
-    """Memory with strides that come with the call."""
+    """Declare a buffer whose strides are passed with the call."""
     strides: list[Any] = [te.var(f"{tensor.name}_s{k}") for k in range(len(how.axes))]
     if how.unit:
         strides[-1] = 1 if how.part is None else 2
@@ -168,7 +168,7 @@ def memory(tensor: te.Tensor, how: Operand) -> Any:
 def elements_of(
     steps: Sequence[Step], leaves: Sequence[Element], dtypes: Sequence[str]
 ) -> list[Element]:
-    """What elementwise operations make of the elements of the leaves, one for each step."""
+    """Return the values of element-wise operations on elements of the leaves, one per step."""
     values: list[Element] = []
     kinds = dtypes_of(steps, dtypes)
     for op, places in steps:
@@ -179,7 +179,7 @@ def elements_of(
 
 
 def dtypes_of(steps: Sequence[Step], dtypes: Sequence[str]) -> list[str]:
-    """The types of what operations make of leaves of some types."""
+    """Return the result dtypes of operations on leaves of given dtypes."""
     kinds: list[str] = []
     for op, places in steps:
         types = [kinds[k] if k >= 0 else dtypes[-1 - k] for k in places]

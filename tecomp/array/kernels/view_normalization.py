@@ -19,16 +19,16 @@ from tecomp.ptensor.operations.reduction import CountNonzero, Reduce, TruthTest
 from tecomp.ptensor.types import PTensorType, Shape, axes_of
 
 _TWICE = 2
-"""How much more may be computed, because several parts are asked for of one value."""
+"""Maximum growth of the number of operations when several views of one value are required."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """Pending operations without those that move elements.
+    """Pending operations without view operations.
 
     Attributes:
-        work: the operations, on views of the leaves.
-        sources: of each of its leaves, the leaf that it is a view of, and how.
+        work: Operations on views of the leaves.
+        sources: For each leaf of `work`, the original leaf and the view operations on it.
     """
 
     work: Pending
@@ -36,7 +36,7 @@ class Pushed:
 
 
 def pushed(work: Pending) -> Pushed | None:
-    """The same without moves; None if there are none, or memory does not have what they say."""
+    """Push view operations to the leaves; return None if there are none, or a view needs a copy."""
     moves = [is_view(op) for op, _ in work.steps]
     if not any(moves):
         return None
@@ -47,7 +47,7 @@ def pushed(work: Pending) -> Pushed | None:
 
 
 def _wanted(work: Pending, moves: list[bool]) -> list[list[Chain]] | None:
-    """In which ways each value is asked for, beginning with those that are wanted as they are."""
+    """Return the view chains in which each value is required; for outputs the empty chain."""
     wanted: list[list[Chain]] = [[] for _ in work.steps]
     for place in work.outputs:
         wanted[place].append(())
@@ -65,7 +65,7 @@ def _wanted(work: Pending, moves: list[bool]) -> list[list[Chain]] | None:
 
 
 def _way(work: Pending, k: int, place: int, chain: Chain, is_move: bool) -> Chain:
-    """How an operand is asked for, where the result is asked for in some way."""
+    """Return the view chain for an operand, given the view chain of the result."""
     if is_move:
         return (work.steps[k][0], *chain)
     if not chain:
@@ -76,7 +76,7 @@ def _way(work: Pending, k: int, place: int, chain: Chain, is_move: bool) -> Chai
 
 
 class _Builder:
-    """The operations that are left, and the views that they read."""
+    """Builder of the remaining operations and the views that they read."""
 
     def __init__(self, work: Pending, moves: list[bool]) -> None:
         self.work, self.moves = work, moves
@@ -93,7 +93,7 @@ class _Builder:
                     return None
         outputs = tuple([self.places[place, ()] for place in self.work.outputs])
         if min(outputs) < 0 or len({*outputs}) < len(outputs):
-            return None  # a view of an array that is there, or one value in two ways
+            return None  # an output is a view of a leaf, or two outputs are equal
         work = Pending(self.leaves, self.nodes, tuple(self.steps), outputs)
         return Pushed(work, tuple(self.sources))
 
@@ -113,7 +113,7 @@ class _Builder:
         return True
 
     def _place(self, place: int, chain: Chain) -> int | None:
-        """Where an operand is; None if it is no view of an array that is there."""
+        """Return the position of an operand; None if it is not a view of a leaf."""
         if (place, chain) in self.places or place >= 0:
             return self.places[place, chain]
         node = self.work.leaves[-1 - place]
@@ -128,35 +128,35 @@ class _Builder:
 
 @dataclass(frozen=True, slots=True)
 class PermutedArray:
-    """An array without places between its elements, whose axes are in another order in memory.
+    """Contiguous array with permuted axes.
 
     Attributes:
-        order: its axes, that of the largest steps first.
+        order: Axes from the largest to the smallest stride.
     """
 
     order: tuple[int, ...]
 
     def extents(self, shape: Shape) -> Shape:
-        """The extents of the memory."""
+        """Return the shape of the memory."""
         return tuple([shape[axis] for axis in self.order])
 
     def place(self, index: Sequence[Any]) -> tuple[Any, ...]:
-        """Where in the memory an element is."""
+        """Return the index of an element in the memory."""
         return tuple([index[axis] for axis in self.order])
 
     def memory(self, data: Buffer) -> Buffer:
-        """The memory, in its order."""
+        """Return the memory in row-major order."""
         return data.transpose(self.order)
 
 
 @dataclass(frozen=True, slots=True)
 class Lies:
-    """An array with places between its elements: a row of memory, and a sum.
+    """Strided array, as a one-dimensional range of memory and an affine address.
 
     Attributes:
-        span: how many places there are from the first to the last in memory.
-        start: the place of the element whose indices are 0.
-        strides: from one element to the next along each axis, in places.
+        span: Number of elements of the memory range.
+        start: Offset of the element with all indices 0.
+        strides: Strides along the axes, in elements.
     """
 
     span: int
@@ -164,11 +164,11 @@ class Lies:
     strides: tuple[int, ...]
 
     def extents(self, shape: Shape) -> Shape:
-        """The extents of the memory."""
+        """Return the shape of the memory."""
         return (self.span,)
 
     def place(self, index: Sequence[Any]) -> tuple[Any, ...]:
-        """Where in the memory an element is."""
+        """Return the index of an element in the memory."""
         result: Any = self.start
         for i, stride in zip(index, self.strides, strict=True):
             if stride:
@@ -176,7 +176,7 @@ class Lies:
         return (result,)
 
     def memory(self, data: Buffer) -> Buffer:
-        """The memory from the first element to the last, as a row."""
+        """Return the memory range as a one-dimensional array."""
         first = data[tuple([
             slice(n - 1, None) if stride < 0 else slice(0, 1)
             for n, stride in zip(data.shape, self.strides, strict=True)
@@ -185,7 +185,7 @@ class Lies:
 
 
 def lies(data: Buffer) -> Lies | PermutedArray | None:
-    """Where the elements of an array are; None if they follow each other in order.
+    """Return the memory order of an array; None if it is contiguous row-major.
 
     >>> import numpy as np
     >>> lies(np.arange(6)[::-2])
@@ -215,12 +215,13 @@ _REDUCTIONS = (Reduce, TruthTest, CountNonzero)
 
 @dataclass(frozen=True, slots=True)
 class PermutedGraph:
-    """Pending operations with the axes of all values in the order of memory.
+    """Pending operations with the axes of all values in memory order.
 
     Attributes:
-        work: Pending operations.
-        sources: of each of its leaves, the leaf that it is a view of, and how.
-        back: the axes of its results in the order that was asked for; None if they are in it.
+        work: Permuted operations.
+        sources: For each leaf of `work`, the original leaf and the view operations on it.
+        back: Permutation from the axes of the results to the requested order; None for the
+            identity.
     """
 
     work: Pending
@@ -229,7 +230,7 @@ class PermutedGraph:
 
 
 def turned(work: Pending) -> PermutedGraph | None:
-    """Elementwise operations and one reduction in the order of memory; None if they are in it."""
+    """Permute element-wise operations and one reduction into memory order; None if already so."""
     at = [k for k, (op, _) in enumerate(work.steps) if not is_elementwise(op)]
     if len(at) > 1 or any(not isinstance(work.steps[k][0], _REDUCTIONS) for k in at):
         return None
@@ -270,9 +271,9 @@ def turned(work: Pending) -> PermutedGraph | None:
 
 
 def memory_order(strides: Sequence[Strides], shape: Shape) -> Order:
-    """The order of axes in which arrays lie in memory, largest steps first.
+    """Return the axis order of arrays in memory, largest strides first.
 
-    It is the order that they have, if that is it, or if there is no order that all agree on.
+    Return the identity if it is a valid order, or if no order is valid for all arrays.
 
     >>> memory_order([(1, 20), (1, 0)], (20, 30)), memory_order([(1, 20), (30, 1)], (20, 30))
     ((1, 0), (0, 1))
@@ -295,7 +296,7 @@ def _leaves(steps: Sequence[Step]) -> set[int]:
 
 
 def _shape(work: Pending, behind: int) -> Shape:
-    """The shape of what is reduced, or of all if nothing is."""
+    """Return the shape of the operand of the reduction, or of all values if there is none."""
     if behind == len(work.steps):
         return work.nodes[0].type.shape
     (place,) = work.steps[behind][1]
@@ -304,7 +305,7 @@ def _shape(work: Pending, behind: int) -> Shape:
 
 
 def _view(order: Order, rank: int) -> Chain:
-    """How an array that has the last of the axes is seen with all of them, in an order."""
+    """Return the view chain that adds missing leading axes and permutes the axes."""
     missing = len(order) - rank
     return (*([ExpandDims(tuple(range(missing)))] if missing else ()), PermuteDims(order))
 
