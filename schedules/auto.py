@@ -89,20 +89,22 @@ def auto(
         outputs: Result tensor or tensors of the program.
         target: Target: its name, a description, or a path to one. On a target with scratchpads, the
             cores compute blocks in their scratchpads.
-        layouts: Layouts of tensors passed by the caller that are not in row-major order. Default:
-            none.
-        division: Work division of result tensors: how many cores share them, and in how many blocks
-            each core computes its region. It is followed exactly; the other tensors are divided
-            automatically.
+        layouts: Layouts of tensors passed by the caller that are not in their default order.
+            Default: none.
+        division: Work division per result tensor: the number of cores that share it, and the number
+            of blocks in which each core computes its region. It is followed exactly. Default:
+            chosen automatically.
         strides: Strides, in elements per axis, of tensors for which the caller passes strided
-            arrays; a stride that is known only at call time is an expression.
+            arrays; a stride that is known only at call time is an expression. Default: none.
         near: Values that stay resident in scratchpads: each core computes the elements that it
             reads of them, for its region of the single result. All of them and the result must be
-            in `division`.
+            in `division`. Default: none.
 
     Raises:
         ScheduleError: If there are no outputs or an output is not a tensor, if a tensor in
-            `division` has no separate loop nest, or if the target of a division has no scratchpads.
+            `division` has no separate loop nest or shares its kernel with a loop nest that is not
+            divided, if the target of a division has no scratchpads, or if the values in `near`
+            cannot stay resident.
         LayoutError: If a layout does not fit its tensor.
         CapacityError: If the inputs of a single element do not fit the scratchpad.
         TargetError: If scratchpads need an extent that is known only at call time, if a result

@@ -43,7 +43,7 @@ def define(
 
 
 def broadcast_shape(shapes: Sequence[Sequence[Size]]) -> tuple[Size, ...]:
-    """Return the shape to which tensors of the given shapes are broadcast.
+    """Return the common shape to which tensors are broadcast.
 
     Raises:
         ValueError: If the shapes are not broadcast-compatible.

@@ -501,7 +501,8 @@ def on_scratchpads(results: Sequence[te.Tensor], where: Placement) -> te.Schedul
         CapacityError: If the inputs of a single element do not fit the scratchpad.
         TargetError: If an extent is known only at call time, or a result cannot be divided as
             requested.
-        ScheduleError: If a tensor to be divided has no separate loop nest.
+        ScheduleError: If a tensor to be divided has no separate loop nest, or shares a kernel with
+            a loop nest that is not divided.
     """
     s: te.Schedule = by_loops(results)
     where = where.within(s)
@@ -519,7 +520,7 @@ def on_scratchpads(results: Sequence[te.Tensor], where: Placement) -> te.Schedul
 
 
 def _check_cuts(groups: Sequence[Group], where: Placement) -> None:
-    """Raise if a tensor to be divided is inlined, or fused with a stage that is not divided."""
+    """Raise if a tensor to be divided is inlined, or its kernel has an undivided loop nest."""
     if not where.cuts:
         return
     outputs = [group.output for group in groups]

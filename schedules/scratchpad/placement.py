@@ -160,7 +160,7 @@ class Placement:
         return len(x.shape) - 1 if sticks is None and x.shape else sticks and sticks[0]
 
     def _sticks(self, x: te.Tensor) -> tuple[int | None, int] | None:
-        """Return the axis along the sticks of a given layout, and their extent.
+        """Return the axis along the sticks of a layout in `given`, and their extent.
 
         Return None if the layout is the default layout of the target, or has no sticks.
         """
@@ -304,7 +304,8 @@ class Placement:
     def put(self, s: te.Schedule, x: te.Tensor) -> None:
         """Assign a whole tensor to its memory and its layout; its loops are unchanged.
 
-        In host memory, the tensor keeps the host layout. A given layout may name another memory.
+        In host memory, the tensor keeps the host layout. A layout in `given` may name another
+        memory.
         """
         s[x].set_scope(self.memory_of(x))
         if (place := self.place(x)) is not None:

@@ -120,7 +120,7 @@ Reason = Literal["host", "steps", "reduction", "room"]
 """Reason why a result is not divided.
 
 "host": it is copied over links to the host. "steps": it is computed step by step. "reduction":
-several cores share each element. "room": its size.
+several cores share each element. "room": it exceeds the scratchpad.
 """
 
 
