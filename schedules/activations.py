@@ -22,7 +22,7 @@ def relu(x: te.Expr) -> te.Expr:
 
 
 def gelu(x: te.Expr) -> te.Expr:
-    """Compute the exact GELU: `x` times the cumulative normal distribution at `x`.
+    """Compute GELU: `x` times the cumulative normal distribution at `x`.
 
     In float32 the distribution is a quotient of polynomials with an error of at most 3e-7. That
     takes half of the operations of `erf`, whose precision for small values would be lost in the sum

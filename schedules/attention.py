@@ -55,6 +55,9 @@ def define(
     Returns:
         A tensor of shape (..., m, c).
 
+    Raises:
+        ValueError: If `scale` is None and d is known only at call time.
+
     Source:
         A. Vaswani et al., "Attention Is All You Need", arXiv:1706.03762, section 3.2.1.
 

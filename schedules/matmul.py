@@ -122,7 +122,7 @@ def plan(op: te.Tensor | Product, target: str | Path | Target, each: int = 1) ->
       of the last of three levels if that is more. Rows are read sequentially, so they are
       prefetched in time from there too, and all columns are read from the more distant memory once
       per block.
-    * Blocks have nearly equal sizes, and every core gets the same number of them.
+    * Blocks have nearly equal sizes, and every core gets the same number of them if possible.
 
     Args:
         op: Matrix product, or its description.

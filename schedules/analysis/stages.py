@@ -136,7 +136,7 @@ def is_result(s: te.Schedule, x: te.Tensor) -> bool:
 
 
 def is_own(s: te.Schedule, x: te.Tensor, *readers: te.Tensor) -> bool:
-    """Return whether `x` is an unscheduled pointwise stage that only the given stages read."""
+    """Return whether `x` is an unscheduled pointwise intermediate that only `readers` read."""
     is_free = not is_result(s, x) and is_untouched(s, x)
     return is_free and is_pointwise(x) and set(readers_of(s, x)) <= set(readers)
 
