@@ -132,11 +132,11 @@ def check_shape(tensor: Tensor, layout: Layout) -> None:
 
 
 def check_given(tensor: Tensor, layout: Layout, target: Target) -> None:
-    """Refuse a layout that a value cannot have.
+    """Check that a value can have a layout.
 
     Raises:
-        LayoutError: it is for another shape or type, in a memory where programs have no values, or
-            stored in another way than these.
+        LayoutError: If the layout has another shape or dtype, lies in a memory in which programs
+            keep no values, or uses another storage format.
     """
     check_shape(tensor, layout)
     _check_memory(tensor, layout.memory, target)

@@ -35,18 +35,17 @@ class Outline:
     """Decisions made before code generation.
 
     Attributes:
-        asked: what is compiled.
-        graph: the operations.
-        parts: groups as they follow from the operations alone.
-        known: what follows from constants alone, and is computed once.
-        chosen: the layouts of all values, if the machine cares.
-        made: the program in these, with its copies.
-        wished: hints about divisions, by the results of the groups that they are for.
-        of_hints: what stands for the value of each.
-        residency: what becomes a kernel each, of what is not known, and what stays in scratchpads.
-        lifetimes: of each value between those the first and the last kernel that needs it.
-        shards: the operations whose results are asked to stay in scratchpads, with the shards
-            along each axis.
+        asked: Compile request.
+        graph: Operations, including relayouts.
+        parts: Fusion groups before scratchpad residency merges them.
+        known: Values that depend on constants only and are computed once.
+        chosen: Layout assignment; None if layouts do not matter.
+        made: Program with explicit layouts and copies; None if layouts do not matter.
+        wished: Division hints of each group, by its result.
+        of_hints: Operation that computes the hinted value of each division hint.
+        residency: Kernels of a program call, and the values that stay in scratchpads.
+        lifetimes: First and last kernel that needs each value between these kernels.
+        shards: Operations whose results must stay in scratchpads, with the shards along each axis.
     """
 
     asked: Asked

@@ -50,11 +50,11 @@ class Barred:
     """Values that must be stored in memory, by reason.
 
     Attributes:
-        relayouts: copies between layouts.
-        asked: operations whose results are to be in memory.
-        hinted: results of kernels that somebody says the division of.
-        refused: results of kernels that turned out to have no room for what stays, with the reason.
-        shards: operations whose results must stay in scratchpads, and the shards along each axis.
+        relayouts: Copies between layouts.
+        asked: Operations whose results were requested in memory.
+        hinted: Results of kernels with a division hint.
+        refused: Results of kernels that failed to compile with resident values, with the reasons.
+        shards: Operations whose results must stay in scratchpads, and the shards along each axis.
     """
 
     relayouts: Container[Operation]
@@ -339,7 +339,7 @@ class _Chooser:
         return again if isinstance(again, _Joint) else found
 
     def _sharded(self, joint: _Joint, x: Tensor, wanted: Sequence[int]) -> _Joint:
-        """Divide the single kernel of a joint like the shards of a value that it reads."""
+        """Divide the single kernel of a core loop to match the shards of an operand."""
         view = joint.members[joint.last]
         if joint.near or not isinstance(view.found, Outlined):
             return joint
@@ -366,13 +366,14 @@ class _Chooser:
     def _attempt(
         self, k: int, best: _View, joint: _Joint, cost: int | None
     ) -> _Joint | _Reason:
-        """A joint with a kernel more, or why that cannot be.
+        """Return a core loop with a kernel added, or the reason why that fails.
 
         Args:
-            k: the number of the kernel.
-            best: how it is cut where nobody else is asked.
-            joint: the kernels that read its result.
-            cost: bytes that their being in one loop costs so far; None if it may cost anything.
+            k: Kernel number.
+            best: Kernel with its best division on its own.
+            joint: Core loop of the kernels that read the result.
+            cost: Traffic in bytes that changed divisions of the loop cost so far; None to accept
+                any cost.
         """
         x = self.groups[k].result.output(0)
         readers = [joint.members[r] for r in self.readers[x]]

@@ -303,21 +303,21 @@ class Link:
     """A data path from one memory to another: a DMA engine, a network or a load port.
 
     Attributes:
-        name: what the description calls it.
-        from_: the memory that is read.
-        to: the memory that is written.
-        scope: whether there is one for the chip, or one for each core.
-        bytes_per_cycle: at best, of each.
-        source: where the numbers come from.
-        latency_cycles: from the start of a transfer to its first byte.
-        hop_cycles: for each core that a transfer passes on its way.
-        burst_bytes: the longest run that is moved at once.
-        max_loops: nested loops that one descriptor has.
-        instances: how many there are.
-        outstanding: requests that each has under way at one time; any number if not said. Each
-            waits for the link and for the memory that it reads.
-        ports: cores next to which it reaches a memory of the chip: a coordinate for each axis.
-        topology: whether the last core along an axis of the grid is next to the first (`torus`).
+        name: Name in the description.
+        from_: Source memory.
+        to: Destination memory.
+        scope: Whether the link exists once per chip or once per core.
+        bytes_per_cycle: Peak bandwidth of each instance.
+        source: Source of the numbers.
+        latency_cycles: Cycles from the start of a transfer to its first byte.
+        hop_cycles: Cycles per core that a transfer passes.
+        burst_bytes: Maximum burst size.
+        max_loops: Maximum depth of the loop nest of a descriptor.
+        instances: Number of instances.
+        outstanding: Maximum number of requests in flight per instance, each of which has the
+            latency of the link and of the source memory. Default: unlimited.
+        ports: Coordinates of the cores next to which the link reaches a chip memory.
+        topology: Whether the grid axes wrap around (`torus`) or not (`mesh`).
     """
 
     name: Name

@@ -36,14 +36,14 @@ def strided(
     """Build the layout of an array with the given strides in elements.
 
     Args:
-        shape: Extents of the tensor.
-        dtype: Type of an element.
-        strides: Elements from one index of each axis to the next, 0 or more.
-        memory: Scope of the memory.
+        shape: Shape of the tensor.
+        dtype: Dtype of the elements.
+        strides: Stride of each axis in elements, 0 or more.
+        memory: Memory scope.
 
     Raises:
-        LayoutError: If two elements share a place, if a stride is negative, or if there is not one
-            stride for each axis.
+        LayoutError: If the layout is not injective, a stride is negative, or the number of strides
+            differs from the number of axes.
 
     >>> strided((3, 5), "float32", (1, 4)).physical_shape
     (5, 4)
@@ -78,11 +78,11 @@ def column_major(shape: Sequence[int], dtype: str) -> Layout:
     """Build a column-major layout (Fortran order).
 
     Args:
-        shape: Extents of the tensor.
-        dtype: Type of an element.
+        shape: Shape of the tensor.
+        dtype: Dtype of the elements.
 
     Raises:
-        LayoutError: If `shape` or `dtype` is none.
+        LayoutError: If `shape` is not a shape or `dtype` does not exist.
 
     >>> column_major((3, 5), "float32").offset((1, 2))
     7

@@ -80,7 +80,7 @@ class Scanner:
         return self.fail("a number") if number is None else number
 
     def extents(self) -> tuple[int, ...]:
-        """The numbers that come next, with an x between them.
+        """Consume extents such as `2x4` and return them.
 
         >>> Scanner("2x4>", "grid").extents()
         (2, 4)

@@ -181,12 +181,13 @@ def checked_storage(element: str, tile: tuple[int, int] | None) -> Format:
 def aligned_count(
     alignment_bytes: int | None, storage: Format, tile: tuple[int, int] | None
 ) -> int:
-    """Return the number of elements that the rows of a shard are padded to a multiple of.
+    """Return the number of elements to a multiple of which the rows of a shard are padded.
 
-    Rows of tiles need no padding: the bytes of a tile are a multiple of what networks ask for.
+    Rows of tiles need no padding, because the size of a tile is a multiple of the alignment that
+    on-chip networks require.
 
     Raises:
-        LayoutError: If `alignment_bytes` is not a positive integer, or no multiple of an element.
+        LayoutError: If `alignment_bytes` is not a positive integer, or does not fit the elements.
     """
     if alignment_bytes is None:
         return 1

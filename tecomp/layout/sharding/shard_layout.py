@@ -57,14 +57,14 @@ class ShardLayout(Layout):
     the tile, then of the element in the face).
 
     Attributes:
-        linear: from the indices of the tensor to the collapsed axes, one for each of the grid.
-        grid: cores along each axis, a virtual grid of any rank.
-        oob_val: what padding holds: undef, zero, one, inf or neginf.
-        tile: rows and columns of a tile, or None.
-        face: rows and columns of a face of a tile, or None.
-        device: where the cores of the virtual grid are, if it is known.
-        collapsed_shape: extents of the collapsed axes.
-        alignment_bytes: multiple to which rows of shards without tiles are padded, or None.
+        linear: Map from tensor indices to the collapsed axes, one per grid axis.
+        grid: Number of cores along each axis of the virtual grid, which may have any rank.
+        oob_val: Padding value: undef, zero, one, inf or neginf.
+        tile: Rows and columns of a tile, or None.
+        face: Rows and columns of a face of a tile, or None.
+        device: Map from the virtual grid to physical cores, if known.
+        collapsed_shape: Extents of the collapsed axes.
+        alignment_bytes: Byte multiple to which rows of untiled shards are padded, or None.
 
     Source:
         Tensor Layout (tt-mlir).
@@ -116,24 +116,24 @@ class ShardLayout(Layout):
         """Compute the index map.
 
         Args:
-            shape: extents of the tensor.
-            dtype: type of its elements.
-            linear: a function of the indices that returns the collapsed axes, or an index map.
-                Strides above the extents leave room between the rows of a batch.
-            collapse_intervals: instead of `linear`: dimensions that become one, pairs (first,
-                end), negative ones from the end. By default all but the last.
-            oob_val: what padding holds.
-            grid: cores along each collapsed axis; one core by default. Missing axes of collapsed
-                intervals are added in front.
-            tile: rows and columns of a tile.
-            memory_space: system, mmio, dram or l1.
-            element: how an element is stored, if not as `dtype`.
-            face: rows and columns of a face of a tile.
-            device: where the cores of the grid are.
-            alignment_bytes: Multiple of bytes to which rows of shards without tiles are padded, so
-                that each starts at an address that the network of the machine (NoC) takes.
-            capacity_bytes: what a core has room for.
-            allowed_tiles: tiles that the machine has.
+            shape: Shape of the tensor.
+            dtype: Dtype of the elements.
+            linear: Function from tensor indices to the collapsed axes, or an index map. Strides
+                above the extents leave gaps between the rows of a batch.
+            collapse_intervals: Intervals of dimensions to merge, instead of `linear`: pairs (first,
+                end), negative values count from the end. Default: all dimensions but the last.
+            oob_val: Padding value.
+            grid: Number of cores along each collapsed axis. Default: one core. If the collapsed
+                intervals give fewer axes, zeros are added in front.
+            tile: Rows and columns of a tile.
+            memory_space: Memory space: system, mmio, dram or l1.
+            element: Storage format of the elements. Default: `dtype`.
+            face: Rows and columns of a face of a tile.
+            device: Map from the grid to physical cores.
+            alignment_bytes: Byte multiple to which rows of untiled shards are padded, so that each
+                row starts at an address that the on-chip network (NoC) supports.
+            capacity_bytes: Capacity per core in bytes.
+            allowed_tiles: Supported tile shapes.
 
         Raises:
             LayoutError: If the arguments are inconsistent, or the map is not injective.
@@ -184,18 +184,18 @@ class ShardLayout(Layout):
         """Build the layout for the cores, tiles and memories of a target.
 
         Args:
-            target: the machine.
-            shape: extents of the tensor.
-            dtype: type of its elements.
-            linear: as for the constructor.
-            grid: cores along each collapsed axis, a virtual grid of as many cores as the target
-                has; all of these by default. `device` is where they are, as `GridMap.on_device`
-                says.
-            tiled: whether it is in tiles.
-            memory_space: the memory that holds it.
-            element: one of the formats that the target stores the type in; by default the first.
-            others: as for the constructor. Rows of shards without tiles are padded to the alignment
-                of the memory, if `alignment_bytes` is not given.
+            target: Target.
+            shape: Shape of the tensor.
+            dtype: Dtype of the elements.
+            linear: As for the constructor.
+            grid: Number of cores along each collapsed axis; a virtual grid with at most the cores
+                of the target, which `GridMap.on_device` maps to physical cores. Default: the grid
+                of the target.
+            tiled: Whether to use the tiles of the target.
+            memory_space: Memory that holds the tensor.
+            element: Storage format of the target for the dtype. Default: the first one.
+            others: As for the constructor. Default of `alignment_bytes`: the alignment of the
+                memory.
 
         Raises:
             LayoutError: If the target has fewer cores, no tiles, or no such format for the dtype.
@@ -242,13 +242,13 @@ class ShardLayout(Layout):
         """Parse a layout that `str(layout)` wrote.
 
         Args:
-            text: `tensor<..., #tt.layout<...>>`, on any number of lines; a tensor without a layout
-                is on one core, in the memory of the host.
-            face: of a tile, which the text does not say. That rows of a shard are padded follows
-                from the memref.
-            device: where the cores are, if not as the text says.
-            capacity_bytes: what a core has room for.
-            allowed_tiles: tiles that the machine has.
+            text: Text `tensor<..., #tt.layout<...>>`, possibly with line breaks; a tensor without a
+                layout is on one core in host memory.
+            face: Rows and columns of a face, which the text does not contain. The padding of rows
+                is derived from the memref.
+            device: Map from the grid to physical cores. Default: the map in the text, if any.
+            capacity_bytes: Capacity per core in bytes.
+            allowed_tiles: Supported tile shapes.
 
         Raises:
             LayoutError: If the text does not parse (with the position), or its memref contradicts
@@ -339,12 +339,12 @@ class ShardLayout(Layout):
 
     @property
     def padded_shard_shape(self) -> tuple[int, ...]:
-        """Shape of a shard in elements, padded to whole tiles."""
+        """Shape of a shard in elements, padded to whole tiles or aligned rows."""
         return self._cut.padded
 
     @property
     def memref_shape(self) -> tuple[int, ...]:
-        """Shape of a shard; with tiles, the last two axes count tiles."""
+        """Padded shape of a shard; with tiles, the last two axes count tiles."""
         return self._cut.memref
 
     @property
@@ -460,7 +460,7 @@ p3 >= 31)
 
 
 def _padded_row(layout: ShardLayout, memref: tuple[int, ...]) -> int | None:
-    """Return the bytes of a row of a memref that is wider than that of a layout; else None."""
+    """Return the row size in bytes of a memref with wider rows than a layout, else None."""
     own = layout.memref_shape
     is_wider = len(own) == len(memref) and own[:-1] == memref[:-1] and own[-1] < memref[-1]
     bits = layout.storage.stored.bits * layout.storage.units // layout.storage.elements

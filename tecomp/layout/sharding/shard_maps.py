@@ -155,11 +155,11 @@ class Cut:
     """Split of a box into shards, tiles and faces.
 
     Attributes:
-        grid: how many shards there are along each axis.
-        shard: extents of a shard, in elements.
-        tile: rows and columns of a tile; None for elements one by one.
-        face: rows and columns of a face, tiles being rows of faces; None for one face.
-        aligned: multiple of elements to which rows of a shard without tiles are padded.
+        grid: Number of shards along each axis.
+        shard: Shape of a shard in elements.
+        tile: Rows and columns of a tile; None without tiles.
+        face: Rows and columns of a face of a tile; None without faces.
+        aligned: Number of elements to a multiple of which rows of untiled shards are padded.
     """
 
     grid: Shape
@@ -187,7 +187,7 @@ class Cut:
 
     @property
     def padded(self) -> Shape:
-        """Extents of a shard in elements, with whole tiles, or with aligned rows."""
+        """Shape of a shard in elements, padded to whole tiles or aligned rows."""
         if self.tile is None:
             return (*self.shard[:-1], *(round_up(n, self.aligned) for n in self.shard[-1:]))
         ends = (n * t for n, t in zip(self.memref[-2:], self.tile, strict=True))

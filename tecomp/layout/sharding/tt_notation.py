@@ -42,16 +42,16 @@ class ShardNotation:
     """Contents of the text form of a shard layout.
 
     Attributes:
-        shape: of the tensor.
-        dtype: of the tensor.
-        linear: from indices to the axes of the grid.
-        oob_val: what padding holds.
-        grid: of cores.
-        memref: extents of a shard, in tiles if there are any.
-        tile: rows and columns of a tile.
-        element: how an element is stored; as `dtype` if None.
-        memory_space: where.
-        device: where the cores of the grid are, if that is known.
+        shape: Shape of the tensor.
+        dtype: Dtype of the tensor.
+        linear: Map from tensor indices to grid axes.
+        oob_val: Padding value.
+        grid: Number of cores along each axis.
+        memref: Shape of a shard, counting tiles if there are any.
+        tile: Rows and columns of a tile, or None.
+        element: Storage format of the elements; None for the format of `dtype`.
+        memory_space: Memory space.
+        device: Map from the grid to physical cores, or None.
     """
 
     shape: tuple[int, ...]
@@ -100,7 +100,7 @@ def _type_name(dtype: str) -> str:
 def parse_shard(text: str) -> ShardNotation:
     """Parse the text of a shard layout; whitespace is insignificant.
 
-    A tensor without `#tt.layout` is in the memory of the host, as it is.
+    A tensor without `#tt.layout` is row-major in host memory.
 
     Raises:
         LayoutError: If the text does not parse; the message states the position.
@@ -145,7 +145,7 @@ def parse_shard(text: str) -> ShardNotation:
 
 
 def _of_host(shape: tuple[int, ...], dtype: str) -> ShardNotation:
-    """Return what a builtin tensor type stands for, which has no encoding."""
+    """Return the notation of a builtin tensor type, which has no encoding."""
     linear = collapsed(shape, None, 2 if len(shape) > 1 else None)
     extents = (prod(shape[:-1]), shape[-1]) if len(shape) > 1 else shape or (1,)
     grid = (1,) * len(extents)

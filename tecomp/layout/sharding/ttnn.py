@@ -436,14 +436,15 @@ class TtnnLayout(Layout):
 
     @classmethod
     def mesh_from_shard(cls, layout: ShardLayout) -> TtnnMesh:
-        """Return a mesh of devices, on each of which all dimensions but the last are collapsed.
+        """Convert a `ShardLayout` with leading grid axes to a mesh of devices with TTNN layouts.
 
-        The axes of the grid in front of the last two are the mesh: each divides one dimension of
-        the tensor, so that each device has one index of it.
+        The grid axes before the last two form the mesh. Each splits one dimension of the tensor,
+        such that each device holds one index. On each device, all dimensions but the last are
+        collapsed.
 
         Raises:
-            LayoutError: If an axis in front is not one dimension with one index for each device, or
-                the part of a device has no TTNN layout.
+            LayoutError: If a leading axis is not a dimension with one index per device, or the
+                layout of the part of a device has no TTNN equivalent.
 
         Source:
             Tensor Layout (tt-mlir), "Multi-device" and "Mapping from the compiler".
@@ -476,13 +477,13 @@ class TtnnLayout(Layout):
 
 @dataclass(frozen=True)
 class TtnnMesh:
-    """A tensor that is sliced along some dimensions, a slice for each device of a mesh.
+    """A tensor that is sliced along some dimensions, with one slice per device of a mesh.
 
     Attributes:
-        tensor_shape: Extents of the whole tensor.
-        shape: Devices along each axis of the mesh.
-        dims: Dimension of the tensor that each axis of the mesh slices.
-        layout: Layout of the part of a device, with extent 1 in the sliced dimensions.
+        tensor_shape: Shape of the whole tensor.
+        shape: Number of devices along each axis of the mesh.
+        dims: Tensor dimension that each mesh axis slices.
+        layout: Layout of the slice of a device, with extent 1 in the sliced dimensions.
     """
 
     tensor_shape: tuple[int, ...]
@@ -491,19 +492,19 @@ class TtnnMesh:
     layout: TtnnLayout
 
     def device(self, index: Sequence[int]) -> tuple[int, ...]:
-        """Return the device that has the element at `index`.
+        """Return the device that holds the element at `index`.
 
         Raises:
-            LayoutError: If the tensor has no such element.
+            LayoutError: If `index` is out of bounds.
         """
         at = index_within(index, self.tensor_shape, "element")
         return tuple(at[dim] for dim in self.dims)
 
     def place(self, index: Sequence[int]) -> tuple[int, ...]:
-        """Return the place of the element at `index` in the memory of its device.
+        """Return the physical index of the element at `index` in the memory of its device.
 
         Raises:
-            LayoutError: If the tensor has no such element.
+            LayoutError: If `index` is out of bounds.
 
         >>> batch = [(1, -1)]
         >>> layout = ShardLayout((2, 8, 32), "float32", collapse_intervals=batch, grid=(2, 1, 2))
@@ -516,7 +517,7 @@ class TtnnMesh:
 
 
 def _mesh_dims(layout: ShardLayout) -> tuple[int, ...]:
-    """Return the dimension that each axis of a grid in front of the last two is."""
+    """Return the tensor dimension of each grid axis before the last two."""
     axes, results = layout.linear.initial_indices, layout.linear.final_indices
     inside = {var for expr in results[-2:] for var in free_variables(expr)}
     dims = []

@@ -183,13 +183,14 @@ class GridMap(Pictured):
 
     @classmethod
     def on_device(cls, shape: Sequence[int], device: Sequence[int]) -> GridMap:
-        """Return the map of any grid to the cores of one device.
+        """Map any grid to the cores of one device.
 
-        A grid of rows and columns that the device has is placed as it is. Any other is folded, in
-        row-major order, on a rectangle that is as square as can be, or else on whole rows.
+        A two-dimensional grid that fits on the device is mapped identically. Any other grid is
+        folded in row-major order onto the most square rectangle, or onto whole rows if no rectangle
+        fits.
 
         Args:
-            shape: Cores of the virtual grid along each of its axes.
+            shape: Number of virtual cores along each axis.
             device: Rows and columns of cores.
 
         Raises:
@@ -214,7 +215,7 @@ class GridMap(Pictured):
 
     @classmethod
     def _in_rows(cls, shape: Shape, device: Shape, columns: int) -> GridMap:
-        """Return the map of a grid to rows of so many cores."""
+        """Map a grid in row-major order to rows with `columns` cores."""
         axes = tuple(Var(f"d{k}") for k in range(len(shape)))
         long = [(axis, n) for axis, n in zip(axes, shape, strict=True) if n > 1]
         flat = joined([axis for axis, _ in long], [n for _, n in long])
@@ -292,10 +293,10 @@ class GridMap(Pictured):
         }
 
     def text(self) -> str:
-        """Return the map in the notation of tt-mlir, with the extents of the physical grid.
+        """Return the map in tt-mlir notation, with the extents of the physical grid.
 
         Raises:
-            LayoutError: If the map combines bits.
+            LayoutError: If the map contains bit operations.
 
         >>> print(GridMap.folded((1, 64), (8, 8)).text())
         #tt.device<#tt.grid<1x64, (d0, d1) -> (0, d1 floordiv 8, d1 mod 8)>, <1x8x8>>
@@ -305,10 +306,10 @@ class GridMap(Pictured):
 
     @classmethod
     def parse(cls, text: str) -> GridMap:
-        """Read a map as `text` writes it.
+        """Parse a map that `text` wrote.
 
         Raises:
-            LayoutError: If the text is malformed, with the position, or no grid has such a map.
+            LayoutError: If the text does not parse (with the position), or the map is invalid.
 
         >>> wide = GridMap.folded((1, 64), (8, 8))
         >>> GridMap.parse(wide.text()) == wide
@@ -405,10 +406,10 @@ class GridMap(Pictured):
 
 
 def read_grid_map(scanner: Scanner) -> GridMap:
-    """Read the text of a map that begins at the position of a scanner.
+    """Parse a grid map at the position of the scanner.
 
     Raises:
-        LayoutError: If the text is malformed, with the position, or no grid has such a map.
+        LayoutError: If the text does not parse (with the position), or the map is invalid.
     """
     for token in ("#tt.device", "<", "#tt.grid", "<"):
         scanner.take(token)
