@@ -100,8 +100,9 @@ def from_digits(
 ) -> Layout:
     """Build the layout whose address is the sum of digits times strides.
 
-    If each stride is a multiple of the next smaller one, every digit becomes a physical axis;
-    otherwise there is one physical axis.
+    If the strides nest, that is, each is a multiple of the next smaller one and at least as large
+    as the span of its digit, every digit becomes a physical axis; otherwise there is one physical
+    axis.
 
     Args:
         shape: Shape of the tensor.
