@@ -47,7 +47,7 @@ class Residency:
 
 @dataclass(frozen=True, slots=True)
 class Barred:
-    """Values that must be stored in memory, by reason.
+    """Constraints on the storage of values: in memory, or in given shards in scratchpads.
 
     Attributes:
         relayouts: Copies between layouts.
@@ -73,7 +73,7 @@ def residency(
         groups: Groups in execution order, without groups of constants.
         graph: Operations of the program.
         places: Storage of the values in memory.
-        barred: Values that must be stored in memory.
+        barred: Constraints on the storage of values.
     """
     where = placement_of(places.target)
     if where is None:
