@@ -40,7 +40,7 @@ def details_of(asked: Asked) -> Details:
 
 def layouts_of(asked: Asked) -> Layouts:
     """Assign the layouts of a program."""
-    return layouts_chosen(asked, graph_asked(asked))
+    return layouts_chosen(*graph_asked(asked))
 
 
 def compiled(asked: Asked) -> tuple[Native, Details]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TypeGuard
 
+from tecomp.compute.expression_analysis import post_order, rebuilt
+from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor
-from tecomp.constraints.user_hints import Hint, asked_of
+from tecomp.constraints.user_hints import Hint, asked_of, relayout_to
 from tecomp.errors import LayoutError
-from tecomp.graph.dag import Graph
+from tecomp.graph.dag import Graph, readers_of
 from tecomp.graph.layout_candidates import Wanted, candidates, has_layouts
 from tecomp.graph.sizes import sizes_of
 from tecomp.layout.core.layout import Layout
@@ -80,13 +83,44 @@ def is_near(layout: object, target: Target) -> TypeGuard[ShardLayout]:
     )
 
 
+def inputs_near(
+    graph: Graph, target: Target, given: Mapping[Tensor, Wanted]
+) -> tuple[Graph, Mapping[Tensor, Wanted]]:
+    """Copy inputs whose layout is in the scratchpads of the target to their shards.
+
+    Callers pass inputs in the memory of the device, so the copies are operations of the program.
+
+    Returns:
+        The program with the copies, and the layouts without those of copied inputs.
+    """
+    copies = {
+        x: relayout_to(x, layout, f"{x.name}_shards")
+        for x in graph.inputs if is_near(layout := given.get(x), target)
+    }
+    if not copies:
+        return graph, given
+    known = rebuilt(graph.operations, copies)
+    origins = {x: made for x, made in known.items() if x not in copies}
+    origins |= {x: known.get(made, made) for x, made in graph.origins.items()}
+    outputs = tuple(known.get(y, y) for y in graph.outputs)
+    every = post_order([y.op for y in outputs])
+    first = {x.op for x in (*graph.inputs, *graph.constants)}
+    first |= {x.op for op in every if isinstance(op, ScanOp) for x in op.states}
+    ops = tuple(op for op in every if op not in first)
+    made = replace(
+        graph, outputs=outputs, operations=ops, readers=readers_of(ops),
+        origins=MappingProxyType(origins),
+    )
+    return made, {x: layout for x, layout in given.items() if x not in copies}
+
+
 def shards_of(
     graph: Graph, target: Target, given: Mapping[Tensor, Wanted]
 ) -> dict[Tensor, tuple[int, ...]]:
     """Return the values that must stay in scratchpads, with the shards along each axis.
 
     Raises:
-        LayoutError: If the value is an input or output of the program, or if the shards do not
+        LayoutError: If the value is a constant or an output of the program, or if the shards do not
             divide its axes one by one.
     """
     wanted: dict[Tensor, object] = {op.output(0): asked_of(op) for op in graph.operations}
@@ -95,11 +129,11 @@ def shards_of(
     for x, layout in wanted.items():
         if not is_near(layout, target):
             continue
-        if x in (*graph.inputs, *graph.constants, *graph.outputs):
+        if x in (*graph.constants, *graph.outputs):
+            what = "a constant" if x in graph.constants else "an output"
             raise LayoutError(
-                f"layouts: {x.name} is passed between host and device, and shards in "
-                f"`{layout.memory}` are for values between operations; copy it with "
-                f"tecomp.relayout_to(...) inside the program",
+                f"layouts: {x.name} is {what}, and shards in `{layout.memory}` are for inputs and "
+                "values between operations, as they last for one call; leave out its layout",
                 kind="demand",
             )
         check_shape(x, layout)

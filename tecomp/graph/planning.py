@@ -16,7 +16,7 @@ from tecomp.graph.fusion import Group, border_of, groups_of, parts_of_scans
 from tecomp.graph.insert_relayouts import Laid, laid
 from tecomp.graph.layout_assignment import choose_layouts
 from tecomp.graph.layout_candidates import candidates, has_layouts
-from tecomp.graph.layout_demands import shards_of
+from tecomp.graph.layout_demands import inputs_near, shards_of
 from tecomp.graph.layout_result import Layouts
 from tecomp.graph.memory_plan import Needed, Plan, check_fits, lifetimes_of
 from tecomp.graph.memory_plan import candidates as written_over
@@ -144,9 +144,11 @@ class Outline:
         return plan
 
 
-def graph_asked(asked: Asked) -> Graph:
-    """Build the operation graph of a compile request."""
-    return graph_of(asked.outputs, asked.inputs, list(asked.constants), asked.target)
+def graph_asked(asked: Asked) -> tuple[Asked, Graph]:
+    """Build the operation graph of a compile request, with copies of inputs to scratchpads."""
+    graph = graph_of(asked.outputs, asked.inputs, list(asked.constants), asked.target)
+    graph, layouts = inputs_near(graph, asked.target, asked.layouts)
+    return replace(asked, layouts=layouts), graph
 
 
 def layouts_chosen(asked: Asked, graph: Graph) -> Layouts:
@@ -170,7 +172,8 @@ def outline_of(asked: Asked) -> Outline:
         CapacityError: If the memory of the target is too small.
         LayoutError: If hints or layouts cannot be honoured.
     """
-    graph = written = graph_asked(asked)
+    asked, graph = graph_asked(asked)
+    written = graph
     chosen, made, stands = None, None, dict[Tensor, Tensor]()
     shards = shards_of(graph, asked.target, asked.layouts)
     if asked.is_laid_out:

@@ -181,6 +181,22 @@ def test_a_factor_in_shards_of_rows(rows: int) -> None:
     assert [each.parts for each in program.memory.residents] == [(rows, 1)]
 
 
+@pytest.mark.parametrize("machine", ["tensix_wh", "tensix_bh"])
+def test_inputs_in_shards(machine: str) -> None:
+    """An input is copied to its shards once, and all readers read it there."""
+    (X, _), (T, _, _) = chain_and_product()
+    Y = te.compute(X.shape, lambda i, j: T[i, j] * 2.0 + X[i, j], name="Y")
+    x = np.random.default_rng(0).uniform(-1, 1, (SIDE, SIDE)).astype("float32")
+
+    program = tecomp.compile(Y, [X], machine, layouts={X: shards(8, 8), T: shards(8, 8)})
+
+    assert_close(program(x), 2 * np.exp(x) + x, rtol=1e-5, magnitude=2 * np.exp(x) + abs(x))
+    found = {each.tensor.name: each.parts for each in program.memory.residents}
+    assert found == {"X_shards": (8, 8), "T": (8, 8)}
+    (kernel,) = (k for k in program.report().kernels if not k.bound_by.startswith("host"))
+    assert (kernel.reads, kernel.writes) == (x.nbytes, x.nbytes)
+
+
 def test_from_pages_to_shards() -> None:
     """A copy brings pages of the memory of the device into shards that two operations read."""
     X = te.placeholder((SIDE, SIDE), name="X")
@@ -202,9 +218,9 @@ def test_from_pages_to_shards() -> None:
     ("T", shards(8, 8),
      "layouts: T cannot stay in `l1` in shards 8 x 8: its readers divide it 8 x 1; give another "
      "grid, or leave out its layout"),
-    ("X", shards(8, 8),
-     "layouts: X is passed between host and device, and shards in `l1` are for values between "
-     "operations; copy it with tecomp.relayout_to(...) inside the program"),
+    ("Y", shards(8, 8),
+     "layouts: Y is an output, and shards in `l1` are for inputs and values between operations, as "
+     "they last for one call; leave out its layout"),
     ("T", shards(8, 8, tile=None),
      "layouts: the shards of T in `l1` are lambda d0, d1: [d0, d1] with tile=None; give a grid "
      "with one extent per axis, and the tile of target tensix_wh"),
@@ -219,7 +235,7 @@ def test_shards_that_cannot_be(name: str, layout: ShardLayout, message: str) -> 
     (X, W), (T, Y, _) = chain_and_product()
 
     with pytest.raises(tecomp.LayoutError) as caught:
-        tecomp.compile(Y, [X, W], "tensix_wh", layouts={{"T": T, "X": X}[name]: layout})
+        tecomp.compile(Y, [X, W], "tensix_wh", layouts={{"T": T, "Y": Y}[name]: layout})
 
     assert caught.value.message == message
 
