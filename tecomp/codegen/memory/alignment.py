@@ -1,8 +1,7 @@
-"""The alignment of an access that follows from its memory and from its index.
+"""Known alignment of memory accesses, derived from the allocation and the index.
 
-Memory of the function's own starts at a multiple of 64 bytes on the stack, of 128 on the heap, and
-so does every row of a table. Arguments are aligned to their elements, which a call checks, and no
-further.
+Memory allocated by the function is aligned to 64 bytes on the stack and 128 bytes on the heap, and
+so is every row of a table. Arguments are aligned to their element size only, which dispatch checks.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ from tecomp.ir.nodes.stmt import Buffer
 from tecomp.ir.traversal.rewrite import fold
 
 _MOST = 128
-# A remainder is the dividend less a multiple of the divisor, so what divides both divides it.
+# a % b is a minus a multiple of b, so common divisors of a and b divide a % b.
 _LEAST_OF = (BinOp.ADD, BinOp.SUB, BinOp.MOD, BinOp.MIN, BinOp.MAX)
 
 
 def alignment(code: Code, buffer: Buffer, index: Expr) -> int:
-    """Bytes that the address of `buffer[..., index]` is a multiple of."""
+    """Return the known alignment of the address of `buffer[..., index]` in bytes."""
     base = code.aligned.get(buffer.data)
     element = buffer.dtype.scalar.bytes
     if base is None:
@@ -31,7 +30,7 @@ def alignment(code: Code, buffer: Buffer, index: Expr) -> int:
 
 
 def divisor(index: Expr) -> int:
-    """A power of two, 128 at most, that an integer is always a multiple of.
+    """Return a power of two, 128 at most, that always divides an integer expression.
 
     >>> from tecomp.ir.nodes.expr import Var
     >>> i, j = Var("i"), Var("j")
@@ -42,10 +41,10 @@ def divisor(index: Expr) -> int:
 
 
 def _parts(node: Any) -> Sequence[Any]:
-    """What the divisor of a node follows from, beside numbers."""
+    """Return the non-constant operands that determine the divisor of a node."""
     kind = type(node)
     if kind is Binary and node.op is BinOp.MUL:
-        # The product of two that are no numbers counts as anything.
+        # A product of two non-constants has no known divisor.
         return [x for x, y in ((node.a, node.b), (node.b, node.a)) if _is_number(y)][:1]
     if kind is Select or (kind is Binary and node.op in _LEAST_OF):
         return node.a, node.b

@@ -1,7 +1,7 @@
-"""Emit loads and stores with the fewest instructions.
+"""Emit loads and stores with few instructions.
 
-A buffer of one physical axis is a pointer to its elements. A buffer of several is a pointer to a
-table of rows, one for each index of the axes before the last, in row-major order.
+A buffer with one physical axis is a pointer to its elements. A buffer with several physical axes is
+a pointer to a table of row pointers, one for each index of the leading axes, in row-major order.
 """
 
 from __future__ import annotations
@@ -49,20 +49,23 @@ from tecomp.ir.nodes.expr import cast as cast_expr
 from tecomp.ir.nodes.stmt import Buffer, BufferStore, Prefetch
 
 _WORD = 4
-"""Bytes of the floats that narrower ones are computed in; integers may be of twice as many."""
+"""Bytes of the float that narrower floats are computed in; integers may be twice as wide."""
 _NEAR = 4
-"""Steps from lane to lane up to which it pays to load all that lies between."""
+"""Maximum stride at which loading the whole span and shuffling pays."""
 
 Rule: TypeAlias = "Generator[Expr, str, str]"
 
 
 @dataclass(frozen=True, slots=True)
 class _Access:
-    """A buffer at indices, where the predicate holds.
+    """Predicated access of a buffer.
 
     Attributes:
-        dtype: type of the value, all lanes counted.
-        count: how many of its lanes take part if those are the first; the predicate says only that.
+        buffer: Accessed buffer.
+        indices: Physical indices; only the last may be a vector.
+        predicate: Remaining predicate, or None; prefix masks are expressed by `count`.
+        dtype: Dtype of the value, including all lanes.
+        count: Number of leading lanes that are active.
     """
 
     buffer: Buffer
@@ -73,18 +76,18 @@ class _Access:
 
     @property
     def last(self) -> Expr:
-        """Index on the last axis, the only one that may have lanes."""
+        """Index of the last axis, the only index that may be a vector."""
         return self.indices[-1] if self.indices else Const(0)
 
     @property
     def repeats(self) -> int:
-        """How many lanes of the value belong to one index."""
+        """Number of lanes of the value for each index (lanes of the buffer dtype)."""
         return self.buffer.dtype.lanes
 
 
 def _access(code: Code, node: BufferLoad | BufferStore, dtype: DType) -> _Access:
     predicate, count = node.predicate, dtype.lanes
-    # Checks tell lanes apart by a mask, also where it is the first ones that take part.
+    # Bounds checks require a mask, even for a prefix of lanes.
     first = None if code.module.options.check_bounds else prefix(predicate)
     if predicate is not None and first is not None:
         count = first * (count // predicate.dtype.lanes)
@@ -93,9 +96,9 @@ def _access(code: Code, node: BufferLoad | BufferStore, dtype: DType) -> _Access
 
 
 def load(code: Code, node: BufferLoad) -> Rule:
-    """The value of a load; where its predicate is false, lanes hold zero or nothing that counts.
+    """Emit a load; inactive lanes hold zero or an unspecified value that is never used.
 
-    Lanes that fill a vector up to a whole one take no part in anything that is stored.
+    Padding lanes of a widened vector never affect a stored value.
     """
     column = code.columns.get(id(node))
     if column is not None:
@@ -111,13 +114,13 @@ def load(code: Code, node: BufferLoad) -> Rule:
 
 
 def store(code: Code, node: BufferStore) -> Rule:
-    """Write where the predicate holds; the value is computed only where anything is written."""
+    """Emit a predicated store; the value is computed only if the store is executed."""
     access = _access(code, node, node.value.dtype)
     guards, mask = yield from _open(code, access)
     value = yield node.value
     if isinstance(node.value, Select) and node.value.dtype.lanes > 1:
-        # Where one choice is what the place holds, LLVM makes this a store with a mask, which takes
-        # many times as long on most machines; it does not look through this, which does nothing.
+        # If one choice is the stored-to element, LLVM would emit a masked store, which is many
+        # times slower on most machines. The freeze has no effect but hides the pattern from LLVM.
         value = code.op(f"freeze {register_type(node.value.dtype)} {value}")
     column = code.columns.get(id(node))
     if column is None:
@@ -132,13 +135,13 @@ def store(code: Code, node: BufferStore) -> Rule:
 
 
 def prefetch(code: Code, node: Prefetch) -> Rule:
-    """Have the cache line of an element fetched, where the predicate of its place holds."""
+    """Emit a prefetch of the cache line of an element, under its predicate."""
     place = node.place
     assert isinstance(place, BufferLoad)
     access = _access(code, place, place.dtype)
     guards, _ = yield from _open(code, access)
     _, address, _ = yield from _place(code, access, None)
-    # To be read, and kept in all caches.
+    # Arguments: read access, high temporal locality, data cache.
     code.run("llvm.prefetch.p0", [("ptr", address), *[("i32", n) for n in ("0", "3", "1")]])
     for guard in reversed(guards):
         close_guard(code, guard)
@@ -146,7 +149,7 @@ def prefetch(code: Code, node: Prefetch) -> Rule:
 
 
 def _open(code: Code, access: _Access) -> Generator[Expr, str, tuple[list[Guard], str | None]]:
-    """Branches around the access for what is one condition, a mask for what is one per lane."""
+    """Open branches for scalar conditions of an access and return the mask of vector conditions."""
     _verify(access)
     guards: list[Guard] = []
     mask: str | None = None
@@ -186,13 +189,13 @@ def _verify(access: _Access) -> None:
 def _check(
     code: Code, access: _Access, guards: list[Guard], mask: str | None
 ) -> Generator[Expr, str, str | None]:
-    """Compare the indices with the shape; `mask` has a lane for each lane of the value."""
+    """Emit bounds checks of the indices; `mask` has one lane for each lane of the value."""
     for axis, index in enumerate(access.indices):
         lanes = index.dtype.lanes
         active = mask and _places_touched(code, mask, access) if lanes > 1 else None
         inside = yield from check_axis(code, access.buffer, axis, index, active)
         if lanes == 1:
-            # One index for all lanes: nothing after it may run where it is wrong.
+            # The index is uniform, so a failed check must stop the whole vector.
             guards.append(open_guard(code, inside))
             continue
         inside = _spread(code, inside, access)
@@ -202,7 +205,7 @@ def _check(
 
 
 def _spread(code: Code, mask: str, access: _Access) -> str:
-    """A mask with one lane for each index as one with a lane for each element."""
+    """Expand a mask with one lane for each index to one lane for each scalar of the value."""
     if access.repeats == 1:
         return mask
     lanes = access.last.dtype.lanes
@@ -211,7 +214,7 @@ def _spread(code: Code, mask: str, access: _Access) -> str:
 
 
 def _places_touched(code: Code, mask: str, access: _Access) -> str:
-    """A mask with one lane for each element as one with a lane for each index."""
+    """Reduce a mask with one lane for each scalar of the value to one lane for each index."""
     lanes = access.last.dtype.lanes
     joined = ""
     for inner in range(access.repeats):
@@ -254,7 +257,7 @@ def _read(code: Code, access: _Access, mask: str | None) -> Rule:
     elif abs(stride) > 1:
         raw = _spaced(code, access, place, abs(stride))
     elif _is_partial(access, mask) and _is_register(code, access):
-        # All of it is this function's own, so lanes that take no part may be read.
+        # The memory is local to the function, so inactive lanes may be read.
         raw = code.read(f"load {kind}, ptr {place}, align {align}", memory)
         raw = _chosen(code, access, mask, raw, "zeroinitializer")
     elif mask is None:
@@ -269,10 +272,10 @@ def _read(code: Code, access: _Access, mask: str | None) -> Rule:
 
 
 def _near(code: Code, access: _Access, mask: tuple[str, str], place: str) -> Rule:
-    """The address of a masked read; the row's first place where no lane takes part.
+    """Emit the address of a masked load; the row start if no lane is active.
 
-    Far from the row there may be no memory. Nothing is read there then, but processors take a
-    hundred times longer to find that out.
+    Far from the row, memory may be unmapped. A fully masked load does not fault there, but takes a
+    hundred times longer.
     """
     base = yield from _row(code, access)
     bits = code.op(f"bitcast {mask[0]} {mask[1]} to i{access.dtype.lanes}")
@@ -281,7 +284,7 @@ def _near(code: Code, access: _Access, mask: tuple[str, str], place: str) -> Rul
 
 
 def _as_value(code: Code, access: _Access, raw: str) -> str:
-    """What was in memory as it is in registers."""
+    """Convert a loaded value from its memory type to its register type."""
     if not access.dtype.is_bool:
         return raw
     kind = memory_type(access.dtype)
@@ -289,7 +292,7 @@ def _as_value(code: Code, access: _Access, raw: str) -> str:
 
 
 def _in_runs(code: Code, access: _Access, runs: Runs) -> Rule:
-    """The lanes of an access, chosen from what is side by side in memory."""
+    """Emit contiguous loads and shuffles for an access whose lanes are in a few runs."""
     scalar, lanes = access.dtype.scalar, access.dtype.lanes
     kind, element = memory_type(access.dtype), memory_type(scalar)
     row = yield from _row(code, access)
@@ -308,7 +311,7 @@ def _in_runs(code: Code, access: _Access, runs: Runs) -> Rule:
 
 
 def _side_by_side(code: Code, access: _Access, place: str, align: int) -> str:
-    """The values from `place` on, as many as there are lanes that take part."""
+    """Emit a contiguous load of the active lanes from `place` on."""
     kind, lanes = memory_type(access.dtype), access.dtype.lanes
     if access.count == whole(lanes):
         return code.read(f"load {kind}, ptr {place}, align {align}", access.buffer.data)
@@ -345,7 +348,7 @@ def _write(
             code.write(f"store {part} {operand}, ptr {at}, align {known}", memory)
 
     if _is_partial(access, mask) and _is_register(code, access):
-        # A masked store would keep this memory from becoming a register.
+        # A masked store would prevent LLVM from promoting this buffer to a register.
         before = code.op(f"load {kind}, ptr {place}, align {align}")
         value = _chosen(code, access, mask, value, before)
         write(kind, value, place, align, access.dtype.bytes)
@@ -363,15 +366,15 @@ def _write(
 
 
 def may_be_narrowed(scalar: DType) -> bool:
-    """Whether a value of a type may come from a wider one, of which LLVM stores too many bytes."""
+    """Return whether a value may be truncated, in which case LLVM may store too many bytes."""
     return scalar.bytes < (_WORD if scalar.kind == "float" else 2 * _WORD)
 
 
 def _unknown(code: Code, mask: str, lanes: int) -> str:
-    """The same mask, of which LLVM does not know which lanes it has.
+    """Hide from LLVM which lanes a mask has.
 
-    A vector that was narrowed, and of which a single known lane is stored, it stores with the bytes
-    that the lane had before.
+    LLVM miscompiles the masked store of a truncated vector with a single known lane: it stores the
+    lane with its width before the truncation.
     """
     true = code.op('call i32 asm "", "=r,0"(i32 1)')
     every = broadcast(code, code.op(f"icmp ne i32 {true}, 0"), "i1", lanes)
@@ -379,13 +382,13 @@ def _unknown(code: Code, mask: str, lanes: int) -> str:
 
 
 def _spaced(code: Code, access: _Access, place: str, step: int) -> str:
-    """Every `step`th value from `place` on: loads of all in between, of which these are chosen.
+    """Emit a load with a small stride as contiguous loads and shuffles.
 
-    The first and the last belong to the access, so what lies between them can be read.
+    The first and last element belong to the access, so the memory between them is readable.
     """
     lanes, count, element = access.dtype.lanes, access.count, memory_type(access.dtype.scalar)
     kind, align = memory_type(access.dtype), access.buffer.dtype.scalar.bytes
-    # The last load ends with the last value, not a whole step after it: there may be nothing.
+    # The last load ends with the last element, as the memory after it may be unmapped.
     starts = [min(k * count, step * (count - 1) + 1 - count) for k in range(step)]
     joined = ""
     for number, start in enumerate(starts):
@@ -396,7 +399,7 @@ def _spaced(code: Code, access: _Access, place: str, step: int) -> str:
             origin = step * min(lane, count - 1)
             holder = min(origin // count, step - 1)
             before = origin if number == 1 else lane
-            # A lane that a later load brings may be anything yet.
+            # Lanes of later loads are unspecified here.
             chosen.append(lanes + origin - start if holder == number else before % lanes)
         joined = part if not number else code.op(
             f"shufflevector {kind} {joined}, {kind} {part}, {shuffle_mask(chosen)}"
@@ -405,14 +408,14 @@ def _spaced(code: Code, access: _Access, place: str, step: int) -> str:
 
 
 def _is_partial(access: _Access, mask: str | None) -> bool:
-    """Whether some lanes take no part."""
+    """Return whether some lanes are inactive."""
     return mask is not None or access.count < access.dtype.lanes
 
 
 def _is_register(code: Code, access: _Access) -> bool:
-    """Whether an access is to a fixed part of memory that only this function has.
+    """Return whether an access has a constant address in stack memory of this function.
 
-    LLVM keeps such memory in registers, unless a masked load or store is among its uses.
+    LLVM promotes such memory to registers, unless it is used by a masked load or store.
     """
     ramp = as_ramp(access.last)
     if ramp is None or not isinstance(ramp.base, Const) or access.buffer.index_count > 1:
@@ -424,13 +427,13 @@ def _is_register(code: Code, access: _Access) -> bool:
 
 
 def _chosen(code: Code, access: _Access, mask: str | None, value: str, other: str) -> str:
-    """`value` in the lanes that take part, `other` in the rest; both as they are in memory."""
+    """Select `value` in active lanes and `other` in the rest; both in the memory type."""
     kind, (lanes, some) = memory_type(access.dtype), _mask(access, mask)
     return code.op(f"select {lanes} {some}, {kind} {value}, {kind} {other}")
 
 
 def _mask(access: _Access, mask: str | None) -> tuple[str, str]:
-    """The type and the operand of the mask of lanes that take part."""
+    """Return type and operand of the mask of active lanes."""
     lanes = access.dtype.lanes
     if mask is not None or lanes == 1:
         return vector_of("i1", lanes), mask or "true"
@@ -438,7 +441,7 @@ def _mask(access: _Access, mask: str | None) -> tuple[str, str]:
 
 
 def _reversed(code: Code, access: _Access, value: str, scalar: str, stride: int | None) -> str:
-    """The lanes that take part in reverse order where memory is walked backwards."""
+    """Reverse the active lanes of a value if the stride is negative."""
     if stride is None or stride >= 0:
         return value
     count, lanes = access.count, access.dtype.lanes
@@ -450,28 +453,28 @@ def _reversed(code: Code, access: _Access, value: str, scalar: str, stride: int 
 def _place(
     code: Code, access: _Access, mask: str | None, *, reads: bool = True
 ) -> Generator[Expr, str, tuple[int | None, str, int]]:
-    """The step from lane to lane of an access, its address, and the alignment of that.
+    """Return the stride of an access between lanes, its address and the alignment.
 
-    Steps are 1 and -1, for reads of all lanes others up to 4 too (the address is then the lowest),
-    0 (all lanes read one place), and None: one address a lane. A scalar has step 1.
+    The stride is 1 or -1, for unmasked loads also up to 4 in magnitude (the address is the lowest),
+    0 if all lanes load one element, and None for one address for each lane. A scalar has stride 1.
     """
     base = yield from _row(code, access)
     last, lanes = access.last, access.last.dtype.lanes
     element, least = memory_type(access.buffer.dtype.scalar), access.buffer.dtype.scalar.bytes
-    # Where lanes are masked, the address is that of the first one even if only later ones exist.
+    # The address of a masked access is that of lane 0, which may be out of bounds if inactive.
     word = "getelementptr inbounds" if mask is None else "getelementptr"
     ramp = as_ramp(last) if lanes > 1 else Ramp(last, Const(1), 1)
     step = int(ramp.stride.value) if ramp is not None and isinstance(ramp.stride, Const) else None
     contiguous = step == 1 or (step == -1 and access.repeats == 1)
     near = step is not None and (step == 0 or (abs(step) <= _NEAR and lanes >= _NEAR))
-    # What lies between elements belongs to somebody: it may be read, but never written.
+    # The memory between the elements may be read, but never written.
     together = near and access.repeats == 1 and mask is None and reads
     if ramp is not None and step is not None and (contiguous or together):
         reach = access.count // access.repeats - 1
         first = ramp.base if step >= 0 else ramp.base + step * reach
         align = alignment(code, access.buffer, first) if access.dtype.lanes > 1 else least
         if access.repeats == 1 and (parts := _apart(code, first)) is not None:
-            # The sum of both may be inside of the buffer where the first part is not.
+            # The first part alone may be out of bounds, so it is not `inbounds`.
             start = code.op(f"getelementptr {element}, ptr {base}, i64 {(yield parts[0])}")
             return step, code.op(f"getelementptr {element}, ptr {start}, i64 {parts[1]}"), align
         index = cast(code, (yield first), first.dtype, INT64)
@@ -484,11 +487,11 @@ def _place(
 
 
 def _apart(code: Code, index: Expr) -> tuple[Expr, int] | None:
-    """What varies of `x + number`, and the number, where the address is better made in two steps.
+    """Split an index `x + number` into x and the number, or return None.
 
-    The number is then part of an instruction. LLVM takes it out of a sum by itself, but looks at
-    all uses of x for each of them: 4 s for 2,000 elements in a row. Its vectorizer wants to see
-    that an address is inside of a buffer, which can be said of the whole alone.
+    The number becomes an immediate offset of the instruction. LLVM would also split the sum, but in
+    quadratic time in the uses of x: 4 s for 2,000 consecutive elements. With the loop vectorizer
+    (`Passes.ALL`) the index is not split, because only the whole address is `inbounds`.
     """
     if code.passes is Passes.ALL or index.dtype != INT64:
         return None
@@ -501,7 +504,7 @@ def _apart(code: Code, index: Expr) -> tuple[Expr, int] | None:
 
 
 def _lane_indices(code: Code, access: _Access, last: Expr) -> Rule:
-    """The element number of every lane of the value."""
+    """Emit the scalar index of every lane of the value."""
     lanes, total = last.dtype.lanes, access.dtype.lanes
     index = cast(code, (yield last), last.dtype, INT64.with_lanes(lanes))
     if access.repeats == 1:
@@ -517,7 +520,7 @@ def _lane_indices(code: Code, access: _Access, last: Expr) -> Rule:
 
 
 def _row(code: Code, access: _Access) -> Rule:
-    """The address of the row that the leading indices choose."""
+    """Emit the address of the row that the leading indices select."""
     buffer = access.buffer
     base = code.value_of(buffer.data)
     if buffer.index_count <= 1:
@@ -529,5 +532,5 @@ def _row(code: Code, access: _Access) -> Rule:
         row = row * index_value(extent) + index
     number = yield row
     place = code.op(f"getelementptr ptr, ptr {base}, i64 {number}")
-    # A table of rows is written before anything can read it, and never again.
+    # A row table is constant after its initialization.
     return code.op(f"load ptr, ptr {place}, align 8, !invariant.load !0", "row")

@@ -1,9 +1,9 @@
 """Transpose column accesses in registers.
 
-A gather or scatter of 8 values takes a step for each. Eight of them, each one place after the last,
-touch a square: 8 rows of 8 values that lie side by side, and 24 shuffles turn rows into columns.
-Unrolled loops make such groups, one statement after the other. Of fewer columns, those at the end
-of rows whose length is no multiple of 8, the first values of each row are loaded or stored.
+A gather or scatter of 8 values takes one step for each value. Eight of them at successive addresses
+access a square: 8 rows of 8 consecutive values, which 24 shuffles transpose. Unrolled loops contain
+such groups in successive statements. An incomplete square, at the end of rows whose length is not a
+multiple of 8, loads or stores only the leading values of each row.
 """
 
 from __future__ import annotations
@@ -35,27 +35,27 @@ Access: TypeAlias = "BufferLoad | BufferStore"
 
 _LAZY = ("if_then_else", "check_index")
 _LEAST, _MOST = 4, 32
-"""Lanes of a column: fewer are loaded faster one by one, more do not fit into registers."""
+"""Lane counts of a column: fewer are faster one by one, more exceed the registers."""
 _FEWEST = 4
-"""Columns of a square that is not complete: three are loaded as fast one by one."""
+"""Minimum number of columns of an incomplete square: three are as fast one by one."""
 _PIECE_BITS = 128
-"""Within so many bits every machine shuffles at once; such pieces change places as a whole."""
+"""Bits within which every machine shuffles in one instruction; larger moves are per piece."""
 
 
 @dataclass(slots=True, eq=False)
 class Square:
-    """Accesses of one buffer that are the columns of a square.
+    """Square whose columns are accesses of one buffer.
 
     Attributes:
-        buffer: what is accessed.
-        outer: the indices before the last.
-        first: place of the first value of the first column.
-        stride: from row to row.
-        dtype: of a column, and of a row; short vectors of 32 bits are moved as numbers.
-        held: of an access, as the buffer has it.
-        width: number of columns; the first values of each row are theirs.
-        height: number of rows; the first values of each column are theirs.
-        columns: operands of the columns, as far as they were read, or are to be written.
+        buffer: Accessed buffer.
+        outer: Indices before the last.
+        first: Index of the first value of the first column.
+        stride: Stride between rows.
+        dtype: Dtype of a column and of a row; 32-bit vector elements are moved as int32.
+        held: Dtype of an access in terms of the buffer dtype.
+        width: Number of columns, which are the leading values of each row.
+        height: Number of rows, which are the leading values of each column.
+        columns: Operands of the columns that have been read or are to be stored.
     """
 
     buffer: Buffer
@@ -69,7 +69,7 @@ class Square:
     columns: dict[int, str] = field(default_factory=dict)
 
     def rows(self) -> Iterator[tuple[Expr, ...]]:
-        """The indices of each row."""
+        """Yield the indices of each row."""
         size = self.dtype.lanes
         for k in range(self.height):
             start = self.first + self.stride * index_value(k) if k else self.first
@@ -77,17 +77,19 @@ class Square:
 
     @property
     def mask(self) -> Expr | None:
-        """Which values of a row are in columns; None for all."""
+        """Mask of the values of a row that belong to columns; None for all."""
         size = self.dtype.lanes
         return None if self.width == size else first_lanes(self.width, size)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Column:
-    """One access of a square, and which of its columns that is.
+    """Access that is a column of a square.
 
     Attributes:
-        access: kept so that its id is not given to another.
+        access: Load or store; the reference keeps its id from being reused.
+        square: Square of the column.
+        number: Column number.
     """
 
     access: Access
@@ -95,7 +97,7 @@ class Column:
     number: int
 
     def read(self, code: Code) -> Rule:
-        """The operand of the column; the first reads the square."""
+        """Return the operand of the column; the first call loads the square."""
         square = self.square
         if not square.columns:
             rows: list[str] = []
@@ -107,7 +109,7 @@ class Column:
         return _as(code, square.columns[self.number], square.dtype, square.held)
 
     def filled(self, code: Code, operand: str) -> list[tuple[tuple[Expr, ...], str]]:
-        """Note the operand to be stored; for the last column, the indices and operands of rows."""
+        """Record the operand to store; for the last column return indices and operands of rows."""
         square = self.square
         square.columns[self.number] = operand
         if len(square.columns) < square.width:
@@ -121,12 +123,12 @@ class Column:
 def find_transposes(
     statements: Sequence[BufferStore], lets: Sequence[Let] = ()
 ) -> dict[int, Column]:
-    """For each access in `statements` that is a column of a square, by id, which one it is.
+    """Return the accesses in `statements` that are columns of squares, by id.
 
-    `lets` are the values that have names in one of them.
+    `lets` are the let bindings of the statements.
 
-    A square is read where its first column is needed, and written where its last is stored;
-    nothing in between may touch that memory.
+    A square is loaded when its first column is required, and stored with its last column; the
+    memory must not be accessed in between.
     """
     stores = [s for s in statements if _is_across(s)]
     names = {let.var for let in lets}
@@ -142,7 +144,7 @@ def find_transposes(
     read = {node.buffer.data for node in every if isinstance(node, BufferLoad)}
     written = {s.buffer.data for s in statements}
     found: dict[int, Column] = {}
-    # All columns are read before the first is used, and written after the last is computed.
+    # Columns are all loaded before the first use, and all stored after the last is computed.
     loads: list[Access] = [node for node in reads if node.buffer.data not in written]
     for group in (loads, [s for s in stores if s.buffer.data not in read]):
         for column in _columns(group):
@@ -151,7 +153,7 @@ def find_transposes(
 
 
 def _read_always(value: Expr) -> list[BufferLoad]:
-    """The loads of a value that no condition guards, here or elsewhere in it."""
+    """Return the loads of a value that are unconditional in all their occurrences."""
     always = [node for node in walk(value, parts=_computed_always) if isinstance(node, BufferLoad)]
     rest = (
         part for node in walk(value, parts=_computed_always) if not _computed_always(node)
@@ -162,14 +164,14 @@ def _read_always(value: Expr) -> list[BufferLoad]:
 
 
 def _computed_always(node: Any) -> Sequence[Any]:
-    """The parts of a node that are computed wherever it is."""
+    """Return the operands of a node that are computed unconditionally."""
     is_plain = isinstance(node, Binary | Cast | Select) or (
         isinstance(node, Call) and node.name not in _LAZY)
     return children(node) if is_plain else ()
 
 
 def _is_across(access: Access) -> bool:
-    """Whether an access is one vector whose values lie apart, and may be a column."""
+    """Return whether an access is a strided vector that may be a column."""
     dtype = access.dtype if isinstance(access, BufferLoad) else access.value.dtype
     last = access.indices[-1] if access.indices else Const(0)
     is_part = access.predicate is not None and prefix(access.predicate) is None
@@ -189,13 +191,13 @@ def _is_across(access: Access) -> bool:
 
 
 def _columns(group: Sequence[Access]) -> Iterator[Column]:
-    """The columns of all squares that a group of accesses holds."""
+    """Yield the columns of all squares in a group of accesses."""
     terms = Terms()
     sides: dict[Any, dict[int, list[Access]]] = {}
     for access in group:
         *outer, ramp = access.indices
         assert isinstance(ramp, Ramp)
-        # An index that is read from memory may change from one statement to the next.
+        # A loaded index may change between statements.
         if any(isinstance(node, BufferLoad) for node in walk(ramp.base)):
             continue
         start = terms.sum_of(ramp.base)
@@ -218,9 +220,9 @@ def _columns(group: Sequence[Access]) -> Iterator[Column]:
 
 
 def _overlap(access: Access, starts: Sequence[int]) -> bool:
-    """Whether rows of columns that are written contain values of one another.
+    """Return whether the rows of stored columns overlap.
 
-    They may be read together, but one store would overwrite another's values.
+    Overlapping rows may be loaded together, but a store would overwrite values of another row.
     """
     stride = access.indices[-1].stride if isinstance(access.indices[-1], Ramp) else None
     if isinstance(access, BufferLoad) or not isinstance(stride, Const):
@@ -229,7 +231,7 @@ def _overlap(access: Access, starts: Sequence[int]) -> bool:
 
 
 def _height(access: Access) -> int:
-    """Number of the first lanes that take part in an access."""
+    """Return the number of leading active lanes of an access."""
     assert access.indices
     return prefix(access.predicate) or access.indices[-1].dtype.lanes
 
@@ -245,14 +247,14 @@ def _square(access: Access, width: int) -> Square:
 
 
 def _as(code: Code, operand: str, dtype: DType, other: DType) -> str:
-    """The bits of a vector as another type."""
+    """Bitcast a vector to another dtype."""
     if dtype == other:
         return operand
     return code.op(f"bitcast {memory_type(dtype)} {operand} to {memory_type(other)}")
 
 
 def transposed(code: Code, rows: Sequence[str], dtype: DType) -> list[str]:
-    """The columns of a square of vectors of type `dtype`."""
+    """Transpose a square of vectors of `dtype`; return its columns."""
     kind, size = memory_type(dtype), dtype.lanes
     piece = min(size, max(_PIECE_BITS // dtype.scalar.bits, 1))
     groups = [
@@ -267,7 +269,7 @@ def transposed(code: Code, rows: Sequence[str], dtype: DType) -> list[str]:
 
 
 def _within_pieces(code: Code, rows: Sequence[str], kind: str, size: int) -> list[str]:
-    """The square in each piece transposed: halves are interleaved, again and again."""
+    """Transpose the square within each piece by repeated interleaving of halves."""
     piece, found = len(rows), list(rows)
     half = piece // 2
     for _ in range(piece.bit_length() - 1):
@@ -285,7 +287,7 @@ def _within_pieces(code: Code, rows: Sequence[str], kind: str, size: int) -> lis
 
 
 def _exchanged(code: Code, rows: Sequence[str], kind: str, piece: int) -> list[str]:
-    """A square of pieces transposed: its quarters change places, then the quarters of those."""
+    """Transpose a square of pieces by recursively exchanging off-diagonal quarters."""
     found, count = list(rows), len(rows)
     size = count * piece
     step = count // 2

@@ -27,11 +27,11 @@ from tecomp.ir.nodes.stmt import Buffer
 from tecomp.ir.traversal.rewrite import children, fold
 
 _AHEAD = 4
-"""Lanes whose addresses are made from one: processors add up to 4 times a register to another."""
+"""Number of lane addresses computed from one base: multiples of the step up to 4 are kept."""
 
 
 def unknown_steps(index: Expr) -> Ramp | None:
-    """An index of lanes in arithmetic progression, if the difference is no number."""
+    """Return a vector index as a ramp if its stride is not constant, else None."""
     ramp = as_ramp(index) if index.dtype.lanes > 1 else None
     return None if ramp is None or isinstance(ramp.stride, Const) else ramp
 
@@ -39,7 +39,7 @@ def unknown_steps(index: Expr) -> Ramp | None:
 def read_each(
     code: Code, buffer: Buffer, base: str, ramp: Ramp, count: int
 ) -> Generator[Expr, str, str]:
-    """What the first `count` lanes read from `base` on, in a vector of all lanes."""
+    """Load the first `count` lanes one by one from `base` on into a vector of all lanes."""
     scalar = buffer.dtype.scalar
     kind, element = memory_type(scalar.with_lanes(ramp.lanes)), memory_type(scalar)
     joined = "poison"
@@ -52,7 +52,7 @@ def read_each(
 def write_each(
     code: Code, buffer: Buffer, base: str, ramp: Ramp, count: int, value: str
 ) -> Generator[Expr, str, None]:
-    """Store the first `count` lanes of a vector from `base` on, the last one last."""
+    """Store the first `count` lanes of a vector one by one from `base` on, in lane order."""
     scalar = buffer.dtype.scalar
     kind, element = memory_type(scalar.with_lanes(ramp.lanes)), memory_type(scalar)
     for lane, place in enumerate((yield from _places(code, scalar, base, ramp, count))):
@@ -63,7 +63,7 @@ def write_each(
 def _places(
     code: Code, scalar: DType, base: str, ramp: Ramp, count: int
 ) -> Generator[Expr, str, list[str]]:
-    """The address of each of the first lanes."""
+    """Emit the addresses of the first `count` lanes."""
     element = memory_type(scalar)
     first = emit_cast(code, (yield ramp.base), ramp.base.dtype, INT64)
     step = emit_cast(code, (yield ramp.stride), ramp.stride.dtype, INT64)
@@ -79,7 +79,7 @@ def _places(
 
 
 _WIDEST = 64
-"""Bytes of the widest register of any machine; LLVM makes several of it where there are less."""
+"""Bytes of the widest vector register; LLVM splits such vectors on narrower machines."""
 
 Write = Callable[[str, str, str, int, int], None]
 
@@ -88,17 +88,17 @@ def read_first(
     code: Code, element: str, size: int, count: int, lanes: int, place: str, align: int,
     memory: Var,
 ) -> str:
-    """The `count` values from `place` on, and zeros up to `lanes`.
+    """Load `count` consecutive values and pad with zeros up to `lanes`.
 
     Args:
-        code: the function in the making.
-        element: LLVM's type of one value.
-        size: its bytes.
-        count: how many values are there.
-        lanes: of the result.
-        place: the address of the first.
-        align: what that is a multiple of.
-        memory: what is read.
+        code: Function under construction.
+        element: LLVM type of one value.
+        size: Bytes of one value.
+        count: Number of values to load.
+        lanes: Lane count of the result.
+        place: Address of the first value.
+        align: Alignment of `place` in bytes.
+        memory: Data variable of the memory.
     """
     kind = vector_of(element, lanes)
     joined = "zeroinitializer"
@@ -129,19 +129,19 @@ def write_first(
     code: Code, element: str, size: int, count: int, lanes: int, value: str, place: str,
     align: int, write: Write,
 ) -> None:
-    """Store the first `count` of the `lanes` lanes of a value from `place` on.
+    """Store the first `count` of the `lanes` lanes of a value to consecutive memory.
 
     Args:
-        code: the function in the making.
-        element: LLVM's type of one lane.
-        size: its bytes.
-        count: how many lanes to store.
-        lanes: of `value`.
-        value: the operand.
-        place: the address of the first.
-        align: what that is a multiple of.
-        write: stores a whole operand: its type, itself, an address, its alignment and
-            the bytes.
+        code: Function under construction.
+        element: LLVM type of one lane.
+        size: Bytes of one lane.
+        count: Number of lanes to store.
+        lanes: Lane count of `value`.
+        value: Operand.
+        place: Address of the first value.
+        align: Alignment of `place` in bytes.
+        write: Function that stores a whole operand; takes type, operand, address, alignment and
+            bytes.
     """
     kind = vector_of(element, lanes)
     for start, length, width in _cut(code, count, size):
@@ -161,13 +161,13 @@ def write_first(
 
 
 def _cut(code: Code, count: int, size: int) -> Iterator[tuple[int, int, int]]:
-    """First lane, number of lanes and width of each piece; a mask tells where those two differ."""
+    """Yield first lane, lane count and width of each piece; masked if count and width differ."""
     start, widest = 0, _WIDEST // size
     while start < count:
         rest = count - start
         width = min(whole(rest), widest)
         if width > rest and not code.module.has_masks():
-            # Without masks LLVM makes a branch for each lane: two whole halves are less.
+            # Without masked instructions LLVM emits a branch for each lane, so use smaller pieces.
             width //= 2
         yield start, min(rest, width), width
         start += width
@@ -176,7 +176,7 @@ def _cut(code: Code, count: int, size: int) -> Iterator[tuple[int, int, int]]:
 def _offset(
     code: Code, element: str, size: int, place: str, align: int, start: int
 ) -> tuple[str, int]:
-    """The address of a lane, and what it is a multiple of."""
+    """Return the address of a lane and its alignment."""
     if not start:
         return place, align
     at = code.op(f"getelementptr {element}, ptr {place}, i64 {start}")
@@ -185,13 +185,13 @@ def _offset(
 
 
 def first_mask(count: int, width: int) -> tuple[str, str]:
-    """Type and operand of the mask of the first `count` of `width` lanes."""
+    """Return type and operand of the mask of the first `count` of `width` lanes."""
     lanes = ", ".join(f"i1 {'true' if k < count else 'false'}" for k in range(width))
     return vector_of("i1", width), f"<{lanes}>"
 
 
 _MOST = 4
-"""Runs of a vector up to which it pays to load them and to choose lanes of each."""
+"""Maximum number of runs for which contiguous loads and shuffles pay."""
 _WHOLE: dict[BinOp, Callable[[int, int], int]] = {
     BinOp.ADD: lambda a, b: a + b, BinOp.SUB: lambda a, b: a - b, BinOp.MUL: lambda a, b: a * b,
 }
@@ -202,7 +202,7 @@ _PARTED: dict[BinOp, Callable[[int, int], int]] = {
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Elements side by side: `count` of them, from so many after a common place on."""
+    """Run of `count` consecutive elements at offset `start` from a common base."""
 
     start: int
     count: int
@@ -210,12 +210,12 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """Where the lanes of an access are.
+    """Decomposition of the lanes of an access into runs.
 
     Attributes:
-        base: the place that all others are counted from.
-        runs: what is loaded.
-        lanes: for each lane the number of its run, and its place there.
+        base: Index from which offsets are counted.
+        runs: Runs to load.
+        lanes: Run number and position within the run, for each lane.
     """
 
     base: Expr
@@ -224,9 +224,9 @@ class Runs:
 
 
 def runs_of(index: Expr, count: int) -> Runs | None:
-    """The runs that the first `count` lanes of an index are in; None for a single step, or many.
+    """Return the runs of the first `count` lanes of an index; None for a ramp or too many runs.
 
-    What lies between two elements of a run is in memory too, so that all of it may be read.
+    The memory between two elements of a run is readable, so a run may be loaded as a whole.
     """
     if isinstance(index, Ramp | Broadcast) or count < 2 or as_ramp(index) is not None:
         return None
@@ -255,21 +255,21 @@ def _in_runs(runs: Sequence[Run], offsets: Sequence[int]) -> list[tuple[int, int
 
 @dataclass(frozen=True, slots=True)
 class _Lanes:
-    """A vector of integers: what all lanes have in common, and what each has more."""
+    """Integer vector as a common base and constant offsets of the lanes."""
 
     base: Expr
     offsets: tuple[int, ...]
 
     @property
     def values(self) -> list[int] | None:
-        """The number in each lane, if these are known."""
+        """Constant value of each lane, or None."""
         if not isinstance(self.base, Const):
             return None
         return [int(self.base.value) + offset for offset in self.offsets]
 
 
 def _vectors(node: Any) -> Sequence[Any]:
-    """The parts of a vector; what all of its lanes have in common is taken as it is."""
+    """Return the vector operands of a node; ramps, broadcasts and scalars are leaves."""
     return () if node.dtype.lanes == 1 or isinstance(node, Ramp | Broadcast) else children(node)
 
 
@@ -309,25 +309,25 @@ def _combined(op: BinOp, a: _Lanes, b: _Lanes) -> _Lanes | None:
 
 
 def _is_number(lanes: _Lanes) -> bool:
-    """Whether all lanes are one number."""
+    """Return whether all lanes are one constant."""
     return isinstance(lanes.base, Const) and not any(lanes.offsets)
 
 
 STREAM = "global.stream"
 _UNIT = 16
-"""Bytes: the alignment that arrays mostly have, and that non-temporal stores of a vector need."""
+"""Alignment in bytes that non-temporal vector stores require and most arrays have."""
 
 
 def is_streamed(buffer: Buffer, count: int) -> bool:
-    """Whether a store of `count` bytes goes past the caches."""
+    """Return whether a store of `count` bytes is non-temporal."""
     return buffer.scope == STREAM and count % _UNIT == 0
 
 
 def stream_store(code: Code, kind: str, value: str, place: str, align: int, memory: Var) -> None:
-    """Store a vector, past the caches if `place` is a multiple of 16."""
+    """Store a vector, non-temporally if `place` is a multiple of 16."""
     code.streams = True
     number = code.op(f"ptrtoint ptr {place} to i64")
-    # Callers pass arrays as they come, and an address that is not aligned would end the process.
+    # Arrays of callers may be misaligned, and a misaligned non-temporal store would fault.
     rest = code.op(f"and i64 {number}, {_UNIT - 1}")
     aligned, other, after = code.name("aligned"), code.name("other"), code.name("after")
     code.branch(code.op(f"icmp eq i64 {rest}, 0"), aligned, other)
@@ -341,7 +341,7 @@ def stream_store(code: Code, kind: str, value: str, place: str, align: int, memo
 
 
 def end_function(code: Code) -> None:
-    """Return, after all that was stored past the caches."""
+    """Emit the return, preceded by a fence if there were non-temporal stores."""
     if code.streams:
         code.do("fence seq_cst")
     code.do("ret void")

@@ -17,17 +17,17 @@ from tecomp.ir.nodes.expr import BinOp, CmpOp, integer_range
 
 
 def is_narrow(dtype: DType) -> bool:
-    """Whether arithmetic on `dtype` is done in float32 and rounded after every operation."""
+    """Return whether arithmetic on `dtype` uses float32 with rounding after every operation."""
     return dtype.is_float and dtype.bits == 16
 
 
 def wide_type(dtype: DType) -> DType:
-    """The type that arithmetic on `dtype` is done in."""
+    """Return the dtype in which arithmetic on `dtype` is computed."""
     return FLOAT32.with_lanes(dtype.lanes) if is_narrow(dtype) else dtype
 
 
 def widen(code: Code, value: str, dtype: DType) -> str:
-    """`value` in the type that arithmetic on it is done in."""
+    """Convert `value` to the dtype in which arithmetic on `dtype` is computed."""
     if not is_narrow(dtype):
         return value
     wide = register_type(wide_type(dtype))
@@ -40,7 +40,7 @@ def widen(code: Code, value: str, dtype: DType) -> str:
 
 
 def narrow(code: Code, value: str, dtype: DType) -> str:
-    """`value`, computed in `wide_type(dtype)`, rounded to `dtype`."""
+    """Round `value` from `wide_type(dtype)` to `dtype`."""
     if not is_narrow(dtype):
         return value
     wide = register_type(wide_type(dtype))
@@ -50,7 +50,7 @@ def narrow(code: Code, value: str, dtype: DType) -> str:
 
 
 def _round_to_bfloat(code: Code, value: str, lanes: int) -> str:
-    """The upper 16 bits of a float32, rounded to the nearest, ties to even; NaN stays NaN."""
+    """Round a float32 to bfloat16 bits, ties to even; NaN is preserved."""
     wide, bits = vector_of("float", lanes), vector_of("i32", lanes)
 
     def each(number: int) -> str:
@@ -69,12 +69,12 @@ def _round_to_bfloat(code: Code, value: str, lanes: int) -> str:
 
 
 def select(code: Code, condition: str, a: str, b: str, kind: str, lanes: int) -> str:
-    """`a` where `condition` holds, else `b`; all have `lanes` lanes."""
+    """Select `a` where `condition` holds, else `b`; all have `lanes` lanes."""
     return code.op(f"select {vector_of('i1', lanes)} {condition}, {kind} {a}, {kind} {b}")
 
 
 def cast(code: Code, value: str, source: DType, target: DType) -> str:
-    """`value` of type `source` converted to `target`, which has as many lanes."""
+    """Convert `value` from dtype `source` to `target` with the same lane count."""
     if source == target:
         return value
     if target.is_bool:
@@ -100,7 +100,7 @@ def _to_bool(code: Code, value: str, source: DType) -> str:
 
 
 def splat_int(number: int, dtype: DType) -> str:
-    """`number` in each lane of an integer type."""
+    """Return the literal with `number` in each lane of an integer dtype."""
     return splat(str(number), register_type(dtype.scalar), dtype.lanes)
 
 
@@ -113,10 +113,11 @@ def _int_to_int(code: Code, value: str, source: DType, target: DType) -> str:
 
 
 def _float_to_int(code: Code, value: str, source: DType, target: DType) -> str:
-    """LLVM's own saturating conversion takes vectors apart; comparisons and selections do not.
+    """Emit a saturating conversion with comparisons and selects; NaN gives 0.
 
-    The greatest integer of a wide type is no number of the floating type. Then what is beyond is
-    replaced in the end, and until then it is 0, like NaN.
+    The saturating intrinsic of LLVM scalarizes vectors. If the largest integer of the target is not
+    representable in the source dtype, values above are treated as 0 (as NaN) and replaced at the
+    end.
     """
     wide, lanes = wide_type(source), source.lanes
     kind, result = register_type(wide), register_type(target)
@@ -127,7 +128,7 @@ def _float_to_int(code: Code, value: str, source: DType, target: DType) -> str:
         for bound in (low, high if is_exact else high + 1)
     )
     number = widen(code, value, source)
-    # Comparisons with NaN do not hold.
+    # Ordered comparisons with NaN are false.
     test = f"ord {kind} {number}, {number}" if is_exact else f"olt {kind} {number}, {most}"
     safe = select(code, code.op(f"fcmp {test}"), number, zero(wide), kind, lanes)
     above = code.op(f"fcmp olt {kind} {least}, {safe}")
@@ -135,7 +136,7 @@ def _float_to_int(code: Code, value: str, source: DType, target: DType) -> str:
     if is_exact:
         below = code.op(f"fcmp olt {kind} {safe}, {most}")
         safe = select(code, below, safe, most, kind, lanes)
-    # Processors convert vectors to 32 bits and more; narrower types are cut from those.
+    # CPUs convert vectors to 32 bits or more; narrower results are truncated.
     step = target if target.bits >= 32 else DType("int32").with_lanes(lanes)
     word = "fptosi" if step.kind == "int" else "fptoui"
     whole = code.op(f"{word} {kind} {safe} to {register_type(step)}")
@@ -161,7 +162,7 @@ def _float_to_float(code: Code, value: str, source: DType, target: DType) -> str
 
 
 def _round_to_odd(code: Code, value: str, lanes: int) -> str:
-    """A float64 as the float32 from which rounding once more gives what rounding once would.
+    """Round a float64 to float32 with round-to-odd, which makes a second rounding exact.
 
     Source:
         S. Boldo, G. Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms
@@ -207,7 +208,7 @@ _ORDERED = {
 
 
 def compare(code: Code, op: CmpOp, dtype: DType, a: str, b: str) -> str:
-    """`a op b` of two operands of type `dtype`; a comparison with NaN is false, `!=` true."""
+    """Emit the comparison `a op b` in `dtype`; with NaN it is false, except `!=`."""
     if dtype.is_float:
         wide = register_type(wide_type(dtype))
         x, y = widen(code, a, dtype), widen(code, b, dtype)
@@ -220,7 +221,7 @@ def compare(code: Code, op: CmpOp, dtype: DType, a: str, b: str) -> str:
 
 
 def binary(code: Code, op: BinOp, dtype: DType, a: str, b: str, constant: int | None) -> str:
-    """`a op b`; `constant` is the value of `b` where it is a literal integer."""
+    """Emit `a op b` in `dtype`; `constant` is the value of `b` if it is an integer literal."""
     if dtype.is_float:
         wide = wide_type(dtype)
         x, y = widen(code, a, dtype), widen(code, b, dtype)
@@ -244,19 +245,19 @@ def _float_binary(code: Code, op: BinOp, dtype: DType, a: str, b: str) -> str:
         return code.op(f"{_FLOAT[op]} {flags}{kind} {a}, {b}")
     if op in (BinOp.MIN, BinOp.MAX):
         if code.module.options.fast_math:
-            # One instruction where `minimum` takes three; of a NaN and a number it gives either.
+            # One instruction instead of three for `minimum`; NaN and a number give either.
             word = "olt" if op is BinOp.MIN else "ogt"
             first = code.op(f"fcmp {word} {kind} {a}, {b}")
             return select(code, first, a, b, kind, dtype.lanes)
         word = "minimum" if op is BinOp.MIN else "maximum"
         target = code.module.declare(kind, f"llvm.{word}.{suffix(kind)}", [kind, kind])
-        # Which of two zeros comes out is open in NumPy too, and deciding it costs instructions.
+        # The sign of a zero result is also unspecified in NumPy; `nsz` saves instructions.
         return code.op(f"call nsz {kind} {target}({kind} {a}, {kind} {b})")
     return _float_floor(code, op, dtype, a, b)
 
 
 def _float_floor(code: Code, op: BinOp, dtype: DType, a: str, b: str) -> str:
-    """Floor division or modulo of floats; the divisor 0 gives what `/` and `fmod` give.
+    """Emit floor division or modulo of floats; a zero divisor gives the result of `/` or `fmod`.
 
     Source:
         `npy_divmod` of NumPy 2.4, numpy/_core/src/npymath/npy_math_internal.h.src.
@@ -307,7 +308,7 @@ def _integer_extreme(code: Code, op: BinOp, dtype: DType, a: str, b: str) -> str
 
 
 def _shift(code: Code, op: BinOp, dtype: DType, a: str, b: str, constant: int | None) -> str:
-    """A shift by as many bits as there are, or more, shifts all of them out."""
+    """Emit a shift; amounts of at least the bit width shift all bits out."""
     kind, lanes = register_type(dtype), dtype.lanes
     word = "shl" if op is BinOp.SHL else "ashr" if dtype.kind == "int" else "lshr"
     if constant is not None and 0 <= constant < dtype.bits:
@@ -325,7 +326,7 @@ def _shift(code: Code, op: BinOp, dtype: DType, a: str, b: str, constant: int | 
 def _divide_by_constant(code: Code, op: BinOp, dtype: DType, a: str, divisor: int) -> str:
     kind = register_type(dtype)
     if divisor > 0 and divisor & (divisor - 1) == 0:
-        # The floor of a division by a power of two is a shift, for negative numbers too.
+        # Floor division by a power of two is an arithmetic shift, also for negative numbers.
         if op is BinOp.MOD:
             return code.op(f"and {kind} {a}, {splat_int(divisor - 1, dtype)}")
         word = "ashr" if dtype.kind == "int" else "lshr"
@@ -334,7 +335,7 @@ def _divide_by_constant(code: Code, op: BinOp, dtype: DType, a: str, divisor: in
 
 
 def _divide(code: Code, op: BinOp, dtype: DType, a: str, b: str) -> str:
-    """Division by a divisor that may be 0, which gives 0, or -1, which may overflow and wraps."""
+    """Emit division by an unknown divisor: 0 gives 0, and overflow with -1 wraps around."""
     kind, lanes = register_type(dtype), dtype.lanes
     by_zero = code.op(f"icmp eq {kind} {b}, {zero(dtype)}")
     if dtype.kind == "uint":
@@ -346,7 +347,7 @@ def _divide(code: Code, op: BinOp, dtype: DType, a: str, b: str) -> str:
     safe = select(code, either, splat_int(1, dtype), b, kind, lanes)
     result = _floor_divide(code, op, dtype, a, safe, is_known=False)
     if op is BinOp.MOD:
-        # The remainder by the 1 that stands in for 0 and -1 is 0 already.
+        # Divisors 0 and -1 were replaced by 1, whose remainder is already 0.
         return result
     negated = code.op(f"sub {kind} {zero(dtype)}, {a}")
     signed = select(code, by_minus, negated, result, kind, lanes)
@@ -356,7 +357,7 @@ def _divide(code: Code, op: BinOp, dtype: DType, a: str, b: str) -> str:
 def _floor_divide(
     code: Code, op: BinOp, dtype: DType, a: str, b: str, *, is_known: bool = True
 ) -> str:
-    """Floor division or modulo by a divisor that is neither 0 nor -1."""
+    """Emit floor division or modulo by a divisor that is neither 0 nor -1."""
     kind, lanes = register_type(dtype), dtype.lanes
     by_floats = not is_known and lanes > 1 and dtype.bits < 64
     if dtype.kind == "uint" and not by_floats:
@@ -384,10 +385,10 @@ def _floor_divide(
 
 
 def _quotient_of_floats(code: Code, dtype: DType, a: str, b: str) -> str:
-    """The quotient of vectors without its fraction.
+    """Emit the truncated quotient of integer vectors with floating-point division.
 
-    No processor divides vectors of integers: each lane would be taken out and put back. Floats with
-    more digits than both operands never round a quotient up to the next integer.
+    CPUs have no integer vector division, so LLVM would scalarize it. A float format with more
+    precision than both operands never rounds a quotient up to the next integer.
     """
     kind, lanes = register_type(dtype), dtype.lanes
     wide = vector_of("float" if dtype.bits < 32 else "double", lanes)

@@ -1,7 +1,7 @@
 """Run-time index checks.
 
-A record has the kind of failure (0 while there is none), the number of the site, and two values:
-the index and the extent it left, the bytes that could not be had, or the number of an exception.
+A failure record consists of the failure kind (0 for none), the site number, and two values: the
+index and the extent, the number of bytes that could not be allocated, or an exception number.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from tecomp.ir.nodes.stmt import Buffer
 
 
 def check_index(code: Code, node: Expr, active: str | None) -> Generator[Expr, str, str]:
-    """Whether an index lies inside its axis; recorded where it does not and `active` holds."""
+    """Emit a check that an index is in bounds; failures in `active` lanes are recorded."""
     if not isinstance(node, Call):
         raise InternalError(f"`{node}` is no check of an index")
     index, extent, site = node.args
     inner = index.value if isinstance(index, Broadcast) else index
-    # The same index in all lanes is one check.
+    # A uniform index is checked once.
     lanes = inner.dtype.lanes if active is None else index.dtype.lanes
     value = yield (inner if active is None else index)
     bound = yield _one(extent)
@@ -53,9 +53,9 @@ def _number(node: Expr) -> int:
 
 
 def within(code: Code, index: str, extent: str, lanes: int, active: str | None, site: int) -> str:
-    """The mask of `0 <= index < extent`, both int64; failures are recorded under `site`."""
+    """Emit the mask `0 <= index < extent` in int64; failures are recorded under `site`."""
     kind, mask = register_type(INT64.with_lanes(lanes)), vector_of("i1", lanes)
-    # A negative index is a huge unsigned one.
+    # An unsigned comparison also rejects negative indices.
     ok = code.op(f"icmp ult {kind} {index}, {broadcast(code, extent, 'i64', lanes)}")
     bad = code.op(f"xor {mask} {ok}, {splat('true', 'i1', lanes)}")
     if active is not None:
@@ -73,7 +73,7 @@ def within(code: Code, index: str, extent: str, lanes: int, active: str | None, 
 
 
 def record(code: Code, kind: int, site: str, value: str, extent: str) -> None:
-    """Note a failure, unless one has been noted before."""
+    """Record a failure unless one was recorded before."""
     words = (f"i64 {word}" for word in (kind, site, value, extent))
     call_runtime(code, "record", ["ptr %record", *words])
 
@@ -81,7 +81,7 @@ def record(code: Code, kind: int, site: str, value: str, extent: str) -> None:
 def check_axis(
     code: Code, buffer: Buffer, axis: int, index: Expr, active: str | None
 ) -> Generator[Expr, str, str]:
-    """Whether `index` lies inside `axis` of `buffer`, for code built with `check_bounds`."""
+    """Emit a check that `index` is in bounds of `axis` of `buffer`, for `check_bounds`."""
     lanes = index.dtype.lanes
     value = cast(code, (yield index), index.dtype, INT64.with_lanes(lanes))
     if buffer.flat:
@@ -97,7 +97,7 @@ def check_axis(
 
 
 def _places(buffer: Buffer) -> tuple[Expr, Expr]:
-    """The least index of a flat buffer, and one more than the greatest."""
+    """Return the minimum index of a flat buffer and its maximum index plus one."""
     low: Expr = index_value(0)
     high: Expr = index_value(1)
     for extent, stride in zip(buffer.shape, buffer.strides or (), strict=True):
@@ -109,5 +109,5 @@ def _places(buffer: Buffer) -> tuple[Expr, Expr]:
 
 
 def shape_text(shape: Sequence[int | Expr]) -> str:
-    """Extents as they are written between brackets."""
+    """Return the extents as text, separated by commas."""
     return ", ".join(str(extent) for extent in shape)

@@ -1,9 +1,9 @@
 """Dot-product instructions and their emulation.
 
-Where the machine has one for the types at hand it is used (see `tecomp.codegen.llvm.cpu_features`):
-`vpdpbusd`, `vdpbf16ps`, `sdot`, `udot`, `usdot`, `bfdot`. Elsewhere the form is one that LLVM knows
-instructions for: of int16 `vpmaddwd`, which adds up two products, and together with an addition
-`vpdpwssd`; four bytes are two such pairs.
+If the machine has an instruction for the operand dtypes, it is used (see
+`tecomp.codegen.llvm.cpu_features`): `vpdpbusd`, `vdpbf16ps`, `sdot`, `udot`, `usdot`, `bfdot`.
+Otherwise the emitted pattern is one for which LLVM selects instructions: for int16 `vpmaddwd`,
+which sums two products, and `vpdpwssd`, which also accumulates. Four bytes are two such pairs.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from tecomp.codegen.llvm.cpu_features import DotInstruction
 from tecomp.codegen.llvm.ir_builder import Code, shuffle_mask, splat, suffix, vector_of
 from tecomp.ir.nodes.dtype import DType
 
-_SIGNS = -2139062144  # the upper bit of each of four bytes
+_SIGNS = -2139062144  # the sign bit of each of four bytes
 _ONES = 0x01010101
 
 
 def dot(code: Code, a_type: DType, b_type: DType, a: str, b: str, start: str = "") -> str:
-    """For each 32 bits of two vectors, the sum of the products of the numbers in them.
+    """Emit the dot product of the numbers within each 32-bit lane of two vectors.
 
-    Added to `start` if there is one.
+    The sums are added to `start`, if given.
     """
     lanes = a_type.lanes * a_type.bits // 32
     if a_type.bits == 8:
@@ -45,11 +45,11 @@ def dot(code: Code, a_type: DType, b_type: DType, a: str, b: str, start: str = "
 def _dot_of_bytes(
     code: Code, lanes: int, a_type: DType, b_type: DType, a: str, b: str, start: str
 ) -> str:
-    """By an instruction if the machine has one that will do, else nothing.
+    """Emit a byte dot product with a machine instruction; return "" if none is suitable.
 
-    Where there is one for unsigned times signed bytes only, one factor is moved by 128, and what
-    that adds is subtracted. It depends on the other factor alone, so that the tile of a matrix
-    product computes it once a row or column.
+    If only unsigned-by-signed products are supported, one factor is shifted by 128, and the
+    resulting offset is subtracted. The offset depends on the other factor only, so a matrix product
+    tile computes it once for each row or column.
     """
     first, second = a_type.scalar, b_type.scalar
     if first == "int8" and second == "uint8":
@@ -77,7 +77,7 @@ def _dot_of_bytes(
 
 
 def _flipped(code: Code, lanes: int, value: str) -> str:
-    """Every byte moved by 128, from signed to unsigned or back."""
+    """Shift every byte by 128, which converts between signed and unsigned range."""
     kind, numbers = vector_of("i32", lanes), vector_of("i8", 4 * lanes)
     words = code.op(f"bitcast {numbers} {value} to {kind}")
     moved = code.op(f"xor {kind} {words}, {splat(str(_SIGNS), 'i32', lanes)}")
@@ -99,17 +99,17 @@ def _by_instruction(
     total: str,
     number: str,
 ) -> str:
-    """Pieces of the lengths that the instruction has forms for, put together again.
+    """Split a dot product into the vector lengths of an instruction and join the results.
 
     Args:
-        code: the function in the making.
-        instruction: what adds up a piece.
-        lanes: of the result; a multiple of the least that the instruction takes.
-        a: one factor.
-        b: the other.
-        start: what is added, or nothing.
-        total: LLVM's type of one lane of the result.
-        number: its type of one number of the factors, where they are held.
+        code: Function under construction.
+        instruction: Dot product instruction.
+        lanes: Lane count of the result; a multiple of the smallest count of the instruction.
+        a: Operand of the first factor.
+        b: Operand of the second factor.
+        start: Operand of the accumulator, or "".
+        total: LLVM type of one lane of the result.
+        number: LLVM type of one number of the factors in registers.
     """
     per_lane = 4 if number == "i8" else 2
     whole = vector_of(total, lanes)
@@ -144,7 +144,7 @@ def _by_instruction(
 
 
 def _cut(code: Code, value: str, scalar: str, count: int, start: int, length: int) -> str:
-    """`length` of the `count` lanes of a vector."""
+    """Extract `length` of the `count` lanes of a vector from lane `start` on."""
     if length == count:
         return value
     kind = vector_of(scalar, count)
@@ -153,7 +153,7 @@ def _cut(code: Code, value: str, scalar: str, count: int, start: int, length: in
 
 
 def _bytes(code: Code, dtype: DType, value: str) -> tuple[str, str]:
-    """The lower and the upper bytes of all pairs, as int16."""
+    """Return the lower and the upper bytes of all pairs, extended to 16 bits."""
     kind = vector_of("i16", dtype.lanes // 2)
     eight = splat("8", "i16", dtype.lanes // 2)
     down = "ashr" if dtype.kind == "int" else "lshr"
@@ -179,10 +179,10 @@ def _dot_of_shorts(code: Code, lanes: int, a: str, b: str) -> str:
 
 
 def _dot_of_bfloats(code: Code, lanes: int, a: str, b: str, start: str) -> str:
-    """The sums of two products each, the second of which is the first that is added.
+    """Emit sums of two products of bfloat16 each; the product of the odd elements is added first.
 
     A bfloat16 is the upper half of a float32, and the product of two is exact in float32. The order
-    is that of `vdpbf16ps`, which gives the same but for subnormal numbers.
+    is that of `vdpbf16ps`, whose results are equal except for subnormal numbers.
     """
     real, bits = vector_of("float", lanes), vector_of("i32", lanes)
     halves = vector_of("i16", 2 * lanes)

@@ -1,4 +1,4 @@
-"""Recognize affine index vectors and narrow them."""
+"""Recognize affine index vectors (ramps) and compute with them in fewer bits."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _LINEAR = (BinOp.ADD, BinOp.SUB)
 
 
 def as_ramp(index: Expr) -> Ramp | None:
-    """`index` as one `Ramp`, or None if it is no arithmetic progression.
+    """Return `index` as a `Ramp`, or None if it is not an arithmetic progression.
 
-    `ramp(a, s) + broadcast(b)` is `ramp(a + b, s)`, and so on; a broadcast is a ramp of stride 0.
+    For example, `ramp(a, s) + broadcast(b)` is `ramp(a + b, s)`. A broadcast is a ramp of stride 0.
     """
     found = index if isinstance(index, Ramp | Broadcast) else bottom_up(index, _rule)
     if isinstance(found, Ramp):
@@ -63,7 +63,7 @@ def _rule(node: Any) -> Expr | None:
 
 
 def _progression(node: Expr) -> tuple[Expr, Expr] | None:
-    """First value and step."""
+    """Return first value and step of a ramp or broadcast, or None."""
     if isinstance(node, Ramp):
         return node.base, node.stride
     if isinstance(node, Broadcast) and node.value.dtype.lanes == 1:
@@ -82,9 +82,9 @@ _WIDTH = 32
 
 
 def narrowed(node: Cast) -> Ramp | None:
-    """A cast of a progression to a narrower integer, as a progression of that type, or None.
+    """Return a cast of an int64 ramp to a narrower integer as a narrow ramp, or None.
 
-    The lower bits of a sum are the sum of the lower bits.
+    This is exact, because truncation commutes with addition.
     """
     source, target = node.value.dtype, node.dtype
     if source.scalar != INT64 or source.lanes == 1 or not target.is_integer or target.is_bool:
@@ -100,9 +100,10 @@ def narrowed(node: Cast) -> Ramp | None:
 
 
 def compared(code: Code, node: Compare) -> Rule | None:
-    """The comparison of two progressions: lanes `0, s, 2 s, ...` with one number, or None.
+    """Emit the comparison of two int64 ramps as 32-bit lanes `0, s, 2 s, ...` with a scalar.
 
-    The number is as large as matters, so that it fits 32 bits.
+    The scalar is clamped to the range of the lanes, so it fits into 32 bits. The result is None if
+    the operands are not such ramps or may overflow.
     """
     a, b = node.a, node.b
     if a.dtype.scalar != INT64 or a.dtype.lanes == 1 or node.op not in _WORDS:
@@ -131,7 +132,7 @@ def _compared(code: Code, op: CmpOp, x: Ramp, y: Ramp, step: int, reach: int) ->
 
 
 def _may_wrap(code: Code, ramp: Ramp) -> bool:
-    """Whether lanes may pass the end of 64 bits; an index never does, data may."""
+    """Return whether lanes may overflow 64 bits: indices never do, loaded data may."""
     if is_const(ramp.stride, 0):
         return False
     return any(

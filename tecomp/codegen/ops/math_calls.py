@@ -1,4 +1,4 @@
-"""Math function calls: intrinsics or vector formulas; scalars in the C calling convention."""
+"""Math function calls by LLVM intrinsics or vector formulas, and calls of scalar C functions."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _LLVM = {
 
 
 def call_function(code: Code, name: str, dtype: DType, args: Sequence[str]) -> str:
-    """The call of math function `name` on operands of type `dtype`.
+    """Emit the math function `name` on operands of `dtype`.
 
     Raises:
-        InternalError: there is no such function.
+        InternalError: If there is no such function for `dtype`.
     """
     if dtype.is_integer:
         return _integer_function(code, name, dtype, args)
@@ -76,7 +76,7 @@ def _constant(value: float, dtype: DType) -> str:
 
 
 def number_argument(code: Code, dtype: DType, value: str) -> tuple[str, str]:
-    """The type and the operand of a number."""
+    """Return type and operand of a scalar argument in the C calling convention."""
     if dtype.is_bool:
         return "i8 zeroext", code.op(f"zext i1 {value} to i8")
     kind = register_type(dtype)
@@ -88,7 +88,7 @@ def number_argument(code: Code, dtype: DType, value: str) -> tuple[str, str]:
 def outside_value(
     code: Code, function: str, result: DType, types: Sequence[DType], operands: Sequence[str]
 ) -> str:
-    """The value of a C function of numbers, which follows from them alone."""
+    """Emit a call of a pure C function of scalars and return its value."""
     kinds = tuple(map(NumberType, types))
     callee = Callee(function, Convention.C, kinds, code.module.name, result)
     symbol = code.module.outside(callee)
@@ -96,7 +96,7 @@ def outside_value(
     given = [number_argument(code, dtype, value) for dtype, value in pairs]
     kind = "i8" if result.is_bool else register_type(result)
     declared = ", ".join(each for each, _ in given)
-    # It is pure: see the attributes of functions of the C math library.
+    # Attribute group #1 declares the function pure, as for the C math library.
     code.module.declarations.setdefault(f"declare {kind} @{symbol}({declared}) #1")
     passed = ", ".join(f"{each} {value}" for each, value in given)
     made = code.op(f"call {kind} @{symbol}({passed})")

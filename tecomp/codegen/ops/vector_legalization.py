@@ -1,11 +1,11 @@
 """Legalize vectors to power-of-two lane counts.
 
-LLVM takes a vector of, say, 31 lanes apart into scalars wherever it goes from one block to the
-next, and stores some that it has converted with bytes too many. So none is left: a vector becomes
-the next longer one, and its loads and stores have a mask for the lanes that there are, which
-`tecomp.codegen.memory.vector_access` makes cheap. Where a register or more would be empty, a
-statement becomes two, one for the first lanes and one for the rest. Of a vector whose first lanes
-alone are stored, however many, there are no others.
+LLVM scalarizes a vector of, for example, 31 lanes wherever it is live across basic blocks, and
+stores some converted vectors with too many bytes. This pass removes all such vectors: a vector is
+widened to the next power of two, and its loads and stores are masked to the active lanes, which
+`tecomp.codegen.memory.vector_access` makes cheap. If padding would fill a whole register, the
+statement is split in two: one for the first lanes and one for the rest. A vector of which only the
+leading lanes are stored is reduced to these lanes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _REGISTER_BITS = 512
 
 @dataclass(frozen=True, slots=True)
 class _Lanes:
-    """Some lanes of a vector: `count` of them from `start` on, held in `width` lanes."""
+    """Piece of a vector: `count` lanes from `start` on, held in a vector of `width` lanes."""
 
     start: int
     count: int
@@ -49,17 +49,17 @@ class _Lanes:
 
 @dataclass(slots=True, eq=False)
 class _Pass:
-    """Lanes of one register of the widest type, and what stands for each piece of a variable."""
+    """State of the pass: lanes of one register of the widest dtype, and variables of pieces."""
 
     register: int
     variables: dict[Var, dict[tuple[int, _Lanes], Var]] = field(default_factory=dict)
 
 
 def whole_vectors(func: PrimFunc) -> PrimFunc:
-    """The same function without statements on vectors of 3, 5, 6, 7, 9, ... lanes.
+    """Rewrite stores of vectors of 3, 5, 6, 7, 9, ... lanes to power-of-two lane counts.
 
     Args:
-        func: a function with flat buffers.
+        func: Function with flat buffers.
     """
     body = _with_known_masks(func.body)
     odd = [node for node in _stores(body) if not _is_whole(_count(node)) or _is_part(node)]
@@ -71,12 +71,12 @@ def whole_vectors(func: PrimFunc) -> PrimFunc:
 
 
 def _with_known_masks(body: Stmt) -> Stmt:
-    """The same with masks of a known number of first lanes where they are used."""
+    """Inline let-bound masks with a constant number of leading lanes at their uses."""
     if not any(_is_known_mask(node) for node in walk(body, parts=statements_in)):
         return body
 
     def rule(node: Any) -> Any:
-        # Copies of an unrolled loop may bind one variable to masks that differ.
+        # Copies of an unrolled loop may bind one variable to different masks.
         if _is_known_mask(node):
             return bottom_up(node.body, lambda inner: node.value if inner is node.var else None)
         return None
@@ -90,7 +90,7 @@ def _is_known_mask(node: Any) -> bool:
 
 
 def _count(store: BufferStore) -> int:
-    """How many lanes a store to a vector is of."""
+    """Return the length of the prefix mask of a store, or its full lane count."""
     return prefix(store.predicate) or store.indices[-1].dtype.lanes
 
 
@@ -99,7 +99,7 @@ def _is_part(store: BufferStore) -> bool:
 
 
 def prefix(predicate: Expr | None) -> int | None:
-    """How many lanes take part, if they are the first and `predicate` says nothing else.
+    """Return the number of active lanes if `predicate` is exactly a prefix mask, else None.
 
     >>> prefix(first_lanes(3, 4)), prefix(None)
     (3, None)
@@ -113,13 +113,13 @@ def prefix(predicate: Expr | None) -> int | None:
 
 
 def first_lanes(count: int, width: int) -> Expr:
-    """The mask of the first `count` of `width` lanes."""
+    """Return the mask of the first `count` of `width` lanes."""
     lanes = Ramp(index_value(0), index_value(1), width)
     return Compare(CmpOp.LT, lanes, Broadcast(index_value(count), width))
 
 
 def whole(lanes: int) -> int:
-    """The least power of two that is no less.
+    """Return the smallest power of two that is at least `lanes`.
 
     >>> whole(1), whole(5), whole(8)
     (1, 8, 8)
@@ -132,14 +132,14 @@ def _is_whole(lanes: int) -> bool:
 
 
 def _stores(body: Stmt) -> Iterator[BufferStore]:
-    """The stores to vectors of places; expressions are not entered."""
+    """Yield the stores with indices; expressions are not traversed."""
     for node in walk(body, parts=statements_in):
         if isinstance(node, BufferStore) and node.indices:
             yield node
 
 
 def _computed(value: Expr) -> Iterator[Expr]:
-    """What is computed in lanes; indices and conditions are not."""
+    """Iterate over the vector subexpressions of a value, excluding indices and conditions."""
 
     def parts(node: Expr) -> Sequence[Expr]:
         if isinstance(node, BufferLoad | Compare):
@@ -150,7 +150,7 @@ def _computed(value: Expr) -> Iterator[Expr]:
 
 
 def _pieces(lanes: int, register: int) -> list[_Lanes]:
-    """Whole vectors for `lanes`, of which no more than the half of a register is empty.
+    """Split `lanes` into power-of-two pieces without a whole register of padding.
 
     >>> [(p.start, p.count, p.width) for p in _pieces(23, 16)]
     [(0, 16, 16), (16, 7, 8)]
@@ -184,7 +184,7 @@ def _rule(work: _Pass, node: Any) -> Stmt | None:
 
 
 def _is_separate(store: BufferStore) -> bool:
-    """Whether no lane reads what another one stores, so that they need not go together."""
+    """Return whether no lane reads an element that another lane stores, so it can be split."""
     place = store.indices[-1]
     if not isinstance(place, Ramp) or not isinstance(place.stride, Const) or not place.stride.value:
         return False
@@ -213,17 +213,17 @@ def _masked(predicate: Expr | None, piece: _Lanes) -> Expr | None:
         return first_lanes(piece.count, piece.width)
     if predicate.dtype.lanes == 1:
         predicate = Broadcast(predicate, piece.width)
-    # There may be a condition for each part of an element.
+    # A predicate may have one lane for each scalar of a vector element.
     parts = predicate.dtype.lanes // piece.width
     return Binary(BinOp.AND, first_lanes(parts * piece.count, parts * piece.width), predicate)
 
 
 def _bound(work: _Pass, node: Let) -> Stmt:
-    """Bind the pieces of a variable that the body uses, and the whole variable where it is used.
+    """Bind the pieces of a variable that the body uses, and the variable itself if it is used.
 
-    Several statements may bind one variable, such as copies of an unrolled loop and the whole
-    vectors beside a remainder, and a statement may stand in several of them. So the body says
-    which pieces it uses, not the statement that was cut first.
+    Several statements may bind one variable (copies of an unrolled loop, full vectors and a
+    remainder), and statements may be shared between them. Therefore the pieces are determined from
+    each body, not from the statement that was split first.
     """
     used = {part for part in walk(node.body) if isinstance(part, Var)}
     body = node.body
@@ -234,7 +234,7 @@ def _bound(work: _Pass, node: Let) -> Stmt:
 
 
 def _cut(work: _Pass, root: Expr, lanes: int, piece: _Lanes) -> Expr:
-    """A piece of an expression; vectors inside have `lanes` lanes, or a multiple of that."""
+    """Return a piece of an expression whose vectors have `lanes` lanes or a multiple."""
 
     def combine(node: Expr, parts: list[Expr]) -> Expr:
         made = dict(zip(map(id, children(node)), parts, strict=True))
