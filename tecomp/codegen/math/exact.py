@@ -6,24 +6,25 @@ from tecomp.codegen.math.vector_values import Real, Truth, Whole, each_lane, men
 
 
 def power_of_signed(x: Whole, y: Whole) -> Whole:
-    """`x` to the power `y`, modulo 2 to the number of bits.
+    """Emit the signed power `x**y` with wrap-around.
 
-    A negative power is the reciprocal rounded towards zero: 0 but for 1 and -1, and 0 of 0.
+    A negative exponent gives the reciprocal rounded towards zero: 0 except for bases 1 and -1.
+    A base of 0 gives 0.
     """
     below = _compared(y, "slt", 0)
-    # The lowest bit of a negative power is its parity, which is all that 1 and -1 need.
+    # The powers of 1 and -1 depend only on the parity of the exponent, its lowest bit.
     result = _power(x, _selected(below, y & 1, y))
     is_unit = _compared(x, "eq", 1) | _compared(x, "eq", -1)
     return _selected(below & ~is_unit, x.constant(0), result)
 
 
 def power_of_unsigned(x: Whole, y: Whole) -> Whole:
-    """`x` to the power `y`, modulo 2 to the number of bits."""
+    """Emit the unsigned power `x**y` with wrap-around."""
     return _power(x, y)
 
 
 def _power(x: Whole, y: Whole) -> Whole:
-    """x**y = product of x**(2**b) over the bits b of y, an unsigned number."""
+    """Emit x**y by binary exponentiation; y is unsigned."""
     code, kind = x.code, x.kind
     before, loop, after = code.block, code.name("loop"), code.name("after")
     total, square, rest = (code.name(hint) for hint in ("total", "square", "rest"))
@@ -59,15 +60,16 @@ _INFINITY = float("inf")
 
 
 def fmod(x: Real, y: Real) -> Real:
-    """`x - trunc(x / y) y`, with the sign of `x`; NaN of infinite x, and of y = 0.
+    """Emit `x - trunc(x / y) * y` with the sign of `x`; NaN for infinite x and for y = 0.
 
-    Longer quotients than a float32 has are left to float64, and its own to the C library.
+    Quotients that exceed the precision of float32 are computed in float64, and those that exceed
+    the precision of float64 by the C library.
     """
     a, b = abs(x), abs(y)
     ratio = a / b
     rest = (-ratio.intrinsic("trunc")).intrinsic("fma", b, a)
     rest = (rest < 0.0).select(rest + b, rest)
-    # Infinity times 0 is no number.
+    # For infinite y, infinity times 0 would give NaN; the remainder of a finite x is x.
     near = (b.is_equal(_INFINITY) & (a < _INFINITY)).select(a, rest)
     is_far = (ratio > 2.0**x.format.mantissa) & (a < _INFINITY) & (b > 0.0)
     formula = _wider if x.scalar == "float" else _by_library

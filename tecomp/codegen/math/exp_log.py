@@ -1,4 +1,4 @@
-"""exp and log families, hyperbolic functions and erf."""
+"""Exponential and logarithm families, hyperbolic functions and erf."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from dataclasses import dataclass
 from tecomp.codegen.math.vector_values import Coefficients, Real, Whole, fma, polynomial
 
 _LOG2_E_VALUE = 1.44269504088896340736
-# ln 2 in two parts, of which the first has zeros at its end: times n it is exact.
+# ln 2 as a sum of two parts; the first has trailing zero bits, so its product with n is exact.
 _LN2 = {
     "float": (0.693145751953125, 1.4286068e-06),
     "double": (0.6931471803691238, 1.9082149292705877e-10),
 }
-# Where exp overflows, where it is 0, and where exp(x) - 1 and tanh(-x / 2) are -1.
+# exp overflows above _MOST and is 0 below _LEAST. Above _SATURATED, expm1(-x) and tanh(-x / 2)
+# round to -1.
 _MOST = {"float": 89.0, "double": 710.0}
 _LEAST = {"float": -104.5, "double": -746.0}
 _SATURATED = {"float": 20.0, "double": 40.0}
-# The same of exp2.
+# Bounds of exp2.
 _MOST_2 = {"float": 129.0, "double": 1025.0}
 _LEAST_2 = {"float": -151.0, "double": -1076.0}
 
-# (exp(r) - 1 - r) / r**2, less and more exactly, and (2**r - 1) / r.
+# (exp(r) - 1 - r) / r**2 with lower (_EXP) and higher (_EXPM1) accuracy, and (2**r - 1) / r.
 _EXP = {
     "float": (0.49999994, 0.1666652, 0.041668233, 0.008368818, 0.0013823851),
     "double": (
@@ -61,18 +62,18 @@ _SINH = {
 
 @dataclass(frozen=True, slots=True)
 class Reduced:
-    """`x` as `n * unit + rest`; `shifted` has n in its lowest bits."""
+    """Range reduction of x to `n * unit + rest`; `shifted` holds n in its lowest bits."""
 
     shifted: Whole
     rest: Real
 
     def power(self, less: int = 0) -> Real:
-        """2 to the power `n - less`, where that is a normal number."""
+        """Return `2**(n - less)`, which must be a normal number."""
         held = self.rest.format
         return ((self.shifted << held.mantissa) + (held.bias - less << held.mantissa)).real()
 
     def scaled(self, value: Real, less: int = 0) -> Real:
-        """`value` times 2 to the power `n - less`, in two steps, for results of any size."""
+        """Return `value * 2**(n - less)` in two steps, for results of any magnitude."""
         held = self.rest.format
         exponent = self.shifted << held.mantissa
         half = exponent >> 1 & -(1 << held.mantissa)
@@ -82,7 +83,7 @@ class Reduced:
 
 
 def reduced(x: Real) -> Reduced:
-    """`x = n ln 2 + r`, for |x| below 2**21."""
+    """Reduce `x = n ln 2 + r` accurately, for |x| below 2**21."""
     shifted = fma(x, _LOG2_E_VALUE, x.format.rounder)
     n = shifted - x.format.rounder
     high, low = _LN2[x.scalar]
@@ -90,35 +91,35 @@ def reduced(x: Real) -> Reduced:
 
 
 def reduced_roughly(x: Real) -> Reduced:
-    """As `reduced`, with an error of |n| units: for negative x, and powers that are added to 1."""
+    """Reduce as `reduced` with an error of |n| ulp, for negative x whose power is added to 1."""
     shifted = fma(x, _LOG2_E_VALUE, x.format.rounder)
     n = shifted - x.format.rounder
     return Reduced(shifted.bits(), fma(n, -math.log(2.0), x))
 
 
 def power_of_e(r: Real) -> Real:
-    """The power of a number in [-ln 2 / 2, ln 2 / 2]."""
+    """Emit exp of a number in [-ln 2 / 2, ln 2 / 2]."""
     return fma(fma(polynomial(r, _EXP[r.scalar]), r, 1.0), r, 1.0)
 
 
 def power_of_e_less_1(r: Real) -> Real:
-    """The power of a number in [-ln 2 / 2, ln 2 / 2], less 1."""
+    """Emit exp(r) - 1 of a number in [-ln 2 / 2, ln 2 / 2]."""
     return fma(polynomial(r, _EXPM1[r.scalar]), r * r, r)
 
 
 def exp(x: Real) -> Real:
-    """Subnormal results are right too."""
+    """Emit exp, with correct subnormal results."""
     parts = reduced(x.at_most(_MOST[x.scalar]).at_least(_LEAST[x.scalar]))
     return parts.scaled(power_of_e(parts.rest))
 
 
 def power_of_2(r: Real) -> Real:
-    """2 to the power of a number in [-1/2, 1/2]."""
+    """Emit 2**r of a number in [-1/2, 1/2]."""
     return fma(polynomial(r, _EXP2[r.scalar]), r, 1.0)
 
 
 def exp2(x: Real) -> Real:
-    """The reduction is exact."""
+    """Emit exp2; its range reduction is exact."""
     bounded = x.at_most(_MOST_2[x.scalar]).at_least(_LEAST_2[x.scalar])
     shifted = bounded + x.format.rounder
     rest = bounded - (shifted - x.format.rounder)
@@ -126,7 +127,7 @@ def exp2(x: Real) -> Real:
 
 
 def expm1(x: Real) -> Real:
-    """`2**n (exp(r) - 1) + (2**n - 1)`, halved and doubled so that 2**n has no overflow."""
+    """Emit expm1 as `2**n (exp(r) - 1) + (2**n - 1)`, with 2**n halved against overflow."""
     parts = reduced(x.at_most(_MOST[x.scalar]).at_least(-_SATURATED[x.scalar]))
     less = power_of_e_less_1(parts.rest)
     scale = parts.power(less=1)
@@ -135,14 +136,14 @@ def expm1(x: Real) -> Real:
 
 
 def sigmoid(x: Real) -> Real:
-    """`1 / (1 + e)` or `e / (1 + e)` with e = exp(-|x|), which does not overflow."""
+    """Emit the sigmoid as `1 / (1 + e)` or `e / (1 + e)` with e = exp(-|x|), without overflow."""
     parts = reduced((-abs(x)).at_least(_LEAST[x.scalar]))
     e = parts.scaled(power_of_e(parts.rest))
     return (x < 0.0).select(e, 1.0) / (e + 1.0)
 
 
 def tanh(x: Real) -> Real:
-    """`m / (m + 2)` with m = expm1(2|x|)."""
+    """Emit tanh as `m / (m + 2)` with m = expm1(2|x|)."""
     size = abs(x)
     parts = reduced((size + size).at_most(_SATURATED[x.scalar]))
     scale = parts.power()
@@ -151,7 +152,7 @@ def tanh(x: Real) -> Real:
 
 
 def sinh(x: Real) -> Real:
-    """A polynomial up to 1, from there `h - 1 / (4 h)` with h = exp(|x|) / 2."""
+    """Emit sinh as a polynomial below 1, and as `h - 1 / (4 h)` with h = exp(|x|) / 2 above."""
     size = abs(x)
     square = x * x
     near = fma(polynomial(square, _SINH[x.scalar]) * square, size, size)
@@ -160,7 +161,7 @@ def sinh(x: Real) -> Real:
 
 
 def cosh(x: Real) -> Real:
-    """`h + 1 / (4 h)` with h = exp(|x|) / 2."""
+    """Emit cosh as `h + 1 / (4 h)` with h = exp(|x|) / 2."""
     h = _half_power(abs(x))
     return h + 0.25 / h
 
@@ -192,7 +193,7 @@ _LOG10_E = {
     "float": (0.4342945, -1.010305e-08),
     "double": (0.4342944819032518, 1.098319650216765e-17),
 }
-# (log(1 + f) - f) / f**2, also in base 2 and 10, and on [-1/4, 1/2].
+# (log(1 + f) - f) / f**2, also in base 2 and 10, and (_LOG1P) on [-1/4, 1/2].
 _LOG = {
     "float": (
         *(-0.5, 0.33333215, -0.24999797, 0.2001045, -0.16680509),
@@ -231,7 +232,7 @@ _LOG1P = {
 
 
 def log(x: Real) -> Real:
-    """-inf at 0 and NaN below."""
+    """Emit the natural logarithm; -inf at 0 and NaN below."""
     k, f = _split(x)
     high, low = _LN2[x.scalar]
     tail = fma(polynomial(f, _LOG[x.scalar]) * f, f, k * low)
@@ -239,13 +240,13 @@ def log(x: Real) -> Real:
 
 
 def log2(x: Real) -> Real:
-    """Exact for powers of two."""
+    """Emit log2, exact for powers of two."""
     k, f = _split(x)
     return _with_limits(x, k + _scaled(f, _LOG2[x.scalar], _LOG2_E[x.scalar]))
 
 
 def log10(x: Real) -> Real:
-    """As `log`, in base 10."""
+    """Emit log10; -inf at 0 and NaN below."""
     k, f = _split(x)
     high, low = _LG2[x.scalar]
     tail = fma(k, low, _scaled(f, _LOG10[x.scalar], _LOG10_E[x.scalar]))
@@ -253,10 +254,10 @@ def log10(x: Real) -> Real:
 
 
 def log1p(x: Real) -> Real:
-    """`1 + x = 2**k (1 + f)` with f = `2**-k x + (2**-k - 1)`, which loses nothing of a small x."""
+    """Emit log1p with `1 + x = 2**k (1 + f)`, f = `2**-k x + (2**-k - 1)`, exact for small x."""
     held = x.format
     exponent = ((x + 1.0).bits() - _THREE_QUARTERS[x.scalar]) & -(1 << held.mantissa)
-    # 4 / 2**k, as 1 / 2**k can be subnormal.
+    # Use 4 / 2**k, because 1 / 2**k can be subnormal.
     quarter = ((held.bias + 2 << held.mantissa) - exponent).real()
     f = (x.bits() - exponent).real() + fma(quarter, 0.25, -1.0)
     k = exponent_number(exponent, x, 0.0)
@@ -267,9 +268,10 @@ def log1p(x: Real) -> Real:
 
 
 def exponent_number(exponent: Whole, x: Real, plus: Real | float) -> Real:
-    """The number of which `exponent` is the part of the bits of `x`, and `plus`.
+    """Convert `exponent`, the exponent bits of `x` in place, to a number and add `plus`.
 
-    Few machines convert vectors of 64-bit integers: there it is written into a number's mantissa.
+    Few machines convert vectors of 64-bit integers to float64, so for float64 the exponent is
+    placed in the mantissa of a number.
     """
     held = x.format
     if x.scalar == "float":
@@ -295,15 +297,15 @@ def _scaled(f: Real, coefficients: Coefficients, unit: tuple[float, float]) -> R
 
 
 def _with_limits(x: Real, result: Real) -> Real:
-    """`result`, where the logarithm of `x` is a number."""
+    """Return `result` with the limits of a logarithm: -inf at 0, NaN below, x for inf and NaN."""
     infinity = float("inf")
     known = (x < infinity).select(result, x)
     return (x > 0.0).select(known, x.is_equal(0.0).select(x.constant(-infinity), float("nan")))
 
 
-# log(1 - erf(x)) / x + 1 up to where erf is 1 in this type, with the weight x erfc(x) / erf(x), so
-# that the relative error of erf is the least: of float32 by `remez` of Sollya 8.0, of float64 by
-# least squares, weighted anew until the greatest error is the least.
+# log(1 - erf(x)) / x + 1, up to the x from which erf rounds to 1. The weight x erfc(x) / erf(x)
+# minimizes the relative error of erf: float32 by `remez` of Sollya 8.0, float64 by iteratively
+# reweighted least squares, which minimizes the maximum error.
 _LOG_ERFC = {
     "float": (
         *(-0.12837917, -0.6366194, -0.102777846, 0.019153127, 0.00016028888),
@@ -325,7 +327,7 @@ _ONE_FROM = {"float": 4.0, "double": 5.95}
 
 
 def erf(x: Real) -> Real:
-    """`-expm1(p(|x|))`, which is as exact for small x as for large."""
+    """Emit erf as `-expm1(p(|x|))`, which is accurate for small and large x."""
     size = abs(x).at_most(_ONE_FROM[x.scalar])
     shape = polynomial(size, _LOG_ERFC[x.scalar], by=4)
     parts = reduced_roughly(fma(shape, size, -size))

@@ -1,4 +1,4 @@
-"""float32 pow, hypot and inverse hyperbolic functions via float64."""
+"""float32 pow, hypot and inverse hyperbolic functions in float64 arithmetic."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ _ROUNDER = 1.5 * 2.0**52
 _EXPONENT = -(1 << 52)
 _BIAS = 1023 << 52
 _TWO_THIRDS = 0x3FE5555555555555
-_NUMBER = 0x4330000000000000  # 2**52, whose lowest bits are whole numbers
+_NUMBER = 0x4330000000000000  # bits of 2**52, whose unit in the last place is 1
 _INFINITY = float("inf")
-_BEYOND = 200.0  # 2 to this power, and its reciprocal, no float32 can tell from infinity and 0
+_BEYOND = 200.0  # 2**200 and 2**-200 round to infinity and 0 in float32
 
-# log2((1 + s) / (1 - s)) / s on [0, 1/5] in s**2; 2**r on [-1/2, 1/2]; both to 40 bits or more.
+# log2((1 + s) / (1 - s)) / s on [0, 1/5] in s**2; 2**r on [-1/2, 1/2]; see `log2_wide`, `exp2_wide`
+# for the accuracy.
 _LOG2 = (
     *(2.885390081777931, 0.9617966939151691, 0.5770780220656857, 0.4121979409026735),
     *(0.320644379082856, 0.26066318770929076, 0.2510841984495456),
@@ -25,10 +26,10 @@ _LN2 = 0.69314718055994530942
 
 
 def power(x: Real, y: Real) -> Real:
-    """`2**(y log2|x|)`; of negative x, whole powers only.
+    """Emit pow as `2**(y log2|x|)`; negative x require an integer y, else NaN.
 
-    Arguments that are not positive numbers, and results far beyond all numbers, are left to a
-    function of their own, which is called if any lane has them.
+    An out-of-line function handles arguments that are not positive and finite, and results far
+    beyond the float32 range. It is called only if a lane requires it.
     """
     exponent = _wide(y) * _log2_of_positive(_wide(x))
     near = _single(_exp2_of_bounded(exponent))
@@ -42,7 +43,7 @@ def _power_of_any(x: Real, y: Real) -> Real:
 
 
 def with_limits_of_power(x: Real, y: Real, result: Real) -> Real:
-    """The power of x, where that of |x| is `result`."""
+    """Derive pow(x, y) from `result`, the power of |x|: sign, NaN and results of exactly 1."""
     is_odd, is_whole = _parity(y)
     result = is_odd.select(result.with_bits(x.sign()), result)
     bad = (x < 0.0) & (x > -_INFINITY) & ~is_whole
@@ -53,7 +54,7 @@ def with_limits_of_power(x: Real, y: Real, result: Real) -> Real:
 
 
 def hypot(x: Real, y: Real) -> Real:
-    """Squares in float64 neither overflow nor vanish; infinity wins over NaN."""
+    """Emit hypot; float64 squares neither overflow nor underflow; infinity dominates NaN."""
     a, b = _wide(x), _wide(y)
     result = _single(fma(a, a, b * b).intrinsic("sqrt"))
     infinite = abs(x).is_equal(_INFINITY) | abs(y).is_equal(_INFINITY)
@@ -61,7 +62,7 @@ def hypot(x: Real, y: Real) -> Real:
 
 
 def asinh(x: Real) -> Real:
-    """`log(|x| + sqrt(x**2 + 1))`; small x as `x - x**3 / 6`."""
+    """Emit asinh as `log(|x| + sqrt(x**2 + 1))`; for small x as `x - x**3 / 6`."""
     size = _wide(abs(x))
     grown = size + fma(size, size, 1.0).intrinsic("sqrt")
     small = fma(size * size * (-1 / 6), size, size)
@@ -70,7 +71,7 @@ def asinh(x: Real) -> Real:
 
 
 def acosh(x: Real) -> Real:
-    """`log(x + sqrt(x**2 - 1))`."""
+    """Emit acosh as `log(x + sqrt(x**2 - 1))`."""
     wide = _wide(x)
     grown = wide + fma(wide, wide, -1.0).intrinsic("sqrt")
     result = _single(log2_wide(grown) * _LN2)
@@ -78,7 +79,7 @@ def acosh(x: Real) -> Real:
 
 
 def atanh(x: Real) -> Real:
-    """`log((1 + x) / (1 - x)) / 2`; small x as `x + x**3 / 3`."""
+    """Emit atanh as `log((1 + x) / (1 - x)) / 2`; for small x as `x + x**3 / 3`."""
     size = _wide(abs(x))
     grown = (size + 1.0) / (1.0 - size)
     small = fma(size * size * (1 / 3), size, size)
@@ -87,7 +88,7 @@ def atanh(x: Real) -> Real:
 
 
 def log2_wide(x: Real) -> Real:
-    """log2 in float64 of a number that is not subnormal, to some 45 bits."""
+    """Emit log2 in float64 of a number that is not subnormal, accurate to about 45 bits."""
     result = _log2_of_positive(x)
     known = (x < _INFINITY).select(result, x)
     below = x.is_equal(0.0).select(x.constant(-_INFINITY), float("nan"))
@@ -104,7 +105,7 @@ def _log2_of_positive(x: Real) -> Real:
 
 
 def exp2_wide(x: Real) -> Real:
-    """2**x in float64, to some 34 bits, for results that float32 can tell from 0 and infinity."""
+    """Emit 2**x in float64, accurate to about 34 bits, with x clamped to the float32 range."""
     return _exp2_of_bounded(x.at_most(_BEYOND).at_least(-_BEYOND))
 
 
@@ -115,7 +116,7 @@ def _exp2_of_bounded(x: Real) -> Real:
 
 
 def _parity(y: Real) -> tuple[Truth, Truth]:
-    """Where `y` is odd, and where it is whole; infinities are even."""
+    """Return where `y` is an odd integer and where `y` is an integer; infinities are even."""
     half = y * 0.5
     is_whole = y.intrinsic("floor").is_equal(y)
     is_even = half.intrinsic("floor").is_equal(half)

@@ -1,7 +1,8 @@
-"""float64 pow, hypot and inverse hyperbolic functions in double-double.
+"""float64 pow (in double-double arithmetic), hypot and inverse hyperbolic functions.
 
-`pow` keeps the logarithm, and its product with the exponent, as sums of two numbers. What rounding
-takes from a product is a fused operation, or the sum of the products of its factors' halves.
+`pow` represents the logarithm, and its product with the exponent, as unevaluated sums of two
+numbers. The rounding error of a product is computed by an FMA, or by splitting both factors into
+halves (Dekker).
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from tecomp.codegen.math.vector_values import Real, Truth, fma, mend_lanes, poly
 _TWO_THIRDS = 0x3FE5555555555555
 _EXPONENT = -(1 << 52)
 _BIAS = 1023 << 52
-_UPPER = -(1 << 27)  # 26 bits of the mantissa: the product of two such numbers is exact
+_UPPER = -(1 << 27)  # mask of 26 significant bits: the product of two such numbers is exact
 _MANTISSA = 52
 _INFINITY = float("inf")
 _LN2 = 0.6931471805599453
 _ROUNDER = 1.5 * 2.0**52
-_NORMAL = 1021.0  # up to this power of 2 or its reciprocal, results are normal numbers
+_NORMAL = 1021.0  # results 2**e with |e| below this are normal numbers
 
 # (3 log((1 + s) / (1 - s)) / (2 s) - 3 - s**2) / s**4 on [0, 1/5], in s**2.
 _LOG = (
@@ -28,22 +29,22 @@ _LOG = (
     *(0.2307692278787762, 0.2000001829137236, 0.17646302108288905, 0.15809821620623132),
     *(0.13944430647217673, 0.16245314102049366),
 )
-_UNIT = (0.9617966939259756, 5.0577616648125907e-17)  # 2 / (3 ln 2) as the sum of two numbers
+_UNIT = (0.9617966939259756, 5.0577616648125907e-17)  # 2 / (3 ln 2) in double-double
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A number as the sum of two, of which `low` is at most a unit of `high` or two."""
+    """Double-double number `high + low`; `low` is at most about two ulp of `high`."""
 
     high: Real
     low: Real
 
 
 def power(x: Real, y: Real) -> Real:
-    """`2**(y log2|x|)`; of negative x, whole powers only.
+    """Emit pow as `2**(y log2|x|)`; negative x require an integer y, else NaN.
 
-    Arguments that are not positive normal numbers, and results that are none, are left to a
-    function of their own, which is called if any lane has them.
+    An out-of-line function handles arguments and results that are not positive normal numbers. It
+    is called only if a lane requires it.
 
     Source:
         `e_pow.c` of FreeBSD's msun, for the series of the logarithm.
@@ -57,7 +58,7 @@ def power(x: Real, y: Real) -> Real:
 
 
 def _power_of_any(x: Real, y: Real) -> Real:
-    # Beyond, the result is 0, 1 or infinite anyway, and no product overflows.
+    # For larger |y|, the result is 0, 1 or infinity in any case; the bound prevents overflow.
     bounded = y.at_most(2.0**66).at_least(-(2.0**66))
     size = abs(x)
     small = size < size.format.tiny
@@ -83,12 +84,12 @@ def _times(y: Real, x: Pair) -> Pair:
 
 
 def _log2(x: Real, plus: Real | float) -> Pair:
-    """log2 of a positive normal number, and `plus`, to some 65 bits; finite for all others."""
+    """Emit log2(x) + `plus` to about 65 bits for positive normal x; else some finite value."""
     bits = x.bits()
     exponent = bits - _TWO_THIRDS & _EXPONENT
     k = exponent_number(exponent, x, plus)
     m = (bits - exponent).real()
-    # s = (m - 1) / (m + 1) in two parts.
+    # s = (m - 1) / (m + 1) in double-double.
     less, more = m - 1.0, m + 1.0
     inverse = 1.0 / more
     s = less * inverse
@@ -109,20 +110,20 @@ def _log2(x: Real, plus: Real | float) -> Pair:
 
 
 def _exp2(x: Pair) -> tuple[Real, Real]:
-    """2 to the power of what is beyond the nearest whole n, and a number with n in its bits."""
+    """Return 2**(x - n) for the nearest integer n, and a number with n in its lowest bits."""
     shifted = x.high + _ROUNDER
     rest = (x.high - (shifted - _ROUNDER)) + x.low
     return power_of_2(rest), shifted
 
 
 def _sum(a: Real, b: Real) -> Pair:
-    """The sum of two numbers without error, of which `a` is the larger, or 0."""
+    """Return the exact sum of two numbers; |a| must be at least |b|, or a = 0 (Fast2Sum)."""
     total = a + b
     return Pair(total, (a - total) + b)
 
 
 def _product(a: Real, b: Real) -> Pair:
-    """The product of two numbers: without error where the machine can multiply and add in one."""
+    """Return the product of two numbers in double-double; exact with FMA."""
     product = a * b
     if a.code.module.has_fma():
         return Pair(product, a.intrinsic("fma", b, -product))
@@ -137,7 +138,7 @@ def _upper(x: Real) -> Real:
 
 
 def hypot(x: Real, y: Real) -> Real:
-    """With both scaled by a power of two, the greater to about 1; infinity wins over NaN."""
+    """Emit hypot with both operands scaled by a power of two; infinity dominates NaN."""
     a, b = abs(x), abs(y)
     most = (a < b).select(b, a)
     exponent = most.at_most(2.0**1022).at_least(2.0**-1021).bits() & _EXPONENT
@@ -149,7 +150,7 @@ def hypot(x: Real, y: Real) -> Real:
 
 
 def asinh(x: Real) -> Real:
-    """`log1p(|x| + x**2 / (1 + sqrt(1 + x**2)))`; of large x `log(2|x|)`."""
+    """Emit asinh as `log1p(|x| + x**2 / (1 + sqrt(1 + x**2)))`; for large x as `log(2|x|)`."""
     size = abs(x)
     is_far = size > 2.0**60
     near = is_far.select(x.constant(1.0), size)
@@ -159,7 +160,7 @@ def asinh(x: Real) -> Real:
 
 
 def acosh(x: Real) -> Real:
-    """`log1p(t + sqrt(2 t + t**2))` with t = x - 1; of large x `log(2 x)`."""
+    """Emit acosh as `log1p(t + sqrt(2 t + t**2))` with t = x - 1; for large x as `log(2 x)`."""
     is_far = x > 2.0**60
     t = is_far.select(x.constant(2.0), x) - 1.0
     grown = t + fma(t, t, t + t).intrinsic("sqrt")
@@ -168,12 +169,12 @@ def acosh(x: Real) -> Real:
 
 
 def atanh(x: Real) -> Real:
-    """`log1p(2|x| / (1 - |x|)) / 2`."""
+    """Emit atanh as `log1p(2|x| / (1 - |x|)) / 2`."""
     size = abs(x)
     return (log1p((size + size) / (1.0 - size)) * 0.5).with_bits(x.sign())
 
 
 def _of_large(is_far: Truth, size: Real, grown: Real) -> Real:
-    """`log1p(grown)`, or `log(2 size)` where that is as good."""
+    """Emit `log1p(grown)`, or `log(2 size)` (as `log1p(size) + ln 2`) for large `size`."""
     result = log1p(is_far.select(size, grown))
     return is_far.select(result + _LN2, result)

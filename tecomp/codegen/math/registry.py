@@ -26,7 +26,7 @@ from tecomp.codegen.math.trigonometric import acos, asin, atan, atan2, cos, sin,
 from tecomp.codegen.math.vector_values import Formula, Real, Whole, call_helper
 from tecomp.ir.nodes.dtype import DType
 
-_WIDEST = 64  # bytes: one register of the widest machines, several of others
+_WIDEST = 64  # bytes of the widest vector register; several registers on narrower machines
 _FORMULAS: dict[str, Formula] = {
     "exp": exp, "exp2": exp2, "expm1": expm1, "sigmoid": sigmoid, "tanh": tanh,
     "sinh": sinh, "cosh": cosh, "erf": erf, "log": log, "log2": log2, "log10": log10,
@@ -35,7 +35,7 @@ _FORMULAS: dict[str, Formula] = {
     "fmod": fmod,
 }
 
-# What float32 leaves to float64.
+# Functions with a separate float64 implementation, as float32 uses float64 arithmetic.
 _DOUBLE: dict[str, Formula] = {
     "pow": power_float64.power, "hypot": power_float64.hypot, "asinh": power_float64.asinh,
     "acosh": power_float64.acosh, "atanh": power_float64.atanh,
@@ -45,14 +45,14 @@ _POWERS = {"int": power_of_signed, "uint": power_of_unsigned}
 
 
 def has_formula(name: str, dtype: DType) -> bool:
-    """Whether `by_formula` knows the function on this type."""
+    """Return whether `by_formula` supports the function for this dtype."""
     if dtype.is_integer:
         return name == "pow"
     return dtype.bits in (32, 64) and name in _FORMULAS
 
 
 def by_formula(code: Code, name: str, dtype: DType, args: Sequence[str]) -> str:
-    """The function on each lane; a lane's result does not depend on how many there are."""
+    """Emit the function in each lane; the result of a lane is independent of the lane count."""
     scalar = register_type(dtype.scalar)
     widest = 8 * _WIDEST // dtype.bits
     if dtype.lanes <= widest and dtype.lanes & dtype.lanes - 1 == 0:
@@ -78,7 +78,7 @@ def by_formula(code: Code, name: str, dtype: DType, args: Sequence[str]) -> str:
 def _lanes_of(
     code: Code, kind: str, value: str, given: int, start: int, count: int, lanes: int
 ) -> str:
-    """`count` lanes from `start` on, and zeros up to `lanes`."""
+    """Extract `count` lanes from `start` on, padded with zeros up to `lanes`."""
     if lanes == 1:
         return code.op(f"extractelement {kind} {value}, i64 {start}")
     mask = [start + k if k < count else given for k in range(lanes)]

@@ -1,9 +1,9 @@
-"""sin, cos, tan and their inverses.
+"""Trigonometric functions and their inverses.
 
-`x = n pi/2 + r` with r in [-pi/4, pi/4]. Up to some thousand (in float64, a million), n times pi/2
-is subtracted in four parts, the first three of which have so few bits that n times them is exact.
-Beyond, the product of x and 2/pi is formed from as many bits of 2/pi as x calls for; in float64 the
-C library does it.
+The range reduction is `x = n pi/2 + r` with r in [-pi/4, pi/4]. For |x| up to 12800 (float64: one
+million), n times pi/2 is subtracted in four parts (Cody-Waite); the first three have so few bits
+that their products with n are exact. For larger float32 angles, x is multiplied by the required
+bits of 2/pi (Payne-Hanek); larger float64 angles are passed to the C library.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tecomp.codegen.math.vector_values import (
 )
 
 _TWO_OVER_PI = 0.63661977236758134308
-# pi/2 in four parts, and how large angles may be for n times the first three to be exact.
+# pi/2 in four parts, and the bound on |x| below which n times the first three parts is exact.
 _HALF_PI = {
     "float": (1.5703125, 0.0004837512969970703, 7.549533620476723e-08, 2.5633440682570896e-12),
     "double": (
@@ -34,7 +34,7 @@ _HALF_PI = {
 }
 _FAR = {"float": 12800.0, "double": 1.0e6}
 
-# The fraction of 2 / pi after 16 bits of zeros, 32 bits from every byte on.
+# The fraction bits of 2/pi after 16 zero bits; the table has the 32 bits from each byte on.
 _TABLE = "@tecomp.two_over_pi"
 _DIGITS = 0xA2F9836E4E441529FC2757D1F534DDC0DB6295993C439041
 _WORDS = 23
@@ -102,29 +102,29 @@ _PI_HALVES = {
 
 @dataclass(frozen=True, slots=True)
 class Quadrant:
-    """An angle as `n pi/2 + rest`; the two lowest bits of `n` count."""
+    """Reduced angle `n pi/2 + rest`; only the two lowest bits of `n` are significant."""
 
     n: Whole
     rest: Real
 
 
 def sin(x: Real) -> Real:
-    """Of angles of any size."""
+    """Emit the sine of angles of any magnitude."""
     return _of_any_size("sin", _sin, x)
 
 
 def cos(x: Real) -> Real:
-    """Of angles of any size."""
+    """Emit the cosine of angles of any magnitude."""
     return _of_any_size("cos", _cos, x)
 
 
 def tan(x: Real) -> Real:
-    """Of angles of any size."""
+    """Emit the tangent of angles of any magnitude."""
     return _of_any_size("tan", _tan, x)
 
 
 def asin(x: Real) -> Real:
-    """The inverse of `sin`: above 1/2 as pi/2 less twice that of `sqrt((1 - x) / 2)`."""
+    """Emit the inverse sine; above 1/2 as pi/2 minus twice its value at `sqrt((1 - x) / 2)`."""
     size = abs(x)
     is_far, angle = _arc(size)
     high, low = _PI_HALVES[x.scalar]
@@ -133,7 +133,7 @@ def asin(x: Real) -> Real:
 
 
 def acos(x: Real) -> Real:
-    """The inverse of `cos`: pi/2 less asin, but above 1/2 twice asin of `sqrt((1 - x) / 2)`."""
+    """Emit the inverse cosine as `pi/2 - asin(x)`; for |x| > 1/2 with asin of a half angle."""
     sign = x.sign()
     is_far, angle = _arc(abs(x))
     double = angle + angle
@@ -144,7 +144,7 @@ def acos(x: Real) -> Real:
 
 
 def atan(x: Real) -> Real:
-    """The inverse of `tan`: above 1 as pi/2 less that of `1 / x`."""
+    """Emit the inverse tangent; above 1 as pi/2 minus its value at `1 / x`."""
     size = abs(x)
     is_far = size > 1.0
     inner = is_far.select(1.0 / size, size)
@@ -153,12 +153,12 @@ def atan(x: Real) -> Real:
 
 
 def atan2(y: Real, x: Real) -> Real:
-    """The angle of the point (x, y): atan of the quotient below 1, and its octant."""
+    """Emit the angle of the point (x, y) from atan of the quotient in [0, 1] and the octant."""
     width, height = abs(x), abs(y)
     is_steep = height > width
     least = is_steep.select(width, height)
     most = is_steep.select(height, width)
-    # 0 / 0 stands for 0 and inf / inf for 1; NaN in either stays.
+    # Define 0 / 0 as 0 and inf / inf as 1; NaN propagates.
     ratio = most.is_equal(0.0).select(most, least / most)
     ratio = least.is_equal(float("inf")).select(x.constant(1.0), ratio)
     ratio = width.is_nan().select(width, height.is_nan().select(height, ratio))
@@ -178,9 +178,9 @@ def _cos(angle: Quadrant) -> Real:
 
 
 def _wave(n: Whole, r: Real) -> Real:
-    """sin(n pi/2 + r): of r sine, cosine, or one of them negative."""
+    """Emit sin(n pi/2 + r), which is sin(r) or cos(r) with either sign."""
     square = r * r
-    # Adding 0 makes a positive 0 of a negative one; with that, -0 gives -0.
+    # Adding 0 turns -0 into +0 here, so that sin(-0) is -0.
     sine = fma(fma(polynomial(square, _SIN[square.scalar]), square, 0.0), r, r)
     cosine = fma(polynomial(square, _COS[square.scalar]) * square, square, fma(square, -0.5, 1.0))
     return (n & 1).is_not(0).select(cosine, sine).flipped((n & 2) << r.sign_place - 1)
@@ -194,7 +194,7 @@ def _tan(angle: Quadrant) -> Real:
 
 
 def _of_any_size(name: str, formula: Callable[[Quadrant], Real], x: Real) -> Real:
-    """The formula on all lanes as if no angle were far, and on all once more if one is."""
+    """Emit a formula with the fast reduction, and again with the slow one if an angle is large."""
     is_far = abs(x) > _FAR[x.scalar]
     near = formula(_near(x))
 
@@ -210,18 +210,18 @@ def _near(x: Real) -> Quadrant:
     a, b, c, d = _HALF_PI[x.scalar]
     coarse = fma(n, -b, fma(n, -a, x))
     rest = fma(n, -c, coarse)
-    excess = fma(n, c, rest - coarse)  # what the rounding of `rest` has added, exactly
+    excess = fma(n, c, rest - coarse)  # exact rounding error of `rest`
     return Quadrant(shifted.bits(), rest - fma(n, d, excess))
 
 
 def _far(x: Real) -> Quadrant:
-    """Of float32: the 24 bits of x times 96 bits of 2/pi, a multiple of 2**-62 modulo 4.
+    """Reduce a large float32: 24 bits of x times 96 bits of 2/pi, modulo 4, in units of 2**-62.
 
     Source:
         `reduce_large` of the Optimized Routines of Arm (math/sinf.h), which do it for one number.
     """
     far = _FAR["float"]
-    # Lanes that are not far, or infinite, become some number that is: the table has its digits.
+    # Small and infinite lanes are replaced by a large number within the range of the table.
     size = (abs(x) > far).select(abs(x), far)
     bits = (abs(x) < float("inf")).select(size, far).bits()
     place = bits.unsigned_shift(23) - 136
@@ -232,13 +232,13 @@ def _far(x: Real) -> Quadrant:
     quarters = (product + (1 << 61)).unsigned_shift(62)
     angle = (product - (quarters << 62)).number() * (math.pi * 2.0**-63)
     n = quarters.cast("trunc", "i32")
-    rest = angle.cast("fptrunc", "float") + (x - x)  # NaN for what is infinite
+    rest = angle.cast("fptrunc", "float") + (x - x)  # NaN for infinite x
     negative = x.bits() >> 31
     return Quadrant((n ^ negative) - negative, rest.flipped(x.sign()))
 
 
 def _digits(byte: Whole, offset: int) -> Whole:
-    """32 bits of 2/pi from a byte on, as 64-bit numbers."""
+    """Load 32 bits of 2/pi from a byte position on, as 64-bit integers."""
     code, lanes = byte.code, byte.lanes
     code.module.constants.setdefault(_TABLE, f"internal unnamed_addr constant {_listed()}")
     places = (byte + offset).cast("sext", "i64")
@@ -259,14 +259,14 @@ def _digits(byte: Whole, offset: int) -> Whole:
 
 
 def _listed() -> str:
-    """The table: 32 bits from every byte on."""
+    """Return the table of 2/pi as an LLVM constant: the 32 bits from each byte on."""
     size = 32 + 8 * (_WORDS - 1)
     words = [_DIGITS >> size - 32 - 8 * k & 0xFFFFFFFF for k in range(_WORDS)]
     return f"[{_WORDS} x i32] [{', '.join(f'i32 {word}' for word in words)}]"
 
 
 def _arc(size: Real) -> tuple[Truth, Real]:
-    """Where `size` is above 1/2, and asin of it, or there of `sqrt((1 - size) / 2)`."""
+    """Return whether `size` > 1/2, and asin of `size` or, above, of `sqrt((1 - size) / 2)`."""
     is_far = size > 0.5
     rest = fma(size, -0.5, 0.5)
     square = is_far.select(rest, size * size)
@@ -275,7 +275,7 @@ def _arc(size: Real) -> tuple[Truth, Real]:
 
 
 def _arc_tangent(ratio: Real) -> Real:
-    """The angle of a tangent in [0, 1]."""
+    """Emit atan of a number in [0, 1]."""
     square = ratio * ratio
     return fma(polynomial(square, _ATAN[square.scalar]) * square, ratio, ratio)
 

@@ -1,4 +1,4 @@
-"""Operator-overloaded vector values, and out-of-line helper functions."""
+"""Vector values with overloaded operators, and out-of-line helper functions."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ _BITS = {"float": 32, "double": 64, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """How a floating-point number is held: `mantissa` bits, and above them the biased exponent."""
+    """Floating-point format: `mantissa` stored bits, and above them the exponent with `bias`."""
 
     mantissa: int
     bias: int
 
     @property
     def rounder(self) -> float:
-        """Adding it leaves the nearest integer in the lowest bits."""
+        """Constant whose addition leaves the nearest integer in the lowest bits."""
         return 1.5 * 2.0**self.mantissa
 
     @property
     def tiny(self) -> float:
-        """The least number that is not subnormal."""
+        """Smallest positive normal number."""
         return 2.0 ** (1 - self.bias)
 
 
@@ -44,7 +44,7 @@ FORMATS = {"float": Format(23, 127), "double": Format(52, 1023)}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Truth:
-    """A condition in every lane."""
+    """Boolean vector."""
 
     code: Code
     operand: str
@@ -52,7 +52,7 @@ class Truth:
 
     @property
     def kind(self) -> str:
-        """LLVM's type."""
+        """LLVM type."""
         return vector_of("i1", self.lanes)
 
     def _with(self, text: str) -> Truth:
@@ -71,14 +71,14 @@ class Truth:
         return self._with(f"xor {self.kind} {self.operand}, {splat('true', 'i1', self.lanes)}")
 
     def any(self) -> str:
-        """Whether it holds in any lane, as one `i1`."""
+        """Emit whether the condition holds in any lane, as one `i1`."""
         if self.lanes == 1:
             return self.operand
         name = f"llvm.vector.reduce.or.{suffix(self.kind)}"
         return self.code.call("i1", name, [(self.kind, self.operand)])
 
     def select(self, a: Real, b: Real | float) -> Real:
-        """`a` where it holds, else `b`."""
+        """Select `a` where the condition holds, else `b`."""
         other = a.like(b)
         texts = (f"{self.kind} {self.operand}", f"{a.kind} {a.operand}", f"{a.kind} {other}")
         return a.made(f"select {', '.join(texts)}")
@@ -86,7 +86,7 @@ class Truth:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Whole:
-    """An integer in every lane; `>>` and comparisons are those of signed numbers."""
+    """Integer vector; `>>` and comparisons are signed."""
 
     code: Code
     operand: str
@@ -95,11 +95,11 @@ class Whole:
 
     @property
     def kind(self) -> str:
-        """LLVM's type."""
+        """LLVM type."""
         return vector_of(self.scalar, self.lanes)
 
     def like(self, value: Whole | int) -> str:
-        """The operand of `value`, in every lane if it is one number."""
+        """Return the operand of `value`; a number is broadcast to all lanes."""
         if isinstance(value, Whole):
             return value.operand
         bits = _BITS[self.scalar]
@@ -107,11 +107,11 @@ class Whole:
         return splat(str(signed), self.scalar, self.lanes)
 
     def constant(self, value: int) -> Whole:
-        """One number in every lane."""
+        """Return a vector with one number in every lane."""
         return Whole(self.code, self.like(value), self.scalar, self.lanes)
 
     def made(self, text: str) -> Whole:
-        """The result of an instruction, in the type of this vector."""
+        """Emit an instruction whose result has the type of this vector."""
         return Whole(self.code, self.code.op(text), self.scalar, self.lanes)
 
     def _with(self, word: str, other: Whole | int) -> Whole:
@@ -145,26 +145,26 @@ class Whole:
         return self._with("ashr", other)
 
     def unsigned_shift(self, other: int) -> Whole:
-        """Shifted right, with zeros from the left."""
+        """Shift right logically."""
         return self._with("lshr", other)
 
     def is_not(self, number: int) -> Truth:
-        """Where it is another number."""
+        """Compare with a number for inequality."""
         text = f"icmp ne {self.kind} {self.operand}, {self.like(number)}"
         return Truth(self.code, self.code.op(text), self.lanes)
 
     def cast(self, word: str, scalar: str) -> Whole:
-        """Extended (`zext`, `sext`) or cut (`trunc`) to another width."""
+        """Extend (`zext`, `sext`) or truncate (`trunc`) to another width."""
         kind = vector_of(scalar, self.lanes)
         made = self.code.op(f"{word} {self.kind} {self.operand} to {kind}")
         return Whole(self.code, made, scalar, self.lanes)
 
     def real(self) -> Real:
-        """The floating-point number with these bits."""
+        """Reinterpret the bits as floating-point numbers."""
         return self._to("bitcast")
 
     def number(self) -> Real:
-        """The same number in floating point."""
+        """Convert to floating point."""
         return self._to("sitofp")
 
     def _to(self, word: str) -> Real:
@@ -176,7 +176,7 @@ class Whole:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Real:
-    """A floating-point number in every lane; comparisons with NaN do not hold."""
+    """Floating-point vector; comparisons with NaN are false."""
 
     code: Code
     operand: str
@@ -185,17 +185,17 @@ class Real:
 
     @property
     def kind(self) -> str:
-        """LLVM's type."""
+        """LLVM type."""
         return vector_of(self.scalar, self.lanes)
 
     @property
     def format(self) -> Format:
-        """How the numbers are held."""
+        """Floating-point format of the elements."""
         return FORMATS[self.scalar]
 
     @property
     def sign_place(self) -> int:
-        """Which bit is the sign."""
+        """Position of the sign bit."""
         return self._bits - 1
 
     @property
@@ -203,17 +203,17 @@ class Real:
         return _BITS[self.scalar]
 
     def like(self, value: Real | float) -> str:
-        """The operand of `value`, in every lane if it is one number."""
+        """Return the operand of `value`; a number is broadcast to all lanes."""
         if isinstance(value, Real):
             return value.operand
         return splat(literal(value, DType(f"float{self._bits}")), self.scalar, self.lanes)
 
     def constant(self, value: float) -> Real:
-        """One number in every lane."""
+        """Return a vector with one number in every lane."""
         return Real(self.code, self.like(value), self.scalar, self.lanes)
 
     def made(self, text: str) -> Real:
-        """The result of an instruction, in the type of this vector."""
+        """Emit an instruction whose result has the type of this vector."""
         return Real(self.code, self.code.op(text), self.scalar, self.lanes)
 
     def __add__(self, other: Real | float) -> Real:
@@ -256,11 +256,11 @@ class Real:
         return self._compare("ole", other)
 
     def is_equal(self, other: Real | float) -> Truth:
-        """Where both are numbers, and the same."""
+        """Compare for equality; False for NaN."""
         return self._compare("oeq", other)
 
     def is_nan(self) -> Truth:
-        """Where it is no number."""
+        """Test for NaN."""
         return self._compare("uno", self)
 
     def _compare(self, word: str, other: Real | float) -> Truth:
@@ -268,40 +268,40 @@ class Real:
         return Truth(self.code, self.code.op(text), self.lanes)
 
     def intrinsic(self, name: str, *others: Real) -> Real:
-        """What LLVM has an instruction for: fabs, sqrt, rint, floor, copysign."""
+        """Emit an LLVM intrinsic such as fabs, sqrt, trunc, floor or fma."""
         values = [(self.kind, value.operand) for value in (self, *others)]
         made = self.code.call(self.kind, f"llvm.{name}.{suffix(self.kind)}", values)
         return Real(self.code, made, self.scalar, self.lanes)
 
     def at_most(self, bound: float) -> Real:
-        """The smaller of the two; NaN stays. One instruction where minimum takes one."""
+        """Return the minimum with a constant; NaN is preserved. It is one `minps` on x86."""
         return (self.constant(bound) < self).select(self.constant(bound), self)
 
     def at_least(self, bound: float) -> Real:
-        """The greater of the two; NaN stays."""
+        """Return the maximum with a constant; NaN is preserved."""
         return (self.constant(bound) > self).select(self.constant(bound), self)
 
     def bits(self) -> Whole:
-        """The bits as an integer."""
+        """Reinterpret the bits as integers."""
         scalar = f"i{self._bits}"
         kind = vector_of(scalar, self.lanes)
         made = self.code.op(f"bitcast {self.kind} {self.operand} to {kind}")
         return Whole(self.code, made, scalar, self.lanes)
 
     def sign(self) -> Whole:
-        """The bit of the sign alone."""
+        """Return the sign bit in place, all other bits zero."""
         return self.bits() & 1 << self._bits - 1
 
     def with_bits(self, bits: Whole) -> Real:
-        """The number with these bits set besides; gives a sign to what has none."""
+        """Set additional bits, for example the sign of a nonnegative number."""
         return (self.bits() | bits).real()
 
     def flipped(self, sign: Whole) -> Real:
-        """The number, negative to what it was where the bit of the sign is set."""
+        """Negate where the sign bit of `sign` is set."""
         return (self.bits() ^ sign).real()
 
     def cast(self, word: str, scalar: str) -> Real:
-        """In the other precision (`fpext`, `fptrunc`)."""
+        """Convert to the other precision (`fpext`, `fptrunc`)."""
         made = self.code.op(f"{word} {self.kind} {self.operand} to {vector_of(scalar, self.lanes)}")
         return Real(self.code, made, scalar, self.lanes)
 
@@ -310,17 +310,17 @@ Coefficients: TypeAlias = Sequence[float]
 
 
 def fma(a: Real, b: Real | float, c: Real | float) -> Real:
-    """`a * b + c`, rounded once where the machine can."""
+    """Emit `a * b + c`, fused if the machine supports FMA."""
     values = [(a.kind, operand) for operand in (a.operand, a.like(b), a.like(c))]
     made = a.code.call(a.kind, f"llvm.fmuladd.{suffix(a.kind)}", values)
     return Real(a.code, made, a.scalar, a.lanes)
 
 
 def polynomial(x: Real, coefficients: Coefficients, *, by: int = 2) -> Real:
-    """The sum of `coefficients[k] * x**k`.
+    """Emit the polynomial with the sum of `coefficients[k] * x**k`.
 
-    Two terms at a time: Horner's rule in x**2 waits for half as many operations as in x. Four at a
-    time are for polynomials that much else waits for; their error is a little greater.
+    With `by=2`, Horner's rule in x**2 halves the length of the dependence chain. `by=4` shortens it
+    further for polynomials on the critical path, with a slightly larger error.
     """
     if len(coefficients) < 4:
         return _horner(x, coefficients)
@@ -351,9 +351,9 @@ _RARE = "noinline cold"
 def mend_lanes(
     near: Real, is_far: Truth, name: str, formula: Formula, arguments: tuple[Real, ...]
 ) -> Real:
-    """`near`, but in the lanes where `is_far` holds what `formula` gives of the arguments.
+    """Replace `near` by `formula(*arguments)` in the lanes where `is_far` holds.
 
-    It is a function out of line, called if there is such a lane.
+    The formula is an out-of-line function that is called only if there is such a lane.
     """
     code = near.code
     guard = open_guard(code, is_far.any())
@@ -366,7 +366,7 @@ def mend_lanes(
 def call_helper(
     name: str, formula: Callable[..., Numbers], arguments: tuple[Numbers, ...]
 ) -> Numbers:
-    """What `formula` gives, computed by a function that every call of this name shares."""
+    """Emit a call of a helper function for `formula`, shared by all calls with this name."""
     return _call(name, formula, arguments, is_rare=False)
 
 
@@ -398,7 +398,7 @@ def _helper(
 
 
 def each_lane(name: str, *arguments: Real) -> Real:
-    """What the C library's `name` of single values gives for each."""
+    """Emit calls of the scalar C library function `name` for each lane."""
     x, code = arguments[0], arguments[0].code
     symbol = name if x.scalar == "double" else f"{name}f"
     if x.lanes == 1:

@@ -1,17 +1,18 @@
 """LLVM IR of the checked fast-call entry point.
 
-`call` is the body of a built-in function of Python. It takes NumPy arrays of the exact type, shape,
-strides and flags that a plan lists, and Python's own numbers in range. Anything else is left to the
-careful checks, which also make the messages, so nothing is dropped here: what is not plain is not
-refused.
+`call` is the body of a built-in Python function. It accepts NumPy arrays of the exact type, shape,
+strides and flags that a plan lists, and Python scalars in range. All other arguments are delegated
+to the slow path, which performs the full checks and builds the error messages, so declining an
+argument here is not an error.
 
-Where an array keeps its address, shape and flags is part of NumPy's ABI (`PyArrayObject_fields` in
-ndarraytypes.h): the macros that compiled extensions use have it built in.
-`tecomp.codegen.dispatch.fast_call` compares it with what Python says before any of this is used.
+The memory layout of an array object is part of the NumPy ABI (`PyArrayObject_fields` in
+ndarraytypes.h), because macros in compiled extensions depend on it.
+`tecomp.codegen.dispatch.fast_call` verifies the layout before this code is used.
 
-A `Plan` says what it compares; `runtime_structs.py` has its parts.
+A `Plan` encodes the comparisons; its records are defined in `runtime_structs.py`.
 
-An array whose type is `PackedArray` is plain as well, if it has that mark or none.
+An array of type `PackedArray` is accepted if its layout tag is that of the plan or absent, or if
+the plan accepts any tag.
 """
 
 from __future__ import annotations
@@ -199,7 +200,7 @@ no:
 }
 """
 
-# Gives where the plan goes on; null if the array is not plain.
+# Returns the next position in the plan; null if the array is declined.
 _ARRAY = """\
 define internal ptr @take_array(ptr %item, ptr %given, ptr %block, ptr %span) #0 {
 entry:
@@ -330,8 +331,8 @@ no:
 }
 """
 
-# Gives where the plan goes on; null if the strides are others, or no multiples of an element. The
-# span is that of the array without gaps, and becomes that of all between its elements.
+# Returns the next position in the plan; null if the strides differ or are not multiples of the item
+# size. The span is that of a contiguous array on entry, and becomes the strided address range.
 _STRIDES = """\
 define internal ptr @take_strides(ptr %first, ptr %shape, ptr %strides, i64 %axes, i64 %bytes,
                                   ptr %block, ptr %span) #0 {
@@ -408,8 +409,8 @@ no:
 declare i64 @llvm.abs.i64(i64, i1)
 """
 
-# Whether all elements of an array, which has some, have places of their own: each axis steps over
-# all that those with smaller steps reach. An array where it is so for another reason is refused.
+# Returns whether the elements of a nonempty array provably do not overlap: each stride exceeds the
+# reach of all smaller strides. Arrays without overlap for another reason are declined.
 _PLACES = """\
 define internal i1 @has_places(ptr %shape, ptr %strides, i64 %axes) #0 {
 entry:
@@ -509,8 +510,8 @@ no:
 }
 """
 
-# Whether the number of threads is still what the environment asked for when it was last read.
-# Python holds its lock here, so nobody changes the environment meanwhile.
+# Returns whether the environment still has the text of the last thread configuration. The GIL is
+# held here, so the environment cannot change concurrently.
 _CONFIGURED = """\
 define internal i1 @is_configured() #0 {
 entry:
@@ -536,11 +537,11 @@ no:
 
 
 def call_text(head: int, slot: int) -> str:
-    """The checks, as code.
+    """Return the LLVM IR of the fast call.
 
     Args:
-        head: bytes that all objects begin with, the last 8 for their type.
-        slot: bytes before the mark of an array that is in a layout.
+        head: Size of the Python object header in bytes; the last 8 bytes are the type pointer.
+        slot: Byte offset of the layout tag in a `PackedArray`.
     """
     text = "\n".join([_STATE, _CALL, _SCALAR, _ARRAY, _STRIDES, _PLACES, _APART, _CONFIGURED])
     return runtime_code(

@@ -11,7 +11,7 @@ from tecomp.codegen.llvm.ir_builder import Code
 from tecomp.errors import InternalError
 
 OUT_OF_BOUNDS, OUT_OF_MEMORY, RAISED = 1, 2, 3
-"""Kinds of failure in a record."""
+"""Failure kinds of a record."""
 
 _BYTES = {"i32": 4, "i64": 8, "ptr": 8}
 _FIELD = re.compile(r"\bfield (\w+)\.(\w+), ")
@@ -19,11 +19,11 @@ _FIELD = re.compile(r"\bfield (\w+)\.(\w+), ")
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A structure, laid out as C does it.
+    """Structure with C layout.
 
     Attributes:
-        name: of the type in LLVM IR.
-        fields: each a name and a type in LLVM IR.
+        name: Name of the LLVM type.
+        fields: Name and LLVM type of each field.
 
     >>> span = Record("Span", (("first", "i64"), ("end", "i64")))
     >>> span.definition
@@ -37,21 +37,23 @@ class Record:
 
     @property
     def definition(self) -> str:
-        """The type as LLVM IR."""
+        """LLVM type definition."""
         return f"%{self.name} = type {{ {', '.join(kind for _, kind in self.fields)} }}"
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The fields, in order."""
+        """Names of the fields, in order."""
         return tuple(name for name, _ in self.fields)
 
     @property
     def bytes(self) -> int:
-        """What it takes in memory, if no field is a record or an array."""
+        """Size in bytes up to the last field; no field may be a record or an array."""
         return self.offset("")
 
     def offset(self, field: str) -> int:
-        """Bytes before a field that is no record or array, like those before it; "" is the end.
+        """Return the byte offset of a field; "" gives the end of the last field.
+
+        Neither the field nor the fields before may be records or arrays.
 
         >>> Record("Pair", (("short", "i32"), ("address", "ptr"))).offset("address")
         8
@@ -66,10 +68,10 @@ class Record:
         return end
 
     def place(self, field: str) -> int:
-        """The position of a field.
+        """Return the index of a field.
 
         Raises:
-            InternalError: there is no such field.
+            InternalError: If there is no such field.
         """
         if field not in self.names:
             raise InternalError(f"{self.name} has no field {field!r}; it has {self.names}")
@@ -77,7 +79,7 @@ class Record:
 
 
 def words(name: str, *fields: str) -> Record:
-    """A record whose fields are words of 64 bits.
+    """Return a record whose fields are 64-bit integers.
 
     >>> words("Rule", "kind", "value").definition
     '%Rule = type { i64, i64 }'
@@ -86,7 +88,7 @@ def words(name: str, *fields: str) -> Record:
 
 
 def pointers(name: str, *fields: str) -> Record:
-    """A record whose fields are addresses.
+    """Return a record whose fields are pointers.
 
     >>> pointers("Pair", "one", "other").definition
     '%Pair = type { ptr, ptr }'
@@ -95,10 +97,10 @@ def pointers(name: str, *fields: str) -> Record:
 
 
 def assembled(text: str, records: Sequence[Record], constants: Mapping[str, object]) -> str:
-    """`text` as LLVM IR, with fields and constants in place of their names.
+    """Expand field references and constants in `text` to LLVM IR.
 
     Raises:
-        InternalError: a name stands for nothing.
+        InternalError: If a name is not declared.
 
     >>> span = words("Span", "first", "end")
     >>> assembled("%a = field Span.end, ptr %span", [span], {})
@@ -125,28 +127,28 @@ def _line(line: str, known: Mapping[str, Record]) -> str:
 
 # Threads and their memory.
 VARIABLE = "TECOMP_NUM_THREADS"
-"""Of the environment: how many threads a kernel may use."""
+"""Environment variable with the number of threads that a kernel may use."""
 MAX_WORKERS = 255
 MAX_PROCESSORS = 1024
 CALLERS = 16
-"""Threads of the caller's that have memory which is kept; more get theirs for the call."""
+"""Concurrent callers with persistent scratch memory; others get memory for one call."""
 LIMIT = 64 << 20
-"""Bytes of a thread's memory at most."""
+"""Maximum bytes of the scratch memory of a thread."""
 ALIGNMENT = 128
-"""Bytes: of allocations, and of what threads share, each on cache lines of its own."""
+"""Alignment in bytes of allocations and of shared data, which prevents false sharing."""
 ASKED_BYTES = 64
-"""Of the text that said how many threads there are, as far as it is kept."""
+"""Bytes kept of the environment text with the number of threads."""
 _LOCK = "[64 x i8]"
 _JOB = 1 << 16
-"""Above the number of workers that help with a job: the number of the job."""
+"""Job word: the low 16 bits hold the number of helpers, the upper bits the job number."""
 
 THREAD = Record("Thread", (
     ("table", "ptr"), ("busy", "i64"), ("piece", "ptr"), ("capacity", "i64"), ("top", "i64"),
     ("elsewhere", "i64"), ("blocks", "i64"), ("peak", "i64"), ("quiet", "i64"),
     ("unused", "[7 x i64]"),
 ))
-"""A thread inside a kernel: the functions, whether it is in use, its piece of memory and what is
-taken of it, bytes and blocks from elsewhere, the most that was used, jobs that used little."""
+"""State of a thread inside a kernel: function table, busy flag, piece of scratch memory with its
+capacity and top, bytes and blocks from the C library, peak use, number of jobs with low use."""
 WORKER = Record("Worker", (
     ("thread", "%Thread"), ("mutex", _LOCK), ("condition", _LOCK), ("awake", "i32"), ("id", "i32"),
     ("unused", "[120 x i8]"),
@@ -155,54 +157,54 @@ WORK = Record("Work", (
     ("body", "ptr"), ("captured", "ptr"), ("begin", "i64"), ("extent", "i64"), ("threads", "i64"),
     ("halvings", "i64"),
 ))
-"""A parallel loop, how many threads run it and how often its chunks are halved."""
+"""Parallel loop, number of threads that run it, and number of halvings of its chunks."""
 TABLE = pointers("Table", "parallel", "allocate", "allocate_rows", "release", "record")
-"""The functions that the code of kernels calls."""
+"""Runtime functions that kernels call."""
 
-# The arguments of a kernel, and what it says of a failure.
+# Argument block and failure record of a kernel.
 FAILURE = words("Failure", "kind", "site", "value", "extent")
-"""The first failure of a kernel; all zero without one."""
+"""First failure of a kernel; all zero if none."""
 BLOCK = Record("Block", (("thread", "ptr"), ("failure", "%Failure")))
-"""How a block of arguments begins; a word for each argument follows, and one for each size."""
+"""Head of an argument block; one word for each argument and for each size follows."""
 RECORD_WORDS = len(FAILURE.fields)
 RECORD_WORD = 1
 FIRST_ARGUMENT_WORD = RECORD_WORD + RECORD_WORDS
 
-# What a plain call compares its arguments with.
+# Plan of a fast call, against which its arguments are checked.
 INTEGER, FLOAT32, FLOAT64, BOOL = range(4)
-"""Kinds of numbers."""
+"""Kinds of scalar arguments."""
 EXTENT, BINDS, EQUALS = range(3)
-"""Kinds of extents and strides: a number, a size that is bound to a word, one that a word has."""
+"""Kinds of extents and strides: constant, size bound to a word, value equal to a word."""
 PLAN = Record("Plan", (
     ("entry", "ptr"), ("arguments", "i64"), ("words", "i64"), ("is_parallel", "i64"),
     ("scalars", "i64"), ("arrays", "i64"),
 ))
-"""How a plan begins; a `Scalar` for each number follows, then an `Array` for each array."""
+"""Head of a plan; a `Scalar` for each scalar follows, then an `Array` for each array."""
 SCALAR = words("Scalar", "argument", "kind", "lowest", "highest")
 ARRAY = Record("Array", (
     ("argument", "i64"), ("dtype", "ptr"), ("flags", "i64"), ("axes", "i64"), ("bytes", "i64"),
     ("is_written", "i64"), ("mark", "i64"), ("has_gaps", "i64"),
 ))
-"""Its type is that of the elements, its mark that of its layout or 0 for any; an `Axis` for each
-axis follows, with its extent, and where there may be gaps one for each with its stride."""
+"""Array of a plan: `dtype` of the elements, `mark` of the layout or 0 for any. One `Axis` with the
+extent of each axis follows, and one with each stride if `has_gaps` is set."""
 AXIS = words("Axis", "kind", "value")
 SPAN = words("Span", "first", "end", "is_written")
-"""The memory of an array."""
+"""Address range of an array."""
 
-# NumPy's and Python's own.
+# Structures and objects of NumPy and Python.
 FIELDS = Record("Fields", (
     ("data", "ptr"), ("axes", "i32"), ("shape", "ptr"), ("strides", "ptr"), ("base", "ptr"),
     ("dtype", "ptr"), ("flags", "i32"),
 ))
-"""The fields of a NumPy array behind the head that all objects have."""
+"""Fields of a NumPy array after the object header."""
 API = (
     "PyCapsule_GetPointer", "PyEval_SaveThread", "PyEval_RestoreThread",
     "PyBytes_FromStringAndSize", "PyLong_AsLongLong", "PyErr_Occurred", "PyErr_Clear",
     "PyFloat_AsDouble", "Py_IncRef",
 )
-"""Functions of Python's C interface that plain calls use."""
+"""Python C API functions that fast calls use."""
 PYTHON = pointers("Python", *API, "None", "False", "True", "int", "float", "ndarray", "packed")
-"""Those functions, then objects."""
+"""Addresses of the API functions, then of Python objects."""
 
 CONSTANTS = {
     "MAX_WORKERS": MAX_WORKERS,
@@ -223,7 +225,7 @@ CONSTANTS = {
     "EXTENT": EXTENT,
     "BINDS": BINDS,
 }
-"""What the text of the runtime names."""
+"""Constants available in runtime text."""
 
 RECORDS = (
     THREAD, WORKER, WORK, TABLE, FAILURE, BLOCK, PLAN, SCALAR, ARRAY, AXIS, SPAN, FIELDS, PYTHON,
@@ -232,12 +234,12 @@ RECORDS = (
 
 
 def runtime_code(text: str, **constants: object) -> str:
-    """`text` of the runtime as LLVM IR, with these constants besides those that all share."""
+    """Expand runtime text to LLVM IR with additional constants."""
     return assembled(text, RECORDS, {**CONSTANTS, **constants})
 
 
 def definitions() -> str:
-    """The types of all records, as LLVM IR."""
+    """Return the LLVM type definitions of all records."""
     return "\n".join(record.definition for record in RECORDS)
 
 
@@ -265,8 +267,8 @@ _RESULTS = {
     "allocate": f"noalias align {ALIGNMENT} ptr",
     "allocate_rows": f"noalias align {ALIGNMENT} ptr",
 }
-# What they touch besides what anybody may see. Memory is handed out to be the only one of its kind;
-# but rows are written to as well, and read through pointers from memory.
+# Memory effects of runtime calls. Results of `allocate` are `noalias`. `allocate_rows` has no such
+# attribute, because it writes row pointers that kernels load from memory.
 _EFFECTS = {
     "allocate": " memory(argmem: readwrite, inaccessiblemem: readwrite)",
     "record": " cold memory(argmem: readwrite)",
@@ -274,12 +276,12 @@ _EFFECTS = {
 
 
 def record_text() -> str:
-    """What notes the first failure of a kernel, as LLVM IR."""
+    """Return the LLVM IR of the function that records the first failure of a kernel."""
     return runtime_code(_RECORD)
 
 
 def call_runtime(code: Code, name: str, arguments: Sequence[str], hint: str = "") -> str:
-    """Call a function of the table, with the state of this thread first; gives its operand."""
+    """Call a runtime function with the thread state as first argument; return its result."""
     table = code.op("load ptr, ptr %thread, align 8, !invariant.load !0", "table")
     slot = code.op(f"getelementptr ptr, ptr {table}, i64 {TABLE.place(name)}")
     function = code.op(f"load ptr, ptr {slot}, align 8, !invariant.load !0")

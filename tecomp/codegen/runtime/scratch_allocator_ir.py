@@ -1,12 +1,12 @@
 """LLVM IR of the scratch allocator.
 
-Every thread inside a kernel has a piece of memory of its own, which its allocations take from the
-front to the back and give back in reverse order. What does not fit comes from the C library; the
-next time that nothing is in use, the piece grows to what was needed at most. So the second or third
-call of a kernel finds its memory there, with all pages in place.
+Every thread inside a kernel has its own piece of memory, which serves as a stack allocator:
+allocations are released in reverse order. Allocations that do not fit come from the C library. When
+the piece is next unused, it grows to the peak demand, so from the second or third call on, a kernel
+finds its memory allocated and mapped.
 
-A piece is at most 64 MiB; a buffer that alone needs more always comes from the C library. A piece
-of which no more than a quarter was used in 256 jobs is given back.
+A piece is at most 64 MiB; larger buffers always come from the C library. A piece of which less than
+a quarter was used in 256 consecutive jobs is freed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tecomp.codegen.runtime.runtime_structs import ALIGNMENT, TABLE, runtime_cod
 _CONSTANTS = {
     "ROUND_UP": ALIGNMENT - 1,
     "QUIET": 256,
-    # From here on memory starts where a large page does, and asks for such pages.
+    # Allocations from this size on are aligned to large pages and request large pages.
     "LARGE": 4 << 20,
     "LARGE_PAGE": 2 << 20,
     "THREAD_BYTES": 128,
@@ -153,7 +153,7 @@ out:
 }
 """
 
-# A table of rows: their addresses, then the rows, each at a multiple of the alignment.
+# A row table holds the row addresses, followed by the rows, each aligned.
 _ROWS = """\
 define internal ptr @allocate_rows(ptr %thread, i64 %rows, i64 %row.bytes) #0 {
 entry:
@@ -186,9 +186,9 @@ done:
 }
 """
 
-# `settle` ends a job. `abandon` forgets what another thread was using when a process was forked
-# off: nobody knows what it was about to do with it. `run` calls a kernel with memory that no other
-# caller uses, or else with memory that lasts as long as the call.
+# `settle` ends a job. `abandon` drops the memory that another thread was using at a fork, because
+# its state is unknown. `run` calls a kernel with the persistent memory of a free caller slot, or
+# with temporary memory if all slots are busy.
 _JOBS = """\
 define internal void @settle(ptr %thread) #0 {
 entry:
@@ -300,7 +300,7 @@ entry:
 
 
 def scratch_text(triple: str) -> str:
-    """The memory of kernels for a machine, in LLVM's name for it."""
+    """Return the LLVM IR of the scratch allocator for a target triple."""
     is_linux = "linux" in triple
     advise = "call void @advise(ptr %memory, i64 %bytes)" if is_linux else ""
     text = "\n".join([_STATE, _MEMORY, _ALLOCATE, _ROWS, _JOBS, *[_ADVISE] * is_linux])

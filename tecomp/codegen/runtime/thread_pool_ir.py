@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tecomp.codegen.runtime.runtime_structs import MAX_PROCESSORS, MAX_WORKERS, runtime_code
 
-# Wakes two workers that sleep; each wakes two more, so that many are up after few steps.
+# Wakes two sleeping workers; each wakes two more, so wake-up takes a logarithmic number of steps.
 _WAKE = """\
 define internal void @wake(i64 %wanted) #0 {
 entry:
@@ -74,8 +74,8 @@ entry:
 }
 """
 
-# A worker never returns. It may be looking at a job that is over by the time it claims a chunk:
-# what it gets then is a chunk of the next job, for which its help is as welcome.
+# A worker never returns. The job that a worker has seen may be finished when it claims a chunk. It
+# then claims a chunk of the next job, which is valid too.
 _WORKER = """\
 define internal void @serve(i64 %index, i64 %id, i64 %processor) #0 {
 entry:
@@ -170,8 +170,8 @@ pass.on:
 }
 """
 
-# Where the caller has been moved to the processor of a worker, the worker moves to where the
-# caller was: otherwise both would take turns until the system finds out.
+# If the scheduler has moved the caller to the processor of a worker, the worker is pinned to the
+# former processor of the caller. Otherwise both would share one processor until rebalancing.
 _FOLLOW = """\
 declare i32 @sched_getcpu()
 declare i32 @sched_setaffinity(i32, i64, ptr)
@@ -220,18 +220,18 @@ _PAUSES = {
 
 
 def pause(triple: str) -> str:
-    """What a thread does while it waits, for its neighbour on the same core; often nothing."""
+    """Return the spin-wait hint instruction of a machine; empty if unknown."""
     return _PAUSES.get(_processor(triple), ("", ""))[0]
 
 
 def has_affinity(triple: str) -> bool:
-    """Whether threads can be moved to a processor."""
+    """Return whether threads can be pinned to a processor."""
     return "linux" in triple
 
 
 def worker_text(triple: str) -> str:
-    """The workers for a machine, in LLVM's name for it."""
-    # The number of the steady clock is the system's own.
+    """Return the LLVM IR of the workers for a target triple."""
+    # The id of CLOCK_MONOTONIC depends on the operating system.
     clock = "6" if "darwin" in triple or "macos" in triple else "1"
     declared = _PAUSES.get(_processor(triple), ("", ""))[1]
     parts = [_WAKE, _TIME, _WORKER, declared, *[_FOLLOW] * has_affinity(triple)]
@@ -244,7 +244,7 @@ def _processor(triple: str) -> str:
 
 
 _CONSTANTS = {
-    # Of the workers' bits, and of the owners of processors.
+    # Sizes of the bit set of sleeping workers and of the table of processor owners.
     "SLEEPER_WORDS": (MAX_WORKERS + 63) // 64,
     "SLEEPER_BYTES": 8 * ((MAX_WORKERS + 63) // 64),
     "OWNER_BYTES": 2 * MAX_PROCESSORS,
@@ -281,10 +281,10 @@ declare i32 @pthread_cond_wait(ptr, ptr)
 declare i32 @pthread_cond_signal(ptr)
 """
 
-# The first iteration of a chunk. Half of the iterations are one chunk a thread, half of what is
-# left is one chunk a thread again, and so on `halvings` times; what is left then, too. Of uneven
-# chunks the longer come first. So chunks are large, and yet the last ones are small enough that no
-# thread waits long for another.
+# `first_iteration` returns the first iteration of a chunk (guided self-scheduling). Half of the
+# iterations form one chunk for each thread, half of the rest again, and so on `halvings` times; the
+# remaining iterations are the last batch. Longer chunks of an uneven batch come first. Chunks are
+# large, but the last ones are small enough for a balanced finish.
 _CHUNKS = """\
 define internal i64 @first_iteration(i64 %chunk, i64 %extent, i64 %threads, i64 %halvings) #0 {
 entry:
@@ -509,7 +509,7 @@ out:
 
 
 def pool_text(triple: str) -> str:
-    """The pool for a machine, in LLVM's name for it."""
+    """Return the LLVM IR of the thread pool for a target triple."""
     follow = "call void @follow()" if has_affinity(triple) else ""
     text = "\n".join([_STATE, _CHUNKS, _PARALLEL])
     own = runtime_code(text, PAUSE=pause(triple), FOLLOW=follow, **_CONSTANTS)
