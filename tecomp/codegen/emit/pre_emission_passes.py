@@ -45,9 +45,11 @@ _NAMES = {BinOp.FLOORDIV: "quotient", BinOp.MOD: "rest"}
 
 
 def name_quotients(func: PrimFunc) -> PrimFunc:
-    """Hoist loop-invariant integer quotients and remainders to the start of outer loop bodies.
+    """Hoist int64 quotients and remainders by non-constants out of inner loops.
 
-    A division by 0 gives 0, so hoisting is safe even if the result is not used.
+    A quotient of variables is bound at the start of the innermost loop or let body that binds one
+    of these variables; quotients of parameters only are not moved. A division by 0 gives 0, so
+    hoisting is safe even if the result is not used.
     """
     divided = [node for node in walk(func.body) if _is_division(node)]
     if not divided:

@@ -12,8 +12,8 @@ _NUMBER = 0x4330000000000000  # bits of 2**52, whose unit in the last place is 1
 _INFINITY = float("inf")
 _BEYOND = 200.0  # 2**200 and 2**-200 round to infinity and 0 in float32
 
-# log2((1 + s) / (1 - s)) / s on [0, 1/5] in s**2; 2**r on [-1/2, 1/2]; see `log2_wide`, `exp2_wide`
-# for the accuracy.
+# log2((1 + s) / (1 - s)) / s on [0, 1/5] in s**2, with a relative error of 2**-40; 2**r on
+# [-1/2, 1/2], with a relative error of 2**-34.
 _LOG2 = (
     *(2.885390081777931, 0.9617966939151691, 0.5770780220656857, 0.4121979409026735),
     *(0.320644379082856, 0.26066318770929076, 0.2510841984495456),
@@ -88,7 +88,7 @@ def atanh(x: Real) -> Real:
 
 
 def log2_wide(x: Real) -> Real:
-    """Emit log2 in float64 of a number that is not subnormal, accurate to about 45 bits."""
+    """Emit log2 in float64 of a number that is not subnormal, accurate to about 40 bits."""
     result = _log2_of_positive(x)
     known = (x < _INFINITY).select(result, x)
     below = x.is_equal(0.0).select(x.constant(-_INFINITY), float("nan"))

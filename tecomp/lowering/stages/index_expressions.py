@@ -121,7 +121,7 @@ class _Meanings:
         return rebuild(node, lambda child: self.value[id(child)])
 
     def _index(self, node: Expr) -> Expr:
-        """Return the index form of a node; it is the value form if the operands are equal."""
+        """Return the index form of a node, which is its value form if no operand differs."""
         if id(node) in self._alike:
             return self.value[id(node)]
         if isinstance(node, Var):

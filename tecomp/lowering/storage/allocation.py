@@ -261,7 +261,7 @@ UINT8 = DType("uint8")
 
 
 def place_buffers(func: PrimFunc, arenas: Sequence[Arena], *, guards: bool = False) -> PrimFunc:
-    """Allocate each arena once in `func`, and make its buffers views of the arena.
+    """Allocate the arenas in `func`, and make its buffers views of them.
 
     A view has one index. The rows of a memory with several physical axes are consecutive, each row
     aligned.

@@ -158,7 +158,7 @@ def check_doubled(program: Program) -> None:
 
 
 def loop_ahead(definition: Definition, loops: Mapping[IterVar, Var]) -> Var | None:
-    """Return the loop variable of a double-buffered stage; None if the loop has one iteration."""
+    """Return the variable of the loop whose next iteration a stage is computed for, or None."""
     stage = definition.stage
     if not stage.is_doubled or not isinstance(stage.attach, At):
         return None
