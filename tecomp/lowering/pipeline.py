@@ -190,7 +190,8 @@ def check_stage(stop_after: str | None) -> None:
     """Raise if `stop_after` is neither None nor the name of a pass.
 
     Raises:
-        LowerError: If no pass has this name; a pass of TVM is answered with its equivalent.
+        LowerError: If no pass has this name. For the name of a TVM pass, the message names the
+            equivalent pass.
     """
     if stop_after is None or is_one_of(stop_after, STAGES):
         return

@@ -103,16 +103,16 @@ def _by_roots(
 
 
 def first_step_stores(program: Program, definition: Definition, attached: Iterable[int]) -> bool:
-    """Return whether the first step of a reduction stores, and no loops before it do.
+    """Return whether the first reduction step stores, so that no separate init loops are needed.
 
-    Where partial results are combined in unrolled loops, the first of them is stored as it is: an
-    initial value would be one more step of a chain in which each step waits for the one before.
+    If partial results are combined in unrolled loops, the first partial result is stored unchanged:
+    an initial value would add one step to the dependence chain.
 
-    Where other stages are computed in data loops inside of all loops of the reduction, parts of a
-    sum are computed tile by tile. Loops of their own would fetch all elements from memory once
-    more, and one condition for a tile costs nothing.
+    If other stages are computed in data loops inside all reduction loops, a sum is computed tile by
+    tile. Separate init loops would access all elements once more, while the cost of one condition
+    for each tile is negligible.
 
-    The step has to be the first for every element, and there has to be one.
+    The reduction domain must be nonempty, and its first step must be the same for all elements.
 
     Args:
         program: Program that provides the extents.

@@ -74,9 +74,9 @@ class StageBody:
         """Store the element, or combine one value into the accumulator.
 
         Args:
-            roots: the root axes.
-            starts: whether the first step takes the initial value instead of the element; of
-                partial results the first takes the place of both.
+            roots: Values of the root axes.
+            starts: Whether the first step uses the initial value instead of the accumulator. When
+                combining partial results, the first step stores the first partial result.
         """
         reduce = self.definition.reduce
         if reduce is None:
@@ -182,8 +182,9 @@ class StageBody:
 def combines_partial_results(program: Program, definition: Definition) -> bool:
     """Return whether a reduction reads the results of a stage with the same reducer.
 
-    Those have the identity in them already, so that the first one may be stored as it is. A reducer
-    of several values may say besides which partial result comes first.
+    Such partial results include the identity already, so the first one can be stored unchanged. For
+    a reducer of several values only the identities must agree: its combiner may also order the
+    partial results.
     """
     reduce = definition.reduce
     if reduce is None or reduce.init or reduce.given:

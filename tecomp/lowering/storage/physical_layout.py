@@ -396,9 +396,9 @@ def is_flat(buffer: Buffer) -> bool:
 
 
 def flattened(buffer: Buffer, *, is_view: bool = False) -> Buffer:
-    """`buffer` with each group of axes merged into one; one of rank 0 has 1 element.
+    """Merge each group of axes of `buffer` into one axis; a buffer of rank 0 has 1 element.
 
-    A view with strides ends at its last element, as its memory may.
+    A view with strides ends at its last element, because its memory may end there too.
     """
     check_separators(buffer.axis_separators, max(len(buffer.shape), 1))
     if is_flat(buffer):
@@ -428,7 +428,7 @@ def _extent(shape: tuple[Extent, ...], strides: tuple[Extent, ...]) -> Extent:
 
 
 def _span(shape: tuple[Extent, ...], strides: tuple[Extent, ...]) -> Extent:
-    """How many elements from the first to the last of a group."""
+    """Return the number of elements from the first to the last element of a group."""
     last: Expr = Const(0, INT64)
     for extent, stride in zip(shape, strides, strict=True):
         last = binary(BinOp.ADD, last, _times(index_value(extent) - 1, stride))
