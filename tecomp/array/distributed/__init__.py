@@ -1,1 +1,1 @@
-"""Arrays that are divided among the processes of a team."""
+"""Distributed arrays, sharded over the ranks of a team."""

@@ -1,4 +1,4 @@
-"""Arrays of a team made of numbers, of elements, or of parts: each process makes its own."""
+"""Create distributed arrays from numbers, elements or shards; each rank creates its shard."""
 
 from __future__ import annotations
 
@@ -36,33 +36,33 @@ Placements: TypeAlias = "Sequence[Placement] | Partition | None"
 
 
 def number_of(team: AnyTeam) -> int:
-    """The number of a team.
+    """Return the number of a team.
 
     Raises:
-        TeamError: there is no such team.
+        TeamError: If the team is unknown.
     """
     return team_of(team).id
 
 
 def of_team(type: PTensorType, team: AnyTeam) -> PTensorType:
-    """The type of an array as one of a team."""
+    """Return an array type with a team."""
     return PTensorType(type.shape, type.dtype, type.device, number_of(team))
 
 
 def chosen(type: PTensorType, placements: Placements, where: str) -> Partition:
-    """The partition that users say, for an array of a team.
+    """Return the partition for the placements that a caller gives.
 
     Args:
-        type: of the array.
-        placements: for the processes in a row; or a partition, for those of its mesh; None for the
-            first axis in blocks.
-        where: the function, for messages.
+        type: Type of the array, with its team.
+        placements: Placements for the team as a one-dimensional mesh, or a partition with its own
+            mesh. None: the first axis in blocks.
+        where: Function name for error messages.
 
     Raises:
-        ArrayValueError: it is the partition of an array of another shape, or of a view; or values
-            are partial.
-        LayoutError: placements do not fit.
-        TeamError: the mesh has another number of processes.
+        ArrayValueError: If the partition has another shape, is the partition of a view, or has
+            partial values.
+        LayoutError: If the placements do not match the array or the mesh.
+        TeamError: If the mesh and the team differ in size.
     """
     assert type.team is not None
     if placements is None:
@@ -94,13 +94,13 @@ def _check(given: Partition, type: PTensorType, where: str) -> None:
 
 @together
 def filled(value: Node, type: PTensorType, placements: Placements, where: str) -> Node:
-    """One value everywhere, or an array repeated; only the part of this process is made.
+    """Create an array filled with a value or a broadcast array; each rank creates only its shard.
 
     Args:
-        value: of the team; without axes, or it broadcasts.
-        type: of the array.
-        placements: as for `chosen`.
-        where: the function, for messages.
+        value: Node of the team, without axes or broadcast to the shape.
+        type: Type of the array.
+        placements: Placements or partition, as in `chosen`.
+        where: Function name for error messages.
     """
     target = chosen(type, placements, where)
     if value.type.dtype != type.dtype:
@@ -113,13 +113,13 @@ def filled(value: Node, type: PTensorType, placements: Placements, where: str) -
 
 @together
 def numbered(op: Creation, team: AnyTeam, placements: Placements, where: str) -> Node:
-    """Elements that follow from their index; only the part of this process is made.
+    """Create an array of generated elements; each rank creates only its shard.
 
     Args:
-        op: makes them, without a team.
-        team: the processes.
-        placements: as for `chosen`.
-        where: the function, for messages.
+        op: Creation operation, without a team.
+        team: Team of processes.
+        placements: Placements or partition, as in `chosen`.
+        where: Function name for error messages.
     """
     own = op.infer()
     type = of_team(own, team)
@@ -136,14 +136,14 @@ def numbered(op: Creation, team: AnyTeam, placements: Placements, where: str) ->
 def kept(
     node: Node, team: AnyTeam, placements: Placements, where: str, copies: bool = False
 ) -> Node:
-    """Divide an array that every process has, or redistribute an array of the team.
+    """Shard a replicated array, or redistribute an array of the team.
 
     Args:
-        node: the array.
-        team: the processes.
-        placements: as for `chosen`.
-        where: the function, for messages.
-        copies: whether to copy the part of this process if its owner can write the memory.
+        node: Array.
+        team: Team of processes.
+        placements: Placements or partition, as in `chosen`.
+        where: Function name for error messages.
+        copies: If True, copy the shard if the owner of its memory can write it.
     """
     if node.type.team is None:
         node = leaf(data_of(node), of_team(node.type, team))
@@ -156,7 +156,7 @@ def kept(
     if placements is None and isinstance(node, Shared):
         return node
     target = chosen(type, placements, where)
-    if copies and cuts_of(target) is None:  # sent later
+    if copies and cuts_of(target) is None:  # the elements are sent later
         node = _copied(node)
     found = divided(node, target)
     if copies and found.part.data is not None:
@@ -165,7 +165,7 @@ def kept(
 
 
 def _copied(node: Node) -> Node:
-    """Return a node whose memory its owner cannot write."""
+    """Return a node whose memory no other owner can write."""
     data = node.data
     if data is None or not is_borrowed(data) or is_constant(data):
         return node
@@ -173,16 +173,16 @@ def _copied(node: Node) -> Node:
 
 
 def of_parts(part: Node, team: AnyTeam, axis: int, given: Partition | None) -> Node:
-    """The array that parts make up.
+    """Assemble a distributed array from shards.
 
     Args:
-        part: what this process has; its elements are not copied.
-        team: the processes.
-        axis: along which parts lie one after the other, if no partition is given.
-        given: what each process has; partial values are combined.
+        part: Shard of this process; its elements are not copied.
+        team: Team of processes.
+        axis: Axis along which the shards are concatenated if no partition is given.
+        given: Partition of the array; partial values are reduced.
 
     Raises:
-        TeamError: parts do not fit, or one process runs the script alone.
+        TeamError: If the shards do not match, or under single-controller execution.
     """
     one_runs.check("from_local")
     found = team_of(team)
@@ -193,21 +193,21 @@ def of_parts(part: Node, team: AnyTeam, axis: int, given: Partition | None) -> N
     target = partition(type.shape, type.dtype, own.mesh, placed)
     if given is not None:
         _check(given, type, "from_local")
-        # Parts of other extents are refused by each process that has one.
+        # Each rank with a shard of other extents raises the error itself.
         data = redistribute(found, given, target, data)
     return Shared(type, leaf(data, local_type(type, data.shape)), target)
 
 
 def alike(node: Node) -> Partition:
-    """The partition of an array of a team."""
+    """Return the partition of a distributed array."""
     return as_shared(node).partition
 
 
 def part(node: Node) -> Node:
-    """What this process has of an array of a team.
+    """Return the shard of this process.
 
     Raises:
-        TeamError: one process runs the script alone.
+        TeamError: If a single controller runs the script.
     """
     one_runs.check("to_local")
     return part_of(as_shared(node))
@@ -215,5 +215,5 @@ def part(node: Node) -> Node:
 
 @together
 def alone(node: Node) -> Node:
-    """An array of a team with all of its elements, as one of this process."""
+    """Return a replicated copy of a distributed array as an array without a team."""
     return part_of(gathered(as_shared(node), "gather"))

@@ -1,4 +1,4 @@
-"""Deferred elementwise operations and the choice of their sharding."""
+"""Deferred element-wise operations and the choice of their sharding."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from tecomp.ptensor.operations.elementwise import Cast, Elementwise, Where
 from tecomp.ptensor.types import PTensorType, Shape
 
 MOST = 32
-"""Operations that are recorded before it is found where they are computed."""
+"""Maximum number of deferred element-wise operations before their sharding is chosen."""
 
 Wanted: TypeAlias = "tuple[Mesh, tuple[Cut, ...]] | None"
 
 
 def later(op: Elementwise | Cast | Where, xs: Sequence[Shared], type: PTensorType) -> Shared:
-    """The result of an elementwise operation, somewhere."""
+    """Defer an element-wise operation; its sharding is chosen later."""
     made = Shared(type, None, None)
     made.made_of = op, tuple(xs)
     made.steps = 1 + sum([x.steps for x in xs])
@@ -39,7 +39,7 @@ def later(op: Elementwise | Cast | Where, xs: Sequence[Shared], type: PTensorTyp
 
 
 def placed_at(x: Shared, target: Partition) -> Shared:
-    """An array by another partition; what is not computed yet, rather there than elsewhere."""
+    """Reshard an array; deferred operations are preferably computed in the target partition."""
     cuts = cuts_of(target)
     if x.made_of is not None and cuts is not None:
         place(x, (target.mesh, cuts))
@@ -47,11 +47,11 @@ def placed_at(x: Shared, target: Partition) -> Shared:
 
 
 def place(root: Shared, wanted: Wanted = None) -> None:
-    """Find where an elementwise operation is computed, and those that it is made of.
+    """Choose the sharding of deferred element-wise operations.
 
     Args:
-        root: the last of them.
-        wanted: where its elements are read, if that is known.
+        root: Last of the operations.
+        wanted: Mesh and cuts in which the result is read, if known.
     """
     order, leaves = _tree(root)
     same = _common(leaves, order, root.type)
@@ -85,7 +85,7 @@ def _operands(x: Shared) -> tuple[Shared, ...]:
 
 
 def _tree(root: Shared) -> tuple[list[Shared], list[Shared]]:
-    """Operations that are nowhere yet, each behind its operands; and what they are made of."""
+    """Return the deferred operations in topological order, and their sharded operands."""
     order: dict[int, Shared] = {}
     leaves: dict[int, Shared] = {}
     stack = [root]
@@ -107,7 +107,7 @@ def _tree(root: Shared) -> tuple[list[Shared], list[Shared]]:
 def _common(
     leaves: Sequence[Shared], order: Sequence[Shared], type: PTensorType
 ) -> Partition | None:
-    """The partition that all have that have axes, if all of these have the result's shape."""
+    """Return the common partition of all operands of full shape; None if they differ."""
     full = [x for x in leaves if x.type.shape]
     shape = type.shape
     if not full or any(x.type.shape not in (shape, ()) for x in (*leaves, *order)):
@@ -123,11 +123,11 @@ def _like(given: Partition, type: PTensorType) -> Partition:
 
 
 class Aligned(NamedTuple):
-    """Where operands of one operation meet.
+    """Common sharding of the operands of an operation.
 
     Attributes:
-        mesh: the processes.
-        cuts: of the shape that the operands broadcast to.
+        mesh: Mesh of processes.
+        cuts: Cuts of the broadcast shape.
     """
 
     mesh: Mesh
@@ -135,12 +135,12 @@ class Aligned(NamedTuple):
 
 
 def aligned_at(pieces: Sequence[Shared], type: PTensorType, wanted: Wanted = None) -> Aligned:
-    """Where operands meet at fewest bytes.
+    """Return the common sharding that requires the fewest bytes.
 
     Args:
-        pieces: the operands, in pieces.
-        type: has the shape that they broadcast to.
-        wanted: where the result is read, if that is known.
+        pieces: Operands, each cut into consecutive pieces.
+        type: Type with the broadcast shape.
+        wanted: Mesh and cuts in which the result is read, if known.
     """
     views = tuple([(id(x.view[0]), x.view[1]) if x.view else None for x in pieces])
     known = {view[0]: k for k, view in enumerate(views) if view}
@@ -170,7 +170,7 @@ def _aligned(
         mesh = parts[divided[0]].mesh if divided else parts[0].mesh
         return Aligned(mesh, ())
     costs = [_cost(parts, result, at, wanted) for at in tried]
-    # Of equals the middle, the last, lets later operands come from both sides.
+    # On a tie, prefer the last candidate, the middle slice: later halos then extend to both sides.
     best = min(costs)
     if wanted is not None and costs[0] == best:
         return tried[0]
@@ -186,7 +186,7 @@ def _size(shape: Shape) -> int:
 
 
 def _lifted(given: Partition, shape: Shape) -> tuple[Cut, ...]:
-    """The cuts of an operand as those of the result, where it is not repeated."""
+    """Return the cuts of an operand as cuts of the result, except along broadcast axes."""
     more = len(shape) - len(given.shape)
     return tuple([
         cut._replace(axis=cut.axis + more) for cut in cuts_of(given) or ()
@@ -198,7 +198,7 @@ def _middles(
     parts: Sequence[Partition], views: Sequence[tuple[int, tuple[int, ...]] | None],
     bases: Sequence[Partition | None], shape: Shape,
 ) -> list[Aligned]:
-    """Between slices of one array: where that has the elements beneath the middle one."""
+    """Return candidate cuts for slices of one array: the cuts under the middle slice."""
     found: list[Aligned] = []
     for base in dict.fromkeys([view[0] for view in views if view]):
         own = [k for k, view in enumerate(views) if view and view[0] == base]
@@ -222,7 +222,7 @@ def _shifted(ends: Sequence[int], by: int, extent: int) -> tuple[int, ...]:
 
 
 def _cost(parts: Sequence[Partition], result: Partition, at: Aligned, wanted: Wanted) -> int:
-    """Bytes that are sent if operands meet somewhere, and the result goes where it is read."""
+    """Return the bytes sent to align the operands, and to move the result to its reader."""
     total = 0
     for part in parts:
         own = _lowered_cuts(part.shape, result.shape, at.cuts)
@@ -241,14 +241,14 @@ def _name(given: Partition) -> str:
 
 
 def sent(source: Partition, target: Partition) -> int:
-    """Bytes that processes send to get from one partition to another."""
+    """Return the bytes sent to redistribute an array."""
     if is_same(source, target) or cuts_of(source) == ():
         return 0
     return redistribution(source, target).nbytes
 
 
 def _lowered_cuts(own: Shape, shape: Shape, cuts: Sequence[Cut]) -> list[Cut]:
-    """The cuts of a result as those of an operand, which is not cut where it is repeated."""
+    """Return the cuts of a result as cuts of an operand, except along broadcast axes."""
     more = len(shape) - len(own)
     return [
         cut._replace(axis=cut.axis - more) for cut in cuts
@@ -257,7 +257,7 @@ def _lowered_cuts(own: Shape, shape: Shape, cuts: Sequence[Cut]) -> list[Cut]:
 
 
 def lowered(x: Shared, shape: Shape, at: Aligned) -> Shared:
-    """An operand where a result is computed."""
+    """Reshard an operand to the sharding in which the result is computed."""
     own = _lowered_cuts(x.type.shape, shape, at.cuts)
     return brought(x, of_cuts(x.type, at.mesh, own))
 
@@ -265,10 +265,10 @@ def lowered(x: Shared, shape: Shape, at: Aligned) -> Shared:
 def aligned(
     xs: Sequence[Shared], type: PTensorType
 ) -> tuple[list[Shared], Mesh, tuple[Cut, ...]]:
-    """Operands brought to one partition of the shape that they broadcast to.
+    """Reshard operands to one partition of the broadcast shape.
 
     Returns:
-        The operands, the mesh, and the cuts of the shape.
+        Operands, mesh, and cuts of the shape.
     """
     pieces = [in_pieces(x) for x in xs]
     found = aligned_at(pieces, type)

@@ -32,11 +32,11 @@ from tecomp.ptensor.types import PTensorType, broadcast_shapes
 
 
 class Routes:
-    """The way from what processes have to those that own it, and back.
+    """Routing of rows from each rank to their owners, and back.
 
     Attributes:
-        team: its number.
-        owners: the rank for each row of what this process has.
+        team: Number of the team.
+        owners: Owner rank of each row of this process.
     """
 
     def __init__(self, team: int, owners: Buffer) -> None:
@@ -46,11 +46,11 @@ class Routes:
         self._ends = np.cumsum(counts)[:-1]
 
     def sent(self, rows: Buffer) -> list[Buffer]:
-        """What all processes have for this one, in the order of ranks; theirs in its order."""
+        """Send rows to their owners; return the received rows by rank, in each sender's order."""
         return dealt(self._team, np.split(rows[self._order], self._ends))
 
     def answered(self, made: Sequence[Buffer]) -> Buffer:
-        """What owners have made of the rows that were sent, one for each, in their order."""
+        """Send results back; return one per row that this process sent, in the original order."""
         found = np.concatenate(dealt(self._team, made))
         rows = np.empty_like(found)
         rows[self._order] = found
@@ -58,13 +58,13 @@ class Routes:
 
 
 class Given:
-    """Indices of elements, of which each process has some.
+    """Sharded index arrays.
 
     Attributes:
-        mesh: the processes.
-        cuts: of the shape to which all of them broadcast.
-        shape: of what this process has.
-        rows: one for each element, a column for each axis that is indexed.
+        mesh: Mesh of processes.
+        cuts: Cuts of the broadcast shape of the index arrays.
+        shape: Shape of the local part.
+        rows: Local indices: a row per element, a column per indexed axis.
     """
 
     def __init__(self, op: Take, x: Shared, indices: Sequence[Shared]) -> None:
@@ -81,22 +81,22 @@ class Given:
         self.rows = np.stack(columns, axis=1)
 
     def row(self, k: int) -> Buffer:
-        """The indices of one axis."""
+        """Return the indices along one axis."""
         return self.rows[:, k]
 
 
 def owners(cut: Cut, places: Buffer) -> Buffer:
-    """Which of the pieces of an axis has each index."""
+    """Return the number of the piece that contains each index of an axis."""
     return np.searchsorted(np.array(cut.ends[1:]), places, "right")
 
 
 def in_front(data: Buffer, axes: Sequence[int]) -> Buffer:
-    """A view of a part with the axes in front that are indexed."""
+    """Return a view of a shard with the indexed axes in front."""
     return np.moveaxis(data, axes, range(len(axes)))
 
 
 def key_of(op: Take, x: Shared, cut: Cut, rows: Buffer) -> tuple[Buffer, ...]:
-    """Indices as those of the part of this process."""
+    """Convert global indices to an index of the local shard."""
     first = cut.ends[number(x, cut)]
     return tuple([
         rows[:, k] - (first if axis == cut.axis else 0) for k, axis in enumerate(op.axis)
@@ -106,14 +106,14 @@ def key_of(op: Take, x: Shared, cut: Cut, rows: Buffer) -> tuple[Buffer, ...]:
 def asked_for(
     op: Take, x: Shared, indices: Sequence[Shared], type: PTensorType, cut: Cut
 ) -> Shared:
-    """The elements at indices, for those processes that have these.
+    """Gather elements at indices onto the ranks that have the indices.
 
     Args:
-        op: says which axes are indexed; one of them is cut, and no other.
+        op: Operation that gives the indexed axes, exactly one of which is cut.
         x: Input array.
-        indices: counted from the first element; they broadcast.
-        type: of the result.
-        cut: of the array.
+        indices: Nonnegative index arrays, broadcast against each other.
+        type: Type of the result.
+        cut: Cut of the array.
     """
     given = Given(op, x, indices)
     first = in_one_piece(x.part)
@@ -131,7 +131,7 @@ def asked_for(
 
 
 def from_start(node: Node, extent: int) -> tuple[Node, int | None]:
-    """Indices counted from the first element of an axis, and one that is out of bounds."""
+    """Convert negative indices, and return an index that is out of bounds, if any."""
     x = in_pieces(as_shared(node))
     settle((x,))
     data = in_order(data_of(x.part)).reshape(-1)
@@ -144,14 +144,14 @@ def from_start(node: Node, extent: int) -> tuple[Node, int | None]:
 
 
 def first_of(x: Shared, values: Buffer) -> int | None:
-    """The first integer that a process has, the same for all; None if none has one."""
+    """Return the first integer of the lowest rank that has one; None if no rank has one."""
     if not is_everywhere(x):
         values = told(team_number(x), values[:1])
     return int(values[0]) if len(values) else None
 
 
 def places_of(node: Node) -> Shared:
-    """Where a mask is true, as a row of numbers; each process has those of its elements."""
+    """Return the flat indices where a mask is true; each rank has those of its shard."""
     mask = in_pieces(as_shared(node))
     if mask.partition.mesh.ndim > 1 or not cuts(mask) or not _is_in_rows(mask):
         mask = brought(mask, usual(mask.type))
@@ -175,18 +175,18 @@ def places_of(node: Node) -> Shared:
 
 
 def _is_in_rows(x: Shared) -> bool:
-    """Whether the elements of the processes follow each other, one process after the other."""
+    """Return whether the shards are consecutive in row-major order."""
     return all(n == 1 for n in x.type.shape[: cuts(x)[0].axis])
 
 
 def put_at(op: Take, node: Node, value: Node, *indices: Node) -> Node:
-    """An array with other elements in place of those at indices; of equal indices the last says.
+    """Replace elements at indices; the last of equal indices takes effect.
 
     Args:
-        op: says which axes are indexed.
-        node: the array.
-        value: of the shape that `op` gives.
-        indices: counted from the first element; they broadcast.
+        op: Operation that gives the indexed axes.
+        node: Array.
+        value: Values, in the result shape of `op`.
+        indices: Nonnegative index arrays, broadcast against each other.
     """
     queue_of(team_number(node)).step("x[...] = value")
     x, at = in_pieces(as_shared(node)), [in_pieces(as_shared(index)) for index in indices]
@@ -204,7 +204,7 @@ def put_at(op: Take, node: Node, value: Node, *indices: Node) -> Node:
 def _told(
     op: Take, x: Shared, value: Shared, indices: Sequence[Shared], cut: Cut
 ) -> Buffer:
-    """Elements are sent to those that have their places, in their order."""
+    """Send elements to the owners of their positions, which write them in order."""
     given = Given(op, x, indices)
     made = [each._replace(axis=each.axis + op.place) for each in given.cuts]
     value = brought(value, of_cuts(value.type, given.mesh, made))
@@ -224,7 +224,7 @@ def _told(
 def _put_beside(
     op: Take, x: Shared, value: Shared, indices: Sequence[Shared]
 ) -> Buffer:
-    """No axis is cut that is indexed: each process writes to its part."""
+    """Write to the local shard, if no indexed axis is cut."""
     at = [brought(index, everywhere(index.type, x.partition.mesh)) for index in indices]
     middle = value.type.rank - (x.type.rank - len(op.axis))
     kept = [axis for axis in range(x.type.rank) if axis not in op.axis]

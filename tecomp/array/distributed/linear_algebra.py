@@ -64,7 +64,7 @@ def _(op: Diagonal, xs: Sequence[Shared], type: PTensorType) -> Shared:
     offset = op.offset
     for cut in inner:
         first = cut.ends[number(x, cut)]
-        # Of the diagonal a process has what is in its rows, or columns.
+        # A rank has the part of the diagonal that lies in its rows or columns.
         offset += first if cut.axis == row else -first
         start = max(-op.offset, 0) if cut.axis == row else max(op.offset, 0)
         count = type.shape[-1]
@@ -91,38 +91,38 @@ def _(op: Cross, xs: Sequence[Shared], type: PTensorType) -> Shared:
 
 
 def called(op: LibraryOperation, operands: Sequence[Node]) -> tuple[Node, ...] | None:
-    """The results of an operation of a library on parts; None if it needs whole arrays."""
+    """Compute a library operation on shards; return None if it needs whole arrays."""
     queue_of(team_number(operands[0])).step(op.where)
     return of_parts(op, [as_shared(node) for node in operands])
 
 
 @singledispatch
 def of_parts(op: LibraryOperation, xs: Sequence[Shared]) -> tuple[Node, ...] | None:
-    """The same by the rule for such operations."""
+    """Compute a library operation by its sharding rule."""
     return None
 
 
 def elements(x: Shared) -> Buffer:
-    """What this process has, computed."""
+    """Return the evaluated local shard."""
     settle((x,))
     return data_of(x.part)
 
 
 def call(op: LibraryOperation, *data: Buffer) -> tuple[Buffer, ...]:
-    """The results of an operation, whose call is counted."""
+    """Call a library operation and count the call."""
     counters.libraries[op.library] += 1
     return compute(op, *data)
 
 
 def of_data(type: PTensorType, data: Buffer, x: Shared, made: Sequence[Cut]) -> Shared:
-    """An array of what each process has found."""
+    """Build a distributed array from local results."""
     target = of_cuts(type, x.partition.mesh, made)
     data = np.asarray(data, target.dtype)
     return Shared(type, leaf(data, local_type(type, data.shape)), target)
 
 
 def row(x: Shared, data: Buffer, dtype: str) -> Shared:
-    """A row of what processes have found, of any lengths, one after the other."""
+    """Build a one-dimensional array from local results of different lengths."""
     team = team_number(x)
     ends = (0, *accumulate(told(team, np.array([len(data)])).tolist()))
     type = x.type.like((ends[-1],), dtype)
@@ -132,7 +132,7 @@ def row(x: Shared, data: Buffer, dtype: str) -> Shared:
 
 
 def in_one_row(x: Shared) -> Shared:
-    """An array as a row, in pieces of all processes; what had one axis already, has it."""
+    """Flatten an array, with pieces on all ranks; a one-dimensional array keeps its axis."""
     if x.type.rank != 1:
         type = x.type.like((x.type.size,))
         x = ruled(Reshape(type.shape), [x], type)
@@ -140,16 +140,16 @@ def in_one_row(x: Shared) -> Shared:
 
 
 _SMALL = 4
-"""How many times a result has to be smaller than an operand to be kept everywhere."""
+"""Factor by which a result must be smaller than the operands to be replicated."""
 
 
 class Kind(NamedTuple):
-    """Axes that are one, and cut along one axis of the mesh; None where there is no such axis.
+    """Corresponding axes that are cut together along one mesh axis; None for an absent axis.
 
     Attributes:
-        x: of the first operand.
-        y: of the second.
-        result: of the result; None if it is added up.
+        x: Axis of the first operand.
+        y: Axis of the second operand.
+        result: Axis of the result; None for a contracted axis.
     """
 
     x: int | None
@@ -158,14 +158,14 @@ class Kind(NamedTuple):
 
 
 class Way(NamedTuple):
-    """How a product is divided.
+    """Sharding of a product.
 
     Attributes:
-        x: the partition of the first operand.
-        y: of the second.
-        partial: of the results of parts.
-        target: of the result.
-        cost: bytes that are sent.
+        x: Partition of the first operand.
+        y: Partition of the second operand.
+        partial: Partition of the local results.
+        target: Partition of the result.
+        cost: Bytes that are sent.
     """
 
     x: Partition
@@ -200,12 +200,12 @@ def _(op: TensorDot, xs: Sequence[Shared], type: PTensorType) -> Shared:
 def _divided(
     op: Operation, x: Shared, y: Shared, type: PTensorType, kinds: tuple[Kind, ...]
 ) -> Shared:
-    """A product as it is cheapest to divide."""
+    """Compute a product with the cheapest sharding."""
     found = [
         way for mesh in dict.fromkeys([each.partition.mesh for each in (x, y) if cuts(each)])
         if (way := cheapest(x.partition, y.partition, everywhere(type, mesh), kinds)) is not None
     ]
-    if not found:  # a mesh has more axes than there are to cut; processes in a row have one
+    if not found:  # more mesh axes than axes to cut: use a one-dimensional mesh
         return _divided(op, in_rows(x), in_rows(y), type, kinds)
     way = min(found, key=lambda way: way.cost)
     x, y = brought(x, way.x), brought(y, way.y)
@@ -220,11 +220,11 @@ def _divided(
 def cheapest(
     x: Partition, y: Partition, result: Partition, kinds: tuple[Kind, ...]
 ) -> Way | None:
-    """The way to divide a product that sends fewest bytes; None if there is none.
+    """Return the sharding of a product that sends the fewest bytes; None if there is none.
 
-    Along each axis of the mesh the first operand is cut by rows, the second by columns, or both
-    along the axis that is added up, or both along an axis of a batch. On a mesh of two axes, rows
-    along the one and columns along the other is the product of blocks that is called SUMMA.
+    Along each mesh axis, the first operand is cut by rows, the second by columns, or both along the
+    contracted axis or a batch axis. On a two-dimensional mesh, rows along one mesh axis and columns
+    along the other give the SUMMA algorithm.
     """
     ways = list(_ways(x, y, result, kinds))
     return min(ways, key=lambda way: way.cost) if ways else None
@@ -239,7 +239,7 @@ def _ways(
 
 
 def _matrix_kinds(x: PTensorType, y: PTensorType, result: PTensorType) -> Iterator[Kind]:
-    """What a product of matrices, or of batches of them, may be cut along."""
+    """Yield the axes along which a (batched) matrix product can be cut."""
     rank = len(result.shape)
     is_matrix = len(x.shape) > 1, len(y.shape) > 1
     last = len(x.shape) - 1, max(len(y.shape) - 2, 0)
@@ -258,7 +258,7 @@ def _matrix_kinds(x: PTensorType, y: PTensorType, result: PTensorType) -> Iterat
 def _batch(
     given: PTensorType, axis: int, rank: int, is_matrix: tuple[bool, bool], extent: int
 ) -> int | None:
-    """An axis of a batch as one of an operand; None if it has no such, or repeats it."""
+    """Return a batch axis as an axis of an operand; None if it is absent or broadcast."""
     own = axis - (rank - sum(is_matrix)) + len(given.shape) - 2
     return own if len(given.shape) > 2 and own >= 0 and given.shape[own] == extent else None
 
@@ -287,7 +287,7 @@ def _way(x: Partition, y: Partition, result: Partition, chosen: Sequence[Kind]) 
 
 
 def _ends(x: Partition, y: Partition, mesh: Mesh, mesh_axis: int, kind: Kind) -> tuple[int, ...]:
-    """How axes are cut that are one: as in an operand, or into blocks."""
+    """Return the cut of corresponding axes: the existing cut of an operand, or blocks."""
     extent = 0
     for given, axis in ((x, kind.x), (y, kind.y)):
         if axis is None:
@@ -313,7 +313,7 @@ def _bytes(given: Partition) -> int:
 def _added(
     op: Operation, x: Shared, y: Shared, type: PTensorType, mesh_axis: int, kept: Sequence[Cut]
 ) -> Shared:
-    """Products of parts, added up among the processes along an axis of the mesh."""
+    """Compute local products and sum them along a mesh axis."""
     part = record(op, x.part, y.part)
     target = of_cuts(type, x.partition.mesh, kept)
     placed: list[Placement] = list(target.placements)
@@ -363,14 +363,14 @@ def _(op: Solve, xs: Sequence[Shared]) -> tuple[Node, ...] | None:
 
 
 def _is_batch(x: Shared) -> bool:
-    """Whether each matrix is whole, on one process."""
+    """Return whether each matrix is local to one rank."""
     return bool(cuts(x)) and all(cut.axis < x.type.rank - 2 for cut in cuts(x))
 
 
 def _of_batches(
     op: LibraryOperation, x: Shared, data: Sequence[Buffer], *more: Shared
 ) -> tuple[Node, ...] | None:
-    """The results for the matrices of this process; None if there is none for some of any."""
+    """Return the results for the local matrices; None if any rank fails."""
     types = op.results(x.type, *[each.type for each in more])
     found: tuple[Buffer, ...] = ()
     failed = False
@@ -378,7 +378,7 @@ def _of_batches(
         found = call(op, *data)
     except ArrayValueError:
         failed = True
-    # What all matrices say on one process is said again then, on all processes.
+    # The caller then repeats the operation on all matrices, so all ranks raise the same error.
     if told(team_number(x), np.array([failed])).any():
         return None
     return tuple([

@@ -70,12 +70,12 @@ from tecomp.ptensor.types import PTensorType
 
 
 def repeated(node: Node, counts: Node, axis: int) -> tuple[Node, tuple[int, int] | None]:
-    """The elements along an axis, each as often as is said; and a count below 0 with its place.
+    """Repeat elements along an axis; also return a negative count and its position, if any.
 
     Args:
-        node: the array.
-        counts: a row of integers, one for each index of the axis.
-        axis: of the array.
+        node: Array.
+        counts: One-dimensional integer array with a count per index of the axis.
+        axis: Axis.
     """
     queue_of(team_number(node)).step("repeat")
     x, own = in_pieces(as_shared(node)), in_pieces(as_shared(counts))
@@ -100,7 +100,7 @@ def repeated(node: Node, counts: Node, axis: int) -> tuple[Node, tuple[int, int]
 
 
 def _fault(own: Shared, often: Buffer, wrong: int | None, first: int) -> tuple[int, int] | None:
-    """What no element can be repeated, and where that is, the same on all processes."""
+    """Return the first invalid count and its position, on all ranks; None if all are valid."""
     at = slice(0) if wrong is None else slice(wrong, wrong + 1)
     count = first_of(own, often[at])
     if count is None:
@@ -111,7 +111,7 @@ def _fault(own: Shared, often: Buffer, wrong: int | None, first: int) -> tuple[i
 
 
 def _ends(x: Shared, cut: Cut, count: int) -> tuple[int, ...]:
-    """How an axis is cut whose pieces have so many indices now."""
+    """Return the cut of an axis whose local pieces have new sizes."""
     mesh = x.partition.mesh
     counts = told(team_number(x), np.array([count])).reshape(mesh.shape)
     sizes = np.moveaxis(counts, cut.mesh_axis, 0).reshape(mesh.shape[cut.mesh_axis], -1)[:, 0]
@@ -136,7 +136,7 @@ def _(op: ExtractSlice, xs: Sequence[Shared], type: PTensorType) -> Shared:
 
 
 def forward(spans: Slices, axes: Sequence[int]) -> Slices:
-    """Slices along some axes with their elements in reverse."""
+    """Reverse slices along some axes."""
     return tuple([
         (start + (count - 1) * step, -step, count) if axis in axes and count else
         (0, 1, 0) if axis in axes else (start, step, count)
@@ -145,7 +145,7 @@ def forward(spans: Slices, axes: Sequence[int]) -> Slices:
 
 
 def _within(x: Shared, spans: Slices) -> tuple[list[Cut], Slices]:
-    """How slices are cut whose elements stay where they are, and the slices of this process."""
+    """Return the cuts of slices computed without communication, and the local slices."""
     own, made = list(spans), []
     for cut in cuts(x):
         start, step, count = spans[cut.axis]
@@ -159,7 +159,7 @@ def _within(x: Shared, spans: Slices) -> tuple[list[Cut], Slices]:
 
 
 def _turned(x: Shared, axis: int) -> Shared:
-    """The elements along an axis that is cut, in reverse, where blocks of them are."""
+    """Reverse the elements along a cut axis, and redistribute them in blocks."""
     part = moved(Flip((axis,)), x.part)
     back = [slice(None, None, -1 if k == axis else 1) for k in range(x.type.rank)]
     target = usual(x.type)
@@ -183,7 +183,7 @@ def _(op: InsertSlice, xs: Sequence[Shared], type: PTensorType) -> Shared:
         value = ruled(Flip(turned), [value], value.type)
     made, own = _within(x, forward(op.slice, turned))
     value = placed_at(value, of_cuts(value.type, x.partition.mesh, made))
-    # Also where this process has nothing of it: what is sent for it is for others too.
+    # Read `value.part` on all ranks: its messages are collective, even where the shard is empty.
     part = x.part
     if 0 not in value.part.type.shape:
         part = record(InsertSlice(own), part, value.part)
@@ -203,7 +203,7 @@ def _(op: Diff, xs: Sequence[Shared], type: PTensorType) -> Shared:
 
 
 def slice_along(x: Shared, axis: int, start: int, count: int) -> Shared:
-    """Consecutive elements along an axis."""
+    """Return consecutive elements along an axis."""
     spans = tuple([
         (start, 1, count) if k == axis else (0, 1, n) for k, n in enumerate(x.type.shape)
     ])
@@ -227,7 +227,7 @@ def _(op: Broadcast, xs: Sequence[Shared], type: PTensorType) -> Shared:
 
 
 def _renamed(x: Shared, axes: Mapping[int, int]) -> list[Cut]:
-    """The cuts of an array whose axes have other numbers in the result."""
+    """Return the cuts of an array whose axes are renumbered in the result."""
     return [cut._replace(axis=axes[cut.axis]) for cut in cuts(x)]
 
 
@@ -298,7 +298,7 @@ def _(op: Take, xs: Sequence[Shared], type: PTensorType) -> Shared:
 
 
 def _cut_beside(type: PTensorType, mesh: Mesh, axes: Sequence[int]) -> tuple[Cut, ...]:
-    """Blocks of the longest axis besides some; none if that has one index."""
+    """Return blocks of the longest other axis; no cut if that axis has size 1."""
     others = [axis for axis in range(type.rank) if axis not in axes]
     axis = max(others, key=lambda k: type.shape[k], default=None)
     if axis is None or type.shape[axis] < 2:
@@ -327,7 +327,7 @@ def _(op: TakeAlongAxis, xs: Sequence[Shared], type: PTensorType) -> Shared:
 
 
 def _along_a_row(op: TakeAlongAxis, x: Shared, indices: Shared, type: PTensorType) -> Shared:
-    """The same where no other axis has two elements."""
+    """Compute `take_along_axis` if all other axes have size 1."""
     if not type.size:
         return without_elements(type, mesh_of([x, indices]))
     row, places = (ruled(_as_row(each.type), [each], _row_of(each.type)) for each in (x, indices))
@@ -351,7 +351,7 @@ def _(op: Tile, xs: Sequence[Shared], type: PTensorType) -> Shared:
     along = [(cut._replace(axis=cut.axis + more), counts[cut.axis + more]) for cut in cuts(x)]
     if not type.size:
         return without_elements(type, x.partition.mesh)
-    # Who has a part of so many repetitions needs all elements.
+    # With this many repetitions, each rank needs all elements.
     if any(n >= x.partition.mesh.size for _, n in along):
         x = brought(x, everywhere(x.type, x.partition.mesh))
         tiled = Shared(type, record(op, x.part), everywhere(type, x.partition.mesh))
@@ -388,7 +388,7 @@ def _(op: Combine, xs: Sequence[Shared], type: PTensorType) -> Shared:
 def joined(
     op: Combine, xs: Sequence[Shared], type: PTensorType, mesh: Mesh, made: Sequence[Cut]
 ) -> Shared:
-    """Arrays one after the other by given cuts: each is brought to where its elements will be."""
+    """Concatenate arrays in a given sharding: each array is sent to its final position."""
     parts: list[Shared] = []
     offset = 0
     for x in xs:
@@ -425,13 +425,13 @@ def _(op: Roll, xs: Sequence[Shared], type: PTensorType) -> Shared:
 
 
 def _least(shift: int, extent: int) -> int:
-    """The least of the shifts, forward or back, that are one."""
+    """Return the equivalent cyclic shift of least magnitude."""
     shift %= max(extent, 1)
     return shift - extent if 2 * shift > extent else shift
 
 
 def _rolled(op: Roll, x: Shared, type: PTensorType, cut_axes: set[int]) -> Shared:
-    """Elements of both ends of axes, one after the other."""
+    """Roll an array as concatenations of both ends of each axis."""
     for s, axis in zip(op.shift, op.axis, strict=True):
         extent = type.shape[axis]
         if axis not in cut_axes or not extent or not s % extent:
@@ -467,7 +467,7 @@ def _(op: Reshape, xs: Sequence[Shared], type: PTensorType) -> Shared:
 
 
 def _kept(x: Shared, type: PTensorType, cut: Cut) -> int | None:
-    """The axis of another shape that is one that is cut; None if there is none."""
+    """Return the axis of a reshaped array that equals a cut axis; None if there is none."""
     before, extent = prod(x.type.shape[: cut.axis]), x.type.shape[cut.axis]
     for axis, n in enumerate(type.shape):
         if n == extent and prod(type.shape[:axis]) == before:
@@ -476,7 +476,7 @@ def _kept(x: Shared, type: PTensorType, cut: Cut) -> int | None:
 
 
 def _first_of_several(shape: Sequence[int]) -> int:
-    """The first axis with several elements, by which elements in order are cut in order."""
+    """Return the first axis of size 2 or more, whose cuts follow the row-major order."""
     return next((axis for axis, n in enumerate(shape) if n != 1), 0)
 
 
@@ -487,7 +487,7 @@ def _reshaped(op: Reshape, x: Shared, type: PTensorType, made: Sequence[Cut]) ->
 
 
 def _by_rows(op: Reshape, x: Shared, type: PTensorType) -> Shared:
-    """The elements as a row, brought to where whole rows of the result are."""
+    """Reshape through a flat array, resharded so that each rank has whole rows of the result."""
     (cut,) = cuts(x)
     inner = prod(x.type.shape[cut.axis + 1 :])
     line = _reshaped(

@@ -1,4 +1,4 @@
-"""Coalesce pending messages and flush them on first use."""
+"""Coalesce pending messages, and send them on first use."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ from tecomp.fork_gate import WorkLock
 from tecomp.ptensor.types import PTensorType, numpy_dtype
 
 MOST_WAITING = 64
-"""Messages that are collected before they are sent."""
+"""Maximum number of messages that are collected before they are sent."""
 
 MOST_STEPS = 256
-"""Operations that are recorded before what they wait for is sent."""
+"""Maximum number of operations recorded before their pending messages are sent."""
 
 
 @dataclass(slots=True, eq=False)
 class Arrival:
-    """Elements that this process is going to have.
+    """Elements that this process will receive.
 
     Attributes:
-        node: gets them.
-        after: the last arrival that what is sent waits for.
-        source: what this process has of what is sent: its part.
-        why: the operation that asked for it.
+        node: Node that receives the elements.
+        after: Ticket of the last arrival on which the sent elements depend.
+        source: Local shard that is sent.
+        why: Operation that requires the message.
     """
 
     node: Node
@@ -52,18 +52,18 @@ class Arrival:
 
 @dataclass(slots=True, eq=False)
 class Moved(Arrival):
-    """An array by another partition."""
+    """Redistribution of an array."""
 
     moves: Redistribution
 
 
 @dataclass(slots=True, eq=False)
 class Around(Arrival):
-    """A part of an array with some of its neighbours' elements.
+    """Window of an array that extends into the shards of neighbors.
 
     Attributes:
-        base: the array, whose part is the source.
-        window: which part.
+        base: Array whose shard is the source.
+        window: Window.
     """
 
     base: Shared
@@ -72,20 +72,20 @@ class Around(Arrival):
 
 @dataclass(slots=True, eq=False)
 class Told(Arrival):
-    """The sources of all processes, which are equally long, along a new first axis."""
+    """All-gather of sources of equal shape along a new first axis."""
 
 
 @dataclass(slots=True)
 class Queue:
-    """What is on its way in one team.
+    """Pending and active messages of one team.
 
     Attributes:
-        waiting: arrivals that nobody has sent anything for yet.
-        flying: how many of those behind it are on their way.
-        done: the last one that is there.
-        steps: operations recorded since the first of those that wait.
-        why: the operation that is being recorded.
-        lock: held while something is sent.
+        waiting: Arrivals whose messages have not been sent.
+        flying: Number of arrivals whose messages are in flight.
+        done: Ticket of the last completed arrival.
+        steps: Number of operations recorded since the first waiting arrival.
+        why: Operation that is being recorded.
+        lock: Lock held while messages are sent.
     """
 
     team: Team
@@ -97,17 +97,17 @@ class Queue:
     lock: WorkLock = field(default_factory=WorkLock)
 
     def add(self, arrival: Arrival) -> int:
-        """Collect one more; its ticket, which what is computed of it has."""
+        """Add an arrival and return its ticket, which dependent arrays record."""
         self.waiting.append(arrival)
         return self.last
 
     @property
     def last(self) -> int:
-        """The ticket of the last arrival that was asked for."""
+        """Ticket of the last requested arrival."""
         return self.done + self.flying + len(self.waiting)
 
     def step(self, why: str) -> None:
-        """Note that an operation is recorded."""
+        """Count a recorded operation."""
         self.why = waits.why = why
         if self.waiting:
             self.steps += 1
@@ -115,10 +115,11 @@ class Queue:
                 self.flush()
 
     def flush(self, then: Sequence[Node] = ()) -> None:
-        """Send everything, and wait for it.
+        """Send all pending messages and wait for their completion.
 
         Args:
-            then: what is computed of it, which may begin before all of it has come.
+            then: Nodes computed from the arrivals, which may start before all elements have
+                arrived.
         """
         with self.lock:
             flight: Flight | None = None
@@ -133,13 +134,13 @@ class Queue:
                     evaluate(then, by=flight.compute)
             finally:
                 self._land(flight)
-                # What failed before it was sent is not sent later: others would wait for it too.
+                # Failed messages are dropped: a later attempt would block the other ranks.
                 self.done, self.flying = self.done + self.flying, 0
             self.steps = 0
             waits.why = self.why
 
     def _next(self) -> _Group:
-        """The first of those that wait, as many as do not wait for each other."""
+        """Return the longest prefix of waiting arrivals that do not depend on each other."""
         first = self.done + self.flying + 1
         count = next(
             (k for k, each in enumerate(self.waiting) if each.after >= first), len(self.waiting))
@@ -148,7 +149,7 @@ class Queue:
         return _Group(self.team, group)
 
     def _land(self, flight: Flight | None) -> None:
-        """Wait for what is on its way."""
+        """Wait for the messages in flight."""
         if flight is not None:
             flight.wait()
             self.flying -= flight.count
@@ -159,7 +160,7 @@ _queues: dict[int, Queue] = {}
 
 
 def queue_of(team: int) -> Queue:
-    """That of a team."""
+    """Return the message queue of a team."""
     found = _queues.get(team)
     if found is None:
         found = _queues[team] = Queue(team_of(team))
@@ -168,14 +169,14 @@ def queue_of(team: int) -> Queue:
 
 
 def moved_later(x: Shared, target: Partition) -> Shared:
-    """An array by another partition, when somebody needs it."""
+    """Redistribute an array on first use."""
     return arriving(x.type, target, x.part, redistribution(x.partition, target), x.ticket)
 
 
 def arriving(
     type: PTensorType, target: Partition, source: Node, moves: Redistribution, after: int
 ) -> Shared:
-    """An array of a team that a redistribution makes of parts; also of partial values."""
+    """Return the array that a redistribution of shards or partial values produces."""
     queue = queue_of(_number(type))
     node = _awaited(type, target.local_shape(queue.team.rank))
     ticket = queue.add(Moved(node, after, source, queue.why, moves))
@@ -185,7 +186,7 @@ def arriving(
 def seen_later(
     base: Shared, type: PTensorType, window: Window, target: Partition
 ) -> Shared:
-    """A part of an array with what neighbours have of it, when somebody needs it."""
+    """Return a window of an array whose halo is received on first use."""
     queue = queue_of(_number(type))
     node = _awaited(type, target.local_shape(queue.team.rank))
     ticket = queue.add(Around(node, base.ticket, base.part, queue.why, base, window))
@@ -193,22 +194,22 @@ def seen_later(
 
 
 def told_later(type: PTensorType, source: Node, after: int) -> tuple[Node, int]:
-    """The parts of all processes, of one shape, along a new first axis; and the ticket."""
+    """All-gather shards of one shape along a new first axis; return the node and its ticket."""
     queue = queue_of(_number(type))
     node = _awaited(source.type, (queue.team.size, *source.type.shape))
     return node, queue.add(Told(node, after, source, queue.why))
 
 
 def settle(xs: Sequence[Shared], then: bool = False) -> None:
-    """Wait for the messages that the parts of arrays are computed of.
+    """Wait for the messages on which the shards of arrays depend.
 
     Args:
-        xs: the arrays.
-        then: whether the parts are wanted at once: what can be computed of them while messages are
-            on their way is.
+        xs: Arrays.
+        then: If True, the shards are needed now and are computed while messages are in flight, as
+            far as possible.
     """
     for x in xs:
-        x.part  # noqa: B018  # finds who has what, which may ask for messages
+        x.part  # noqa: B018  # chooses the sharding, which may add messages
     for team in dict.fromkeys([_number(x.type) for x in xs]):
         queue, own = queue_of(team), [x for x in xs if x.type.team == team]
         if any(x.ticket > queue.done for x in own):
@@ -216,14 +217,14 @@ def settle(xs: Sequence[Shared], then: bool = False) -> None:
 
 
 def is_settled(x: Shared) -> bool:
-    """Whether the part of an array is there, and waits for nothing."""
+    """Return whether the shard of an array is known and depends on no pending message."""
     return x.made_of is None and x.part.is_there and x.ticket <= queue_of(_number(x.type)).done
 
 
 def explain(xs: Sequence[Shared]) -> tuple[str, ...]:
-    """What is sent before the parts of arrays are computed: what for, and how much."""
+    """Describe the messages that are sent before shards are computed: purpose and size."""
     for x in xs:
-        x.part  # noqa: B018  # as in `settle`
+        x.part  # noqa: B018  # chooses the sharding, as in `settle`
     found: list[str] = []
     for team in dict.fromkeys([_number(x.type) for x in xs]):
         for each in queue_of(team).waiting:
@@ -257,14 +258,14 @@ def _awaited(type: PTensorType, shape: tuple[int, ...]) -> Node:
 
 
 class _Halo(NamedTuple):
-    """The part of an array with its halo.
+    """Shard with its halo.
 
     Attributes:
-        node: the part.
-        seen: what is read of it.
-        plan: where that is.
-        room: memory for both.
-        core: where the part is in there.
+        node: Shard.
+        seen: Windows that are read.
+        plan: Positions of the windows.
+        room: Memory for the shard and its halo.
+        core: Position of the shard in that memory.
     """
 
     node: Node
@@ -275,7 +276,7 @@ class _Halo(NamedTuple):
 
 
 class _Group:
-    """Arrivals that do not wait for each other."""
+    """Arrivals that do not depend on each other."""
 
     def __init__(self, team: Team, arrivals: Sequence[Arrival]) -> None:
         self.team, self.arrivals = team, arrivals
@@ -290,7 +291,7 @@ class _Group:
         self.coming: dict[Node, Box | None] = {}
 
     def compute(self, flight: Flight | None) -> None:
-        """Compute what is sent, of what has come and of what is on its way."""
+        """Compute the elements to send from completed arrivals and arrivals in flight."""
         self.halos = [self._halo(base, seen) for base, seen in self.bases.items()]
         into = {
             each.node: each.core for each in self.halos
@@ -301,7 +302,7 @@ class _Group:
         evaluate(sources, into, None if flight is None else flight.compute)
 
     def send(self) -> Flight:
-        """Send it, and say where what comes belongs."""
+        """Send the messages, and register where the received elements belong."""
         why = waits.why = " and ".join(dict.fromkeys([each.why for each in self.arrivals]))
         for halo in self.halos:
             self._surround(halo)
@@ -331,7 +332,7 @@ class _Group:
         places = zip(own.plan.indices(rank), own.plan.inner(rank), strict=True)
         for each, (index, inner) in zip(own.seen, places, strict=True):
             if not each.node.type.size:
-                # A window without elements may begin anywhere: a slice there loses other extents.
+                # An empty window may begin out of range, where slicing would change other extents.
                 each.node.computed(empty(each.node.type))
                 continue
             each.node.computed(own.room[index])
@@ -356,7 +357,7 @@ class _Group:
         return pending
 
     def _combine(self, arrivals: Sequence[Moved]) -> None:
-        """Partial values: all of one type and operation with one message."""
+        """Reduce partial values, with one message per dtype and reduction."""
         alike: dict[Any, list[Moved]] = defaultdict(list)
         for each in arrivals:
             source, moves = _data(each.source), each.moves
@@ -383,7 +384,7 @@ class _Group:
             each.node.computed(part.reshape(each.node.type.shape))
 
     def _tell(self) -> None:
-        """What all processes tell all: together, as bytes."""
+        """Run all all-gathers in one message, as bytes."""
         if not self.told:
             return
         rows = [np.ascontiguousarray(_data(each.source)).reshape(-1) for each in self.told]
@@ -400,7 +401,7 @@ class _Group:
 
 
 def _data(node: Node) -> Buffer:
-    """The elements of what is computed, in the memory of the host."""
+    """Return the elements of a computed node in host memory."""
     if node.stored is not None:
         return node.stored.elements()
     assert node.data is not None
@@ -416,13 +417,13 @@ def _count_sent(why: str, moves: Moves, rank: int) -> None:
 
 
 def told(team: int, data: Buffer) -> Buffer:
-    """The arrays of all processes, one after the other along the first axis."""
+    """All-gather arrays, concatenated along the first axis."""
     _count_collective(team, "all_gather", data.nbytes)
     return allgather(team, data)
 
 
 def dealt(team: int, parts: Sequence[Buffer]) -> list[Buffer]:
-    """What each process has for this one, in the order of ranks."""
+    """Exchange arrays all-to-all; return the arrays for this process by rank."""
     own = queue_of(team).team.rank
     sent = sum(part.nbytes for k, part in enumerate(parts) if k != own)
     _count_collective(team, "all_to_all", sent)
@@ -430,13 +431,13 @@ def dealt(team: int, parts: Sequence[Buffer]) -> list[Buffer]:
 
 
 def added_up(team: int, data: Buffer) -> Buffer:
-    """The sum of the arrays of all processes, on all of them."""
+    """All-reduce arrays by sum."""
     _count_collective(team, "all_reduce", data.nbytes)
     return allreduce(team, data)
 
 
 def before(team: int, data: Buffer, op: str) -> Buffer | None:
-    """The arrays of the processes before this one combined; None on the first."""
+    """Reduce the arrays of all lower ranks (exclusive scan); None on rank 0."""
     _count_collective(team, "exscan", data.nbytes)
     return exscan(team, data, op)
 

@@ -1,7 +1,7 @@
 """Overlap communication with computation.
 
-What is computed next of what arrives is cut into boxes: a core whose elements need nothing that is
-on its way, and what is around it, for which the process waits.
+Operations that depend on messages in flight are split into boxes: a core that needs no element in
+flight, and borders that are computed after the messages have arrived.
 """
 
 from __future__ import annotations
@@ -33,37 +33,38 @@ from tecomp.dist.runtime.call_tracking import waits
 from tecomp.dist.runtime.transfers import Transfer
 
 _TWICE = 2
-"""How much more may be computed, because boxes are made of some of the same values."""
+"""Maximum growth of the computed elements, because boxes share some values."""
 _CALLS = 2e-5
-"""Seconds that views and calls of three kernels take more than one; it was 12 to 15 us."""
+"""Overhead of three kernel calls with views over one call, in seconds; measured 12 to 15 us."""
 _COMPILED = 0.3
-"""Seconds that it takes to compile the kernels of a core and of what is around it."""
+"""Compile time of the kernels of a core and its borders, in seconds."""
 _NEW = 24
-"""Exchanges after which kernels are compiled for what comes again, also for its extents alone."""
+"""Number of exchanges after which kernels of a repeated exchange are specialized on sizes."""
 _TIMES = 16
-"""Measurements of which the shortest counts: others may be at work on the machine too."""
+"""Number of measurements whose minimum is used, because other processes disturb the timing."""
 _ROUND = 512
-"""Exchanges for which it holds what was measured, the first time."""
+"""Number of exchanges for which the first measurement is valid."""
 
 
 @dataclass(slots=True)
 class Choice:
-    """Which way is faster for an exchange that comes again, as measured by this process.
+    """Measured choice between waiting and overlapping for a repeated exchange of this process.
 
-    What messages take is not known before: it depends on the network, on how far MPI sends them
-    while nobody calls it, and on how long others let this process wait; nor what a core takes that
-    is too small to hide that. So both ways are tried one after the other, unless there was no
-    waiting that is worth the calls of more kernels; and again after some time, and after twice
-    that. Nothing is tried before all waiting took as long as compiling more kernels does: nobody
-    knows how many exchanges are to come.
+    The time of messages is unknown in advance: it depends on the network, on the progress that MPI
+    makes between calls, and on delays of other ranks. It is also unknown whether the core is large
+    enough to hide the messages. Therefore both variants are measured in turn, unless the waiting
+    time is shorter than the overhead of additional kernel calls. The measurement is repeated after
+    a round, and each round is twice as long as the previous one. No measurement starts before the
+    total waiting time equals the compile time of the additional kernels, because the number of
+    future exchanges is unknown.
 
     Attributes:
-        count: exchanges of this round.
-        length: exchanges after which it ends.
-        spent: the time of all waiting with nothing to do meanwhile, in seconds.
-        waited: the shortest time of such waiting in this round.
-        plain: the shortest time from when messages are sent until all is computed, that way.
-        cut: the same if the core is computed meanwhile.
+        count: Number of exchanges in this round.
+        length: Number of exchanges after which the round ends.
+        spent: Total time of idle waiting, in seconds.
+        waited: Minimum waiting time in this round, in seconds.
+        plain: Minimum time in seconds from sending to the end of the computation, without overlap.
+        cut: Minimum time in seconds from sending to the end of the computation, with overlap.
     """
 
     count: int = -_NEW
@@ -74,7 +75,7 @@ class Choice:
     cut: float = inf
 
     def pays(self) -> bool:
-        """Whether to compute the core meanwhile, this time."""
+        """Return whether to overlap this exchange."""
         if not self.count and self.spent < _COMPILED:
             return False
         self.count += 1
@@ -86,14 +87,14 @@ class Choice:
         return self.count <= 3 * _TIMES or self.cut < self.plain
 
     def was_plain(self, waited: float, seconds: float) -> None:
-        """Note what it took to wait first."""
-        if self.count >= 0:  # before, others are late as they compile
+        """Record the times of an exchange without overlap."""
+        if self.count >= 0:  # during the first exchanges, other ranks are late because they compile
             self.spent += waited
         if 0 < self.count <= _TIMES:
             self.waited, self.plain = min(self.waited, waited), min(self.plain, seconds)
 
     def was_cut(self, seconds: float) -> None:
-        """Note what it took to compute the core first, once there are kernels for that."""
+        """Record the time of an exchange with overlap, once its kernels are compiled."""
         if 2 * _TIMES < self.count <= 3 * _TIMES:
             self.cut = min(self.cut, seconds)
 
@@ -102,17 +103,17 @@ _choices: Recent[str, Choice] = Recent(1024)
 
 
 def choice_for(name: str) -> Choice:
-    """That of an exchange, by its name, which says who sends what to whom."""
+    """Return the choice for an exchange, identified by senders, receivers and contents."""
     return _choices.get(name, None) or _choices.keep(name, Choice())
 
 
 @dataclass(frozen=True, slots=True)
 class Cutting:
-    """How pending operations are computed in boxes.
+    """Split of pending operations into boxes.
 
     Attributes:
-        core: what needs nothing that is on its way.
-        borders: what is around it.
+        core: Operations that need no element in flight.
+        borders: Operations on the boxes around the core.
     """
 
     core: Boxed
@@ -120,12 +121,13 @@ class Cutting:
 
 
 class Flight:
-    """Messages that were sent, and elements that are not there until they have come.
+    """Messages in flight, and elements that are available after their arrival.
 
     Attributes:
-        why: what they are for.
-        count: how many arrivals there are.
-        coming: of nodes that wait for them the box of elements that does not; None if all do.
+        why: Purpose of the messages.
+        count: Number of arrivals.
+        coming: For each waiting node, the box of elements that do not depend on messages; None if
+            all elements do.
     """
 
     def __init__(
@@ -136,14 +138,14 @@ class Flight:
         self._start = perf_counter()
 
     def wait(self) -> None:
-        """Go on when all has come."""
+        """Wait for all messages."""
         transfer, self._transfer = self._transfer, None
         if transfer is not None:
             waits.why = self.why
             transfer.wait()
 
     def compute(self, work: Pending) -> None:
-        """Compute pending operations, of what has come and of what is going to."""
+        """Compute pending operations on completed elements and elements in flight."""
         if self._transfer is None or not self._transfer.n_sent + self._transfer.n_received:
             self.wait()
             compute(work)
@@ -174,11 +176,11 @@ class Flight:
 
 @lru_cache(maxsize=1024)
 def cutting_of(graph: Graph, given: tuple[Box | None, ...]) -> Cutting | None:
-    """How operations are computed in boxes; None if there is no core, or too much is done twice.
+    """Split operations into a core and borders; None if there is no core or too much recomputation.
 
     Args:
-        graph: the operations.
-        given: of each leaf the box that is there; None if it has none.
+        graph: Operations.
+        given: Available box of each leaf; None if no element is available.
     """
     found, types = ready(graph, given), graph.types()
     cores: dict[int, Box] = {}

@@ -17,12 +17,12 @@ from tecomp.ptensor.types import PTensorType, Shape, numpy_dtype
 
 
 class Cut(NamedTuple):
-    """An axis of an array in consecutive pieces, one for each process along an axis of a mesh.
+    """Axis of an array in consecutive pieces, one per position along a mesh axis.
 
     Attributes:
-        axis: of the array.
-        mesh_axis: of the mesh.
-        ends: the first index of each piece, and the end of the last.
+        axis: Array axis.
+        mesh_axis: Mesh axis.
+        ends: First index of each piece, followed by the end of the last piece.
     """
 
     axis: int
@@ -31,19 +31,19 @@ class Cut(NamedTuple):
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """How many indices each piece has."""
+        """Number of indices of each piece."""
         return tuple([b - a for a, b in zip(self.ends, self.ends[1:], strict=False)])
 
 
 def blocks(extent: int, count: int) -> tuple[int, ...]:
-    """The ends of blocks of an axis, as `Shard(axis)` cuts it."""
+    """Return the ends of equal blocks of an axis, as `Shard(axis)` defines them."""
     block = -(-extent // count)
     return tuple([min(k * block, extent) for k in range(count + 1)])
 
 
 @lru_cache(maxsize=4096)
 def partition(shape: Shape, dtype: str, mesh: Mesh, placements: tuple[Placement, ...]) -> Partition:
-    """A partition as equal ones are: with sizes only where they are not those of blocks."""
+    """Return a canonical partition: explicit sizes only where they differ from equal blocks."""
     placed = tuple([_shortest(p, shape, mesh.shape[k]) for k, p in enumerate(placements)])
     return Partition(shape, numpy_dtype(dtype), mesh, placed)
 
@@ -56,25 +56,25 @@ def _shortest(placed: Placement, shape: Shape, count: int) -> Placement:
 
 
 def row_of(team: int) -> Mesh:
-    """The processes of a team in a row."""
+    """Return the one-dimensional mesh of a team."""
     return Mesh((team_of(team).size,))
 
 
 def usual(type: PTensorType) -> Partition:
-    """The partition of an array where nothing else is said: its first axis in blocks."""
+    """Return the default partition: the first axis in blocks."""
     assert type.team is not None
     placed: Placement = Shard(0) if type.shape else Replicate()
     return partition(type.shape, type.dtype, row_of(type.team), (placed,))
 
 
 def everywhere(type: PTensorType, mesh: Mesh) -> Partition:
-    """All elements on all processes."""
+    """Return the replicated partition."""
     return partition(type.shape, type.dtype, mesh, (Replicate(),) * mesh.ndim)
 
 
 @lru_cache(maxsize=4096)
 def cuts_of(given: Partition) -> tuple[Cut, ...] | None:
-    """How axes are cut, each once and into consecutive pieces; None if it is another partition."""
+    """Return the cuts of a partition; None unless all pieces are consecutive, one cut per axis."""
     made: list[Cut] = []
     if given.windows is not None:
         return None
@@ -93,7 +93,7 @@ def cuts_of(given: Partition) -> tuple[Cut, ...] | None:
 
 
 def of_cuts(type: PTensorType, mesh: Mesh, cuts: Sequence[Cut]) -> Partition:
-    """The partition of an array by cuts of its axes."""
+    """Return the partition of an array with the given cuts."""
     placed: list[Placement] = [Replicate()] * mesh.ndim
     for cut in cuts:
         placed[cut.mesh_axis] = Shard(cut.axis, sizes=cut.sizes)
@@ -101,19 +101,18 @@ def of_cuts(type: PTensorType, mesh: Mesh, cuts: Sequence[Cut]) -> Partition:
 
 
 def is_same(one: Partition, other: Partition) -> bool:
-    """Whether processes have the same places by both."""
+    """Return whether all ranks own the same indices in both partitions."""
     return (one.shape, one.mesh.shape, one.placements, one.windows) == (
         other.shape, other.mesh.shape, other.placements, other.windows)
 
 
 class Window(NamedTuple):
-    """Consecutive elements of an array, by a partition of their own.
+    """Consecutive elements of an array with a partition of their own.
 
     Attributes:
-        starts: the index of the first of them along each axis of the array; below 0 on an axis
-            whose ends meet.
-        periodic: the axes whose ends meet.
-        target: who gets which of the elements.
+        starts: First index along each axis of the array; may be negative on a periodic axis.
+        periodic: Whether each axis is periodic.
+        target: Partition of the window.
     """
 
     starts: tuple[int, ...]
@@ -121,7 +120,7 @@ class Window(NamedTuple):
     target: Partition
 
     def wanted(self, rank: int) -> tuple[Span, ...]:
-        """Which indices of the array a process gets, from first to end along each axis."""
+        """Return the index span of the array along each axis that a rank receives."""
         return tuple([
             (at.start + start, at.stop + start) if at.stop > at.start else (0, 0)
             for start, at in zip(self.starts, self.target.local_index(rank), strict=True)
@@ -133,19 +132,19 @@ class Windows(NamedTuple):
     """Several windows of one array.
 
     Attributes:
-        halo: around the parts of the array, in which all of them are.
-        windows: these.
+        halo: Halo of the shards that contains all windows.
+        windows: Windows.
     """
 
     halo: Halo
     windows: tuple[Window, ...]
 
     def indices(self, rank: int) -> list[tuple[slice, ...]]:
-        """Where each window is in the part of a process with its halo."""
+        """Return the position of each window in the shard of a rank with its halo."""
         return _indices(self, rank)
 
     def inner(self, rank: int) -> list[Box]:
-        """Which elements of each window a process has without its halo."""
+        """Return the box of each window that lies in the shard of a rank without its halo."""
         return _inner(self, rank)
 
 
@@ -179,7 +178,7 @@ def _inner(windows: Windows, rank: int) -> list[Box]:
 
 @lru_cache(maxsize=4096)
 def windows_of(base: Partition, windows: tuple[Window, ...]) -> Windows:
-    """Windows of an array with this partition, all of which fit."""
+    """Return windows that fit an array partition, with their common halo."""
     widths = [[0, 0] for _ in base.shape]
     corners = False
     for window in windows:
@@ -195,7 +194,7 @@ def windows_of(base: Partition, windows: tuple[Window, ...]) -> Windows:
 
 @lru_cache(maxsize=4096)
 def fits(base: Partition, window: Window) -> bool:
-    """Whether what a window has more than the parts of the array is less than these."""
+    """Return whether a window at most doubles the size of the shards."""
     if base.mesh.shape != window.target.mesh.shape:
         return False
     if cuts_of(base) is None or cuts_of(window.target) is None:
@@ -211,7 +210,7 @@ def fits(base: Partition, window: Window) -> bool:
 
 @lru_cache(maxsize=4096)
 def _widths(base: Partition, window: Window) -> tuple[tuple[int, int], ...] | None:
-    """How much of it is before and after the parts; None if one without elements wants some."""
+    """Return the halo widths of a window per axis; None if shards and window do not overlap."""
     widths = [[0, 0] for _ in base.shape]
     for rank in range(base.mesh.size):
         wanted, own = window.wanted(rank), _owned(base, rank)

@@ -76,7 +76,7 @@ def _number(value: float, type: PTensorType) -> Node:
 def _combined(
     op: Any, how: str, x: Shared, type: PTensorType, axis: Any, keepdims: bool
 ) -> Shared:
-    """The reductions of parts, combined by those processes that have others of the same."""
+    """Reduce shards locally, and then across the ranks along the cut axes."""
     axes = axes_of(axis, x.type.rank, op.where)
     mesh, found = x.partition.mesh, cuts(x)
     kept = [
@@ -98,7 +98,7 @@ def _combined(
 def _of_part(
     op: Operation, how: str, x: Shared, type: PTensorType, axes: Sequence[int], kept: Sequence[Cut]
 ) -> Node:
-    """The reduction of a part; of no elements, what changes no other."""
+    """Reduce the local shard; an empty shard gives the neutral element."""
     shape = x.part.type.shape
     if how in ("max", "min") and any(shape[axis] == 0 for axis in axes):
         target = of_cuts(type, x.partition.mesh, kept)
@@ -108,7 +108,7 @@ def _of_part(
 
 
 def outermost(how: str, dtype: str) -> Any:
-    """What any other element is at least, for `max`; at most, for `min`."""
+    """Return the neutral element of `max` or `min` for a dtype."""
     if dtype in FLOATS:
         return numpy_dtype(dtype).type(-np.inf if how == "max" else np.inf)
     info = np.iinfo(dtype)
@@ -118,7 +118,7 @@ def outermost(how: str, dtype: str) -> Any:
 def _spread(
     op: Reduce, x: Shared, type: PTensorType, axes: tuple[int, ...], cut: Cut
 ) -> Shared:
-    """Variances of means and variances of parts, which are computed in one pass and sent once."""
+    """Combine local means and variances, computed in one pass and sent in one message."""
     whole = prod(x.type.shape[axis] for axis in axes)
     each = prod(x.type.shape[axis] for axis in axes if axis != cut.axis)
     counts = [size * each for size in cut.sizes]
@@ -136,7 +136,7 @@ def _spread(
 
 
 def _moments(op: Reduce, x: Shared, axes: tuple[int, ...], count: int) -> list[Node]:
-    """Mean and variance of a part; anything if it has no elements."""
+    """Return mean and variance of the shard; arbitrary values if it is empty."""
     ops = [Reduce(kind, axes, op.keepdims) for kind in ("mean", "var")]
     if count:
         return [record(one, x.part) for one in ops]
@@ -147,7 +147,7 @@ def _moments(op: Reduce, x: Shared, axes: tuple[int, ...], count: int) -> list[N
 def _merged(
     op: Reduce, type: PTensorType, means: Node, variances: Node, weight: Node, count: int
 ) -> Node:
-    """The variance of all from those of parts.
+    """Return the total variance, from the means and variances of shards.
 
     Source:
         Chan, Golub and LeVeque, "Algorithms for computing the sample variance", 1983.
@@ -182,7 +182,7 @@ def _(op: FindIndex, xs: Sequence[Shared], type: PTensorType) -> Shared:
 
 
 def _first(op: FindIndex, x: Shared, type: PTensorType, cut: Cut) -> Shared:
-    """The first of the extremes of parts, in the order of processes."""
+    """Return the first extreme value of the shards, in rank order."""
     axes = None if op.axis is None else (op.axis,)
     behind = 1 if op.axis is not None else prod(x.type.shape[cut.axis + 1 :])
     values = np.empty((0, *type.shape), numpy_dtype(x.type.dtype))
@@ -212,7 +212,7 @@ def _(op: Cumulative, xs: Sequence[Shared], type: PTensorType) -> Shared:
     if mesh.ndim > 1:
         return ruled(op, [in_rows(x)], type)
     settle((x,))
-    # What comes before all elements is the first of the result, on the first process.
+    # The initial value is the first element of the result, on the first rank.
     leads = op.include_initial and number(x, found) == 0
     part = record(Cumulative(op.kind, op.axis, leads, op.dtype), x.part)
     total = record(Reduce(op.kind, (op.axis,), True, 0, type.dtype), x.part)

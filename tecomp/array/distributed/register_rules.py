@@ -9,7 +9,7 @@ import tecomp.array.distributed.linear_algebra
 import tecomp.array.distributed.manipulation
 import tecomp.array.distributed.reductions
 import tecomp.array.distributed.sorting
-import tecomp.array.distributed.timeline  # noqa: F401  these register what they do
+import tecomp.array.distributed.timeline  # noqa: F401  imports register the rules
 from tecomp.array.distributed.elementwise import place
 from tecomp.array.distributed.gather_scatter import from_start, places_of, put_at
 from tecomp.array.distributed.linear_algebra import called
@@ -22,13 +22,13 @@ from tecomp.array.single_controller.protocol import is_sent, together
 
 
 def _settle(xs: Sequence[Shared], at_once: bool) -> None:
-    """Wait for messages; who runs the script alone tells others to compute the same."""
+    """Wait for messages; a single controller makes the workers compute the same arrays."""
     if not is_sent() or not all(map(is_settled, xs)):
         (_compute_together if at_once else _settle_together)(tuple(xs))
 
 
 def compute_parts(xs: Sequence[Shared]) -> None:
-    """Wait for messages, and compute the parts of arrays meanwhile."""
+    """Wait for messages, and compute the shards of arrays meanwhile."""
     settle(xs, then=True)
 
 

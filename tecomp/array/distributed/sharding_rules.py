@@ -37,44 +37,44 @@ from tecomp.ptensor.types import PTensorType, numpy_dtype
 
 
 def team_number(node: Node) -> int:
-    """The team of a node that has one."""
+    """Return the number of the team of a node."""
     assert node.type.team is not None
     return node.type.team
 
 
 def rank_of(node: Node) -> int:
-    """The rank of this process in the team of a node."""
+    """Return the rank of this process in the team of a node."""
     return team_of(team_number(node)).rank
 
 
 def waits_for(x: Shared, of: Sequence[Shared]) -> Shared:
-    """An array that waits for the messages that others wait for, of which it is made."""
+    """Let an array wait for the pending messages of the arrays from which it is computed."""
     x.ticket = max([x.ticket, *[y.ticket for y in of]])
-    # What waits for nothing is computed by this process alone, whenever it likes to.
+    # A shard without pending messages is local and can be evaluated at any time.
     if x.part.pending > FEWEST and x.ticket <= queue_of(team_number(x)).done:
         cut(x.part)
     return x
 
 
 def as_shared(node: Node) -> Shared:
-    """A node of a team with its partition."""
+    """Return a node of a team as a node with a partition."""
     if isinstance(node, Shared):
         return node
     return Shared(node.type, alone(node), everywhere(node.type, row_of(team_number(node))))
 
 
 def is_everywhere(x: Shared) -> bool:
-    """Whether every process has all elements."""
+    """Return whether every rank has all elements."""
     return cuts_of(x.partition) == ()
 
 
 def in_one_piece(node: Node) -> Buffer:
-    """The elements of a node of this process, as messages take them."""
+    """Return the local elements as a contiguous array for messages."""
     return np.array(data_of(node), order="C", copy=None)
 
 
 def brought(x: Shared, target: Partition) -> Shared:
-    """An array by another partition; what is everywhere is cut without a message."""
+    """Reshard an array; a replicated array is cut without communication."""
     if is_same(x.partition, target):
         return x
     if is_everywhere(x) and cuts_of(target) is not None:
@@ -92,7 +92,7 @@ def brought(x: Shared, target: Partition) -> Shared:
 
 
 def seen(base: Shared, type: PTensorType, window: Window) -> Shared | None:
-    """A part of an array where it is wanted, if that is beside the parts of processes."""
+    """Return a window of an array, received as a halo if it is close to the local shards."""
     if not fits(base.partition, window):
         return None
     made = seen_later(base, type, window, window.target)
@@ -101,17 +101,17 @@ def seen(base: Shared, type: PTensorType, window: Window) -> Shared | None:
 
 
 def in_pieces(x: Shared) -> Shared:
-    """An array whose axes are cut into consecutive pieces, or not at all."""
+    """Return an array whose axes are whole or in consecutive pieces, resharded if necessary."""
     return x if cuts_of(x.partition) is not None else brought(x, usual(x.type))
 
 
 def in_rows(x: Shared) -> Shared:
-    """An array whose first axis is cut, for all processes in a row."""
+    """Reshard an array along its first axis over a one-dimensional mesh."""
     return brought(x, usual(x.type))
 
 
 def gathered(x: Shared, why: str) -> Shared:
-    """An array with all of its elements on every process; counted, if they were not."""
+    """Replicate an array on all ranks; count the gather if communication is necessary."""
     if is_everywhere(x):
         return x
     if x.type.size:
@@ -120,7 +120,7 @@ def gathered(x: Shared, why: str) -> Shared:
 
 
 def whole_of(node: Node, why: str = "values") -> Buffer:
-    """All elements of an array of a team, on every process."""
+    """Return all elements of a distributed array on every rank."""
     if node.data is not None:
         return node.data
     if not isinstance(node, Shared):
@@ -136,27 +136,27 @@ def _collected(x: Shared, why: str) -> Buffer:
 
 
 def divided(node: Node, partition: Partition | None = None) -> Shared:
-    """An array that every process has all of, of which each keeps a part."""
+    """Shard a replicated array; each rank keeps its shard."""
     x = as_shared(node)
     return brought(x, usual(x.type) if partition is None else partition)
 
 
 def like_operands(results: tuple[Node, ...], operands: tuple[Node, ...]) -> tuple[Node, ...]:
-    """Results of which every process has all elements, divided if an operand was."""
+    """Shard replicated results if an operand is sharded."""
     if all(is_everywhere(as_shared(operand)) for operand in operands):
         return results
     return tuple([divided(result) for result in results])
 
 
 def record_together(op: Operation, type: PTensorType, operands: Sequence[Node]) -> Node:
-    """The result of an operation on arrays of a team.
+    """Record an operation on distributed arrays.
 
-    What is sent between processes is sent now; what a process computes of its part is recorded.
+    Communication is initiated now; local computation of each rank is recorded.
 
     Args:
         op: Operation.
-        type: of the result.
-        operands: of one team.
+        type: Type of the result.
+        operands: Operands of one team.
     """
     assert type.team is not None
     if COMPARES_ALL:
@@ -170,7 +170,7 @@ def record_together(op: Operation, type: PTensorType, operands: Sequence[Node]) 
 
 _counts = count()
 _numbers: WeakKeyDictionary[Shared, int] = WeakKeyDictionary()
-"""Arrays of teams, in the order in which they were recorded or first read, for comparisons."""
+"""Sequence numbers of distributed arrays, in the order of recording, for cross-rank checks."""
 
 
 def _number_of(x: Shared) -> int:
@@ -180,7 +180,7 @@ def _number_of(x: Shared) -> int:
 
 
 def _said(op: Operation, type: PTensorType, operands: Sequence[Node]) -> str:
-    """An operation with all that has to be the same on all processes: operands and constants."""
+    """Return a description of an operation that must be equal on all ranks."""
     given = ", ".join([_named(node) for node in operands])
     return f"{op.where} {given} -> {type.dtype}{[*type.shape]}, {op}"
 
@@ -196,9 +196,9 @@ def _named(node: Node) -> str:
 
 
 def ruled(op: Operation, xs: Sequence[Shared], type: PTensorType) -> Shared:
-    """The same, for operands with partitions.
+    """Apply the sharding rule of an operation to sharded operands.
 
-    The result waits for what is sent for its operands, and for what a rule asked for.
+    The result waits for pending messages of its operands and for messages that the rule adds.
     """
     assert type.team is not None
     queue = queue_of(type.team)
@@ -213,12 +213,12 @@ def ruled(op: Operation, xs: Sequence[Shared], type: PTensorType) -> Shared:
 
 @singledispatch
 def rule(op: Operation, xs: Sequence[Shared], type: PTensorType) -> Shared:
-    """What is done for such operations; without a rule, on all elements on each process."""
+    """Apply the sharding rule registered for an operation; the default gathers all operands."""
     return on_all_elements(op, xs, type)
 
 
 def on_all_elements(op: Operation, xs: Sequence[Shared], type: PTensorType) -> Shared:
-    """All operands gathered, the operation on all of their elements, and the result divided."""
+    """Gather all operands, compute the operation on every rank, and shard the result."""
     whole = [gathered(x, op.where) for x in xs]
     part = record(op, *[x.part for x in whole])
     result = waits_for(Shared(type, part, everywhere(type, mesh_of(xs))), whole)
@@ -226,30 +226,30 @@ def on_all_elements(op: Operation, xs: Sequence[Shared], type: PTensorType) -> S
 
 
 def without_elements(type: PTensorType, mesh: Mesh) -> Shared:
-    """An array of no elements."""
+    """Return an empty distributed array."""
     data = np.empty(type.shape, numpy_dtype(type.dtype))
     return Shared(type, leaf(data, local_type(type, type.shape)), everywhere(type, mesh))
 
 
 def mesh_of(xs: Sequence[Shared]) -> Mesh:
-    """The processes as the first operand has them that is divided."""
+    """Return the mesh of the first sharded operand."""
     return next((x for x in xs if not is_everywhere(x)), xs[0]).partition.mesh
 
 
 def cuts(x: Shared) -> tuple[Cut, ...]:
-    """How the axes of an array are cut that is in pieces."""
+    """Return the cuts of an array in consecutive pieces."""
     found = cuts_of(x.partition)
     assert found is not None
     return found
 
 
 def number(x: Shared, cut: Cut) -> int:
-    """Which of the pieces this process has."""
+    """Return the number of the local piece of a cut."""
     return x.partition.mesh.coordinates(rank_of(x))[cut.mesh_axis]
 
 
 def uncut(x: Shared, axes: Sequence[int]) -> Shared:
-    """An array that is not cut along some axes."""
+    """Reshard an array so that some axes are not cut."""
     kept = [cut for cut in cuts(x) if cut.axis not in axes]
     if len(kept) == len(cuts(x)):
         return x
@@ -257,5 +257,5 @@ def uncut(x: Shared, axes: Sequence[int]) -> Shared:
 
 
 def by_cuts(type: PTensorType, part: Node, mesh: Mesh, made: Sequence[Cut]) -> Shared:
-    """An array of parts by cuts of its axes."""
+    """Return a distributed array from local shards and cuts."""
     return Shared(type, part, of_cuts(type, mesh, made))

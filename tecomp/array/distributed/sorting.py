@@ -60,7 +60,7 @@ from tecomp.ptensor.operations.sorting import (
 from tecomp.ptensor.types import PTensorType
 
 _SAMPLES = 256
-"""Of each process, for each of the processes."""
+"""Number of samples of each rank per rank."""
 
 
 @of_parts.register(Sort)
@@ -79,7 +79,7 @@ def _(op: Sort | Argsort, xs: Sequence[Shared]) -> tuple[Node, ...] | None:
         return (line if type.rank == 1 else ruled(Reshape(type.shape), [line], type),)
     if lines < x.partition.mesh.size and x.type.shape[axis] > _SAMPLES * x.partition.mesh.size:
         return (_line_by_line(op, x, type, axis),)
-    # Another axis is cut for it: what is sorted is whole then.
+    # Cut another axis instead, so that each sorted line is local.
     other = -max(others)[1]
     mesh = x.partition.mesh if x.partition.mesh.ndim == 1 else row_of(team_number(x))
     ends = blocks(x.type.shape[other], mesh.size)
@@ -89,7 +89,7 @@ def _(op: Sort | Argsort, xs: Sequence[Shared]) -> tuple[Node, ...] | None:
 
 
 def _line_by_line(op: Sort | Argsort, x: Shared, type: PTensorType, axis: int) -> Shared:
-    """Fewer lines than processes: all of these sort each line."""
+    """Sort each line on all ranks, for fewer lines than ranks."""
     order = (*(k for k in range(type.rank) if k != axis), axis)
     turned = ruled(PermuteDims(order), [x], type_of(PermuteDims(order), x.type))
     shape = turned.type.shape
@@ -98,7 +98,7 @@ def _line_by_line(op: Sort | Argsort, x: Shared, type: PTensorType, axis: int) -
         spans = (*((k, 1, 1) for k in at), (0, 1, shape[-1]))
         line = ruled(ExtractSlice(spans), [turned], x.type.like((*(1,) * len(at), shape[-1])))
         found = _sorted_row(op, in_one_row(line), type.like(shape[-1:]))
-        made.append(in_rows(found))  # all by one partition
+        made.append(in_rows(found))  # in one common partition
     lines = Combine("stack", 0)
     together = ruled(lines, made, type_of(lines, *[each.type for each in made]))
     together = ruled(Reshape(shape), [together], type.like(shape))
@@ -107,7 +107,7 @@ def _line_by_line(op: Sort | Argsort, x: Shared, type: PTensorType, axis: int) -
 
 
 def _sorted_row(op: Sort | Argsort, x: Shared, type: PTensorType) -> Shared:
-    """A row in order; where a process has how many is as it comes."""
+    """Sort a one-dimensional array; the sizes of the pieces depend on the data."""
     data = elements(x)
     (cut,) = cuts(x)
     places = None
@@ -127,9 +127,9 @@ def _sorted_row(op: Sort | Argsort, x: Shared, type: PTensorType) -> Shared:
 
 
 def in_order(data: Buffer, *, descending: bool = False) -> Buffer:
-    """A row in order, where equal elements stay in the order in which they are.
+    """Sort a local one-dimensional array stably.
 
-    Only zeros are equal and yet different, so that a sort that is not stable does for all others.
+    Only zeros can be equal and distinguishable, so other arrays use an unstable sort.
 
     >>> in_order(np.array([1.0, 0.0, -1.0, -0.0]))
     array([-1.,  0., -0.,  1.])
@@ -146,9 +146,9 @@ def in_order(data: Buffer, *, descending: bool = False) -> Buffer:
 
 
 def merged(data: Buffer, *, descending: bool = False) -> Buffer:
-    """Rows that are in order, one after the other, as one: of equal elements the first stays first.
+    """Merge concatenated sorted runs stably.
 
-    A stable sort finds rows that are in order, and only merges them.
+    A stable sort detects sorted runs and only merges them.
 
     >>> merged(np.array([3.0, 1.0, 4.0, 2.0]), descending=True)
     array([4., 3., 2., 1.])
@@ -161,9 +161,9 @@ def merged(data: Buffer, *, descending: bool = False) -> Buffer:
 def ends_of(
     x: Shared, data: Buffer, *, descending: bool, together: bool = False
 ) -> list[int]:
-    """Where a row that is in order is cut, so that each process gets as much of all rows.
+    """Return positions that cut sorted arrays into balanced pieces for all ranks.
 
-    Equal elements go to one process if they are kept together.
+    With `together`, equal elements go to one rank.
     """
     team, rank, size = team_number(x), rank_of(x), x.partition.mesh.size
     count = min(len(data), _SAMPLES * size)
@@ -189,7 +189,7 @@ def ends_of(
 
 
 def _below(data: Buffer, value: Any, *, with_equal: bool, descending: bool) -> int:
-    """How many elements of a row in order come before a value, and with it if it is among them."""
+    """Return the number of elements before a value in a sorted array, or up to and including it."""
     if descending:
         side: Any = "left" if with_equal else "right"
         return len(data) - int(np.searchsorted(data[::-1], value, side))
@@ -197,7 +197,7 @@ def _below(data: Buffer, value: Any, *, with_equal: bool, descending: bool) -> i
 
 
 def cut_at(data: Buffer, ends: Sequence[int]) -> list[Buffer]:
-    """A row in pieces."""
+    """Split a one-dimensional array at positions."""
     return [data[a:b] for a, b in pairwise(ends)]
 
 
@@ -211,10 +211,10 @@ def _(op: SearchSorted, xs: Sequence[Shared]) -> tuple[Node, ...]:
 
 
 def _in_order(line: Shared, sorter: Shared) -> Shared:
-    """The elements of a row at the places that a sorter says.
+    """Return the elements of a one-dimensional array in the order of a sorter.
 
     Raises:
-        ArrayIndexError: one of these is out of bounds.
+        ArrayIndexError: If an index of the sorter is out of bounds.
     """
     data = elements(sorter)
     outside = first_of(sorter, data[(data < 0) | (data >= line.type.size)])
@@ -225,13 +225,13 @@ def _in_order(line: Shared, sorter: Shared) -> Shared:
 
 
 def _found(op: SearchSorted, line: Shared, values: Shared) -> Buffer:
-    """The places of what this process has of the values."""
+    """Return the insertion positions of the local values."""
     if is_everywhere(line) or not line.type.size:
         return call(op, elements(brought(line, everywhere(line.type, line.partition.mesh))),
                     elements(values))[0]
     line = in_one_row(line)
     if is_everywhere(values):
-        # Each process counts what is before them in its part.
+        # Each rank counts the smaller elements in its shard.
         return added_up(team_number(line), call(op, elements(line), elements(values))[0])
     size = line.partition.mesh.size
     if line.type.size * size <= 2 * values.type.size:
@@ -241,7 +241,7 @@ def _found(op: SearchSorted, line: Shared, values: Shared) -> Buffer:
 
 
 def _asked(op: SearchSorted, line: Shared, values: Buffer) -> Buffer:
-    """The places, of the processes whose parts of the row have them."""
+    """Return insertion positions from the ranks whose shards contain them."""
     team, (cut,) = team_number(line), cuts(line)
     data = elements(line)
     lasts = told(team, data[-1:])
@@ -266,7 +266,7 @@ def _(op: IsIn, xs: Sequence[Shared]) -> tuple[Node, ...]:
 
 
 def _is_in_parts(op: IsIn, x: Shared, among: Shared, type: PTensorType) -> Shared:
-    """The same where the first operand is the smaller one: all look for it in what they have."""
+    """Test membership by replicating the smaller first operand and searching local shards."""
     mesh = among.partition.mesh
     whole = brought(x, everywhere(x.type, mesh))
     (data,) = call(IsIn(), elements(whole), elements(among))
@@ -291,7 +291,7 @@ def _(op: Any, xs: Sequence[Shared]) -> tuple[Node, ...] | None:
     x = in_pieces(xs[0])
     if is_everywhere(x):
         return None
-    if len(cuts(x)) < x.partition.mesh.ndim:  # several processes have the same
+    if len(cuts(x)) < x.partition.mesh.ndim:  # some ranks have equal shards
         x = in_rows(x)
     found = _Different(x, elements(x))
     values = row(x, found.values, x.type.dtype)
@@ -305,18 +305,18 @@ def _(op: Any, xs: Sequence[Shared]) -> tuple[Node, ...] | None:
 
 
 def _first(values: Shared) -> int:
-    """The number of the first element of a row that this process has."""
+    """Return the global index of the first local element."""
     (cut,) = cuts_of(values.partition) or ()
     return cut.ends[number(values, cut)]
 
 
 class _Different:
-    """The different elements of an array: those that this process gets.
+    """Unique values of an array that this process owns.
 
     Attributes:
-        values: in order.
-        counts: how many of each there are on all processes.
-        indices: where the first of each is in the array as a row.
+        values: Unique values in ascending order.
+        counts: Number of occurrences of each value on all ranks.
+        indices: Index of the first occurrence of each value in the flattened array.
     """
 
     def __init__(self, x: Shared, data: Buffer) -> None:
@@ -330,7 +330,7 @@ class _Different:
         sent = [dealt(self._team, cut_at(part, ends)) for part in parts]
         self._lengths = [len(each) for each in sent[0]]
         values, counts, first = [np.concatenate(part) for part in sent]
-        # Each NaN is one of its own, in the order of their places.
+        # Each NaN is a unique value; NaNs are ordered by position.
         self._order = np.lexsort((first, values))
         values, counts, first = values[self._order], counts[self._order], first[self._order]
         self._differs = np.ones(len(values), bool)
@@ -341,10 +341,10 @@ class _Different:
         self.indices = np.minimum.reduceat(first, begin) if len(begin) else first
 
     def inverse(self, first: int) -> Buffer:
-        """Which of all different elements each of this process is, as a row.
+        """Return the inverse indices of the local elements, flattened.
 
         Args:
-            first: the number of the first one that this process got.
+            first: Global index of the first unique value that this process owns.
         """
         numbers = np.empty(len(self._order), np.int64)
         numbers[self._order] = np.cumsum(self._differs) - 1 + first
@@ -353,7 +353,7 @@ class _Different:
 
 
 def _places(x: Shared) -> Buffer:
-    """Where the elements of this process are in the array as a row."""
+    """Return the positions of the local elements in the flattened array."""
     firsts = {cut.axis: cut.ends[number(x, cut)] for cut in cuts(x)}
     made = np.zeros((), np.int64)
     for axis, (extent, count) in enumerate(zip(x.type.shape, x.part.type.shape, strict=True)):

@@ -16,15 +16,15 @@ from tecomp.dist.runtime.team import AnyTeam, team_of
 from tecomp.drawing.chrome_trace import Trace, bar, lane_named, process_named, trace_of
 
 Did: TypeAlias = "tuple[str, str, float, float]"
-"""A kernel or waiting, what it was (for), and from when to when."""
+"""Activity: kernel or wait, its name or cause, start time and end time."""
 
 
 def lanes_of(team: AnyTeam, since: float) -> Trace:
-    """The trace of a team; all processes have to call it.
+    """Return the timeline of a team. This is a collective call.
 
     Args:
-        team: whose processes.
-        since: what was before is left out, in seconds of `time.time`.
+        team: Team.
+        since: Start time in seconds of `time.time`; earlier activity is omitted.
     """
     number = team_of(team).id
     everyone = lanes(number, since)
@@ -41,7 +41,7 @@ def lanes_of(team: AnyTeam, since: float) -> Trace:
 
 @together
 def lanes(team: int, since: float) -> list[list[Did]]:
-    """What each process of a team did."""
+    """Return the activity of each rank of a team."""
     text = np.frombuffer(json.dumps(_own(since)).encode(), np.uint8)
     ends = np.cumsum(allgather(team, np.array([text.size])))
     told = np.split(allgather(team, text), ends[:-1])
@@ -49,7 +49,7 @@ def lanes(team: int, since: float) -> list[list[Did]]:
 
 
 def _own(since: float) -> list[Did]:
-    """What this process did, by the clock of its machine, in order."""
+    """Return the activity of this process in chronological order, by the clock of its machine."""
     shift = time.time() - time.perf_counter()
     kinds = ("kernel", lane.spans or ()), ("waits", waits.spans)
     found = [

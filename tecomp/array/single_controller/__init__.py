@@ -1,1 +1,1 @@
-"""One process runs a script, and the others do what it sends: operations on arrays of teams."""
+"""Single-controller execution: one process runs the script and sends operations to the others."""

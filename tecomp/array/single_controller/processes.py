@@ -39,14 +39,14 @@ from tecomp.fork_gate import WorkLock
 R = TypeVar("R")
 
 _LEAD = 256
-"""Calls after which the others have to have come so far too, so that messages do not pile up."""
+"""Number of calls after which the controller waits for all workers, to bound message buffers."""
 
 
 class Controller:
-    """Sends calls to all other processes.
+    """Sender of calls to all worker processes.
 
     Attributes:
-        comm: a communicator that nobody else uses, in which this process is the first.
+        comm: Private communicator in which this process has rank 0.
     """
 
     def __init__(self, comm: Any) -> None:
@@ -57,10 +57,10 @@ class Controller:
         self._known: dict[Handle, ref[Any]] = {}
 
     def call(self, name: str, function: Callable[..., R], *arguments: Any) -> R:
-        """The result of a function that all processes call; what it calls itself is not sent.
+        """Run a function on all processes and return its result; nested calls are not sent.
 
         Raises:
-            Exception: what it raises, on all processes.
+            Exception: If the function raises an error, which then occurs on all processes.
         """
         with self._lock:
             if not alone.waits:
@@ -78,17 +78,17 @@ class Controller:
             return named
 
     def end(self) -> None:
-        """The script has ended well, and the others do."""
+        """End the workers after the script has ended without an error."""
         self._send(End())
 
     def _named(self, result: Any, names: tuple[int, count[int]]) -> Any:
-        """A result whose arrays of teams have the names that all processes give them."""
+        """Assign handles to the distributed arrays of a result, equal on all processes."""
         if type(result) is tuple:
             return tuple([self._named(each, names) for each in result])
         if not isinstance(result, Shared):
             return result
         handle = names[0], next(names[1])
-        if result.handle is not None:  # an operand, on all processes
+        if result.handle is not None:  # an operand, which has a handle already
             self._dead.append(handle)
             return result
         result.handle = handle
@@ -114,20 +114,20 @@ class Controller:
 
 
 _BUSY = 0.01
-"""Seconds in which the next message is waited for without a pause."""
+"""Seconds of polling for the next message without a pause."""
 
 _PAUSE = 0.0005
 _LONGEST = 0.01
 
 _GRACE = 2
-"""Seconds in which the process with the script fails too, if it does."""
+"""Seconds in which the controller reports that a failed call failed there too."""
 
 
 def work(comm: Any) -> None:
-    """Do what the first process of a communicator sends, to its end.
+    """Execute the calls of rank 0 of a communicator until it ends.
 
     Raises:
-        Exception: what a call raises here, and not on the process with the script.
+        Exception: If a call fails on this process but not on the controller.
     """
     arrays: dict[Handle, Shared] = {}
     while True:
@@ -152,7 +152,7 @@ def _do(call: Call, arrays: dict[Handle, Shared]) -> None:
 
 
 def _received(comm: Any, most: float | None = None) -> Message | None:
-    """The next message; None if none comes in so many seconds."""
+    """Return the next message, or None if none arrives within `most` seconds."""
     status = mpi().Status()
     begin = time.monotonic()
     pause = _PAUSE
@@ -168,25 +168,25 @@ def _received(comm: Any, most: float | None = None) -> Message | None:
     return unpacked(data)
 
 
-# Known by its name, as an entry point has it: what arrays of teams do is above messages about it.
+# Referenced by name to avoid an upward import of the distributed arrays.
 _ARRAYS = EntryPoint("arrays", "tecomp.array.distributed.creation", "tecomp.controlled")
 
 
 def main(words: list[str]) -> None:
-    """Run a script, and what it asks for on all processes.
+    """Run a script on this process, with its collective operations on all processes.
 
     Args:
-        words: the script and its arguments; `-m` before the name of a module.
+        words: Script and its arguments, with `-m` before a module name.
     """
     team = world()
     comm = mpi().COMM_WORLD.Dup()
     _ARRAYS.load()
     if team.rank:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one with the script says when all end
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the controller ends all processes
         work(comm)
         return
     controller = Controller(comm)
-    atexit.register(controller.end)  # behind threads that the script has started
+    atexit.register(controller.end)  # runs after the threads of the script have ended
     send_by(controller)
     alone.waits = True
     _run(words)
@@ -207,7 +207,7 @@ def _run(words: list[str]) -> None:
 
 
 def _run_cells(name: str) -> None:
-    """The cells of a notebook with code, one after the other."""
+    """Run the code cells of a notebook in order."""
     values: dict[str, Any] = {"__name__": "__main__", "__file__": name}
     cells = json.loads(Path(name).read_text("utf-8"))["cells"]
     for k, cell in enumerate(cells, 1):

@@ -17,18 +17,18 @@ from tecomp.errors import TeamError
 from tecomp.ptensor.types import PTensorType
 
 Handle: TypeAlias = "tuple[int, int]"
-"""The number of a call, and which of its results."""
+"""Number of a call, and index of the result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function that all processes call.
+    """Call of a function on all processes.
 
     Attributes:
-        number: how many calls came before.
-        name: of the function.
-        arguments: what it is called with, as `coded` has it.
-        free: arrays that nobody needs any more.
+        number: Number of previous calls.
+        name: Name of the function.
+        arguments: Arguments, encoded by `coded`.
+        free: Handles of arrays that are no longer needed.
     """
 
     number: int
@@ -39,10 +39,10 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A call did not end well, for a reason that all processes find.
+    """Failure of a call for a reason that all processes detect.
 
     Attributes:
-        number: of the call.
+        number: Number of the call.
     """
 
     number: int
@@ -50,7 +50,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """Nothing follows."""
+    """End of the message stream."""
 
 
 Message: TypeAlias = "Call | Failed | End"
@@ -58,14 +58,14 @@ Message: TypeAlias = "Call | Failed | End"
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """An array of a team, by its handle."""
+    """Distributed array, referenced by its handle."""
 
     handle: Handle
 
 
 @dataclass(frozen=True, slots=True)
 class _Elements:
-    """An array that one process has, or a number."""
+    """Array of one process, or a number, sent with its elements."""
 
     data: Buffer
     type: PTensorType
@@ -73,14 +73,14 @@ class _Elements:
 
 @dataclass(frozen=True, slots=True)
 class _Number:
-    """A team."""
+    """Team, referenced by its number."""
 
     team: int
 
 
 class _Pickler(pickle.Pickler):
     def reducer_override(self, value: Any) -> Any:
-        """Refuse what other processes do not find: they have not run the script."""
+        """Reject objects that workers cannot import, because they have not run the script."""
         if isinstance(value, type | FunctionType) and value.__module__ == "__main__":
             raise TeamError(
                 f"controller: {value.__qualname__} is of the script, which other processes do not "
@@ -90,10 +90,10 @@ class _Pickler(pickle.Pickler):
 
 
 def packed(message: Message) -> bytes:
-    """A message as it is sent.
+    """Serialize a message.
 
     Raises:
-        TeamError: something in it is of the script itself, or cannot be sent at all.
+        TeamError: If the message contains an object of the script or cannot be pickled.
     """
     into = BytesIO()
     try:
@@ -107,13 +107,13 @@ def packed(message: Message) -> bytes:
 
 
 def unpacked(data: bytes | bytearray) -> Message:
-    """A message that was sent."""
+    """Deserialize a message."""
     found: Message = pickle.loads(data)
     return found
 
 
 def coded(value: Any) -> Any:
-    """A value with handles and elements in place of the arrays in it."""
+    """Replace arrays in a value by handles and elements."""
     if isinstance(value, tuple | list) and type(value) in (tuple, list):
         return type(value)([coded(each) for each in value])
     if isinstance(value, Shared):
@@ -125,7 +125,7 @@ def coded(value: Any) -> Any:
 
 
 def decoded(value: Any, array: Callable[[Handle], Shared]) -> Any:
-    """The value, with the arrays of this process."""
+    """Replace handles and elements in a value by the arrays of this process."""
     if isinstance(value, tuple | list) and type(value) in (tuple, list):
         return type(value)([decoded(each, array) for each in value])
     if isinstance(value, _Known):
@@ -136,7 +136,7 @@ def decoded(value: Any, array: Callable[[Handle], Shared]) -> Any:
 
 
 def made_by(value: Any) -> list[Shared]:
-    """The arrays of teams in a result, in order."""
+    """Return the distributed arrays in a result, in order."""
     if type(value) is tuple:
         return [each for part in value for each in made_by(part)]
     return [value] if isinstance(value, Shared) else []
@@ -146,32 +146,32 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
-"""What processes can be asked for, by name."""
+"""Functions that workers can execute, by name."""
 
 
 class Sender(Protocol):
-    """What has other processes call a function too."""
+    """Object that runs function calls on all processes."""
 
     def call(self, name: str, function: Callable[..., R], *arguments: Any) -> R:
-        """The result of a function that all processes call."""
+        """Run a function on all processes and return its result."""
 
 
 _senders: list[Sender] = []
 
 
 def send_by(sender: Sender) -> None:
-    """From now on this process calls such functions for all."""
+    """Send collective calls of this process to all others from now on."""
     _senders[:] = [sender]
 
 
 def together(
     function: Callable[P, R], *, others: Callable[..., Any] | None = None
 ) -> Callable[P, R]:
-    """A function that all processes of a team call with the same arguments, and their own parts.
+    """Decorate a function that all ranks of a team call with equal arguments and their own shards.
 
     Args:
-        function: the function.
-        others: what other processes do, if one runs the script: the same and more.
+        function: Function.
+        others: Function that workers execute under single-controller execution, if it differs.
     """
     name = function.__name__
     assert name not in FUNCTIONS, name
@@ -187,5 +187,5 @@ def together(
 
 
 def is_sent() -> bool:
-    """Whether this process calls for all others."""
+    """Return whether this process is the controller."""
     return bool(_senders)
