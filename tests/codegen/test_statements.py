@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tecomp.codegen import Kernel, compile_function
-from tecomp.errors import CallError, InternalError
+from tecomp.errors import CallError, InternalError, LowerError
 from tecomp.ir.nodes.dtype import FLOAT32, INT32
 from tecomp.ir.nodes.expr import BufferLoad, Const, Expr, Var, if_then_else
 from tecomp.ir.nodes.stmt import (
@@ -173,11 +173,11 @@ def test_statements_that_should_have_been_lowered() -> None:
     o = Buffer("O", (1,))
     realize = BufferRealize(o, (Range(Const(0), Const(1)),), SeqStmt(()))
 
-    with pytest.raises(InternalError) as error:
+    with pytest.raises(LowerError) as error:
         compile_function(PrimFunc("f", (), realize))
 
     assert error.value.message == (
-        "a statement of kind BufferRealize reached the code generator; lower it first"
+        "f: `O` is realized in a region; allocate it, with Allocate in place of BufferRealize"
     )
 
 
