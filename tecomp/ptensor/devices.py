@@ -1,4 +1,4 @@
-"""Devices of tensors, the processor and described machines, with their dtypes."""
+"""Devices of tensors, the CPU and described machines, with their dtypes."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if typing.TYPE_CHECKING:
     from tecomp.machine.descriptor import Target
 
 CPU = "cpu"
-"""The device on which arrays are made if nobody says where."""
+"""Default device of arrays."""
 
 _given: dict[str, Target] = {}
-"""Targets that no package has a description of, by name."""
+"""User-defined targets that no package describes, by name."""
 
 _NARROWER = {
     "float64": "float32", "complex128": "complex64", "int64": "int32", "uint64": "uint32",
@@ -26,8 +26,8 @@ _NARROWER = {
 
 
 def known_devices() -> tuple[str, ...]:
-    """Names of all devices."""
-    # Loaded when somebody asks: arrays on the processor do not wait for descriptions of machines.
+    """Return the names of all devices."""
+    # Import lazily: arrays on the CPU do not need machine descriptions.
     return (*import_module("tecomp.machine.registry").list_targets(), *_given)
 
 
@@ -36,14 +36,14 @@ def _targets() -> Any:
 
 
 def device_name(device: object, where: str) -> str:
-    """The name of a device; the processor if None.
+    """Return the name of a device; the CPU if None.
 
     Args:
-        device: its name, or a `tecomp.Target`.
-        where: the function, for messages.
+        device: Device name, or a `tecomp.Target`.
+        where: Function name for error messages.
 
     Raises:
-        ArrayValueError: there is no such device.
+        ArrayValueError: If the device is unknown.
     """
     if device is None or (isinstance(device, str) and device == CPU):
         return CPU
@@ -60,7 +60,7 @@ def device_name(device: object, where: str) -> str:
 
 
 def _named(target: Target, where: str) -> str:
-    """The name of a target that a user made."""
+    """Register a user-defined target and return its name."""
     name = target.name
     if name in known_devices():
         if target_of(name) != target:
@@ -74,7 +74,7 @@ def _named(target: Target, where: str) -> str:
 
 
 def target_of(device: str) -> Target:
-    """The machine that a device is."""
+    """Return the target of a device."""
     return _given[device] if device in _given else _loaded(device)
 
 
@@ -86,7 +86,7 @@ def _loaded(device: str) -> Target:
 
 @cache
 def is_apart(device: str | None) -> bool:
-    """Whether a device has memory of its own, in which arrays lie in its layouts.
+    """Return whether a device has separate memory with layouts of its own.
 
     >>> is_apart("cpu"), is_apart("stick128")
     (False, True)
@@ -96,7 +96,7 @@ def is_apart(device: str | None) -> bool:
 
 @cache
 def dtypes_of(device: str | None) -> tuple[str, ...]:
-    """The element types of arrays on a device: those that it keeps as they are.
+    """Return the dtypes that a device stores without conversion.
 
     >>> "float64" in dtypes_of("cpu"), "float64" in dtypes_of("stick128")
     (True, False)
@@ -109,12 +109,12 @@ def dtypes_of(device: str | None) -> tuple[str, ...]:
 
 def _is_kept(dtype: str, formats: Any) -> bool:
     kept: list[str] = next((list(n) for key, n in formats.items() if str(key) == dtype), [])
-    # A machine may store wide integers as narrow ones, in which not all of them are.
+    # A machine may store wide integers in a narrower format, which loses values.
     return bool(kept) and not (dtype in INTEGERS and _NARROWER.get(dtype) == kept[0])
 
 
 def default_dtype(wide: str, device: str | None) -> str:
-    """What stands on a device for a type of 64 bits that nobody asked for.
+    """Return the dtype that a device uses as the default in place of a 64-bit dtype.
 
     >>> default_dtype("float64", "cpu"), default_dtype("float64", "stick128")
     ('float64', 'float32')
@@ -127,10 +127,10 @@ def default_dtype(wide: str, device: str | None) -> str:
 
 
 def check_dtype(dtype: str, device: str | None, where: str, what: str = "the array is") -> None:
-    """Refuse elements that a device does not keep.
+    """Check that a device supports a dtype.
 
     Raises:
-        ArrayTypeError: it does not.
+        ArrayTypeError: If the device does not support the dtype.
     """
     known = dtypes_of(device)
     if dtype in known:
@@ -144,16 +144,16 @@ def check_dtype(dtype: str, device: str | None, where: str, what: str = "the arr
 
 
 def on_its_device(type: PTensorType, where: str, asked: str | None, given: set[str]) -> PTensorType:
-    """The type of a result on a device, whose own integers take the place of those of 64 bits.
+    """Return a result type on a device; default 64-bit integers become the device's integers.
 
     Args:
-        type: of the result, as it is on a processor.
-        where: the operation, for messages.
-        asked: the element type that the operation was asked for, if it was.
-        given: those of its operands.
+        type: Type of the result on a CPU.
+        where: Operation name for error messages.
+        asked: dtype that the caller requested explicitly, or None.
+        given: dtypes of the operands.
 
     Raises:
-        ArrayTypeError: the device has no such elements.
+        ArrayTypeError: If the device does not support the dtype.
     """
     narrow = _narrowed(type, asked, given)
     if narrow is None:
@@ -162,7 +162,7 @@ def on_its_device(type: PTensorType, where: str, asked: str | None, given: set[s
 
 
 def _narrowed(type: PTensorType, asked: str | None, given: set[str]) -> PTensorType | None:
-    """The type of a result on a device; None if the device has no such elements."""
+    """Return a result type on a device; None if the device does not support the dtype."""
     if type.dtype in dtypes_of(type.device):
         return type
     if type.dtype not in INTEGERS or asked is not None or type.dtype in given:
@@ -172,18 +172,18 @@ def _narrowed(type: PTensorType, asked: str | None, given: set[str]) -> PTensorT
 
 
 def results_on_device(op: Operation, *operands: Any) -> tuple[ValueType, ...]:
-    """Return the types of the results of an operation, as the device of each has them.
+    """Return the result types of an operation, adapted to the device.
 
-    Where a described machine has no integers of 64 bits, counts and indices have its own. A dtype
-    that the device has not at all is left as it is, and is refused when the operation runs.
+    On a machine without 64-bit integers, counts and indices have the default integer dtype of the
+    device. Other unsupported dtypes are unchanged and are rejected when the operation runs.
 
     Args:
-        op: the operation.
-        operands: types of the operands.
+        op: Operation.
+        operands: Types of the operands.
 
     Raises:
         ArrayTypeError: If the operation does not support the dtype of an operand.
-        ArrayValueError: If the shapes do not fit.
+        ArrayValueError: If the shapes do not match.
         DeviceMismatchError: If the operands are on different devices.
         TeamMismatchError: If the operands belong to different teams.
 

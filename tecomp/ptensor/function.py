@@ -15,11 +15,11 @@ from tecomp.ptensor.types import PTensorType, ValueType
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """What a function is called with.
+    """Parameter of a function.
 
     Attributes:
-        name: without the `%`.
-        type: of a tensor, or the name of a scalar type.
+        name: Name without the `%`.
+        type: Type of a tensor, or name of a scalar type.
     """
 
     name: str
@@ -31,21 +31,21 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """An operation on values that have names.
+    """Application of an operation to named values.
 
     Attributes:
-        result: the name of the result, without the `%`; None if nobody reads it.
-        op: the operation.
-        operands: the names of the tensors that it is applied to; of scalars, to make tensors.
-        types: their types.
-        type: of the result; of the first of several.
-        more: the other results.
+        result: Name of the result without the `%`; None if the result is unused.
+        op: Operation.
+        operands: Names of the operands: tensors, or scalars for creation operations.
+        types: Types of the operands.
+        type: Type of the (first) result.
+        more: Further results.
 
     Raises:
-        ArrayTypeError: the operation does not take such elements.
-        ArrayValueError: shapes do not fit, or the type of the result is another one.
-        DeviceMismatchError: operands live on different devices.
-        TeamMismatchError: operands belong to different teams.
+        ArrayTypeError: If the operation does not support the dtypes.
+        ArrayValueError: If the shapes do not match, or the type of the result is wrong.
+        DeviceMismatchError: If the operands are on different devices.
+        TeamMismatchError: If the operands belong to different teams.
     """
 
     result: str | None
@@ -85,7 +85,7 @@ class Apply:
             )
 
     def _check_kinds(self) -> None:
-        """Refuse scalars in place of tensors, and tensors in place of scalars."""
+        """Reject scalars in place of tensors, and tensors in place of scalars."""
         taken = self.op.scalars
         if taken is None:
             return
@@ -111,7 +111,7 @@ class Apply:
 
     @property
     def made(self) -> tuple[Parameter, ...]:
-        """The results that have names, in order."""
+        """Named results, in order."""
         first = () if self.result is None else (Parameter(self.result, self.type),)
         return (*first, *self.more)
 
@@ -124,7 +124,7 @@ class Apply:
 
 
 def together(types: Sequence[ValueType]) -> str:
-    """Types of results as they are printed: one alone, others in parentheses.
+    """Format the types of results: a single type as it is, several in parentheses.
 
     >>> together(["int64"]), together(["int64", "bool"])
     ('int64', '(int64, bool)')
@@ -133,7 +133,7 @@ def together(types: Sequence[ValueType]) -> str:
 
 
 def operation_text(op: Operation, operands: Sequence[str]) -> str:
-    """An operation on values, without types.
+    """Format an operation on values, without types.
 
     >>> from tecomp.ptensor.operations.elementwise import ElementwiseBinaryOp
     >>> operation_text(ElementwiseBinaryOp("add"), ["a", "b"])
@@ -146,13 +146,13 @@ def operation_text(op: Operation, operands: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """Operations in order.
+    """Sequence of operations.
 
     Attributes:
-        name: of the function.
-        parameters: what it is called with.
-        body: the operations; each reads parameters and results of earlier ones.
-        results: the names of what it gives.
+        name: Name of the function.
+        parameters: Parameters of the function.
+        body: Operations; each reads parameters and results of earlier operations.
+        results: Names of the results.
 
     >>> from tecomp.ptensor.operations.elementwise import ElementwiseUnaryOp
     >>> from tecomp.ptensor.types import PTensorType
@@ -171,10 +171,10 @@ class Function:
     results: tuple[str, ...]
 
     def type_of(self, name: str) -> ValueType:
-        """The type of a parameter or a result.
+        """Return the type of a parameter or a result.
 
         Raises:
-            ArrayValueError: there is none of this name.
+            ArrayValueError: If the name is not defined.
         """
         for parameter in self.parameters:
             if parameter.name == name:
@@ -199,7 +199,7 @@ class Module:
     """Functions that call each other.
 
     Attributes:
-        functions: in any order.
+        functions: Functions in any order.
     """
 
     functions: tuple[Function, ...]
@@ -215,10 +215,10 @@ _NUMBERS = {True: ("int64",), False: ("int64", "float64")}
 
 
 def verify(function: Function) -> None:
-    """Check that each name has one meaning, and is read where it has one.
+    """Check that each name is defined once, and before its uses, with the type of its uses.
 
     Raises:
-        ArrayValueError: a name has two, or none yet, or another type than where it is read.
+        ArrayValueError: If a name is defined twice, is undefined, or has another type than its use.
     """
     known: dict[str, ValueType] = {}
     for parameter in function.parameters:
@@ -233,9 +233,9 @@ def verify_apply(apply: Apply, known: dict[str, ValueType], function: str) -> No
     """Check that an operation reads known values, and declare its results.
 
     Args:
-        apply: the operation.
-        known: types of the values before it, by name; its results are added.
-        function: name of the function, for messages.
+        apply: Operation with its operands.
+        known: Types of the preceding values, by name; the results are added.
+        function: Function name for error messages.
 
     Raises:
         ArrayValueError: If an operand is not known or has another type, or a result is known.
@@ -278,13 +278,13 @@ def _check_argument(
 
 
 def declare(known: dict[str, ValueType], name: str, type: ValueType, function: str) -> None:
-    """Add a value to the known ones.
+    """Add a value to the known values.
 
     Args:
-        known: types by name.
-        name: of the value.
-        type: of the value.
-        function: name of the function, for messages.
+        known: Types by name.
+        name: Name of the value.
+        type: Type of the value.
+        function: Function name for error messages.
 
     Raises:
         ArrayValueError: If the name is known.
@@ -297,12 +297,13 @@ def declare(known: dict[str, ValueType], name: str, type: ValueType, function: s
 
 
 def verify_module(module: Module) -> None:
-    """Check functions, and that each call gives a function what it takes, and takes what it gives.
+    """Check all functions, and that calls match the signatures of their callees.
 
     Raises:
-        ArrayValueError: a function is there twice or not at all, calls itself, or has other types.
-        DeviceMismatchError: a value is taken on another device than it is given on.
-        TeamMismatchError: a value is taken of another team than it is given of.
+        ArrayValueError: If a function is defined twice, undefined or recursive, or a call has other
+            types.
+        DeviceMismatchError: If a value is passed on another device than declared.
+        TeamMismatchError: If a value is passed with another team than declared.
     """
     known: dict[str, Function] = {}
     for function in module.functions:
@@ -320,10 +321,10 @@ def verify_module(module: Module) -> None:
 
 
 def callees_first(module: Module) -> tuple[Function, ...]:
-    """The functions, each behind those that it calls.
+    """Return the functions in topological order of the call graph, callees first.
 
     Raises:
-        ArrayValueError: a function calls itself, perhaps by others.
+        ArrayValueError: If a function is directly or indirectly recursive.
     """
     known = {function.name: function for function in module.functions}
     waiting = {name: _callees(function) for name, function in known.items()}
@@ -367,7 +368,7 @@ def _check_call(function: Function, apply: Apply, op: Call, known: Mapping[str, 
 
 
 def _check_passed(where: str, taken: ValueType, given: ValueType) -> None:
-    """Refuse a value that is taken as of another type than it is; its number may be left open."""
+    """Reject a value of another type than declared; the tensor number may be unspecified."""
     if isinstance(taken, PTensorType) and isinstance(given, PTensorType):
         places = f"{where} is taken as {taken}, and given as {given}; a value keeps its"
         if taken.device != given.device:

@@ -25,18 +25,18 @@ Buffer = np.ndarray[Any, Any]
 
 
 def compute(op: LibraryOperation, *operands: Buffer) -> tuple[Buffer, ...]:
-    """The results of an operation, by the library that it names.
+    """Compute an operation with the library that it names.
 
     Args:
-        op: the operation.
-        operands: in memory.
+        op: Operation.
+        operands: Operands in memory.
 
     Raises:
-        ArrayIndexError: an operand has indices that are out of bounds.
-        ArrayValueError: there is no result, as there is no inverse of a singular matrix.
+        ArrayIndexError: If an operand has indices that are out of bounds.
+        ArrayValueError: If there is no result, for example for the inverse of a singular matrix.
     """
     try:
-        # Special values are results like others: no overflow of a determinant is worth a word.
+        # Infinities and NaN are valid results, so suppress NumPy's warnings, e.g. about overflow.
         with np.errstate(all="ignore"):
             found = _computed(op, *operands)
     except np.linalg.LinAlgError as error:
@@ -59,16 +59,16 @@ def _order(stable: bool) -> Any:
 
 
 def _order_of_values(stable: bool, x: Buffer) -> Any:
-    """The same where only values are asked for: of most types equal ones cannot be told apart."""
+    """Return the algorithm for sorting values alone; most equal values are indistinguishable."""
     if not stable or x.dtype.kind in "biu":
         return None
-    # Zeros of both signs are equal; whatever stands first stays first then.
+    # 0.0 and -0.0 are equal but distinguishable, so they require a stable sort.
     return "stable" if x.dtype.kind == "c" or (x == 0).any() else None
 
 
 @_computed.register
 def _(op: Sort, x: Buffer) -> Any:
-    # Turned round before, so that of equal ones the first stays the first: 0.0 and -0.0 are equal.
+    # Flip before and after sorting, so that a descending sort is stable: 0.0 and -0.0 are equal.
     if not op.descending:
         return np.sort(x, op.axis, kind=_order_of_values(op.stable, x))
     order = _order_of_values(op.stable, x)
@@ -90,12 +90,12 @@ def _(op: SearchSorted, x: Buffer, values: Buffer, sorter: Buffer | None = None)
         outside = sorter[(sorter < 0) | (sorter >= x.size)]
         if outside.size:
             raise wrong_sorter(int(outside[0]), x.size)
-        sorter = sorter.astype(np.int64, copy=False)  # NumPy takes no uint64
+        sorter = sorter.astype(np.int64, copy=False)  # NumPy rejects uint64 sorters
     return np.searchsorted(x, values, side, sorter)
 
 
 def wrong_sorter(index: int, size: int) -> ArrayIndexError:
-    """The error for an index in a sorter of which there is no element."""
+    """Return the error for a sorter index that is out of bounds."""
     return ArrayIndexError(
         f"searchsorted: the sorter has the index {index}, and x1 has {size} elements; give "
         "xp.argsort(x1)"
@@ -155,7 +155,7 @@ def _(op: Matrices, x: Buffer) -> Any:
 
 
 def _whole(found: Any, x: Buffer) -> Any:
-    """Eigenvalues and vectors as complex numbers, also where all of them are real."""
+    """Return eigenvalues and eigenvectors as complex numbers, also if all of them are real."""
     dtype = np.result_type(x.dtype, np.complex64)
     if isinstance(found, tuple):
         return tuple([each.astype(dtype) for each in found])

@@ -1,4 +1,4 @@
-"""What an operation is: attributes, without its operands; the types of its results follow."""
+"""Base classes of operations: attributes without operands, and inference of result types."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ from tecomp.ptensor.types import PTensorType, ValueType
 
 @dataclass(frozen=True)
 class Operation:
-    """An operation on parallel tensors.
+    """Operation on parallel tensors.
 
-    A value of a subclass is what the operation does: which function, which axes. It knows nothing
-    of its operands, so that equal operations are one, and what follows from types is looked up.
+    An instance of a subclass specifies the function and its attributes, such as axes, but not its
+    operands. Equal operations are therefore interchangeable, and inferred types are cached by
+    operation.
 
     Attributes:
-        name: as it is printed behind the dialect.
-        dialect: who has it, `ptensor` for all that the catalogue lists.
-        library: the function of a library that computes it; None if loops do.
-        takes: the least and the greatest number of operands; None if there is no greatest.
-        scalars: the types of its operands, if they are no tensors; None if they may be anything.
-        open: the attributes that may be an `Argument`, which only the call of a function says.
-        counts: whether it has to know the extents of its operands before.
+        name: Printed name after the dialect.
+        dialect: Dialect, `ptensor` for all operations of the catalogue.
+        library: Library function that computes the operation; None if loops compute it.
+        takes: Minimum and maximum number of operands; None for no maximum.
+        scalars: Types of operands that are not tensors; None if any types are accepted.
+        open: Attributes that may be an `Argument`, whose value the call of the function gives.
+        counts: Whether the extents of the operands must be known in advance.
 
     Source:
         RFC PTensor, "Operation details".
@@ -41,52 +42,52 @@ class Operation:
     counts: ClassVar[bool] = False
 
     def infer(self, *operands: PTensorType) -> PTensorType:
-        """The type of the result.
+        """Return the type of the result.
 
         Raises:
-            ArrayTypeError: an operand has an element type that the operation does not take.
-            ArrayValueError: shapes do not fit.
-            DeviceMismatchError: operands live on different devices.
-            TeamMismatchError: operands belong to different teams.
+            ArrayTypeError: If the operation does not support the dtype of an operand.
+            ArrayValueError: If the shapes do not match.
+            DeviceMismatchError: If the operands are on different devices.
+            TeamMismatchError: If the operands belong to different teams.
         """
         raise NotImplementedError
 
     def results(self, *operands: PTensorType) -> tuple[ValueType, ...]:
-        """The types of all results, of which most operations have one; few give scalars.
+        """Return the types of all results; most operations have one result, and few return scalars.
 
         Raises:
-            ArrayTypeError: an operand has an element type that the operation does not take.
-            ArrayValueError: shapes do not fit.
-            DeviceMismatchError: operands live on different devices.
-            TeamMismatchError: operands belong to different teams.
+            ArrayTypeError: If the operation does not support the dtype of an operand.
+            ArrayValueError: If the shapes do not match.
+            DeviceMismatchError: If the operands are on different devices.
+            TeamMismatchError: If the operands belong to different teams.
         """
         return (self.infer(*operands),)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # What is kept beside the fields is found again; a hash is another one in each process.
+        # Pickle only the fields: cached attributes are derived, and hashes differ per process.
         return type(self), tuple([getattr(self, f.name) for f in fields(self)])
 
     @property
     def where(self) -> str:
-        """What messages call it."""
+        """Name for error messages."""
         return self.name
 
     @property
     def head(self) -> str:
-        """How it is printed before its operands."""
+        """Printed form before the operands."""
         kind = getattr(self, "kind", None)
         return f"{self.dialect}.{self.name}" + (f"{{{kind!r}}}" if kind is not None else "")
 
     @property
     def attributes(self) -> tuple[tuple[str, Any], ...]:
-        """Names and values of what is printed behind the operands."""
+        """Names and values of the attributes that are printed after the operands."""
         return tuple([
             (f.name, getattr(self, f.name)) for f in fields(self) if f.name != "kind"
         ])
 
 
 def to_the_bit(op: Operation, other: object) -> bool:
-    """Whether two operations are one, of those whose numbers count: -0.0 is not 0.0."""
+    """Return whether two operations are equal with bitwise equal numbers: -0.0 differs from 0.0."""
     if op.__class__ is not other.__class__:
         return False
     assert isinstance(other, Operation)
@@ -95,21 +96,25 @@ def to_the_bit(op: Operation, other: object) -> bool:
 
 
 class Several(Operation):
-    """An operation that says the types of all of its results at once."""
+    """Operation that infers the types of all results together."""
 
     def results(self, *operands: PTensorType) -> tuple[PTensorType, ...]:
-        """The types of all results.
+        """Return the types of all results.
 
         Raises:
-            ArrayTypeError: an operand has an element type that the operation does not take.
-            ArrayValueError: shapes do not fit.
-            DeviceMismatchError: operands live on different devices.
-            TeamMismatchError: operands belong to different teams.
+            ArrayTypeError: If the operation does not support the dtype of an operand.
+            ArrayValueError: If the shapes do not match.
+            DeviceMismatchError: If the operands are on different devices.
+            TeamMismatchError: If the operands belong to different teams.
         """
         raise NotImplementedError
 
     def infer(self, *operands: PTensorType) -> PTensorType:
-        """The type of the result, if there is one."""
+        """Return the type of the only result.
+
+        Raises:
+            ArrayTypeError: If the operation has several results.
+        """
         found = self.results(*operands)
         if len(found) > 1:
             raise ArrayTypeError(
@@ -121,11 +126,11 @@ class Several(Operation):
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """What comes with the call of a function, in place of an attribute that is a number or a text.
+    """Function parameter that is used in place of an attribute.
 
     Attributes:
-        name: of the function's parameter.
-        value: what it is, where that is known before: the device of a tensor is.
+        name: Name of the function parameter.
+        value: Value if known in advance, such as the device of a tensor.
     """
 
     name: str
@@ -139,7 +144,7 @@ def attribute_types(kind: type[Operation]) -> Mapping[str, Any]:
     """Return the declared types of the attributes of an operation, by name.
 
     Args:
-        kind: class of the operation.
+        kind: Class of the operation.
     """
     declared: Any = kind
     return _attribute_types(declared)
@@ -155,8 +160,8 @@ def fits_type(value: object, declared: Any) -> bool:
     """Return whether a literal has the declared type of an attribute.
 
     Args:
-        value: number, string, None or tuple of these. An integer fits a floating-point type.
-        declared: type as `attribute_types` gives it.
+        value: Number, string, None or tuple of these. An integer matches a floating-point type.
+        declared: Type as `attribute_types` returns it.
 
     >>> fits_type((1, 2), tuple[int, ...]), fits_type(True, int), fits_type(2, float | None)
     (True, False, True)
@@ -181,7 +186,7 @@ def type_text(declared: Any) -> str:
     """Return the declared type of an attribute in words.
 
     Args:
-        declared: type as `attribute_types` gives it.
+        declared: Type as `attribute_types` returns it.
 
     >>> type_text(str | None), type_text(tuple[int, ...])
     ('a string or None', 'a tuple')

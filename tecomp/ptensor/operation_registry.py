@@ -13,13 +13,13 @@ from tecomp.ptensor.operation import Operation
 
 @cache
 def operation_classes() -> Mapping[str, type[Operation]]:
-    """The classes of operations on parallel tensors, by the name that is printed."""
+    """Return the classes of operations on parallel tensors, by printed name."""
     for module in iter_modules(operations.__path__, f"{operations.__name__}."):
         import_module(module.name)
     return {
         kind.name: kind for kind in _below(Operation)
         if hasattr(kind, "name") and kind.dialect == Operation.dialect
-        and kind.__module__.startswith(operations.__name__)  # others may have their own
+        and kind.__module__.startswith(operations.__name__)  # excludes operations defined elsewhere
     }
 
 

@@ -111,7 +111,7 @@ def parse(text: str) -> Function:
     """Parse the printed form of one function.
 
     Args:
-        text: the function. Line breaks and spaces between tokens are free.
+        text: Printed function. Whitespace between tokens is ignored.
 
     Raises:
         ParseError: If the text is malformed; the message begins with its line and column.
@@ -135,7 +135,7 @@ def parse_module(text: str) -> Module:
     """Parse the printed form of a module: functions that may call each other.
 
     Args:
-        text: the functions, in any order.
+        text: Printed functions, in any order.
 
     Raises:
         ParseError: If the text is malformed; the message begins with its line and column.
@@ -154,7 +154,7 @@ def parse_type(text: str) -> PTensorType:
     """Parse the printed form of the type of a tensor.
 
     Args:
-        text: the type.
+        text: Printed type.
 
     Raises:
         ParseError: If the text is malformed; the message begins with its line and column.
@@ -342,7 +342,7 @@ def _applied(reader: Reader, names: list[str], known: Mapping[str, ValueType]) -
     _check_complete(reader, kind, attributes, start)
     for place in ("device", "team", "shape"):
         if isinstance(value := attributes.get(place), Argument):
-            # The name is the caller's; what it stands for is in the type.
+            # The name belongs to the caller; its value is in the type.
             attributes[place] = Argument(value.name, getattr(results[0], place, None))
     with reader.located(start):
         given = [item.value for item in operands]
@@ -463,7 +463,7 @@ def _signature(reader: Reader, names: list[str]) -> tuple[list[ValueType], list[
 def _attributes(
     reader: Reader, kind: type[Operation], items: list[_Item]
 ) -> dict[str, Any]:
-    """The attributes with names; each has the type that its operation declares."""
+    """Return the named attributes, checked against their declared types."""
     hints = {name: hint for name, hint in attribute_types(kind).items() if name != "kind"}
     found: dict[str, Any] = {}
     for item in items:

@@ -21,20 +21,20 @@ from tecomp.ir.nodes.dtype import DType
 
 Shape = tuple[int, ...]
 SCALARS = ("bool", "float64", "int64", "ptr", "shape.shape", "str", "type")
-"""The types of values that are no tensors."""
+"""Types of values that are not tensors."""
 _COMPLEX = ("complex64", "complex128")
 
 
 @dataclass(frozen=True, slots=True)
 class PTensorType:
-    """A tensor on a device, distributed over a team.
+    """Type of a tensor on a device, distributed over a team.
 
     Attributes:
-        shape: the extents; None for one that only the call of a function says.
-        dtype: of an element, by name.
-        device: where it lives; None if nobody cares.
-        team: the processes among which it is divided; None if there is one process.
-        gid: which tensor of its team it is, once that is known.
+        shape: Extents; None for an extent that the call of a function determines.
+        dtype: Name of the dtype.
+        device: Name of the device; None if unspecified.
+        team: Number of the team over which the tensor is distributed; None for a single process.
+        gid: Number of the tensor in its team, once known.
 
     Source:
         RFC PTensor, "ptensor Type".
@@ -55,28 +55,28 @@ class PTensorType:
         object.__setattr__(self, "_hash", hash(key))
 
     def __hash__(self) -> int:
-        # Looked up with each operation that is recorded.
+        # Cached, because each recorded operation looks up its types.
         return self._hash
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # The hash of a text is another one in each process.
+        # Do not pickle the hash: string hashes differ per process.
         return PTensorType, (self.shape, self.dtype, self.device, self.team, self.gid)
 
     @property
     def rank(self) -> int:
-        """The number of axes."""
+        """Number of axes."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
-        """The number of elements."""
+        """Number of elements."""
         count = 1
         for extent in self.shape:
             count *= extent
         return count
 
     def like(self, shape: Shape, dtype: str | None = None) -> PTensorType:
-        """Another value at the same place.
+        """Return the type of another value on the same device and team.
 
         >>> print(PTensorType((4,), "float32", team=1).like((), "bool"))
         ptensor<bool, team=1>
@@ -95,31 +95,31 @@ class PTensorType:
 
 
 ValueType: TypeAlias = PTensorType | str
-"""The type of a tensor, or the name of a scalar type."""
+"""Type of a tensor, or name of a scalar type."""
 
 
 @cache
 def numpy_dtype(name: str) -> np.dtype[Any]:
-    """The element type of NumPy's of this name."""
+    """Return the NumPy dtype of a name."""
     return np.dtype(name) if name in _COMPLEX else DType(name).numpy
 
 
 def float_limits(dtype: np.dtype[Any]) -> Any:
-    """The limits of a floating-point type, as NumPy tells them of its own."""
+    """Return the limits of a floating-point dtype, including dtypes that NumPy lacks."""
     if dtype.name != "bfloat16":
         return np.finfo(dtype)
-    import ml_dtypes  # Takes 150 ms, and few programs need it.
+    import ml_dtypes  # Imported lazily: the import takes 150 ms, and few programs need it.
 
     info: Any = ml_dtypes.finfo
     return info(dtype)
 
 
 def check_together(types: Sequence[PTensorType], where: str) -> None:
-    """Refuse operands of one operation that live in different places.
+    """Check that the operands of an operation have the same device and team.
 
     Raises:
-        DeviceMismatchError: two are on different devices.
-        TeamMismatchError: two belong to different teams.
+        DeviceMismatchError: If two operands are on different devices.
+        TeamMismatchError: If two operands belong to different teams.
 
     Source:
         RFC PTensor, "--lower-ptensor".
@@ -140,10 +140,10 @@ def check_together(types: Sequence[PTensorType], where: str) -> None:
 
 
 def broadcast_shapes(shapes: Sequence[Shape], where: str) -> Shape:
-    """The shape that all of them broadcast to.
+    """Return the shape to which the given shapes broadcast.
 
     Raises:
-        ArrayValueError: there is none.
+        ArrayValueError: If the shapes are not broadcast-compatible.
 
     >>> broadcast_shapes([(3, 1), (4,)], "add")
     (3, 4)
@@ -155,7 +155,7 @@ def broadcast_shapes(shapes: Sequence[Shape], where: str) -> Shape:
     result = []
     for axis in range(-rank, 0):
         own = {shape[axis] for shape in shapes if len(shape) >= -axis}
-        # One that is not known before may be 1, or else is what the others are.
+        # An unknown extent is either 1 or equal to the others.
         extents = own - {1, None}
         if not extents and None in own:
             extents = {None}  # type: ignore[arg-type]
@@ -174,17 +174,17 @@ Axes: TypeAlias = int | Sequence[int] | None
 
 
 def axis_of(axis: object, rank: int, where: str, what: str = "axis") -> int:
-    """An axis, counted from the first.
+    """Return a nonnegative axis.
 
     Args:
-        axis: counted from the last if negative.
-        rank: how many axes there are.
-        where: the operation, for messages.
-        what: the argument, for messages.
+        axis: Axis; negative values count from the last axis.
+        rank: Number of axes.
+        where: Operation name for error messages.
+        what: Argument name for error messages.
 
     Raises:
-        ArrayTypeError: it is no integer.
-        ArrayIndexError: there is no such axis.
+        ArrayTypeError: If `axis` is not an integer.
+        ArrayIndexError: If `axis` is out of bounds.
 
     >>> axis_of(-1, 3, "sum")
     2
@@ -202,17 +202,17 @@ def axis_of(axis: object, rank: int, where: str, what: str = "axis") -> int:
 
 
 def axes_of(axis: Axes, rank: int, where: str) -> tuple[int, ...]:
-    """Several axes in their order, each counted from the first.
+    """Return nonnegative axes in their given order.
 
     Args:
-        axis: one or several; all of them if None.
-        rank: how many axes there are.
-        where: the operation, for messages.
+        axis: Axis or axes; all axes if None.
+        rank: Number of axes.
+        where: Operation name for error messages.
 
     Raises:
-        ArrayTypeError: one is no integer.
-        ArrayIndexError: there is no such axis.
-        ArrayValueError: one is given twice.
+        ArrayTypeError: If an axis is not an integer.
+        ArrayIndexError: If an axis is out of bounds.
+        ArrayValueError: If an axis occurs twice.
 
     >>> axes_of((-1, 0), 3, "sum"), axes_of(None, 2, "sum"), axes_of((), 2, "sum")
     ((0, 2), (0, 1), ())
@@ -229,7 +229,7 @@ def axes_of(axis: Axes, rank: int, where: str) -> tuple[int, ...]:
 
 
 def without(shape: Shape, axes: Sequence[int], keepdims: bool) -> Shape:
-    """A shape whose axes are gone, or have extent 1.
+    """Return a shape with axes removed or set to size 1.
 
     >>> without((4, 5, 6), (0, 2), False), without((4, 5, 6), (0, 2), True)
     ((5,), (1, 5, 1))
@@ -251,14 +251,14 @@ NUMERIC = (*REAL, *COMPLEX)
 ALL = (*BOOLEAN, *NUMERIC)
 
 PART = {"complex64": "float32", "complex128": "float64"}
-"""The type of the real part, which is stored beside the imaginary part."""
+"""dtype of the real and imaginary parts, which are stored adjacently."""
 
 WHOLE = {**dict.fromkeys(("float16", "bfloat16", "float32"), "complex64"), "float64": "complex128"}
 
 
 @cache
 def promoted(first: str, second: str) -> str:
-    """The type that arrays of two types meet in: the standard's, and NumPy's where it has none.
+    """Return the promoted dtype of two dtypes: by the standard, or by NumPy where it has no rule.
 
     >>> promoted("int8", "uint8"), promoted("float32", "complex128"), promoted("int32", "float32")
     ('int16', 'complex128', 'float64')
@@ -277,7 +277,7 @@ def _with_bfloat16(other: str) -> str:
 
 
 def meet(dtypes: Sequence[str]) -> str:
-    """The type that arrays of these types meet in."""
+    """Return the promoted dtype of several dtypes."""
     result = dtypes[0]
     for dtype in dtypes[1:]:
         result = promoted(result, dtype)
@@ -287,16 +287,16 @@ def meet(dtypes: Sequence[str]) -> str:
 def need_dtype(
     dtype: str, taken: Sequence[str], where: str, what: str = "the elements are"
 ) -> None:
-    """Refuse elements that an operation does not take.
+    """Check that an operation supports a dtype.
 
     Args:
-        dtype: the type of the elements.
-        taken: the types that it takes.
-        where: the operation, for messages.
-        what: how messages begin.
+        dtype: dtype of the elements.
+        taken: Supported dtypes.
+        where: Operation name for error messages.
+        what: Beginning of the error message.
 
     Raises:
-        ArrayTypeError: it is none of them.
+        ArrayTypeError: If the dtype is not supported.
     """
     if dtype not in taken:
         raise ArrayTypeError(
@@ -306,15 +306,15 @@ def need_dtype(
 
 
 def of_scalar(value: bool | int | float | complex, dtype: str, where: str) -> str:
-    """The type that a number of Python takes beside an array.
+    """Return the dtype that a Python scalar takes next to an array.
 
     Args:
-        value: the number.
-        dtype: of the array.
-        where: the operation, for messages.
+        value: Python scalar.
+        dtype: dtype of the array.
+        where: Operation name for error messages.
 
     Raises:
-        ArrayTypeError: an int is out of the range of the array's type.
+        ArrayTypeError: If an int is out of range for the dtype of the array.
 
     >>> [of_scalar(value, "float32", "add") for value in (2, 2.5, 1j)]
     ['float32', 'float32', 'complex64']

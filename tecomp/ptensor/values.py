@@ -1,4 +1,4 @@
-"""What a value is for the compiler: a tensor; complex numbers are two, of the parts."""
+"""Compiler representation of values: a tensor, or two tensors for the parts of complex numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tecomp.ptensor.types import Shape
 
 @dataclass(frozen=True, slots=True)
 class Complex:
-    """A complex number: two expressions."""
+    """Complex number as two expressions."""
 
     re: te.Expr
     im: te.Expr
@@ -34,12 +34,13 @@ class Complex:
 
 @dataclass(frozen=True, slots=True)
 class ComplexTensor:
-    """A tensor of complex numbers: two tensors of one shape.
+    """Complex tensor as two tensors of one shape.
 
     Attributes:
-        re: the real parts.
-        im: the imaginary parts.
-        pairs: what both are views of, if they lie side by side: it has an axis of two more.
+        re: Real parts.
+        im: Imaginary parts.
+        pairs: Interleaved tensor of which both parts are views, with an additional axis of size 2;
+            None if there is none.
     """
 
     re: te.Tensor
@@ -52,32 +53,32 @@ Value: TypeAlias = te.Tensor | ComplexTensor
 
 
 def element_at(value: Value, index: Sequence[te.Expr | int]) -> Element:
-    """The element of a value at an index."""
+    """Return the element of a value at an index."""
     if isinstance(value, ComplexTensor):
         return Complex(value.re(*index), value.im(*index))
     return value(*index)
 
 
 def real(value: Element) -> te.Expr:
-    """An element that is known to be real."""
+    """Return an element that is known to be real."""
     assert not isinstance(value, Complex)
     return value
 
 
 def broadcast_at(value: Value, index: Sequence[te.Expr]) -> Element:
-    """The element of a value at an index of a shape that it broadcasts to."""
+    """Return the element of a broadcast value at an index of the broadcast shape."""
     shape = shape_of(value)
     own = index[len(index) - len(shape) :]
     return element_at(value, [0 if n == 1 else i for n, i in zip(shape, own, strict=True)])
 
 
 def shape_of(value: Value) -> tuple[te.Expr | int, ...]:
-    """The extents of a value."""
+    """Return the shape of a value."""
     return value.re.shape if isinstance(value, ComplexTensor) else value.shape
 
 
 def value_of(shape: Shape, element: Callable[..., Element], name: str) -> Value:
-    """The value whose element at each index a function says; both parts of it are one stage."""
+    """Define a value by a function of the index; both parts of a complex value form one stage."""
     parts: list[Element] = []
 
     def parted(*index: te.Expr) -> Any:
@@ -93,7 +94,7 @@ def value_of(shape: Shape, element: Callable[..., Element], name: str) -> Value:
 
 
 def paired(value: ComplexTensor, name: str) -> te.Tensor:
-    """Both parts of complex numbers side by side, along one more axis."""
+    """Interleave the parts of a complex value along a new last axis of size 2."""
     if value.pairs is not None:
         return value.pairs
     made: te.Tensor = te.compute(
@@ -103,7 +104,7 @@ def paired(value: ComplexTensor, name: str) -> te.Tensor:
 
 
 def unpaired(pairs: te.Tensor) -> ComplexTensor:
-    """Complex numbers whose parts lie side by side."""
+    """Return a complex value from an interleaved tensor."""
     re, im = [
         te.compute(pairs.shape[:-1], lambda *i, part=part: pairs(*i, part), name=pairs.name)
         for part in (0, 1)
@@ -112,14 +113,14 @@ def unpaired(pairs: te.Tensor) -> ComplexTensor:
 
 
 def mapped(value: Value, function: Callable[[te.Tensor], te.Tensor]) -> Value:
-    """A function that moves elements, of both parts."""
+    """Apply a data-movement function to a value, or to both parts of a complex value."""
     if isinstance(value, ComplexTensor):
         return ComplexTensor(function(value.re), function(value.im))
     return function(value)
 
 
 def either(condition: te.Expr, one: Element, other: Element) -> Element:
-    """One element or another; the one that is not chosen is not read."""
+    """Select one of two elements; the element that is not selected is not read."""
     if isinstance(one, Complex) and isinstance(other, Complex):
         return Complex(
             te.if_then_else(condition, one.re, other.re),

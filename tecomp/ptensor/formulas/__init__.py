@@ -1,1 +1,1 @@
-"""What functions of elements compute, as expressions of numbers and of pairs of them."""
+"""Scalar expressions of element-wise functions, for real and complex numbers."""

@@ -15,30 +15,30 @@ LOG10_E = 1 / math.log(10)
 
 
 def like(value: float, x: te.Expr) -> te.Expr:
-    """A constant of the type of `x`."""
+    """Return a constant of the dtype of `x`."""
     return te.const(value, x.dtype)
 
 
 def is_float(x: te.Expr) -> bool:
-    """Whether `x` is a floating-point number."""
+    """Return whether `x` has a floating-point dtype."""
     return bool(DType(x.dtype).is_float)
 
 
 def sign_bit(x: te.Expr) -> te.Expr:
-    """Whether the sign of a floating-point number is minus; zeros and NaN have one too."""
+    """Return whether the sign bit of a floating-point number is set, also for zeros and NaN."""
     bits = te.reinterpret(f"int{DType(x.dtype).bits}", x)
     return bits < like(0, bits)
 
 
 def halves(x: te.Expr) -> tuple[te.Expr, te.Expr]:
-    """A float64 as the sum of two numbers of 26 and of 27 bits, whose products are exact."""
+    """Split a float64 into a sum of a 26-bit and a 27-bit number, whose products are exact."""
     mask = te.const((1 << 64) - (1 << 27), "uint64")
     high = te.reinterpret("float64", te.reinterpret("uint64", x) & mask)
     return high, x - high
 
 
 def squared(x: te.Expr) -> tuple[te.Expr, te.Expr]:
-    """The square of a float64 as the nearest number, and what that leaves out.
+    """Return the rounded square of a float64 and its rounding error.
 
     Source:
         T. J. Dekker, "A floating-point technique for extending the available precision", 1971.
@@ -49,7 +49,7 @@ def squared(x: te.Expr) -> tuple[te.Expr, te.Expr]:
 
 
 def added(x: te.Expr, y: te.Expr) -> tuple[te.Expr, te.Expr]:
-    """The sum of two numbers as the nearest number, and what that leaves out.
+    """Return the rounded sum of two numbers and its rounding error.
 
     Source:
         D. E. Knuth, "The Art of Computer Programming", volume 2, 4.2.2, theorem B.
@@ -59,20 +59,20 @@ def added(x: te.Expr, y: te.Expr) -> tuple[te.Expr, te.Expr]:
     return total, (x - (total - part)) + (y - part)
 
 
-# The exponential of a number beyond this is that of the rest times a constant, once or twice, which
-# a small sine brings back into range. The difference is exact.
+# Beyond this, exp(x) = exp(x - _FAR_EXP) * exp(_FAR_EXP), applied once or twice; a small sine can
+# bring the product back into range. The difference x - _FAR_EXP is exact.
 _FAR_EXP = 700.0
 
 
 def exp(z: Complex) -> Complex:
-    """Euler's number to the power `z`."""
+    """Compute the exponential."""
     size, factor, cosine, sine = _turned(z)
     im = te.select(z.im == like(0, z.im), z.im, size * sine * factor)
     return Complex(size * cosine * factor, im)
 
 
 def expm1(z: Complex) -> Complex:
-    """`exp(z) - 1`, with the digits of small results."""
+    """Compute `exp(z) - 1`, accurately near zero."""
     x, y = z.re, z.im
     one = like(1, x)
     size, factor, cosine, sine = _turned(z)
@@ -87,14 +87,14 @@ def expm1(z: Complex) -> Complex:
 
 
 def _turned(z: Complex) -> tuple[te.Expr, te.Expr, te.Expr, te.Expr]:
-    """`exp(z)` as a size, a factor for it, a cosine and a sine."""
+    """Return `exp(z)` as a magnitude, a factor for the magnitude, a cosine and a sine."""
     x, y = z.re, z.im
     zero, one = like(0, x), like(1, x)
     far, growth = like(_FAR_EXP, x), like(math.exp(_FAR_EXP), x)
     is_far, is_farther = x > far, x > far + far
     size = te.exp(te.select(is_farther, x - (far + far), te.select(is_far, x - far, x)))
     factor, again = te.select(is_far, growth, one), te.select(is_farther, growth, one)
-    # 0 has no direction, and infinity without one is real.
+    # For infinite x and non-finite y, the angle is unknown: a zero has none, an infinity is real.
     lost = te.all(te.isinf(x), te.logical_not(te.isfinite(y)))
     nowhere = x < zero
     cosine = te.select(lost, te.select(nowhere, zero, one), te.cos(y)) * again
@@ -103,23 +103,23 @@ def _turned(z: Complex) -> tuple[te.Expr, te.Expr, te.Expr, te.Expr]:
 
 
 def log(z: Complex) -> Complex:
-    """The natural logarithm, with an imaginary part in [-pi, pi]."""
+    """Compute the natural logarithm, with an imaginary part in [-pi, pi]."""
     width, height = te.abs(z.re), te.abs(z.im)
     one = like(1, z.re)
     most, least = te.max(width, height), te.min(width, height)
-    # There, the digits of the result are those of the distance from the unit circle.
+    # Near the unit circle, the accuracy depends on the distance from the circle.
     is_near = te.all(most > like(0.5, most), most < like(2, most))
     size = te.select(is_near, _log_beside_1(most - one, least), _log_of_size(width, height))
     return Complex(size, te.atan2(z.im, z.re))
 
 
 def log1p(z: Complex) -> Complex:
-    """`log(1 + z)`, with the digits of small results."""
+    """Compute `log(1 + z)`, accurately near zero."""
     one, half = like(1, z.re), like(0.5, z.re)
     x, y = z.re + one, z.im
     width, height = te.abs(x), te.abs(y)
     most, least = te.max(width, height), te.min(width, height)
-    # Below -1/2, 1 + x is exact, and above it x itself has more digits.
+    # Below -1/2, 1 + x is exact; above, x itself is more accurate.
     is_small = te.all(z.re > -half, height < one)
     above, beside = te.select(is_small, z.re, most - one), te.select(is_small, height, least)
     is_near = te.all(most > half, most < like(2, most))
@@ -128,12 +128,12 @@ def log1p(z: Complex) -> Complex:
 
 
 def log2(z: Complex) -> Complex:
-    """The logarithm to base 2."""
+    """Compute the base-2 logarithm."""
     return _scaled(log(z), LOG2_E)
 
 
 def log10(z: Complex) -> Complex:
-    """The logarithm to base 10."""
+    """Compute the base-10 logarithm."""
     return _scaled(log(z), LOG10_E)
 
 
@@ -142,7 +142,7 @@ def _scaled(z: Complex, factor: float) -> Complex:
 
 
 def _log_of_size(x: te.Expr, y: te.Expr) -> te.Expr:
-    """The logarithm of the size, also of one that is no number of the type."""
+    """Return the logarithm of the magnitude, without overflow or underflow of the magnitude."""
     far = te.max(te.abs(x), te.abs(y)) > like(2.0**1000, x)
     scale = te.select(far, like(2.0**-10, x), like(1, x))
     rest = te.select(far, like(10 * math.log(2), x), like(0, x))
@@ -150,7 +150,7 @@ def _log_of_size(x: te.Expr, y: te.Expr) -> te.Expr:
 
 
 def _log_beside_1(x: te.Expr, y: te.Expr) -> te.Expr:
-    """`log(hypot(1 + x, y))`: half of log1p of `2 x + x**2 + y**2`, which may cancel."""
+    """Return `log(hypot(1 + x, y))` as half of log1p of `2 x + x**2 + y**2`, which may cancel."""
     square, rest = squared(x)
     other, other_rest = squared(y)
     total, lost = added(x + x, square)
@@ -160,7 +160,7 @@ def _log_beside_1(x: te.Expr, y: te.Expr) -> te.Expr:
 
 
 def power(z: Complex, w: Complex) -> Complex:
-    """`z` to the power `w`: the principal value."""
+    """Compute the principal value of `z` to the power `w`."""
     zero, one = like(0, z.re), like(1, z.re)
     size, angle = te.hypot(z.re, z.im), te.atan2(z.im, z.re)
     is_real = w.im == zero
@@ -176,13 +176,13 @@ def power(z: Complex, w: Complex) -> Complex:
     return Complex(te.select(is_one, one, re), te.select(is_one, zero, im))
 
 
-# Beyond `_FAR_HYPERBOLIC` a hyperbolic function is that of the rest times a constant, once or
-# twice, since it is an exponential there; a small sine brings the product back into range.
+# Beyond `_FAR_HYPERBOLIC`, hyperbolic functions behave as exponentials: f(x) = f(x - s) * exp(s),
+# applied once or twice; a small sine can bring the product back into range.
 _FAR_HYPERBOLIC, _STEP = 700.0, 400.0
 
 
 def sinh(z: Complex) -> Complex:
-    """The hyperbolic sine."""
+    """Compute the hyperbolic sine."""
     x, y = z.re, z.im
     rest, once, twice, is_lost = _prepared(z)
     re = te.sinh(rest) * (te.cos(y) * twice) * once
@@ -192,7 +192,7 @@ def sinh(z: Complex) -> Complex:
 
 
 def cosh(z: Complex) -> Complex:
-    """The hyperbolic cosine."""
+    """Compute the hyperbolic cosine."""
     x, y = z.re, z.im
     zero = like(0, x)
     rest, once, twice, is_lost = _prepared(z)
@@ -200,15 +200,15 @@ def cosh(z: Complex) -> Complex:
     im = te.sinh(rest) * (te.sin(y) * twice) * once
     is_at_0 = te.all(is_lost, x == zero)
     re = te.select(is_at_0, like(float("nan"), x), te.select(is_lost, te.abs(x), re))
-    # The sign of each part counts.
+    # The sign of the zero is the product of the signs of both parts.
     none = te.copysign(zero, te.copysign(like(1, x), x) * te.copysign(like(1, y), y))
     return Complex(re, te.select(te.any(y == zero, is_at_0), none, im))
 
 
 def _prepared(z: Complex) -> tuple[te.Expr, te.Expr, te.Expr, te.Expr]:
-    """The real part brought into range, two factors for that, and whether an angle is lost.
+    """Return the reduced real part, two factors, and whether the angle is undefined.
 
-    It is lost where the imaginary part is not finite, and the real part is 0 or infinite.
+    The angle is undefined if the imaginary part is not finite and the real part is 0 or infinite.
     """
     x = z.re
     size = te.abs(x)
@@ -223,9 +223,10 @@ def _prepared(z: Complex) -> tuple[te.Expr, te.Expr, te.Expr, te.Expr]:
 
 
 def tanh(z: Complex) -> Complex:
-    """The hyperbolic tangent: all is of `exp(-2 |x|)`, so that nothing overflows.
+    """Compute the hyperbolic tangent from `exp(-2 |x|)`, which cannot overflow.
 
-    Of E = exp(-2 |x|), sinh(x) cosh(x) is (1 - E**2) / (4 E), and sinh(x)**2 is (1 - E)**2 / (4 E).
+    With E = exp(-2 |x|), sinh(x) cosh(x) is (1 - E**2) / (4 E), and sinh(x)**2 is (1 - E)**2 / (4
+    E).
     """
     x, y = z.re, z.im
     zero, one = like(0, x), like(1, x)
@@ -243,33 +244,33 @@ def tanh(z: Complex) -> Complex:
 
 
 def sin(z: Complex) -> Complex:
-    """The sine."""
+    """Compute the sine."""
     return turned_back(sinh, z)
 
 
 def cos(z: Complex) -> Complex:
-    """The cosine: cosh(i z)."""
+    """Compute the cosine as cosh(i z)."""
     return cosh(Complex(-z.im, z.re))
 
 
 def tan(z: Complex) -> Complex:
-    """The tangent."""
+    """Compute the tangent."""
     return turned_back(tanh, z)
 
 
 def turned_back(function: Callable[[Complex], Complex], z: Complex) -> Complex:
-    """`-i f(i z)`."""
+    """Return `-i f(i z)`."""
     turned = function(Complex(-z.im, z.re))
     return Complex(turned.im, -turned.re)
 
 
-# Parts beyond these are scaled, by powers of 4 so that their roots are exact.
+# Parts outside this range are scaled by powers of 4, whose roots are exact.
 _FAR_ROOTS, _NEAR_ROOTS = 2.0**1000, 2.0**-900
 _DOWN, _UP = 2.0**-10, 2.0**120
 
 
 def sqrt(z: Complex) -> Complex:
-    """The square root with a real part that is not negative.
+    """Compute the square root with nonnegative real part.
 
     Source:
         W. Kahan, "Branch cuts for complex elementary functions", 1987, CSQRT.
@@ -287,7 +288,7 @@ def sqrt(z: Complex) -> Complex:
     is_behind = x < like(0, x)
     re = te.select(is_behind, other, root)
     im = te.select(is_behind, root, other)
-    # Infinite parts: of y both are infinite, of x the one or the other.
+    # Infinite y makes both parts infinite; infinite x makes one part infinite, by its sign.
     infinity, rest = like(float("inf"), x), te.select(te.isnan(y), y, like(0, x))
     far_x = te.isinf(x)
     re = te.select(far_x, te.select(is_behind, rest, infinity), re)
@@ -299,7 +300,7 @@ def sqrt(z: Complex) -> Complex:
 
 
 def unit(z: Complex) -> Complex:
-    """The direction: the number divided by its size; 0 of 0, and NaN if a part is NaN."""
+    """Return the number divided by its magnitude; 0 for 0, and NaN if a part is NaN."""
     x, y = z.re, z.im
     zero = like(0, x)
     scale = _scale(z)
@@ -321,28 +322,27 @@ def unit(z: Complex) -> Complex:
 
 
 def _scale(z: Complex) -> te.Expr:
-    """A power of 4 that keeps sums of squares and quotients of a number in range."""
+    """Return a power of 4 that keeps sums of squares and quotients of a number in range."""
     most = te.max(te.abs(z.re), te.abs(z.im))
     small = te.select(most < like(_NEAR_ROOTS, most), like(_UP, most), like(1, most))
     return te.select(most > like(_FAR_ROOTS, most), like(_DOWN, most), small)
 
 
 _HALF_PI = math.pi / 2
-# Squares of parts beyond `_FAR_INVERSES` overflow, and logarithms of what is below
-# `_NEAR_INVERSES` squared.
+# Squares of parts above `_FAR_INVERSES` overflow, and squares below `_NEAR_INVERSES` underflow.
 _FAR_INVERSES, _NEAR_INVERSES = 2.0**500, 2.0**-500
 
 
 def asin(z: Complex) -> Complex:
-    """The inverse of `sin`."""
+    """Compute the inverse sine."""
     return turned_back(asinh, z)
 
 
 def asinh(z: Complex) -> Complex:
-    """The inverse of `sinh`: its parts are those of asin(i z), turned back."""
+    """Compute the inverse hyperbolic sine."""
     x, y = te.abs(z.re), te.abs(z.im)
     one = like(1, x)
-    # The roots of 1 - i z and of 1 + i z.
+    # Square roots of 1 - i z and of 1 + i z.
     less, more = sqrt(Complex(one + y, -x)), sqrt(Complex(one - y, x))
     angle = te.atan2(y, less.re * more.re - less.im * more.im)
     size = _arsinh_of_product(more.re, less.im, -less.re, more.im)
@@ -354,7 +354,7 @@ def asinh(z: Complex) -> Complex:
 
 
 def acos(z: Complex) -> Complex:
-    """The inverse of `cos`, with a real part in [0, pi]."""
+    """Compute the inverse cosine, with a real part in [0, pi]."""
     x, y = z.re, te.abs(z.im)
     one, zero = like(1, x), like(0, x)
     less, more = sqrt(Complex(one - x, -y)), sqrt(Complex(one + x, y))
@@ -368,13 +368,13 @@ def acos(z: Complex) -> Complex:
 
 
 def acosh(z: Complex) -> Complex:
-    """The inverse of `cosh`, with a real part that is not negative."""
+    """Compute the inverse hyperbolic cosine, with nonnegative real part."""
     turned = acos(z)
     return Complex(te.abs(turned.im), te.copysign(turned.re, z.im))
 
 
 def _arsinh_of_product(a: te.Expr, b: te.Expr, c: te.Expr, d: te.Expr) -> te.Expr:
-    """`asinh(a b + c d)`, where the sum may be no number of the type."""
+    """Return `asinh(a b + c d)` without overflow of the sum."""
     half = like(0.5, a) * a * b + like(0.5, a) * c * d
     is_far = te.abs(half) > like(_FAR_INVERSES, a)
     rest = te.select(is_far, like(LOG_2, a), like(0, a))
@@ -382,21 +382,21 @@ def _arsinh_of_product(a: te.Expr, b: te.Expr, c: te.Expr, d: te.Expr) -> te.Exp
 
 
 def atan(z: Complex) -> Complex:
-    """The inverse of `tan`."""
+    """Compute the inverse tangent."""
     return turned_back(atanh, z)
 
 
 def atanh(z: Complex) -> Complex:
-    """The inverse of `tanh`."""
+    """Compute the inverse hyperbolic tangent."""
     x, y = z.re, z.im
     one, zero, half = like(1, x), like(0, x), like(0.5, x)
     width = te.abs(x)
     is_far = te.max(width, te.abs(y)) > like(_FAR_INVERSES, x)
-    # Of what is far, the half: the distance itself may be no number.
+    # Halve large values, because the distance itself may overflow.
     scale = te.select(is_far, half, one)
     distance = te.hypot((one - width) * scale, y * scale)
     is_near = distance < like(_NEAR_INVERSES, x)
-    # So near, the square is no number, and its logarithm is twice that of the distance.
+    # At small distances, the square underflows; its logarithm is twice that of the distance.
     near = like(2.0**-63, x) / distance
     ratio = te.select(is_near, near, like(4, x) * scale * (width * scale / distance / distance))
     factor = te.select(is_near, half, like(0.25, x))

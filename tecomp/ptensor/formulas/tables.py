@@ -1,4 +1,4 @@
-"""Real and complex elementwise functions, by operation."""
+"""Real and complex element-wise functions, by operation."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _round(z: Complex) -> Complex:
 
 
 def _divide(z: Complex, w: Complex) -> Complex:
-    """The quotient, without overflow of the divisor's square.
+    """Divide without overflow of the squared divisor.
 
     Source:
         R. L. Smith, "Algorithm 116: complex division", CACM 5(8), 1962.
@@ -59,7 +59,7 @@ def _divide(z: Complex, w: Complex) -> Complex:
     zero = like(0, w.re)
     is_wide = te.abs(w.re) >= te.abs(w.im)
     most, least = te.select(is_wide, w.re, w.im), te.select(is_wide, w.im, w.re)
-    # A divisor 0 divides both parts.
+    # A zero divisor divides both parts separately.
     is_none = te.all(w.re == zero, w.im == zero)
     ratio = te.select(is_none, zero, least / most)
     below = te.select(is_none, te.abs(most), most + least * ratio)
@@ -114,7 +114,7 @@ COMPLEX_UNARY: Mapping[str, Callable[[Complex], Element]] = {
     "tan": tan,
     "tanh": tanh,
 }
-"""The functions of one number."""
+"""Complex unary functions."""
 
 COMPLEX_BINARY: Mapping[str, Callable[[Complex, Complex], Element]] = {
     "add": lambda z, w: z + w,
@@ -125,13 +125,13 @@ COMPLEX_BINARY: Mapping[str, Callable[[Complex, Complex], Element]] = {
     "pow": power,
     "subtract": lambda z, w: z - w,
 }
-"""The functions of two numbers of one type."""
+"""Complex binary functions of operands of one dtype."""
 
 NARROW = frozenset((
     *("abs", "add", "conj", "equal", "imag", "isfinite", "isinf", "isnan", "multiply", "negative"),
     *("not_equal", "positive", "real", "round", "square", "subtract"),
 ))
-"""The functions that are computed in the type of the parts; all others in float64."""
+"""Functions that are computed in the dtype of the parts; all others are computed in float64."""
 
 
 def _identity(x: te.Expr) -> te.Expr:
@@ -150,19 +150,19 @@ def _sign(x: te.Expr) -> te.Expr:
     zero, one = like(0, x), like(1, x)
     if x.dtype.kind == "uint":
         return te.select(x == zero, zero, one)
-    # NaN stays, and a zero of either sign becomes the positive one.
+    # NaN propagates, and a zero of either sign gives +0.
     rest = te.select(x == zero, zero, x) if is_float(x) else zero
     return te.select(x > zero, one, te.select(x < zero, like(-1, x), rest))
 
 
 def _half_power(x: te.Expr, times: int) -> te.Expr:
-    """The square root to the power `times`, with the special values of a power.
+    """Raise the square root to the power `times`, with the special values of `pow`.
 
-    Each step is as far from overflow as the result.
+    No intermediate result overflows earlier than the final result.
     """
     if DType(x.dtype).bits == 16:
         return te.cast(_half_power(te.cast(x, "float32"), times), x.dtype)
-    # Signs of zeros and infinities do not count; roots of other negative numbers are none.
+    # -0.0 and -inf are treated as 0.0 and inf; other negative numbers give NaN.
     has_none = te.any(x == like(0, x), x == like(float("-inf"), x))
     size = te.select(has_none, te.abs(x), x)
     root = te.sqrt(size)
@@ -174,9 +174,9 @@ def _half_power(x: te.Expr, times: int) -> te.Expr:
 
 def _floor_divide(x: te.Expr, y: te.Expr) -> te.Expr:
     if not is_float(x):
-        # An operator would refuse a divisor that is known to be 0, as one that somebody wrote.
+        # The operator `//` rejects a constant zero divisor, which is an error in user code.
         return binary(BinOp.FLOORDIV, x, y)
-    # Where an operand is infinite or the divisor is 0, the quotient says all that there is to say.
+    # If an operand is infinite or the divisor is 0, the result equals the plain quotient.
     is_plain = te.all(te.isfinite(x), te.isfinite(y), y != like(0, y))
     return te.select(is_plain, x // y, x / y)
 
@@ -190,7 +190,7 @@ def _logaddexp(x: te.Expr, y: te.Expr) -> te.Expr:
         wide = _logaddexp(te.cast(x, "float32"), te.cast(y, "float32"))
         return te.cast(wide, x.dtype)
     rest = te.log1p(te.exp(-te.abs(x - y)))
-    # The difference of equal infinities is no number.
+    # The difference of equal infinities is NaN.
     return te.select(x == y, x + like(LOG_2, x), te.max(x, y) + rest)
 
 
@@ -218,7 +218,7 @@ REAL_UNARY: Mapping[str, Callable[[te.Expr], te.Expr]] = {
     "square": lambda x: x * x,
     "three_halves": partial(_half_power, times=3),
 }
-"""The functions of one number."""
+"""Real unary functions."""
 
 REAL_BINARY: Mapping[str, Callable[[te.Expr, te.Expr], te.Expr]] = {
     "add": lambda x, y: x + y,
@@ -250,11 +250,11 @@ REAL_BINARY: Mapping[str, Callable[[te.Expr, te.Expr], te.Expr]] = {
     "remainder": _remainder,
     "subtract": lambda x, y: x - y,
 }
-"""The functions of two numbers of one type."""
+"""Real binary functions of operands of one dtype."""
 
 
 def converted(value: Element, source: str, target: str) -> Element:
-    """An element in another type."""
+    """Convert an element to another dtype."""
     if source == target:
         return value
     if target in COMPLEX:
@@ -269,12 +269,12 @@ def converted(value: Element, source: str, target: str) -> Element:
 
 
 def element(op: Operation, operands: Sequence[Element], dtypes: Sequence[str]) -> Element:
-    """The element of an elementwise operation's result.
+    """Return the element of the result of an element-wise operation.
 
     Args:
-        op: the operation.
-        operands: the elements of its operands.
-        dtypes: their types.
+        op: Operation.
+        operands: Elements of its operands.
+        dtypes: dtypes of the operands.
     """
     if isinstance(op, Cast):
         return converted(operands[0], dtypes[0], op.dtype)
@@ -287,7 +287,7 @@ def element(op: Operation, operands: Sequence[Element], dtypes: Sequence[str]) -
         return (REAL_UNARY if op.arity == 1 else REAL_BINARY)[op.kind](*values)
     if op.kind in NARROW:
         return _of_complex(op, values)
-    # The parts in float64 have room for squares, and for the digits that differences lose.
+    # float64 parts avoid overflow of squares and compensate for cancellation.
     wide = [converted(v, dtype, "complex128") for v in values]
     return converted(_of_complex(op, wide), "complex128", dtype)
 
@@ -311,5 +311,5 @@ def _where(operands: Sequence[Element], dtypes: Sequence[str]) -> Element:
 
 
 def is_elementwise(op: Operation) -> bool:
-    """Whether an element of the result is made of those at its own place."""
+    """Return whether an operation is element-wise."""
     return isinstance(op, Elementwise | Cast | Where)

@@ -1,1 +1,1 @@
-"""From operations on parallel tensors to tensors, regions of devices, and calls for teams."""
+"""Lowering of operations on parallel tensors to tensors, device regions and runtime calls."""

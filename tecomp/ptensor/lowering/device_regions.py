@@ -20,10 +20,10 @@ from tecomp.ptensor.lowering.lowered_ir import (
 
 
 def joined(body: Sequence[Statement]) -> tuple[Statement, ...]:
-    """Regions of the same device as one, where what stands between them lets them meet.
+    """Merge regions of the same device where the statements between them permit it.
 
-    Statements between two regions that need nothing of the first go before it; those that do go
-    behind the second, unless that needs what they make.
+    Statements between two regions that do not depend on the first region are moved before it. The
+    other statements are moved after the second region, unless that depends on them.
     """
     result: list[Statement] = []
     for statement in body:
@@ -51,7 +51,7 @@ def _add(body: list[Statement], region: DeviceRegion) -> None:
 def _parted(
     between: Sequence[Statement], made: set[str]
 ) -> tuple[list[Statement], list[Statement], set[str]]:
-    """Statements that need nothing of what was made, those that do, and what the latter make."""
+    """Split statements by dependence on given names; also return the names that depend on them."""
     before: list[Statement] = []
     after: list[Statement] = []
     behind: set[str] = set()
@@ -72,7 +72,7 @@ def _made(statement: Statement) -> set[str]:
 
 
 def written(statement: Let) -> set[str]:
-    """The tensors whose elements an operation of a team writes, which had a name before."""
+    """Return the existing tensors whose elements a team operation writes."""
     value = statement.value
     if not isinstance(value, Dist | RuntimeCall) or value.function not in _WRITING:
         return set()
@@ -92,10 +92,10 @@ def _read(statement: Statement) -> set[str]:
 
 
 def verify_lowered(function: Lowered) -> None:
-    """Check that regions are not nested, neighbours joined, and names made before they are read.
+    """Check that regions are flat and merged if adjacent, and names are defined before use.
 
     Raises:
-        ArrayValueError: one of these does not hold; with the statement.
+        ArrayValueError: If a condition is violated; the message contains the statement.
 
     Source:
         RFC PTensor, "intel_sycl.gpu-region".
@@ -120,10 +120,10 @@ def verify_lowered(function: Lowered) -> None:
 
 
 def verify_lowered_module(module: LoweredModule) -> None:
-    """Check functions, and that each is behind those that it calls.
+    """Check functions, and that each function follows its callees.
 
     Raises:
-        ArrayValueError: one of these does not hold; with the statement.
+        ArrayValueError: If a condition is violated; the message contains the statement.
     """
     known: dict[str, Lowered] = {}
     for function in module.functions:
@@ -177,7 +177,7 @@ def _verify(body: Sequence[Statement], known: set[str], region: Operand | None) 
 
 
 def names_of(statement: Let) -> list[str]:
-    """The names that a statement reads."""
+    """Return the names that a statement reads."""
     value = statement.value
     operands = [value] if isinstance(value, Name) else [*getattr(value, "operands", ())]
     if isinstance(value, Dist | RuntimeCall):

@@ -1,4 +1,4 @@
-"""Lowering rules of all operations and `lower_ptensor`."""
+"""Lowering rules of all operations, and `lower_ptensor`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from tecomp.ptensor.types import PTensorType, axes_of
 
 
 def lower_call(lowering: Lowering) -> None:
-    """A call of the lowered function, in no region: it has its own."""
+    """Lower a call; the callee contains its own device regions."""
     op = lowering.apply.op
     assert isinstance(op, CallOperation)
     callee = lowering.names.callees.get(op.function)
@@ -80,7 +80,7 @@ def _note(lowering: Lowering, callee: Callee, number: int) -> None:
 
 
 def _again(lowering: Lowering, name: str, k: int) -> None:
-    """A result that is an operand: another name for it, so that it is not ended twice."""
+    """Define a result that aliases an operand as another name, so that it is released only once."""
     operand, type = lowering.apply.operands[k], lowering.apply.types[k]
     if isinstance(type, str):
         lowering.after.append(Let(name, Name(operand)))
@@ -94,7 +94,7 @@ def _again(lowering: Lowering, name: str, k: int) -> None:
 
 
 def _passed(lowering: Lowering, k: int) -> Operand:
-    """An operand, of a team with the first axis in blocks: functions take all tensors so."""
+    """Return a call operand; replicated tensors are sharded by their first axis for the callee."""
     name, type = lowering.apply.operands[k], lowering.apply.types[k]
     names = lowering.names
     if (
@@ -118,7 +118,7 @@ def _passed(lowering: Lowering, k: int) -> Operand:
 
 
 def _arange(lowering: Lowering) -> None:
-    """Numbers in steps: the document's own example."""
+    """Lower `arange`, as in the example of the RFC."""
     op: Any = lowering.apply.op
     given = [_number(value) for value in (op.start, op.stop, op.step)]
     start = lowering.let("start", Given(1) if isinstance(given[0], Name) else given[0])
@@ -134,7 +134,7 @@ def _number(value: Any) -> Operand:
 
 
 def _generic(lowering: Lowering, function: str, gshape: Name, whole: Expression) -> None:
-    """A new tensor whose elements follow from their index: the local part of it, in a team."""
+    """Create a tensor of elements computed from their index; with a team, only the local part."""
     gid: Operand = Literal(None)
     type = lowering.type
     if lowering.is_distributed:
@@ -149,7 +149,7 @@ def _generic(lowering: Lowering, function: str, gshape: Name, whole: Expression)
         part = lowering.let("lslice", whole, printed=False)
     room = shape if lowering.is_distributed else gshape
     local = lowering.compute("ltensor", Call("linalg.init_tensor", (room,), type))
-    # The last of the operands is the value of all elements; the one before says the shape.
+    # The last operand is the fill value; the operand before it gives the shape.
     value = [lowering.names.tensor(name) for name in lowering.apply.operands[-1:]]
     made = Generic(function, (part, shape, local, *value), lowering.apply.op, type)
     lowering.give(lowering.compute("rtensor", made), gid, whole=not type.shape)
@@ -174,7 +174,7 @@ def _shape(lowering: Lowering) -> Expression:
 
 
 def _elementwise(lowering: Lowering) -> None:
-    """Each process computes the elements that it has."""
+    """Lower an element-wise operation: each rank computes its shard."""
     apply = lowering.apply
     if apply.result is None or not lowering.is_distributed:
         return _alone(lowering)
@@ -186,7 +186,7 @@ def _elementwise(lowering: Lowering) -> None:
 
 
 def _alone(lowering: Lowering) -> None:
-    """As one process does it."""
+    """Lower an operation without a team."""
     computed = _computed(lowering)
     if lowering.apply.result is None:
         lowering.inside.append(Let(None, computed))
@@ -197,7 +197,7 @@ def _alone(lowering: Lowering) -> None:
 
 
 def _as_result(lowering: Lowering, k: int, gid: Operand) -> Operand:
-    """What a process needs of an operand for its part of the result, whose first axis is cut."""
+    """Return the part of an operand for the local part of a result cut along its first axis."""
     type, result = lowering.types[k], lowering.type
     tensor = lowering.names.tensor(lowering.apply.operands[k])
     is_cut = type.rank == result.rank and type.shape[0] == result.shape[0]
@@ -210,14 +210,14 @@ def _as_result(lowering: Lowering, k: int, gid: Operand) -> Operand:
 
 
 def _tensors(lowering: Lowering, result: Name) -> list[Name]:
-    """The results of an operation: what it computed, or the parts of that."""
+    """Return the results of an operation, as elements of a tuple if there are several."""
     if not lowering.apply.more:
         return [result]
     return [Name(result.name, k) for k in range(len(lowering.apply.made))]
 
 
 def _reduction(lowering: Lowering) -> None:
-    """Each process reduces what it has; then they combine what they found."""
+    """Lower a reduction: each rank reduces its shard, then the partial results are combined."""
     op: Any = lowering.apply.op
     how = {"count_nonzero": "sum"}.get(op.name) or op.kind
     if not lowering.is_distributed or lowering.apply.result is None:
@@ -225,7 +225,7 @@ def _reduction(lowering: Lowering) -> None:
     (type,) = lowering.types
     is_cut = not lowering.is_whole(0)
     is_partial = is_cut and 0 in axes_of(op.axis, type.rank, op.name)
-    if is_partial and how not in OPS:  # averages of averages are none
+    if is_partial and how not in OPS:  # e.g. the mean of shard means is not the mean
         return _gathered(lowering)
     whole = is_partial or not is_cut
     placement = Partial(how) if is_partial else Replicate() if whole else None
@@ -237,7 +237,7 @@ def _reduction(lowering: Lowering) -> None:
 
 
 def _gathered(lowering: Lowering) -> None:
-    """What needs elements of other processes: each has all of the operands, and keeps its part."""
+    """Lower an operation on replicated operands; each rank keeps its shard of the result."""
     apply = lowering.apply
     if not lowering.is_distributed or apply.result is None:
         return _alone(lowering)
@@ -262,7 +262,7 @@ def _gathered(lowering: Lowering) -> None:
 
 
 def _counted(lowering: Lowering, tensor: Name, type: PTensorType) -> Name:
-    """The number of a result whose extents are known when it is there."""
+    """Register a result whose shape is known only after the computation; return its number."""
     gshape, gid = (lowering.names.new(base) for base in ("gshape", "gid"))
     made = lowering.call("init_dtensor", Name(gshape), dtype=type.dtype, placement=Replicate())
     lowering.after += [Let(gshape, Call("$shape_of", (tensor,))), Let(gid, made)]
@@ -270,7 +270,7 @@ def _counted(lowering: Lowering, tensor: Name, type: PTensorType) -> Name:
 
 
 def _whole(lowering: Lowering, k: int) -> Operand:
-    """All elements of an operand."""
+    """Return all elements of an operand."""
     name, type = lowering.apply.operands[k], lowering.types[k]
     gid, local = lowering.names.gid(name), lowering.names.tensor(name)
     if lowering.is_whole(k):
@@ -297,7 +297,7 @@ def _computed(
 
 
 def _attribute(lowering: Lowering) -> None:
-    """What is known of a tensor: a number or a shape, for which nothing runs on a device."""
+    """Lower an attribute, a number or a shape, which needs no device region."""
     apply, (x, *_) = lowering.apply, lowering.types
     known: dict[str, Any] = {"rank": x.rank}
     if isinstance(apply.op, ResultType):
@@ -314,7 +314,7 @@ def _attribute(lowering: Lowering) -> None:
 
 
 def _import(lowering: Lowering) -> None:
-    """Elements from outside; of a team each process is given all of them, and keeps its part."""
+    """Lower an import; with a team, each rank passes all elements and keeps its shard."""
     apply = lowering.apply
     operands = tuple(map(Name, apply.operands))
     value = Import(apply.op, operands, tuple(map(str, apply.types)), lowering.type)
@@ -341,7 +341,7 @@ _RULES: Mapping[str, _Rule] = {
 
 
 def rule_of(op: Operation) -> _Rule:
-    """What lowers an operation."""
+    """Return the lowering rule of an operation."""
     if isinstance(op, Attribute):
         return _attribute
     if isinstance(op, CallOperation):
@@ -356,18 +356,18 @@ def lower_ptensor(function: Module, ignore_team: bool = ...) -> LoweredModule: .
 def lower_ptensor(
     function: Function | Module, ignore_team: bool = False
 ) -> Lowered | LoweredModule:
-    """A function on plain tensors.
+    """Lower a function or a module to plain tensors.
 
-    A parallel tensor is a tuple of a tensor, its device, its team and its number. An operation
-    whose operands have a device runs in a region of that; one whose operands have a team is
-    preceded by what the team has to know.
+    A parallel tensor becomes a tuple of a tensor, its device, its team and its number. An operation
+    on operands with a device runs in a device region. An operation on operands with a team is
+    preceded by the required `dist` operations.
 
     Args:
-        function: the function; or a module of functions that call each other.
-        ignore_team: whether to do as if there was one process.
+        function: Function, or module of functions that call each other.
+        ignore_team: If True, lower for a single process.
 
     Raises:
-        ArrayValueError: the function does not fit together.
+        ArrayValueError: If the function is invalid.
 
     Source:
         RFC PTensor, "--lower-ptensor".
@@ -385,7 +385,7 @@ def lower_ptensor(
 
 
 def _lowered(function: Function, ignore_team: bool, callees: dict[str, Callee]) -> Lowered:
-    """A function that calls others; what calls of it have to know is added to theirs."""
+    """Lower a function, and add its properties to `callees` for its callers."""
     body: list[Statement] = []
     names = Names(function, callees)
     for apply in _expanded(function, names):
@@ -403,7 +403,7 @@ def _lowered(function: Function, ignore_team: bool, callees: dict[str, Callee]) 
 
 
 def _expanded(function: Function, names: Names) -> Iterator[Apply]:
-    """The operations, where what has a shorter form is left out."""
+    """Yield the operations, with composite operations expanded."""
     for apply in function.body:
         if isinstance(apply.op, MeshGrid):
             yield from _grid(apply, apply.op, names)
@@ -412,7 +412,7 @@ def _expanded(function: Function, names: Names) -> Iterator[Apply]:
 
 
 def _grid(apply: Apply, op: MeshGrid, names: Names) -> Iterator[Apply]:
-    """Each operand with an axis for each of the others, repeated along these."""
+    """Expand `meshgrid`: insert axes in each operand and broadcast it."""
     order = op.order(len(apply.operands))
     types = [type for type in apply.types if isinstance(type, PTensorType)]
     results = op.results(*types)

@@ -14,7 +14,7 @@ from tecomp.ptensor.types import PTensorType, ValueType
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A value that a statement made, or an element of the tuple that a tensor became."""
+    """Result of a statement, or an element of the tuple to which a tensor is lowered."""
 
     name: str
     part: int | None = None
@@ -25,7 +25,7 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A number that the operation was given, by its place there, from 1."""
+    """Numeric argument of the operation, by position from 1."""
 
     position: int
 
@@ -35,7 +35,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A value that is known."""
+    """Constant value."""
 
     value: object
 
@@ -48,12 +48,12 @@ Operand: TypeAlias = Name | Given | Literal
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function that gives a value: of index arithmetic (`$compute_...`), or of plain tensors.
+    """Call of a pure function: index arithmetic (`$compute_...`), or a function of plain tensors.
 
     Attributes:
-        function: its name, as it is printed.
-        operands: what it takes.
-        type: element type and device of a new tensor, which are not printed.
+        function: Name as printed.
+        operands: Operands.
+        type: dtype and device of a new tensor; not printed.
     """
 
     function: str
@@ -66,14 +66,14 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Dist:
-    """An operation on tensors that a team has.
+    """Operation on distributed tensors.
 
     Attributes:
-        function: its name behind `dist.`.
-        operands: what it takes; the numbers of tensors come first, then their local parts.
-        team: the processes, which are not printed.
-        dtype: the element type of a new tensor, which is not printed.
-        placement: what each process has of a new tensor; blocks of the first axis if None.
+        function: Name after `dist.`.
+        operands: Operands: first the numbers of tensors, then their local parts.
+        team: Team; not printed.
+        dtype: dtype of a new tensor; not printed.
+        placement: Placement of a new tensor; blocks of the first axis if None.
 
     Source:
         RFC PTensor, "Dist Operations".
@@ -92,13 +92,13 @@ class Dist:
 
 @dataclass(frozen=True, slots=True)
 class RuntimeCall:
-    """A call of a function of `tecomp.dist`, which does what an operation of `dist` says.
+    """Call of a function of `tecomp.dist` that implements a `dist` operation.
 
     Attributes:
-        function: its name.
-        team: the processes.
-        operands: what it takes behind the team.
-        placements: those of a new tensor, if they are not the usual ones.
+        function: Function name.
+        team: Team.
+        operands: Operands after the team.
+        placements: Placements of a new tensor, if not the default.
     """
 
     function: str
@@ -114,7 +114,7 @@ class RuntimeCall:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """The numbers from `start` to `stop` in steps."""
+    """Range of numbers from `start` to `stop` with a step."""
 
     start: str
     stop: str
@@ -125,7 +125,7 @@ class Slice:
 
     @property
     def operands(self) -> tuple[Operand, ...]:
-        """What it is made of."""
+        """Operands of the range."""
         return Name(self.start), Name(self.stop), Name(self.step)
 
 
@@ -134,10 +134,10 @@ class Generic:
     """Elements of a new tensor, each computed from its index.
 
     Attributes:
-        function: the operation whose elements they are.
-        operands: the slice, the shape, the tensor that is written, and a value that it is given.
-        op: the operation.
-        type: of the whole tensor.
+        function: Operation that gives the elements.
+        operands: Slice, shape, written tensor, and an optional value.
+        op: Operation.
+        type: Type of the whole tensor.
     """
 
     function: str
@@ -146,14 +146,14 @@ class Generic:
     type: PTensorType
 
     def __str__(self) -> str:
-        # A slice says all of a range.
+        # A slice specifies the whole range.
         said = () if self.function == "arange" else _attributes(self.op)
         inside = ", ".join([*map(str, self.operands), *said])
         return f"linalg.generic($compute_{self.function}, {inside})"
 
 
 def _attributes(op: Operation) -> tuple[str, ...]:
-    """What an operation computes, without where, and without the shape that is made before."""
+    """Return the attributes of an operation without its placement and its shape."""
     return tuple([
         f"{name}={value!r}" for name, value in op.attributes
         if name not in ("device", "shape", "team")
@@ -162,13 +162,13 @@ def _attributes(op: Operation) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """A tensor of what comes from outside: a buffer, or a number.
+    """Tensor of an external buffer or number.
 
     Attributes:
-        op: the operation.
-        operands: what the function is called with.
-        types: the scalar types of these.
-        type: of the result.
+        op: Operation.
+        operands: Function parameters.
+        types: Scalar types of the operands.
+        type: Type of the result.
     """
 
     op: Operation
@@ -184,13 +184,13 @@ class Import:
 
 @dataclass(frozen=True, slots=True)
 class Compute:
-    """An operation on plain tensors, one stage of `te` or several.
+    """Operation on plain tensors, one or several stages of `te`.
 
     Attributes:
-        op: the operation.
-        operands: the tensors.
-        types: their types.
-        results: the types of the results: a tensor, or a tuple of several.
+        op: Operation.
+        operands: Tensors.
+        types: Types of the operands.
+        results: Types of the results: a tensor, or a tuple of several.
     """
 
     op: Operation
@@ -207,13 +207,13 @@ class Compute:
 
 @dataclass(frozen=True, slots=True)
 class LibraryCall:
-    """A function of a library, for what a library does better.
+    """Call of a library function.
 
     Attributes:
-        op: the operation that it computes.
-        operands: the tensors.
-        types: their types.
-        results: the types of what it gives: a tensor, or a tuple of several.
+        op: Operation that the function computes.
+        operands: Tensors.
+        types: Types of the operands.
+        results: Types of the results: a tensor, or a tuple of several.
     """
 
     op: Operation
@@ -230,14 +230,14 @@ class LibraryCall:
 
 @dataclass(frozen=True, slots=True)
 class FunctionCall:
-    """A call of another lowered function: tensors go there and come back as tuples.
+    """Call of another lowered function; tensors are passed and returned as tuples.
 
     Attributes:
-        function: its name.
-        operands: tuples, and scalars.
-        types: those of the values, before they became tuples.
-        results: those of what it gives.
-        fresh: of each result, whether it is a tensor of a team that the caller has to end.
+        function: Function name.
+        operands: Tuples and scalars.
+        types: Types of the operands before lowering to tuples.
+        results: Types of the results before lowering to tuples.
+        fresh: For each result, whether it is a distributed tensor that the caller must release.
     """
 
     function: str
@@ -255,7 +255,7 @@ class FunctionCall:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """What a parallel tensor becomes: a tensor, its device, its team, and its number there."""
+    """Lowered parallel tensor: tensor, device, team, and number in the team."""
 
     operands: tuple[Operand, ...]
 
@@ -271,12 +271,12 @@ Expression: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Let:
-    """A value with a name; without one, if nobody reads it.
+    """Binding of a value to a name; without a name if the value is unused.
 
     Attributes:
-        result: the name.
-        value: what it is.
-        printed: whether it is done when the function runs; if not, it is another name.
+        result: Name.
+        value: Value.
+        printed: Whether the value is computed at run time; otherwise, the name is an alias.
     """
 
     result: str | None
@@ -284,7 +284,7 @@ class Let:
     printed: bool = True
 
     def lines(self) -> Iterator[str]:
-        """The printed form."""
+        """Return the printed form."""
         if self.printed:
             yield f"{self.value}" if self.result is None else f"%{self.result} = {self.value}"
 
@@ -294,8 +294,8 @@ class DeviceRegion:
     """Statements that run on a device.
 
     Attributes:
-        device: its name.
-        body: the statements; none of them is a region.
+        device: Device name.
+        body: Statements without nested regions.
 
     Source:
         RFC PTensor, "intel_sycl.gpu-region".
@@ -305,7 +305,7 @@ class DeviceRegion:
     body: tuple[Statement, ...]
 
     def lines(self) -> Iterator[str]:
-        """The printed form."""
+        """Return the printed form."""
         yield f"intel_sycl.device_region({self.device}) {{"
         for statement in self.body:
             for line in statement.lines():
@@ -318,13 +318,13 @@ Statement: TypeAlias = Let | DeviceRegion
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """A lowered function.
+    """Lowered function.
 
     Attributes:
-        name: of the function.
-        parameters: those of the function that was lowered; a tensor comes as a tuple.
-        body: the statements.
-        results: the names of what it gives.
+        name: Function name.
+        parameters: Parameters of the original function; a tensor is passed as a tuple.
+        body: Statements.
+        results: Names of the results.
     """
 
     name: str
@@ -345,7 +345,7 @@ class LoweredModule:
     """Lowered functions that call each other.
 
     Attributes:
-        functions: each behind those that it calls.
+        functions: Functions, callees first.
     """
 
     functions: tuple[Lowered, ...]
@@ -355,17 +355,17 @@ class LoweredModule:
 
 
 def body_lines(body: Sequence[Statement]) -> list[str]:
-    """The printed form of statements."""
+    """Return the printed form of statements."""
     return [line for statement in body for line in statement.lines()]
 
 
 def short_name(op: Operation) -> str:
-    """What an operation is called once it is on plain tensors."""
+    """Return the name of an operation on plain tensors."""
     return str(getattr(op, "kind", op.name))
 
 
 def tensor_text(type: PTensorType) -> str:
-    """The type of a plain tensor.
+    """Return the printed type of a plain tensor.
 
     >>> tensor_text(PTensorType((4, 5), "float32", device="cpu"))
     'tensor<4x5xfloat32>'

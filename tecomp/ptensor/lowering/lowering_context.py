@@ -26,11 +26,11 @@ from tecomp.ptensor.types import PTensorType
 
 @dataclass(frozen=True, slots=True)
 class Callee:
-    """What a call has to know of a function that is lowered.
+    """Properties of a lowered function that its callers need.
 
     Attributes:
-        returned: of each result, the parameter that it is; None for a new value.
-        whole: of each result, whether each process has all of its elements.
+        returned: For each result, the parameter that it aliases; None for a new value.
+        whole: For each result, whether it is replicated on all ranks.
     """
 
     returned: tuple[int | None, ...]
@@ -38,7 +38,7 @@ class Callee:
 
 
 class Names:
-    """Names that are not taken yet, and those of the parts of tensors."""
+    """Generator of unused names, and the names of the parts of lowered tensors."""
 
     def __init__(self, function: Function, callees: Mapping[str, Callee]) -> None:
         self.callees = callees
@@ -48,15 +48,15 @@ class Names:
         self.whole: set[str] = set()
 
     def tensor(self, name: str) -> Operand:
-        """The tensor of a tuple."""
+        """Return the tensor of a tuple."""
         return self.parts[name][0] if name in self.parts else Name(name, 0)
 
     def gid(self, name: str) -> Operand:
-        """The number of a tuple in its team."""
+        """Return the team number of a tensor, from its tuple."""
         return self.parts[name][1] if name in self.parts else Name(name, 3)
 
     def new(self, base: str) -> str:
-        """A name that is not taken."""
+        """Return an unused name."""
         name, count = base, 0
         while name in self.taken:
             count += 1
@@ -67,7 +67,7 @@ class Names:
 
 @dataclass
 class Lowering:
-    """One operation; statements for teams and indices stand before its region."""
+    """Lowering of one operation; statements for teams and indices precede its device region."""
 
     apply: Apply
     names: Names
@@ -77,20 +77,20 @@ class Lowering:
     after: list[Statement] = field(default_factory=list)
 
     def statements(self) -> list[Statement]:
-        """Those of the operation, which a rule has added; of no device, without a region."""
+        """Return the statements that the rule has added; without a device, there is no region."""
         if not self.inside or self.place.device is None:
             return [*self.before, *self.inside, *self.after]
         region = DeviceRegion(self._where("device", self.place.device), tuple(self.inside))
         return [*self.before, region, *self.after]
 
     def let(self, base: str, value: Expression, *, printed: bool = True) -> Name:
-        """A statement before the region."""
+        """Add a statement before the region."""
         name = self.names.new(base)
         self.before.append(Let(name, value, printed))
         return Name(name)
 
     def compute(self, base: str, value: Expression) -> Name:
-        """A statement inside of the region."""
+        """Add a statement inside the region."""
         name = self.names.new(base)
         self.inside.append(Let(name, value))
         return Name(name)
@@ -99,26 +99,26 @@ class Lowering:
         self, function: str, *operands: Operand, dtype: str | None = None,
         placement: Placement | None = None,
     ) -> Dist:
-        """An operation of the team."""
+        """Add an operation of the team."""
         return Dist(function, operands, self.team, dtype, placement)
 
     def dist(
         self, base: str, function: str, *operands: Operand, dtype: str | None = None,
         placement: Placement | None = None,
     ) -> Name:
-        """What such an operation gives, before the region."""
+        """Add an operation of the team before the region, and return its result."""
         dtype = dtype or (self.type.dtype if function == "init_dtensor" else None)
         return self.let(base, self.call(function, *operands, dtype=dtype, placement=placement))
 
     def new_tensor(self, number: int = 0, placement: Placement | None = None) -> Name:
-        """The number of a result."""
+        """Add a new distributed tensor for a result, and return its number."""
         type = self.apply.made[number].type
         assert isinstance(type, PTensorType)
         gshape = self.let("gshape", self.shape_of(type))
         return self.dist("gid", "init_dtensor", gshape, dtype=type.dtype, placement=placement)
 
     def shape_of(self, type: PTensorType) -> Call:
-        """The extents of the whole of a tensor; of an operand, if only the call says them."""
+        """Return the global shape of a tensor, read from an operand if unknown at compile time."""
         if None in type.shape:
             for name, other in zip(self.apply.operands, self.types, strict=True):
                 if other.shape == type.shape:
@@ -126,19 +126,19 @@ class Lowering:
         return Call("$shape", (Literal(type.shape),))
 
     def _extents_of(self, name: str, type: PTensorType) -> Call:
-        """The extents of an operand, as the call says them."""
+        """Return the run-time extents of an operand."""
         if type.team is None or self.ignore_team:
             return Call("$shape_of", (self.names.tensor(name),))
         return Call("$global_shape", (Literal(type.team), self.names.gid(name)))
 
     def is_whole(self, k: int) -> bool:
-        """Whether each process has all elements of an operand."""
+        """Return whether an operand is replicated on all ranks."""
         return not self.types[k].shape or self.apply.operands[k] in self.names.whole
 
     def give(self, tensor: Operand, gid: Operand, number: int = 0, *, whole: bool = False) -> None:
-        """The tuple that a result is; `whole` if each process has all of its elements."""
+        """Define a result as a tuple; `whole` if it is replicated on all ranks."""
         if number >= len(self.apply.made):
-            return  # nobody can read it
+            return  # the result is unused
         name = self.apply.made[number].name
         if whole:
             self.names.whole.add(name)
@@ -148,31 +148,31 @@ class Lowering:
 
     @property
     def is_distributed(self) -> bool:
-        """Whether the team has to know of it."""
+        """Whether the operation has a team."""
         return self.place.team is not None and not self.ignore_team
 
     @property
     def type(self) -> PTensorType:
-        """The type of the result, which is a tensor."""
+        """Type of the result, which is a tensor."""
         assert isinstance(self.apply.type, PTensorType)
         return self.apply.type
 
     @property
     def types(self) -> tuple[PTensorType, ...]:
-        """The types of the operands that are tensors."""
+        """Types of the tensor operands."""
         return tuple([each for each in self.apply.types if isinstance(each, PTensorType)])
 
     @property
     def place(self) -> PTensorType:
-        """What says where it is done: the result, or the first operand if that is a scalar."""
+        """Type that gives device and team: the result, or the first operand for scalar results."""
         return self.types[0] if isinstance(self.apply.type, str) else self.type
 
     @property
     def team(self) -> Operand:
-        """The processes."""
+        """Team of the operation."""
         return self._where("team", self.place.team)
 
     def _where(self, attribute: str, known: Any) -> Operand:
-        """Device or team: as the operation was given it, or what its operands have."""
+        """Return device or team, as an attribute of the operation or from its operands."""
         given = getattr(self.apply.op, attribute, known)
         return Name(given.name) if isinstance(given, Argument) else Literal(known)

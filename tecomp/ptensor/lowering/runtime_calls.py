@@ -27,14 +27,14 @@ from tecomp.ptensor.lowering.lowered_ir import (
 from tecomp.ptensor.types import PTensorType
 
 _NUMBERS = {"init_dtensor": 0, "copy": 2}
-"""How many of the operands of an operation are numbers of tensors; one, of the others."""
+"""Number of leading operands that are tensor numbers; 1 for operations that are not listed."""
 
 
 def verify_lives(function: Lowered) -> None:
-    """Check that no tensor is ended twice, or used after its end.
+    """Check that no tensor is released twice or used after its release.
 
     Raises:
-        ArrayValueError: one is; with the lines.
+        ArrayValueError: If a tensor is; the message contains the lines.
     """
     ended: dict[str, int] = {}
     tuples: dict[str, str] = {}
@@ -70,7 +70,7 @@ def _complaint(where: str, value: Dist | RuntimeCall, operand: Operand, line: in
 
 
 def numbered(function: Lowered) -> Iterator[tuple[int, Let]]:
-    """The statements that are done, with the lines of the printed form, from 1."""
+    """Yield the executed statements with their lines in the printed form, from 1."""
     line = 2
     for statement in function.body:
         if isinstance(statement, DeviceRegion):
@@ -82,14 +82,14 @@ def numbered(function: Lowered) -> Iterator[tuple[int, Let]]:
 
 
 def lets_of(statement: Statement) -> tuple[Let, ...]:
-    """A statement itself, or those in a region."""
+    """Return a statement, or the statements of a device region."""
     if isinstance(statement, Let):
         return (statement,)
     return tuple([let for let in statement.body if isinstance(let, Let)])
 
 
 def _tensor(operand: Operand, tuples: dict[str, str]) -> str:
-    """What names a tensor: its number, or the tuple of a parameter."""
+    """Return the name that identifies a tensor: its number, or the tuple of a parameter."""
     if not isinstance(operand, Name) or operand.part is None:
         return str(operand)
     return tuples.get(operand.name, str(operand))
@@ -99,15 +99,15 @@ Program = TypeVar("Program", Lowered, LoweredModule)
 
 
 def dist_to_runtime(function: Program) -> Program:
-    """A function whose operations on tensors of a team are calls of the runtime.
+    """Replace `dist` operations of a function by runtime calls.
 
-    Tensors that the function makes and does not give back are ended behind their last use.
+    Tensors that the function creates and does not return are released after their last use.
 
     Args:
-        function: what `lower_ptensor` made; of a module, each function is made one of calls.
+        function: Result of `lower_ptensor`; in a module, each function is converted.
 
     Raises:
-        ArrayValueError: a tensor is ended twice, or used after its end.
+        ArrayValueError: If a tensor is released twice, or used after its release.
 
     Source:
         RFC PTensor, "--dist-to-intel-runtime".
@@ -137,7 +137,7 @@ def _called(statement: Statement) -> Statement:
 
 
 def _ended(function: Lowered) -> list[Statement]:
-    """The statements, and the ends of tensors that nobody needs afterwards."""
+    """Return the statements with releases of tensors after their last use."""
     made: dict[str, tuple[Name, Operand]] = {}
     last: dict[str, int] = {}
     tuples: dict[str, str] = {}
@@ -172,11 +172,11 @@ def _ended(function: Lowered) -> list[Statement]:
 
 
 def _team_of_call(value: Expression, calls: Mapping[str, FunctionCall]) -> Literal | None:
-    """The team of a tensor that a called function made; None of all else."""
+    """Return the team of a tensor that a callee created; None for other values."""
     if isinstance(value, FunctionCall):
         call, number = value, 0
         if len(call.results) > 1:
-            return None  # each has a name of its own
+            return None  # each result is released under its own name
     elif isinstance(value, Name) and value.name in calls and value.part is not None:
         call, number = calls[value.name], value.part
     else:

@@ -1,1 +1,1 @@
-"""The operations, one file for each group of the document."""
+"""Operation classes, one file per group of the RFC."""

@@ -1,4 +1,4 @@
-"""Attribute, call and library operation base classes."""
+"""Base classes of attribute, call and library operations."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tecomp.ptensor.types import PTensorType, ValueType, check_together, meet
 
 
 class Attribute(Operation):
-    """An operation whose result is no tensor: the type of it is that of a scalar.
+    """Operation whose result is a scalar, not a tensor.
 
     Attributes:
-        result: that type.
+        result: Scalar type of the result.
 
     Source:
         RFC PTensor, "Operation details".
@@ -24,11 +24,11 @@ class Attribute(Operation):
     result: ClassVar[str]
 
     def results(self, *operands: PTensorType) -> tuple[str, ...]:
-        """The type of the scalar."""
+        """Return the scalar type."""
         return (self.result,)
 
     def infer(self, *operands: PTensorType) -> PTensorType:
-        """None: the result is no tensor."""
+        """Raise an error, because the result is not a tensor."""
         raise ArrayTypeError(
             f"{self.where}: the result is {self.result}, and a tensor is asked for; ask for the "
             "types of its results"
@@ -37,7 +37,7 @@ class Attribute(Operation):
 
 @dataclass(frozen=True)
 class ShapeOf(Attribute):
-    """The extents of a tensor: of all of it, however it is divided.
+    """Global shape of a tensor.
 
     >>> ShapeOf().results(PTensorType((4, 5), "int8"))
     ('shape.shape',)
@@ -49,7 +49,7 @@ class ShapeOf(Attribute):
 
 @dataclass(frozen=True)
 class RankOf(Attribute):
-    """The number of axes."""
+    """Number of axes of a tensor."""
 
     name = "rank"
     result = "int64"
@@ -57,7 +57,7 @@ class RankOf(Attribute):
 
 @dataclass(frozen=True)
 class SizeOf(Attribute):
-    """The number of elements: of all of a tensor, however it is divided."""
+    """Global number of elements of a tensor."""
 
     name = "size"
     result = "int64"
@@ -65,7 +65,7 @@ class SizeOf(Attribute):
 
 @dataclass(frozen=True)
 class ResultType(Attribute):
-    """The element type that tensors meet in.
+    """Promoted dtype of tensors.
 
     >>> ResultType().met(PTensorType((4,), "int8"), PTensorType((), "uint8"))
     'int16'
@@ -76,22 +76,22 @@ class ResultType(Attribute):
     result = "type"
 
     def results(self, *operands: PTensorType) -> tuple[str, ...]:
-        """The type of the scalar, if the operands live in one place."""
+        """Return the scalar type, if the operands have the same device and team."""
         check_together(operands, self.name)
         return (self.result,)
 
     def met(self, *operands: PTensorType) -> str:
-        """That element type."""
+        """Return the promoted dtype."""
         return meet([operand.dtype for operand in operands])
 
 
 @dataclass(frozen=True)
 class Call(Operation):
-    """A call of another function of the module.
+    """Call of another function of the module.
 
     Attributes:
-        function: its name.
-        gives: the types of its results, which `verify_module` compares with those that it has.
+        function: Function name.
+        gives: Declared result types, which `verify_module` compares with the callee.
 
     Source:
         RFC PTensor, "Wrapper/generator functions".
@@ -109,11 +109,11 @@ class Call(Operation):
     gives: tuple[ValueType, ...]
 
     def results(self, *operands: Any) -> tuple[ValueType, ...]:
-        """Those types."""
+        """Return the declared result types."""
         return self.gives
 
     def infer(self, *operands: Any) -> PTensorType:
-        """The type of the result, if there is one and it is a tensor."""
+        """Return the type of the only result, which must be a tensor."""
         if len(self.gives) != 1 or not isinstance(self.gives[0], PTensorType):
             raise ArrayTypeError(
                 f"@{self.function}: it does not give one tensor; ask for the types of its results"
@@ -122,25 +122,25 @@ class Call(Operation):
 
     @property
     def head(self) -> str:
-        """How it is printed before its operands."""
+        """Printed form before the operands."""
         return f"func.call @{self.function}"
 
     @property
     def attributes(self) -> tuple[tuple[str, Any], ...]:
-        """None: all is printed before and behind the operands."""
+        """Empty: everything is printed before and after the operands."""
         return ()
 
 
 @dataclass(frozen=True)
 class Kinded(Operation):
-    """An operation of several kinds, which messages call by the kind.
+    """Operation of several kinds; error messages name the kind.
 
     Attributes:
-        kinds: that there are.
-        kind: which one.
+        kinds: Supported kinds.
+        kind: Kind.
 
     Raises:
-        ArrayTypeError: there is no such kind.
+        ArrayTypeError: If the kind is unknown.
     """
 
     kinds: ClassVar[Collection[str]]
@@ -155,14 +155,14 @@ class Kinded(Operation):
 
     @property
     def where(self) -> str:
-        """What messages call it."""
+        """Name for error messages."""
         return self.kind
 
 
 class LibraryOperation(Several):
-    """An operation that no loops are made for: a library has better ones.
+    """Operation that a library function computes instead of generated loops.
 
-    Where the shape of a result depends on values, its extents are None before they are known.
+    Data-dependent extents of a result are None before the computation.
     """
 
     library: ClassVar[str]

@@ -14,13 +14,13 @@ from tecomp.ptensor.types import ALL, COMPLEX, FLOATING, NUMERIC, PTensorType, S
 
 @dataclass(frozen=True)
 class Creation(Operation):
-    """What says itself where its result lives; all other operations follow their operands."""
+    """Operation that specifies device and team of its result; other operations inherit them."""
 
     taken: ClassVar[tuple[str, ...]] = ALL
     open: ClassVar[tuple[str, ...]] = ("device", "team")
 
     def _made(self, shape: Shape, dtype: str, device: Any, team: Any) -> PTensorType:
-        """The type of the result; of what only the call of a function says, what is known."""
+        """Return the type of the result, with extents as far as they are known."""
         if dtype not in self.taken:
             raise ArrayTypeError(
                 f"{self.name}: the elements are {dtype}; it makes {', '.join(self.taken)}"
@@ -39,15 +39,15 @@ def _extent(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Arange(Creation):
-    """The numbers from `start` to below `stop` in steps.
+    """Evenly spaced numbers in [start, stop).
 
     Attributes:
-        start: the first.
-        stop: behind the last.
-        step: from one to the next; below 0 for numbers that fall.
-        dtype: the element type.
-        device: where it lives.
-        team: the processes among which it is divided.
+        start: First number.
+        stop: End, excluded.
+        step: Distance between adjacent numbers; negative for descending numbers.
+        dtype: dtype of the result.
+        device: Device of the result.
+        team: Team of the result.
 
     >>> print(Arange(0, 10, 3, "int64").infer())
     ptensor<4xint64>
@@ -68,7 +68,7 @@ class Arange(Creation):
 
     @property
     def count(self) -> int | None:
-        """How many numbers there are; None if only the call of a function says."""
+        """Number of elements; None if the call of the function determines it."""
         if Argument in map(type, (self.start, self.stop, self.step)):
             return None
         if not self.step:
@@ -85,19 +85,19 @@ class Arange(Creation):
             ) from None
 
     def infer(self, *operands: PTensorType) -> PTensorType:
-        """One axis."""
+        """Return the type, of one axis."""
         return self._made((self.count,), self.dtype, self.device, self.team)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
 class Create(Creation):
-    """One value everywhere: the operand, which has no axes.
+    """Tensor filled with one value: the operand, which has no axes.
 
     Attributes:
-        shape: the extents.
-        dtype: the element type, which the value is converted to.
-        device: where it lives.
-        team: the processes among which it is divided.
+        shape: Shape of the result.
+        dtype: dtype of the result, to which the value is cast.
+        device: Device of the result.
+        team: Team of the result.
 
     >>> print(Create((2, 3), "float32").infer(PTensorType((), "float32")))
     ptensor<2x3xfloat32>
@@ -120,12 +120,12 @@ class Create(Creation):
 
 @dataclass(frozen=True)
 class CreateLike(Creation):
-    """One value everywhere, the second operand, in the shape of the first.
+    """Tensor filled with one value, the second operand, in the shape of the first.
 
-    The value is where the result is. Of the first operand only the type is read.
+    The value is on the device and team of the result. Only the type of the first operand is read.
 
     Attributes:
-        dtype: Dtype of the result. Default: the dtype of the first operand.
+        dtype: dtype of the result. Default: the dtype of the first operand.
         device: Device of the result. Default: the device of the first operand.
         team: Team of the result. Default: the team of the first operand.
 
@@ -145,7 +145,7 @@ class CreateLike(Creation):
     team: int | Argument | None = None
 
     def infer(self, *operands: PTensorType) -> PTensorType:
-        """The shape of the first operand."""
+        """Return the type with the shape of the first operand."""
         x, value = operands
         device = x.device if self.device is None else self.device
         team = x.team if self.team is None else self.team
@@ -171,15 +171,15 @@ def _check_value(result: PTensorType, value: PTensorType, where: str) -> None:
 
 @dataclass(frozen=True)
 class Eye(Creation):
-    """Ones on a diagonal, zeros elsewhere.
+    """Matrix with ones on a diagonal and zeros elsewhere.
 
     Attributes:
-        n_rows: the number of rows.
-        n_cols: the number of columns.
-        k: the diagonal, so many columns to the right of the main one.
-        dtype: the element type.
-        device: where it lives.
-        team: the processes among which it is divided.
+        n_rows: Number of rows.
+        n_cols: Number of columns.
+        k: Diagonal, counted in columns to the right of the main diagonal.
+        dtype: dtype of the result.
+        device: Device of the result.
+        team: Team of the result.
     """
 
     name = "eye"
@@ -201,16 +201,16 @@ class Eye(Creation):
 
 @dataclass(frozen=True)
 class Linspace(Creation):
-    """Numbers at equal distances.
+    """Given number of evenly spaced numbers over an interval.
 
     Attributes:
-        start: the first.
-        stop: the last, or behind it.
-        n: how many.
-        dtype: the element type.
-        endpoint: whether `stop` is the last.
-        device: where it lives.
-        team: the processes among which it is divided.
+        start: First number.
+        stop: Last number, or the excluded end.
+        n: Number of elements.
+        dtype: dtype of the result.
+        endpoint: Whether `stop` is the last number.
+        device: Device of the result.
+        team: Team of the result.
     """
 
     name = "linspace"
@@ -228,7 +228,7 @@ class Linspace(Creation):
     team: int | Argument | None = None
 
     def infer(self, *operands: PTensorType) -> PTensorType:
-        """One axis."""
+        """Return the type, of one axis."""
         if self.dtype not in COMPLEX and complex in (type(self.start), type(self.stop)):
             raise ArrayTypeError(
                 f"linspace: from {self.start} to {self.stop} are complex numbers, which no "
@@ -239,11 +239,11 @@ class Linspace(Creation):
 
 @dataclass(frozen=True)
 class ExtractTriangle(Kinded):
-    """A triangle of matrices, and zeros elsewhere.
+    """Triangle of each matrix; other elements are zero.
 
     Attributes:
         kind: `lower` or `upper`.
-        k: the diagonal that ends it, so many columns to the right of the main one.
+        k: Last diagonal of the triangle, counted in columns to the right of the main diagonal.
     """
 
     name = "extract_triangle"
@@ -253,11 +253,11 @@ class ExtractTriangle(Kinded):
 
     @property
     def where(self) -> str:
-        """What messages call it: a side is no name."""
+        """Name for error messages; the kind alone is not a name."""
         return self.name
 
     def infer(self, *operands: PTensorType) -> PTensorType:
-        """The same type."""
+        """Return the type of the operand."""
         (x,) = operands
         if x.rank < 2:
             called = "tril" if self.kind == "lower" else "triu"
@@ -270,10 +270,10 @@ class ExtractTriangle(Kinded):
 
 @dataclass(frozen=True)
 class MeshGrid(Several):
-    """Each operand along an axis of its own, repeated along those of the others.
+    """Coordinate arrays: each operand along its own axis, repeated along the others.
 
     Attributes:
-        indexing: `ij` for the axes in order, `xy` for the first two exchanged.
+        indexing: `ij` for axes in order, `xy` to exchange the first two axes.
 
     >>> row, column = PTensorType((4,), "int8"), PTensorType((3,), "int64")
     >>> print(*MeshGrid("xy").results(row, column))
@@ -290,7 +290,7 @@ class MeshGrid(Several):
             raise ArrayValueError(f"meshgrid: indexing is {self.indexing!r}; give 'xy' or 'ij'")
 
     def results(self, *operands: PTensorType) -> tuple[PTensorType, ...]:
-        """The grid, in the element type of each operand."""
+        """Return the grid types, each with the dtype of its operand."""
         for k, each in enumerate(operands):
             if each.rank > 1:
                 raise ArrayValueError(
@@ -303,7 +303,7 @@ class MeshGrid(Several):
         return tuple([each.like(shape) for each in operands])
 
     def order(self, count: int) -> tuple[int, ...]:
-        """For each axis of the grid, the operand that lies along it."""
+        """Return for each axis of the grid the operand that varies along it."""
         order = list(range(count))
         if self.indexing == "xy":
             order[:2] = reversed(order[:2])
@@ -312,18 +312,18 @@ class MeshGrid(Several):
 
 @dataclass(frozen=True)
 class Import(Creation):
-    """A tensor of what a function is called with, which is no tensor yet.
+    """Import of a function argument as a tensor.
 
     Attributes:
-        shape: the extents, which the operand has to have.
-        dtype: the element type.
+        shape: Shape that the argument must have.
+        dtype: dtype of the tensor.
     """
 
     shape: Shape
     dtype: str
 
     def infer(self, *operands: Any) -> PTensorType:
-        """That shape."""
+        """Return the type with the given shape."""
         return self._made(
             self.shape, self.dtype, getattr(self, "device", None), getattr(self, "team", None)
         )
@@ -331,14 +331,14 @@ class Import(Creation):
 
 @dataclass(frozen=True)
 class AsArray(Import):
-    """The elements of a buffer, or a number; of a team, each process gives all and keeps a part.
+    """Tensor of a buffer or a number; with a team, each rank passes all elements.
 
     Attributes:
-        shape: the extents; none for a number.
-        dtype: the element type, which elements are converted to.
-        copy: True for memory of its own, False for that of the buffer, None for what is needed.
-        device: where the tensor lives.
-        team: the processes among which it is divided.
+        shape: Shape; empty for a number.
+        dtype: dtype, to which elements are cast.
+        copy: True to copy always, False to share the buffer's memory, None to copy if necessary.
+        device: Device of the tensor.
+        team: Team of the tensor; each rank keeps its shard.
 
     >>> print(AsArray((4, 5), "float32", team=1).results("ptr")[0])
     ptensor<4x5xfloat32, team=1>
@@ -352,7 +352,7 @@ class AsArray(Import):
     team: int | Argument | None = None
 
     def infer(self, *operands: Any) -> PTensorType:
-        """That shape."""
+        """Return the type with the given shape."""
         (given,) = operands
         if given != "ptr" and self.shape:
             raise ArrayValueError(
@@ -365,12 +365,12 @@ class AsArray(Import):
 
 @dataclass(frozen=True)
 class FromDlpack(Import):
-    """The elements that another library offers, where they lie: the memory is shared.
+    """Tensor that shares the memory of a DLPack object.
 
     Attributes:
-        shape: the extents.
-        dtype: the element type, which elements have.
-        device: where the memory is.
+        shape: Shape.
+        dtype: dtype, which the elements must have.
+        device: Device of the memory.
 
     >>> print(FromDlpack((4,), "int8").results("ptr")[0])
     ptensor<4xint8>

@@ -1,4 +1,4 @@
-"""Functions of the elements at one place: of one array, two, or three."""
+"""Element-wise operations with one, two or three operands."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ UNARY: Mapping[str, Sequence[str]] = {
     "imag": NUMERIC,
     "bitwise_invert": _BITS,
 }
-"""The element types that each function of one array takes."""
+"""Supported dtypes of each unary function."""
 
 UNARY_TESTS: Mapping[str, Sequence[str]] = {
     **dict.fromkeys(("isfinite", "isinf", "isnan"), NUMERIC),
@@ -48,7 +48,7 @@ UNARY_TESTS: Mapping[str, Sequence[str]] = {
 POWERS: Mapping[str, float] = {
     "half": 0.5, "three_halves": 1.5, "minus_half": -0.5, "minus_three_halves": -1.5
 }
-"""The exponents that square roots are enough for."""
+"""Exponents that can be computed with square roots."""
 
 BINARY: Mapping[str, Sequence[str]] = {
     **dict.fromkeys(("add", "subtract", "multiply", "pow"), NUMERIC),
@@ -66,17 +66,17 @@ BINARY_TESTS: Mapping[str, Sequence[str]] = {
 }
 
 _OF_FLOATS = frozenset(("divide",))
-"""Functions that take integers as floating-point numbers."""
+"""Functions that convert integers to floating-point numbers."""
 
 _TO_PART = frozenset(("abs", "real", "imag"))
 
 
 @dataclass(frozen=True)
 class Elementwise(Operation):
-    """A function of the elements at one place; shapes broadcast, element types meet.
+    """Element-wise function; shapes are broadcast, dtypes are promoted.
 
     Attributes:
-        kind: which function.
+        kind: Name of the function.
     """
 
     kind: str
@@ -101,14 +101,14 @@ class Elementwise(Operation):
 
     @property
     def where(self) -> str:
-        """What messages call it."""
+        """Name for error messages."""
         return self.kind
 
     def computed_in(self, dtypes: Sequence[str]) -> str:
-        """The type that operands are converted to, before the function sees them.
+        """Return the dtype to which the operands are cast before the computation.
 
         Raises:
-            ArrayTypeError: the function does not take such elements.
+            ArrayTypeError: If the function does not support the dtypes.
         """
         taken = self.functions[self.kind]
         dtype = meet(dtypes)
@@ -121,11 +121,11 @@ class Elementwise(Operation):
         )
 
     def result_dtype(self, dtype: str) -> str:
-        """The type of the result, if it is computed in `dtype`."""
+        """Return the dtype of the result of a computation in `dtype`."""
         return dtype
 
     def infer(self, *operands: PTensorType) -> PTensorType:
-        """The broadcast shape, in the type of the result."""
+        """Return the type with the broadcast shape and the result dtype."""
         if len(operands) > 1:
             check_together(operands, self.kind)
         dtype = self.computed_in([operand.dtype for operand in operands])
@@ -135,12 +135,12 @@ class Elementwise(Operation):
 
 class _Test(Elementwise):
     def result_dtype(self, dtype: str) -> str:
-        """Truth."""
+        """Return bool."""
         return "bool"
 
 
 class ElementwiseUnaryOp(Elementwise):
-    """A function of one array.
+    """Unary element-wise function.
 
     >>> ElementwiseUnaryOp("exp").infer(PTensorType((4,), "float32")).dtype
     'float32'
@@ -151,12 +151,12 @@ class ElementwiseUnaryOp(Elementwise):
     arity = 1
 
     def result_dtype(self, dtype: str) -> str:
-        """A part of complex numbers is real."""
+        """Return `dtype`, or its real dtype for functions such as `abs` and `real`."""
         return PART.get(dtype, dtype) if self.kind in _TO_PART else dtype
 
 
 class ElementwiseUnaryTest(_Test):
-    """A question about each element."""
+    """Unary element-wise predicate."""
 
     name = "elementwise_unary_test"
     functions = UNARY_TESTS
@@ -164,7 +164,7 @@ class ElementwiseUnaryTest(_Test):
 
 
 class ElementwisePower(Elementwise):
-    """The power of each element whose exponent is known, and half of an odd number.
+    """Element-wise power with a constant half-integer exponent.
 
     >>> ElementwisePower("three_halves").infer(PTensorType((4,), "float32")).dtype
     'float32'
@@ -176,7 +176,7 @@ class ElementwisePower(Elementwise):
 
 
 class ElementwiseBinaryOp(Elementwise):
-    """A function of two arrays.
+    """Binary element-wise function.
 
     >>> a, b = PTensorType((4, 1), "float32"), PTensorType((3,), "float64")
     >>> print(ElementwiseBinaryOp("add").infer(a, b))
@@ -190,7 +190,7 @@ class ElementwiseBinaryOp(Elementwise):
 
 
 class ElementwiseBinaryTest(_Test):
-    """A question about two elements."""
+    """Binary element-wise predicate."""
 
     name = "elementwise_binary_test"
     takes = (2, 2)
@@ -205,16 +205,16 @@ FUNCTIONS: Mapping[str, Elementwise] = {
     )
     for kind in group.functions
 }
-"""The elementwise functions of the standard, by name."""
+"""Element-wise functions of the standard, by name."""
 
 
 @dataclass(frozen=True)
 class Cast(Operation):
-    """The elements in another type.
+    """Cast to another dtype.
 
     Attributes:
-        dtype: the type.
-        copy: whether the result is a value of its own where the type is the same.
+        dtype: Target dtype.
+        copy: Whether the result is a new value even if the dtype is unchanged.
     """
 
     name = "cast"
@@ -222,7 +222,7 @@ class Cast(Operation):
     copy: bool = True
 
     def infer(self, *operands: PTensorType) -> PTensorType:
-        """The same shape."""
+        """Return the type with the target dtype."""
         (x,) = operands
         if x.dtype in COMPLEX and self.dtype not in (*COMPLEX, *BOOLEAN):
             raise ArrayTypeError(
@@ -234,13 +234,13 @@ class Cast(Operation):
 
 @dataclass(frozen=True)
 class Where(Operation):
-    """Elements of the second operand where the first is true, of the third elsewhere."""
+    """Selection of the second operand where the first is True, and of the third elsewhere."""
 
     name = "where"
     takes = (3, 3)
 
     def infer(self, *operands: PTensorType) -> PTensorType:
-        """The broadcast shape."""
+        """Return the type with the broadcast shape."""
         check_together(operands, "where")
         condition, one, other = operands
         if condition.dtype != "bool":

@@ -1,4 +1,4 @@
-"""FFT and decompositions."""
+"""Fourier transforms and matrix decompositions."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ TAKEN: Mapping[str, Sequence[str]] = {
     **dict.fromkeys(("rfft", "rfftn", "ihfft"), _REAL),
     **dict.fromkeys(("irfft", "irfftn", "hfft"), (*_REAL, *COMPLEX)),
 }
-"""The element types that each transform takes."""
+"""Supported dtypes of each transform."""
 
 
 @dataclass(frozen=True)
 class Transform(Kinded, LibraryOperation):
-    """A discrete Fourier transform along axes.
+    """Discrete Fourier transform along axes.
 
     Attributes:
-        kind: which one.
-        sizes: how many elements are transformed along each axis: others are left out, or 0.
-        axes: along which, the last of them halved if one side is real.
-        norm: which direction is scaled.
+        kind: Name of the transform.
+        sizes: Length of the transform along each axis; axes are truncated or zero-padded.
+        axes: Axes; the last one is halved if one side is real.
+        norm: Normalization mode.
 
     >>> x = PTensorType((4, 10), "float32")
     >>> print(Transform("rfft", (None,), (-1,)).infer(x))
@@ -71,11 +71,11 @@ class Transform(Kinded, LibraryOperation):
 
     @property
     def library(self) -> str:  # type: ignore[override]
-        """The function that computes it."""
+        """Library function that computes the transform."""
         return f"numpy.fft.{self.kind}"
 
     def results(self, *operands: PTensorType) -> tuple[PTensorType, ...]:
-        """The shape with these sizes; complex numbers, or real ones."""
+        """Return the type with the transform lengths and a complex or real dtype."""
         (x,) = operands
         need_dtype(x.dtype, TAKEN[self.kind], self.kind)
         parts = PART if self.kind in self.real else WHOLE
@@ -152,12 +152,12 @@ _SQUARE = ("cholesky", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "slog
 
 @dataclass(frozen=True)
 class Matrices(Kinded, LibraryOperation):
-    """A function of matrices; leading axes are many of them.
+    """Function of matrices; leading axes are batch axes.
 
     Attributes:
-        kind: which one.
-        full: whether orthogonal matrices are whole, of `qr` and `svd`; or whether the upper factor
-            is wanted, of `cholesky`.
+        kind: Name of the function.
+        full: For `qr` and `svd`, whether the orthogonal matrices are square; for `cholesky`,
+            whether to return the upper factor.
 
     >>> print(Matrices("inv").infer(PTensorType((7, 4, 4), "float32")))
     ptensor<7x4x4xfloat32>
@@ -171,11 +171,11 @@ class Matrices(Kinded, LibraryOperation):
 
     @property
     def library(self) -> str:  # type: ignore[override]
-        """The function that computes it."""
+        """Library function that computes the operation."""
         return f"numpy.linalg.{self.kind}"
 
     def results(self, *operands: PTensorType) -> tuple[PTensorType, ...]:
-        """The types of all results."""
+        """Return the types of all results."""
         x = operands[0]
         need_dtype(x.dtype, _TAKEN, self.kind)
         need_matrices(x, self.kind)
@@ -190,14 +190,14 @@ class Matrices(Kinded, LibraryOperation):
 
 @dataclass(frozen=True)
 class Solve(LibraryOperation):
-    """What a matrix is to be multiplied by to give another, or a vector; leading axes broadcast."""
+    """Solution of linear systems; leading axes are broadcast."""
 
     name = "solve"
     takes = (2, 2)
     library = "numpy.linalg.solve"
 
     def results(self, *operands: PTensorType) -> tuple[PTensorType, ...]:
-        """The broadcast shape of what is given."""
+        """Return the type of the solutions, with broadcast leading axes."""
         check_together(operands, self.name)
         a, b = operands
         for x in operands:
@@ -224,9 +224,9 @@ class Solve(LibraryOperation):
 
 @dataclass(frozen=True)
 class PseudoInverse(LibraryOperation):
-    """What comes nearest to an inverse.
+    """Moore-Penrose pseudo-inverse of matrices.
 
-    A second operand says which singular values count as 0, as parts of the greatest.
+    The second operand is the relative tolerance below which singular values count as 0.
     """
 
     name = "pinv"
@@ -234,7 +234,7 @@ class PseudoInverse(LibraryOperation):
     library = "numpy.linalg.pinv"
 
     def results(self, *operands: PTensorType) -> tuple[PTensorType, ...]:
-        """Rows and columns exchanged."""
+        """Return the type with the last two axes exchanged."""
         check_together(operands, self.name)
         x = _with_tolerance(operands, self.name)
         *outer, rows, columns = x.shape
@@ -243,9 +243,9 @@ class PseudoInverse(LibraryOperation):
 
 @dataclass(frozen=True)
 class Rank(LibraryOperation):
-    """How many rows of a matrix do not follow from one another.
+    """Rank of matrices.
 
-    A second operand says which singular values count as 0, as parts of the greatest.
+    The second operand is the relative tolerance below which singular values count as 0.
     """
 
     name = "matrix_rank"
@@ -253,7 +253,7 @@ class Rank(LibraryOperation):
     library = "numpy.linalg.matrix_rank"
 
     def results(self, *operands: PTensorType) -> tuple[PTensorType, ...]:
-        """The shape without the last two axes."""
+        """Return the type without the last two axes."""
         check_together(operands, self.name)
         x = _with_tolerance(operands, self.name)
         return (x.like(x.shape[:-2], "int64"),)

@@ -21,7 +21,7 @@ from tecomp.ptensor.types import (
 
 
 def _met(operands: Sequence[PTensorType], where: str) -> str:
-    """The type that two operands are multiplied in."""
+    """Return the promoted dtype of a product."""
     check_together(operands, where)
     for operand in operands:
         need_dtype(operand.dtype, NUMERIC, where)
@@ -29,10 +29,10 @@ def _met(operands: Sequence[PTensorType], where: str) -> str:
 
 
 def need_matrices(x: PTensorType, where: str) -> None:
-    """Refuse what has fewer axes than two.
+    """Check that an operand has at least two axes.
 
     Raises:
-        ArrayValueError: `x` has.
+        ArrayValueError: If `x` has fewer than two axes.
     """
     if x.rank < 2:
         raise ArrayValueError(
@@ -51,7 +51,7 @@ def _need_equal(first: PTensorType, axis: int, second: PTensorType, other: int, 
 
 
 def _need_shared_axis(axis: int, x: PTensorType, y: PTensorType, where: str) -> None:
-    """Refuse an axis that both operands have not, counted from the last."""
+    """Check that both operands have an axis, counted from the last axis."""
     rank = min(x.rank, y.rank)
     if not -rank <= axis < 0:
         raise ArrayValueError(
@@ -62,7 +62,7 @@ def _need_shared_axis(axis: int, x: PTensorType, y: PTensorType, where: str) -> 
 
 @dataclass(frozen=True)
 class MatMul(Operation):
-    """The product of matrices; leading axes are broadcast, and a vector is a row or a column.
+    """Matrix product; leading axes are broadcast, one-dimensional operands are vectors.
 
     >>> x, y = PTensorType((7, 1, 4, 5), "float32"), PTensorType((3, 5, 6), "float32")
     >>> print(MatMul().infer(x, y))
@@ -73,7 +73,7 @@ class MatMul(Operation):
     takes = (2, 2)
 
     def infer(self, *operands: PTensorType) -> PTensorType:
-        """Rows of the first, columns of the second."""
+        """Return the type with the rows of the first and the columns of the second operand."""
         x, y = operands
         dtype = _met(operands, self.name)
         if not x.shape or not y.shape:
@@ -90,12 +90,12 @@ class MatMul(Operation):
 
 @dataclass(frozen=True)
 class MatrixTranspose(Operation):
-    """The last two axes exchanged."""
+    """Transpose of the last two axes."""
 
     name = "matrix_transpose"
 
     def infer(self, *operands: PTensorType) -> PTensorType:
-        """The shape with the last two extents exchanged."""
+        """Return the type with the last two extents exchanged."""
         (x,) = operands
         need_matrices(x, self.name)
         *outer, rows, columns = x.shape
@@ -104,10 +104,10 @@ class MatrixTranspose(Operation):
 
 @dataclass(frozen=True)
 class VecDot(Operation):
-    """Products added up along an axis of both operands; of complex numbers, the first conjugated.
+    """Vector dot product along an axis; the first operand is conjugated.
 
     Attributes:
-        axis: counted from the last, so negative; other axes are broadcast.
+        axis: Negative axis, counted from the last axis; other axes are broadcast.
     """
 
     name = "vecdot"
@@ -115,7 +115,7 @@ class VecDot(Operation):
     axis: int = -1
 
     def infer(self, *operands: PTensorType) -> PTensorType:
-        """The broadcast shape, without the axis."""
+        """Return the type with the broadcast shape without the axis."""
         x, y = operands
         dtype = _met(operands, self.name)
         _need_shared_axis(self.axis, x, y, self.name)
@@ -127,10 +127,10 @@ class VecDot(Operation):
 
 @dataclass(frozen=True)
 class TensorDot(Operation):
-    """Products added up along several axes of both operands.
+    """Contraction of several axes of both operands.
 
     Attributes:
-        axes: those of the first operand, and those of the second that belong to them.
+        axes: Contracted axes of the first operand, and the corresponding axes of the second.
     """
 
     name = "tensor_dot"
@@ -139,11 +139,11 @@ class TensorDot(Operation):
 
     @property
     def where(self) -> str:
-        """What messages call it."""
+        """Name for error messages."""
         return "tensordot"
 
     def infer(self, *operands: PTensorType) -> PTensorType:
-        """All other axes of the first operand, and of the second."""
+        """Return the type with the other axes of the first and the second operand."""
         x, y = operands
         dtype = _met(operands, self.where)
         first, second = self.places(x, y)
@@ -153,7 +153,7 @@ class TensorDot(Operation):
         return x.like((*kept, *(n for k, n in enumerate(y.shape) if k not in second)), dtype)
 
     def places(self, x: PTensorType, y: PTensorType) -> tuple[Sequence[int], Sequence[int]]:
-        """The axes of each operand, counted from the first."""
+        """Return the nonnegative contracted axes of each operand."""
         if len(self.axes[0]) != len(self.axes[1]):
             raise ArrayValueError(
                 f"tensordot: axes is {self.axes}; give as many axes of the one array as of the "
@@ -172,13 +172,13 @@ class TensorDot(Operation):
 
 @dataclass(frozen=True)
 class Outer(Operation):
-    """Each element of a vector multiplied by each of another."""
+    """Outer product of two vectors."""
 
     name = "outer"
     takes = (2, 2)
 
     def infer(self, *operands: PTensorType) -> PTensorType:
-        """A matrix."""
+        """Return the type of the matrix."""
         x, y = operands
         dtype = _met(operands, self.name)
         if x.rank != 1 or y.rank != 1:
@@ -191,10 +191,10 @@ class Outer(Operation):
 
 @dataclass(frozen=True)
 class Diagonal(Operation):
-    """The elements of matrices on a diagonal.
+    """Diagonal of each matrix.
 
     Attributes:
-        offset: how far it is above the main one.
+        offset: Offset of the diagonal above the main diagonal.
     """
 
     name = "diagonal"
@@ -202,14 +202,14 @@ class Diagonal(Operation):
     offset: int = 0
 
     def infer(self, *operands: PTensorType) -> PTensorType:
-        """One axis in the place of the last two."""
+        """Return the type with one axis in place of the last two."""
         (x,) = operands
         need_matrices(x, self.name)
         return x.like((*x.shape[:-2], diagonal_length(x.shape, self.offset)))
 
 
 def diagonal_length(shape: Shape, offset: int) -> int:
-    """The elements of a diagonal.
+    """Return the number of elements of a diagonal.
 
     >>> diagonal_length((3, 5), 1), diagonal_length((3, 5), -2), diagonal_length((3, 5), 9)
     (3, 1, 0)
@@ -220,11 +220,11 @@ def diagonal_length(shape: Shape, offset: int) -> int:
 
 @dataclass(frozen=True)
 class Trace(Operation):
-    """The sums of the elements of matrices on a diagonal.
+    """Sum of a diagonal of each matrix.
 
     Attributes:
-        offset: how far it is above the main one.
-        dtype: of the result.
+        offset: Offset of the diagonal above the main diagonal.
+        dtype: dtype of the result.
     """
 
     name = "trace"
@@ -232,7 +232,7 @@ class Trace(Operation):
     dtype: str | None = None
 
     def infer(self, *operands: PTensorType) -> PTensorType:
-        """The shape without the last two axes."""
+        """Return the type without the last two axes."""
         (x,) = operands
         need_matrices(x, self.name)
         return x.like(x.shape[:-2], accumulated(x.dtype, self.dtype, self.name))
@@ -240,10 +240,10 @@ class Trace(Operation):
 
 @dataclass(frozen=True)
 class Cross(Operation):
-    """The cross product of vectors of three elements.
+    """Cross product of 3-element vectors.
 
     Attributes:
-        axis: along which they lie, counted from the last, so negative; other axes are broadcast.
+        axis: Negative axis, counted from the last axis; other axes are broadcast.
     """
 
     name = "cross"
@@ -251,7 +251,7 @@ class Cross(Operation):
     axis: int = -1
 
     def infer(self, *operands: PTensorType) -> PTensorType:
-        """The broadcast shape."""
+        """Return the type with the broadcast shape."""
         x, y = operands
         dtype = _met(operands, self.name)
         _need_shared_axis(self.axis, x, y, self.name)

@@ -22,15 +22,15 @@ from tecomp.ptensor.types import (
 )
 
 Slices = tuple[tuple[int, int, int], ...]
-"""For each axis the first index, from one to the next, and how many."""
+"""First index, step and count for each axis."""
 
 
 @dataclass(frozen=True)
 class ExtractSlice(Operation):
-    """The elements at indices that count on along each axis.
+    """Elements of a slice along each axis.
 
     Attributes:
-        slice: for each axis the first index, the step, and how many there are.
+        slice: First index, step and count for each axis.
 
     >>> print(ExtractSlice(((4, -2, 3),)).infer(PTensorType((5,), "int8")))
     ptensor<3xint8>
@@ -42,14 +42,14 @@ class ExtractSlice(Operation):
     slice: Slices
 
     def infer(self, *operands: PTensorType) -> PTensorType:
-        """The counts."""
+        """Return the type with the counts as shape."""
         (x,) = operands
         return x.like(_counts(self.slice, x.shape, self.name))
 
 
 @dataclass(frozen=True)
 class ExtractMask(Operation):
-    """The elements where the second operand is true; how many, the elements say.
+    """Elements where the second operand is true; their number depends on the data.
 
     >>> x, mask = PTensorType((4, 5), "int8"), PTensorType((4,), "bool")
     >>> print(ExtractMask().infer(x, mask))
@@ -60,7 +60,7 @@ class ExtractMask(Operation):
     takes = (2, 2)
 
     def infer(self, *operands: PTensorType) -> PTensorType:
-        """One axis in place of those of the mask."""
+        """Return the type with one axis in place of the axes of the mask."""
         check_together(operands, self.name)
         x, mask = operands
         if mask.dtype != "bool":
@@ -78,7 +78,7 @@ class ExtractMask(Operation):
 
 @dataclass(frozen=True)
 class Nonzero(Several):
-    """Indices of the nonzero elements: a tensor for each axis.
+    """Indices of nonzero elements: one tensor per axis.
 
     Source:
         RFC PTensor, "Operation details".
@@ -90,7 +90,7 @@ class Nonzero(Several):
     name = "nonzero"
 
     def results(self, *operands: PTensorType) -> tuple[PTensorType, ...]:
-        """A row for each axis; the number of nonzero elements is known when they are."""
+        """Return a one-dimensional type per axis, with a data-dependent extent."""
         (x,) = operands
         if not x.shape:
             raise ArrayValueError(
@@ -101,10 +101,10 @@ class Nonzero(Several):
 
 @dataclass(frozen=True)
 class InsertSlice(Operation):
-    """The first operand, with the second in place of elements whose indices count on.
+    """First operand with the elements of a slice replaced by the second operand.
 
     Attributes:
-        slice: for each axis the first index, the step, and how many there are.
+        slice: First index, step and count for each axis.
     """
 
     name = "insert_slice"
@@ -114,7 +114,7 @@ class InsertSlice(Operation):
     slice: Slices
 
     def infer(self, *operands: PTensorType) -> PTensorType:
-        """The type of the first operand."""
+        """Return the type of the first operand."""
         check_together(operands, self.name)
         x, part = operands
         counts = _counts(self.slice, x.shape, self.name)
@@ -129,11 +129,11 @@ class InsertSlice(Operation):
 
 @dataclass(frozen=True)
 class Take(Operation):
-    """The elements at indices that the other operands say, one for each of some axes.
+    """Elements at indices; the further operands are index arrays for some axes.
 
     Attributes:
-        axis: the axes that are indexed.
-        place: where the axes of the indices are in the result.
+        axis: Indexed axes.
+        place: Position of the index axes in the result.
 
     >>> x, i = PTensorType((4, 5, 6), "int8"), PTensorType((2, 3), "int64")
     >>> print(Take((1,), 1).infer(x, i))
@@ -147,7 +147,7 @@ class Take(Operation):
     place: int
 
     def infer(self, *operands: PTensorType) -> PTensorType:
-        """The axes of the indices, in between those that are not indexed."""
+        """Return the type with the index axes inserted between the other axes."""
         check_together(operands, self.name)
         x, *indices = operands
         for index in indices:
@@ -159,10 +159,10 @@ class Take(Operation):
 
 @dataclass(frozen=True)
 class TakeAlongAxis(Operation):
-    """The elements at indices along one axis, at the same places of the others.
+    """Elements at indices along an axis; other axes correspond.
 
     Attributes:
-        axis: that is indexed.
+        axis: Indexed axis.
     """
 
     name = "take_along_axis"
@@ -171,7 +171,7 @@ class TakeAlongAxis(Operation):
     axis: int
 
     def infer(self, *operands: PTensorType) -> PTensorType:
-        """The shape of the indices, broadcast to that of the elements along the other axes."""
+        """Return the type with the shape of the indices, broadcast along the other axes."""
         check_together(operands, self.name)
         x, indices = operands
         check_integers(indices, self.name)
@@ -190,10 +190,10 @@ class TakeAlongAxis(Operation):
 
 
 def _counts(slices: Slices, shape: Shape, where: str) -> Shape:
-    """How many elements there are along each axis.
+    """Return the counts of slices.
 
     Raises:
-        ArrayIndexError: an index is out of bounds, or there is no slice for an axis.
+        ArrayIndexError: If an index is out of bounds, or the number of slices is wrong.
     """
     if len(slices) != len(shape):
         raise ArrayIndexError(
@@ -211,7 +211,7 @@ def _counts(slices: Slices, shape: Shape, where: str) -> Shape:
 
 
 def check_integers(index: PTensorType, where: str) -> None:
-    """Refuse indices that are no integers."""
+    """Check that indices have an integer dtype."""
     if index.dtype not in INTEGERS:
         raise ArrayTypeError(
             f"{where}: the indices are {index.dtype}; give integers, or a bool mask as x[mask]"
@@ -219,15 +219,15 @@ def check_integers(index: PTensorType, where: str) -> None:
 
 
 Axes = tuple[int, ...]
-"""Axes, counted from 0."""
+"""Nonnegative axes."""
 
 
 @dataclass(frozen=True)
 class Broadcast(Operation):
-    """Repeated along axes of extent 1, and along new ones before all others.
+    """Broadcast to a shape: along axes of size 1, and along new leading axes.
 
     Attributes:
-        shape: of the result.
+        shape: Shape of the result.
 
     >>> print(Broadcast((2, 3, 4)).infer(PTensorType((3, 1), "int8")))
     ptensor<2x3x4xint8>
@@ -239,11 +239,11 @@ class Broadcast(Operation):
 
     @property
     def where(self) -> str:
-        """As users call it."""
+        """Public name for error messages."""
         return "broadcast_to"
 
     def infer(self, *operands: PTensorType) -> PTensorType:
-        """That shape."""
+        """Return the type with the target shape."""
         (x,) = operands
         if broadcast_shapes([x.shape, self.shape], "broadcast_to") != self.shape:
             raise ArrayValueError(
@@ -256,11 +256,11 @@ class Broadcast(Operation):
 
 @dataclass(frozen=True)
 class Combine(Kinded):
-    """Tensors as one, along an axis that they have or along a new one.
+    """Concatenation along an existing axis, or stack along a new axis.
 
     Attributes:
         kind: `concat` or `stack`.
-        axis: of the result.
+        axis: Axis of the result.
 
     >>> a = PTensorType((2, 3), "int8")
     >>> print(Combine("concat", 1).infer(a, a), Combine("stack", 1).infer(a, a))
@@ -274,7 +274,7 @@ class Combine(Kinded):
     axis: int
 
     def infer(self, *operands: PTensorType) -> PTensorType:
-        """The joined shape, in the type that the elements meet in."""
+        """Return the type with the joined shape and the promoted dtype."""
         check_together(operands, self.kind)
         first = operands[0]
         axis = axis_of(self.axis, first.rank + (self.kind == "stack"), self.kind)
@@ -300,10 +300,10 @@ def _without(shape: Shape, axis: int | None) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class ExpandDims(Operation):
-    """With axes of extent 1 put in.
+    """Insertion of axes of size 1.
 
     Attributes:
-        axis: the places of these in the result, in order.
+        axis: Positions of the new axes in the result, ascending.
 
     >>> print(ExpandDims((0, 2)).infer(PTensorType((4,), "int8")))
     ptensor<1x4x1xint8>
@@ -314,7 +314,7 @@ class ExpandDims(Operation):
     axis: Axes
 
     def infer(self, *operands: PTensorType) -> PTensorType:
-        """The longer shape."""
+        """Return the type with the new axes."""
         (x,) = operands
         _check_axes(self.axis, x.rank + len(self.axis), self.name)
         shape = list(x.shape)
@@ -325,10 +325,10 @@ class ExpandDims(Operation):
 
 @dataclass(frozen=True)
 class Flip(Operation):
-    """With the elements along some axes in reverse.
+    """Reversal of elements along axes.
 
     Attributes:
-        axis: these.
+        axis: Axes.
     """
 
     name = "flip"
@@ -336,7 +336,7 @@ class Flip(Operation):
     axis: Axes
 
     def infer(self, *operands: PTensorType) -> PTensorType:
-        """The same type."""
+        """Return the type of the operand."""
         (x,) = operands
         _check_axes(self.axis, x.rank, self.name)
         return x.like(x.shape)
@@ -344,10 +344,10 @@ class Flip(Operation):
 
 @dataclass(frozen=True)
 class PermuteDims(Operation):
-    """With the axes in another order.
+    """Permutation of the axes.
 
     Attributes:
-        axis: for each axis of the result that of the operand.
+        axis: Axis of the operand for each axis of the result.
 
     >>> print(PermuteDims((1, 0)).infer(PTensorType((2, 3), "int8")))
     ptensor<3x2xint8>
@@ -358,7 +358,7 @@ class PermuteDims(Operation):
     axis: Axes
 
     def infer(self, *operands: PTensorType) -> PTensorType:
-        """The shape in that order."""
+        """Return the type with the permuted shape."""
         (x,) = operands
         if sorted(self.axis) != list(range(x.rank)):
             raise ArrayValueError(
@@ -371,11 +371,11 @@ class PermuteDims(Operation):
 
 @dataclass(frozen=True)
 class Reshape(Operation):
-    """The elements in their order, in another shape.
+    """Change of shape; elements stay in row-major order.
 
     Attributes:
-        shape: of the result.
-        copy: whether the result has memory of its own; None for where it has to.
+        shape: Shape of the result.
+        copy: Whether the result has its own memory; None for a copy only if necessary.
     """
 
     name = "reshape"
@@ -385,7 +385,7 @@ class Reshape(Operation):
     copy: bool | None = None
 
     def infer(self, *operands: PTensorType) -> PTensorType:
-        """That shape."""
+        """Return the type with the new shape."""
         (x,) = operands
         if prod(self.shape) != x.size:
             raise ArrayValueError(
@@ -398,11 +398,11 @@ class Reshape(Operation):
 
 @dataclass(frozen=True)
 class Roll(Operation):
-    """Shifted, with what leaves at one end coming in at the other.
+    """Cyclic shift along axes.
 
     Attributes:
-        shift: by how many elements along each axis.
-        axis: these axes.
+        shift: Number of elements for each axis.
+        axis: Axes.
     """
 
     name = "roll"
@@ -411,7 +411,7 @@ class Roll(Operation):
     axis: Axes
 
     def infer(self, *operands: PTensorType) -> PTensorType:
-        """The same type."""
+        """Return the type of the operand."""
         (x,) = operands
         for axis in self.axis:
             axis_of(axis, x.rank, self.name)
@@ -420,10 +420,10 @@ class Roll(Operation):
 
 @dataclass(frozen=True)
 class Squeeze(Operation):
-    """Without some axes of extent 1.
+    """Removal of axes of size 1.
 
     Attributes:
-        axis: these.
+        axis: Axes.
 
     >>> print(Squeeze((0,)).infer(PTensorType((1, 4), "int8")))
     ptensor<4xint8>
@@ -434,7 +434,7 @@ class Squeeze(Operation):
     axis: Axes
 
     def infer(self, *operands: PTensorType) -> PTensorType:
-        """The shorter shape."""
+        """Return the type without the axes."""
         (x,) = operands
         _check_axes(self.axis, x.rank, self.name)
         for axis in self.axis:
@@ -453,11 +453,11 @@ def _kept(shape: Shape, out: Sequence[int]) -> Shape:
 
 @dataclass(frozen=True)
 class Repeat(Operation):
-    """Each element several times, one after the other.
+    """Repetition of each element along an axis.
 
     Attributes:
-        repeats: how often.
-        axis: along which.
+        repeats: Number of repetitions.
+        axis: Axis.
     """
 
     name = "repeat"
@@ -467,7 +467,7 @@ class Repeat(Operation):
     axis: int
 
     def infer(self, *operands: PTensorType) -> PTensorType:
-        """The shape, longer along that axis."""
+        """Return the type with the longer axis."""
         (x,) = operands
         if self.repeats < 0:
             raise ArrayValueError(
@@ -479,10 +479,10 @@ class Repeat(Operation):
 
 @dataclass(frozen=True)
 class Tile(Operation):
-    """The whole several times along each axis.
+    """Repetition of the whole tensor along each axis.
 
     Attributes:
-        repetitions: for the last axes, or for new ones before the first too.
+        repetitions: Number of repetitions for the last axes, and for new leading axes.
     """
 
     name = "tile"
@@ -491,7 +491,7 @@ class Tile(Operation):
     repetitions: tuple[int, ...]
 
     def infer(self, *operands: PTensorType) -> PTensorType:
-        """The product of extents and repetitions."""
+        """Return the type with the extents multiplied by the repetitions."""
         (x,) = operands
         if any(count < 0 for count in self.repetitions):
             raise ArrayValueError(
@@ -504,6 +504,6 @@ class Tile(Operation):
 
 
 def _check_axes(axes: Axes, rank: int, where: str) -> None:
-    """Refuse axes that are not there, named twice, or not in order."""
+    """Check that axes are in bounds, unique and ascending."""
     if axes_of(axes, rank, where) != axes:
         raise ArrayValueError(f"{where}: axis is {axes}; name axes in order, from the first")

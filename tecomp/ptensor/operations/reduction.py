@@ -29,14 +29,14 @@ REDUCTIONS: Mapping[str, Sequence[str]] = {
     **dict.fromkeys(("mean", "std", "var"), FLOATING),
     **dict.fromkeys(("prod", "sum"), NUMERIC),
 }
-"""The element types that each reduction takes."""
+"""Supported dtypes of each reduction."""
 
 
 def accumulated(dtype: str, wanted: str | None, where: str) -> str:
-    """The type of sums and products: small integers would overflow, and have 64 bits.
+    """Return the dtype of sums and products; small integers use 64 bits to avoid overflow.
 
     Raises:
-        ArrayTypeError: complex numbers are wanted as others.
+        ArrayTypeError: If a complex dtype would be converted to another kind.
 
     >>> [accumulated(dtype, None, "sum") for dtype in ("int8", "uint8", "float32")]
     ['int64', 'uint64', 'float32']
@@ -57,14 +57,14 @@ def accumulated(dtype: str, wanted: str | None, where: str) -> str:
 
 @dataclass(frozen=True)
 class Reduce(Kinded):
-    """All elements along some axes, combined into one.
+    """Reduction along axes.
 
     Attributes:
-        kind: how.
-        axis: the axes; all of them if None.
-        keepdims: whether they stay, with extent 1.
-        correction: what is taken off the count of elements, for `var` and `std`.
-        dtype: of the result, for `sum` and `prod`.
+        kind: Name of the reduction.
+        axis: Axes; all axes if None.
+        keepdims: Whether to keep reduced axes with size 1.
+        correction: Number subtracted from the count of elements, for `var` and `std`.
+        dtype: dtype of the result, for `sum` and `prod`.
 
     >>> print(Reduce("sum", (0,)).infer(PTensorType((4, 5), "int8")))
     ptensor<5xint64>
@@ -78,7 +78,7 @@ class Reduce(Kinded):
     dtype: str | None = None
 
     def infer(self, *operands: PTensorType) -> PTensorType:
-        """The shape without these axes, in the type of the result."""
+        """Return the type without the axes, with the result dtype."""
         (x,) = operands
         need_dtype(x.dtype, REDUCTIONS[self.kind], self.kind)
         axes = axes_of(self.axis, x.rank, self.kind)
@@ -99,12 +99,12 @@ class Reduce(Kinded):
 
 @dataclass(frozen=True)
 class TruthTest(Kinded):
-    """Whether any element along some axes is true, or all are; numbers are true unless 0.
+    """Test whether any or all elements along axes are true; nonzero numbers are true.
 
     Attributes:
         kind: `any` or `all`.
-        axis: the axes; all of them if None.
-        keepdims: whether they stay, with extent 1.
+        axis: Axes; all axes if None.
+        keepdims: Whether to keep reduced axes with size 1.
     """
 
     name = "test"
@@ -113,7 +113,7 @@ class TruthTest(Kinded):
     keepdims: bool = False
 
     def infer(self, *operands: PTensorType) -> PTensorType:
-        """The shape without these axes."""
+        """Return the type without the axes."""
         (x,) = operands
         need_dtype(x.dtype, ALL, self.kind)
         axes = axes_of(self.axis, x.rank, self.kind)
@@ -122,11 +122,11 @@ class TruthTest(Kinded):
 
 @dataclass(frozen=True)
 class CountNonzero(Operation):
-    """How many elements along some axes are not 0.
+    """Number of nonzero elements along axes.
 
     Attributes:
-        axis: the axes; all of them if None.
-        keepdims: whether they stay, with extent 1.
+        axis: Axes; all axes if None.
+        keepdims: Whether to keep reduced axes with size 1.
     """
 
     name = "count_nonzero"
@@ -134,7 +134,7 @@ class CountNonzero(Operation):
     keepdims: bool = False
 
     def infer(self, *operands: PTensorType) -> PTensorType:
-        """The shape without these axes."""
+        """Return the type without the axes."""
         (x,) = operands
         axes = axes_of(self.axis, x.rank, self.name)
         return x.like(without(x.shape, axes, self.keepdims), "int64")
@@ -142,13 +142,13 @@ class CountNonzero(Operation):
 
 @dataclass(frozen=True)
 class Cumulative(Kinded):
-    """Each element combined with all before it along an axis.
+    """Cumulative sum or product along an axis.
 
     Attributes:
         kind: `sum` or `prod`.
-        axis: along which.
-        include_initial: whether the result begins with that of no element.
-        dtype: of the result.
+        axis: Axis.
+        include_initial: Whether the result begins with the initial value.
+        dtype: dtype of the result.
 
     >>> print(Cumulative("sum", 1, include_initial=True).infer(PTensorType((4, 5), "int8")))
     ptensor<4x6xint64>
@@ -163,11 +163,11 @@ class Cumulative(Kinded):
 
     @property
     def where(self) -> str:
-        """What messages call it."""
+        """Name for error messages."""
         return f"cumulative_{self.kind}"
 
     def infer(self, *operands: PTensorType) -> PTensorType:
-        """The same shape, or one element more along the axis."""
+        """Return the operand type; `include_initial` adds an element along the axis."""
         (x,) = operands
         dtype = accumulated(x.dtype, self.dtype, self.where)
         axis = axis_of(self.axis, x.rank, self.where)
@@ -177,10 +177,10 @@ class Cumulative(Kinded):
 
 @dataclass(frozen=True)
 class Diff(Operation):
-    """What each element is more than the one before it along an axis.
+    """Differences of adjacent elements along an axis.
 
     Attributes:
-        axis: along which.
+        axis: Axis.
     """
 
     name = "diff"
@@ -188,7 +188,7 @@ class Diff(Operation):
     axis: int = -1
 
     def infer(self, *operands: PTensorType) -> PTensorType:
-        """One element less along the axis, if there is one."""
+        """Return the type with one element less along the axis, or an empty axis."""
         (x,) = operands
         need_dtype(x.dtype, NUMERIC, self.name)
         axis = axis_of(self.axis, x.rank, self.name)
@@ -197,12 +197,12 @@ class Diff(Operation):
 
 @dataclass(frozen=True)
 class FindIndex(Kinded):
-    """The index of the first greatest or least element; NaN is both.
+    """Index of the first maximum or minimum; NaN counts as both.
 
     Attributes:
         kind: `argmax` or `argmin`.
-        axis: along which; None to look at all elements as one row.
-        keepdims: whether the axes stay, with extent 1.
+        axis: Axis; None to search the flattened tensor.
+        keepdims: Whether to keep reduced axes with size 1.
 
     >>> print(FindIndex("argmax", 1).infer(PTensorType((4, 5), "float32")))
     ptensor<4xint64>
@@ -214,7 +214,7 @@ class FindIndex(Kinded):
     keepdims: bool = False
 
     def infer(self, *operands: PTensorType) -> PTensorType:
-        """The shape without these axes."""
+        """Return the type without the axes."""
         (x,) = operands
         need_dtype(x.dtype, REAL, self.kind)
         axes = tuple(range(x.rank))

@@ -19,7 +19,7 @@ from tecomp.ptensor.types import (
 )
 
 _OPEN: Any = (None,)
-"""The shape of a row whose extent depends on values."""
+"""One-dimensional shape with a data-dependent extent."""
 
 
 class _Unique(LibraryOperation):
@@ -27,7 +27,7 @@ class _Unique(LibraryOperation):
     parts: ClassVar[tuple[str, ...]]
 
     def results(self, *operands: PTensorType) -> tuple[PTensorType, ...]:
-        """The elements, and what else there is of each."""
+        """Return the types of the unique values and of the further results."""
         (x,) = operands
         need_dtype(x.dtype, ALL, self.name)
         types = {
@@ -39,7 +39,7 @@ class _Unique(LibraryOperation):
 
 @dataclass(frozen=True)
 class UniqueAll(_Unique):
-    """The elements that are different, where the first of each is, which each is, and how many."""
+    """Unique values with indices of first occurrences, inverse indices and counts."""
 
     name = "unique_all"
     parts = ("values", "indices", "inverse", "counts")
@@ -47,7 +47,7 @@ class UniqueAll(_Unique):
 
 @dataclass(frozen=True)
 class UniqueCounts(_Unique):
-    """The elements that are different, and how many there are of each."""
+    """Unique values with counts."""
 
     name = "unique_counts"
     parts = ("values", "counts")
@@ -55,7 +55,7 @@ class UniqueCounts(_Unique):
 
 @dataclass(frozen=True)
 class UniqueInverse(_Unique):
-    """The elements that are different, and which of them each element is."""
+    """Unique values with inverse indices."""
 
     name = "unique_inverse"
     parts = ("values", "inverse")
@@ -63,7 +63,7 @@ class UniqueInverse(_Unique):
 
 @dataclass(frozen=True)
 class UniqueValues(_Unique):
-    """The elements that are different."""
+    """Unique values."""
 
     name = "unique_values"
     parts = ("values",)
@@ -71,10 +71,10 @@ class UniqueValues(_Unique):
 
 @dataclass(frozen=True)
 class IsIn(LibraryOperation):
-    """Whether each element of the first operand is one of the second.
+    """Element-wise membership of the first operand in the second.
 
     Attributes:
-        invert: whether it is asked if it is none.
+        invert: Whether to test for absence.
     """
 
     name = "isin"
@@ -83,19 +83,19 @@ class IsIn(LibraryOperation):
     invert: bool = False
 
     def results(self, *operands: PTensorType) -> tuple[PTensorType, ...]:
-        """The shape of the first operand."""
+        """Return bool in the shape of the first operand."""
         check_together(operands, self.name)
         return (operands[0].like(operands[0].shape, "bool"),)
 
 
 @dataclass(frozen=True)
 class Sort(LibraryOperation):
-    """The elements along an axis in order; NaN is greater than all others.
+    """Sort along an axis; NaN sorts as the greatest value.
 
     Attributes:
-        axis: along which.
-        descending: whether the greatest is the first.
-        stable: whether equal elements stay in the order in which they are.
+        axis: Axis.
+        descending: Whether to sort in descending order.
+        stable: Whether equal elements keep their relative order.
 
     >>> print(Sort(0).infer(PTensorType((4, 5), "float32")))
     ptensor<4x5xfloat32>
@@ -108,7 +108,7 @@ class Sort(LibraryOperation):
     stable: bool = True
 
     def results(self, *operands: PTensorType) -> tuple[PTensorType, ...]:
-        """The same type."""
+        """Return the type of the operand."""
         (x,) = operands
         need_dtype(x.dtype, REAL, self.name)
         axis_of(self.axis, x.rank, self.name)
@@ -117,12 +117,12 @@ class Sort(LibraryOperation):
 
 @dataclass(frozen=True)
 class Argsort(LibraryOperation):
-    """Where the elements are that `sort` gives.
+    """Indices that sort along an axis.
 
     Attributes:
-        axis: along which.
-        descending: whether the greatest is the first.
-        stable: whether equal elements stay in the order in which they are.
+        axis: Axis.
+        descending: Whether to sort in descending order.
+        stable: Whether equal elements keep their relative order.
     """
 
     name = "argsort"
@@ -132,7 +132,7 @@ class Argsort(LibraryOperation):
     stable: bool = True
 
     def results(self, *operands: PTensorType) -> tuple[PTensorType, ...]:
-        """The same shape."""
+        """Return the index dtype in the shape of the operand."""
         (x,) = operands
         need_dtype(x.dtype, REAL, self.name)
         axis_of(self.axis, x.rank, self.name)
@@ -141,12 +141,12 @@ class Argsort(LibraryOperation):
 
 @dataclass(frozen=True)
 class SearchSorted(LibraryOperation):
-    """Where elements of the second operand belong in the first, which is in order.
+    """Insertion positions of the second operand in the first operand, which is sorted.
 
-    A third operand says where the elements of the first are, in order.
+    A third operand gives the indices that sort the first operand.
 
     Attributes:
-        kind: `left` for the first place where an element can be put in, `right` for the last.
+        kind: `left` for the first valid position, `right` for the last.
     """
 
     name = "searchsorted"
@@ -161,7 +161,7 @@ class SearchSorted(LibraryOperation):
             )
 
     def results(self, *operands: PTensorType) -> tuple[PTensorType, ...]:
-        """The shape of the second operand."""
+        """Return the index dtype in the shape of the second operand."""
         check_together(operands, self.name)
         x, values, *sorter = operands
         for each in (x, values):

@@ -1,4 +1,4 @@
-"""Operations as `te` tensors, one file for each group of the document."""
+"""Operations as `te` tensors, one file per group of the RFC."""
 
 from tecomp.ptensor.te_definitions import creation as _creation  # noqa: F401
 from tecomp.ptensor.te_definitions import cumulative as _cumulative  # noqa: F401

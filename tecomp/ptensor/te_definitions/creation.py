@@ -1,4 +1,4 @@
-"""Creation and elementwise operations in `te`."""
+"""Creation and element-wise operations in `te`."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ from tecomp.ptensor.values import (
 def define(
     op: Operation, operands: Sequence[Value], types: Sequence[PTensorType], result: PTensorType
 ) -> Value:
-    """The result of an operation as tensors of `te`.
+    """Define the result of an operation as tensors of `te`.
 
     Args:
-        op: the operation.
-        operands: its operands.
-        types: their types.
-        result: the type of the result.
+        op: Operation.
+        operands: Operands.
+        types: Types of the operands.
+        result: Type of the result.
     """
     raise NotImplementedError(f"{op.name} has no definition in te")
 
@@ -51,18 +51,18 @@ Types = Sequence[PTensorType]
 
 @singledispatch
 def numbers_of(op: Operation) -> tuple[np.generic, ...]:
-    """The numbers that the elements of a tensor are computed from, beside their index."""
+    """Return the numbers from which the elements of a generated tensor are computed."""
     raise NotImplementedError(f"{op.name} is not made of numbers")
 
 
 @singledispatch
 def element_of(op: Operation, numbers: Sequence[te.Expr], index: Sequence[te.Expr]) -> Element:
-    """An element of a tensor that is made of numbers.
+    """Return an element of a generated tensor.
 
     Args:
-        op: the operation, of which the element type counts and nothing else.
-        numbers: `numbers_of` it.
-        index: of the element.
+        op: Operation, of which only the dtype is read.
+        numbers: Result of `numbers_of`.
+        index: Index of the element.
     """
     raise NotImplementedError(f"{op.name} is not made of numbers")
 
@@ -79,7 +79,7 @@ def _(op: Operation, operands: Sequence[Value], types: Types, result: PTensorTyp
 def _(op: Arange) -> tuple[np.generic, ...]:
     start, step = op.start, op.step
     if isinstance(start, int) and isinstance(step, int) and op.dtype in INTEGERS:
-        # Sums wrap around, so that large numbers are right, and steps below 0 lead down.
+        # 64-bit arithmetic wraps around, so large numbers and negative steps are exact.
         row = np.array([start % 2**64, step % 2**64], np.uint64)
         row = row if op.dtype == "uint64" else row.view(np.int64)
         return row[0], row[1]
@@ -115,18 +115,18 @@ def _(op: Linspace) -> tuple[np.generic, ...]:
 
 
 def _steps(start: float, stop: float, intervals: np.float64) -> tuple[np.float64, ...]:
-    """The first number, the step, the last number, and what the first two are to be scaled by."""
+    """Return first number, step, last number, and the scale of the first two."""
     first, last = np.float64(start), np.float64(stop)
     with np.errstate(all="ignore"):
         if not np.isfinite(last - first) and np.isfinite(first) and np.isfinite(last):
-            # The way between them is longer than any number; half of it is one.
+            # The distance overflows, but half of the distance does not.
             return first / 2, (last / 2 - first / 2) / intervals, last, np.float64(2)
         return first, (last - first) / intervals, last, np.float64(1)
 
 
 @element_of.register
 def _(op: Linspace, numbers: Sequence[te.Expr], index: Sequence[te.Expr]) -> Element:
-    # In the widest type; the last number is `stop` itself.
+    # Compute in the widest dtype; the last number is exactly `stop`.
     *steps, last = numbers
     (i,) = index
 

@@ -36,7 +36,7 @@ def _(
     axis = axis_of(op.axis, given.rank, op.where)
     x = as_dtype(x, given, result.dtype)
     if op.kind == "sum" and isinstance(x, ComplexTensor):
-        # Both parts are two columns: a step adds a pair.
+        # The parts are two columns, so each step adds a pair.
         running: Value = unpaired(cumsum.define(paired(x, "pairs"), axis, name="running"))
     elif op.kind == "sum" and isinstance(x, te.Tensor) and _is_cut(given, axis, result.dtype):
         running = cumsum.define(x, axis, name="running")
@@ -48,10 +48,12 @@ def _(
 
 
 def _is_cut(given: PTensorType, axis: int, dtype: str) -> bool:
-    """Whether sums of groups of elements come first: where a sum has to wait for the one before.
+    """Return whether to sum groups of elements first, which shortens the dependence chain.
 
-    Of several rows a vector has one element of each, integers are added up at once, and of float64
-    the groups take as long to come from memory again as a sum waits.
+    A one-dimensional sum benefits unless it is of integers, whose addition has a short latency, or
+    of float64, where reading the groups from memory again takes as long as the latency of the sums.
+    Along the first or last axis of several rows, a vector holds one element of each row, so the
+    chains are independent already.
     """
     if given.rank == 1:
         return dtype in FLOATS and dtype != "float64"
@@ -61,7 +63,7 @@ def _is_cut(given: PTensorType, axis: int, dtype: str) -> bool:
 def _by_steps(
     x: Value, shape: Shape, axis: int, op: Cumulative, result: PTensorType
 ) -> Value:
-    """Each row follows from the one before."""
+    """Define the scan as a recurrence over rows."""
     steps, others = shape[axis], (*shape[:axis], *shape[axis + 1 :])
     wide = wide_type(PART.get(result.dtype, result.dtype))
 
@@ -88,7 +90,7 @@ def _by_steps(
 
 
 def _moved(rows: te.Tensor, shape: Shape, axis: int) -> te.Tensor:
-    """Steps along an axis that were along the first."""
+    """Move the first axis of a scan to its position in the result."""
     made: te.Tensor = te.compute(
         shape, lambda *i: rows(i[axis], *i[:axis], *i[axis + 1 :]), name="running")
     return made
@@ -99,11 +101,11 @@ def _parts(value: Element) -> Any:
 
 
 def _plus(x: Element, y: Element) -> Element:
-    return real(x) + real(y)  # sums of complex numbers are those of pairs
+    return real(x) + real(y)  # complex sums use pairs of real numbers
 
 
 def _after(running: Value, initial: int, axis: int, result: PTensorType) -> Value:
-    """Running values behind that of no element."""
+    """Prepend the initial value to cumulative results."""
 
     def part(of: te.Tensor, start: int) -> te.Tensor:
         def at(*i: te.Expr) -> te.Expr:

@@ -1,6 +1,6 @@
-"""Products of matrices, vectors and tensors: real ones by the library's definitions.
+"""Products of matrices, vectors and tensors: real products use the definitions of the library.
 
-A complex product is four real ones, so that each of them runs as fast as there is.
+A complex product consists of four real products, so that each uses the fastest kernel.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _converted(operands: Operands, types: Types, dtype: str) -> list[Value]:
 
 
 def _by_parts(x: Value, y: Value, product: Callable[[te.Tensor, te.Tensor], te.Tensor]) -> Value:
-    """A bilinear product, of both parts of complex numbers."""
+    """Define a bilinear product from the real and imaginary parts of its operands."""
     if not isinstance(x, ComplexTensor) or not isinstance(y, ComplexTensor):
         assert isinstance(x, te.Tensor)
         assert isinstance(y, te.Tensor)
@@ -81,7 +81,7 @@ def _sums(
     shape: Shape, axis: int, factors: Callable[..., tuple[Element, Element]],
     result: PTensorType, name: str,
 ) -> Value:
-    """Products added up along an axis, in the type that products of matrices are added up in."""
+    """Sum products along an axis, in the accumulation dtype of matrix products."""
     wide = wide_type(PART.get(result.dtype, result.dtype))
 
     def product(*i: te.Expr) -> Element:
@@ -112,7 +112,7 @@ def _(op: VecDot, operands: Operands, types: Types, result: PTensorType) -> Valu
 
 
 def times(x: Element, y: Element) -> Element:
-    """The product of two elements, both complex or both real."""
+    """Multiply two elements, both complex or both real."""
     if isinstance(x, Complex) and isinstance(y, Complex):
         return x * y
     return real(x) * real(y)

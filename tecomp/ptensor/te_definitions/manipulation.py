@@ -56,7 +56,7 @@ def _(op: InsertSlice, operands: Sequence[Value], types: Types, result: PTensorT
     def at(*index: te.Expr) -> Element:
         inside, place = _place_in(index, op, result.shape)
         new = converted(element_at(part, place), types[1].dtype, result.dtype)
-        # Elements outside have no place in the part, so that it must not be read there.
+        # Elements outside the slice have no position in the part, which must not be read there.
         return either(te.all(*inside), new, element_at(whole, index)) if inside else new
 
     return value_of(result.shape, at, op.name)
@@ -65,11 +65,11 @@ def _(op: InsertSlice, operands: Sequence[Value], types: Types, result: PTensorT
 def _place_in(
     index: Sequence[te.Expr], op: InsertSlice, shape: Sequence[int]
 ) -> tuple[list[te.Expr], list[Any]]:
-    """Whether an index is in a slice, and at which place of it."""
+    """Return whether an index is in a slice, and its position in the slice."""
     inside: list[te.Expr] = []
     place: list[Any] = []
     for i, extent, (start, step, count) in zip(index, shape, op.slice, strict=True):
-        if step < 0:  # the same elements from the other end
+        if step < 0:  # the same elements in ascending order
             low, far = start + (count - 1) * step, -step
         else:
             low, far = start, step
@@ -189,7 +189,7 @@ def _(op: Roll, operands: Sequence[Value], types: Types, result: PTensorType) ->
     shifts = [0] * result.rank
     for shift, axis in zip(op.shift, op.axis, strict=True):
         shifts[axis] += shift
-    # Below these come the elements of the other end.
+    # Below these indices are the elements that wrap around.
     ends = [by % max(extent, 1) for by, extent in zip(shifts, result.shape, strict=True)]
 
     def at(*index: te.Expr) -> Element:
@@ -199,7 +199,7 @@ def _(op: Roll, operands: Sequence[Value], types: Types, result: PTensorType) ->
         place = [(i + ahead) % (ahead + end) if end else i for i, ahead, end in rows]
         i, ahead, end = last
         own = element_at(operands[0], [*place, i - end if end else i])
-        # Along rows without remainders, so that elements are read side by side.
+        # Avoid the remainder along the last axis, so that loads are contiguous.
         return either(i < end, element_at(operands[0], [*place, i + ahead]), own) if end else own
 
     return value_of(result.shape, at, op.name)

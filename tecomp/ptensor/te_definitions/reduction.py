@@ -26,10 +26,10 @@ from tecomp.topi import reshape
 
 
 def summed_in(dtype: str, device: str | None) -> str:
-    """The type in which values are added up: wider than their own, for floats.
+    """Return the accumulation dtype, which is wider than the dtype of the elements for floats.
 
-    In float64 a sum of float32 is right to the last bit. Other machines than processors have no
-    such type.
+    float64 sums of float32 elements are exact to the last bit of float32. Only CPUs support this
+    dtype.
 
     >>> summed_in("float32", "cpu"), summed_in("float16", None), summed_in("int64", None)
     ('float64', 'float32', 'int64')
@@ -41,12 +41,12 @@ def summed_in(dtype: str, device: str | None) -> str:
 
 @dataclass(frozen=True)
 class Rows:
-    """What is combined: the elements along some axes of a shape.
+    """Elements along reduction axes of a shape.
 
     Attributes:
-        shape: the shape.
-        axes: these axes.
-        keepdims: whether they stay in the result, with extent 1.
+        shape: Shape.
+        axes: Reduction axes.
+        keepdims: Whether to keep reduced axes with size 1.
     """
 
     shape: Shape
@@ -55,21 +55,21 @@ class Rows:
 
     @property
     def count(self) -> int:
-        """How many elements make one of the result."""
+        """Number of elements per reduction."""
         return prod([self.shape[k] for k in self.axes])
 
     @property
     def result(self) -> Shape:
-        """The shape of the result."""
+        """Shape of the result."""
         return without(self.shape, self.axes, self.keepdims)
 
     def place(self, index: Sequence[Any]) -> list[Any]:
-        """Where in the result an element is counted."""
+        """Return the index of the result to which an element contributes."""
         kept = [k for k in range(len(self.shape)) if self.keepdims or k not in self.axes]
         return [0 if k in self.axes else index[k] for k in kept]
 
     def combined(self, element: Callable[..., Element], reducer: Any, name: str) -> Value:
-        """The elements that a function says, combined by a reducer; itself along no axes."""
+        """Reduce elements given by a function of the index; without axes, return the elements."""
         runs = {k: te.reduce_axis((0, self.shape[k]), name=f"k{k}") for k in self.axes}
 
         def at(*index: te.Expr) -> Element:
@@ -91,12 +91,12 @@ class Rows:
             yield runs.get(k, kept)
 
     def sums(self, element: Callable[..., Element], wide: str, name: str) -> Value:
-        """The sums of elements, in a type; of complex ones both parts are read at once."""
+        """Sum elements in a dtype; both parts of complex elements are read together."""
         return self.combined(lambda *i: widened(element(*i), wide), _added, name)
 
 
 def widened(value: Element, dtype: str) -> Element:
-    """An element, or both parts of it, in a wider type."""
+    """Convert an element, or both parts of a complex element, to a wider dtype."""
     if isinstance(value, Complex):
         return Complex(te.cast(value.re, dtype), te.cast(value.im, dtype))
     return te.cast(value, dtype)
@@ -118,11 +118,11 @@ def _times(x: Sequence[Any], y: Sequence[Any]) -> tuple[te.Expr, te.Expr]:
 _SUM = te.comm_reducer(
     lambda x, y: (x[0] + y[0], x[1] + y[1]),
     lambda re, im: (te.const(0, re), te.const(0, im)), name="sum")
-"""Sums of complex numbers."""
+"""Complex sum reducer."""
 
 _PRODUCT = te.comm_reducer(
     _times, lambda re, im: (te.const(1, re), te.const(0, im)), name="product")
-"""Products of complex numbers."""
+"""Complex product reducer."""
 
 
 def _tensor(value: Value) -> te.Tensor:
@@ -156,7 +156,7 @@ def _(
 
 
 def as_dtype(x: Value, given: PTensorType, dtype: str) -> Value:
-    """A value in another type."""
+    """Convert a value to a dtype."""
     if given.dtype == dtype:
         return x
     return value_of(
@@ -165,13 +165,13 @@ def as_dtype(x: Value, given: PTensorType, dtype: str) -> Value:
 
 
 def narrowed(value: Value, result: PTensorType, name: str) -> Value:
-    """What was computed in a wider type, in that of the result."""
+    """Convert a value from the accumulation dtype to the dtype of the result."""
     dtype = PART.get(result.dtype, result.dtype)
     return mapped(value, lambda part: cast_to(part, dtype, name))
 
 
 def cast_to(part: te.Tensor, dtype: str, name: str) -> te.Tensor:
-    """A tensor in another type."""
+    """Cast a tensor to a dtype."""
     if part.dtype == dtype:
         return part
     made: te.Tensor = te.compute(part.shape, lambda *i: te.cast(part(*i), dtype), name=name)
@@ -189,7 +189,7 @@ def _mean(x: Value, rows: Rows, wide: str) -> Value:
 
 
 def _counted(count: Any, wide: str, correction: float = 0) -> te.Expr:
-    """A number of elements without some of them, which may be known in the call alone."""
+    """Return a count of elements minus the correction; the count may be known only at run time."""
     if isinstance(count, int):
         left = count - correction
         return te.const(float(left) if left > 0 or not correction else float("nan"), wide)
@@ -200,9 +200,9 @@ def _counted(count: Any, wide: str, correction: float = 0) -> te.Expr:
 
 
 def _spread(op: Reduce, x: Value, rows: Rows, wide: str) -> Value:
-    """The variance, or its root: squares of what is left without the mean, added up.
+    """Define the variance or standard deviation by the sum of squared deviations from the mean.
 
-    Nothing is known of as many elements as are taken off the count.
+    The result is NaN if the count of elements does not exceed the correction.
     """
     centre = _mean(x, rows, wide)
     divisor = _counted(rows.count, wide, op.correction)
@@ -228,7 +228,7 @@ def _spread(op: Reduce, x: Value, rows: Rows, wide: str) -> Value:
 
 
 def is_true(value: Element) -> te.Expr:
-    """Whether an element counts as true: all but 0 do."""
+    """Return whether an element is nonzero."""
     if isinstance(value, Complex):
         return te.any(value.re != 0, value.im != 0)
     return value if value.dtype.is_bool else value != 0
@@ -254,8 +254,11 @@ def _(
 
 
 _NARROW = 2
-"""Bytes of an element up to which finding a value again takes less than carrying its index along:
-an index has four bytes, and a vector as many fewer lanes."""
+"""Element size in bytes up to which the index is found by a second search for the extreme value.
+
+Wider elements carry their index along: an index has four bytes, so with narrow elements a vector
+would have fewer lanes.
+"""
 
 
 @define.register
@@ -284,7 +287,7 @@ def _(
 def _carried(
     x: te.Tensor, shape: Shape, axis: int, kind: Literal["argmax", "argmin"]
 ) -> te.Tensor:
-    """Values and their indices, reduced together; narrow indices, where they are enough."""
+    """Reduce values together with their indices, in 32 bits if that is sufficient."""
     k = te.reduce_axis((0, shape[axis]), name="k")
     index = te.cast(k, argreduce.index_type(x, shape[axis]))
     place, _ = te.compute(
@@ -300,7 +303,7 @@ def _carried(
 def _own(
     index: Sequence[te.Expr], keepdims: bool, axis: int, found: te.Tensor
 ) -> Sequence[te.Expr]:
-    """The axes of the result that are no axes of extent 1 in the place of others."""
+    """Return the index of the found position, without the axis that `keepdims` adds."""
     if not keepdims:
         return index
     return [*index[:axis], *index[axis + 1 :]] if found.shape else []
