@@ -1,3 +1,3 @@
-"""The command `tecomp`."""
+"""The command-line interface `tecomp`."""
 
 from tecomp.cli.main import main as main

@@ -23,12 +23,12 @@ Row = Mapping[str, Any]
 
 
 def with_json(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The option `--json` of a command."""
+    """Add the option `--json` to a command."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
 
 
 def show(rows: Sequence[Row], *, as_json: bool = False) -> None:
-    """Print rows that have the same keys: JSON, a table on a terminal, or else aligned columns.
+    """Print rows with equal keys: as JSON, as a table on a terminal, or as aligned columns.
 
     >>> show([{"name": "lx", "bytes": 2048}, {"name": "ddr", "bytes": 64}])
     name  bytes
@@ -44,7 +44,7 @@ def show(rows: Sequence[Row], *, as_json: bool = False) -> None:
 
 
 def show_record(record: Row, *, as_json: bool = False) -> None:
-    """Print one value a line, or an object of JSON.
+    """Print one value per line, or a JSON object.
 
     >>> show_record({"folder": "/tmp", "entries": 2})
     folder   /tmp
@@ -73,7 +73,7 @@ def _columns(rows: Sequence[Row]) -> list[str]:
 
 
 def _table(rows: Sequence[Row]) -> None:
-    # It takes as long to load as a command does that prints elsewhere.
+    # Import lazily: loading `rich` takes as long as a whole command without a terminal.
     console, tables, text = (import_module(f"rich.{name}") for name in ("console", "table", "text"))
     table = tables.Table(box=None, header_style="bold", pad_edge=False)
     for name in rows[0]:
@@ -101,13 +101,13 @@ def _text(value: object) -> str:
 
 
 def defined(words: str) -> Any:
-    """The value of a name after a script was run; what a function of no arguments gives.
+    """Run a script and return the value of a name; a function without parameters is called.
 
     Args:
         words: `script.py:name`.
 
     Raises:
-        click.ClickException: there is no such script, or name in it.
+        click.ClickException: If the script or the name does not exist.
     """
     path, _, name = words.rpartition(":")
     if not path or not name:
@@ -129,16 +129,16 @@ def defined(words: str) -> Any:
 
 
 def complaint(error: TecompError, words: str) -> str:
-    """What a command says of an error: with the lines of the script where it is in there."""
+    """Format an error for a command, with the lines of the script that caused it."""
     at, path = error.location, words.rpartition(":")[0]
     return str(error) if at is not None and at.file == path else error.message
 
 
 def scheduled(words: str) -> tuple[Schedule | Tensor | list[Tensor], Sequence[Any]]:
-    """A schedule or results, and the arguments of the kernel, as `tecomp.build` takes them.
+    """Return a schedule or results, and the kernel arguments, as `tecomp.build` accepts them.
 
     Raises:
-        click.ClickException: the name stands for something else.
+        click.ClickException: If the value has another type.
     """
     value = defined(words)
     match value:
@@ -153,13 +153,16 @@ def scheduled(words: str) -> tuple[Schedule | Tensor | list[Tensor], Sequence[An
 def machines(
     context: click.Context, parameter: click.Parameter, begun: str
 ) -> list[CompletionItem]:
-    """The targets whose names begin so; if there are none, files, since a path names one too."""
+    """Return completions for a target: names with the prefix, or else files.
+
+    A target can be given by the path of its TOML file.
+    """
     found = [CompletionItem(name) for name in tecomp.list_targets() if name.startswith(begun)]
     return found or [CompletionItem(begun, type="file")]
 
 
 def codes(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
-    """The codes of errors that begin so, with what each says, and the kinds that do."""
+    """Return completions for an error code or kind: codes with their messages, and kinds."""
     known = pages().values()
     by_code = [
         CompletionItem(page.code, help=page.title)

@@ -28,10 +28,10 @@ from tecomp.machine.registry import broken_plugins
 @with_json
 @click.pass_context
 def cache(context: click.Context, as_json: bool) -> None:
-    """Show where compiled kernels are kept, how many, and how much they take.
+    """Show the directory, the number and the size of cached kernels.
 
-    TECOMP_CACHE_DIR says where, TECOMP_CACHE_SIZE how many megabytes at most, and
-    TECOMP_CACHE=off that nothing is kept.
+    TECOMP_CACHE_DIR sets the directory, TECOMP_CACHE_SIZE the maximum size in megabytes, and
+    TECOMP_CACHE=off disables the cache.
     """
     if context.invoked_subcommand is None:
         store = _store()
@@ -44,7 +44,7 @@ def cache(context: click.Context, as_json: bool) -> None:
 
 @cache.command()
 def clear() -> None:
-    """Remove all kernels that are kept."""
+    """Remove all cached kernels."""
     held = _store().clear()
     click.echo(f"removed {held.entries} entries, {held.bytes} bytes")
 
@@ -67,9 +67,9 @@ _EXTRAS = {"demo": ("matplotlib", "scipy"), "mpi": ("mpi4py",)}
 @with_json
 @click.pass_context
 def doctor(context: click.Context, as_json: bool) -> None:
-    """Check that tecomp works on this machine, and say what is there.
+    """Check that tecomp works on this machine, and report the components found.
 
-    The exit status is 0 only if all that is needed works; what is optional may be missing.
+    The exit status is 0 only if all required components work; optional components may be missing.
     """
     rows = [_checked(name, check) for name, check in _CHECKS.items()]
     show(rows, as_json=as_json)
@@ -101,7 +101,7 @@ def _processor() -> str:
 
 
 def _compiler() -> str:
-    """Compile a kernel that no cache has, and compare its numbers."""
+    """Compile a kernel that is in no cache, and compare its results."""
     shift = float(perf_counter())
     given = te.placeholder((100,), "float64", name="A")
     made = te.compute((100,), lambda i: given[i] * 2.0 + te.const(shift, "float64"), name="B")
@@ -116,7 +116,7 @@ def _compiler() -> str:
 
 
 def _rates() -> str:
-    """What one core does in a second; measured by the first who asks, and kept."""
+    """Return the measured rates of one core per second; measured once and cached."""
     rates = tecomp.calibrate().rates
     if rates is None:
         raise OSError("the processor was not measured")
@@ -178,7 +178,7 @@ if sys.platform != "linux":
 @click.option("--markdown", is_flag=True, help="Print the pages of all codes, as docs/errors.md.")
 @with_json
 def explain(code: str | None, markdown: bool, as_json: bool) -> None:
-    """Explain an error by its CODE, such as TE0201, with an example; list all codes without one."""
+    """Explain the error with a CODE, such as TE0201, and an example; without CODE, list all."""
     if markdown:
         click.echo(document(), nl=False)
         return

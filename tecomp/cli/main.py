@@ -15,7 +15,7 @@ from tecomp.cli.targets import check_target, new_target, targets
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print the completion of commands and what they take for SHELL.
+    """Print the completion script of commands and their arguments for SHELL.
 
     For bash: eval "$(tecomp completion bash)"
     """

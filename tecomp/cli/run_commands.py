@@ -25,7 +25,7 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class _Case:
-    """An operator of tensors, the same in NumPy, and the ranks of what it takes."""
+    """Operator on tensors, its NumPy equivalent, and the ranks of its operands."""
 
     define: Callable[..., Any]
     in_numpy: Callable[..., Array]
@@ -60,10 +60,10 @@ _CASES = {
 )
 @with_json
 def bench(names: Sequence[str], n: int, seconds: float, as_json: bool) -> None:
-    """Measure operators that nobody scheduled by hand, or those of NAMES, beside NumPy.
+    """Measure automatically scheduled operators, or only those of NAMES, against NumPy.
 
-    Times are the shortest of many calls, in milliseconds; checks of arguments are included, new
-    arrays for results are not.
+    Times are the minimum of many calls, in milliseconds. They include argument checks, but not the
+    allocation of results.
     """
     asked: Sequence[str] = names or sorted(_CASES)
     with click.progressbar(asked, file=sys.stderr) as chosen:
@@ -110,11 +110,11 @@ def _measured(name: str, case: _Case, n: int, seconds: float) -> dict[str, objec
 )
 @with_json
 def demo(name: str, output: Path, timeline: Path | None, as_json: bool) -> None:
-    """Filter a photograph, and compare the numbers with SciPy's.
+    """Filter a photograph, and compare the results with SciPy.
 
-    On the processor at hand, times stand beside those of NumPy and SciPy. On any other machine the
-    filters run as they would run there, with its memories and cores, and a report says what that
-    would cost. The exit status is 0 only if the numbers agree.
+    On the host CPU, times are compared with NumPy and SciPy. For any other target, the program for
+    its memories and cores runs on the host, and a report gives the modelled cost. The exit status
+    is 0 only if the results agree.
     """
     for option, path in (("--output", output), ("--timeline", timeline)):
         if path is not None and not path.parent.is_dir():
@@ -142,12 +142,12 @@ def demo(name: str, output: Path, timeline: Path | None, as_json: bool) -> None:
 
 
 _LONGEST = 1e6
-"""Seconds."""
+"""Maximum timeout in seconds."""
 
 
 def _not_nan(context: click.Context, option: click.Parameter, value: float | None) -> float | None:
     del context, option
-    if value is not None and value != value:  # the range lets it pass
+    if value is not None and value != value:  # the range check accepts NaN
         raise click.BadParameter("nan is no number.")
     return value
 
@@ -175,10 +175,10 @@ def run(
     context: click.Context, n: int, timeout: float | None, survive: bool, controller: bool,
     module: bool, script: str, arguments: tuple[str, ...],
 ) -> None:
-    """Run SCRIPT on several processes; if one of them fails, all end.
+    """Run SCRIPT on several processes; if one process fails, all are terminated.
 
-    Each process has its share of the processors, unless TECOMP_NUM_THREADS and OMP_NUM_THREADS say
-    otherwise. The exit status is 0 only if all processes ended well.
+    The processors are divided among the processes, unless TECOMP_NUM_THREADS or OMP_NUM_THREADS is
+    set. The exit status is 0 only if all processes succeeded.
     """
     if not module and not Path(script).is_file():
         raise click.BadParameter(f"File {script!r} does not exist.", param_hint="'SCRIPT'")

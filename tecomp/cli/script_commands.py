@@ -108,9 +108,9 @@ def _schedule_texts(source: str, target: str, stage: str, form: str) -> dict[str
 )
 @with_json
 def viz(source: str, output: Path, as_json: bool) -> None:
-    """Draw a layout, a schedule, a kernel, a program or what else has a picture.
+    """Draw a layout, a schedule, a kernel, a program or any other object with a figure.
 
-    NAME in SCRIPT is the object, or a function that gives it.
+    NAME in SCRIPT is the object, or a function that returns it.
     """
     if not output.parent.is_dir():
         raise click.BadParameter(f"there is no folder {output.parent}", param_hint="--output")

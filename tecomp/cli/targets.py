@@ -1,4 +1,4 @@
-"""`tecomp targets`, `check-target` and `new-target`: machines that are described."""
+"""`tecomp targets`, `check-target` and `new-target`: machine descriptions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tecomp.plugin.skeleton import write_skeleton
 @click.command()
 @with_json
 def targets(as_json: bool) -> None:
-    """List the machines that are described."""
+    """List the described machines."""
     if as_json:
         show([_described(name) for name in tecomp.list_targets()], as_json=True)
         return
@@ -56,10 +56,10 @@ def _described(name: str) -> dict[str, object]:
 @click.argument("name", shell_complete=machines)
 @with_json
 def check_target(name: str, as_json: bool) -> None:
-    """Check that programs run on all that a target describes.
+    """Check that programs run on all components that a target describes.
 
-    NAME is an installed target, or the path of a TOML file. The exit status is 0 only if all is
-    well.
+    NAME is an installed target, or the path of a TOML file. The exit status is 0 only if all checks
+    pass.
     """
     try:
         checks = tecomp.check_target(name)
@@ -78,7 +78,7 @@ def check_target(name: str, as_json: bool) -> None:
 @click.argument("name")
 @with_json
 def new_target(name: str, as_json: bool) -> None:
-    """Write a package that describes a machine, in a new folder called NAME."""
+    """Write a package that describes a machine, in a new directory NAME."""
     try:
         files = write_skeleton(name, Path.cwd())
     except TargetError as error:

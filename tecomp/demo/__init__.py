@@ -1,4 +1,5 @@
-"""The main job from end to end: a bank of image filters, written, scheduled, laid out and run."""
+"""Demonstration of the whole pipeline: define, schedule, lay out and run image filters."""
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The image filters: their data, references in NumPy and SciPy, and programs."""
+"""Image filters: data, references in NumPy and SciPy, and programs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LUMA = np.array([0.299, 0.587, 0.114])  # Rec. ITU-R BT.601, weights of red, gre
 
 @dataclass(frozen=True, slots=True)
 class Bank:
-    """Filters `weights[5, 5, 3, k]`, one `bias[k]` and one name each."""
+    """Filters `weights[5, 5, 3, k]`, with a `bias[k]` and a name per filter."""
 
     names: tuple[str, ...]
     weights: Array
@@ -32,7 +32,7 @@ class Bank:
 
 
 def photograph() -> Array:
-    """A portrait `[1, height, width, 3]`, values from 0 to 1.
+    """Return a portrait of shape `[1, height, width, 3]` with values from 0 to 1.
 
     Source:
         `grace_hopper.jpg` of Matplotlib's sample data: Grace Hopper, by James S. Davis, U.S. Navy;
@@ -46,7 +46,7 @@ def photograph() -> Array:
 
 
 def _gabor(angle: float, phase: float) -> NDArray[np.float64]:
-    """A wave of 4 pixels under a Gaussian window, without response to a flat image."""
+    """Return a wave of 4 pixels under a Gaussian window, with no response to a flat image."""
     y, x = np.mgrid[-2:3, -2:3]
     along = x * math.cos(angle) + y * math.sin(angle)
     window = np.exp(-(x**2 + y**2) / (2 * 1.4**2))
@@ -61,7 +61,7 @@ def _gaussian(sigma: float) -> NDArray[np.float64]:
 
 
 def _grey_filters() -> dict[str, NDArray[np.float64]]:
-    """Filters of the brightness, 5x5 each."""
+    """Return the luminance filters, 5x5 each."""
     filters = {
         f"Gabor {22.5 * turn:g}° {name}": _gabor(math.pi * turn / 8, phase)
         for name, phase in (("even", 0.0), ("odd", math.pi / 2))
@@ -98,7 +98,7 @@ def _grey_filters() -> dict[str, NDArray[np.float64]]:
 
 
 def filter_bank() -> Bank:
-    """32 filters: 28 of the brightness, and 4 that set one colour against another."""
+    """Return 32 filters: 28 of the luminance, and 4 of color opponency."""
     filters = {
         name: grey[:, :, None] * LUMA for name, grey in _grey_filters().items()
     }
@@ -111,17 +111,17 @@ def filter_bank() -> Bank:
             narrow[:, :, None] * colours[centre] - wide[:, :, None] * colours[surround]
         )
     stacked = np.stack([each / np.abs(each).sum() for each in filters.values()], axis=-1)
-    # A filter that answers to flat regions passes; the others have to pass a threshold.
+    # Filters with a response to flat regions have no threshold; the others have one.
     bias = np.where(stacked.sum(axis=(0, 1, 2)) > 0.1, 0.0, -0.01)
     return Bank(tuple(filters), stacked.astype(np.float32), bias.astype(np.float32))
 
 
 def with_numpy(image: Array, bank: Bank) -> Array:
-    """The same features by one matrix product over all 5x5x3 windows."""
+    """Compute the features by one matrix product over all 5x5x3 windows."""
     border = np.pad(image[0], ((2, 2), (2, 2), (0, 0)))
     windows = np.lib.stride_tricks.sliding_window_view(border, (5, 5), axis=(0, 1))
     height, width = windows.shape[:2]
-    # A window comes as (channel, y, x).
+    # The axes of a window are (channel, y, x).
     weights = bank.weights.transpose(2, 0, 1, 3).reshape(75, -1)
     response = windows.reshape(height * width, 75) @ weights
     features = np.maximum(response + bank.bias, np.float32(0.0))
@@ -129,7 +129,7 @@ def with_numpy(image: Array, bank: Bank) -> Array:
 
 
 def with_scipy(image: NDArray[np.floating], bank: Bank) -> NDArray[np.floating]:
-    """The same features, one plane and one filter at a time, in the type of `image`."""
+    """Compute the features one plane and one filter at a time, in the dtype of `image`."""
     from scipy.ndimage import correlate
 
     weights, bias = bank.weights.astype(image.dtype), bank.bias.astype(image.dtype)
@@ -144,7 +144,7 @@ def with_scipy(image: NDArray[np.floating], bank: Bank) -> NDArray[np.floating]:
 
 
 def picture(image: Array, features: Array, names: tuple[str, ...], output: Path) -> None:
-    """Write the input beside its feature maps as a PNG."""
+    """Write the input and its feature maps as a PNG."""
     from matplotlib.figure import Figure
 
     columns = len(names) // 4
@@ -155,7 +155,7 @@ def picture(image: Array, features: Array, names: tuple[str, ...], output: Path)
         panels.append((name, features[0, :, :, k], grid[k // columns, 3 + k % columns]))
     for title, pixels, place in panels:
         axes = figure.add_subplot(place)
-        # A few strong edges would leave everything else black.
+        # Clip the brightest 0.5%: scaled to a few strong edges, all else would be black.
         axes.imshow(pixels, cmap="gray", vmin=0, vmax=np.percentile(pixels, 99.5))
         axes.set_title(title, fontsize=7)
         axes.set_axis_off()
@@ -168,7 +168,7 @@ COLUMNS = 8  # pixels that one register tile covers
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """The tensors of one computation and its schedule."""
+    """Tensors of one computation and its schedule."""
 
     schedule: te.Schedule
     args: list[te.Tensor]
@@ -176,15 +176,15 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Tensors:
-    """The filters over a photograph, written with `te`.
+    """Filters over a photograph, defined in `te`.
 
     Attributes:
         image: `[1, height, width, 3]`.
         weights: `[5, 5, 3, k]`.
         bias: `[k]`.
-        padded: the image with a black border of two pixels.
-        response: its products with the weights.
-        features: those with the bias, and above zero.
+        padded: Image with a black border of two pixels.
+        response: Sums of products of the padded image with the weights.
+        features: Response with the bias, clamped at zero.
     """
 
     image: te.Tensor
@@ -196,12 +196,12 @@ class Tensors:
 
     @property
     def args(self) -> list[te.Tensor]:
-        """What a kernel takes."""
+        """Kernel arguments."""
         return [self.image, self.weights, self.bias, self.features]
 
 
 def written(height: int, width: int, n_filters: int) -> Tensors:
-    """The filters over a photograph of this size."""
+    """Define the filters over a photograph of the given size."""
     image = te.placeholder((1, height, width, 3), name="image")
     weights = te.placeholder((5, 5, 3, n_filters), name="weights")
     bias = te.placeholder((n_filters,), name="bias")
@@ -233,7 +233,7 @@ def written(height: int, width: int, n_filters: int) -> Tensors:
 
 
 def filtered(height: int, width: int, n_filters: int) -> Program:
-    """When, where and in which order a processor computes the filters."""
+    """Schedule the filters for a CPU."""
     made = written(height, width, n_filters)
     weights, padded, response, features = (
         made.weights, made.padded, made.response, made.features
@@ -243,18 +243,18 @@ def filtered(height: int, width: int, n_filters: int) -> Program:
     packed = s.cache_read(weights, "global", [total])
     s[response].compute_inline()
 
-    # The padded picture is a texture: one physical axis of rows, one of pixels.
+    # The padded image is a texture: one physical axis of rows, one of pixels.
     s[padded].set_scope("global.texture")
     _, row, _, _ = s[padded].transform_layout(
         lambda n, y, x, c: [n, y, te.AXIS_SEPARATOR, x, c]
     )
     s[padded].parallel(row)
 
-    # Sixteen filters lie side by side, as the vectors of `total` want them.
+    # Blocks of sixteen adjacent filters match the vectors of `total`.
     *_, lane = s[packed].transform_layout(lambda y, x, c, k: [k // LANES, y, x, c, k % LANES])
     s[packed].vectorize(lane)
 
-    # NHWC in blocks of sixteen channels, one row of blocks after the other.
+    # Blocked layout: for each row, the blocks of sixteen channels follow each other.
     n, y, block, x, lane = s[features].transform_layout(
         lambda n, y, x, k: [n, y, k // LANES, x, k % LANES]
     )
@@ -263,7 +263,7 @@ def filtered(height: int, width: int, n_filters: int) -> Program:
     s[features].parallel(y)
     s[features].vectorize(lane)
 
-    # One tile of sums stays in registers while all 75 products are added.
+    # One tile of accumulators stays in registers over all 75 products.
     s[total].compute_at(s[features], x_outer)
     n, y, x, k = s[total].op.axis
     ry, rx, rc = s[total].op.reduce_axis
@@ -274,23 +274,23 @@ def filtered(height: int, width: int, n_filters: int) -> Program:
 
 
 FLOAT = "float32"
-BORDER = 4  # pixels that a window reaches beyond the part that it is for
+BORDER = 4  # halo of a tile in pixels, both sides together
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """Pixels that a core computes at one time."""
+    """Pixels that a core computes at a time."""
 
     rows: int
     columns: int
 
 
 def filtered_on(target: Target, height: int, width: int, n_filters: int) -> Program | None:
-    """The filters, scheduled for the memories and cores of a target; None if it has no scratchpads.
+    """Schedule the filters for the memories and cores of a target; None without scratchpads.
 
-    The padded picture, the weights and the bias are copied to the memory of the device, in its
-    sticks or tiles, where the features come to lie, too. Each core brings the window of a part of
-    the picture to its scratchpad, computes the features there, and writes them back.
+    The padded image, the weights and the bias are copied to device memory, in its sticks or tiles.
+    The features are written to device memory too. Each core loads the window of a tile to its
+    scratchpad, computes the features there, and stores them.
     """
     where = placement_of(target)
     if where is None:
@@ -300,7 +300,7 @@ def filtered_on(target: Target, height: int, width: int, n_filters: int) -> Prog
 
 
 class _Device:
-    """The schedule as it is made."""
+    """Builder of the schedule for a target with scratchpads."""
 
     def __init__(self, where: Placement, made: Tensors) -> None:
         self.where, self.made = where, made
@@ -311,7 +311,7 @@ class _Device:
         self.part = self._tile()
 
     def schedule(self) -> te.Schedule:
-        """All of it."""
+        """Build the schedule."""
         s, made, where = self.s, self.made, self.where
         s[made.padded].set_scope(where.device)
         self._lay_planes(made.padded, where.device)
@@ -334,13 +334,13 @@ class _Device:
         self._lay(result, features)
         for x in (window, weights, bias, made.response, result):
             s[x].compute_at(s[whole], step)
-        # All products of a pixel, one after the other, for the filters side by side.
+        # Reduce each pixel in the outer loops, vectorized over adjacent filters.
         *pixel, filters = s[made.response].op.axis
         s[made.response].reorder(*pixel, *s[made.response].op.reduce_axis, filters)
         return s
 
     def _tile(self) -> Tile:
-        """As many rows as there is room for, evenly; parts of rows if there is none for one."""
+        """Return a balanced tile of as many rows as fit the scratchpad, or of parts of a row."""
         columns, unit = self.width, self.where.unit(FLOAT)[0]
         rows = self.where.largest(self.height, 1, lambda part: self._need(part, columns))
         if self._need(rows, columns) > self.where.room:
@@ -357,7 +357,7 @@ class _Device:
         return Tile(balanced(min(even, self.height), rows), columns)
 
     def _need(self, rows: int, columns: int) -> int:
-        """Bytes of the scratchpad for a part: its window, the weights, sums and features."""
+        """Return the scratchpad bytes of a tile: window, weights, sums and features."""
         where, k = self.where, self.filters
         window = where.bytes((3 * (rows + BORDER), columns + BORDER), FLOAT)
         pixels = where.bytes((rows, columns, k), FLOAT)
@@ -366,7 +366,7 @@ class _Device:
         return int(window + 2 * pixels + where.bytes((75, k), FLOAT) + where.bytes((k,), FLOAT))
 
     def _copied_in(self, x: te.Tensor, reader: te.Tensor, layout: Any) -> te.Tensor:
-        """A tensor of the host in the memory of the device."""
+        """Copy a host tensor to device memory."""
         if self.where.device == HOST:
             return x
         copy = self.s.cache_read(x, self.where.device, [reader])
@@ -374,7 +374,7 @@ class _Device:
         return copy
 
     def _copied_out(self) -> te.Tensor:
-        """The features in the memory of the device, from where they are copied to the host."""
+        """Compute the features in device memory, from where they are copied to the host."""
         s, features = self.s, self.made.features
         if self.where.device == HOST:
             return features
@@ -384,7 +384,7 @@ class _Device:
         return whole
 
     def _share(self, whole: te.Tensor) -> te.IterVar:
-        """Parts of the picture, shared among the cores; returns the loop over those of one."""
+        """Distribute tiles among the cores, and return the loop over the tiles of a core."""
         s = self.s
         n, y, x, k = s[whole].op.axis
         y_outer, x_outer, y, x = s[whole].tile(y, x, self.part.rows, self.part.columns)
@@ -393,12 +393,12 @@ class _Device:
         return step
 
     def _lay(self, x: te.Tensor, layout: Any) -> None:
-        """Give a tensor its layout, and compute all that has the last index at once."""
+        """Set the layout of a tensor, and vectorize its last axis."""
         self.s[x].transform_layout(layout, loops="logical")
         self.s[x].vectorize(self.s[x].op.axis[-1])
 
     def _lay_planes(self, x: te.Tensor, memory: str) -> None:
-        """Fill a picture plane by plane, as it lies in memory, in vectors of lanes."""
+        """Set the layout of an image, computed plane by plane and vectorized along the rows."""
         self.s[x].transform_layout(self._picture(memory), loops="logical")
         n, row, column, c = self.s[x].op.axis
         column, lane = self.s[x].split(column, factor=self.where.lanes(FLOAT))
@@ -412,20 +412,20 @@ class _Device:
         return bool(self.where.target.memory(memory).rank == 2)
 
     def _picture(self, memory: str) -> Callable[..., list[object]]:
-        """One plane for each colour, row by row, each row in whole lanes."""
+        """Return the layout of an image: a plane per color, with rows padded to whole lanes."""
         if self._is_of_rows(memory):
             return lambda n, y, x, c: [n, c, y, te.AXIS_SEPARATOR, x]
         lanes = self.where.lanes(FLOAT)
         return lambda n, y, x, c: [n, c, y, x // lanes, x % lanes]
 
     def _features(self, memory: str) -> Any:
-        """Filters side by side."""
+        """Return the layout of the features, with adjacent filters."""
         if self._is_of_rows(memory):
             return lambda n, y, x, k: [n, y, te.AXIS_SEPARATOR, x, k]
         return self._layout((1, self.height, self.width, self.filters), memory)
 
     def _table(self, memory: str) -> Callable[..., list[object]]:
-        """The weights as a matrix: places of a window by filters."""
+        """Return the layout of the weights as a matrix: window positions by filters."""
         if self._is_of_rows(memory):
             return lambda y, x, c, k: [y, te.AXIS_SEPARATOR, x, c, k]
         table = self._layout((75, self.filters), memory)

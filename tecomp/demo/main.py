@@ -1,4 +1,4 @@
-"""The demonstration: the filters, built and run for a target, explained, and checked."""
+"""Demonstration: build, run, explain and check the filters for a target."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from tecomp.ir.traversal.rewrite import walk
 from tecomp.machine.descriptor import Target
 
 _TEXTURE = "global.texture"
-RTOL, ATOL = 1e-4, 1e-5  # 75 float32 products are summed, of values of order 1
+RTOL, ATOL = 1e-4, 1e-5  # error of a sum of 75 float32 products of order 1
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What is to be done.
+    """Options of the demonstration.
 
     Attributes:
-        target: the machine that the filters run on.
-        output: where the picture goes.
-        timeline: where the modelled timeline goes; None for nowhere.
+        target: Target of the filters.
+        output: Path of the PNG file.
+        timeline: Path of the modelled timeline; None to omit it.
     """
 
     target: Target
@@ -50,18 +50,18 @@ class Job:
 
 
 def run(job: Job, show: Callable[[str], None]) -> bool:
-    """Run the demo, explain it through `show`, and write the picture.
+    """Run the demo, explain it through `show`, and write the PNG file.
 
-    On the processor at hand, times stand beside those of NumPy and SciPy. Any other machine runs
-    here as it would run there, and the report says what it would cost there.
+    On the host CPU, times are compared with NumPy and SciPy. For any other target, the program for
+    that target runs on the host, and the report gives the modelled cost.
 
     Returns:
-        Whether the features agree with SciPy's.
+        Whether the features agree with SciPy.
 
     Raises:
-        ModuleNotFoundError: the extra `demo` is not installed.
-        TargetError: the target lacks what the program needs.
-        CapacityError: its memories are too small.
+        ModuleNotFoundError: If the extra `demo` is not installed.
+        TargetError: If the target lacks a required component.
+        CapacityError: If the memories of the target are too small.
     """
     for library in ("matplotlib", "scipy"):
         import_module(library)
@@ -92,10 +92,10 @@ def run(job: Job, show: Callable[[str], None]) -> bool:
 
 
 def _without_scratchpads(target: Target, *size: int) -> Program:
-    """The program of a processor, whose images are textures.
+    """Return the program for a CPU, which stores images as textures.
 
     Raises:
-        TargetError: the target has neither scratchpads nor textures.
+        TargetError: If the target has neither scratchpads nor textures.
     """
     if _TEXTURE not in target.memories:
         raise TargetError(
@@ -111,9 +111,9 @@ def _section(show: Callable[[str], None], title: str, text: str) -> None:
 
 
 def _compiled(program: Program, target: Target, show: Callable[[str], None]) -> ScheduledKernel:
-    """Build the program, and show what becomes of it on the way."""
+    """Build the program, and show the intermediate results."""
     s, args = program.schedule, program.args
-    # Build first: an error must not follow pages of loops.
+    # Build before printing, so that an error does not follow pages of loops.
     start = time.perf_counter()
     kernel = tecomp.build(s, args, target=target, name="filters")
     seconds = time.perf_counter() - start
@@ -127,7 +127,7 @@ def _compiled(program: Program, target: Target, show: Callable[[str], None]) -> 
 def _times(
     kernel: ScheduledKernel, image: Array, bank: Bank, result: Array, target: Target
 ) -> str:
-    """How long it takes here; on the processor at hand beside libraries."""
+    """Measure the run time on the host, compared with libraries if the host is the target."""
     flop = 2 * image[0, :, :, 0].size * bank.weights.size
     is_host = target.code.kind == "host"
     contenders: list[tuple[str, Callable[[], object], int]] = [
@@ -148,7 +148,7 @@ def _times(
 
 
 def _best(work: Callable[[], object], repeats: int) -> float:
-    """Seconds of the quickest of `repeats` runs, after one that does not count."""
+    """Return the minimum time of `repeats` runs in seconds, after a warm-up run."""
     work()
     times = []
     for _ in range(repeats):
@@ -159,14 +159,14 @@ def _best(work: Callable[[], object], repeats: int) -> float:
 
 
 def _buffers(func: PrimFunc) -> dict[str, Buffer]:
-    """All buffers of a function by name: its parameters, then what it allocates."""
+    """Return all buffers of a function by name: parameters, then allocations."""
     params = [param for param in func.params if isinstance(param, Buffer)]
     inner = [node.buffer for node in walk(func.body) if isinstance(node, Allocate | BufferRealize)]
     return {buffer.name: buffer for buffer in (*params, *inner)}
 
 
 def _shape_table(program: Program) -> str:
-    """For each buffer its shape as written, as laid out, and as it is in memory."""
+    """Return a table of the logical, transformed and physical shape of each buffer."""
     stages = ("nest", "apply_buffer_transforms", "flatten_buffer")
     written, laid_out, flat = (
         _buffers(tecomp.lower(program.schedule, program.args, stop_after=stage)) for stage in stages
@@ -182,7 +182,7 @@ def _shape_table(program: Program) -> str:
 
 
 def _input_text(image: Array, bank: Bank) -> str:
-    """What is filtered, and with what."""
+    """Describe the image and the filters."""
     _, height, width, _ = image.shape
     lines = [
         f"photograph  {height} x {width} x 3, float32: Grace Hopper, by James S. Davis, U.S. Navy",
@@ -195,7 +195,7 @@ def _input_text(image: Array, bank: Bank) -> str:
 
 
 def _compared(features: Array, expected: NDArray[np.floating]) -> tuple[bool, str]:
-    """Whether the features are those expected, and that as a sentence."""
+    """Return whether the features match the expected ones, and a sentence about the difference."""
     error = np.abs(features - expected)
     agree = bool(np.all(error <= ATOL + RTOL * np.abs(expected)))
     verdict = "the numbers agree" if agree else "THE NUMBERS DO NOT AGREE"
