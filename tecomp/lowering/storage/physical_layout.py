@@ -83,7 +83,7 @@ def apply_buffer_transforms(func: PrimFunc, *, is_simple: bool = False) -> PrimF
         LowerError: If a buffer with a map has strides, if a map is for no buffer of the function,
             or if a view of mapped memory has elements of another size, more elements or other axis
             separators.
-        LayoutError: If a map does not fit its buffer.
+        LayoutError: If a map does not fit its buffer, or has other axis separators.
 
     Source:
         transform_layout RFC, "ApplyBufferTransforms".
@@ -160,6 +160,7 @@ class _Layouts:
                 )
             shapes.append(tuple(index_map.map_shape(shapes[-1])))
         check_separators(memory.axis_separators, len(shapes[-1]))
+        _check_map_separators(memory, maps)
         self.shapes[memory.data] = shapes
         self.maps[memory.data] = tuple(map(IndexMap.lift, maps))
 
@@ -263,6 +264,22 @@ class _Layouts:
         if isinstance(where, Const) and not where.value:
             return data, PadValue(pad.indices, pad.value)
         return data, PadValue(pad.indices, pad.value, where)
+
+
+def _check_map_separators(memory: Buffer, maps: Sequence[PlainIndexMap]) -> None:
+    """Refuse a map with AXIS_SEPARATOR if its buffer has other separators.
+
+    The separators of the buffer are those of the last map that has any.
+    """
+    said = next((each for each in reversed(maps) if each.axis_separators), None)
+    if said is None or said.axis_separators == memory.axis_separators:
+        return
+    raise LayoutError(
+        f"apply_buffer_transforms: the layout map {said} of `{memory.name}` has axis_separators "
+        f"{said.axis_separators}, got {memory.axis_separators} in the buffer; declare the buffer "
+        f"with axis_separators={said.axis_separators}",
+        kind="other-shape",
+    )
 
 
 def _last(extent: Extent) -> Extent:

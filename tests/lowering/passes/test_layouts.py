@@ -272,6 +272,27 @@ def f(A: Buffer("float32", (4, 8))):
     assert error.value.kind == kind
 
 
+def test_separators_of_a_map_are_those_of_its_buffer() -> None:
+    text = """
+@layout_transform_map(A=[lambda i, j: [i, AXIS_SEPARATOR, j], lambda i, j: [j // 4, i, j % 4]])
+def f(A: Buffer("float32", (4, 8){separators})):
+    A[1, 2] = float32(1.0)
+"""
+    (parameter,) = apply_buffer_transforms(
+        parse(text.format(separators=", axis_separators=(0,)"))
+    ).params
+
+    assert parameter.shape == (2, 4, 4) and parameter.axis_separators == (0,)
+    for separators, shown in (("", "()"), (", axis_separators=(1,)", "(1,)")):
+        with pytest.raises(LayoutError) as error:
+            apply_buffer_transforms(parse(text.format(separators=separators)))
+        assert error.value.message == (
+            "apply_buffer_transforms: the layout map lambda i, j: [i, AXIS_SEPARATOR, j] of `A` has "
+            f"axis_separators (0,), got {shown} in the buffer; declare the buffer with "
+            "axis_separators=(0,)"
+        )
+
+
 def test_maps_and_pad_values_of_no_buffer_are_refused() -> None:
     func = parse("""
 @layout_transform_map(Z=[lambda i: [i]])
