@@ -28,7 +28,13 @@ from tecomp.ptensor.operation import (
 )
 from tecomp.ptensor.operation_registry import operation_classes
 from tecomp.ptensor.operations.base import Call
-from tecomp.ptensor.operations.creation import AsArray, Create, CreateLike, Creation
+from tecomp.ptensor.operations.creation import (
+    AsArray,
+    Create,
+    CreateLike,
+    Creation,
+    Import,
+)
 from tecomp.ptensor.operations.elementwise import BINARY_TESTS
 from tecomp.ptensor.scanner import (
     CONSTANTS,
@@ -81,8 +87,11 @@ _POSITIONS: Mapping[str, tuple[str, ...]] = {
     "argsort": ("descending", "stable"),
 }
 """Order of the attributes in the document, where it is not that of the fields."""
-_LEFT_OUT: Mapping[str, Mapping[str, Any]] = {"sort": {"axis": -1}, "argsort": {"axis": -1}}
-"""Attributes that the document does not have."""
+_LEFT_OUT: Mapping[str, Mapping[str, Any]] = {
+    "sort": {"axis": -1}, "argsort": {"axis": -1}, "meshgrid": {"indexing": "xy"},
+    "asarray": {"copy": None},
+}
+"""Defaults of the attributes that the document does not have."""
 _WORDS = ("array", "list", "number", "slice")
 """Types that the document gives to attributes by position, beside those of scalars."""
 
@@ -338,7 +347,7 @@ def _applied(reader: Reader, names: list[str], known: Mapping[str, ValueType]) -
         attributes = _positional(reader, kind, operands[count:], attributes, results[0])
         operands = operands[:count]
         types = [each.type for each in operands if each.type is not None]
-    attributes = {**_LEFT_OUT.get(kind.name, {}), **attributes}
+    attributes = {**_LEFT_OUT.get(kind.name, {}), **_imported(kind, results[0]), **attributes}
     _check_complete(reader, kind, attributes, start)
     for place in ("device", "team", "shape"):
         if isinstance(value := attributes.get(place), Argument):
@@ -349,6 +358,17 @@ def _applied(reader: Reader, names: list[str], known: Mapping[str, ValueType]) -
         op = kind(**attributes)
         before = _tensor_of_number(reader, op, given, types, results[0])
         return [*before, _made(names, op, given, types, results)]
+
+
+def _imported(kind: type[Operation], result: ValueType) -> dict[str, Any]:
+    """Return the attributes of an import that the type of its result implies.
+
+    The document writes `from_dlpack(obj)` and `asarray(??)` without attributes.
+    """
+    if not issubclass(kind, Import) or not isinstance(result, PTensorType):
+        return {}
+    names = {field.name for field in fields(kind)} & {"shape", "dtype", "device", "team"}
+    return {name: getattr(result, name) for name in sorted(names)}
 
 
 def _of_shape(
@@ -570,8 +590,10 @@ def _is_tuple(item: _Item) -> bool:
 
 
 def _is_dtype(item: _Item) -> bool:
-    """Whether an item by position stands for a dtype: the document leaves it out in examples."""
-    return isinstance(item.value, str) if item.is_literal else item.type == "type"
+    """Return whether a positional item is a dtype; the examples of the document omit the dtype."""
+    if item.is_literal and item.type is None:
+        return isinstance(item.value, str)
+    return item.type == "type"
 
 
 def _by_position(

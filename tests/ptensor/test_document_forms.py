@@ -85,6 +85,7 @@ VALUES = 1, 9, 3, "float32", None, None
     [
         (f"arange(%1, %2, %3, %device, %dist) : ({INTS}, str, int64)", "?xi64", np.arange(1, 9, 3)),
         (f"arange(%1, %2, %3, device, dist) : ({INTS}, str, int64)", "?xi64", np.arange(1, 9, 3)),
+        (f"arange(%1, %2, %3, None, None) : ({INTS}, str, int64)", "?xi64", np.arange(1, 9, 3)),
         (f"arange(%1, %2, %3, %t, %device, %dist) : ({INTS}, {PLACE})", "?xf32", np.arange(1, 9, 3)),
         (f"arange(%1, %2, %3, dist=None) : ({INTS})", "?xi32", np.arange(1, 9, 3)),
         (f"arange(0, 8, 2, 'i32', None, None) : ({INTS}, {PLACE})", "4xi32", np.arange(0, 8, 2)),
@@ -129,6 +130,48 @@ def test_tensors_of_one_scalar(spelling: str, shape: str, scalar: str, value: An
         np.ones((2, 3), "int8"), value, (2, 3), "float32", None, None,
     )
     same(found, np.full((2, 3), value), "float32")
+
+
+@pytest.mark.parametrize("dtype", ["", "'i32', "])
+def test_a_literal_device_is_not_a_dtype(dtype: str) -> None:
+    types = f"int64, int64, int64, {'type, ' if dtype else ''}str, int64"
+    result = "ptensor<?xi32, device='stick128', team=1>"
+    function = parse(
+        f"func @f({PARAMETERS}) -> {result} {{\n"
+        f"  %y = ptensor.arange(%1, %2, %3, {dtype}'stick128', 1): ({types}) -> {result}\n"
+        "  return %y\n}"
+    )
+    assert str(function.body[0]) == (
+        "%y = ptensor.arange(start=%1, stop=%2, step=%3, dtype='int32', device='stick128', team=1): "
+        "() -> ptensor<?xint32, device='stick128', team=1>"
+    )
+
+
+@pytest.mark.parametrize(
+    ("operation", "place"), [("from_dlpack", ""), ("asarray", ""), ("asarray", ", device='cpu'")]
+)
+def test_the_type_of_an_imported_tensor_implies_its_attributes(operation: str, place: str) -> None:
+    result = f"ptensor<2x3xf32{place}>"
+    function = parse(
+        f"func @f(%b: ptr) -> {result} {{\n"
+        f"  %y = ptensor.{operation}(%b): (ptr) -> {result}\n  return %y\n}}"
+    )
+    assert parse(str(function)) == function
+    (found,) = execute(lower_ptensor(function), X)
+    same(found[0], X, "float32")
+
+
+def test_a_grid_has_the_indexing_of_the_standard() -> None:
+    row, grid = "ptensor<3xf32>", "ptensor<3x3xf32>"
+    function = parse(
+        f"func @f(%x: {row}) -> ({grid}, {grid}) {{\n"
+        f"  %y, %z = ptensor.meshgrid(%x, %x): ({row}, {row}) -> ({grid}, {grid})\n"
+        "  return %y, %z\n}"
+    )
+    assert "meshgrid(%x, %x, indexing='xy')" in str(function)
+    found = execute(lower_ptensor(function), (X[0], None, None, None))
+    for one, wanted in zip(found, np.meshgrid(X[0], X[0]), strict=True):
+        same(one[0], wanted, "float32")
 
 
 def test_a_scalar_becomes_a_tensor_on_the_device_of_the_result() -> None:
