@@ -1,4 +1,4 @@
-"""A bounded least-recently-used cache."""
+"""Bounded cache that evicts values that were not used recently."""
 
 from __future__ import annotations
 

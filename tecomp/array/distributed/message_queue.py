@@ -265,7 +265,7 @@ class _Halo(NamedTuple):
         seen: Windows that are read.
         plan: Positions of the windows.
         room: Memory for the shard and its halo.
-        core: Position of the shard in that memory.
+        core: View of the shard in that memory.
     """
 
     node: Node

@@ -39,7 +39,7 @@ _CALLS = 2e-5
 _COMPILED = 0.3
 """Compile time of the kernels of a core and its borders, in seconds."""
 _NEW = 24
-"""Number of exchanges after which kernels of a repeated exchange are specialized on sizes."""
+"""Number of first exchanges that are not measured, because kernels are compiled and specialized."""
 _TIMES = 16
 """Number of measurements whose minimum is used, because other processes disturb the timing."""
 _ROUND = 512
@@ -165,7 +165,7 @@ class Flight:
 
     def _cutting(self, work: Pending) -> Cutting | None:
         if any(node.data is None for node in work.leaves):
-            return None  # on a device
+            return None  # elements in device memory
         graph = Graph(tuple([node.type for node in work.leaves]), work.steps, work.outputs)
         given = [
             self.coming[node] if node in self.coming else whole(node.type.shape)

@@ -165,7 +165,7 @@ def empty_strided(
         strides: Number of elements from one index to the next along each axis, 1 or more. Elements
             must not share memory.
         dtype: dtype of the array. Default: float64, or the default of the device.
-        device: Device of the array. Default: the processor.
+        device: Device of the array. Default: the CPU.
         layout: Layout in the memory of the device, a `tecomp.Layout`.
 
     Raises:

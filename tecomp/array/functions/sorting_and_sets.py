@@ -51,9 +51,9 @@ def unique_all(x: Array, /) -> UniqueAllResult:
         x: Input array.
 
     Returns:
-        `values`; `indices`: index of the first occurrence of each value in the flattened `x`;
-        `inverse_indices`: index into `values` for each element of `x`; `counts`: number of
-        occurrences of each value.
+        Named tuple of `values`, `indices` (index of the first occurrence of each value in the
+        flattened `x`), `inverse_indices` (index into `values` for each element of `x`) and `counts`
+        (number of occurrences of each value).
 
     >>> import tecomp.array as xp
     >>> unique_all(xp.asarray([3, 1, 3])).indices

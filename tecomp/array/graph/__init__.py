@@ -1,1 +1,1 @@
-"""The graph that arrays record: nodes, what of them is pending, and when it is computed."""
+"""Recorded operation graph: nodes, pending subgraphs, and evaluation."""

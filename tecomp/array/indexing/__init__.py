@@ -1,1 +1,1 @@
-"""Elements of arrays by index: views, reads, assignments, and who shares what."""
+"""Indexing: reads, assignments, views, and tracking of shared elements."""

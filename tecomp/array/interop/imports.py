@@ -23,8 +23,8 @@ class _Memory(NamedTuple):
     """Elements of a foreign object.
 
     Attributes:
-        data: the elements.
-        is_constant: whether the memory cannot be written through any known reference.
+        data: Elements.
+        is_constant: Whether the memory cannot be written through any known reference.
     """
 
     data: Buffer
@@ -40,7 +40,7 @@ def as_node(
     Args:
         obj: Numbers, nested sequences of numbers, or an object with elements in memory.
         dtype: dtype of the array. Default: the dtype of the elements.
-        device: device of the array.
+        device: Device of the array.
         copy: True to copy the elements, False to borrow the memory of `obj`, None to copy memory
             that can be written and to borrow constant memory.
         where: Function name for error messages.
@@ -108,10 +108,10 @@ def _offers_none(obj: Any, what: str, error: Exception, where: str) -> ArrayValu
 
 
 class _Exporter:
-    """An exporter of DLPack that records whether its capsule is versioned.
+    """DLPack exporter that records whether its capsule is versioned.
 
-    Only versioned capsules tell read-only memory from writable memory: NumPy marks the memory of
-    all others as read-only.
+    Only versioned capsules distinguish read-only memory from writable memory; NumPy marks all other
+    memory as read-only.
     """
 
     def __init__(self, source: Any) -> None:

@@ -1,4 +1,4 @@
-"""Kernels around one anchor operation (reduction, contraction, sort) with prologue and epilogue."""
+"""Kernels around one anchor operation (reduction, scan, contraction) with prologue and epilogue."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ Strides = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """How an array is passed to a kernel.
+    """Description of how an array is passed to a kernel.
 
     Attributes:
         axes: Loops along which the array varies.

@@ -120,7 +120,7 @@ _PAUSE = 0.0005
 _LONGEST = 0.01
 
 _GRACE = 2
-"""Seconds in which the controller reports that a failed call failed there too."""
+"""Seconds to wait for the controller to report the same failure."""
 
 
 def work(comm: Any) -> None:

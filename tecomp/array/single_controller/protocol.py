@@ -1,4 +1,4 @@
-"""Messages of the single-controller protocol and the `collective` decorator."""
+"""Messages of the single-controller protocol, and the decorator of collective functions."""
 
 from __future__ import annotations
 
