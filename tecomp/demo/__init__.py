@@ -1,5 +1,4 @@
 """Demonstration of the whole pipeline: define, schedule, lay out and run image filters."""
-"""
 
 from __future__ import annotations
 
