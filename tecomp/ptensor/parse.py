@@ -92,7 +92,9 @@ _LEFT_OUT: Mapping[str, Mapping[str, Any]] = {
     "asarray": {"copy": None},
 }
 """Defaults of the attributes that the document does not have."""
-_WORDS = ("array", "list", "number", "slice")
+_ANY_SCALAR = ("anytype", "number")
+"""Types that the document gives to scalars of several types."""
+_WORDS = (*_ANY_SCALAR, "array", "list", "slice")
 """Types that the document gives to attributes by position, beside those of scalars."""
 
 @dataclass(frozen=True, slots=True)
@@ -543,12 +545,15 @@ def _typed(
         reader.refuse(
             f"there are {len(items)} operands with {len(types)} types: give a type for each",
             items[0].start)
+    found: list[_Item] = []
     for item in items:
-        if item.is_literal:
-            continue
-        if (found := known.get(item.value, item.type)) != item.type:
-            reader.refuse(f"%{item.value} is read as {item.type}, and it is {found}", item.start)
-    return items
+        own = item.type if item.is_literal else known.get(item.value, item.type)
+        if own in SCALARS and item.type in _ANY_SCALAR:
+            item = replace(item, type=own)
+        if own != item.type:
+            reader.refuse(f"%{item.value} is read as {item.type}, and it is {own}", item.start)
+        found.append(item)
+    return found
 
 
 def _positional(
