@@ -312,13 +312,13 @@ def test_misses() -> None:
     ))
 
     assert misses(PRODUCT, ROWS) == [
-        "0.80 of the limit, asked 0.9", "0.80 x the best peer, asked 1",
+        "0.80 of the limit, target 0.9", "0.80 x the best peer, target 1",
     ]
-    assert misses(THREADS, ROWS) == ["1.80 x one thread, asked 1.85"]
+    assert misses(THREADS, ROWS) == ["1.80 x one thread, target 1.85"]
     assert misses(BROKEN, ROWS) == []
     assert misses(slow, ROWS) == [
-        "1.60 x the best of numpy, jax, asked 2", "0.80 x torch, asked 1", "5 µs, asked 1 µs",
-        "1.00 of the rate of matmul/8, asked 2",
+        "1.60 x the best of numpy, jax, target 2", "0.80 x torch, target 1", "5 µs, target 1 µs",
+        "1.00 of the rate of matmul/8, target 2",
     ]
 
 
@@ -341,8 +341,8 @@ def test_the_table() -> None:
 def test_a_line_for_the_terminal() -> None:
     assert line(PRODUCT, ROWS, ["numpy"]) == (
         "matmul/8                        5 µs   0.2 GFLOP/s      0.80         1.60x\n"
-        "    missed: 0.80 of the limit, asked 0.9\n"
-        "    missed: 0.80 x the best peer, asked 1"
+        "    missed: 0.80 of the limit, target 0.9\n"
+        "    missed: 0.80 x the best peer, target 1"
     )
     assert line(BROKEN, ROWS, []).endswith("\n    tecomp: a wrong result")
 
@@ -352,7 +352,7 @@ def test_the_document_follows_from_the_file() -> None:
 
     assert again == RECORD
     text = document(again, "performance.svg")
-    assert text.startswith("# Speed\n")
+    assert text.startswith("# Performance\n")
     assert "A processor, 2 cores, vectors of 256 bits, caches of 32 KB / 512 KB; Linux 6" in text
     assert "```bash\npython tests/bench/run.py matmul\n```\n\n**A note.**" in text
     assert "- sum: not measured with tecomp: a wrong result." in text
@@ -584,7 +584,7 @@ def test_tables_of_arrays_tell_chains_from_what_is_paid_once() -> None:
         "| case | tecomp | median | numpy |\n| --- | ---: | ---: | ---: |\n"
         "| gelu, 4e6 ▾ | 2 ms | 3 ms | **1.50x** |\n\n"
         "| case | tecomp | median |\n| --- | ---: | ---: |\n| import | 200 ms | 250 ms |\n\n"
-        "* gelu, 4e6: 1.50 x numpy, asked 2."
+        "* gelu, 4e6: 1.50 x numpy, target 2."
     )
 
 

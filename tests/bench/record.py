@@ -139,15 +139,15 @@ def misses(row: Row, rows: Sequence[Row]) -> list[str]:
         *((f"x {peer}", times, row.against(peer)) for peer, times in goal.of_peers),
     ):
         if asked is not None and have is not None and have < asked:
-            found.append(f"{have:.2f} {name}, asked {asked:g}")
+            found.append(f"{have:.2f} {name}, target {asked:g}")
     if goal.seconds is not None and row.ours > goal.seconds:
-        found.append(f"{duration(row.ours)}, asked {duration(goal.seconds)}")
+        found.append(f"{duration(row.ours)}, target {duration(goal.seconds)}")
     if goal.of_case is not None:
         name, asked = goal.of_case
         other = next((r.rate() for r in rows if r.case == name), None)
         have = ratio(row.rate(), other)
         if have is not None and have < asked:
-            found.append(f"{have:.2f} of the rate of {name}, asked {asked:g}")
+            found.append(f"{have:.2f} of the rate of {name}, target {asked:g}")
     return found
 
 

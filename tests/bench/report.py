@@ -11,45 +11,45 @@ from tests.bench.record import Record
 from tests.bench.table import blas_cores, markdown, notes
 
 _TITLES = {
-    "matmul": "Products of matrices",
+    "matmul": "Matrix products",
     "conv2d": "Convolutions",
     "pool": "Pooling",
-    "blur": "A blur",
-    "rows": "Functions of elements and rows",
+    "blur": "Stencils",
+    "rows": "Element-wise and row-wise operators",
     "reduce": "Reductions",
     "attention": "Attention",
-    "layout": "Questions about layouts",
-    "dma": "Nests of copies",
+    "layout": "Layout queries",
+    "dma": "DMA descriptors",
     "runs": "Contiguous runs",
-    "relayout": "From one layout to another",
-    "target": "Reading targets",
+    "relayout": "Relayouts",
+    "target": "Loading of targets",
     "threads": "Two threads",
-    "compile": "Compiling",
-    "cached": "Compiling what was compiled before",
-    "call": "Calling",
+    "compile": "Compilation",
+    "cached": "Warm compilation",
+    "call": "Call overhead",
 }
 
 _HOW_TO_READ = """\
-## How to read this
+## Methodology
 
-- **tecomp** is the shortest time of a call, **median** the middle one. All contenders of a row are
-  processes of their own, on the same cores, that take turns; what disturbs one disturbs all. So
-  compare within a row, and rows by their ratios.
-- **of limit** is the share of what the machine does in the same turns: for products and
-  convolutions a loop of multiply-add instructions over registers; for what the memory bounds, a
-  `memcpy` that reads and writes as many bytes in all. What only reads may exceed 1: a copy also
-  writes.
-- A column with a **peer's name** says how many times as fast as the peer tecomp is; above 1 tecomp
-  is faster. The fastest peer is in bold. NumPy is the best of all kernels that its OpenBLAS has for
-  this processor (`OPENBLAS_CORETYPE`).
-- Peers run in the form that their documents recommend: compiled and warm, images channels-last,
-  results into existing arrays where they can, and with an allocator that keeps its memory. Inputs
-  are converted outside the timing, and results are compared with NumPy in float64 before it.
-- Where the memory is the limit, calls take turns with several sets of inputs that no cache holds.
-- Compiling is the time from a definition to something that can be called, in a process that has
-  compiled something else before; each measurement is a new process. A peer that leaves a product or
-  a convolution to a library has little to compile there.
-- **▾** marks rows that fall short of what this project asks of itself; see the end.
+- **tecomp** is the minimum time of a call, **median** the median time. All systems of a row run in
+  separate processes, on the same cores, in turns, so that disturbances affect all of them. Compare
+  times within a row, and rows by their ratios.
+- **of limit** is the fraction of the peak rate, measured in the same turns. For products and
+  convolutions the peak is a loop of multiply-add instructions on registers. For cases that are bound
+  by memory it is a `memcpy` that reads and writes the same total number of bytes. Cases that only
+  read may exceed 1, because a copy also writes.
+- A column with a **peer's name** is the speedup of tecomp over the peer; above 1 tecomp is faster.
+  The fastest peer is in bold. NumPy is measured with all kernels that its OpenBLAS has for this CPU
+  (`OPENBLAS_CORETYPE`), and the best one counts.
+- Peers run in the form that their documentation recommends: compiled and warm, images channels-last,
+  results in existing arrays where supported, and with an allocator that retains its memory. Inputs
+  are converted outside of the timed region, and results are first compared with NumPy in float64.
+- Where memory is the limit, calls alternate between several sets of inputs that fit in no cache.
+- Compile time is the time from a definition to a callable, in a process that has compiled another
+  program before. Each measurement uses a new process. A peer that calls a library for a product or a
+  convolution has little to compile.
+- **▾** marks rows that do not reach the performance targets of this project, see the last section.
 """
 
 
@@ -62,9 +62,9 @@ def write_report(record: Record, path: Path) -> None:
 
 def _how_measured(record: Record) -> str:
     if "\n" in record.command:
-        return "Rounds, times and clocks are those of each command:"
-    clock = ", in time of the processor:" if record.clock == "cpu" else ":"
-    return f"{record.rounds} rounds of {record.seconds:g} s for each contender and row{clock}"
+        return "Each command states its rounds, time per round and clock:"
+    clock = ", in CPU time:" if record.clock == "cpu" else ":"
+    return f"{record.rounds} rounds of {record.seconds:g} s for each system and row{clock}"
 
 
 def document(record: Record, picture: str) -> str:
@@ -72,8 +72,8 @@ def document(record: Record, picture: str) -> str:
     families = list(dict.fromkeys(row.family for row in record.rows))
     versions = ", ".join(f"{name} {version}" for name, version in record.versions.items())
     parts = [
-        "# Speed", "",
-        "<!-- Written by tests/bench/run.py; edit that. -->", "",
+        "# Performance", "",
+        "<!-- Written by tests/bench/run.py. Edit tests/bench/report.py instead. -->", "",
         f"Measured on {machine_text(record.machine)}.",
         f"With {versions}.",
         _how_measured(record), "",
@@ -81,14 +81,14 @@ def document(record: Record, picture: str) -> str:
     ]
     if record.note:
         parts += [f"**{record.note}**", ""]
-    parts += [f"![How many times as fast as each peer tecomp is]({picture})", "", _HOW_TO_READ]
+    parts += [f"![Speedup of tecomp over each peer]({picture})", "", _HOW_TO_READ]
     for family in families:
         rows = [row for row in record.rows if row.family == family]
         parts += [f"## {_TITLES.get(family, family)}", "", markdown(rows), ""]
     if best := blas_cores(record.rows):
-        parts += [f"The fastest kernels of OpenBLAS, by rows: {best}.", ""]
+        parts += [f"Number of rows for which each kernel of OpenBLAS is the fastest: {best}.", ""]
     if short := notes(record.rows):
-        parts += ["## What falls short", "", *(f"- {note}" for note in short), ""]
+        parts += ["## Known performance gaps", "", *(f"- {note}" for note in short), ""]
     return "\n".join(parts)
 
 
