@@ -1,4 +1,4 @@
-"""The table of topi's functions in the documents: `python -m tests.topi.table` writes it anew."""
+"""Write the table of topi operators in docs/topi.md: `python -m tests.topi.table`."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "topi.md"
 BEGIN, END = "<!-- functions -->\n", "<!-- end of functions -->\n"
 
 GROUPS: list[tuple[str, ModuleType, str]] = [
-    ("Elements and tensors", topi, "topi"), ("Networks", topi.nn, "topi.nn"),
+    ("Tensors", topi, "topi"), ("Neural networks", topi.nn, "topi.nn"),
     ("Images", topi.image, "topi.image"), ("Schedules", topi.generic, "topi.generic"),
 ]
 
-FORMULA = "formula of elements"
+FORMULA = "element-wise"
 SOFTMAX = "schedule: softmax"
 VIEW = "view"
-PLACES = "reads places that are data or conditions"
+PLACES = "gather, or reads under conditions"
 # By the module that a function is in; the first that fits.
 KINDS: list[tuple[str, str]] = [
     ("math", FORMULA), ("broadcast", FORMULA), ("creation", FORMULA),
     ("reduction", "schedule: reduce"), ("scan", "schedule: cumsum, or a scan"),
     ("contraction", "schedule: matmul"), ("transform.gather", PLACES), ("transform", VIEW),
-    ("sort", "library: NumPy"), ("signal", "library: NumPy"), ("scatter", "statements, compiled"),
+    ("sort", "library: NumPy"), ("signal", "library: NumPy"), ("scatter", "compiled statements"),
     ("nn.normalization", "schedule: rows"), ("nn.dense", "schedule: matmul"),
     ("nn.convolution", "schedule: conv2d"), ("nn.conv_transpose", "schedule: conv2d"),
     ("nn.pooling", "schedule: pool"),
-    ("nn.sparse", "statements, compiled"), ("nn.rearrange", VIEW), ("nn.pad", PLACES),
+    ("nn.sparse", "compiled statements"), ("nn.rearrange", VIEW), ("nn.pad", PLACES),
     ("nn.upsampling", PLACES), ("nn", FORMULA),
     ("image", PLACES), ("generic", "`tecomp.schedules.auto`"),
 ]
@@ -39,45 +39,51 @@ EXCEPT = {
     "argmax": "schedule: argreduce", "argmin": "schedule: argreduce",
     "broadcast_to": VIEW, "expand_like": VIEW, "nn.dilate": PLACES, "nn.lrn": FORMULA,
     "nn.binary_dense": "schedule: reduce", "nn.sparse_transpose": "library: NumPy",
-    "nn.nll_loss": "formula of elements; schedule: reduce", "nn.conv2d_NCHWc": "schedule: auto",
+    "nn.nll_loss": "element-wise; schedule: reduce", "nn.conv2d_NCHWc": "schedule: auto",
     "nn.softmax": SOFTMAX, "nn.log_softmax": SOFTMAX, "nn.fast_softmax": SOFTMAX,
 }
 
 NOTES = {
-    "abs": "bool too", "all": "of bool", "any": "of bool", "isnan": "bool too",
-    "argmax": "NaN is the greatest", "argmin": "NaN is the least",
-    "adv_index": "places outside are refused when it runs",
-    "gather": "places outside are refused when it runs",
-    "gather_nd": "places outside are refused when it runs",
-    "take": "for `fast`, places outside are refused when it runs",
-    "clip": "bounds that the type cannot hold are refused",
-    "cumsum": "of bool in int32", "cumprod": "of bool in int32", "sum": "of bool in int32",
-    "prod": "of bool in int32", "einsum": "several operands two by two, from the left",
-    "floor_mod": "of floats too", "mod": "of floats too", "layout_transform": "blocks divide axes",
-    "matmul": "batches too, which are broadcast", "power": "of integers too",
+    "abs": "also bool", "all": "bool operands", "any": "bool operands", "isnan": "also bool",
+    "argmax": "NaN counts as the maximum", "argmin": "NaN counts as the minimum",
+    "adv_index": "out-of-bounds indices raise an error at run time",
+    "gather": "out-of-bounds indices raise an error at run time",
+    "gather_nd": "out-of-bounds indices raise an error at run time",
+    "take": "`fast`: out-of-bounds indices raise an error at run time",
+    "clip": "bounds out of range of the dtype are rejected",
+    "cumsum": "bool is accumulated in int32", "cumprod": "bool is accumulated in int32",
+    "sum": "bool is accumulated in int32",
+    "prod": "bool is accumulated in int32",
+    "einsum": "more than two operands are contracted pairwise, from the left",
+    "floor_mod": "also floats", "mod": "also floats",
+    "layout_transform": "block sizes must divide the axes",
+    "matmul": "also batches, which are broadcast", "power": "also integers",
     "max": "NaN propagates", "min": "NaN propagates", "maximum": "NaN propagates",
-    "minimum": "NaN propagates", "reshape": "-1 for one extent",
-    "round": "of two the one away from 0", "sign": "NaN of NaN", "sort": "NaN is the greatest",
-    "argwhere": "rows beyond are 0, too few are refused when it runs",
-    "dft": "in O(n log n)", "nn.simulated_dequantize": "zero points are cast to the dtype of the data",
+    "minimum": "NaN propagates", "reshape": "one extent may be -1",
+    "round": "ties are rounded away from 0", "sign": "NaN propagates",
+    "sort": "NaN counts as the maximum",
+    "argwhere": "unused rows are 0; too few rows raise an error at run time",
+    "dft": "O(n log n)", "nn.simulated_dequantize": "zero points are cast to the dtype of the data",
     "nn.simulated_quantize": "zero points are cast to the dtype of the data",
-    "nn.sparse_dense": "CSR and BSR; columns outside are left out",
-    "nn.sparse_transpose": "of square matrices in CSR",
-    "argsort": "NaN is the greatest; stable", "topk": "`k` is a number; NaN is the greatest",
-    "flip": "several axes too", "squeeze": "no axes may be left",
-    "unique": "what is beyond is 0, or the length",
-    "scatter_elements": "updates for places outside are left out",
-    "scatter_nd": "updates for places outside are left out",
-    "sparse_to_dense": "places outside are left out",
-    "strided_slice": "what is outside is left out", "tile": "as NumPy's",
-    "unravel_index": "extents as numbers too", "where": "three tensors, broadcast",
-    "fast_exp": "is `exp`", "fast_erf": "is `erf`", "fast_tanh": "is `tanh`",
-    "nn.fast_softmax": "is `softmax`", "nn.conv2d": "any order of letters",
-    "nn.dense": "any number of leading axes", "nn.matmul": "batches too, which are broadcast",
-    "nn.adaptive_pool": "any order of letters", "nn.pool2d": "any order of letters",
-    "nn.conv": "any order of letters", "nn.relu": "NaN stays",
-    "nn.bias_add": "of TVM's C++", "nn.l2_normalize": "of TVM's C++",
-    "image.grid_sample": "of images; `zeros` and `border`; `bilinear` and `nearest`",
+    "nn.sparse_dense": "CSR and BSR; out-of-bounds columns are ignored",
+    "nn.sparse_transpose": "square CSR matrices",
+    "argsort": "NaN counts as the maximum; stable",
+    "topk": "`k` must be a constant; NaN counts as the maximum",
+    "flip": "also several axes", "squeeze": "the result may be 0-d",
+    "unique": "unused elements are 0, unused indices the length",
+    "scatter_elements": "out-of-bounds updates are ignored",
+    "scatter_nd": "out-of-bounds updates are ignored",
+    "sparse_to_dense": "out-of-bounds indices are ignored",
+    "strided_slice": "constant bounds are clipped to the extent", "tile": "as in NumPy",
+    "unravel_index": "the shape may also be numbers", "where": "the three operands are broadcast",
+    "fast_exp": "same as `exp`", "fast_erf": "same as `erf`", "fast_tanh": "same as `tanh`",
+    "nn.fast_softmax": "same as `softmax`", "nn.conv2d": "any order of the layout letters",
+    "nn.dense": "any number of leading axes", "nn.matmul": "also batches, which are broadcast",
+    "nn.adaptive_pool": "any order of the layout letters",
+    "nn.pool2d": "any order of the layout letters",
+    "nn.conv": "any order of the layout letters", "nn.relu": "NaN propagates",
+    "nn.bias_add": "signature of TVM's C++ API", "nn.l2_normalize": "signature of TVM's C++ API",
+    "image.grid_sample": "2-d images; `zeros` and `border`; `bilinear` and `nearest`",
 }
 
 
@@ -115,7 +121,8 @@ def table() -> str:
     """All functions by groups."""
     parts = []
     for title, module, prefix in GROUPS:
-        parts += [f"\n## {title}: `{prefix}`\n\n", "| name | TVM's signature | here | is |\n",
+        parts += [f"\n## {title}: `{prefix}`\n\n",
+                  "| name | TVM's signature | in tecomp | implementation |\n",
                   "| --- | --- | --- | --- |\n", *rows(module, prefix)]
     return "".join(parts)
 
