@@ -67,9 +67,9 @@ CORES = (CountNonzero, Cumulative, FindIndex, Reduce, SumOfProducts, TruthTest)
 
 
 def is_slow(op: Operation) -> bool:
-    """Return whether a kernel for all sizes is built only when there is a second size.
+    """Return whether the size-polymorphic kernel is built only for a second set of sizes.
 
-    Those of running sums take longer to build and to run than kernels for one size.
+    Kernels of cumulative operations take longer to build and to run than kernels for fixed sizes.
     """
     return isinstance(op, Cumulative)
 
