@@ -1,4 +1,4 @@
-"""`tecomp lower` and `tecomp viz`: inspect schedules in a script, lower ptensor texts."""
+"""`tecomp lower` and `tecomp viz`: inspect schedules of a script, and lower ptensor texts."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ LOWER_PTENSOR, DIST_TO_RUNTIME = PTENSOR_PASSES = ("lower-ptensor", "dist-to-int
 def lower(
     source: str, target: str, stage: str | None, form: str, ignore_team: bool, as_json: bool
 ) -> None:
-    """Print the loops of a schedule, after any pass of lowering, or the code made of them.
+    """Print the loops of a schedule after any lowering pass, or the generated code.
 
-    NAME in SCRIPT is a pair, as tecomp.build takes it: a schedule, or a tensor that nobody
-    scheduled, and the list of arguments. It may be a function that gives one.
+    NAME in SCRIPT is a pair, as for tecomp.build: a schedule, or a tensor without a schedule, and
+    the list of arguments. NAME can be a function that returns the pair.
 
-    TEXT is a file with functions on arrays, in the language of ptensor: its passes are
-    lower-ptensor and dist-to-intel-runtime.
+    TEXT is a file with functions on arrays, in the ptensor language. Its passes are lower-ptensor
+    and dist-to-intel-runtime.
     """
     path = Path(source)
     if path.suffix != ".py" and path.is_file():
@@ -72,7 +72,7 @@ def _check_stage(stage: str | None, passes: Sequence[str], what: str) -> None:
 
 
 def _ptensor_texts(path: Path, stage: str, *, ignore_team: bool) -> dict[str, str]:
-    """The functions in a text after the passes that are asked for."""
+    """Return the functions of a text after the requested passes."""
     try:
         lowered = lower_ptensor(parse_module(path.read_text(encoding="utf-8")), ignore_team)
         texts = {LOWER_PTENSOR: str(lowered)}
@@ -86,7 +86,7 @@ def _ptensor_texts(path: Path, stage: str, *, ignore_team: bool) -> dict[str, st
 
 
 def _schedule_texts(source: str, target: str, stage: str, form: str) -> dict[str, str]:
-    """What is asked for of a schedule, by the names of passes or of the form."""
+    """Return the requested texts of a schedule by the names of passes or of the form."""
     try:
         results, arguments = scheduled(source)
         kernel = tecomp.build(results, arguments, target=target)

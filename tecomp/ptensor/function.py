@@ -209,9 +209,9 @@ class Module:
 
 
 _PLACES = {"device": ("str",), "team": ("int64",), "shape": ("shape.shape",)}
-"""What attributes are that are no numbers."""
+"""Scalar types of attributes that are not plain numbers."""
 _NUMBERS = {True: ("int64",), False: ("int64", "float64")}
-"""What attributes are that are numbers, by whether they are integers."""
+"""Scalar types of numeric attributes, by whether they are integers."""
 
 
 def verify(function: Function) -> None:

@@ -68,10 +68,10 @@ _SPELLINGS: Mapping[tuple[str, str], tuple[str, str | None]] = {
         for kind in ("quicksort", "heapsort", "mergesort", "stable")
     },
 }
-"""Operations and kinds that the document writes otherwise than its other parts do.
+"""Spellings of operations and kinds that differ between sections of the RFC.
 
-It gives `sort` kinds and does not name them: those of NumPy are read, and one algorithm, which is
-stable, does for all of them.
+The RFC gives `sort` kinds without naming them: the parser accepts the kinds of NumPy, and one
+stable algorithm implements all of them.
 """
 _DTYPES: Mapping[str, str] = {
     **{f"f{bits}": f"float{bits}" for bits in (16, 32, 64)}, "bf16": "bfloat16", "i1": "bool",
@@ -86,7 +86,7 @@ _POSITIONS: Mapping[str, tuple[str, ...]] = {
     "sort": ("descending", "stable"),
     "argsort": ("descending", "stable"),
 }
-"""Order of the attributes in the document, where it is not that of the fields."""
+"""Attribute order in the RFC, where it differs from the order of the fields."""
 _LEFT_OUT: Mapping[str, Mapping[str, Any]] = {
     "sort": {"axis": -1}, "argsort": {"axis": -1}, "meshgrid": {"indexing": "xy"},
     "asarray": {"copy": None},
@@ -235,7 +235,7 @@ def _value_type(reader: Reader) -> ValueType:
 
 
 def _operand_type(reader: Reader) -> ValueType:
-    """Return the type of an operand, or of an attribute that stands by position."""
+    """Return the type of an operand or of a positional attribute."""
     start = reader.position
     match = reader.take(NAME)
     if match and match[0] in _WORDS:
@@ -262,7 +262,7 @@ def _tensor_type(reader: Reader) -> PTensorType:
 
 
 def _extents(reader: Reader) -> Any:
-    """The extents of a type; None for one that only the call says."""
+    """Parse the extents of a type; None for an extent known only at run time."""
     start = reader.position
     match = reader.take(_SHAPE)
     texts = match[0].split("x")[:-1] if match else []
@@ -303,7 +303,7 @@ def _apply(reader: Reader, function: str, known: dict[str, ValueType]) -> list[A
 
 
 def _names(reader: Reader) -> list[str]:
-    """The names of the results, which stand before `=`."""
+    """Parse the names of the results, before `=`."""
     found: list[str] = []
     while match := reader.take(VALUE):
         found.append(match[0][1:])
@@ -365,7 +365,7 @@ def _applied(reader: Reader, names: list[str], known: Mapping[str, ValueType]) -
 def _imported(kind: type[Operation], result: ValueType) -> dict[str, Any]:
     """Return the attributes of an import that the type of its result implies.
 
-    The document writes `from_dlpack(obj)` and `asarray(??)` without attributes.
+    The RFC writes `from_dlpack(obj)` and `asarray(??)` without attributes.
     """
     if not issubclass(kind, Import) or not isinstance(result, PTensorType):
         return {}
@@ -376,9 +376,10 @@ def _imported(kind: type[Operation], result: ValueType) -> dict[str, Any]:
 def _of_shape(
     kind: type[Operation], items: list[_Item], types: list[ValueType]
 ) -> type[Operation]:
-    """Return `Create` for an operation like a shape: `create_like` of a tensor is another one.
+    """Return `Create` for a `create_like` with a shape operand, with the shape after the value.
 
-    The shape comes first in the document. It is put behind the value.
+    In the RFC, the shape is the first operand. The `create_like` of a tensor is a different
+    operation.
     """
     if kind not in (Create, CreateLike) or len(items) < 2 or items[0].name is not None:
         return kind
@@ -393,7 +394,7 @@ def _of_shape(
 def _operand_count(
     kind: type[Operation], items: list[_Item], types: list[ValueType]
 ) -> int:
-    """Return the number of operands; items behind these are attributes by position."""
+    """Return the number of operands; the items after these are positional attributes."""
     least, most = kind.takes
     tensors = 0
     for item, type in zip(items, types, strict=False):
@@ -408,9 +409,9 @@ def _operand_count(
 def _tensor_of_number(
     reader: Reader, op: Operation, operands: list[str], types: list[ValueType], result: ValueType
 ) -> list[Apply]:
-    """Return an operation that makes a tensor of the number that a creation function takes.
+    """Return an operation that creates a tensor of the number operand of a creation function.
 
-    The tensor takes the place of the number in `operands` and `types`.
+    The tensor replaces the number in `operands` and `types`.
     """
     if not isinstance(op, Create | CreateLike) or not isinstance(result, PTensorType):
         return []
@@ -426,7 +427,7 @@ def _tensor_of_number(
 
 
 def _operation(reader: Reader) -> tuple[type[Operation], dict[str, Any]]:
-    """The class of an operation, and its kind if it has one."""
+    """Return the operation class, and its kind if it has kinds."""
     start = reader.position
     name = reader.expect(NAME, "the name of an operation")
     kind = _kind(reader)
@@ -450,7 +451,7 @@ def _kind(reader: Reader) -> str | None:
 
 
 def _item(reader: Reader) -> _Item:
-    """An operand, an attribute with its name, or a literal by position."""
+    """Parse an operand, an attribute with its name, or a positional literal."""
     start = reader.position
     if match := reader.take(VALUE):
         return _Item(None, match[0][1:], start, start)
@@ -462,14 +463,14 @@ def _item(reader: Reader) -> _Item:
         return _Item(None, literal(reader), start, start, is_literal=True)
     name = match[0]
     if name in _PLACES and reader.text[reader.position : reader.position + 1] in (",", ")"):
-        return _Item(None, name, start, start)  # the document writes a value without its %
+        return _Item(None, name, start, start)  # the RFC omits the % of values here
     reader.need("=", f"behind the attribute {name}")
     value_start = reader.position
     return _Item(name, literal(reader), start, value_start)
 
 
 def _signature(reader: Reader, names: list[str]) -> tuple[list[ValueType], list[ValueType]]:
-    """The types of operands and results; each result has a name, or the only one has none."""
+    """Parse operand and result types; results are named unless there is only one without a name."""
     reader.need(":", "and the types of the operands")
     reader.need("(", "before the types of the operands")
     types = reader.listed(_operand_type, ")")
@@ -491,7 +492,7 @@ def _attributes(
     for item in items:
         if item.name is None:
             continue
-        if item.name == "dist" and "team" in hints:  # as the document calls it there
+        if item.name == "dist" and "team" in hints:  # the spelling in this section of the RFC
             item = replace(item, name="team")
         if item.name == "dtype":
             item = replace(item, value=_DTYPES.get(item.value, item.value))
@@ -506,7 +507,7 @@ def _attributes(
 
 
 def _check_value(reader: Reader, kind: type[Operation], name: str, item: _Item) -> None:
-    """Refuse an attribute of another type than its operation declares."""
+    """Reject an attribute value of another type than declared."""
     hint = attribute_types(kind)[name]
     if isinstance(item.value, Argument):
         if name not in kind.open:
@@ -531,9 +532,9 @@ def _check_complete(
 def _typed(
     reader: Reader, items: list[_Item], types: list[ValueType], known: Mapping[str, ValueType]
 ) -> list[_Item]:
-    """Return items by position with their types, which literals need not have.
+    """Return positional items with their types, which are optional for literals.
 
-    An item whose type is not that of its value is refused.
+    An item whose type differs from the type of its value is rejected.
     """
     values = [item for item in items if not item.is_literal]
     if len(types) == len(values):
@@ -560,10 +561,10 @@ def _positional(
     reader: Reader, kind: type[Operation], items: list[_Item], named: dict[str, Any],
     result: ValueType,
 ) -> dict[str, Any]:
-    """The attributes of an operation whose values stand in the order of the document.
+    """Return the attributes of an operation from positional values in RFC order.
 
-    A value of type `type` or `shape.shape` stands for the dtype or the shape of the result, whose
-    type says it. So are the device and the team, unless they are given.
+    A value of type `type` or `shape.shape` is the dtype or the shape of the result, given by the
+    result type. The same holds for device and team, unless they are given.
     """
     own = tuple(field.name for field in fields(kind) if field.name != "kind")
     order = [*_POSITIONS.get(kind.name, own)]
@@ -595,7 +596,7 @@ def _is_tuple(item: _Item) -> bool:
 
 
 def _is_dtype(item: _Item) -> bool:
-    """Return whether a positional item is a dtype; the examples of the document omit the dtype."""
+    """Return whether a positional item is a dtype; the examples of the RFC omit the dtype."""
     if item.is_literal and item.type is None:
         return isinstance(item.value, str)
     return item.type == "type"

@@ -1,4 +1,4 @@
-"""Scanner of printed functions: tokens, literals, and the places of errors."""
+"""Scanner of printed functions: tokens, literals, and positions of errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ VALUE = re.compile(r"%\w+")
 NAME = re.compile(r"[A-Za-z_]\w*")
 STRING = re.compile(r"'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\"")
 MAX_DIGITS = 400
-"""Digits of a number at most; the greatest float64 has 309."""
+"""Maximum digits of a number; the greatest float64 has 309."""
 
 _SPACE = re.compile(r"\s*")
 _NUMBER = re.compile(
@@ -28,13 +28,13 @@ _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8}
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"'}
 CONSTANTS = {"None": None, "True": True, "False": False}
 _TOKEN = re.compile(r"->|[%@]?\w+|'[^'\n]*'|\"[^\"\n]*\"|\S|\Z")
-_MAX_DEPTH = 8  # nesting of literals; the slices of `extract_slice` need 2
+_MAX_DEPTH = 8  # maximum nesting of literals; the slices of `extract_slice` need 2
 
 _Part = TypeVar("_Part")
 
 
 class Reader:
-    """Text with the position reached."""
+    """Text with the current position."""
 
     def __init__(self, text: str, caller: str) -> None:
         if not isinstance(text, str):
@@ -48,7 +48,7 @@ class Reader:
 
     @property
     def is_at_end(self) -> bool:
-        """Whether all of the text is read."""
+        """Whether the end of the text is reached."""
         return self.position == len(self.text)
 
     def refuse(self, why: str, position: int | None = None) -> NoReturn:
@@ -61,12 +61,12 @@ class Reader:
         raise ParseError(f"line {line}, column {column}: {why}, {found}", kind="ptensor")
 
     def place(self, position: int) -> tuple[int, int]:
-        """Line and column of a position, counted from 1."""
+        """Return line and column of a position, counted from 1."""
         start = self.text.rfind("\n", 0, position) + 1
         return self.text.count("\n", 0, position) + 1, position - start + 1
 
     def take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """Read what matches at the position, and the space behind it."""
+        """Read text that matches a pattern, and the whitespace after it."""
         match = pattern.match(self.text, self.position)
         if match is not None:
             self.position = match.end()
@@ -74,14 +74,14 @@ class Reader:
         return match
 
     def expect(self, pattern: re.Pattern[str], what: str) -> str:
-        """Read what has to match at the position."""
+        """Read text that must match a pattern."""
         match = self.take(pattern)
         if match is None:
             self.refuse(f"expected {what}")
         return match[0]
 
     def has(self, token: str) -> bool:
-        """Read a token if it stands at the position."""
+        """Read a token if it is at the position."""
         if not self.text.startswith(token, self.position):
             return False
         self.position += len(token)
@@ -89,12 +89,12 @@ class Reader:
         return True
 
     def need(self, token: str, what: str) -> None:
-        """Read a token that has to stand at the position."""
+        """Read a token that must be at the position."""
         if not self.has(token):
             self.refuse(f"expected `{token}` {what}")
 
     def listed(self, part: Callable[[Reader], _Part], end: str) -> list[_Part]:
-        """Read items between commas up to a token."""
+        """Read comma-separated items up to a token."""
         found: list[_Part] = []
         while not self.has(end):
             if found:
@@ -103,13 +103,13 @@ class Reader:
         return found
 
     def end(self) -> None:
-        """Refuse text behind what was read."""
+        """Reject text after the parsed item."""
         if not self.is_at_end:
             self.refuse("expected the end of the text")
 
     @contextmanager
     def located(self, position: int) -> Iterator[None]:
-        """Add the line of a position to errors that have none."""
+        """Add line and column to errors that have none."""
         try:
             yield
         except ParseError:
@@ -125,7 +125,7 @@ class Reader:
 
 
 def literal(reader: Reader, depth: int = 0) -> Any:
-    """A number, a string, a constant, a parameter, or a tuple of these."""
+    """Parse a number, a string, a constant, a parameter, or a tuple of these."""
     if match := reader.take(VALUE):
         return Argument(match[0][1:])
     start = reader.position
@@ -144,7 +144,7 @@ def literal(reader: Reader, depth: int = 0) -> Any:
 
 
 def _parenthesized(reader: Reader, depth: int) -> Any:
-    """A complex number with both of its parts, or a tuple."""
+    """Parse a complex number with both parts, or a tuple."""
     if reader.has(")"):
         return ()
     is_negative = reader.text.startswith("-", reader.position)
@@ -178,7 +178,7 @@ def _number(reader: Reader, match: re.Match[str], start: int) -> complex:
 
 
 def string(reader: Reader, token: str, start: int) -> str:
-    """The value of a string, whose escape sequences are those of `repr`."""
+    """Parse a string with the escape sequences of `repr`."""
 
     def decoded(match: re.Match[str]) -> str:
         *codes, letter = match.groups()

@@ -31,22 +31,21 @@ def asarray(
     """Convert the input to an array.
 
     Args:
-        obj: an array of this namespace, a number, nested sequences of numbers, or what offers a
-            buffer, DLPack or `__array__`.
-        dtype: the element type; that of `obj` if None.
-        device: where the array lives; where `obj` lives if None.
-        copy: None copies the elements, unless nothing can write their memory: an array of NumPy is
-            constant if it is read-only, with all arrays that it is a view of. True always copies.
-            False borrows the memory of `obj`: an operation reads it when its result is computed,
-            so call `xp.eval` on the results before the owner of the memory writes to it. Borrowed
-            memory is never written: an assignment to the array copies it first.
-        layout: where the elements are in the memory of the device, a `tecomp.Layout`; the device's
-            own for such an array if None. A `tecomp.StickLayout` that was written with a padded
-            size takes the size of the array.
-        team: the processes among which it is divided, a `dist.Team` or its number; each gives all
-            of the elements, and keeps a part.
-        placements: what each process keeps, such as `[dist.Shard(1)]`, or a `dist.Partition`; the
-            first axis is cut into blocks if None.
+        obj: Array of this namespace, number, nested sequences of numbers, or object that supports
+            the buffer protocol, DLPack or `__array__`.
+        dtype: dtype of the array. Default: the dtype of `obj`.
+        device: Device of the array. Default: the device of `obj`.
+        copy: None copies the elements, unless the memory is immutable: a NumPy array is constant if
+            it is read-only, with all arrays of which it is a view. True always copies. False
+            borrows the memory of `obj`: an operation reads that memory when its result is
+            evaluated, so call `xp.eval` on the results before the owner of the memory writes to it.
+            Borrowed memory is never written: an assignment to the array copies the memory first.
+        layout: Layout in device memory, a `tecomp.Layout`. Default: the default layout of the
+            device. A `tecomp.StickLayout` with a padded size takes the size of the array.
+        team: Team over which the array is distributed, a `dist.Team` or its number. Each rank
+            passes all elements and keeps its shard.
+        placements: Placements of the shards, such as `[dist.Shard(1)]`, or a `dist.Partition`.
+            Default: the first axis is sharded in blocks.
 
     Raises:
         ArrayTypeError: If `dtype` is not supported.

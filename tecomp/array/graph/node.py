@@ -56,14 +56,14 @@ class Node:
     """Value of the graph: a pending operation on other values, or computed elements.
 
     Attributes:
-        type: its shape, element type and place.
-        op: what computes it; None once it is computed.
-        operands: what that is computed from.
-        data: the elements, in memory; None until they are computed.
-        since: when the first of the operations was recorded that are to be computed for it.
-        pending: how many were recorded from then on.
-        stored: the elements on a device with memory of its own, once they are there.
-        home: the layout in which elements of the host are brought there; the device's own if None.
+        type: Shape, dtype, device and team.
+        op: Operation that computes the node; None once it is computed.
+        operands: Operands of the operation.
+        data: Elements in host memory; None until they are computed.
+        since: Serial number of the first pending operation on which the node depends.
+        pending: Number of operations recorded since then.
+        stored: Elements on a device with separate memory, once they are available.
+        home: Layout in which host elements are copied to the device; None for the default layout.
     """
 
     __slots__ = ("data", "op", "operands", "pending", "since", "stored", "type")
@@ -158,13 +158,13 @@ def no_memory(shape: Shape, dtype: np.dtype[Any]) -> ArrayMemoryError:
 
 
 class HomeLeaf(Node):
-    """A value on the host that is brought to a device in a layout of its own."""
+    """Value on the host that is copied to a device in a layout of its own."""
 
     __slots__ = ("home",)
 
 
 def leaf_like(node: Node, data: Buffer) -> Node:
-    """Return a value with other elements, which keeps the layout that a node has on its device."""
+    """Return a value with other elements that keeps the device layout of a node."""
     home = node.home if node.stored is None else node.stored.layout
     if home is None:
         return leaf(data, node.type)

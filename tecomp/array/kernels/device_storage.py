@@ -145,7 +145,7 @@ def kept_layouts(
 
 
 def kept_layout(node: Node) -> Layout | None:
-    """Return the layout of a node that arrays like it take over; None for the device's default."""
+    """Return the layout that arrays created like a node inherit; None for the device's default."""
     layout = node.home if node.stored is None else node.stored.layout
     if layout is not None:
         return None if layout == default_layout(node.type) else layout

@@ -93,7 +93,7 @@ def short_row(dtype: str) -> int:
 
 
 _MOST_OPEN = 2**31 - 1
-"""The greatest extent that a size of type int32 holds, as `te.size_var` has it."""
+"""Greatest extent that fits the int32 type of `te.size_var`."""
 
 
 @dataclass(slots=True)
@@ -200,8 +200,8 @@ def known_of(
 ) -> tuple[int | None, ...]:
     """Return the loop extents that are compiled in; None for extents that are passed with the call.
 
-    Of many short rows the length is known: vectors along them would be mostly empty. So is an
-    extent that the type of a size cannot hold.
+    The length of many short rows is compiled in: vectors along such rows would be mostly empty. An
+    extent beyond the type of sizes is compiled in too.
 
     Args:
         extents: Extents of the loops.

@@ -156,7 +156,7 @@ def _generic(lowering: Lowering, function: str, gshape: Name, whole: Expression)
 
 
 def _creation(lowering: Lowering) -> None:
-    """A new tensor of a shape that its type or the call of the function says."""
+    """Lower a creation operation whose shape the type or the call of the function gives."""
     gshape = lowering.let("gshape", _shape(lowering))
     whole = Call("$whole", (gshape,))
     _generic(lowering, short_name(lowering.apply.op), gshape, whole)

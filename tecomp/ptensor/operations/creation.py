@@ -33,7 +33,7 @@ def _known(value: Any) -> Any:
 
 
 def _extent(value: Any) -> Any:
-    """Return an extent; None for one that only the call of a function says."""
+    """Return an extent; None for an extent that only the call of a function determines."""
     return None if isinstance(value, Argument) else value
 
 
@@ -112,7 +112,7 @@ class Create(Creation):
     team: int | Argument | None = None
 
     def infer(self, *operands: PTensorType) -> PTensorType:
-        """The shape."""
+        """Return the type with the given shape."""
         result = self._made(_known(self.shape), self.dtype, self.device, self.team)
         _check_value(result, operands[0], self.name)
         return result
@@ -194,7 +194,7 @@ class Eye(Creation):
     team: int | Argument | None = None
 
     def infer(self, *operands: PTensorType) -> PTensorType:
-        """A matrix."""
+        """Return the type of the matrix."""
         extents = _extent(self.n_rows), _extent(self.n_cols)
         return self._made(extents, self.dtype, self.device, self.team)
 
