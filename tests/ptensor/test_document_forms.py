@@ -239,7 +239,7 @@ def _of_one(spelling: str, result: str = T) -> Callable[[], object]:
          "line 2: @f: %y takes %b as n_rows, and it is bool; give int64"),
         (_of_one("create(%s, %n, %n): (shape.shape, int64, int64)"),
          "line 2: @f: %n_value takes %n as device, and it is int64; give str"),
-        (_of_one(f"linspace(%n, %s, %n): (number, number, number)", "ptensor<?xf32>"),
+        (_of_one("linspace(%n, %s, %n): (number, number, number)", "ptensor<?xf32>"),
          "line 2: @f: %y takes %s as stop, and it is shape.shape; give int64 or float64"),
         (_of_one(f"sort{{'bubble'}}(%x): ({T})"),
          "line 2, column 16: sort needs descending, stable too, got `sort`"),

@@ -10,7 +10,7 @@ import pytest
 
 from tecomp.errors import LayoutError, LowerError
 from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.nodes.stmt import PrimFunc
+from tecomp.ir.nodes.stmt import Buffer, PrimFunc
 from tecomp.ir.parser.func_parser import parse, parse_index_map
 from tecomp.ir.traversal.verify import verify
 from tecomp.lowering.storage.allocation import lower_storage
@@ -282,7 +282,9 @@ def f(A: Buffer("float32", (4, 8){separators})):
         parse(text.format(separators=", axis_separators=(0,)"))
     ).params
 
-    assert parameter.shape == (2, 4, 4) and parameter.axis_separators == (0,)
+    assert isinstance(parameter, Buffer)
+    assert parameter.shape == (2, 4, 4)
+    assert parameter.axis_separators == (0,)
     for separators, shown in (("", "()"), (", axis_separators=(1,)", "(1,)")):
         with pytest.raises(LayoutError) as error:
             apply_buffer_transforms(parse(text.format(separators=separators)))
