@@ -339,7 +339,8 @@ def test_masked_access_beyond_the_end_of_registers(both: Both) -> None:
             A[ramp(0, 1, 8)] = held.load(ramp(10, 1, 8), where=mask)
 ''', some("float32", 8))
 
-    assert "masked.store" in kernel.source("llvm")
+    # Masked, or in parts: only `A` is written by a whole vector.
+    assert kernel.source("llvm").count("store <8 x float>") == 1
 
 
 @pytest.mark.parametrize(("name", "first"), [("float32", 0), ("int8", 0), ("float32", 9)])
