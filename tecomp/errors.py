@@ -435,20 +435,20 @@ _HEADING = re.compile(r"^## (TE\d{4}) ([a-z0-9-]+)\n+", re.MULTILINE)
 
 _HEAD = """# Errors
 
-Every error has a code for the kind of mistake: `error.code`. Its page says what is wrong, why it is
-refused, and how to mend it, with an example that makes the mistake and one that does not.
-`tecomp explain TE0201` prints the same.
+Every error has a code that identifies its kind: `error.code`. The page of a code describes the error,
+its cause and the remedy, with one example that causes the error and one that avoids it.
+`tecomp explain TE0201` prints the same page.
 
-What Python shows ends at your line; with `TECOMP_DEBUG=1` it also shows where in tecomp the error
-was raised. What only `build` finds out is at the line of the primitive that asked for it.
+Tracebacks end at your source line. With `TECOMP_DEBUG=1` they also show where tecomp raised the error.
+Errors that only `build` detects refer to the line of the primitive that caused them.
 
-| code | kind | what is wrong |
+| code | kind | description |
 | --- | --- | --- |"""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What a person finds who looks a code up.
+    """Page of an error code.
 
     Attributes:
         code: `TE` and four digits; the first two are those of a chapter.
@@ -479,7 +479,7 @@ def pages() -> dict[str, Page]:
 
 
 def document() -> str:
-    """All pages as one, `docs/errors.md`."""
+    """Return all pages as one document, `docs/errors.md`."""
     known = pages().values()
     rows = (f"| [{x.code}](#{x.code.lower()}-{x.kind}) | {x.kind} | {x.title} |" for x in known)
     parts = (f"## {page.code} {page.kind}\n\n{page.text}" for page in known)
@@ -487,6 +487,6 @@ def document() -> str:
 
 
 def page_of(asked: str) -> Page | None:
-    """The page of a code in capitals or not, or of a kind; None if there is none."""
+    """Return the page of a code (case-insensitive) or kind, or None."""
     by_code = {page.code: page for page in pages().values()}
     return by_code.get(asked.upper()) or pages().get(asked.lower())
