@@ -72,7 +72,7 @@ def describe(output: te.Tensor, apart: Container[te.Tensor] | None = None) -> in
 
     >>> A = te.placeholder((2, 3, 4), name="A")
     >>> describe(define(A, (2, 0, 1))), describe(define(A, (1, 0, 2)))
-    (1, None)
+    (0, None)
     """
     read = _transposed(output, apart)
     return None if read is None else read.along

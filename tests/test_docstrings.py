@@ -11,9 +11,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+FOLDERS = {"tecomp": "", "schedules": "tecomp.", "targets": "tecomp."}
+"""Folders of modules, and the package that each is installed in."""
 MODULES = [
-    ".".join(path.relative_to(ROOT).with_suffix("").parts)
-    for path in sorted((ROOT / "tecomp").rglob("*.py"))
+    package + ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    for folder, package in FOLDERS.items()
+    for path in sorted((ROOT / folder).rglob("*.py"))
     if ">>> " in path.read_text(encoding="utf-8")
 ]
 
