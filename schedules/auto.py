@@ -50,6 +50,7 @@ from tecomp.schedules.reduce import across_rows, reduce_at_root
 from tecomp.schedules.rowwise import rows_at_root, values_at_root
 from tecomp.schedules.scratchpad.placement import NO_LAYOUTS, Layouts, placement_of
 from tecomp.schedules.scratchpad.work_division import Cut, Cuts
+from tecomp.schedules.tiling.reduction import NO_BOUNDS, Bounds
 from tecomp.schedules.tiling.traversal import walk_steps, walk_transposed
 from tecomp.schedules.transpose import formula_at_root
 
@@ -66,11 +67,13 @@ class _Place:
         target: Target.
         apart: Results of all fusion groups.
         strides: Strides of the tensors for which the caller passes strided arrays.
+        bounds: Expected upper bounds of symbolic sizes.
     """
 
     target: Target
     apart: frozenset[te.Tensor]
     strides: Strides
+    bounds: Bounds
 
 
 def auto(
@@ -80,6 +83,7 @@ def auto(
     division: Cuts = MappingProxyType({}),
     strides: Strides = NO_STRIDES,
     near: Collection[te.Tensor] = (),
+    bounds: Bounds = NO_BOUNDS,
 ) -> te.Schedule:
     """Return a schedule for a program without a user schedule.
 
@@ -99,6 +103,8 @@ def auto(
         near: Values that stay resident in scratchpads: each core computes the elements that it
             reads of them, for its region of the single result. All of them and the result must be
             in `division`. Default: none.
+        bounds: Expected upper bounds of symbolic sizes, for example of short rows. They choose
+            loops; results are correct for larger sizes too.
 
     Raises:
         ScheduleError: If there are no outputs or an output is not a tensor, if a tensor in
@@ -137,7 +143,7 @@ def auto(
             "scratchpads: its threads share loops out as they run; leave the division out",
             kind="not-divided",
         )
-    s = s if target.core is None else _in_caches(s, target, strides)
+    s = s if target.core is None else _in_caches(s, target, strides, bounds)
     for x, layout in layouts.items():
         s[x].transform_layout(layout, loops="logical")
     return s
@@ -163,7 +169,9 @@ def _check_wishes(division: Cuts, near: Collection[te.Tensor]) -> None:
         )
 
 
-def _in_caches(s: te.Schedule, target: Target, strides: Strides) -> te.Schedule:
+def _in_caches(
+    s: te.Schedule, target: Target, strides: Strides, bounds: Bounds
+) -> te.Schedule:
     """Return the schedule with loop nests for a CPU."""
     _merge_reductions(s)
     _narrow_reductions(s)
@@ -177,7 +185,7 @@ def _in_caches(s: te.Schedule, target: Target, strides: Strides) -> te.Schedule:
         groups, inlined = groups_of(program_of(s), target)
     for x in inlined:
         s[x].compute_inline()
-    place = _Place(target, frozenset(group.output for group in groups), strides)
+    place = _Place(target, frozenset(group.output for group in groups), strides, bounds)
     for group in groups:
         s = _scheduled(s, group, place)
     return s
@@ -240,7 +248,7 @@ def _walks(group: Group, place: _Place) -> list[Walk]:
         return _elements(output, place)
     reduction = reduction_of(output, chain)
     plain = partial(_any, chain, target)
-    along: Walk | None = None if reduction is None else partial(_reduction, reduction, target)
+    along: Walk | None = None if reduction is None else partial(_reduction, reduction, place)
     if accesses(chain[-1]).reducer is None:
         # Custom reducers may depend on the order, for example to take the first of equal values.
         if reduction is not None and reduction.columns:
@@ -304,8 +312,8 @@ def _any(chain: Sequence[te.Tensor], target: Target, s: te.Schedule) -> None:
     any_at_root(s, chain, target)
 
 
-def _reduction(d: Reduction, target: Target, s: te.Schedule) -> None:
-    reduce_at_root(s, d, target)
+def _reduction(d: Reduction, place: _Place, s: te.Schedule) -> None:
+    reduce_at_root(s, d, place.target, place.bounds)
 
 
 def _across(d: Reduction, target: Target, s: te.Schedule) -> None:

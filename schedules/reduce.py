@@ -14,7 +14,7 @@ from tecomp import Target, accesses, te
 from tecomp.schedules.analysis.reduction import Reduction, need_reduction
 from tecomp.schedules.analysis.stages import begin
 from tecomp.schedules.common import ceil_div, is_one, product, wide_type
-from tecomp.schedules.tiling.reduction import LONG, fold, left_of, one
+from tecomp.schedules.tiling.reduction import LONG, NO_BOUNDS, Bounds, fold, left_of, one
 from tecomp.schedules.tiling.register_blocking import (
     balanced,
     core_of,
@@ -31,9 +31,21 @@ _REDUCERS: dict[str, Callable[..., te.Expr]] = {
 }
 _ROWS_AT_ONCE = 8
 """Rows that are combined in registers before the result in memory is updated."""
-_SIDE_BY_SIDE = 4
+_SIDE_BY_SIDE = 2
+"""Rows of constant length whose lanes are reduced together.
+
+Their loops are unrolled, so each load instruction advances by all of these rows, and prefetchers
+follow about 1 KB: sums of 63 float64 in memory take 19 ns a row for 2 rows and 72 for 4.
+"""
+_OPEN_SIDE_BY_SIDE = 4
+"""Rows of symbolic length whose lanes are reduced together; each has a loop of its own."""
 _SHORT = 8
 """Vectors of a row up to which the lanes of several rows are reduced together."""
+_SHORT_SEARCH = 32
+"""Vectors of a row of symbolic length up to which two rows are searched together.
+
+Combining lanes takes several comparisons and selections of values and of indices.
+"""
 _TINY = 4
 """Elements of a row up to which loaded vectors are shuffled into vectors across rows."""
 _SPARE = 4
@@ -124,12 +136,16 @@ def describe(output: te.Tensor) -> Reduction:
     return need_reduction(output, "reduce.describe")
 
 
-def schedule(op: te.Tensor | Reduction, target: str | Path | Target) -> te.Schedule:
+def schedule(
+    op: te.Tensor | Reduction, target: str | Path | Target, bounds: Bounds = NO_BOUNDS
+) -> te.Schedule:
     """Return a schedule for a reduction with an optional element-wise epilogue.
 
     Args:
         op: Result of `define`, any other tensor that is a reduction, or its description.
         target: Target whose vector registers and caches decide the sizes.
+        bounds: Expected upper bounds of symbolic sizes, which only affect performance. Default:
+            none.
 
     Raises:
         ScheduleError: As for `describe`.
@@ -137,12 +153,22 @@ def schedule(op: te.Tensor | Reduction, target: str | Path | Target) -> te.Sched
     target = Target.of(target)
     d = need_reduction(op, "reduce.schedule")
     s: te.Schedule = begin(d.output, d.between)
-    reduce_at_root(s, d, target)
+    reduce_at_root(s, d, target, bounds)
     return s
 
 
-def reduce_at_root(s: te.Schedule, d: Reduction, target: Target) -> None:
-    """Schedule a reduction and its epilogue as a separate loop nest."""
+def reduce_at_root(
+    s: te.Schedule, d: Reduction, target: Target, bounds: Bounds = NO_BOUNDS
+) -> None:
+    """Schedule a reduction and its epilogue as a separate loop nest.
+
+    Args:
+        s: Schedule.
+        d: Reduction.
+        target: Target whose vector registers and caches decide the sizes.
+        bounds: Expected upper bounds of symbolic sizes, which only affect performance. Default:
+            none.
+    """
     if d.columns == 1 and _are_short(d.total, target):
         _across_short_rows(s, d.output, d.total, target)
     elif d.columns:
@@ -152,7 +178,7 @@ def reduce_at_root(s: te.Schedule, d: Reduction, target: Target) -> None:
     elif _are_tiny(d, target):
         _vectors_of_rows(s, d, target)
     else:
-        _along_rows(s, d, target)
+        _along_rows(s, d, target, bounds)
 
 
 def _columns_before(d: Reduction, target: Target) -> int | None:
@@ -237,11 +263,11 @@ def _vectors_of_rows(s: te.Schedule, d: Reduction, target: Target) -> None:
     s[total].unroll(run)
 
 
-def _along_rows(s: te.Schedule, d: Reduction, target: Target) -> None:
+def _along_rows(s: te.Schedule, d: Reduction, target: Target, bounds: Bounds) -> None:
     """Reduce one row or several rows per result, with vectors along the rows."""
     output, total, order = d.output, d.total, accesses(d.total).rising
     *outer, run = _loops_of_reduction(s, d, target)
-    several = _side_by_side(output, run, target)
+    several = _side_by_side(output, run, target, bounds, order is not None)
     if total is output:
         rows = place = _groups(s, output, several)
     else:
@@ -254,20 +280,29 @@ def _along_rows(s: te.Schedule, d: Reduction, target: Target) -> None:
         parts, _ = s[total].split(outer[0] if outer else run, factor=length)
         partial = one(s.rfactor(total, parts, factor_axis=0))
         run = left_of(s, partial)[-1]
-        several = _side_by_side(partial, run, target)
+        several = _side_by_side(partial, run, target, bounds, order is not None)
         place = _groups(s, partial, several)
         s[partial].parallel(place)
     fold(s, partial, run, place, target, rows=several, order=order)
 
 
-def _side_by_side(x: te.Tensor, run: te.IterVar, target: Target) -> int:
-    """Return the number of rows reduced together: `_SIDE_BY_SIDE` for short, numerous rows."""
+def _side_by_side(
+    x: te.Tensor, run: te.IterVar, target: Target, bounds: Bounds, is_search: bool
+) -> int:
+    """Return the number of rows reduced together: several if rows are short and numerous."""
+    is_open = not isinstance(run.extent, int)
+    length = bounds.get(run.extent) if is_open else run.extent
+    if length is None:
+        return 1
+    vectors, most = ceil_div(length, lanes_of(x, run, target)), _SIDE_BY_SIDE
+    if is_open and vectors <= _SHORT:
+        most = _OPEN_SIDE_BY_SIDE
+    is_long = vectors > (_SHORT_SEARCH if is_open and is_search else _SHORT)
     along = next((n for n in reversed(x.shape) if not is_one(n)), 1)
     count = product(x.shape)
-    is_long = not is_short(run, lanes_of(x, run, target), _SHORT)
-    is_few = isinstance(count, int) and count < _SIDE_BY_SIDE * core_of(target).count
-    is_narrow = isinstance(along, int) and along < _SIDE_BY_SIDE
-    return 1 if is_long or is_few or is_narrow else _SIDE_BY_SIDE
+    is_few = isinstance(count, int) and count < most * core_of(target).count
+    is_narrow = isinstance(along, int) and along < most
+    return 1 if is_long or is_few or is_narrow else most
 
 
 def _groups(s: te.Schedule, x: te.Tensor, several: int) -> te.IterVar:

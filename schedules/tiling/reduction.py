@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 from tecomp import Target, accesses, te
 from tecomp.schedules.analysis.stages import copied
@@ -110,6 +111,10 @@ def finished(
     return te.compute(total.shape, finish, name=name)
 
 
+Bounds = Mapping[te.Expr, int]
+"""Expected upper bounds of symbolic sizes. They affect performance only."""
+NO_BOUNDS: Bounds = MappingProxyType({})
+
 ACCUMULATORS = 4
 """Vector accumulators, which are independent to hide the latency of additions."""
 _VECTORS_EACH = 8
@@ -138,10 +143,9 @@ def fold(s: te.Schedule, result: te.Tensor, run: te.IterVar, place: te.IterVar,
         run: Its reduction loop along which memory is contiguous.
         place: Its loop over elements at which the partial results are computed.
         target: Target whose vector registers decide the sizes.
-        rows: Number of elements per iteration of `place`. Default: 1. The lanes of several rows are
-            reduced together, which makes the reductions independent. That pays for short rows only:
-            their vectors are loaded from several rows at a time too, and prefetchers follow few
-            streams.
+        rows: Number of elements per iteration of `place`. Default: 1. One row is read after the
+            other, and the lanes of all of them are reduced together at the end, which makes the
+            horizontal reductions independent.
         order: Number of the reduced value by which partial results are ordered, if the order
             matters. Default: None.
 
@@ -156,13 +160,11 @@ def fold(s: te.Schedule, result: te.Tensor, run: te.IterVar, place: te.IterVar,
     partial = _combine_later(s, result, inner, place, order)
     *outer, many = s[partial].op.axis
     several, lane = s[partial].split(many, factor=lanes)
-    own = outer if rows > 1 else []
-    alone = [] if own else outer
     steps = left_of(s, partial)
     if rows == 1 and len(steps) == 1 and _is_long_sum(result, steps[0]):
         steps = [_in_blocks(s, partial, steps[0], lanes)]
-    s[partial].reorder(*alone, *steps, *own, several, lane)
-    for axis in (*own, several):
+    s[partial].reorder(*outer, *steps, several, lane)
+    for axis in (*(outer if rows > 1 else ()), several):
         s[partial].unroll(axis)
     s[partial].vectorize(lane)
     width = lanes if accumulators > 1 else lanes // 2

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tecomp.codegen.llvm.ir_builder import Options
 from tecomp.compute.tensor import Tensor
 from tecomp.driver.build_cache import Build, keys_of, schedules
+from tecomp.ir.nodes.expr import Var
 from tecomp.ir.nodes.stmt import Buffer, Extent
 from tecomp.machine.descriptor import Target
 from tecomp.progress import doing, tell
@@ -39,6 +40,7 @@ def scheduled(
     division: Mapping[Tensor, Any] = MappingProxyType({}),
     strides: Mapping[Tensor, Sequence[Extent]] = MappingProxyType({}),
     near: Collection[Tensor] = (),
+    bounds: Mapping[Var, int] = MappingProxyType({}),
 ) -> Schedule:
     """Return the automatic schedule of outputs.
 
@@ -49,11 +51,14 @@ def scheduled(
         division: Work division among cores, by tensor.
         strides: Strides of argument tensors.
         near: Tensors that stay resident in the scratchpads of cores.
+        bounds: Expected upper bounds of symbolic sizes, which only affect performance.
     """
     many = outputs if isinstance(outputs, list | tuple) else [outputs]
     names = ", ".join(each.name for each in many if isinstance(each, Tensor))
     with doing(f"find a schedule of {names} for {target.name}"):
-        made: Schedule = _SCHEDULER.load()(outputs, target, layouts, division, strides, near)
+        hints = {"bounds": bounds} if bounds else {}
+        made: Schedule = _SCHEDULER.load()(
+            outputs, target, layouts, division, strides, near, **hints)
     tell("the schedule of %s for %s:\n%s", names, target.name, lambda: str(made.trace).rstrip())
     return made
 
@@ -71,6 +76,7 @@ class Unscheduled:
         binds: Buffers with the strides of arguments.
         verify: Whether the interpreter checks each call.
         strides: Strides of each argument from `binds`, or None.
+        bounds: Expected upper bounds of symbolic sizes.
     """
 
     outputs: Tensor | Sequence[Tensor]
@@ -81,6 +87,7 @@ class Unscheduled:
     binds: Mapping[Tensor, Buffer]
     verify: bool
     strides: tuple[Sequence[Extent] | None, ...]
+    bounds: tuple[tuple[Var, int], ...] = ()
 
     @cached_property
     def build(self) -> Build:
@@ -89,7 +96,7 @@ class Unscheduled:
             arg: each for arg, each in zip(self.args, self.strides, strict=False)
             if isinstance(arg, Tensor) and each is not None
         }
-        found = scheduled(self.outputs, self.target, strides=known)
+        found = scheduled(self.outputs, self.target, strides=known, bounds=dict(self.bounds))
         whole = copy(with_arguments(found, self.args))
         return Build(
             whole, self.args, self.name, self.target, self.options, self.binds, self.verify
@@ -106,5 +113,5 @@ class Unscheduled:
         outputs = (self.outputs,) if isinstance(self.outputs, Tensor) else tuple(self.outputs)
         yield from keys_of((
             "unscheduled", outputs, tuple(self.args), self.name, self.target, self.options,
-            self.strides,
+            self.strides, self.bounds,
         ), schedules())

@@ -462,6 +462,7 @@ def build(
     fp_contract: bool = True,
     binds: Mapping[Tensor, Buffer] | None = None,
     verify: bool = False,
+    bounds: Mapping[Var, int] | None = None,
 ) -> ScheduledKernel:
     """Build a kernel from a schedule.
 
@@ -482,6 +483,8 @@ def build(
             variables, which are bound by each call. Other arrays must be C-contiguous.
         verify: If True, compare each call with the interpreter; for finding errors in this
             compiler, on small arrays. External functions of the kernel are called twice.
+        bounds: Expected upper bounds of symbolic sizes, by which `tecomp.schedules.auto` chooses
+            loops. Results are correct for larger sizes too.
 
     Returns:
         The kernel; call it with arrays: `kernel(a, b, c)`.
@@ -515,6 +518,10 @@ def build(
         )
     for flag in (check_bounds, fast_math, fp_contract, verify):
         check_kind(flag, bool | np.bool_, "build: a flag", "give True or False", LowerError)
+    check_kind(
+        bounds, Mapping | None, "build: bounds", "give a dict of sizes and their bounds",
+        LowerError,
+    )
     options = Options(check_bounds, fast_math, fp_contract)
     strided = dict(binds or {}) if strides else {}
     if strided and verify:
@@ -535,7 +542,8 @@ def build(
                 made, lowered = _made(schedule, asked, page)
         return ScheduledKernel(asked, made, lowered)
     return _unscheduled(
-        Unscheduled(schedule, args, name, machine, options, strided, bool(verify), strides))
+        Unscheduled(schedule, args, name, machine, options, strided, bool(verify), strides,
+        tuple((bounds or {}).items())))
 
 
 def _unscheduled(asked: Unscheduled) -> ScheduledKernel:

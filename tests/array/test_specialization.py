@@ -68,9 +68,29 @@ def test_the_calls_that_pay_take_as_long_as_compiling() -> None:
     assert calls_that_pay(3, 10**9) == 16
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@pytest.mark.parametrize("name", ["argmax", "argmin", "max", "sum"])
+def test_rows_of_each_length_with_ties_and_nan(name: str, dtype: str) -> None:
+    """Kernels for open lengths: rows up to 8 and 32 vectors, and longer ones."""
+    vector = host_vector_bytes() // np.dtype(dtype).itemsize
+    edges = [k * vector + d for k in (4, 5, 8, 9, 16, 31, 32, 33) for d in (-1, 0, 1)]
+    before, known = counters.compiled, sum(n <= max(16, 4 * vector) for n in edges)
+    for n in edges:
+        random = np.random.default_rng(n)
+        rows = 20_000 // n + random.integers(5)
+        x = random.integers(0, 3, (rows, n)).astype(dtype)
+        if np.dtype(dtype).kind == "f" and name != "sum":
+            places = random.integers(n, size=(2, rows // 4))
+            x[np.arange(rows // 4), places] = np.nan
+            x[-1] = -np.inf
+        found = np.asarray(getattr(xp, name)(xp.asarray(x), axis=1))
+        np.testing.assert_array_equal(found, getattr(np, name)(x, axis=1))
+    assert counters.compiled - before <= known + 3
+
+
 @pytest.mark.parametrize(("dtype", "width"), [("float32", 4), ("float64", 8)])
 def test_lengths_of_short_rows_are_built_in(dtype: str, width: int) -> None:
-    """Rows that do not fill the accumulators of a reduction; longer ones share a kernel."""
+    """Rows of up to four vectors. Rows of up to eight share a kernel, and so do longer ones."""
     short = 4 * host_vector_bytes() // width
 
     def compiled(columns: int) -> int:
@@ -82,7 +102,8 @@ def test_lengths_of_short_rows_are_built_in(dtype: str, width: int) -> None:
 
     assert [compiled(n) for n in (17, 17, short - 1, short)] == [1, 0, 1, 1]
     assert compiled(short + 1) == 1
-    assert [compiled(short + n) for n in (2, 3, 100)] == [0, 0, 0]
+    assert [compiled(short + n) for n in (2, 3, short)] == [0, 0, 0]
+    assert [compiled(2 * short + n) for n in (1, 2, 100)] == [1, 0, 0]
 
 
 @settings(max_examples=40, deadline=None)

@@ -146,7 +146,7 @@ def test_rows_from_memory_are_read_in_long_stretches(shape: tuple[int, int], blo
 
 @pytest.mark.parametrize(
     ("shape", "axis", "vectors"),
-    [((1000, 64), 1, 4), ((1000, 112), 1, 4), ((1000, 160), 1, 2), ((96, 5120), 1, 4),
+    [((1000, 160), 1, 2), ((96, 5120), 1, 4),
      ((96, 512), 0, 8), ((3600, 512), 0, 8), ((9600, 512), 0, 1), ((9600, 1024), 0, 1),
      ((9600, 2048), 0, 8), ((9600, 5120), 0, 8), ((396, 120), None, 4), ((40, 9, 11), None, 4)],
 )
@@ -165,6 +165,52 @@ def test_rows_are_read_side_by_side_where_caches_keep_up(
     ]
 
     assert max(inside) == vectors
+
+
+@pytest.mark.parametrize(
+    ("length", "bound", "rows"),
+    [(64, None, 2), (128, None, 2), (129, None, 1), (None, 128, 4), (None, 129, 1),
+     (None, None, 1)],
+)
+def test_lanes_of_short_rows_are_reduced_together(
+    length: int | None, bound: int | None, rows: int
+) -> None:
+    """One row is read after the other: loads of several rows in turn defeat prefetchers."""
+    core = tecomp.Core(2, 64, 32, (32 * 1024, 1024 * 1024, 32 * 1024 * 1024))
+    target = tecomp.Target("pinned", "", tecomp.Target.load("cpu").memories, core)
+    n = te.size_var("n")
+    A = te.placeholder((1000, length or n), name="A")
+    B = reduce.define(A, 1, "max")
+    bounds = {} if bound is None else {n: bound}
+    func = tecomp.lower(reduce.schedule(B, target, bounds), [A, B])
+    shared = next(x for x in walk(func.body) if isinstance(x, For) and x.kind is ForKind.PARALLEL)
+    inside = [
+        sum(isinstance(node, BufferLoad) and node.buffer.name == "A" for node in walk(loop))
+        for loop in walk(shared.body)
+        if isinstance(loop, For) and not any(isinstance(x, For) for x in walk(loop.body))
+    ]
+
+    assert isinstance(shared.extent, Const)
+    assert shared.extent.value == 1000 // rows
+    assert max(inside, default=0) <= (4 if rows == 1 else 1)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("op", ["sum", "max", "min"])
+def test_lengths_beyond_their_expected_bound(op: Any, dtype: str) -> None:
+    m, n = te.size_var("m"), te.size_var("n")
+    A = te.placeholder((m, n), dtype, name="A")
+    B = reduce.define(A, 1, op)
+    kernel = tecomp.build(B, [A, B], bounds={n: 40})
+    random = np.random.default_rng(0)
+    for rows in (1, 3, 4, 5, 33):
+        for length in (1, 7, 8, 9, 31, 32, 33, 40, 41, 64, 100, 1000):
+            a = random.integers(-50, 50, (rows, length)).astype(dtype)
+            if op != "sum":
+                a[random.integers(rows), random.integers(length)] = np.nan
+            b = np.empty(rows, dtype)
+            kernel(a, b)
+            np.testing.assert_array_equal(b, getattr(np, op)(a, axis=1))
 
 
 @pytest.mark.parametrize("axis", [2, (0, 0), -3])

@@ -11,7 +11,7 @@ from typing import Any
 import tecomp
 from tecomp import te
 from tecomp.array.graph.pending import Pending, Step
-from tecomp.array.kernels.kernel import Recipe, short_row
+from tecomp.array.kernels.kernel import MANY, Recipe, short_row
 from tecomp.array.kernels.strided_operands import (
     Operand,
     Strides,
@@ -220,13 +220,15 @@ def reduction_recipe(work: Pending) -> Recipe | None:
     steps = list(work.steps)
     steps[parts.at] = (on_a_row(op), sources)
     what = tuple(steps), parts.at, along, work.outputs, tuple([n.type.dtype for n in work.leaves])
-    build = partial(_built, *what, how)
-    key = what, tuple([operand.lies for operand in how]), len(loops)
+    short = _short_row(work, parts.at)
+    most = _bound(op, loops, short) if len(loops) - 1 in along else None
+    build = partial(_built, *what, how, most)
+    key = what, tuple([operand.lies for operand in how]), len(loops), most
     types = [work.nodes[place].type for place in work.outputs]
     dtypes = tuple([numpy_dtype(type.dtype) for type in types])
     return Recipe(key, build, how, types[0].shape, loops, tuple([loops[k] for k in result]), dtypes,
         prod(loops), is_slow=is_slow(op), is_product=isinstance(op, SumOfProducts),
-        short=_short_row(work, parts.at))
+        short=short)
 
 
 def _short_row(work: Pending, at: int) -> int:
@@ -235,6 +237,20 @@ def _short_row(work: Pending, at: int) -> int:
     taken = (work.nodes[source] if source >= 0 else work.leaves[-1 - source]).type
     type = taken if isinstance(op, FindIndex) else work.nodes[at].type
     return short_row(type.dtype)
+
+
+def _bound(op: Operation, loops: Shape, short: int) -> int | None:
+    """Return the bound that selects the kernel for short rows of symbolic length, or None.
+
+    Args:
+        op: Operation along the rows.
+        loops: Extents of loops, of which the last is the row.
+        short: Row length up to which the length is built in, which is four vectors.
+    """
+    if prod(loops) < MANY or isinstance(op, SumOfProducts):
+        return None
+    factors = (2, 8) if isinstance(op, FindIndex) else (2,)
+    return next((short * k for k in factors if loops[-1] <= short * k), None)
 
 
 def _spread(strides: Strides, kept: Sequence[int], rank: int) -> Strides:
@@ -295,7 +311,7 @@ def _kept_strides(work: Pending, parts: _Parts, small: Shape) -> list[Strides] |
 
 def _built(
     steps: Sequence[Step], at: int, along: tuple[int, ...], outputs: Sequence[int],
-    dtypes: Sequence[str], operands: Sequence[Operand], sizes: Sequence[Any],
+    dtypes: Sequence[str], operands: Sequence[Operand], most: int | None, sizes: Sequence[Any],
 ) -> Any:
     rank = len(sizes)
     inputs = [
@@ -343,7 +359,8 @@ def _built(
     made = reduced if wanted == [-1 - len(inputs)] else te.compute(result.shape, after, name="y")
     results = made if isinstance(made, tuple) else (made,)
     binds = {x: memory(x, how) for x, how in zip(inputs, operands, strict=True) if how.strided}
-    return tecomp.build(results, [*inputs, *results], name="array", binds=binds)
+    bounds = None if most is None or isinstance(sizes[-1], int) else {sizes[-1]: most}
+    return tecomp.build(results, [*inputs, *results], name="array", binds=binds, bounds=bounds)
 
 
 def _behind(place: int, at: int, leaves: int) -> int:
