@@ -435,12 +435,12 @@ _HEADING = re.compile(r"^## (TE\d{4}) ([a-z0-9-]+)\n+", re.MULTILINE)
 
 _HEAD = """# Errors
 
-Every error has a code that identifies its kind: `error.code`. The page of a code describes the error,
-its cause and the remedy, with one example that causes the error and one that avoids it.
+Every error has a code that identifies its kind: `error.code`. The page of a code describes the
+error, its cause and the remedy, with one example that causes the error and one that avoids it.
 `tecomp explain TE0201` prints the same page.
 
-Tracebacks end at your source line. With `TECOMP_DEBUG=1` they also show where tecomp raised the error.
-Errors that only `build` detects refer to the line of the primitive that caused them.
+Tracebacks end at your source line. With `TECOMP_DEBUG=1` they also show where tecomp raised the
+error. Errors that only `build` detects refer to the line of the primitive that caused them.
 
 | code | kind | description |
 | --- | --- | --- |"""
