@@ -55,8 +55,11 @@ from tecomp.schedules.tiling.traversal import walk_steps, walk_transposed
 from tecomp.schedules.transpose import formula_at_root
 
 _WIDE, _NARROW = "int64", "int32"
-_SEARCHED_ALONG = 64
-"""Minimum row length for which a horizontal reduction is faster than transposing."""
+_SEARCHED_ALONG = 40
+"""Minimum row length for which a horizontal reduction is faster than transposing.
+
+40 float64 take 13 ns a row either way in the first-level cache, but 15 ns instead of 36 in memory.
+"""
 
 
 @dataclass(frozen=True)
