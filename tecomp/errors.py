@@ -24,24 +24,24 @@ from tecomp.source_locations import (
 )
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+(?=>)")
-"""Where in memory an object without a text of its own is: another place in each process."""
+"""Address in the default `repr` of an object, which differs between processes."""
 
 _LONG = re.compile(r"`[^`]{500,}`|[^\s`]{500,}")
 
 
 def _abridged(message: str) -> str:
-    """A message that can be read: of long texts in it, the two ends."""
+    """Return a message of readable length, with the middle of long texts left out."""
     message = _LONG.sub(lambda found: ends_of(found[0], 400), message)
     return ends_of(message, LONGEST)
 
 
 class TecompError(Exception):
-    """Base of all errors raised on purpose by tecomp.
+    """Base class of all errors that tecomp raises deliberately.
 
     Attributes:
-        message: what is wrong, with the values, and what to do instead.
-        location: the user's expression that asked for it.
-        kind: the kind of mistake as a word, such as `no-such-loop`.
+        message: Problem with the offending values, and the remedy.
+        location: User expression that caused the error; None if it is unknown.
+        kind: Kind of the error as a word, such as `no-such-loop`.
 
     >>> import tecomp
     >>> try:
@@ -54,9 +54,9 @@ class TecompError(Exception):
     """
 
     usual: ClassVar[str] = "internal"
-    """The kind of what is raised without one."""
+    """Kind of errors that are raised without an explicit kind."""
     ends_at_user: ClassVar[bool] = True
-    """Whether a traceback leaves out where in the compiler it was raised."""
+    """Whether tracebacks omit the frames of the compiler."""
 
     def __init__(
         self, message: str, location: Location | Described | None = None, *,
@@ -71,19 +71,19 @@ class TecompError(Exception):
 
     @property
     def code(self) -> str:
-        """What `tecomp explain` has a page about, such as `TE0201`."""
-        # Read when somebody looks.
+        """Error code, such as `TE0201`; `tecomp explain` prints its page."""
+        # The pages are loaded lazily, on the first access to a code.
         return str(pages()[self.kind].code)
 
     def _render_traceback_(self) -> list[str]:
-        """What IPython shows, which asks for it by this name."""
+        """Return the traceback lines that IPython displays; IPython calls this hook by name."""
         end_at_user(self)
         shown_by = sys.modules["IPython"].get_ipython().InteractiveTB
         lines: list[str] = shown_by.structured_traceback(type(self), self, self.__traceback__)
         return lines
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """For processes that hand their errors to others, who have not the code."""
+        """Pickle the location as text: other processes do not have its code object."""
         at = self.location
         known = Described(at.file, at.line, at.text, at.picture) if at is not None else None
         return _again, (type(self), self.message, known, self.kind)
@@ -96,14 +96,14 @@ class TecompError(Exception):
 def _again(
     type: type[TecompError], message: str, location: Described | None, kind: str,
 ) -> TecompError:
-    """An error that was raised in another process."""
+    """Rebuild an error that was raised in another process."""
     error = type(message, location, kind=kind)
     error.location = location
     return error
 
 
 class DefinitionError(TecompError, ValueError):
-    """A computation is written in a way that has no meaning.
+    """Error raised for an invalid definition of a computation.
 
     >>> from tecomp import te
     >>> try:
@@ -117,7 +117,7 @@ class DefinitionError(TecompError, ValueError):
 
 
 class TypeMismatchError(DefinitionError, TypeError):
-    """An expression has a type that cannot be used there.
+    """Error raised for an expression or dtype that is not allowed in its context.
 
     >>> from tecomp import te
     >>> try:
@@ -131,7 +131,7 @@ class TypeMismatchError(DefinitionError, TypeError):
 
 
 class ScheduleError(TecompError, ValueError):
-    """A scheduling primitive was asked for something it cannot do.
+    """Error raised for a scheduling primitive that cannot be applied as requested.
 
     >>> from tecomp import te
     >>> A = te.compute((8,), lambda i: i, name="A")
@@ -146,7 +146,7 @@ class ScheduleError(TecompError, ValueError):
 
 
 class LayoutError(TecompError, ValueError):
-    """An index map does not describe a usable memory layout.
+    """Error raised for an index map that does not describe a valid memory layout.
 
     >>> import tecomp
     >>> try:
@@ -160,7 +160,7 @@ class LayoutError(TecompError, ValueError):
 
 
 class TargetError(TecompError, ValueError):
-    """A target description is malformed, or a target lacks what was asked of it.
+    """Error raised for a malformed target description, or of a feature that a target lacks.
 
     >>> import tecomp
     >>> try:
@@ -174,7 +174,7 @@ class TargetError(TecompError, ValueError):
 
 
 class CapacityError(TargetError):
-    """A buffer does not fit into the memory that it was given.
+    """Error raised for a buffer that exceeds the capacity of its memory.
 
     >>> import tecomp
     >>> try:
@@ -188,7 +188,7 @@ class CapacityError(TargetError):
 
 
 class LowerError(TecompError, ValueError):
-    """A schedule cannot be turned into code that keeps the meaning.
+    """Error raised for a schedule that cannot be lowered to code with the same semantics.
 
     >>> import tecomp
     >>> from tecomp import te
@@ -207,7 +207,7 @@ class LowerError(TecompError, ValueError):
 
 
 class ParseError(TecompError, ValueError):
-    """A text is not a printed function.
+    """Error raised for a text that cannot be parsed as a printed function.
 
     >>> import tecomp
     >>> try:
@@ -221,7 +221,7 @@ class ParseError(TecompError, ValueError):
 
 
 class CallError(TecompError, ValueError):
-    """A kernel was called with arguments that it cannot take, or met an index out of bounds.
+    """Error raised for a kernel call with invalid arguments or with an index out of bounds.
 
     >>> import numpy
     >>> import tecomp
@@ -240,7 +240,7 @@ class CallError(TecompError, ValueError):
 
 
 class CacheError(TecompError, ValueError):
-    """What is said about the cache has no meaning, or a saved program cannot be used.
+    """Error raised for an invalid cache setting, or of a saved program that cannot be used.
 
     >>> import tecomp
     >>> try:
@@ -254,7 +254,7 @@ class CacheError(TecompError, ValueError):
 
 
 class MissingError(TecompError, AttributeError):
-    """A name of TVM's is not here.
+    """Error raised for a TVM name that tecomp does not provide, or of a misspelled name.
 
     >>> from tecomp import te
     >>> try:
@@ -268,13 +268,13 @@ class MissingError(TecompError, AttributeError):
 
     @staticmethod
     def of(module: str, called: str, name: str, instead: Mapping[str, str]) -> AttributeError:
-        """What is said of a name that a module has not, be it TVM's or anybody's.
+        """Return the error for a name that a module does not provide.
 
         Args:
-            module: the full name of the module.
-            called: how users write it.
-            name: what was asked for.
-            instead: what takes the place of names of TVM's.
+            module: Full name of the module.
+            called: Name under which users import the module.
+            name: Requested name.
+            instead: Remedy for each TVM name that the module does not provide.
 
         >>> MissingError.of("tecomp.te", "te", "gradient", {"gradient": "write it"}).message
         'te.gradient: write it'
@@ -286,13 +286,13 @@ class MissingError(TecompError, AttributeError):
 
     @staticmethod
     def near(called: str, name: str, known: Sequence[str], what: str) -> AttributeError:
-        """What is said of a name that nobody has.
+        """Return the error for an unknown attribute, with the nearest known name if there is one.
 
         Args:
-            called: how users write what should have it.
-            name: what was asked for.
-            known: the names that it has.
-            what: it is, where nothing of that is near.
+            called: Expression of the object in user code.
+            name: Requested attribute.
+            known: Attributes of the object.
+            what: Description of the object in the message if no known name is close.
 
         >>> MissingError.near("s[C]", "vectorise", ["split", "vectorize"], "'Stage' object").message
         "s[C] has no 'vectorise'; did you mean s[C].vectorize?"
@@ -306,7 +306,7 @@ class MissingError(TecompError, AttributeError):
 
 
 def _nearest(name: str, known: Sequence[str]) -> str | None:
-    """The name that somebody may have meant: first of all one of the same letters."""
+    """Return the closest public name or None; a name that differs in case only comes first."""
     if name.startswith("_"):
         return None
     named = [each for each in known if not each.startswith("_")]
@@ -315,49 +315,49 @@ def _nearest(name: str, known: Sequence[str]) -> str | None:
 
 
 class ArrayTypeError(TecompError, TypeError):
-    """An array operation does not take elements or arguments of such a type."""
+    """Error raised for an unsupported dtype or argument type in an array operation."""
 
     usual = "array-type"
 
 
 class ArrayValueError(TecompError, ValueError):
-    """An array operation was given a value or a shape that has no meaning there."""
+    """Error raised for an invalid value or shape in an array operation."""
 
     usual = "array-value"
 
 
 class ArrayIndexError(TecompError, IndexError):
-    """There is no such axis or element."""
+    """Error raised for an axis or element index that is out of bounds."""
 
     usual = "array-index"
 
 
 class ArrayBufferError(TecompError, BufferError):
-    """The memory of an array cannot be handed to another library in this way."""
+    """Error raised for an array whose memory cannot be exported as requested."""
 
     usual = "array-memory"
 
 
 class ArrayMemoryError(TecompError, MemoryError):
-    """There is no memory for the elements of an array."""
+    """Error raised for a failed memory allocation for the elements of an array."""
 
     usual = "no-memory"
 
 
 class DeviceMismatchError(ArrayValueError):
-    """The operands of one operation live on different devices."""
+    """Error raised for operands of one operation that are on different devices."""
 
     usual = "other-device"
 
 
 class TeamMismatchError(ArrayValueError):
-    """The operands of one operation belong to different teams of processes."""
+    """Error raised for operands of one operation that belong to different teams of processes."""
 
     usual = "other-team"
 
 
 class TeamError(TecompError, ValueError):
-    """A team of processes was asked for what it cannot do, or its processes do different things.
+    """Error raised for an invalid request to a team of processes, or of ranks whose calls diverge.
 
     >>> from tecomp import dist
     >>> try:
@@ -371,7 +371,7 @@ class TeamError(TecompError, ValueError):
 
 
 class MissingLibraryError(TecompError, ImportError):
-    """A library that only a part of tecomp needs is not installed, or not usable.
+    """Error raised for an optional dependency that is not installed or not usable.
 
     >>> issubclass(MissingLibraryError, ImportError)
     True
@@ -381,7 +381,7 @@ class MissingLibraryError(TecompError, ImportError):
 
 
 class InternalError(TecompError, RuntimeError):
-    """The compiler contradicts itself: a mistake of ours, not of the user.
+    """Error raised for a violated internal invariant: a bug in tecomp, not in the user's program.
 
     >>> issubclass(InternalError, TecompError), issubclass(InternalError, RuntimeError)
     (True, True)
@@ -392,12 +392,12 @@ class InternalError(TecompError, RuntimeError):
 
 
 class TecompWarning(UserWarning):
-    """A schedule does what was asked for, and likely not what was meant.
+    """Warning about a valid schedule whose effect is probably unintended.
 
     Attributes:
-        message: what it does, with the values, and what to do instead.
-        location: the user's call that asked for it.
-        kind: the kind of mistake as a word.
+        message: Effect of the schedule with the values, and the remedy.
+        location: User call that caused the warning; None if it is unknown.
+        kind: Kind of the mistake as a word.
 
     >>> warning = TecompWarning("s[B].compute_at: much", None, kind="recomputed")
     >>> print(warning)
@@ -412,7 +412,7 @@ class TecompWarning(UserWarning):
 
     @property
     def code(self) -> str:
-        """What `tecomp explain` has a page about."""
+        """Error code, such as `TE1100`; `tecomp explain` prints its page."""
         return str(pages()[self.kind].code)
 
     def __str__(self) -> str:
@@ -420,11 +420,11 @@ class TecompWarning(UserWarning):
 
 
 _WARNED: dict[Any, Any] = {}
-"""What was said already, for Python's filters: once for each line and text."""
+"""Registry of issued warnings: Python's filters issue each line and text once."""
 
 
 def warn(message: str, location: Location, *, kind: str) -> None:
-    """Warn, once, at a line of the user's."""
+    """Issue a warning at a line of user code, once per line and message."""
     warning = TecompWarning(message, location, kind=kind)
     warnings.warn_explicit(
         warning, TecompWarning, location.file, location.line, registry=_WARNED
@@ -451,9 +451,9 @@ class Page:
     """Page of an error code.
 
     Attributes:
-        code: `TE` and four digits; the first two are those of a chapter.
-        kind: the same as a word, which is written where an error is raised.
-        text: Markdown: what is wrong, why it is refused, an example, and how to mend it.
+        code: `TE` and four digits; the first two number the chapter.
+        kind: Kind of the error as a word, which the raising code passes.
+        text: Markdown text: problem, reason, example and remedy.
     """
 
     code: str
@@ -462,7 +462,7 @@ class Page:
 
     @property
     def title(self) -> str:
-        """The first sentence."""
+        """First line of the text."""
         return self.text.partition("\n")[0]
 
     def __str__(self) -> str:
@@ -471,7 +471,7 @@ class Page:
 
 @cache
 def pages() -> dict[str, Page]:
-    """All pages by kind, in the order of their codes."""
+    """Return all pages by kind, in the order of `errors.md`."""
     with open(join(dirname(__file__), "errors.md"), encoding="utf-8") as file:
         _, *parts = _HEADING.split(file.read())
     found = zip(parts[::3], parts[1::3], parts[2::3], strict=True)

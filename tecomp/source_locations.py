@@ -13,11 +13,11 @@ from typing import Any
 from unicodedata import east_asian_width
 
 DEBUG = "TECOMP_DEBUG"
-"""The environment variable that asks for whole tracebacks, if it is set and not 0."""
+"""Environment variable that requests untrimmed tracebacks if it is set and not 0."""
 
 
 def users_frame() -> FrameType | None:
-    """The innermost frame on the call stack that is the user's."""
+    """Return the innermost frame of user code on the call stack, or None."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and _is_between(frame):
         frame = frame.f_back
@@ -25,18 +25,21 @@ def users_frame() -> FrameType | None:
 
 
 def _top(frame: FrameType) -> str:
-    # By module name: a dataclass's generated methods have no file.
+    # The module name is used because generated methods of dataclasses have no file.
     return str(frame.f_globals.get("__name__", "")).split(".")[0]
 
 
 def _is_between(frame: FrameType) -> bool:
-    # The standard library is between two of our frames where a cached property is computed.
+    # Frames of the standard library occur between frames of tecomp, e.g. in cached properties.
     top = _top(frame)
     return top == "tecomp" or top in sys.stdlib_module_names
 
 
 def end_at_user(error: BaseException) -> None:
-    """Take our frames out of the tracebacks of an error and of those that it came from."""
+    """Remove the frames of tecomp from the tracebacks of an error and of its causes.
+
+    Nothing is removed if `TECOMP_DEBUG` is set, or from an error with `ends_at_user` False.
+    """
     if os.environ.get(DEBUG, "0") != "0":
         return
     known: set[int] = set()
@@ -46,7 +49,7 @@ def end_at_user(error: BaseException) -> None:
         each.__traceback__ = _users_part(each.__traceback__)
         origin = each.__cause__ or (None if each.__suppress_context__ else each.__context__)
         if origin is not None and not _has_users_code(origin.__traceback__):
-            # It was raised and caught by us, and the message says what it means.
+            # The origin was raised and caught inside tecomp, and the message covers its content.
             each.__cause__ = origin = None
         each = origin
 
@@ -71,7 +74,7 @@ def _has_users_code(traceback: TracebackType | None) -> bool:
 
 @cache
 def watch() -> None:
-    """From now on tracebacks of errors of ours that nobody catches end at the user's line."""
+    """Install an excepthook, once, that ends tracebacks of uncaught tecomp errors in user code."""
     shown_by = sys.excepthook
 
     def shortened(
@@ -86,18 +89,18 @@ def watch() -> None:
 
 
 LONGEST = 4000
-"""Characters of a message; it may quote names, shapes or values of any length."""
+"""Maximum length of a message in characters; quoted names, shapes and values are unbounded."""
 
 
 @dataclass(frozen=True)
 class Location:
-    """A place in the user's source, kept cheaply as code object and instruction offset."""
+    """Source location in user code, stored cheaply as code object and instruction offset."""
 
     code: CodeType
     instruction: int
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Code objects stay in their process; the line is what another one can show.
+        # Code objects cannot be pickled; another process can still show the line.
         return _line_of, (self.file, self.line)
 
     def __deepcopy__(self, memo: object) -> Location:
@@ -112,17 +115,17 @@ class Location:
 
     @property
     def file(self) -> str:
-        """File that the code came from (a notebook cell has a name of its own)."""
+        """File name of the code; each notebook cell has its own file name."""
         return self.code.co_filename
 
     @property
     def line(self) -> int:
-        """Line number, counted from 1."""
+        """Line number, starting at 1."""
         return self._span[0] or self.code.co_firstlineno
 
     @property
     def text(self) -> str:
-        """The expression itself, or its whole line where Python kept no columns."""
+        """Source text of the expression, or its first line if it spans lines or has no columns."""
         first, last, start, stop = self._span
         if first is None:
             return ""
@@ -134,7 +137,7 @@ class Location:
 
     @property
     def picture(self) -> str:
-        """The lines of the expression, with carets under it; empty where there is no source."""
+        """Source lines of the expression, underlined with carets; empty if there is no source."""
         first, last, start, stop = self._span
         if first is None or last is None:
             return ""
@@ -160,7 +163,14 @@ class Location:
 
 @dataclass(frozen=True)
 class Described:
-    """A place in the source of another process, whose code is not here."""
+    """Source location from another process, stored as text because its code is unavailable.
+
+    Attributes:
+        file: File name of the code.
+        line: Line number, starting at 1.
+        text: Source text of the expression.
+        picture: Source lines of the expression, underlined with carets; may be empty.
+    """
 
     file: str
     line: int
@@ -172,11 +182,11 @@ class Described:
 
 
 _MOST_LINES = 8
-"""Of an expression over many lines, its two ends are shown."""
+"""Maximum number of lines shown of an expression; beyond it, the middle is left out."""
 
 
 def _carets(line: str, start: int, stop: int) -> str:
-    """A line that marks what is from one byte of another line to the next."""
+    """Return a line of carets below the UTF-8 bytes `start` to `stop` of `line`."""
     before, marked = line.encode()[:start].decode(errors="replace"), line.encode()[start:stop]
     blank = "".join("\t" if c == "\t" else " " * _width(c) for c in before)
     return blank + "^" * max(sum(map(_width, marked.decode(errors="replace"))), 1)
@@ -187,7 +197,7 @@ def _width(character: str) -> int:
 
 
 def _indented(lines: list[str]) -> str:
-    """Lines as a block, with four spaces before what is leftmost."""
+    """Return the lines as one block whose leftmost line is indented by four spaces."""
     least = min(
         (len(line) - len(line.lstrip()) for line in lines if line != "..."), default=0
     )
@@ -202,13 +212,13 @@ def _described(place: Location | Described) -> str:
 
 
 def shown_place(at: Location | Described) -> str:
-    """Where an expression is, and the expression: what is below a message."""
+    """Return file and line of an expression and its source lines, as shown below a message."""
     where = f"{_cell(at.file) or at.file}:{at.line}"
     return f"{where}\n{at.picture}" if at.picture else where
 
 
 def _cell(file: str) -> str | None:
-    """The number of the notebook's cell that has this name as a file, `In[3]`."""
+    """Return the label of the notebook cell with this file name, such as `In[3]`, or None."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     named = getattr(getattr(shell, "compile", None), "format_code_name", None)
     return found[1] if named is not None and (found := named(file)) is not None else None
@@ -223,15 +233,16 @@ def _line_of(file: str, line: int) -> Location:
 
 
 def user_location() -> Location | None:
-    """The innermost place on the call stack that is the user's."""
+    """Return the innermost location of user code on the call stack, or None."""
     frame = users_frame()
     return Location(frame.f_code, frame.f_lasti) if frame is not None else None
 
 
 def users_call() -> Location | None:
-    """Where the user called the method that asks; None if one of ours called it.
+    """Return the location of the user's call of the calling method; None if tecomp called it.
 
-    Quick, as primitives ask at each call: between are files of the room that asks, and no others.
+    Every scheduling primitive calls this function, so it is cheap: it skips only the frames of the
+    caller's own package.
     """
     own = (frame := sys._getframe(1)).f_globals["__package__"]
     while (caller := frame.f_back) is not None and caller.f_globals.get("__package__") == own:
@@ -242,5 +253,5 @@ def users_call() -> Location | None:
 
 
 def ends_of(text: str, most: int) -> str:
-    """A text, of which only the two ends are left where it is longer."""
+    """Return `text`, with its middle left out if it is longer than `most` characters."""
     return text if len(text) <= most else f"{text[: most // 2]} ... {text[-most // 2 :]}"
