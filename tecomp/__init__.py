@@ -1,6 +1,7 @@
 """tecomp: tensor expressions, schedules and memory layouts, compiled to native loops.
 
-A name is loaded when it is first asked for: arrays do not wait for schedules, nor both for layouts.
+Public names are imported lazily, on first access: a program that only uses arrays does not load
+schedules or layouts.
 """
 
 from __future__ import annotations
@@ -207,10 +208,10 @@ _HOMES = {
     "tecomp.poly.maps.index_map": "IndexMap",
     "tecomp.scheduling.replay": "replay",
 }
-"""The names that each module has for users."""
+"""Public names of this package by the module that defines them, separated by spaces."""
 
 _ROOMS = frozenset(("array", "dist", "copy_schedule", "schedules", "te", "tir", "topi"))
-"""Modules that are used as they are."""
+"""Public submodules that are imported lazily as attributes of this package."""
 
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 

@@ -1,4 +1,4 @@
-"""Deprecated name of `tecomp.copy_schedule`, removed in version 0.2."""
+"""Deprecated alias of `tecomp.copy_schedule`, to be removed in version 0.2."""
 
 import sys
 import warnings

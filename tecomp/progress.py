@@ -15,15 +15,15 @@ from typing import Any, TextIO
 from tecomp.fork_gate import wait_first
 
 MOMENT = 1.0
-"""Seconds after which people begin to wonder."""
+"""Seconds after which the status line shows an activity."""
 
 _UNDER_WAY: list[tuple[str, float]] = []
-"""What the threads of this process do, with the times at which they began, outermost first."""
+"""Activities of all threads of this process with their start times, outermost first."""
 
 
 def listens() -> bool:
-    """Whether somebody listens to what is told."""
-    # Who listens has imported it; few programs do, and it takes a while.
+    """Return whether the logger `tecomp` records debug messages."""
+    # A program that configures `logging` has imported it; importing it here would cost time.
     logging = sys.modules.get("logging")
     if logging is None:
         return False
@@ -37,7 +37,7 @@ def _wait_before_logging() -> None:
 
 
 def tell(text: str, *values: Any) -> None:
-    """Tell the logger `tecomp`, at debug level; functions among the values are called for it."""
+    """Log a debug message to the logger `tecomp`; callable values are called only if logged."""
     if listens():
         made = [value() if callable(value) else value for value in values]
         sys.modules["logging"].getLogger("tecomp").debug(text, *made)
@@ -45,7 +45,7 @@ def tell(text: str, *values: Any) -> None:
 
 @contextmanager
 def doing(what: str) -> Iterator[None]:
-    """Say that something is being done, and how long it took."""
+    """Report an activity on the status line while it runs, and log its duration."""
     begin = time.monotonic()
     entry = (what, begin)
     _UNDER_WAY.append(entry)
@@ -59,31 +59,31 @@ def doing(what: str) -> Iterator[None]:
 
 
 def timed(what: str, run: Callable[[], Any]) -> Any:
-    """The result of something, which is told as by `doing`."""
+    """Return `run()`, reported as the activity `what` by `doing`."""
     with doing(what):
         return run()
 
 
 def terminal() -> TextIO | None:
-    """Where people can be told something; None where errors go elsewhere."""
+    """Return standard error if it is a terminal, otherwise None."""
     return sys.stderr if sys.stderr is not None and sys.stderr.isatty() else None
 
 
 class Line:
-    """A line on a terminal that is written over, and gone in the end."""
+    """Status line of a terminal, which is overwritten in place and cleared at the end."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._shown = 0
 
     def show(self, text: str) -> None:
-        """Write it in place of what was there before."""
+        """Replace the text of the line."""
         self._stream.write("\r" + text.ljust(self._shown))
         self._stream.flush()
         self._shown = len(text)
 
     def clear(self) -> None:
-        """Leave the line as it was before."""
+        """Erase the text of the line."""
         if self._shown:
             self.show("")
             self._stream.write("\r")
@@ -92,17 +92,17 @@ class Line:
 
 
 SHOWN: list[Any] = []
-"""What has the line of the terminal now."""
+"""Active progress bars; they take precedence over the status line of activities."""
 
 _WATCHER: dict[int, Any] = {}
 
 
 def _watched(stream: TextIO) -> None:
-    """Let a thread look after what is being done in this process."""
+    """Start the thread that updates the status line of this process, unless it runs already."""
     process = os.getpid()
     watcher = _WATCHER.get(process)
     if watcher is None or not watcher.is_alive():
-        # Terminals alone need it.
+        # Import `threading` lazily: only processes with a terminal start the thread.
         _WATCHER[process] = watcher = import_module("threading").Thread(
             target=_watch, args=(stream,), name="tecomp: what takes long", daemon=True
         )
@@ -114,7 +114,7 @@ def _watch(stream: TextIO) -> None:
     while _UNDER_WAY:
         time.sleep(MOMENT / 10)
         now = time.monotonic()
-        # The innermost of what takes long says most.
+        # Show the innermost slow activity: it is the most specific.
         slow = [(what, now - begin) for what, begin in tuple(_UNDER_WAY) if now - begin >= MOMENT]
         if slow and not SHOWN:
             what, seconds = slow[-1]
@@ -126,17 +126,18 @@ def _watch(stream: TextIO) -> None:
 
 _CELLS = 24
 _MOMENT = 0.5
-"""Seconds after which people begin to wonder."""
+"""Seconds after which a progress bar is shown."""
 
 
 @dataclass(slots=True)
 class Progress:
-    """Steps that are done of some.
+    """Progress bar of a task with a known number of steps.
 
     Attributes:
-        what: is being done.
-        total: how many steps there are.
-        line: of the terminal; None where there is none.
+        what: Description of the task.
+        total: Number of steps.
+        line: Status line of the terminal; None without a terminal.
+        done: Number of completed steps.
     """
 
     what: str
@@ -146,7 +147,7 @@ class Progress:
     _start: float = field(default_factory=time.monotonic)
 
     def step(self) -> None:
-        """One more step is done."""
+        """Count one more completed step and update the line."""
         self.done += 1
         if self.line is not None and time.monotonic() - self._start >= _MOMENT:
             self.line.show(str(self))
@@ -158,7 +159,15 @@ class Progress:
 
 @contextmanager
 def progress(what: str, total: int) -> Iterator[Progress]:
-    """A line on the terminal while steps are done; nothing where errors go elsewhere."""
+    """Show a progress bar during a task; show nothing if standard error is not a terminal.
+
+    Args:
+        what: Description of the task.
+        total: Number of steps.
+
+    Yields:
+        Progress bar; call its `step` after each step.
+    """
     stream = terminal()
     shown = Progress(what, total, None if stream is None else Line(stream))
     SHOWN.append(shown)
