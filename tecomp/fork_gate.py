@@ -1,10 +1,10 @@
 """Delay `fork` until no other thread compiles, evaluates arrays or holds a lock of the package.
 
-A forked process has only the thread that forked. A lock that another thread held at that moment
-stays locked there for ever, and data that it was changing stays half changed. So work that a fork
-must not interrupt runs inside of `no_fork`, or holds a `WorkLock`, which is inside; locks that are
-held for a moment come from `leaf_lock`. The order of acquisition is the gate, then locks of work,
-then leaf locks. A fork closes the gate and then takes the leaf locks.
+A forked process has only the thread that forked. A lock that another thread held at the fork stays
+locked in the child forever, and data that the thread was modifying stays inconsistent. Work that a
+fork must not interrupt therefore runs inside `no_fork`, or holds a `WorkLock`, which enters
+`no_fork`. Locks that are held only briefly come from `leaf_lock`. The order of acquisition is the
+gate, then work locks, then leaf locks. A fork closes the gate and then acquires the leaf locks.
 """
 
 from __future__ import annotations
@@ -23,16 +23,17 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _PATIENCE = 60.0
-"""Seconds that a fork waits: more than a program takes to compile, less than a deadlock lasts."""
+"""Maximum seconds that a fork waits: longer than a compilation takes; it bounds deadlocks."""
 _LEAF_PATIENCE = 0.05
-"""Seconds that a fork waits for leaf locks before it opens the gate again for their holders."""
+"""Seconds that a fork waits for leaf locks before it reopens the gate for their holders."""
 _PAUSE = 0.005
-"""Seconds for which the gate is open between two tries, so that threads that wait get in."""
+"""Seconds for which the gate is open between two attempts, so that waiting threads can enter."""
 _PACKAGES = ("tecomp", "llvmlite", "islpy", "numpy")
+"""Packages whose imports in other threads delay a fork."""
 
 
 class ForkGate:
-    """Regions of threads that a fork waits for; regions may be nested.
+    """Context manager of regions that a fork waits for; regions may be nested.
 
     >>> with no_fork, no_fork:
     ...     no_fork.is_inside
@@ -41,13 +42,14 @@ class ForkGate:
 
     def __init__(self) -> None:
         self._depths: dict[int, int] = {}
-        self._forking = 0  # identifier of the thread that forks
+        self._forking = 0  # identifier of the forking thread; 0 while no thread forks
         self._changed = Condition()
 
     def __enter__(self) -> None:
         me = get_ident()
         depth = self._depths.get(me, 0)
-        # First entered, then looked: a fork does it the other way round, so one sees the other.
+        # Enter before reading `_forking`: a fork sets `_forking` before it reads `_depths`, so at
+        # least one of the two threads sees the other.
         self._depths[me] = depth + 1
         if self._forking and not depth and self._forking != me:
             self._wait(me)
@@ -65,16 +67,20 @@ class ForkGate:
 
     @property
     def is_closed_by_me(self) -> bool:
-        """Whether this thread forks now."""
+        """Whether the current thread is forking."""
         return self._forking == get_ident()
 
     @property
     def is_inside(self) -> bool:
-        """Whether this thread is inside of a region."""
+        """Whether the current thread is inside a region."""
         return get_ident() in self._depths
 
     def joined(self, function: Callable[P, R]) -> Callable[P, R]:
-        """Return `function` for another thread that a thread inside of a region waits for."""
+        """Wrap `function` for a thread that another thread waits for inside a region.
+
+        The wrapper enters a nested region, so that it does not wait for a pending fork: the fork
+        waits for the other thread, which waits for this one.
+        """
 
         def run(*args: P.args, **kwargs: P.kwargs) -> R:
             me = get_ident()
@@ -88,17 +94,17 @@ class ForkGate:
         return run
 
     def close(self, limit: float) -> bool:
-        """Wait until no other thread is inside, and let none enter.
+        """Close the gate to other threads and wait until none of them is inside a region.
 
         Args:
-            limit: time of `time.monotonic` until which to wait.
+            limit: Deadline as a value of `time.monotonic`.
 
         Returns:
-            Whether no other thread is inside.
+            Whether all other threads left their regions before the deadline.
         """
         me = get_ident()
         with self._changed:
-            # Two threads inside that both fork must not wait for each other.
+            # Leave the region meanwhile: two forking threads inside must not wait for each other.
             depth = self._depths.pop(me, 0)
             self._changed.notify_all()
             self._changed.wait_for(lambda: not self._forking, limit - time.monotonic())
@@ -108,13 +114,13 @@ class ForkGate:
             return self._changed.wait_for(self._is_quiet, limit - time.monotonic())
 
     def open(self) -> None:
-        """Let threads enter again."""
+        """Reopen the gate to all threads."""
         with self._changed:
             self._forking = 0
             self._changed.notify_all()
 
     def restart(self) -> None:
-        """Forget the other threads, in a forked process."""
+        """Reset the gate in a forked process, which has none of the other threads."""
         me = get_ident()
         self._depths = {me: self._depths[me]} if me in self._depths else {}
         self._forking, self._changed = 0, Condition()
@@ -131,10 +137,10 @@ class ForkGate:
 
 
 no_fork = ForkGate()
-"""The gate of this process."""
+"""Gate of this process."""
 
 class WorkLock:
-    """A re-entrant lock for work that a fork must not interrupt."""
+    """Re-entrant lock for work that a fork must not interrupt."""
 
     __slots__ = ("_lock",)
 
@@ -145,7 +151,7 @@ class WorkLock:
         no_fork.__enter__()
         try:
             self._lock.acquire()
-        except BaseException:  # an interrupt while it waits
+        except BaseException:  # for example KeyboardInterrupt during the wait
             no_fork.__exit__()
             raise
 
@@ -159,9 +165,9 @@ _taken: list[Any] = []
 
 
 def leaf_lock() -> Any:
-    """Return a re-entrant lock that is free, or held by the forking thread, at each fork.
+    """Return a re-entrant lock that no other thread holds at a fork.
 
-    Threads hold such a lock for a moment, and enter `no_fork` before they take it, not after.
+    Threads must hold the lock only briefly, and must not enter `no_fork` while they hold it.
     """
     lock = RLock()
     add_leaf(ref(lock))
@@ -169,16 +175,20 @@ def leaf_lock() -> Any:
 
 
 def add_leaf(given: Callable[[], Any]) -> None:
-    """Take the lock that `given()` returns before each fork; None if it no longer exists."""
+    """Register a lock that each fork acquires.
+
+    Args:
+        given: Function that returns the lock, or None if the lock no longer exists.
+    """
     _leaves[:] = [each for each in _leaves if each() is not None]
     _leaves.append(given)
 
 
 def wait_first() -> None:
-    """Let forks wait for other threads before the hooks that are registered by now run.
+    """Register the fork hooks so that they run before all hooks registered so far.
 
-    Hooks run in reverse order. That of `logging` takes a lock that a thread inside of the gate may
-    need before it can leave.
+    Hooks before a fork run in reverse order of registration. The hook of `logging` acquires a lock
+    that a thread inside the gate may need before it can leave.
     """
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(
@@ -187,7 +197,7 @@ def wait_first() -> None:
 
 
 def _prepare_fork() -> None:
-    if no_fork.is_closed_by_me:  # registered more than once
+    if no_fork.is_closed_by_me:  # the hook is registered more than once
         return
     limit = time.monotonic() + _PATIENCE
     while no_fork.close(limit):
@@ -205,7 +215,10 @@ def _prepare_fork() -> None:
 
 
 def _take_leaves() -> bool:
-    """Take all leaf locks, or none where that takes long: their holders may wait for the gate."""
+    """Acquire all leaf locks; return False with none held after `_LEAF_PATIENCE` seconds.
+
+    A holder of a leaf lock may be waiting for the gate.
+    """
     limit = time.monotonic() + _LEAF_PATIENCE
     for each in tuple(_leaves):
         lock = each()
@@ -219,7 +232,7 @@ def _take_leaves() -> bool:
 
 
 def _is_importing() -> bool:
-    """Whether another thread imports a module of the compiler, which is locked until then."""
+    """Return whether another thread holds the import lock of a module of `_PACKAGES`."""
     locks: dict[str, Any] = getattr(sys.modules["_frozen_importlib"], "_module_locks", {})
     for name, given in tuple(locks.items()):
         if name.startswith(_PACKAGES):
@@ -251,7 +264,10 @@ def _start_child() -> None:
 
 
 def _replace_locks_of_properties() -> None:
-    """Give cached properties new locks: another thread may have held one to compute a value."""
+    """Replace the locks of cached properties: another thread may have held one at the fork.
+
+    `functools.cached_property` has a lock before Python 3.12 only.
+    """
     for name, module in tuple(sys.modules.items()):
         if not name.startswith("tecomp"):
             continue
