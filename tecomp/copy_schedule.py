@@ -1,9 +1,9 @@
 """Tile and schedule element copies (transposes, relayouts).
 
-Source and result want to be walked in different orders. A block takes as many steps along every
-dimension as lie side by side within some bytes of either memory, so that both are touched in whole
-cache lines, and in stretches of them. A step moves rows, where neighbours stay
-neighbours; square tiles, which are transposed in registers; or else elements.
+Source and result favour different traversal orders. A block therefore extends along every dimension
+as far as its elements are within a number of bytes of each other in either memory, so that both
+memories are accessed in whole cache lines and in runs of cache lines. One step moves a row, where
+contiguous elements stay contiguous; a square tile, which is transposed in registers; or an element.
 """
 
 from __future__ import annotations
@@ -16,26 +16,34 @@ from tecomp.ir.arith.extents import ceil_div
 from tecomp.scheduling.schedule import Stage
 
 LINE_BYTES = 64
+"""Bytes of a cache line."""
 ROW_BLOCK_BYTES = 1024
-"""Of either memory in a block where rows are moved: enough for its pages to be opened once."""
+"""Bytes of either memory that a block of rows spans: enough to open each memory page once."""
 TILE_BLOCK_BYTES = 512
-"""Of a row of either memory in a block of tiles: the block stays in the cache."""
+"""Bytes of a row of either memory in a block of tiles, so that the block stays in the cache."""
 _LEAST_SIDE, _MOST_SIDE = 4, 16
+"""Minimum and maximum side of a tile that is transposed in registers, in elements."""
 _MOST_STEP = 4
-"""Elements between neighbours of a vector that is gathered."""
+"""Maximum source stride, in elements, of a vector that is gathered."""
 MOST_VECTORS = 4
-"""Vectors of a row that are moved by one statement."""
+"""Maximum number of vectors of a row that one statement moves."""
 _UNROLLED = 8
-"""Statements that a row is written out as."""
+"""Maximum number of statements into which a row is unrolled."""
 _SHARES = 8
-"""Iterations of shared loops for each core, so that none waits long for the last."""
+"""Iterations of the parallel loops per core that are enough for load balance."""
 FAR = 1 << 40
-"""Steps, and how far one goes, where no number is known."""
+"""Count or stride of a dimension that is unknown at compile time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dim:
-    """`count` steps, each of so many elements in the source and in the result."""
+    """Dimension of a copied box.
+
+    Attributes:
+        count: Number of steps.
+        source: Stride in the source, in elements.
+        result: Stride in the result, in elements.
+    """
 
     count: int
     source: int
@@ -44,16 +52,18 @@ class Dim:
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """How the dimensions of a box are walked.
+    """Tiling and loop order of a copied box.
 
     Attributes:
-        dims: the dimensions.
-        widths: bytes of an element of the source, and of the result.
-        granules: elements of each dimension that are moved at once.
-        order: of the loops, outermost first.
-        innermost: dimensions whose granules are written out and a vector, in this order.
-        block_bytes: what a block has of either memory, along each dimension.
-        line_bytes: what is inside of that touched before anything else; 1 for nothing.
+        dims: Dimensions of the box.
+        widths: Bytes of an element of the source and of the result.
+        granules: Elements along each dimension that one step moves.
+        order: Dimension numbers in loop order, outermost first.
+        innermost: Numbers of the dimensions whose granules form the innermost loops, in this order:
+            the last one is vectorized, the others are unrolled.
+        block_bytes: Bytes of either memory that a block spans along each dimension.
+        line_bytes: Bytes of either memory that the inner blocking level spans along each dimension;
+            1 for no inner level.
     """
 
     dims: tuple[Dim, ...]
@@ -66,18 +76,21 @@ class Moves:
 
     @property
     def is_transposed(self) -> bool:
-        """Whether tiles are transposed."""
+        """Whether a step transposes a tile."""
         return len(self.innermost) == 2
 
     @property
     def is_in_rows(self) -> bool:
-        """Whether neighbours of the source are neighbours of the result."""
+        """Whether a step moves a row: contiguous elements of equal width in both memories."""
         if self.is_transposed or self.widths[0] != self.widths[1]:
             return False
         return any(abs(self.dims[k].source) == 1 for k in self.innermost)
 
     def stretch(self, size: int) -> list[int]:
-        """Along each dimension the granules that stay within `size` bytes of either memory."""
+        """Return the number of granules along each dimension within `size` bytes of either memory.
+
+        The memory with the smaller stride in bytes decides, and the number is rounded up.
+        """
         found = []
         for dim, granule in zip(self.dims, self.granules, strict=True):
             steps = zip((dim.source, dim.result), self.widths, strict=True)
@@ -88,7 +101,7 @@ class Moves:
 
 @dataclass(frozen=True, slots=True)
 class _TileLoop:
-    """A loop along dimension number `dim`: at most `size` iterations of `unit` granules."""
+    """Loop along dimension number `dim` with at most `size` iterations of `unit` granules."""
 
     dim: int
     unit: int
@@ -98,13 +111,14 @@ class _TileLoop:
 def moves_of(
     dims: Sequence[Dim], widths: tuple[int, int], vector_bytes: int, *, by_source: bool = False
 ) -> Moves:
-    """How a box is copied.
+    """Choose the tiling and the loop order of a copied box.
 
     Args:
-        dims: its dimensions.
-        widths: bytes of an element of the source, and of the result.
-        vector_bytes: of a register.
-        by_source: whether tiles are read line by line of the source, as the result is in a cache.
+        dims: Dimensions of the box.
+        widths: Bytes of an element of the source and of the result.
+        vector_bytes: Bytes of a vector register.
+        by_source: If True, traverse tiles along the rows of the source, because the result is
+            in a cache. Default: False.
 
     >>> moves_of([Dim(64, 1, 100), Dim(100, 64, 1)], (4, 4), 32).granules
     (8, 8)
@@ -120,7 +134,8 @@ def moves_of(
         side = _power_below(min(lanes, dims[row].count, dims[column].count, _MOST_SIDE))
         if side >= _LEAST_SIDE:
             granules |= {row: side, column: side}
-            # Lines of the result are filled one by one; if it is in a cache, so are others read.
+            # Fill the cache lines of the result one after the other. If the result is in a cache,
+            # read the lines of the source one after the other instead.
             last = (row, column) if by_source else (column, row)
             return _moves(dims, widths, granules, last, (column, row), TILE_BLOCK_BYTES)
     if row is not None and abs(dims[row].source) <= _MOST_STEP:
@@ -138,7 +153,7 @@ def _moves(
 
 
 def by_result(dims: Sequence[Dim], *last: int) -> tuple[int, ...]:
-    """Numbers of the dimensions, the greatest steps in the result first."""
+    """Return the dimension numbers by descending stride in the result, with `last` at the end."""
     others = [k for k in range(len(dims)) if k not in last]
     return (*sorted(others, key=lambda k: -dims[k].result), *last)
 
@@ -148,7 +163,11 @@ def _power_below(count: int) -> int:
 
 
 def _row_vector(count: int, lanes: int) -> int:
-    """Elements of a statement of a row: some vectors, as long as few are moved twice."""
+    """Return the number of elements that one statement of a row moves.
+
+    The number is doubled up to `MOST_VECTORS` vectors while the overlap of the last statement with
+    the one before moves at most an eighth of the row twice.
+    """
     if count < lanes:
         return _power_below(count)
     most = min(count, MOST_VECTORS * lanes)
@@ -159,14 +178,14 @@ def _row_vector(count: int, lanes: int) -> int:
 
 
 def _levels(moves: Moves) -> list[_TileLoop]:
-    """The loops: over blocks, over what fills whole lines of both memories, and inside that."""
+    """Return the loops over blocks, over cache-line tiles in a block, and over granules."""
     dims, order = moves.dims, moves.order
     steps = [ceil_div(d.count, g) for d, g in zip(dims, moves.granules, strict=True)]
     line = moves.stretch(moves.line_bytes) if moves.line_bytes > 1 else [1] * len(dims)
     whole = moves.stretch(moves.block_bytes)
     block = [ceil_div(n, unit) * unit for n, unit in zip(whole, line, strict=True)]
     if moves.is_in_rows:
-        # A row is walked as a whole.
+        # Rows are not split into blocks: each row is copied from end to end.
         (row,) = moves.innermost
         block[row] = line[row] = steps[row]
     found: list[_TileLoop] = []
@@ -181,7 +200,7 @@ def _levels(moves: Moves) -> list[_TileLoop]:
 
 
 def _without_needless(levels: Sequence[_TileLoop], moves: Moves) -> list[_TileLoop]:
-    """The loops, those along one dimension with nothing between them taken together."""
+    """Merge adjacent loops along the same dimension."""
     found: list[_TileLoop] = []
     for level in levels:
         size = level.size
@@ -189,7 +208,7 @@ def _without_needless(levels: Sequence[_TileLoop], moves: Moves) -> list[_TileLo
             outer = found.pop()
             size = outer.size * outer.unit // level.unit
         if all(n.dim != level.dim for n in found):
-            # The outermost ends where the dimension does, and not where a block does.
+            # The outermost loop ends with the dimension, not at the end of a whole block.
             granules = ceil_div(moves.dims[level.dim].count, moves.granules[level.dim])
             size = ceil_div(granules, level.unit)
         found.append(_TileLoop(level.dim, level.unit, size))
@@ -199,16 +218,16 @@ def _without_needless(levels: Sequence[_TileLoop], moves: Moves) -> list[_TileLo
 def schedule_moves(
     stage: Stage, axes: Sequence[IterVar], moves: Moves, cores: int = 1
 ) -> int:
-    """Give a stage the loops of a copy.
+    """Schedule a stage that copies a box.
 
     Args:
-        stage: that copies.
-        axes: its loops, one for each dimension.
-        moves: how they are walked.
-        cores: how many share the outermost loops.
+        stage: Stage that copies.
+        axes: Loops of the stage, one per dimension of the box.
+        moves: Tiling and loop order.
+        cores: Number of cores that share the outermost loops. Default: 1.
 
     Returns:
-        How many loops there are around what is moved at once.
+        Number of loops around the statements of one step.
     """
     left, inner = _granules(stage, axes, moves)
     levels = _levels(moves)
@@ -220,7 +239,7 @@ def schedule_moves(
             loop = left.pop(level.dim)
         around.append(loop)
     innermost = [inner[k] for k in moves.innermost if k in inner]
-    # Loops of one iteration stand first, and are none.
+    # The loops in `left` have a single iteration, so their position has no effect.
     stage.reorder(*left.values(), *around, *innermost)
     shared = _shared(levels, moves, cores)
     if shared < len(around) and _is_short_row(levels, moves):
@@ -235,12 +254,17 @@ def schedule_moves(
 def _granules(
     stage: Stage, axes: Sequence[IterVar], moves: Moves
 ) -> tuple[dict[int, IterVar], dict[int, IterVar]]:
-    """For each dimension the loop over granules, and for those of several elements that inside."""
+    """Split each dimension into granules.
+
+    Returns:
+        Loop over granules for each dimension, and loop inside a granule for each dimension whose
+        granules have more than one element.
+    """
     outer, inner = dict(enumerate(axes)), {}
     for k, granule in enumerate(moves.granules):
         if granule > 1:
             extent = axes[k].extent
-            # Where there is no element at all, no granule is whole.
+            # `shift_inwards` needs at least one whole granule.
             is_whole = isinstance(extent, int) and extent >= granule
             tail = "shift_inwards" if is_whole else "guard"
             outer[k], inner[k] = stage.split(axes[k], granule, tail=tail)
@@ -248,14 +272,18 @@ def _granules(
 
 
 def _is_short_row(levels: Sequence[_TileLoop], moves: Moves) -> bool:
-    """Whether the innermost loop is along a row, and few statements."""
+    """Return whether the innermost loop is along a row and has few enough steps to unroll."""
     if not levels or not moves.is_in_rows:
         return False
     return levels[-1].dim in moves.innermost and levels[-1].size <= _UNROLLED
 
 
 def _shared(levels: Sequence[_TileLoop], moves: Moves, cores: int) -> int:
-    """How many of the outermost loops the cores share: enough for all to have work."""
+    """Return the number of outermost loops to fuse and run in parallel.
+
+    The loops are taken until they give each core `_SHARES` iterations. Loops of unknown extent do
+    not count, and no second loop along the same dimension is taken.
+    """
     if cores < 2:
         return 0
     count, work = 0, 1
