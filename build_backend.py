@@ -1,9 +1,9 @@
-"""The build backend: that of setuptools, whose editable installs also show types.
+"""Build backend: setuptools, with editable installs that type checkers understand.
 
-The folders `schedules` and `targets` lie beside `tecomp`, so setuptools makes an editable install
-find modules by a hook of Python's imports. Type checkers and editors run no hooks and saw no
-package. They do read `.pth` files, so the wheel gets one with the path of the checkout; and stubs,
-which say which modules the two folders have, but not what is in them.
+The directories `schedules` and `targets` are next to `tecomp`, so setuptools implements an editable
+install with an import hook. Type checkers and editors do not run import hooks and would not find
+the package. They do read `.pth` files, so the wheel gets a `.pth` file with the path of the
+checkout. It also gets stubs that name the modules of the two directories without their contents.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from setuptools import build_meta
-from setuptools.build_meta import (  # noqa: F401  the hooks that stay as they are
+from setuptools.build_meta import (  # noqa: F401  hooks that are re-exported unchanged
     build_sdist,
     build_wheel,
     get_requires_for_build_editable,
@@ -33,7 +33,7 @@ _ANYTHING = "from typing import Any\n\ndef __getattr__(name: str) -> Any: ...\n"
 def build_editable(
     wheel_directory: str, config_settings: Any = None, metadata_directory: str | None = None
 ) -> str:
-    """The wheel of an editable install, from which type checkers learn where the package is."""
+    """Build the wheel of an editable install, with a `.pth` file and stubs for type checkers."""
     name: str = build_meta.build_editable(wheel_directory, config_settings, metadata_directory)
     _add(Path(wheel_directory) / name, {
         "__types__.tecomp.pth": f"{Path(__file__).parent.resolve()}\n",
@@ -44,7 +44,7 @@ def build_editable(
 
 
 def _stubs(root: Path) -> dict[str, str]:
-    """A stub for each module of the two folders: pyright asks for the file of each."""
+    """Return stub files by path for `schedules` and `targets`: pyright needs one per module."""
     folders = (root / "schedules", root / "targets")
     modules = (path for folder in folders for path in folder.rglob("*.py"))
     return {
@@ -54,7 +54,7 @@ def _stubs(root: Path) -> dict[str, str]:
 
 
 def _stub(path: Path) -> str:
-    """What checkers are told of a module; of a package also what it has beside its modules."""
+    """Return a stub whose attributes all have type `Any`; it lists the names in `__all__`."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     names = [
         name for node in tree.body
@@ -65,7 +65,7 @@ def _stub(path: Path) -> str:
 
 
 def _add(path: Path, files: Mapping[str, str]) -> None:
-    """Put files into a wheel, and into its record."""
+    """Add files to a wheel and to its RECORD."""
     with zipfile.ZipFile(path) as wheel:
         members = {info: wheel.read(info) for info in wheel.infolist()}
     record = "".join(_recorded(name, text.encode()) for name, text in files.items())
