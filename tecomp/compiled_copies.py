@@ -25,14 +25,23 @@ from tecomp.relayout_kernels.kernel import kernel_of
 from tecomp.scheduling.schedule import create_schedule
 
 _LANES = 16
+"""Vector lanes of the conversion kernels."""
 _ROW = 1024
+"""Minimum number of elements in a row of the conversion kernels."""
 
 
 def encoded(storage: Format, array: Array) -> Array:
-    """`array` as `storage` keeps it; its last axis holds whole blocks.
+    """Return `array` encoded in a storage format.
+
+    Args:
+        storage: Storage format.
+        array: Values; the last axis must hold whole blocks of the format.
+
+    Returns:
+        New array of storage units with dtype `storage.stored`.
 
     Raises:
-        LayoutError: it does not.
+        LayoutError: If the last axis of `array` is not a whole number of blocks.
     """
     array = as_array(array, f"format {storage.name}: encode_array")
     shape = _resized(storage, array, storage.elements, storage.units, "elements")
@@ -45,10 +54,19 @@ def encoded(storage: Format, array: Array) -> Array:
 
 
 def decoded(storage: Format, array: Array, dtype: DType) -> Array:
-    """The values of what `storage` keeps in `array`.
+    """Return the values that `array` encodes in a storage format.
+
+    Args:
+        storage: Storage format.
+        array: Storage units of dtype `storage.stored`; the last axis must hold whole blocks.
+        dtype: dtype of the values.
+
+    Returns:
+        New array of values of the given dtype.
 
     Raises:
-        LayoutError: the last axis holds no whole blocks, or units of another type.
+        LayoutError: If the last axis of `array` is not a whole number of blocks, or `array` has
+            another dtype than the storage units.
     """
     array = as_array(array, f"format {storage.name}: decode_array")
     if array.dtype.name != storage.stored:
@@ -67,7 +85,15 @@ def decoded(storage: Format, array: Array, dtype: DType) -> Array:
 
 
 def _run(kernel: ScheduledKernel, array: Array, row: int, out: Array, new_row: int) -> None:
-    """Whole rows where they are; what is left in a row of its own, with zeros behind it."""
+    """Run a conversion kernel on all whole rows in place, and on a zero-padded copy of the rest.
+
+    Args:
+        kernel: Kernel that converts rows of `row` elements to rows of `new_row` elements.
+        array: Input array.
+        row: Length of an input row.
+        out: Output array.
+        new_row: Length of an output row.
+    """
     flat, result = np.ascontiguousarray(array).reshape(-1), out.reshape(-1)
     rows = len(flat) // row
     if rows:
@@ -127,17 +153,18 @@ Array = np.ndarray[Any, Any]
 
 
 class Relayout(Pictured):
-    """A copy of a tensor from one layout to another; call it with an array.
+    """Compiled copy of a tensor from one layout to another; call it with an array.
 
-    Arrays have the `storage_shape` of their layout. Places that hold no element get the pad value
-    of `dst`, or 0. Where both layouts store elements alike they are moved as they are; else they
-    are read as values of the tensor's type and stored again, which may round them.
+    Arrays have the `storage_shape` of their layout. Padding positions of the result get the pad
+    value of `dst`, or 0. If both layouts have the same storage format with one element per block,
+    elements are copied bit by bit. Otherwise they are decoded to the dtype of the tensor and
+    encoded again, which may round them.
 
     Attributes:
-        src: the layout that elements come from.
-        dst: the layout that they go to.
-        kernel: moves them. It takes both arrays; if the layouts store elements differently, arrays
-            of values in the physical shapes.
+        src: Layout of the source array.
+        dst: Layout of the result array.
+        kernel: Compiled kernel that copies the elements. It takes the source and the result array;
+            if the elements are converted, arrays of values in the physical shapes.
 
     >>> rows = Layout.row_major((2, 6), "int32")
     >>> sticks = Layout.of((2, 6), "int32", lambda i, j: [j // 4, i, j % 4])
@@ -155,10 +182,14 @@ class Relayout(Pictured):
     kernel: Kernel
 
     def __init__(self, src: Layout, dst: Layout) -> None:
-        """Compile the kernel, or reuse that of equal layouts.
+        """Compile the kernel, or reuse the kernel of equal layouts.
+
+        Args:
+            src: Layout of the source array.
+            dst: Layout of the result array.
 
         Raises:
-            LayoutError: they are no layouts of one tensor.
+            LayoutError: If `src` and `dst` differ in shape or dtype, or one is not a layout.
         """
         for given in (src, dst):
             check_layout(given, "relayout")
@@ -173,17 +204,18 @@ class Relayout(Pictured):
         self.kernel = _relayout_kernel(src, dst)
 
     def __call__(self, array: Any, out: Any = None) -> Array:
-        """The elements of `array` in the other layout.
+        """Copy `array` to the layout `dst`.
 
         Args:
-            array: in the layout `src`.
-            out: where they are written to; a new array if None.
+            array: Array in the layout `src`.
+            out: Array in the layout `dst` that receives the result. Default: a new array.
 
         Returns:
             `out`, or the new array.
 
         Raises:
-            CallError: an array does not fit its layout.
+            CallError: If the dtype, shape or layout tag of an array does not match its layout, or
+                `out` is read-only.
         """
         check_mark("relayout: the array", array, self.src)
         if out is None:
@@ -211,13 +243,13 @@ class Relayout(Pictured):
         out[...] = placed.reshape(dst.storage_shape)
 
     def source(self, kind: Literal["ir", "llvm", "asm"] = "ir") -> str:
-        """The kernel as text.
+        """Return the kernel as text: lowered IR, LLVM IR or assembly.
 
         Args:
-            kind: `ir`, as it is lowered; `llvm`, as it is given to LLVM; `asm`, what runs.
+            kind: "ir", "llvm" or "asm". Default: "ir".
 
         Raises:
-            CallError: there is no such text.
+            CallError: If `kind` is unknown.
 
         >>> rows, columns = (Layout.row_major((2, 6), "int32", order) for order in ([0, 1], [1, 0]))
         >>> relayout(rows, columns).source().splitlines()[0]
@@ -231,14 +263,17 @@ class Relayout(Pictured):
 
 
 def relayout(src: Layout, dst: Layout) -> Relayout:
-    """The compiled copy from one layout of a tensor to another.
+    """Compile a copy from one layout of a tensor to another.
 
     Args:
-        src: the layout of what it is called with.
-        dst: the layout of what that becomes.
+        src: Layout of the source array.
+        dst: Layout of the result array.
+
+    Returns:
+        Compiled copy; call it with an array in the layout `src`.
 
     Raises:
-        LayoutError: they are no layouts of one tensor.
+        LayoutError: If `src` and `dst` differ in shape or dtype, or one is not a layout.
 
     >>> rows = Layout.row_major((2, 6), "int32")
     >>> sticks = Layout.of((2, 6), "int32", lambda i, j: [j // 4, i, j % 4], pad_value=-1)
@@ -251,7 +286,7 @@ def relayout(src: Layout, dst: Layout) -> Relayout:
     return Relayout(src, dst)
 
 
-# Equal layouts may differ in the names of their axes, so only the kernel is shared.
+# Only the kernel is cached, because equal layouts may differ in the names of their axes.
 @lru_cache(maxsize=256)
 def _relayout_kernel(src: Layout, dst: Layout) -> Kernel:
     """Return the kernel that copies from one layout to another."""
@@ -274,17 +309,21 @@ def _is_direct(src: Layout, dst: Layout) -> bool:
 
 
 def packed(layout: Layout, array: Any, out: Any) -> Array:
-    """An array of NumPy in a layout.
+    """Pack a NumPy array into a layout.
 
-    Places that hold no element get the pad value, or 0.
+    Padding positions get the pad value of the layout, or 0.
 
     Args:
-        layout: the layout.
-        array: in the shape and type of the tensor, with any strides.
-        out: where it is written to, in `storage_shape`; a new array if None.
+        layout: Layout of the result.
+        array: Array with the shape and dtype of the tensor and any strides.
+        out: Array of shape `layout.storage_shape` that receives the result; a new array if None.
+
+    Returns:
+        `out`, or the new array.
 
     Raises:
-        CallError: an array does not fit.
+        CallError: If the dtype or shape of an array does not match the layout, `array` is already
+            packed, or `out` is read-only.
     """
     found = mark_of(array)
     shape = layout.shape
@@ -304,15 +343,20 @@ def packed(layout: Layout, array: Any, out: Any) -> Array:
 
 
 def unpacked(layout: Layout, array: Any, out: Any) -> Array:
-    """The elements of an array in a layout as an array of NumPy.
+    """Unpack an array in a layout to a NumPy array.
 
     Args:
-        layout: the layout.
-        array: in its `storage_shape`.
-        out: where they are written to, with any strides; a new array if None.
+        layout: Layout of `array`.
+        array: Packed array of shape `layout.storage_shape`.
+        out: Array with the shape and dtype of the tensor and any strides that receives the
+            elements; a new array if None.
+
+    Returns:
+        `out`, or the new array.
 
     Raises:
-        CallError: an array does not fit.
+        CallError: If the dtype or shape of an array does not match the layout, `array` is tagged
+            with another layout, or `out` is read-only.
     """
     if out is None:
         out = np.empty(layout.shape, layout.dtype.numpy)
@@ -330,12 +374,12 @@ def unpacked(layout: Layout, array: Any, out: Any) -> Array:
 
 @lru_cache(maxsize=256)
 def _row_major(shape: tuple[int, ...], dtype: DType, order: tuple[int, ...]) -> Layout:
-    """Return the cached layout of a NumPy array: analysing a new one costs more than a copy."""
+    """Return the cached layout of a NumPy array: analysing a new layout costs more than a copy."""
     return Layout.row_major(shape, dtype, order)
 
 
 def _dense_order(array: Array) -> tuple[int, ...] | None:
-    """The axes of an array from the slowest to the fastest, if it has no gaps and no repeats."""
+    """Return the axes by descending stride if the array is dense, otherwise None."""
     if array.flags.c_contiguous:
         return tuple(range(array.ndim))
     order = tuple(sorted(range(array.ndim), key=lambda axis: -array.strides[axis]))
@@ -343,10 +387,16 @@ def _dense_order(array: Array) -> tuple[int, ...] | None:
 
 
 def check_array(what: str, array: Any, dtype: str, shape: tuple[int, ...]) -> None:
-    """Refuse an array of another type or shape.
+    """Check that an array has the given dtype and shape.
+
+    Args:
+        what: Description of the array in the error message.
+        array: Array to check.
+        dtype: Expected dtype.
+        shape: Expected shape.
 
     Raises:
-        CallError: it is one.
+        CallError: If `array` is not a NumPy array, or has another dtype or shape.
     """
     found = getattr(array, "dtype", None)
     if not isinstance(array, np.ndarray) or array.shape != shape or found != DType(dtype).numpy:
@@ -359,10 +409,15 @@ def check_array(what: str, array: Any, dtype: str, shape: tuple[int, ...]) -> No
 
 
 def check_mark(what: str, array: Any, layout: Layout) -> None:
-    """Refuse an array that is known to be in another layout.
+    """Check that an array is not tagged with another layout.
+
+    Args:
+        what: Description of the array in the error message.
+        array: Array to check; an array without a layout tag passes.
+        layout: Expected layout.
 
     Raises:
-        CallError: it is.
+        CallError: If `array` is tagged with another layout.
     """
     found = mark_of(array)
     if found is not None and not is_in_layout(
@@ -376,10 +431,14 @@ def check_mark(what: str, array: Any, layout: Layout) -> None:
 
 
 def check_writable(what: str, array: Array) -> None:
-    """Refuse an array that cannot be written to.
+    """Check that an array is writable.
+
+    Args:
+        what: Description of the array in the error message.
+        array: Array to check.
 
     Raises:
-        CallError: it cannot.
+        CallError: If `array` is read-only.
     """
     if not array.flags.writeable:
         raise CallError(
@@ -388,13 +447,13 @@ def check_writable(what: str, array: Array) -> None:
 
 
 def _is_plain(layout: Layout) -> bool:
-    """Whether each element is stored as it is."""
+    """Return whether elements are stored without encoding, in the dtype of the tensor."""
     storage = layout.storage
     return storage.name == layout.dtype == storage.stored and storage.elements == 1
 
 
 def _padding(layout: Layout, *, is_stored: bool) -> int:
-    """The bits of what places without an element hold: in memory, or as a value of the tensor."""
+    """Return the bit pattern of padding positions: encoded if `is_stored`, else in the dtype."""
     value = np.asarray([layout.pad_value or 0]).astype(layout.dtype.numpy)
     return bit_pattern(layout.storage.encode_array(value) if is_stored and not _is_plain(layout)
                        else value)
