@@ -1,1 +1,1 @@
-"""Copies from one layout to another: stages of boxes, with schedules of the library."""
+"""Kernels that copy tensors between layouts, as scheduled copies of boxes."""

@@ -1,4 +1,4 @@
-"""Copy one box between two layouts."""
+"""Copy one box of elements between two memories."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ from tecomp.scheduling.schedule import create_schedule
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """Where the elements of a tensor are.
+    """Physical layout of a tensor on one side of a copy.
 
     Attributes:
-        index_map: from an index to a place.
-        places: extents of its results; the memory is their box in row-major order.
+        index_map: Map from tensor indices to physical indices.
+        places: Extents of the physical indices; the memory stores their box in row-major order.
     """
 
     index_map: IndexMap
@@ -66,7 +66,7 @@ class Side:
 
     @property
     def key(self) -> tuple[str, tuple[int, ...]]:
-        """What two that are the same have in common."""
+        """Key that is equal for equal sides: map with canonical variable names, and extents."""
         names = {old: Var(f"i{k}", INT64) for k, old in enumerate(self.index_map.initial_indices)}
         return str([substitute(e, names) for e in self.index_map.final_indices]), self.places
 
@@ -79,14 +79,15 @@ class Side:
 
 @dataclass(frozen=True)
 class Copy:
-    """A copy of a tensor to other places.
+    """Copy of a tensor from one physical layout to another.
 
     Attributes:
-        shape: of the tensor.
-        dtype: of its elements, which are moved as they are.
-        source: where they are.
-        result: where they go.
-        fill: the bits that places of the result without an element get; None to leave them.
+        shape: Shape of the tensor.
+        dtype: dtype of the elements, which are copied bit by bit.
+        source: Physical layout of the source.
+        result: Physical layout of the result.
+        fill: Bit pattern for padding positions of the result; None leaves them unwritten.
+            Default: 0.
     """
 
     shape: tuple[int, ...]
@@ -97,19 +98,19 @@ class Copy:
 
 
 def bit_pattern(value: np.ndarray[Any, Any]) -> int:
-    """The bits of an array of one number, as `Copy.fill` takes them."""
+    """Return the bits of a one-element array as an integer for `Copy.fill`."""
     return int.from_bytes(value.tobytes(), sys.byteorder)
 
 
 @dataclass(frozen=True, slots=True)
 class Memories:
-    """What is copied from where to where, as unsigned integers of one width.
+    """Source and result of a copy, as buffers of unsigned integers.
 
     Attributes:
-        source: the buffer that is read; a number if the result is filled with that.
-        result: the buffer that is written.
-        vector_bytes: of a register.
-        tile_bytes: what stays in the cache while it is worked on.
+        source: Buffer that is read, or the constant that fills the result.
+        result: Buffer that is written.
+        vector_bytes: Bytes of a vector register.
+        tile_bytes: Maximum bytes of a temporary tile, so that it stays in the cache.
     """
 
     source: Buffer | int
@@ -124,17 +125,17 @@ class Memories:
 
     @property
     def widths(self) -> tuple[int, int]:
-        """Bytes of an element of the source, and of the result."""
+        """Bytes of an element of the source and of the result; equal for a constant source."""
         source = self.source
         return (self.width if isinstance(source, int) else source.dtype.bytes), self.width
 
     @property
     def lanes(self) -> int:
-        """Elements of a vector."""
+        """Number of result elements in a vector register."""
         return max(self.vector_bytes // self.width, 1)
 
     def wider(self, times: int) -> Memories:
-        """The same bytes in elements of so many."""
+        """Return views of the same memories with elements of `times` the width."""
         source = self.source
         if isinstance(source, Buffer):
             source = _wider(source, times)
@@ -142,17 +143,17 @@ class Memories:
 
     @property
     def is_streamed(self) -> bool:
-        """Whether the result is stored past the caches."""
+        """Whether the result is written with non-temporal stores."""
         return self.result.scope == STREAM
 
     def through_caches(self) -> Memories:
-        """The same without stores past the caches."""
+        """Return the same memories without non-temporal stores."""
         if not self.is_streamed:
             return self
         return replace(self, result=replace(self.result, scope="global"))
 
     def declared(self, body: Stmt) -> Stmt:
-        """`body` with the views of parameters made known."""
+        """Wrap `body` in declarations of the buffers, which are views of parameters."""
         for buffer in (self.result, self.source):
             if isinstance(buffer, Buffer) and buffer.scope != "local":
                 body = DeclBuffer(buffer, body)
@@ -167,14 +168,14 @@ def _wider(buffer: Buffer, times: int) -> Buffer:
 
 
 def times(value: Expr, factor: int) -> Expr:
-    """`value * factor`."""
+    """Return `value * factor`, folding constants."""
     if isinstance(value, Const):
         return index_value(int(value.value) * factor)
     return value if factor == 1 else binary(BinOp.MUL, value, index_value(factor))
 
 
 def plus(base: Expr, value: Expr, factor: int = 1) -> Expr:
-    """`base + value * factor`."""
+    """Return `base + value * factor`, folding constants."""
     part = times(value, factor)
     if isinstance(part, Const):
         if isinstance(base, Const):
@@ -184,28 +185,29 @@ def plus(base: Expr, value: Expr, factor: int = 1) -> Expr:
 
 
 _TILE_ROW_BYTES, _TILE_COLUMN_BYTES = 1024, 512
-"""Of a row of the result, and of one of the source, in a tile that is transposed in the cache."""
+"""Maximum bytes of a result row and of a source row in a tile that is transposed in the cache."""
 _ALIAS_BYTES = 4096
-"""Rows that are a multiple of it apart share their places in the first cache."""
+"""Stride in bytes at which rows map to the same sets of the L1 cache."""
 _LEAST_STREAM_BYTES = 1024
-"""Of the result in one stretch, where it is stored past the caches."""
+"""Minimum bytes of a contiguous run of the result for non-temporal stores."""
 _WIDEST = 8
-"""Bytes of the widest integer."""
+"""Bytes of the widest integer type."""
 
 Move = Callable[[Expr, Expr], Stmt]
-"""From places in both memories to a statement."""
+"""Function from the offsets in the source and in the result to a statement."""
 
 
 @dataclass(frozen=True, slots=True)
 class CopiedBox:
-    """A box of elements that is copied.
+    """Box of elements to copy.
 
     Attributes:
-        dims: its dimensions.
-        source: offset of the first element in the source.
-        result: the same in the result.
-        memories: both.
-        joined: elements of the source, so far apart, that are one of the result; none if it is one.
+        dims: Dimensions of the box.
+        source: Offset of the first element in the source.
+        result: Offset of the first element in the result.
+        memories: Source and result buffers.
+        joined: Dimension of the source elements that form one result element; None if each source
+            element is one result element.
     """
 
     dims: tuple[Dim, ...]
@@ -216,7 +218,7 @@ class CopiedBox:
 
 
 def copy_box(box: CopiedBox, threads: int = 1) -> Stmt:
-    """Statements that copy a box, with the outer loops shared by so many threads."""
+    """Return statements that copy a box, with the outer loops parallel on `threads` threads."""
     box = _to_memory(_neighbours_as_one(_forwards(box)))
     if (short := _joining(box)) is not None:
         return _walked(*short, threads)
@@ -226,7 +228,7 @@ def copy_box(box: CopiedBox, threads: int = 1) -> Stmt:
     if moves.is_transposed:
         return _staged(box, moves, threads)
     if not moves.is_in_rows or moves.granules[moves.innermost[0]] < box.memories.lanes:
-        # Parts of lines that are stored past the caches wait for the rest of them in memory.
+        # Non-temporal stores of partial cache lines would have to be combined in memory.
         return _walked(replace(box, memories=box.memories.through_caches()), moves, threads)
     return _walked(box, replace(moves, line_bytes=1), threads)
 
@@ -239,9 +241,9 @@ def _moves(box: CopiedBox) -> Moves:
 
 
 def _to_memory(box: CopiedBox) -> CopiedBox:
-    """The box without stores past the caches where these would be short of whole lines.
+    """Disable non-temporal stores if the contiguous runs of the result are too short.
 
-    Each stretch of the result may begin and end inside a line, which is then written twice.
+    Each run of the result may begin and end inside a cache line, which is then written twice.
     """
     if not box.memories.is_streamed:
         return box
@@ -254,7 +256,7 @@ def _to_memory(box: CopiedBox) -> CopiedBox:
 
 
 def _forwards(box: CopiedBox) -> CopiedBox:
-    """Dimensions that are one in both memories taken together; all go forwards in the result."""
+    """Make all result strides positive, drop dimensions of count 1 and merge contiguous ones."""
     source, result = box.source, box.result
     found: list[Dim] = []
     for dim in box.dims:
@@ -277,7 +279,7 @@ def _forwards(box: CopiedBox) -> CopiedBox:
 
 
 def _neighbours_as_one(box: CopiedBox) -> CopiedBox:
-    """Short rows as elements, if there is an integer so wide and all steps are whole ones."""
+    """Copy contiguous rows of 2, 4 or 8 bytes as single integers if strides and offsets allow."""
     row = next((d for d in box.dims if (d.source, d.result) == (1, 1)), None)
     if row is None or row.count * box.memories.width not in (2, 4, _WIDEST):
         return box
@@ -299,7 +301,11 @@ def _divided(value: Expr, divisor: int) -> Expr:
 
 
 def _joining(box: CopiedBox) -> tuple[CopiedBox, Moves] | None:
-    """Rows of few elements that are together one integer; None if there are none."""
+    """Join short result rows of strided source elements into one integer store per row.
+
+    Returns:
+        Box of joined elements and its loop order; None if the box has no such rows.
+    """
     row = next((d for d in box.dims if d.result == 1), None)
     column = next((d for d in box.dims if d.source == 1), None)
     if row is None or column is None or row is column:
@@ -328,13 +334,13 @@ def _joining(box: CopiedBox) -> tuple[CopiedBox, Moves] | None:
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
-    """The loops of a box.
+    """Scheduled loops of a box.
 
     Attributes:
-        box: it.
-        axes: its dimensions.
-        loops: over them.
-        around: those around what is moved at once.
+        box: Box to copy.
+        axes: Axes of the copy stage, one per dimension of the box.
+        loops: Rectangular loops of the stage.
+        around: Loops around the statements of one step.
     """
 
     box: CopiedBox
@@ -344,13 +350,19 @@ class _Walk:
 
     @property
     def at_once(self) -> tuple[IterVar, ...]:
-        """The other loops."""
+        """Loops of one step, inside `around`."""
         return self.loops.stage.leaves[len(self.around) :]
 
     def offsets(
         self, source: Expr, result: Expr, values: Mapping[IterVar, Expr]
     ) -> tuple[Expr, Expr]:
-        """Places so far behind two others in both memories; loops without a value are at 0."""
+        """Return both offsets advanced by the values of loops; loops without a value are at 0.
+
+        Args:
+            source: Offset in the source.
+            result: Offset in the result.
+            values: Values of loops.
+        """
         begun = dict.fromkeys(self.loops.stage.leaves, index_value(0))
         index = self.loops.index({**begun, **values})
         for axis, dim in zip(self.axes, self.box.dims, strict=True):
@@ -359,7 +371,7 @@ class _Walk:
         return source, result
 
     def nest(self, at_once: Move) -> Stmt:
-        """The loops around what `at_once` makes from where it begins in both memories."""
+        """Build the outer loops around the statement that `at_once` returns for both offsets."""
 
         def inside(values: Mapping[IterVar, Expr]) -> Stmt:
             starts = Var("s", INT64), Var("r", INT64)
@@ -373,7 +385,7 @@ class _Walk:
 
 
 def _walk(box: CopiedBox, moves: Moves, threads: int = 1) -> _Walk:
-    """A stage that copies the box, scheduled."""
+    """Schedule a stage that copies the box and return its loops."""
     counts = tuple(dim.count for dim in box.dims)
     source = placeholder(counts, box.memories.result.dtype, name="source")
     copy = compute(counts, lambda *n: source[n if n else ()], name="copy")
@@ -386,7 +398,7 @@ def _walk(box: CopiedBox, moves: Moves, threads: int = 1) -> _Walk:
 
 
 def _walked(box: CopiedBox, moves: Moves, threads: int = 1) -> Stmt:
-    """The loops of a box, with what is moved at once as it is scheduled."""
+    """Build the loops of a box with vectorized and unrolled statements for each step."""
     walk = _walk(box, moves, threads)
     is_tile = box.memories.result.scope == "local"
 
@@ -402,13 +414,13 @@ def _walked(box: CopiedBox, moves: Moves, threads: int = 1) -> Stmt:
 
 
 def _written_out(moved: Stmt, most_lanes: int) -> Stmt:
-    """What is moved at once as vectors, one statement after the other."""
+    """Vectorize and unroll the statements of one step."""
     func = PrimFunc("moved", (), moved)
     return unroll_loops(vectorize_loops(func, most_lanes, is_simple=True)).body
 
 
 def _element(box: CopiedBox, source: Expr, result: Expr) -> Stmt:
-    """One element stored; of what is joined, all parts."""
+    """Store one result element: a constant, a source element, or joined source elements."""
     memories, dtype = box.memories, box.memories.result.dtype
     if isinstance(memories.source, int):
         return BufferStore(memories.result, Const(memories.source, dtype), (result,))
@@ -427,9 +439,10 @@ def _element(box: CopiedBox, source: Expr, result: Expr) -> Stmt:
 
 
 def _requests(box: CopiedBox, moves: Moves, source: Expr) -> Iterator[Stmt]:
-    """Asks for the lines of the tile below: no cache fetches ahead from one row to another.
+    """Yield prefetches of the next tile, because hardware prefetchers do not cross rows.
 
-    Where rows share their places in the first cache, these would drive out each other.
+    Nothing is prefetched if rows alias in the L1 cache: the prefetched lines would evict each
+    other.
     """
     row = moves.innermost[-1]
     step, side, memory = box.dims[row].source, moves.granules[row], box.memories.source
@@ -444,9 +457,9 @@ def _requests(box: CopiedBox, moves: Moves, source: Expr) -> Iterator[Stmt]:
 
 
 def _staged(box: CopiedBox, moves: Moves, threads: int) -> Stmt:
-    """Squares transposed into a tile that stays in the cache, and its rows stored past the caches.
+    """Transpose squares into a cached tile and write its rows with non-temporal stores.
 
-    Lines of the result that are filled by one square after the other would leave half full.
+    Storing each square directly would evict partially filled cache lines of the result.
     """
     memories = box.memories
     column, row = moves.innermost

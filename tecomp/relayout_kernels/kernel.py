@@ -1,4 +1,4 @@
-"""Functions and compiled kernels that copy a whole tensor."""
+"""Build functions and compiled kernels that copy a whole tensor."""
 
 from __future__ import annotations
 
@@ -23,24 +23,25 @@ from tecomp.poly.transfers.padding_boxes import empty_boxes
 from tecomp.relayout_kernels.box_copy import CopiedBox, Copy, Memories, copy_box, plus
 
 _MOST_BOXES = 16
+"""Maximum number of boxes that are filled, or copied, separately."""
 _SHARED_BYTES = 1 << 20
-"""A copy of fewer bytes is done before other threads have started."""
+"""Minimum bytes of a parallel copy: a smaller copy ends before other threads have started."""
 
 
 def host_function(copy: Copy, name: str = "copy") -> PrimFunc:
-    """The loops of a copy for the processor that runs this."""
+    """Return the function of a copy for the host processor."""
     core = Target.load("cpu").core
     assert core is not None
     return function_of(copy, core, name)
 
 
 def function_of(copy: Copy, core: Core, name: str = "copy") -> PrimFunc:
-    """The loops of a copy for a processor."""
+    """Return the function of a copy for processors with the given core."""
     return _Maker(copy, core).function(name)
 
 
 class _Maker:
-    """The function of one copy in the making."""
+    """Builder of the function of one copy."""
 
     def __init__(self, copy: Copy, core: Core) -> None:
         self._copy = copy
@@ -50,7 +51,7 @@ class _Maker:
         self._threads = core.count if self._bytes >= _SHARED_BYTES else 1
         bits = DType(f"uint{8 * copy.dtype.bytes}")
         (reads,), (writes,) = self._source.shape, self._result.shape
-        # What fills the last cache alone would be gone from there before anybody reads it.
+        # A result as large as the last-level cache would be evicted before it is read again.
         scope = STREAM if self._bytes >= core.cache_bytes[-1] else "global"
         self._memories = Memories(
             Buffer("from_bits", (reads,), bits, data=self._source.data),
@@ -85,12 +86,17 @@ class _Maker:
             yield self._box(cut, values, guarded)
 
     def _filled(self) -> Iterator[Stmt]:
-        """All of the result filled."""
+        """Fill the whole result."""
         if self._copy.fill is not None:
             yield self._fill([(prod(self._copy.result.places), 1)], 0)
 
     def _fill(self, dims: Sequence[tuple[int, int]], start: int) -> Stmt:
-        """Counts and strides filled."""
+        """Fill a box of the result.
+
+        Args:
+            dims: Count and stride of each dimension.
+            start: Offset of the first element.
+        """
         assert self._copy.fill is not None
         memories = replace(self._memories, source=self._copy.fill)
         steps = tuple(Dim(count, stride, stride) for count, stride in dims)
@@ -100,7 +106,13 @@ class _Maker:
     def _box(
         self, cut: CommonDigits, values: Sequence[Box[int]], guarded: Sequence[Axis]
     ) -> Stmt:
-        """One box copied; around it loops over what is no step in both memories."""
+        """Copy one box inside loops over the digits that have no fixed stride in both memories.
+
+        Args:
+            cut: Axes of the copy, cut into digits.
+            values: First value and count of each digit, for each axis.
+            guarded: Axes that also get loops, and a check of their index against the extent.
+        """
         offsets = [index_value(offset.const) for offset in cut.offsets]
         named = {var for o in cut.offsets if o.rest is not None for var in free_variables(o.rest)}
         starts: list[Expr] = list(offsets)
@@ -130,9 +142,10 @@ class _Maker:
 
 
 def _guarded(cut: CommonDigits) -> list[Axis]:
-    """Axes that end inside a block, and whose indices are compared: those of the longest steps.
+    """Return the partial axes whose indices are checked at run time, longest strides first.
 
-    Each of the others is two boxes or more, and so is every combination of them.
+    A partial axis ends inside a block. An unchecked partial axis is split into at least two boxes,
+    and the copy has one box per combination; axes are checked until `_MOST_BOXES` boxes suffice.
     """
     guarded: list[Axis] = []
     cuts = {id(axis): len(list(axis.boxes())) for axis in cut.axes}
@@ -152,7 +165,7 @@ def _all(axis: Axis) -> Box[int]:
 
 
 def _index(axis: Axis) -> Expr:
-    """The index that the digits of an axis make up."""
+    """Return the index of an axis from its digits."""
     total: Expr = index_value(0)
     for digit in axis.digits:
         total = plus(total, digit.var, digit.unit)
@@ -161,7 +174,7 @@ def _index(axis: Axis) -> Expr:
 
 @lru_cache(maxsize=256)
 def kernel_of(copy: Copy, name: str = "copy") -> Kernel:
-    """A copy compiled, for two arrays in the shapes of the places."""
+    """Compile a copy; the kernel takes arrays with the shapes `places` of source and result."""
     signature = [
         Buffer("source", copy.source.places, copy.dtype),
         Buffer("result", copy.result.places, copy.dtype),
