@@ -1,1 +1,1 @@
-"""For those who describe machines: a new package with a target, and what a target has to pass."""
+"""Tools for target packages: package skeleton, conformance checks and target intrinsics."""

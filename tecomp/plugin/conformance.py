@@ -1,4 +1,4 @@
-"""What a target has to pass: it loads quickly, and programs run on all that it describes."""
+"""Check that a target loads quickly and that programs run on all its components."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ from tecomp.plugin.intrinsics import intrinsics
 from tecomp.scheduling.schedule import Schedule
 
 _FEW = 8
-"""Names that are shown."""
+"""Maximum number of names in the detail of a check."""
 
 LOADS_IN = 0.010
-"""Seconds."""
+"""Seconds of processor time within which a target description must load."""
 
 _MOST_CORES = 1024
-"""Cores of a grid that a program without a schedule is built for."""
+"""Maximum number of cores for which the check without a schedule runs."""
 
 _ROWS = 64
-"""Rows of that program for each core, and its columns."""
+"""Rows per core, and columns, of the program without a schedule."""
 
 _MOST_BYTES = 1 << 28
-"""Operands of an operation that is run in the checks."""
+"""Maximum bytes of the operands of an intrinsic that is checked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that a target has to do.
+    """Result of one conformance check of a target.
 
     Attributes:
-        title: what.
-        detail: what was found.
-        passed: whether it does.
+        title: Requirement.
+        detail: Measured value, or the reason of the failure.
+        passed: Whether the target meets the requirement.
     """
 
     title: str
@@ -58,16 +58,16 @@ class Check:
 
 
 def check_target(name: str | Path) -> tuple[Check, ...]:
-    """Check that a target can be used: its description, and small programs that are built and run.
+    """Check the description of a target, and build and run small programs on it.
 
     Args:
-        name: of an installed target, or the path of a TOML file.
+        name: Name of an installed target, or path of a TOML file.
 
     Returns:
-        What was checked; a target conforms if all have passed.
+        Results of all checks; a target conforms if all have passed.
 
     Raises:
-        TargetError: there is no such target, or its description is malformed.
+        TargetError: If the target is not found, or its description is malformed.
 
     >>> all(check.passed for check in check_target("cpu"))
     True
@@ -98,7 +98,7 @@ def check_target(name: str | Path) -> tuple[Check, ...]:
 
 
 class _FailedError(Exception):
-    """A check did not pass; the argument says why."""
+    """Error raised for a failed check; the argument is the reason."""
 
 
 def _ran(title: str, run: Callable[[], str]) -> Check:
@@ -111,7 +111,7 @@ def _ran(title: str, run: Callable[[], str]) -> Check:
 
 
 def _speed(path: Path) -> str:
-    """Time of the processor, the best of several, since others use this machine too."""
+    """Check the load time: minimum processor time of ten runs, which excludes other processes."""
     best = float("inf")
     for _ in range(10):
         start = time.process_time()
@@ -145,7 +145,7 @@ def _increments(shape: tuple[int, ...], dtype: str) -> tuple[Tensor, Tensor]:
 
 
 def _runs(target: Target, s: Schedule, tensors: tuple[Tensor, Tensor]) -> None:
-    """The program adds 1, also as the target runs it."""
+    """Build a program that adds 1, run it on the target and compare the result with NumPy."""
     source, result = tensors
     kernel = build(s, list(tensors), target=target, name="conformance")
     shape = _shape(source)
@@ -160,7 +160,7 @@ def _runs(target: Target, s: Schedule, tensors: tuple[Tensor, Tensor]) -> None:
 
 
 def _memory(target: Target, memory: Memory) -> str:
-    """A copy of the argument, one axis to each physical one, is read from that memory."""
+    """Check that a program reads a copy of its argument from a memory, for each address rank."""
     for rank in {memory.rank, *([1] if memory.takes_flat else [])}:
         tensors = _increments((4,) * rank, _dtype(target))
         s = te.create_schedule(tensors[1].op)
@@ -172,7 +172,7 @@ def _memory(target: Target, memory: Memory) -> str:
 
 
 def _addressed(target: Target, s: Schedule, tensor: Tensor, scope: str) -> None:
-    """Lay a tensor out for a memory with addresses of several axes: its last ones are those."""
+    """Lay out a tensor for a memory with multi-axis addresses, which are its last axes."""
     rank = target.memory(scope).rank
 
     def separated(*index: object) -> Iterator[object]:
@@ -233,7 +233,7 @@ def _grid(target: Target) -> str:
 
 
 def _automatic(target: Target) -> str:
-    """A program that `build` schedules occupies most cores, and their scratchpads."""
+    """Check that a program that `build` schedules uses most cores and their scratchpads."""
     if target.core is not None or not target.grid:
         return "no grid of cores with scratchpads"
     if target.cores > _MOST_CORES:
@@ -263,7 +263,7 @@ def _formats(target: Target) -> str:
 
 
 def _some(names: Sequence[str]) -> str:
-    """The names, of which those beyond a few are only counted."""
+    """Return the first `_FEW` names and the number of the others."""
     if not names:
         return "none"
     more = [f"and {len(names) - _FEW} more"] if len(names) > _FEW else []
@@ -271,7 +271,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _operations(target: Target) -> str:
-    """Each in the place of the loops of its own definition, unless only the machine can run it."""
+    """Compare each intrinsic with the loops of its definition, unless it runs on hardware only."""
     checked = intrinsics(target)
     for name, intrin in checked.items():
         if intrin.check == "never":
@@ -287,9 +287,17 @@ def _operations(target: Target) -> str:
 
 
 def _operation(target: Target, intrin: TensorIntrin, *, is_own: bool) -> np.ndarray[Any, Any]:
-    """What an operation, or else its definition, makes of small numbers.
+    """Run an intrinsic, or its definition, on small integers and return the result.
 
-    Those that it takes from the program are arguments: a constant could be folded into the rest.
+    Scalar parameters are kernel arguments, because a constant could be folded into other code.
+
+    Args:
+        target: Target of the intrinsic.
+        intrin: Intrinsic.
+        is_own: If True, run the intrinsic; if False, run the loops of its definition.
+
+    Returns:
+        Result as float64.
     """
     result = intrin.op.output(0)
     s = te.create_schedule(intrin.op)

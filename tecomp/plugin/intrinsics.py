@@ -1,7 +1,7 @@
-"""Operations of machines that installed packages offer, through entry points `tecomp.intrinsics`.
+"""Tensor intrinsics that installed packages provide through entry points `tecomp.intrinsics`.
 
-An entry point has the name of a target. It is a function that takes the target and returns what
-`te.decl_tensor_intrin` made, sized by what the target says of its engine.
+An entry point has the name of a target. It refers to a function that takes the target and returns
+the results of `te.decl_tensor_intrin`, with extents that match the engine of the target.
 """
 
 from __future__ import annotations
@@ -18,10 +18,17 @@ GROUP = "tecomp.intrinsics"
 
 
 def intrinsics(target: str | Target) -> Mapping[str, TensorIntrin]:
-    """The operations of a target that `s[T].tensorize` takes, by name.
+    """Return the intrinsics of a target for `s[T].tensorize`, by name.
+
+    Args:
+        target: Target, or its name.
+
+    Returns:
+        Read-only mapping from names to intrinsics.
 
     Raises:
-        TargetError: there is no such target, or what a package offers for it cannot be used.
+        TargetError: If the target is not found, an entry point fails or returns an object that is
+            not an intrinsic, or two entry points provide intrinsics of the same name.
 
     >>> intrinsics("stick128")["load_copy_float16"]
     TensorIntrin(load_copy_float16: c[i0] = a[i0])
@@ -47,7 +54,7 @@ def _declared(entry: EntryPoint, owner: str, target: Target) -> tuple[TensorIntr
     where = f"operations of target {target.name}: plug-in `{entry.name}` of `{owner}`"
     try:
         offered = tuple(entry.load()(target))
-    # A package may raise anything, or end the process.
+    # The code of a package may raise any exception, or call `sys.exit`.
     except (Exception, SystemExit) as error:
         why = error.message if isinstance(error, TecompError) else str(error)
         raise TargetError(

@@ -1,4 +1,4 @@
-"""A new package that describes a machine, to be filled in."""
+"""Write the skeleton of a target package."""
 
 from __future__ import annotations
 
@@ -122,17 +122,19 @@ NAME as a target of tecomp.
 
 
 def write_skeleton(name: str, parent: Path) -> tuple[Path, ...]:
-    """Write a package with a target that runs, in a new folder.
+    """Write a package with a runnable target to a new directory.
 
     Args:
-        name: of the target, and of the folder.
-        parent: where the folder goes.
+        name: Name of the target and of the directory: a lower-case letter, then lower-case
+            letters, digits and underscores.
+        parent: Directory in which the new directory is created.
 
     Returns:
-        The files.
+        Paths of the written files.
 
     Raises:
-        TargetError: the name is not fit for a package, a target has it, or the folder is there.
+        TargetError: If `name` is not a valid package name, a target with this name is installed,
+            or the directory exists already or cannot be written.
     """
     if re.fullmatch(r"[a-z][a-z0-9_]*", name) is None:
         raise TargetError(
