@@ -1,4 +1,4 @@
-"""What all tests share: running programs at every stage, what is kept between runs, and budgets."""
+"""Shared fixtures: agreement of all compilation stages, code caching and Hypothesis profiles."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from tests.numerics import assert_close
 from tests.strategies import pairwise as pairs
 from tests.strategies.machine_code import MOST_BYTES, Code, remembered, ships
 
-# What is tested is the compiler, and not what it made in another run, unless somebody asks for that.
+# The disk cache is off by default, so that tests do not reuse the code of an earlier compiler.
 os.environ.setdefault("TECOMP_CACHE", "off")
 
-# `ci` draws the same examples in every run; `long` is the search that is run by hand:
+# The profile `ci` draws the same examples in every run; `long` is a search that is run manually:
 #     pytest --hypothesis-profile=long tests/properties
 settings.register_profile(
     "ci",
@@ -66,7 +66,7 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
     pluginmanager.register(pairs, "pairs")
 
 
-@pytest.hookimpl(tryfirst=True)  # before the time limit is read
+@pytest.hookimpl(tryfirst=True)  # before pytest-timeout reads the time limit
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "numbers_alone: the code is not what users run; LLVM makes it with no effort")
@@ -75,20 +75,20 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Keep the collector of garbage from looking at all tests again and again."""
+    """Freeze the collected tests, so that the garbage collector does not scan them repeatedly."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
 
 
-@pytest.hookimpl(tryfirst=True)  # before fixtures
+@pytest.hookimpl(tryfirst=True)  # before fixtures are set up
 def pytest_runtest_setup(item: pytest.Item) -> None:
     CODE.is_shipped = item.config.getoption("--shipped-code") or ships(item)
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _every_pass_is_verified() -> Iterator[None]:
-    """What each pass returns is well formed; to users, only what the last one returns is checked."""
+    """Verify the IR after each pass; outside of tests only the output of the last pass is checked."""
     run = pipeline._run
 
     def run_verified(functions: dict[str, PrimFunc], *arguments: Any) -> None:
@@ -119,7 +119,7 @@ def _every_pass_is_verified() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _processes_share_bytecode(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What tests start need not compile all modules anew where none may be written beside them."""
+    """Share a bytecode directory between subprocesses if Python must not write `__pycache__`."""
     with pytest.MonkeyPatch.context() as patch:
         if sys.dont_write_bytecode:
             patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
@@ -129,10 +129,10 @@ def _processes_share_bytecode(tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.fixture(scope="session", autouse=True)
 def _code_is_made_once(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Of equal modules machine code is made once, by whichever run; `--cache-clear` forgets it."""
+    """Cache machine code of equal modules across test runs; `--cache-clear` removes the cache."""
     cache = getattr(request.config, "cache", None)
     if cache is not None:
-        # The folder that a store makes is closed to others.
+        # A store creates its directory with access for the owner only.
         CODE.make = remembered(Store(cache.mkdir("machine_code") / "compiled", MOST_BYTES))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(code_cache, "object_code", CODE)
@@ -140,7 +140,14 @@ def _code_is_made_once(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 class Agreement:
-    """Runs one program compiled, and interpreted after every pass, and compares with NumPy."""
+    """Comparison of one program with NumPy: compiled, and interpreted after every pass.
+
+    Attributes:
+        kernel: Compiled program.
+        args: Arguments of the program.
+        values: Input and expected output values for each argument.
+        rtol: Relative and absolute tolerance for floating-point results.
+    """
 
     def __init__(
         self, kernel: ScheduledKernel, args: Sequence[Any], values: Mapping[Any, Any], rtol: float
@@ -166,7 +173,7 @@ class Agreement:
         self.compare(given, "compiled", packed=True)
 
     def arguments(self, *, packed: bool) -> list[Any]:
-        """Fresh arguments: the inputs, and arrays full of rubbish for the outputs."""
+        """Return new arguments: copies of the inputs, and outputs filled with the value 77."""
         given = []
         for arg in self.args:
             value = self.values[arg]
@@ -197,7 +204,7 @@ def _is_computed(tensor: te.Tensor) -> bool:
 
 
 def _as_param(param: Any, signature: Any, array: Any) -> Any:
-    """An array as the parameter of a later pass, which may have merged groups of its axes."""
+    """Reshape an array for a parameter of a later pass, which may merge groups of axes."""
     if not isinstance(array, np.ndarray) or array.ndim == len(param.shape):
         return array
     ends = [0, *(last + 1 for last in signature.axis_separators), array.ndim]
@@ -208,8 +215,9 @@ def _as_param(param: Any, signature: Any, array: Any) -> Any:
 def agrees() -> Callable[..., ScheduledKernel]:
     """Build a schedule and check it against NumPy, compiled and interpreted after every pass.
 
-    `values` has an array in the shape of the computation for each tensor of `args`, inputs and
-    results, and a number for each variable. Returns the kernel.
+    The fixture is a function that returns the kernel. Its argument `values` maps each tensor of
+    `args`, input or result, to an array in the shape of the computation, and each variable to a
+    number.
     """
 
     def run(
