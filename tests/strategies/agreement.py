@@ -1,4 +1,4 @@
-"""What a case computes, interpreted and compiled, compared with its definition."""
+"""Compare the interpreted and compiled results of a case with its definition."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MOST_NUMBERS = 100
 
 
 def bindings(case: Case) -> Iterator[Sizes]:
-    """Values for the size variables."""
+    """Yield values for the size variables."""
     variables = [case.names[name] for name in case.program.sizes]
     for values in zip(*case.program.sizes.values(), strict=True) if variables else [()]:
         yield dict(zip(variables, values, strict=True))
@@ -39,7 +39,7 @@ def bindings(case: Case) -> Iterator[Sizes]:
 def check_numbers(
     case: Case, lowered: Lowered, kernels: Sequence[Kernel], sizes: Sizes
 ) -> None:
-    """The interpreter after every pass, and all kernels, give the numbers of the definition."""
+    """Check the interpreter after every pass, and all kernels, against the definition."""
     run = run_of(case, lowered, sizes)
     before = None
     for name, func in lowered.functions.items():
@@ -54,7 +54,7 @@ def check_numbers(
 
 
 def check_ends(case: Case, lowered: Lowered, kernel: Kernel | None, sizes: Sizes) -> None:
-    """The interpreter after the last pass, and the kernel, give the numbers of the definition."""
+    """Check the interpreter after the last pass, and the kernel, against the definition."""
     run = run_of(case, lowered, sizes)
     run.interpret(lowered.final, logical=False, padded=True)
     if kernel is not None:
@@ -62,14 +62,14 @@ def check_ends(case: Case, lowered: Lowered, kernel: Kernel | None, sizes: Sizes
 
 
 def run_of(case: Case, lowered: Lowered, sizes: Sizes) -> Run:
-    """Arguments for calls with these sizes, and what they are to give."""
+    """Return the arguments and expected results of calls with the given sizes."""
     inputs = {tensor.op: random_input(case.program, tensor, sizes) for tensor in case.inputs}
     wanted = compute([tensor.op for tensor in case.outputs], inputs, sizes)
     return Run(case, lowered, sizes, wanted)
 
 
 def random_input(program: Program, tensor: Tensor, sizes: Sizes) -> Array:
-    """Elements for a placeholder of a program."""
+    """Return random elements for a placeholder of a program."""
     low, high = program.inputs[tensor.name]
     rng = np.random.default_rng(zlib.crc32(tensor.name.encode()))
     shape = [number(extent, sizes) for extent in tensor.shape]
@@ -79,7 +79,7 @@ def random_input(program: Program, tensor: Tensor, sizes: Sizes) -> Array:
 
 
 def _ends(dtype: DType) -> Array:
-    """Numbers around the ends of a type and around 0."""
+    """Return numbers near the limits of a dtype and near 0."""
     if dtype.is_float:
         numbers = [0.0, -0.0, 1.0, -2.0, 3.0, 8.0, np.inf, -np.inf, np.nan]
         return np.array(numbers).astype(dtype.numpy)
@@ -89,7 +89,7 @@ def _ends(dtype: DType) -> Array:
 
 
 class Run:
-    """One set of arrays."""
+    """Arguments and expected results of calls with one set of sizes."""
 
     def __init__(
         self, case: Case, lowered: Lowered, sizes: Sizes, wanted: Tensors
@@ -124,7 +124,7 @@ class Run:
         return [number(extent, known) for extent in param.shape]
 
     def arguments(self, *, logical: bool) -> list[Any]:
-        """Arrays as callers pass them; places without an element, and outputs, hold garbage."""
+        """Return arrays as callers pass them; padding positions and outputs hold garbage."""
         found: list[Any] = []
         for arg, param in zip(self.case.args, self.signature, strict=True):
             if isinstance(arg, Var):
@@ -161,6 +161,6 @@ class Run:
 
 
 def note(text: str) -> None:
-    """Show where a test was when it failed."""
+    """Add a note that Hypothesis prints if the test fails."""
     if hypothesis.currently_in_test_context():
         hypothesis.note(text)

@@ -1,4 +1,4 @@
-"""Arrays that show who touches what, and how they are compared."""
+"""Arrays with guard bytes, and exact comparison of arrays."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[Any]
-GUARD = 64  # bytes around every array that nobody may touch
+GUARD = 64  # bytes before and after every array that must not be written
 PATTERN = 0x5A
 
 
 class Guarded:
-    """A copy of an array, with bytes around it that must stay as they are."""
+    """Copy of an array between guard bytes that must not change."""
 
     def __init__(self, array: Array) -> None:
         self.memory = np.full(array.nbytes + 2 * GUARD, PATTERN, np.uint8)
@@ -22,21 +22,21 @@ class Guarded:
         self.array[...] = array
 
     def check(self) -> None:
-        """Nothing was written in front of the array or behind it."""
+        """Check that nothing was written before or after the array."""
         assert (self.memory[:GUARD] == PATTERN).all(), "written in front of an array"
         end = len(self.memory) - GUARD
         assert (self.memory[end:] == PATTERN).all(), "written behind an array"
 
 
 def garbage(shape: Any, dtype: np.dtype[Any]) -> Array:
-    """What memory may contain that nobody has written to."""
+    """Return an array of arbitrary values, which stands for uninitialized memory."""
     if dtype.kind in "iu":
         return np.full(shape, PATTERN, dtype)
     return np.full(shape, True if dtype.kind == "b" else np.nan, dtype)
 
 
 def assert_equal(got: Array, wanted: Array, name: str) -> None:
-    """Same type, shape and numbers."""
+    """Check that two arrays have the same dtype, shape and values."""
     assert got.dtype == wanted.dtype, f"{name}: {got.dtype}, not {wanted.dtype}"
     if got.dtype.kind not in "biu":
         got, wanted = got.astype(np.float64), wanted.astype(np.float64)

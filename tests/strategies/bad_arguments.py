@@ -1,4 +1,4 @@
-"""Things of every kind, passed in the place of each argument of a call that is right."""
+"""Invalid values of every kind that replace the arguments of a valid call."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ WRONG: tuple[Any, ...] = (
     object(), str, {1: 2}, {1}, 10**30, (10**20, 10**20), (1,) * 8, "(" * 5000, [None, None],
     np.zeros((2, 2)), np.float32(3.0), pytest, te.var("n"), te.placeholder((3,), name="P"),
     lambda: None, lambda *indices: indices,
-    # Names, sizes and structures: long or no text, more than 64 bits, nested.
+    # Edge cases of names, sizes and structures: long or unusual text, more than 64 bits, nesting.
     "a" * 5000, "a b", "a\nb", "\0", "\ud800", "ä", 1 << 31, 1 << 63, -(1 << 63) - 1, -0.0,
     float("inf"), 1e308, [[1], [2, "x"]], NESTED, {"a": NESTED}, range(3), (1 << 63, 1),
 )
 
 
 def tried(call: Callable[[], object]) -> str | None:
-    """What is wrong with the way in which a call is refused, if anything."""
+    """Return the defect in how a call rejects its arguments, or None if there is no defect."""
     try:
         call()
     except InternalError as error:  # a defect of the compiler, not of the arguments
@@ -45,14 +45,14 @@ def tried(call: Callable[[], object]) -> str | None:
 
 
 def failures(call: Callable[[Right], object], right: Right) -> list[str]:
-    """The arguments of a right call, by name, that are refused badly if they are something else."""
+    """Return the wrong values of single arguments that a call does not reject properly."""
     found = ((name, wrong, tried(partial(call, right | {name: wrong})))
              for name in right for wrong in WRONG)
     return [f"{name}={_shown(wrong)}: {what}" for name, wrong, what in found if what]
 
 
 def random_failures(call: Callable[[Right], object], right: Right, count: int) -> list[str]:
-    """Calls with several arguments replaced at random that are refused badly."""
+    """Return random sets of replaced arguments that a call does not reject properly."""
     random = Random(count)
     found = []
     for _ in range(count):

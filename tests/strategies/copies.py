@@ -1,4 +1,4 @@
-"""Naive copies: what nests of loops and runs of elements are compared with."""
+"""Naive reference copies for loop nests and runs of elements."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Array: TypeAlias = NDArray[Any]
 
 
 def pairs(nests: Sequence[DmaNest]) -> list[tuple[int, int]]:
-    """Device and host offset of every step of the loops, run one by one."""
+    """Return the device and host offset of every iteration of the loops, in execution order."""
     return [
         (
             nest.device_offset + sum(n * s for n, s in zip(step, nest.device_strides, strict=True)),
@@ -30,7 +30,7 @@ def pairs(nests: Sequence[DmaNest]) -> list[tuple[int, int]]:
 def host_offsets(
     shape: Sequence[int], strides: Sequence[int] | None = None, offset: int = 0
 ) -> Array:
-    """Where the host has each element."""
+    """Return the host offset of each element."""
     if strides is None:
         return np.arange(int(np.prod(shape))).reshape(shape) + offset
     grid = np.indices(shape)
@@ -41,7 +41,7 @@ def host_offsets(
 
 
 def wanted(device: Array, host: Array, box: Sequence[slice]) -> list[tuple[int, int]]:
-    """The pairs of offsets of a box of elements, in order."""
+    """Return the sorted pairs of device and host offsets of a box of elements."""
     return sorted(zip(
         device[tuple(box)].ravel().tolist(), host[tuple(box)].ravel().tolist(), strict=True
     ))
@@ -50,7 +50,7 @@ def wanted(device: Array, host: Array, box: Sequence[slice]) -> list[tuple[int, 
 def assert_copies(
     nests: Sequence[DmaNest], device: Array, host: Array, box: Sequence[slice] = ()
 ) -> None:
-    """Each element of the box once, loops forward and in order, nests in order."""
+    """Check that each element is copied once and that loops and nests ascend in device memory."""
     assert sorted(pairs(nests)) == wanted(device, host, box)
     for nest in nests:
         assert list(nest.device_strides) == sorted(nest.device_strides, reverse=True)
@@ -60,7 +60,7 @@ def assert_copies(
 
 
 def run_lengths(first: Array, second: Array) -> dict[int, int]:
-    """How many maximal runs there are of each length, from the addresses of all elements."""
+    """Return the number of maximal contiguous runs by length, from the addresses of all elements."""
     order = sorted(zip(first.ravel().tolist(), second.ravel().tolist(), strict=True))
     lengths: Counter[int] = Counter()
     length = 1

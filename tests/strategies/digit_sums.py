@@ -1,4 +1,4 @@
-"""Random sums of digits of a few indices, and of digits of such sums, over small boxes."""
+"""Random sums of index digits, nested in digits of such sums, over small boxes."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ Box = tuple[tuple[int, int], ...]
 
 
 def indices(count: int) -> tuple[Var, ...]:
-    """Variables."""
+    """Return `count` index variables."""
     return tuple(Var(f"x{k}", INT64) for k in range(count))
 
 
 def draw_box(draw: random.Random, most: int = 200) -> Box:
-    """`(low, count)` of one to three indices, of at most so many points together."""
+    """Draw `(low, count)` of one to three indices, with at most `most` points in total."""
     box: list[tuple[int, int]] = []
     for _ in range(draw.randint(1, 3)):
         count = draw.randint(1, max(min(12, most), 1))
@@ -28,12 +28,12 @@ def draw_box(draw: random.Random, most: int = 200) -> Box:
 
 
 def points_of(box: Box) -> list[tuple[int, ...]]:
-    """All of them, in order."""
+    """Return all points of a box in lexicographic order."""
     return list(product(*(range(low, low + count) for low, count in box)))
 
 
 def draw_sum(draw: random.Random, axes: Sequence[Var], depth: int = 2) -> Expr:
-    """A sum of multiples of digits, some of them digits of such a sum or exclusive ors of two."""
+    """Draw a sum of multiples of digits; a digit may be of a nested sum or an XOR of two terms."""
     total: Expr = draw_term(draw, axes, depth)
     for _ in range(draw.randint(0, 2)):
         total = total + draw_term(draw, axes, depth) * draw.choice((1, 2, 3, 4, 8))
@@ -41,7 +41,7 @@ def draw_sum(draw: random.Random, axes: Sequence[Var], depth: int = 2) -> Expr:
 
 
 def draw_term(draw: random.Random, axes: Sequence[Var], depth: int) -> Expr:
-    """One digit."""
+    """Draw one term of a sum."""
     base: Expr = draw.choice(axes)
     if depth > 0 and draw.random() < 0.4:
         base = draw_sum(draw, axes, depth - 1)

@@ -1,4 +1,4 @@
-"""The choices that a program, a schedule or a layout is made of."""
+"""Random choices for programs, schedules and layouts."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Draw: TypeAlias = "Callable[[st.SearchStrategy[Any]], Any]"
 
 @dataclass
 class Dice:
-    """Choices without hypothesis: those that are given, then those that a seed makes.
+    """Source of choices without Hypothesis: given numbers first, then numbers from a seed.
 
     Attributes:
-        given: numbers to begin with.
-        seed: what the other numbers follow from; None where they are 0.
-        rolled: all numbers so far.
+        given: First numbers.
+        seed: Seed of the numbers after `given`; None makes them 0.
+        rolled: All numbers so far.
     """
 
     given: Sequence[int] = ()
@@ -32,7 +32,7 @@ class Dice:
         self._random = random.Random(self.seed)
 
     def below(self, count: int) -> int:
-        """A number from 0 to `count - 1`."""
+        """Draw an integer from 0 to `count - 1`."""
         at = len(self.rolled)
         if at < len(self.given):
             number = min(self.given[at], count - 1)
@@ -44,36 +44,36 @@ class Dice:
 
 @dataclass
 class Draws:
-    """Choices, drawn by hypothesis or rolled; the first or the least is what they shrink to."""
+    """Choices from Hypothesis or `Dice`; they shrink to the first option or the lowest number."""
 
     draw: Draw | Dice
 
     def below(self, count: int) -> int:
-        """A number from 0 to `count - 1`."""
+        """Draw an integer from 0 to `count - 1`."""
         if isinstance(self.draw, Dice):
             return self.draw.below(count)
         drawn: int = self.draw(st.integers(0, count - 1))
         return drawn
 
     def pick(self, options: Sequence[T]) -> T:
-        """One of the options."""
+        """Draw one of the options."""
         return options[self.below(len(options))]
 
     def number(self, low: int, high: int) -> int:
-        """A number, both ends included."""
+        """Draw an integer from `low` to `high`, both included."""
         return low + self.below(high - low + 1)
 
     def chance(self, percent: int) -> bool:
-        """True in so many of 100 cases."""
+        """Draw True with a probability of `percent` percent."""
         return self.below(100) >= 100 - percent
 
     def shuffled(self, items: Sequence[T]) -> list[T]:
-        """The same in any order."""
+        """Draw a permutation of the items."""
         left = list(items)
         return [left.pop(self.below(len(left))) for _ in items]
 
 
 def event(text: str) -> None:
-    """Note for the statistics of a test what came up."""
+    """Record an event for the Hypothesis statistics of a test."""
     if hypothesis.currently_in_test_context():
         hypothesis.event(text)

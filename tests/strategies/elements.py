@@ -1,4 +1,4 @@
-"""Elements of arrays of each type, with those that are special, and how far results are apart."""
+"""Random array elements of each dtype with special values, and distances in ulps."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PARTS = {"complex64": "float32", "complex128": "float64"}
 
 
 def elements(dtype: str, count: int = 600, seed: int = 0) -> Data:
-    """Elements of all sizes, about half of which are special ones."""
+    """Return random elements of all magnitudes; a large part of them are special values."""
     rng = np.random.default_rng([seed, count, *dtype.encode()])
     if dtype in PARTS:
         pairs = elements(PARTS[dtype], 2 * count, seed + 1)
@@ -34,7 +34,7 @@ def _integers(rng: np.random.Generator, kind: np.dtype[Any], count: int) -> Data
 
 
 def special_floats(dtype: str) -> Data:
-    """Zeros, infinities, NaN, ends of the range, and numbers between which functions change."""
+    """Return zeros, infinities, NaN, range limits and points where functions change behaviour."""
     info = np.finfo(dtype)
     positive: list[float] = [
         0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, np.pi / 2, 100.0, np.inf,
@@ -50,12 +50,13 @@ def _floats(rng: np.random.Generator, kind: np.dtype[Any], count: int) -> Data:
 
 
 def distances(result: Data, wanted: Data, least: float = 0.0) -> Data:
-    """How far real numbers are apart, in units in the last place; NaN is beside NaN only.
+    """Return the distance of real numbers in units in the last place; NaN equals NaN only.
 
     Args:
-        result: some numbers.
-        wanted: what they should be.
-        least: the size of the numbers whose units are taken for those of smaller ones.
+        result: Computed numbers.
+        wanted: Expected numbers.
+        least: Magnitude whose unit in the last place also applies to smaller expected numbers.
+            Default: the smallest normal number.
     """
     with np.errstate(all="ignore"):
         size = np.maximum(abs(wanted), wanted.dtype.type(max(np.finfo(wanted.dtype).tiny, least)))

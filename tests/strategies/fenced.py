@@ -1,4 +1,4 @@
-"""Arrays at the end of accessible memory, and code for other processors than the one at hand."""
+"""Arrays before a protected page, and kernels compiled for older processors."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tecomp.codegen.llvm.jit import Machine, host, link, object_code
 from tecomp.ir.nodes.stmt import PrimFunc
 from tests.strategies.arrays import GUARD, PATTERN, Array
 
-# Processors whose code each newer one runs; the others than the one at hand have no masks.
+# Host and older processors, whose code the host runs too; the older ones have no mask registers.
 PROCESSORS = ("", "haswell", "ivybridge")
 
 
 class Fenced:
-    """A copy of an array whose last byte is the last one that can be read or written."""
+    """Copy of an array that ends directly before an inaccessible page."""
 
     def __init__(self, array: Array) -> None:
         page = mmap.PAGESIZE
@@ -38,15 +38,15 @@ class Fenced:
         self.array[...] = array
 
     def check(self) -> None:
-        """Nothing was written in front of the array."""
+        """Check that nothing was written before the array."""
         before = self._memory[self._start - GUARD : self._start]
         assert (before == PATTERN).all(), "written in front of an array"
 
 
 def call_fenced(kernel: Kernel, *arguments: Any) -> None:
-    """Call a kernel where it can read and write nothing behind its arrays; they hold the results.
+    """Call a kernel on copies of its arrays before protected pages, and copy the results back.
 
-    It ends the process if it does, and the test that did is named.
+    An access after the end of an array ends the process, and the failing test is reported.
     """
     fenced = [Fenced(each) if isinstance(each, np.ndarray) else each for each in arguments]
     kernel(*(each.array if isinstance(each, Fenced) else each for each in fenced))
@@ -57,7 +57,7 @@ def call_fenced(kernel: Kernel, *arguments: Any) -> None:
 
 
 def kernel_for(func: PrimFunc, cpu: str) -> Kernel:
-    """Code for a processor, to be run on the one at hand; `""` is that itself."""
+    """Return a kernel compiled for a processor that runs on the host; `""` is the host itself."""
     if not cpu:
         return Kernel(func)
     machine, options = Machine(host().triple, cpu), Options()

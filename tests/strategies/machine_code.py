@@ -1,4 +1,4 @@
-"""How tests get machine code: as it ships or for numbers alone, and what earlier runs have made."""
+"""Machine code in tests: full or minimal optimization, and a cache across test runs."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from tecomp.machine.registry import list_targets
 MOST_BYTES = 400_000_000
 Make = Callable[[Source, int], bytes]
 
-# Where tests are about the code that LLVM makes of ours.
+# Directories of tests that check properties of the optimized machine code.
 _ABOUT_CODE = {"codegen", "schedules"}
 
 
 @dataclass
 class Code:
-    """Machine code of modules.
+    """Compiler from modules to machine code.
 
     Attributes:
-        make: makes it.
-        is_shipped: whether all of LLVM's passes run as for users. Else the numbers are the same,
-            and it takes a third of the time.
+        make: Function that compiles a module.
+        is_shipped: If True, all LLVM passes run, as for users. If False, the results are the same
+            and compilation takes a third of the time.
     """
 
     make: Make
@@ -41,9 +41,9 @@ class Code:
 
 
 def ships(item: pytest.Item) -> bool:
-    """Whether a test is about code for the machine at hand.
+    """Return whether a test checks machine code of the host.
 
-    On all others numbers matter alone, and where a mark says so.
+    All other tests, and tests with the mark `numbers_alone`, check results only.
     """
     room = item.path.relative_to(item.config.rootpath).parts[1]
     callspec = getattr(item, "callspec", None)
@@ -64,7 +64,7 @@ def _targets() -> frozenset[str]:
 
 
 def remembered(store: Store, make: Make = object_code) -> Make:
-    """`make`, which is asked once for a module; afterwards its code comes from the store."""
+    """Wrap `make` with a store: each module is compiled once."""
 
     def code(source: Source, effort: int = 2) -> bytes:
         key = digest(astuple(source), effort, made_by())

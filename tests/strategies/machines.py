@@ -1,4 +1,4 @@
-"""Machines of tests: those shipped, the same on every processor, and a small one with scratchpads."""
+"""Targets for tests: shipped targets independent of the host, and small scratchpad machines."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ source = "assumed"
 
 
 def shipped(name: str) -> Target:
-    """A target as it is shipped; of `cpu` one whose core, grid and clock are not those of the host.
+    """Return a shipped target; `cpu` has a fixed core, grid and clock instead of the host's.
 
     Args:
-        name: of the target.
+        name: Name of the target.
     """
     if name != "cpu":
         return Target.load(name)
@@ -55,14 +55,14 @@ def shipped(name: str) -> Target:
 def scratchpads(
     name: str, *sections: str, grid: str = "core.x = 4", ddr: str = "", lx: str = ""
 ) -> str:
-    """The description of a machine with a memory of the chip, `ddr`, and one of each core, `lx`.
+    """Return the description of a machine with a chip memory `ddr` and a core memory `lx`.
 
     Args:
-        name: of the target.
-        sections: what else it has, such as links and engines, as TOML.
-        grid: lines of its grid.
-        ddr: further lines of `ddr`: capacity, bandwidth.
-        lx: further lines of `lx`.
+        name: Name of the target.
+        sections: Further TOML sections, such as links and engines.
+        grid: Lines of the section `grid`.
+        ddr: Further lines of the memory `ddr`, such as capacity and bandwidth.
+        lx: Further lines of the memory `lx`.
 
     Returns:
         TOML, for `read_target`.

@@ -1,4 +1,4 @@
-"""Python functions run as kernels, to see what threads and memory the runtime gives them."""
+"""Run Python functions as kernels, to test the threads and memory of the runtime."""
 
 from __future__ import annotations
 
@@ -22,16 +22,20 @@ Body = Callable[["Inside", int, int], object]
 
 
 class Inside:
-    """What code has while it runs as a kernel: the state of its thread."""
+    """Runtime functions of code that runs as a kernel, called with its thread state."""
 
     def __init__(self, thread: int, errors: list[BaseException]) -> None:
         self.thread = thread
         self._errors = errors
 
     def parallel(self, begin: int, extent: int, body: Body, least: int = 1) -> None:
-        """Share iterations, `least` for each thread or more.
+        """Run iterations in parallel, at least `least` per thread.
 
-        `body` is called with the state of its thread and a range.
+        Args:
+            begin: First iteration.
+            extent: Number of iterations.
+            body: Function that is called with the thread state and a range of iterations.
+            least: Minimum number of iterations per thread. Default: 1.
         """
 
         def run(thread: int, _captured: int | None, start: int, stop: int) -> None:
@@ -43,11 +47,11 @@ class Inside:
         self._call("parallel", _BODY(run), None, begin, extent, least)
 
     def allocate(self, size: int) -> int:
-        """The address of so many bytes; 0 if there are none."""
+        """Allocate `size` bytes and return their address, or 0 if the memory is exhausted."""
         return int(self._call("allocate", size))
 
     def release(self, address: int) -> None:
-        """Give back what was allocated last."""
+        """Release the most recent allocation."""
         self._call("release", address)
 
     def _call(self, name: str, *arguments: Any) -> Any:
@@ -57,7 +61,7 @@ class Inside:
 
 
 def as_kernel(function: Callable[[Inside], object]) -> None:
-    """Run a function as the process runs the entry of a kernel."""
+    """Run a function in the way in which the process runs a kernel entry; reraise its error."""
     errors: list[BaseException] = []
 
     def entry(block: int) -> int:

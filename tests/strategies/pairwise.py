@@ -1,4 +1,4 @@
-"""Cases that hold every pair of values of two parameters, and far fewer than all combinations."""
+"""Pairwise parametrization: test cases that cover every pair of values of two parameters."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import pytest
 
 
 def pairwise(**values: Sequence[Any]) -> Callable[[Any], Any]:
-    """Run a test with some combinations of the values of its parameters, as `parametrize` does.
+    """Parametrize a test with a subset of all combinations that covers every pair of values.
 
-    Whatever two parameters are looked at, each value of the one meets each value of the other. With
-    `--every-combination` it runs with all combinations instead.
+    For any two parameters, each pair of their values occurs in a case. With `--every-combination`
+    the test runs with all combinations instead.
 
     Args:
-        values: of each parameter, different ones.
+        values: Distinct values of each parameter.
     """
     mark: Callable[[Any], Any] = pytest.mark.pairwise(**values)
     return mark
@@ -40,15 +40,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         if metafunc.config.getoption("--every-combination"):
             rows = [*product(*mark.kwargs.values())]
         cases = [pytest.param(*row, id=_name(row)) for row in rows]
-        # As a mark it takes the place of a fixture of that name that has parameters of its own.
+        # A `parametrize` mark overrides a parametrized fixture of the same name.
         metafunc.definition.add_marker(pytest.mark.parametrize(tuple(mark.kwargs), cases))
 
 
 def covering(values: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
-    """Rows of one value of each, in which every two values of different sequences meet.
+    """Return rows with one value of each sequence that cover all pairs of values.
 
-    Each row is the first of those with the most pairs that none before has, as one value after
-    another is chosen; the sequences with the most values come first.
+    A row starts with a pair that no earlier row covers. Each further value is chosen greedily: the
+    first that covers the most new pairs. Sequences with the most values are chosen first.
     """
     order = sorted(range(len(values)), key=lambda k: -len(values[k]))
     axes = list(combinations(order, 2))

@@ -1,4 +1,4 @@
-"""Programs on several processes: how tests start them, and what has become of them."""
+"""Start programs on several processes and collect their output."""
 
 from __future__ import annotations
 
@@ -14,18 +14,27 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PROGRAMS = ROOT / "tests" / "dist" / "programs"
 COMPARED = {"TECOMP_DEBUG": "1"}
-"""Ranks compare each operation that they record, as all of them have to record the same."""
+"""Environment in which ranks check that they all record the same operations."""
 LIMIT = 120
-"""Seconds after which a program is ended; none needs more than a few, on an idle machine."""
+"""Seconds after which a program is terminated; on an idle machine a program takes a few seconds."""
 
 
 def ran(
     program: str, n: int, *arguments: str, started: tuple[str, ...] | None = None,
     kernels: Path | None = None, variables: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """What `n` processes did that ran a program of `tests/dist/programs`.
+    """Run a program of `tests/dist/programs` on `n` processes.
 
-    Kernels are kept in the folder `kernels`, if there is one.
+    Args:
+        program: Name of the program.
+        n: Number of processes.
+        arguments: Command-line arguments of the program.
+        started: Command that starts Python on the processes. Default: `launcher(n)`.
+        kernels: Directory of the kernel cache. Default: the inherited cache settings.
+        variables: Additional environment variables.
+
+    Returns:
+        Completed process with its output.
     """
     return subprocess.run(
         [*(started or launcher(n)), str(PROGRAMS / f"{program}.py"), *arguments],
@@ -39,33 +48,33 @@ def _kept(kernels: Path | None) -> dict[str, str]:
 
 
 def printed(program: str, n: int, *arguments: str, kernels: Path | None = None) -> list[str]:
-    """The lines that such a program printed, which has to end well."""
+    """Run a program on `n` processes, check that it succeeds and return its output lines."""
     done = ran(program, n, *arguments, kernels=kernels, variables=COMPARED)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
 
 def environment(**variables: str) -> dict[str, str]:
-    """That of processes, each of which computes alone."""
+    """Return an environment for single-threaded processes, with additional variables."""
     alone = {"OMP_NUM_THREADS": "1", "TECOMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
     return {**os.environ, **alone, **variables}
 
 
 def launcher(n: int) -> tuple[str, ...]:
-    """What starts Python on several processes."""
+    """Return the command that starts Python on `n` processes."""
     mpiexec = Path(sys.executable).parent / "mpiexec"
     return str(mpiexec), "-n", str(n), sys.executable, "-m", "mpi4py"
 
 
 class Pools:
-    """Processes that stay, and run programs one after the other; starting takes longest."""
+    """Persistent MPI processes that run programs one after the other, to save start-up time."""
 
     def __init__(self, kernels: Path) -> None:
         self._kernels = kernels
         self._started: dict[int, _Pool] = {}
 
     def printed(self, program: str, n: int, *arguments: str) -> list[str]:
-        """The lines that a program printed on `n` processes, which has to end well."""
+        """Run a program on `n` processes, check that it succeeds and return its output lines."""
         if n not in self._started:
             self._started[n] = _Pool(n, self._kernels)
         try:
@@ -75,13 +84,13 @@ class Pools:
             raise
 
     def end(self) -> None:
-        """End all of them."""
+        """Terminate all processes."""
         while self._started:
             self._started.popitem()[1].end()
 
 
 class _Pool:
-    """One run of MPI."""
+    """One MPI job of a pool."""
 
     def __init__(self, n: int, kernels: Path) -> None:
         self._said = tempfile.TemporaryFile("w+")  # noqa: SIM115  # closed by `end`
@@ -92,7 +101,7 @@ class _Pool:
         )
 
     def printed(self, *words: str) -> list[str]:
-        """The lines that a program printed."""
+        """Run a program and return its output lines."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(words) + "\n")
@@ -112,7 +121,7 @@ class _Pool:
         return f"{words} ended with {self._process.returncode}:\n{rest}\n{self._said.read()}"
 
     def end(self) -> None:
-        """End the processes."""
+        """Terminate the processes."""
         self._process.terminate()
         self._process.communicate(timeout=LIMIT)
         self._said.close()
