@@ -246,12 +246,12 @@ def comm_reducer(
         fidentity: Function from the dtype of the value (the dtypes of a tuple) to the identity.
         name: Name in printed text.
 
+    Returns:
+        A function `(expr, axis, where=None, init=None)`, where `expr` is a value or a tuple.
+
     Raises:
         TypeMismatchError: If `fcombine` or `fidentity` is not a function, or `name` is not a
             string.
-
-    Returns:
-        A function `(expr, axis, where=None, init=None)`, where `expr` is a value or a tuple.
 
     Example:
         >>> from tecomp import te

@@ -112,7 +112,7 @@ def lane_access(rule: LaneAccess, each: Computation) -> Iterator[Problem]:
 
 
 def _is_converted(use: Use, out: Use) -> bool:
-    """Whether an operand has the axis of the result along its lanes, in sticks of another size."""
+    """Return whether an operand has the lanes of the result, in sticks of another size."""
     sizes = {each.layout.physical_shape[-1:] for each in (use, out)}
     return len(sizes) > 1 and bool(_along(use)) and _along(use) == _along(out)
 

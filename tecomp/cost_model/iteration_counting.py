@@ -79,13 +79,13 @@ class Granularity:
 
     @property
     def step(self) -> int:
-        """Bytes that bursts are made of: transactions if they fit in, else elements."""
+        """Unit of bursts in bytes: a transaction if bursts consist of these, else an element."""
         if self.block is None or self.burst is None or self.burst * self.size % self.block:
             return self.size
         return self.block
 
     def steps_of(self, address: int) -> tuple[int, int]:
-        """The first and the last step of an element."""
+        """Return the first and the last step of an element."""
         return address // self.step, (address + self.size - 1) // self.step
 
 
@@ -177,7 +177,7 @@ def joined(a: AccessSequence, b: AccessSequence, unit: Granularity) -> AccessSeq
 def _joined_stretches(
     a: AccessSequence, b: AccessSequence, unit: Granularity
 ) -> tuple[int, int, int, int]:
-    """The bursts, stretches, opening and closing of the accesses of `a`, and then those of `b`."""
+    """Return bursts, stretches, opening and closing of the accesses of `a` followed by `b`."""
     overlap = _overlap(a.last, b.first, unit)
     if overlap is None:
         return a.bursts + b.bursts, a.stretches + b.stretches, a.opening, b.closing
@@ -192,7 +192,7 @@ def _joined_stretches(
 
 
 def _overlap(last: int, first: int, unit: Granularity) -> int | None:
-    """What two accesses of one stretch have in common; None if they are in two stretches."""
+    """Return the number of common steps of two accesses; None if they are in two stretches."""
     (start, end), (begin, _) = unit.steps_of(last), unit.steps_of(first)
     if first == last:
         return end - start + 1

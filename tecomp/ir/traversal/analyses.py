@@ -79,10 +79,6 @@ class Guards:
     >>> one, both = if_then_else(test, x, 0), if_then_else(test, x, x + 1)
     >>> str(Guards([one]).of(x).condition), Guards([both]).of(x)
     ('i > 0', None)
-
-    Args:
-        roots: the expressions.
-        parts: what is inside a node, under which conditions.
     """
 
     def __init__(self, roots: Sequence[Expr], parts: Callable[[Any], Arms] = arms) -> None:
