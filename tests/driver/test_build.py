@@ -239,6 +239,25 @@ class TestArguments:
             "arguments"
         )
 
+    def test_narrow_sizes_are_arguments(self) -> None:
+        """Extents of arrays are not checked against the dtype of a size, scalars are."""
+        n = te.size_var("n", "int8")
+        A = te.placeholder((3, n), name="A")
+        k = te.reduce_axis((0, n))
+        B = te.compute((3,), lambda i: te.sum(A[i, k], axis=k), name="B")
+
+        with pytest.raises(tecomp.LowerError) as error:
+            tecomp.build(B, [A, B])
+        assert error.value.message == (
+            "lower: the size n of A is int8, which cannot represent all extents; declare it as "
+            "int32 or int64, or add n itself to the arguments"
+        )
+        kernel, b = tecomp.build(B, [A, n, B]), np.empty(3, "float32")
+        kernel(np.ones((3, 100), "float32"), 100, b)
+        np.testing.assert_array_equal(b, 100)
+        with pytest.raises(tecomp.CallError, match="200 does not fit into int8"):
+            kernel(np.ones((3, 200), "float32"), 200, b)
+
     def test_every_input_and_output_must_be_listed(self) -> None:
         s, A, B = blocked()
 

@@ -282,7 +282,8 @@ def sizes_of(
     The second result is the set of variables that are only used as strides.
 
     Raises:
-        LowerError: If a stage depends on a variable that no argument determines.
+        LowerError: If a stage depends on a variable that no argument determines, or if the shape of
+            an argument determines a variable of 8 or 16 bits.
     """
     steps = [var for each in strides for n in each or () for var in variables_in(n)]
     found: dict[Var, None] = {a: None for a in arguments if isinstance(a, Var)}
@@ -291,6 +292,9 @@ def sizes_of(
     for argument in arguments:
         for extent in argument.shape if isinstance(argument, Tensor) else ():
             variables = variables_in(extent)
+            for var in variables:
+                if var not in bound:
+                    _check_size(var, argument)
             found.update(dict.fromkeys(variables))
             bound.update(variables)
     bound.update(steps)
@@ -309,6 +313,20 @@ def sizes_of(
     types = {var: INT64 if var.dtype.is_integer else var.dtype for var in found}
     made = {var: Var(take_name(identifier(var.name), taken), types[var]) for var in found}
     return made, {made[var] for var in only_strides}
+
+
+def _check_size(var: Var, argument: Tensor) -> None:
+    """Raise if extents of arrays may not be representable in the dtype of a size variable.
+
+    Scalar arguments are checked in each call. Extents of arrays are not, so they need a dtype that
+    represents all of them.
+    """
+    if var.dtype.is_integer and var.dtype.bits < INT32.bits:
+        raise LowerError(
+            f"lower: the size {var.name} of {argument.name} is {var.dtype}, which cannot represent "
+            f"all extents; declare it as int32 or int64, or add {var.name} itself to the arguments",
+            kind="argument-list",
+        )
 
 
 def _scheduled(stage: StageState) -> list[Var]:
