@@ -1,9 +1,9 @@
-"""Random programs of arrays that share elements, beside a model of the documented rules.
+"""Random programs of arrays with shared elements, checked against a model of the documented rules.
 
-The model has flat NumPy arrays and, for each array of a program, the places of its elements in one
-of them. Views have places in the same flat array; every other operation makes a new one. Memory of
-others is written by its owner between operations. Nothing in the model depends on what was computed
-or printed before.
+The model has flat NumPy arrays and, for each array of a program, the positions of its elements in
+one flat array. Views have positions in the same flat array; every other operation makes a new flat
+array. External owners write to their memory between operations. The model does not depend on which
+arrays were evaluated or printed before.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SHAPES: tuple[tuple[int, ...], ...] = ((12,), (3, 4), (4, 3), (2, 3, 2), (4,), 
 
 @dataclass
 class Value:
-    """An array of a program, and the places of its elements in a flat array."""
+    """Array of a program with the positions of its elements in a flat array of the model."""
 
     ours: Array
     base: Buffer
@@ -33,14 +33,14 @@ class Value:
 
     @property
     def expected(self) -> Buffer:
-        """The elements, as a copy."""
+        """Copy of the expected elements."""
         found: Buffer = self.base[self.places]
         return np.asarray(found)
 
 
 @dataclass
 class Foreign:
-    """Memory of an owner who writes to it; `lent` if an array borrows it."""
+    """Memory of an external owner that writes to it; `is_lent` if an array borrows it."""
 
     data: Buffer
     wanted: Buffer
@@ -49,7 +49,7 @@ class Foreign:
 
 @dataclass
 class Program:
-    """A random program."""
+    """Random program with its model."""
 
     draws: Draws
     text: list[str] = field(default_factory=list)
@@ -58,7 +58,7 @@ class Program:
     exported: list[tuple[Buffer, Buffer]] = field(default_factory=list)
 
     def run(self, steps: int) -> None:
-        """Draw and check that many steps."""
+        """Draw `steps` operations and check the result."""
         self.dtype = self.draws.pick(("float64", "int64", "float32"))
         self.create()
         kinds: tuple[Callable[[], None], ...] = (
@@ -85,15 +85,15 @@ class Program:
         self.text.append(text)
 
     def name(self, value: Value) -> str:
-        """The name of a value in the text."""
+        """Return the name of a value in the text."""
         return f"v{[id(each) for each in self.values].index(id(value))}"
 
     def pick(self) -> Value:
-        """One of the values."""
+        """Draw one of the values."""
         return self.draws.pick(self.values)
 
     def keep(self, ours: Array, base: Buffer, places: Buffer, text: str) -> None:
-        """Add a value, in place of another if there are many."""
+        """Add a value; it replaces another one if there are ten already."""
         assert ours.shape == places.shape, (ours.shape, places.shape, text)
         value = Value(ours, base, places)
         if len(self.values) > 9:
@@ -103,13 +103,13 @@ class Program:
         self.note(f"{self.name(value)} = {text}")
 
     def fresh(self, ours: Array, elements: Any, text: str) -> None:
-        """Add a value that shares nothing."""
+        """Add a value that shares no elements."""
         elements = np.asarray(elements)
         base = elements.reshape(-1).copy()
         self.keep(ours, base, np.arange(base.size).reshape(elements.shape), text)
 
     def numbers(self, shape: tuple[int, ...]) -> Buffer:
-        """Numbers in memory of one of several layouts."""
+        """Draw a NumPy array with one of several memory layouts."""
         size = int(np.prod(shape))
         data = (np.arange(size) + 100 * self.draws.below(10)).astype(self.dtype).reshape(shape)
         way = self.draws.below(5)
@@ -124,7 +124,7 @@ class Program:
         return data
 
     def create(self) -> None:
-        """An array that is made without memory of others."""
+        """Create an array that owns its memory."""
         shape = self.draws.pick(_SHAPES)
         size = int(np.prod(shape))
         match self.draws.below(4):
@@ -142,7 +142,7 @@ class Program:
                 self.fresh(xp.asarray(data.tolist(), dtype=self.dtype), data, f"numbers{shape}")
 
     def borrow(self) -> None:
-        """An array that is made of memory that its owner can write."""
+        """Create an array from memory that its owner can write."""
         data = self.numbers(self.draws.pick(_SHAPES))
         read_only = data.view()
         read_only.flags.writeable = False
@@ -165,7 +165,7 @@ class Program:
         self.fresh(make(), data, f"{text}: f{len(self.foreign) - 1}, strides {data.strides}")
 
     def owner_writes(self) -> None:
-        """Owners write to their memory; those of memory that is lent do not."""
+        """Let owners write to their memory, unless it is lent."""
         free = [k for k, foreign in enumerate(self.foreign) if not foreign.is_lent]
         if not free:
             return
@@ -176,7 +176,7 @@ class Program:
         self.note(f"f{at}[...] = {number}")
 
     def key(self, shape: tuple[int, ...]) -> Any:
-        """An index of integers, slices, new axes and dots."""
+        """Draw an index of integers, slices, new axes and an ellipsis."""
         parts: list[Any] = []
         for extent in shape[: self.draws.number(0, len(shape))]:
             way = self.draws.below(10)
@@ -195,7 +195,7 @@ class Program:
         return tuple(parts)
 
     def view(self) -> None:
-        """An array that shares its elements with another."""
+        """Create a view of an array."""
         value = self.pick()
         ours, places, rank = value.ours, value.places, value.places.ndim
         order = tuple(self.draws.shuffled(range(rank)))
@@ -224,7 +224,7 @@ class Program:
             self.reshape(value)
 
     def index(self, value: Value) -> None:
-        """A part of an array; one element, without dots, is a new array."""
+        """Index an array; a single element without an ellipsis is a new array."""
         key = self.key(value.places.shape)
         found = value.places[key]
         text = f"{self.name(value)}[{key}]"
@@ -234,7 +234,7 @@ class Program:
             self.fresh(value.ours[key], value.base[found], text)
 
     def reshape(self, value: Value) -> None:
-        """All elements in another shape."""
+        """Reshape an array."""
         size, shape = value.places.size, value.places.shape
         shapes = [(size,), (1, size), shape[::-1], (*shape, 1)]
         shapes += [(n, size // n) for n in (2, 3, 4) if size and size % n == 0]
@@ -244,7 +244,7 @@ class Program:
                   f"reshape({self.name(value)}, {new})")
 
     def copy(self) -> None:
-        """An array that has the elements of another and does not share them."""
+        """Copy an array."""
         value = self.pick()
         elements, ours, name = value.expected, value.ours, self.name(value)
         match self.draws.below(7):
@@ -270,7 +270,7 @@ class Program:
                 self.fresh(xp.astype(ours, ours.dtype), elements, f"astype({name})")
 
     def compute(self) -> None:
-        """An array that is computed of others."""
+        """Compute an array from other arrays."""
         one, name = self.pick(), ""
         same = [each for each in self.values if each.ours.shape == one.ours.shape]
         other = self.draws.pick(same)
@@ -288,7 +288,7 @@ class Program:
                 self.fresh(xp.abs(one.ours), abs(one.expected), f"abs({name})")
 
     def assign(self) -> None:
-        """An assignment to an index of integers and slices."""
+        """Assign to an index of integers and slices."""
         value = self.pick()
         key = self.key(value.places.shape)
         found = value.places[key]
@@ -307,7 +307,7 @@ class Program:
             value.base[found] = number
 
     def assign_elements(self) -> None:
-        """An assignment to a mask or to an array of indices."""
+        """Assign to a mask or to an index array."""
         value = self.pick()
         name = self.name(value)
         if self.draws.chance(50):
@@ -321,7 +321,7 @@ class Program:
             value.base[value.places[at]] = 5
 
     def change_in_place(self) -> None:
-        """An operation in place."""
+        """Update an array in place."""
         value = self.pick()
         same = [each for each in self.values if each.ours.shape == value.ours.shape]
         other = self.draws.pick(same)
@@ -340,14 +340,14 @@ class Program:
         value.base[value.places] = new
 
     def drop(self) -> None:
-        """Let go of an array."""
+        """Delete an array."""
         if len(self.values) > 1:
             at = self.draws.below(len(self.values))
             self.note(f"del v{at}")
             del self.values[at]
 
     def read(self) -> None:
-        """Compute, print or read an array, which must change nothing."""
+        """Evaluate, print or read an array; no element may change."""
         value = self.pick()
         way = self.draws.below(4)
         self.note(f"read {self.name(value)}: {way}")
@@ -362,7 +362,7 @@ class Program:
             np.testing.assert_array_equal(np.asarray(value.ours), value.expected)
 
     def export(self) -> None:
-        """Hand elements to NumPy, where they stay as they are."""
+        """Export elements to NumPy; the exported elements must not change later."""
         value = self.pick()
         self.note(f"export {self.name(value)}")
         ours = value.ours

@@ -1,4 +1,4 @@
-"""Math functions: what they should give, how far compiled ones may be from it, arguments to try."""
+"""References, error bounds and test arguments of math functions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ Array: TypeAlias = NDArray[Any]
 _NUMPY = "exp exp2 expm1 log log2 log10 log1p tanh sin cos tan sinh cosh hypot"
 _INVERSE = "sin cos tan sinh cosh tanh"
 _WIDER: dict[str, Any] = {"float32": np.float64, "float64": np.longdouble}
-# Where a long double is no longer than a float64 (not on x86 with Linux), it is itself that far off.
+# Error of the reference in ulps. Where long double has no more precision than float64 (not on Linux
+# on x86), the float64 reference itself may be off by one ulp.
 SLACK = {"float32": 0.0, "float64": 0.0 if np.finfo(np.longdouble).nmant >= 63 else 1.0}
 
 
@@ -28,7 +29,9 @@ def _sigmoid(x: Array) -> Array:
 
 
 def _erf(x: Array) -> Array:
-    """2 / sqrt(pi) exp(-x**2) times the sum of 2**k x**(2 k + 1) / (2 k + 1)!!, all of one sign.
+    """Compute erf(x) as 2/sqrt(pi) exp(-x**2) times the sum of 2**k x**(2k+1) / (2k+1)!!.
+
+    All terms have one sign, so there is no cancellation.
 
     Source:
         Digital Library of Mathematical Functions, 7.6.2.
@@ -46,7 +49,7 @@ def _erf(x: Array) -> Array:
     return np.where(np.abs(x) < 1e-300, scale * x, result)
 
 
-# The function itself, in a wider type.
+# Reference functions, which are called with operands of a wider dtype.
 EXACT: MappingProxyType[str, Callable[..., Array]] = MappingProxyType({
     **{name: getattr(np, name) for name in _NUMPY.split()},
     **{f"a{name}": getattr(np, f"arc{name}") for name in _INVERSE.split()},
@@ -57,7 +60,7 @@ EXACT: MappingProxyType[str, Callable[..., Array]] = MappingProxyType({
     "sigmoid": _sigmoid,
 })
 DYADIC = frozenset({"atan2", "fmod", "hypot", "pow"})
-# The greatest error in units in the last place, with fused operations or without.
+# Maximum errors in units in the last place, with and without fused multiply-add.
 BOUNDS = MappingProxyType({
     "float32": MappingProxyType({
         "exp": 1.2, "exp2": 1.3, "expm1": 1.6, "sigmoid": 2.5, "tanh": 2.4, "sinh": 1.7,
@@ -83,7 +86,7 @@ ODD = MappingProxyType({
 
 
 def arguments(name: str, count: int, seed: int, dtype: str = "float32") -> list[Array]:
-    """Arguments of a type: bit patterns of every size and sign, ordinary numbers, and odd ones."""
+    """Return arguments: bit patterns of all magnitudes, ordinary numbers and special values."""
     random = np.random.default_rng(seed)
     kind = np.dtype(dtype)
     number = 2 if name in DYADIC else 1
@@ -106,17 +109,17 @@ def arguments(name: str, count: int, seed: int, dtype: str = "float32") -> list[
 
 
 def exact(name: str, operands: list[Array]) -> Array:
-    """What `name` gives, in a wider type."""
+    """Return the reference result of `name` in a wider dtype."""
     wider = _WIDER[operands[0].dtype.name]
     with np.errstate(all="ignore"):
         return EXACT[name](*(operand.astype(wider) for operand in operands))
 
 
 def ulps(got: Array, wanted: Array) -> tuple[Array, Array]:
-    """How far results are from those of a wider type in units in the last place, and which are odd.
+    """Return the errors of results in units in the last place, and which results mismatch.
 
-    A result is odd if it is NaN, infinite or zero of a sign where the other rounded to its type is
-    not, or the other way round. One unit is the distance of two numbers at the right result.
+    A result mismatches if it and the rounded reference differ in being NaN, infinite or a zero of
+    a given sign. One unit is the spacing of the dtype at the rounded reference.
     """
     with np.errstate(all="ignore"):
         rounded = wanted.astype(got.dtype)
@@ -130,13 +133,13 @@ def ulps(got: Array, wanted: Array) -> tuple[Array, Array]:
 
 
 def compiled(name: str, count: int, lanes: int, **options: Any) -> Kernel:
-    """A kernel that computes `name` of arrays of `count` numbers, `lanes` at a time.
+    """Compile a kernel that computes `name` of arrays of `count` numbers, `lanes` at a time.
 
     Args:
-        name: the function.
-        count: of numbers.
-        lanes: of a vector.
-        options: `dtype`, which is float32 without, and what `Kernel` takes.
+        name: Name of the function.
+        count: Number of elements.
+        lanes: Lanes of a vector.
+        options: `dtype` (default: "float32") and options of `Kernel`.
     """
     dtype = options.pop("dtype", "float32")
     place = f"ramp({lanes} * i, 1, {lanes})" if lanes > 1 else "i"

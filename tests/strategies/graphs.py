@@ -1,4 +1,4 @@
-"""Random programs of many operations, each with what NumPy makes of it."""
+"""Random programs of many operations with their NumPy results."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Array = np.ndarray[Any, Any]
 
 @dataclass
 class Drawn:
-    """A program in the making.
+    """Builder of a random program.
 
     Attributes:
-        rng: where decisions come from.
-        values: tensors so far, each with what it is in float64.
-        inputs: those that the caller passes, with their arrays.
+        rng: Random number generator.
+        values: All tensors so far with their values in float64.
+        inputs: Placeholders with their arrays.
     """
 
     rng: np.random.Generator
@@ -28,19 +28,19 @@ class Drawn:
     inputs: dict[te.Tensor, Array] = field(default_factory=dict)
 
     def place(self, *shape: int) -> te.Tensor:
-        """One more input."""
+        """Add an input."""
         tensor = te.placeholder(shape, name=f"A{len(self.inputs)}")
         self.inputs[tensor] = self.rng.uniform(-1, 1, shape).astype("float32")
         self.values[tensor] = self.inputs[tensor].astype("float64")
         return tensor
 
     def matrix(self) -> te.Tensor:
-        """A tensor with two axes."""
+        """Draw a tensor with two axes."""
         found = [x for x in self.values if x.ndim == 2]
         return found[self.rng.integers(len(found))]
 
     def put(self, tensor: te.Tensor, value: Array) -> te.Tensor:
-        """One more operation."""
+        """Add an operation with its value."""
         self.values[tensor] = value
         return tensor
 
@@ -90,7 +90,7 @@ def _transposed(d: Drawn) -> te.Tensor:
 
 
 def _scaled_rows(d: Drawn) -> te.Tensor:
-    """Each row less its maximum, or its mean."""
+    """Subtract from each row its maximum or its mean."""
     x = d.matrix()
     k = te.reduce_axis((0, x.shape[1]), name="k")
     is_max, count = bool(d.rng.integers(2)), int(x.shape[1])
@@ -115,11 +115,11 @@ STEPS = (_map, _map, _both, _both, _product, _transposed, _scaled_rows, _columns
 
 @dataclass(frozen=True)
 class RandomProgram:
-    """Operations and what they give.
+    """Random program with inputs and expected outputs.
 
     Attributes:
-        inputs: arrays of the placeholders.
-        outputs: what NumPy gives for each output.
+        inputs: Arrays of the placeholders.
+        outputs: NumPy result of each output.
     """
 
     inputs: Mapping[te.Tensor, Array]
@@ -127,7 +127,7 @@ class RandomProgram:
 
 
 def draw_program(seed: int, steps: int) -> RandomProgram:
-    """Some operations on small matrices; the last, and at times another, are outputs."""
+    """Draw operations on small matrices; the last, and sometimes another one, is an output."""
     d = Drawn(np.random.default_rng(seed))
     d.place(*map(int, d.rng.integers(1, 9, 2)))
     for _ in range(steps):

@@ -1,4 +1,4 @@
-"""Index expressions in sizes that come at the call, with what is known about their variables."""
+"""Random index expressions in symbolic sizes, with the ranges of their variables."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ _LARGEST = {"n": 6, "m": 4}
 
 @dataclass(frozen=True, repr=False)
 class World:
-    """Variables, the ranges that a simplifier is told, and all points where these hold.
+    """Variables with the ranges that a simplifier gets, and sample points in these ranges.
 
     Attributes:
-        sizes: what is known when a kernel is called.
-        extents: of the axes, in terms of sizes.
-        ranges: least and greatest value of every variable.
-        points: values of every variable, one point beside the other.
+        sizes: Size variables, which are known when a kernel is called.
+        extents: Extents of the axes in terms of the sizes.
+        ranges: Lower and upper bound of every variable.
+        points: Values of every variable at all points.
     """
 
     sizes: tuple[Var, ...]
@@ -59,26 +59,26 @@ class World:
 
     @property
     def count(self) -> int:
-        """How many points there are."""
+        """Number of points."""
         return len(self.points[self.sizes[0]])
 
     def at(self, expr: Expr) -> NDArray[Any]:
-        """`expr` at each of the points, computed by NumPy."""
+        """Evaluate `expr` at all points with NumPy."""
         return np.broadcast_to(values(expr, self.points), (self.count,))
 
 
 @dataclass
 class Algebra(Draws):
-    """Draws a world, and expressions in it."""
+    """Generator of a world and of expressions in it."""
 
     n: Var = field(default_factory=lambda: Var("n"))
     m: Var = field(default_factory=lambda: Var("m"))
     axes: list[Var] = field(default_factory=list)
     known: list[Expr] = field(default_factory=list)
-    """Extents that are there already: equal ones are what rules look for."""
+    """Extents drawn so far; they are reused, because simplification rules match equal extents."""
 
     def world(self) -> World:
-        """Two sizes, an axis or two, and often the loop that axes are fused into."""
+        """Draw two sizes, one or two axes and often a fused loop."""
         low = self.pick((0, 1))
         ranges: dict[Var, tuple[int | Expr, int | Expr | None]] = {}
         ranges = {self.n: (low, None), self.m: (low, None)}
@@ -102,7 +102,7 @@ class Algebra(Draws):
             end = _LARGEST.get(var.name) if high is None else values(index_value(high), found)
             turns = np.maximum(np.broadcast_to(np.asarray(end), (count,)) - first + 1, 0)
             ends = np.cumsum(turns)
-            # Every so many of all combinations, where there are more than time allows.
+            # Sample combinations at a fixed interval if there are more than `_MOST_POINTS`.
             taken = np.arange(0, int(turns.sum()), int(turns.sum()) // _MOST_POINTS + 1)
             where = np.searchsorted(ends, taken, side="right")
             found = {other: column[where] for other, column in found.items()}
@@ -111,7 +111,7 @@ class Algebra(Draws):
         return found
 
     def extent(self) -> Expr:
-        """A number of elements: of one size, of both, or a number."""
+        """Draw an extent: a constant, or an expression in one or both sizes."""
         if self.known and self.chance(50):
             return self.pick(self.known)
         made = self._extent()
@@ -132,7 +132,7 @@ class Algebra(Draws):
         return self.pick(kinds)
 
     def index(self, depth: int) -> Expr:
-        """An index: sums, products, digits of what is fused, extrema and choices."""
+        """Draw an index of sums, products, digits of fused indices, extrema and selections."""
         if depth == 0 or self.chance(6):
             return self._leaf()
         a = self.index(depth - 1)
@@ -154,7 +154,7 @@ class Algebra(Draws):
             case 2:
                 return a - self.index(depth)
             case 3:
-                # What a nest that is fused reads: row by row.
+                # Row-major access of a fused loop nest.
                 return a * self.extent() + self.index(depth)
         return a + self.index(depth)
 
@@ -177,12 +177,12 @@ class Algebra(Draws):
         return binary(self.pick((BinOp.MIN, BinOp.MAX)), a, self.index(depth))
 
     def digits(self, x: Expr) -> Expr:
-        """`x // d * d + x % d`, or something that nearly is."""
+        """Draw `x // d * d + x % d`, or an expression that almost has this form."""
         d = self.extent() if self.chance(75) else self._divisor()
         c = self.pick((1, 1, 2, -1))
         others = (d, d, d * 2, self.n, self.m, *self.known)
         if self.chance(35):
-            # Three digits: both of a row are multiplied by what a row has.
+            # Three digits: both digits of the row are multiplied by the row length.
             e = self.extent()
             row, k, last = x // e, e if self.chance(75) else self.pick(others), x % e
             return row // d * (self.pick((d, d, *others)) * k) + row % d * k + last
@@ -201,7 +201,7 @@ class Algebra(Draws):
         return self.pick(self.axes) + 0
 
     def condition(self, depth: int) -> Expr:
-        """A comparison of indices, or several."""
+        """Draw a comparison of indices, or a logical combination of comparisons."""
         if depth and self.chance(25):
             a, b = self.condition(depth - 1), self.condition(depth - 1)
             return self.pick((logical_and, logical_or))(a, b)
@@ -215,7 +215,7 @@ class Algebra(Draws):
 
 @st.composite
 def worlds_and_indices(draw: Any, depth: int = 3) -> tuple[World, Expr]:
-    """A world with an index expression."""
+    """Draw a world and an index expression."""
     algebra = Algebra(draw)
     world = algebra.world()
     return world, algebra.index(algebra.number(1, depth))
@@ -223,7 +223,7 @@ def worlds_and_indices(draw: Any, depth: int = 3) -> tuple[World, Expr]:
 
 @st.composite
 def worlds_and_digits(draw: Any) -> tuple[World, Expr]:
-    """A world with digits of something that are, or nearly are, put together again."""
+    """Draw a world and an index recombined from its digits, or almost so."""
     algebra = Algebra(draw)
     world = algebra.world()
     return world, algebra.digits(algebra.index(algebra.number(0, 1)))

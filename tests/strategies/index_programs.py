@@ -1,4 +1,4 @@
-"""Loops over symbolic extents with conditions, and the places that they store to, in order."""
+"""Random loops over symbolic extents with conditions, and the sequence of their stores."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ _BUFFER = Buffer("A", (64,))
 
 
 class Programs(Algebra):
-    """Draws loops; `n` and `m` are the sizes, which are not negative."""
+    """Generator of loop nests in the non-negative sizes `n` and `m`."""
 
     def program(self) -> Stmt:
-        """A nest with stores under conditions."""
+        """Draw a loop nest with conditional stores."""
         return self.nest(self.number(1, 2))
 
     def nest(self, depth: int) -> Stmt:
-        """So many loops, one inside another, and what is in them."""
+        """Draw `depth` nested loops with their body."""
         var = Var(f"i{len(self.axes)}")
         extent = self.extent()
         if self.axes and self.chance(40):
-            # A tail: what is left of an extent from where a tile begins.
+            # Tail of a tile: the part of the extent from the start of the tile.
             step = self.number(2, 4)
             extent = binary(BinOp.MIN, step, extent - self.pick(self.axes) * step)
         elif self.chance(30):
@@ -68,14 +68,14 @@ class Programs(Algebra):
         return For(var, start, extent, ForKind.SERIAL, body)
 
     def guarded(self, body: Stmt) -> Stmt:
-        """`body`, perhaps under a condition or with a value for a variable."""
+        """Return `body`, sometimes under a condition."""
         if self.chance(40):
             other = self.stores() if self.chance(30) else None
             return IfThenElse(self.condition(self.number(0, 1)), body, other)
         return body
 
     def stores(self) -> Stmt:
-        """Stores to one place or two; perhaps with a value for a variable."""
+        """Draw a store, sometimes under a condition or inside a `Let`."""
         if self.chance(20):
             var = Var(f"t{len(self.axes)}")
             value = self.index(self.number(0, 2))
@@ -86,7 +86,7 @@ class Programs(Algebra):
         return self.guarded(self.store()) if self.chance(40) else self.store()
 
     def store(self) -> Stmt:
-        """A store to some place."""
+        """Draw a store to a random index."""
         index = self.index(self.number(1, 2))
         if self.chance(30):
             index = if_then_else(self.condition(1), index, self.digits(index))
@@ -95,13 +95,13 @@ class Programs(Algebra):
 
 @st.composite
 def programs(draw: Any) -> tuple[Stmt, tuple[Var, Var]]:
-    """Loops, and the variables that are their sizes."""
+    """Draw loops and return them with their size variables."""
     drawn = Programs(draw)
     return drawn.program(), (drawn.n, drawn.m)
 
 
 def places(stmt: Stmt, sizes: dict[Var, int]) -> list[int]:
-    """The places that a program stores to, in order, as Python computes them."""
+    """Return the indices that a program stores to, in order, computed by Python."""
     writer = _Writer()
     lines = writer.statement(stmt, "    ")
     head = ", ".join(writer.name(var) for var in sizes)

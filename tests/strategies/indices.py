@@ -1,4 +1,4 @@
-"""Random index expressions: strided, reversed, diagonal, of axes and of sizes."""
+"""Random index expressions of axes and sizes: strided, reversed and diagonal."""
 
 from __future__ import annotations
 
@@ -13,39 +13,39 @@ Extent: TypeAlias = "int | str"
 
 @dataclass(frozen=True)
 class Axis:
-    """A variable of the index function, or one that is reduced over."""
+    """Spatial axis or reduction axis of a computation."""
 
     name: str
     extent: Extent
 
     @property
     def variable(self) -> str:
-        """The variable alone, where its name is written with a start."""
+        """Name of the variable without the start of the axis."""
         return self.name.strip("()").split()[0]
 
     @property
     def last(self) -> int:
-        """Greatest value; an empty axis counts as one element."""
+        """Maximum index; an empty axis counts as one element."""
         assert isinstance(self.extent, int)
         return max(self.extent - 1, 0)
 
 
 @dataclass(frozen=True)
 class Index:
-    """An index expression, with its bounds where they are numbers."""
+    """Text of an index expression, with its bounds if they are constant."""
 
     text: str
     low: int | None = None
     high: int | None = None
     whole: Extent | None = None
-    """Set where the index is in range of any axis of this extent."""
+    """Extent of an axis for which the index is always in bounds; None if there is none."""
 
 
 class Indices(Draws):
-    """Draws index expressions."""
+    """Generator of index expressions."""
 
     def index(self, axes: Sequence[Axis]) -> Index:
-        """An index made of axes, diagonal, strided, reversed or whatever."""
+        """Draw an index expression of one or two axes, or a constant."""
         if not axes or self.chance(5):
             value = self.number(0, 3)
             return Index(str(value), value, value)
@@ -93,7 +93,7 @@ class Indices(Draws):
         return Index(f"{axis.name} * 2 + {other.name}", 0, axis.last + most)
 
     def _of_flat(self, axis: Axis, other: Axis) -> Index:
-        """A place in another shape, as of a reshape."""
+        """Draw a digit of the row-major index of two axes, as in a reshape."""
         step, width = self.number(2, 5), other.last + 1
         flat = f"({axis.name} * {width} + {other.name})"
         last = axis.last * width + other.last
@@ -102,7 +102,7 @@ class Indices(Draws):
         return Index(f"{flat} // {step}", 0, last // step)
 
     def _window(self) -> tuple[int, int, int]:
-        """Stride, dilation, and how many places of the border are in front."""
+        """Draw the stride, the dilation and the leading padding of a window."""
         return self.number(1, 3), self.number(1, 3), self.number(0, 2)
 
     def _symbolic(self, axis: Axis) -> Index:

@@ -1,4 +1,4 @@
-"""Operations of a machine that tests put in the place of loops."""
+"""Tensor intrinsics for tests of tensorization."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ def tile_product(
     name: str = "multiply",
     **asked: Any,
 ) -> te.TensorIntrin:
-    """A tile of a matrix product: from nothing, from zero, and added to what is there.
+    """Declare an intrinsic for a tile of a matrix product, with body, reset and update.
 
     Args:
-        m: rows of the tile.
-        n: its columns.
-        depth: how many products are added to each element.
-        dtype: of operands and result.
-        transposed: the second operand is (n, depth) and not (depth, n).
-        name: of the operation.
-        asked: further arguments of `te.decl_tensor_intrin`.
+        m: Rows of the tile.
+        n: Columns of the tile.
+        depth: Extent of the reduction.
+        dtype: dtype of operands and result. Default: "float32".
+        transposed: If True, the second operand has shape (n, depth) instead of (depth, n).
+        name: Name of the intrinsic.
+        asked: Further arguments of `te.decl_tensor_intrin`.
     """
     a = te.placeholder((m, depth), dtype, name="a")
     b = te.placeholder((n, depth) if transposed else (depth, n), dtype, name="b")

@@ -1,4 +1,4 @@
-"""Random layouts: index maps that lose no element, as the text of a function."""
+"""Random layouts: injective index maps as the text of a function."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Array: TypeAlias = NDArray[Any]
 
 @dataclass
 class _Result:
-    """One result of a map, and its extent where that is a number."""
+    """One result of a map, with its extent if it is constant."""
 
     text: str
     extent: int | None
@@ -26,7 +26,7 @@ class _Result:
 
 @dataclass
 class _Maker(Draws):
-    """Makes a map from the identity, one step at a time."""
+    """Generator that transforms the identity map step by step."""
 
     results: list[_Result] = field(default_factory=list)
 
@@ -84,12 +84,12 @@ class _Maker(Draws):
 def draw_layout(
     draw: Draw | Dice, shape: Sequence[int | None], *, separated: bool | None = None
 ) -> str:
-    """A map for a tensor of `shape` (None: not known), as the text of a function.
+    """Draw an injective index map for a tensor of `shape`, as the text of a function.
 
     Args:
-        draw: what makes choices.
-        shape: extents.
-        separated: whether the places get two physical axes; None to let it be drawn.
+        draw: Source of random choices.
+        shape: Extents of the tensor; None for an unknown extent.
+        separated: If True, the map has two groups of physical axes; otherwise it has one.
     """
     names = [f"a{k}" for k in range(len(shape))]
     maker = _Maker(draw, [_Result(n, e) for n, e in zip(names, shape, strict=True)])
@@ -107,13 +107,13 @@ def draw_layout(
 
 
 def function_of(text: str) -> Callable[..., list[Any]]:
-    """The function that a text writes down."""
+    """Evaluate the text of a function."""
     made: Callable[..., list[Any]] = eval(text, {"te": te})
     return made
 
 
 def places(texts: Sequence[str], shape: Sequence[int]) -> list[Array]:
-    """The place of every element of an array of `shape`, after all maps."""
+    """Return the physical indices of all elements of an array of `shape` after all maps."""
     count = math.prod(shape)
     grid = list(np.indices(shape).reshape(len(shape), count))
     for text in texts:
@@ -123,7 +123,7 @@ def places(texts: Sequence[str], shape: Sequence[int]) -> list[Array]:
 
 
 def pack(texts: Sequence[str], logical: Array, stored: Array) -> Array:
-    """Write the elements of `logical` to their places in `stored`; returns where they are."""
+    """Write the elements of `logical` to `stored`; return the mask of written positions."""
     taken = np.zeros(stored.shape, bool)
     if not texts:
         stored[...] = logical
@@ -136,7 +136,7 @@ def pack(texts: Sequence[str], logical: Array, stored: Array) -> Array:
 
 
 def unpack(texts: Sequence[str], stored: Array, shape: Sequence[int]) -> Array:
-    """The elements of `stored`, in the shape of the computation."""
+    """Return the elements of `stored` in the shape of the computation."""
     if not texts:
         return stored.reshape(shape)
     unpacked: Array = stored[tuple(places(texts, shape))].reshape(shape)

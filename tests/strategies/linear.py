@@ -1,4 +1,4 @@
-"""Random sums of variables, which are the same function of numbers and of variables."""
+"""Random linear sums that can be evaluated on integers and on expressions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.strategies.draws import Draw
 
 @dataclass(frozen=True)
 class Sum:
-    """`const + factors[0] * x[0] + factors[1] * x[1] + ...`, of which a digit may be taken."""
+    """Sum `const + factors[0] * x[0] + factors[1] * x[1] + ...`, or a digit of this sum."""
 
     factors: tuple[int, ...]
     const: int = 0
@@ -22,7 +22,7 @@ class Sum:
     modulus: int = 0
 
     def __call__(self, x: Sequence[Any]) -> Any:
-        """Its value, an int or an expression as the operands are."""
+        """Evaluate the sum; the result is an int or an expression, like the operands."""
         total: Any = self.const
         for factor, value in zip(self.factors, x, strict=True):
             if factor:
@@ -33,7 +33,7 @@ class Sum:
 
 @st.composite
 def sums(draw: Draw, count: int, most: int = 3, *, digits: bool = False) -> Sum:
-    """Sums of so many variables; of their quotients and remainders too if `digits`."""
+    """Draw a sum of `count` variables; with `digits`, sometimes a digit of the sum."""
     factors = tuple(draw(st.integers(-1, most)) for _ in range(count))
     const = draw(st.integers(-2, 4))
     if not digits or draw(st.integers(0, 2)):
@@ -42,5 +42,5 @@ def sums(draw: Draw, count: int, most: int = 3, *, digits: bool = False) -> Sum:
 
 
 def box(extents: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """All points of a box, in order."""
+    """Return all points of a box in lexicographic order."""
     return product(*map(range, extents))

@@ -1,4 +1,4 @@
-"""Random loops and conditions around a place, and when the place is reached."""
+"""Random loops and conditions around a statement, and the iterations that execute it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def value(expr: Expr, at: Mapping[Var, int]) -> int:
 def visited(
     frames: Sequence[Frame], core: Mapping[str, int], at: Mapping[Var, int]
 ) -> Iterator[dict[Var, int]]:
-    """The values of variables, each time that the place is reached."""
+    """Yield the values of the variables for each execution of the innermost statement."""
     if not frames:
         yield dict(at)
         return
@@ -65,7 +65,7 @@ def conditions(draw: Draw, variables: Sequence[Var]) -> Expr:
 
 @st.composite
 def nests(draw: Draw) -> tuple[list[Frame], Expr]:
-    """A few loops and conditions, and an index."""
+    """Draw loops and conditions, and an index expression."""
     frames: list[Frame] = []
     variables: list[Var] = []
     for k in range(draw(st.integers(1, 4))):

@@ -1,4 +1,4 @@
-"""Partitions drawn at random: meshes of one and two axes, blocks of any size, uneven sizes."""
+"""Random partitions: meshes of one and two axes, blocks of several sizes, uneven sizes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def drawn_partition(
     dice: Random, *, shape: Sequence[int] | None = None, size: int | None = None,
     partial: bool = False,
 ) -> Partition:
-    """A partition of a small array; of `size` processes, if that is given."""
+    """Draw a partition of a small array, over `size` processes if `size` is given."""
     if shape is None:
         shape = [dice.choice([0, 1, 2, 5, 7, 8, 12]) for _ in range(dice.randint(1, 3))]
     meshes = [mesh for mesh in MESHES if size in (None, int(np.prod(mesh)))]
@@ -36,7 +36,7 @@ def drawn_partition(
             if dice.random() < 0.2:
                 placements[-1] = Shard(axis, sizes=drawn_sizes(dice, shape[axis], count))
     axes = [placed.axis for placed in placements if isinstance(placed, Shard)]
-    if len(set(axes)) < len(axes):  # an axis that is cut twice has no sizes
+    if len(set(axes)) < len(axes):  # an axis that is sharded twice cannot have explicit sizes
         placements = [
             Shard(placed.axis, placed.block) if isinstance(placed, Shard) else placed
             for placed in placements
@@ -45,13 +45,13 @@ def drawn_partition(
 
 
 def drawn_sizes(dice: Random, extent: int, count: int) -> tuple[int, ...]:
-    """As many sizes as processes, with `extent` as their sum."""
+    """Draw `count` sizes whose sum is `extent`."""
     ends = sorted(dice.randint(0, extent) for _ in range(count - 1))
     return tuple(int(n) for n in np.diff([0, *ends, extent]))
 
 
 def drawn_slices(dice: Random, shape: Sequence[int]) -> tuple[slice, ...]:
-    """One slice for each axis, with steps forwards and backwards."""
+    """Draw one slice per axis with a positive or negative step."""
     made = []
     for extent in shape:
         low, high = sorted(dice.randint(0, extent) for _ in range(2))
@@ -61,5 +61,5 @@ def drawn_slices(dice: Random, shape: Sequence[int]) -> tuple[slice, ...]:
 
 
 def taken(partition: Partition, rank: int) -> tuple[Any, ...]:
-    """What takes the part of a process out of the whole array."""
+    """Return the NumPy index that selects the shard of a rank from the global array."""
     return np.ix_(*(listed(places) for places in partition.local_index(rank)))

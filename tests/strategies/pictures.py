@@ -1,4 +1,4 @@
-"""What each picture has to be, whatever it shows: XML, no larger than a page, with words to read."""
+"""Checks that apply to every picture: valid XML, limited size, no overlapping text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NEARLY = 0.2
 
 @dataclass(frozen=True)
 class Words:
-    """A line of text of a picture and where it is."""
+    """Line of text of a picture with its bounding box."""
 
     text: str
     left: float
@@ -24,7 +24,7 @@ class Words:
     bottom: float
 
     def meets(self, other: Words) -> bool:
-        """Whether both have a point in common, beyond a fraction of a pixel."""
+        """Return whether both boxes overlap by more than a fraction of a pixel."""
         return (
             self.left < other.right - _NEARLY and other.left < self.right - _NEARLY
             and self.top < other.bottom - _NEARLY and other.top < self.bottom - _NEARLY
@@ -32,7 +32,7 @@ class Words:
 
 
 def words_of(root: ET.Element) -> list[Words]:
-    """All lines of text, as wide as the widest of the fonts makes them."""
+    """Return all lines of text, with the width of the widest font."""
     return [_words(text) for text in root.iter(f"{SVG}text")]
 
 
@@ -45,7 +45,7 @@ def _words(node: ET.Element) -> Words:
 
 
 def overlaps(lines: list[Words]) -> Iterator[tuple[Words, Words]]:
-    """Lines of text that lie on each other."""
+    """Yield pairs of overlapping lines of text."""
     active: list[Words] = []
     for words in sorted(lines, key=lambda each: each.top):
         active = [each for each in active if each.bottom > words.top]
@@ -54,7 +54,7 @@ def overlaps(lines: list[Words]) -> Iterator[tuple[Words, Words]]:
 
 
 def check_picture(picture: str) -> ET.Element:
-    """Assert what holds for all pictures; the root of this one."""
+    """Check the requirements of all pictures and return the root element."""
     root = ET.fromstring(picture)
     assert len(picture.encode()) < MOST_BYTES
     width, height = (float(n) for n in root.attrib["viewBox"].split()[2:])
@@ -65,7 +65,7 @@ def check_picture(picture: str) -> ET.Element:
             assert 0 <= top <= bottom <= height, shape.attrib
     for path in root.iter(f"{SVG}path"):
         if path.get("d", "").startswith("M0 "):
-            continue  # a marker's, in a space of its own
+            continue  # path of a marker, which has its own coordinate system
         for point in path.attrib["d"][1:].split("L"):
             x, y = map(float, point.split())
             assert 0 <= x <= width, path.attrib

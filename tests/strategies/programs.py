@@ -1,8 +1,8 @@
-"""Random tensor expressions, as the Python text that defines them.
+"""Random tensor expressions as Python text.
 
-Values are small integers, also in floating-point types, so that every sum is exact and the order
-in which it is computed does not show. What an element can be is followed through the program; a
-value that would leave the exact range is clipped first.
+Values are small integers, also in floating-point dtypes, so that every sum is exact and independent
+of the order of evaluation. The bounds of each element are tracked through the program, and a value
+that would leave the exact range is clipped first.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ both = te.comm_reducer(
 
 @dataclass(frozen=True)
 class Program:
-    """A computation.
+    """Random computation.
 
     Attributes:
-        source: Python text that makes the tensors.
-        inputs: for each placeholder the least and the greatest value of an element.
-        outputs: tensors that nothing reads, and others that the caller wants.
-        sizes: values for the size variables, several for each.
+        source: Python text that defines the tensors.
+        inputs: Minimum and maximum element of each placeholder.
+        outputs: Tensors that no other tensor reads, and further requested tensors.
+        sizes: Several values for each size variable.
     """
 
     source: str
@@ -71,14 +71,14 @@ class Program:
     sizes: Mapping[str, tuple[int, ...]]
 
     def define(self) -> dict[str, Any]:
-        """The tensors and size variables by name."""
+        """Execute the text and return tensors and size variables by name."""
         names: dict[str, Any] = {"te": te}
         exec(self.source, names)
         return names
 
 
 class Maker(Expressions):
-    """Writes a program line by line."""
+    """Generator of a program, line by line."""
 
     def stage(self) -> None:
         shape = self.shape()
@@ -108,7 +108,7 @@ class Maker(Expressions):
                 extent = self.pick((2, 3))
             name = self.fresh("r")
             low = self.pick((0, 0, 0, 2, -3))
-            # Indices and conditions count from 0, where the axis does not.
+            # Indices and conditions start at 0 even if the axis does not.
             axes.append(Axis(f"({name} - {low})" if low else name, extent))
             self.lines.append(
                 f'{name} = te.reduce_axis(({low}, {extent} + {low}), name="{name}")'
@@ -143,14 +143,14 @@ class Maker(Expressions):
         self._define(shape, axes, text, (Value("", value.dtype, low, high),))
 
     def _several(self, shape: tuple[Extent, ...], axes: Sequence[Axis]) -> None:
-        """A reduction of pairs."""
+        """Draw a reduction of pairs."""
         name = self.pick(tuple(PAIRS))
         if PAIRS[name] not in self.lines:
             self.lines.append(PAIRS[name])
         reduced = self._reduce_axes(shape)
         over = [*axes, *reduced]
         value = tamed(self.expr(over, 1))
-        # Of what is not a number none is the greatest.
+        # The maximum of NaN is not defined, so dtypes without NaN are used.
         if value.dtype == "bool" or (self.has_ends and value.dtype in FLOATS):
             value = as_type(value, "int8")
         if name == "argmax":
@@ -168,7 +168,7 @@ class Maker(Expressions):
         self._define(shape, axes, text, results)
 
     def _scan(self, shape: tuple[Extent, ...], axes: Sequence[Axis]) -> None:
-        """A recurrence over the first axis; steps are clipped, so that values stay small."""
+        """Draw a scan over the first axis; steps are clipped, so that values stay small."""
         if not shape or shape[0] == 0:
             return self._elementwise(shape, axes)
         names = [self.fresh("S") for _ in range(self.pick((1, 1, 2)))]
@@ -207,7 +207,7 @@ class Maker(Expressions):
     def _state(
         self, name: str, dtype: str, first: int, shape: Sequence[Extent], axes: Sequence[Axis]
     ) -> Value:
-        """An earlier step of a scan."""
+        """Draw a read of an earlier step of a scan."""
         time, *places = axes
         at = [place.name for place in places]
         if places and self.chance(30):
@@ -238,12 +238,12 @@ def _whole(dtype: str) -> tuple[str, float, float]:
 
 
 def _reduced(kind: str, value: Value, terms: int) -> tuple[Value, float, float]:
-    """What to reduce, and the bounds of the result."""
+    """Return the value to reduce, converted or clipped if necessary, and the result bounds."""
     least, most = full_range(value.dtype)
     is_float = value.dtype in FLOATS
     if kind == "sum":
         if is_float and terms > most:
-            # Even a sum of ones would be rounded, in another place for each order.
+            # Even a sum of ones would be rounded, depending on the order of evaluation.
             return _reduced(kind, as_type(value, "float32"), terms)
         if is_float and max(-value.low, value.high) * terms > most // 2:
             value = tamed(value, max(1, min(8, int(most // (2 * max(terms, 1))))))
@@ -253,7 +253,7 @@ def _reduced(kind: str, value: Value, terms: int) -> tuple[Value, float, float]:
         return value, max(low, least), min(high, most)
     if kind == "prod":
         return (tamed(value, 1), -1, 1) if is_float else (value, least, most)
-    # Over nothing, the identity: the least or the greatest value.
+    # An empty reduction gives the identity: the minimum or maximum of the dtype.
     if kind == "max":
         return value, (-math.inf if is_float else least), value.high
     return value, value.low, (math.inf if is_float else most)
@@ -278,7 +278,7 @@ def _with_start(
 def draw_program(
     draw: Draw | Dice, *, most_stages: int = 5, has_sizes: bool = True
 ) -> Program:
-    """A computation of up to `most_stages` stages, with extents that come at the call or without."""
+    """Draw a computation of up to `most_stages` stages, with symbolic sizes if `has_sizes`."""
     maker = Maker(draw)
     maker.has_ends = maker.chance(15)
     if has_sizes and maker.chance(70):

@@ -1,4 +1,4 @@
-"""Random shards of a tensor, with the address of every element by plain arithmetic."""
+"""Random sharded layouts with reference addresses of all elements."""
 
 from __future__ import annotations
 
@@ -16,18 +16,20 @@ from tests.strategies.draws import Draw, Draws
 Array: TypeAlias = NDArray[Any]
 
 TILES = ((2, 3), (3, 4), (4, 4), (2, 2))
-"""Smaller than any machine's, so that small tensors have several and parts of them."""
+"""Tile shapes smaller than on any machine, so that small tensors have full and partial tiles."""
 
 
 @dataclass(frozen=True)
 class Shards:
-    """A layout in words, and what it says about the addresses of elements.
+    """Sharded layout with reference data for the addresses of its elements.
 
     Attributes:
-        box: extents of the axes that are cut.
-        at: of every element, where it is on each of these axes.
-        shard: extents of a shard.
-        grid: how many shards there are along each axis.
+        layout: Layout under test.
+        box: Extents of the sharded axes.
+        at: Index of every element along each sharded axis.
+        shard: Extents of a shard.
+        grid: Number of shards along each axis.
+        tile: Shape of a tile; None without tiles.
     """
 
     layout: Layout
@@ -38,7 +40,7 @@ class Shards:
     tile: tuple[int, int] | None
 
     def addresses(self, *, gap: int) -> Array:
-        """Where every element is, with `gap` places after the memory of each core."""
+        """Return the address of every element, with `gap` unused positions after each core."""
         core, each = np.zeros_like(self.at[0]), self._places() + gap
         for value, size, count in zip(self.at, self.shard, self.grid, strict=True):
             core = core * count + value // size
@@ -67,14 +69,14 @@ class Shards:
 
 
 def draw_shards(draw: Draw, shape: Sequence[int]) -> Shards:
-    """Shards of a tensor of `shape`, with tiles or without."""
+    """Draw shards of a tensor of `shape`, with or without tiles."""
     draws = Draws(draw)
     tile = draws.pick(TILES) if draws.chance(40) else None
     return _rows(draws, shape, tile) if draws.chance(30) else _collapsed(draws, shape, tile)
 
 
 def _collapsed(draws: Draws, shape: Sequence[int], tile: tuple[int, int] | None) -> Shards:
-    """Some neighbouring axes as one, on a grid."""
+    """Draw shards on a grid, with some adjacent axes merged."""
     first = draws.number(0, len(shape))
     end = draws.number(first, len(shape))
     grid_indices = np.indices(shape)
@@ -96,7 +98,7 @@ def _collapsed(draws: Draws, shape: Sequence[int], tile: tuple[int, int] | None)
 
 
 def _rows(draws: Draws, shape: Sequence[int], tile: tuple[int, int] | None) -> Shards:
-    """Rows as wide as the last axis, in shards of any shape."""
+    """Draw shards of any shape of rows with the width of the last axis."""
     padded = list(shape)
     if tile is not None:
         last = padded[-2:]
