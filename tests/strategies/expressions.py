@@ -1,4 +1,4 @@
-"""Random expressions over tensors, as text; values are kept small enough to be exact."""
+"""Random expressions over tensors as text; values are small enough to be exact."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from tests.strategies.values import (
 SIZES = (3, 2, 1, 5, 7, 8, 13, 17)
 MOST_ELEMENTS, MOST_TERMS = 130, 400
 _MOST_GATHERED = 100
-"""Values that a tensor may have which is taken as an index, far from the ends of all types."""
+"""Bound of the values of a tensor that is used as an index, far from the limits of all dtypes."""
 
 
 class _Plain:
-    """What extents use of `te`, for numbers."""
+    """Functions of `te` that texts of extents use, for plain numbers."""
 
     max = max
     min = min
@@ -37,7 +37,7 @@ class _Plain:
 
 @dataclass(frozen=True)
 class Known:
-    """A tensor that can be read."""
+    """Tensor that expressions can read."""
 
     name: str
     shape: tuple[Extent, ...]
@@ -46,17 +46,17 @@ class Known:
 
 @dataclass
 class Expressions(Indices):
-    """Draws expressions, and the placeholders that they need.
+    """Generator of expressions and of the placeholders that they need.
 
     Attributes:
-        lines: definitions so far.
-        tensors: what can be read.
-        inputs: for each placeholder the least and the greatest value of an element.
-        sizes: values for the size variables.
-        parts: for extents that are sums, the two summands.
-        count: of names.
-        has_ends: whether some placeholders have all values of their types: not a number and
-            infinities, the least and the greatest integers.
+        lines: Definitions so far.
+        tensors: Tensors that expressions can read.
+        inputs: Minimum and maximum element of each placeholder.
+        sizes: Values for the size variables.
+        parts: Two summands of each extent that is a sum.
+        count: Number of names so far.
+        has_ends: Whether some placeholders have all values of their dtype, including NaN,
+            infinities and the minimum and maximum integers.
     """
 
     lines: list[str] = field(default_factory=list)
@@ -68,7 +68,7 @@ class Expressions(Indices):
     has_ends: bool = False
 
     def fresh(self, letter: str) -> str:
-        """A name."""
+        """Return a new name."""
         self.count += 1
         return f"{letter}{self.count}"
 
@@ -78,7 +78,7 @@ class Expressions(Indices):
         return 0 if self.chance(3) else self.pick(SIZES)
 
     def _of_sizes(self) -> str:
-        """An extent that follows from sizes."""
+        """Draw an extent that is an expression of sizes."""
         first, second = self.pick(list(self.sizes)), self.pick(list(self.sizes))
         if self.chance(50):
             others: tuple[Extent, ...] = (second, 1, first, f"({first} * 2)", second, 3)
@@ -91,7 +91,7 @@ class Expressions(Indices):
         ))
 
     def _sum(self, first: str, second: Extent) -> str:
-        """The extent of something that has two parts."""
+        """Return the sum of two extents as an extent and record its summands."""
         double, triple = (first, first), (first, f"({first} * 2)")
         if (first, second) in (double, triple) and self.chance(50):
             text = f"({first} * {2 if second == first else 3})"
@@ -121,7 +121,7 @@ class Expressions(Indices):
         return math.prod(n if isinstance(n, int) else eval(n, {**most, "te": _Plain}) for n in shape)
 
     def read(self, axes: Sequence[Axis], *, gather: bool = True) -> Value:
-        """An element of a tensor that exists, or of a new placeholder that fits the indices."""
+        """Draw a read of an existing tensor, or of a new placeholder that fits the indices."""
         if axes and self.chance(12):
             return self._concatenated(axes)
         if not self.tensors or (len(self.inputs) < 5 and self.chance(35)):
@@ -139,7 +139,7 @@ class Expressions(Indices):
         return self._guarded(tensor, indices, guards)
 
     def _guarded(self, tensor: Known, indices: Sequence[str], guards: Sequence[str]) -> Value:
-        """A read where the guards hold, and another value elsewhere."""
+        """Return a read where the guards hold, and another value elsewhere."""
         text = f"{tensor.name}[{', '.join(indices) or '()'}]"
         if not guards:
             return Value(text, *tensor.value.range)
@@ -150,7 +150,7 @@ class Expressions(Indices):
                      max(tensor.value.high, other.high))
 
     def _concatenated(self, axes: Sequence[Axis]) -> Value:
-        """Parts of two tensors, one behind the other along an axis."""
+        """Draw a read of two tensors that are concatenated along an axis."""
         axis = self.pick(axes)
         cut, rest = self._parts(axis.extent)
         around = [a for a in self.shuffled(axes) if a is axis or self.chance(50)]
@@ -169,7 +169,7 @@ class Expressions(Indices):
                      min(one.value.low, other.value.low), max(one.value.high, other.value.high))
 
     def _parts(self, extent: Extent) -> tuple[Extent, Extent]:
-        """Two extents with this sum."""
+        """Return two extents whose sum is `extent`."""
         if isinstance(extent, int):
             cut = self.number(0, extent)
             return cut, extent - cut
@@ -193,7 +193,7 @@ class Expressions(Indices):
         return index.text
 
     def _gathered(self, axes: Sequence[Axis]) -> Index | None:
-        """An index that is data, or that is read at one which is."""
+        """Draw a data-dependent index; return None if no tensor is suitable."""
         found = [
             t for t in self.tensors
             if t.value.dtype in INTEGERS and t.value.low >= -_MOST_GATHERED
@@ -207,7 +207,7 @@ class Expressions(Indices):
         text = read.text
         low, high = int(read.low), int(read.high)
         if self.chance(20):
-            # In the type of the data, where it must not wrap around.
+            # The index is computed in the dtype of the data, where it must not wrap around.
             step = self.number(1, 3)
             text, low, high = f"{text} + {step}", low + step, high + step
         return Index(text, low, high)
@@ -225,7 +225,7 @@ class Expressions(Indices):
         return Value(f"{tensor.name}[{', '.join(indices) or '()'}]", *tensor.value.range)
 
     def _read_new(self, axes: Sequence[Axis]) -> Value:
-        """A placeholder just as large as the indices need, or a little larger."""
+        """Draw a read of a new placeholder that is as large as the indices need, or larger."""
         indices: list[str] = []
         shape: list[Extent] = []
         guards: list[str] = []
@@ -271,7 +271,7 @@ class Expressions(Indices):
         if axes and self.chance(8):
             axis = self.pick(axes)
             last = max(self.points([axis.extent]) - 1, 0)
-            # Not the bare name: te.max(x, axis) of a reduction axis is a reduction.
+            # `+ 0` is necessary: the bare axis would turn `te.max(x, axis)` into a reduction.
             counted = Value(f'te.cast({axis.name} + 0, "int32")', "int32", 0, last)
             return as_type(counted, self.pick(TYPES))
         return self.read(axes)
@@ -296,7 +296,7 @@ class Expressions(Indices):
         return Value(f"({a.text} {op} {b.text})", "bool", 0, 1)
 
     def expr(self, axes: Sequence[Axis], depth: int) -> Value:
-        """An element-wise expression."""
+        """Draw an element-wise expression."""
         if depth == 0:
             return self.leaf(axes)
         match self.number(0, 9):
@@ -318,7 +318,7 @@ class Expressions(Indices):
         return self._binary(a, b)
 
     def _pair(self, axes: Sequence[Axis], depth: int) -> tuple[Value, Value]:
-        """Two values of one type."""
+        """Draw two values of one dtype."""
         a, b = self.expr(axes, depth), self.expr(axes, depth)
         dtype = common_type(a.dtype, b.dtype)
         if dtype is None or self.chance(50):
@@ -346,7 +346,7 @@ class Expressions(Indices):
                 b = literal(self.number(0, 3), dtype)
             case "//" | "%" if self.chance(70):
                 b = literal(self.number(1, 4), dtype)
-            case "//" | "%" if is_constant(b):  # it may be 0
+            case "//" | "%" if is_constant(b):  # a constant divisor may be 0
                 op = "|"
         if op == "%" and b.low == b.high and b.low > 0:
             return Value(f"({a.text} % {b.text})", dtype, 0, b.high - 1)
@@ -370,11 +370,11 @@ class Expressions(Indices):
 
 
 def is_constant(value: Value) -> bool:
-    """Whether it is made of numbers alone."""
+    """Return whether a value consists of numbers only."""
     nodes = ast.walk(ast.parse(value.text, mode="eval"))
     return not any(isinstance(node, ast.Name) and node.id != "te" for node in nodes)
 
 
 def shape_text(shape: Sequence[Extent]) -> str:
-    """A shape as one writes it."""
+    """Return the Python text of a shape."""
     return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"

@@ -1,4 +1,4 @@
-"""Grammars in EBNF, read from text and tried on lists of tokens; no production calls itself first."""
+"""EBNF grammars without left recursion, parsed from text and matched against token lists."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 Token: TypeAlias = "tuple[str, str]"
-"""What it is, such as NAME, and its text."""
+"""Kind of a token, such as NAME, and its text."""
 Ends: TypeAlias = "dict[int, frozenset[str]]"
-"""Where a match may end, and which productions the first one that ends there has used."""
+"""Possible ends of a match, with the productions used by the first match for each end."""
 Rule: TypeAlias = "Callable[[Matcher, int], Ends]"
 
 _PART = re.compile(r'\s*("[^"]*"|\w+|[][(){}|;=])')
 
 
 class Grammar:
-    """Productions by name; the first one is what a text has to be."""
+    """Productions by name; the first one is the start symbol."""
 
     def __init__(self, text: str) -> None:
         self._parts = _PART.findall(text)
@@ -30,7 +30,7 @@ class Grammar:
             assert self._parts.pop(0) == ";", name
 
     def used(self, tokens: list[Token]) -> frozenset[str] | None:
-        """The productions that some tokens are made by; None if the grammar does not make them."""
+        """Return the productions that derive the tokens; None if the grammar does not match."""
         start = next(iter(self.rules))
         return Matcher(self.rules, tokens).named(start, 0).get(len(tokens))
 
@@ -64,14 +64,14 @@ class Grammar:
 
 
 class Matcher:
-    """All ways to read some tokens from a place on."""
+    """Matcher of grammar rules at positions of a token list."""
 
     def __init__(self, rules: dict[str, Rule], tokens: list[Token]) -> None:
         self.rules, self.tokens = rules, tokens
         self._known: dict[tuple[str, int], Ends] = {}
 
     def named(self, name: str, start: int) -> Ends:
-        """Where a production that begins at a place may end."""
+        """Return the ends of a production that starts at a position."""
         key = name, start
         if key not in self._known:
             found = self.rules[name](self, start)
@@ -79,26 +79,26 @@ class Matcher:
         return self._known[key]
 
     def token(self, text: str, start: int, *, by_text: bool) -> Ends:
-        """The place behind one token."""
+        """Return the position after one token, if the token matches."""
         fits = start < len(self.tokens) and self.tokens[start][by_text] == text
         return {start + 1: frozenset()} if fits else {}
 
     def choice(self, options: list[Rule], start: int) -> Ends:
-        """Any of several rules."""
+        """Match any of several rules."""
         found: Ends = {}
         for option in options:
             found = {**option(self, start), **found}
         return found
 
     def sequence(self, parts: list[Rule], start: int) -> Ends:
-        """Rules one after the other."""
+        """Match rules in sequence."""
         found: Ends = {start: frozenset()}
         for part in parts:
             found = self._followed(found, part)
         return found
 
     def repeated(self, part: Rule, start: int, *, once: bool) -> Ends:
-        """A rule any number of times, or once at most."""
+        """Match a rule any number of times, or at most once."""
         last: Ends = {start: frozenset()}
         found = dict(last)
         while last:
@@ -117,7 +117,7 @@ class Matcher:
 
 
 def python_tokens(text: str) -> list[Token]:
-    """The tokens of Python's text, without comments and empty lines."""
+    """Return the tokens of Python text without comments and empty lines."""
     left_out = (tokenize.NL, tokenize.COMMENT, tokenize.ENDMARKER)
     made = tokenize.generate_tokens(io.StringIO(text.rstrip() + "\n").readline)
     kept = (token for token in made if token.type not in left_out)
@@ -131,7 +131,7 @@ _TENSORS = {
 
 
 def tensor_tokens(text: str) -> Iterator[Token]:
-    """The tokens of functions on arrays."""
+    """Yield the tokens of functions on arrays."""
     pattern = "|".join(f"(?P<{name}>{each})" for name, each in _TENSORS.items())
     for match in re.finditer(pattern, text):
         assert match.lastgroup is not None

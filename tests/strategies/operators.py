@@ -44,21 +44,22 @@ TARGETS = (CPU, tecomp.Target(
     CPU.memories, tecomp.Core(2, 16, 16, (256, 8192)),
 ))  # fmt: skip
 SIZES = (3, 0, 1, 2, 5, 8, 16, 17, 33, 70)
-MOST = 20000  # elements of a tensor
+MOST = 20000  # maximum number of elements of a tensor
 TYPES = ("float32", "float64", "int32", "int8", "float16", "int64", "uint8")
 
 
 @dataclass
 class Operation:
-    """A call of an operator.
+    """Call of an operator.
 
     Attributes:
-        text: how it reads.
-        inputs: what it takes.
-        output: what it gives.
-        reference: the same with NumPy; None where NumPy has no value.
-        sizes: for each variable its value in each call.
-        schedule: makes the schedule for a target.
+        text: Text of the call.
+        inputs: Input tensors.
+        output: Output tensor.
+        reference: NumPy implementation; it returns None if NumPy has no result.
+        sizes: Values of each size variable, one per kernel call.
+        schedule: Function that schedules the output for a target.
+        target: Target of the kernel.
     """
 
     text: str
@@ -70,7 +71,7 @@ class Operation:
     target: tecomp.Target
 
     def check(self) -> None:
-        """Build it, and compare it with NumPy in each of the calls."""
+        """Build the kernel and compare each of its calls with NumPy."""
         args = [*self.sizes, *self.inputs, self.output]
         kernel = tecomp.build(self.schedule(self.output, self.target), args, target=self.target)
         for values in zip(*self.sizes.values(), strict=True) if self.sizes else [()]:
@@ -103,12 +104,12 @@ class Operation:
 
 @dataclass
 class _Maker(Draws):
-    """Draws one call."""
+    """Generator of one call."""
 
     sizes: dict[te.Var, tuple[int, ...]] = field(default_factory=dict)
 
     def size(self, *, least: int = 0, most: int = 100) -> Size:
-        """An extent, which may come at the call."""
+        """Draw a constant or symbolic extent."""
         options = [n for n in SIZES if least <= n <= most] or [least]
         if not self.chance(40):
             return self.pick(options)
@@ -404,21 +405,21 @@ OPERATORS = (
 
 
 def draw_operation(draw: Draw | Dice) -> Operation:
-    """A call of an operator on tensors of any extents."""
+    """Draw a call of an operator on tensors of any extents."""
     maker = _Maker(draw)
     made: Operation = getattr(maker, maker.pick(OPERATORS))()
     return made
 
 
 def _fitting(result: Array, dtype: np.dtype[Any]) -> Array:
-    """`result`, with what is too large for a type as infinity."""
+    """Return `result` with infinities in place of values that are too large for the dtype."""
     with np.errstate(all="ignore"):
         return np.asarray(result).astype(dtype)
 
 
 @st.composite
 def operations(draw: Draw) -> Operation:
-    """Calls of operators that take these tensors."""
+    """Draw calls of operators on tensors of any extents."""
     try:
         return draw_operation(draw)
     except tecomp.TecompError:

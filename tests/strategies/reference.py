@@ -1,4 +1,4 @@
-"""What a computation means, from its definition: NumPy over the grid of indices, no lowering."""
+"""Reference evaluation of te definitions with NumPy on the index grid, without lowering."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _COMPARE: dict[CmpOp, Any] = {
 
 
 def half_away(x: Array) -> Array:
-    """The nearest integer, of two the one away from 0."""
+    """Round to the nearest integer; ties go away from 0."""
     whole = np.trunc(x)
     return np.where(np.abs(x - whole) < 0.5, whole, whole + np.sign(x))
 
@@ -63,7 +63,7 @@ _CALLS: dict[str, Any] = {
 
 
 def number(extent: Extent, sizes: Mapping[Var, int]) -> int:
-    """An extent as a number."""
+    """Evaluate an extent for the given sizes."""
     if isinstance(extent, int):
         return extent
     one = np.ones(1, bool)
@@ -74,7 +74,7 @@ def number(extent: Extent, sizes: Mapping[Var, int]) -> int:
 def compute(
     outputs: Sequence[Operation], inputs: Mapping[Operation, Array], sizes: Mapping[Var, int]
 ) -> Tensors:
-    """Every tensor that `outputs` need, by operation and output."""
+    """Compute every tensor that `outputs` depend on, by operation and output number."""
     tensors: Tensors = {(op, 0): array for op, array in inputs.items()}
     with np.errstate(all="ignore"):
         steps = {tensor.op for op in post_order(outputs) if isinstance(op, ScanOp)
@@ -104,12 +104,12 @@ def _compute(op: ComputeOp, tensors: Tensors, sizes: Mapping[Var, int]) -> list[
 
 
 def _rules(op: ScanOp) -> list[Tensor]:
-    """The tensors that say what a step is."""
+    """Return the tensors that define a step of a scan."""
     return [expr.tensor for expr in op.body if isinstance(expr, TensorLoad)]
 
 
 def _scan(op: ScanOp, tensors: Tensors, sizes: Mapping[Var, int]) -> list[Array]:
-    """A recurrence, one step after another."""
+    """Evaluate a scan step by step."""
     shape = [number(extent, sizes) for extent in op.shape]
     first = min(number(op.scan_axis.dom.min, sizes), shape[0])
     states = [np.zeros(shape, dtype.numpy) for dtype in op.dtypes]
@@ -133,12 +133,12 @@ def _scan(op: ScanOp, tensors: Tensors, sizes: Mapping[Var, int]) -> list[Array]
 
 
 class _Points:
-    """Points at which expressions are evaluated, all at once.
+    """Evaluation of expressions at many points at once.
 
     Attributes:
-        tensors: what can be read.
-        values: value of each variable at each point.
-        active: where an expression is evaluated at all; elsewhere anything may come out.
+        tensors: Tensors that expressions can read.
+        values: Value of each variable at each point.
+        active: Mask of the points to evaluate; results at other points are arbitrary.
     """
 
     def __init__(self, tensors: Tensors, values: Values, active: Array) -> None:
@@ -150,7 +150,7 @@ class _Points:
         return _Points(self.tensors, self.values, self.active & condition)
 
     def reduction(self, reduce: Reduce, sizes: Mapping[Var, int]) -> list[Array]:
-        """The values of a reduction, one term after another."""
+        """Evaluate a reduction term by term."""
         start = reduce.init or reduce.combiner.identity
         result = [self.value(expr) for expr in start]
         ranges = [
@@ -174,7 +174,7 @@ class _Points:
         return result
 
     def value(self, expr: Expr) -> Array:
-        """The value at each point."""
+        """Evaluate an expression at each point."""
         match expr:
             case Var():
                 return self.values[expr]

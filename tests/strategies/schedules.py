@@ -1,4 +1,4 @@
-"""Random schedules: primitives drawn one after another on what the schedule is by then."""
+"""Random schedules: primitives drawn one after the other for the current state of the schedule."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.strategies.draws import Dice, Draw, Draws, event
 from tests.strategies.layouts import draw_layout, function_of
 from tests.strategies.programs import Program, draw_program
 
-# Refusals that the documentation of a primitive announces. Any other error is a failure.
+# Documented errors of primitives. Any other error is a test failure.
 REFUSED_CALLS = (
     r"its loops are now ",
     r"axis \S+ was replaced by .* in transform_layout",
@@ -83,14 +83,14 @@ REFUSED_PROGRAMS = (
 
 @dataclass
 class Case:
-    """A program, a schedule of it, and what the schedule did to the places of elements.
+    """Program with a schedule and the layout maps that the schedule applied.
 
     Attributes:
-        program: what is computed.
-        names: its tensors and sizes.
-        schedule: the schedule.
-        maps: for each stage the texts of its layout maps, in order.
-        pads: for each stage the text of its last pad value.
+        program: Random computation.
+        names: Tensors and size variables of the program by name.
+        schedule: Schedule of the program.
+        maps: Texts of the layout maps of each stage, in order.
+        pads: Text of the last pad value of each stage.
     """
 
     program: Program
@@ -101,14 +101,14 @@ class Case:
 
     @property
     def outputs(self) -> list[Tensor]:
-        """Tensors that the caller gets, all outputs of an operation if one."""
+        """Output tensors; if one output of an operation is requested, all of its outputs."""
         wanted = [self.names[name] for name in self.program.outputs]
         operations = dict.fromkeys(tensor.op for tensor in wanted)
         return [tensor for op in operations for tensor in op.outputs]
 
     @property
     def inputs(self) -> list[Tensor]:
-        """Tensors that the caller passes."""
+        """Input tensors."""
         return [
             self.names[name] for name in self.program.inputs
             if any(self.names[name].op is stage.op for stage in self.schedule.stages)
@@ -116,17 +116,17 @@ class Case:
 
     @property
     def args(self) -> list[Any]:
-        """The parameters: sizes, inputs, outputs."""
+        """Parameters: sizes, inputs and outputs."""
         sizes = [self.names[name] for name in self.program.sizes]
         return [*sizes, *self.inputs, *self.outputs]
 
     def build(self) -> ScheduledKernel:
-        """Compile; what is refused is taken back."""
+        """Compile the case; rejected placements and hints are undone first."""
         self.lower()
         return build(self.schedule, self.args)
 
     def lower(self) -> Lowered:
-        """The function after each pass; what is refused is taken back."""
+        """Lower the case and return the function after each pass; undo rejected primitives."""
         while True:
             try:
                 return lower_all(self.schedule, self.args)
@@ -134,10 +134,10 @@ class Case:
                 self._mend(error)
 
     def _mend(self, error: LowerError) -> None:
-        """Take back what was refused."""
+        """Undo a rejected placement or hint, or discard the case; reraise undocumented errors."""
         if (found := _matching(error, REFUSED_PLACES)) is not None:
             event(f"moved to the root: {found.re.pattern}")
-            # Stages may share a name; all of them move.
+            # Stages may share a name; all of them are moved to the root.
             before = self.schedule.state
             for stage in self.schedule.stages:
                 if stage.op.name == found["stage"]:
@@ -153,7 +153,7 @@ class Case:
             raise error
 
     def _without(self, hint: str) -> Schedule:
-        """The schedule without calls of a primitive that returns nothing."""
+        """Return the schedule without the calls of a primitive that returns nothing."""
         trace = json.loads(self.schedule.trace.to_json())
         needs, steps = [], []
         for step in trace["steps"]:
@@ -164,7 +164,7 @@ class Case:
         return replay(json.dumps({**trace, "steps": steps}), list(self.schedule.outputs))
 
     def text(self) -> str:
-        """Python text of the program and the schedule."""
+        """Return the Python text of the program and the schedule."""
         names = ", ".join(tensor.name for tensor in self.outputs)
         return (
             f"{self.program.source}\n# inputs {dict(self.program.inputs)}, outputs {names}\n\n"
@@ -172,7 +172,7 @@ class Case:
         )
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        """The text, where hypothesis would show the fields."""
+        """Print the text instead of the fields in Hypothesis reports."""
         del cycle
         printer.text(f"a program and its schedule:\n{self.text()}")
 
@@ -184,7 +184,7 @@ def _matching(error: TecompError, patterns: Sequence[str]) -> re.Match[str] | No
 
 @dataclass
 class _Scheduler(Draws):
-    """Calls primitives on a case."""
+    """Generator of primitive calls on a case."""
 
     case: Case
 
@@ -193,7 +193,7 @@ class _Scheduler(Draws):
         return [s for s in self.case.schedule.stages if isinstance(s.op, ComputeOp)]
 
     def attempt(self, name: str, call: Callable[..., Any], *args: Any, **kwargs: Any) -> bool:
-        """Whether the call was not refused."""
+        """Make a call and return whether it was accepted."""
         try:
             call(*args, **kwargs)
         except (ScheduleError, LayoutError) as error:
@@ -392,10 +392,10 @@ class _Scheduler(Draws):
         return self.case.schedule.state.stage(stage.op).key
 
     def nothing(self, _: Stage) -> None:
-        """What a call that does not matter shrinks to."""
+        """Do nothing; Hypothesis shrinks irrelevant calls to this one."""
 
     def step(self, *, early: bool) -> None:
-        """One call, of those that come first as a rule or of all."""
+        """Draw one call: from the primitives that usually come first if `early`, else from all."""
         any_stage = self.pick(self.case.schedule.stages)
         stage = self.pick(self.computed)
         kinds = [self.nothing, self.cache_read, self.cache_write, self.transform_layout, self.rfactor,
@@ -422,7 +422,7 @@ def _reads(schedule: Schedule, reader: Stage, tensor: Tensor) -> bool:
 
 
 def draw_case(draw: Draw | Dice, *, most_steps: int = 16) -> Case:
-    """A program with a schedule of up to `most_steps` calls."""
+    """Draw a program with a schedule of up to `most_steps` calls."""
     program = draw_program(draw)
     names = program.define()
     outputs = dict.fromkeys(names[name].op for name in program.outputs)
@@ -436,5 +436,5 @@ def draw_case(draw: Draw | Dice, *, most_steps: int = 16) -> Case:
 
 @st.composite
 def cases(draw: Draw, *, most_steps: int = 16) -> Case:
-    """Programs with a schedule of up to `most_steps` calls."""
+    """Draw programs with a schedule of up to `most_steps` calls."""
     return draw_case(draw, most_steps=most_steps)

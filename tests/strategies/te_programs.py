@@ -1,4 +1,4 @@
-"""Random programs of some stages, as they are written in `te`, beside what NumPy makes of them."""
+"""Random `te` programs of several stages with their NumPy results."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Array = np.ndarray[Any, Any]
 
 @dataclass
 class Program:
-    """A program as it grows.
+    """Program under construction.
 
     Attributes:
-        inputs: tensors that the caller gives.
-        given: their values.
-        values: all tensors so far, with their values.
+        inputs: Input tensors.
+        given: Values of the inputs.
+        values: All tensors so far with their values.
     """
 
     dice: random.Random
@@ -49,7 +49,7 @@ class Program:
         return tensor if high else self.add(tensor, value)
 
     def pick(self, rank: int | None = None) -> tuple[te.Tensor, Array]:
-        """A tensor so far, later ones more often."""
+        """Draw a tensor of the program; later tensors are more likely."""
         found = [x for x in self.values if rank is None or len(x[0].shape) == rank]
         if not found:
             self.input(*(self.size() for _ in range(rank or 2)))
@@ -60,7 +60,7 @@ class Program:
         return self.dice.choice((1, 2, 3, 5, 8, 16, 17, 31, self.most))
 
     def needed(self, outputs: Sequence[te.Tensor]) -> tuple[list[te.Tensor], list[Array]]:
-        """The inputs that results are made of, and their values."""
+        """Return the inputs that the outputs depend on, with their values."""
         seen = set(outputs)
         todo = list(outputs)
         while todo:
@@ -76,7 +76,7 @@ class Program:
 
 
 def draw_program(seed: int, most: int = 40) -> Program:
-    """A program of 2 to 12 stages."""
+    """Draw a program of 2 to 12 stages."""
     dice = random.Random(seed)
     p = Program(dice, most)
     p.input(*(p.size() for _ in range(dice.choice((1, 2, 2, 2, 3, 4)))))

@@ -1,4 +1,4 @@
-"""Random programs without a schedule: built as one kernel, or compiled as a program of several."""
+"""Random unscheduled programs: built as one kernel, or compiled as a program of several kernels."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ Call: TypeAlias = "Callable[[Sequence[int], Sequence[Array], Sequence[Array]], S
 
 @dataclass
 class Unscheduled:
-    """A program, and what it is made of.
+    """Random program without a schedule.
 
     Attributes:
-        program: what is computed.
-        names: its tensors and sizes.
-        is_compiled: whether it becomes several kernels, and not one.
+        program: Random computation.
+        names: Tensors and size variables of the program by name.
+        is_compiled: Whether the program is compiled to several kernels instead of one.
     """
 
     program: Program
@@ -41,19 +41,19 @@ class Unscheduled:
 
     @property
     def outputs(self) -> list[te.Tensor]:
-        """Tensors that the caller gets, all outputs of an operation if one."""
+        """Output tensors; if one output of an operation is requested, all of its outputs."""
         operations = dict.fromkeys(self.names[name].op for name in self.program.outputs)
         return [tensor for op in operations for tensor in op.outputs]
 
     @property
     def inputs(self) -> list[te.Tensor]:
-        """Tensors that the caller passes."""
+        """Input tensors."""
         needed = set(post_order([x.op for x in self.outputs]))
         found = (self.names[name] for name in self.program.inputs)
         return [tensor for tensor in found if tensor.op in needed]
 
     def check(self) -> None:
-        """Build or compile it, and compare it with its definition at all sizes."""
+        """Build or compile the program and compare it with its definition for all sizes."""
         sizes = [self.names[name] for name in self.program.sizes]
         call = self._compiled() if self.is_compiled else self._built(sizes)
         for values in zip(*self.program.sizes.values(), strict=True) if sizes else [()]:
@@ -97,7 +97,7 @@ class Unscheduled:
 
 
 def draw_unscheduled(draw: Draw | Dice) -> Unscheduled:
-    """A program of up to six stages; such as are compiled have no sizes that come at the call."""
+    """Draw a program of up to six stages; a compiled program has no symbolic sizes."""
     is_compiled = Draws(draw).chance(30)
     program = draw_program(draw, most_stages=6, has_sizes=not is_compiled)
     return Unscheduled(program, is_compiled)

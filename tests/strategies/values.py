@@ -1,4 +1,4 @@
-"""Texts of expressions with their type and bounds, and what keeps them small."""
+"""Texts of expressions with dtype and bounds, and operations that keep the bounds small."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ TYPES = (
     "bool", "int16", "uint16", "uint32", "uint64",
 )
 
-# Integers up to here, and half of them plus one half, are exact in these types.
+# Integers up to this bound, and half-integers up to half of it, are exact in these dtypes.
 _EXACT = {"float16": 1024, "bfloat16": 128, "float32": 2**20, "float64": 2**40}
 
 
 @dataclass(frozen=True)
 class Value:
-    """The text of an expression, its type, and the least and the greatest value that it takes."""
+    """Text of an expression with its dtype and its minimum and maximum value."""
 
     text: str
     dtype: str
@@ -28,12 +28,12 @@ class Value:
 
     @property
     def range(self) -> tuple[str, float, float]:
-        """All but the text."""
+        """dtype, minimum and maximum."""
         return self.dtype, self.low, self.high
 
 
 def full_range(dtype: str) -> tuple[float, float]:
-    """The values of a type: all of an integer type, those that are exact of a float."""
+    """Return the range of an integer dtype, or the exact integer range of a float dtype."""
     if dtype == "bool":
         return 0, 1
     if dtype in FLOATS:
@@ -45,14 +45,14 @@ def full_range(dtype: str) -> tuple[float, float]:
 
 
 def literal(value: float, dtype: str) -> Value:
-    """A number; a truth value for bool."""
+    """Return the literal of a number, or of a Boolean for bool."""
     if dtype == "bool":
         return Value(f'te.const({bool(value)}, "bool")', dtype, bool(value), bool(value))
     return Value(f'te.const({value}, "{dtype}")', dtype, value, value)
 
 
 def tamed(value: Value, bound: int = 8) -> Value:
-    """`value`, clipped where it can be further than `bound` from 0."""
+    """Clip `value` to [-bound, bound] if it can exceed this interval."""
     low = max(-bound, full_range(value.dtype)[0])
     if low <= value.low and value.high <= bound:
         return value
@@ -63,13 +63,13 @@ def tamed(value: Value, bound: int = 8) -> Value:
 
 
 def limited(value: Value, dtype: str) -> Value:
-    """`value`, clipped where `dtype` could not hold it exactly."""
+    """Clip `value` if `dtype` cannot represent all of its values exactly."""
     low, high = full_range(dtype)
     return value if low <= value.low and value.high <= high else tamed(value)
 
 
 def as_type(value: Value, dtype: str) -> Value:
-    """`value` converted to `dtype`."""
+    """Convert `value` to `dtype`."""
     if value.dtype == dtype:
         return value
     if dtype == "bool":
@@ -78,7 +78,7 @@ def as_type(value: Value, dtype: str) -> Value:
         value = limited(value, dtype)
     elif value.dtype in FLOATS:
         value = limited(tamed(value), dtype)
-        # What is not a number becomes 0.
+        # NaN becomes 0.
         value = replace(value, low=min(value.low, 0), high=max(value.high, 0))
     low, high = full_range(dtype)
     text = f'te.cast({value.text}, "{dtype}")'
@@ -88,7 +88,7 @@ def as_type(value: Value, dtype: str) -> Value:
 
 
 def common_type(a: str, b: str) -> str | None:
-    """The type of an operation on both, as in TVM; None for bool and what does not meet."""
+    """Return the common dtype of two operands as in TVM; None for bool and incompatible dtypes."""
     if a == b:
         return a
     if "bool" in (a, b):
@@ -103,7 +103,7 @@ def common_type(a: str, b: str) -> str | None:
 
 
 def arithmetic(op: str, a: Value, b: Value) -> Value:
-    """`a op b`, for operands of one type; clipped first where it would not be exact."""
+    """Return `a op b` for operands of one dtype; operands are clipped to keep it exact."""
     low, high = _interval(op, a, b)
     if a.dtype in FLOATS and not full_range(a.dtype)[0] <= low <= high <= full_range(a.dtype)[1]:
         a, b = tamed(a), tamed(b)

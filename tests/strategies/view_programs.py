@@ -1,8 +1,8 @@
-"""Random functions over memory with views, layout maps and several physical axes, and a NumPy model.
+"""Random functions on memory with views, layout maps and several physical axes, and a NumPy model.
 
-The model keeps each memory as bytes: one row, or a row for each index of the physical axes before
-the last. A view is a type and a shape, whose elements are counted in these rows. Layout maps do
-not occur in the model: they change where the elements of a memory are stored, and nothing else.
+The model stores each memory as bytes: one row, or one row for each index of the leading physical
+axes. A view is a dtype and a shape whose elements are numbered within these rows. The model has no
+layout maps, because they only change where the elements of a memory are stored.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _OPERATIONS = {"+": np.add, "-": np.subtract, "max": np.maximum, "min": np.minim
 
 
 def _value(text: str, values: Mapping[str, Any]) -> int:
-    """The number of an index or an extent."""
+    """Evaluate the text of an index or an extent."""
     return int(eval(text, {"cast": _to_int64}, values))
 
 
 def _to_int64(_: str, value: int) -> int:
-    """A number wrapped to 64 bits with a sign, which is all that indices are cast to."""
+    """Wrap a number to a signed 64-bit integer, the only dtype to which indices are cast."""
     return (value + 2**63) % 2**64 - 2**63
 
 
@@ -61,16 +61,16 @@ def _tuple(parts: Sequence[object]) -> str:
 
 @dataclass(frozen=True)
 class View:
-    """A buffer: that of a memory itself, or a view of it.
+    """Buffer of a memory, or view of the memory.
 
     Attributes:
-        name: in the text.
-        memory: the name of the memory.
-        extents: of each axis, as text.
-        dtype: of one lane.
-        lanes: of an element.
-        separators: as in the text.
-        cut: how many axes count rows.
+        name: Name in the text.
+        memory: Name of the memory.
+        extents: Extent of each axis, as text.
+        dtype: dtype of one lane.
+        lanes: Lanes of an element.
+        separators: Axis separators as in the text.
+        cut: Number of leading axes that select a row.
     """
 
     name: str
@@ -83,30 +83,30 @@ class View:
 
     @property
     def element(self) -> str:
-        """The type of an element."""
+        """dtype of an element, with its lanes."""
         return self.dtype if self.lanes == 1 else f"{self.dtype}x{self.lanes}"
 
     @property
     def bytes(self) -> int:
-        """Of an element."""
+        """Bytes of an element."""
         return np.dtype(self.dtype).itemsize * self.lanes
 
     def text(self, more: str = "") -> str:
-        """As it is declared."""
+        """Return the text of the declaration."""
         cuts = f", axis_separators={_tuple(self.separators)}" if self.separators else ""
         return f'Buffer("{self.element}", {_tuple(self.extents)}{cuts}{more})'
 
 
 @dataclass(frozen=True)
 class Memory:
-    """A memory: a parameter, or one that exists for a while; with layout maps, as text."""
+    """Memory of a parameter or of an allocation, with its layout maps as text."""
 
     buffer: View
     kind: str
     maps: tuple[str, ...] = ()
 
     def table(self, sizes: Sizes) -> Array:
-        """Its bytes in the model."""
+        """Return the bytes of the memory in the model."""
         shape = [_value(extent, sizes) for extent in self.buffer.extents]
         cut = self.buffer.cut
         row = math.prod(shape[cut:]) * self.buffer.bytes
@@ -115,16 +115,16 @@ class Memory:
 
 @dataclass(frozen=True)
 class Store:
-    """Loops around a store of two loads and a number, put together.
+    """Loops around a store of a value that combines two loads and a constant.
 
     Attributes:
-        target: what is written.
-        loops: variable, extent and kind of each.
-        place: indices of the store.
-        loads: buffers and indices.
-        operation: what puts them together.
-        constant: the number, as text.
-        condition: where it is done, as text.
+        target: Buffer that is written.
+        loops: Variable, extent and kind of each loop.
+        place: Indices of the store.
+        loads: Buffers and indices of the loads.
+        operation: Operation that combines the operands.
+        constant: Constant operand, as text.
+        condition: Condition of the store, as text.
     """
 
     target: View
@@ -136,7 +136,7 @@ class Store:
     condition: str = ""
 
     def lines(self, indent: str) -> Iterator[str]:
-        """As text."""
+        """Yield the lines of the text."""
         for name, extent, kind in self.loops:
             yield f"{indent}for {name} in {kind}({extent}):"
             indent += "    "
@@ -159,7 +159,7 @@ class Store:
         return text
 
     def run(self, buffers: Sequence[View], tables: Mapping[str, Array], sizes: Sizes) -> None:
-        """Do it in the model."""
+        """Execute the loops in the model."""
         numbers = {view.name: _Numbers(tables, view, sizes) for view in buffers}
         extents = [range(_value(extent, sizes)) for _, extent, _ in self.loops]
         names = [name for name, _, _ in self.loops]
@@ -178,7 +178,7 @@ class Store:
 
 @dataclass(frozen=True)
 class _Numbers:
-    """A buffer that is read in an index."""
+    """Buffer that is read in an index."""
 
     tables: Mapping[str, Array]
     view: View
@@ -196,7 +196,7 @@ def _access(view: View, indices: Sequence[str]) -> str:
 def _element(
     tables: Mapping[str, Array], view: View, indices: Sequence[str], values: Mapping[str, Any]
 ) -> Array:
-    """The lanes of an element in the model, to be read or written."""
+    """Return a writable view of the lanes of an element in the model."""
     shape = [_value(extent, values) for extent in view.extents]
     at = [_value(index, values) for index in indices]
     assert all(0 <= k < extent for k, extent in zip(at, shape, strict=True)), (view, indices)
@@ -210,7 +210,7 @@ def _element(
 
 @dataclass
 class Maker(Draws):
-    """Draws a function, line by line."""
+    """Generator of a function, line by line."""
 
     memories: list[Memory] = field(default_factory=list)
     buffers: list[View] = field(default_factory=list)
@@ -259,13 +259,13 @@ class Maker(Draws):
         shape = [int(e) if e.isdigit() else None for e in extents]
         text = draw_layout(self.draw, shape, separated=self.chance(40))
         if "^" in text and None in shape:
-            text = draw_layout(Dice(), shape)  # bit operations need numbers
+            text = draw_layout(Dice(), shape)  # bit operations need constant extents
         results = function_of(text)(*(te.var(f"v{k}") for k in range(len(extents))))
         cuts = [k for k, result in enumerate(results) if result is te.AXIS_SEPARATOR]
         return [text], tuple(at - k - 1 for k, at in enumerate(cuts))
 
     def _open(self, memory: Memory) -> None:
-        """The `with` that gives a memory."""
+        """Open the `with` block that allocates a memory."""
         more = ""
         if memory.kind == "BufferRealize":
             more = f", bounds={_tuple([f'(0, {extent})' for extent in memory.buffer.extents])}"
@@ -297,7 +297,7 @@ class Maker(Draws):
         inner = self._shape(base.extents[base.cut :], divisor)
         if inner is None or outer is None:
             return View(name, base.name, base.extents, base.dtype, 1, base.separators, base.cut)
-        # A view has as many groups of axes as its memory.
+        # A view has the same number of axis groups as its memory.
         separators = base.separators
         if base.cut:
             while len(outer) < len(base.separators):
@@ -309,7 +309,7 @@ class Maker(Draws):
         return View(name, base.name, (*outer, *inner), dtype, lanes, separators, cut)
 
     def _shape(self, extents: Sequence[str], divisor: int) -> tuple[str, ...] | None:
-        """A shape of so many elements divided by a number, or of fewer; None if there are none."""
+        """Draw a shape with at most the elements of `extents` divided by `divisor`; None if empty."""
         symbols = [e for e in extents if not e.isdigit()]
         count = math.prod(int(e) for e in extents if e.isdigit()) // divisor
         if count == 0:
@@ -382,7 +382,7 @@ class Maker(Draws):
     def _gathered(
         self, view: View, tables: Sequence[View], loops: Sequence[tuple[str, str]]
     ) -> tuple[str, ...]:
-        """Indices of which one may come from memory."""
+        """Draw indices, of which one may be read from memory."""
         indices = [*self._indices(view, loops)]
         if indices and tables and self.chance(15):
             at, table = self.number(0, len(indices) - 1), self.pick(tables)
@@ -413,7 +413,7 @@ class Maker(Draws):
 
 @dataclass
 class ViewProgram:
-    """A function as text, and what it is to do."""
+    """Random function as text, with its model."""
 
     text: str
     memories: list[Memory]
@@ -424,7 +424,7 @@ class ViewProgram:
     wrong: str = ""
 
     def check(self) -> None:
-        """The interpreter after each pass, and the kernel, leave what the model leaves."""
+        """Check the interpreter after each pass, and the kernel, against the model."""
         if self.wrong:
             self._check_wrong()
         func = parse(self.text)
@@ -441,7 +441,7 @@ class ViewProgram:
             self._check(functions, kernel, sizes)
 
     def _check_wrong(self) -> None:
-        """A view that addresses its memory in another way is refused by name, before it runs."""
+        """Check that an incompatible view is rejected by name before the function runs."""
         func = parse(self.wrong)
 
         def lowered() -> None:
@@ -483,7 +483,7 @@ class ViewProgram:
             assert_equal(a, b, f"{memory.buffer.name}, {who}")
 
     def _model(self, sizes: Sizes) -> tuple[list[Array], list[Array]]:
-        """The arrays of the parameters before and after, in the shapes of the text."""
+        """Return the parameter arrays before and after the call, in the shapes of the text."""
         tables = {memory.buffer.name: memory.table(sizes) for memory in self.memories}
         params = [memory for memory in self.memories if memory.kind == "param"]
         random = np.random.default_rng(7)
@@ -505,7 +505,7 @@ class ViewProgram:
         return np.frombuffer(table.tobytes(), memory.buffer.dtype).reshape(shape).copy()
 
     def _stored(self, func: PrimFunc, arrays: Sequence[Array], sizes: Sizes) -> list[Array]:
-        """Arrays as the maps have them; places without an element hold garbage."""
+        """Return the arrays in their mapped layouts; padding positions hold garbage."""
         values, found = self._values(func, sizes), []
         for memory, array, param in zip(self.memories, arrays, func.params, strict=False):
             assert isinstance(param, Buffer)
@@ -517,7 +517,7 @@ class ViewProgram:
 
 
 def draw_view_program(draw: Draw | Dice) -> ViewProgram:
-    """A random function."""
+    """Draw a random function."""
     maker = Maker(draw)
     maker.make()
     maps = ", ".join(
@@ -540,7 +540,7 @@ def draw_view_program(draw: Draw | Dice) -> ViewProgram:
 
 
 def _wrong(maker: Maker) -> str:
-    """Lines with a view X that must be refused; none for most functions."""
+    """Draw lines with an invalid view X; the text is empty for most functions."""
     memory = maker.pick([each for each in maker.memories if each.kind == "param"])
     base, several = memory.buffer, len(memory.buffer.separators) > 0
     if not base.extents or _symbols(base.extents) or not maker.chance(25):

@@ -1,4 +1,4 @@
-"""Watches a function while the interpreter runs it: what is accessed by whom, in which order."""
+"""Record the memory accesses of each core, in order, while the interpreter runs a function."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tecomp.ir.traversal.rewrite import children
 
 @dataclass
 class Runs:
-    """The accesses of one place by one core."""
+    """Accesses of one statement by one core."""
 
     size: int
     block: int | None
@@ -46,14 +46,14 @@ class Runs:
 
 
 class Watcher:
-    """Follows every access, and what units do.
+    """Recorder of memory accesses and of operations of compute units.
 
     Attributes:
-        where: the core that works, on each axis of the grid.
-        places: buffer and direction of every place, with its accesses by each core.
-        operations: on elements, by kind and type.
-        tiles: operations of the units, by core.
-        is_bound: whether a loop was shared out among the cores by the schedule.
+        where: Coordinates of the current core on each axis of the grid.
+        places: Buffer and direction of every access in the code, with its accesses by each core.
+        operations: Number of element operations by kind and dtype.
+        tiles: Operations of the units by core.
+        is_bound: Whether the schedule binds a loop to the cores.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Watcher:
 
 
 def operations(value: Expr) -> Counter[str]:
-    """Each operation of an expression, but for those in indices and conditions of reads."""
+    """Count the operations of an expression, except in indices and conditions of reads."""
     found: Counter[str] = Counter()
     todo = [value]
     while todo:
@@ -121,7 +121,7 @@ def operations(value: Expr) -> Counter[str]:
 
 
 def assert_counted(report: Report, watcher: Watcher) -> None:
-    """A report has the accesses that were watched: of each memory, and of each core."""
+    """Check the accesses of each memory and core in a report against the recorded accesses."""
     cores = [core.core for core in report.cores]
     expected: dict[tuple[str, str], Any] = defaultdict(lambda: [0, 0, 0, 0, Counter()])
     for buffer, direction, found in watcher.places:
@@ -144,5 +144,5 @@ def assert_counted(report: Report, watcher: Watcher) -> None:
         if watcher.is_bound or not report.axes:
             assert dict(zip(cores, traffic.per_core, strict=True)) == {c: by_core[c] for c in cores}
         else:
-            # The interpreter runs parallel loops alone; a report shares them among the cores.
+            # The interpreter runs parallel loops on one core; a report divides them among the cores.
             assert sum(traffic.per_core) == sum(by_core.values())

@@ -1,4 +1,4 @@
-"""Random layouts of exclusive ors: of any bits of one index or of several, as text."""
+"""Random XOR layouts as text: exclusive ors of bits of one or several indices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.strategies.layouts import places
 
 
 def draw_xor_layout(draw: Draw, shape: Sequence[int]) -> str:
-    """A map that loses no element of `shape`, with an exclusive or in some of its results."""
+    """Draw an injective map of `shape` with an exclusive or in some of its results."""
     draws = Draws(draw)
     names = [f"a{k}" for k in range(len(shape))]
     results = [_xor(draws, names) for _ in range(draws.number(1, 3))]
@@ -35,7 +35,7 @@ def _xor(draws: Draws, names: Sequence[str]) -> str:
 
 
 def _term(draws: Draws, name: str) -> str:
-    """Some bits of an index, or some digits of it that are no bits, at some other place."""
+    """Draw some bits, or digits of another base, of an index, shifted to another position."""
     low, width, to = draws.number(0, 3), draws.number(1, 3), draws.number(0, 3)
     shifted = draws.pick((f"{name} // {2**low}", f"({name} >> {low})"))
     forms = [
