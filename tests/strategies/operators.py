@@ -1,4 +1,4 @@
-"""Random calls of the operators of `tecomp.schedules`, with extents 0 and 1 and such as calls bring."""
+"""Random calls of the operators of `tecomp.schedules`, with symbolic, empty and unit extents."""
 
 from __future__ import annotations
 

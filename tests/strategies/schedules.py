@@ -55,7 +55,7 @@ REFUSED_PLACES = (
     r"^s\[(?P<stage>\S+)\]\.compute_at\(.*\): \S+ is inlined and has no loops",
     r"^s\[(?P<stage>\S+)\]\.compute_at\(.*\): \S+ is no loop of \S+ any more",
 )
-# Refusals of hints about loops, which say nothing about what is computed.
+# Documented errors of loop hints, which do not affect the results.
 REFUSED_HINTS = (
     r"^s\[\S+\]\.(?P<hint>prefetch)\(.*\): nothing inside that loop reads",
     r"^s\[\S+\]\.(?P<hint>prefetch)\(.*\): \S+ is computed inside that loop",
@@ -71,8 +71,8 @@ REFUSED_HINTS = (
     r"^s\[\S+\]\.(?P<hint>rolling_buffer): the layout of \S+ has a pad_value",
     r"^s\[\S+\]\.(?P<hint>rolling_buffer): no two iterations of",
 )
-# Refusals of layouts that take isl too long, and of orders of loops that do not compute what others
-# read, or may not.
+# Errors of layouts that take isl too long, and of loop orders that violate a dependence or for which
+# isl cannot decide the dependences.
 REFUSED_PROGRAMS = (
     r"^lower: the index sets take too long to decide; use simpler index expressions",
     r"^\S+: \S+ reads \S+ at indices that index sets cannot decide, so which step follows from which is",
@@ -292,7 +292,7 @@ class _Scheduler(Draws):
             self.attempt("compute_inline", self.pick(simple).compute_inline)
 
     def storage_align(self, stage: Stage) -> None:
-        # Those that transform_layout made for loops="logical" are in nobody's hands.
+        # The user has no handle of the axes that `transform_layout(loops="logical")` creates.
         known = set(stage.all_iter_vars)
         stored = self.case.schedule.state.stage(self.key(stage)).layout_axes
         if axes := [axis for axis in stored if axis in known]:
