@@ -284,7 +284,7 @@ class Let:
     printed: bool = True
 
     def lines(self) -> Iterator[str]:
-        """Return the printed form."""
+        """Yield the lines of the printed form."""
         if self.printed:
             yield f"{self.value}" if self.result is None else f"%{self.result} = {self.value}"
 
@@ -305,7 +305,7 @@ class DeviceRegion:
     body: tuple[Statement, ...]
 
     def lines(self) -> Iterator[str]:
-        """Return the printed form."""
+        """Yield the lines of the printed form."""
         yield f"intel_sycl.device_region({self.device}) {{"
         for statement in self.body:
             for line in statement.lines():
