@@ -290,13 +290,14 @@ def sizes_of(
     bound = set(found)
     taken: set[str] = set()
     for argument in arguments:
-        for extent in argument.shape if isinstance(argument, Tensor) else ():
-            variables = variables_in(extent)
-            for var in variables:
-                if var not in bound:
-                    _check_size(var, argument)
-            found.update(dict.fromkeys(variables))
-            bound.update(variables)
+        if not isinstance(argument, Tensor):
+            continue
+        variables = dict.fromkeys(var for n in argument.shape for var in variables_in(n))
+        for var in variables:
+            if var not in bound:
+                _check_size(var, argument)
+        found.update(variables)
+        bound.update(variables)
     bound.update(steps)
     for stage in state:
         used = dict.fromkeys((*variables_of(stage.op), *_scheduled(stage)))
