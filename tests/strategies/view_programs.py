@@ -83,7 +83,7 @@ class View:
 
     @property
     def element(self) -> str:
-        """dtype of an element, with its lanes."""
+        """Dtype of an element, with its lanes."""
         return self.dtype if self.lanes == 1 else f"{self.dtype}x{self.lanes}"
 
     @property
