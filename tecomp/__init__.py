@@ -163,7 +163,7 @@ __all__ = [
     "xla_text",
 ]
 
-_HOMES = {
+_EXPORTS = {
     "tecomp.compute.access_relations": "Access Accesses accesses",
     "tecomp.compute.affine_index": "Affine",
     "tecomp.compute.expression_analysis": "computes_terms",
@@ -210,10 +210,10 @@ _HOMES = {
 }
 """Public names of this package by the module that defines them, separated by spaces."""
 
-_ROOMS = frozenset(("array", "dist", "copy_schedule", "schedules", "te", "tir", "topi"))
+_SUBMODULES = frozenset(("array", "dist", "copy_schedule", "schedules", "te", "tir", "topi"))
 """Public submodules that are imported lazily as attributes of this package."""
 
-_HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
+_MODULE_OF = {name: home for home, names in _EXPORTS.items() for name in names.split()}
 
 
 if not typing.TYPE_CHECKING:
@@ -223,13 +223,13 @@ if not typing.TYPE_CHECKING:
             message = "tecomp.moves was renamed: use tecomp.copy_schedule"
             import_module("warnings").warn(message, DeprecationWarning, stacklevel=2)
             return import_module("tecomp.copy_schedule")
-        if name in _ROOMS:
+        if name in _SUBMODULES:
             return import_module(f"tecomp.{name}")
-        home = _HOME.get(name)
+        home = _MODULE_OF.get(name)
         if home is None:
             raise import_module("tecomp.compute.tvm_compat").absent(__name__, name)
         value = globals()[name] = getattr(import_module(home), name)
         return value
 
     def __dir__() -> list[str]:
-        return sorted({*__all__, *_ROOMS})
+        return sorted({*__all__, *_SUBMODULES})

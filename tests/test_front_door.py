@@ -28,21 +28,21 @@ def seen_by_type_checkers() -> dict[str, str]:
 
 
 def test_names_come_from_one_place() -> None:
-    rooms = {name: "tecomp" for name in seen_by_type_checkers() if name in tecomp._ROOMS}
+    submodules = {name: "tecomp" for name in seen_by_type_checkers() if name in tecomp._SUBMODULES}
 
-    assert seen_by_type_checkers() == {**tecomp._HOME, **rooms}
-    assert sum(len(names.split()) for names in tecomp._HOMES.values()) == len(tecomp._HOME)
+    assert seen_by_type_checkers() == {**tecomp._MODULE_OF, **submodules}
+    assert sum(len(names.split()) for names in tecomp._EXPORTS.values()) == len(tecomp._MODULE_OF)
 
 
 def test_all_that_is_promised_is_there() -> None:
     assert tecomp.__all__ == sorted(tecomp.__all__)
     assert {*tecomp.__all__} == {*seen_by_type_checkers(), "__version__"}
     assert all(hasattr(tecomp, name) for name in tecomp.__all__)
-    assert {*tecomp.__all__, *tecomp._ROOMS} == {*dir(tecomp)}
+    assert {*tecomp.__all__, *tecomp._SUBMODULES} == {*dir(tecomp)}
 
 
 def test_rooms_are_modules() -> None:
-    assert all(find_spec(f"tecomp.{name}") is not None for name in tecomp._ROOMS)
+    assert all(find_spec(f"tecomp.{name}") is not None for name in tecomp._SUBMODULES)
 
 
 @pytest.mark.parametrize(("old", "new"), [

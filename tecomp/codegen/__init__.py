@@ -12,7 +12,7 @@ if typing.TYPE_CHECKING:
 
 __all__ = ["Compiled", "Kernel", "compile_function", "emit_assembly"]
 
-_HOME = {
+_MODULE_OF = {
     "Compiled": "llvm.compiled",
     "Kernel": "dispatch.kernel",
     "compile_function": "emit.compile",
@@ -24,6 +24,6 @@ if not typing.TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
         # Import lazily: code from a cache does not need the emitter.
-        if name not in _HOME:
+        if name not in _MODULE_OF:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+        return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
