@@ -91,22 +91,29 @@ def graph_of(
     )
 
 
-def graph_with(graph: Graph, change: Callable[[Operation, Operation], Operation]) -> Graph:
+def graph_with(
+    graph: Graph,
+    change: Callable[[Operation, Operation], Operation] = lambda before, now: now,
+    inputs: Mapping[Tensor, Tensor] = MappingProxyType({}),
+) -> Graph:
     """Rewrite the operations of a program.
 
     Args:
         graph: Program.
         change: Function of an operation and of the same operation on rewritten operands, which
-            returns the replacement.
+            returns the replacement. Default: the operation on rewritten operands.
+        inputs: Tensors that operations read in place of inputs. The inputs of the program remain.
+            Default: none.
     """
     before = iter(graph.operations)
-    moved = rebuilt(graph.operations, {}, change=lambda op: change(next(before), op))
+    moved = rebuilt(graph.operations, inputs, change=lambda op: change(next(before), op))
     outputs = tuple(moved.get(x, x) for x in graph.outputs)
     every = post_order([x.op for x in outputs])
     known = {x.op for x in (*graph.inputs, *graph.constants)}
     known |= {x.op for op in every if isinstance(op, ScanOp) for x in op.states}
     ops = tuple(op for op in every if op not in known)
-    origins = moved | {x: moved.get(made, made) for x, made in graph.origins.items()}
+    origins = {x: made for x, made in moved.items() if x not in inputs}
+    origins |= {x: moved.get(made, made) for x, made in graph.origins.items()}
     return Graph(
         graph.inputs, graph.constants, outputs, ops, readers_of(ops), MappingProxyType(origins)
     )

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from types import MappingProxyType
+from dataclasses import dataclass
 from typing import TypeGuard
 
-from tecomp.compute.expression_analysis import post_order, rebuilt
-from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor
 from tecomp.constraints.user_hints import Hint, asked_of, relayout_to
 from tecomp.errors import LayoutError
-from tecomp.graph.dag import Graph, readers_of
+from tecomp.graph.dag import Graph, graph_with
 from tecomp.graph.layout_candidates import Wanted, candidates, has_layouts
 from tecomp.graph.sizes import sizes_of
 from tecomp.layout.core.layout import Layout
@@ -99,18 +96,7 @@ def inputs_near(
     }
     if not copies:
         return graph, given
-    known = rebuilt(graph.operations, copies)
-    origins = {x: made for x, made in known.items() if x not in copies}
-    origins |= {x: known.get(made, made) for x, made in graph.origins.items()}
-    outputs = tuple(known.get(y, y) for y in graph.outputs)
-    every = post_order([y.op for y in outputs])
-    first = {x.op for x in (*graph.inputs, *graph.constants)}
-    first |= {x.op for op in every if isinstance(op, ScanOp) for x in op.states}
-    ops = tuple(op for op in every if op not in first)
-    made = replace(
-        graph, outputs=outputs, operations=ops, readers=readers_of(ops),
-        origins=MappingProxyType(origins),
-    )
+    made = graph_with(graph, inputs=copies)
     return made, {x: layout for x, layout in given.items() if x not in copies}
 
 
