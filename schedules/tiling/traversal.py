@@ -234,7 +234,7 @@ _MOST = 256
 _MANY = 8
 """Minimum number of rows, which fill a vector."""
 _LONG, _MANY_LONG = 2048, 64
-"""The same limits for the second-level cache, with enough rows for every core."""
+"""Maximum elements and minimum number of rows for the second-level cache, for all cores."""
 _PAGE_BYTES = 4096
 _LINE_BYTES = 64
 _TOGETHER = 16

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from tecomp import Layout, StickLayout, Target, te
+from tecomp.compute.expression_analysis import post_order
 from tecomp.graph.compilation_steps import details_of
 from tecomp.graph.compile_options import asked_for
 from tests.bench.layouts_table import Network, encoder
@@ -33,15 +34,9 @@ def sticks(x: te.Tensor) -> Layout:
 
 
 def values(output: te.Tensor) -> list[te.Tensor]:
-    """What a program reads and makes in full sticks, apart from vectors, of which there is one order."""
-    found: dict[te.Tensor, None] = {}
-    todo = [output]
-    while todo:
-        x = todo.pop()
-        if x not in found:
-            found[x] = None
-            todo += x.op.input_tensors
-    return [x for x in found if len(x.shape) > 1 and not _is_along_lanes(x)]
+    """Select values in full sticks; vectors have only one order."""
+    every = [op.output(0) for op in post_order([output.op])]
+    return [x for x in every if len(x.shape) > 1 and not _is_along_lanes(x)]
 
 
 def _is_along_lanes(x: te.Tensor) -> bool:
@@ -64,7 +59,7 @@ def operations() -> Iterator[tuple[str, Network]]:
 
 
 def cycles(program: Network, given: Mapping[te.Tensor, Layout]) -> float:
-    """What the kernels of a program take, without the copies from the host and to it."""
+    """Return the cycles of the kernels of a program without host transfers."""
     passed, constants, output = program
     known = {x: np.zeros([int(n) for n in x.shape], str(x.dtype)) for x in constants}
     asked = asked_for([output], passed, MACHINE, known, "program", given)

@@ -131,7 +131,7 @@ def stores_of_constants(s: Any, args: list[Any]) -> set[str]:
 
 
 def test_the_first_of_partial_places_is_stored() -> None:
-    """Of rows of which all elements are the least value, or NaN, it is the first place."""
+    """The index is 0 for rows that contain only the least value or only NaN."""
     A = te.placeholder((4, 16), name="A")
     k = te.reduce_axis((0, 16), name="k")
     place, _ = te.compute(

@@ -88,7 +88,7 @@ def f(A: Buffer("float32", (32, 8))):
 
 
 def interpreted(func: PrimFunc, *arrays: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
-    """What a function leaves in copies of its arrays."""
+    """Run a function on copies of the arrays and return the copies."""
     copies = [array.copy() for array in arrays]
     evaluate(func, copies)
     return copies
