@@ -7,8 +7,9 @@ from typing import Literal, TypeAlias
 
 from tecomp.ir.arith.extents import round_up
 from tecomp.ir.nodes.dtype import DType
-from tecomp.ir.nodes.expr import Binary, BinOp, Expr, Var, index_value
+from tecomp.ir.nodes.expr import Expr, Var, index_value
 from tecomp.ir.traversal.rewrite import free_variables
+from tecomp.layout.addressing.arguments import remainder
 from tecomp.layout.core.layout import Layout
 from tecomp.layout.core.target_limits import element_of
 from tecomp.layout.sticks.stick_formats import StickFormat, types_of
@@ -128,7 +129,7 @@ def _tiles(tile: Tile, shape: Shape, dtype: DType, order: Sequence[int]) -> Layo
     axes = tuple(Var(f"i{dim}") for dim in range(len(shape)))
     *outer, column = (axes[dim] for dim in order)
     across, lane = column // tile.columns, column % tile.columns
-    zero = _of_places(index_value(0), tile.rows)
+    zero = remainder(index_value(0), tile.rows)
     results: list[Expr] = [*outer[:-1]]
     if outer:
         results += [outer[-1] // tile.rows, across, outer[-1] % tile.rows, lane]
@@ -150,7 +151,7 @@ def _one_to_a_row(target: Target, shape: Shape, dtype: DType) -> Layout:
     if target.tile is not None:
         results[-1:] = [axes[-1] // target.tile.rows, axes[-1] % target.tile.rows]
         lanes = target.tile.columns
-    index_map = IndexMap(axes, (*results, _of_places(index_value(0), lanes)))
+    index_map = IndexMap(axes, (*results, remainder(index_value(0), lanes)))
     return Layout.of(shape, dtype, index_map)
 
 
@@ -169,10 +170,5 @@ def _without_dimensions(target: Target, dtype: DType) -> Layout:
     if target.tile is None:
         return Layout.row_major((), dtype)
     zero = index_value(0)
-    places = _of_places(zero, target.tile.rows), _of_places(zero, target.tile.columns)
+    places = remainder(zero, target.tile.rows), remainder(zero, target.tile.columns)
     return Layout.of((), dtype, IndexMap((), places))
-
-
-def _of_places(expr: Expr, places: int) -> Expr:
-    """Wrap an index in a remainder that declares the extent of its axis; the value is unchanged."""
-    return Binary(BinOp.MOD, expr, index_value(places))

@@ -10,8 +10,8 @@ from typing import Any, overload
 
 from tecomp.errors import LayoutError
 from tecomp.ir.arith.extents import ceil_div
-from tecomp.ir.nodes.expr import Binary, BinOp, Expr, Var, index_value
-from tecomp.layout.addressing.arguments import whole_numbers
+from tecomp.ir.nodes.expr import Expr, Var, index_value
+from tecomp.layout.addressing.arguments import remainder, whole_numbers
 from tecomp.layout.addressing.stored_tensor import row_major
 from tecomp.layout.core.layout import Layout
 from tecomp.layout.core.target_limits import check_room, check_target, element_of
@@ -355,12 +355,12 @@ def _index_map(sticks: Sticks, arrangement: ElementArrangement) -> IndexMap:
     axes = tuple(Var(f"i{dim}") for dim in range(len(sticks.size)))
     lanes = sticks.elems_in_stick
     if not axes:
-        return IndexMap((), (_of_places(index_value(0), lanes),))
+        return IndexMap((), (remainder(index_value(0), lanes),))
     rank, lane_extents = len(axes), sticks.lanes
     if sticks.num_stick_dims > 1:
         _check_standard(arrangement, sticks.num_stick_dims)
         tiles = {dim: axes[dim] // extent for dim, extent in lane_extents.items()}
-        in_stick = [_of_places(axes[dim], extent) for dim, extent in lane_extents.items()]
+        in_stick = [remainder(axes[dim], extent) for dim, extent in lane_extents.items()]
     else:
         stick = sticks.dim_map[-1]
         tile, lane = _parts(axes[stick], sticks, arrangement)
@@ -370,7 +370,7 @@ def _index_map(sticks: Sticks, arrangement: ElementArrangement) -> IndexMap:
         expr: Expr = tiles.get(dim, axes[dim])
         known = ceil_div(sticks.size[dim], lane_extents.get(dim, 1))
         is_plain = places == known and arrangement is ElementArrangement.STANDARD
-        results.append(expr if is_plain or places == 0 else _of_places(expr, places))
+        results.append(expr if is_plain or places == 0 else remainder(expr, places))
     return IndexMap(axes, (*results, *in_stick))
 
 
@@ -416,7 +416,7 @@ def _parts(i: Var, sticks: Sticks, arrangement: ElementArrangement) -> tuple[Exp
                 f"{lanes}; take StickFormat.Dense",
                 kind="sticks",
             )
-        return i, _of_places(index_value(0), lanes)
+        return i, remainder(index_value(0), lanes)
     if arrangement is ElementArrangement.STANDARD:
         return i // lanes, i % lanes
     if lanes % 8:
@@ -436,8 +436,3 @@ def _parts(i: Var, sticks: Sticks, arrangement: ElementArrangement) -> tuple[Exp
             kind="sticks",
         )
     return i // (2 * lanes) * 2 + i // 4 % 2, i // 8 % (lanes // 4) * 4 + i % 4
-
-
-def _of_places(expr: Expr, places: int) -> Expr:
-    """Wrap an index in a remainder that declares the extent of its axis; the value is unchanged."""
-    return Binary(BinOp.MOD, expr, index_value(places))
