@@ -38,7 +38,7 @@ from tecomp.driver.layout_packing import (
 )
 from tecomp.driver.static_shapes import known_sizes
 from tecomp.errors import CallError, LowerError
-from tecomp.ir.nodes.argument_checks import check_kind
+from tecomp.ir.nodes.argument_checks import check_kind, dictionary_of
 from tecomp.ir.nodes.expr import Var
 from tecomp.ir.nodes.stmt import Buffer
 from tecomp.lowering.stages.index_expressions import strides_of
@@ -518,10 +518,8 @@ def build(
         )
     for flag in (check_bounds, fast_math, fp_contract, verify):
         check_kind(flag, bool | np.bool_, "build: a flag", "give True or False", LowerError)
-    check_kind(
-        bounds, Mapping | None, "build: bounds", "give a dict of sizes and their bounds",
-        LowerError,
-    )
+    expected = dictionary_of(
+        bounds, Var, int, "build: bounds", "give a dict of sizes and their bounds", LowerError)
     options = Options(check_bounds, fast_math, fp_contract)
     strided = dict(binds or {}) if strides else {}
     if strided and verify:
@@ -543,7 +541,7 @@ def build(
         return ScheduledKernel(asked, made, lowered)
     return _unscheduled(
         Unscheduled(schedule, args, name, machine, options, strided, bool(verify), strides,
-        tuple((bounds or {}).items())))
+        tuple(expected.items())))
 
 
 def _unscheduled(asked: Unscheduled) -> ScheduledKernel:

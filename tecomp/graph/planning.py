@@ -16,7 +16,7 @@ from tecomp.graph.fusion import Group, border_of, groups_of, parts_of_scans
 from tecomp.graph.insert_relayouts import Laid, laid
 from tecomp.graph.layout_assignment import choose_layouts
 from tecomp.graph.layout_candidates import candidates, has_layouts
-from tecomp.graph.layout_demands import inputs_near, shards_of
+from tecomp.graph.layout_demands import inputs_near, is_near, shards_of
 from tecomp.graph.layout_result import Layouts
 from tecomp.graph.memory_plan import Needed, Plan, check_fits, lifetimes_of
 from tecomp.graph.memory_plan import candidates as written_over
@@ -147,6 +147,13 @@ class Outline:
 def graph_asked(asked: Asked) -> tuple[Asked, Graph]:
     """Build the operation graph of a compile request, with copies of inputs to scratchpads."""
     graph = graph_of(asked.outputs, asked.inputs, list(asked.constants), asked.target)
+    for x in asked.packed:
+        if is_near(layout := asked.layouts.get(x), asked.target):
+            raise LayoutError(
+                f"compile: packed: {x.name} has a layout in `{layout.memory}`, and callers pass "
+                "arrays in the memory of the device; leave it out of `packed`",
+                kind="demand",
+            )
     graph, layouts = inputs_near(graph, asked.target, asked.layouts)
     return replace(asked, layouts=layouts), graph
 

@@ -426,10 +426,12 @@ def test_an_extent_with_a_condition_in_it() -> None:
         np.testing.assert_array_equal(kernel.unpack(B, stored, n=count), given + 1)
 
 
-def test_bounds_must_be_a_mapping() -> None:
+@pytest.mark.parametrize("bounds", [3, {"n": 5}, {te.size_var("n"): "x"}], ids=str)
+def test_bounds_map_sizes_to_numbers(bounds: Any) -> None:
     A = te.placeholder((4,), name="A")
     B = te.compute((4,), lambda i: A[i] + 1.0, name="B")
     with pytest.raises(tecomp.LowerError) as caught:
-        tecomp.build(B, [A, B], bounds=3)  # type: ignore[arg-type]
+        tecomp.build(B, [A, B], bounds=bounds)
 
-    assert caught.value.message == "build: bounds is 3; give a dict of sizes and their bounds"
+    assert caught.value.message == (
+        f"build: bounds is {bounds!r}; give a dict of sizes and their bounds")

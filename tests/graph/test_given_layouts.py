@@ -240,6 +240,18 @@ def test_shards_that_cannot_be(name: str, layout: ShardLayout, message: str) -> 
     assert caught.value.message == message
 
 
+def test_packed_inputs_are_in_the_memory_of_the_device() -> None:
+    (X, _), (_, _, Z) = chain_and_product()
+
+    with pytest.raises(tecomp.LayoutError) as caught:
+        tecomp.compile(Z, [X], "tensix_wh", layouts={X: shards(8, 8)}, packed=[X])
+
+    assert caught.value.message == (
+        "compile: packed: X has a layout in `l1`, and callers pass arrays in the memory of the "
+        "device; leave it out of `packed`"
+    )
+
+
 def test_shards_of_constants() -> None:
     X = te.placeholder((SIDE, SIDE), name="X")
     K = te.placeholder((SIDE, SIDE), name="K")
