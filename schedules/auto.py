@@ -15,6 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from tecomp import ScheduleError, Target, accesses, te
+from tecomp.errors import safe_repr
 from tecomp.schedules.analysis.convolution import Convolution, Windows, convolution_of, windows_of
 from tecomp.schedules.analysis.matmul import Product, product_of
 from tecomp.schedules.analysis.pointwise_chains import (
@@ -163,11 +164,12 @@ def _check_wishes(division: Cuts, near: Collection[te.Tensor]) -> None:
         isinstance(x, te.Tensor) and isinstance(cut, Cut) for x, cut in division.items()
     ):
         raise ScheduleError(
-            f"auto: the division is {division!r}; give a Cut for each tensor", kind="wrong-argument"
+            f"auto: the division is {safe_repr(division)}; give a Cut for each tensor",
+            kind="wrong-argument",
         )
     if not isinstance(near, Collection) or not all(isinstance(x, te.Tensor) for x in near):
         raise ScheduleError(
-            f"auto: near is {near!r}; give the tensors that stay in scratchpads",
+            f"auto: near is {safe_repr(near)}; give the tensors that stay in scratchpads",
             kind="wrong-argument",
         )
 

@@ -7,6 +7,7 @@ from copy import copy
 from typing import TypeAlias
 
 from tecomp import ScheduleError, te
+from tecomp.errors import safe_str
 
 Size: TypeAlias = "int | te.Expr"
 """Extent of an axis: an int, or an expression that is known only at call time."""
@@ -91,4 +92,5 @@ def wide_type(dtype: str) -> str:
     >>> wide_type("float16"), wide_type("float64"), wide_type("int8")
     ('float32', 'float64', 'int8')
     """
-    return "float32" if str(dtype) in ("float16", "bfloat16") else str(dtype)
+    name = safe_str(dtype)
+    return "float32" if name in ("float16", "bfloat16") else name

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from os.path import dirname, join
+from reprlib import Repr
 from typing import Any, ClassVar
 
 from tecomp.source_locations import (
@@ -33,6 +34,55 @@ def _abridged(message: str) -> str:
     """Return a message of readable length, with the middle of long texts left out."""
     message = _LONG.sub(lambda found: ends_of(found[0], 400), message)
     return ends_of(message, LONGEST)
+
+
+class _Abbreviation(Repr):
+    """Abbreviated `repr` of values that `repr` itself does not format."""
+
+    def repr_int(self, x: int, level: int) -> str:
+        """Return the digits of an integer, or their number of bits if Python refuses them."""
+        try:
+            return super().repr_int(x, level)
+        except ValueError:  # more than `sys.get_int_max_str_digits()` digits
+            return f"<int of {x.bit_length():,} bits>"
+
+    def repr_instance(self, x: Any, level: int) -> str:
+        """Return the `repr` of an object of any other type, or the name of its type."""
+        try:
+            return repr(x)
+        except Exception:
+            return f"<{type(x).__name__} object>"
+
+
+_ABBREVIATION = _Abbreviation()
+
+
+def safe_repr(value: object) -> str:
+    """Return the `repr` of a value, abbreviated if `repr` raises an error.
+
+    Every error message formats the arguments of users with this function. `repr` raises
+    ValueError for integers of more than 4,300 digits and RecursionError for deeply nested
+    containers, and an object of a user may raise anything.
+
+    >>> safe_repr("x"), safe_repr((1 << 20000, 2))
+    ("'x'", '(<int of 20,001 bits>, 2)')
+    """
+    try:
+        return repr(value)
+    except Exception:
+        return _ABBREVIATION.repr(value)
+
+
+def safe_str(value: object) -> str:
+    """Return the `str` of a value, abbreviated if `str` raises an error; see `safe_repr`.
+
+    >>> safe_str("x"), safe_str(1 << 20000)
+    ('x', '<int of 20,001 bits>')
+    """
+    try:
+        return str(value)
+    except Exception:
+        return _ABBREVIATION.repr(value)
 
 
 class TecompError(Exception):

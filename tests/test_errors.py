@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import linecache
 import os
@@ -16,7 +17,8 @@ from typing import Any
 import pytest
 
 import tecomp
-from tecomp import te
+from tecomp import errors, te
+from tests.strategies.bad_arguments import DEEP, HUGE, Unprintable
 
 
 def refused() -> tecomp.TecompError:
@@ -25,6 +27,37 @@ def refused() -> tecomp.TecompError:
     with pytest.raises(tecomp.ScheduleError) as caught:
         te.create_schedule(B)[B].split(B.op.axis[0], factor=0)
     return caught.value
+
+
+@pytest.mark.parametrize(("value", "text"), [
+    ("x", "'x'"), ([1.5, None], "[1.5, None]"), (HUGE, "<int of 16,610 bits>"),
+    ([-HUGE, 2], "[<int of 16,610 bits>, 2]"), (DEEP, "[[[[[[[...]]]]]]]"),
+    ({"a": Unprintable()}, "{'a': <Unprintable object>}"), (Unprintable(), "<Unprintable object>"),
+    (range(10**6), "range(0, 1000000)"),
+], ids=errors.safe_repr)
+def test_safe_repr(value: object, text: str) -> None:
+    assert errors.safe_repr(value) == text
+    assert errors.safe_str(value) == (value if isinstance(value, str) else text)
+
+
+def test_messages_format_values_with_safe_repr() -> None:
+    """`repr` raises errors of its own for values that users pass: see `safe_repr`."""
+    classes = {
+        name for name, each in vars(errors).items()
+        if isinstance(each, type) and issubclass(each, errors.TecompError)
+    } - {"MissingError"}  # the names of attributes are strings
+    root = Path(__file__).parents[1]
+    found = [
+        f"{file.relative_to(root)}:{node.lineno}"
+        for room in ("tecomp", "schedules") for file in sorted((root / room).rglob("*.py"))
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in classes
+        for part in ast.walk(node)
+        if (isinstance(part, ast.FormattedValue) and part.conversion == ord("r"))
+        or (isinstance(part, ast.Call) and ast.unparse(part.func) == "repr")
+    ]
+
+    assert found == []
 
 
 @pytest.mark.parametrize("again", [lambda e: pickle.loads(pickle.dumps(e)), copy.deepcopy])

@@ -38,7 +38,7 @@ from tecomp.array.interop.numpy_dispatch import call_numpy_function, ufunc_of
 from tecomp.array.unsupported_names import absent_method
 from tecomp.array.validation import Scalar, beside, check_of_one_process
 from tecomp.drawing.drawable import Drawable
-from tecomp.errors import ArrayTypeError, ArrayValueError
+from tecomp.errors import ArrayTypeError, ArrayValueError, safe_repr
 from tecomp.ptensor.devices import device_name, is_apart
 from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.operations.elementwise import FUNCTIONS, POWERS, ElementwisePower
@@ -416,7 +416,7 @@ class Array(Drawable):
         """
         if stream is not None:
             raise ArrayValueError(
-                f"to_device: stream is {stream!r}; devices of tecomp have none: give None"
+                f"to_device: stream is {safe_repr(stream)}; devices of tecomp have none: give None"
             )
         place = device_name(device, "to_device")
         if layout is None and place == self.device:

@@ -13,7 +13,7 @@ from tecomp.array.graph.node import Node, leaf, no_memory, record
 from tecomp.array.library_fallback import library_call
 from tecomp.array.statistics import counters
 from tecomp.array.validation import dtype_at, integer, integers, shape_of, word
-from tecomp.errors import ArrayTypeError, ArrayValueError
+from tecomp.errors import ArrayTypeError, ArrayValueError, safe_repr
 from tecomp.ptensor.devices import device_name
 from tecomp.ptensor.operations.library_ops import NORMS, Transform
 from tecomp.ptensor.operations.manipulation import Roll
@@ -432,7 +432,9 @@ def _frequencies(
     if name not in FLOATS:
         raise ArrayTypeError(f"{where}: dtype is {name}, and it takes {', '.join(FLOATS)}")
     if not isinstance(d, int | float | np.integer | np.floating):
-        raise ArrayTypeError(f"{where}: d is {d!r}, {type(d).__name__}; give a real number")
+        raise ArrayTypeError(
+            f"{where}: d is {safe_repr(d)}, {type(d).__name__}; give a real number"
+        )
     if count < 1 or d == 0:
         raise ArrayValueError(f"{where}: n is {count} and d is {d}; give 1 or more, and not 0")
     if abs(d) > float_info.max:

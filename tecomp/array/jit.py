@@ -16,7 +16,7 @@ from tecomp.array.indexing.aliasing import outermost, replaced
 from tecomp.array.indexing.data_dependent import copied
 from tecomp.array.indexing.setitem import NodeHolder, is_borrowed
 from tecomp.array.lru_cache import Recent
-from tecomp.errors import ArrayTypeError, ArrayValueError
+from tecomp.errors import ArrayTypeError, ArrayValueError, safe_repr
 from tecomp.fork_gate import leaf_lock
 from tecomp.ptensor.types import PTensorType
 
@@ -197,7 +197,7 @@ def jit(function: Callable[P, R]) -> Callable[P, R]:
     """
     if not callable(function):
         raise ArrayTypeError(
-            f"jit: {function!r} is {type(function).__name__}; give a function of arrays"
+            f"jit: {safe_repr(function)} is {type(function).__name__}; give a function of arrays"
         )
     known: Recent[Any, _Recorded | None] = Recent(_MOST)
     name = getattr(function, "__name__", "function")

@@ -15,8 +15,8 @@ from tecomp.array.functions.linear_algebra import tensordot as tensordot
 from tecomp.array.functions.linear_algebra import vecdot as vecdot
 from tecomp.array.graph.node import Node, record
 from tecomp.array.library_fallback import library_call
-from tecomp.array.validation import beside, diagonal_of, dtype_name, flag, integer, word
-from tecomp.errors import ArrayTypeError, ArrayValueError
+from tecomp.array.validation import beside, diagonal_of, dtype_name, flag, float64_of, integer, word
+from tecomp.errors import ArrayTypeError, ArrayValueError, safe_repr
 from tecomp.ptensor.operations.elementwise import (
     Cast,
     ElementwiseUnaryOp,
@@ -322,7 +322,7 @@ def matrix_norm(
 
 def _no_norm(ord: object) -> ArrayValueError:
     return ArrayValueError(
-        f"matrix_norm: ord is {ord!r}; give 'fro', 'nuc', 1, -1, 2, -2, inf or -inf"
+        f"matrix_norm: ord is {safe_repr(ord)}; give 'fro', 'nuc', 1, -1, 2, -2, inf or -inf"
     )
 
 
@@ -420,10 +420,12 @@ def _tolerance(rtol: object, node: Node, where: str) -> tuple[Node, ...]:
         return (node_of(rtol, where, "rtol"),)
     if isinstance(rtol, int | float):
         real = node.type.like((), PART.get(node.type.dtype, node.type.dtype))
-        number = beside(real, float(rtol), where)
+        number = beside(real, float64_of(rtol, where, "rtol"), where)
         assert number is not None
         return (number,)
-    raise ArrayTypeError(f"{where}: rtol is {rtol!r}; give a number of Python, or an array")
+    raise ArrayTypeError(
+        f"{where}: rtol is {safe_repr(rtol)}; give a number of Python, or an array"
+    )
 
 
 def outer(x1: Array, x2: Array, /) -> Array:
@@ -633,7 +635,7 @@ def vector_norm(
     node = node_of(x, where)
     need_dtype(node.type.dtype, FLOATING, where)
     if not isinstance(ord, int | float):
-        raise ArrayTypeError(f"{where}: ord is {ord!r}; give a number of Python")
+        raise ArrayTypeError(f"{where}: ord is {safe_repr(ord)}; give a number of Python")
     axes, keeps = axes_of(axis, node.type.rank, where), flag(keepdims, where, "keepdims")
     if ord == 2:
         return made(_euclidean(node, axes, keeps))
@@ -645,6 +647,6 @@ def vector_norm(
         return made(record(Cast(sizes.type.dtype), count))
     if ord == 1:
         return made(record(Reduce("sum", axes, keeps), sizes))
-    powers = made(sizes) ** float(ord)
-    total = made(record(Reduce("sum", axes, keeps), node_of(powers, where)))
-    return total ** (1 / float(ord))
+    power = float64_of(ord, where, "ord")
+    total = made(record(Reduce("sum", axes, keeps), node_of(made(sizes) ** power, where)))
+    return total ** (1 / power)

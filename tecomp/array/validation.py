@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, SupportsIndex, TypeAlias
 import numpy as np
 
 from tecomp.array.graph.node import Buffer, Node, leaf
-from tecomp.errors import ArrayTypeError, ArrayValueError
+from tecomp.errors import ArrayTypeError, ArrayValueError, safe_repr
 from tecomp.ptensor.devices import check_dtype, default_dtype, dtypes_of
 from tecomp.ptensor.types import ALL, PART, PTensorType, Shape, float_limits, numpy_dtype, of_scalar
 
@@ -42,7 +42,7 @@ def dtype_name(dtype: Any, where: str) -> str:
         return str(dtype)
     if isinstance(dtype, np.dtype) and (known := _name_of(dtype)) in ALL:
         return known
-    name = repr(dtype)
+    name = safe_repr(dtype)
     # `np.dtype` converts None to float64 and reads the `dtype` attribute of any object.
     if isinstance(dtype, np.dtype | type | str):
         with suppress(TypeError):
@@ -50,6 +50,24 @@ def dtype_name(dtype: Any, where: str) -> str:
     if name in ALL:
         return name
     raise ArrayTypeError(f"{where}: {name} is no dtype of arrays; these are {', '.join(ALL)}")
+
+
+def float64_of(value: float, where: str, what: str) -> float:
+    """Convert a Python int or float to a float.
+
+    Raises:
+        ArrayValueError: If `value` is an integer beyond the range of float64.
+
+    >>> float64_of(3, "full", "the value")
+    3.0
+    """
+    try:
+        return float(value)
+    except OverflowError:
+        raise ArrayValueError(
+            f"{where}: {what} is {safe_repr(value)}, beyond the range of float64; give a smaller "
+            "number"
+        ) from None
 
 
 @lru_cache(256)
@@ -84,7 +102,7 @@ def integer(value: SupportsIndex, where: str, what: str) -> int:
         return index(value)
     except TypeError:
         raise ArrayTypeError(
-            f"{where}: {what} is {value!r}, {type(value).__name__}; give an integer"
+            f"{where}: {what} is {safe_repr(value)}, {type(value).__name__}; give an integer"
         ) from None
 
 
@@ -127,7 +145,9 @@ def shape_of(
     """
     extents = integers(shape, where, "shape")
     if any(extent < 0 for extent in extents):
-        raise ArrayValueError(f"{where}: the shape is {extents}; give extents of 0 or more")
+        raise ArrayValueError(
+            f"{where}: the shape is {safe_repr(extents)}; give extents of 0 or more"
+        )
     if len(extents) > MOST_AXES:
         raise ArrayValueError(
             f"{where}: the shape has {len(extents)} axes; give {MOST_AXES} at most"
@@ -135,7 +155,8 @@ def shape_of(
     size = max(prod(extents), *extents, 0) * numpy_dtype(dtype).itemsize
     if size > MOST_BYTES:
         raise ArrayValueError(
-            f"{where}: the shape {extents} takes {size} bytes; {MOST_BYTES} is the most",
+            f"{where}: the shape {safe_repr(extents)} takes {safe_repr(size)} bytes; {MOST_BYTES} "
+            "is the most",
             kind="too-much",
         )
     return extents
@@ -154,7 +175,7 @@ def flag(value: Any, where: str, what: str) -> bool:
         return bool(value)
     except (TypeError, ValueError):
         raise ArrayTypeError(
-            f"{where}: {what} is {value!r}, {type(value).__name__}; give True or False"
+            f"{where}: {what} is {safe_repr(value)}, {type(value).__name__}; give True or False"
         ) from None
 
 
@@ -177,7 +198,7 @@ def word(value: Any, known: Sequence[str], where: str, what: str) -> str:
         return value
     names = [repr(name) for name in known]
     raise ArrayValueError(
-        f"{where}: {what} is {value!r}; give {', '.join(names[:-1])} or {names[-1]}"
+        f"{where}: {what} is {safe_repr(value)}; give {', '.join(names[:-1])} or {names[-1]}"
     )
 
 

@@ -16,7 +16,7 @@ from tecomp.compute.tensor import Tensor
 from tecomp.compute.tensor_compute import tensor_compute
 from tecomp.compute.tensor_intrin_call import TensorIntrinCall
 from tecomp.compute.tvm_compat import tag_of
-from tecomp.errors import DefinitionError, TypeMismatchError
+from tecomp.errors import DefinitionError, TypeMismatchError, safe_repr
 from tecomp.ir.nodes.argument_checks import check_kind, check_list
 from tecomp.ir.nodes.expr import Const, Expr, Var
 from tecomp.ir.nodes.operators import holds
@@ -144,6 +144,8 @@ def _tile(
 
     The result is None if the function has a parameter for each axis, or returns something else.
     """
+    if not callable(fcompute):  # `signature` formats such an object with `repr`
+        return None
     try:
         parameters = list(inspect.signature(fcompute).parameters.values())
     except (TypeError, ValueError):
@@ -201,7 +203,9 @@ def _domain(dom: object, where: str) -> tuple[Extent, Extent]:
     if not isinstance(dom, list | tuple):
         return 0, extent_of(dom, f"{where}: the extent")
     if len(dom) != 2:
-        raise DefinitionError(f"{where}: the domain is {dom!r}; write (low, high)", kind="extent")
+        raise DefinitionError(
+            f"{where}: the domain is {safe_repr(dom)}; write (low, high)", kind="extent"
+        )
     low = extent_of(dom[0], f"{where}: the low end", least=-(2**63))
     high = extent_of(dom[1], f"{where}: the high end", least=-(2**63))
     extent = high if isinstance(low, int) and low == 0 else high - low
@@ -269,7 +273,7 @@ def _axis_names(
     """
     if not callable(fcompute):
         raise TypeMismatchError(
-            f"{where}: the index function is {fcompute!r} ({type(fcompute).__name__}); "
+            f"{where}: the index function is {safe_repr(fcompute)} ({type(fcompute).__name__}); "
             "give a function of the indices, such as lambda i, j: A[i, j]",
             kind="index-function",
         )
@@ -277,7 +281,8 @@ def _axis_names(
         parameters = inspect.signature(fcompute).parameters.values()
     except (TypeError, ValueError) as error:
         raise TypeMismatchError(
-            f"{where}: the parameters of {fcompute!r} cannot be read; wrap it: lambda i: f(i)",
+            f"{where}: the parameters of {safe_repr(fcompute)} cannot be read; wrap it: lambda i: "
+            "f(i)",
             kind="index-function",
         ) from error
     plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -337,7 +342,7 @@ def _body(result: object, where: str) -> tuple[Expr, ...]:
     for value in given:
         if not isinstance(value, Expr | Arithmetic | int | float) and not hasattr(value, "dtype"):
             raise TypeMismatchError(
-                f"{where}: the index function gives {value!r} ({type(value).__name__}); "
+                f"{where}: the index function gives {safe_repr(value)} ({type(value).__name__}); "
                 "it returns an expression, a number, or a tuple of them",
                 kind="index-function",
             )

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NoReturn, TypeAlias
 
 import numpy as np
 
-from tecomp.errors import TecompError, TypeMismatchError
+from tecomp.errors import TecompError, TypeMismatchError, safe_repr
 from tecomp.ir.nodes.expr import Const, Expr, Like, Var, as_expr
 from tecomp.ir.nodes.expr_nodes import COMPARABLE
 from tecomp.ir.nodes.numpy_protocol import called, indexes_array, numpy_name, refused_number
@@ -67,8 +67,8 @@ class Arithmetic:
             TypeMismatchError: Always.
         """
         raise TypeMismatchError(
-            f"{numpy_name(function)} of `{self!r}`: NumPy computes with numbers that are there, "
-            f"and a tensor has none before the kernel runs; {_INSTEAD}",
+            f"{numpy_name(function)} of `{safe_repr(self)}`: NumPy computes with numbers that are "
+            f"there, and a tensor has none before the kernel runs; {_INSTEAD}",
             kind="no-value-yet",
         )
 
@@ -83,7 +83,8 @@ class Arithmetic:
         if not is_object or indexes_array(self, sys._getframe(1)):
             use = "index an array" if is_object else f"be an array of {np.dtype(dtype)}"
             raise TypeMismatchError(
-                f"`{self!r}` has no elements before the kernel runs, and cannot {use}; {_INSTEAD}",
+                f"`{safe_repr(self)}` has no elements before the kernel runs, and cannot {use}; "
+                f"{_INSTEAD}",
                 kind="no-value-yet",
             )
         if dtype is None:
@@ -102,8 +103,8 @@ class Arithmetic:
             self.as_expr()
         except TecompError:
             raise TypeMismatchError(
-                f"`{self!r}` has no elements before the kernel runs, and cannot become an array of "
-                "NumPy; run a kernel and read its output, or keep the object, "
+                f"`{safe_repr(self)}` has no elements before the kernel runs, and cannot become "
+                "an array of NumPy; run a kernel and read its output, or keep the object, "
                 "np.asarray(x, dtype=object)",
                 kind="no-value-yet",
             ) from None
@@ -116,8 +117,8 @@ class Arithmetic:
         """
         refused_number(self, sys._getframe(1))
         raise TypeMismatchError(
-            f"`{self!r}` has no elements before the kernel runs, and cannot count or index things; "
-            f"{_INSTEAD}",
+            f"`{safe_repr(self)}` has no elements before the kernel runs, and cannot count or "
+            f"index things; {_INSTEAD}",
             kind="no-value-yet",
         )
 

@@ -16,7 +16,7 @@ from tecomp.compute.shape_validation import attributes_of, dtype_of, extent_of, 
 from tecomp.compute.statement_builder import Operand, check_scope, check_statement, integer
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.compute.tvm_compat import tag_of
-from tecomp.errors import DefinitionError, TypeMismatchError
+from tecomp.errors import DefinitionError, TypeMismatchError, safe_repr
 from tecomp.ir.extern.c_function import Argument
 from tecomp.ir.extern.registry import (
     Callee,
@@ -90,7 +90,8 @@ def decl_buffer(
     for number, what in ((data_alignment, "data_alignment"), (offset_factor, "offset_factor")):
         if whole_number(number) is None:
             raise TypeMismatchError(
-                f"{where}: {what} is {number!r}; give a whole number", kind="wrong-argument"
+                f"{where}: {what} is {safe_repr(number)}; give a whole number",
+                kind="wrong-argument",
             )
     _check_offset(elem_offset, where)
     extents = shape_of(shape, where)
@@ -108,7 +109,7 @@ def _check_offset(given: Any, where: str) -> None:
         return
     if whole_number(given) is None:
         raise TypeMismatchError(
-            f"{where}: elem_offset is {given!r}; give 0 or what te.var makes",
+            f"{where}: elem_offset is {safe_repr(given)}; give 0 or what te.var makes",
             kind="wrong-argument",
         )
     raise DefinitionError(
@@ -121,7 +122,8 @@ def _check_offset(given: Any, where: str) -> None:
 def _strides_of(given: Any, where: str) -> tuple[Extent, ...]:
     if isinstance(given, str | bytes) or not isinstance(given, Sequence):
         raise TypeMismatchError(
-            f"{where}: strides is {given!r}; give a list of numbers and of what te.var makes",
+            f"{where}: strides is {safe_repr(given)}; give a list of numbers and of what te.var "
+            "makes",
             kind="wrong-argument",
         )
     return tuple(
@@ -271,7 +273,7 @@ def call_pure_extern(dtype: str, name: str, *args: Any) -> Expr:
 def _check_name(name: object, where: str) -> None:
     if not isinstance(name, str) or not name:
         raise TypeMismatchError(
-            f"{where}: the name of the function is {name!r}; give the text that it is "
+            f"{where}: the name of the function is {safe_repr(name)}; give the text that it is "
             "registered as",
             kind="outside-function",
         )
@@ -290,7 +292,7 @@ def _passed(given: Any, where: str) -> Passed:
         return given
     if isinstance(given, Stmt | Sequence):
         raise TypeMismatchError(
-            f"{where} is {given!r} ({type(given).__name__}); give operands, "
+            f"{where} is {safe_repr(given)} ({type(given).__name__}); give operands, "
             "operand.access_ptr(...), numbers and texts one by one",
             kind="outside-function",
         )
@@ -521,7 +523,7 @@ def _inputs(inputs: object, where: str) -> tuple[Tensor, ...]:
     for tensor in given:
         if not isinstance(tensor, Tensor):
             raise TypeMismatchError(
-                f"{where}: an input is {tensor!r} ({type(tensor).__name__}); give tensors",
+                f"{where}: an input is {safe_repr(tensor)} ({type(tensor).__name__}); give tensors",
                 kind="wrong-argument",
             )
     return given
@@ -571,9 +573,9 @@ def _statement(
 def _check(statement: object, buffers: Sequence[Buffer], n_inputs: int, where: str) -> None:
     if not isinstance(statement, Stmt):
         raise TypeMismatchError(
-            f"{where}: fcompute gives {statement!r} ({type(statement).__name__}); it returns a "
-            "statement: outs[0].store(index, value), te.for_range, te.if_stmt, te.allocate or "
-            "te.stmt_seq",
+            f"{where}: fcompute gives {safe_repr(statement)} ({type(statement).__name__}); it "
+            "returns a statement: outs[0].store(index, value), te.for_range, te.if_stmt, "
+            "te.allocate or te.stmt_seq",
             kind="statements",
         )
     loads = [node for node in walk(statement) if isinstance(node, TensorLoad)]

@@ -12,7 +12,7 @@ from tecomp.compute.iter_var import IterKind, IterVar
 from tecomp.compute.limits import max_value, min_value
 from tecomp.compute.shape_validation import name_of
 from tecomp.compute.tensor import TensorLoad
-from tecomp.errors import DefinitionError, TypeMismatchError
+from tecomp.errors import DefinitionError, TypeMismatchError, safe_repr
 from tecomp.ir.nodes.argument_checks import check_function
 from tecomp.ir.nodes.dtype import BOOL, DType
 from tecomp.ir.nodes.expr import (
@@ -272,7 +272,7 @@ def comm_reducer(
                    "tuples of them", TypeMismatchError)
     if not callable(fidentity):
         raise TypeMismatchError(
-            f"{where}: fidentity is {fidentity!r}; {_IDENTITY}", kind="reduction"
+            f"{where}: fidentity is {safe_repr(fidentity)}; {_IDENTITY}", kind="reduction"
         )
     return Reducer(fcombine, fidentity, name)
 
@@ -287,7 +287,7 @@ def _axes(axis: object, who: str) -> tuple[IterVar, ...]:
     for item in given:
         if not isinstance(item, IterVar):
             raise TypeMismatchError(
-                f"{who}: axis= is {item!r} ({type(item).__name__}); "
+                f"{who}: axis= is {safe_repr(item)} ({type(item).__name__}); "
                 "give an axis made by te.reduce_axis((low, high))",
                 kind="reduction",
             )

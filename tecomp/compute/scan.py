@@ -11,7 +11,7 @@ from tecomp.compute.operation import ComputeOp, PlaceholderOp
 from tecomp.compute.shape_validation import attributes_of, name_of
 from tecomp.compute.tensor import Tensor, TensorLoad, access
 from tecomp.compute.tvm_compat import tag_of
-from tecomp.errors import DefinitionError, TypeMismatchError
+from tecomp.errors import DefinitionError, TypeMismatchError, safe_repr
 from tecomp.ir.nodes.argument_checks import shape_text
 from tecomp.ir.nodes.expr import BinOp, Expr, as_expr, binary, const, if_then_else, logical_and
 from tecomp.ir.nodes.printer import NEWLINE, Name, Operand, Pieces
@@ -236,7 +236,7 @@ def _tensors(given: object, what: str, where: str) -> tuple[Tensor, ...]:
     for tensor in many:
         if not isinstance(tensor, Tensor):
             raise TypeMismatchError(
-                f"{where}: {what} is {tensor!r} ({type(tensor).__name__}); "
+                f"{where}: {what} is {safe_repr(tensor)} ({type(tensor).__name__}); "
                 "give a tensor, or a list of them",
                 kind="wrong-argument",
             )

@@ -10,7 +10,7 @@ import numpy as np
 
 from tecomp.compute.iter_var import IterVar
 from tecomp.compute.tensor import Formula, TensorLoad
-from tecomp.errors import DefinitionError, TypeMismatchError
+from tecomp.errors import DefinitionError, TypeMismatchError, safe_repr
 from tecomp.ir.nodes.argument_checks import dictionary_of
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import Call, Const, Expr
@@ -31,7 +31,7 @@ def shape_of(shape: object, where: str) -> tuple[Extent, ...]:
         return (extent_of(shape, f"{where}: the shape"),)
     if isinstance(shape, str | bytes) or not isinstance(shape, Sequence | np.ndarray):
         raise TypeMismatchError(
-            f"{where}: the shape is {shape!r} ({type(shape).__name__}); "
+            f"{where}: the shape is {safe_repr(shape)} ({type(shape).__name__}); "
             "a shape is a tuple of integers and te.var sizes",
             kind="extent",
         )
@@ -58,15 +58,17 @@ def extent_of(value: object, where: str, *, least: int = 0) -> Extent:
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
         kind = value.dtype if isinstance(value, Expr) else type(value).__name__
         raise TypeMismatchError(
-            f"{where} is {value!r} ({kind}); write an integer, or an integer expression of te.var "
-            "sizes",
+            f"{where} is {safe_repr(value)} ({kind}); write an integer, or an integer expression "
+            "of te.var sizes",
             kind="extent",
         )
     if value < least:
-        raise DefinitionError(f"{where} is {value}; an extent is at least {least}", kind="extent")
+        raise DefinitionError(
+            f"{where} is {safe_repr(value)}; an extent is at least {least}", kind="extent"
+        )
     if value > _LARGEST:
         raise DefinitionError(
-            f"{where} is {value}; the largest extent is {_LARGEST}", kind="extent"
+            f"{where} is {safe_repr(value)}; the largest extent is {_LARGEST}", kind="extent"
         )
     return int(value)
 
@@ -98,7 +100,7 @@ def dtype_of(dtype: object, where: str) -> DType:
         dtype = np.dtype(dtype).name
     if not isinstance(dtype, str):
         raise TypeMismatchError(
-            f"{where}: the type is {dtype!r} ({type(dtype).__name__}); "
+            f"{where}: the type is {safe_repr(dtype)} ({type(dtype).__name__}); "
             'write its name, such as "float32"',
             kind="wrong-argument",
         )
@@ -116,7 +118,8 @@ def name_of(name: object, where: str) -> str:
     """
     if not isinstance(name, str) or not name:
         raise TypeMismatchError(
-            f"{where}: the name is {name!r}; a name is a text, not empty", kind="wrong-argument"
+            f"{where}: the name is {safe_repr(name)}; a name is a text, not empty",
+            kind="wrong-argument",
         )
     return name
 

@@ -13,7 +13,7 @@ from tecomp.compute.expression_analysis import NoLanesError, lanes_of
 from tecomp.compute.intrinsics import joined
 from tecomp.compute.iter_var import known
 from tecomp.compute.shape_validation import dtype_of, name_of, shape_of
-from tecomp.errors import DefinitionError, TypeMismatchError
+from tecomp.errors import DefinitionError, TypeMismatchError, safe_repr, safe_str
 from tecomp.ir.nodes.argument_checks import check_function, check_kind, is_one_of, whole_number
 from tecomp.ir.nodes.dtype import INT64, DType
 from tecomp.ir.nodes.expr import (
@@ -265,7 +265,7 @@ class Operand:
         named = {"r": False, "w": True, "rw": True, "wr": True, 1: False, 2: True, 3: True}
         if not isinstance(access_mask, str | int) or access_mask not in named:
             raise DefinitionError(
-                f"{where}: the access is {access_mask!r}; say 'r', 'w' or 'rw'",
+                f"{where}: the access is {safe_repr(access_mask)}; say 'r', 'w' or 'rw'",
                 kind="unknown-choice",
             )
         is_written = named[access_mask]
@@ -308,7 +308,8 @@ def _check_index(index: Extent, extent: Extent, where: str) -> None:
         return
     if index < 0 or (isinstance(extent, int) and index >= extent):
         raise DefinitionError(
-            f"{where} is {index}, and the axis has {extent} elements; give one that is inside",
+            f"{where} is {safe_str(index)}, and the axis has {extent} elements; give one that is "
+            "inside",
             kind="outside-index",
         )
 
@@ -324,8 +325,8 @@ def _check_inside(start: Extent, count: Extent, size: Extent, where: str) -> Non
     is_short = isinstance(size, int) and first + least > size
     if first < 0 or is_short or (isinstance(count, int) and count < 0):
         raise DefinitionError(
-            f"{where}: offset {start} and extent {count} are outside of the {size} elements; give "
-            "those that are inside",
+            f"{where}: offset {safe_str(start)} and extent {safe_str(count)} are outside of the "
+            f"{size} elements; give those that are inside",
             kind="outside-index",
         )
 
@@ -372,7 +373,7 @@ def for_range(
     """
     if not is_one_of(kind, _KINDS):
         raise DefinitionError(
-            f"te.for_range: there is no kind {kind!r}; loops are {', '.join(_KINDS)}",
+            f"te.for_range: there is no kind {safe_repr(kind)}; loops are {', '.join(_KINDS)}",
             kind="unknown-choice",
         )
     first, last = integer(begin, "te.for_range: begin"), integer(end, "te.for_range: end")

@@ -11,7 +11,7 @@ import numpy as np
 
 from tecomp.compute.expr_like import OPERATOR_NAMES, Arithmetic, value_of
 from tecomp.compute.iter_var import IterVar, known
-from tecomp.errors import DefinitionError, TypeMismatchError
+from tecomp.errors import DefinitionError, TypeMismatchError, safe_repr
 from tecomp.ir.nodes.argument_checks import shape_text
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import Const, Expr, as_expr
@@ -460,8 +460,8 @@ def _index(tensor: Tensor, axis: int, index: Any) -> Expr | slice:
         return _place(tensor, axis, index)
     if index.step is not None and not (isinstance(index.step, int) and index.step == 1):
         raise TypeMismatchError(
-            f"{tensor.name}[...]: index {axis} is {index!r}, and a range has no step; write "
-            "first:end",
+            f"{tensor.name}[...]: index {axis} is {safe_repr(index)}, and a range has no step; "
+            "write first:end",
             kind="index-type",
         )
     first, last = (
@@ -485,7 +485,8 @@ def _place(tensor: Tensor, axis: int, index: Any) -> Expr:
     kind = index.dtype if isinstance(index, Expr) else type(index).__name__
     number = isinstance(index, Expr | float | bool | np.generic)
     raise TypeMismatchError(
-        f"{tensor.name}[...]: index {axis} is {index!r} ({kind}), and an index is an integer; "
+        f"{tensor.name}[...]: index {axis} is {safe_repr(index)} ({kind}), and an index is an "
+        "integer; "
         + (
             'convert it with .astype("int32") if that is meant'
             if number

@@ -12,7 +12,7 @@ from tecomp.compute.shape_validation import name_of
 from tecomp.compute.statement_builder import Operand, check_scope, check_statement
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.compute.tensor_intrin_call import Check, TensorIntrin, check_statements, length
-from tecomp.errors import DefinitionError, TypeMismatchError
+from tecomp.errors import DefinitionError, TypeMismatchError, safe_repr
 from tecomp.ir.extern.registry import get_global_func
 from tecomp.ir.nodes.argument_checks import (
     check_function,
@@ -93,7 +93,8 @@ def decl_tensor_intrin(
         check_kind(text, str, f"{where}: {what}", "give a text", TypeMismatchError)
     if not is_one_of(check, get_args(Check)):
         raise DefinitionError(
-            f"{where}: check is 'now', 'later' or 'never', not {check!r}", kind="unknown-choice"
+            f"{where}: check is 'now', 'later' or 'never', not {safe_repr(check)}",
+            kind="unknown-choice",
         )
     tensors = (*compute.input_tensors, *compute.outputs)
     scopes = _scopes(tensors, binds, default_buffer_params, where)
@@ -168,8 +169,8 @@ def _scopes(
         number = whole_number(params.get(name, 1))
         if number is None or number < 1:
             raise DefinitionError(
-                f"{where}: default_buffer_params: {name} is {params[name]!r}; give a number from "
-                "1 on",
+                f"{where}: default_buffer_params: {name} is {safe_repr(params[name])}; give a "
+                "number from 1 on",
                 kind="intrinsic",
             )
     scope = params.get("scope", "")
@@ -217,7 +218,8 @@ def _checked(op: object, where: str) -> ComputeOp:
     compute = op.op if isinstance(op, Tensor) else op
     if not isinstance(compute, ComputeOp):
         raise DefinitionError(
-            f"{where}: expected the operation of a te.compute, got {op!r}", kind="intrinsic"
+            f"{where}: expected the operation of a te.compute, got {safe_repr(op)}",
+            kind="intrinsic",
         )
     if compute.num_outputs > 1:
         raise DefinitionError(
@@ -275,7 +277,8 @@ def _statements(given: object, where: str) -> tuple[Stmt | None, Stmt | None, St
     parts = given if isinstance(given, tuple) else (given, None, None)
     if len(parts) != 3 or not all(part is None or isinstance(part, Stmt) for part in parts):
         raise TypeMismatchError(
-            f"{where}: fcompute gives a statement, or (body, reset, update), not {given!r}",
+            f"{where}: fcompute gives a statement, or (body, reset, update), not "
+            f"{safe_repr(given)}",
             kind="intrinsic",
         )
     body, reset, update = parts

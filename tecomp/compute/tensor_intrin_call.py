@@ -16,7 +16,7 @@ from tecomp.compute.operation import ComputeOp, PlaceholderOp
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.compute.tensor_region import Part, part_of
-from tecomp.errors import CallError, DefinitionError, InternalError, TypeMismatchError
+from tecomp.errors import CallError, DefinitionError, InternalError, TypeMismatchError, safe_repr
 from tecomp.ir.arith.extents import simplified
 from tecomp.ir.nodes.argument_checks import shape_text
 from tecomp.ir.nodes.dtype import DType
@@ -344,7 +344,8 @@ class TensorIntrin:
         for axis in axes:
             if not isinstance(axis, IterVar) or axis.kind is not IterKind.REDUCE:
                 raise TypeMismatchError(
-                    f"{where}: reduce_axis= is {axis!r}; give an axis made by te.reduce_axis",
+                    f"{where}: reduce_axis= is {safe_repr(axis)}; give an axis made by "
+                    "te.reduce_axis",
                     kind="intrinsic",
                 )
         if axes and (self.update is None or self.reset is None):

@@ -25,7 +25,7 @@ from tecomp.compute.operators import (
 )
 from tecomp.compute.reduce import max, min
 from tecomp.compute.shape_validation import name_of
-from tecomp.errors import DefinitionError, MissingError
+from tecomp.errors import DefinitionError, MissingError, safe_repr
 from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.ir.nodes.expr import Expr
 from tecomp.ir.nodes.expr_nodes import compare
@@ -205,7 +205,7 @@ def tag_of(tag: Any, where: str) -> str:
         return str(tag)
     if tag:
         raise DefinitionError(
-            f"{where}: the tag is {tag!r}, and te.tag_scope around gives it {scope.tag!r}; leave "
-            "out one of them"
+            f"{where}: the tag is {safe_repr(tag)}, and te.tag_scope around gives it "
+            f"{safe_repr(scope.tag)}; leave out one of them"
         )
     return scope.used()

@@ -25,7 +25,7 @@ from tecomp.constraints.rules import (
     shared_lanes,
     stick_density,
 )
-from tecomp.errors import LayoutError
+from tecomp.errors import LayoutError, safe_repr
 from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.ir.nodes.expr import Const, Expr
 from tecomp.layout.core.layout import Layout
@@ -168,7 +168,7 @@ def check_constraints(
     for tensor in given:
         if not isinstance(tensor, Tensor):
             raise LayoutError(
-                f"check_constraints: {tensor!r} is no tensor that has a layout",
+                f"check_constraints: {safe_repr(tensor)} is no tensor that has a layout",
                 kind="wrong-argument",
             )
     found: list[Violation] = []
@@ -236,7 +236,8 @@ def _computations(
     single = what.op if isinstance(what, Tensor) else what
     if not isinstance(single, ComputeOp):
         raise LayoutError(
-            f"check_constraints: expected a schedule or what te.compute gives, got {what!r}",
+            "check_constraints: expected a schedule or what te.compute gives, got "
+            f"{safe_repr(what)}",
             kind="wrong-argument",
         )
     yield computation(single, single.body[0], layouts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
@@ -11,7 +12,7 @@ from tecomp.compute.define import compute
 from tecomp.compute.iter_var import IterVar
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.tensor import Tensor
-from tecomp.errors import LayoutError
+from tecomp.errors import LayoutError, safe_repr
 from tecomp.ir.arith.extents import constant_shape
 from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.layout.addressing.stored_tensor import check_layout
@@ -81,8 +82,8 @@ def division_hint(
         number = _number(tensor, axis, kind)
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise LayoutError(
-                f"hint: {kind} along {axes_of(tensor)[number].name} of {tensor.name} is {count!r}; "
-                "give a number from 1 on",
+                f"hint: {kind} along {axes_of(tensor)[number].name} of {tensor.name} is "
+                f"{safe_repr(count)}; give a number from 1 on",
                 kind="wrong-number",
             )
         if found.setdefault(number, count) != count:
@@ -196,8 +197,8 @@ def hint(
         )
     if stick is None and cost is not None:
         raise LayoutError(
-            f"hint: the cost {cost!r} is for elements that relayouts move, and a division moves "
-            "none; leave it out",
+            f"hint: the cost {safe_repr(cost)} is for elements that relayouts move, and a "
+            "division moves none; leave it out",
             kind="contrary-options",
         )
     if cores is not None:
@@ -217,9 +218,10 @@ def _stick_hint(
         for extent in tensor.shape:
             elements *= extent if isinstance(extent, int) else 1
         cost = elements
-    if isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost < inf:
+    is_number = isinstance(cost, int | float) and not isinstance(cost, bool)
+    if not is_number or not 0 <= cost <= sys.float_info.max:
         raise LayoutError(
-            f"hint: the cost {cost!r} is no number of elements; give one from 0 on",
+            f"hint: the cost {safe_repr(cost)} is no number of elements; give one from 0 on",
             kind="wrong-number",
         )
     return Hint(tensor, axis, inf if hard else float(cost))
@@ -304,8 +306,8 @@ def _axis(tensor: Tensor, axis: int | IterVar, where: str) -> int:
         return next(k for k, each in enumerate(own) if each is axis)
     if isinstance(axis, bool) or not isinstance(axis, int) or not -rank <= axis < rank:
         raise LayoutError(
-            f"{where}: {tensor.name} has {rank} axes, and none is {axis!r}; give a number from 0 "
-            f"to {rank - 1}",
+            f"{where}: {tensor.name} has {rank} axes, and none is {safe_repr(axis)}; give a "
+            f"number from 0 to {rank - 1}",
             kind="wrong-number",
         )
     return axis % rank

@@ -37,7 +37,7 @@ from tecomp.driver.layout_packing import (
     stored_arguments,
 )
 from tecomp.driver.static_shapes import known_sizes
-from tecomp.errors import CallError, LowerError
+from tecomp.errors import CallError, LowerError, safe_repr
 from tecomp.ir.nodes.argument_checks import check_kind, dictionary_of
 from tecomp.ir.nodes.expr import Var
 from tecomp.ir.nodes.stmt import Buffer
@@ -422,7 +422,7 @@ class ScheduledKernel(Kernel):
         if stage is None:
             known = ", ".join(stage.name for stage in self._state)
             raise CallError(
-                f"{self.name}: {tensor!r} is no tensor of its schedule; these are {known}",
+                f"{self.name}: {safe_repr(tensor)} is no tensor of its schedule; these are {known}",
                 kind="not-in-schedule",
             )
         key = (stage.key, tensor.value_index)

@@ -28,6 +28,7 @@ from tecomp.codegen.llvm.code_cache import (
 from tecomp.codegen.llvm.compiled import Compiled, Interface
 from tecomp.codegen.llvm.ir_builder import Options
 from tecomp.compute.tensor import Tensor
+from tecomp.errors import safe_str
 from tecomp.ir.extern.binding import bind
 from tecomp.ir.extern.registry import ArrayType, Callee, NumberType
 from tecomp.ir.nodes.expr import Binary, BinOp, Call, Cast, CmpOp, Compare, Const, Not, Select, Var
@@ -188,7 +189,7 @@ def make(build: Build, lowered: Lowered | None = None) -> tuple[Made, Lowered | 
     if lowered is None and (found := found_by(tried, build)) is not None:
         tell("build %s: found, as it was built before", build.name)
         return found, None
-    with doing(f"build {build.name}"):
+    with doing(f"build {safe_str(build.name)}"):
         if lowered is None:
             tell("build %s: not built before", build.name)
             lowered = build.lowered()

@@ -18,7 +18,7 @@ from tecomp.compute.define import compute, placeholder
 from tecomp.compute.tensor import Tensor
 from tecomp.driver.build_cache import Build, make
 from tecomp.driver.static_shapes import extent_at
-from tecomp.errors import CallError
+from tecomp.errors import CallError, safe_repr
 from tecomp.ir.nodes.expr import Const, Expr, Var, const
 from tecomp.ir.nodes.stmt import Buffer, Extent
 from tecomp.ir.nodes.stmt import IndexMap as PlainIndexMap
@@ -187,7 +187,7 @@ class Packing:
             size = sizes[name]
             if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 0:
                 raise CallError(
-                    f"{who}: {name} is {size!r}; a size is an integer from 0 on",
+                    f"{who}: {name} is {safe_repr(size)}; a size is an integer from 0 on",
                     kind="wrong-number",
                 )
         known = {name: int(size) for name, size in sizes.items()}

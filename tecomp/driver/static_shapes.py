@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tecomp.errors import CallError
+from tecomp.errors import CallError, safe_repr
 from tecomp.ir.arith.simplify import simplify
 from tecomp.ir.nodes.expr import Const, Expr, Var, index_value
 from tecomp.ir.nodes.stmt import Buffer, Extent, PrimFunc
@@ -46,7 +46,7 @@ def known_sizes(func: PrimFunc, sizes: Mapping[str, int], where: str) -> dict[st
         size = sizes[name]
         if isinstance(size, bool) or not isinstance(size, int) or size < 0:
             raise CallError(
-                f"{where}: {name} is {size!r}; a size is an integer from 0 on",
+                f"{where}: {name} is {safe_repr(size)}; a size is an integer from 0 on",
                 kind="wrong-number",
             )
     for given in sizes:

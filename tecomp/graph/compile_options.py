@@ -13,7 +13,7 @@ import numpy as np
 from tecomp.compute.expression_analysis import post_order
 from tecomp.compute.tensor import Tensor
 from tecomp.constraints.user_hints import DivisionHint, Hint, asked_of
-from tecomp.errors import CallError, DefinitionError
+from tecomp.errors import CallError, DefinitionError, safe_repr
 from tecomp.graph.layout_candidates import Wanted, candidates, has_layouts, layouts_in
 from tecomp.ir.arith.extents import constant_shape
 from tecomp.ir.nodes.argument_checks import check_kind, check_list
@@ -97,7 +97,8 @@ def asked_for(
         check_list(given, Tensor, f"compile: {what}", "give a list of tensors", DefinitionError)
     if not isinstance(name, str) or not name.isidentifier():
         raise DefinitionError(
-            f"compile: the name of a program is an identifier, not {name!r}", kind="wrong-argument"
+            f"compile: the name of a program is an identifier, not {safe_repr(name)}",
+            kind="wrong-argument",
         )
     cure = "give a layout for each tensor"
     check_kind(layouts, Mapping, "compile: layouts", cure, DefinitionError)

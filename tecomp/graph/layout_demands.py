@@ -8,7 +8,7 @@ from typing import TypeGuard
 
 from tecomp.compute.tensor import Tensor
 from tecomp.constraints.user_hints import Hint, asked_of, relayout_to
-from tecomp.errors import LayoutError
+from tecomp.errors import LayoutError, safe_repr
 from tecomp.graph.dag import Graph, graph_with
 from tecomp.graph.layout_candidates import Wanted, candidates, has_layouts
 from tecomp.graph.sizes import sizes_of
@@ -176,7 +176,7 @@ def _check_memory(tensor: Tensor, memory: str, target: Target) -> None:
         )
     raise LayoutError(
         f"layouts: {tensor.name} is to be in memory `{memory}` of target {target.name}, and values "
-        f"of programs are in `{device}`; give memory={device!r}, or none",
+        f"of programs are in `{device}`; give memory={safe_repr(device)}, or none",
         kind="demand",
     )
 

@@ -25,7 +25,7 @@ from tecomp.driver.build_cache import (
     schedules,
 )
 from tecomp.driver.native_sequence import Code
-from tecomp.errors import CacheError
+from tecomp.errors import CacheError, safe_repr
 from tecomp.graph.compile_options import Array, Asked
 from tecomp.graph.definition_keys import definitions_from, definitions_text
 from tecomp.graph.native_program import Native
@@ -189,7 +189,7 @@ def _place(folder: object, where: str) -> Path:
     place = Path(cast("str | os.PathLike[str]", folder))
     if "\0" in str(place):
         raise CacheError(
-            f"{where}: the path {str(place)!r} has a NUL character; leave it out",
+            f"{where}: the path {safe_repr(str(place))} has a NUL character; leave it out",
             kind="saved-program",
         )
     return place

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from tecomp.drawing.drawable import Pictured
-from tecomp.errors import LayoutError
+from tecomp.errors import LayoutError, safe_repr
 from tecomp.ir.arith.extents import ceil_div
 from tecomp.ir.arith.intervals import Box
 from tecomp.ir.nodes.argument_checks import check_kind
@@ -190,27 +190,28 @@ def host_side(
     """
     if not isinstance(strides, Iterable | None):
         raise LayoutError(
-            f"{who}: {strides!r} are no strides; give one for each axis, in elements",
+            f"{who}: {safe_repr(strides)} are no strides; give one for each axis, in elements",
             kind="transfer",
         )
     chosen = row_major(layout.shape) if strides is None else tuple(strides)
     for number in (*chosen, offset):
         if isinstance(number, bool) or not isinstance(number, int | np.integer):
             raise LayoutError(
-                f"{who}: {number!r} is no stride or offset; they are integers that count elements",
+                f"{who}: {safe_repr(number)} is no stride or offset; they are integers that count "
+                "elements",
                 kind="transfer",
             )
     if len(chosen) != len(layout.shape):
         raise LayoutError(
-            f"{who}: {len(chosen)} host strides {list(chosen)} for the {len(layout.shape)} indices "
-            f"of {list(layout.shape)}; give one for each, in elements",
+            f"{who}: {len(chosen)} host strides {safe_repr(list(chosen))} for the "
+            f"{len(layout.shape)} indices of {list(layout.shape)}; give one for each, in elements",
             kind="transfer",
         )
     span = sum(abs(int(s)) * max(n, 1) for s, n in zip(chosen, layout.shape, strict=True))
     if abs(int(offset)) + span >= 1 << 63:
         raise LayoutError(
-            f"{who}: strides {list(chosen)} from {offset} on leave the addresses of 64 bits; give "
-            "smaller ones",
+            f"{who}: strides {safe_repr(list(chosen))} from {safe_repr(offset)} on leave the "
+            "addresses of 64 bits; give smaller ones",
             kind="transfer",
         )
     return Side(layout.index_map.initial_indices, tuple(map(int, chosen)), int(offset))
@@ -322,7 +323,7 @@ class Runs(Pictured):
         )
         if most < 1:
             raise LayoutError(
-                f"runs: a transaction of {most} elements moves nothing; give 1 or more",
+                f"runs: a transaction of {safe_repr(most)} elements moves nothing; give 1 or more",
                 kind="transfer",
             )
         return sum(ceil_div(length, most) * count for length, count in self.lengths)

@@ -12,7 +12,7 @@ from typing import ClassVar, TypeAlias
 
 from tecomp.compute.tensor import Tensor
 from tecomp.drawing.drawable import Pictured
-from tecomp.errors import LowerError
+from tecomp.errors import LowerError, safe_repr
 from tecomp.ir.arith.simplify import simplify
 from tecomp.ir.nodes.argument_checks import is_one_of
 from tecomp.ir.nodes.stmt import Buffer, PrimFunc
@@ -152,10 +152,13 @@ def lower_all(
     check_stage(stop_after)
     if not isinstance(name, str) or not name.isidentifier() or iskeyword(name):
         raise LowerError(
-            f"lower: the name of a function is an identifier, not {name!r}", kind="wrong-argument"
+            f"lower: the name of a function is an identifier, not {safe_repr(name)}",
+            kind="wrong-argument",
         )
     if not isinstance(schedule, Schedule):
-        raise LowerError(f"lower: expected a schedule, got {schedule!r}", kind="wrong-argument")
+        raise LowerError(
+            f"lower: expected a schedule, got {safe_repr(schedule)}", kind="wrong-argument"
+        )
     whole = with_arguments(schedule, args)
     strides = strides_of(binds, args, "lower")
     with told_at_primitives(schedule), isl_work("lower"):
@@ -196,9 +199,10 @@ def check_stage(stop_after: str | None) -> None:
     if stop_after is None or is_one_of(stop_after, STAGES):
         return
     known = _TVM_NAMES.get(stop_after) if isinstance(stop_after, str) else None
-    cure = f"use {known!r}, as that pass of TVM is called here; " if known else ""
+    cure = f"use {safe_repr(known)}, as that pass of TVM is called here; " if known else ""
     raise LowerError(
-        f"lower: there is no pass {stop_after!r}; {cure}the passes are {', '.join(STAGES)}",
+        f"lower: there is no pass {safe_repr(stop_after)}; {cure}the passes are "
+        f"{', '.join(STAGES)}",
         kind="unknown-choice",
     )
 

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal
 
 from tecomp.drawing.drawable import Pictured
-from tecomp.errors import CapacityError, TargetError
+from tecomp.errors import CapacityError, TargetError, safe_str
 from tecomp.ir.nodes.argument_checks import check_kind, is_one_of
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.printer import counted
@@ -274,7 +274,7 @@ class Target(Pictured):
         >>> Target.load("cpu", core={"count": 4}).core.count
         4
         """
-        path = Path(name) if str(name).endswith(".toml") else find_description(str(name))
+        path = find_description(name)
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
@@ -349,7 +349,7 @@ class Target(Pictured):
         return self.memories[scope]
 
     def _no_memory(self, given: object) -> str:
-        scope = str(given)
+        scope = safe_str(given)
         same = [name for name in self.memories if name.lower() == scope.lower()]
         near = same or get_close_matches(scope, list(self.memories), n=1)
         hint = f"did you mean `{near[0]}`? " if near else ""

@@ -15,7 +15,7 @@ from functools import lru_cache
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from pathlib import Path
 
-from tecomp.errors import TargetError
+from tecomp.errors import TargetError, safe_repr, safe_str
 
 GROUP = "tecomp.targets"
 
@@ -60,12 +60,15 @@ def broken_plugins() -> tuple[str, ...]:
     return tuple(_complaint(offer) for offer in _installed() if offer.failure)
 
 
-def find_description(name: str) -> Path:
-    """Return the path of the description of a target.
+def find_description(target: object) -> Path:
+    """Return the path of the description of a target, given by its name or by that path.
 
     Raises:
         TargetError: If no package offers the target, several do, or the package failed to load.
     """
+    name = safe_str(target)
+    if name.endswith(".toml"):
+        return Path(name)
     found = _descriptions()
     if name not in found:
         name = _CALLED.get(name, name)
@@ -145,10 +148,10 @@ def _offer(entry: EntryPoint) -> Offer:
 
 def _paths(given: object) -> Iterator[Path]:
     if isinstance(given, str) or not isinstance(given, list | tuple):
-        raise TypeError(f"expected a list of paths, got {given!r}")
+        raise TypeError(f"expected a list of paths, got {safe_repr(given)}")
     for path in given:
         if not str(path).endswith(".toml"):
-            raise TypeError(f"expected paths of TOML files, got {path!r}")
+            raise TypeError(f"expected paths of TOML files, got {safe_repr(path)}")
         yield Path(path)
 
 

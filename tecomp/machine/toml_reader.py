@@ -20,7 +20,7 @@ from typing import (
     get_origin,
 )
 
-from tecomp.errors import TargetError
+from tecomp.errors import TargetError, safe_repr
 from tecomp.machine.schema import (
     Above,
     AtLeast,
@@ -121,7 +121,7 @@ def read_table(kind: type[T], table: object, place: Place) -> T:
         TargetError: If a key is missing, unknown or of the wrong type; names file, line and table.
     """
     if not isinstance(table, Mapping):
-        raise place.error(f"expected a table, got {shown(table)}")
+        raise place.error(f"expected a table, got {safe_repr(table)}")
     every = known_keys(cast(Hashable, kind))
     keys = {key: known for key, known in every.items() if not known.has(TableName)}
     made: dict[str, Any] = {
@@ -184,9 +184,11 @@ def _value(kind: Any, marks: tuple[Any, ...], value: Any, place: Place, key: str
 def _plain(kind: Any, marks: tuple[Any, ...], value: Any, place: Place, key: str) -> Any:
     """Validate and return a value that is not a table."""
     if type(value) is int and value not in _INTEGERS:
-        raise place.error(f"`{key}` is {shown(value)}; whole numbers have 64 bits", key)
+        raise place.error(f"`{key}` is {safe_repr(value)}; whole numbers have 64 bits", key)
     if not _fits(kind, marks, value):
-        raise place.error(f"`{key}` is {shown(value)}; expected {_expected(kind, marks, key)}", key)
+        raise place.error(
+            f"`{key}` is {safe_repr(value)}; expected {_expected(kind, marks, key)}", key
+        )
     _check_names(kind, marks, value, place, key)
     return float(value) if kind is float else value
 
@@ -198,7 +200,9 @@ def _is_table(kind: Any) -> bool:
 
 def _tables(kind: Any, value: Any, place: Place, key: str) -> tuple[Any, ...]:
     if not isinstance(value, list | tuple):
-        raise place.error(f"`{key}` is {shown(value)}; expected tables, each under [[{key}]]", key)
+        raise place.error(
+            f"`{key}` is {safe_repr(value)}; expected tables, each under [[{key}]]", key
+        )
     return tuple(
         _one_of_kinds(get_args(kind) or (kind,), entry, place.inside(key, k))
         for k, entry in enumerate(value)
@@ -210,19 +214,21 @@ def _one_of_kinds(kinds: tuple[type, ...], value: Any, place: Place) -> Any:
     if len(kinds) == 1:
         return read_table(kinds[0], value, place)
     if not isinstance(value, Mapping):
-        raise place.error(f"expected a table, got {shown(value)}")
+        raise place.error(f"expected a table, got {safe_repr(value)}")
     by_name = {get_args(known_keys(kind)["kind"].kind)[0]: kind for kind in kinds}
     if "kind" not in value:
         raise place.error(f"missing `kind`; the kinds are {', '.join(by_name)}")
     chosen = value["kind"]
     if not isinstance(chosen, str) or chosen not in by_name:
-        raise place.error(f"`kind` is {shown(chosen)}; {_near(chosen, by_name, 'kinds')}", "kind")
+        raise place.error(
+            f"`kind` is {safe_repr(chosen)}; {_near(chosen, by_name, 'kinds')}", "kind"
+        )
     return read_table(by_name[chosen], value, place)
 
 
 def _mapping(kinds: tuple[Any, ...], value: Any, place: Place) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise place.error(f"expected a table, got {shown(value)}")
+        raise place.error(f"expected a table, got {safe_repr(value)}")
     (key_kind, key_marks), (kind, marks) = map(_bare, kinds)
     if any(isinstance(mark, Matches) for mark in key_marks):
         value = dict(_joined(value))
@@ -351,20 +357,8 @@ def _check_names(kind: Any, marks: tuple[Any, ...], value: Any, place: Place, ke
                 raise place.error(f"`{key}`: there is no {mark.table} `{value}`; {hint}", key)
 
 
-def shown(value: object) -> str:
-    """Format a value for messages.
-
-    >>> shown("x"), shown(1 << 20000)
-    ("'x'", 'a number of too many digits')
-    """
-    try:
-        return repr(value)
-    except ValueError:  # Python refuses to convert integers of more than 4,300 digits to text
-        return "a number of too many digits"
-
-
 def _near(value: Any, texts: Collection[str], what: str) -> str:
-    near = get_close_matches(value if isinstance(value, str) else shown(value), texts, n=1)
+    near = get_close_matches(value if isinstance(value, str) else safe_repr(value), texts, n=1)
     return f"did you mean `{near[0]}`?" if near else f"the {what} are {', '.join(texts)}"
 
 
@@ -382,7 +376,7 @@ def check_fields(record: Any) -> None:
         wanted = f"what a description has under `{known.key}`" if is_table else _expected(
             known.kind, tuple(m for m in known.marks if not isinstance(m, FromHost)), known.key)
         raise TargetError(
-            f"{type(record).__name__}: {known.field} is {shown(value)}; give {wanted}")
+            f"{type(record).__name__}: {known.field} is {safe_repr(value)}; give {wanted}")
 
 
 def _is_list(kind: Any) -> bool:

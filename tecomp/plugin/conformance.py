@@ -72,7 +72,7 @@ def check_target(name: str | Path) -> tuple[Check, ...]:
     >>> all(check.passed for check in check_target("cpu"))
     True
     """
-    path = Path(name) if str(name).endswith(".toml") else find_description(str(name))
+    path = find_description(name)
     target = Target.load(path)
     return (
         _ran("it loads in less than 10 ms", partial(_speed, path)),

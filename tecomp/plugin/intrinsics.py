@@ -11,7 +11,7 @@ from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
 
 from tecomp.compute.tensor_intrin import TensorIntrin
-from tecomp.errors import TargetError, TecompError
+from tecomp.errors import TargetError, TecompError, safe_repr
 from tecomp.machine.descriptor import Target
 
 GROUP = "tecomp.intrinsics"
@@ -64,6 +64,7 @@ def _declared(entry: EntryPoint, owner: str, target: Target) -> tuple[TensorIntr
     for each in offered:
         if not isinstance(each, TensorIntrin):
             raise TargetError(
-                f"{where} offers {each!r}; return what te.decl_tensor_intrin gives", kind="plugin"
+                f"{where} offers {safe_repr(each)}; return what te.decl_tensor_intrin gives",
+                kind="plugin",
             )
     return offered

@@ -8,7 +8,7 @@ from dataclasses import MISSING, dataclass, fields, replace
 from difflib import get_close_matches
 from typing import Any
 
-from tecomp.errors import ArrayValueError
+from tecomp.errors import ArrayValueError, safe_repr
 from tecomp.ptensor.function import (
     Apply,
     Function,
@@ -526,7 +526,7 @@ def _check_complete(
     if missing:
         reader.refuse(f"{kind.name} needs {', '.join(missing)} too", start)
     if "kind" in given and "kind" not in hints:
-        reader.refuse(f"{kind.name} has no kinds: leave {{{given['kind']!r}}} out", start)
+        reader.refuse(f"{kind.name} has no kinds: leave {{{safe_repr(given['kind'])}}} out", start)
 
 
 def _typed(

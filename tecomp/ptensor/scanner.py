@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn, TypeVar
 
-from tecomp.errors import ParseError, TecompError
+from tecomp.errors import ParseError, TecompError, safe_repr
 from tecomp.ptensor.operation import Argument
 
 VALUE = re.compile(r"%\w+")
@@ -39,7 +39,7 @@ class Reader:
     def __init__(self, text: str, caller: str) -> None:
         if not isinstance(text, str):
             raise ParseError(
-                f"{caller}: text must be a string, got {text!r}; pass str(function)",
+                f"{caller}: text must be a string, got {safe_repr(text)}; pass str(function)",
                 kind="ptensor",
             )
         self.text = text

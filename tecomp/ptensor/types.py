@@ -16,6 +16,8 @@ from tecomp.errors import (
     ArrayValueError,
     DeviceMismatchError,
     TeamMismatchError,
+    safe_repr,
+    safe_str,
 )
 from tecomp.ir.nodes.dtype import DType
 
@@ -130,7 +132,7 @@ def check_together(types: Sequence[PTensorType], where: str) -> None:
             raise DeviceMismatchError(
                 f"{where}: operand 0 is {first} and operand {k} is {other}; an operation runs "
                 "where its operands live: bring one to the other's device, "
-                f"x.to_device({first.device!r})"
+                f"x.to_device({safe_repr(first.device)})"
             )
         if other.team != first.team:
             raise TeamMismatchError(
@@ -193,12 +195,14 @@ def axis_of(axis: object, rank: int, where: str, what: str = "axis") -> int:
         given = operator.index(axis)  # type: ignore[arg-type]
     except TypeError:
         raise ArrayTypeError(
-            f"{where}: {what} is {axis!r}; give an integer, the number of an axis"
+            f"{where}: {what} is {safe_repr(axis)}; give an integer, the number of an axis"
         ) from None
     if -rank <= given < rank:
         return given % rank
     numbers = f"from {-rank} to {rank - 1}" if rank else "none: the array has no axes"
-    raise ArrayIndexError(f"{where}: {what} is {given} of {rank} axes; there are {numbers}")
+    raise ArrayIndexError(
+        f"{where}: {what} is {safe_repr(given)} of {rank} axes; there are {numbers}"
+    )
 
 
 def axes_of(axis: Axes, rank: int, where: str) -> tuple[int, ...]:
@@ -326,8 +330,8 @@ def of_scalar(value: bool | int | float | complex, dtype: str, where: str) -> st
         if dtype in INTEGERS and not _fits(value, dtype):
             least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
             raise ArrayTypeError(
-                f"{where}: {value} is no {dtype}, which goes from {least} to {most}; convert the "
-                "array with astype, or give an array of the type that you want"
+                f"{where}: {safe_str(value)} is no {dtype}, which goes from {least} to {most}; "
+                "convert the array with astype, or give an array of the type that you want"
             )
         return dtype
     if isinstance(value, float):

@@ -11,7 +11,7 @@ from tecomp.compute.iter_var import IterVar
 from tecomp.compute.operation import Operation
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor, TensorLoad
-from tecomp.errors import ScheduleError
+from tecomp.errors import ScheduleError, safe_repr
 from tecomp.ir.nodes.argument_checks import is_one_of, whole_number
 from tecomp.ir.nodes.expr import Expr
 from tecomp.ir.nodes.stmt import ForKind
@@ -55,7 +55,8 @@ def check_pragma(kind: object, value: object, where: str) -> tuple[str, int]:
     if not isinstance(kind, str) or kind in _NEEDED:
         instead = _NEEDED.get(kind, "write a text") if isinstance(kind, str) else "write a text"
         raise ScheduleError(
-            f"{where}: there is no pragma {kind!r} here; {instead}; the pragmas are {_KNOWN}",
+            f"{where}: there is no pragma {safe_repr(kind)} here; {instead}; the pragmas are "
+            f"{_KNOWN}",
             kind="unknown-choice",
         )
     if kind == EXPLICIT:
@@ -64,7 +65,7 @@ def check_pragma(kind: object, value: object, where: str) -> tuple[str, int]:
         instead = f"{_INSTEAD[kind]}; " if kind in _INSTEAD else ""
         # Attribute the warning to the caller of `s[T].pragma`.
         warnings.warn(
-            f"{where}: there is no pragma {kind!r} here, so it changes nothing; {instead}"
+            f"{where}: there is no pragma {safe_repr(kind)} here, so it changes nothing; {instead}"
             f"the pragmas are {_KNOWN}",
             stacklevel=6,
         )
@@ -72,7 +73,8 @@ def check_pragma(kind: object, value: object, where: str) -> tuple[str, int]:
     steps = None if isinstance(value, Expr) else whole_number(value)
     if steps is None or steps < 0:
         raise ScheduleError(
-            f"{where}: {STEPS} is how many statements may be written out, 0 or more, got {value!r}",
+            f"{where}: {STEPS} is how many statements may be written out, 0 or more, got "
+            f"{safe_repr(value)}",
             kind="wrong-number",
         )
     return kind, steps
@@ -82,7 +84,7 @@ def _truth(value: object, where: str) -> int:
     number = 1 if value is None else int(value) if isinstance(value, bool) else whole_number(value)
     if number not in (0, 1):
         raise ScheduleError(
-            f"{where}: {EXPLICIT} is True or False, got {value!r}", kind="wrong-argument"
+            f"{where}: {EXPLICIT} is True or False, got {safe_repr(value)}", kind="wrong-argument"
         )
     return number
 
@@ -104,7 +106,7 @@ def set_store_predicate(state: State, key: Operation, predicate: Expr) -> tuple[
         )
     if not isinstance(predicate, Expr) or not predicate.dtype.is_bool or predicate.dtype.lanes > 1:
         raise ScheduleError(
-            f"{where}: the predicate is {predicate!r}; give a condition, such as "
+            f"{where}: the predicate is {safe_repr(predicate)}; give a condition, such as "
             "thread.var.equal(0)",
             kind="wrong-argument",
         )
@@ -137,7 +139,7 @@ def check_env_threads(stage: StageState, threads: object) -> None:
     for thread in threads if isinstance(threads, list | tuple) else [threads]:
         if not isinstance(thread, ThreadAxis):
             raise ScheduleError(
-                f"{where}: {thread!r} is no thread axis; give what te.thread_axis makes",
+                f"{where}: {safe_repr(thread)} is no thread axis; give what te.thread_axis makes",
                 kind="thread-axis",
             )
 
@@ -162,7 +164,7 @@ def prefetch(
     count = None if isinstance(offset, Expr) else whole_number(offset)
     if count is None or count < 0:
         raise ScheduleError(
-            f"{where}: the offset is a number of iterations, 0 or more, got {offset!r}",
+            f"{where}: the offset is a number of iterations, 0 or more, got {safe_repr(offset)}",
             kind="wrong-argument",
         )
     kept = tuple(
@@ -182,6 +184,7 @@ def pragma(
         return mark(state, key, axis, MARKS[kind])
     stage = state.stage(key)
     leaf_position(stage, axis, "pragma")
-    name, number = check_pragma(kind, value, f"s[{stage.name}].pragma({axis.name}, {kind!r})")
+    where = f"s[{stage.name}].pragma({axis.name}, {safe_repr(kind)})"
+    name, number = check_pragma(kind, value, where)
     pragmas = MappingProxyType({**stage.pragmas, (axis, name): number})
     return state.update(replace(stage, pragmas=pragmas)), None

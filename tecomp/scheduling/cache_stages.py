@@ -14,7 +14,7 @@ from tecomp.compute.reduce import CommReducer, Reduce
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.compute.tensor_compute import TensorComputeOp
-from tecomp.errors import ScheduleError
+from tecomp.errors import ScheduleError, safe_repr, safe_str
 from tecomp.ir.nodes.argument_checks import whole_number
 from tecomp.ir.nodes.dtype import BOOL
 from tecomp.ir.nodes.expr import (
@@ -58,7 +58,7 @@ def cache_read(
     """
     source = state.stage(tensor.op)
     check_scope(scope, f"s.cache_read({source.name})")
-    where = f"s.cache_read({source.name}, {scope!r})"
+    where = f"s.cache_read({source.name}, {safe_repr(scope)})"
     if not readers:
         raise ScheduleError(
             f"{where}: name at least one stage that is to read the copy", kind="nothing-given"
@@ -99,7 +99,7 @@ def cache_write(
     tensors = [written] if isinstance(written, Tensor) else list(written)
     stage = state.stage(tensors[0].op)
     check_scope(scope, f"s.cache_write({stage.name})")
-    where = f"s.cache_write({stage.name}, {scope!r})"
+    where = f"s.cache_write({stage.name}, {safe_repr(scope)})"
     _check_cached(state, stage, tensors, where)
     compute = stage.compute
     kept = _begun_anew(state, stage, where)
@@ -278,7 +278,7 @@ def _checked_rfactor(stage: StageState, axis: IterVar, factor_axis: int) -> tupl
     Raises:
         ScheduleError: If `rfactor` does not support the stage, the axis or the position.
     """
-    where = f"s.rfactor({stage.name}, {getattr(axis, 'name', axis)})"
+    where = f"s.rfactor({stage.name}, {safe_str(getattr(axis, 'name', axis))})"
     reduce = stage.compute.body[0]
     check_loops(stage, where)
     if not isinstance(reduce, Reduce):
@@ -295,7 +295,8 @@ def _checked_rfactor(stage: StageState, axis: IterVar, factor_axis: int) -> tupl
     rank = len(stage.compute.axis)
     if not isinstance(factor_axis, int) or not -rank - 1 <= factor_axis <= rank:
         raise ScheduleError(
-            f"{where}: factor_axis must be between {-rank - 1} and {rank}, got {factor_axis!r}",
+            f"{where}: factor_axis must be between {-rank - 1} and {rank}, got "
+            f"{safe_repr(factor_axis)}",
             kind="wrong-number",
         )
     return reduce, factor_axis % (rank + 1)
@@ -342,8 +343,8 @@ def _in_order(stage: StageState, reduce: Reduce, axis: IterVar, order: object) -
     count, number = len(reduce.source), whole_number(order)
     if number is None or not 0 <= number < count:
         raise ScheduleError(
-            f"s.rfactor({stage.name}, {axis.name}): order={order!r} is no number of a value of "
-            f"{stage.name}; give one from 0 to {count - 1}, or None",
+            f"s.rfactor({stage.name}, {axis.name}): order={safe_repr(order)} is no number of a "
+            f"value of {stage.name}; give one from 0 to {count - 1}, or None",
             kind="wrong-number",
         )
     return in_order(reduce.combiner, number)

@@ -14,7 +14,7 @@ from tecomp.compute.expression_analysis import Factor, axes_instead, has_term, w
 from tecomp.compute.iter_var import IterKind, IterVar, make_axis
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.tensor import Tensor, TensorLoad
-from tecomp.errors import ScheduleError
+from tecomp.errors import ScheduleError, safe_repr, safe_str
 from tecomp.ir.nodes.expr import (
     Binary,
     Call,
@@ -45,7 +45,7 @@ def cache_factor(
         The new state and the product of the factors.
     """
     stage = state.stage(tensor.op)
-    where = f"s.cache_factor({stage.name}, {list(factors)}, {scope!r})"
+    where = f"s.cache_factor({stage.name}, {safe_repr(list(factors))}, {safe_repr(scope)})"
     check_scope(scope, where)
     reduce = whole_reduction(
         stage, where, "only factors of terms that are all computed can be computed first")
@@ -208,7 +208,8 @@ def cache_repeated(
         The new state and the hoisted subexpression, as a tensor over all other axes.
     """
     stage = state.stage(tensor.op)
-    where = f"s.cache_repeated({stage.name}, {getattr(axis, 'name', axis)}, {scope!r})"
+    along = safe_str(getattr(axis, "name", axis))
+    where = f"s.cache_repeated({stage.name}, {along}, {safe_repr(scope)})"
     check_scope(scope, where)
     check_loops(stage, where)
     if not is_map(stage.op) or len(stage.op.outputs) > 1:
@@ -279,7 +280,7 @@ def cache_terms(
         The new state and the terms.
     """
     stage = state.stage(tensor.op)
-    where = f"s.cache_terms({stage.name}, {scope!r})"
+    where = f"s.cache_terms({stage.name}, {safe_repr(scope)})"
     check_scope(scope, where)
     reduce = whole_reduction(
         stage, where, "only terms that are all computed can be computed first")

@@ -12,7 +12,7 @@ from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor
 from tecomp.compute.tensor_compute import TensorComputeOp
-from tecomp.errors import ScheduleError
+from tecomp.errors import ScheduleError, safe_repr
 from tecomp.ir.nodes.graph_utils import post_order
 from tecomp.ir.traversal.rewrite import walk
 from tecomp.scheduling.state import (
@@ -111,18 +111,19 @@ def storage_align(
     if position is None:
         names = ", ".join(a.name for a in stage.layout_axes)
         raise ScheduleError(
-            f"{where}: expected an axis of the stored tensor ({names}), got {axis!r}",
+            f"{where}: expected an axis of the stored tensor ({names}), got {safe_repr(axis)}",
             kind="no-such-loop",
         )
     if not all(isinstance(n, int) and not isinstance(n, bool) for n in (factor, offset)):
         raise ScheduleError(
-            f"{where}: factor and offset are integers, got {factor!r} and {offset!r}",
+            f"{where}: factor and offset are integers, got {safe_repr(factor)} and "
+            f"{safe_repr(offset)}",
             kind="wrong-argument",
         )
     if factor < 1 or not 0 <= offset < factor:
         raise ScheduleError(
             f"{where}: needs factor >= 1 and 0 <= offset < factor, "
-            f"got factor {factor} and offset {offset}",
+            f"got factor {safe_repr(factor)} and offset {safe_repr(offset)}",
             kind="wrong-number",
         )
     kept = tuple(a for a in stage.aligns if a[0] != position)
@@ -220,7 +221,8 @@ def check_scope(scope: object, where: str) -> None:
     """
     if not isinstance(scope, str) or not scope:
         raise ScheduleError(
-            f"{where}: a scope is the name of a memory, got {scope!r}", kind="wrong-argument"
+            f"{where}: a scope is the name of a memory, got {safe_repr(scope)}",
+            kind="wrong-argument",
         )
 
 

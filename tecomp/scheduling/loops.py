@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from tecomp.compute.iter_var import IterKind, IterVar
 from tecomp.compute.operation import Operation
-from tecomp.errors import ScheduleError
+from tecomp.errors import ScheduleError, safe_repr
 from tecomp.ir.nodes.argument_checks import check_kind, is_one_of, whole_number
 from tecomp.ir.nodes.expr import Const, Expr, index_value
 from tecomp.ir.nodes.stmt import Extent, ForKind, Range
@@ -73,7 +73,8 @@ def split(
     leaves = (*stage.leaves[:position], outer, inner, *stage.leaves[position + 1 :])
     if not is_one_of(tail, TAILS):
         raise ScheduleError(
-            f"{where}: tail is 'guard' or 'shift_inwards', not {tail!r}", kind="unknown-choice"
+            f"{where}: tail is 'guard' or 'shift_inwards', not {safe_repr(tail)}",
+            kind="unknown-choice",
         )
     is_shifted = tail == "shift_inwards"
     if disable_predication and not is_shifted:
@@ -341,15 +342,17 @@ def _positive(value: object, what: str, where: str) -> Extent:
     number = None if isinstance(value, Expr) else whole_number(value)
     if number is None:
         raise ScheduleError(
-            f"{where}: {what} must be a positive integer, got {value!r}", kind="wrong-number"
+            f"{where}: {what} must be a positive integer, got {safe_repr(value)}",
+            kind="wrong-number",
         )
     if number < 1:
         raise ScheduleError(
-            f"{where}: {what} must be a positive integer, got {number}", kind="wrong-number"
+            f"{where}: {what} must be a positive integer, got {safe_repr(number)}",
+            kind="wrong-number",
         )
     if number >= 2**63:
         raise ScheduleError(
-            f"{where}: {what} must be less than 2**63, got {number}", kind="too-much"
+            f"{where}: {what} must be less than 2**63, got {safe_repr(number)}", kind="too-much"
         )
     return number
 

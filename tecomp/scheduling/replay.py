@@ -12,7 +12,7 @@ from typing import Any
 from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.compute.tensor_intrin import TensorIntrin
-from tecomp.errors import ParseError, ScheduleError
+from tecomp.errors import ParseError, ScheduleError, safe_repr
 from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.ir.nodes.expr import Expr, Var
 from tecomp.ir.parser.func_parser import parse_index_map, parse_pad_value
@@ -72,7 +72,7 @@ def _run(schedule: Schedule, values: dict[str, Any], step: Any) -> None:
     """Execute one recorded call, and bind its results to their names in the trace."""
     call, stage = _field(step, "call", str), _field(step, "stage", str | None)
     if call not in CALLS:
-        raise ParseError(f"replay: there is no primitive {call!r}", kind="trace-text")
+        raise ParseError(f"replay: there is no primitive {safe_repr(call)}", kind="trace-text")
     for need in _field(step, "needs", list):
         values.update(_needed(schedule, need))
     owner = schedule if stage is None else schedule[schedule.tensor(stage)]
@@ -102,18 +102,22 @@ def _names(document: Any, field: str) -> list[str]:
     for name in names:
         if not isinstance(name, str):
             raise ParseError(
-                f"replay: the trace is malformed: {field!r} has {name!r}, no str", kind="trace-text"
+                f"replay: the trace is malformed: {safe_repr(field)} has {safe_repr(name)}, no "
+                "str", kind="trace-text"
             )
     return list(names)
 
 
 def _field(document: Any, name: str, kind: type | UnionType | None = None) -> Any:
     if not isinstance(document, dict) or name not in document:
-        raise ParseError(f"replay: the trace is malformed: it has no {name!r}", kind="trace-text")
+        raise ParseError(
+            f"replay: the trace is malformed: it has no {safe_repr(name)}", kind="trace-text"
+        )
     if kind is not None and not isinstance(document[name], kind):
         wanted = kind.__name__ if isinstance(kind, type) else str(kind)
         raise ParseError(
-            f"replay: the trace is malformed: {name!r} is {document[name]!r}, no {wanted}",
+            f"replay: the trace is malformed: {safe_repr(name)} is {safe_repr(document[name])}, "
+            f"no {wanted}",
             kind="trace-text",
         )
     return document[name]
@@ -134,7 +138,7 @@ CALLS = frozenset({
 def _document(text: str) -> dict[str, Any]:
     if not isinstance(text, str):
         raise ParseError(
-            f"replay: expected the JSON text of a trace, got {text!r}", kind="trace-text"
+            f"replay: expected the JSON text of a trace, got {safe_repr(text)}", kind="trace-text"
         )
     try:
         document = json.loads(text)
@@ -190,7 +194,8 @@ def _decode(  # noqa: C901  (a case for each kind of argument)
             return [_decode(schedule, values, item) for item in value]
         case dict():
             raise ParseError(
-                f"replay: the trace is malformed: {value!r} is no argument", kind="trace-text"
+                f"replay: the trace is malformed: {safe_repr(value)} is no argument",
+                kind="trace-text",
             )
     return value
 
@@ -214,7 +219,8 @@ def _tensor(schedule: Schedule, name: str, output: Any) -> Tensor:
     count = schedule.tensor(name).op.num_outputs
     if not isinstance(output, int) or isinstance(output, bool) or not 0 <= output < count:
         raise ParseError(
-            f"replay: the trace is malformed: output {output!r} of {name}, which has {count}",
+            f"replay: the trace is malformed: output {safe_repr(output)} of {name}, which has "
+            f"{count}",
             kind="trace-text",
         )
     return schedule.tensor(name, output)
@@ -243,7 +249,7 @@ def _condition(text: str, of: list[Any]) -> Expr:
     """Parse a condition over v0, v1 ..., and substitute the variables `of` for them."""
     if not all(isinstance(each, Var) for each in of):
         raise ParseError(
-            f"replay: the trace is malformed: {of!r} are no variables", kind="trace-text"
+            f"replay: the trace is malformed: {safe_repr(of)} are no variables", kind="trace-text"
         )
     typed = ", ".join(f'v{k}="{each.dtype}"' for k, each in enumerate(of))
     parsed = parse_pad_value(f"lambda {typed}: {text}" if of else f"lambda: {text}")

@@ -13,7 +13,7 @@ from tecomp.compute.iter_var import IterKind, IterVar, make_axis
 from tecomp.compute.operation import ComputeOp
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.tensor import Tensor, TensorLoad
-from tecomp.errors import ScheduleError
+from tecomp.errors import ScheduleError, safe_repr
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import Binary, BinOp, Call, Cast, Const, Expr, Select, Var, cast, const
 from tecomp.ir.nodes.operators import integer_range
@@ -133,7 +133,7 @@ def narrow_reduction(state: State, tensor: Tensor, dtype: str) -> tuple[State, T
         The new state and the reduction in the narrower dtype.
     """
     stage = state.stage(tensor.op)
-    where = f"s.narrow_reduction({stage.name}, {dtype!r})"
+    where = f"s.narrow_reduction({stage.name}, {safe_repr(dtype)})"
     reduce = whole_reduction(stage, where, "only such is made narrower")
     kind = accesses(stage.op.output(0)).reducer
     target = const(0, dtype).dtype

@@ -12,7 +12,7 @@ from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.compute.tensor_compute import TensorComputeOp
 from tecomp.compute.tensor_intrin import TensorIntrin
-from tecomp.errors import ScheduleError
+from tecomp.errors import ScheduleError, safe_repr
 from tecomp.ir.nodes.argument_checks import shape_text
 from tecomp.ir.nodes.expr import Expr, Var
 from tecomp.ir.nodes.stmt import Extent, ForKind, PadValue
@@ -302,7 +302,7 @@ def leaf_position(stage: StageState, axis: object, call: str) -> int:
             else f"take them from s[{stage.name}].leaf_iter_vars"
         )
         raise ScheduleError(
-            f"s[{stage.name}].{call}: expected an axis of {stage.name}, got {axis!r}; "
+            f"s[{stage.name}].{call}: expected an axis of {stage.name}, got {safe_repr(axis)}; "
             f"the loops are {_names(stage.leaves)}: {hint}",
             kind="no-such-loop",
         )

@@ -14,7 +14,7 @@ from tecomp.compute.reduce import sum as sum_of
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.compute.tensor_intrin_call import TensorIntrin, fits, with_sizes
-from tecomp.errors import ScheduleError
+from tecomp.errors import ScheduleError, safe_repr, safe_str
 from tecomp.ir.arith.extents import ceil_div
 from tecomp.ir.nodes.dtype import DType, holds_every
 from tecomp.ir.nodes.expr import (
@@ -88,7 +88,7 @@ def into_dots(
         the bias correction if there is one.
     """
     stage = state.stage(tensor.op)
-    where = f"s.into_dots({stage.name}, {getattr(axis, 'name', axis)})"
+    where = f"s.into_dots({stage.name}, {safe_str(getattr(axis, 'name', axis))})"
     reduce = _checked_sum(stage, axis, where)
     factors = _factors(state, reduce, axis, (first, second), where)
     sums = _Sums(stage, reduce, axis, factors, tuple(_words(factor, axis) for factor in factors))
@@ -333,7 +333,7 @@ def tensorize(
     where = f"s[{stage.name}].tensorize({axis.name})"
     if not isinstance(intrin, TensorIntrin):
         raise ScheduleError(
-            f"{where}: expected what te.decl_tensor_intrin gives, got {intrin!r}",
+            f"{where}: expected what te.decl_tensor_intrin gives, got {safe_repr(intrin)}",
             kind="wrong-argument",
         )
     if isinstance(stage.op, ScanOp):

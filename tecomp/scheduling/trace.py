@@ -18,7 +18,7 @@ from tecomp.compute.iter_var import IterVar
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.compute.tensor_intrin import TensorIntrin
-from tecomp.errors import ScheduleError
+from tecomp.errors import ScheduleError, safe_repr
 from tecomp.ir.nodes.argument_checks import is_one_of
 from tecomp.ir.nodes.expr import Const, Expr, Var
 from tecomp.ir.nodes.printer import counted, take_name
@@ -242,7 +242,8 @@ class Trace:
         if not is_one_of(name, self.operations):
             known = ", ".join(self.operations)
             raise ScheduleError(
-                f"the schedule has no tensor {name!r}; it has {known}", kind="not-in-schedule"
+                f"the schedule has no tensor {safe_repr(name)}; it has {known}",
+                kind="not-in-schedule",
             )
         return self.operations[name]
 
@@ -409,7 +410,7 @@ class _Writer:
             case Expr():
                 self._sizes(value)
                 return {"expr": str(value)}
-        raise AssertionError(f"{value!r} is no argument of a primitive")
+        raise AssertionError(f"{safe_repr(value)} is no argument of a primitive")
 
     def _named(self, value: Tensor | Operation | TensorIntrin) -> Json:
         if isinstance(value, TensorIntrin):

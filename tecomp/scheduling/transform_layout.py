@@ -16,7 +16,7 @@ from tecomp.compute.reduce import Reduce
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import TensorLoad
 from tecomp.compute.tensor_compute import TensorComputeOp
-from tecomp.errors import LayoutError, ScheduleError, TypeMismatchError
+from tecomp.errors import LayoutError, ScheduleError, TypeMismatchError, safe_repr
 from tecomp.ir.nodes.argument_checks import is_one_of
 from tecomp.ir.nodes.dtype import DType, promote
 from tecomp.ir.nodes.expr import Binary, BinOp, Cast, Const, Expr, Var, index_value
@@ -89,7 +89,8 @@ def transform_layout(
     where = f"s[{stage.name}].transform_layout"
     if not is_one_of(loops, LOOPS):
         raise ScheduleError(
-            f"{where}: loops is 'physical' or 'logical', not {loops!r}", kind="unknown-choice"
+            f"{where}: loops is 'physical' or 'logical', not {safe_repr(loops)}",
+            kind="unknown-choice",
         )
     check_alike(stage, where)
     shape = stored_shape(stage)
@@ -148,7 +149,7 @@ def _index_map(mapping: object, rank: int, where: str) -> IndexMap:
     if not callable(mapping):
         raise LayoutError(
             f"{where}: expected a function of the indices, an IndexMap or a layout, "
-            f"got {mapping!r}",
+            f"got {safe_repr(mapping)}",
             kind="wrong-argument",
         )
     return _closed(IndexMap.from_func(mapping, ndim=rank), where)
@@ -285,7 +286,7 @@ def _expression(value: Any, where: str) -> Expr:
     except TypeMismatchError:
         raise ScheduleError(
             f"{where}: pad_value= is a number, an expression or a function that makes one, "
-            f"got {value!r}",
+            f"got {safe_repr(value)}",
             kind="pad-value",
         ) from None
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tecomp import DefinitionError, te
+from tecomp.errors import safe_repr, safe_str
 from tecomp.ir.nodes.argument_checks import broadcast_shape, shape_text
 from tecomp.schedules import matmul as library
 from tecomp.schedules.common import wide_type
@@ -146,8 +147,8 @@ def _axes(a: te.Tensor, b: te.Tensor, axes: Any, where: str) -> tuple[list[int],
         count = integer_of(axes, where, "axes", least=0)
         if count > min(a.ndim, b.ndim):
             raise DefinitionError(
-                f"{where}: axes is {count}, and the tensors have {a.ndim} and {b.ndim} axes; give "
-                "so many at most",
+                f"{where}: axes is {safe_repr(count)}, and the tensors have {a.ndim} and {b.ndim} "
+                "axes; give so many at most",
                 kind="wrong-count",
             )
         return list(range(a.ndim - count, a.ndim)), list(range(count))
@@ -155,8 +156,8 @@ def _axes(a: te.Tensor, b: te.Tensor, axes: Any, where: str) -> tuple[list[int],
              for k, each in enumerate(axes)]
     if len(pairs) != 2 or len(pairs[0]) != len(pairs[1]):
         raise DefinitionError(
-            f"{where}: axes is {axes}; give as many axes of the one tensor as of the other, "
-            "(axes of a, axes of b)",
+            f"{where}: axes is {safe_repr(axes)}; give as many axes of the one tensor as of the "
+            "other, (axes of a, axes of b)",
             kind="wrong-count",
         )
     return (
@@ -211,15 +212,15 @@ def _read(
     subscripts: str, tensors: Sequence[te.Tensor], where: str
 ) -> tuple[list[_Term], list[str]]:
     """Parse subscripts into terms and result letters; `...` becomes numbered letters."""
-    text = str(subscripts).replace(" ", "")
+    text = safe_str(subscripts).replace(" ", "")
     inputs, arrow, output = text.partition("->")
     parts = inputs.split(",")
     bare = text.replace("->", "").replace(",", "").replace("...", "")
     well_formed = all(letter in _LETTERS for letter in bare) and len(parts) == len(tensors)
     if not well_formed or any(part.count("...") > 1 for part in (*parts, output)):
         raise DefinitionError(
-            f"{where}: the subscripts are {subscripts!r} for {len(tensors)} operands; write "
-            "letters for each, with commas, as in 'ij,jk->ik'",
+            f"{where}: the subscripts are {safe_repr(subscripts)} for {len(tensors)} operands; "
+            "write letters for each, with commas, as in 'ij,jk->ik'",
             kind="wrong-count",
         )
     terms = [_term(part, x, where) for part, x in zip(parts, tensors, strict=True)]
@@ -232,16 +233,16 @@ def _read(
     before, dots, after = output.partition("...")
     if spare and not dots:
         raise DefinitionError(
-            f"{where}: the result of {subscripts!r} has no `...`, which stands for axes of "
-            "operands; write it in the result too, or letters for what is added up",
+            f"{where}: the result of {safe_repr(subscripts)} has no `...`, which stands for axes "
+            "of operands; write it in the result too, or letters for what is added up",
             kind="index-count",
         )
     result = [*before, *spare, *after]
     unknown = [letter for letter in result if len(letter) == 1 and letter not in letters]
     if unknown or len(set(result)) < len(result):
         raise DefinitionError(
-            f"{where}: the result of {subscripts!r} has {''.join(unknown) or output}; it takes "
-            "letters of the operands, each once",
+            f"{where}: the result of {safe_repr(subscripts)} has {''.join(unknown) or output}; it "
+            "takes letters of the operands, each once",
             kind="given-twice",
         )
     return terms, result
@@ -252,8 +253,8 @@ def _term(part: str, x: te.Tensor, where: str) -> _Term:
     rest = x.ndim - len(before) - len(after)
     if rest < 0 or (rest and not dots):
         raise DefinitionError(
-            f"{where}: {part!r} has {len(before) + len(after)} letters for {x.name}, shape "
-            f"{shape_text(x.shape)}; write one for each axis",
+            f"{where}: {safe_repr(part)} has {len(before) + len(after)} letters for {x.name}, "
+            f"shape {shape_text(x.shape)}; write one for each axis",
             kind="wrong-count",
         )
     # Axes of `...` are numbered from the last axis, so that they align across operands.

@@ -8,6 +8,7 @@ from functools import reduce
 from typing import Any
 
 from tecomp import DefinitionError, TypeMismatchError, te
+from tecomp.errors import safe_str
 from tecomp.schedules.common import wide_type
 from tecomp.topi import tag
 from tecomp.topi.broadcast import add
@@ -134,13 +135,23 @@ def _count(first: Operand, last: Operand, step: Operand) -> Size:
             f"topi.arange: it goes from {low} to {high} by {step}; give numbers that are finite",
             kind="wrong-number",
         )
+    if all(isinstance(x, int) for x in numbers):
+        whole: int = max(-((low - high) // step), 0)
+        return whole
     if all(isinstance(x, int | float) for x in numbers):
-        known: int = max(math.ceil((high - low) / step), 0)
+        try:
+            known: int = max(math.ceil((high - low) / step), 0)
+        except OverflowError:  # an integer beyond float64
+            raise DefinitionError(
+                f"topi.arange: from {safe_str(low)} to {safe_str(high)} by {safe_str(step)} is "
+                "beyond float64; give smaller numbers",
+                kind="wrong-number",
+            ) from None
         return known
     if not isinstance(step, int) or any(isinstance(x, float | te.Tensor) for x in numbers):
         raise TypeMismatchError(
-            f"topi.arange: from {low} to {high} by {step} there is no count that is known; give "
-            "numbers, or sizes and an integer step"
+            f"topi.arange: from {safe_str(low)} to {safe_str(high)} by {safe_str(step)} there is "
+            "no count that is known; give numbers, or sizes and an integer step"
         )
     length = minus(high, low) if step > 0 else minus(low, high)
     count: Size = te.max(ceil_div(length, abs(step)), 0)

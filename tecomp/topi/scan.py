@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tecomp import TypeMismatchError, te
+from tecomp.errors import safe_repr, safe_str
 from tecomp.schedules import cumsum as library
 from tecomp.schedules.common import wide_type
 from tecomp.topi.transform.views import reshape
@@ -99,11 +100,12 @@ def scanop(
     >>> scanop(A, te.max, float("-inf"), "cummax", 1).shape
     (4, 9)
     """
+    op_name = safe_str(op_name)
     rows, along = _rows(data, axis, f"topi.{op_name}")
     if not callable(binop):
         raise TypeMismatchError(
-            f"topi.{op_name}: binop is {binop!r} ({type(binop).__name__}); give a function of two "
-            "values",
+            f"topi.{op_name}: binop is {safe_repr(binop)} ({type(binop).__name__}); give a "
+            "function of two values",
             kind="wrong-argument",
         )
     exclusive = truth_of(exclusive, f"topi.{op_name}", "exclusive")

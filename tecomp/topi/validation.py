@@ -8,6 +8,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 
 from tecomp import DefinitionError, TypeMismatchError, te
+from tecomp.errors import safe_repr, safe_str
 from tecomp.ir.nodes.argument_checks import shape_text
 from tecomp.topi.extents import Size
 
@@ -25,7 +26,7 @@ def tensor_of(value: object, where: str, what: str = "data") -> te.Tensor:
     if isinstance(value, te.Tensor):
         return value
     raise TypeMismatchError(
-        f"{where}: {what} is {value!r} ({type(value).__name__}); give a tensor, made by "
+        f"{where}: {what} is {safe_repr(value)} ({type(value).__name__}); give a tensor, made by "
         "te.placeholder or computed from one",
         kind="wrong-argument",
     )
@@ -40,7 +41,8 @@ def tensors_of(values: object, where: str, what: str) -> list[te.Tensor]:
     """
     if not isinstance(values, list | tuple):
         raise TypeMismatchError(
-            f"{where}: {what} is {values!r} ({type(values).__name__}); give a list of tensors",
+            f"{where}: {what} is {safe_repr(values)} ({type(values).__name__}); give a list of "
+            "tensors",
             kind="wrong-argument",
         )
     if not values:
@@ -60,12 +62,12 @@ def integer_of(value: object, where: str, what: str, *, least: int | None = None
     literal = getattr(value, "value", value)  # a te.const
     if isinstance(literal, bool) or not isinstance(literal, int | np.integer):
         raise TypeMismatchError(
-            f"{where}: {what} is {value!r} ({type(value).__name__}); write an integer",
+            f"{where}: {what} is {safe_repr(value)} ({type(value).__name__}); write an integer",
             kind="wrong-argument",
         )
     if least is not None and literal < least:
         raise DefinitionError(
-            f"{where}: {what} is {literal}; it is at least {least}", kind="wrong-number"
+            f"{where}: {what} is {safe_repr(literal)}; it is at least {least}", kind="wrong-number"
         )
     return int(literal)
 
@@ -102,7 +104,8 @@ def listed(value: object, where: str, what: str) -> list[Any]:
     if isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping | te.Tensor):
         return list(value)
     raise TypeMismatchError(
-        f"{where}: {what} is {value!r} ({type(value).__name__}); give a list, of one for each axis",
+        f"{where}: {what} is {safe_repr(value)} ({type(value).__name__}); give a list, of one for "
+        "each axis",
         kind="wrong-argument",
     )
 
@@ -130,7 +133,7 @@ def truth_of(value: object, where: str, what: str) -> bool:
     if value is None or isinstance(value, int | np.bool_):
         return bool(value)
     raise TypeMismatchError(
-        f"{where}: {what} is {value!r} ({type(value).__name__}); give True or False",
+        f"{where}: {what} is {safe_repr(value)} ({type(value).__name__}); give True or False",
         kind="wrong-argument",
     )
 
@@ -145,7 +148,7 @@ def float_of(value: object, where: str, what: str) -> float:
     if isinstance(literal, int | float | np.number):
         return float(literal)
     raise TypeMismatchError(
-        f"{where}: {what} is {value!r} ({type(value).__name__}); write a number",
+        f"{where}: {what} is {safe_repr(value)} ({type(value).__name__}); write a number",
         kind="wrong-argument",
     )
 
@@ -160,7 +163,9 @@ def axis_of(axis: object, rank: int, where: str, what: str = "axis") -> int:
     number = integer_of(axis, where, what)
     if -rank <= number < rank:
         return number % rank
-    raise DefinitionError(f"{where}: {what} is {number}, {_choice(rank)}", kind="unknown-choice")
+    raise DefinitionError(
+        f"{where}: {what} is {safe_repr(number)}, {_choice(rank)}", kind="unknown-choice"
+    )
 
 
 def axes_of(axis: object, rank: int, where: str, what: str = "axis") -> list[int]:
@@ -217,7 +222,7 @@ def one_of(value: object, choices: Sequence[Any], where: str, what: str) -> None
         return
     known = ", ".join(map(repr, choices))
     raise DefinitionError(
-        f"{where}: {what} is {value!r}; it is one of {known}", kind="unknown-choice"
+        f"{where}: {what} is {safe_repr(value)}; it is one of {known}", kind="unknown-choice"
     )
 
 
@@ -281,8 +286,8 @@ def operand_of(value: Any, where: str, what: str) -> Any:
     if isinstance(value, te.Tensor | te.Expr | int | float | np.generic):
         return value
     raise TypeMismatchError(
-        f"{where}: {what} is {value!r} ({type(value).__name__}); give a tensor, an expression "
-        "or a number",
+        f"{where}: {what} is {safe_repr(value)} ({type(value).__name__}); give a tensor, an "
+        "expression or a number",
         kind="wrong-argument",
     )
 
@@ -300,6 +305,6 @@ def extent_of(value: Size, where: str, what: str, *, least: int = 0) -> Size:
     """
     if isinstance(value, int) and value < least:
         raise DefinitionError(
-            f"{where}: {what} is {value}; it is at least {least}", kind="wrong-number"
+            f"{where}: {what} is {safe_str(value)}; it is at least {least}", kind="wrong-number"
         )
     return value

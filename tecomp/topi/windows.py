@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tecomp import DefinitionError, te
+from tecomp.errors import safe_repr, safe_str
 from tecomp.ir.nodes.argument_checks import shape_text
 from tecomp.topi.extents import Size, minus, plus, quotient
 from tecomp.topi.validation import check_rank, integers_of, tensor_of
@@ -59,10 +60,10 @@ def images_of(
             tensor differs from their number.
     """
     data = tensor_of(data, where, what)
-    if sorted(str(layout)) != sorted(letters):
+    if sorted(safe_str(layout)) != sorted(letters):
         raise DefinitionError(
-            f"{where}: the layout of {what} is {layout!r}; write the letters {letters} in their "
-            "order, each once",
+            f"{where}: the layout of {what} is {safe_repr(layout)}; write the letters {letters} "
+            "in their order, each once",
             kind="given-twice",
         )
     text = str(layout)
@@ -92,8 +93,8 @@ def paddings(
             total = [reach - 1 for reach in reaches if isinstance(reach, int)]
             return [(n + 1) // 2 for n in total], [n // 2 for n in total]
         raise DefinitionError(
-            f"{where}: padding is {padding!r} of windows of {shape_text(reaches)}; it is 'VALID', "
-            "'SAME' if they are numbers, or numbers of elements",
+            f"{where}: padding is {safe_repr(padding)} of windows of {shape_text(reaches)}; it is "
+            "'VALID', 'SAME' if they are numbers, or numbers of elements",
             kind="shapes",
         )
     if isinstance(padding, list | tuple) and len(padding) == 2 * count and count:

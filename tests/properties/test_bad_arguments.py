@@ -27,7 +27,7 @@ from tecomp import (
     TtnnLayout,
     te,
 )
-from tests.strategies.bad_arguments import failures, random_failures, tried
+from tests.strategies.bad_arguments import HUGE, failures, random_failures, tried
 
 _A = te.placeholder((8,), name="A")
 _B = te.compute((8,), lambda i: _A[i] + 1.0, name="B")
@@ -305,6 +305,12 @@ def test_programs_with_bad_names_and_sizes(name: str, shape: tuple[int, ...]) ->
     ("GridMap", "index_map", 3,
      "grid map: 3 is no index map; GridMap.of(shape, function, physical) takes a function of the "
      "axes"),
+    ("Layout.of", "shape", (HUGE, 2),
+     "layout: the shape has more than 128 bits in an integer; give smaller integers"),
+    ("ShardLayout.check_capacity", "capacity_bytes", -(1 << 200),
+     "shard layout: capacity_bytes has more than 128 bits in an integer; give smaller integers"),
+    ("GridMap.mesh", "shape", [HUGE, -1],
+     "grid map: the grid is [<int of 16,610 bits>, -1]; give positive integers, such as (2, 4)"),
     ("GridMap.mesh", "device", (2,),
      "grid map: the device is (2,); give 2 positive integers, such as (2, 4)"),
     ("GridMap.core", "virtual", 3,

@@ -16,7 +16,8 @@ import pytest
 
 import tecomp.array as xp
 from tecomp.array import Array
-from tecomp.errors import TecompError
+from tecomp.errors import ArrayValueError, TecompError, safe_repr
+from tests.strategies.bad_arguments import HUGE, UNPRINTABLE
 
 SECONDS = 4
 """After which no more calls are drawn: a busy machine makes fewer of them."""
@@ -42,6 +43,7 @@ _VALUES: list[Any] = [
     None, 0, -1, 2, 2**70, 10**13, 1.5, float("nan"), float("inf"), 1j, True, "abc", "float32", (),
     (0, 1), (-1, -5), (0, 0), (2**40, 2**40), [1, 2], ["a"], {}, Other(), int, np.int64(1),
     xp.float32, slice(1, 2), ..., [[1, 2], [3]], np.ones(2), np.ones((2, 2)), ARRAYS[0](), _ITSELF,
+    *UNPRINTABLE,
 ]
 
 
@@ -98,10 +100,26 @@ def test_drawn_arguments(seed: int) -> None:
             except TecompError:
                 pass
             except Exception as error:
-                wrong.append(f"{name}{args} {options}: {type(error).__name__}: {error}")
+                wrong.append(f"{name}{safe_repr(args)} {safe_repr(options)}: {type(error).__name__}: {error}")
             if time.monotonic() > end:
                 break
     assert wrong == []
+
+
+@pytest.mark.parametrize(("call", "what"), [
+    (lambda: xp.full(2, HUGE, dtype="float64"), "full: the value"),
+    (lambda: xp.arange(0.5, HUGE), "arange: a number"),
+    (lambda: xp.var(xp.ones(3), correction=HUGE), "var: correction"),
+    (lambda: xp.linalg.pinv(xp.ones((2, 2)), rtol=HUGE), "pinv: rtol"),
+    (lambda: xp.linalg.vector_norm(xp.ones(2), ord=HUGE), "vector_norm: ord"),
+])
+def test_integers_beyond_float64(call: Callable[[], object], what: str) -> None:
+    with pytest.raises(ArrayValueError) as error:
+        call()
+
+    assert error.value.message == (
+        f"{what} is <int of 16,610 bits>, beyond the range of float64; give a smaller number"
+    )
 
 
 def test_a_device_is_none_of_arrays() -> None:

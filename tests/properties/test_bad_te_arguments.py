@@ -13,7 +13,7 @@ import pytest
 import tecomp
 from tecomp import TecompError, te
 from tecomp.driver.build import ScheduledKernel
-from tests.strategies.bad_arguments import WRONG, Right, failures, tried
+from tests.strategies.bad_arguments import DEEP, WRONG, Right, failures, tried
 
 A = te.placeholder((8, 16), name="A")
 K = te.reduce_axis((0, 16), name="k")
@@ -331,6 +331,10 @@ def test_arguments_without_a_name(name: str) -> None:
      "te.stmt_seq: statement 1 is None; give a statement: store(index, value) of an operand, "
      "te.for_range, te.if_stmt, te.allocate or te.stmt_seq"),
     (lambda s: s[object()], "s[...]: expected a tensor or an operation, got <object object>"),
+    (lambda s: HYBRID(A, DEEP),
+     "te.hybrid HYBRID: an argument has more than 100 levels of nested lists; pass lists of fewer "
+     "levels"),
+    (lambda s: te.const(10**400, "float64"), f"{10**400} does not fit into float64"),
 ])
 def test_messages(call: Callable[[Any], object], message: str) -> None:
     with pytest.raises(TecompError) as caught:

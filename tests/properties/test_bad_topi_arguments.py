@@ -11,6 +11,8 @@ import pytest
 
 import tecomp
 from tecomp import te, topi
+from tecomp.errors import safe_repr
+from tests.strategies.bad_arguments import HUGE, UNPRINTABLE
 
 ROUNDS, CALLS = 8, 1000
 SIZE = te.var("n")
@@ -28,6 +30,7 @@ WRONG = [
     [], (), {}, (1, 1), [2, 2], (0,), (-1,), [1, -1], (1, 2, 3, 4), (None,), [[1]], slice(0, 2),
     np.array([1, 2]), np.int64(1), SIZE, SIZE + 1, te.const(2, "int32"), te.const(1.0, "float32"),
     te.reduce_axis((0, 3), name="k"), lambda *given: 0, TENSORS[0].op, TENSORS[:2],
+    *UNPRINTABLE,
 ]
 
 
@@ -64,7 +67,7 @@ def test_anything_is_taken_or_refused(seed: int) -> None:
         except tecomp.TecompError:
             continue
         except Exception as error:
-            raise AssertionError(f"{name}({', '.join(map(repr, given))}): {error!r}") from error
+            raise AssertionError(f"{name}({', '.join(map(safe_repr, given))}): {error!r}") from error
 
 
 X, IMAGES = TENSORS[0], TENSORS[3]
@@ -83,6 +86,8 @@ ANY: Any = topi
     (lambda: ANY.nn.lrn(IMAGES, 3, alpha="x"), "topi.nn.lrn: alpha is 'x' (str); write a number"),
     (lambda: ANY.scanop(X, 3, 0, "mine"),
      "topi.mine: binop is 3 (int); give a function of two values"),
+    (lambda: ANY.arange(0.5, HUGE),
+     "topi.arange: from 0.5 to <int of 16,610 bits> by 1 is beyond float64; give smaller numbers"),
     (lambda: ANY.split(X, 10**30),
      f"topi.split: indices_or_sections is {10**30}; it is at most 65536"),
     (lambda: ANY.arange(0, float("inf")),

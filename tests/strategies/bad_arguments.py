@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from fractions import Fraction
 from functools import partial
 from random import Random
 from typing import Any, TypeAlias
@@ -12,12 +13,33 @@ import numpy as np
 import pytest
 
 from tecomp import InternalError, TecompError, te
+from tecomp.errors import safe_repr
 
 Right: TypeAlias = "dict[str, Any]"
 
-NESTED: list[Any] = []
-for _ in range(100):
-    NESTED = [NESTED]
+
+
+def nested(depth: int) -> list[Any]:
+    """Return a list nested to a depth."""
+    found: list[Any] = []
+    for _ in range(depth):
+        found = [found]
+    return found
+
+
+class Unprintable:
+    """Object whose `repr` and `str` raise an error."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no text")
+
+
+NESTED, DEEP, HUGE = nested(100), nested(2000), 10**5000
+UNPRINTABLE: tuple[Any, ...] = (
+    HUGE, -HUGE, (HUGE, 2), (2, HUGE), [HUGE] * 2, {"a": HUGE}, {HUGE: 1}, Fraction(HUGE, 3),
+    DEEP, (DEEP, 1), [DEEP, DEEP], {"a": DEEP}, Unprintable(), [Unprintable()],
+)
+"""Values that `repr` does not format: too many digits, too many levels, an error of its own."""
 
 WRONG: tuple[Any, ...] = (
     None, 3, -1, 1.5, float("nan"), True, "x", b"x", (), [], {}, (2, -1), (2.5,), ("a", "b"), [[]],
@@ -27,6 +49,7 @@ WRONG: tuple[Any, ...] = (
     # Edge cases of names, sizes and structures: long or unusual text, more than 64 bits, nesting.
     "a" * 5000, "a b", "a\nb", "\0", "\ud800", "ä", 1 << 31, 1 << 63, -(1 << 63) - 1, -0.0,
     float("inf"), 1e308, [[1], [2, "x"]], NESTED, {"a": NESTED}, range(3), (1 << 63, 1),
+    *UNPRINTABLE,
 )
 
 
@@ -48,7 +71,7 @@ def failures(call: Callable[[Right], object], right: Right) -> list[str]:
     """Return the wrong values of single arguments that a call does not reject properly."""
     found = ((name, wrong, tried(partial(call, right | {name: wrong})))
              for name in right for wrong in WRONG)
-    return [f"{name}={_shown(wrong)}: {what}" for name, wrong, what in found if what]
+    return [f"{name}={safe_repr(wrong)[:200]}: {what}" for name, wrong, what in found if what]
 
 
 def random_failures(call: Callable[[Right], object], right: Right, count: int) -> list[str]:
@@ -59,12 +82,5 @@ def random_failures(call: Callable[[Right], object], right: Right, count: int) -
         names = random.sample([*right], random.randint(1, len(right))) if right else []
         given = {name: random.choice(WRONG) for name in names}
         if what := tried(partial(call, right | given)):
-            found.append(f"{', '.join(f'{n}={_shown(x)}' for n, x in given.items())}: {what}")
+            found.append(f"{', '.join(f'{n}={safe_repr(x)[:200]}' for n, x in given.items())}: {what}")
     return found
-
-
-def _shown(wrong: object) -> str:
-    try:
-        return repr(wrong)[:200]
-    except (ValueError, RecursionError) as error:
-        return f"{type(wrong).__name__} ({error})"

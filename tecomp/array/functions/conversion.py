@@ -11,7 +11,7 @@ from tecomp.array.indexing.setitem import is_borrowed
 from tecomp.array.interop.device_transfer import on_device
 from tecomp.array.interop.imports import as_node, is_of_numbers
 from tecomp.array.validation import check_of_one_process, copying, dtype_name, need_team
-from tecomp.errors import ArrayTypeError, ArrayValueError
+from tecomp.errors import ArrayTypeError, ArrayValueError, safe_repr
 from tecomp.ptensor.devices import (
     CPU,
     check_dtype,
@@ -98,8 +98,8 @@ def _brought(
     """Copy elements from host memory to a device with separate memory."""
     if copy is False:
         raise ArrayValueError(
-            f"{where}: copy=False, and {device!r} has memory of its own, to which elements are "
-            "copied; give copy=None",
+            f"{where}: copy=False, and {safe_repr(device)} has memory of its own, to which "
+            "elements are copied; give copy=None",
             kind="copy-needed",
         )
     node = as_node(obj, dtype, CPU, None, where, is_read_now=True)
@@ -140,7 +140,7 @@ def _converted(
     if copy is False:
         raise ArrayValueError(
             f"{where}: x is {node.type}, and takes a copy to be of {dtype or node.type.dtype} on "
-            f"{device!r}, which copy=False forbids; give copy=None",
+            f"{safe_repr(device)}, which copy=False forbids; give copy=None",
             kind="copy-needed",
         )
     if dtype is not None and dtype != node.type.dtype:

@@ -19,12 +19,13 @@ from tecomp.array.validation import (
     dtype_at,
     dtype_name,
     flag,
+    float64_of,
     integer,
     need_team,
     shape_of,
     word,
 )
-from tecomp.errors import ArrayTypeError
+from tecomp.errors import ArrayTypeError, safe_repr
 from tecomp.ptensor.devices import (
     CPU,
     check_dtype,
@@ -89,10 +90,13 @@ def _real(value: Any, where: str) -> int | float:
     if isinstance(value, np.generic | Array):
         value = value.item() if isinstance(value, np.generic) else float(value)
     if isinstance(value, bool | int):
+        float64_of(value, where, "a number")
         return int(value)
     if isinstance(value, float):
         return float(value)
-    raise ArrayTypeError(f"{where}: {value!r} is {type(value).__name__}; give a real number")
+    raise ArrayTypeError(
+        f"{where}: {safe_repr(value)} is {type(value).__name__}; give a real number"
+    )
 
 
 def linspace(
@@ -333,6 +337,8 @@ def _number(value: Any, type: PTensorType, where: str) -> Node:
         )
     if dtype in INTEGERS:
         _check_range(value, dtype, where)
+    elif isinstance(value, int):
+        float64_of(value, where, "the value")
     with np.errstate(over="ignore"):  # a float32 of 1e300 is inf
         data = np.array(value, numpy_dtype(dtype))
     return leaf(data, PTensorType((), dtype, type.device, type.team))

@@ -11,7 +11,7 @@ import numpy as np
 from tecomp.array.array_object import Array, node_of
 from tecomp.array.functions.conversion import asarray
 from tecomp.array.validation import Scalar, dtype_name, flag
-from tecomp.errors import ArrayValueError
+from tecomp.errors import ArrayValueError, safe_repr
 from tecomp.ptensor.devices import CPU, default_dtype, device_name, dtypes_of, known_devices
 from tecomp.ptensor.types import (
     BOOLEAN,
@@ -198,7 +198,8 @@ def _kind(kind: Any) -> Sequence[str]:
     if kind in KINDS:
         return KINDS[kind]
     raise ArrayValueError(
-        f"isdtype: there is no kind {kind!r} of types; these are {', '.join(map(repr, KINDS))}",
+        f"isdtype: there is no kind {safe_repr(kind)} of types; these are "
+        f"{', '.join(map(repr, KINDS))}",
         kind="unknown-choice",
     )
 
@@ -320,7 +321,7 @@ class Info:
         for one in known:
             if not isinstance(one, str) or one not in _KINDS:
                 raise ArrayValueError(
-                    f"dtypes: there is no kind {one!r}; these are {', '.join(_KINDS)}"
+                    f"dtypes: there is no kind {safe_repr(one)}; these are {', '.join(_KINDS)}"
                 )
         place = device_name(device, "dtypes")
         names = dict.fromkeys(name for one in known for name in _KINDS[one])

@@ -14,7 +14,7 @@ from tecomp.array.graph.evaluate import computable, evaluate
 from tecomp.array.graph.node import Node, Shared, leaf, memory, parts_of, teams
 from tecomp.array.interop.device_transfer import empty_in, in_layout, storage
 from tecomp.array.validation import Extents, dtype_at, integers, shape_of
-from tecomp.errors import ArrayValueError
+from tecomp.errors import ArrayValueError, safe_repr
 from tecomp.ptensor.devices import device_name, is_apart
 from tecomp.ptensor.types import PTensorType, Shape, axis_of, check_together, numpy_dtype
 
@@ -269,8 +269,8 @@ def relayout_to(x: Array, layout: Any, /) -> Array:
 def _check_place(node: Node, where: str) -> None:
     if not is_apart(node.type.device):
         raise ArrayValueError(
-            f"{where}: x is {node.type}, and arrays on {node.type.device!r} have the order of "
-            "NumPy; bring it to a device that has layouts, x.to_device('stick128')"
+            f"{where}: x is {node.type}, and arrays on {safe_repr(node.type.device)} have the "
+            "order of NumPy; bring it to a device that has layouts, x.to_device('stick128')"
         )
     if node.type.team is not None:
         raise ArrayValueError(

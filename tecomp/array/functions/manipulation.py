@@ -13,7 +13,7 @@ from tecomp.array.indexing.aliasing import MovedView
 from tecomp.array.indexing.data_dependent import repeated_places
 from tecomp.array.indexing.getitem import counted, taken
 from tecomp.array.validation import Extents, copying, integer, integers, shape_of
-from tecomp.errors import ArrayTypeError, ArrayValueError
+from tecomp.errors import ArrayTypeError, ArrayValueError, safe_repr
 from tecomp.ptensor.devices import default_dtype
 from tecomp.ptensor.operations.manipulation import (
     Broadcast,
@@ -443,8 +443,8 @@ def roll(
     if axis is None:
         if len(shifts) != 1:
             raise ArrayValueError(
-                f"{where}: shift is {shifts}, and there is no axis for each; give one number, or "
-                "name the axes"
+                f"{where}: shift is {safe_repr(shifts)}, and there is no axis for each; give one "
+                "number, or name the axes"
             )
         rolled = record(Roll(shifts, (0,)), _row(node))
         return made(moved(Reshape(node.type.shape), rolled))

@@ -8,8 +8,8 @@ from typing import Any, SupportsIndex
 
 from tecomp.array.array_object import Array, made, node_of
 from tecomp.array.graph.node import Node, record
-from tecomp.array.validation import dtype_name, flag, integer
-from tecomp.errors import ArrayTypeError, ArrayValueError
+from tecomp.array.validation import dtype_name, flag, float64_of, integer
+from tecomp.errors import ArrayTypeError, ArrayValueError, safe_repr
 from tecomp.ptensor.devices import default_dtype
 from tecomp.ptensor.operations.elementwise import Cast
 from tecomp.ptensor.operations.manipulation import Combine
@@ -209,7 +209,10 @@ def _reduced(
 ) -> Array:
     node = node_of(x, kind)
     if not isinstance(correction, int | float):
-        raise ArrayTypeError(f"{kind}: correction is {correction!r}; give a number of Python")
+        raise ArrayTypeError(
+            f"{kind}: correction is {safe_repr(correction)}; give a number of Python"
+        )
+    float64_of(correction, kind, "correction")
     axes = axes_of(axis, node.type.rank, kind)
     wanted = None if dtype is None else dtype_name(dtype, kind)
     keeps = flag(keepdims, kind, "keepdims")
@@ -398,7 +401,7 @@ def diff(
     along = axis_of(axis, node.type.rank, "diff")
     times = integer(n, "diff", "n")
     if times < 0:
-        raise ArrayValueError(f"diff: n is {times}; give 0 or more")
+        raise ArrayValueError(f"diff: n is {safe_repr(times)}; give 0 or more")
     before = () if prepend is None else (node_of(prepend, "diff", "prepend"),)
     behind = () if append is None else (node_of(append, "diff", "append"),)
     if before or behind:

@@ -11,7 +11,7 @@ import numpy as np
 
 from tecomp.array.graph.evaluate import data_of
 from tecomp.array.graph.node import Node, leaf, record, tracing
-from tecomp.errors import ArrayIndexError
+from tecomp.errors import ArrayIndexError, safe_repr
 from tecomp.ptensor.operations.manipulation import Broadcast
 from tecomp.ptensor.types import INTEGERS, PTensorType, Shape
 
@@ -122,7 +122,7 @@ def _entry(part: Any, axis: int, shape: Shape, where: str) -> Entry:
         number = index(part)
     except TypeError:
         raise ArrayIndexError(
-            f"{where}: {part!r} is {type(part).__name__}, and no index; {FORMS}"
+            f"{where}: {safe_repr(part)} is {type(part).__name__}, and no index; {FORMS}"
         ) from None
     return At(check_bounds(number, axis, shape[axis], where))
 
@@ -152,8 +152,8 @@ def _span(part: slice, extent: int, where: str) -> Span:
         start, stop, step = part.indices(extent)
     except (TypeError, ValueError) as error:
         raise ArrayIndexError(
-            f"{where}: {part!r} is no slice of an axis: {error}; give integers, and a step that is "
-            "not 0"
+            f"{where}: {safe_repr(part)} is no slice of an axis: {error}; give integers, and a "
+            "step that is not 0"
         ) from None
     count = len(range(start, stop, step))
     return Span(start, step, count) if count else Span(0, 1, 0)

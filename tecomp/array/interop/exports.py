@@ -16,7 +16,7 @@ from tecomp.array.graph.node import Buffer, Node
 from tecomp.array.indexing.data_dependent import copied
 from tecomp.array.indexing.setitem import is_borrowed
 from tecomp.array.validation import copying
-from tecomp.errors import ArrayBufferError, ArrayValueError
+from tecomp.errors import ArrayBufferError, ArrayValueError, safe_repr
 from tecomp.ptensor.devices import is_apart
 
 CPU = (1, 0)
@@ -43,7 +43,7 @@ def namespace_of(version: str | None) -> ModuleType:
     """
     if version is not None and version not in VERSIONS:
         raise ArrayValueError(
-            f"__array_namespace__: there is no version {version!r}; these are "
+            f"__array_namespace__: there is no version {safe_repr(version)}; these are "
             f"{', '.join(VERSIONS)}"
         )
     module: ModuleType = sys.modules["tecomp.array"] if version != VERSIONS[-1] else _NEWEST.load()
@@ -61,8 +61,8 @@ def dlpack_device_of(device: str) -> tuple[int, int]:
     """
     if is_apart(device):
         raise ArrayBufferError(
-            f"__dlpack_device__: DLPack has no number for the memory of {device!r}; copy the array "
-            "to the processor, x.to_device('cpu')"
+            f"__dlpack_device__: DLPack has no number for the memory of {safe_repr(device)}; copy "
+            "the array to the processor, x.to_device('cpu')"
         )
     return CPU
 
@@ -119,7 +119,7 @@ def dlpack_of(
     where = "__dlpack__"
     if stream is not None:
         raise ArrayBufferError(
-            f"{where}: stream is {stream!r}; memory of the processor has none: give None"
+            f"{where}: stream is {safe_repr(stream)}; memory of the processor has none: give None"
         )
     if device is not None and not (isinstance(device, tuple) and device == CPU):
         raise ArrayBufferError(
@@ -131,8 +131,8 @@ def dlpack_of(
     copy = copying(copy, where)
     if copy is False and is_apart(node.type.device):
         raise ArrayBufferError(
-            f"{where}: copy=False, and elements on {node.type.device!r} take a copy to be in "
-            "memory of the processor; give copy=None",
+            f"{where}: copy=False, and elements on {safe_repr(node.type.device)} take a copy to "
+            "be in memory of the processor; give copy=None",
             kind="copy-needed",
         )
     knows = version is not None and version[0] >= 1

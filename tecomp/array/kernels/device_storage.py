@@ -14,7 +14,7 @@ from tecomp.array.graph.node import Buffer, Node, looking
 from tecomp.array.graph.pending import Step, pending
 from tecomp.array.statistics import costs_of
 from tecomp.compute.define import placeholder
-from tecomp.errors import ArrayTypeError, ArrayValueError, LayoutError
+from tecomp.errors import ArrayTypeError, ArrayValueError, LayoutError, safe_repr
 from tecomp.graph.layout_candidates import along, candidates
 from tecomp.graph.layout_demands import check_given
 from tecomp.ir.nodes.dtype import DType
@@ -212,8 +212,8 @@ def layout_of(type: PTensorType, layout: Any, where: str) -> Layout:
         )
     if not is_apart(type.device):
         raise ArrayValueError(
-            f"{where}: a layout is given for an array on {type.device!r}, which has the order of "
-            "NumPy; give a device that has layouts, device='stick128'"
+            f"{where}: a layout is given for an array on {safe_repr(type.device)}, which has the "
+            "order of NumPy; give a device that has layouts, device='stick128'"
         )
     shape, dtype = parts_of(type)
     own = sized(layout, shape)

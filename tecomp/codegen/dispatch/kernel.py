@@ -45,7 +45,7 @@ from tecomp.codegen.runtime.runtime_structs import (
     RECORD_WORD,
 )
 from tecomp.drawing.drawable import Pictured
-from tecomp.errors import CallError
+from tecomp.errors import CallError, safe_repr
 from tecomp.ir.extern.binding import RAISED as EXCEPTIONS
 from tecomp.ir.nodes.expr import Var
 from tecomp.ir.nodes.stmt import Buffer, PrimFunc
@@ -81,7 +81,8 @@ def time_call(call: Callable[..., object], arguments: Sequence[Any], seconds: fl
     """
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < 1e9:
         raise CallError(
-            f"timeit: seconds is {seconds!r}; pass the positive number of seconds to measure"
+            f"timeit: seconds is {safe_repr(seconds)}; pass the positive number of seconds to "
+            "measure"
         )
     budget = int(seconds * 1e9)
     start = perf_counter_ns()
@@ -264,7 +265,7 @@ class Kernel(Pictured):
         if kind == "asm":
             return self.compiled.assembly()
         raise CallError(
-            f"source: {kind!r} is no form of a kernel; the forms are ir, llvm, asm",
+            f"source: {safe_repr(kind)} is no form of a kernel; the forms are ir, llvm, asm",
             kind="unknown-choice",
         )
 
@@ -299,8 +300,8 @@ class Kernel(Pictured):
             return
         if layouts != "logical":
             raise CallError(
-                f"{self.name}: layouts is {layouts!r}; the arrays are in 'physical' layouts, or in "
-                "'logical' ones, those of the computation",
+                f"{self.name}: layouts is {safe_repr(layouts)}; the arrays are in 'physical' "
+                "layouts, or in 'logical' ones, those of the computation",
                 kind="unknown-choice",
             )
         self._call_logical(arguments)

@@ -20,7 +20,7 @@ import platformdirs
 from tecomp.codegen.llvm import jit
 from tecomp.codegen.llvm.ir_builder import Source
 from tecomp.codegen.llvm.jit import Linked, host, link, llvm_version, object_code
-from tecomp.errors import CacheError
+from tecomp.errors import CacheError, safe_repr
 from tecomp.ir.extern.binding import NOTHING, Outside
 from tecomp.progress import tell
 
@@ -206,10 +206,10 @@ def store_of(switch: str, folder: str, size: str) -> Store | None:
         CacheError: If `switch` or `size` has an invalid value.
     """
     if switch not in ("", "on", "off"):
-        raise CacheError(f"{SWITCH}: expected on or off, got {switch!r}; unset it for on")
+        raise CacheError(f"{SWITCH}: expected on or off, got {safe_repr(switch)}; unset it for on")
     if size and not size.isdecimal():
         raise CacheError(
-            f"{SIZE}: expected a number of megabytes, got {size!r}; unset it for "
+            f"{SIZE}: expected a number of megabytes, got {safe_repr(size)}; unset it for "
             f"{DEFAULT_MEGABYTES}"
         )
     if switch == "off" or not hasattr(os, "geteuid"):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from string import Template
 
 from tecomp.codegen.llvm.ir_builder import Code
-from tecomp.errors import InternalError
+from tecomp.errors import InternalError, safe_repr
 
 OUT_OF_BOUNDS, OUT_OF_MEMORY, RAISED = 1, 2, 3
 """Failure kinds of a record."""
@@ -74,7 +74,7 @@ class Record:
             InternalError: If there is no such field.
         """
         if field not in self.names:
-            raise InternalError(f"{self.name} has no field {field!r}; it has {self.names}")
+            raise InternalError(f"{self.name} has no field {safe_repr(field)}; it has {self.names}")
         return self.names.index(field)
 
 

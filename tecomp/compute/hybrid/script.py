@@ -21,7 +21,7 @@ from tecomp.compute.ir_builder import IRBuilder
 from tecomp.compute.operators import if_then_else
 from tecomp.compute.statement_builder import Operand
 from tecomp.compute.tensor import Tensor
-from tecomp.errors import DefinitionError, TypeMismatchError
+from tecomp.errors import DefinitionError, TypeMismatchError, safe_repr
 from tecomp.ir.arith.simplify import simplify
 from tecomp.ir.nodes.expr import BufferLoad, Cast, Const, Expr, Var, const, index_value, is_const
 from tecomp.ir.nodes.stmt import (
@@ -37,6 +37,8 @@ from tecomp.ir.nodes.stmt import (
 )
 from tecomp.ir.nodes.structural_equality import same
 from tecomp.ir.traversal.rewrite import bottom_up, substitute, walk
+
+_MAX_DEPTH = 100  # of nested lists: Python's recursion limit is 1,000 calls
 
 
 def defined(function: Any, arguments: Sequence[Any]) -> Any:
@@ -85,9 +87,15 @@ def _read_once(
     copies: dict[Tensor, Operand] = {}
     reader = Reader(function.source, IRBuilder())
 
-    def argument(value: Any) -> Any:
+    def argument(value: Any, depth: int = 0) -> Any:
         if isinstance(value, list | tuple):
-            return tuple(map(argument, value))
+            if depth == _MAX_DEPTH:
+                raise DefinitionError(
+                    f"te.hybrid {function.source.name}: an argument has more than {_MAX_DEPTH} "
+                    "levels of nested lists; pass lists of fewer levels",
+                    kind="hybrid",
+                )
+            return tuple(argument(each, depth + 1) for each in value)
         if not isinstance(value, Tensor):
             is_index = isinstance(value, Const) and value.dtype == "int64"
             return int(value.value) if is_index else value
@@ -319,7 +327,8 @@ def script(pyfunc: Callable[..., Any]) -> HybridFunction:
     """
     if not isinstance(pyfunc, FunctionType):
         raise TypeMismatchError(
-            f"te.hybrid.script: the function is {pyfunc!r}; give a Python function", kind="hybrid"
+            f"te.hybrid.script: the function is {safe_repr(pyfunc)}; give a Python function",
+            kind="hybrid",
         )
     return HybridFunction(pyfunc)
 

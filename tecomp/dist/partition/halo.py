@@ -13,7 +13,7 @@ import numpy as np
 from tecomp.dist.partition.messages import Box, Message, Senders
 from tecomp.dist.partition.partition import Partition
 from tecomp.dist.partition.placements import Places, count_of, gathered, listed
-from tecomp.errors import LayoutError
+from tecomp.errors import LayoutError, safe_repr
 from tecomp.ir.nodes.argument_checks import whole_numbers_of
 
 Shape = tuple[int, ...]
@@ -281,7 +281,7 @@ def halo(
     pairs = [_pair(width) for width in widths] if isinstance(widths, Sequence) else []
     if len(pairs) != ndim or len(flags) != ndim or not all(pairs):
         raise LayoutError(
-            f"halo: widths {widths!r}, periodic {periodic!r} for an array of {ndim} axes; give for "
+            f"halo: widths {safe_repr(widths)}, periodic {safe_repr(periodic)} for an array of {ndim} axes; give for "
             "each axis a number from 0 on or two, such as (1, (0, 2)), and whether its ends meet",
             kind="partition",
         )

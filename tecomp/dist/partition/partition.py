@@ -24,7 +24,7 @@ from tecomp.dist.partition.placements import (
     listed,
     seen,
 )
-from tecomp.errors import LayoutError, TecompError
+from tecomp.errors import LayoutError, TecompError, safe_repr
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import Expr
 from tecomp.ir.nodes.argument_checks import whole_numbers_of
@@ -81,12 +81,12 @@ class Partition:
         sizes = whole_numbers_of(shape)
         if sizes is None or any(n < 0 for n in sizes):
             raise LayoutError(
-                f"partition: the shape is {shape!r}; give integers from 0 on, such as (1000, 200)",
+                f"partition: the shape is {safe_repr(shape)}; give integers from 0 on, such as (1000, 200)",
                 kind="partition",
             )
         if not isinstance(mesh, Mesh):
             raise LayoutError(
-                f"partition: the mesh is {mesh!r}; give a Mesh, such as Mesh((4,))",
+                f"partition: the mesh is {safe_repr(mesh)}; give a Mesh, such as Mesh((4,))",
                 kind="partition",
             )
         placed = checked(placements, mesh.ndim, len(sizes))
@@ -362,6 +362,6 @@ def _dtype(given: npt.DTypeLike) -> np.dtype[Any]:
         return DType(str(given)).numpy
     except TecompError:
         raise LayoutError(
-            f"partition: {given!r} is no element type; give one of NumPy, such as float32",
+            f"partition: {safe_repr(given)} is no element type; give one of NumPy, such as float32",
             kind="partition",
         ) from None

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tecomp.errors import LayoutError
+from tecomp.errors import LayoutError, safe_repr
 from tecomp.ir.arith.extents import ceil_div
 from tecomp.ir.nodes.argument_checks import whole_numbers_of
 from tecomp.ir.nodes.expr import Expr, index_value, select
@@ -46,7 +46,7 @@ class Mesh:
         shape = whole_numbers_of(given)
         if not shape or min(shape) < 1:
             raise LayoutError(
-                f"mesh: the shape is {self.shape!r}; give one or more positive integers, "
+                f"mesh: the shape is {safe_repr(self.shape)}; give one or more positive integers, "
                 "such as (2, 2)",
                 kind="partition",
             )
@@ -146,11 +146,11 @@ class Shard:
     def __post_init__(self) -> None:
         if not isinstance(self.axis, int):
             raise LayoutError(
-                f"Shard: the axis is {self.axis!r}; give its number, such as 0", kind="partition"
+                f"Shard: the axis is {safe_repr(self.axis)}; give its number, such as 0", kind="partition"
             )
         if self.block is not None and not (isinstance(self.block, int) and self.block > 0):
             raise LayoutError(
-                f"Shard: block={self.block!r}; give how many indices a block has, 1 or more",
+                f"Shard: block={safe_repr(self.block)}; give how many indices a block has, 1 or more",
                 kind="partition",
             )
         if self.sizes is None:
@@ -158,7 +158,7 @@ class Shard:
         sizes = whole_numbers_of(self.sizes)
         if sizes is None or any(n < 0 for n in sizes) or self.block is not None:
             raise LayoutError(
-                f"Shard: sizes={self.sizes!r} and block={self.block!r}; give either a block, or "
+                f"Shard: sizes={safe_repr(self.sizes)} and block={safe_repr(self.block)}; give either a block, or "
                 "how many indices each process has, 0 or more",
                 kind="partition",
             )
@@ -199,12 +199,12 @@ class Partial:
     def __post_init__(self) -> None:
         if self.op not in OPS:
             raise LayoutError(
-                f"Partial: there is no operation {self.op!r}; give one of {', '.join(OPS)}",
+                f"Partial: there is no operation {safe_repr(self.op)}; give one of {', '.join(OPS)}",
                 kind="partition",
             )
 
     def __repr__(self) -> str:
-        return f"Partial({self.op!r})"
+        return f"Partial({safe_repr(self.op)})"
 
 
 Placement: TypeAlias = "Shard | Replicate | Partial"

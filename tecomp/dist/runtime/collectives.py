@@ -14,7 +14,7 @@ from tecomp.dist.partition.placements import OPS
 from tecomp.dist.runtime.mpi import mpi
 from tecomp.dist.runtime.mpi import operation
 from tecomp.dist.runtime.team import AnyTeam, Team, team_of
-from tecomp.errors import TeamError
+from tecomp.errors import TeamError, safe_repr
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -273,7 +273,7 @@ def _are_numbers(comm: Any, array: Array) -> bool:
 def _given(array: npt.ArrayLike, op: str, where: str) -> Array:
     if op not in OPS:
         raise TeamError(
-            f"{where}: there is no operation {op!r}; give one of {', '.join(OPS)}",
+            f"{where}: there is no operation {safe_repr(op)}; give one of {', '.join(OPS)}",
             kind="unknown-choice",
         )
     return _operand(np.asarray(array), op)

@@ -15,7 +15,7 @@ import numpy as np
 from tecomp.dist.partition.placements import Mesh
 from tecomp.dist.runtime.call_tracking import Calls, alone, waits, watch
 from tecomp.dist.runtime.mpi import mpi, survives
-from tecomp.errors import TeamError
+from tecomp.errors import TeamError, safe_repr
 from tecomp.source_locations import DEBUG
 
 Array = np.ndarray[Any, np.dtype[np.uint8]]
@@ -250,6 +250,6 @@ def team_of(team: AnyTeam) -> Team:
     if team not in _TEAMS:
         known = ", ".join(map(str, sorted(_TEAMS))) or "1"
         raise TeamError(
-            f"there is no team {team!r}; give one of {known}, or the team that split() gave"
+            f"there is no team {safe_repr(team)}; give one of {known}, or the team that split() gave"
         )
     return _TEAMS[team]

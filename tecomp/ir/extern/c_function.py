@@ -11,7 +11,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
-from tecomp.errors import DefinitionError, TypeMismatchError
+from tecomp.errors import DefinitionError, TypeMismatchError, safe_repr
 from tecomp.ir.nodes.argument_checks import check_kind, check_list, is_one_of
 from tecomp.ir.nodes.dtype import DType
 
@@ -123,8 +123,8 @@ def _found(function: Any, symbol: str | None) -> Any:
     if symbol is None:
         if not isinstance(function, _FUNCTION):
             raise TypeMismatchError(
-                f"CFunction: the function is {function!r}; give a function of ctypes, or a library "
-                "or its path, and the symbol",
+                f"CFunction: the function is {safe_repr(function)}; give a function of ctypes, or "
+                "a library or its path, and the symbol",
                 kind="outside-function",
             )
         return function
@@ -141,7 +141,8 @@ def _found(function: Any, symbol: str | None) -> Any:
             ) from None
     if not isinstance(library, ctypes.CDLL):
         raise TypeMismatchError(
-            f"CFunction {symbol}: the library is {library!r}; give a path or a ctypes.CDLL",
+            f"CFunction {symbol}: the library is {safe_repr(library)}; give a path or a "
+            "ctypes.CDLL",
             kind="outside-function",
         )
     try:
@@ -182,7 +183,8 @@ def _argument(text: str, where: str) -> Argument:
         return Argument(str(DType(kind)), is_pointer=True, is_const=is_const)
     if kind not in _SCALARS or (is_const and not is_pointer):
         raise TypeMismatchError(
-            f"{where}: there is no type {text!r}; write {', '.join(_SCALARS)}, a pointer such as "
+            f"{where}: there is no type {safe_repr(text)}; write {', '.join(_SCALARS)}, a pointer "
+            "such as "
             f'"float32*" or "const float32*", or "{ANY_POINTER}"',
             kind="outside-function",
         )
@@ -192,7 +194,7 @@ def _argument(text: str, where: str) -> Argument:
 def _number(text: Any, where: str) -> str:
     if not is_one_of(text, _SCALARS):
         raise TypeMismatchError(
-            f"{where}: there is no type {text!r} of a number; write {', '.join(_SCALARS)}",
+            f"{where}: there is no type {safe_repr(text)} of a number; write {', '.join(_SCALARS)}",
             kind="outside-function",
         )
     return str(text)

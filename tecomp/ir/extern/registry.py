@@ -10,7 +10,7 @@ from typing import Any, TypeVar, overload
 
 import numpy as np
 
-from tecomp.errors import DefinitionError, TypeMismatchError
+from tecomp.errors import DefinitionError, TypeMismatchError, safe_repr
 from tecomp.ir.extern.c_function import ANY_POINTER, Argument, CFunction, math_function
 from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.ir.nodes.dtype import DType
@@ -66,8 +66,8 @@ def register_func(func_name: Any, f: Any = None, override: bool = False) -> Any:
         return lambda function: register_func(name, function, override)
     if not callable(f):
         raise TypeMismatchError(
-            f"register_func {func_name}: the function is {f!r}; give a Python function or a "
-            "tecomp.CFunction",
+            f"register_func {func_name}: the function is {safe_repr(f)}; give a Python function "
+            "or a tecomp.CFunction",
             kind="outside-function",
         )
     if not override and func_name in _REGISTERED and _REGISTERED[func_name] is not f:
@@ -130,16 +130,17 @@ def list_global_func_names() -> list[str]:
 def _check_name(name: object, where: str) -> None:
     if not isinstance(name, str) or not name:
         raise TypeMismatchError(
-            f"{where}: the name is {name!r}; give a text", kind="outside-function"
+            f"{where}: the name is {safe_repr(name)}; give a text", kind="outside-function"
         )
 
 
 def missing(name: str) -> str:
     """Return the message for an unregistered name: the nearest match and the remedy."""
     near = get_close_matches(str(name), list(_REGISTERED), n=1)
-    meant = f"write {near[0]!r} if that is meant, or " if near else ""
+    meant = f"write {safe_repr(near[0])} if that is meant, or " if near else ""
     return (
-        f"no function is registered as {name!r}; {meant}call tecomp.register_func({name!r}, f) "
+        f"no function is registered as {safe_repr(name)}; {meant}call "
+        f"tecomp.register_func({safe_repr(name)}, f) "
         "first"
     )
 
@@ -292,7 +293,7 @@ def _check_types(declared: Sequence[Argument], callee: Callee) -> None:
 
 def _mismatch(kind: Argument, given: ArrayType | NumberType | str) -> str | None:
     if isinstance(given, str):
-        return f"the text {given!r}; texts are passed to Python functions only"
+        return f"the text {safe_repr(given)}; texts are passed to Python functions only"
     if isinstance(given, NumberType):
         if kind.is_pointer:
             return f"a {given.dtype}; pass an array, such as ins[0].access_ptr(\"r\")"

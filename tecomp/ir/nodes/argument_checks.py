@@ -8,7 +8,7 @@ from operator import index
 from types import UnionType
 from typing import Any
 
-from tecomp.errors import DefinitionError, TecompError
+from tecomp.errors import DefinitionError, TecompError, safe_repr, safe_str
 from tecomp.ir.nodes.expr import Expr, as_expr, const, is_const
 from tecomp.ir.nodes.stmt import Extent
 from tecomp.ir.nodes.structural_equality import same
@@ -30,7 +30,7 @@ def check_kind(given: Any, kind: Kind, where: str, cure: str, error: type[Tecomp
         TecompError: If `given` is not an instance of `kind`; of class `error`.
     """
     if not isinstance(given, kind):
-        raise error(f"{where} is {given!r}; {cure}", kind="wrong-argument")
+        raise error(f"{where} is {safe_repr(given)}; {cure}", kind="wrong-argument")
 
 
 def check_list(given: Any, kind: Kind, where: str, cure: str, error: type[TecompError]) -> None:
@@ -41,10 +41,10 @@ def check_list(given: Any, kind: Kind, where: str, cure: str, error: type[Tecomp
             class `error`.
     """
     if not isinstance(given, (tuple, list)):
-        raise error(f"{where} is {given!r}; {cure}", kind="wrong-argument")
+        raise error(f"{where} is {safe_repr(given)}; {cure}", kind="wrong-argument")
     for each in given:
         if not isinstance(each, kind):
-            raise error(f"{where} is {given!r}; {cure}", kind="wrong-argument")
+            raise error(f"{where} is {safe_repr(given)}; {cure}", kind="wrong-argument")
 
 
 def check_function(
@@ -56,10 +56,13 @@ def check_function(
         TecompError: If `given` is not callable with `count` arguments, or its signature is not
             available; of class `error`.
     """
+    # `signature` formats an object that is not callable with `repr`, which may raise any error.
+    if not callable(given):
+        raise error(f"{where} is {safe_repr(given)}; {cure}", kind="wrong-argument")
     try:
         signature(given).bind(*range(count))
     except (TypeError, ValueError):
-        raise error(f"{where} is {given!r}; {cure}", kind="wrong-argument") from None
+        raise error(f"{where} is {safe_repr(given)}; {cure}", kind="wrong-argument") from None
 
 
 def dictionary_of(
@@ -77,7 +80,7 @@ def dictionary_of(
         isinstance(key, keys) and isinstance(value, values) for key, value in given.items()
     )
     if not is_right:
-        raise error(f"{where} is {given!r}; {cure}", kind="wrong-argument")
+        raise error(f"{where} is {safe_repr(given)}; {cure}", kind="wrong-argument")
     return dict(given)
 
 
@@ -115,7 +118,7 @@ def shape_text(shape: Sequence[Extent]) -> str:
     >>> shape_text((4, 5)), shape_text((4,)), shape_text(())
     ('(4, 5)', '(4,)', '()')
     """
-    extents = ", ".join(map(str, shape))
+    extents = ", ".join(map(safe_str, shape))
     return f"({extents},)" if len(shape) == 1 else f"({extents})"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tecomp.errors import TypeMismatchError
+from tecomp.errors import TypeMismatchError, safe_repr
 
 SCALARS = (
     "bool",
@@ -62,7 +62,7 @@ class DType(str):
         if isinstance(name, cls):
             return name
         # The cache of `_parse` requires hashable arguments, which other objects may not be.
-        return _parse(name if isinstance(name, str) else repr(name))
+        return _parse(name if isinstance(name, str) else safe_repr(name))
 
     def __reduce__(self) -> tuple[type[DType], tuple[str]]:
         return DType, (str(self),)

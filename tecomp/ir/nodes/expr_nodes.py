@@ -13,7 +13,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from tecomp.errors import DefinitionError, TypeMismatchError
+from tecomp.errors import DefinitionError, TypeMismatchError, safe_repr
 from tecomp.ir.nodes.dtype import BOOL, FLOAT32, HANDLE, INT32, INT64, UINT64, DType, promote
 from tecomp.ir.nodes.graph_utils import register
 from tecomp.ir.nodes.numpy_protocol import called, dispatched, indexes_array, refused_number
@@ -462,8 +462,8 @@ def as_expr(
     if isinstance(made := getattr(value, "as_expr", lambda: None)(), Expr):
         return made
     raise TypeMismatchError(
-        f"{where}expected an expression or a number, got {value!r} ({type(value).__name__}); give "
-        "an element of a tensor, a variable or a number",
+        f"{where}expected an expression or a number, got {safe_repr(value)} "
+        f"({type(value).__name__}); give an element of a tensor, a variable or a number",
         kind="wrong-argument",
     )
 
@@ -542,7 +542,8 @@ def _converted(node: Expr, dtype: DType, other: Expr, what: str) -> Expr:
     """Convert `node` to the common dtype; a literal must be representable in it."""
     if isinstance(node, Const) and not holds(dtype.scalar, node.value):
         raise TypeMismatchError(
-            f"{what} of {other.dtype} and the literal {node.value!r}: both become {dtype}, which "
+            f"{what} of {other.dtype} and the literal {safe_repr(node.value)}: both become "
+            f"{dtype}, which "
             f"cannot hold it; convert the other one to a type that can, with .astype(...)",
             kind="literal",
         )

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from tecomp.errors import TypeMismatchError
+from tecomp.errors import TypeMismatchError, safe_repr, safe_str
 from tecomp.ir.nodes.dtype import BOOL, FLOAT32, INT32, DType
 from tecomp.ir.nodes.printer import Precedence
 
@@ -242,18 +242,20 @@ def literal(value: Scalar, dtype: DType) -> Scalar:
     """
     if not isinstance(value, int | float | np.generic):
         raise TypeMismatchError(
-            f"{value!r} is no number; a literal of {dtype} is made from one", kind="literal"
+            f"{safe_repr(value)} is no number; a literal of {dtype} is made from one",
+            kind="literal",
         )
     if not holds(dtype, value):
         if dtype.is_float:
-            raise TypeMismatchError(f"{value} does not fit into {dtype}", kind="literal")
+            raise TypeMismatchError(f"{safe_str(value)} does not fit into {dtype}", kind="literal")
         if dtype.is_bool or not _is_whole(value):
             raise TypeMismatchError(
                 f"{value} is no {dtype}; give a number that it has, or another type", kind="literal"
             )
         low, high = integer_range(dtype)
         raise TypeMismatchError(
-            f"{value} does not fit into {dtype}, which holds {low} to {high}", kind="literal"
+            f"{safe_str(value)} does not fit into {dtype}, which holds {low} to {high}",
+            kind="literal",
         )
     if dtype.is_float:
         return float(value)
@@ -281,6 +283,8 @@ def holds(dtype: DType, value: Scalar) -> bool:
         fraction, exponent = FLOAT_FORMATS[dtype.scalar]
         # Values from half a unit in the last place above the largest finite number round to
         # infinity.
+        if isinstance(value, int):  # the exact limit: that of float64 is infinite as a float
+            return abs(value) < ((1 << fraction + 2) - 1) << (exponent - fraction - 1)
         limit = (2.0 - 2.0 ** -(fraction + 1)) * 2.0**exponent
         return (isinstance(value, float) and not math.isfinite(value)) or abs(value) < limit
     low, high = (0, 1) if dtype.is_bool else integer_range(dtype)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import NoReturn
 
-from tecomp.errors import ParseError
+from tecomp.errors import ParseError, safe_repr
 from tecomp.ir.nodes.dtype import HANDLE, INT64
 from tecomp.ir.nodes.expr import BufferLoad, Const, Expr, Var
 from tecomp.ir.nodes.stmt import (
@@ -53,7 +53,7 @@ def parse(text: str) -> PrimFunc:
         ParseError: If `text` is not a printed function; the message has line, column and source.
     """
     if not isinstance(text, str):
-        raise ParseError(f"parse: expected the printed form of a function, got {text!r}")
+        raise ParseError(f"parse: expected the printed form of a function, got {safe_repr(text)}")
     source = Source(text)
     try:
         tree = ast.parse(text)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
 
 import numpy as np
 
-from tecomp.errors import LayoutError
+from tecomp.errors import LayoutError, safe_repr, safe_str
 from tecomp.ir.nodes.argument_checks import check_kind, whole_numbers_of
 from tecomp.ir.nodes.dtype import INT64, DType
 from tecomp.ir.nodes.expr import Binary, BinOp, Expr, Var, binary, index_value
 from tecomp.ir.nodes.operators import holds
 from tecomp.layout.formats.format import Format
+
+_MAX_BITS = 128  # of an integer: 64-bit sizes and products of two of them
 
 
 def whole_numbers(values: Any, where: str) -> tuple[int, ...]:
@@ -31,9 +33,10 @@ def whole_numbers(values: Any, where: str) -> tuple[int, ...]:
     numbers = whole_numbers_of(values)
     if numbers is None:
         raise LayoutError(
-            f"{where} is {values!r}; give integers, one for each axis, such as (0, 1)",
+            f"{where} is {safe_repr(values)}; give integers, one for each axis, such as (0, 1)",
             kind="wrong-argument",
         )
+    check_bits(numbers, where)
     return numbers
 
 
@@ -52,10 +55,27 @@ def positive_numbers(values: Any, where: str, count: int | None = None) -> tuple
     if not numbers or min(numbers) < 1 or count not in (None, len(numbers)):
         many = "" if count is None else f"{count} "
         raise LayoutError(
-            f"{where} is {values!r}; give {many}positive integers, such as (2, 4)",
+            f"{where} is {safe_repr(values)}; give {many}positive integers, such as (2, 4)",
             kind="wrong-argument",
         )
+    check_bits(numbers, where)
     return numbers
+
+
+def check_bits(numbers: Iterable[int], where: str) -> None:
+    """Check that integers have at most 128 bits.
+
+    Sizes of 64-bit machines and their products are smaller. Python does not convert integers of
+    more than 4,300 digits to text, and their arithmetic takes long.
+
+    Raises:
+        LayoutError: If an integer has more bits.
+    """
+    if any(n.bit_length() > _MAX_BITS for n in numbers):
+        raise LayoutError(
+            f"{where} has more than {_MAX_BITS} bits in an integer; give smaller integers",
+            kind="too-much",
+        )
 
 
 def index_within(index: Any, shape: tuple[int, ...], what: str) -> tuple[int, ...]:
@@ -69,7 +89,7 @@ def index_within(index: Any, shape: tuple[int, ...], what: str) -> tuple[int, ..
         0 <= n < extent for n, extent in zip(at, shape, strict=True)
     ):
         raise LayoutError(
-            f"layout: there is no {what} {at} in {list(shape)}; each index counts "
+            f"layout: there is no {what} {safe_repr(at)} in {list(shape)}; each index counts "
             "from 0 to its extent - 1",
             kind="outside-index",
         )
@@ -83,12 +103,13 @@ def check_pad_value(value: object, dtype: DType, storage: Format) -> None:
     value = value.item() if isinstance(value, np.generic) else value
     if not isinstance(value, int | float):
         raise LayoutError(
-            f"layout: pad_value={value!r} is no number; give a number or None", kind="pad-value"
+            f"layout: pad_value={safe_repr(value)} is no number; give a number or None",
+            kind="pad-value",
         )
     if not holds(dtype, value):
         raise LayoutError(
-            f"layout: pad_value={value} is no {dtype}, the type of the elements; give a number "
-            "that it has",
+            f"layout: pad_value={safe_str(value)} is no {dtype}, the type of the elements; give a "
+            "number that it has",
             kind="pad-value",
         )
     if not storage.holds(value):
@@ -108,10 +129,11 @@ def check_shape(shape: Sequence[object]) -> None:
     for extent in shape:
         if isinstance(extent, bool) or not isinstance(extent, int | np.integer) or extent < 0:
             raise LayoutError(
-                f"layout: {extent!r} in the shape {list(shape)} is no extent; extents are "
-                "integers from 0 on",
+                f"layout: {safe_repr(extent)} in the shape {safe_repr(list(shape))} is no extent; "
+                "extents are integers from 0 on",
                 kind="wrong-argument",
             )
+    check_bits(map(int, cast("Sequence[int]", shape)), "layout: the shape")
 
 
 _NAMES = "ijklmn"

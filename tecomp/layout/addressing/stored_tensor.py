@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tecomp.errors import LayoutError
+from tecomp.errors import LayoutError, safe_repr
 from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import Expr, Var
@@ -73,7 +73,8 @@ class StoredTensor:
         object.__setattr__(self, "dtype", DType(self.dtype))
         if not isinstance(self.storage, Format):
             raise LayoutError(
-                f"layout: {self.storage!r} is no storage format; take one of storage_format(name)",
+                f"layout: {safe_repr(self.storage)} is no storage format; take one of "
+                "storage_format(name)",
                 kind="storage-format",
             )
         check_kind(
@@ -97,8 +98,8 @@ class StoredTensor:
         for axis in self.grid_axes:
             if not 0 <= axis < len(self.physical_shape):
                 raise LayoutError(
-                    f"layout: grid axis {axis} is none of the {len(self.physical_shape)} physical "
-                    f"axes of {self.index_map}",
+                    f"layout: grid axis {safe_repr(axis)} is none of the "
+                    f"{len(self.physical_shape)} physical axes of {self.index_map}",
                     kind="wrong-number",
                 )
         self.storage.storage_shape(self.physical_shape)
@@ -227,7 +228,7 @@ def check_layout(given: Any, where: str) -> None:
     """
     if not isinstance(given, StoredTensor):
         raise LayoutError(
-            f"{where}: {given!r} is no layout; make one, such as with Layout.of",
+            f"{where}: {safe_repr(given)} is no layout; make one, such as with Layout.of",
             kind="wrong-argument",
         )
 

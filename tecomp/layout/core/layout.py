@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 
 from tecomp.drawing.drawable import Pictured, drawn_by
-from tecomp.errors import LayoutError
+from tecomp.errors import LayoutError, safe_repr
 from tecomp.ir.arith.simplify import simplify
 from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.ir.nodes.dtype import INT64, DType
@@ -219,8 +219,8 @@ class Layout(StoredTensor, Pictured):
         axes = range(len(shape)) if order is None else whole_numbers(order, "layout: the order")
         if sorted(axes) != list(range(len(shape))):
             raise LayoutError(
-                f"layout: the order {list(axes)} does not have each of the {len(shape)} axes once; "
-                "give their numbers, from the longest steps on"
+                f"layout: the order {safe_repr(list(axes))} does not have each of the "
+                f"{len(shape)} axes once; give their numbers, from the longest steps on"
             )
         return cls.of(shape, dtype, lambda *index: [index[k] for k in axes] or [0])
 
@@ -489,8 +489,9 @@ class FixedTiledLayout(Pictured):
         )
         if len(self.size) != len(self.stride):
             raise LayoutError(
-                f"FixedTiledLayout: size {list(self.size)} has {len(self.size)} dimensions, stride "
-                f"{list(self.stride)} has {len(self.stride)}; give one for each",
+                f"FixedTiledLayout: size {safe_repr(list(self.size))} has {len(self.size)} "
+                f"dimensions, stride {safe_repr(list(self.stride))} has {len(self.stride)}; give "
+                "one for each",
                 kind="wrong-count",
             )
         check_kind(

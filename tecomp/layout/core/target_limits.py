@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from tecomp.errors import CapacityError, LayoutError
+from tecomp.errors import CapacityError, LayoutError, safe_str
 from tecomp.ir.nodes.argument_checks import check_kind, is_one_of
 from tecomp.ir.nodes.dtype import DType
 from tecomp.layout.addressing.arguments import positive_numbers
@@ -53,8 +53,8 @@ def element_of(target: Target, dtype: str, element: str | None) -> str:
         )
     if element is not None and not is_one_of(element, known):
         raise LayoutError(
-            f"layout: target {target.name} does not store {dtype} as {element}; its formats for it "
-            f"are {', '.join(known)}",
+            f"layout: target {target.name} does not store {dtype} as {safe_str(element)}; its "
+            f"formats for it are {', '.join(known)}",
             kind="target-lacks",
         )
     return known[0] if element is None else element

@@ -15,7 +15,7 @@ from tecomp.compute.expr_like import value_of
 from tecomp.compute.intrinsics import cast
 from tecomp.compute.shape_validation import dtype_of
 from tecomp.compute.tensor import Tensor
-from tecomp.errors import LayoutError
+from tecomp.errors import LayoutError, safe_repr, safe_str
 from tecomp.ir.nodes.argument_checks import check_kind, whole_number, whole_numbers_of
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import Expr
@@ -86,7 +86,7 @@ class Format:
         if number is None or not low <= number <= high:
             bounds = f"from {low} on" if high == math.inf else f"from {low} to {high}"
             raise LayoutError(
-                f"format {self.name}: {what} is {given!r}; give a whole number {bounds}",
+                f"format {self.name}: {what} is {safe_repr(given)}; give a whole number {bounds}",
                 kind="storage-format",
             )
 
@@ -100,7 +100,7 @@ class Format:
         >>> Format.plain("bfloat16").stored
         'bfloat16'
         """
-        return Format(str(dtype), DType(dtype))
+        return Format(safe_str(dtype), DType(dtype))
 
     @property
     def values(self) -> DType:
@@ -157,8 +157,8 @@ class Format:
         shape = whole_numbers_of(physical_shape)
         if shape is None or min(shape, default=0) < 0:
             raise LayoutError(
-                f"format {self.name}: the shape is {physical_shape!r}; give integers from 0 on, "
-                "one for each axis, such as (8, 64)",
+                f"format {self.name}: the shape is {safe_repr(physical_shape)}; give integers "
+                "from 0 on, one for each axis, such as (8, 64)",
                 kind="storage-format",
             )
         if (self.elements, self.units) == (1, 1):

@@ -14,7 +14,7 @@ from tecomp.compute.operators import select
 from tecomp.compute.reduce import max as greater
 from tecomp.compute.reduce import min as lesser
 from tecomp.compute.tensor import Tensor
-from tecomp.errors import LayoutError
+from tecomp.errors import LayoutError, safe_repr
 from tecomp.ir.nodes.argument_checks import check_kind, whole_number
 from tecomp.ir.nodes.dtype import FLOAT32, DType
 from tecomp.ir.nodes.expr import Expr, as_expr, const
@@ -47,7 +47,7 @@ class PackedInt(Format):
         """
         if whole_number(bits) not in (2, 4):
             raise LayoutError(
-                f"packed integer: {bits!r} bits; a byte holds whole integers of 2 or 4",
+                f"packed integer: {safe_repr(bits)} bits; a byte holds whole integers of 2 or 4",
                 kind="storage-format",
             )
         check_kind(signed, bool, "packed integer: signed", "give True or False", LayoutError)
@@ -208,7 +208,8 @@ class SmallFloat(Format):
 
     def _holds(self, value: float) -> bool:
         """Return whether a value is NaN, in range after rounding, or an encodable infinity."""
-        if not math.isfinite(value):
+        # `math.isfinite` raises OverflowError for integers beyond float64.
+        if not isinstance(value, int) and not math.isfinite(value):
             return math.isnan(value) or self.specials is Specials.IEEE
         exponent, fraction = divmod(self._beyond - 1, 1 << self.fraction)
         beyond = (1.0 + (fraction + 0.5) / (1 << self.fraction)) * 2.0 ** (exponent - self.bias)
@@ -225,7 +226,7 @@ class SmallFloat(Format):
             return value
         exponent, fraction = divmod(self._beyond - 1, 1 << self.fraction)
         greatest = (1.0 + fraction / (1 << self.fraction)) * 2.0 ** (exponent - self.bias)
-        return math.copysign(greatest, value)
+        return greatest if value > 0 else -greatest
 
     def _encoded(self, value: Expr) -> Expr:
         """Return the code of a value of any dtype."""

@@ -8,7 +8,7 @@ from functools import partial, reduce
 from math import prod
 from typing import TypeAlias
 
-from tecomp.errors import LayoutError
+from tecomp.errors import LayoutError, safe_repr
 from tecomp.ir.arith.extents import ceil_div
 from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.ir.nodes.dtype import DType
@@ -59,8 +59,8 @@ def strided(
     for axis, stride in enumerate(strides):
         if stride < 0:
             raise LayoutError(
-                f"strided: stride {stride!r} of axis {axis}; places count from 0, so flip the "
-                "axis in the computation instead",
+                f"strided: stride {safe_repr(stride)} of axis {axis}; places count from 0, so "
+                "flip the axis in the computation instead",
                 kind="layout-text",
             )
     if (last := sum(n * stride for n, stride in zip(shape, strides, strict=True))) >= 2**63:

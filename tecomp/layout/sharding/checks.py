@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from tecomp.errors import LayoutError
+from tecomp.errors import LayoutError, safe_repr
 from tecomp.ir.nodes.argument_checks import check_kind, is_one_of, whole_number
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.stmt import IndexMap as PlainIndexMap
@@ -194,8 +194,8 @@ def aligned_count(
     size = whole_number(alignment_bytes)
     if size is None or size < 1:
         raise LayoutError(
-            f"shard layout: alignment_bytes is {alignment_bytes!r}; give a positive number of "
-            "bytes, such as 16",
+            f"shard layout: alignment_bytes is {safe_repr(alignment_bytes)}; give a positive "
+            "number of bytes, such as 16",
             kind="shards",
         )
     if tile is not None:
@@ -218,7 +218,7 @@ def pad_value_of(oob_val: str, dtype: DType) -> float | None:
     """
     if not is_one_of(oob_val, OOB_VALUES):
         raise LayoutError(
-            f"shard layout: oob_val={oob_val!r} is no value of padding; it is one of "
+            f"shard layout: oob_val={safe_repr(oob_val)} is no value of padding; it is one of "
             f"{', '.join(OOB_VALUES)}",
             kind="shards",
         )
@@ -238,7 +238,8 @@ def checked_space(name: str) -> str:
     """
     if not is_one_of(name, MEMORY_SPACES):
         raise LayoutError(
-            f"shard layout: {name!r} is no memory space; it is one of {', '.join(MEMORY_SPACES)}",
+            f"shard layout: {safe_repr(name)} is no memory space; it is one of "
+            f"{', '.join(MEMORY_SPACES)}",
             kind="shards",
         )
     return name

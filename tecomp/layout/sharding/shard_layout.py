@@ -15,7 +15,7 @@ from tecomp.errors import CapacityError, LayoutError
 from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import Binary, BinOp, Expr, Var, index_value
-from tecomp.layout.addressing.arguments import check_shape, index_within
+from tecomp.layout.addressing.arguments import check_bits, check_shape, index_within
 from tecomp.layout.addressing.stored_tensor import Index
 from tecomp.layout.core.layout import Layout
 from tecomp.layout.core.target_limits import check_room, check_target, element_of, grid_of, tile_of
@@ -416,11 +416,12 @@ p3 >= 31)
             capacity_bytes, int | np.integer, "shard layout: capacity_bytes",
             "give a number of bytes", LayoutError,
         )
+        check_bits([int(capacity_bytes)], "shard layout: capacity_bytes")
         if self.shard_bytes > capacity_bytes:
             raise CapacityError(
                 f"shard layout: a shard of {by(self.memref_shape)} {self.storage.name} takes "
-                f"{self.shard_bytes:,} B of {self.memory_space}, which has {capacity_bytes:,} B on "
-                f"a core; {100 * self.padding_share:.1f} % of the places are padding; give the "
+                f"{self.shard_bytes:,} B of {self.memory_space}, which has {capacity_bytes:,} B "
+                f"on a core; {100 * self.padding_share:.1f} % of the places are padding; give the "
                 "grid more cores, or a map with each dimension in one result"
             )
 

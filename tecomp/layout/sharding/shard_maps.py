@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tecomp.errors import LayoutError
+from tecomp.errors import LayoutError, safe_repr
 from tecomp.ir.arith.extents import ceil_div, round_up
 from tecomp.ir.arith.simplify import simplify
 from tecomp.ir.nodes.argument_checks import check_kind
@@ -106,8 +106,8 @@ def _pairs(intervals: Intervals) -> Intervals:
             isinstance(n, int) and not isinstance(n, bool) for n in pair
         ):
             raise LayoutError(
-                f"shard layout: {pair!r} is no interval of dimensions; give pairs of integers, the "
-                "first dimension and the one after the last, such as [(0, -1)]",
+                f"shard layout: {safe_repr(pair)} is no interval of dimensions; give pairs of "
+                "integers, the first dimension and the one after the last, such as [(0, -1)]",
                 kind="shards",
             )
     return intervals

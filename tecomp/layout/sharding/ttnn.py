@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 
-from tecomp.errors import LayoutError
+from tecomp.errors import LayoutError, safe_repr
 from tecomp.ir.arith.extents import ceil_div
 from tecomp.ir.nodes.argument_checks import check_kind, is_one_of
 from tecomp.ir.nodes.dtype import DType
@@ -114,13 +114,14 @@ def check_placement(
     """
     if not is_one_of(memory_layout, _LAYOUTS):
         raise LayoutError(
-            f"ttnn layout: {memory_layout!r} is no memory layout; it is one of "
+            f"ttnn layout: {safe_repr(memory_layout)} is no memory layout; it is one of "
             f"{', '.join(_LAYOUTS)}",
             kind="shards",
         )
     if not is_one_of(memory_space, _SPACES):
         raise LayoutError(
-            f"ttnn layout: {memory_space!r} is no buffer type; it is one of {', '.join(_SPACES)}",
+            f"ttnn layout: {safe_repr(memory_space)} is no buffer type; it is one of "
+            f"{', '.join(_SPACES)}",
             kind="shards",
         )
     sharded = memory_layout in SHARDED
@@ -136,14 +137,15 @@ def check_placement(
         banks > 1 and (sharded or memory_space == "system")
     ):
         raise LayoutError(
-            f"ttnn layout: banks={banks!r} with {memory_layout} in {memory_space}; pages go round "
-            "banks, 1 or more, if they are interleaved over dram or l1",
+            f"ttnn layout: banks={safe_repr(banks)} with {memory_layout} in {memory_space}; pages "
+            "go round banks, 1 or more, if they are interleaved over dram or l1",
             kind="shards",
         )
     if sum(given is not None for given in (shard_shape, grid)) != int(sharded):
         raise LayoutError(
-            f"ttnn layout: {memory_layout} with shard_shape={shard_shape} and grid={grid}; give "
-            "one of them if it is sharded, and none if it is interleaved",
+            f"ttnn layout: {memory_layout} with shard_shape={safe_repr(shard_shape)} and "
+            f"grid={safe_repr(grid)}; give one of them if it is sharded, and none if it is "
+            "interleaved",
             kind="shards",
         )
 
@@ -549,9 +551,9 @@ def strides_of(layout: ShardLayout) -> tuple[int, tuple[int, ...]]:
     """
     if layout.oob_val != "undef" or len(layout.grid) != 2:
         raise LayoutError(
-            f"ttnn layout: a grid of {by(layout.grid)} with oob_val={layout.oob_val!r}; TTNN has "
-            "rows and columns of cores and undefined padding, so join dimensions, or slice the "
-            "tensor over devices with mesh_from_shard",
+            f"ttnn layout: a grid of {by(layout.grid)} with oob_val={safe_repr(layout.oob_val)}; "
+            "TTNN has rows and columns of cores and undefined padding, so join dimensions, or "
+            "slice the tensor over devices with mesh_from_shard",
             kind="shards",
         )
     linear, rank = layout.linear, len(layout.shape)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tecomp.drawing.drawable import Pictured
-from tecomp.errors import LayoutError
+from tecomp.errors import LayoutError, safe_repr
 from tecomp.ir.arith.extents import ceil_div, round_up
 from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.ir.nodes.expr import Expr, Var, index_value
@@ -61,7 +61,7 @@ class GridMap(Pictured):
 
     def __post_init__(self) -> None:
         if not isinstance(self.index_map, IndexMap):
-            given = getattr(self.index_map, "__name__", repr(self.index_map))
+            given = getattr(self.index_map, "__name__", safe_repr(self.index_map))
             raise LayoutError(
                 f"grid map: {given} is no index map; GridMap.of(shape, function, "
                 "physical) takes a function of the axes",
@@ -398,7 +398,7 @@ class GridMap(Pictured):
             0 <= n < extent for n, extent in zip(at, shape, strict=True)
         ):
             raise LayoutError(
-                f"grid map: there is no core {at} in {list(shape)}; each index counts "
+                f"grid map: there is no core {safe_repr(at)} in {list(shape)}; each index counts "
                 "from 0 to its extent - 1",
                 kind="shards",
             )

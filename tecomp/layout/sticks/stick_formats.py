@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tecomp.errors import LayoutError, TypeMismatchError
+from tecomp.errors import LayoutError, TypeMismatchError, safe_repr, safe_str
 from tecomp.ir.arith.extents import round_up
 from tecomp.ir.nodes.argument_checks import check_kind, whole_number
 from tecomp.ir.nodes.dtype import DType
@@ -148,7 +148,7 @@ def name_of_type(dtype: Any) -> str:
             return np.dtype(dtype).name
         except TypeError:
             return dtype.__name__ if isinstance(dtype, type) else str(dtype)
-    return str(dtype).rpartition(".")[2]
+    return safe_str(dtype).rpartition(".")[2]
 
 
 def checked_host_dtype(dtype: object) -> DType:
@@ -292,7 +292,8 @@ def given(
     _check_format(format)
     if not isinstance(device_dtype, DataFormats):
         raise LayoutError(
-            f"stick layout: {device_dtype!r} is no device type; give a member of DataFormats",
+            f"stick layout: {safe_repr(device_dtype)} is no device type; give a member of "
+            "DataFormats",
             kind="sticks",
         )
     host = device_dtype.host_dtype if dtype is None else checked_host_dtype(dtype)
@@ -414,8 +415,8 @@ def _stick_dims(num_stick_dims: object, format: StickFormat) -> int:
     count = whole_number(num_stick_dims)
     if count is None or count < 1:
         raise LayoutError(
-            f"stick layout: num_stick_dims is {num_stick_dims!r}; give the number of dimensions of "
-            "a stick, 1 or more",
+            f"stick layout: num_stick_dims is {safe_repr(num_stick_dims)}; give the number of "
+            "dimensions of a stick, 1 or more",
             kind="sticks",
         )
     if count > 1 and format is StickFormat.Sparse:
@@ -446,7 +447,8 @@ def _check_padding(shape: Sequence[int], padded: Sequence[int]) -> None:
 def _check_format(format: object) -> None:
     if not isinstance(format, StickFormat):
         raise LayoutError(
-            f"stick layout: {format!r} is no format; give StickFormat.Dense or StickFormat.Sparse",
+            f"stick layout: {safe_repr(format)} is no format; give StickFormat.Dense or "
+            "StickFormat.Sparse",
             kind="sticks",
         )
 

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, TypeVar
 from tecomp.compute.access_relations import variables_in, variables_of
 from tecomp.compute.operation import ComputeOp
 from tecomp.compute.tensor import Tensor, TensorLoad
-from tecomp.errors import LowerError
+from tecomp.errors import LowerError, safe_repr
 from tecomp.ir.arith.extents import product
 from tecomp.ir.nodes.argument_checks import dictionary_of
 from tecomp.ir.nodes.dtype import BOOL, INT32, INT64
@@ -242,8 +242,8 @@ def _check_alike(tensor: Tensor, buffer: Buffer, where: str) -> None:
     alike = len(tensor.shape) == len(buffer.shape) and all(map(_same, tensor.shape, buffer.shape))
     if not alike or buffer.dtype != tensor.dtype or buffer.scope not in ("", "global"):
         raise LowerError(
-            f"{where}: `{buffer}` is declared for {tensor!r}; declare its shape and type, and "
-            "leave its memory to set_scope",
+            f"{where}: `{buffer}` is declared for {safe_repr(tensor)}; declare its shape and "
+            "type, and leave its memory to set_scope",
             kind="contrary-options",
         )
     if buffer.strides is not None and buffer.dtype.lanes > 1:

@@ -12,7 +12,7 @@ from tecomp.compute.iter_var import IterVar
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor, TensorLoad
-from tecomp.errors import LowerError
+from tecomp.errors import LowerError, safe_repr
 from tecomp.ir.nodes.dtype import INT64
 from tecomp.ir.nodes.expr import Expr, Var
 from tecomp.ir.nodes.printer import identifier, take_name
@@ -193,14 +193,16 @@ def definition_of(
 def _check_arguments(state: State, states: States, args: Sequence[object]) -> list[Argument]:
     if not isinstance(args, list | tuple):
         raise LowerError(
-            f"lower: the arguments are a list of tensors, got {args!r}", kind="wrong-argument"
+            f"lower: the arguments are a list of tensors, got {safe_repr(args)}",
+            kind="wrong-argument",
         )
     seen: dict[object, int] = {}
     checked: list[Argument] = []
     for position, arg in enumerate(args):
         if not isinstance(arg, Tensor | Var):
             raise LowerError(
-                f"lower: argument {position} is {arg!r}; expected a tensor or a size variable",
+                f"lower: argument {position} is {safe_repr(arg)}; expected a tensor or a size "
+                "variable",
                 kind="wrong-argument",
             )
         if isinstance(arg, Tensor) and state.find(arg.op) is None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from tecomp.drawing.drawable import Pictured
-from tecomp.errors import LayoutError
+from tecomp.errors import LayoutError, safe_repr, safe_str
 from tecomp.ir.arith.extents import constant_shape, plus, product, simplified, times
 from tecomp.ir.arith.simplify import Ranges, simplify
 from tecomp.ir.nodes.argument_checks import check_list
@@ -97,7 +97,7 @@ class IndexMap(PlainIndexMap, Pictured):
             return plain
         if not isinstance(plain, PlainIndexMap):
             raise LayoutError(
-                f"index map: expected an index map, got {plain!r}; make one with "
+                f"index map: expected an index map, got {safe_repr(plain)}; make one with "
                 "IndexMap.from_func",
                 kind="wrong-argument",
             )
@@ -256,7 +256,7 @@ class IndexMap(PlainIndexMap, Pictured):
         self._refuse_collision(analysis)
         if not analysis.is_bijective:
             unused = self.padding_count(shape)
-            count = f"{unused} of the {product(analysis.ends)}"
+            count = f"{safe_str(unused)} of the {safe_str(product(analysis.ends))}"
             raise LayoutError(
                 f"index map: {count if isinstance(unused, int) else 'for some sizes,'} places of "
                 f"{_list(analysis.ends)} hold no element of {_list(analysis.shape)} under {self}, "
@@ -317,7 +317,7 @@ class IndexMap(PlainIndexMap, Pictured):
         """
         if not isinstance(other, PlainIndexMap):
             raise LayoutError(
-                f"index map: expected an index map to compare with, got {other!r}",
+                f"index map: expected an index map to compare with, got {safe_repr(other)}",
                 kind="wrong-argument",
             )
         mine, theirs = self.initial_indices, other.initial_indices
@@ -368,8 +368,8 @@ class IndexMap(PlainIndexMap, Pictured):
                 sizes.append(int(size))
             else:
                 raise LayoutError(
-                    f"index map: {extent!r} in the shape {_list(shape)} is no extent; extents "
-                    "are integers from 0 on, or expressions of sizes",
+                    f"index map: {safe_repr(extent)} in the shape {_list(shape)} is no extent; "
+                    "extents are integers from 0 on, or expressions of sizes",
                     kind="other-shape",
                 )
         return tuple(sizes)
@@ -448,9 +448,9 @@ def _answering(module: str) -> Any:
 def _check_list(given: object, what: str) -> None:
     if not isinstance(given, Sequence | np.ndarray):
         raise LayoutError(
-            f"index map: expected a list of {what}, got {given!r}", kind="wrong-argument"
+            f"index map: expected a list of {what}, got {safe_repr(given)}", kind="wrong-argument"
         )
 
 
 def _list(shape: Sequence[Extent]) -> str:
-    return f"[{', '.join(map(str, shape))}]"
+    return f"[{', '.join(map(safe_str, shape))}]"

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tecomp.errors import DefinitionError, LayoutError, TypeMismatchError
+from tecomp.errors import DefinitionError, LayoutError, TypeMismatchError, safe_repr
 from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.ir.nodes.expr import (
     Binary,
@@ -97,7 +97,7 @@ def trace(
     """
     if not callable(function):
         raise LayoutError(
-            f"index map: expected a function of the indices, got {function!r}; write e.g. "
+            f"index map: expected a function of the indices, got {safe_repr(function)}; write e.g. "
             "lambda i, j: [j, i]",
             kind="map-function",
         )
@@ -151,7 +151,7 @@ def _index(result: Any, position: int) -> Expr:
 
 
 def _shown(value: Any) -> str:
-    return f"`{value}`" if isinstance(value, Expr) else repr(value)
+    return f"`{value}`" if isinstance(value, Expr) else safe_repr(value)
 
 
 def _arguments(
@@ -193,8 +193,8 @@ def _parameters(function: Callable[..., Any]) -> tuple[list[str], list[str], str
         parameters = signature(function).parameters.values()
     except (TypeError, ValueError):
         raise LayoutError(
-            f"index map: Python does not tell which indices {function!r} takes; wrap it in a "
-            "lambda with a parameter for each axis",
+            f"index map: Python does not tell which indices {safe_repr(function)} takes; wrap it "
+            "in a lambda with a parameter for each axis",
             kind="map-function",
         ) from None
     named: list[str] = []
@@ -220,4 +220,4 @@ def _indices(count: int) -> str:
 
 
 def _axes(count: int) -> str:
-    return f"{count} {'axis' if count == 1 else 'axes'}"
+    return f"{safe_repr(count)} {'axis' if count == 1 else 'axes'}"

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tecomp.errors import ArrayTypeError
+from tecomp.errors import ArrayTypeError, safe_repr
 from tecomp.ptensor.operation import Operation, Several
 from tecomp.ptensor.types import PTensorType, ValueType, check_together, meet
 
@@ -150,7 +150,8 @@ class Kinded(Operation):
     def __post_init__(self) -> None:
         if self.kind not in self.kinds:
             raise ArrayTypeError(
-                f"{self.name}: {self.kind!r} is no such kind; these are {', '.join(self.kinds)}"
+                f"{self.name}: {safe_repr(self.kind)} is no such kind; these are "
+                f"{', '.join(self.kinds)}"
             )
 
     @property

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any, ClassVar
 
-from tecomp.errors import ArrayTypeError, ArrayValueError
+from tecomp.errors import ArrayTypeError, ArrayValueError, safe_repr
 from tecomp.ptensor.operation import Argument, Operation, Several, to_the_bit
 from tecomp.ptensor.operations.base import Kinded
 from tecomp.ptensor.types import ALL, COMPLEX, FLOATING, NUMERIC, PTensorType, Shape, check_together
@@ -287,7 +287,9 @@ class MeshGrid(Several):
 
     def __post_init__(self) -> None:
         if self.indexing not in ("xy", "ij"):
-            raise ArrayValueError(f"meshgrid: indexing is {self.indexing!r}; give 'xy' or 'ij'")
+            raise ArrayValueError(
+                f"meshgrid: indexing is {safe_repr(self.indexing)}; give 'xy' or 'ij'"
+            )
 
     def results(self, *operands: PTensorType) -> tuple[PTensorType, ...]:
         """Return the grid types, each with the dtype of its operand."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-from tecomp.errors import ArrayTypeError
+from tecomp.errors import ArrayTypeError, safe_repr
 from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.types import (
     ALL,
@@ -87,7 +87,7 @@ class Elementwise(Operation):
     def __post_init__(self) -> None:
         if self.kind not in self.functions:
             raise ArrayTypeError(
-                f"{self.name}: {self.kind!r} is no such function; these are "
+                f"{self.name}: {safe_repr(self.kind)} is no such function; these are "
                 f"{', '.join(sorted(self.functions))}",
                 kind="unknown-choice",
             )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tecomp.errors import ArrayValueError
+from tecomp.errors import ArrayValueError, safe_repr
 from tecomp.ptensor.operations.base import Kinded, LibraryOperation
 from tecomp.ptensor.operations.linear_algebra import need_matrices
 from tecomp.ptensor.types import (
@@ -62,11 +62,12 @@ class Transform(Kinded, LibraryOperation):
         super().__post_init__()
         if self.norm not in NORMS:
             raise ArrayValueError(
-                f"{self.kind}: norm is {self.norm!r}; give one of {', '.join(NORMS)}"
+                f"{self.kind}: norm is {safe_repr(self.norm)}; give one of {', '.join(NORMS)}"
             )
         if len(self.sizes) != len(self.axes):
             raise ArrayValueError(
-                f"{self.kind}: s is {self.sizes} for axes {self.axes}; give a size for each axis"
+                f"{self.kind}: s is {safe_repr(self.sizes)} for axes {self.axes}; give a size for "
+                "each axis"
             )
 
     @property

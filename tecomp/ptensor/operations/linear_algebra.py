@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tecomp.errors import ArrayValueError
+from tecomp.errors import ArrayValueError, safe_repr
 from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.operations.reduction import accumulated
 from tecomp.ptensor.types import (
@@ -55,8 +55,8 @@ def _need_shared_axis(axis: int, x: PTensorType, y: PTensorType, where: str) -> 
     rank = min(x.rank, y.rank)
     if not -rank <= axis < 0:
         raise ArrayValueError(
-            f"{where}: axis is {axis} for shapes {x.shape} and {y.shape}; it is counted from the "
-            f"last of both, so give a number from {-rank} to -1"
+            f"{where}: axis is {safe_repr(axis)} for shapes {x.shape} and {y.shape}; it is "
+            f"counted from the last of both, so give a number from {-rank} to -1"
         )
 
 

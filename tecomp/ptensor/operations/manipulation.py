@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from tecomp.errors import ArrayIndexError, ArrayTypeError, ArrayValueError
+from tecomp.errors import ArrayIndexError, ArrayTypeError, ArrayValueError, safe_repr
 from tecomp.ptensor.operation import Operation, Several
 from tecomp.ptensor.operations.base import Kinded
 from tecomp.ptensor.types import (
@@ -471,7 +471,7 @@ class Repeat(Operation):
         (x,) = operands
         if self.repeats < 0:
             raise ArrayValueError(
-                f"repeat: repeats is {self.repeats}; give how often, 0 or more"
+                f"repeat: repeats is {safe_repr(self.repeats)}; give how often, 0 or more"
             )
         axis = axis_of(self.axis, x.rank, self.name)
         return x.like((*x.shape[:axis], x.shape[axis] * self.repeats, *x.shape[axis + 1 :]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tecomp.errors import ArrayTypeError, ArrayValueError
+from tecomp.errors import ArrayTypeError, ArrayValueError, safe_repr
 from tecomp.ptensor.operations.base import LibraryOperation
 from tecomp.ptensor.types import (
     ALL,
@@ -157,7 +157,7 @@ class SearchSorted(LibraryOperation):
     def __post_init__(self) -> None:
         if self.kind not in ("left", "right"):
             raise ArrayValueError(
-                f"searchsorted: side is {self.kind!r}; give 'left' or 'right'"
+                f"searchsorted: side is {safe_repr(self.kind)}; give 'left' or 'right'"
             )
 
     def results(self, *operands: PTensorType) -> tuple[PTensorType, ...]:

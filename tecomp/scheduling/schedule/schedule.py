@@ -10,7 +10,7 @@ from tecomp.compute.iter_var import IterVar
 from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.drawing.drawable import Pictured, drawn_by
-from tecomp.errors import ScheduleError
+from tecomp.errors import ScheduleError, safe_repr
 from tecomp.ir.nodes.argument_checks import check_kind, is_one_of, whole_number
 from tecomp.ir.nodes.expr import Var
 from tecomp.scheduling import compute_location
@@ -174,8 +174,8 @@ class Schedule(CachePrimitives, FormulaPrimitives, Pictured):
         number = whole_number(output)
         if number is None or not 0 <= number < op.num_outputs:
             raise ScheduleError(
-                f"s.tensor({name!r}): output is {output!r}; give a number from 0 to "
-                f"{op.num_outputs - 1}",
+                f"s.tensor({safe_repr(name)}): output is {safe_repr(output)}; give a number from "
+                f"0 to {op.num_outputs - 1}",
                 kind="wrong-number",
             )
         return op.output(number)
@@ -197,7 +197,8 @@ class Schedule(CachePrimitives, FormulaPrimitives, Pictured):
         if not is_one_of(name, known):
             names = ", ".join(known) or "none"
             raise ScheduleError(
-                f"the schedule has no size {name!r}; it has {names}", kind="not-in-schedule"
+                f"the schedule has no size {safe_repr(name)}; it has {names}",
+                kind="not-in-schedule",
             )
         return known[name]
 
@@ -294,8 +295,8 @@ class Schedule(CachePrimitives, FormulaPrimitives, Pictured):
         """
         if not isinstance(group, Group) or group._schedule is not self:
             raise ScheduleError(
-                f"s.place_group: {group!r} is no group of this schedule; give what s.create_group "
-                "of it gives",
+                f"s.place_group: {safe_repr(group)} is no group of this schedule; give what "
+                "s.create_group of it gives",
                 kind="not-in-schedule",
             )
         group._place(parent, scope)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tecomp import DefinitionError, te
+from tecomp.errors import safe_repr, safe_str
 from tecomp.ir.nodes.argument_checks import shape_text
 from tecomp.topi.extents import equal, times
 from tecomp.topi.nn.convolution_definition import Numbers, convolved, summed
@@ -15,8 +16,9 @@ def _kernel_layout(data_layout: str, kernel_layout: str) -> str:
     is_default = kernel_layout is None or (isinstance(kernel_layout, str) and not kernel_layout)
     if not is_default:
         return kernel_layout
-    space = "".join(letter for letter in SPATIAL if letter in str(data_layout))
-    return f"{space}IO" if str(data_layout).endswith("C") else f"OI{space}"
+    layout = safe_str(data_layout)
+    space = "".join(letter for letter in SPATIAL if letter in layout)
+    return f"{space}IO" if layout.endswith("C") else f"OI{space}"
 
 
 def conv(
@@ -422,8 +424,8 @@ def _check_block(layout: object, given: Images, letter: str, where: str, what: s
     wanted = f"NCHW{block}c"
     if isinstance(block, int) and layout != wanted:
         raise DefinitionError(
-            f"{where}: {what} is {layout!r}, and there are blocks of {block} channels; write "
-            f"{wanted!r}",
+            f"{where}: {what} is {safe_repr(layout)}, and there are blocks of {block} channels; "
+            f"write {safe_repr(wanted)}",
             kind="shapes",
         )
 
@@ -544,7 +546,7 @@ def depthwise_conv2d_nhwc(
     (1, 9, 9, 16)
     """
     # TVM names the image channels O and the filters per channel I; `_depthwise` does the reverse.
-    order = {"HWOI": "HWIO", "HWIO": "HWOI"}.get(str(kernel_layout), kernel_layout)
+    order = {"HWOI": "HWIO", "HWIO": "HWOI"}.get(safe_str(kernel_layout), kernel_layout)
     return _depthwise(
         Input, Filter, stride, padding, dilation, "NHWC", order, out_dtype, "depthwise_conv2d_nhwc")
 

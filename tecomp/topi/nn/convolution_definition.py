@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tecomp import DefinitionError, te
+from tecomp.errors import safe_str
 from tecomp.ir.nodes.argument_checks import shape_text
 from tecomp.schedules.common import wide_type
 from tecomp.topi.extents import Size, equal, quotient, times
@@ -29,8 +30,8 @@ def convolved(
     within blocks of I and O.
     """
     where = f"topi.nn.{name}"
-    space = [letter for letter in SPATIAL if letter in str(data_layout)]
-    blocks = ["c"] if "c" in str(data_layout) else []
+    space = [letter for letter in SPATIAL if letter in safe_str(data_layout)]
+    blocks = ["c"] if "c" in safe_str(data_layout) else []
     images = images_of(data, data_layout, "".join(["NC", *space, *blocks]), where)
     letters = ["OI", *space, *("io" if blocks else "")]
     filters = images_of(kernel, kernel_layout, "".join(letters), where, "kernel")

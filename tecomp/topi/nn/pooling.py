@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tecomp import TypeMismatchError, te
+from tecomp.errors import safe_str
 from tecomp.schedules.common import wide_type
 from tecomp.topi import tag
 from tecomp.topi.extents import Size, ceil_div, minus, plus, product, quotient
@@ -226,7 +227,7 @@ def global_pool(data: te.Tensor, pool_type: str, layout: str = "NCHW") -> te.Ten
     (1, 3, 1, 1)
     """
     where = "topi.nn.global_pool"
-    space = "".join(letter for letter in SPATIAL if letter in str(layout))
+    space = "".join(letter for letter in SPATIAL if letter in safe_str(layout))
     images = _images(data, layout, pool_type, space, where)
     if pool_type == "max":
         return reduced(data, list(images.spatial), True, "max", "global_pool_max")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tecomp import DefinitionError, te
+from tecomp.errors import safe_repr
 from tecomp.ir.nodes.argument_checks import shape_text
 from tecomp.topi import tag
 from tecomp.topi.extents import Size, differ, equal, plus, product, quotient, ravel, times
@@ -288,8 +289,8 @@ def _blocks(data: te.Tensor, block_shape: Sequence[int], where: str) -> tuple[in
     sizes = integers_of(given, len(given), where, "block_shape", least=1)
     if len(sizes) >= data.ndim:
         raise DefinitionError(
-            f"{where}: block_shape is {sizes}, and {data.name} has shape {shape_text(data.shape)}; "
-            "give numbers for axes after the first",
+            f"{where}: block_shape is {safe_repr(sizes)}, and {data.name} has shape "
+            f"{shape_text(data.shape)}; give numbers for axes after the first",
             kind="shapes",
         )
     return sizes

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from tecomp import DefinitionError, te
+from tecomp.errors import safe_repr
 from tecomp.topi.extents import Size, times
 from tecomp.topi.image.resize import resize2d, resize3d
 from tecomp.topi.validation import one_of
@@ -84,7 +85,8 @@ def _sizes(
     for extent, scale in zip(images.extents, scales, strict=True):
         if not isinstance(scale, int | float) or not 0 < scale < math.inf:
             raise DefinitionError(
-                f"{where}: a scale is {scale!r}; it is a number above 0", kind="wrong-number"
+                f"{where}: a scale is {safe_repr(scale)}; it is a number above 0",
+                kind="wrong-number",
             )
         if isinstance(extent, int):
             sizes.append(round(extent * scale))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 
 from tecomp import DefinitionError, te
+from tecomp.errors import safe_repr
 from tecomp.ir.nodes.argument_checks import shape_text
 from tecomp.topi import tag
 from tecomp.topi.extents import Size, ceil_div, differ, equal, minus, plus, times
@@ -139,7 +140,7 @@ def split(
         count = integer_of(indices_or_sections, where, "indices_or_sections", least=1)
         if count > _MOST_PARTS:
             raise DefinitionError(
-                f"{where}: indices_or_sections is {count}; it is at most {_MOST_PARTS}",
+                f"{where}: indices_or_sections is {safe_repr(count)}; it is at most {_MOST_PARTS}",
                 kind="too-much",
             )
         each = ceil_div(extent, count)
@@ -147,8 +148,8 @@ def split(
     known = [place for place in places if isinstance(place, int)]
     if sorted(known) != known or known[0] < 0:
         raise DefinitionError(
-            f"{where}: the parts begin at {tuple(places[1:-1])}, and axis {along} of {ary.name} "
-            f"has extent {extent}; give places in order, from 0 to the extent",
+            f"{where}: the parts begin at {safe_repr(tuple(places[1:-1]))}, and axis {along} of "
+            f"{ary.name} has extent {extent}; give places in order, from 0 to the extent",
             kind="shapes",
         )
     return [

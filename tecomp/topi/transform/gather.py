@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tecomp import DefinitionError, te
+from tecomp.errors import safe_str
 from tecomp.ir.nodes.argument_checks import broadcast_shape, shape_text
 from tecomp.topi import tag
 from tecomp.topi.extents import Size, differ, element, product, unravel
@@ -484,9 +485,9 @@ def matrix_set_diag(
         several and differ(diagonal.shape[-2], high - low + 1)
     ):
         raise DefinitionError(
-            f"{where_}: diagonal has shape {shape_text(diagonal.shape)}, for diagonals {low} to "
-            f"{high} of {data.name}, shape {shape_text(data.shape)}; give it {wanted} axes, and a "
-            "row for each diagonal",
+            f"{where_}: diagonal has shape {shape_text(diagonal.shape)}, for diagonals "
+            f"{safe_str(low)} to {safe_str(high)} of {data.name}, shape {shape_text(data.shape)}; "
+            f"give it {wanted} axes, and a row for each diagonal",
             kind="shapes",
         )
     above, below = (side == "RIGHT" for side in align.split("_"))

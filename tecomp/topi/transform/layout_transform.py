@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tecomp import DefinitionError, te
+from tecomp.errors import safe_repr, safe_str
 from tecomp.topi import tag
 from tecomp.topi.extents import Size, differ, quotient, times
 from tecomp.topi.validation import check_rank, tensor_of
@@ -70,7 +71,7 @@ def _axes(layout: object, where: str) -> list[Axis]:
     Raises:
         DefinitionError: If the layout is malformed.
     """
-    text = str(layout)
+    text = safe_str(layout)
     parts = re.findall(r"([A-Z])|(\d{1,18})([a-z])", text)
     axes = [
         Axis(capital) if capital else Axis(small.upper(), int(size))
@@ -84,8 +85,8 @@ def _axes(layout: object, where: str) -> list[Axis]:
     if is_read and is_made and whole:
         return axes
     raise DefinitionError(
-        f"{where}: {layout!r} is no layout; write a capital for each axis, once, and blocks with "
-        "small letters after their size, as in NCHW16c",
+        f"{where}: {safe_repr(layout)} is no layout; write a capital for each axis, once, and "
+        "blocks with small letters after their size, as in NCHW16c",
         kind="unknown-choice",
     )
 

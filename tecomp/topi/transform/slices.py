@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from tecomp import DefinitionError, TypeMismatchError, te
+from tecomp.errors import safe_repr
 from tecomp.ir.nodes.argument_checks import shape_text
 from tecomp.ir.nodes.expr_nodes import Const
 from tecomp.topi import tag
@@ -97,7 +98,8 @@ def strided_slice(
 def _bounds(bounds: Sequence[Bound], where: str, what: str) -> list[Bound]:
     if not isinstance(bounds, list | tuple):
         raise TypeMismatchError(
-            f"{where}: {what} is {bounds!r} ({type(bounds).__name__}); give a list of numbers",
+            f"{where}: {what} is {safe_repr(bounds)} ({type(bounds).__name__}); give a list of "
+            "numbers",
             kind="wrong-argument",
         )
     return [
@@ -111,8 +113,8 @@ def _steps(strides: Sequence[int], count: int, where: str) -> list[int]:
     """Return one stride per axis; omitted strides are 1."""
     if not isinstance(strides, list | tuple) or len(strides) > count:
         raise DefinitionError(
-            f"{where}: strides is {strides!r} for {count} axes; give a list of one for each "
-            "at most",
+            f"{where}: strides is {safe_repr(strides)} for {count} axes; give a list of one for "
+            "each at most",
             kind="wrong-count",
         )
     given = [integer_of(n, where, f"strides[{k}]") for k, n in enumerate(strides)]

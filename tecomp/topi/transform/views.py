@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tecomp import DefinitionError, te
+from tecomp.errors import safe_str
 from tecomp.ir.nodes.argument_checks import shape_text
 from tecomp.topi import tag
 from tecomp.topi.extents import (
@@ -24,6 +25,7 @@ from tecomp.topi.extents import (
 from tecomp.topi.validation import (
     axes_of,
     axis_of,
+    extents_of,
     integer_of,
     integers_of,
     listed,
@@ -144,11 +146,11 @@ def reshape(a: te.Tensor, newshape: Size | Sequence[Size]) -> te.Tensor:
     """
     where = "topi.reshape"
     a = tensor_of(a, where, "a")
-    shape = _completed(a, shape_of(newshape), where)
+    shape = _completed(a, tuple(extents_of(shape_of(newshape), where, "newshape")), where)
     if not is_product(a.shape, shape):
         raise DefinitionError(
             f"{where}: {a.name} has shape {shape_text(a.shape)}, {_count(a.shape)} elements, and "
-            f"{shape_text(shape)} has {_count(shape)}; give a shape of as many",
+            f"{shape_text(shape)} has {safe_str(_count(shape))}; give a shape of as many",
             kind="shapes",
         )
     return te.compute(
