@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from copy import copy
+from functools import partial
 from importlib import import_module
 from itertools import tee
 from pathlib import Path
@@ -23,11 +24,11 @@ from tecomp.driver.build_cache import (
     DUMP_FOLDER,
     Build,
     Made,
-    discard,
+    build_kernel,
     found_by,
     keep,
+    kernel_or_none,
     make,
-    program_keys,
 )
 from tecomp.driver.layout_packing import (
     Packing,
@@ -448,7 +449,7 @@ def _asked_page(name: str) -> Path | None:
 
 
 def _built(request: Build) -> ScheduledKernel:
-    return ScheduledKernel(request, *make(request))
+    return build_kernel(request, partial(ScheduledKernel, request))
 
 
 def build(
@@ -531,14 +532,8 @@ def build(
         whole = copy(with_arguments(schedule, args))
         asked = Build(whole, args, name, machine, options, strided, bool(verify))
         page = _asked_page(name)
-        made, lowered = _made(schedule, asked, page)
-        if lowered is None:
-            try:
-                return ScheduledKernel(asked, made)
-            except Exception:  # a corrupt cache entry can raise any exception
-                discard(program_keys(asked))
-                made, lowered = _made(schedule, asked, page)
-        return ScheduledKernel(asked, made, lowered)
+        return build_kernel(
+            asked, partial(ScheduledKernel, asked), partial(_made, schedule=schedule, page=page))
     return _unscheduled(
         Unscheduled(schedule, args, name, machine, options, strided, bool(verify), strides,
         tuple(expected.items())))
@@ -554,18 +549,24 @@ def _unscheduled(asked: Unscheduled) -> ScheduledKernel:
     found = found_by(tried, asked)
     if found is not None:
         tell("build %s: found, as it was built before", asked.name)
-        try:
-            return ScheduledKernel(asked, found)
-        except Exception:  # a corrupt cache entry can raise any exception
-            discard(asked.keys())
-    made, lowered = _made(asked.build.schedule, asked.build, page)
-    keep([*keys], made)
-    return ScheduledKernel(asked.build, made, lowered)
+        kernel = kernel_or_none(asked.keys(), lambda: ScheduledKernel(asked, found))
+        if kernel is not None:
+            return kernel
+
+    def kept(made: Made, lowered: Lowered | None) -> ScheduledKernel:
+        kernel = ScheduledKernel(asked.build, made, lowered)
+        keep([*keys], made)
+        return kernel
+
+    return build_kernel(
+        asked.build, kept, partial(_made, schedule=asked.build.schedule, page=page))
 
 
-def _made(schedule: Schedule, asked: Build, page: Path | None) -> tuple[Made, Lowered | None]:
+def _made(
+    asked: Build, lowered: Lowered | None, *, schedule: Schedule, page: Path | None
+) -> tuple[Made, Lowered | None]:
     with told_at_primitives(schedule):
-        told = None if page is None else _dumps().dump_build(asked, page)
+        told = _dumps().dump_build(asked, page) if lowered is None and page else lowered
         assert asked.target is not None
         if any(stage.threads for stage in schedule.state):
             _memory_check().check_grid(schedule.state, asked.target)

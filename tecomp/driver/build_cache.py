@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from hashlib import sha256
@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from itertools import tee
 from pathlib import Path
 from types import UnionType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from tecomp.codegen.llvm.code_cache import (
     Recent,
@@ -170,6 +170,7 @@ class Asked(Protocol):
 
 
 MADE: Recent[Made] = Recent()
+BuiltKernel = TypeVar("BuiltKernel")
 
 
 def make(build: Build, lowered: Lowered | None = None) -> tuple[Made, Lowered | None]:
@@ -198,6 +199,42 @@ def make(build: Build, lowered: Lowered | None = None) -> tuple[Made, Lowered | 
     made = Made(compiled, _signature(build.args, lowered), _logical(lowered))
     keep([*keys], made)
     return made, lowered
+
+
+def build_kernel(
+    build: Build,
+    kernel_of: Callable[[Made, Lowered | None], BuiltKernel],
+    make_code: Callable[[Build, Lowered | None], tuple[Made, Lowered | None]] = make,
+) -> BuiltKernel:
+    """Return the kernel of a schedule; rebuild the code if its cache entry is unusable.
+
+    The content of an entry can be valid in its form and still not fit the request. A kernel
+    cannot be constructed from such an entry, which is removed.
+
+    Args:
+        build: Build request.
+        kernel_of: Function that constructs the kernel.
+        make_code: Function like `make`, which does not search the cache for given functions.
+
+    Raises:
+        TecompError: If lowering, a check of the target or code generation fails.
+    """
+    made, lowered = make_code(build, None)
+    if lowered is None:
+        kernel = kernel_or_none(program_keys(build), lambda: kernel_of(made, None))
+        if kernel is not None:
+            return kernel
+        made, lowered = make_code(build, build.lowered())
+    return kernel_of(made, lowered)
+
+
+def kernel_or_none(keys: Iterable[str], kernel_of: Callable[[], BuiltKernel]) -> BuiltKernel | None:
+    """Return a kernel with code from the cache; on failure remove the entries, return None."""
+    try:
+        return kernel_of()
+    except Exception:  # the content of an entry can cause any exception
+        discard(keys)
+        return None
 
 
 def found_by(keys: Iterable[str], asked: Asked) -> Made | None:
@@ -342,7 +379,7 @@ def check_face(face: Interface) -> None:
         TypeError: If a field has a wrong type.
     """
     check_members((face.head,), PrimFunc)
-    check_members((face.entry,), str)
+    check_members((face.head.name, face.entry), str)
     check_members((face.is_parallel,), bool)
     check_members(face.head.params, Buffer | Var)
     check_members(face.written, Var)

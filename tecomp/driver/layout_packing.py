@@ -16,7 +16,7 @@ from tecomp.codegen.dispatch.shape_binding import Size, shape_value
 from tecomp.codegen.llvm.ir_builder import Options
 from tecomp.compute.define import compute, placeholder
 from tecomp.compute.tensor import Tensor
-from tecomp.driver.build_cache import Build, make
+from tecomp.driver.build_cache import Build, build_kernel
 from tecomp.driver.static_shapes import extent_at
 from tecomp.errors import CallError, safe_repr
 from tecomp.ir.nodes.expr import Const, Expr, Var, const
@@ -256,8 +256,8 @@ class Packing:
 
 
 def _compiled(schedule: Schedule, args: list[Tensor], name: str) -> Kernel:
-    made, _ = make(Build(schedule, args, name, None, Options()))
-    return Kernel(made.compiled, made.signature)
+    asked = Build(schedule, args, name, None, Options())
+    return build_kernel(asked, lambda made, _: Kernel(made.compiled, made.signature))
 
 
 def _sizes_in(shape: tuple[Extent, ...], array: Any) -> dict[str, int]:

@@ -40,13 +40,14 @@ class _Task:
     """Compilation task of one module."""
 
     source: Source
+    is_fresh: bool
     is_done: Event = field(default_factory=Event)
     image: bytes = b""
     error: BaseException | None = None
 
     def run(self) -> None:
         try:
-            self.image = cached_object(self.source)
+            self.image = cached_object(self.source, is_fresh=self.is_fresh)
         except BaseException as error:
             self.error = error
         self.is_done.set()
@@ -61,14 +62,16 @@ class Codes:
         tasks: Queue of the compilation thread; None ends the thread. LLVM runs without the GIL, in
             parallel with Python. More threads would not help, because the LLVM binding admits one
             thread at a time.
+        is_fresh: Whether object code from the cache is not used.
     """
 
+    is_fresh: bool = False
     tasks: SimpleQueue[_Task | None] = field(default_factory=SimpleQueue)
     _found: dict[str, _Task] = field(default_factory=dict)
 
     def add(self, module: ModuleText) -> None:
         """Enqueue a module for compilation."""
-        self._found[module.entry] = task = _Task(module.source)
+        self._found[module.entry] = task = _Task(module.source, self.is_fresh)
         self.tasks.put(task)
 
     def image(self, module: ModuleText) -> bytes:
@@ -97,9 +100,9 @@ class Codes:
 
 
 @contextmanager
-def codes() -> Iterator[Codes]:
+def codes(*, is_fresh: bool = False) -> Iterator[Codes]:
     """Run a compilation thread; tasks that have not started when the block ends are discarded."""
-    made = Codes()
+    made = Codes(is_fresh)
     with no_fork:
         thread = Thread(target=no_fork.joined(made.work), name="tecomp-code")
         thread.start()
@@ -217,7 +220,8 @@ def sequence_of(
     steps = [Step(p.module.entry, tuple(given), p.module.sites, p.rows) for p, given in calls]
     is_parallel = any(part.is_parallel for part in parts)
     text = sequence_text(name, steps, len(params), bytes_held, is_parallel=is_parallel)
-    images = (*(codes.image(part.module) for part in parts), cached_object(text.source))
+    own = cached_object(text.source, is_fresh=codes.is_fresh)
+    images = (*(codes.image(part.module) for part in parts), own)
     head = PrimFunc(name, tuple(map(flattened, params)), SeqStmt(()), ())
     written = tuple(buffer.data for buffer in params if buffer in outputs)
     outside = tuple(dict.fromkeys(call for part in parts for call in part.module.calls))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TypeVar
 
 from tecomp.codegen.llvm.compiled import ModuleText
@@ -43,9 +44,14 @@ def layouts_of(asked: Asked) -> Layouts:
     return layouts_chosen(*graph_asked(asked))
 
 
-def compiled(asked: Asked) -> tuple[Native, Details]:
-    """Compile a program to machine code, and return the code with the program details."""
-    return _as_near_as_can_be(asked, _compiled)
+def compiled(asked: Asked, *, is_fresh: bool = False) -> tuple[Native, Details]:
+    """Compile a program to machine code, and return the code with the program details.
+
+    Args:
+        asked: Compilation request.
+        is_fresh: If True, do not use object code from the cache.
+    """
+    return _as_near_as_can_be(asked, partial(_compiled, is_fresh=is_fresh))
 
 
 def _as_near_as_can_be(asked: Asked, make: Callable[[Outline], Made]) -> Made:
@@ -76,9 +82,10 @@ def _kernel_of(group: Group, outline: Outline, kernels: Kernels) -> GroupKernel:
         raise _RefusedError(group.result, error.message) from None
 
 
-def _compiled(outline: Outline) -> tuple[Native, Details]:
+def _compiled(outline: Outline, *, is_fresh: bool) -> tuple[Native, Details]:
     asked, found = outline.asked, list[GroupKernel]()
-    with progress(f"compile {asked.name}", len(outline.groups)) as shown, codes() as made:
+    shown_as, count = f"compile {asked.name}", len(outline.groups)
+    with progress(shown_as, count) as shown, codes(is_fresh=is_fresh) as made:
         kernels = _kernels(outline, made.add)
         for group in outline.groups:
             found.append(_kernel_of(group, outline, kernels))

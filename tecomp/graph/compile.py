@@ -45,8 +45,13 @@ def compile_program(
         except Exception:  # a corrupted entry whose code cannot be linked
             discard(asked)
     native, details = _steps().compiled(asked)
+    try:
+        program = Program(asked, native, lambda: details)
+    except InternalError:  # corrupted object code in the cache
+        native, details = _steps().compiled(asked, is_fresh=True)
+        program = Program(asked, native, lambda: details)
     keep(asked, native)
-    return Program(asked, native, lambda: details)
+    return program
 
 
 def load_program(folder: str | PathLike[str]) -> Program:

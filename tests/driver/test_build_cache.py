@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable
@@ -18,11 +19,12 @@ from hypothesis import given
 
 import tecomp
 from tecomp import te
+from tecomp.codegen.dispatch.kernel import Kernel
 from tecomp.codegen.dispatch.process_runtime import process
 from tecomp.codegen.llvm import code_cache as cached_code
 from tecomp.codegen.llvm.code_cache import Store, current_store
 from tecomp.codegen.llvm.ir_builder import Options
-from tecomp.driver import build_cache
+from tecomp.driver import build_cache, calibrate, layout_packing
 from tecomp.driver.build import ScheduledKernel, build
 from tecomp.driver.build_cache import Build, fingerprint, program_keys
 from tecomp.errors import CallError, LowerError, TargetError
@@ -375,13 +377,75 @@ def test_crafted_entries_are_made_again(content: bytes, store: Store, counted: l
     assert counted.count("lower_all") == 2
 
 
-def test_random_words_in_an_entry_are_made_again(store: Store) -> None:
-    """Any word is replaced by one of another kind, and signed: nothing but the result may differ."""
-    check(build(*program()))
-    (key, content), = descriptions(store).items()
-    words = json.loads(content)
+def copied() -> Kernel:
+    """Return a kernel that packs arrays of an open size."""
+    n = te.size_var("n")
+    A = te.placeholder((n,), name="A")
+    B = te.compute((n,), lambda i: A[i], name="B")
+    s = te.create_schedule(B)
+    s[B].transform_layout(lambda i: [i // 4, i % 4])
+    return layout_packing._compiled(s, [A, B], "pack")
+
+
+def product() -> Kernel:
+    """Return a kernel that `calibrate` measures."""
+    return calibrate._product("float32", 2, 8, is_vector=True)[0]
+
+
+def unscheduled() -> ScheduledKernel:
+    A = te.placeholder((24,), name="A")
+    B = te.compute((24,), lambda i: A[i] * 2.0, name="B")
+    return build(B, [A, B])
+
+
+def scheduled() -> ScheduledKernel:
+    return build(*program())
+
+
+def pickled() -> ScheduledKernel:
+    found: ScheduledKernel = pickle.loads(pickle.dumps(scheduled()))
+    return found
+
+
+def packed() -> None:
+    """Pack and unpack arrays of an open size, for which there is no compiled copy."""
+    n = te.size_var("n")
+    A = te.placeholder((n,), name="A")
+    B = te.compute((n,), lambda i: A[i] * 2.0, name="B")
+    s = te.create_schedule(B)
+    s[A].transform_layout(lambda i: [i // 4, i % 4])
+    kernel = build(s, [A, B])
+    a = np.arange(10, dtype="float32")
+    places = kernel.pack(A, a)
+
+    np.testing.assert_array_equal(places, [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 0, 0]])
+    np.testing.assert_array_equal(kernel.unpack(A, places, n=10), a)
+
+
+def measured() -> None:
+    kernel = product()
+    x, y, tiles = [np.ones(kernel.shapes[name], "float32") for name in ("x", "y", "tiles")]
+    kernel(x, y, tiles)
+
+    np.testing.assert_array_equal(tiles, x.shape[1])
+
+
+def compiled() -> None:
+    A = te.placeholder((24,), name="A")
+    B = te.compute((24,), lambda i: A[i] * 2.0, name="B")
+    a = np.arange(24, dtype="float32")
+
+    np.testing.assert_array_equal(tecomp.compile(B, [A])(a), a * 2)
+
+
+@pytest.mark.parametrize("made", [scheduled, copied, product, unscheduled, pickled])
+def test_random_words_in_an_entry_are_made_again(store: Store, made: Callable[[], Kernel]) -> None:
+    """Any word is replaced by one of another kind, and signed: a kernel is built."""
+    made()
+    found = [(key, json.loads(content)) for key, content in descriptions(store).items()]
     random = Random(0)
-    for _ in range(300):
+    for _ in range(100):
+        key, words = random.choice(found)
         changed = list(words)
         for _ in range(random.choice((1, 1, 2))):
             k = random.randrange(len(changed))
@@ -397,7 +461,23 @@ def test_random_words_in_an_entry_are_made_again(store: Store) -> None:
                     changed[k], changed[j] = changed[j], changed[k]
         store.put(key, json.dumps(changed).encode())
         forget()
-        build(*program())
+        made()
+
+
+@pytest.mark.parametrize("run", [
+    lambda: check(scheduled()), lambda: check(unscheduled()), lambda: check(pickled()), packed, measured,
+    compiled], ids=["scheduled", "unscheduled", "pickled", "packed", "measured", "compiled"])
+@pytest.mark.parametrize("content", [b"", b"x" * 1000, b"\x7fELF" + b"x" * 1000, b"[" * 100_000],
+                         ids=lambda content: str(content[:8]))
+def test_every_crafted_entry_is_made_again(
+    store: Store, run: Callable[[], None], content: bytes
+) -> None:
+    """Also the entries of code and of programs."""
+    run()
+    for path in list(store.folder.iterdir()):
+        store.put(path.stem, content)
+    forget()
+    run()
 
 
 @pytest.mark.parametrize("thing", ["pipe", "folder", "device", "loop"])

@@ -298,8 +298,12 @@ def _linked(key: str, image: bytes, entry: str, outside: Outside) -> Linked:
     return made if outside.addresses else LINKED.put(key, made)
 
 
-def cached_object(source: Source) -> bytes:
+def cached_object(source: Source, *, is_fresh: bool = False) -> bytes:
     """Return the object code of a module for the host, from the cache if possible.
+
+    Args:
+        source: LLVM module.
+        is_fresh: If True, compile the module even if there is an entry, and replace the entry.
 
     Raises:
         InternalError: If LLVM rejects the module.
@@ -308,7 +312,7 @@ def cached_object(source: Source) -> bytes:
     if store is None:
         return object_code(source)
     key = code_key(source, "")
-    found = store.get(key)
+    found = None if is_fresh else store.get(key)
     if found is None:
         return _put(store, key, source)
     tell("machine code: found in %s", store.folder)
