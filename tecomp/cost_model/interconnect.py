@@ -41,6 +41,15 @@ def link_between(target: Target, source: str, to: str) -> Link | None:
     return next(found, None)
 
 
+def uses_by_core_loop(sites: Sites) -> dict[Var, list[list[Use]]]:
+    """Return the accesses of each buffer by data variable, one list per outermost core loop."""
+    found: dict[Var, dict[Var | None, list[Use]]] = {}
+    for site in sites.sites:
+        by_loop = found.setdefault(site.buffer.data, {})
+        by_loop.setdefault(_side_by_side(site), []).append(_use(site, sites.axes))
+    return {data: [*by_loop.values()] for data, by_loop in found.items()}
+
+
 def uses_of(sites: Sites) -> dict[Var, Uses]:
     """Return the accesses of each buffer, by its data variable."""
     made = _made(sites)

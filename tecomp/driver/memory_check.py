@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from math import prod
@@ -22,7 +22,7 @@ from tecomp.lowering.storage.buffer_rewrite import distinct
 from tecomp.lowering.storage.memory_planner import Arena, bytes_of, is_sized, plan_arenas
 from tecomp.machine.components import Link, Memory
 from tecomp.machine.descriptor import Target
-from tecomp.poly.accesses.access_conflicts import Shared, shared
+from tecomp.poly.accesses.access_conflicts import Shared, Use, shared, spans
 from tecomp.poly.sets.isl_context import isl_work
 from tecomp.poly.sets.to_isl import NotAffine
 from tecomp.scheduling.schedule import Schedule
@@ -113,11 +113,12 @@ def in_memories(
     """Add a pass that places buffers, if the target has memories of limited capacity.
 
     Raises:
-        TargetError: If the target does not have a memory, or cores share data in a memory that
-            belongs to one core.
+        TargetError: If the target does not have a memory, cores share data in a memory that belongs
+            to one core, or a core cannot address the elements of a buffer that it uses.
         CapacityError: If the buffers that are live at the same time exceed a memory.
     """
     check_memories(lowered.final, target)
+    _check_spans(lowered, target)
     if all(memory.capacity_bytes is None for memory in target.memories.values()):
         return lowered
     found = plan(lowered, target)
@@ -137,10 +138,76 @@ def check_fits(
 
     Raises:
         CapacityError: If the peak usage exceeds the capacity of a memory.
+        TargetError: If a core cannot address the elements of a buffer that it uses.
     """
     known = partial(in_numbers, sizes=sizes)
+    _check_spans(lowered, target, known)
     _check_capacities(
         schedule, args, lowered, plan(lowered, target, known), target, known)
+
+
+def _check_spans(
+    lowered: Lowered, target: Target, known: Known = lambda func: func
+) -> None:
+    """Raise if a core uses elements of a buffer that are too far apart for its addresses.
+
+    The check applies to memories of the chip, and not to copies from and to the host, which cores
+    do not execute. Buffers of symbolic sizes are checked by each call.
+
+    Raises:
+        TargetError: If the span of a buffer on a core exceeds the limit of the target.
+    """
+    limit = None if target.limits is None else target.limits.span_bytes
+    if limit is None:
+        return
+    func = known(lowered.functions["lower_storage"])
+    buffers = [param for param in func.params if isinstance(param, Buffer)]
+    buffers += [node.buffer for node in _allocations(func.body)]
+    large = [
+        buffer for buffer in buffers
+        if _bytes(buffer) > limit and target.memory(buffer.scope).scope == "chip"
+    ]
+    if not large:  # the usual case, in which the accesses are not analyzed
+        return
+    sites = import_module("tecomp.cost_model.access_sites").sites_of(func, {})
+    copies = {
+        site.statement for site in sites.sites if target.memory(site.buffer.scope).scope == "host"
+    }
+    by_cores = tuple(site for site in sites.sites if site.statement not in copies)
+    uses = _exchange().uses_by_core_loop(replace(sites, sites=by_cores))
+    for buffer in large:
+        span = max((_span(buffer, each) for each in uses.get(buffer.data, ())), default=0)
+        if span > limit:
+            shape = ", ".join(map(str, buffer.shape))
+            raise TargetError(
+                f"{func.name}: a core of target {target.name} reaches {limit} bytes of a tensor, "
+                f"and uses elements of {buffer.name} within {span} bytes ({buffer.dtype.scalar}"
+                f"[{shape}] in `{buffer.scope}`); bind a loop along its outermost axis in memory "
+                "to more cores, or compute the result as several smaller tensors",
+                kind="cores",
+            )
+
+
+def _bytes(buffer: Buffer) -> int:
+    """Return the bytes of a buffer of constant shape; 0 for a symbolic shape."""
+    extents = [extent for extent in buffer.shape if isinstance(extent, int)]
+    return prod(extents) * buffer.dtype.bytes if len(extents) == len(buffer.shape) else 0
+
+
+def _span(buffer: Buffer, uses: Sequence[Use]) -> int:
+    """Return the bytes of a buffer that a core spans in one loop over cores.
+
+    The span is rounded up to whole indices of the outermost axis that varies, as the hardware
+    counts. An index that depends on data may have any value.
+    """
+    shape = [int(str(extent)) for extent in buffer.shape]
+    with isl_work("build", TargetError):
+        try:
+            widths: Sequence[int] = spans(uses)
+        except NotAffine:
+            widths = shape
+    outer = next((k for k, width in enumerate(widths) if width > 1), len(shape) - 1)
+    return widths[outer] * prod(shape[outer + 1 :]) * buffer.dtype.bytes
 
 
 def is_open(lowered: Lowered, target: Target) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -146,3 +147,101 @@ def test_random_products_and_formulas(seed: int) -> None:
 
     assert span <= limit
     assert bool(span) != (f"reaches {limit} bytes of a tensor, and a part of " in refusal)
+
+
+@dataclass
+class Touched(Spans):
+    """Follows the first and the last index along each axis that each core touches."""
+
+    ends: dict[tuple[Buffer, int], tuple[tuple[int, ...], tuple[int, ...]]] = field(default_factory=dict)
+
+    def _follow(self, buffer: Buffer) -> Callable[[tuple[int, ...]], None]:
+        def seen(place: tuple[int, ...]) -> None:
+            low, high = self.ends.get((buffer, self.own), (place, place))
+            self.ends[buffer, self.own] = (
+                tuple(map(min, low, place)), tuple(map(max, high, place)))
+
+        return seen
+
+    def span(self, params: list[Buffer]) -> int:
+        """The longest span of a parameter on a core, in whole indices of the outermost axis."""
+        found = [0]
+        for (buffer, _), (low, high) in self.ends.items():
+            widths = [b - a + 1 for a, b in zip(low, high, strict=True)]
+            outer = next((k for k, width in enumerate(widths) if width > 1), len(widths) - 1)
+            inner = math.prod(int(str(n)) for n in buffer.shape[outer + 1 :])
+            if any(buffer is each for each in params):
+                found.append(widths[outer] * inner * buffer.dtype.bytes)
+        return max(found)
+
+
+def by_hand(random: np.random.Generator) -> tuple[te.Schedule, list[te.Tensor]]:
+    """A schedule with splits, an order of loops, cores and a layout that are drawn."""
+    shape = tuple(int(n) for n in random.choice([3, 8, 12], 2))
+    A = te.placeholder((*shape[::-1], 2), "float16", "A")
+    a, b = (int(n) for n in random.integers(0, 3, 2))
+    B = te.compute(
+        shape, lambda i, j: A[j, i, 0] + A[te.max(j - a, 0), te.min(i + b, shape[0] - 1), 1], name="B")
+    s = te.create_schedule(B)
+    for x in (A, B):
+        s[x].set_scope("ddr")
+        if random.random() < 0.7:
+            s[x].transform_layout(
+                lambda i, j, *k: [j // 4, i, *k, j % 4], loops="logical")
+    parts = [s[B].split(axis, factor=int(random.choice([1, 2, 4, 5]))) for axis in B.op.axis]
+    loops = [loop for pair in parts for loop in pair]
+    s[B].reorder(*(loops[k] for k in random.permutation(4)))
+    if random.random() < 0.8:
+        s[B].bind(loops[int(random.integers(4))], te.thread_axis("core.x"))
+    return s, [A, B]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_schedules_by_hand(seed: int) -> None:
+    """A schedule is refused where a core touches elements that are too far apart, and only there."""
+    random = np.random.default_rng(seed)
+    s, args = by_hand(random)
+    func = tecomp.lower_all(s, args).functions["lower_storage"]
+    params = [p for p in func.params if isinstance(p, Buffer)]
+    watch = Touched()
+    evaluate(func, [np.zeros([int(str(n)) for n in p.shape], p.dtype.numpy) for p in params], watch)
+    span = watch.span(params)
+
+    tecomp.build(s, args, limited(span))
+    with pytest.raises(TargetError, match=rf"reaches {span - 1} bytes of a tensor, .* within {span} b"):
+        tecomp.build(s, args, limited(span - 1))
+
+
+def test_a_schedule_by_hand_beyond_the_span() -> None:
+    A = te.placeholder((8192, 32_768), "float16", "A")
+    B = te.compute(A.shape, lambda i, j: A[i, j] * 2, name="B")
+    s = te.create_schedule(B)
+    for x in (A, B):
+        s[x].set_scope("ddr")
+        s[x].transform_layout(lambda i, j: [j // 64, i, j % 64], loops="logical")
+    rows, columns = (s[B].split(axis, nparts=4)[0] for axis in B.op.axis)
+    s[B].reorder(columns, rows)
+    s[B].bind(rows, te.thread_axis("core.x"))
+
+    with pytest.raises(TargetError) as error:
+        tecomp.build(s, [A, B], STICKS)
+    assert error.value.message == (
+        "main: a core of target stick128 reaches 268431360 bytes of a tensor, and uses elements of "
+        "A within 536870912 bytes (float16[512, 8192, 64] in `ddr`); bind a loop along its "
+        "outermost axis in memory to more cores, or compute the result as several smaller tensors"
+    )
+    assert error.value.kind == "cores"
+
+
+def test_sizes_of_a_call_beyond_the_span() -> None:
+    n = te.size_var("n")
+    A = te.placeholder((n, 8), "float16", "A")
+    B = te.compute(A.shape, lambda i, j: A[i, j] * 2, name="B")
+    s = te.create_schedule(B)
+    for x in (A, B):
+        s[x].set_scope("ddr")
+    kernel = tecomp.build(s, [A, B], limited(64))
+    kernel(np.ones((4, 8), "float16"), np.ones((4, 8), "float16"))
+
+    with pytest.raises(TargetError, match="reaches 64 bytes of a tensor, and uses elements of A within 80"):
+        kernel(np.ones((5, 8), "float16"), np.ones((5, 8), "float16"))

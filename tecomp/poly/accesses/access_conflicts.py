@@ -109,11 +109,29 @@ def shared(uses: Sequence[Use], copies: Sequence[Use] = ()) -> Shared:
     clash = meeting.subtract(identity)
     if not clash.is_empty():
         return _witness(owned, clash)
-    spans = []
-    for k in range(owned.dim(_OUT)):
-        width = _extreme(owned, k, most=True).sub(_extreme(owned, k, most=False))
-        spans.append(python_int(width.max_val()) + 1)
-    return Shared(None, (), tuple(spans))
+    return Shared(None, (), _spans(owned))
+
+
+def spans(uses: Sequence[Use]) -> tuple[int, ...]:
+    """Return the number of elements from the first to the last one that a core uses, by axis.
+
+    Each number is the maximum over the cores, which may share elements.
+
+    Args:
+        uses: Accesses; all sizes must be numbers.
+
+    Raises:
+        NotAffine: If an index or a bound is not an affine function of the loops.
+    """
+    return _spans(_joined(uses))
+
+
+def _spans(elements: isl.Map) -> tuple[int, ...]:
+    found = []
+    for k in range(elements.dim(_OUT)):
+        width = _extreme(elements, k, most=True).sub(_extreme(elements, k, most=False))
+        found.append(python_int(width.max_val()) + 1)
+    return tuple(found)
 
 
 def by_owner(
