@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
+from math import prod
+from operator import mul
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -170,3 +174,57 @@ def test_whole_tiles_of_an_argument_of_computed_extent() -> None:
         c = np.zeros_like(a)
         kernel(*sizes, a, c)
         np.testing.assert_array_equal(c, a * 3 + np.concatenate([a[:1], a[:-1]]) * 3)
+
+
+def parts_of(dice: Random, count: int) -> list[list[int]]:
+    """Cut the numbers below `count` into groups of neighbors."""
+    cuts = sorted(dice.sample(range(1, count), dice.randrange(count)))
+    return [[*range(*ends)] for ends in zip([0, *cuts], [*cuts, count], strict=True)]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_reshapes_of_symbolic_sizes_need_no_checks(agrees: Agrees, seed: int) -> None:
+    """Reads at `i // (n * m)` and `i % (n * m)` are proved to be within bounds."""
+    dice = Random(seed)
+    factors: list[Any] = [te.var(f"n{k}") for k in range(dice.choice([2, 3, 3, 4]))]
+    numbers = [dice.choice([1, 2, 3, 5]) for _ in factors]
+    if dice.random() < 0.2:
+        numbers[dice.randrange(len(numbers))] = 0
+    variables = [*factors]
+    if dice.random() < 0.4:
+        at = dice.randrange(len(factors))
+        factors[at], numbers[at] = 4, 4
+    given, wanted = (parts_of(dice, len(factors)) for _ in range(2))
+    old, new = (
+        [reduce(mul, [factors[k] for k in part]) for part in parts] for parts in (given, wanted))
+    shapes = [[prod(numbers[k] for k in part) for part in parts] for parts in (given, wanted)]
+    A = te.placeholder(old, "int32", name="A")
+
+    def element(*index: Any) -> Any:
+        place = index[0]
+        for extent, each in zip(new[1:], index[1:], strict=True):
+            place = place * extent + each
+        found = []
+        for axis in range(len(old)):
+            inner = reduce(mul, old[axis + 1:], 1)
+            digit = place if isinstance(inner, int) and inner == 1 else place // inner
+            found.append(digit % old[axis] if axis else digit)
+        return A(*found)
+
+    B = te.compute(new, element, name="B")
+    s = te.create_schedule(B)
+    if dice.random() < 0.5:
+        _, inner = s[B].split(s[B].fuse(*B.op.axis), factor=4)
+        s[B].vectorize(inner)
+    args = [*variables, A, B]
+    assert tecomp.lower(s, args).sites == ()
+    a = np.arange(prod(numbers), dtype=np.int32)
+    values = {var: n for var, n in zip(variables, numbers, strict=True)}
+
+    agrees(s, args, {**values, A: a.reshape(shapes[0]), B: a.reshape(shapes[1])})
+
+
+def test_a_reshape_of_a_symbolic_matrix_is_a_copy() -> None:
+    func = tecomp.lower(te.create_schedule(F), [X, F])
+
+    assert str(func).splitlines()[1:] == ["    for i in range(n * m):", "        F[i] = X[i]"]

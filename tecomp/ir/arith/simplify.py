@@ -318,7 +318,20 @@ def enter_loop(facts: Facts, var: Var, start: Expr, extent: Expr) -> None:
     for node in operands_of(BinOp.MIN, extent):
         if not isinstance(node, Const):
             facts.assume(Compare(CmpOp.GE, node, index_value(1)))
+            _assume_factors(facts, node)
     facts.bind(var, first, first.plus(count).shifted(-1))
+
+
+def _assume_factors(facts: Facts, extent: Expr) -> None:
+    """Record that the factors of a positive product are positive if none is negative."""
+    only = facts.terms.sum_of(extent).only()
+    if only is None or only[1] < 0:
+        return
+    factors = facts.terms.factors(only[0])
+    if all(facts.at_least(facts.terms.sum_of(factor), 0) for factor in factors):
+        for factor in factors:
+            if not facts.at_least(facts.terms.sum_of(factor), 1):
+                facts.assume(Compare(CmpOp.GE, factor, index_value(1)))
 
 
 def _branch(facts: Facts, stmt: IfThenElse) -> Task:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 from tecomp.compute.iter_var import IterVar
@@ -14,6 +15,7 @@ from tecomp.compute.tensor import TensorLoad
 from tecomp.errors import LowerError
 from tecomp.ir.arith.constraint_context import Facts
 from tecomp.ir.arith.simplify import bounds, bounds_given, facts_of
+from tecomp.ir.arith.symbolic_bounds import SymbolicBounds
 from tecomp.ir.nodes.dtype import INT64
 from tecomp.ir.nodes.expr import BufferLoad, Const, Expr, Var, index_value
 from tecomp.ir.nodes.printer import brief
@@ -96,7 +98,7 @@ class ReadChecker:
             zip(read.load.indices, read.load.tensor.shape, strict=True)
         ):
             limit = self.program.extent(extent)
-            if domain.surely_inside(index, limit):
+            if domain.surely_inside(index, limit) or domain.is_inside(index, limit):
                 continue
             outside = domain.outside(
                 index, limit, read.conditions, expects_elements=self.expects_elements)
@@ -129,10 +131,26 @@ class _Domain:
         self.products = program.products
         self.sizes = program.integers
         self.extents = program.symbolic_extents
+        self.natural = [
+            n for p in program.params if isinstance(p, Buffer) for n in p.shape
+            if isinstance(n, Expr)
+        ]
+        self.is_constant = not program.sizes
         self.wide: dict[Var, Expr] = {axis: Var(axis.name) for axis in ranges}
         dims = tuple(v for v in self.wide.values() if isinstance(v, Var))
         self.ranges = dict(zip(dims, ranges.values(), strict=True))
         self.space = Space(dims, self.sizes)
+
+    @cached_property
+    def symbolic(self) -> tuple[SymbolicBounds, ...]:
+        """Bounds of indices in terms of sizes, for a domain with points."""
+        found = tuple(SymbolicBounds(self.natural, is_grouped=flag) for flag in (False, True))
+        for known, (var, each) in product(found, self.ranges.items()):
+            known.add_axis(var, self._value(each.min), self._value(each.extent))
+        return found
+
+    def _value(self, extent: Extent) -> Expr:
+        return substitute(index_value(extent), dict(self.products.values))
 
     @cached_property
     def points(self) -> Points:
@@ -167,6 +185,13 @@ class _Domain:
             return own is not None and same(own.min, Const(0)) and same(own.extent, extent)
         low, high = bounds_given(self.facts, _with_loads(index_of(index, self.wide)))
         return low is not None and high is not None and low >= 0 and high < extent
+
+    def is_inside(self, index: Expr, extent: Extent) -> bool:
+        """Return whether `index` is in bounds for all sizes, proved with polynomials in sizes."""
+        if self.is_constant:
+            return False
+        wide, limit = index_of(index, self.wide), self._value(extent)
+        return any(known.is_inside(wide, limit) for known in self.symbolic)
 
     def outside(
         self,
