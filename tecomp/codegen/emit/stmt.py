@@ -6,7 +6,7 @@ As for expressions, a rule is a generator that yields its child statements;
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from functools import partial, reduce
 from itertools import groupby
 from typing import Any, TypeAlias
@@ -17,13 +17,24 @@ from tecomp.codegen.emit.extern_calls import emit_outside_call
 from tecomp.codegen.emit.parallel import outline
 from tecomp.codegen.llvm.ir_builder import Code, Passes, register_type
 from tecomp.codegen.llvm.line_table import MARK
-from tecomp.codegen.llvm.pass_selection import staying_conditions
+from tecomp.codegen.llvm.pass_selection import staying_conditions, staying_masks
 from tecomp.codegen.memory.load_store import may_be_narrowed, prefetch, store
 from tecomp.codegen.memory.register_transpose import find_transposes
 from tecomp.codegen.ops.arithmetic import cast
 from tecomp.codegen.ops.vector_legalization import prefix
 from tecomp.errors import InternalError
-from tecomp.ir.nodes.expr import BufferLoad, Call, Const, Expr, Var
+from tecomp.ir.nodes.expr import (
+    Broadcast,
+    BufferLoad,
+    Call,
+    CmpOp,
+    Compare,
+    Const,
+    Expr,
+    Ramp,
+    Var,
+    is_const,
+)
 from tecomp.ir.nodes.expr import cast as cast_expr
 from tecomp.ir.nodes.stmt import (
     Allocate,
@@ -38,6 +49,7 @@ from tecomp.ir.nodes.stmt import (
     SeqStmt,
     Stmt,
 )
+from tecomp.ir.traversal.analyses import Numbers
 from tecomp.ir.traversal.rewrite import run, walk
 
 Rule: TypeAlias = "Generator[Stmt, None, None]"
@@ -114,8 +126,27 @@ def _let(code: Code, stmt: Let) -> Rule:
     if any(isinstance(node, BufferLoad) or node in code.loaded for node in walk(stmt.value)
            if isinstance(node, BufferLoad | Var)):
         code.loaded.add(stmt.var)
+    if _has_first_lane(stmt.value, code.holding):
+        code.nonempty.add(stmt.var)
     with code.bound(stmt.var, value):
         yield stmt.body
+
+
+def _has_first_lane(mask: Expr, holding: Sequence[Expr]) -> bool:
+    """Return whether conditions that hold imply that the first lane of a mask is active."""
+    if not holding or not isinstance(mask, Compare) or mask.op is not CmpOp.LT:
+        return False
+    if not isinstance(mask.a, Ramp) or not isinstance(mask.b, Broadcast):
+        return False
+    if not is_const(mask.a.base, 0):
+        return False
+    numbers = Numbers()
+    count = numbers.of(mask.b.value)
+    return any(
+        isinstance(known, Compare) and known.op is CmpOp.GT and is_const(known.b, 0)
+        and numbers.of(known.a) == count
+        for known in holding
+    )
 
 
 def _view(code: Code, stmt: DeclBuffer) -> Rule:
@@ -128,7 +159,10 @@ def _if(code: Code, stmt: IfThenElse) -> Rule:
     other = code.name("else") if stmt.else_case is not None else after
     code.branch(condition, then, other)
     code.label(then)
+    around = code.holding
+    code.holding = (*around, stmt.condition)
     yield stmt.then_case
+    code.holding = around
     code.jump(after)
     if stmt.else_case is not None:
         code.label(other)
@@ -180,7 +214,9 @@ def _for(code: Code, stmt: For) -> Rule:
         inner = _value(code, extent)
         conditions.append(code.op(f"icmp sgt {register_type(extent.dtype)} {inner}, 0"))
     around = code.settled
-    for condition in staying_conditions(stmt):
+    for condition in (*staying_conditions(stmt), *staying_masks(stmt)):
+        if id(condition) in around:
+            continue  # computed before a loop around this one
         operand = _value(code, condition)
         code.settled = {**code.settled, id(condition): (condition, operand)}
     if conditions:
@@ -197,7 +233,10 @@ def _for(code: Code, stmt: For) -> Rule:
         yield stmt.body
     code.settled = around
     code.do(f"{following} = add nsw {kind} {var}, 1")
-    again = code.op(f"icmp slt {kind} {following}, {end}")
+    # Without the loop passes, LLVM counts with an address only if the exit is an inequality. The
+    # first iteration is guarded, so both relations are equivalent.
+    relation = "ne" if code.passes is Passes.FEW else "slt"
+    again = code.op(f"icmp {relation} {kind} {following}, {end}")
     incoming = f"[ {first}, %{before} ], [ {following}, %{code.block} ]"
     code.lines[place] = f"  {var} = phi {kind} {incoming}"
     code.branch(again, body, after)

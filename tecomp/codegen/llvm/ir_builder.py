@@ -314,6 +314,8 @@ class Code:
         block: Label of the current basic block.
         memo: Operands of the expressions of the current statement, one scope per open branch.
         settled: Operands of expressions that were computed before the current loop.
+        holding: Conditions of the enclosing branches, which hold in the current block.
+        nonempty: Masks whose first lane is active.
         stack_bytes: Stack bytes allocated so far.
         loaded: Variables whose values depend on loads.
         columns: Loads and stores, by id, that belong to a register transpose; see
@@ -335,6 +337,8 @@ class Code:
     block: str = "entry"
     memo: list[dict[int, tuple[Expr, str]]] = field(default_factory=lambda: [{}])
     settled: dict[int, tuple[Expr, str]] = field(default_factory=dict)
+    holding: tuple[Expr, ...] = ()
+    nonempty: set[Var] = field(default_factory=set)
     stack_bytes: int = 0
     loaded: set[Var] = field(default_factory=set)
     columns: dict[int, Any] = field(default_factory=dict)

@@ -23,11 +23,12 @@ from tecomp.ir.nodes.expr import (
     Var,
 )
 from tecomp.ir.nodes.stmt import Allocate, BufferStore, For, ForKind, Let, Stmt
-from tecomp.ir.traversal.rewrite import children, post_order, walk
+from tecomp.ir.traversal.rewrite import children, post_order, statements_in, walk
 
 _DECIDING = (BufferLoad, Binary, Call)
 _CONDITIONS = (Binary, Compare, Not)
 _MAY_CHANGE = (BufferLoad, Call)
+_BINDING = (For, Let, Allocate)
 
 
 def has_loop_work(root: Stmt, *, is_outlined: bool = False) -> bool:
@@ -160,6 +161,26 @@ def staying_conditions(loop: For) -> list[Expr]:
         if _is_condition(node):
             conditions.append(node)
     return _staying(conditions, changing)
+
+
+def staying_masks(loop: For) -> list[Expr]:
+    """Return the loop-invariant masks that statements in a loop bind to variables.
+
+    A mask of a remainder is the same in each iteration of the loops around the remainder.
+    """
+    statements = list(walk(loop.body, parts=statements_in))
+    changing = {loop.loop_var}
+    for node in statements:
+        if isinstance(node, _BINDING):
+            changing.update(node.bound())
+    masks = [
+        node.value for node in statements
+        if type(node) is Let and type(node.value) is Compare and node.value.dtype.lanes > 1
+    ]
+    return [mask for mask in masks if not any(
+        isinstance(node, _MAY_CHANGE) or node in changing
+        for node in walk(mask) if isinstance(node, Var | BufferLoad | Call)
+    )]
 
 
 def _is_condition(node: Any) -> bool:

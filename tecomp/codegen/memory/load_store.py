@@ -277,6 +277,8 @@ def _near(code: Code, access: _Access, mask: tuple[str, str], place: str) -> Rul
     Far from the row, memory may be unmapped. A fully masked load does not fault there, but takes a
     hundred times longer.
     """
+    if access.predicate in code.nonempty:
+        return place
     base = yield from _row(code, access)
     bits = code.op(f"bitcast {mask[0]} {mask[1]} to i{access.dtype.lanes}")
     some = code.op(f"icmp ne i{access.dtype.lanes} {bits}, 0")
