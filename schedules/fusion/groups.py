@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 
 from tecomp import Access, Target, accesses, te
@@ -82,8 +83,9 @@ def groups_of(p: Program, target: Target) -> tuple[list[Group], list[te.Tensor]]
         found[group.output] = group
         taken |= {group.output, *group.rows}
         inlined -= {group.output, *group.rows}
-    for members_of in (_rows, _values):
+    for members_of, is_value in ((_rows, False), (partial(_values, inlined=inlined), True)):
         for group in _row_by_row(p, taken, inlined, target, members_of):
+            group = replace(group, is_value=is_value)
             found[group.output] = group
     for x in p.stages:
         output = _transposed(p, x, inlined, target) if x not in taken else None
@@ -121,7 +123,7 @@ def _row_by_row(
             inlined -= members
         made = tuple(y for y in p.stages if y in members and y not in inlined)
         taken |= members | {x}
-        yield Group(x, (x,), made, is_value=members_of is _values)
+        yield Group(x, (x,), made)
 
 
 def _after_reductions(p: Program) -> set[te.Tensor]:
@@ -383,7 +385,7 @@ def _rows(
 
 
 def _values(
-    p: Program, output: te.Tensor, taken: set[te.Tensor], target: Target
+    p: Program, output: te.Tensor, taken: set[te.Tensor], target: Target, inlined: set[te.Tensor]
 ) -> set[te.Tensor]:
     """Return the stages that compute one value per row; empty if a single stage reads the row."""
     is_shared = target.core is not None and _count(output.shape) >= target.core.count
@@ -397,7 +399,9 @@ def _values(
         ) and _is_value(x, output):
             members.add(x)
     walks = [_walk_of(x, len(output.shape)) for x in members if x.op.reduce_axis]
-    is_one = len(walks) == 1 and all(len(x.shape) == len(output.shape) for x in members)
+    stored = members - inlined
+    # The loop nest of a single reduction shares nothing between stages.
+    is_one = len(walks) == 1 and all(len(x.shape) == len(output.shape) for x in stored)
     is_long = any(length >= _WALKED for length, _ in walks)
     is_small = all(size <= core_of(target).second_cache // 8 for _, size in walks)
     return members - {output} if is_long and is_small and not is_one else set()

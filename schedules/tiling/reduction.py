@@ -121,6 +121,8 @@ _VECTORS_EACH = 8
 """Minimum vectors of a row per accumulator, which pay for combining it."""
 LONG = ACCUMULATORS * _VECTORS_EACH
 """Minimum vectors of a row for which all accumulators are used."""
+VECTOR_OF_ROWS = 4
+"""Minimum rows that are combined as a vector; two rows are faster as scalars."""
 _BLOCK = 64
 """Terms that a floating-point accumulator adds before it is added to the sum of the blocks.
 
@@ -177,8 +179,25 @@ def fold(s: te.Schedule, result: te.Tensor, run: te.IterVar, place: te.IterVar,
             s[half].unroll(axis)
         s[half].vectorize(s[half].op.axis[-1])
         width //= 2
+    if rows >= VECTOR_OF_ROWS:
+        _combine_pairs(s, result, place)
     s[result].unroll(s[result].op.reduce_axis[0])
     return partial
+
+
+def _combine_pairs(s: te.Schedule, result: te.Tensor, place: te.IterVar) -> None:
+    """Combine the last two partial results of all rows as vectors across the rows."""
+    (left,) = s[result].op.reduce_axis
+    _, inner = s[result].split(left, factor=1)
+    pair = _combine_later(s, result, inner, place)
+    (step,) = left_of(s, pair)
+    *outer, row, lane = s[pair].op.axis
+    s[pair].reorder(*outer, lane, step, row)
+    s[pair].unroll(step)
+    s[pair].vectorize(row)
+    *_, row, _ = s[result].leaf_iter_vars
+    s[result].reorder(s[result].op.reduce_axis[0], row)
+    s[result].vectorize(row)
 
 
 def _is_long_sum(result: te.Tensor, steps: te.IterVar) -> bool:

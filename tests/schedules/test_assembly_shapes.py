@@ -245,3 +245,26 @@ def test_sums_of_few_columns_are_of_whole_vectors(cpu: str) -> None:
 
     assert count(lines, rf"vaddps\s.*{REGISTER[CORES[cpu].vector_bytes]}") % 3 == 0
     assert count(lines, "vaddss|vmaskmov|vmovss|vshuf|vperm") == 0
+
+
+@pytest.mark.parametrize("cpu", ["skylake-avx512", "znver4"])
+@pytest.mark.parametrize("op", ["sum", "mean"])
+def test_short_rows_of_any_length_have_one_mask(cpu: str, op: reduce.Operation) -> None:
+    """The mask of the remainder is computed before all rows, and lanes are combined by shuffles."""
+    m, n = te.size_var("m"), te.size_var("n")
+    A = te.placeholder((m, n), "float64", name="A")
+    B = reduce.define(A, 1, op)
+    s = reduce.schedule(B, machine(cpu), bounds={n: 64})
+    text = code_of(s, [A, B], cpu)
+    rows = loop_around(text, "vaddpd")
+
+    assert count(rows, "vgather|kortest|vpcmpgt[dq].*zmm") == 0
+    # Whole vectors of four rows, and their remainders, once for four rows and once for fewer.
+    assert len([line for line in rows if re.match(r"vaddpd.*\{%k\d\}", line)]) == 4 + 3
+
+
+def loop_around(text: str, word: str) -> list[str]:
+    """The instructions from the first `word` of the function of a parallel loop to its end."""
+    body = text.partition("parallel.1.body:")[2]
+    lines = [line.strip() for line in body[body.index(word):].splitlines()]
+    return [line for line in lines if line and not line.startswith((".", "#"))]

@@ -169,7 +169,7 @@ def test_rows_are_read_side_by_side_where_caches_keep_up(
 
 @pytest.mark.parametrize(
     ("length", "bound", "rows"),
-    [(64, None, 2), (128, None, 2), (129, None, 1), (None, 128, 4), (None, 129, 1),
+    [(64, None, 2), (128, None, 2), (129, None, 1), (None, 256, 4), (None, 257, 1),
      (None, None, 1)],
 )
 def test_lanes_of_short_rows_are_reduced_together(

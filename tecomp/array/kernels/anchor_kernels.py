@@ -249,7 +249,7 @@ def _bound(op: Operation, loops: Shape, short: int) -> int | None:
     """
     if prod(loops) < MANY or isinstance(op, SumOfProducts):
         return None
-    factors = (2, 8) if isinstance(op, FindIndex) else (2,)
+    factors = (2, 8) if isinstance(op, FindIndex) else (4,)
     return next((short * k for k in factors if loops[-1] <= short * k), None)
 
 

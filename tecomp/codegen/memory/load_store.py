@@ -390,6 +390,8 @@ def _spaced(code: Code, access: _Access, place: str, step: int) -> str:
     """
     lanes, count, element = access.dtype.lanes, access.count, memory_type(access.dtype.scalar)
     kind, align = memory_type(access.dtype), access.buffer.dtype.scalar.bytes
+    if (whole_span := _whole_span(code, access, step)) is not None:
+        return whole_span
     # The last load ends with the last element, as the memory after it may be unmapped.
     starts = [min(k * count, step * (count - 1) + 1 - count) for k in range(step)]
     joined = ""
@@ -407,6 +409,30 @@ def _spaced(code: Code, access: _Access, place: str, step: int) -> str:
             f"shufflevector {kind} {joined}, {kind} {part}, {shuffle_mask(chosen)}"
         )
     return joined
+
+
+def _whole_span(code: Code, access: _Access, step: int) -> str | None:
+    """Emit a load with a small stride as one load of stack memory and a shuffle, or return None.
+
+    LLVM promotes such memory to registers if vectors that are stored do not overlap partly with
+    vectors that are loaded.
+    """
+    ramp, lanes = as_ramp(access.last), access.dtype.lanes
+    if ramp is None or not isinstance(ramp.base, Const) or not isinstance(ramp.stride, Const):
+        return None
+    first, stride = int(ramp.base.value), int(ramp.stride.value)
+    low = min(first, first + stride * (access.count - 1))
+    offset, span = low % step, step * lanes
+    data, scalar = code.value_of(access.buffer.data), access.dtype.scalar
+    if low < 0 or span != whole(span) or access.buffer.index_count > 1:
+        return None
+    if (low - offset + span) * scalar.bytes > code.on_stack.get(data, 0):
+        return None
+    kind, element = memory_type(scalar.with_lanes(span)), memory_type(scalar)
+    at = code.op(f"getelementptr inbounds {element}, ptr {data}, i64 {low - offset}")
+    part = code.read(f"load {kind}, ptr {at}, align {scalar.bytes}", access.buffer.data)
+    chosen = [offset + step * min(lane, access.count - 1) for lane in range(lanes)]
+    return code.op(f"shufflevector {kind} {part}, {kind} poison, {shuffle_mask(chosen)}")
 
 
 def _is_partial(access: _Access, mask: str | None) -> bool:
