@@ -185,8 +185,9 @@ def _along(A: te.Tensor, axis: int, op: Operation, name: str) -> te.Tensor:
 
     def place(*i: te.Expr) -> te.Expr:
         # The index is always in bounds; the explicit clamp makes a bounds check at run time
-        # unnecessary.
-        index = te.max(te.min(te.cast(begin(*i), "int64"), last), 0) + k
+        # unnecessary. A conversion of the sum would hide that elements are contiguous.
+        wide = "int64" if isinstance(extent, int) else extent.dtype
+        index = te.max(te.min(te.cast(begin(*i), wide), last), 0) + k
         found = _is_found(A(*i, index), most(*i))
         return te.min(te.Select(found, te.cast(index, dtype), end), axis=k, where=inside(index))
 

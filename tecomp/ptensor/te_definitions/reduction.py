@@ -231,7 +231,8 @@ def is_true(value: Element) -> te.Expr:
     """Return whether an element is nonzero."""
     if isinstance(value, Complex):
         return te.any(value.re != 0, value.im != 0)
-    return value if value.dtype.is_bool else value != 0
+    # A constant of the same dtype, because a comparison with int32 would widen narrow integers.
+    return value if value.dtype.is_bool else value != te.const(0, str(value.dtype))
 
 
 @define.register
