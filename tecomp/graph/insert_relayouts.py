@@ -20,6 +20,7 @@ from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.graph.dag import Graph, readers_of
 from tecomp.graph.fusion import Group
 from tecomp.graph.layout_combinations import Slot
+from tecomp.graph.layout_problem import is_scattered
 from tecomp.graph.layout_result import Layouts, Wish
 from tecomp.ir.nodes.expr import Expr
 from tecomp.ir.traversal.rewrite import top_down
@@ -128,7 +129,14 @@ class _Making:
         own = self.made[tensor]
         if tensor in self.packed:
             return own
+        copies = self.found.copies_of(tensor) if self._is_scattered(tensor) else ()
+        whole = (copy for copy in copies if not is_scattered(copy.layout, tensor))
+        own = next((self.copied[tensor, copy.layout] for copy in whole), own)
         return self._copy(own, tensor.name, None) if own in self.stored else own
+
+    def _is_scattered(self, tensor: Tensor) -> bool:
+        """Return whether the host would get an output element by element."""
+        return tensor in self.found.seats and is_scattered(self.found.seats[tensor], tensor)
 
     def add(self, op: Operation) -> None:
         """Add an operation that reads the assigned copies."""

@@ -14,7 +14,7 @@ from tecomp.constraints.user_hints import Hint
 from tecomp.errors import LayoutError
 from tecomp.graph.constraint_solver import least_clash
 from tecomp.graph.dag import Graph
-from tecomp.graph.layout_candidates import Wanted, has_layouts
+from tecomp.graph.layout_candidates import Wanted, has_layouts, is_one_to_a_row
 from tecomp.graph.layout_combinations import (
     Machine,
     Seat,
@@ -143,7 +143,7 @@ def choose_layouts(
     problem = problem_of(graph, machine, demands, hints if has_layouts(target) else ())
     choice = cheapest(problem, _states(problem, relayouts=relayouts), len(problem.ways))
     if choice.found.cost < inf:
-        return _layouts(problem, choice, hints)
+        return _layouts(problem, choice, hints, relayouts=relayouts)
     if relayouts:
         found = _in_parts(graph, target, given, hints)
         if isinstance(found, Layouts):
@@ -179,7 +179,7 @@ def _in_parts(
             problem = problem_of(graph, machine, demands_of(graph, target, given, hints), hints)
             choice = cheapest(problem, _states(problem, relayouts=True), len(problem.ways))
             if choice.found.cost < inf:
-                return _layouts(problem, choice, hints)
+                return _layouts(problem, choice, hints, relayouts=True)
             parts = mended(problem)
             if parts is None:
                 break
@@ -229,7 +229,9 @@ def _refusal(problem: Problem, *, relayouts: bool) -> str:
     return refusal(op, problem.machine.target, seats, outs, can_mend=not relayouts)
 
 
-def _layouts(problem: Problem, choice: Choice, hints: Sequence[Hint]) -> Layouts:
+def _layouts(
+    problem: Problem, choice: Choice, hints: Sequence[Hint], *, relayouts: bool
+) -> Layouts:
     exact = "variable elimination along a tree decomposition, exact"
     bounded = "variables changed one at a time, against a bound of tables minimised apart"
     found, values = choice.found, problem.values
@@ -239,6 +241,7 @@ def _layouts(problem: Problem, choice: Choice, hints: Sequence[Hint]) -> Layouts
     first = {x: State(value.made[0], frozenset()) for x, value in values.items()}
     taken = first | dict(choice.states)
     copies = tuple(each for x in values for each in _copies(problem, choice, x, taken[x]))
+    for_host = _copies_for_host(problem, taken) if relayouts else ()
     seats = {x: value.seats[taken[x].made] for x, value in values.items()}
     of = {x: seat if isinstance(seat, Layout) else seat.layout for x, seat in seats.items()}
     reads = {op: tuple(_reads(problem, op, way, taken)) for op, way in choice.ways.items()}
@@ -248,7 +251,7 @@ def _layouts(problem: Problem, choice: Choice, hints: Sequence[Hint]) -> Layouts
         of, copies, certificate, seats, frozenset(op.output(0) for op in views - asked),
         reads, asked, frozenset(x.op for x in problem.wanted),
         tuple(_wish(problem, each, seats) for each in hints),
-        problem.graph,
+        problem.graph, tuple(for_host),
     )
 
 
@@ -291,3 +294,20 @@ def _copies(
         yield Copy(
             tensor, held, layout, readers, int(value.detour) if is_of_host else moved, is_of_host
         )
+
+
+def _copies_for_host(problem: Problem, taken: Mapping[Tensor, State]) -> Iterator[Copy]:
+    """Yield relayouts of outputs that the host would otherwise get element by element."""
+    for x in dict.fromkeys(problem.graph.outputs):
+        value, state = problem.values[x], taken[x]
+        if not value.scattered.issuperset({state.made, *state.copies}):
+            continue
+        source = value.seats[state.made]
+        for number, layout in enumerate(value.seats):
+            if (
+                isinstance(layout, Layout) and number not in value.scattered
+                and not is_one_to_a_row(layout) and can_copy(problem, x, state.made, number)
+            ):
+                held = source.layout if isinstance(source, View) else source
+                yield Copy(x, held, layout, (), places_written(source, layout))
+                break

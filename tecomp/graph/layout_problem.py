@@ -17,7 +17,13 @@ from tecomp.constraints.user_hints import Hint
 from tecomp.errors import LayoutError
 from tecomp.graph.constraint_solver import Assignment, Factor, Table, minimise
 from tecomp.graph.dag import Graph, steps_of_scans
-from tecomp.graph.layout_candidates import along, candidates, is_one_to_a_row, layouts_in
+from tecomp.graph.layout_candidates import (
+    along,
+    candidates,
+    has_layouts,
+    is_one_to_a_row,
+    layouts_in,
+)
 from tecomp.graph.layout_combinations import (
     Machine,
     Seat,
@@ -55,6 +61,8 @@ class Value:
         readers: Number of operand slots that read the value.
         hints: Soft hints on the value.
         detour: Number of elements that count as moved unless the first candidate is chosen.
+        scattered: Candidates that the copy to the host would move element by element; empty for
+            values that the host does not get, or whose layout is requested.
     """
 
     seats: tuple[Seat, ...]
@@ -63,6 +71,7 @@ class Value:
     readers: int
     hints: tuple[Hint, ...]
     detour: float = 0.0
+    scattered: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -149,7 +158,30 @@ def problem_of(
         problem.values[x] = _given(problem, x)
     for op in graph.operations:
         _add(problem, op)
+    if has_layouts(machine.target):
+        _count_host_copies(problem)
     return problem
+
+
+def _count_host_copies(problem: Problem) -> None:
+    """Find the layouts of outputs that the host would get element by element."""
+    for x in problem.graph.outputs:
+        value = problem.values[x]
+        if x not in problem.wanted and not value.hints and not value.is_known:
+            scattered = (k for k, seat in enumerate(value.seats) if is_scattered(seat, x))
+            problem.values[x] = replace(value, scattered=frozenset(scattered))
+
+
+def is_scattered(seat: Seat, tensor: Tensor) -> bool:
+    """Return whether rows of a tensor in host memory are not contiguous in its storage.
+
+    Values with one element per stick are not: no layout of such a value has contiguous rows.
+    """
+    long = [axis for axis, extent in enumerate(sizes_of(tensor)) if extent > 1]
+    layout = seat if isinstance(seat, Layout) else seat.layout
+    if len(long) < 2 or is_one_to_a_row(layout):
+        return False
+    return not runs_along(seat, tensor, long[-1])
 
 
 def _wanted(
@@ -351,6 +383,9 @@ def _costs(problem: Problem, tensor: Tensor, states: Sequence[State]) -> Table:
     }
     wished = np.array([unkept[state.made] for state in states], float)
     wished += [value.detour * (state.made != value.made[0]) for state in states]
+    # Of assignments that move equally many elements, prefer those with contiguous outputs.
+    least = 0.25 / max(len(problem.graph.outputs), 1)
+    wished += [least * value.scattered.issuperset({s.made, *s.copies}) for s in states]
     if not value.is_known:
         return wished + moved_for(problem, tensor, states)
     # Constants are packed once, so they cost memory only.

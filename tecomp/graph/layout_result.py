@@ -29,7 +29,7 @@ class Copy:
         tensor: Value.
         source: Layout in which the value is computed.
         layout: Layout of the copy.
-        readers: Operations that read the copy.
+        readers: Operations that read the copy; none if only the host gets it.
         elements: Number of elements moved, or of padding elements filled; 0 for values that are
             known at compile time.
         is_of_host: Whether the host supplies the copy of an input, because no device copy can.
@@ -140,6 +140,8 @@ class Layouts(Mapping[Tensor, FixedTiledLayout]):
         asked: Operations whose results have a requested layout and are stored in memory.
         wishes: Hints and their outcomes.
         graph: Program.
+        for_host: Relayouts of outputs that would otherwise be copied to the host element by
+            element. They are not part of the optimization problem.
     """
 
     of: Mapping[Tensor, Layout]
@@ -152,10 +154,11 @@ class Layouts(Mapping[Tensor, FixedTiledLayout]):
     asked: frozenset[Operation]
     wishes: tuple[Wish | DivisionWish, ...]
     graph: Graph
+    for_host: tuple[Copy, ...] = ()
 
     def copies_of(self, tensor: Tensor) -> tuple[Copy, ...]:
         """Return the copies of a value."""
-        return tuple(copy for copy in self.relayouts if copy.tensor is tensor)
+        return tuple(x for x in (*self.relayouts, *self.for_host) if x.tensor is tensor)
 
     def __getitem__(self, tensor: Tensor) -> FixedTiledLayout:
         """Return the storage of a value on the host and on the device.
@@ -194,8 +197,8 @@ class Layouts(Mapping[Tensor, FixedTiledLayout]):
 
     def __str__(self) -> str:
         lines = [f"{x.name}: {self[x]}" for x in self]
-        for copy in self.relayouts:
-            readers = ", ".join(op.name for op in copy.readers)
+        for copy in (*self.relayouts, *self.for_host):
+            readers = ", ".join(op.name for op in copy.readers) or "the host"
             to = _fixed(copy.tensor, copy.layout)
             lines.append(f"{copy.tensor.name} for {readers}: {to}, {copy.elements:,} elements")
         known = self.certificate

@@ -111,7 +111,7 @@ class RelayoutReport:
 
     Attributes:
         name: Name of the value.
-        readers: Operations that read the copy.
+        readers: Operations that read the copy; none if only the host gets it.
         source: Layout of the value.
         layout: Layout of the copy.
         elements: Number of elements moved, or of padding elements filled; 0 for constants.
@@ -333,7 +333,7 @@ def edges_of(
 
 def relayouts_of(layouts: Layouts | None) -> Iterator[RelayoutReport]:
     """Yield the reports of the relayouts."""
-    for copy in layouts.relayouts if layouts else ():
+    for copy in (*layouts.relayouts, *layouts.for_host) if layouts else ():
         readers = tuple(op.name for op in copy.readers)
         yield RelayoutReport(
             copy.tensor.name, readers, _text(copy.source), _text(copy.layout), copy.elements,

@@ -293,3 +293,38 @@ def test_an_operation_reads_copies_of_a_tensor_in_several_layouts(machine: str) 
 
     assert program.layouts.certificate.cost == 70 * 70
     np.testing.assert_array_equal(program(m), m + m.T * m[:, :1] - m[::-1] + m[:1])
+
+
+@pytest.mark.parametrize("machine", ["stick128", "tensix_wh"])
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("is_view", [True, False])
+def test_outputs_whose_rows_are_scattered_are_relaid(
+    machine: str, dtype: str, is_view: bool
+) -> None:
+    """The host gets rows, not single elements: a relayout on the device is cheaper."""
+    X = te.placeholder((256, 320), dtype, name="X")
+    T = te.compute((320, 256), lambda i, j: X[j, i] if is_view else X[j, i] + X[j, i], name="T")
+    x = np.random.default_rng(0).standard_normal(X.shape).astype(dtype)
+
+    program = tecomp.compile(T, [X], machine)
+    across = tecomp.compile(T, [X], machine, layouts={T: [program.layouts[T].device_layout]})
+
+    np.testing.assert_array_equal(program(x), x.T if is_view else (x + x).T)
+    (copy,) = program.layouts.for_host
+    assert (copy.tensor, copy.readers, copy.elements) == (T, (), 256 * 320)
+    assert "T for the host: " in str(program.layouts)
+    assert program.layouts.certificate.cost == 0
+    assert [each.name for each in program.report().relayouts] == ["T"]
+    assert program.report().cycles * 2 < across.report().cycles
+
+
+def test_outputs_that_stay_on_the_device_are_not_relaid() -> None:
+    """Packed outputs, requested layouts, and programs without relayouts."""
+    X = te.placeholder((256, 320), "float16", name="X")
+    T = te.compute((320, 256), lambda i, j: X[j, i] + X[j, i], name="T")
+    asked: list[dict[str, Any]] = [
+        {"packed": [T]}, {"hints": [tecomp.hint(T, stick=0, hard=True)]}, {"relayouts": False},
+    ]
+
+    for given in asked:
+        assert not tecomp.compile(T, [X], "stick128", **given).layouts.for_host
