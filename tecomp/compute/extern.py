@@ -71,14 +71,15 @@ def decl_buffer(
         strides: Stride of each axis in elements: ints, which may be 0 or negative, or variables.
             For `tecomp.build`, variables are bound to the strides of the passed arrays. For an
             intrinsic, variables match any strides, which `operand.strides` returns.
-        elem_offset: Offset of the first element from the address of the operand: 0, or a variable,
-            which is 0. A call passes a view by the address of its first element.
+        elem_offset: Offset of the first element in the array, in elements. If it is not 0, calls
+            of `tecomp.build` pass a one-dimensional array that contains the tensor. A variable
+            that no argument determines is 0, as for operands of an intrinsic. Default: 0.
         data_alignment: Accepted without effect; the schedule determines the addresses of operands.
         offset_factor: Accepted without effect, as `data_alignment`.
 
     Raises:
-        DefinitionError: If an extent is not a size, the number of strides differs from the number
-            of axes, or `elem_offset` is a number other than 0.
+        DefinitionError: If an extent or `elem_offset` is not a size, or the number of strides
+            differs from the number of axes.
         TypeMismatchError: If an argument has the wrong type.
 
     >>> from tecomp import te
@@ -93,7 +94,7 @@ def decl_buffer(
                 f"{where}: {what} is {safe_repr(number)}; give a whole number",
                 kind="wrong-argument",
             )
-    _check_offset(elem_offset, where)
+    start = extent_of(0 if elem_offset is None else elem_offset, f"{where}: elem_offset")
     extents = shape_of(shape, where)
     given = None if strides is None else _strides_of(strides, where)
     if given is not None and len(given) != len(extents):
@@ -101,22 +102,8 @@ def decl_buffer(
             f"{where}: it has {len(extents)} axes and {len(given)} strides; give one for each",
             kind="wrong-count",
         )
-    return Buffer(name, extents, dtype_of(dtype, where), scope, strides=given)
-
-
-def _check_offset(given: Any, where: str) -> None:
-    if given is None or isinstance(given, Var) or whole_number(given) == 0:
-        return
-    if whole_number(given) is None:
-        raise TypeMismatchError(
-            f"{where}: elem_offset is {safe_repr(given)}; give 0 or what te.var makes",
-            kind="wrong-argument",
-        )
-    raise DefinitionError(
-        f"{where}: elem_offset is {given}, and an operand begins at its own first element; leave "
-        f"elem_offset out, and pass a view, array[{given}:]",
-        kind="wrong-argument",
-    )
+    kind = dtype_of(dtype, where)
+    return Buffer(name, extents, kind, scope, strides=given, elem_offset=start)
 
 
 def _strides_of(given: Any, where: str) -> tuple[Extent, ...]:
@@ -133,11 +120,18 @@ def _strides_of(given: Any, where: str) -> tuple[Extent, ...]:
 
 
 def check_without_gaps(buffer: Buffer, where: str) -> None:
-    """Raise if a buffer declares strides other than the contiguous strides passed to functions.
+    """Raise if a buffer declares other strides or another offset than functions receive.
 
     Raises:
-        DefinitionError: If a constant stride differs from the contiguous stride of its axis.
+        DefinitionError: If a constant stride differs from the contiguous stride of its axis, or the
+            offset is neither 0 nor a variable.
     """
+    if buffer.has_offset and not isinstance(buffer.elem_offset, Var):
+        raise DefinitionError(
+            f"{where}: elem_offset is {buffer.elem_offset}, and functions take the address of the "
+            "first element; leave elem_offset out, or give a te.var, which is 0",
+            kind="wrong-argument",
+        )
     strides = Operand(buffer).strides
     for axis, (asked, own) in enumerate(zip(buffer.strides or (), strides, strict=False)):
         if isinstance(asked, int) and isinstance(own, int) and asked != own:

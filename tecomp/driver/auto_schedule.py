@@ -15,6 +15,7 @@ from tecomp.compute.tensor import Tensor
 from tecomp.driver.build_cache import Build, keys_of, schedules
 from tecomp.ir.nodes.expr import Var
 from tecomp.ir.nodes.stmt import Buffer, Extent
+from tecomp.lowering.stages.index_expressions import offsets_of
 from tecomp.machine.descriptor import Target
 from tecomp.progress import doing, tell
 from tecomp.scheduling.schedule import Schedule
@@ -73,7 +74,7 @@ class Unscheduled:
         name: Name of the kernel.
         target: Target of the kernel.
         options: Code generation options.
-        binds: Buffers with the strides of arguments.
+        binds: Buffers with the strides and offsets of arguments.
         verify: Whether the interpreter checks each call.
         strides: Strides of each argument from `binds`, or None.
         bounds: Expected upper bounds of symbolic sizes.
@@ -113,5 +114,5 @@ class Unscheduled:
         outputs = (self.outputs,) if isinstance(self.outputs, Tensor) else tuple(self.outputs)
         yield from keys_of((
             "unscheduled", outputs, tuple(self.args), self.name, self.target, self.options,
-            self.strides, self.bounds,
+            self.strides, offsets_of(self.binds, self.args), self.bounds,
         ), schedules())

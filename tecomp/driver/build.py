@@ -42,7 +42,7 @@ from tecomp.errors import CallError, LowerError, safe_repr
 from tecomp.ir.nodes.argument_checks import check_kind, dictionary_of
 from tecomp.ir.nodes.expr import Var
 from tecomp.ir.nodes.stmt import Buffer
-from tecomp.lowering.stages.index_expressions import strides_of
+from tecomp.lowering.stages.index_expressions import offsets_of, strides_of
 from tecomp.machine.descriptor import Target
 from tecomp.progress import tell
 from tecomp.scheduling.deferred_errors import told_at_primitives
@@ -481,7 +481,8 @@ def build(
         fp_contract: If True, allow `a * b + c` to be rounded once (FMA) instead of twice.
         binds: `te.decl_buffer` of the same shape and dtype for tensors among the arguments, whose
             `strides` are the strides of the passed arrays: ints, which may be 0 or negative, or
-            variables, which are bound by each call. Other arrays must be C-contiguous.
+            variables, which are bound by each call. Other arrays must be C-contiguous. If its
+            `elem_offset` is not 0, calls pass a one-dimensional array that contains the tensor.
         verify: If True, compare each call with the interpreter; for finding errors in this
             compiler, on small arrays. External functions of the kernel are called twice.
         bounds: Expected upper bounds of symbolic sizes, by which `tecomp.schedules.auto` chooses
@@ -522,10 +523,10 @@ def build(
     expected = dictionary_of(
         bounds, Var, int, "build: bounds", "give a dict of sizes and their bounds", LowerError)
     options = Options(check_bounds, fast_math, fp_contract)
-    strided = dict(binds or {}) if strides else {}
+    strided = dict(binds or {}) if strides or offsets_of(binds, args) else {}
     if strided and verify:
         raise LowerError(
-            "build: verify=True compares arrays without gaps; leave binds out",
+            "build: verify=True compares whole arrays without gaps; leave binds out",
             kind="contrary-options",
         )
     if isinstance(schedule, Schedule):

@@ -34,7 +34,7 @@ from tecomp.ir.extern.registry import ArrayType, Callee, NumberType
 from tecomp.ir.nodes.expr import Binary, BinOp, Call, Cast, CmpOp, Compare, Const, Not, Select, Var
 from tecomp.ir.nodes.stmt import Buffer, Convention, Extent, PrimFunc, SeqStmt
 from tecomp.ir.traversal.serialization import NotPlainError, Word, decode, encode
-from tecomp.lowering.stages.index_expressions import strides_of
+from tecomp.lowering.stages.index_expressions import offsets_of, strides_of
 from tecomp.machine.components import Rates
 from tecomp.machine.descriptor import Target
 from tecomp.progress import doing, tell
@@ -112,7 +112,7 @@ class Build:
         name: Name of the kernel.
         target: Target of the kernel; None for any target.
         options: Code generation options.
-        binds: Buffers with the strides of arguments.
+        binds: Buffers with the strides and offsets of arguments.
         verify: Whether the interpreter checks each call.
     """
 
@@ -288,7 +288,7 @@ def program_keys(build: Build) -> Iterator[str]:
         return
     yield from keys_of((
         build.schedule.state, tuple(build.args), build.name, build.target, build.options,
-        strides_of(build.binds, build.args, "build"),
+        strides_of(build.binds, build.args, "build"), offsets_of(build.binds, build.args),
     ))
 
 

@@ -340,7 +340,8 @@ def lower(
             `expand_tensor_ops`, `pack_reads`, `vectorize_loops`, `unroll_loops` or `simplify`.
             Default: all passes.
         simple_mode: If True, stop after `flatten_buffer`, before loops are vectorized or unrolled.
-        binds: `te.decl_buffer` with the strides of the arrays, for tensors among the arguments.
+        binds: `te.decl_buffer` with the strides of the arrays and the offsets in them, for tensors
+            among the arguments.
         dump: Path of an HTML page to write, with the schedule, layouts, all passes with their
             differences and times, the code for the host beside the loops that it implements, and
             the cost on the host. After an error, the page contains the finished passes.

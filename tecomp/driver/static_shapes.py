@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 
 from tecomp.errors import CallError, safe_repr
 from tecomp.ir.arith.simplify import simplify
@@ -75,10 +74,6 @@ def in_numbers(func: PrimFunc, sizes: Mapping[str, int]) -> PrimFunc:
 
 
 def _sized(buffer: Buffer, values: Mapping[Var, Expr]) -> Buffer:
-    def known(extents: Sequence[Extent]) -> tuple[Extent, ...]:
-        return tuple(
-            n if isinstance(n, int) else simplify(substitute(n, dict(values))) for n in extents
-        )
-
-    strides = None if buffer.strides is None else known(buffer.strides)
-    return replace(buffer, shape=known(buffer.shape), strides=strides)
+    return buffer.with_entries([
+        n if isinstance(n, int) else simplify(substitute(n, dict(values))) for n in buffer.entries
+    ])

@@ -18,7 +18,7 @@ from tecomp.ir.nodes.argument_checks import is_one_of
 from tecomp.ir.nodes.stmt import Buffer, PrimFunc
 from tecomp.ir.traversal.verify import verify
 from tecomp.lowering.loops.loop_nest import build_nest
-from tecomp.lowering.stages.index_expressions import strides_of
+from tecomp.lowering.stages.index_expressions import offsets_of, strides_of
 from tecomp.lowering.stages.program import prepare
 from tecomp.lowering.storage.allocation import lower_storage
 from tecomp.lowering.storage.buffering import double_buffers, roll_buffers
@@ -135,7 +135,7 @@ def lower_all(
         name: Name of the function. Default: "main".
         stop_after: Name of the last pass to run. Default: all passes run.
         binds: For tensors among `args`, a `te.decl_buffer` that declares the strides of their
-            arrays.
+            arrays, and the offset in them.
         watch: Callback that receives the name, the result and the duration in seconds of each
             pass.
 
@@ -160,11 +160,11 @@ def lower_all(
             f"lower: expected a schedule, got {safe_repr(schedule)}", kind="wrong-argument"
         )
     whole = with_arguments(schedule, args)
-    strides = strides_of(binds, args, "lower")
+    strides, offsets = strides_of(binds, args, "lower"), offsets_of(binds, args)
     with told_at_primitives(schedule), isl_work("lower"):
         begin = monotonic()
         with doing(f"lower {name}: nest"):
-            functions = {"nest": simplify(build_nest(prepare(whole, args, strides), name))}
+            functions = {"nest": simplify(build_nest(prepare(whole, args, strides, offsets), name))}
         if watch is not None:
             watch("nest", functions["nest"], monotonic() - begin)
         try:

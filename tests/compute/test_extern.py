@@ -150,6 +150,10 @@ def test_operands_have_the_names_of_buffers() -> None:
         "te.extern E: in_buffers: a: the stride of axis 0 is 2, and functions take operands "
         "without gaps, where it is 1; leave it to a te.var, and take it from operand.strides"
     )
+    assert refused(copy, in_buffers=te.decl_buffer((4,), name="a", elem_offset=2)) == (
+        "te.extern E: in_buffers: a: elem_offset is 2, and functions take the address of the first "
+        "element; leave elem_offset out, or give a te.var, which is 0"
+    )
     assert refused(copy, in_buffers=3) == (
         "te.extern E: in_buffers is 3; give a list of te.decl_buffer"
     )

@@ -250,6 +250,113 @@ def test_vectors_and_layouts_have_no_strides() -> None:
     )
 
 
+o = te.var("o")
+
+
+def moved(x: te.Tensor, offset: Any, **other: Any) -> Any:
+    return te.decl_buffer(x.shape, x.dtype, x.name, elem_offset=offset, **other)
+
+
+def test_tensors_that_begin_inside_of_an_array() -> None:
+    binds = {A: moved(A, o), B: moved(B, 8)}
+    kernel = tecomp.build(B, [A, B, o, n], binds=binds)
+    func = tecomp.lower(te.create_schedule(B), [A, B, o, n], binds=binds)
+    memory = f32(12)
+
+    kernel(memory, memory, 2, 3)
+
+    assert list(memory) == [0, 1, 2, 3, 4, 5, 6, 7, 3, 4, 5, 11]
+    assert str(func) == (
+        'def main(A: Buffer("float32", (n,), elem_offset=o), '
+        'B: Buffer("float32", (n,), elem_offset=8), o: "int64", n: "int64"):\n'
+        "    for i in range(n):\n"
+        "        B[i] = A[i] + float32(1.0)"
+    )
+    assert tecomp.parse(str(func)) == func
+    assert repr(kernel) == (
+        "<Kernel main(A: float32[n] at element o of an array, B: float32[n] at element 8 of an "
+        "array, o: int32, n: int32), writes B>"
+    )
+
+
+@pytest.mark.parametrize("scope", ["global", "global.texture"])
+def test_a_packed_tensor_begins_inside_of_an_array(scope: str) -> None:
+    stored = te.create_schedule(C := te.compute((8,), lambda i: X8[i] + 1.0, name="C"))
+    cut = [te.AXIS_SEPARATOR] if scope == "global.texture" else []
+    stored[X8].transform_layout(lambda i: [i % 4, *cut, i // 4])
+    stored[X8].set_scope(scope)
+    kernel = tecomp.build(stored, [X8, C], binds={X8: moved(X8, 3)})
+    memory, out = f32(12), np.zeros(8, np.float32)
+    memory[3:11] = f32(8).reshape(2, 4).T.reshape(-1)
+
+    kernel(memory, out)
+
+    assert list(out) == [1, 2, 3, 4, 5, 6, 7, 8]
+
+
+X8 = te.placeholder((8,), name="X8")
+OUTSIDE: dict[str, tuple[tuple[Any, ...], str]] = {
+    "behind": ((f32(12), 10, 3), "argument 0 (A) of main: its float32[3] take elements 10 to 12, "
+               "got float32[12]; pass a longer array, or another offset"),
+    "before": ((f32(12), -1, 3), "argument 0 (A) of main: its float32[3] take elements -1 to 1, "
+               "got float32[12]; pass a longer array, or another offset"),
+    "negative": ((f32(12), 1, -3), "argument 0 (A) of main: float32[-3] has a negative extent; pass "
+                 "larger sizes"),
+    "axes": ((f32(3, 4), 1, 3), "argument 0 (A) of main: expected a one-dimensional array without "
+             "gaps, which holds float32[n] at element o of an array, got float32[3, 4]; pass "
+             "array.reshape(-1) of a contiguous array"),
+    "gaps": ((f32(12)[::2], 1, 3), "argument 0 (A) of main: expected float32[n] at element o of an "
+             "array without gaps in row-major order, got strides of (2,) elements; pass "
+             "np.ascontiguousarray(...) of it"),
+}
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_elements_outside_of_an_array(name: str) -> None:
+    (memory, offset, size), message = OUTSIDE[name]
+    binds = {A: moved(A, o)}
+    kernel = tecomp.build(B, [A, B, o, n], binds=binds)
+    func = tecomp.lower(te.create_schedule(B), [A, B, o, n], binds=binds)
+    out = np.zeros(max(size, 0), np.float32)
+
+    assert refused(lambda: kernel(memory, out, offset, size)) == message
+    if name in ("behind", "before"):
+        assert refused(lambda: tecomp.evaluate(func, [memory, out, offset, size])) == (
+            f"A of shape (3,) at element {offset} exceeds its array of 12 elements; pass a longer "
+            "array"
+        )
+
+
+def test_parts_of_one_array_that_overlap() -> None:
+    kernel = tecomp.build(B, [A, B, n], binds={A: moved(A, 2), B: moved(B, 4)})
+    memory = f32(12)
+
+    kernel(memory, memory, 2)
+
+    assert list(memory[:7]) == [0, 1, 2, 3, 3, 4, 6]
+    assert refused(lambda: kernel(memory, memory, 3)) == (
+        "argument 1 (B) of main: it is written to, and shares memory with argument 0 (A); pass a "
+        "copy of one of them"
+    )
+
+
+def test_offsets_that_no_argument_tells() -> None:
+    assert refused(lambda: tecomp.build(B, [A, B], binds={A: moved(A, o + 1)})) == (
+        "lower: an elem_offset depends on o, which no argument determines; add o itself to the "
+        "arguments"
+    )
+    both = {A: moved(A, 2), B: moved(B, 4)}
+    assert refused(lambda: tecomp.build(B, [A, B], binds=both)) == (
+        "main: size `n` is no axis of any argument by itself, so no array tells its value; add the "
+        "variable n to the arguments"
+    )
+    W = te.compute((4,), lambda i: V[i], name="W")
+    assert refused(lambda: tecomp.build(W, [V, W], binds={V: moved(V, 1)})) == (
+        "build: binds: V: an elem_offset counts numbers, and an element is a float32x4; declare a "
+        "tensor of float32 with an axis more, or leave the offset out"
+    )
+
+
 def test_strides_that_are_a_number_of_the_caller() -> None:
     C = te.compute((n,), lambda i: A[i], name="C")
     kernel = tecomp.build(C, [A, s, C], binds={A: strided(A, s + 1)})

@@ -160,4 +160,4 @@ def test_arrays_with_gaps_are_not_compared() -> None:
     with pytest.raises(tecomp.LowerError) as caught:
         tecomp.build(te.create_schedule(B), [A, B], binds=gaps, verify=True)
 
-    assert caught.value.message == "build: verify=True compares arrays without gaps; leave binds out"
+    assert caught.value.message == "build: verify=True compares whole arrays without gaps; leave binds out"

@@ -173,11 +173,20 @@ LOCAL = Buffer("T", (4,))
          "a view needs memory that exists: "
          "`with DeclBuffer(Buffer(\"float32\", (4,), data=T.data)) as T_1:`"),
         (Allocate(Buffer("T", (N, -1)), NONE),
-         'extents and strides are not negative: `T: Buffer("float32", (n, -1))`'),
+         'extents, strides and offsets are not negative: `T: Buffer("float32", (n, -1))`'),
         (Allocate(Buffer("T", (X,)), NONE),
-         'extents and strides are integers: `T: Buffer("float32", (x,))`'),
+         'extents, strides and offsets are integers: `T: Buffer("float32", (x,))`'),
         (Allocate(Buffer("T", (4,), strides=(1, 1)), NONE),
          'a buffer has one stride for each axis: `T: Buffer("float32", (4,), strides=(1, 1))`'),
+        (Allocate(Buffer("T", (4,), elem_offset=-1), NONE),
+         'extents, strides and offsets are not negative: '
+         '`T: Buffer("float32", (4,), elem_offset=-1)`'),
+        (Allocate(Buffer("T", (4,), elem_offset=1), NONE),
+         "only arguments have an elem_offset, and views before flattening: "
+         "`with Allocate(Buffer(\"float32\", (4,), elem_offset=1)) as T:`"),
+        (DeclBuffer(Buffer("T", (4,), data=A.data, elem_offset=29), NONE),
+         "`T` takes 132 bytes from the start of its memory, and `A` takes 128: "
+         "`with DeclBuffer(Buffer(\"float32\", (4,), elem_offset=29, data=A.data)) as T:`"),
         (Allocate(Buffer("T", (4,), data=Var("T")), NONE),
          'the memory of a buffer is an address: `T: Buffer("float32", (4,))`'),
         (BufferRealize(LOCAL, (), NONE),

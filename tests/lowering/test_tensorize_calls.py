@@ -231,10 +231,9 @@ def test_a_bound_buffer_begins_where_the_array_of_the_call_does(offset: Any) -> 
          "te.decl_buffer W: offset_factor is 'a'; give a whole number"),
         ({"data_alignment": 1.5},
          "te.decl_buffer W: data_alignment is 1.5; give a whole number"),
-        ({"elem_offset": "a"}, "te.decl_buffer W: elem_offset is 'a'; give 0 or what te.var makes"),
-        ({"elem_offset": 5},
-         "te.decl_buffer W: elem_offset is 5, and an operand begins at its own first element; leave elem_offset "
-         "out, and pass a view, array[5:]"),
+        ({"elem_offset": "a"}, "te.decl_buffer W: elem_offset is 'a' (str); write an integer, or an "
+         "integer expression of te.var sizes"),
+        ({"elem_offset": -1}, "te.decl_buffer W: elem_offset is -1; an extent is at least 0"),
     ],
 )
 def test_what_is_asked_of_buffers(given: dict[str, Any], message: str) -> None:

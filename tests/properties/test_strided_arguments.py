@@ -188,3 +188,83 @@ def test_reductions_and_windows_of_views(seed: int) -> None:
         c.base[...] = 0
         kernel(a.array, w.array, c.array)
         np.testing.assert_array_equal(c.array, wanted)
+
+
+class Arena:
+    """One-dimensional array in which tensors are at drawn offsets, one after the other."""
+
+    def __init__(self, dice: Random, dtype: str) -> None:
+        self.dice, self.dtype, self.length = dice, dtype, 0
+        self.numbers: dict[te.Var, int] = {}
+
+    def place(self, shape: Sequence[int]) -> tuple[Any, list[int] | None, int]:
+        """Reserve elements; return the `elem_offset`, the strides and the offset as a number."""
+        dice = self.dice
+        order = dice.sample(range(len(shape)), len(shape))
+        gap, strides = dice.choice([1, 1, 2]), [0] * len(shape)
+        for axis in reversed(order):
+            strides[axis] = gap * dice.choice([1, 1, -1])
+            gap *= max(shape[axis], 1) + dice.choice([0, 0, 1])
+        if dice.random() < 0.4:
+            strides = [int(np.prod(shape[axis + 1:])) for axis in range(len(shape))]
+        reach = [max(n - 1, 0) * step for n, step in zip(shape, strides, strict=True)]
+        start = self.length + dice.randrange(4) - sum(min(n, 0) for n in reach)
+        self.length = start + sum(max(n, 0) for n in reach) + 1 + dice.randrange(3)
+        return self.offset(start), strides, start
+
+    def offset(self, start: int) -> Any:
+        """Return a positive number, a variable, or a sum that has this value."""
+        kind = self.dice.random() if start else 0.5
+        if kind < 0.4:
+            return start
+        var = te.var(f"o{len(self.numbers)}")
+        addend = 0 if kind < 0.7 else self.dice.randrange(5)
+        self.numbers[var] = start - addend
+        return var + addend if addend else var
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_tensors_inside_of_arrays(seed: int) -> None:
+    dice = Random(seed)
+    dtype, rank = dice.choice(TYPES), dice.randint(0, 3)
+    shape = [dice.choice([0, 1, 2, 5, 9, 17]) for _ in range(rank)]
+    arena, names = Arena(dice, dtype), Names(dice)
+    extents = [names.extent(n) for n in shape]
+    A, B = te.placeholder(extents, dtype, "A"), te.placeholder(extents, dtype, "B")
+    C = te.compute(extents, lambda *i: formula(dice, dtype, A(*i), B(*i)), name="C")
+    binds, parts = {}, []
+    for x in (A, B, C):
+        offset, strides, start = arena.place(shape)
+        binds[x] = tir.decl_buffer(x.shape, x.dtype, strides=strides, elem_offset=offset)
+        parts.append((start, strides))
+    memory = np.array([dice.randrange(8) for _ in range(arena.length)]).astype(dtype)
+    scalars = [*names.sizes.values(), *arena.numbers]
+    numbers = [*names.sizes, *arena.numbers.values()]
+    views = [
+        np.lib.stride_tricks.as_strided(
+            memory[start:], shape, [step * memory.itemsize for step in strides or ()])
+        for start, strides in parts
+    ]
+    wanted = memory.copy()
+    start, strides = parts[2]
+    np.lib.stride_tricks.as_strided(
+        wanted[start:], shape, [step * memory.itemsize for step in strides or ()]
+    )[...] = oracle(dtype, views[0], views[1])
+    args, s = [A, B, C, *scalars], schedule(dice, C)
+    before = None
+    for func in tecomp.lower_all(s, args, binds=binds).functions.values():
+        if func is before:
+            continue
+        before = func
+        assert tecomp.parse(str(func)) == func
+        found = memory.copy()
+        tecomp.evaluate(func, [found, found, found, *numbers])
+        np.testing.assert_array_equal(found, wanted)
+    for kernel in (
+        tecomp.build(s, args, binds=binds),
+        tecomp.build(s, args, binds=binds, check_bounds=True),
+        tecomp.build(C, args, binds=binds),
+    ):
+        found = memory.copy()
+        kernel(found, found, found, *numbers)
+        np.testing.assert_array_equal(found, wanted)

@@ -71,6 +71,7 @@ class View:
         lanes: Lanes of an element.
         separators: Axis separators as in the text.
         cut: Number of leading axes that select a row.
+        offset: Elements of the memory before the first element, as text.
     """
 
     name: str
@@ -80,6 +81,7 @@ class View:
     lanes: int = 1
     separators: tuple[int, ...] = ()
     cut: int = 0
+    offset: str = ""
 
     @property
     def element(self) -> str:
@@ -94,7 +96,8 @@ class View:
     def text(self, more: str = "") -> str:
         """Return the text of the declaration."""
         cuts = f", axis_separators={_tuple(self.separators)}" if self.separators else ""
-        return f'Buffer("{self.element}", {_tuple(self.extents)}{cuts}{more})'
+        start = f", elem_offset={self.offset}" if self.offset else ""
+        return f'Buffer("{self.element}", {_tuple(self.extents)}{cuts}{start}{more})'
 
 
 @dataclass(frozen=True)
@@ -205,6 +208,7 @@ def _element(
         for part in (slice(view.cut), slice(view.cut, None))
     )
     table = tables[view.memory]
+    column += _value(view.offset, values) if view.offset else 0
     return table[row, column * view.bytes : (column + 1) * view.bytes].view(view.dtype)
 
 
@@ -306,7 +310,19 @@ class Maker(Draws):
             cuts = [*range(len(base.separators) - 1), len(outer) - 1]
             separators = tuple(cuts)
         cut = len(outer) if base.cut else 0
-        return View(name, base.name, (*outer, *inner), dtype, lanes, separators, cut)
+        offset = "" if base.separators else self._offset(base.extents, inner, divisor)
+        return View(name, base.name, (*outer, *inner), dtype, lanes, separators, cut, offset)
+
+    def _offset(self, extents: Sequence[str], shape: Sequence[str], divisor: int) -> str:
+        """Draw the offset of a view of this shape in a memory; an empty string for most views."""
+        ones = {"n": 1, "m": 1}
+        symbols = [e for e in extents if not e.isdigit()]
+        count = math.prod(int(e) for e in extents if e.isdigit()) // divisor
+        count *= math.prod(_value(e, ones) for e in symbols)
+        most = count - math.prod(_value(e, ones) for e in shape)
+        if most == 0 and self.chance(80):
+            return ""
+        return " * ".join([str(self.number(0, most)), *(e[0] for e in symbols)])
 
     def _shape(self, extents: Sequence[str], divisor: int) -> tuple[str, ...] | None:
         """Draw a shape with at most the elements of `extents` divided by `divisor`; None if empty."""

@@ -99,7 +99,9 @@ def _plan(
         places[var] = FIRST_ARGUMENT_WORD + position
     bound = {var for _, _, var in scalars}
     for p in parameters:
-        if p.physical.index_count > 1 or p.numpy.itemsize & (p.numpy.itemsize - 1):
+        if p.physical.index_count > 1 or p.buffer.has_offset:
+            return None
+        if p.numpy.itemsize & (p.numpy.itemsize - 1):
             return None
         flags = ALIGNED | (WRITEABLE if p.is_written else 0) | (0 if p.strides else C_CONTIGUOUS)
         mark = 0 if p.mark is None else id(p.mark)

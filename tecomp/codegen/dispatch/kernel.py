@@ -35,6 +35,7 @@ from tecomp.codegen.dispatch.shape_binding import (
     check_shape,
     check_strides,
     extent_value,
+    part_at_offset,
 )
 from tecomp.codegen.llvm.compiled import Compiled
 from tecomp.codegen.llvm.ir_builder import float_bits
@@ -472,6 +473,10 @@ def _checked_arrays(
     """Return the checked memory of each array; sizes bound by the arrays are added to `sizes`."""
     memories = [memory_of(p, arguments[p.position]) for p in parameters]
     bind_sizes(sizes, parameters, memories)
+    memories = [
+        part_at_offset(p, memory, sizes) if p.buffer.has_offset else memory
+        for p, memory in zip(parameters, memories, strict=True)
+    ]
     for parameter, memory in zip(parameters, memories, strict=True):
         check_mark(parameter, arguments[parameter.position], sizes)
         check_shape(parameter, memory, sizes)

@@ -72,8 +72,10 @@ class Parameter:
         return f"argument {self.position} ({self.buffer.name}) of {self.kernel}"
 
     def describe(self) -> str:
-        """Return dtype and shape, as in `float32[n, 4]`."""
-        return array_text(str(self.scalar), self.shape)
+        """Return dtype, shape and offset, as in `float32[n, 4]`."""
+        text = array_text(str(self.scalar), self.shape)
+        start = self.buffer.elem_offset
+        return f"{text} at element {start} of an array" if self.buffer.has_offset else text
 
 
 def make_parameter(

@@ -37,8 +37,16 @@ def check_findable(func: PrimFunc, parameters: Sequence[Parameter]) -> None:
     Raises:
         LowerError: If a size only appears inside expressions, from which it cannot be solved.
     """
-    plain = {extent for p in parameters for extent in (*p.shape, *p.flat, *p.strides)
-             if isinstance(extent, Var)}
+    scalars = {param for param in func.params if isinstance(param, Var)}
+    for var in (v for p in parameters for v in _variables((p.buffer.elem_offset,))):
+        if var not in scalars and var not in func.sizes:
+            raise LowerError(
+                f"{func.name}: the elem_offset `{var.name}` is no argument and no size; add the "
+                f"variable {var.name} to the arguments",
+                kind="unknown-size",
+            )
+    plain = {extent for p in parameters if not p.buffer.has_offset
+             for extent in (*p.shape, *p.flat, *p.strides) if isinstance(extent, Var)}
     for var in func.sizes:
         if var not in plain:
             raise LowerError(
@@ -52,7 +60,11 @@ def bind_sizes(
     sizes: dict[Var, Size], parameters: Sequence[Parameter], memories: Sequence[Memory]
 ) -> None:
     """Bind sizes that are extents or strides of arguments; the first occurrence counts."""
-    for parameter, memory in zip(parameters, memories, strict=True):
+    found = [
+        (parameter, memory) for parameter, memory in zip(parameters, memories, strict=True)
+        if not parameter.buffer.has_offset
+    ]
+    for parameter, memory in found:
         rank = len(memory.shape)
         shape = parameter.shape if rank == len(parameter.shape) else parameter.flat
         if rank != len(shape):
@@ -63,7 +75,7 @@ def bind_sizes(
                 sizes[extent] = Size(memory.shape[axis], source)
     for is_long in (True, False):
         # The stride of an axis of size 1 is irrelevant; use it only without an alternative.
-        for parameter, memory in zip(parameters, memories, strict=True):
+        for parameter, memory in found:
             steps = memory.strides or compact_strides(memory.shape)
             for axis, (stride, step) in enumerate(zip(parameter.strides, steps, strict=False)):
                 if isinstance(stride, Var) and stride not in sizes and (
@@ -71,6 +83,46 @@ def bind_sizes(
                 ):
                     source = f"the stride of axis {axis} of {parameter.buffer.name}"
                     sizes[stride] = Size(step, source)
+
+
+def part_at_offset(
+    parameter: Parameter, memory: Memory, sizes: Mapping[Var, Size]
+) -> Memory:
+    """Return the elements of an array that a parameter with an `elem_offset` denotes.
+
+    The array is one-dimensional and contiguous, and its first elements precede the parameter.
+
+    Raises:
+        CallError: If the array has several axes or gaps, or if an element is outside of it.
+    """
+    got = array_text(memory.dtype, memory.shape)
+    if len(memory.shape) != 1 or ((memory.strides or (1,)) != (1,) and memory.shape != (1,)):
+        raise CallError(
+            f"{parameter.where}: expected a one-dimensional array without gaps, which holds "
+            f"{parameter.describe()}, got {got}; pass array.reshape(-1) of a contiguous array",
+            kind="other-array",
+        )
+    shape = shape_value(parameter.shape, sizes)
+    strides = shape_value(parameter.strides, sizes) if parameter.strides else None
+    start = _shown(parameter.buffer.elem_offset, sizes)
+    reach = [(n - 1) * step for n, step in zip(
+        shape, strides or compact_strides(shape), strict=True)]
+    first = start + sum(min(n, 0) for n in reach)
+    last = start + sum(max(n, 0) for n in reach)
+    if min(shape, default=0) < 0:
+        raise CallError(
+            f"{parameter.where}: {array_text(memory.dtype, shape)} has a negative extent; pass "
+            "larger sizes",
+            kind="other-array",
+        )
+    if 0 not in shape and (first < 0 or last >= memory.shape[0]):
+        raise CallError(
+            f"{parameter.where}: its {array_text(memory.dtype, shape)} take elements {first} to "
+            f"{last}, got {got}; pass a longer array, or another offset",
+            kind="other-array",
+        )
+    address = memory.address + start * parameter.scalar.bytes
+    return Memory(address, memory.dtype, shape, strides, memory.access, memory.owner)
 
 
 def check_shape(parameter: Parameter, memory: Memory, sizes: Mapping[Var, Size]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from tecomp.codegen.emit.parallel import parameter
 from tecomp.codegen.emit.pre_emission_passes import keep_partial_sums, name_quotients
@@ -184,8 +185,10 @@ def check_flat(func: PrimFunc) -> None:
             raise LowerError(f"{func.name}: `{data.name}` still has {what}; {_LOWER_IT}")
     stmts = [*walk(func.body, parts=statements_in)]
     declared = [n.buffer for n in stmts if isinstance(n, Allocate | DeclBuffer | BufferRealize)]
-    for buffer in (*func.params, *declared):
-        if isinstance(buffer, Buffer) and (problem := _not_physical(buffer)):
+    # The call adds the offset of a parameter to its address.
+    passed = [replace(p, elem_offset=0) for p in func.params if isinstance(p, Buffer)]
+    for buffer in (*passed, *declared):
+        if problem := _not_physical(buffer):
             raise LowerError(f"{func.name}: `{buffer.name}` {problem}; {_LOWER_IT}")
     for node in stmts:
         if isinstance(node, BufferRealize):
@@ -205,6 +208,8 @@ def _not_physical(buffer: Buffer) -> str:
     axes, groups = len(buffer.shape), len(buffer.axis_separators) + 1
     if max(axes, 1) != groups:
         return f"has {axes} axes, and axis_separators {buffer.axis_separators} for {groups}"
+    if buffer.has_offset:
+        return "has an elem_offset that is not in its indices"
     return "has strides that are not in its indices" if buffer.strides is not None else ""
 
 

@@ -210,6 +210,6 @@ def variables_used(root: Stmt) -> dict[Var, None]:
 
 def _of_buffer(buffer: Buffer) -> Iterator[Var]:
     yield buffer.data
-    for size in (*buffer.shape, *(buffer.strides or ())):
+    for size in buffer.entries:
         if isinstance(size, Expr):
             yield from (node for node in walk(size) if isinstance(node, Var))

@@ -128,7 +128,7 @@ class Facts:
 
     def buffer_key(self, buffer: Buffer) -> tuple[Any, ...] | None:
         """Return a key that distinguishes views of one memory; None if all extents are constant."""
-        extents = (*buffer.shape, *(buffer.strides or ()))
+        extents = buffer.entries
         if all(isinstance(extent, int) for extent in extents):
             return None
         return (buffer.data, buffer.dtype, buffer.axis_separators, len(buffer.shape),

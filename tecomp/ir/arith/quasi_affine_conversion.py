@@ -350,7 +350,8 @@ def _payload(node: Expr) -> tuple[Any, ...]:
         case BufferLoad(buffer, _, predicate):
             # Equal keys share one expression object, so loads from different views of a buffer
             # (declared elsewhere, or with simplified extents) need different keys.
-            is_fixed = buffer.strides is None and all(isinstance(n, int) for n in buffer.shape)
+            is_fixed = buffer.strides is None and not buffer.has_offset and all(
+                isinstance(n, int) for n in buffer.shape)
             view = buffer.shape if is_fixed else id(buffer)
             return (id(buffer.data), buffer.name, predicate is None, view)
         case Cast():

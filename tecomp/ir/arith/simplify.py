@@ -267,12 +267,10 @@ def _declared(facts: Facts, buffer: Buffer) -> Task:
     if key is None:
         return buffer
     extents: list[Any] = []
-    for extent in (*buffer.shape, *(buffer.strides or ())):
+    for extent in buffer.entries:
         simple = extent if isinstance(extent, int) else (yield expression(facts, extent))
         extents.append(simple)
-    rank = len(buffer.shape)
-    strides = tuple(extents[rank:]) if buffer.strides is not None else None
-    facts.buffers[key] = replace(buffer, shape=tuple(extents[:rank]), strides=strides)
+    facts.buffers[key] = buffer.with_entries(extents)
     return facts.buffers[key]
 
 
@@ -430,7 +428,7 @@ def _uses(root: Stmt) -> tuple[set[Var], list[Stmt]]:
             scopes.append(node)
         else:
             used.add(buffer.data)
-        for extent in (*buffer.shape, *(buffer.strides or ())):
+        for extent in buffer.entries:
             if isinstance(extent, Expr):
                 used.update(free_variables(extent))
     return used, scopes

@@ -23,6 +23,7 @@ from tecomp.ir.interpreter.memory import (
     bytes_of,
     compact,
     memory_of,
+    part_of,
     places_of,
     span,
     store_function,
@@ -66,6 +67,7 @@ class Parameter:
         memory: Slot of the array.
         shape: Function that computes the required shape, without lanes.
         strides: Function that computes the required strides in elements, without lanes.
+        offset: Function that computes the offset of the first element in the array.
     """
 
     buffer: Buffer
@@ -73,6 +75,7 @@ class Parameter:
     memory: int
     shape: Extents
     strides: Extents
+    offset: Extents
 
 
 def parameters_of(scope: Scope, func: PrimFunc) -> list[Parameter | tuple[Var, int]]:
@@ -84,7 +87,8 @@ def parameters_of(scope: Scope, func: PrimFunc) -> list[Parameter | tuple[Var, i
         if isinstance(param, Buffer):
             slots = scope.declare_view(param), scope.declare(param.data)
             shape, strides = extents_of(scope, param.shape), strides_of(scope, param)
-            found.append(Parameter(param, *slots, shape, strides))
+            offset = extents_of(scope, [param.elem_offset])
+            found.append(Parameter(param, *slots, shape, strides, offset))
         else:
             found.append((param, scope.slot_of(param)))
     return found
@@ -132,6 +136,9 @@ def bind(
         env[scope.slot_of(size)] = _size(func, size, arrays)
     for param, array in arrays:
         shape, name = param.shape(env), param.buffer.name
+        if param.buffer.has_offset:
+            [first] = param.offset(env)
+            array = env[param.memory] = part_of(name, array, shape, param.strides(env), first)
         if shape != array.shape[: len(shape)]:
             raise CallError(
                 f"{func.name}: {name} has shape {shape}, not {array.shape}", kind="other-array"
@@ -149,7 +156,7 @@ def _check_array(func: PrimFunc, buffer: Buffer, arg: Any) -> None:
             f"{func.name}: {buffer.name} is {buffer.dtype}, not {given}", kind="other-array"
         )
     lanes = () if buffer.dtype.lanes == 1 else (buffer.dtype.lanes,)
-    rank = len(buffer.shape) + len(lanes)
+    rank = (1 if buffer.has_offset else len(buffer.shape)) + len(lanes)
     if arg.ndim != rank or arg.shape[rank - len(lanes) :] != lanes:
         raise CallError(
             f"{func.name}: {buffer.name} of {buffer.dtype} has {rank} axes with the lanes, "
@@ -178,6 +185,7 @@ def _number(var: Var, arg: Any) -> Any:
 
 
 def _size(func: PrimFunc, size: Var, arrays: list[tuple[Parameter, NDArray[Any]]]) -> int:
+    arrays = [(param, array) for param, array in arrays if not param.buffer.has_offset]
     for param, array in arrays:
         for axis, extent in enumerate(param.buffer.shape):
             if extent is size:
@@ -472,6 +480,7 @@ def _within(
 def _declare(scope: Scope, node: DeclBuffer) -> Action:
     buffer, memory = node.buffer, scope.slot_of(node.buffer.data)
     extents, strides = extents_of(scope, buffer.shape), strides_of(scope, buffer)
+    offset = extents_of(scope, [buffer.elem_offset])
     slot = scope.declare_view(buffer)
     body = _compile(scope, node.body)
     scope.forget_view(buffer)
@@ -480,7 +489,8 @@ def _declare(scope: Scope, node: DeclBuffer) -> Action:
     def run(env: Environment) -> None:
         region, shape = bytes_of(env[memory]), extents(env)
         if row_bytes is None:
-            env[slot] = view_of(buffer.name, region, buffer.dtype, shape, strides(env))
+            [first] = offset(env)
+            env[slot] = view_of(buffer.name, region, buffer.dtype, shape, strides(env), first)
         else:
             cut, row = buffer.axis_separators[-1] + 1, row_bytes(env)
             env[slot] = view_of_rows(buffer.name, region, buffer.dtype, shape, cut, row)

@@ -114,18 +114,26 @@ def span(shape: Sequence[int], strides: Sequence[int]) -> int:
 
 
 def view_of(
-    name: str, memory: Bytes, dtype: DType, shape: tuple[int, ...], strides: Sequence[int]
+    name: str, memory: Bytes, dtype: DType, shape: tuple[int, ...], strides: Sequence[int],
+    offset: int = 0,
 ) -> View:
-    """Return a view of a buffer at the start of `memory`.
+    """Return a view of a buffer that begins `offset` elements after the start of `memory`.
 
     Raises:
-        CallError: If an extent is negative, or the buffer does not fit into the memory.
+        CallError: If an extent or the offset is negative, or the buffer does not fit into the
+            memory.
     """
     if min(shape, default=0) < 0:
         raise CallError(
             f"{name} has a negative extent: shape {shape}; pass larger sizes", kind="out-of-bounds"
         )
+    if offset < 0:
+        raise CallError(
+            f"{name} begins {-offset} elements before its memory; pass an offset of 0 or more",
+            kind="out-of-bounds",
+        )
     needed = span(shape, strides) * dtype.bytes
+    memory = memory[offset * dtype.bytes:]
     if needed > memory.size:
         raise CallError(
             f"{name} of shape {shape} takes {needed} bytes, but its memory has {memory.size}; "
@@ -142,6 +150,29 @@ def view_of(
             full, kind, memory, 0, steps if dtype.lanes == 1 else [*steps, kind.itemsize]
         )
     return View(name, array, (0,) * len(shape), shape)
+
+
+def part_of(
+    name: str, array: NDArray[Any], shape: tuple[int, ...], strides: Sequence[int], offset: int
+) -> NDArray[Any]:
+    """Return the part of a one-dimensional array that begins at element `offset`.
+
+    Raises:
+        CallError: If an extent is negative, or an element of the part is outside of the array.
+    """
+    reach = [(n - 1) * step for n, step in zip(shape, strides, strict=True)]
+    low, high = sum(min(n, 0) for n in reach), sum(max(n, 0) for n in reach)
+    is_inside = 0 in shape or (offset + low >= 0 and offset + high < len(array))
+    if min(shape, default=0) < 0 or not is_inside:
+        raise CallError(
+            f"{name} of shape {shape} at element {offset} exceeds its array of {len(array)} "
+            "elements; pass a longer array",
+            kind="out-of-bounds",
+        )
+    if 0 in shape:
+        return np.empty(shape, array.dtype)
+    steps = [step * array.itemsize for step in strides]
+    return np.ndarray(shape, array.dtype, array, offset * array.itemsize, steps)
 
 
 def view_of_rows(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from math import prod
 from typing import ClassVar, TypeAlias
 
 from tecomp.errors import DefinitionError
@@ -21,6 +22,7 @@ from tecomp.ir.nodes.printer import (
     Printed,
     Release,
     comma,
+    operands,
     quoted,
     tuple_of,
 )
@@ -47,6 +49,9 @@ class Buffer(Printed):
             are views of the same memory.
         flat: If True, an access has one index regardless of the rank: the offset in elements from
             the first element, computed with the strides. The offset may be negative.
+        elem_offset: Offset in elements of the first element from the start of the memory. For a
+            parameter, a call passes the memory as a one-dimensional array, and `data` is the
+            address of the first element. Default: 0.
 
     Source:
         transform_layout RFC; separators are numbered as in its NHWC example.
@@ -58,6 +63,8 @@ class Buffer(Printed):
     ('image', (64, 32), 'float16', 'global.texture', (1,))
     >>> image.strides, image.flat, image.index_count
     (None, False, 2)
+    >>> image.elem_offset
+    0
     >>> view = Buffer("view", (2048,), "float16", data=image.data)
     >>> view.data is image.data
     True
@@ -71,6 +78,7 @@ class Buffer(Printed):
     strides: tuple[Extent, ...] | None = None
     data: Var = None  # type: ignore[assignment]
     flat: bool = False
+    elem_offset: Extent = 0
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -79,8 +87,34 @@ class Buffer(Printed):
         put(self, "axis_separators", check_ascending(self.axis_separators, len(self.shape)))
         if self.strides is not None:
             put(self, "strides", tuple(_extent(n) for n in self.strides))
+        put(self, "elem_offset", _extent(self.elem_offset))
         if self.data is None:
             put(self, "data", Var(self.name, HANDLE))
+
+    @property
+    def has_offset(self) -> bool:
+        """Whether the offset is symbolic or not 0."""
+        return isinstance(self.elem_offset, Expr) or self.elem_offset != 0
+
+    @property
+    def entries(self) -> tuple[Extent, ...]:
+        """Extents, strides and offset: all values that may be symbolic.
+
+        >>> Buffer("B", (4, 2), strides=(8, 1), elem_offset=3).entries
+        (4, 2, 8, 1, 3)
+        """
+        return (*self.shape, *(self.strides or ()), self.elem_offset)
+
+    def with_entries(self, entries: Sequence[Extent]) -> Buffer:
+        """Return the buffer with other `entries` of the same number.
+
+        >>> Buffer("B", (4, 2)).with_entries((8, 2, 1))
+        B: Buffer("float32", (8, 2), elem_offset=1)
+        """
+        *sizes, offset = entries
+        rank = len(self.shape)
+        strides = None if self.strides is None else tuple(sizes[rank:])
+        return replace(self, shape=tuple(sizes[:rank]), strides=strides, elem_offset=offset)
 
     @property
     def index_count(self) -> int:
@@ -166,12 +200,19 @@ def view_problem(view: Buffer, memory: Buffer) -> str:
     'a row of `V` takes 36 bytes, and one of its memory `x` takes 32'
     >>> view_problem(Buffer("V", (4, 2, 8), axis_separators=(1,), data=x.data), x)
     ''
+    >>> y = Buffer("y", (64,))
+    >>> view_problem(Buffer("V", (8,), data=y.data, elem_offset=57), y)
+    '`V` takes 260 bytes from the start of its memory, and `y` takes 256'
     """
     ranks = len(view.axis_separators) + 1, len(memory.axis_separators) + 1
     if ranks[0] != ranks[1]:
         return (
             f"`{view.name}` is {ranks[0]}-d after flattening, and its memory `{memory.name}` is "
             f"{ranks[1]}-d"
+        )
+    if view.has_offset and view.axis_separators:
+        return (
+            f"`{view.name}` has an elem_offset and {ranks[0]} physical axes; an offset needs 1 axis"
         )
     cut = view.axis_separators[-1] + 1 if view.axis_separators else 0
     end = memory.axis_separators[-1] + 1 if memory.axis_separators else 0
@@ -183,8 +224,15 @@ def view_problem(view: Buffer, memory: Buffer) -> str:
     if view.strides is not None or memory.strides is not None:
         return ""
     row, known = (*view.shape[cut:], view.dtype.bytes), (*memory.shape[end:], memory.dtype.bytes)
+    if view.has_offset:
+        row = (end_of(view) or 0, view.dtype.bytes)
     if not is_longer(row, known):
         return ""
+    if view.has_offset:
+        return (
+            f"`{view.name}` takes {_text(row)} bytes from the start of its memory, and "
+            f"`{memory.name}` takes {_text(known)}"
+        )
     if not cut:
         return (
             f"`{view.name}` takes {_text(row)} bytes, and its memory `{memory.name}` takes "
@@ -194,6 +242,19 @@ def view_problem(view: Buffer, memory: Buffer) -> str:
         f"a row of `{view.name}` takes {_text(row)} bytes, and one of its memory `{memory.name}` "
         f"takes {_text(known)}"
     )
+
+
+def end_of(view: Buffer) -> int | None:
+    """Return the end of a compact view in its memory, in elements; None if it is symbolic.
+
+    >>> end_of(Buffer("V", (2, 4), elem_offset=3)), end_of(Buffer("V", (2, 0), elem_offset=3))
+    (11, 0)
+    """
+    known = [n for n in view.entries if isinstance(n, int)]
+    if len(known) < len(view.entries) or view.strides is not None:
+        return None
+    elements = prod(known[:-1])
+    return known[-1] + elements if elements else 0
 
 
 def is_longer(extents: Sequence[Extent], others: Sequence[Extent]) -> bool:
@@ -333,6 +394,8 @@ def declaration(buffer: Buffer, *, view: bool = False) -> Pieces:
         yield from (", strides=", *tuple_of(buffer.strides))
     if buffer.flat:
         yield ", flat=True"
+    if buffer.has_offset:
+        yield from (", elem_offset=", *operands([buffer.elem_offset]))
     if view:
         yield from (", data=", Operand(buffer.data))
     yield ")"

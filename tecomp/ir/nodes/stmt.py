@@ -18,6 +18,7 @@ from tecomp.ir.nodes.buffer import (
     Range,
     check_separators,
     declaration,
+    end_of,
     is_longer,
     view_problem,
 )
@@ -87,6 +88,7 @@ __all__ = [
     "array_argument",
     "block",
     "check_separators",
+    "end_of",
     "is_longer",
     "over_elements",
     "seq",

@@ -380,7 +380,7 @@ def parse_buffer(source: Source, name: str, node: ast.expr, data: Var | None = N
     """Parse a `Buffer(...)` declaration; `data` is its memory unless specified there."""
     if not (isinstance(node, ast.Call) and ast.unparse(node.func) == "Buffer"):
         source.refuse(node, "expected Buffer(...)")
-    known = ("scope", "axis_separators", "strides", "data", "flat")
+    known = ("scope", "axis_separators", "strides", "data", "flat", "elem_offset")
     more = source.arguments(node, 2, None, known)
     address = parse_expr(source, more["data"]) if "data" in more else data
     if address is not None and not isinstance(address, Var):
@@ -395,6 +395,7 @@ def parse_buffer(source: Source, name: str, node: ast.expr, data: Var | None = N
             _extents(source, more["strides"]) if "strides" in more else None,
             Var(name, HANDLE) if address is None else address,
             "flat" in more and _truth(source, more["flat"]),
+            parse_expr(source, more["elem_offset"]) if "elem_offset" in more else 0,
         )
     except ParseError:
         raise

@@ -126,14 +126,14 @@ class _Checker:
             self.refuse(buffer, "a buffer has one stride for each axis")
         if buffer.flat and (not is_argument or buffer.strides is None or buffer.axis_separators):
             self.refuse(buffer, "only an argument with strides and one physical axis is flat=True")
-        for extent in (*buffer.shape, *(buffer.strides or ())):
+        for extent in buffer.entries:
             if isinstance(extent, Expr):
                 self.expression(extent)
                 if not (extent.dtype.is_integer and extent.dtype.lanes == 1):
-                    self.refuse(buffer, "extents and strides are integers")
+                    self.refuse(buffer, "extents, strides and offsets are integers")
         least = buffer.shape if is_argument else (*buffer.shape, *(buffer.strides or ()))
-        if any(isinstance(extent, int) and extent < 0 for extent in least):
-            self.refuse(buffer, "extents and strides are not negative")
+        if any(isinstance(n, int) and n < 0 for n in (*least, buffer.elem_offset)):
+            self.refuse(buffer, "extents, strides and offsets are not negative")
 
     def body(self, root: Stmt) -> None:
         """Check the statements in order."""
@@ -231,6 +231,8 @@ class _Checker:
     def scope(self, node: Allocate | BufferRealize | DeclBuffer) -> Task:
         buffer = node.buffer
         self.buffer(buffer)
+        if buffer.has_offset and (self.flat or not isinstance(node, DeclBuffer)):
+            self.refuse(node, "only arguments have an elem_offset, and views before flattening")
         if isinstance(node, BufferRealize):
             self.realize(node)
         if isinstance(node, DeclBuffer):

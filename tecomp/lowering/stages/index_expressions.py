@@ -232,6 +232,26 @@ def strides_of(
     return found if any(strides is not None for strides in found) else ()
 
 
+def offsets_of(
+    binds: Mapping[Tensor, Buffer] | None, args: Sequence[object]
+) -> tuple[Extent, ...]:
+    """Return the `elem_offset` of each argument; () if all are 0. `binds` is already checked.
+
+    A variable that is neither an argument nor a size is 0, as in TVM for arrays without an offset.
+    """
+    if not binds or not isinstance(args, list | tuple):
+        return ()
+    known = {arg for arg in args if isinstance(arg, Var)}
+    known.update(
+        var for arg in args if isinstance(arg, Tensor) for n in arg.shape for var in variables_in(n)
+    )
+    found: list[Extent] = []
+    for arg in args:
+        offset = binds[arg].elem_offset if isinstance(arg, Tensor) and arg in binds else 0
+        found.append(0 if isinstance(offset, Var) and offset not in known else offset)
+    return tuple(found) if any(not isinstance(n, int) or n for n in found) else ()
+
+
 def _check_alike(tensor: Tensor, buffer: Buffer, where: str) -> None:
     """Raise if `buffer` cannot describe `tensor`.
 
@@ -245,6 +265,11 @@ def _check_alike(tensor: Tensor, buffer: Buffer, where: str) -> None:
             f"{where}: `{buffer}` is declared for {safe_repr(tensor)}; declare its shape and "
             "type, and leave its memory to set_scope",
             kind="contrary-options",
+        )
+    if buffer.has_offset and buffer.dtype.lanes > 1:
+        raise LowerError(
+            f"{where}: an elem_offset counts numbers, and an element is a {buffer.dtype}; declare "
+            f"a tensor of {buffer.dtype.scalar} with an axis more, or leave the offset out"
         )
     if buffer.strides is not None and buffer.dtype.lanes > 1:
         raise LowerError(
@@ -275,7 +300,8 @@ def extents_of(stage: StageState) -> list[Extent]:
 
 
 def sizes_of(
-    state: State, arguments: Sequence[Tensor | Var], strides: Strides = ()
+    state: State, arguments: Sequence[Tensor | Var], strides: Strides = (),
+    offsets: Sequence[Extent] = (),
 ) -> tuple[dict[Var, Var], Set[Var]]:
     """Return a function variable for each size and stride variable of the computation.
 
@@ -299,6 +325,13 @@ def sizes_of(
         found.update(variables)
         bound.update(variables)
     bound.update(steps)
+    for var in (var for n in offsets for var in variables_in(n)):
+        if var not in found:
+            raise LowerError(
+                f"lower: an elem_offset depends on {var.name}, which no argument determines; "
+                f"add {var.name} itself to the arguments",
+                kind="argument-list",
+            )
     for stage in state:
         used = dict.fromkeys((*variables_of(stage.op), *_scheduled(stage)))
         for var in used:

@@ -114,8 +114,17 @@ def _extent(extent: Extent, sizes: Mapping[Var, Var]) -> Extent:
     return extent if isinstance(extent, int) else index_of(extent, dict(sizes))
 
 
-def prepare(schedule: Schedule, args: Sequence[object], strides: Strides = ()) -> Program:
-    """Prepare `schedule` for lowering with the parameters `args`, whose arrays have `strides`.
+def prepare(
+    schedule: Schedule, args: Sequence[object], strides: Strides = (),
+    offsets: Sequence[Extent] = (),
+) -> Program:
+    """Prepare `schedule` for lowering with the parameters `args`.
+
+    Args:
+        schedule: Schedule to lower.
+        args: Tensors and size variables.
+        strides: Strides of the array of each argument. Default: all arrays are contiguous.
+        offsets: Offset of each argument in its array. Default: all are 0.
 
     Raises:
         LowerError: If an argument is not in the schedule, is duplicated or is missing, or if an
@@ -128,15 +137,20 @@ def prepare(schedule: Schedule, args: Sequence[object], strides: Strides = ()) -
     tensors = {(state.stage(t.op).key, t.value_index) for t in arguments if isinstance(t, Tensor)}
     bodies, starts = inlined_bodies(state)
     _check_missing(state, bodies, starts, states, tensors)
-    sizes, only_strides = sizes_of(state, arguments, strides)
+    sizes, only_strides = sizes_of(state, arguments, strides, offsets)
     strided = {
         (state.stage(a.op).key, a.value_index): each
         for a, each in zip(arguments, strides, strict=False)
         if isinstance(a, Tensor) and each is not None
     }
+    moved = {
+        (state.stage(a.op).key, a.value_index): _extent(n, sizes)
+        for a, n in zip(arguments, offsets, strict=False) if isinstance(a, Tensor)
+    }
     taken: set[str] = set()
     buffers = {
-        (stage.key, k): _buffer(stage, k, sizes, taken, strided.get((stage.key, k)))
+        (stage.key, k): _buffer(
+            stage, k, sizes, taken, strided.get((stage.key, k)), moved.get((stage.key, k), 0))
         for stage in state
         if stage.key in bodies or (stage.is_placeholder and stage.key not in states)
         or (stage.key, 0) in tensors
@@ -363,7 +377,7 @@ def _check_size(stage: StageState, body: tuple[Expr, ...]) -> None:
 
 def _buffer(
     stage: StageState, output: int, sizes: Mapping[Var, Var], taken: set[str],
-    strides: tuple[Extent, ...] | None,
+    strides: tuple[Extent, ...] | None, offset: Extent,
 ) -> Buffer:
     tensor = stage.op.output(output)
     shape = tuple(_extent(n, sizes) for n in tensor.shape)
@@ -371,6 +385,7 @@ def _buffer(
         take_name(identifier(tensor.name), taken), shape, tensor.dtype, stage.scope,
         stage.layout.axis_separators,
         None if strides is None else tuple(_extent(n, sizes) for n in strides),
+        elem_offset=offset,
     )
 
 

@@ -72,7 +72,7 @@ def map_buffers(root: N, f: Callable[[Buffer], Buffer]) -> N:
 
 
 def replace_variables(root: N, values: Mapping[V, Expr]) -> N:
-    """Substitute variables also in buffers: shapes and strides (simplified) and data variables."""
+    """Substitute variables also in buffers: in their entries (simplified) and their data."""
     if not values:
         return root
     return map_buffers(
@@ -93,14 +93,13 @@ def replace_in_buffer(buffer: Buffer, values: Mapping[V, Expr]) -> Buffer:
     assert isinstance(data, Var)
     if data is buffer.data and not any(var in known for var in extent_variables(buffer)):
         return buffer
-    strides = None if buffer.strides is None else tuple(map(extent, buffer.strides))
-    return replace(buffer, shape=tuple(map(extent, buffer.shape)), strides=strides, data=data)
+    return replace(buffer.with_entries(tuple(map(extent, buffer.entries))), data=data)
 
 
 def extent_variables(buffer: Buffer) -> dict[Var, None]:
-    """Return the variables in the shape and strides of a buffer."""
+    """Return the variables in the shape, strides and offset of a buffer."""
     found: dict[Var, None] = {}
-    for value in (*buffer.shape, *(buffer.strides or ())):
+    for value in buffer.entries:
         if isinstance(value, Expr):
             found.update(free_variables(value))
     return found

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from math import prod
 from typing import Any, TypeVar
 
 from tecomp.errors import LayoutError, LowerError
+from tecomp.ir.arith.extents import plus, product, simplified
 from tecomp.ir.arith.quasi_affine import QuasiAffine
 from tecomp.ir.arith.quasi_affine_conversion import Terms
 from tecomp.ir.arith.simplify import Ranges, simplify
@@ -42,6 +42,7 @@ from tecomp.ir.nodes.stmt import (
     SeqStmt,
     Stmt,
     check_separators,
+    end_of,
     is_longer,
     seq,
     view_problem,
@@ -120,7 +121,9 @@ class _Layouts:
 
     def __init__(self, func: PrimFunc) -> None:
         self.memories = memories_of(func)
-        self.views = {n.buffer.data: n.buffer for n in walk(func.body) if isinstance(n, DeclBuffer)}
+        declared = [n.buffer for n in walk(func.body) if isinstance(n, DeclBuffer)]
+        self.views = {view.data: view for view in declared}
+        self._moved = {id(view) for view in declared if view.has_offset}
         self.maps: dict[Var, tuple[IndexMap, ...]] = {}
         self.shapes: dict[Var, list[tuple[Extent, ...]]] = {}
         self._terms = Terms()
@@ -178,13 +181,16 @@ class _Layouts:
 
     def _mapped(self, buffer: Buffer) -> Buffer:
         memory, shape = self.memories[buffer.data], self.shapes[buffer.data][-1]
-        if problem := _mapped_view_problem(buffer, memory):
+        # `indices` adds the offset of a view.
+        whole = replace(buffer, elem_offset=0)
+        if problem := _mapped_view_problem(buffer if id(buffer) in self._moved else whole, memory):
             raise LowerError(
                 f"apply_buffer_transforms: `{buffer.name}` is a view of `{memory.name}`, which has "
                 f"a layout map, and {problem}"
             )
         separators = memory.axis_separators
-        return replace(buffer, shape=shape, strides=None, axis_separators=separators)
+        kept = whole if id(buffer) in self._moved else buffer
+        return replace(kept, shape=shape, strides=None, axis_separators=separators)
 
     def indices(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
         """Map the indices of an element, without simplification (done once at the end)."""
@@ -196,7 +202,7 @@ class _Layouts:
                     "vectorize it afterwards"
                 )
         memory = self.memories[buffer.data]
-        if not _has_shape_of(buffer, memory):
+        if id(buffer) in self._moved or not _has_shape_of(buffer, memory):
             indices = self._in_memory(buffer, indices, memory.shape)
         for index_map in self.maps[buffer.data]:
             indices = index_map.at(indices)
@@ -207,7 +213,7 @@ class _Layouts:
     ) -> tuple[Expr, ...]:
         """Convert the indices of a view to indices of its memory of another `shape`."""
         strides = _row_major(view.shape) if view.strides is None else view.strides
-        linear = _dot(self._terms, indices, tuple(strides))
+        linear = _dot(self._terms, indices, tuple(strides), view.elem_offset)
         found: list[Expr] = []
         for axis, step in enumerate(_row_major(shape)):
             is_last = isinstance(step, int) and step == 1
@@ -314,6 +320,12 @@ def _mapped_view_problem(view: Buffer, memory: Buffer) -> str:
         return (
             f"its shape {view.shape} has more elements than {memory.shape}; declare a smaller view"
         )
+    end = end_of(view)
+    if end is not None and is_longer((end,), memory.shape):
+        return (
+            f"its last element is at {end - 1}, and {memory.shape} are the elements; declare a "
+            "smaller view"
+        )
     return ""
 
 
@@ -326,9 +338,10 @@ def flatten_buffer(func: PrimFunc) -> PrimFunc:
     Groups end at `axis_separators`; without separators, a buffer becomes 1-d. Within a group,
     elements are in row-major order, or addressed by the strides of the buffer. The separators of
     the result are `range(N - 1)`, which marks a buffer of N axes as flattened, so the pass is
-    idempotent. Parameters are flattened too. A parameter with strides keeps its shape and strides,
-    because calls compare arrays with them, and becomes `flat`: its span, and the number of
-    positions before its first element, may be known at call time only.
+    idempotent. The indices of a view include its `elem_offset`. Parameters are flattened too. A
+    parameter with strides keeps its shape and strides, because calls compare arrays with them, and
+    becomes `flat`: its span, and the number of positions before its first element, may be known at
+    call time only.
 
     Raises:
         LowerError: If layout maps, pad values or realized regions remain (their passes must run
@@ -354,7 +367,10 @@ def flatten_buffer(func: PrimFunc) -> PrimFunc:
     terms = Terms()
     done: dict[int, tuple[Buffer, Buffer]] = {}
     strided = {p for p in func.params if isinstance(p, Buffer) and _is_strided(p)}
-    views = {id(n.buffer) for n in walk(func.body) if isinstance(n, DeclBuffer)}
+    views = _starts(func)
+
+    def is_physical(buffer: Buffer) -> bool:
+        return is_flat(buffer) and same(views.get(id(buffer), 0), 0)
 
     def physical(buffer: Buffer) -> Buffer:
         if id(buffer) not in done:
@@ -366,12 +382,13 @@ def flatten_buffer(func: PrimFunc) -> PrimFunc:
 
     def rule(node: Any) -> Any:
         match node:
-            case BufferLoad(buffer, indices, predicate) if not is_flat(buffer):
-                return BufferLoad(physical(buffer), _flat(terms, buffer, indices), predicate)
-            case BufferStore(buffer, value, indices, predicate) if not is_flat(buffer):
-                flat = _flat(terms, buffer, indices)
+            case BufferLoad(buffer, indices, predicate) if not is_physical(buffer):
+                flat = _flat(terms, buffer, indices, views.get(id(buffer), 0))
+                return BufferLoad(physical(buffer), flat, predicate)
+            case BufferStore(buffer, value, indices, predicate) if not is_physical(buffer):
+                flat = _flat(terms, buffer, indices, views.get(id(buffer), 0))
                 return BufferStore(physical(buffer), value, flat, predicate)
-            case Allocate(buffer, body) | DeclBuffer(buffer, body) if not is_flat(buffer):
+            case Allocate(buffer, body) | DeclBuffer(buffer, body) if not is_physical(buffer):
                 return type(node)(physical(buffer), body)
         return None
 
@@ -384,6 +401,12 @@ def flatten_buffer(func: PrimFunc) -> PrimFunc:
                 "shape into the physical axes of its memory"
             )
     return flat
+
+
+def _starts(func: PrimFunc) -> dict[int, Extent]:
+    """Return the offset of each view of a function in its memory, by the id of the view."""
+    views = (n.buffer for n in walk(func.body) if isinstance(n, DeclBuffer))
+    return {id(view): view.elem_offset for view in views}
 
 
 def _check_ready(func: PrimFunc) -> None:
@@ -415,14 +438,18 @@ def is_flat(buffer: Buffer) -> bool:
 def flattened(buffer: Buffer, *, is_view: bool = False) -> Buffer:
     """Merge each group of axes of `buffer` into one axis; a buffer of rank 0 has 1 element.
 
-    A view with strides ends at its last element, because its memory may end there too.
+    A view with strides ends at its last element, because its memory may end there too. A view
+    includes the elements before its offset.
     """
     check_separators(buffer.axis_separators, max(len(buffer.shape), 1))
-    if is_flat(buffer):
+    is_moved = is_view and buffer.has_offset and not buffer.axis_separators
+    if is_flat(buffer) and not is_moved:
         return buffer
     extent = _span if is_view and buffer.strides is not None else _extent
     shape = tuple(extent(*group) for group in zip(
         _groups(buffer, buffer.shape), _groups(buffer, buffer.strides or ()), strict=True))
+    if is_moved:
+        shape = (simplified(plus(buffer.elem_offset, *shape)),)
     if (most := max((n for n in shape if isinstance(n, int)), default=0)) >= 2**63:
         raise LowerError(
             f"flatten_buffer: `{buffer.name}` takes {most} places in a row, more than 64-bit "
@@ -430,14 +457,15 @@ def flattened(buffer: Buffer, *, is_view: bool = False) -> Buffer:
             kind="too-much",
         )
     separators = tuple(range(len(shape) - 1))
-    return replace(buffer, shape=shape, axis_separators=separators, strides=None)
+    flat = replace(buffer, shape=shape, axis_separators=separators, strides=None)
+    return replace(flat, elem_offset=0) if is_moved else flat
 
 
 def _extent(shape: tuple[Extent, ...], strides: tuple[Extent, ...]) -> Extent:
     """Return the number of elements that a group spans, including the padding of the last row."""
     if not strides:
-        return _product(shape)
-    spans = [_product(pair) for pair in zip(shape, strides, strict=True)]
+        return product(shape)
+    spans = [product(pair) for pair in zip(shape, strides, strict=True)]
     known = [span for span in spans if isinstance(span, int)]
     if 0 in known:
         return 0
@@ -450,38 +478,34 @@ def _span(shape: tuple[Extent, ...], strides: tuple[Extent, ...]) -> Extent:
     for extent, stride in zip(shape, strides, strict=True):
         last = binary(BinOp.ADD, last, _times(index_value(extent) - 1, stride))
     is_empty = logical_or(*(index_value(extent) <= 0 for extent in shape))
-    span = simplify(Select(is_empty, index_value(0), last + 1))
-    return int(span.value) if isinstance(span, Const) else span
+    return simplified(Select(is_empty, index_value(0), last + 1))
 
 
-def _product(factors: Sequence[Extent]) -> Extent:
-    known = prod(factor for factor in factors if isinstance(factor, int))
-    result: Expr | None = None
-    for factor in factors:
-        if isinstance(factor, Expr):
-            result = factor if result is None else binary(BinOp.MUL, result, factor)
-    if result is None or known == 0:
-        return known
-    return result if known == 1 else binary(BinOp.MUL, result, index_value(known))
-
-
-def _flat(terms: Terms, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
-    """Return the linear index within each group of axes."""
+def _flat(
+    terms: Terms, buffer: Buffer, indices: tuple[Expr, ...], start: Extent
+) -> tuple[Expr, ...]:
+    """Return the linear index within each group of axes, counted from `start`."""
     strides: tuple[Extent, ...] = buffer.strides if buffer.strides is not None else tuple(
         stride for group in _groups(buffer, buffer.shape) for stride in _row_major(group))
     return tuple(
-        _dot(terms, *group)
+        _dot(terms, *group, start)
         for group in zip(_groups(buffer, indices), _groups(buffer, strides), strict=True)
     )
 
 
 def _row_major(shape: tuple[Extent, ...]) -> list[Extent]:
-    return [_product(shape[axis + 1:]) for axis in range(len(shape))]
+    return [product(shape[axis + 1:]) for axis in range(len(shape))]
 
 
-def _dot(terms: Terms, indices: tuple[Expr, ...], strides: tuple[Extent, ...]) -> Expr:
-    """Return the dot product of indices and strides; a ramp in the last index stays a ramp."""
-    total = QuasiAffine()
+def _dot(
+    terms: Terms, indices: tuple[Expr, ...], strides: tuple[Extent, ...], start: Extent = 0
+) -> Expr:
+    """Return `start` plus the dot product of indices and strides.
+
+    A ramp in the last index stays a ramp.
+    """
+    total = QuasiAffine() if isinstance(start, int) and start == 0 else terms.sum_of(
+        cast(INT64, index_value(start)))
     for index, stride in zip(indices, strides, strict=True):
         if index.dtype.lanes > 1:
             return _across(terms, total, index, stride)

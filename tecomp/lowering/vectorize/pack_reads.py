@@ -139,7 +139,8 @@ def _view(buffer: Buffer, count: int) -> Buffer:
     groups = last // count if isinstance(last, int) else simplify(
         binary(BinOp.FLOORDIV, last, count))
     kind = buffer.dtype.with_lanes(count)
-    return replace(buffer, name=f"{buffer.name}_x{count}", shape=(*outer, groups), dtype=kind)
+    name = f"{buffer.name}_x{count}"
+    return replace(buffer, name=name, shape=(*outer, groups), dtype=kind, elem_offset=0)
 
 
 def _declared(body: Stmt, func: PrimFunc, views: Views) -> Stmt:

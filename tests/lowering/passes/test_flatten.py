@@ -259,6 +259,49 @@ def f(A: Buffer("float32", (8, 8), axis_separators=(0,))):
     assert malformed.value.message.startswith(f"f: {problem}: `with DeclBuffer(Buffer(")
 
 
+OFFSET = """
+def f(A: Buffer("float32", (40,)), B: Buffer("float32", (3, 4)), o: "int64"):
+    with DeclBuffer(Buffer("float32", (3, 4), strides=(8, 1), elem_offset=o + 2, data=A.data)) as V:
+        for i in range(3):
+            for j in vectorized(4):
+                B[i, j] = V[i, j]
+                V[i, j] = float32(0.0)
+"""
+
+
+def test_indices_of_a_view_include_its_offset() -> None:
+    func = flatten_buffer(parse(OFFSET))
+    assert flatten_buffer(func) == func
+    verify(func, flat=True)
+    memory = np.arange(40, dtype=np.float32)
+    part = np.lib.stride_tricks.as_strided(memory[5:], (3, 4), (32, 4))
+    wanted = part.copy()
+
+    for run in (
+        partial(evaluate, parse(OFFSET)), partial(evaluate, func), partial(_call, Kernel(func))
+    ):
+        found, rows = memory.copy(), np.zeros((3, 4), np.float32)
+        run([found, rows if run.args == (parse(OFFSET),) else rows.reshape(-1), 3])
+        np.testing.assert_array_equal(rows, wanted)
+        assert found.sum() == memory.sum() - wanted.sum()
+
+
+def test_an_offset_needs_one_physical_axis() -> None:
+    func = parse("""
+def f(A: Buffer("float32", (8, 8), axis_separators=(0,))):
+    with DeclBuffer(Buffer("float32", (2, 8), axis_separators=(0,), elem_offset=8, data=A.data)) as V:
+        A[0, 0] = V[0, 0]
+""")
+    with pytest.raises(LowerError) as error:
+        flatten_buffer(func)
+
+    assert error.value.message == (
+        "flatten_buffer: `V` has an elem_offset and 2 physical axes; an offset needs 1 axis; "
+        "declare the view with axis_separators that cut its shape into the physical axes of its "
+        "memory"
+    )
+
+
 STRIDED = """
 def f(A: Buffer("float32", (3, n), strides=(6, 1)), O: Buffer("float32", (4,)), n: "int64"):
     with DeclBuffer(Buffer("float32", (3, n), strides=(6, 1), data=A.data)) as V:
