@@ -15,7 +15,6 @@ from pathlib import Path
 from types import MappingProxyType
 
 from tecomp import ScheduleError, Target, accesses, te
-from tecomp.errors import safe_repr
 from tecomp.schedules.analysis.convolution import Convolution, Windows, convolution_of, windows_of
 from tecomp.schedules.analysis.matmul import Product, product_of
 from tecomp.schedules.analysis.pointwise_chains import (
@@ -143,9 +142,9 @@ def auto(
         return scratchpads
     if division:
         raise ScheduleError(
-            f"auto: {next(iter(division)).name} is to be divided, and target {target.name} has no "
-            "scratchpads: its threads share loops out as they run; leave the division out",
-            kind="not-divided",
+            "auto: {next} is to be divided, and target {target} has no scratchpads: its threads "
+            "share loops out as they run; leave the division out",
+            kind="not-divided", next=next(iter(division)).name, target=target.name,
         )
     s = s if target.core is None else _in_caches(s, target, strides, bounds)
     for x, layout in layouts.items():
@@ -164,13 +163,13 @@ def _check_wishes(division: Cuts, near: Collection[te.Tensor]) -> None:
         isinstance(x, te.Tensor) and isinstance(cut, Cut) for x, cut in division.items()
     ):
         raise ScheduleError(
-            f"auto: the division is {safe_repr(division)}; give a Cut for each tensor",
-            kind="wrong-argument",
+            "auto: the division is {division!r}; give a Cut for each tensor",
+            kind="wrong-argument", division=division,
         )
     if not isinstance(near, Collection) or not all(isinstance(x, te.Tensor) for x in near):
         raise ScheduleError(
-            f"auto: near is {safe_repr(near)}; give the tensors that stay in scratchpads",
-            kind="wrong-argument",
+            "auto: near is {near!r}; give the tensors that stay in scratchpads",
+            kind="wrong-argument", near=near,
         )
 
 

@@ -195,9 +195,9 @@ def contraction_of(d: Product) -> Contraction:
     if d.rows.tensor == d.columns.tensor:
         name = d.rows.tensor.name
         raise ScheduleError(
-            f"matmul.schedule: {d.total.name} multiplies {name} by itself, and scratchpads have "
-            f"rows and columns in different layouts; multiply by a copy: te.compute({name}.shape, "
-            f"lambda *i: {name}(*i))",
-            kind="not-this-form",
+            "matmul.schedule: {total} multiplies {name} by itself, and scratchpads have rows and "
+            "columns in different layouts; multiply by a copy: te.compute({name}.shape, lambda "
+            "*i: {name}(*i))",
+            kind="not-this-form", total=d.total.name, name=name,
         )
     return of_matrices(d)

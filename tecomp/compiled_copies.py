@@ -71,9 +71,9 @@ def decoded(storage: Format, array: Array, dtype: DType) -> Array:
     array = as_array(array, f"format {storage.name}: decode_array")
     if array.dtype.name != storage.stored:
         raise LayoutError(
-            f"format {storage.name}: memory is {storage.stored}, the array is {array.dtype}; "
-            f"give what encode_array returned, or view it as {storage.stored}",
-            kind="storage-format",
+            "format {storage}: memory is {stored}, the array is {dtype}; give what encode_array "
+            "returned, or view it as {stored}",
+            kind="storage-format", storage=storage.name, stored=storage.stored, dtype=array.dtype,
         )
     shape = _resized(storage, array, storage.units, storage.elements, "units")
     out = np.empty(shape, dtype.numpy)
@@ -113,9 +113,9 @@ def _resized(storage: Format, array: Array, old: int, new: int, what: str) -> tu
         return shape
     if not shape or shape[-1] % old:
         raise LayoutError(
-            f"format {storage.name}: the last axis of the array, {list(shape)}, is no whole "
-            f"number of blocks of {old} {what}; pad it, or merge the last axes",
-            kind="storage-format",
+            "format {storage}: the last axis of the array, {shape}, is no whole number of blocks "
+            "of {old} {what}; pad it, or merge the last axes",
+            kind="storage-format", storage=storage.name, shape=list(shape), old=old, what=what,
         )
     return (*shape[:-1], shape[-1] // old * new)
 
@@ -195,9 +195,10 @@ class Relayout(Pictured):
             check_layout(given, "relayout")
         if src.shape != dst.shape or src.dtype != dst.dtype:
             raise LayoutError(
-                f"relayout: the source is of {src.dtype}{list(src.shape)}, the result of "
-                f"{dst.dtype}{list(dst.shape)}; give two layouts of one tensor",
-                kind="other-shape",
+                "relayout: the source is of {dtype}{shape}, the result of {dst_dtype}{dst_shape}; "
+                "give two layouts of one tensor",
+                kind="other-shape", dtype=src.dtype, shape=list(src.shape), dst_dtype=dst.dtype,
+                dst_shape=list(dst.shape),
             )
         self.src, self.dst = src, dst
         self._is_direct = _is_direct(src, dst)
@@ -329,9 +330,9 @@ def packed(layout: Layout, array: Any, out: Any) -> Array:
     shape = layout.shape
     if found is not None and not is_in_layout(array, plain_mark(len(shape)), shape, shape):
         raise CallError(
-            f"pack: the array is packed already, as {found.formula}; pass the one that it was "
-            "packed from, use relayout, or pass np.asarray(...) of it if it is right",
-            kind="packed",
+            "pack: the array is packed already, as {formula}; pass the one that it was packed "
+            "from, use relayout, or pass np.asarray(...) of it if it is right",
+            kind="packed", formula=found.formula,
         )
     given = as_array(array, "pack")
     check_array("pack: the array", given, layout.dtype, layout.shape)
@@ -403,8 +404,8 @@ def check_array(what: str, array: Any, dtype: str, shape: tuple[int, ...]) -> No
         is_shaped = hasattr(array, "shape") and isinstance(array.shape, tuple)
         text = f"{found}{list(array.shape)}" if is_shaped else type(array).__name__
         raise CallError(
-            f"{what} is {text}, but {dtype}{list(shape)} belongs there; convert it first",
-            kind="other-array",
+            "{what} is {text}, but {dtype}{shape} belongs there; convert it first",
+            kind="other-array", what=what, text=text, dtype=dtype, shape=list(shape),
         )
 
 
@@ -424,9 +425,9 @@ def check_mark(what: str, array: Any, layout: Layout) -> None:
         array, layout.mark, layout.shape, layout.physical_shape
     ):
         raise CallError(
-            f"{what} is packed as {found.formula}, but it is to be as {layout.mark.formula}; pass "
-            "one of that layout, or np.asarray(...) of it if it is right",
-            kind="packed",
+            "{what} is packed as {formula}, but it is to be as {mark_formula}; pass one of that "
+            "layout, or np.asarray(...) of it if it is right",
+            kind="packed", what=what, formula=found.formula, mark_formula=layout.mark.formula,
         )
 
 
@@ -442,7 +443,8 @@ def check_writable(what: str, array: Array) -> None:
     """
     if not array.flags.writeable:
         raise CallError(
-            f"{what} is written to, but it is read-only; pass a copy of it", kind="memory-of-array"
+            "{what} is written to, but it is read-only; pass a copy of it",
+            kind="memory-of-array", what=what,
         )
 
 

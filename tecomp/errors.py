@@ -27,6 +27,10 @@ from tecomp.source_locations import (
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+(?=>)")
 """Address in the default `repr` of an object, which differs between processes."""
 
+_NUMBERS = (bool, int, float)
+_LONGEST_LIST = 64
+"""Length from which the parameter of an error is kept as its abridged text."""
+
 _LONG = re.compile(r"`[^`]{500,}`|[^\s`]{500,}")
 
 
@@ -60,7 +64,7 @@ _ABBREVIATION = _Abbreviation()
 def safe_repr(value: object) -> str:
     """Return the `repr` of a value, abbreviated if `repr` raises an error.
 
-    Every error message formats the arguments of users with this function. `repr` raises
+    Messages of errors fall back to it. `repr` raises
     ValueError for integers of more than 4,300 digits and RecursionError for deeply nested
     containers, and an object of a user may raise anything.
 
@@ -85,11 +89,52 @@ def safe_str(value: object) -> str:
         return _ABBREVIATION.repr(value)
 
 
+class _Safe:
+    """Value whose texts are abbreviated where its own `repr` or `str` raises an error."""
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        return safe_repr(self.value)
+
+    def __str__(self) -> str:
+        return safe_str(self.value)
+
+    def __format__(self, spec: str) -> str:
+        return safe_str(self.value)
+
+
+def _filled(template: str, parameters: Mapping[str, object]) -> str:
+    """Return a template with its values; a template without values is a text."""
+    try:
+        return template.format(**parameters) if parameters else template
+    except Exception:  # of an object of the user
+        return template.format(**{name: _Safe(value) for name, value in parameters.items()})
+
+
+def _plain(value: object) -> Any:
+    """Return a value that neither refers to the program nor differs between processes."""
+    if value is None or type(value) in _NUMBERS:
+        return value
+    if isinstance(value, tuple | list) and len(value) <= _LONGEST_LIST:
+        parts = [part for part in value if type(part) in (str, *_NUMBERS)]
+        if len(parts) == len(value):
+            return tuple(parts) if isinstance(value, tuple) else parts
+    return _abridged(_ADDRESS.sub("", safe_str(value)))
+
+
 class TecompError(Exception):
     """Base class of all errors that tecomp raises deliberately.
 
+    The message is a template, as for `str.format`, beside the values of its fields; a message
+    without values is shown as it is. Programs distinguish errors by `kind` and `parameters`: the
+    wording of messages changes between versions.
+
     Attributes:
         message: Problem with the offending values, and the remedy.
+        parameters: Values that the message shows, by name: numbers, texts and tuples of these; any
+            other value as its text.
         location: User expression that caused the error; None if it is unknown.
         kind: Kind of the error as a word, such as `no-such-loop`.
 
@@ -101,6 +146,9 @@ class TecompError(Exception):
     ...     print(type(error).__name__, error.kind, error.code, error.location is None)
     layout: elements (0, 0) and (2, 0) of int8[4, 4] share one place under lambda i, j: [i % 2, j]
     LayoutError shared-place TE0301 False
+    >>> error = tecomp.LayoutError("{where}: no axis {axis!r}", where="layout", axis="k")
+    >>> error.message, error.parameters
+    ("layout: no axis 'k'", {'where': 'layout', 'axis': 'k'})
     """
 
     usual: ClassVar[str] = "internal"
@@ -109,12 +157,13 @@ class TecompError(Exception):
     """Whether tracebacks omit the frames of the compiler."""
 
     def __init__(
-        self, message: str, location: Location | Described | None = None, *,
-        kind: str | None = None,
+        self, template: str, /, location: Location | Described | None = None, *,
+        kind: str | None = None, **parameters: object,
     ) -> None:
-        message = _abridged(_ADDRESS.sub("", message))
+        message = _abridged(_ADDRESS.sub("", _filled(template, parameters)))
         super().__init__(message)
         self.message = message
+        self.parameters = {name: _plain(value) for name, value in parameters.items()}
         self.location: Location | Described | None = location or user_location()
         self.kind = kind or self.usual
         watch()
@@ -136,7 +185,7 @@ class TecompError(Exception):
         """Pickle the location as text: other processes do not have its code object."""
         at = self.location
         known = Described(at.file, at.line, at.text, at.picture) if at is not None else None
-        return _again, (type(self), self.message, known, self.kind)
+        return _again, (type(self), self.message, known, self.kind, self.parameters)
 
     def __str__(self) -> str:
         where = f"\n  at {shown_place(self.location)}" if self.location else ""
@@ -145,10 +194,11 @@ class TecompError(Exception):
 
 def _again(
     type: type[TecompError], message: str, location: Described | None, kind: str,
+    parameters: dict[str, Any],
 ) -> TecompError:
     """Rebuild an error that was raised in another process."""
     error = type(message, location, kind=kind)
-    error.location = location
+    error.location, error.parameters = location, parameters
     return error
 
 
@@ -330,7 +380,10 @@ class MissingError(TecompError, AttributeError):
         'te.gradient: write it'
         """
         if name in instead:
-            return MissingError(f"{called}.{name}: {instead[name]}")
+            return MissingError(
+                "{called}.{name}: {remedy}",
+                called=called, name=name, remedy=instead[name],
+            )
         known = getattr(sys.modules.get(module), "__all__", ())
         return MissingError.near(called, name, known, f"module {module!r}")
 
@@ -352,7 +405,10 @@ class MissingError(TecompError, AttributeError):
         near = _nearest(name, known)
         if near is None:
             return AttributeError(f"{what} has no attribute {name!r}")
-        return MissingError(f"{called} has no {name!r}; did you mean {called}.{near}?")
+        return MissingError(
+            "{called} has no {name!r}; did you mean {called}.{near}?",
+            called=called, name=name, near=near,
+        )
 
 
 def _nearest(name: str, known: Sequence[str]) -> str | None:
@@ -446,19 +502,24 @@ class TecompWarning(UserWarning):
 
     Attributes:
         message: Effect of the schedule with the values, and the remedy.
+        parameters: Values that the message shows, by name.
         location: User call that caused the warning; None if it is unknown.
         kind: Kind of the mistake as a word.
 
-    >>> warning = TecompWarning("s[B].compute_at: much", None, kind="recomputed")
+    >>> warning = TecompWarning("{where}: much", None, kind="recomputed", where="s[B].compute_at")
     >>> print(warning)
     s[B].compute_at: much (TE1100)
     >>> warning.message, warning.kind, warning.code, warning.location
     ('s[B].compute_at: much', 'recomputed', 'TE1100', None)
     """
 
-    def __init__(self, message: str, location: Location | None, *, kind: str) -> None:
-        super().__init__(message)
-        self.message, self.location, self.kind = message, location, kind
+    def __init__(
+        self, template: str, /, location: Location | None, *, kind: str, **parameters: object
+    ) -> None:
+        self.message = _filled(template, parameters)
+        super().__init__(self.message)
+        self.location, self.kind = location, kind
+        self.parameters = {name: _plain(value) for name, value in parameters.items()}
 
     @property
     def code(self) -> str:
@@ -473,9 +534,9 @@ _WARNED: dict[Any, Any] = {}
 """Registry of issued warnings: Python's filters issue each line and text once."""
 
 
-def warn(message: str, location: Location, *, kind: str) -> None:
+def warn(template: str, /, location: Location, *, kind: str, **parameters: object) -> None:
     """Issue a warning at a line of user code, once per line and message."""
-    warning = TecompWarning(message, location, kind=kind)
+    warning = TecompWarning(template, location, kind=kind, **parameters)
     warnings.warn_explicit(
         warning, TecompWarning, location.file, location.line, registry=_WARNED
     )

@@ -103,10 +103,10 @@ def need_convolution(op: te.Tensor | Convolution, who: str) -> Convolution:
     found = convolution_of(op)
     if found is None:
         raise ScheduleError(
-            f"{who}: {op.name} is no convolution of images (n, y, x, c) or (n, c, y, x) with "
-            "filters that have an axis for rows, for columns, for channels, and first or last one "
-            "for outputs, nor made of one element by element",
-            kind="not-this-form",
+            "{who}: {op} is no convolution of images (n, y, x, c) or (n, c, y, x) with filters "
+            "that have an axis for rows, for columns, for channels, and first or last one for "
+            "outputs, nor made of one element by element",
+            kind="not-this-form", who=who, op=op.name,
         )
     return found
 
@@ -315,9 +315,9 @@ def need_windows(op: te.Tensor | Windows, who: str) -> Windows:
     found = windows_of(op)
     if found is None:
         raise ScheduleError(
-            f"{who}: {op.name} reduces no windows that step along another axis than the last, nor "
-            "is it made of such a reduction element by element",
-            kind="not-this-form",
+            "{who}: {op} reduces no windows that step along another axis than the last, nor is it "
+            "made of such a reduction element by element",
+            kind="not-this-form", who=who, op=op.name,
         )
     return found
 

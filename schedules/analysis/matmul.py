@@ -186,10 +186,10 @@ def need_product(op: te.Tensor | Product, who: str) -> Product:
     found = product_of(op)
     if found is None:
         raise ScheduleError(
-            f"{who}: {op.name} is no sum of products of two matrices, nor made of one element by "
+            "{who}: {op} is no sum of products of two matrices, nor made of one element by "
             "element; each index of a factor has to be an axis of the result or of the sum, and "
             "the last axis of the result one of a single factor",
-            kind="not-this-form",
+            kind="not-this-form", who=who, op=op.name,
         )
     return found
 

@@ -87,9 +87,9 @@ def need_reduction(op: te.Tensor | Reduction, who: str) -> Reduction:
     found = reduction_of(op)
     if found is None:
         raise ScheduleError(
-            f"{who}: {op.name} is no reduction whose result or whose terms lie along the last axis "
-            "of what it reads, nor made of one element by element",
-            kind="not-this-form",
+            "{who}: {op} is no reduction whose result or whose terms lie along the last axis of "
+            "what it reads, nor made of one element by element",
+            kind="not-this-form", who=who, op=op.name,
         )
     return found
 

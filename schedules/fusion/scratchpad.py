@@ -181,14 +181,18 @@ def _need_whole(w: Work, factors: Collection[te.Tensor]) -> None:
     for x in factors:
         source = x if x in w.whole else unconverted(x)
         if source not in w.whole or unconverted(x) is not source:
-            raise ScheduleError(f"{w.output.name}: {x.name} is computed for it", kind="not-divided")
+            raise ScheduleError(
+                "{output}: {x} is computed for it",
+                kind="not-divided", output=w.output.name, x=x.name,
+            )
 
 
 def _need_room(w: Work, p: contraction.Plan) -> None:
     """Raise if the tiles of a matrix unit exceed the scratchpad."""
     if not p.fits:
         raise ScheduleError(
-            f"{w.output.name}: there is no room for one tile of each operand", kind="not-divided"
+            "{output}: there is no room for one tile of each operand",
+            kind="not-divided", output=w.output.name,
         )
 
 
@@ -385,23 +389,23 @@ def _result_of(p: Program, where: Placement) -> te.Tensor:
     """
     if len(p.results) > 1:
         raise ScheduleError(
-            f"auto: values stay in the scratchpads for one result, and there are {len(p.results)}; "
+            "auto: values stay in the scratchpads for one result, and there are {result_count}; "
             "leave near out, or schedule them one by one",
-            kind="not-divided",
+            kind="not-divided", result_count=len(p.results),
         )
     result: te.Tensor = next(iter(p.results))
     for x in (*where.near, result):
         if x not in p.stages:
             raise ScheduleError(
-                f"auto: {x.name} is to stay in the scratchpads, and is no value that is computed "
-                f"for {result.name}; leave it out of near",
-                kind="not-divided",
+                "auto: {x} is to stay in the scratchpads, and is no value that is computed for "
+                "{result}; leave it out of near",
+                kind="not-divided", x=x.name, result=result.name,
             )
         if x not in where.cuts:
             raise ScheduleError(
-                f"auto: values stay in the scratchpads for {result.name}, and nothing says which "
-                f"part of {x.name} a core has; give a Cut for it in division",
-                kind="not-divided",
+                "auto: values stay in the scratchpads for {result}, and nothing says which part "
+                "of {x} a core has; give a Cut for it in division",
+                kind="not-divided", result=result.name, x=x.name,
             )
     return result
 
@@ -414,9 +418,9 @@ def _schedule_resident(
     found: te.Schedule | None = first_taken(s, [way.walk for way in every])
     if found is None:
         raise ScheduleError(
-            f"auto: {group.output.name} is computed step by step, so that no value stays in the "
-            "scratchpads for it; leave near out",
-            kind="not-divided",
+            "auto: {output} is computed step by step, so that no value stays in the scratchpads "
+            "for it; leave near out",
+            kind="not-divided", output=group.output.name,
         )
     return found
 
@@ -443,9 +447,11 @@ def _members(heads: Sequence[te.Tensor], p: Program, where: Placement) -> Iterat
         room = where.room - taken
         if room <= 0:
             raise CapacityError(
-                f"auto: {taken} bytes stay in memory `{where.scratchpad}` while {head.name} is "
-                f"computed, of which each core of target {where.target.name} has {where.room}; "
-                "divide them among more cores, or leave the largest out of near"
+                "auto: {taken} bytes stay in memory `{scratchpad}` while {head} is computed, of "
+                "which each core of target {target} has {room}; divide them among more cores, or "
+                "leave the largest out of near",
+                taken=taken, scratchpad=where.scratchpad, head=head.name,
+                target=where.target.name, room=where.room,
             )
         yield Member(groups, program, replace(where, room=room))
 
@@ -461,9 +467,9 @@ def _check_before(
             for y in x.op.input_tensors:
                 if y in heads:
                     raise ScheduleError(
-                        f"auto: {y.name} stays in the scratchpads, and {group.output.name}, which "
-                        "reads it, does not; name both in near, or neither",
-                        kind="not-divided",
+                        "auto: {y} stays in the scratchpads, and {output}, which reads it, does "
+                        "not; name both in near, or neither",
+                        kind="not-divided", y=y.name, output=group.output.name,
                     )
                 if y in program.readers and y not in outputs and y not in todo:
                     todo.append(y)
@@ -529,9 +535,9 @@ def _check_cuts(groups: Sequence[Group], where: Placement) -> None:
         cut.check(x, len(chain[-1].op.reduce_axis))
         if x not in outputs:
             raise ScheduleError(
-                f"auto: {x.name} is computed where it is used, and has no loops to divide; divide "
-                "what reads it",
-                kind="not-divided",
+                "auto: {x} is computed where it is used, and has no loops to divide; divide what "
+                "reads it",
+                kind="not-divided", x=x.name,
             )
     beside = [x for x in outputs if x not in where.cuts]
     beside += [x for group in groups for x in group.rows if group.output in beside]
@@ -541,10 +547,9 @@ def _check_cuts(groups: Sequence[Group], where: Placement) -> None:
 
 def _is_beside(x: te.Tensor, others: Sequence[te.Tensor]) -> ScheduleError:
     return ScheduleError(
-        f"auto: {x.name} is to be divided, and is computed with "
-        f"{', '.join(y.name for y in others)}, which have loops of their own; leave the division "
-        "out",
-        kind="not-divided",
+        "auto: {x} is to be divided, and is computed with {others}, which have loops of their "
+        "own; leave the division out",
+        kind="not-divided", x=x.name, others=", ".join(y.name for y in others),
     )
 
 
@@ -561,9 +566,9 @@ def _schedule_group(
     if not group.rows:
         if group.output in where.cuts:
             raise ScheduleError(
-                f"auto: {group.output.name} is computed step by step, or by no core, and is not "
-                "divided; leave its division out",
-                kind="not-divided",
+                "auto: {output} is computed step by step, or by no core, and is not divided; "
+                "leave its division out",
+                kind="not-divided", output=group.output.name,
             )
         return s
     if group.output in where.cuts:

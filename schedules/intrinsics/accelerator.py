@@ -34,10 +34,16 @@ def copy_intrinsic(target: Target, link: str, dtype: str) -> te.TensorIntrin:
     known = copied_links(target)
     if link not in known:
         near = get_close_matches(link, known, n=1)
+        if near:
+            raise TargetError(
+                "target {target} has no link `{link}` between two memories; did you mean "
+                "`{near}`?",
+                kind="target-lacks", target=target.name, link=link, near=near[0],
+            )
         raise TargetError(
-            f"target {target.name} has no link `{link}` between two memories; "
-            + (f"did you mean `{near[0]}`?" if near else f"there are {', '.join(known) or 'none'}"),
-            kind="target-lacks",
+            "target {target} has no link `{link}` between two memories; there are {known}",
+            kind="target-lacks", target=target.name, link=link,
+            known=", ".join(known) or "none",
         )
     shape = _piece(target, link, dtype)
     a = te.placeholder(shape, dtype, name="a")
@@ -128,24 +134,23 @@ def vector_intrinsic(
     if not isinstance(known, VectorUnit):
         units = [name for name, each in target.engine.items() if isinstance(each, VectorUnit)]
         raise TargetError(
-            f"target {target.name} has no vector unit `{unit}`; its vector units are "
-            f"{', '.join(units) or 'none'}",
-            kind="target-lacks",
+            "target {target} has no vector unit `{unit}`; its vector units are {units}",
+            kind="target-lacks", target=target.name, unit=unit, units=", ".join(units) or "none",
         )
     if dtype not in known.types:
         raise TargetError(
-            f"unit `{unit}` of target {target.name} takes no {dtype}; its types are "
-            f"{', '.join(known.types)}",
-            kind="target-lacks",
+            "unit `{unit}` of target {target} takes no {dtype}; its types are {types}",
+            kind="target-lacks", unit=unit, target=target.name, dtype=dtype,
+            types=", ".join(known.types),
         )
     table = _table(known, dtype)
     if operation not in table or (with_number and operation not in _WITH_A_NUMBER):
         possible = [name for name in table if not with_number or name in _WITH_A_NUMBER]
         raise TargetError(
-            f"unit `{unit}` of target {target.name} has no operation `{operation}` on {dtype}"
-            f"{' and a number' if with_number else ''}; its operations are "
-            f"{', '.join(possible)}",
-            kind="target-lacks",
+            "unit `{unit}` of target {target} has no operation `{operation}` on {dtype}{number}; "
+            "its operations are {possible}",
+            kind="target-lacks", unit=unit, target=target.name, operation=operation, dtype=dtype,
+            number=" and a number" if with_number else "", possible=", ".join(possible),
         )
     return _declared(known, operation, table[operation], dtype, with_number=with_number)
 

@@ -111,7 +111,8 @@ def outline(c: Contraction, output: te.Tensor, where: Placement) -> Outline:
     check_reach(p)
     if not p.fits:
         raise ScheduleError(
-            f"{output.name}: there is no room for one tile of each operand", kind="not-divided"
+            "{output}: there is no room for one tile of each operand",
+            kind="not-divided", output=output.name,
         )
     count = [ceil_div(number(axis.extent, c.total), p.core[axis]) for axis in c.axes]
     read = _Room(c, output, where, p.product, p.tile).read(p.block, p.core)
@@ -125,7 +126,9 @@ def check_reach(p: Plan) -> None:
         ScheduleError: If the parts exceed the address span of a core.
     """
     if p.refusal is not None:
-        raise ScheduleError(p.refusal.message, kind="not-divided")
+        raise ScheduleError(
+            "{reason}", kind="not-divided", reason=p.refusal.message,
+        )
 
 
 def _whole_factors(c: Contraction) -> list[te.Tensor]:

@@ -250,11 +250,11 @@ class Reach:
         if far is None:
             return None
         return TargetError(
-            f"{output.name}: a core of target {target.name} reaches {self.limit} bytes of a "
-            f"tensor, and a part of {' x '.join(map(str, core))} needs "
-            f"{self.span(far, parts[far])} of {far.name}; ask for more parts along other axes, or "
-            f"compute {output.name} as several smaller tensors",
-            kind="not-divided",
+            "{output}: a core of target {target} reaches {limit} bytes of a tensor, and a part of "
+            "{core} needs {subject} of {far}; ask for more parts along other axes, or compute "
+            "{output} as several smaller tensors",
+            kind="not-divided", output=output.name, target=target.name, limit=self.limit,
+            core=" x ".join(map(str, core)), subject=self.span(far, parts[far]), far=far.name,
         )
 
 

@@ -137,8 +137,8 @@ def schedule_partial(
     left = reached(w.output, {**w.reads, w.total: accesses(total.output(0)).reads})
     if not own.keys().isdisjoint(left):
         raise ScheduleError(
-            f"{w.output.name}: a formula is computed for its reduction and after",
-            kind="not-divided",
+            "{output}: a formula is computed for its reduction and after",
+            kind="not-divided", output=w.output.name,
         )
     work = Work(partial, partial, own, w.whole, tuple(left_of(s, partial)))
     rest = Work(w.output, w.total, left, {*w.whole, partial}, tuple(total.reduce_axis))
@@ -157,9 +157,10 @@ def schedule_partial(
         if cut is None:
             raise
         raise TargetError(
-            f"{w.output.name}: {count} parts of its reduction cannot be, of which {partial.name} "
-            f"has the results: {error.message}",
-            kind=error.kind,
+            "{output}: {count} parts of its reduction cannot be, of which {partial} has the "
+            "results: {reason}",
+            kind=error.kind, output=w.output.name, count=count, partial=partial.name,
+            reason=error.message,
         ) from None
     schedule_parts(s, rest, where)
 
@@ -195,7 +196,8 @@ def _shared_depth(w: Work, cut: Cut | None, where: Placement) -> tuple[te.IterVa
     found = parts_of_depth(w, where) if cut is None else _depth_as_asked(w, cut, where)
     if found is None:
         raise ScheduleError(
-            f"{w.output.name}: its reduction is no work for several cores", kind="not-divided"
+            "{output}: its reduction is no work for several cores",
+            kind="not-divided", output=w.output.name,
         )
     return found
 
@@ -213,19 +215,19 @@ def _depth_as_asked(w: Work, cut: Cut, where: Placement) -> tuple[te.IterVar, in
     if len(asked) > 1:
         names = ", ".join(axis.name for axis, _ in asked)
         raise TargetError(
-            f"{w.output.name}: cores share one axis of a reduction, and not {names}; ask for parts "
-            "along one of them",
-            kind="not-divided",
+            "{output}: cores share one axis of a reduction, and not {names}; ask for parts along "
+            "one of them",
+            kind="not-divided", output=w.output.name, names=names,
         )
     ((axis, count),) = asked
     extent = number(axis.extent, w.total)
     unit = _depth_units(w, where)[axis]
     if extent % unit or extent // unit % count:
         raise TargetError(
-            f"{w.output.name}: {count} parts of the reduction along {axis.name} would not be even "
-            f"({extent} values, in sticks or tiles of {unit}); ask for a number that divides "
-            f"{extent // unit if extent % unit == 0 else 1}",
-            kind="not-divided",
+            "{output}: {count} parts of the reduction along {axis} would not be even ({extent} "
+            "values, in sticks or tiles of {unit}); ask for a number that divides {multiple}",
+            kind="not-divided", output=w.output.name, count=count, axis=axis.name, extent=extent,
+            unit=unit, multiple=extent // unit if extent % unit == 0 else 1,
         )
     return axis, count
 
@@ -474,9 +476,11 @@ class _Room:
         need = sum(self.sizes(block, depth).values())
         if need > self.where.room:
             raise CapacityError(
-                f"{self.w.output.name}: a block of {' x '.join(map(str, block))} takes {need} "
-                f"bytes of memory `{self.where.scratchpad}`, of which each core of target "
-                f"{self.where.target.name} has {self.where.room}; ask for more tiles"
+                "{output}: a block of {block} takes {need} bytes of memory `{scratchpad}`, of "
+                "which each core of target {target} has {room}; ask for more tiles",
+                output=self.w.output.name, block=" x ".join(map(str, block)), need=need,
+                scratchpad=self.where.scratchpad, target=self.where.target.name,
+                room=self.where.room,
             )
 
     def without_far(self) -> _Room:
@@ -502,10 +506,11 @@ class _Room:
             for x, size in sorted(sizes.items(), key=lambda pair: -pair[1])[:3]
         )
         raise CapacityError(
-            f"{self.w.output.name}: a single element of it takes {need} bytes of memory "
-            f"`{self.where.scratchpad}`, of which each core of target {self.where.target.name} has "
-            f"{self.where.room} ({listed}); read less for it at one time, or take a target with "
-            "larger scratchpads"
+            "{output}: a single element of it takes {need} bytes of memory `{scratchpad}`, of "
+            "which each core of target {target} has {room} ({listed}); read less for it at one "
+            "time, or take a target with larger scratchpads",
+            output=self.w.output.name, need=need, scratchpad=self.where.scratchpad,
+            target=self.where.target.name, room=self.where.room, listed=listed,
         )
 
     def deepest(

@@ -482,9 +482,9 @@ def number(extent: int | te.Expr, x: te.Tensor) -> int:
     if isinstance(extent, int):
         return extent
     raise TargetError(
-        f"{x.name}: the extent {extent} is not known before the call, and scratchpads are planned "
+        "{x}: the extent {extent} is not known before the call, and scratchpads are planned "
         "before; give its shape in numbers, or schedule it for target cpu",
-        kind="unknown-size",
+        kind="unknown-size", x=x.name, extent=extent,
     )
 
 

@@ -74,9 +74,8 @@ def _rows_of_cores(
     last = len(shape) - 1
     if max(cut.cores.get(last, 1), cut.tiles.get(last, 1)) > 1:
         raise TargetError(
-            f"{output.name}: one core computes all of a row, in one block; leave its axis "
-            f"{output.op.axis[last].name} out",
-            kind="not-divided",
+            "{output}: one core computes all of a row, in one block; leave its axis {axis} out",
+            kind="not-divided", output=output.name, axis=output.op.axis[last].name,
         )
     pieces = [ceil_div(max(n, 1), unit) for n, unit in zip(shape, units, strict=True)]
     division = divide((*pieces[:-1], 1), where.target.grid)
@@ -210,9 +209,10 @@ class _Rows:
         need = self._need(prod(block[:-1]), shape[-1])
         if need > where.room:
             raise CapacityError(
-                f"{output.name}: a block of {' x '.join(map(str, block))} takes {need} bytes of "
-                f"memory `{where.scratchpad}`, of which each core of target {where.target.name} "
-                f"has {where.room}; ask for more tiles"
+                "{output}: a block of {block} takes {need} bytes of memory `{scratchpad}`, of "
+                "which each core of target {target} has {room}; ask for more tiles",
+                output=output.name, block=" x ".join(map(str, block)), need=need,
+                scratchpad=where.scratchpad, target=where.target.name, room=where.room,
             )
         where.put(s, output)
         result = s.cache_write(output, where.scratchpad)

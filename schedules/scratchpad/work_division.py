@@ -52,9 +52,10 @@ class Cut:
             if axis not in range(len(x.shape) + depth) or count < 1:
                 reduced = f" and is reduced over {depth}" if depth else ""
                 raise ScheduleError(
-                    f"auto: {x.name} has {len(x.shape)} axes{reduced}, and is to have {count} "
-                    f"parts along axis {axis}; give a number from 1 on for its own axes",
-                    kind="not-divided",
+                    "auto: {x} has {rank} axes{reduced}, and is to have {count} parts along axis "
+                    "{axis}; give a number from 1 on for its own axes",
+                    kind="not-divided", x=x.name, rank=len(x.shape), reduced=reduced, count=count,
+                    axis=axis,
                 )
 
     def along(self, rank: int) -> Cut:
@@ -217,9 +218,10 @@ def divide_as(x: te.Tensor, cut: Cut, units: Sequence[int], target: Target) -> D
     listed = " x ".join(map(str, asked))
     if prod(asked) > target.cores:
         raise TargetError(
-            f"{x.name}: {listed} parts are for {prod(asked)} cores, and target {target.name} has "
-            f"{target.cores}; ask for fewer",
-            kind="not-divided",
+            "{x}: {listed} parts are for {size} cores, and target {target} has {cores}; ask for "
+            "fewer",
+            kind="not-divided", x=x.name, listed=listed, size=prod(asked), target=target.name,
+            cores=target.cores,
         )
     part = tuple(
         even_part(x, x.op.axis[axis], int(x.shape[axis]), count, unit) // unit
@@ -229,10 +231,9 @@ def divide_as(x: te.Tensor, cut: Cut, units: Sequence[int], target: Target) -> D
     if shares is None:
         grid = ", ".join(f"{name}: {count}" for name, count in target.grid.items())
         raise TargetError(
-            f"{x.name}: {listed} parts have no place on the cores of target {target.name} "
-            f"({grid}), each of which two axes can share; ask for numbers that divide those, or "
-            "along fewer axes",
-            kind="not-divided",
+            "{x}: {listed} parts have no place on the cores of target {target} ({grid}), each of "
+            "which two axes can share; ask for numbers that divide those, or along fewer axes",
+            kind="not-divided", x=x.name, listed=listed, target=target.name, grid=grid,
         )
     return Division(part, tuple(asked), shares)
 
@@ -287,9 +288,9 @@ def even_part(x: te.Tensor, axis: te.IterVar, extent: int, count: int, unit: int
         return part * unit
     what = f"sticks or tiles of {unit}" if unit > 1 else "values"
     raise TargetError(
-        f"{x.name}: {count} parts along {axis.name} would cut what is whole there, or "
-        f"leave parts empty ({pieces} {what}); ask for a number that divides {pieces}",
-        kind="not-divided",
+        "{x}: {count} parts along {axis} would cut what is whole there, or leave parts empty "
+        "({pieces} {what}); ask for a number that divides {pieces}",
+        kind="not-divided", x=x.name, count=count, axis=axis.name, pieces=pieces, what=what,
     )
 
 

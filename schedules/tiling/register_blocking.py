@@ -173,9 +173,9 @@ def core_of(target: Target) -> Core:
     """
     if target.core is None:
         raise TargetError(
-            f"target {target.name} has no table [core], by which these schedules pick their tiles; "
+            "target {target} has no table [core], by which these schedules pick their tiles; "
             "describe its vectors and caches there",
-            kind="target-lacks",
+            kind="target-lacks", target=target.name,
         )
     return target.core
 

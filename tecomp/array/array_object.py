@@ -38,7 +38,7 @@ from tecomp.array.interop.numpy_dispatch import call_numpy_function, ufunc_of
 from tecomp.array.unsupported_names import absent_method
 from tecomp.array.validation import Scalar, beside, check_of_one_process
 from tecomp.drawing.drawable import Drawable
-from tecomp.errors import ArrayTypeError, ArrayValueError, safe_repr
+from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.devices import device_name, is_apart
 from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.operations.elementwise import FUNCTIONS, POWERS, ElementwisePower
@@ -76,8 +76,9 @@ def _binary(op: Operation) -> Methods:
             new, old = result._node.type, before._node.type
             if new.shape != old.shape or new.dtype != old.dtype:
                 raise ArrayTypeError(
-                    f"{where}: the result in place is {new}, and the array is {old}; write "
-                    "x = x + y instead of x += y"
+                    "{where}: the result in place is {new}, and the array is {old}; write x = x + "
+                    "y instead of x += y",
+                    where=where, new=new, old=old,
                 )
             if replaced(self, before, result._node):  # False after a concurrent write
                 return self
@@ -119,9 +120,9 @@ def _foreign(other: object, where: str) -> Any:
     """
     if isinstance(other, np.ndarray):
         raise ArrayTypeError(
-            f"{where}: one operand is an array of NumPy's, {other.dtype} of shape {other.shape}; "
-            "make it one of this namespace, xp.asarray(y), or both NumPy's, np.asarray(x)",
-            kind="no-array",
+            "{where}: one operand is an array of NumPy's, {dtype} of shape {shape}; make it one "
+            "of this namespace, xp.asarray(y), or both NumPy's, np.asarray(x)",
+            kind="no-array", where=where, dtype=other.dtype, shape=other.shape,
         )
     return NotImplemented
 
@@ -245,13 +246,15 @@ class Array(Drawable):
     def _scalar(self, kind: str) -> Any:
         if self._node.type.shape:
             raise ArrayTypeError(
-                f"{kind}(x): x has shape {self.shape}; a number is made of an array without axes: "
-                "take an element, x[0]"
+                "{form}(x): x has shape {shape}; a number is made of an array without axes: take "
+                "an element, x[0]",
+                form=kind, shape=self.shape,
             )
         if kind in ("int", "float") and self._node.type.dtype in COMPLEX:
             raise ArrayTypeError(
-                f"{kind}(x): the elements are {self.dtype}; take a part first, xp.real(x), or "
-                "complex(x)"
+                "{form}(x): the elements are {dtype}; take a part first, xp.real(x), or "
+                "complex(x)",
+                form=kind, dtype=self.dtype,
             )
         return data_of(self._node)[()].item()
 
@@ -270,7 +273,8 @@ class Array(Drawable):
     def __index__(self) -> int:
         if self.dtype.kind not in "iu":
             raise ArrayTypeError(
-                f"index(x): the elements are {self.dtype}; an index is made of integers"
+                "index(x): the elements are {dtype}; an index is made of integers",
+                dtype=self.dtype,
             )
         return int(self._scalar("index"))
 
@@ -331,8 +335,9 @@ class Array(Drawable):
         """
         if self.size != 1:
             raise ArrayTypeError(
-                f"item(x): x has shape {self.shape}, {self.size} elements; take one of them, "
-                "x[0], or all, x.tolist()"
+                "item(x): x has shape {shape}, {size} elements; take one of them, x[0], or all, "
+                "x.tolist()",
+                shape=self.shape, size=self.size,
             )
         number: bool | int | float | complex = data_of(self._node).item()
         return number
@@ -379,9 +384,9 @@ class Array(Drawable):
         """Matrix with its two axes exchanged, as a view."""
         if self.ndim != 2:
             raise ArrayValueError(
-                f"x.T: x has shape {self.shape}; it exchanges the axes of a matrix: x.mT for "
-                "several matrices, permute_dims for other axes",
-                kind="array-shapes",
+                "x.T: x has shape {shape}; it exchanges the axes of a matrix: x.mT for several "
+                "matrices, permute_dims for other axes",
+                kind="array-shapes", shape=self.shape,
             )
         return turned_array(self, PermuteDims((1, 0)))
 
@@ -390,8 +395,8 @@ class Array(Drawable):
         """Matrices with their last two axes exchanged, as a view."""
         if self.ndim < 2:
             raise ArrayValueError(
-                f"x.mT: x has shape {self.shape}; give matrices, two axes or more",
-                kind="array-shapes",
+                "x.mT: x has shape {shape}; give matrices, two axes or more",
+                kind="array-shapes", shape=self.shape,
             )
         rank = self.ndim
         return turned_array(self, PermuteDims((*range(rank - 2), rank - 1, rank - 2)))
@@ -416,7 +421,8 @@ class Array(Drawable):
         """
         if stream is not None:
             raise ArrayValueError(
-                f"to_device: stream is {safe_repr(stream)}; devices of tecomp have none: give None"
+                "to_device: stream is {stream!r}; devices of tecomp have none: give None",
+                stream=stream,
             )
         place = device_name(device, "to_device")
         if layout is None and place == self.device:
@@ -564,9 +570,8 @@ def node_of(array: object, where: str, what: str = "x") -> Node:
     if isinstance(array, Array):
         return array._node
     raise ArrayTypeError(
-        f"{where}: {what} is {type(array).__name__}; give an array of this namespace: "
-        "xp.asarray(...)",
-        kind="no-array",
+        "{where}: {what} is {type}; give an array of this namespace: xp.asarray(...)",
+        kind="no-array", where=where, what=what, type=type(array).__name__,
     )
 
 
@@ -605,9 +610,9 @@ def node_beside(type: PTensorType, value: object, where: str, what: str) -> Node
     if node is not None:
         return node
     raise ArrayTypeError(
-        f"{where}: {what} is {value.__class__.__name__}; give an array of this namespace, "
-        "xp.asarray(...), or a number",
-        kind="no-array",
+        "{where}: {what} is {class_}; give an array of this namespace, xp.asarray(...), or a "
+        "number",
+        kind="no-array", where=where, what=what, class_=value.__class__.__name__,
     )
 
 

@@ -85,9 +85,10 @@ def execute(
     """
     if len(arguments) != len(function.parameters):
         raise ArrayValueError(
-            f"@{function.name}: {len(arguments)} arguments for {len(function.parameters)} "
-            "parameters; give one for each",
-            kind="argument-count",
+            "@{function}: {argument_count} arguments for {parameter_count} parameters; give one "
+            "for each",
+            kind="argument-count", function=function.name, argument_count=len(arguments),
+            parameter_count=len(function.parameters),
         )
     values: Values = {_AMONG: among}
     for parameter, argument in zip(function.parameters, arguments, strict=True):
@@ -127,7 +128,8 @@ def _check_type(shape: Shape, dtype: str, wanted: PTensorType, where: str) -> No
         n == m or m is None for n, m in zip(shape, wanted.shape, strict=True))
     if dtype != wanted.dtype or not fits:
         raise ArrayValueError(
-            f"{where} {dtype}{list(shape)}, and is taken as {wanted}; give an array of that type"
+            "{where} {dtype}{shape}, and is taken as {wanted}; give an array of that type",
+            where=where, dtype=dtype, shape=list(shape), wanted=wanted,
         )
 
 
@@ -139,8 +141,10 @@ def _check_usual(team: int, gid: int, where: str) -> None:
         found.shape, found.dtype, dist.Mesh((dist.team_of(team).size,)), [first])
     if not _has_places_of(found, usual):
         raise TeamError(
-            f"{where} placed as {list(found.placements)}, and is taken as {list(usual.placements)}"
-            "; copy it to a new tensor first: dist.copy"
+            "{where} placed as {placements}, and is taken as {usual_placements}; copy it to a new "
+            "tensor first: dist.copy",
+            where=where, placements=list(found.placements),
+            usual_placements=list(usual.placements),
         )
 
 

@@ -13,7 +13,7 @@ from tecomp.array.graph.node import Node, leaf, no_memory, record
 from tecomp.array.library_fallback import library_call
 from tecomp.array.statistics import counters
 from tecomp.array.validation import dtype_at, integer, integers, shape_of, word
-from tecomp.errors import ArrayTypeError, ArrayValueError, safe_repr
+from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.devices import device_name
 from tecomp.ptensor.operations.library_ops import NORMS, Transform
 from tecomp.ptensor.operations.manipulation import Roll
@@ -62,8 +62,8 @@ def _over(
     given = (None,) * len(places) if sizes is None else sizes
     if not places:
         raise ArrayValueError(
-            f"{kind}: x has shape {node.type.shape}, and no axis to transform along; give one",
-            kind="array-shapes",
+            "{form}: x has shape {shape}, and no axis to transform along; give one",
+            kind="array-shapes", form=kind, shape=node.type.shape,
         )
     return _transformed(Transform(kind, given, places, word(norm, NORMS, kind, "norm")), node)
 
@@ -430,15 +430,25 @@ def _frequencies(
     place = device_name(device, where)
     name = dtype_at(dtype, "float64", place, where)
     if name not in FLOATS:
-        raise ArrayTypeError(f"{where}: dtype is {name}, and it takes {', '.join(FLOATS)}")
+        raise ArrayTypeError(
+            "{where}: dtype is {name}, and it takes {floats}",
+            where=where, name=name, floats=", ".join(FLOATS),
+        )
     if not isinstance(d, int | float | np.integer | np.floating):
         raise ArrayTypeError(
-            f"{where}: d is {safe_repr(d)}, {type(d).__name__}; give a real number"
+            "{where}: d is {d!r}, {type}; give a real number",
+            where=where, d=d, type=type(d).__name__,
         )
     if count < 1 or d == 0:
-        raise ArrayValueError(f"{where}: n is {count} and d is {d}; give 1 or more, and not 0")
+        raise ArrayValueError(
+            "{where}: n is {count} and d is {d}; give 1 or more, and not 0",
+            where=where, count=count, d=d,
+        )
     if abs(d) > float_info.max:
-        raise ArrayValueError(f"{where}: d is more than a float holds; give a smaller one")
+        raise ArrayValueError(
+            "{where}: d is more than a float holds; give a smaller one",
+            where=where,
+        )
     counters.libraries[f"numpy.fft.{where}"] += 1
     shape = shape_of(count, where, name)
     try:

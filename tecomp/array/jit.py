@@ -16,7 +16,7 @@ from tecomp.array.indexing.aliasing import outermost, replaced
 from tecomp.array.indexing.data_dependent import copied
 from tecomp.array.indexing.setitem import NodeHolder, is_borrowed
 from tecomp.array.lru_cache import Recent
-from tecomp.errors import ArrayTypeError, ArrayValueError, safe_repr
+from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.fork_gate import leaf_lock
 from tecomp.ptensor.types import PTensorType
 
@@ -197,7 +197,8 @@ def jit(function: Callable[P, R]) -> Callable[P, R]:
     """
     if not callable(function):
         raise ArrayTypeError(
-            f"jit: {safe_repr(function)} is {type(function).__name__}; give a function of arrays"
+            "jit: {function!r} is {type}; give a function of arrays",
+            function=function, type=type(function).__name__,
         )
     known: Recent[Any, _Recorded | None] = Recent(_MOST)
     name = getattr(function, "__name__", "function")
@@ -213,8 +214,9 @@ def jit(function: Callable[P, R]) -> Callable[P, R]:
             recorded = known.get(key, _NEW)
         except TypeError as error:
             raise ArrayTypeError(
-                f"jit {name}: an argument that is no array has no hash ({error}); give arrays, "
-                "numbers, texts, or tuples of them"
+                "jit {name}: an argument that is no array has no hash ({reason}); give arrays, "
+                "numbers, texts, or tuples of them",
+                name=name, reason=error,
             ) from error
         if recorded is _NEW:
             types = [node.type for node in nodes]
@@ -341,8 +343,9 @@ def _check_apart(recorded: _Recorded, arrays: list[Array], name: str) -> None:
             whole, others = outermost(recorded.captured[k]), wholes
         if any([other is whole for other in others]):
             raise ArrayValueError(
-                f"jit {name}: the function changes an array in place, and an argument shares "
-                "elements with it; give a copy, xp.asarray(x, copy=True)"
+                "jit {name}: the function changes an array in place, and an argument shares "
+                "elements with it; give a copy, xp.asarray(x, copy=True)",
+                name=name,
             )
 
 
@@ -431,8 +434,9 @@ def _taken(value: Any, arrays: list[Array], where: str, around: tuple[int, ...] 
     """
     if id(value) in around or len(around) > _DEEPEST:
         raise ArrayTypeError(
-            f"{where} are lists, tuples or dicts of which one holds itself, or is in more than "
-            f"{_DEEPEST} others; give the arrays in fewer of them"
+            "{where} are lists, tuples or dicts of which one holds itself, or is in more than "
+            "{deepest} others; give the arrays in fewer of them",
+            where=where, deepest=_DEEPEST,
         )
     if isinstance(value, Array):
         for k, array in enumerate(arrays):

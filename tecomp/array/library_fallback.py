@@ -56,8 +56,10 @@ def library_call(op: LibraryOperation, *operands: Node) -> tuple[Node, ...]:
         found = compute(op, *buffers)
     except MemoryError as error:
         raise ArrayMemoryError(
-            f"{op.where}: {op.library} of {' and '.join(map(str, [o.type for o in operands]))} "
-            f"takes more memory than the system gives ({error}); compute it in parts"
+            "{where}: {library} of {operands} takes more memory than the system gives ({reason}); "
+            "compute it in parts",
+            where=op.where, library=op.library,
+            operands=" and ".join(map(str, [o.type for o in operands])), reason=error,
         ) from None
     call = LibraryCall(op, tuple([operand.type for operand in operands]), types)
     results: tuple[Node, ...] = tuple([

@@ -16,7 +16,7 @@ from tecomp.array.functions.linear_algebra import vecdot as vecdot
 from tecomp.array.graph.node import Node, record
 from tecomp.array.library_fallback import library_call
 from tecomp.array.validation import beside, diagonal_of, dtype_name, flag, float64_of, integer, word
-from tecomp.errors import ArrayTypeError, ArrayValueError, safe_repr
+from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.operations.elementwise import (
     Cast,
     ElementwiseUnaryOp,
@@ -322,7 +322,8 @@ def matrix_norm(
 
 def _no_norm(ord: object) -> ArrayValueError:
     return ArrayValueError(
-        f"matrix_norm: ord is {safe_repr(ord)}; give 'fro', 'nuc', 1, -1, 2, -2, inf or -inf"
+        "matrix_norm: ord is {ord!r}; give 'fro', 'nuc', 1, -1, 2, -2, inf or -inf",
+        ord=ord,
     )
 
 
@@ -364,9 +365,8 @@ def matrix_power(x: Array, n: SupportsIndex, /) -> Array:
     need_matrices(node.type, where)
     if node.type.shape[-1] != node.type.shape[-2]:
         raise ArrayValueError(
-            f"{where}: x has shape {node.type.shape}; give square matrices, as many rows as "
-            "columns",
-            kind="array-shapes",
+            "{where}: x has shape {shape}; give square matrices, as many rows as columns",
+            kind="array-shapes", where=where, shape=node.type.shape,
         )
     if times < 0:
         (node,) = library_call(Matrices("inv"), node)
@@ -424,7 +424,8 @@ def _tolerance(rtol: object, node: Node, where: str) -> tuple[Node, ...]:
         assert number is not None
         return (number,)
     raise ArrayTypeError(
-        f"{where}: rtol is {safe_repr(rtol)}; give a number of Python, or an array"
+        "{where}: rtol is {rtol!r}; give a number of Python, or an array",
+        where=where, rtol=rtol,
     )
 
 
@@ -635,7 +636,10 @@ def vector_norm(
     node = node_of(x, where)
     need_dtype(node.type.dtype, FLOATING, where)
     if not isinstance(ord, int | float):
-        raise ArrayTypeError(f"{where}: ord is {safe_repr(ord)}; give a number of Python")
+        raise ArrayTypeError(
+            "{where}: ord is {ord!r}; give a number of Python",
+            where=where, ord=ord,
+        )
     axes, keeps = axes_of(axis, node.type.rank, where), flag(keepdims, where, "keepdims")
     if ord == 2:
         return made(_euclidean(node, axes, keeps))

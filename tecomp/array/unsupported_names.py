@@ -59,9 +59,9 @@ def absent_method(name: str, known: Collection[str]) -> AttributeError:
     if name.startswith("_"):  # libraries probe for protocols
         return AttributeError(f"'Array' object has no attribute {name!r}")
     if name in known:
-        return MissingError(f"Array has no {name!r}; write xp.{name}(x)")
+        return MissingError("Array has no {name!r}; write xp.{name}(x)", name=name)
     if name in INSTEAD:
-        return MissingError(f"Array has no {name!r}; {INSTEAD[name]}")
+        return MissingError("Array has no {name!r}; {remedy}", name=name, remedy=INSTEAD[name])
     return AttributeError(f"'Array' object has no attribute {name!r}")
 
 
@@ -72,8 +72,14 @@ def absent_function(name: str, known: Collection[str]) -> AttributeError:
     "tecomp.array has no 'concatenate'; write xp.concat(arrays, axis=...)"
     """
     if name in INSTEAD:
-        return MissingError(f"tecomp.array has no {name!r}; {INSTEAD[name]}")
+        return MissingError(
+            "tecomp.array has no {name!r}; {remedy}",
+            name=name, remedy=INSTEAD[name],
+        )
     near = get_close_matches(name, [word for word in known if not word.startswith("_")], 1, 0.8)
     if near and not name.startswith("_"):
-        return MissingError(f"tecomp.array has no {name!r}; did you mean xp.{near[0]}?")
+        return MissingError(
+            "tecomp.array has no {name!r}; did you mean xp.{near}?",
+            name=name, near=near[0],
+        )
     return AttributeError(f"module 'tecomp.array' has no attribute {name!r}")

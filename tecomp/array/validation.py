@@ -49,7 +49,10 @@ def dtype_name(dtype: Any, where: str) -> str:
             name = np.dtype(dtype).name
     if name in ALL:
         return name
-    raise ArrayTypeError(f"{where}: {name} is no dtype of arrays; these are {', '.join(ALL)}")
+    raise ArrayTypeError(
+        "{where}: {name} is no dtype of arrays; these are {all}",
+        where=where, name=name, all=", ".join(ALL),
+    )
 
 
 def float64_of(value: float, where: str, what: str) -> float:
@@ -65,8 +68,8 @@ def float64_of(value: float, where: str, what: str) -> float:
         return float(value)
     except OverflowError:
         raise ArrayValueError(
-            f"{where}: {what} is {safe_repr(value)}, beyond the range of float64; give a smaller "
-            "number"
+            "{where}: {what} is {value!r}, beyond the range of float64; give a smaller number",
+            where=where, what=what, value=value,
         ) from None
 
 
@@ -102,7 +105,8 @@ def integer(value: SupportsIndex, where: str, what: str) -> int:
         return index(value)
     except TypeError:
         raise ArrayTypeError(
-            f"{where}: {what} is {safe_repr(value)}, {type(value).__name__}; give an integer"
+            "{where}: {what} is {value!r}, {type}; give an integer",
+            where=where, what=what, value=value, type=type(value).__name__,
         ) from None
 
 
@@ -146,18 +150,19 @@ def shape_of(
     extents = integers(shape, where, "shape")
     if any(extent < 0 for extent in extents):
         raise ArrayValueError(
-            f"{where}: the shape is {safe_repr(extents)}; give extents of 0 or more"
+            "{where}: the shape is {extents!r}; give extents of 0 or more",
+            where=where, extents=extents,
         )
     if len(extents) > MOST_AXES:
         raise ArrayValueError(
-            f"{where}: the shape has {len(extents)} axes; give {MOST_AXES} at most"
+            "{where}: the shape has {extent_count} axes; give {most_axes} at most",
+            where=where, extent_count=len(extents), most_axes=MOST_AXES,
         )
     size = max(prod(extents), *extents, 0) * numpy_dtype(dtype).itemsize
     if size > MOST_BYTES:
         raise ArrayValueError(
-            f"{where}: the shape {safe_repr(extents)} takes {safe_repr(size)} bytes; {MOST_BYTES} "
-            "is the most",
-            kind="too-much",
+            "{where}: the shape {extents!r} takes {size!r} bytes; {most_bytes} is the most",
+            kind="too-much", where=where, extents=extents, size=size, most_bytes=MOST_BYTES,
         )
     return extents
 
@@ -175,7 +180,8 @@ def flag(value: Any, where: str, what: str) -> bool:
         return bool(value)
     except (TypeError, ValueError):
         raise ArrayTypeError(
-            f"{where}: {what} is {safe_repr(value)}, {type(value).__name__}; give True or False"
+            "{where}: {what} is {value!r}, {type}; give True or False",
+            where=where, what=what, value=value, type=type(value).__name__,
         ) from None
 
 
@@ -198,7 +204,8 @@ def word(value: Any, known: Sequence[str], where: str, what: str) -> str:
         return value
     names = [repr(name) for name in known]
     raise ArrayValueError(
-        f"{where}: {what} is {safe_repr(value)}; give {', '.join(names[:-1])} or {names[-1]}"
+        "{where}: {what} is {value!r}; give {name} or {name2}",
+        where=where, what=what, value=value, name=", ".join(names[:-1]), name2=names[-1],
     )
 
 
@@ -206,8 +213,9 @@ def check_of_one_process(layout: Any, where: str) -> None:
     """Reject a layout for a distributed array."""
     if layout is not None:
         raise ArrayValueError(
-            f"{where}: a layout is given for an array of a team, of which each process keeps a "
-            "part; give none, or make an array of parts: xp.from_local(part, team)"
+            "{where}: a layout is given for an array of a team, of which each process keeps a "
+            "part; give none, or make an array of parts: xp.from_local(part, team)",
+            where=where,
         )
 
 
@@ -215,8 +223,9 @@ def need_team(placements: Any, where: str) -> None:
     """Reject placements for an array without a team."""
     if placements is not None:
         raise ArrayValueError(
-            f"{where}: placements say what each process of a team has, and no team is given; give "
-            "team=dist.world() too"
+            "{where}: placements say what each process of a team has, and no team is given; give "
+            "team=dist.world() too",
+            where=where,
         )
 
 
@@ -297,8 +306,9 @@ def _range(dtype: str, value: Scalar) -> tuple[float | None, float | None]:
 def _made(value: Scalar, dtype: np.dtype[Any], where: str) -> Buffer:
     if isinstance(value, int) and dtype.kind not in "biu" and abs(value) > _MOST:
         raise ArrayTypeError(
-            f"{where}: an int of {value.bit_length()} bits is no {dtype.name}; give float('inf'), "
-            "or a number that a float holds"
+            "{where}: an int of {bits} bits is no {dtype}; give float('inf'), or a number that a "
+            "float holds",
+            where=where, bits=value.bit_length(), dtype=dtype.name,
         )
     if isinstance(value, int) and dtype.kind == "V":
         value = float(value)

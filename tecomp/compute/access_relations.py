@@ -206,9 +206,9 @@ class Access:
         for index, extent in zip(self.index, self.tensor.shape, strict=True):
             if not isinstance(extent, int):
                 raise DefinitionError(
-                    f"footprint: {self.tensor.name} has the extent `{extent}`, which is only known "
-                    "at the call; give numbers",
-                    kind="unknown-size",
+                    "footprint: {tensor} has the extent `{extent}`, which is only known at the "
+                    "call; give numbers",
+                    kind="unknown-size", tensor=self.tensor.name, extent=extent,
                 )
             steps = [(reach(term, sizes), abs(factor)) for term, factor in index.terms]
             known = [step * factor for step, factor in steps if step is not None]

@@ -265,9 +265,9 @@ def _end(end: object, where: str, *, greatest: bool) -> Extent:
         return extent_of(end, where, least=-(2**63))
     if any(isinstance(node, Call | TensorLoad) for node in walk(end)) or not end.dtype.is_integer:
         raise DefinitionError(
-            f"{where} is {end}, which is more than arithmetic of axes and sizes; reduce over all "
+            "{where} is {end}, which is more than arithmetic of axes and sizes; reduce over all "
             "values, and say with where= which count",
-            kind="reduction",
+            kind="reduction", where=where, end=end,
         )
     found = affine_of(end)
     total: Extent = found.const
@@ -287,9 +287,9 @@ def _numeric_end(end: Expr, where: str, *, greatest: bool) -> int:
     found = fold(end, _interval)
     if found is None:
         raise DefinitionError(
-            f"{where} is {end}, of which the {'greatest' if greatest else 'least'} value is not "
-            "known; reduce over all values, and say with where= which count",
-            kind="reduction",
+            "{where} is {end}, of which the {extremum} value is not known; reduce over all "
+            "values, and say with where= which count",
+            kind="reduction", where=where, end=end, extremum="greatest" if greatest else "least",
         )
     return found[greatest]
 

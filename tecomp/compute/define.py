@@ -16,7 +16,7 @@ from tecomp.compute.tensor import Tensor
 from tecomp.compute.tensor_compute import tensor_compute
 from tecomp.compute.tensor_intrin_call import TensorIntrinCall
 from tecomp.compute.tvm_compat import tag_of
-from tecomp.errors import DefinitionError, TypeMismatchError, safe_repr
+from tecomp.errors import DefinitionError, TypeMismatchError
 from tecomp.ir.nodes.argument_checks import check_kind, check_list
 from tecomp.ir.nodes.expr import Const, Expr, Var
 from tecomp.ir.nodes.operators import holds
@@ -180,9 +180,9 @@ def reduce_axis(dom: object, name: str = "rv", thread_tag: str = "") -> IterVar:
     """
     if isinstance(name, int) and isinstance(dom, int):
         raise TypeMismatchError(
-            f"te.reduce_axis: the name is {name}; write both ends as one domain, "
-            f"te.reduce_axis(({dom}, {name}))",
-            kind="wrong-argument",
+            "te.reduce_axis: the name is {name}; write both ends as one domain, "
+            "te.reduce_axis(({dom}, {name}))",
+            kind="wrong-argument", name=name, dom=dom,
         )
     name = name_of(name, "te.reduce_axis")
     where = f"te.reduce_axis {name}"
@@ -204,15 +204,16 @@ def _domain(dom: object, where: str) -> tuple[Extent, Extent]:
         return 0, extent_of(dom, f"{where}: the extent")
     if len(dom) != 2:
         raise DefinitionError(
-            f"{where}: the domain is {safe_repr(dom)}; write (low, high)", kind="extent"
+            "{where}: the domain is {dom!r}; write (low, high)",
+            kind="extent", where=where, dom=dom,
         )
     low = extent_of(dom[0], f"{where}: the low end", least=-(2**63))
     high = extent_of(dom[1], f"{where}: the high end", least=-(2**63))
     extent = high if isinstance(low, int) and low == 0 else high - low
     if isinstance(extent, int) and extent < 0:
         raise DefinitionError(
-            f"{where}: the domain ({low}, {high}) ends before it begins; write (low, high)",
-            kind="extent",
+            "{where}: the domain ({low}, {high}) ends before it begins; write (low, high)",
+            kind="extent", where=where, low=low, high=high,
         )
     return low, extent
 
@@ -238,7 +239,8 @@ def var(name: str = "tindex", dtype: str = "int32") -> Var:
     kind = dtype_of(dtype, f"te.var {name}")
     if kind.lanes != 1:
         raise TypeMismatchError(
-            f"te.var {name}: the type is {kind}; a variable is one number", kind="wrong-argument"
+            "te.var {name}: the type is {form}; a variable is one number",
+            kind="wrong-argument", name=name, form=kind,
         )
     return Var(name, kind)
 
@@ -273,17 +275,16 @@ def _axis_names(
     """
     if not callable(fcompute):
         raise TypeMismatchError(
-            f"{where}: the index function is {safe_repr(fcompute)} ({type(fcompute).__name__}); "
-            "give a function of the indices, such as lambda i, j: A[i, j]",
-            kind="index-function",
+            "{where}: the index function is {fcompute!r} ({type}); give a function of the "
+            "indices, such as lambda i, j: A[i, j]",
+            kind="index-function", where=where, fcompute=fcompute, type=type(fcompute).__name__,
         )
     try:
         parameters = inspect.signature(fcompute).parameters.values()
     except (TypeError, ValueError) as error:
         raise TypeMismatchError(
-            f"{where}: the parameters of {safe_repr(fcompute)} cannot be read; wrap it: lambda i: "
-            "f(i)",
-            kind="index-function",
+            "{where}: the parameters of {fcompute!r} cannot be read; wrap it: lambda i: f(i)",
+            kind="index-function", where=where, fcompute=fcompute,
         ) from error
     plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     # A parameter with a default captures a value, as in `lambda i, n=n: ...`, and is not an axis.
@@ -292,15 +293,16 @@ def _axis_names(
     axes = "1 axis" if rank == 1 else f"{rank} axes"
     if forced := [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is p.empty]:
         raise DefinitionError(
-            f"{where}: the index function has the keyword-only parameter {forced[0]}; "
-            "indices are passed by position",
-            kind="index-function",
+            "{where}: the index function has the keyword-only parameter {forced}; indices are "
+            "passed by position",
+            kind="index-function", where=where, forced=forced[0],
         )
     if len(names) > rank or (len(names) < rank and not rest):
         raise DefinitionError(
-            f"{where}: the shape has {axes}, and the index function takes {len(names)} "
-            f"({', '.join(names) or 'none'}); give it one parameter for each axis, or *indices",
-            kind="index-function",
+            "{where}: the shape has {axes}, and the index function takes {name_count} ({names}); "
+            "give it one parameter for each axis, or *indices",
+            kind="index-function", where=where, axes=axes, name_count=len(names),
+            names=", ".join(names) or "none",
         )
     return (*names, *_free_names(range(len(names), rank), varargs_names, where))
 
@@ -317,9 +319,9 @@ def _free_names(free: range, given: Sequence[str] | None, where: str) -> Sequenc
                "*indices takes", DefinitionError)
     if len(given) != len(free):
         raise DefinitionError(
-            f"{where}: varargs_names has {len(given)} names ({', '.join(given)}) "
-            f"for {len(free)} axes",
-            kind="wrong-count",
+            "{where}: varargs_names has {given_count} names ({given}) for {free_count} axes",
+            kind="wrong-count", where=where, given_count=len(given), given=", ".join(given),
+            free_count=len(free),
         )
     return given
 
@@ -327,24 +329,23 @@ def _free_names(free: range, given: Sequence[str] | None, where: str) -> Sequenc
 def _body(result: object, where: str) -> tuple[Expr, ...]:
     if isinstance(result, TensorIntrinCall):
         raise DefinitionError(
-            f"{where}: the index function gives a call of {result.intrin.name}, and an index for "
-            "each axis; take one index for each axis around its tiles, whose axes are the last of "
-            "the shape",
-            kind="intrinsic",
+            "{where}: the index function gives a call of {intrin}, and an index for each axis; "
+            "take one index for each axis around its tiles, whose axes are the last of the shape",
+            kind="intrinsic", where=where, intrin=result.intrin.name,
         )
     given: Sequence[Any] = result if isinstance(result, list | tuple) else (result,)
     if not given:
         raise DefinitionError(
-            f"{where}: the index function gives no element; give one at least",
-            kind="index-function",
+            "{where}: the index function gives no element; give one at least",
+            kind="index-function", where=where,
         )
     body = []
     for value in given:
         if not isinstance(value, Expr | Arithmetic | int | float) and not hasattr(value, "dtype"):
             raise TypeMismatchError(
-                f"{where}: the index function gives {safe_repr(value)} ({type(value).__name__}); "
-                "it returns an expression, a number, or a tuple of them",
-                kind="index-function",
+                "{where}: the index function gives {value!r} ({type}); it returns an expression, "
+                "a number, or a tuple of them",
+                kind="index-function", where=where, value=value, type=type(value).__name__,
             )
         body.append(value_of(value))
     return tuple(body)
@@ -359,10 +360,10 @@ def _check_size(body: tuple[Expr, ...], where: str) -> None:
     count = operations(*body)
     if count > MOST_OPERATIONS:
         raise DefinitionError(
-            f"{where}: the element has {count} operations, each shared part counted once, and "
-            f"{MOST_OPERATIONS} are the most that one expression can have; make parts of it "
+            "{where}: the element has {count} operations, each shared part counted once, and "
+            "{most_operations} are the most that one expression can have; make parts of it "
             "te.computes of their own",
-            kind="too-much",
+            kind="too-much", where=where, count=count, most_operations=MOST_OPERATIONS,
         )
 
 
@@ -377,25 +378,25 @@ def _check_reductions(body: tuple[Expr, ...], where: str) -> None:
     inner = [inside for expr in body for inside in _inside(expr)]
     if any(isinstance(node, Reduce) for node in walk(*inner)):
         raise DefinitionError(
-            f"{where}: a reduction is part of a larger expression; "
-            "give the reduction a te.compute of its own, and use its tensor here",
-            kind="reduction-inside",
+            "{where}: a reduction is part of a larger expression; give the reduction a te.compute "
+            "of its own, and use its tensor here",
+            kind="reduction-inside", where=where,
         )
     if not tops:
         return
     values = len(tops[0].source)
     if len(body) == 1 and values > 1:
         raise DefinitionError(
-            f"{where}: the element is value {tops[0].value_index} of a reduction of {values}; "
-            "return the whole tuple, and use the tensor that you need",
-            kind="reduction-inside",
+            "{where}: the element is value {value_index} of a reduction of {values}; return the "
+            "whole tuple, and use the tensor that you need",
+            kind="reduction-inside", where=where, value_index=tops[0].value_index, values=values,
         )
     wanted = [(id(tops[0].combiner), k) for k in range(values)]
     if [(id(top.combiner), top.value_index) for top in tops] != wanted or len(body) != values:
         raise DefinitionError(
-            f"{where}: several outputs reduce together only as one reduction of a tuple; "
-            "give each reduction a te.compute of its own, or combine a tuple with te.comm_reducer",
-            kind="reduction-inside",
+            "{where}: several outputs reduce together only as one reduction of a tuple; give each "
+            "reduction a te.compute of its own, or combine a tuple with te.comm_reducer",
+            kind="reduction-inside", where=where,
         )
 
 
@@ -417,14 +418,14 @@ def _check_axes(body: tuple[Expr, ...], axis: tuple[IterVar, ...], where: str) -
             continue
         if node.kind is IterKind.REDUCE:
             raise DefinitionError(
-                f"{where}: the reduction axis {node.name} is used outside a reduction over it; "
-                f"write te.sum(..., axis={node.name})",
-                kind="foreign-variable",
+                "{where}: the reduction axis {node} is used outside a reduction over it; write "
+                "te.sum(..., axis={node})",
+                kind="foreign-variable", where=where, node=node.name,
             )
         raise DefinitionError(
-            f"{where}: {node.name} is an axis of another te.compute; "
-            "use the variables that this index function is called with",
-            kind="foreign-variable",
+            "{where}: {node} is an axis of another te.compute; use the variables that this index "
+            "function is called with",
+            kind="foreign-variable", where=where, node=node.name,
         )
 
 
@@ -437,7 +438,7 @@ def _check_literals(body: tuple[Expr, ...], where: str) -> None:
     for node in walk(*body):
         if isinstance(node, Const) and not holds(node.dtype, node.value):
             raise TypeMismatchError(
-                f"{where}: the literal {node.value} becomes {node.dtype}, which cannot hold it; "
-                f'write te.const({node.value}, "float64")',
-                kind="literal",
+                "{where}: the literal {node} becomes {dtype}, which cannot hold it; write "
+                'te.const({node}, "float64")',
+                kind="literal", where=where, node=node.value, dtype=node.dtype,
             )

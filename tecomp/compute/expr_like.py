@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NoReturn, TypeAlias
 
 import numpy as np
 
-from tecomp.errors import TecompError, TypeMismatchError, safe_repr
+from tecomp.errors import TecompError, TypeMismatchError
 from tecomp.ir.nodes.expr import Const, Expr, Like, Var, as_expr
 from tecomp.ir.nodes.expr_nodes import COMPARABLE
 from tecomp.ir.nodes.numpy_protocol import called, indexes_array, numpy_name, refused_number
@@ -67,9 +67,9 @@ class Arithmetic:
             TypeMismatchError: Always.
         """
         raise TypeMismatchError(
-            f"{numpy_name(function)} of `{safe_repr(self)}`: NumPy computes with numbers that are "
-            f"there, and a tensor has none before the kernel runs; {_INSTEAD}",
-            kind="no-value-yet",
+            "{function} of `{subject!r}`: NumPy computes with numbers that are there, and a "
+            "tensor has none before the kernel runs; {instead}",
+            kind="no-value-yet", function=numpy_name(function), subject=self, instead=_INSTEAD,
         )
 
     def __array__(self, dtype: Any = None, copy: object = None) -> np.ndarray[Any, Any]:
@@ -83,9 +83,9 @@ class Arithmetic:
         if not is_object or indexes_array(self, sys._getframe(1)):
             use = "index an array" if is_object else f"be an array of {np.dtype(dtype)}"
             raise TypeMismatchError(
-                f"`{safe_repr(self)}` has no elements before the kernel runs, and cannot {use}; "
-                f"{_INSTEAD}",
-                kind="no-value-yet",
+                "`{subject!r}` has no elements before the kernel runs, and cannot {use}; "
+                "{instead}",
+                kind="no-value-yet", subject=self, use=use, instead=_INSTEAD,
             )
         if dtype is None:
             self._refuse_many()
@@ -103,10 +103,10 @@ class Arithmetic:
             self.as_expr()
         except TecompError:
             raise TypeMismatchError(
-                f"`{safe_repr(self)}` has no elements before the kernel runs, and cannot become "
-                "an array of NumPy; run a kernel and read its output, or keep the object, "
-                "np.asarray(x, dtype=object)",
-                kind="no-value-yet",
+                "`{subject!r}` has no elements before the kernel runs, and cannot become an array "
+                "of NumPy; run a kernel and read its output, or keep the object, np.asarray(x, "
+                "dtype=object)",
+                kind="no-value-yet", subject=self,
             ) from None
 
     def __index__(self) -> NoReturn:
@@ -117,9 +117,9 @@ class Arithmetic:
         """
         refused_number(self, sys._getframe(1))
         raise TypeMismatchError(
-            f"`{safe_repr(self)}` has no elements before the kernel runs, and cannot count or "
-            f"index things; {_INSTEAD}",
-            kind="no-value-yet",
+            "`{subject!r}` has no elements before the kernel runs, and cannot count or index "
+            "things; {instead}",
+            kind="no-value-yet", subject=self, instead=_INSTEAD,
         )
 
     def operated(self, function: Callable[..., Any], *operands: Any) -> Any:

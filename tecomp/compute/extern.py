@@ -16,7 +16,7 @@ from tecomp.compute.shape_validation import attributes_of, dtype_of, extent_of, 
 from tecomp.compute.statement_builder import Operand, check_scope, check_statement, integer
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.compute.tvm_compat import tag_of
-from tecomp.errors import DefinitionError, TypeMismatchError, safe_repr
+from tecomp.errors import DefinitionError, TypeMismatchError
 from tecomp.ir.extern.c_function import Argument
 from tecomp.ir.extern.registry import (
     Callee,
@@ -91,16 +91,16 @@ def decl_buffer(
     for number, what in ((data_alignment, "data_alignment"), (offset_factor, "offset_factor")):
         if whole_number(number) is None:
             raise TypeMismatchError(
-                f"{where}: {what} is {safe_repr(number)}; give a whole number",
-                kind="wrong-argument",
+                "{where}: {what} is {number!r}; give a whole number",
+                kind="wrong-argument", where=where, what=what, number=number,
             )
     start = extent_of(0 if elem_offset is None else elem_offset, f"{where}: elem_offset")
     extents = shape_of(shape, where)
     given = None if strides is None else _strides_of(strides, where)
     if given is not None and len(given) != len(extents):
         raise DefinitionError(
-            f"{where}: it has {len(extents)} axes and {len(given)} strides; give one for each",
-            kind="wrong-count",
+            "{where}: it has {extent_count} axes and {given_count} strides; give one for each",
+            kind="wrong-count", where=where, extent_count=len(extents), given_count=len(given),
         )
     kind = dtype_of(dtype, where)
     return Buffer(name, extents, kind, scope, strides=given, elem_offset=start)
@@ -109,9 +109,8 @@ def decl_buffer(
 def _strides_of(given: Any, where: str) -> tuple[Extent, ...]:
     if isinstance(given, str | bytes) or not isinstance(given, Sequence):
         raise TypeMismatchError(
-            f"{where}: strides is {safe_repr(given)}; give a list of numbers and of what te.var "
-            "makes",
-            kind="wrong-argument",
+            "{where}: strides is {given!r}; give a list of numbers and of what te.var makes",
+            kind="wrong-argument", where=where, given=given,
         )
     return tuple(
         extent_of(n, f"{where}: the stride of axis {k}", least=_LEAST)
@@ -128,17 +127,18 @@ def check_without_gaps(buffer: Buffer, where: str) -> None:
     """
     if buffer.has_offset and not isinstance(buffer.elem_offset, Var):
         raise DefinitionError(
-            f"{where}: elem_offset is {buffer.elem_offset}, and functions take the address of the "
-            "first element; leave elem_offset out, or give a te.var, which is 0",
-            kind="wrong-argument",
+            "{where}: elem_offset is {elem_offset}, and functions take the address of the first "
+            "element; leave elem_offset out, or give a te.var, which is 0",
+            kind="wrong-argument", where=where, elem_offset=buffer.elem_offset,
         )
     strides = Operand(buffer).strides
     for axis, (asked, own) in enumerate(zip(buffer.strides or (), strides, strict=False)):
         if isinstance(asked, int) and isinstance(own, int) and asked != own:
             raise DefinitionError(
-                f"{where}: the stride of axis {axis} is {asked}, and functions take operands "
-                f"without gaps, where it is {own}; leave it to a te.var, and take it from "
-                "operand.strides"
+                "{where}: the stride of axis {axis} is {asked}, and functions take operands "
+                "without gaps, where it is {own}; leave it to a te.var, and take it from "
+                "operand.strides",
+                where=where, axis=axis, asked=asked, own=own,
             )
 
 
@@ -267,9 +267,9 @@ def call_pure_extern(dtype: str, name: str, *args: Any) -> Expr:
 def _check_name(name: object, where: str) -> None:
     if not isinstance(name, str) or not name:
         raise TypeMismatchError(
-            f"{where}: the name of the function is {safe_repr(name)}; give the text that it is "
-            "registered as",
-            kind="outside-function",
+            "{where}: the name of the function is {name!r}; give the text that it is registered "
+            "as",
+            kind="outside-function", where=where, name=name,
         )
 
 
@@ -286,9 +286,9 @@ def _passed(given: Any, where: str) -> Passed:
         return given
     if isinstance(given, Stmt | Sequence):
         raise TypeMismatchError(
-            f"{where} is {safe_repr(given)} ({type(given).__name__}); give operands, "
-            "operand.access_ptr(...), numbers and texts one by one",
-            kind="outside-function",
+            "{where} is {given!r} ({type}); give operands, operand.access_ptr(...), numbers and "
+            "texts one by one",
+            kind="outside-function", where=where, given=given, type=type(given).__name__,
         )
     number = _literal(given)
     return value_of(given) if number is None else number
@@ -492,16 +492,16 @@ def _named(own: Sequence[Buffer], given: Sequence[Buffer], where: str) -> Iterat
     """
     if given and len(given) != len(own):
         raise DefinitionError(
-            f"{where}: there are {len(given)} for {len(own)} tensors; give one for each",
-            kind="wrong-count",
+            "{where}: there are {given_count} for {own_count} tensors; give one for each",
+            kind="wrong-count", where=where, given_count=len(given), own_count=len(own),
         )
     for buffer, asked in zip(own, given or own, strict=True):
         same = list(map(str, buffer.shape)) == list(map(str, asked.shape))
         if not same or buffer.dtype != asked.dtype or asked.scope not in ("", "global"):
             raise DefinitionError(
-                f"{where}: `{asked}` is declared for `{buffer}`; declare its shape and type, and "
+                "{where}: `{asked}` is declared for `{buffer}`; declare its shape and type, and "
                 "leave its memory to set_scope",
-                kind="statements",
+                kind="statements", where=where, asked=asked, buffer=buffer,
             )
         check_without_gaps(asked, f"{where}: {asked.name}")
         yield Buffer(asked.name, buffer.shape, buffer.dtype, "")
@@ -517,8 +517,8 @@ def _inputs(inputs: object, where: str) -> tuple[Tensor, ...]:
     for tensor in given:
         if not isinstance(tensor, Tensor):
             raise TypeMismatchError(
-                f"{where}: an input is {safe_repr(tensor)} ({type(tensor).__name__}); give tensors",
-                kind="wrong-argument",
+                "{where}: an input is {tensor!r} ({type}); give tensors",
+                kind="wrong-argument", where=where, tensor=tensor, type=type(tensor).__name__,
             )
     return given
 
@@ -536,16 +536,16 @@ def _types(
         known = dict.fromkeys(tensor.dtype for tensor in inputs)
         if len(known) != 1:
             raise DefinitionError(
-                f"{where}: the inputs are {', '.join(known) or 'none'}, so the type of the result "
-                "cannot be told; give it as dtype=",
-                kind="statements",
+                "{where}: the inputs are {known}, so the type of the result cannot be told; give "
+                "it as dtype=",
+                kind="statements", where=where, known=", ".join(known) or "none",
             )
         return tuple(known) * count
     many = list(dtype) if isinstance(dtype, list | tuple) else [dtype] * count
     if len(many) != count:
         raise DefinitionError(
-            f"{where}: there are {len(many)} types for {count} results; give one for each",
-            kind="wrong-count",
+            "{where}: there are {many_count} types for {count} results; give one for each",
+            kind="wrong-count", where=where, many_count=len(many), count=count,
         )
     return tuple(dtype_of(each, where) for each in many)
 
@@ -567,17 +567,16 @@ def _statement(
 def _check(statement: object, buffers: Sequence[Buffer], n_inputs: int, where: str) -> None:
     if not isinstance(statement, Stmt):
         raise TypeMismatchError(
-            f"{where}: fcompute gives {safe_repr(statement)} ({type(statement).__name__}); it "
-            "returns a statement: outs[0].store(index, value), te.for_range, te.if_stmt, "
-            "te.allocate or te.stmt_seq",
-            kind="statements",
+            "{where}: fcompute gives {statement!r} ({type}); it returns a statement: "
+            "outs[0].store(index, value), te.for_range, te.if_stmt, te.allocate or te.stmt_seq",
+            kind="statements", where=where, statement=statement, type=type(statement).__name__,
         )
     loads = [node for node in walk(statement) if isinstance(node, TensorLoad)]
     if loads:
         raise DefinitionError(
-            f"{where}: fcompute reads {loads[0].tensor.name} itself; name it in inputs, and read "
-            "the operand that stands for it",
-            kind="statements",
+            "{where}: fcompute reads {tensor} itself; name it in inputs, and read the operand "
+            "that stands for it",
+            kind="statements", where=where, tensor=loads[0].tensor.name,
         )
     own = [var for var in free_variables(statement) if not isinstance(var, IterVar)]
     check_statement(statement, buffers, own, where, "loop with te.for_range")
@@ -585,12 +584,12 @@ def _check(statement: object, buffers: Sequence[Buffer], n_inputs: int, where: s
     for k, buffer in enumerate(buffers):
         if k < n_inputs and buffer.data in written:
             raise DefinitionError(
-                f"{where}: fcompute stores to the input {buffer.name}; "
-                "store to its outputs, or to memory of te.allocate",
-                kind="statements",
+                "{where}: fcompute stores to the input {buffer}; store to its outputs, or to "
+                "memory of te.allocate",
+                kind="statements", where=where, buffer=buffer.name,
             )
         if k >= n_inputs and buffer.data not in written:
             raise DefinitionError(
-                f"{where}: fcompute stores nothing to {buffer.name}; store all of each result",
-                kind="statements",
+                "{where}: fcompute stores nothing to {buffer}; store all of each result",
+                kind="statements", where=where, buffer=buffer.name,
             )

@@ -92,8 +92,9 @@ def ldexp(x1: Value, x2: Value) -> Expr:
     a, exponent = _float(x1, "ldexp"), value_of(x2)
     if not exponent.dtype.is_integer:
         raise TypeMismatchError(
-            f"te.ldexp takes an integer as exponent, not {exponent.dtype}; convert it, or multiply "
-            "by te.exp2 of it"
+            "te.ldexp takes an integer as exponent, not {dtype}; convert it, or multiply by "
+            "te.exp2 of it",
+            dtype=exponent.dtype,
         )
     wide = a.dtype if a.dtype.bits >= 32 else DType("float32").with_lanes(a.dtype.lanes)
     fraction, most = FLOAT_FORMATS[wide.scalar]
@@ -130,8 +131,9 @@ def clz(x: Value) -> Expr:
     node = value_of(x)
     if not node.dtype.is_integer:
         raise TypeMismatchError(
-            f"te.clz takes an integer, not {node.dtype}; convert it, or take its bits with "
-            "te.reinterpret"
+            "te.clz takes an integer, not {dtype}; convert it, or take its bits with "
+            "te.reinterpret",
+            dtype=node.dtype,
         )
     kind = DType(f"uint{node.dtype.bits}").with_lanes(node.dtype.lanes)
     filled = reinterpret(kind, node) if kind != node.dtype else node
@@ -147,8 +149,9 @@ def _float(x: Value, who: str) -> Expr:
     node = value_of(x)
     if not node.dtype.is_float:
         raise TypeMismatchError(
-            f"te.{who} takes a float, not {node.dtype}; convert it first, for example with "
-            '.astype("float32")'
+            "te.{who} takes a float, not {dtype}; convert it first, for example with "
+            '.astype("float32")',
+            who=who, dtype=node.dtype,
         )
     return node
 

@@ -44,8 +44,9 @@ def _test(name: str, x: Value, *, of_integers: bool) -> Expr:
 def _require_float(name: str, node: Expr) -> None:
     if not node.dtype.is_float:
         raise TypeMismatchError(
-            f"te.{name} takes a float, not {node.dtype}; "
-            'convert it first, for example with .astype("float32")'
+            "te.{name} takes a float, not {dtype}; convert it first, for example with "
+            '.astype("float32")',
+            name=name, dtype=node.dtype,
         )
 
 
@@ -478,7 +479,7 @@ def popcount(x: Value) -> Expr:
     """
     node = value_of(x)
     if not node.dtype.is_integer:
-        raise TypeMismatchError(f"te.popcount takes an integer, not {node.dtype}")
+        raise TypeMismatchError("te.popcount takes an integer, not {dtype}", dtype=node.dtype)
     return Call("popcount", (node,), node.dtype)
 
 
@@ -504,9 +505,10 @@ def dot(a: Value, b: Value) -> Expr:
     sum_type = dot_type(x.dtype, y.dtype)
     if sum_type is None or sum_type.lanes > 1:
         raise TypeMismatchError(
-            f"te.dot takes two elements of 32 bits such as int8x4, int16x2 or bfloat16x2, "
-            f"not {x.dtype} and {y.dtype}; give the placeholders such a type, the last axis of "
-            f"their arrays then holds the numbers of a vector"
+            "te.dot takes two elements of 32 bits such as int8x4, int16x2 or bfloat16x2, not "
+            "{dtype} and {y_dtype}; give the placeholders such a type, the last axis of their "
+            "arrays then holds the numbers of a vector",
+            dtype=x.dtype, y_dtype=y.dtype,
         )
     return Call("dot", (x, y), sum_type)
 
@@ -537,8 +539,9 @@ def reinterpret(dtype: str, x: Value) -> Expr:
     bits = {kind.bits * kind.lanes for kind in (node.dtype, target)}
     if len(bits) > 1 or target.is_bool or node.dtype.is_bool:
         raise TypeMismatchError(
-            f"te.reinterpret reads the bits of a value in a type of as many, not {node.dtype} as "
-            f"{target}; use te.cast for the nearest value"
+            "te.reinterpret reads the bits of a value in a type of as many, not {dtype} as "
+            "{target}; use te.cast for the nearest value",
+            dtype=node.dtype, target=target,
         )
     return Call("reinterpret", (node,), target)
 

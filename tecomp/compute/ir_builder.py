@@ -9,7 +9,7 @@ from typing import Any
 from tecomp.compute.expr_like import Value, value_of
 from tecomp.compute.shape_validation import dtype_of, name_of, shape_of
 from tecomp.compute.statement_builder import Operand, check_scope, if_stmt, integer, row_major
-from tecomp.errors import DefinitionError, TypeMismatchError, safe_repr
+from tecomp.errors import DefinitionError, TypeMismatchError
 from tecomp.ir.nodes.argument_checks import check_kind, is_one_of
 from tecomp.ir.nodes.dtype import INT64, DType
 from tecomp.ir.nodes.expr import Expr, Var, index_value
@@ -121,9 +121,9 @@ class IRBuilder:
             DefinitionError: Always.
         """
         raise DefinitionError(
-            f"ir_builder.pointer {name}: no memory is there for it; use ib.buffer_ptr(outs[0]) for "
+            "ir_builder.pointer {name}: no memory is there for it; use ib.buffer_ptr(outs[0]) for "
             "operands, or ib.allocate",
-            kind="statements",
+            kind="statements", name=name,
         )
 
     def allocate(
@@ -150,7 +150,8 @@ class IRBuilder:
         where = f"ir_builder.allocate {name_of(name, 'ir_builder.allocate')}"
         if axis_separators:
             raise DefinitionError(
-                f"{where}: it has one physical axis; leave axis_separators out", kind="statements"
+                "{where}: it has one physical axis; leave axis_separators out",
+                kind="statements", where=where,
             )
         check_scope(scope or "local", where)
         buffer = Buffer(name, shape_of(shape, where), dtype_of(dtype, where), scope or "local")
@@ -182,17 +183,17 @@ class IRBuilder:
             var = node if isinstance(node, Var) else getattr(node, "var", None)
             if not isinstance(var, Var):
                 raise TypeMismatchError(
-                    f"ir_builder.scope_attr: {attr_key} is of an axis, not of {safe_repr(node)}; "
-                    "give what te.thread_axis makes",
-                    kind="statements",
+                    "ir_builder.scope_attr: {attr_key} is of an axis, not of {node!r}; give what "
+                    "te.thread_axis makes",
+                    kind="statements", attr_key=attr_key, node=node,
                 )
             self._around(_over(var, integer(value, "ir_builder.scope_attr: the extent")))
         elif not isinstance(attr_key, str) or not attr_key.startswith(_MARKS):
             raise DefinitionError(
-                f"ir_builder.scope_attr: nothing is known of {safe_repr(attr_key)}; there are "
+                "ir_builder.scope_attr: nothing is known of {attr_key!r}; there are "
                 "'thread_extent', 'virtual_thread', 'compute_scope', 'extern_scope', and names "
                 "that begin with 'pragma_' or 'hint_'",
-                kind="statements",
+                kind="statements", attr_key=attr_key,
             )
 
     @contextmanager
@@ -220,9 +221,9 @@ class IRBuilder:
         where = "ir_builder.for_range"
         if not is_one_of(kind, _KINDS):
             raise DefinitionError(
-                f"{where}: there is no kind {safe_repr(kind)}; loops are serial, parallel, "
-                "vectorize, unroll",
-                kind="unknown-choice",
+                "{where}: there is no kind {form!r}; loops are serial, parallel, vectorize, "
+                "unroll",
+                kind="unknown-choice", where=where, form=kind,
             )
         first, last = integer(begin, f"{where}: begin"), integer(end, f"{where}: end")
         var = Var(name_of(name, where), INT64)

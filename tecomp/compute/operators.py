@@ -111,7 +111,10 @@ def _rounded_down(x: Expr, y: Expr) -> Expr:
 def _integers(a: Value, b: Value, who: str) -> tuple[Expr, Expr]:
     x, y = match_types(value_of(a), value_of(b), f"te.{who}")
     if not x.dtype.is_integer:
-        raise TypeMismatchError(f"te.{who} takes integers, not {x.dtype}; write / for a quotient")
+        raise TypeMismatchError(
+            "te.{who} takes integers, not {dtype}; write / for a quotient",
+            who=who, dtype=x.dtype,
+        )
     return x, y
 
 
@@ -201,16 +204,19 @@ def logical_not(condition: Value) -> Expr:
 def _conditions(who: str, reducer: str, given: tuple[Any, ...], axis: Any) -> list[Expr]:
     if axis is not None:
         raise DefinitionError(
-            f"te.{who} joins conditions and takes no axis=; reduce a condition with "
-            f"{reducer}(condition, axis=k)",
-            kind="reduction",
+            "te.{who} joins conditions and takes no axis=; reduce a condition with "
+            "{reducer}(condition, axis=k)",
+            kind="reduction", who=who, reducer=reducer,
         )
     if not given:
-        raise DefinitionError(f"te.{who} of no conditions; give at least one", kind="nothing-given")
+        raise DefinitionError(
+            "te.{who} of no conditions; give at least one",
+            kind="nothing-given", who=who,
+        )
     if isinstance(given[0], list | tuple):
         raise DefinitionError(
-            f"te.{who} takes its conditions one by one; write te.{who}(*conditions)",
-            kind="reduction",
+            "te.{who} takes its conditions one by one; write te.{who}(*conditions)",
+            kind="reduction", who=who,
         )
     return [condition_of(value_of(value), f"te.{who}") for value in given]
 

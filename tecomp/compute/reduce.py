@@ -12,7 +12,7 @@ from tecomp.compute.iter_var import IterKind, IterVar
 from tecomp.compute.limits import max_value, min_value
 from tecomp.compute.shape_validation import name_of
 from tecomp.compute.tensor import TensorLoad
-from tecomp.errors import DefinitionError, TypeMismatchError, safe_repr
+from tecomp.errors import DefinitionError, TypeMismatchError
 from tecomp.ir.nodes.argument_checks import check_function
 from tecomp.ir.nodes.dtype import BOOL, DType
 from tecomp.ir.nodes.expr import (
@@ -188,17 +188,18 @@ class Reducer:
             return self._pairwise(who, [expr, axis, *_given(where, init, *args)])
         if args:
             raise DefinitionError(
-                f"{who}: there {'is' if len(args) == 1 else 'are'} "
-                f"{counted(len(args), 'argument')} more than a reduction takes; give the "
+                "{who}: there {verb} {arguments} more than a reduction takes; give the "
                 "expression, axis, where and init",
-                kind="reduction",
+                kind="reduction", who=who, verb="is" if len(args) == 1 else "are",
+                arguments=counted(len(args), "argument"),
             )
         axes = _axes(axis, who)
         several = isinstance(expr, list | tuple)
         source = tuple(value_of(value) for value in (expr if several else (expr,)))
         if not source:
             raise DefinitionError(
-                f"{who}: there is no value to combine; give one at least", kind="nothing-given"
+                "{who}: there is no value to combine; give one at least",
+                kind="nothing-given", who=who,
             )
         condition = _within(
             axes, condition_of(True if where is None else value_of(where), f"{who}(where=)"))
@@ -220,9 +221,9 @@ class Reducer:
         for other in made[1:]:
             if len(other) != len(result):
                 raise DefinitionError(
-                    f"{who}: it combines {len(result)} values with {len(other)}; give tuples of "
+                    "{who}: it combines {result_count} values with {other_count}; give tuples of "
                     "one length",
-                    kind="reduction",
+                    kind="reduction", who=who, result_count=len(result), other_count=len(other),
                 )
             types = tuple(value.dtype for value in result)
             if several:
@@ -272,7 +273,8 @@ def comm_reducer(
                    "tuples of them", TypeMismatchError)
     if not callable(fidentity):
         raise TypeMismatchError(
-            f"{where}: fidentity is {safe_repr(fidentity)}; {_IDENTITY}", kind="reduction"
+            "{where}: fidentity is {fidentity!r}; {identity}",
+            kind="reduction", where=where, fidentity=fidentity, identity=_IDENTITY,
         )
     return Reducer(fcombine, fidentity, name)
 
@@ -281,25 +283,27 @@ def _axes(axis: object, who: str) -> tuple[IterVar, ...]:
     given: tuple[object, ...] = tuple(axis) if isinstance(axis, list | tuple) else (axis,)
     if not given:
         raise DefinitionError(
-            f"{who}: axis=[] names no axis; give one of te.reduce_axis", kind="nothing-given"
+            "{who}: axis=[] names no axis; give one of te.reduce_axis",
+            kind="nothing-given", who=who,
         )
     axes: list[IterVar] = []
     for item in given:
         if not isinstance(item, IterVar):
             raise TypeMismatchError(
-                f"{who}: axis= is {safe_repr(item)} ({type(item).__name__}); "
-                "give an axis made by te.reduce_axis((low, high))",
-                kind="reduction",
+                "{who}: axis= is {item!r} ({type}); give an axis made by te.reduce_axis((low, "
+                "high))",
+                kind="reduction", who=who, item=item, type=type(item).__name__,
             )
         if item.kind is not IterKind.REDUCE:
             raise DefinitionError(
-                f"{who}: {item.name} is an axis of the result and cannot be reduced over; "
-                "make one with te.reduce_axis((low, high))",
-                kind="reduction",
+                "{who}: {item} is an axis of the result and cannot be reduced over; make one with "
+                "te.reduce_axis((low, high))",
+                kind="reduction", who=who, item=item.name,
             )
         if any(item is other for other in axes):
             raise DefinitionError(
-                f"{who}: axis {item.name} is given twice; give each axis once", kind="given-twice"
+                "{who}: axis {item} is given twice; give each axis once",
+                kind="given-twice", who=who, item=item.name,
             )
         axes.append(item)
     return tuple(axes)
@@ -348,9 +352,9 @@ def _combiner(
         is_reduced = isinstance(node, IterVar) and node.kind is IterKind.REDUCE
         if is_reduced or isinstance(node, Reduce):
             raise DefinitionError(
-                f"{who}: the reducer uses {node}; it may use the two values that it combines, and "
+                "{who}: the reducer uses {node}; it may use the two values that it combines, and "
                 "what is the same for all of them: axes of the result, elements, sizes, numbers",
-                kind="reduction",
+                kind="reduction", who=who, node=node,
             )
     own = {*lhs, *rhs}
     used = [
@@ -383,7 +387,10 @@ def _fitted(
     if len(given) != len(dtypes) or isinstance(values, list | tuple) != several:
         count = f"a tuple of {len(given)}" if isinstance(values, list | tuple) else "one value"
         wanted = f"a tuple of {len(dtypes)}" if several else "one value"
-        raise DefinitionError(f"{what} is {count}; make it {wanted}", kind="reduction")
+        raise DefinitionError(
+            "{what} is {count}; make it {wanted}",
+            kind="reduction", what=what, count=count, wanted=wanted,
+        )
     fitted = []
     for k, (value, dtype) in enumerate(zip(given, dtypes, strict=True)):
         standing = isinstance(value, Expr | Arithmetic)
@@ -391,8 +398,9 @@ def _fitted(
         if node.dtype != dtype:
             which = f" of value {k}" if several else ""
             raise TypeMismatchError(
-                f"{what}{which} has type {node.dtype}, and the value {dtype}; "
-                f'convert it with .astype("{dtype}")'
+                "{what}{which} has type {dtype}, and the value {dtype2}; convert it with "
+                '.astype("{dtype2}")',
+                what=what, which=which, dtype=node.dtype, dtype2=dtype,
             )
         fitted.append(node)
     return tuple(fitted)
@@ -406,9 +414,9 @@ def _start(
     for node in walk(*start):
         if isinstance(node, IterVar) and any(node is axis for axis in axes):
             raise DefinitionError(
-                f"{who}: init= uses {node.name}, the axis that is reduced over; "
-                "it is one value for the whole reduction",
-                kind="reduction",
+                "{who}: init= uses {node}, the axis that is reduced over; it is one value for the "
+                "whole reduction",
+                kind="reduction", who=who, node=node.name,
             )
     return start
 
@@ -573,9 +581,9 @@ def _elementwise(op: BinOp, a: Any, b: Any, *others: Any) -> Expr:
     for other in map(value_of, others):
         if other.dtype.is_bool and not first.dtype.is_bool:
             raise DefinitionError(
-                f"te.{op.value}: of expressions takes no condition, and so no where=; give an "
-                "axis made by te.reduce_axis for a reduction",
-                kind="reduction",
+                "te.{op}: of expressions takes no condition, and so no where=; give an axis made "
+                "by te.reduce_axis for a reduction",
+                kind="reduction", op=op.value,
             )
         first = binary(op, first, other)
     return first
@@ -585,7 +593,8 @@ def _number(expr: Value, who: str) -> Expr:
     node = value_of(expr)
     if node.dtype.is_bool:
         raise TypeMismatchError(
-            f'te.{who}: the expression is {node.dtype}; convert it with .astype("int32") to '
-            "count, or reduce with te.min (holds everywhere) or te.max (holds somewhere)"
+            'te.{who}: the expression is {dtype}; convert it with .astype("int32") to count, or '
+            "reduce with te.min (holds everywhere) or te.max (holds somewhere)",
+            who=who, dtype=node.dtype,
         )
     return node

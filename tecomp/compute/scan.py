@@ -11,7 +11,7 @@ from tecomp.compute.operation import ComputeOp, PlaceholderOp
 from tecomp.compute.shape_validation import attributes_of, name_of
 from tecomp.compute.tensor import Tensor, TensorLoad, access
 from tecomp.compute.tvm_compat import tag_of
-from tecomp.errors import DefinitionError, TypeMismatchError, safe_repr
+from tecomp.errors import DefinitionError, TypeMismatchError
 from tecomp.ir.nodes.argument_checks import shape_text
 from tecomp.ir.nodes.expr import BinOp, Expr, as_expr, binary, const, if_then_else, logical_and
 from tecomp.ir.nodes.printer import NEWLINE, Name, Operand, Pieces
@@ -236,9 +236,9 @@ def _tensors(given: object, what: str, where: str) -> tuple[Tensor, ...]:
     for tensor in many:
         if not isinstance(tensor, Tensor):
             raise TypeMismatchError(
-                f"{where}: {what} is {safe_repr(tensor)} ({type(tensor).__name__}); "
-                "give a tensor, or a list of them",
-                kind="wrong-argument",
+                "{where}: {what} is {tensor!r} ({type}); give a tensor, or a list of them",
+                kind="wrong-argument", where=where, what=what, tensor=tensor,
+                type=type(tensor).__name__,
             )
     return many
 
@@ -248,29 +248,32 @@ def _check_counts(
 ) -> None:
     if not starts or not len(starts) == len(rules) == len(states):
         raise DefinitionError(
-            f"{where}: there are {len(starts)} init, {len(rules)} update and {len(states)} "
+            "{where}: there are {start_count} init, {rule_count} update and {state_count} "
             "state_placeholder tensors; give one of each for every state",
-            kind="scan",
+            kind="scan", where=where, start_count=len(starts), rule_count=len(rules),
+            state_count=len(states),
         )
     if len(set(states)) < len(states):
         raise DefinitionError(
-            f"{where}: a state_placeholder is given twice; make one for each", kind="scan"
+            "{where}: a state_placeholder is given twice; make one for each",
+            kind="scan", where=where,
         )
     for state in states:
         if not isinstance(state.op, PlaceholderOp):
             raise DefinitionError(
-                f"{where}: the state_placeholder {state.name} is computed; make it with "
-                "te.placeholder, and read it in the update",
-                kind="scan",
+                "{where}: the state_placeholder {state} is computed; make it with te.placeholder, "
+                "and read it in the update",
+                kind="scan", where=where, state=state.name,
             )
 
 
 def _check_types(start: Tensor, rule: Tensor, state: Tensor, where: str) -> None:
     if not start.dtype == rule.dtype == state.dtype:
         raise DefinitionError(
-            f"{where}: {start.name} is {start.dtype}, {rule.name} is {rule.dtype} and {state.name} "
-            f"is {state.dtype}; a state has one type, convert with .astype",
-            kind="scan",
+            "{where}: {start} is {dtype}, {rule} is {rule_dtype} and {state} is {state_dtype}; a "
+            "state has one type, convert with .astype",
+            kind="scan", where=where, start=start.name, dtype=start.dtype, rule=rule.name,
+            rule_dtype=rule.dtype, state=state.name, state_dtype=state.dtype,
         )
 
 
@@ -279,34 +282,36 @@ def _check_shapes(
 ) -> None:
     if not rule.ndim:
         raise DefinitionError(
-            f"{where}: {rule.name} has no axes; the first axis of a scan counts its steps",
-            kind="scan",
+            "{where}: {rule} has no axes; the first axis of a scan counts its steps",
+            kind="scan", where=where, rule=rule.name,
         )
     if not _alike(rule.shape, state.shape):
         raise DefinitionError(
-            f"{where}: {rule.name} has shape {shape_text(rule.shape)} and {state.name} "
-            f"{shape_text(state.shape)}; both have all steps of the result",
-            kind="scan",
+            "{where}: {rule} has shape {shape} and {state} {state_shape}; both have all steps of "
+            "the result",
+            kind="scan", where=where, rule=rule.name, shape=shape_text(rule.shape),
+            state=state.name, state_shape=shape_text(state.shape),
         )
     if state.ndim != other.ndim or not _alike(state.shape[:1], other.shape[:1]):
         raise DefinitionError(
-            f"{where}: {state.name} has shape {shape_text(state.shape)} and {other.name} "
-            f"{shape_text(other.shape)}; the states of a scan have as many axes and as many steps",
-            kind="scan",
+            "{where}: {state} has shape {shape} and {other} {other_shape}; the states of a scan "
+            "have as many axes and as many steps",
+            kind="scan", where=where, state=state.name, shape=shape_text(state.shape),
+            other=other.name, other_shape=shape_text(other.shape),
         )
     if not start.ndim or not _alike(start.shape[1:], rule.shape[1:]):
         raise DefinitionError(
-            f"{where}: {start.name} has shape {shape_text(start.shape)}, and a step of "
-            f"{rule.name}, of shape {shape_text(rule.shape)}, has other axes; give init the first "
-            "steps of that shape",
-            kind="scan",
+            "{where}: {start} has shape {shape}, and a step of {rule}, of shape {rule_shape}, has "
+            "other axes; give init the first steps of that shape",
+            kind="scan", where=where, start=start.name, shape=shape_text(start.shape),
+            rule=rule.name, rule_shape=shape_text(rule.shape),
         )
     first, steps = start.shape[0], rule.shape[0]
     if isinstance(first, int) and isinstance(steps, int) and first > steps:
         raise DefinitionError(
-            f"{where}: {start.name} has {first} steps, and the result only {steps}; give init the "
-            "first of them",
-            kind="scan",
+            "{where}: {start} has {first} steps, and the result only {steps}; give init the first "
+            "of them",
+            kind="scan", where=where, start=start.name, first=first, steps=steps,
         )
 
 
@@ -314,9 +319,10 @@ def _check_first_steps(starts: Sequence[Tensor], where: str) -> None:
     for start in starts[1:]:
         if not _alike(start.shape[:1], starts[0].shape[:1]):
             raise DefinitionError(
-                f"{where}: {starts[0].name} has {starts[0].shape[0]} steps and {start.name} "
-                f"{start.shape[0]}; the states of a scan start with as many steps",
-                kind="scan",
+                "{where}: {start} has {extent} steps and {start_name} {extent2}; the states of a "
+                "scan start with as many steps",
+                kind="scan", where=where, start=starts[0].name, extent=starts[0].shape[0],
+                start_name=start.name, extent2=start.shape[0],
             )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from tecomp.compute.iter_var import IterVar
 from tecomp.compute.tensor import Formula, TensorLoad
-from tecomp.errors import DefinitionError, TypeMismatchError, safe_repr
+from tecomp.errors import DefinitionError, TypeMismatchError
 from tecomp.ir.nodes.argument_checks import dictionary_of
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import Call, Const, Expr
@@ -31,9 +31,9 @@ def shape_of(shape: object, where: str) -> tuple[Extent, ...]:
         return (extent_of(shape, f"{where}: the shape"),)
     if isinstance(shape, str | bytes) or not isinstance(shape, Sequence | np.ndarray):
         raise TypeMismatchError(
-            f"{where}: the shape is {safe_repr(shape)} ({type(shape).__name__}); "
-            "a shape is a tuple of integers and te.var sizes",
-            kind="extent",
+            "{where}: the shape is {shape!r} ({type}); a shape is a tuple of integers and te.var "
+            "sizes",
+            kind="extent", where=where, shape=shape, type=type(shape).__name__,
         )
     return tuple(extent_of(n, f"{where}: axis {k} of the shape") for k, n in enumerate(shape))
 
@@ -58,17 +58,19 @@ def extent_of(value: object, where: str, *, least: int = 0) -> Extent:
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
         kind = value.dtype if isinstance(value, Expr) else type(value).__name__
         raise TypeMismatchError(
-            f"{where} is {safe_repr(value)} ({kind}); write an integer, or an integer expression "
-            "of te.var sizes",
-            kind="extent",
+            "{where} is {value!r} ({form}); write an integer, or an integer expression of te.var "
+            "sizes",
+            kind="extent", where=where, value=value, form=kind,
         )
     if value < least:
         raise DefinitionError(
-            f"{where} is {safe_repr(value)}; an extent is at least {least}", kind="extent"
+            "{where} is {value!r}; an extent is at least {least}",
+            kind="extent", where=where, value=value, least=least,
         )
     if value > _LARGEST:
         raise DefinitionError(
-            f"{where} is {safe_repr(value)}; the largest extent is {_LARGEST}", kind="extent"
+            "{where} is {value!r}; the largest extent is {largest}",
+            kind="extent", where=where, value=value, largest=_LARGEST,
         )
     return int(value)
 
@@ -77,15 +79,15 @@ def _size(value: Expr, where: str) -> Expr:
     for node in walk(value):
         if isinstance(node, IterVar):
             raise DefinitionError(
-                f"{where} is {value}, which depends on axis {node.name}; a size is the same for "
-                "all elements: restrict a reduction with where= instead",
-                kind="extent",
+                "{where} is {value}, which depends on axis {node}; a size is the same for all "
+                "elements: restrict a reduction with where= instead",
+                kind="extent", where=where, value=value, node=node.name,
             )
         if isinstance(node, Call | TensorLoad) or node.dtype.is_float:
             raise DefinitionError(
-                f"{where} is {value}, which is more than arithmetic of sizes; "
-                "write an integer expression of te.var sizes",
-                kind="extent",
+                "{where} is {value}, which is more than arithmetic of sizes; write an integer "
+                "expression of te.var sizes",
+                kind="extent", where=where, value=value,
             )
     return value
 
@@ -100,13 +102,15 @@ def dtype_of(dtype: object, where: str) -> DType:
         dtype = np.dtype(dtype).name
     if not isinstance(dtype, str):
         raise TypeMismatchError(
-            f"{where}: the type is {safe_repr(dtype)} ({type(dtype).__name__}); "
-            'write its name, such as "float32"',
-            kind="wrong-argument",
+            '{where}: the type is {dtype!r} ({type}); write its name, such as "float32"',
+            kind="wrong-argument", where=where, dtype=dtype, type=type(dtype).__name__,
         )
     kind = DType(dtype)
     if kind.kind == "handle":
-        raise TypeMismatchError(f"{where}: handle is the type of an address, not of an element")
+        raise TypeMismatchError(
+            "{where}: handle is the type of an address, not of an element",
+            where=where,
+        )
     return kind
 
 
@@ -118,8 +122,8 @@ def name_of(name: object, where: str) -> str:
     """
     if not isinstance(name, str) or not name:
         raise TypeMismatchError(
-            f"{where}: the name is {safe_repr(name)}; a name is a text, not empty",
-            kind="wrong-argument",
+            "{where}: the name is {name!r}; a name is a text, not empty",
+            kind="wrong-argument", where=where, name=name,
         )
     return name
 

@@ -13,7 +13,7 @@ from tecomp.compute.expression_analysis import NoLanesError, lanes_of
 from tecomp.compute.intrinsics import joined
 from tecomp.compute.iter_var import known
 from tecomp.compute.shape_validation import dtype_of, name_of, shape_of
-from tecomp.errors import DefinitionError, TypeMismatchError, safe_repr, safe_str
+from tecomp.errors import DefinitionError, TypeMismatchError
 from tecomp.ir.nodes.argument_checks import check_function, check_kind, is_one_of, whole_number
 from tecomp.ir.nodes.dtype import INT64, DType
 from tecomp.ir.nodes.expr import (
@@ -120,7 +120,8 @@ class Operand:
         kind = DType(dtype)
         if kind.scalar != self.dtype or kind.lanes < 2 or kind.lanes & (kind.lanes - 1):
             raise TypeMismatchError(
-                f"operand {self.name}.vload: {dtype} is no vector of 2, 4, 8, ... {self.dtype}"
+                "operand {name}.vload: {dtype} is no vector of 2, 4, 8, ... {subject_dtype}",
+                name=self.name, dtype=dtype, subject_dtype=self.dtype,
             )
         *outer, last = self._place(begin)
         parts: list[Expr] = [self[(*outer, last + k)] for k in range(kind.lanes)]
@@ -168,8 +169,9 @@ class Operand:
 
     def _refused(self, stored: Expr) -> TypeMismatchError:
         return TypeMismatchError(
-            f"operand {self.name}: {brief(stored)}, a {stored.dtype}, is stored where {self.dtype} "
-            "is one element; store values of its type, or vectors of what vload takes"
+            "operand {name}: {stored}, a {dtype}, is stored where {subject_dtype} is one element; "
+            "store values of its type, or vectors of what vload takes",
+            name=self.name, stored=brief(stored), dtype=stored.dtype, subject_dtype=self.dtype,
         )
 
     @property
@@ -265,8 +267,8 @@ class Operand:
         named = {"r": False, "w": True, "rw": True, "wr": True, 1: False, 2: True, 3: True}
         if not isinstance(access_mask, str | int) or access_mask not in named:
             raise DefinitionError(
-                f"{where}: the access is {safe_repr(access_mask)}; say 'r', 'w' or 'rw'",
-                kind="unknown-choice",
+                "{where}: the access is {access_mask!r}; say 'r', 'w' or 'rw'",
+                kind="unknown-choice", where=where, access_mask=access_mask,
             )
         is_written = named[access_mask]
         start = integer(offset, f"{where}: offset")
@@ -283,9 +285,9 @@ class Operand:
         given = indices if isinstance(indices, tuple) else (indices,)
         if len(given) != len(self.shape):
             raise DefinitionError(
-                f"operand {self.name}[...]: it has {len(self.shape)} axes and is given "
-                f"{len(given)} indices; write one for each",
-                kind="index-count",
+                "operand {name}[...]: it has {rank} axes and is given {given_count} indices; "
+                "write one for each",
+                kind="index-count", name=self.name, rank=len(self.shape), given_count=len(given),
             )
         where = f"operand {self.name}[...]"
         found = tuple(integer(index, f"{where}: index {k}") for k, index in enumerate(given))
@@ -308,9 +310,8 @@ def _check_index(index: Extent, extent: Extent, where: str) -> None:
         return
     if index < 0 or (isinstance(extent, int) and index >= extent):
         raise DefinitionError(
-            f"{where} is {safe_str(index)}, and the axis has {extent} elements; give one that is "
-            "inside",
-            kind="outside-index",
+            "{where} is {index}, and the axis has {extent} elements; give one that is inside",
+            kind="outside-index", where=where, index=index, extent=extent,
         )
 
 
@@ -325,9 +326,9 @@ def _check_inside(start: Extent, count: Extent, size: Extent, where: str) -> Non
     is_short = isinstance(size, int) and first + least > size
     if first < 0 or is_short or (isinstance(count, int) and count < 0):
         raise DefinitionError(
-            f"{where}: offset {safe_str(start)} and extent {safe_str(count)} are outside of the "
-            f"{size} elements; give those that are inside",
-            kind="outside-index",
+            "{where}: offset {start} and extent {count} are outside of the {size} elements; give "
+            "those that are inside",
+            kind="outside-index", where=where, start=start, count=count, size=size,
         )
 
 
@@ -373,8 +374,8 @@ def for_range(
     """
     if not is_one_of(kind, _KINDS):
         raise DefinitionError(
-            f"te.for_range: there is no kind {safe_repr(kind)}; loops are {', '.join(_KINDS)}",
-            kind="unknown-choice",
+            "te.for_range: there is no kind {form!r}; loops are {kinds}",
+            kind="unknown-choice", form=kind, kinds=", ".join(_KINDS),
         )
     first, last = integer(begin, "te.for_range: begin"), integer(end, "te.for_range: end")
     var = Var(name_of(name, "te.for_range"), INT64)
@@ -417,7 +418,8 @@ def if_stmt(condition: Value, then: Stmt, otherwise: Stmt | None = None) -> Stmt
     asked = value_of(condition)
     if not asked.dtype.is_bool:
         raise TypeMismatchError(
-            f"te.if_stmt: the condition is {asked}, of type {asked.dtype}; write a comparison"
+            "te.if_stmt: the condition is {asked}, of type {dtype}; write a comparison",
+            asked=asked, dtype=asked.dtype,
         )
     return IfThenElse(asked, then, otherwise)
 
@@ -475,9 +477,9 @@ def integer(value: Any, where: str) -> Expr:
     given = whole if whole is not None else value_of(value)
     if isinstance(given, Expr) and not given.dtype.is_integer:
         raise TypeMismatchError(
-            f'{where} is {given} ({given.dtype}); give an integer, or convert it with '
-            '.astype("int64") if that is meant',
-            kind="index-type",
+            '{where} is {given} ({dtype}); give an integer, or convert it with .astype("int64") '
+            "if that is meant",
+            kind="index-type", where=where, given=given, dtype=given.dtype,
         )
     return index_value(given)
 
@@ -522,14 +524,13 @@ def check_statement(
     for node in walk(statement):
         if isinstance(node, BufferLoad | BufferStore) and node.buffer.data not in known | made:
             raise DefinitionError(
-                f"{where}: fcompute uses {node.buffer.name}, which is no operand; use those "
-                "that it is given",
-                kind="statements",
+                "{where}: fcompute uses {buffer}, which is no operand; use those that it is given",
+                kind="statements", where=where, buffer=node.buffer.name,
             )
     allowed = set(known_variables)
     for var in free_variables(statement):
         if var not in allowed:
             raise DefinitionError(
-                f"{where}: fcompute uses the variable {var.name}, which nothing binds; {cure}",
-                kind="foreign-variable",
+                "{where}: fcompute uses the variable {var}, which nothing binds; {remedy}",
+                kind="foreign-variable", where=where, var=var.name, remedy=cure,
             )

@@ -11,7 +11,7 @@ import numpy as np
 
 from tecomp.compute.expr_like import OPERATOR_NAMES, Arithmetic, value_of
 from tecomp.compute.iter_var import IterVar, known
-from tecomp.errors import DefinitionError, TypeMismatchError, safe_repr
+from tecomp.errors import DefinitionError, TypeMismatchError
 from tecomp.ir.nodes.argument_checks import shape_text
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import Const, Expr, as_expr
@@ -191,9 +191,9 @@ class Tensor(Arithmetic):
         if not self.ndim:
             return TensorLoad(self, (), user_location())
         raise TypeMismatchError(
-            f"{self.name} is a tensor of shape {shape_text(self.shape)}, not a number; "
-            f"index it: {example(self)}",
-            kind="whole-tensor",
+            "{name} is a tensor of shape {shape}, not a number; index it: {example}",
+            kind="whole-tensor", name=self.name, shape=shape_text(self.shape),
+            example=example(self),
         )
 
     @property
@@ -262,9 +262,10 @@ class Tensor(Arithmetic):
 
     def __iter__(self) -> Iterator[NoReturn]:
         raise TypeMismatchError(
-            f"{self.name} is a tensor of shape {shape_text(self.shape)} that has no elements "
-            f"until it runs, and cannot be iterated over; index it: {example(self)}",
-            kind="whole-tensor",
+            "{name} is a tensor of shape {shape} that has no elements until it runs, and cannot "
+            "be iterated over; index it: {example}",
+            kind="whole-tensor", name=self.name, shape=shape_text(self.shape),
+            example=example(self),
         )
 
     def __eq__(self, other: object) -> Any:
@@ -343,11 +344,10 @@ class TensorSlice(Arithmetic):
     def _refuse_ranges(self) -> None:
         if any(isinstance(index, slice) for index in self.indices):
             raise TypeMismatchError(
-                f"{self.tensor.name}[{', '.join(map(range_text, self.indices))}] is a part of "
-                f"{self.tensor.name}, not a number; call an intrinsic on it, or index an element: "
-                f"{example(self.tensor)}",
-                self.location,
-                kind="whole-tensor",
+                "{tensor}[{indices}] is a part of {tensor}, not a number; call an intrinsic on "
+                "it, or index an element: {example}",
+                self.location, kind="whole-tensor", tensor=self.tensor.name,
+                indices=", ".join(map(range_text, self.indices)), example=example(self.tensor),
             )
 
     def __getitem__(self, indices: object) -> Any:
@@ -443,10 +443,10 @@ def range_text(index: Expr | slice) -> str:
 def _refuse_count(tensor: Tensor, count: int, location: Location | None = None) -> NoReturn:
     axes = "1 axis" if tensor.ndim == 1 else f"{tensor.ndim} axes"
     raise DefinitionError(
-        f"{tensor.name} has {axes}, shape {shape_text(tensor.shape)}, and is given "
-        f"{count} {'index' if count == 1 else 'indices'}; write {example(tensor)}",
-        location,
-        kind="index-count",
+        "{tensor} has {axes}, shape {shape}, and is given {count} {noun}; write {example}",
+        location, kind="index-count", tensor=tensor.name, axes=axes,
+        shape=shape_text(tensor.shape), count=count, noun="index" if count == 1 else "indices",
+        example=example(tensor),
     )
 
 
@@ -460,9 +460,8 @@ def _index(tensor: Tensor, axis: int, index: Any) -> Expr | slice:
         return _place(tensor, axis, index)
     if index.step is not None and not (isinstance(index.step, int) and index.step == 1):
         raise TypeMismatchError(
-            f"{tensor.name}[...]: index {axis} is {safe_repr(index)}, and a range has no step; "
-            "write first:end",
-            kind="index-type",
+            "{tensor}[...]: index {axis} is {index!r}, and a range has no step; write first:end",
+            kind="index-type", tensor=tensor.name, axis=axis, index=index,
         )
     first, last = (
         None if end is None else _place(tensor, axis, end) for end in (index.start, index.stop)
@@ -484,13 +483,9 @@ def _place(tensor: Tensor, axis: int, index: Any) -> Expr:
         return index
     kind = index.dtype if isinstance(index, Expr) else type(index).__name__
     number = isinstance(index, Expr | float | bool | np.generic)
+    remedy = 'convert it with .astype("int32") if that is meant'
     raise TypeMismatchError(
-        f"{tensor.name}[...]: index {axis} is {safe_repr(index)} ({kind}), and an index is an "
-        "integer; "
-        + (
-            'convert it with .astype("int32") if that is meant'
-            if number
-            else f"write {example(tensor)}"
-        ),
-        kind="index-type",
+        "{tensor}[...]: index {axis} is {index!r} ({type}), and an index is an integer; {remedy}",
+        kind="index-type", tensor=tensor.name, axis=axis, index=index, type=kind,
+        remedy=remedy if number else f"write {example(tensor)}",
     )

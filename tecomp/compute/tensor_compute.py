@@ -144,16 +144,17 @@ def _known(call: TensorIntrinCall, inside: Sequence[Extent], where: str) -> Tens
         for extent, n in zip(extents, inside, strict=True)
     ):
         raise DefinitionError(
-            f"{where}: the index function leaves axes of extents {list(inside)} to "
-            f"{call.intrin.name}, which computes tiles of {list(map(str, extents))}; make the last "
-            "axes of the shape those of a tile, and take one index for each of the others",
-            kind="intrinsic",
+            "{where}: the index function leaves axes of extents {inside} to {intrin}, which "
+            "computes tiles of {extents}; make the last axes of the shape those of a tile, and "
+            "take one index for each of the others",
+            kind="intrinsic", where=where, inside=list(inside), intrin=call.intrin.name,
+            extents=list(map(str, extents)),
         )
     if unknown := [var.name for var in call.intrin.sizes if var not in sizes]:
         raise DefinitionError(
-            f"{where}: neither the operands nor the result say what {unknown[0]} of "
-            f"{call.intrin.name} is; make it an extent of one of them",
-            kind="intrinsic",
+            "{where}: neither the operands nor the result say what {unknown} of {intrin} is; make "
+            "it an extent of one of them",
+            kind="intrinsic", where=where, unknown=unknown[0], intrin=call.intrin.name,
         )
     return with_sizes(call.intrin, sizes)
 

@@ -12,7 +12,7 @@ from tecomp.compute.shape_validation import name_of
 from tecomp.compute.statement_builder import Operand, check_scope, check_statement
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.compute.tensor_intrin_call import Check, TensorIntrin, check_statements, length
-from tecomp.errors import DefinitionError, TypeMismatchError, safe_repr
+from tecomp.errors import DefinitionError, TypeMismatchError
 from tecomp.ir.extern.registry import get_global_func
 from tecomp.ir.nodes.argument_checks import (
     check_function,
@@ -93,8 +93,8 @@ def decl_tensor_intrin(
         check_kind(text, str, f"{where}: {what}", "give a text", TypeMismatchError)
     if not is_one_of(check, get_args(Check)):
         raise DefinitionError(
-            f"{where}: check is 'now', 'later' or 'never', not {safe_repr(check)}",
-            kind="unknown-choice",
+            "{where}: check is 'now', 'later' or 'never', not {check!r}",
+            kind="unknown-choice", where=where, check=check,
         )
     tensors = (*compute.input_tensors, *compute.outputs)
     scopes = _scopes(tensors, binds, default_buffer_params, where)
@@ -150,9 +150,9 @@ def _scopes(
     )
     if unknown := sorted(set(params) - {"scope", *ALIGNMENT}):
         raise DefinitionError(
-            f"{where}: default_buffer_params has {', '.join(unknown)}; strides and offsets come "
-            "from the schedule, so that only scope can be asked for",
-            kind="intrinsic",
+            "{where}: default_buffer_params has {unknown}; strides and offsets come from the "
+            "schedule, so that only scope can be asked for",
+            kind="intrinsic", where=where, unknown=", ".join(unknown),
         )
     asked = dictionary_of(
         binds, Tensor, Buffer, f"{where}: binds", "give a te.decl_buffer for each tensor",
@@ -161,7 +161,8 @@ def _scopes(
     if strange := [t.name for t in asked if not any(t == tensor for tensor in tensors)]:
         owner = tensors[-1].op.name
         raise DefinitionError(
-            f"{where}: binds has {strange[0]}, which {owner} has not", kind="intrinsic"
+            "{where}: binds has {strange}, which {owner} has not",
+            kind="intrinsic", where=where, strange=strange[0], owner=owner,
         )
     for buffer in asked.values():
         check_without_gaps(buffer, f"{where}: binds: {buffer.name}")
@@ -169,9 +170,8 @@ def _scopes(
         number = whole_number(params.get(name, 1))
         if number is None or number < 1:
             raise DefinitionError(
-                f"{where}: default_buffer_params: {name} is {safe_repr(params[name])}; give a "
-                "number from 1 on",
-                kind="intrinsic",
+                "{where}: default_buffer_params: {name} is {param!r}; give a number from 1 on",
+                kind="intrinsic", where=where, name=name, param=params[name],
             )
     scope = params.get("scope", "")
     check_scope(scope, f"{where}: default_buffer_params")
@@ -198,9 +198,9 @@ def check_tensor_intrin(intrin: TensorIntrin) -> None:
     )
     if intrin.sizes:
         raise DefinitionError(
-            f"te.check_tensor_intrin: the extents of {intrin.name} are variables; it is checked "
-            "where it is used, with the numbers that they have there",
-            kind="intrinsic",
+            "te.check_tensor_intrin: the extents of {intrin} are variables; it is checked where "
+            "it is used, with the numbers that they have there",
+            kind="intrinsic", intrin=intrin.name,
         )
     check_statements(intrin)
 
@@ -218,28 +218,28 @@ def _checked(op: object, where: str) -> ComputeOp:
     compute = op.op if isinstance(op, Tensor) else op
     if not isinstance(compute, ComputeOp):
         raise DefinitionError(
-            f"{where}: expected the operation of a te.compute, got {safe_repr(op)}",
-            kind="intrinsic",
+            "{where}: expected the operation of a te.compute, got {op!r}",
+            kind="intrinsic", where=where, op=op,
         )
     if compute.num_outputs > 1:
         raise DefinitionError(
-            f"{where}: {compute.name} makes {compute.num_outputs} tensors; an intrinsic makes one",
-            kind="intrinsic",
+            "{where}: {compute} makes {num_outputs} tensors; an intrinsic makes one",
+            kind="intrinsic", where=where, compute=compute.name, num_outputs=compute.num_outputs,
         )
     for tensor in compute.input_tensors:
         if isinstance(tensor.op, ComputeOp):
             raise DefinitionError(
-                f"{where}: {compute.name} reads {tensor.name}, which is computed too; write the "
-                "intrinsic as one te.compute of placeholders",
-                kind="intrinsic",
+                "{where}: {compute} reads {tensor}, which is computed too; write the intrinsic as "
+                "one te.compute of placeholders",
+                kind="intrinsic", where=where, compute=compute.name, tensor=tensor.name,
             )
     extents = [axis.extent for axis in (*compute.axis, *compute.reduce_axis)]
     sizes = [n for tensor in compute.input_tensors for n in tensor.shape]
     if not extents or any(isinstance(n, int) and n < 1 for n in (*extents, *sizes)):
         raise DefinitionError(
-            f"{where}: the extents of {compute.name} are {list(extents)}; those of an intrinsic "
-            "are positive numbers, or variables that become such",
-            kind="intrinsic",
+            "{where}: the extents of {compute} are {extents}; those of an intrinsic are positive "
+            "numbers, or variables that become such",
+            kind="intrinsic", where=where, compute=compute.name, extents=list(extents),
         )
     _check_reads(compute, where)
     first = compute.body[0]
@@ -247,9 +247,9 @@ def _checked(op: object, where: str) -> ComputeOp:
         first.init or first.given or not _is_true(first.condition)
     ):
         raise DefinitionError(
-            f"{where}: the reduction of an intrinsic has no where= and no init=, and its reducer "
+            "{where}: the reduction of an intrinsic has no where= and no init=, and its reducer "
             "uses nothing but the values that it combines; leave out what else there is",
-            kind="intrinsic",
+            kind="intrinsic", where=where,
         )
     return compute
 
@@ -263,9 +263,10 @@ def _check_reads(compute: ComputeOp, where: str) -> None:
                 found.append(node)
         if len(found) > 1:
             raise DefinitionError(
-                f"{where}: {compute.name} reads {tensor.name} at {len(found)} places; make them "
-                "two placeholders",
-                kind="intrinsic",
+                "{where}: {compute} reads {tensor} at {found_count} places; make them two "
+                "placeholders",
+                kind="intrinsic", where=where, compute=compute.name, tensor=tensor.name,
+                found_count=len(found),
             )
 
 
@@ -277,13 +278,13 @@ def _statements(given: object, where: str) -> tuple[Stmt | None, Stmt | None, St
     parts = given if isinstance(given, tuple) else (given, None, None)
     if len(parts) != 3 or not all(part is None or isinstance(part, Stmt) for part in parts):
         raise TypeMismatchError(
-            f"{where}: fcompute gives a statement, or (body, reset, update), not "
-            f"{safe_repr(given)}",
-            kind="intrinsic",
+            "{where}: fcompute gives a statement, or (body, reset, update), not {given!r}",
+            kind="intrinsic", where=where, given=given,
         )
     body, reset, update = parts
     if body is None and update is None:
         raise DefinitionError(
-            f"{where}: fcompute gives neither a body nor an update", kind="intrinsic"
+            "{where}: fcompute gives neither a body nor an update",
+            kind="intrinsic", where=where,
         )
     return body, reset, update

@@ -16,7 +16,7 @@ from tecomp.compute.operation import ComputeOp, PlaceholderOp
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.compute.tensor_region import Part, part_of
-from tecomp.errors import CallError, DefinitionError, InternalError, TypeMismatchError, safe_repr
+from tecomp.errors import CallError, DefinitionError, InternalError, TypeMismatchError
 from tecomp.ir.arith.extents import simplified
 from tecomp.ir.nodes.argument_checks import shape_text
 from tecomp.ir.nodes.dtype import DType
@@ -320,39 +320,39 @@ class TensorIntrin:
         names = [tensor.name for tensor in self.inputs]
         if len(parts) != len(names):
             raise DefinitionError(
-                f"{where}: it is given {len(parts)} parts of tensors for {len(names)} inputs "
-                f"({', '.join(names)}); give one for each, such as A[i, 0:16]",
-                kind="wrong-count",
+                "{where}: it is given {part_count} parts of tensors for {name_count} inputs "
+                "({names}); give one for each, such as A[i, 0:16]",
+                kind="wrong-count", where=where, part_count=len(parts), name_count=len(names),
+                names=", ".join(names),
             )
         if len(scalars) != len(self.scalar_params):
             params = ", ".join(var.name for var in self.scalar_params) or "none"
             raise DefinitionError(
-                f"{where}: it is given {len(scalars)} numbers, and its scalar_params are {params}; "
+                "{where}: it is given {scalar_count} numbers, and its scalar_params are {params}; "
                 "give one for each",
-                kind="wrong-count",
+                kind="wrong-count", where=where, scalar_count=len(scalars), params=params,
             )
         for var, value in zip(self.scalar_params, scalars, strict=True):
             read = next((node for node in walk(value) if isinstance(node, TensorLoad)), None)
             if read is not None:
                 raise DefinitionError(
-                    f"{where}: {var.name} is computed from {read}; give a number of axes and "
-                    "sizes, or make it an input of the intrinsic",
-                    kind="intrinsic",
+                    "{where}: {var} is computed from {read}; give a number of axes and sizes, or "
+                    "make it an input of the intrinsic",
+                    kind="intrinsic", where=where, var=var.name, read=read,
                 )
 
     def _check_reduction(self, axes: Sequence[Any], where: str) -> None:
         for axis in axes:
             if not isinstance(axis, IterVar) or axis.kind is not IterKind.REDUCE:
                 raise TypeMismatchError(
-                    f"{where}: reduce_axis= is {safe_repr(axis)}; give an axis made by "
-                    "te.reduce_axis",
-                    kind="intrinsic",
+                    "{where}: reduce_axis= is {axis!r}; give an axis made by te.reduce_axis",
+                    kind="intrinsic", where=where, axis=axis,
                 )
         if axes and (self.update is None or self.reset is None):
             raise DefinitionError(
-                f"{where}: reduce_axis= adds tiles up, and {self.name} has no update and reset; "
-                "give (body, reset, update) to te.decl_tensor_intrin",
-                kind="intrinsic",
+                "{where}: reduce_axis= adds tiles up, and {name} has no update and reset; give "
+                "(body, reset, update) to te.decl_tensor_intrin",
+                kind="intrinsic", where=where, name=self.name,
             )
 
     def __repr__(self) -> str:
@@ -385,9 +385,9 @@ class TensorIntrinCall(Arithmetic):
         """
         parts = ", ".join(part.text for part in self.parts)
         raise TypeMismatchError(
-            f"{self.intrin.name}({parts}) is a part of a tensor, not a number; return it as it is, "
-            "and use elements of what te.compute gives in another definition",
-            kind="whole-tensor",
+            "{intrin}({parts}) is a part of a tensor, not a number; return it as it is, and use "
+            "elements of what te.compute gives in another definition",
+            kind="whole-tensor", intrin=self.intrin.name, parts=parts,
         )
 
 
@@ -399,9 +399,10 @@ def _check_part(own: Tensor, part: Part, sizes: dict[Var, int], where: str) -> N
     """
     if part.tensor.dtype != own.dtype:
         raise DefinitionError(
-            f"{where}: {own.name} is {own.dtype}, and {part.text} is {part.tensor.dtype}; convert "
-            "it in a te.compute before",
-            kind="intrinsic",
+            "{where}: {own} is {dtype}, and {text} is {tensor_dtype}; convert it in a te.compute "
+            "before",
+            kind="intrinsic", where=where, own=own.name, dtype=own.dtype, text=part.text,
+            tensor_dtype=part.tensor.dtype,
         )
     shape = part.shape_as(own.ndim)
     if len(shape) != own.ndim or not all(
@@ -409,9 +410,10 @@ def _check_part(own: Tensor, part: Part, sizes: dict[Var, int], where: str) -> N
         for wanted, n in zip(own.shape, shape, strict=True)
     ):
         raise DefinitionError(
-            f"{where}: {own.name} has shape {shape_text(own.shape)}, and {part.text} has shape "
-            f"{shape_text(shape)}; give ranges first:end of that many elements",
-            kind="intrinsic",
+            "{where}: {own} has shape {shape}, and {text} has shape {shape2}; give ranges "
+            "first:end of that many elements",
+            kind="intrinsic", where=where, own=own.name, shape=shape_text(own.shape),
+            text=part.text, shape2=shape_text(shape),
         )
 
 
@@ -517,9 +519,9 @@ def check_statements(intrin: TensorIntrin) -> None:
     found = difference(intrin.op, intrin.buffers, intrin.scalar_params, parts)
     if found is not None:
         raise DefinitionError(
-            f"te.decl_tensor_intrin {intrin.name}: {found}; mend one of them, or say "
-            'check="never" if only the machine can run the statements',
-            kind="intrinsic",
+            'te.decl_tensor_intrin {intrin}: {found}; mend one of them, or say check="never" if '
+            "only the machine can run the statements",
+            kind="intrinsic", intrin=intrin.name, found=found,
         )
 
 

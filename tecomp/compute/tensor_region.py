@@ -94,19 +94,20 @@ def _count(first: Expr, last: Expr | int, extent: Extent, where: str) -> Extent:
     count = _number(as_expr(last) - first)
     if isinstance(count, int) and count < 1:
         raise DefinitionError(
-            f"{where} runs from {range_text(first)} to {range_text(as_expr(last))}; write "
-            "first:end, of one element at least",
-            kind="outside-index",
+            "{where} runs from {first} to {last}; write first:end, of one element at least",
+            kind="outside-index", where=where, first=range_text(first),
+            last=range_text(as_expr(last)),
         )
     start, end = _number(first), _number(as_expr(last))
     if isinstance(start, int) and start < 0:
         raise DefinitionError(
-            f"{where} begins at {start}; indices count from 0", kind="outside-index"
+            "{where} begins at {start}; indices count from 0",
+            kind="outside-index", where=where, start=start,
         )
     if isinstance(end, int) and isinstance(extent, int) and end > extent:
         raise DefinitionError(
-            f"{where} ends at {end}, and the tensor has {extent} there; end it inside",
-            kind="outside-index",
+            "{where} ends at {end}, and the tensor has {extent} there; end it inside",
+            kind="outside-index", where=where, end=end, extent=extent,
         )
     return count
 

@@ -25,7 +25,7 @@ from tecomp.compute.operators import (
 )
 from tecomp.compute.reduce import max, min
 from tecomp.compute.shape_validation import name_of
-from tecomp.errors import DefinitionError, MissingError, safe_repr
+from tecomp.errors import DefinitionError, MissingError
 from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.ir.nodes.expr import Expr
 from tecomp.ir.nodes.expr_nodes import compare
@@ -137,8 +137,9 @@ class TagScope:
     def __enter__(self) -> TagScope:
         if (outer := _CURRENT.get()) is not None:
             raise DefinitionError(
-                f"te.tag_scope {self.tag}: it is inside of te.tag_scope {outer.tag}, and an "
-                "operation has one tag; leave that one first"
+                "te.tag_scope {tag}: it is inside of te.tag_scope {outer_tag}, and an operation "
+                "has one tag; leave that one first",
+                tag=self.tag, outer_tag=outer.tag,
             )
         self._is_used = False
         self._token = _CURRENT.set(self)
@@ -205,7 +206,8 @@ def tag_of(tag: Any, where: str) -> str:
         return str(tag)
     if tag:
         raise DefinitionError(
-            f"{where}: the tag is {safe_repr(tag)}, and te.tag_scope around gives it "
-            f"{safe_repr(scope.tag)}; leave out one of them"
+            "{where}: the tag is {tag!r}, and te.tag_scope around gives it {scope_tag!r}; leave "
+            "out one of them",
+            where=where, tag=tag, scope_tag=scope.tag,
         )
     return scope.used()

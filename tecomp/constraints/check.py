@@ -25,7 +25,7 @@ from tecomp.constraints.rules import (
     shared_lanes,
     stick_density,
 )
-from tecomp.errors import LayoutError, safe_repr
+from tecomp.errors import LayoutError
 from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.ir.nodes.expr import Const, Expr
 from tecomp.layout.core.layout import Layout
@@ -76,9 +76,8 @@ def _layouts(stage: StageState, op: Operation) -> dict[Tensor, Layout]:
         shape = tuple(extent for extent in tensor.shape if isinstance(extent, int))
         if len(shape) < len(tensor.shape):
             raise LayoutError(
-                f"check_constraints: {tensor.name} has shape {list(tensor.shape)}; layouts are of "
-                "constant shapes",
-                kind="demand",
+                "check_constraints: {tensor} has shape {shape}; layouts are of constant shapes",
+                kind="demand", tensor=tensor.name, shape=list(tensor.shape),
             )
         plain = Layout.row_major(shape, tensor.dtype)
         # A tensor of rank 0 still has one address, but layout maps start with the tensor axes.
@@ -168,8 +167,8 @@ def check_constraints(
     for tensor in given:
         if not isinstance(tensor, Tensor):
             raise LayoutError(
-                f"check_constraints: {safe_repr(tensor)} is no tensor that has a layout",
-                kind="wrong-argument",
+                "check_constraints: {tensor!r} is no tensor that has a layout",
+                kind="wrong-argument", tensor=tensor,
             )
     found: list[Violation] = []
     with isl_work("check_constraints", LayoutError):
@@ -178,9 +177,9 @@ def check_constraints(
                 found += _violations(each, machine)
             except NotAffine as error:
                 raise LayoutError(
-                    f"check_constraints: `{error.args[0]}` in {each.op.name} or a layout of its "
-                    "operands is no affine function, so lanes cannot be compared",
-                    kind="demand",
+                    "check_constraints: `{reason}` in {op} or a layout of its operands is no "
+                    "affine function, so lanes cannot be compared",
+                    kind="demand", reason=error.args[0], op=each.op.name,
                 ) from None
     return tuple(found)
 
@@ -236,9 +235,8 @@ def _computations(
     single = what.op if isinstance(what, Tensor) else what
     if not isinstance(single, ComputeOp):
         raise LayoutError(
-            "check_constraints: expected a schedule or what te.compute gives, got "
-            f"{safe_repr(what)}",
-            kind="wrong-argument",
+            "check_constraints: expected a schedule or what te.compute gives, got {what!r}",
+            kind="wrong-argument", what=what,
         )
     yield computation(single, single.body[0], layouts)
 

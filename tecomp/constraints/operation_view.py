@@ -247,9 +247,10 @@ def _layout_of(tensor: Tensor, layouts: Mapping[Tensor, Layout], where: str) -> 
     check_layout(layout, f"check_constraints: the layout of {tensor.name}")
     if layout.shape != shape:
         raise LayoutError(
-            f"check_constraints: {tensor.name} of {where} has shape {list(shape)}, its layout is "
-            f"for {list(layout.shape)}; give a layout of the tensor's shape",
-            kind="other-shape",
+            "check_constraints: {tensor} of {where} has shape {shape}, its layout is for "
+            "{layout_shape}; give a layout of the tensor's shape",
+            kind="other-shape", tensor=tensor.name, where=where, shape=list(shape),
+            layout_shape=list(layout.shape),
         )
     return layout
 
@@ -258,9 +259,9 @@ def _number(extent: object, where: str) -> int:
     if isinstance(extent, int):
         return extent
     raise LayoutError(
-        f"check_constraints: {where} has the extent {extent}, which is no number; layouts are of "
+        "check_constraints: {where} has the extent {extent}, which is no number; layouts are of "
         "constant shapes",
-        kind="demand",
+        kind="demand", where=where, extent=extent,
     )
 
 

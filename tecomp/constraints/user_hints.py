@@ -12,7 +12,7 @@ from tecomp.compute.define import compute
 from tecomp.compute.iter_var import IterVar
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.tensor import Tensor
-from tecomp.errors import LayoutError, safe_repr
+from tecomp.errors import LayoutError
 from tecomp.ir.arith.extents import constant_shape
 from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.layout.addressing.stored_tensor import check_layout
@@ -71,26 +71,31 @@ def division_hint(
     check_kind(parts, Mapping, f"hint: {kind}", cure, LayoutError)
     if not isinstance(tensor.op, ComputeOp):
         raise LayoutError(
-            f"hint: {tensor.name} is not computed in loops, and has no {kind}; give a value that "
+            "hint: {tensor} is not computed in loops, and has no {form}; give a value that "
             "te.compute makes",
-            kind="demand",
+            kind="demand", tensor=tensor.name, form=kind,
         )
     if not parts:
-        raise LayoutError(f"hint: {kind} of {tensor.name} names no axis; {cure}", kind="demand")
+        raise LayoutError(
+            "hint: {form} of {tensor} names no axis; {remedy}",
+            kind="demand", form=kind, tensor=tensor.name, remedy=cure,
+        )
     found: dict[int, int] = {}
     for axis, count in parts.items():
         number = _number(tensor, axis, kind)
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise LayoutError(
-                f"hint: {kind} along {axes_of(tensor)[number].name} of {tensor.name} is "
-                f"{safe_repr(count)}; give a number from 1 on",
-                kind="wrong-number",
+                "hint: {form} along {tensor} of {tensor_name} is {count!r}; give a number from 1 "
+                "on",
+                kind="wrong-number", form=kind, tensor=axes_of(tensor)[number].name,
+                tensor_name=tensor.name, count=count,
             )
         if found.setdefault(number, count) != count:
             raise LayoutError(
-                f"hint: {kind} along {axes_of(tensor)[number].name} of {tensor.name} is given "
-                f"twice ({found[number]}, {count}); give it once",
-                kind="given-twice",
+                "hint: {form} along {tensor} of {tensor_name} is given twice ({found}, {count}); "
+                "give it once",
+                kind="given-twice", form=kind, tensor=axes_of(tensor)[number].name,
+                tensor_name=tensor.name, found=found[number], count=count,
             )
     return DivisionHint(tensor, kind, tuple(sorted(found.items())), is_hard)
 
@@ -104,9 +109,10 @@ def _number(tensor: Tensor, axis: object, kind: Kind) -> int:
     listed = ", ".join(own.name for own in axes) or "none"
     how = "is no axis" if not fitting else f"names {len(fitting)} axes"
     raise LayoutError(
-        f"hint: {kind}: {name} {how} of {tensor.name} (it has {listed}); give one of its "
-        f"op.axis{' or op.reduce_axis' if tensor.op.reduce_axis else ''}",
-        kind="demand",
+        "hint: {form}: {name} {how} of {tensor} (it has {listed}); give one of its "
+        "op.axis{reduce_axes}",
+        kind="demand", form=kind, name=name, how=how, tensor=tensor.name, listed=listed,
+        reduce_axes=" or op.reduce_axis" if tensor.op.reduce_axis else "",
     )
 
 
@@ -191,15 +197,15 @@ def hint(
     check_kind(hard, bool, "hint: hard", "give True or False", LayoutError)
     if sum(each is not None for each in (stick, cores, num_tiles_per_dim)) != 1:
         raise LayoutError(
-            f"hint: of {tensor.name} one thing is wished at a time; give one of stick, cores and "
+            "hint: of {tensor} one thing is wished at a time; give one of stick, cores and "
             "num_tiles_per_dim",
-            kind="contrary-options",
+            kind="contrary-options", tensor=tensor.name,
         )
     if stick is None and cost is not None:
         raise LayoutError(
-            f"hint: the cost {safe_repr(cost)} is for elements that relayouts move, and a "
-            "division moves none; leave it out",
-            kind="contrary-options",
+            "hint: the cost {cost!r} is for elements that relayouts move, and a division moves "
+            "none; leave it out",
+            kind="contrary-options", cost=cost,
         )
     if cores is not None:
         return division_hint(tensor, "cores", cores, is_hard=hard)
@@ -221,8 +227,8 @@ def _stick_hint(
     is_number = isinstance(cost, int | float) and not isinstance(cost, bool)
     if not is_number or not 0 <= cost <= sys.float_info.max:
         raise LayoutError(
-            f"hint: the cost {safe_repr(cost)} is no number of elements; give one from 0 on",
-            kind="wrong-number",
+            "hint: the cost {cost!r} is no number of elements; give one from 0 on",
+            kind="wrong-number", cost=cost,
         )
     return Hint(tensor, axis, inf if hard else float(cost))
 
@@ -270,9 +276,10 @@ def relayout_to(tensor: Tensor, layout: Layout, name: str | None = None) -> Tens
     layout = sized(layout, constant_shape(tensor.shape))
     if layout.shape != constant_shape(tensor.shape) or layout.dtype != tensor.dtype:
         raise LayoutError(
-            f"relayout_to: {tensor.name} is {tensor.dtype}{list(tensor.shape)}, and the layout is "
-            f"for {layout.dtype}{list(layout.shape)}; give one of its shape and type",
-            kind="other-shape",
+            "relayout_to: {tensor} is {dtype}{shape}, and the layout is for "
+            "{layout_dtype}{layout_shape}; give one of its shape and type",
+            kind="other-shape", tensor=tensor.name, dtype=tensor.dtype, shape=list(tensor.shape),
+            layout_dtype=layout.dtype, layout_shape=list(layout.shape),
         )
     return _copy(tensor, layout, name)
 
@@ -299,15 +306,15 @@ def _axis(tensor: Tensor, axis: int | IterVar, where: str) -> int:
         own = tensor.op.axis if isinstance(tensor.op, ComputeOp) else ()
         if axis not in own:
             raise LayoutError(
-                f"{where}: {axis.name} is no axis of {tensor.name}; give one of its op.axis, or "
-                "its number",
-                kind="demand",
+                "{where}: {axis} is no axis of {tensor}; give one of its op.axis, or its number",
+                kind="demand", where=where, axis=axis.name, tensor=tensor.name,
             )
         return next(k for k, each in enumerate(own) if each is axis)
     if isinstance(axis, bool) or not isinstance(axis, int) or not -rank <= axis < rank:
         raise LayoutError(
-            f"{where}: {tensor.name} has {rank} axes, and none is {safe_repr(axis)}; give a "
-            f"number from 0 to {rank - 1}",
-            kind="wrong-number",
+            "{where}: {tensor} has {rank} axes, and none is {axis!r}; give a number from 0 to "
+            "{last}",
+            kind="wrong-number", where=where, tensor=tensor.name, rank=rank, axis=axis,
+            last=rank - 1,
         )
     return axis % rank

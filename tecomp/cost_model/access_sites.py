@@ -66,9 +66,9 @@ def unit_of(op: TensorOp, engine: Mapping[str, Unit]) -> Unit | None:
         return None
     if op.mode and op.mode not in unit.cycles:
         raise TargetError(
-            f"operation {op.name}: unit `{unit.name}` has no mode `{op.mode}`; its modes are "
-            f"{', '.join(unit.cycles)}",
-            kind="target-lacks",
+            "operation {op}: unit `{unit}` has no mode `{mode}`; its modes are {cycles}",
+            kind="target-lacks", op=op.name, unit=unit.name, mode=op.mode,
+            cycles=", ".join(unit.cycles),
         )
     return unit
 

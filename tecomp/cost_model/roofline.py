@@ -139,9 +139,9 @@ class Roofline(Pictured):
             return NotImplemented
         if (self.target, self.unit) != (other.target, other.unit):
             raise CallError(
-                f"roofline: one is of target {self.target} and the other of {other.target}; draw "
-                "a picture for each",
-                kind="contrary-options",
+                "roofline: one is of target {target} and the other of {other_target}; draw a "
+                "picture for each",
+                kind="contrary-options", target=self.target, other_target=other.target,
             )
         return Roofline(
             self.target, self.unit, _highest(self.compute + other.compute),

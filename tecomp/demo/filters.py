@@ -348,9 +348,12 @@ class _Device:
             columns = balanced(columns, most, unit)
             if self._need(1, columns) > self.where.room:
                 raise CapacityError(
-                    f"filters: a part of {columns} pixels takes {self._need(1, columns)} bytes of "
-                    f"memory `{self.where.scratchpad}`, a core of target {self.where.target.name} "
-                    f"has {self.where.room}; take a target with larger scratchpads"
+                    "filters: a part of {columns} pixels takes {needed} bytes of memory "
+                    "`{scratchpad}`, a core of target {target} has {room}; take a target with "
+                    "larger scratchpads",
+                    columns=columns, needed=self._need(1, columns),
+                    scratchpad=self.where.scratchpad, target=self.where.target.name,
+                    room=self.where.room,
                 )
         strips = ceil_div(self.width, columns)
         even = ceil_div(self.height * strips, self.where.target.cores)

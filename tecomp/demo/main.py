@@ -99,8 +99,9 @@ def _without_scratchpads(target: Target, *size: int) -> Program:
     """
     if _TEXTURE not in target.memories:
         raise TargetError(
-            f"target {target.name} has no scratchpads; describe a memory with `capacity_bytes` "
-            "that a [link] from the memory of whole tensors leads to"
+            "target {target} has no scratchpads; describe a memory with `capacity_bytes` that a "
+            "[link] from the memory of whole tensors leads to",
+            target=target.name,
         )
     return filtered(*size)
 

@@ -95,8 +95,9 @@ def launched(
         return _INTERRUPTED
     except subprocess.TimeoutExpired:
         raise TeamError(
-            f"run: {n} processes of {script} did not end within {timeout:g} seconds and were "
-            "stopped; give --timeout more, or look where they wait"
+            "run: {n} processes of {script} did not end within {timeout:g} seconds and were "
+            "stopped; give --timeout more, or look where they wait",
+            n=n, script=script, timeout=timeout,
         ) from None
     finally:
         if process is not None:
@@ -119,13 +120,15 @@ def _processors() -> int:
 def _check(n: int, timeout: float | None) -> None:
     if not 1 <= n <= most_processes():
         raise TeamError(
-            f"run: expected 1 to {most_processes()} processes on {_processors()} processors, got {n}; "
-            "start fewer"
+            "run: expected 1 to {limit} processes on {processors} processors, got {n}; start "
+            "fewer",
+            limit=most_processes(), processors=_processors(), n=n,
         )
     if timeout is not None and not (math.isfinite(timeout) and timeout > 0):
         raise TeamError(
-            f"run: expected a finite, positive number of seconds, got {timeout}; leave out --timeout "
-            "for no limit"
+            "run: expected a finite, positive number of seconds, got {timeout}; leave out "
+            "--timeout for no limit",
+            timeout=timeout,
         )
 
 
@@ -237,9 +240,10 @@ def _watched(
 
 def _ended_early(lost: Sequence[str], n: int) -> TeamError:
     return TeamError(
-        f"run: of {n} processes, rank {', '.join(lost)} did not come to the end of the script: "
-        "a signal or os._exit ended the first of them; leave a script with sys.exit, and look for "
-        "what kills the process"
+        "run: of {n} processes, rank {lost} did not come to the end of the script: a signal or "
+        "os._exit ended the first of them; leave a script with sys.exit, and look for what kills "
+        "the process",
+        n=n, lost=", ".join(lost),
     )
 
 
@@ -285,8 +289,9 @@ def _launcher() -> str:
     found = str(beside) if beside.exists() else shutil.which("mpiexec")
     if found is None:
         raise MissingLibraryError(
-            f"run: there is no mpiexec beside {sys.executable}, nor on the path; install the extra "
-            "with one: pip install 'tecomp[mpi]'"
+            "run: there is no mpiexec beside {executable}, nor on the path; install the extra "
+            "with one: pip install 'tecomp[mpi]'",
+            executable=sys.executable,
         )
     return found
 

@@ -8,7 +8,7 @@ import tempfile
 from html import escape as in_html
 from pathlib import Path
 
-from tecomp.errors import CallError, safe_repr
+from tecomp.errors import CallError
 
 _PAGE = """\
 <!doctype html>
@@ -130,15 +130,14 @@ def written(kinds: dict[str, str], path: str | os.PathLike[str]) -> None:
         place = Path(path)
     except TypeError as error:
         raise CallError(
-            f"save: {safe_repr(path)} is no path; give one such as 'x{min(kinds)}'",
-            kind="wrong-argument",
+            "save: {path!r} is no path; give one such as 'x{least}'",
+            kind="wrong-argument", path=path, least=min(kinds),
         ) from error
     text = kinds.get(place.suffix.lower())
     if text is None:
         raise CallError(
-            f"save: {safe_repr(str(path))} does not end in {' or '.join(kinds)}, which says what "
-            "is written",
-            kind="unknown-choice",
+            "save: {path!r} does not end in {kinds}, which says what is written",
+            kind="unknown-choice", path=str(path), kinds=" or ".join(kinds),
         )
     try:
         _replace(place, text)
@@ -146,9 +145,8 @@ def written(kinds: dict[str, str], path: str | os.PathLike[str]) -> None:
         # `strerror` omits the name of the temporary file, which is internal to this function.
         why = getattr(error, "strerror", None) or error
         raise CallError(
-            f"save: {safe_repr(str(path))} cannot be written ({why}); give a file in a folder "
-            "that exists",
-            kind="wrong-argument",
+            "save: {path!r} cannot be written ({reason}); give a file in a folder that exists",
+            kind="wrong-argument", path=str(path), reason=why,
         ) from error
 
 

@@ -76,10 +76,9 @@ def _check_recomputed(schedule: Schedule, func: PrimFunc) -> None:
         place = called(schedule, "compute_at", stage.name)
         if place is not None and count >= _TIMES * size and count - size >= _ELEMENTS:
             warn(
-                f"s[{stage.name}].compute_at: {count} elements are computed for the {size} that "
-                f"{stage.name} has; compute it further out, or keep what iterations share with "
-                "rolling_buffer",
-                place, kind="recomputed",
+                "s[{stage}].compute_at: {count} elements are computed for the {size} that {stage} "
+                "has; compute it further out, or keep what iterations share with rolling_buffer",
+                place, kind="recomputed", stage=stage.name, count=count, size=size,
             )
 
 
@@ -109,10 +108,11 @@ def _check_strides(schedule: Schedule, func: PrimFunc) -> None:
             if step := _step(access.indices, access.buffer, lanes):
                 told.add(id(lanes))
                 warn(
-                    f"vectorize({lanes.loop_var.name}): the lanes are {step} elements of "
-                    f"{access.buffer.name} apart, so that each is loaded or stored by itself; "
-                    "vectorize a loop whose elements lie side by side, or transform_layout",
-                    place, kind="large-stride",
+                    "vectorize({loop_var}): the lanes are {step} elements of {buffer} apart, so "
+                    "that each is loaded or stored by itself; vectorize a loop whose elements lie "
+                    "side by side, or transform_layout",
+                    place, kind="large-stride", loop_var=lanes.loop_var.name, step=step,
+                    buffer=access.buffer.name,
                 )
 
 
@@ -141,9 +141,10 @@ def _check_copies(schedule: Schedule, func: PrimFunc, limit: int) -> None:
             place = called(schedule, call, stmt.buffer.name)
             if place is not None:
                 warn(
-                    f"s.{call}: {stmt.buffer.name} takes {size} bytes, and the largest cache has "
-                    f"{limit}; compute it inside a loop, of which an iteration needs less",
-                    place, kind="large-copy",
+                    "s.{call}: {buffer} takes {size} bytes, and the largest cache has {limit}; "
+                    "compute it inside a loop, of which an iteration needs less",
+                    place, kind="large-copy", call=call, buffer=stmt.buffer.name, size=size,
+                    limit=limit,
                 )
 
 

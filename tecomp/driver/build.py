@@ -38,7 +38,7 @@ from tecomp.driver.layout_packing import (
     stored_arguments,
 )
 from tecomp.driver.static_shapes import known_sizes
-from tecomp.errors import CallError, LowerError, safe_repr
+from tecomp.errors import CallError, LowerError
 from tecomp.ir.nodes.argument_checks import check_kind, dictionary_of
 from tecomp.ir.nodes.expr import Var
 from tecomp.ir.nodes.stmt import Buffer
@@ -380,22 +380,22 @@ class ScheduledKernel(Kernel):
         if not measured:
             if arguments:
                 raise CallError(
-                    f"{where}: arguments are for a call that is measured; say "
-                    "measured=True, or leave them out",
-                    kind="contrary-options",
+                    "{where}: arguments are for a call that is measured; say measured=True, or "
+                    "leave them out",
+                    kind="contrary-options", where=where,
                 )
             return
         target = self._build.target
         if target is not None and target.core is None:
             raise CallError(
-                f"{where}: the kernel is for target {target.name}, which is only "
-                "described, so its times are modelled; leave measured out",
-                kind="contrary-options",
+                "{where}: the kernel is for target {target}, which is only described, so its "
+                "times are modelled; leave measured out",
+                kind="contrary-options", where=where, target=target.name,
             )
         if sizes and arguments:
             raise CallError(
-                f"{where}: the arguments of a call have its sizes; leave {', '.join(sizes)} out",
-                kind="contrary-options",
+                "{where}: the arguments of a call have its sizes; leave {sizes} out",
+                kind="contrary-options", where=where, sizes=", ".join(sizes),
             )
 
     def empty(self, tensor: Tensor, **sizes: int) -> np.ndarray[Any, Any]:
@@ -423,8 +423,8 @@ class ScheduledKernel(Kernel):
         if stage is None:
             known = ", ".join(stage.name for stage in self._state)
             raise CallError(
-                f"{self.name}: {safe_repr(tensor)} is no tensor of its schedule; these are {known}",
-                kind="not-in-schedule",
+                "{name}: {tensor!r} is no tensor of its schedule; these are {known}",
+                kind="not-in-schedule", name=self.name, tensor=tensor, known=known,
             )
         key = (stage.key, tensor.value_index)
         if key not in self._packing:

@@ -95,9 +95,9 @@ def calibrate(target: str | Path | Target = "cpu", *, again: bool = False) -> Ta
     core = machine.core
     if core is None or machine.code.kind != "host":
         raise TargetError(
-            f"calibrate: target {machine.name} is only described, so that nothing can be measured; "
+            "calibrate: target {machine} is only described, so that nothing can be measured; "
             "state read_bytes_per_cycle of its memories and cycles of its units",
-            kind="contrary-options",
+            kind="contrary-options", machine=machine.name,
         )
     if machine.rates is not None and not again:
         return machine

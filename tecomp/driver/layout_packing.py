@@ -18,7 +18,7 @@ from tecomp.compute.define import compute, placeholder
 from tecomp.compute.tensor import Tensor
 from tecomp.driver.build_cache import Build, build_kernel
 from tecomp.driver.static_shapes import extent_at
-from tecomp.errors import CallError, safe_repr
+from tecomp.errors import CallError
 from tecomp.ir.nodes.expr import Const, Expr, Var, const
 from tecomp.ir.nodes.stmt import Buffer, Extent
 from tecomp.ir.nodes.stmt import IndexMap as PlainIndexMap
@@ -99,10 +99,11 @@ class Packing:
                              for each in (self.tensor.shape, stored_shape(self._stage)))
         if not is_in_layout(array, wanted, shape, stored):
             raise CallError(
-                f"{who}: the array is packed as {found.formula}, but {self.tensor.name} is "
-                f"{'given' if who == 'pack' else 'stored'} as {wanted.formula}; unpack it with "
-                "what packed it, or np.asarray(...) of it if it is right",
-                kind="packed",
+                "{who}: the array is packed as {formula}, but {tensor} is {how} as "
+                "{wanted_formula}; unpack it with what packed it, or np.asarray(...) of it if it "
+                "is right",
+                kind="packed", who=who, formula=found.formula, tensor=self.tensor.name,
+                how="given" if who == "pack" else "stored", wanted_formula=wanted.formula,
             )
 
     def unpack(self, array: Any, sizes: Mapping[str, int]) -> np.ndarray[Any, Any]:
@@ -155,10 +156,11 @@ class Packing:
     def _check_logical(self, array: np.ndarray[Any, Any], who: str) -> None:
         if not self._fits(array):
             raise CallError(
-                f"{who}: {self.tensor.name} is {array_text(self.tensor.dtype, self.tensor.shape)} "
-                f"in the computation, got {array_text(str(array.dtype), array.shape)}; pass an "
-                "array of that type and shape",
-                kind="other-array",
+                "{who}: {tensor} is {shape} in the computation, got {shape2}; pass an array of "
+                "that type and shape",
+                kind="other-array", who=who, tensor=self.tensor.name,
+                shape=array_text(self.tensor.dtype, self.tensor.shape),
+                shape2=array_text(str(array.dtype), array.shape),
             )
 
     def _numbers(
@@ -173,22 +175,23 @@ class Packing:
         for name in found:
             if found.count(name) > 1:
                 raise CallError(
-                    f"{who}: the shape of {self.tensor.name} depends on {found.count(name)} sizes "
-                    f"of the name {name}; give each a name of its own",
-                    kind="unknown-size",
+                    "{who}: the shape of {tensor} depends on {count} sizes of the name {name}; "
+                    "give each a name of its own",
+                    kind="unknown-size", who=who, tensor=self.tensor.name,
+                    count=found.count(name), name=name,
                 )
             if name not in sizes:
                 given = "tensor, array" if who == "unpack" else "tensor"
                 raise CallError(
-                    f"{who}: the shape of {self.tensor.name} depends on {name}, which is not "
-                    f"known here; pass it by name, as in kernel.{who}({given}, {name}=8)",
-                    kind="unknown-size",
+                    "{who}: the shape of {tensor} depends on {name}, which is not known here; "
+                    "pass it by name, as in kernel.{who}({given}, {name}=8)",
+                    kind="unknown-size", who=who, tensor=self.tensor.name, name=name, given=given,
                 )
             size = sizes[name]
             if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 0:
                 raise CallError(
-                    f"{who}: {name} is {safe_repr(size)}; a size is an integer from 0 on",
-                    kind="wrong-number",
+                    "{who}: {name} is {size!r}; a size is an integer from 0 on",
+                    kind="wrong-number", who=who, name=name, size=size,
                 )
         known = {name: int(size) for name, size in sizes.items()}
         return tuple(extent_at(extent, known) or 0 for extent in shape)

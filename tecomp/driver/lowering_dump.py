@@ -174,9 +174,10 @@ def asked_page(name: str) -> Path | None:
         Path(folder).mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:
         raise LowerError(
-            f"{DUMP_FOLDER}: {folder} cannot be made "
-            f"({getattr(error, 'strerror', None) or error}); name a folder that can be written to",
-            kind="wrong-argument",
+            "{dump_folder}: {folder} cannot be made ({reason}); name a folder that can be written "
+            "to",
+            kind="wrong-argument", dump_folder=DUMP_FOLDER, folder=folder,
+            reason=getattr(error, "strerror", None) or error,
         ) from error
     plain_name = re.sub(r"\W", "_", name)
     names = (plain_name if k == 1 else f"{plain_name}-{k}" for k in count(1))
@@ -214,9 +215,9 @@ class Dump:
             beside.replace(self.path)
         except OSError as error:
             raise LowerError(
-                f"dump: {self.path} cannot be written ({error.strerror or error}); give the path "
-                "of a file in a folder that can",
-                kind="wrong-argument",
+                "dump: {path} cannot be written ({reason}); give the path of a file in a folder "
+                "that can",
+                kind="wrong-argument", path=self.path, reason=error.strerror or error,
             ) from error
 
     def after(self, name: str, func: PrimFunc, seconds: float) -> None:

@@ -48,9 +48,9 @@ def check_grid(state: State, target: Target) -> None:
             loop = f"s[{stage.name}].bind({leaf.name})"
             if tag in around:
                 raise TargetError(
-                    f"{loop}: it runs inside of {around[tag]}, which has the cores of `{tag}`; "
-                    "bind only one of them, or bind them to two axes",
-                    kind="cores",
+                    "{loop}: it runs inside of {around}, which has the cores of `{tag}`; bind "
+                    "only one of them, or bind them to two axes",
+                    kind="cores", loop=loop, around=around[tag], tag=tag,
                 )
             target.check_axis(tag, leaf.extent if isinstance(leaf.extent, int) else None, loop)
 
@@ -180,11 +180,12 @@ def _check_spans(
         if span > limit:
             shape = ", ".join(map(str, buffer.shape))
             raise TargetError(
-                f"{func.name}: a core of target {target.name} reaches {limit} bytes of a tensor, "
-                f"and uses elements of {buffer.name} within {span} bytes ({buffer.dtype.scalar}"
-                f"[{shape}] in `{buffer.scope}`); bind a loop along its outermost axis in memory "
-                "to more cores, or compute the result as several smaller tensors",
-                kind="cores",
+                "{func}: a core of target {target} reaches {limit} bytes of a tensor, and uses "
+                "elements of {buffer} within {span} bytes ({scalar}[{shape}] in `{scope}`); bind "
+                "a loop along its outermost axis in memory to more cores, or compute the result "
+                "as several smaller tensors",
+                kind="cores", func=func.name, target=target.name, limit=limit, buffer=buffer.name,
+                span=span, scalar=buffer.dtype.scalar, shape=shape, scope=buffer.scope,
             )
 
 
@@ -305,11 +306,13 @@ def _part_of_a_core(
                 cure = f"no link of the target goes from `{memory.name}` to `{memory.name}`; {cure}"
         except NotAffine as error:
             raise TargetError(
-                f"{where}, but which core uses what depends on `{error.expr}`; {cure}", kind="cores"
+                "{where}, but which core uses what depends on `{expr}`; {remedy}",
+                kind="cores", where=where, expr=error.expr, remedy=cure,
             ) from None
     if found.cores is not None:
         raise TargetError(
-            f"{where}, but {_clash(buffer, shape, found, axes)}; {cure}", kind="cores"
+            "{where}, but {buffer}; {remedy}",
+            kind="cores", where=where, buffer=_clash(buffer, shape, found, axes), remedy=cure,
         )
     return prod(found.span) * buffer.dtype.bytes
 
@@ -389,9 +392,11 @@ def _check_capacities(
             return plan(other, target, known).peak(name)
 
         raise CapacityError(
-            f"{lowered.final.name}: memory `{memory.name}`{each} of target {target.name} holds "
-            f"{limit} bytes, but {need} are needed at one time ({named}); "
-            f"{smaller_tile(schedule, args, lowered.final.name, needed, limit)}"
+            "{final}: memory `{memory}`{each} of target {target} holds {limit} bytes, but {need} "
+            "are needed at one time ({named}); {remedy}",
+            final=lowered.final.name, memory=memory.name, each=each, target=target.name,
+            limit=limit, need=need, named=named,
+            remedy=smaller_tile(schedule, args, lowered.final.name, needed, limit),
         )
 
 

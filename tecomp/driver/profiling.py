@@ -162,9 +162,9 @@ def report_of(
         return cost(Program(name, flat, peaks, _padding(state, known)), target)
     except TooManyIterationsError:
         raise LowerError(
-            f"report: more than {BUDGET} iterations of loops in {name} differ from each other, as "
+            "report: more than {budget} iterations of loops in {name} differ from each other, as "
             "conditions or bounds that are not linear depend on them; use smaller sizes",
-            kind="too-much",
+            kind="too-much", budget=BUDGET, name=name,
         ) from None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tecomp.errors import CallError, safe_repr
+from tecomp.errors import CallError
 from tecomp.ir.arith.simplify import simplify
 from tecomp.ir.nodes.expr import Const, Expr, Var, index_value
 from tecomp.ir.nodes.stmt import Buffer, Extent, PrimFunc
@@ -38,22 +38,23 @@ def known_sizes(func: PrimFunc, sizes: Mapping[str, int], where: str) -> dict[st
     for name in names:
         if name not in sizes:
             raise CallError(
-                f"{where}: {func.name} depends on {name}, which is not known here; pass it by "
-                f"name, as in kernel.{where.rpartition('.')[2]}({name}=8)",
-                kind="unknown-size",
+                "{where}: {func} depends on {name}, which is not known here; pass it by name, as "
+                "in kernel.{function}({name}=8)",
+                kind="unknown-size", where=where, func=func.name, name=name,
+                function=where.rpartition(".")[2],
             )
         size = sizes[name]
         if isinstance(size, bool) or not isinstance(size, int) or size < 0:
             raise CallError(
-                f"{where}: {name} is {safe_repr(size)}; a size is an integer from 0 on",
-                kind="wrong-number",
+                "{where}: {name} is {size!r}; a size is an integer from 0 on",
+                kind="wrong-number", where=where, name=name, size=size,
             )
     for given in sizes:
         if given not in names:
             raise CallError(
-                f"{where}: {func.name} has no size {given}; its sizes are "
-                f"{', '.join(names) or 'none'}",
-                kind="unknown-size",
+                "{where}: {func} has no size {given}; its sizes are {names}",
+                kind="unknown-size", where=where, func=func.name, given=given,
+                names=", ".join(names) or "none",
             )
     return {name: sizes[name] for name in names}
 

@@ -63,8 +63,8 @@ class Verifier:
             if at is not None:
                 told = self._told(position, at, found[position], wanted[position])
                 raise InternalError(
-                    f"{told}; {self._culprit(before, wanted, sizes)}; report it with this program",
-                    kind="wrong-result",
+                    "{told}; {culprit}; report it with this program",
+                    kind="wrong-result", told=told, culprit=self._culprit(before, wanted, sizes),
                 )
 
     def check_bounds(self, given: Sequence[Any], sizes: Mapping[str, int]) -> None:
@@ -81,9 +81,9 @@ class Verifier:
         faults = ((name, self._fault(name, given, sizes)) for name in self.lowered.functions)
         name, fault = next((name, fault) for name, fault in faults if fault)
         raise InternalError(
-            f"{self.name}: after the pass {name} the interpreter stops: {fault}; nothing was "
-            "computed; report it with this program",
-            kind="wrong-result",
+            "{name}: after the pass {name2} the interpreter stops: {fault}; nothing was computed; "
+            "report it with this program",
+            kind="wrong-result", name=self.name, name2=name, fault=fault,
         )
 
     def _fault(self, name: str, given: Sequence[Any], sizes: Mapping[str, int]) -> str | None:

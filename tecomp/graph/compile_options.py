@@ -13,7 +13,7 @@ import numpy as np
 from tecomp.compute.expression_analysis import post_order
 from tecomp.compute.tensor import Tensor
 from tecomp.constraints.user_hints import DivisionHint, Hint, asked_of
-from tecomp.errors import CallError, DefinitionError, safe_repr
+from tecomp.errors import CallError, DefinitionError
 from tecomp.graph.layout_candidates import Wanted, candidates, has_layouts, layouts_in
 from tecomp.ir.arith.extents import constant_shape
 from tecomp.ir.nodes.argument_checks import check_kind, check_list
@@ -97,8 +97,8 @@ def asked_for(
         check_list(given, Tensor, f"compile: {what}", "give a list of tensors", DefinitionError)
     if not isinstance(name, str) or not name.isidentifier():
         raise DefinitionError(
-            f"compile: the name of a program is an identifier, not {safe_repr(name)}",
-            kind="wrong-argument",
+            "compile: the name of a program is an identifier, not {name!r}",
+            kind="wrong-argument", name=name,
         )
     cure = "give a layout for each tensor"
     check_kind(layouts, Mapping, "compile: layouts", cure, DefinitionError)
@@ -145,14 +145,14 @@ def _packed(
             asked = layouts.get(tensor)
             if not isinstance(asked, Layout) and asked != "default":
                 raise DefinitionError(
-                    f"compile: packed: the input {tensor.name} is passed as it lies on the "
-                    "machine, and nothing says how; give its layout in `layouts`",
-                    kind="program",
+                    "compile: packed: the input {tensor} is passed as it lies on the machine, and "
+                    "nothing says how; give its layout in `layouts`",
+                    kind="program", tensor=tensor.name,
                 )
         elif tensor not in outputs:
             raise DefinitionError(
-                f"compile: packed: {tensor.name} is neither an input nor an output; {cure}",
-                kind="program",
+                "compile: packed: {tensor} is neither an input nor an output; {remedy}",
+                kind="program", tensor=tensor.name, remedy=cure,
             )
     return tuple(given)
 
@@ -165,15 +165,15 @@ def _arrays(given: Mapping[Tensor, Any]) -> dict[Tensor, Array]:
             array = np.require(value, requirements=["C", "A"])
         except (TypeError, ValueError, RuntimeError) as error:
             raise CallError(
-                f"compile: the constant {tensor.name} is no array ({error}); {cure}",
-                kind="other-array",
+                "compile: the constant {tensor} is no array ({reason}); {remedy}",
+                kind="other-array", tensor=tensor.name, reason=error, remedy=cure,
             ) from None
         shape = constant_shape(tensor.shape)
         if (shape is not None and array.shape != shape) or array.dtype != tensor.dtype.numpy:
             raise CallError(
-                f"compile: the constant {tensor.name} is {array.dtype} of shape {array.shape}; "
-                f"{cure}",
-                kind="other-array",
+                "compile: the constant {tensor} is {dtype} of shape {shape}; {remedy}",
+                kind="other-array", tensor=tensor.name, dtype=array.dtype, shape=array.shape,
+                remedy=cure,
             )
         found[tensor] = array
     return found

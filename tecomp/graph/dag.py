@@ -75,9 +75,9 @@ def graph_of(
             _check_sizes(op.name, shape)
         if isinstance(op, PlaceholderOp):
             raise DefinitionError(
-                f"compile: {op.name} is read, and neither an input nor a constant; pass it in "
-                "`inputs`, or its values in `constants`",
-                kind="program",
+                "compile: {op} is read, and neither an input nor a constant; pass it in `inputs`, "
+                "or its values in `constants`",
+                kind="program", op=op.name,
             )
         _check_variables(op)
     steps = steps_of_scans(written)
@@ -149,12 +149,13 @@ def _check_given(given: Sequence[Tensor]) -> None:
     for tensor in given:
         if not isinstance(tensor.op, PlaceholderOp):
             raise DefinitionError(
-                f"compile: {tensor.name} is given, and computed as well; give placeholders only",
-                kind="program",
+                "compile: {tensor} is given, and computed as well; give placeholders only",
+                kind="program", tensor=tensor.name,
             )
         if tensor in seen:
             raise DefinitionError(
-                f"compile: {tensor.name} is given twice; give it once", kind="given-twice"
+                "compile: {tensor} is given twice; give it once",
+                kind="given-twice", tensor=tensor.name,
             )
         seen.add(tensor)
         _check_sizes(tensor.name, tensor.shape)
@@ -168,29 +169,29 @@ def _check_outputs(outputs: Sequence[Tensor], given: Sequence[Tensor]) -> None:
     for tensor in outputs:
         if tensor in given:
             raise DefinitionError(
-                f"compile: {tensor.name} is given, and an output; the caller has it already",
-                kind="program",
+                "compile: {tensor} is given, and an output; the caller has it already",
+                kind="program", tensor=tensor.name,
             )
         if isinstance(tensor.op, PlaceholderOp):
             raise DefinitionError(
-                f"compile: {tensor.name} is an output, and nothing computes it; ask for what "
+                "compile: {tensor} is an output, and nothing computes it; ask for what "
                 "`te.compute` gives",
-                kind="program",
+                kind="program", tensor=tensor.name,
             )
     for tensor, count in Counter(outputs).items():
         if count > 1:
             raise DefinitionError(
-                f"compile: {tensor.name} is an output {count} times; ask for it once",
-                kind="given-twice",
+                "compile: {tensor} is an output {count} times; ask for it once",
+                kind="given-twice", tensor=tensor.name, count=count,
             )
 
 
 def _check_variables(op: Operation) -> None:
     for var in variables_of(op):
         raise DefinitionError(
-            f"compile: {op.name} depends on the variable `{var.name}`; a program is planned for "
-            "sizes that are numbers, so define it with those, or build a kernel for any size",
-            kind="unknown-size",
+            "compile: {op} depends on the variable `{var}`; a program is planned for sizes that "
+            "are numbers, so define it with those, or build a kernel for any size",
+            kind="unknown-size", op=op.name, var=var.name,
         )
 
 
@@ -198,7 +199,7 @@ def _check_sizes(name: str, shape: Sequence[Extent]) -> None:
     for extent in shape:
         if not isinstance(extent, int):
             raise DefinitionError(
-                f"compile: {name} has the extent `{extent}`; a program is planned for sizes that "
+                "compile: {name} has the extent `{extent}`; a program is planned for sizes that "
                 "are numbers, so define it with those, or build a kernel for any size",
-                kind="unknown-size",
+                kind="unknown-size", name=name, extent=extent,
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 from types import MappingProxyType
+from typing import Any
 
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.tensor import Tensor
@@ -41,11 +42,11 @@ from tecomp.layout.core.layout import Layout
 from tecomp.machine.descriptor import Target
 
 
-def refusal(
+def _infeasible(
     op: Operation, target: Target, seats: Mapping[Tensor, Seat], outs: Sequence[Seat],
     *, can_mend: bool,
-) -> str:
-    """Explain why an operation is infeasible: its operands, violated rules, examples and a remedy.
+) -> LayoutError:
+    """Return the error for an infeasible operation: violated rules with examples, and a remedy.
 
     Args:
         op: Operation.
@@ -56,23 +57,33 @@ def refusal(
     """
     found = _least(op, target, seats, outs)
     reads = ", ".join(dict.fromkeys(x.name for x in op.input_tensors)) or "nothing"
-    head = f"layouts: {op.name} is infeasible on {target.name}"
+    where: dict[str, Any] = {"operation": op.name, "target": target.name}
     if not found:
-        return (
-            f"{head}: the layouts of {reads} that it allows go together with none of "
-            "the values around it; leave more layouts to choose"
+        return LayoutError(
+            "layouts: {operation} is infeasible on {target}: the layouts of {reads} that it allows "
+            "go together with none of the values around it; leave more layouts to choose",
+            kind="demand", **where, reads=reads,
         )
     # One violation per rule suffices as an example.
     each = {id(violation.rule): violation for violation in reversed(found)}
-    head = f"{head}: " + "; ".join(_text(x, can_mend=can_mend) for x in reversed(each.values()))
+    problems = "; ".join(_text(x, can_mend=can_mend) for x in reversed(each.values()))
     if not can_mend:
-        return (
-            f"{head}; no copies bring {reads} to where it may read them: leave more layouts to "
-            f"choose, or make them inputs of a program that begins with {op.name}"
+        return LayoutError(
+            "layouts: {operation} is infeasible on {target}: {problems}; no copies bring {reads} "
+            "to where it may read them: leave more layouts to choose, or make them inputs of a "
+            "program that begins with {operation}",
+            kind="demand", **where, problems=problems, reads=reads,
         )
     if any(violation.relayout is not None for violation in each.values()):
-        return head
-    return f"{head}; leave out relayouts=False, so that it may read copies"
+        return LayoutError(
+            "layouts: {operation} is infeasible on {target}: {problems}",
+            kind="demand", **where, problems=problems,
+        )
+    return LayoutError(
+        "layouts: {operation} is infeasible on {target}: {problems}; leave out relayouts=False, so "
+        "that it may read copies",
+        kind="demand", **where, problems=problems,
+    )
 
 
 def _least(
@@ -154,8 +165,8 @@ def choose_layouts(
     facts = [each for each in demands if each.axis is None and each.tensor in graph.inputs]
     least = problem_of(graph, machine, facts, ())
     if len(facts) < len(demands) and _is_possible(least, relayouts=relayouts):
-        raise LayoutError(_clash(graph, machine, demands, relayouts=relayouts), kind="demand")
-    raise LayoutError(_refusal(least, relayouts=relayouts), kind="demand")
+        raise _clash(graph, machine, demands, relayouts=relayouts)
+    raise _refusal(least, relayouts=relayouts)
 
 
 def _states(problem: Problem, *, relayouts: bool) -> dict[Tensor, list[State]]:
@@ -194,23 +205,27 @@ def _is_possible(problem: Problem, *, relayouts: bool) -> bool:
 
 def _clash(
     graph: Graph, machine: Machine, demands: Sequence[Demand], *, relayouts: bool
-) -> str:
-    """Return the message for conflicting layout requirements."""
+) -> LayoutError:
+    """Return the error for conflicting layout requirements."""
     left = least_clash(
         demands,
         lambda some: _is_possible(problem_of(graph, machine, some, ()), relayouts=relayouts),
     )
     texts = " and ".join(each.text for each in left)
     if len(left) == 1:
-        return f"layouts: {texts} cannot be kept on {machine.target.name}; leave more to choose"
-    return (
-        f"layouts: {texts} clash: no layouts of the program keep them together; leave one of them "
-        "out, or make it a soft hint"
+        return LayoutError(
+            "layouts: {demand} cannot be kept on {target}; leave more to choose",
+            kind="demand", demand=texts, target=machine.target.name,
+        )
+    return LayoutError(
+        "layouts: {demands} clash: no layouts of the program keep them together; leave one of them "
+        "out, or make it a soft hint",
+        kind="demand", demands=texts,
     )
 
 
-def _refusal(problem: Problem, *, relayouts: bool) -> str:
-    """Return the message for the first operation that makes the program infeasible."""
+def _refusal(problem: Problem, *, relayouts: bool) -> LayoutError:
+    """Return the error for the first operation that makes the program infeasible."""
     states = _states(problem, relayouts=relayouts)
     ops = list(problem.ways)
     low, high = 0, len(ops)
@@ -226,7 +241,7 @@ def _refusal(problem: Problem, *, relayouts: bool) -> str:
     made |= {} if relayouts else {x: state.made for x, state in before.states.items()}
     seats = {x: problem.values[x].seats[number] for x, number in made.items()}
     outs = [problem.values[op.output(0)].seats[k] for k in problem.values[op.output(0)].made]
-    return refusal(op, problem.machine.target, seats, outs, can_mend=not relayouts)
+    return _infeasible(op, problem.machine.target, seats, outs, can_mend=not relayouts)
 
 
 def _layouts(

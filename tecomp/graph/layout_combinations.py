@@ -220,10 +220,10 @@ class Machine:
                 return _combinations(op, slots, seats, self)
             except NotAffine as error:
                 raise LayoutError(
-                    f"layouts: `{error.args[0]}` in {op.name} or a layout of its operands is no "
-                    "affine function, so lanes cannot be compared; write indices and conditions as "
-                    "sums of axes times numbers, or build the operation alone with tecomp.build",
-                    kind="demand",
+                    "layouts: `{reason}` in {op} or a layout of its operands is no affine "
+                    "function, so lanes cannot be compared; write indices and conditions as sums "
+                    "of axes times numbers, or build the operation alone with tecomp.build",
+                    kind="demand", reason=error.args[0], op=op.name,
                 ) from None
 
     def prices(

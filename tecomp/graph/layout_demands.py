@@ -8,7 +8,7 @@ from typing import TypeGuard
 
 from tecomp.compute.tensor import Tensor
 from tecomp.constraints.user_hints import Hint, asked_of, relayout_to
-from tecomp.errors import LayoutError, safe_repr
+from tecomp.errors import LayoutError
 from tecomp.graph.dag import Graph, graph_with
 from tecomp.graph.layout_candidates import Wanted, candidates, has_layouts
 from tecomp.graph.sizes import sizes_of
@@ -55,18 +55,18 @@ def demands_of(
         x = graph.of(each.tensor)
         if x not in every:
             raise LayoutError(
-                f"hints: {each.tensor.name} has a hint, and is no value of the program; these are "
-                f"{', '.join(x.name for x in every)}",
-                kind="demand",
+                "hints: {tensor} has a hint, and is no value of the program; these are {every}",
+                kind="demand", tensor=each.tensor.name, every=", ".join(x.name for x in every),
             )
         if each.is_hard:
             found.append(Demand(x, str(each), axis=each.stick))
     for demand in found:
         if demand.tensor not in every:
             raise LayoutError(
-                f"layouts: {demand.tensor.name} is given a layout, and is no value of the program; "
-                f"these are {', '.join(x.name for x in every)}",
-                kind="demand",
+                "layouts: {tensor} is given a layout, and is no value of the program; these are "
+                "{every}",
+                kind="demand", tensor=demand.tensor.name,
+                every=", ".join(x.name for x in every),
             )
     return found
 
@@ -118,19 +118,19 @@ def shards_of(
         if x in (*graph.constants, *graph.outputs):
             what = "a constant" if x in graph.constants else "an output"
             raise LayoutError(
-                f"layouts: {x.name} is {what}, and shards in `{layout.memory}` are for inputs and "
-                "values between operations, as they last for one call; leave out its layout",
-                kind="demand",
+                "layouts: {x} is {what}, and shards in `{memory}` are for inputs and values "
+                "between operations, as they last for one call; leave out its layout",
+                kind="demand", x=x.name, what=what, memory=layout.memory,
             )
         check_shape(x, layout)
         axes, tile = layout.linear.initial_indices, target.tile
         is_whole = tile is None or layout.tile == (tile.rows, tile.columns)
         if layout.linear.final_indices != axes or not is_whole:
             raise LayoutError(
-                f"layouts: the shards of {x.name} in `{layout.memory}` are {layout.linear} with "
-                f"tile={layout.tile}; give a grid with one extent per axis, and the tile of "
-                f"target {target.name}",
-                kind="demand",
+                "layouts: the shards of {x} in `{memory}` are {linear} with tile={tile}; give a "
+                "grid with one extent per axis, and the tile of target {target}",
+                kind="demand", x=x.name, memory=layout.memory, linear=layout.linear,
+                tile=layout.tile, target=target.name,
             )
         _check_storage(x, layout.storage.name, target)
         found[x] = layout.grid
@@ -145,9 +145,10 @@ def check_shape(tensor: Tensor, layout: Layout) -> None:
     """
     if layout.shape != tensor.shape or layout.dtype != tensor.dtype:
         raise LayoutError(
-            f"layouts: {tensor.name} is {tensor.dtype}{list(tensor.shape)}, and its layout is "
-            f"for {layout.dtype}{list(layout.shape)}; give one of its shape and type",
-            kind="other-shape",
+            "layouts: {tensor} is {dtype}{shape}, and its layout is for "
+            "{layout_dtype}{layout_shape}; give one of its shape and type",
+            kind="other-shape", tensor=tensor.name, dtype=tensor.dtype, shape=list(tensor.shape),
+            layout_dtype=layout.dtype, layout_shape=list(layout.shape),
         )
 
 
@@ -169,15 +170,15 @@ def _check_memory(tensor: Tensor, memory: str, target: Target) -> None:
         return  # a layout without an explicit memory has the host memory
     if memory not in target.memories:
         raise LayoutError(
-            f"layouts: {tensor.name} is to be in memory `{memory}`, and target {target.name} has "
-            f"none of that name; its memories are {', '.join(target.memories)}, and values of "
-            f"programs are in `{device}`",
-            kind="target-lacks",
+            "layouts: {tensor} is to be in memory `{memory}`, and target {target} has none of "
+            "that name; its memories are {memories}, and values of programs are in `{device}`",
+            kind="target-lacks", tensor=tensor.name, memory=memory, target=target.name,
+            memories=", ".join(target.memories), device=device,
         )
     raise LayoutError(
-        f"layouts: {tensor.name} is to be in memory `{memory}` of target {target.name}, and values "
-        f"of programs are in `{device}`; give memory={safe_repr(device)}, or none",
-        kind="demand",
+        "layouts: {tensor} is to be in memory `{memory}` of target {target}, and values of "
+        "programs are in `{device}`; give memory={device!r}, or none",
+        kind="demand", tensor=tensor.name, memory=memory, target=target.name, device=device,
     )
 
 
@@ -189,7 +190,8 @@ def _check_storage(tensor: Tensor, storage: str, target: Target) -> None:
     if storage != usual:
         kept = " or ".join(dict.fromkeys((usual, plain)))
         raise LayoutError(
-            f"layouts: {tensor.name} is to be stored as {storage}, and programs for target "
-            f"{target.name} keep {plain} as {kept}; give a layout that stores it so",
-            kind="demand",
+            "layouts: {tensor} is to be stored as {storage}, and programs for target {target} "
+            "keep {plain} as {kept}; give a layout that stores it so",
+            kind="demand", tensor=tensor.name, storage=storage, target=target.name, plain=plain,
+            kept=kept,
         )

@@ -308,8 +308,9 @@ def _known(tensor: Tensor, machine: Machine) -> tuple[Layout, ...]:
             machine.known[key] = candidates(machine.target, shape, tensor.dtype)
         except LayoutError as error:
             raise LayoutError(
-                f"layouts: {tensor.name} has no layout on {machine.target.name}: {error.message}",
-                kind=error.kind,
+                "layouts: {tensor} has no layout on {target}: {reason}",
+                kind=error.kind, tensor=tensor.name, target=machine.target.name,
+                reason=error.message,
             ) from None
     return machine.known[key]
 
@@ -328,7 +329,8 @@ def _layouts_of(demand: Demand, machine: Machine) -> tuple[Layout, ...]:
         check_given(tensor, layout, machine.target)
     if not found:
         raise LayoutError(
-            f"layouts: {tensor.name} is given no layout to choose; give one or more", kind="demand"
+            "layouts: {tensor} is given no layout to choose; give one or more",
+            kind="demand", tensor=tensor.name,
         )
     return tuple(dict.fromkeys(found))
 

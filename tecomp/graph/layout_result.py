@@ -10,7 +10,7 @@ from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.constraints.operation_view import View
 from tecomp.constraints.user_hints import DivisionHint, Hint
-from tecomp.errors import LayoutError, safe_repr
+from tecomp.errors import LayoutError
 from tecomp.graph.dag import Graph
 from tecomp.graph.layout_combinations import Seat, Slot
 from tecomp.graph.sizes import sizes_of
@@ -168,9 +168,8 @@ class Layouts(Mapping[Tensor, FixedTiledLayout]):
         """
         if tensor not in self:
             raise LayoutError(
-                f"layouts: {safe_repr(tensor)} is no value of the program; these are "
-                f"{', '.join(x.name for x in self.seats)}",
-                kind="demand",
+                "layouts: {tensor!r} is no value of the program; these are {seats}",
+                kind="demand", tensor=tensor, seats=", ".join(x.name for x in self.seats),
             )
         found = self.graph.of(tensor)
         return _fixed(found, self.seats[found])

@@ -274,7 +274,10 @@ def check_fits(
     if live:
         named = ", ".join(f"{value.tensor.name} ({value.bytes})" for value in live)
         message += f", where {named} {'is' if len(live) == 1 else 'are'} needed at one time"
-    raise CapacityError(f"{message}; {_cure(live, needed, capacity - outside)}")
+    raise CapacityError(
+        "{message}; {remedy}",
+        message=message, remedy=_cure(live, needed, capacity - outside),
+    )
 
 
 def _at_peak(plan: Plan) -> list[Value]:

@@ -150,9 +150,9 @@ def graph_asked(asked: Asked) -> tuple[Asked, Graph]:
     for x in asked.packed:
         if is_near(layout := asked.layouts.get(x), asked.target):
             raise LayoutError(
-                f"compile: packed: {x.name} has a layout in `{layout.memory}`, and callers pass "
-                "arrays in the memory of the device; leave it out of `packed`",
-                kind="demand",
+                "compile: packed: {x} has a layout in `{memory}`, and callers pass arrays in the "
+                "memory of the device; leave it out of `packed`",
+                kind="demand", x=x.name, memory=layout.memory,
             )
     graph, layouts = inputs_near(graph, asked.target, asked.layouts)
     return replace(asked, layouts=layouts), graph
@@ -196,9 +196,9 @@ def outline_of(asked: Asked) -> Outline:
     for x in shards:
         if stands.get(x, x) in known:
             raise LayoutError(
-                f"layouts: {x.name} depends on constants only and is computed once, but shards in "
+                "layouts: {x} depends on constants only and is computed once, but shards in "
                 "scratchpads last for one call; leave out its layout",
-                kind="demand",
+                kind="demand", x=x.name,
             )
     hinted = {hint: written.of(hint.tensor) for hint in asked.division_hints}
     apart = Outline(

@@ -142,9 +142,10 @@ class Program(Pictured):
             names = ", ".join(tensor.name for tensor in self.inputs)
             wanted = counted(len(self.inputs), "input")
             raise CallError(
-                f"{self._kernel.name}: expected {wanted} ({names}), got {len(arrays)}; outputs are "
-                "passed as `out`, and constants are known",
-                kind="other-array",
+                "{kernel}: expected {wanted} ({names}), got {array_count}; outputs are passed as "
+                "`out`, and constants are known",
+                kind="other-array", kernel=self._kernel.name, wanted=wanted, names=names,
+                array_count=len(arrays),
             )
         results = self._results(out)
         self._kernel(*arrays, *results, self._constants)
@@ -157,9 +158,9 @@ class Program(Pictured):
         if len(given) != len(self.outputs):
             names = ", ".join(tensor.name for tensor in self.outputs)
             raise CallError(
-                f"{self._kernel.name}: expected {counted(len(self.outputs), 'array')} in `out` "
-                f"({names}), got {len(given)}",
-                kind="argument-count",
+                "{kernel}: expected {arrays} in `out` ({names}), got {given_count}",
+                kind="argument-count", kernel=self._kernel.name,
+                arrays=counted(len(self.outputs), "array"), names=names, given_count=len(given),
             )
         return given
 

@@ -223,9 +223,10 @@ class _Chooser:
         parts = _times(joint.cuts[x].cores.values()) if x in joint.cuts else "not at all"
         why = f"its readers divide it {parts}" if reason is None else reason[1]
         raise LayoutError(
-            f"layouts: {x.name} cannot stay in `{self.where.scratchpad}` in shards "
-            f"{_times(wanted)}: {why}; give another grid, or leave out its layout",
-            kind="demand",
+            "layouts: {x} cannot stay in `{scratchpad}` in shards {times}: {reason}; give another "
+            "grid, or leave out its layout",
+            kind="demand", x=x.name, scratchpad=self.where.scratchpad, times=_times(wanted),
+            reason=why,
         )
 
     def _result(self, spills: tuple[Spill, ...]) -> Residency:

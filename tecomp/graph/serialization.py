@@ -25,7 +25,7 @@ from tecomp.driver.build_cache import (
     schedules,
 )
 from tecomp.driver.native_sequence import Code
-from tecomp.errors import CacheError, safe_repr
+from tecomp.errors import CacheError
 from tecomp.graph.compile_options import Array, Asked
 from tecomp.graph.definition_keys import definitions_from, definitions_text
 from tecomp.graph.native_program import Native
@@ -141,8 +141,8 @@ def save(asked: Asked, native: Native, folder: str | os.PathLike[str]) -> None:
     place = _place(folder, "save")
     if place.exists() and not _may_be_replaced(place):
         raise CacheError(
-            f"save: {place} is there, and no saved program; give another folder",
-            kind="saved-program",
+            "save: {place} is there, and no saved program; give another folder",
+            kind="saved-program", place=place,
         )
     part = place.with_name(f".{place.name}.{os.getpid()}.{os.urandom(4).hex()}.part")
     definitions = _definitions(asked)
@@ -152,8 +152,8 @@ def save(asked: Asked, native: Native, folder: str | os.PathLike[str]) -> None:
         _put(part, place)
     except OSError as error:
         raise CacheError(
-            f"save: {place} cannot be written ({error.strerror or error}); give a folder that can",
-            kind="saved-program",
+            "save: {place} cannot be written ({reason}); give a folder that can",
+            kind="saved-program", place=place, reason=error.strerror or error,
         ) from None
     finally:
         shutil.rmtree(part, ignore_errors=True)
@@ -189,8 +189,8 @@ def _place(folder: object, where: str) -> Path:
     place = Path(cast("str | os.PathLike[str]", folder))
     if "\0" in str(place):
         raise CacheError(
-            f"{where}: the path {safe_repr(str(place))} has a NUL character; leave it out",
-            kind="saved-program",
+            "{where}: the path {place!r} has a NUL character; leave it out",
+            kind="saved-program", where=where, place=str(place),
         )
     return place
 
@@ -210,9 +210,9 @@ def _definitions(asked: Asked) -> bytes:
     except NotPlainError as error:
         (kind,) = error.args
         raise CacheError(
-            f"save: the definitions of {asked.name} hold a value of type {kind.__qualname__}, "
-            "which no file can; leave it out of `attrs`",
-            kind="saved-program",
+            "save: the definitions of {asked} hold a value of type {qualname}, which no file can; "
+            "leave it out of `attrs`",
+            kind="saved-program", asked=asked.name, qualname=kind.__qualname__,
         ) from None
     return text.encode()
 
@@ -281,9 +281,9 @@ def _head(place: Path) -> Mapping[str, Any]:
     text = _read(place / _HEAD)
     if text is None:
         raise CacheError(
-            f"load: {place} is no saved program: there is no {_HEAD} in it; give the folder that "
+            "load: {place} is no saved program: there is no {head} in it; give the folder that "
             "was given to `program.save`",
-            kind="saved-program",
+            kind="saved-program", place=place, head=_HEAD,
         )
     try:
         head = json.loads(text)
@@ -291,9 +291,9 @@ def _head(place: Path) -> Mapping[str, Any]:
         raise damaged(place, f"{_HEAD} is not whole") from None
     if not isinstance(head, dict) or head.get("form") != _FORM:
         raise CacheError(
-            f"load: {place} is saved in another form than `{_FORM}`; compile the program and save "
+            "load: {place} is saved in another form than `{form}`; compile the program and save "
             "it again",
-            kind="saved-program",
+            kind="saved-program", place=place, form=_FORM,
         )
     files = head.get("files")
     if not isinstance(files, dict) or set(files) != {_CODE, _DEFINITIONS, _CONSTANTS} or not all(
@@ -318,22 +318,22 @@ def _check_maker(place: Path, head: Mapping[str, Any]) -> None:
     for what in ("triple", "cpu"):
         if head.get(what) != here[what]:
             raise CacheError(
-                f"load: {place} is for {what} `{head.get(what)}`, and this machine has "
-                f"`{here[what]}`; {cure}",
-                kind="saved-program",
+                "load: {place} is for {what} `{head}`, and this machine has `{here}`; {remedy}",
+                kind="saved-program", place=place, what=what, head=head.get(what),
+                here=here[what], remedy=cure,
             )
     there, own = (set(str(each.get("features")).split(",")) for each in (head, here))
     if there != own:
         raise CacheError(
-            f"load: {place} is for a processor with other features than this one "
-            f"({', '.join(sorted(there ^ own))}); {cure}",
-            kind="saved-program",
+            "load: {place} is for a processor with other features than this one ({detail}); "
+            "{remedy}",
+            kind="saved-program", place=place, detail=", ".join(sorted(there ^ own)), remedy=cure,
         )
     if (head.get("version"), head.get("compiler")) != (here["version"], here["compiler"]):
         raise CacheError(
-            f"load: {place} is from tecomp {head.get('version')} of other sources than this "
-            f"{here['version']}; {cure}",
-            kind="saved-program",
+            "load: {place} is from tecomp {head} of other sources than this {here}; {remedy}",
+            kind="saved-program", place=place, head=head.get("version"), here=here["version"],
+            remedy=cure,
         )
 
 
@@ -358,5 +358,6 @@ def _content(place: Path, name: str, said: Sequence[Any]) -> Array:
 def damaged(place: Path, how: str) -> CacheError:
     """Return the error for a corrupted saved program."""
     return CacheError(
-        f"load: {place} is damaged: {how}; save the program again", kind="saved-program"
+        "load: {place} is damaged: {how}; save the program again",
+        kind="saved-program", place=place, how=how,
     )

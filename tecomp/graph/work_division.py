@@ -57,15 +57,17 @@ def divided(
         x = graph.of(hint.tensor)
         if x.op not in graph.operations:
             raise LayoutError(
-                f"hints: {hint.tensor.name} is to be divided, and no operation of the program "
-                f"computes it; these give {', '.join(x.name for x in graph.computed)}",
-                kind="demand",
+                "hints: {tensor} is to be divided, and no operation of the program computes it; "
+                "these give {computed}",
+                kind="demand", tensor=hint.tensor.name,
+                computed=", ".join(x.name for x in graph.computed),
             )
         op = made.get(x, x).op
         homes = [group for group in groups if op in group.operations]
         if hint.is_hard and not homes:
             raise LayoutError(
-                f"hints: {hint} cannot be kept: {_NO_KERNEL}; leave it out", kind="demand"
+                "hints: {hint} cannot be kept: {no_kernel}; leave it out",
+                kind="demand", hint=hint, no_kernel=_NO_KERNEL,
             )
         for group in homes:
             axes = _axes_of_result(group, op)
@@ -122,7 +124,7 @@ def agreed(
     kept = [each for each in wished if each.hint.is_hard]
     made = _attempt(kept, make) if kept else None
     if isinstance(made, str):
-        raise LayoutError(_refusal(kept, make), kind="demand")
+        raise _refusal(kept, make)
     refused = {}
     for each in wished:
         if each.hint.is_hard:
@@ -166,13 +168,15 @@ def _merged(wished: Sequence[Divided]) -> Cut | str:
     return Cut(found["cores"], found["num_tiles_per_dim"])
 
 
-def _refusal(wished: Sequence[Divided], make: Callable[[Cut | None], Made]) -> str:
-    """Return the message for hints that cannot be honoured."""
+def _refusal(wished: Sequence[Divided], make: Callable[[Cut | None], Made]) -> LayoutError:
+    """Return the error for hints that cannot be honoured."""
     left = least_clash(wished, lambda some: not isinstance(_attempt(some, make), str))
     reason = _attempt(left, make)
     texts = " and ".join(str(each.hint) for each in left)
     how = "clash" if len(left) > 1 else "cannot be kept"
-    return f"hints: {texts} {how}: {reason}"
+    return LayoutError(
+        "hints: {hints} {how}: {reason}", kind="demand", hints=texts, how=how, reason=reason
+    )
 
 
 def _axes_of_result(group: Group, op: Operation) -> list[int | None]:

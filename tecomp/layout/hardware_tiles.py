@@ -119,14 +119,14 @@ def _group(where: str, shape: Sequence[int], dtype: str) -> int:
     width = DType(dtype).bytes
     if width not in (1, 2):
         raise LayoutError(
-            f"{where}: elements of {dtype} are {width} bytes wide; 4 bytes are a group, so types "
+            "{where}: elements of {dtype} are {width} bytes wide; 4 bytes are a group, so types "
             "of 1 or 2 bytes have one",
-            kind="storage-format",
+            kind="storage-format", where=where, dtype=dtype, width=width,
         )
     if len(shape) < 2:
         raise LayoutError(
-            f"{where}: the shape {list(shape)} has no two axes (k, n); give a matrix",
-            kind="storage-format",
+            "{where}: the shape {shape} has no two axes (k, n); give a matrix",
+            kind="storage-format", where=where, shape=list(shape),
         )
     return _WORD // width
 
@@ -134,5 +134,6 @@ def _group(where: str, shape: Sequence[int], dtype: str) -> int:
 def _check_rank(where: str, shape: Sequence[int], axes: str) -> None:
     if len(shape) != axes.count(",") + 1:
         raise LayoutError(
-            f"{where}: the axes are {axes}, but the shape is {list(shape)}", kind="storage-format"
+            "{where}: the axes are {axes}, but the shape is {shape}",
+            kind="storage-format", where=where, axes=axes, shape=list(shape),
         )

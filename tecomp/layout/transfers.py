@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from tecomp.drawing.drawable import Pictured
-from tecomp.errors import LayoutError, safe_repr
+from tecomp.errors import LayoutError
 from tecomp.ir.arith.extents import ceil_div
 from tecomp.ir.arith.intervals import Box
 from tecomp.ir.nodes.argument_checks import check_kind
@@ -165,17 +165,17 @@ def _of_runs(
     what = f"layout.dma: {layout.index_map} on {list(layout.shape)}"
     if count > LIMIT:
         raise LayoutError(
-            f"{what} falls into more than {MOST_NESTS} nests, and {count} elements are more "
-            f"than the {LIMIT} that are looked at one by one; copy parts of it, with start= and "
+            "{what} falls into more than {most_nests} nests, and {count} elements are more than "
+            "the {limit} that are looked at one by one; copy parts of it, with start= and "
             "extents=",
-            kind="too-much",
+            kind="too-much", what=what, most_nests=MOST_NESTS, count=count, limit=LIMIT,
         )
     found = run_nests(device, host, layout.index_map.initial_indices, box)
     if len(found) > MOST_NESTS:
         raise LayoutError(
-            f"{what} falls into {len(found)} nests of loops, more than {MOST_NESTS}; copy parts of "
-            "it, with start= and extents=, or rearrange the elements on the device",
-            kind="too-much",
+            "{what} falls into {found_count} nests of loops, more than {most_nests}; copy parts "
+            "of it, with start= and extents=, or rearrange the elements on the device",
+            kind="too-much", what=what, found_count=len(found), most_nests=MOST_NESTS,
         )
     return found
 
@@ -190,29 +190,29 @@ def host_side(
     """
     if not isinstance(strides, Iterable | None):
         raise LayoutError(
-            f"{who}: {safe_repr(strides)} are no strides; give one for each axis, in elements",
-            kind="transfer",
+            "{who}: {strides!r} are no strides; give one for each axis, in elements",
+            kind="transfer", who=who, strides=strides,
         )
     chosen = row_major(layout.shape) if strides is None else tuple(strides)
     for number in (*chosen, offset):
         if isinstance(number, bool) or not isinstance(number, int | np.integer):
             raise LayoutError(
-                f"{who}: {safe_repr(number)} is no stride or offset; they are integers that count "
-                "elements",
-                kind="transfer",
+                "{who}: {number!r} is no stride or offset; they are integers that count elements",
+                kind="transfer", who=who, number=number,
             )
     if len(chosen) != len(layout.shape):
         raise LayoutError(
-            f"{who}: {len(chosen)} host strides {safe_repr(list(chosen))} for the "
-            f"{len(layout.shape)} indices of {list(layout.shape)}; give one for each, in elements",
-            kind="transfer",
+            "{who}: {chosen_count} host strides {chosen!r} for the {rank} indices of {shape}; "
+            "give one for each, in elements",
+            kind="transfer", who=who, chosen_count=len(chosen), chosen=list(chosen),
+            rank=len(layout.shape), shape=list(layout.shape),
         )
     span = sum(abs(int(s)) * max(n, 1) for s, n in zip(chosen, layout.shape, strict=True))
     if abs(int(offset)) + span >= 1 << 63:
         raise LayoutError(
-            f"{who}: strides {safe_repr(list(chosen))} from {safe_repr(offset)} on leave the "
-            "addresses of 64 bits; give smaller ones",
-            kind="transfer",
+            "{who}: strides {chosen!r} from {offset!r} on leave the addresses of 64 bits; give "
+            "smaller ones",
+            kind="transfer", who=who, chosen=list(chosen), offset=offset,
         )
     return Side(layout.index_map.initial_indices, tuple(map(int, chosen)), int(offset))
 
@@ -237,9 +237,9 @@ def checked_box(
     )
     if not fits:
         raise LayoutError(
-            f"{who}: start {list(first)} and extents {list(counts)} are no box in {list(shape)}; "
-            "give a start and an extent for each index, within the shape",
-            kind="transfer",
+            "{who}: start {first} and extents {counts} are no box in {shape}; give a start and an "
+            "extent for each index, within the shape",
+            kind="transfer", who=who, first=list(first), counts=list(counts), shape=list(shape),
         )
     return tuple(zip(first, counts, strict=True))
 
@@ -323,8 +323,8 @@ class Runs(Pictured):
         )
         if most < 1:
             raise LayoutError(
-                f"runs: a transaction of {safe_repr(most)} elements moves nothing; give 1 or more",
-                kind="transfer",
+                "runs: a transaction of {most!r} elements moves nothing; give 1 or more",
+                kind="transfer", most=most,
             )
         return sum(ceil_div(length, most) * count for length, count in self.lengths)
 
@@ -366,9 +366,9 @@ def copy_runs(
     check_layout(target, "layout.runs_to")
     if source.shape != target.shape:
         raise LayoutError(
-            f"layout.runs_to: {list(source.shape)} and {list(target.shape)} are not one tensor; "
-            "give both layouts the same shape, e.g. with maps of the one that they share",
-            kind="other-shape",
+            "layout.runs_to: {shape} and {target_shape} are not one tensor; give both layouts the "
+            "same shape, e.g. with maps of the one that they share",
+            kind="other-shape", shape=list(source.shape), target_shape=list(target.shape),
         )
     box = checked_box(source, start, extents, "layout.runs_to")
     axes = source.index_map.initial_indices

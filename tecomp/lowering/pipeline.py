@@ -152,12 +152,13 @@ def lower_all(
     check_stage(stop_after)
     if not isinstance(name, str) or not name.isidentifier() or iskeyword(name):
         raise LowerError(
-            f"lower: the name of a function is an identifier, not {safe_repr(name)}",
-            kind="wrong-argument",
+            "lower: the name of a function is an identifier, not {name!r}",
+            kind="wrong-argument", name=name,
         )
     if not isinstance(schedule, Schedule):
         raise LowerError(
-            f"lower: expected a schedule, got {safe_repr(schedule)}", kind="wrong-argument"
+            "lower: expected a schedule, got {schedule!r}",
+            kind="wrong-argument", schedule=schedule,
         )
     whole = with_arguments(schedule, args)
     strides, offsets = strides_of(binds, args, "lower"), offsets_of(binds, args)
@@ -201,9 +202,8 @@ def check_stage(stop_after: str | None) -> None:
     known = _TVM_NAMES.get(stop_after) if isinstance(stop_after, str) else None
     cure = f"use {safe_repr(known)}, as that pass of TVM is called here; " if known else ""
     raise LowerError(
-        f"lower: there is no pass {safe_repr(stop_after)}; {cure}the passes are "
-        f"{', '.join(STAGES)}",
-        kind="unknown-choice",
+        "lower: there is no pass {stop_after!r}; {remedy}the passes are {stages}",
+        kind="unknown-choice", stop_after=stop_after, remedy=cure, stages=", ".join(STAGES),
     )
 
 

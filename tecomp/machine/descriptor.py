@@ -84,8 +84,10 @@ class Tile:
     def __post_init__(self) -> None:
         if self.rows % self.face_rows or self.columns % self.face_columns:
             raise TargetError(
-                f"a tile of {self.rows}x{self.columns} has no whole faces of "
-                f"{self.face_rows}x{self.face_columns}; write faces that divide it"
+                "a tile of {rows}x{columns} has no whole faces of {face_rows}x{face_columns}; "
+                "write faces that divide it",
+                rows=self.rows, columns=self.columns, face_rows=self.face_rows,
+                face_columns=self.face_columns,
             )
 
     @property
@@ -228,7 +230,8 @@ class Target(Pictured):
         check_fields(self)
         if self.cores > MOST_CORES:
             raise TargetError(
-                f"target {self.name} has {self.cores} cores; describe at most {MOST_CORES}"
+                "target {name} has {cores} cores; describe at most {most_cores}",
+                name=self.name, cores=self.cores, most_cores=MOST_CORES,
             )
         self._check_rates()
         for link in self.links.values():
@@ -238,8 +241,9 @@ class Target(Pictured):
                 if not inside:
                     axes = ", ".join(f"{name} ({count})" for name, count in self.grid.items())
                     raise TargetError(
-                        f"link `{link.name}` has a port at {list(port)}, which is no core; give a "
-                        f"coordinate from 0 on for each axis of the grid: {axes or 'none'}"
+                        "link `{link}` has a port at {port}, which is no core; give a coordinate "
+                        "from 0 on for each axis of the grid: {axes}",
+                        link=link.name, port=list(port), axes=axes or "none",
                     )
 
     def _check_rates(self) -> None:
@@ -248,14 +252,16 @@ class Target(Pictured):
             return
         if self.core is None:
             raise TargetError(
-                f"target {self.name} has rates of a core, but no [core] with its caches; give "
-                "rates of its memories instead, such as read_bytes_per_cycle"
+                "target {name} has rates of a core, but no [core] with its caches; give rates of "
+                "its memories instead, such as read_bytes_per_cycle",
+                name=self.name,
             )
         given, caches = len(self.rates.read_bytes_per_second), len(self.core.cache_bytes)
         if given != caches + 1:
             raise TargetError(
-                f"target {self.name} has {counted(caches, 'cache')} and {given} "
-                f"read_bytes_per_second; give {caches + 1}: one for each cache, and one for memory"
+                "target {name} has {caches} and {given} read_bytes_per_second; give {expected}: "
+                "one for each cache, and one for memory",
+                name=self.name, caches=counted(caches, "cache"), given=given, expected=caches + 1,
             )
 
     @classmethod
@@ -278,7 +284,10 @@ class Target(Pictured):
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise TargetError(f"{path}: cannot be read ({error}); pass a TOML file") from error
+            raise TargetError(
+                "{path}: cannot be read ({reason}); pass a TOML file",
+                path=path, reason=error,
+            ) from error
         loaded = _read_once(text, path.name)
         return loaded.overridden(**overrides) if overrides else loaded
 
@@ -330,7 +339,8 @@ class Target(Pictured):
         """
         if self.stick is None:
             raise TargetError(
-                f"target {self.name} has no sticks; `target.stick` is None", kind="target-lacks"
+                "target {name} has no sticks; `target.stick` is None",
+                kind="target-lacks", name=self.name,
             )
         return self.stick.bytes
 
@@ -345,7 +355,7 @@ class Target(Pictured):
         ('lx', 2097152)
         """
         if not is_one_of(scope, self.memories):
-            raise TargetError(self._no_memory(scope), kind="target-lacks")
+            raise TargetError("{problem}", kind="target-lacks", problem=self._no_memory(scope))
         return self.memories[scope]
 
     def _no_memory(self, given: object) -> str:
@@ -375,7 +385,8 @@ class Target(Pictured):
         """
         if buffer.scope not in self.memories:
             raise TargetError(
-                f"{buffer.name}: {self._no_memory(buffer.scope)}", kind="target-lacks"
+                "{buffer}: {problem}",
+                kind="target-lacks", buffer=buffer.name, problem=self._no_memory(buffer.scope),
             )
         memory = self.memories[buffer.scope]
         rank = len(buffer.axis_separators) + 1
@@ -387,9 +398,9 @@ class Target(Pictured):
         if others:
             cure += f', or set_scope("{others[0]}")'
         raise TargetError(
-            f"{buffer.name}: has {_axes(rank)}, but memory `{memory.name}` of target {self.name} "
-            f"takes {memory.axes}; {cure}",
-            kind="target-lacks",
+            "{buffer}: has {rank}, but memory `{memory}` of target {name} takes {axes}; {remedy}",
+            kind="target-lacks", buffer=buffer.name, rank=_axes(rank), memory=memory.name,
+            name=self.name, axes=memory.axes, remedy=cure,
         )
 
     def _check_capacity(self, buffer: Buffer, memory: Memory) -> None:
@@ -401,9 +412,11 @@ class Target(Pictured):
         if size > usable:
             shape = ", ".join(map(str, extents))
             raise CapacityError(
-                f"{buffer.name}: {buffer.dtype}[{shape}] takes {size} bytes, but memory "
-                f"`{memory.name}` of target {self.name} holds {usable}; use smaller tiles, or "
-                "compute it closer to where it is used"
+                "{buffer}: {dtype}[{shape}] takes {size} bytes, but memory `{memory}` of target "
+                "{name} holds {usable}; use smaller tiles, or compute it closer to where it is "
+                "used",
+                buffer=buffer.name, dtype=buffer.dtype, shape=shape, size=size,
+                memory=memory.name, name=self.name, usable=usable,
             )
 
     def check_axis(self, axis: str, extent: int | None, loop: str) -> None:
@@ -424,23 +437,24 @@ class Target(Pictured):
             hint = f"did you mean `{near[0]}`? " if near else ""
             axes = ", ".join(f"{name} ({count})" for name, count in self.grid.items())
             raise TargetError(
-                f"{loop}: target {self.name} has no grid axis `{axis}`; {hint}its axes are "
-                f"{axes or 'none'}",
-                kind="target-lacks",
+                "{loop}: target {name} has no grid axis `{axis}`; {hint}its axes are {axes}",
+                kind="target-lacks", loop=loop, name=self.name, axis=axis, hint=hint,
+                axes=axes or "none",
             )
         cores = self.grid[axis]
         if extent is None:
             raise TargetError(
-                f"{loop}: grid axis `{axis}` of target {self.name} has {_cores(cores)}, but "
-                "how often the loop runs is not known before the call; split it with "
-                f"nparts={cores} first",
-                kind="cores",
+                "{loop}: grid axis `{axis}` of target {name} has {cores}, but how often the loop "
+                "runs is not known before the call; split it with nparts={cores2} first",
+                kind="cores", loop=loop, axis=axis, name=self.name, cores=_cores(cores),
+                cores2=cores,
             )
         if extent > cores:
             raise TargetError(
-                f"{loop}: grid axis `{axis}` of target {self.name} has {_cores(cores)}, but the "
-                f"loop runs {extent} times; split it with nparts={cores} first",
-                kind="cores",
+                "{loop}: grid axis `{axis}` of target {name} has {cores}, but the loop runs "
+                "{extent} times; split it with nparts={cores2} first",
+                kind="cores", loop=loop, axis=axis, name=self.name, cores=_cores(cores),
+                extent=extent, cores2=cores,
             )
 
 
@@ -471,19 +485,23 @@ def _parsed(text: str, source: str) -> Mapping[str, Any]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         what, line = _told(str(error))
-        raise TargetError(f"{source}{line}: no TOML ({what}); see https://toml.io") from error
+        raise TargetError(
+            "{source}{line}: no TOML ({what}); see https://toml.io",
+            source=source, line=line, what=what,
+        ) from error
     except RecursionError:
         raise _too_deep(source) from None
     except ValueError:
         raise TargetError(
-            f"{source}{_line_of_digits(text)}: a number has too many digits; whole numbers have "
-            "64 bits"
+            "{source}{line}: a number has too many digits; whole numbers have 64 bits",
+            source=source, line=_line_of_digits(text),
         ) from None
 
 
 def _too_deep(source: str) -> TargetError:
     return TargetError(
-        f"{source}: tables or lists are nested too deeply; write each table under its own [header]"
+        "{source}: tables or lists are nested too deeply; write each table under its own [header]",
+        source=source,
     )
 
 

@@ -49,16 +49,17 @@ def cpu_level() -> str | None:
         return None
     if level not in _LEVELS:
         raise TargetError(
-            f"{CPU_VARIABLE}: unknown CPU level `{level}`; set it to host, {', '.join(_LEVELS)}",
-            kind="unknown-choice",
+            "{cpu_variable}: unknown CPU level `{level}`; set it to host, {levels}",
+            kind="unknown-choice", cpu_variable=CPU_VARIABLE, level=level,
+            levels=", ".join(_LEVELS),
         )
     is_x86 = platform.machine() in ("x86_64", "AMD64")
     if not is_x86 or not _LEVELS[level] <= _host_flags():
         missing = ", ".join(sorted(_LEVELS[level] - _host_flags())) if is_x86 else "x86-64"
         raise TargetError(
-            f"{CPU_VARIABLE}: the host cannot run code for {level} (it lacks {missing}); set a "
+            "{cpu_variable}: the host cannot run code for {level} (it lacks {missing}); set a "
             "lower level, or host",
-            kind="target-lacks",
+            kind="target-lacks", cpu_variable=CPU_VARIABLE, level=level, missing=missing,
         )
     return level
 

@@ -77,26 +77,25 @@ def find_description(target: object) -> Path:
         if len(paths) > 1:
             owners = " and by ".join(f"`{offer.owner}`" for offer in paths.values())
             raise TargetError(
-                f"target `{name}` is offered by {owners}; uninstall one of them, or pass the path "
+                "target `{name}` is offered by {owners}; uninstall one of them, or pass the path "
                 "of the TOML file",
-                kind="plugin",
+                kind="plugin", name=name, owners=owners,
             )
         return next(iter(paths))
     failed = [offer for offer in _installed() if offer.failure]
     own = [offer for offer in failed if offer.entry.name == name or offer.owner == name]
     if own:
         raise TargetError(
-            f"target `{name}`: {_complaint(own[0])}; mend or uninstall it, or pass the path of the "
-            "TOML file",
-            kind="plugin",
+            "target `{name}`: {own}; mend or uninstall it, or pass the path of the TOML file",
+            kind="plugin", name=name, own=_complaint(own[0]),
         )
     hint = _hint(name, found)
     known = ", ".join(sorted(found)) or "none (is tecomp installed? `pip install -e .`)"
     others = "".join(f"; {_complaint(offer)}" for offer in failed)
     raise TargetError(
-        f"there is no target `{name}`; {hint}installed targets: {known}; or pass the path of a "
-        f"TOML file{others}",
-        kind="unknown-target",
+        "there is no target `{name}`; {hint}installed targets: {known}; or pass the path of a "
+        "TOML file{others}",
+        kind="unknown-target", name=name, hint=hint, known=known, others=others,
     )
 
 

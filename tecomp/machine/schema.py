@@ -171,14 +171,19 @@ class Place:
         """Return the position of a nested table."""
         return Place(self.source, self.root, self.text, (*self.path, *keys))
 
-    def error(self, what: str, key: str | int | None = None) -> TargetError:
-        """Return the error `what` about a key of the table, or about the table itself."""
+    def error(
+        self, template: str, key: str | int | None = None, /, **parameters: Any
+    ) -> TargetError:
+        """Return the error about a key of the table, or about the table itself."""
         path = self.path if key is None else (*self.path, key)
         lines = lines_of(self.text)
         while path and path not in lines:
             path = path[:-1]
         line = f":{lines[path]}" if path else ""
-        return TargetError(f"{self.source}{line}: {self._table()}{what}")
+        return TargetError(
+            "{source}{line}: {section}" + template,
+            source=self.source, line=line, section=self._table(), **parameters,
+        )
 
     def _table(self) -> str:
         if not self.path:

@@ -121,7 +121,7 @@ def read_table(kind: type[T], table: object, place: Place) -> T:
         TargetError: If a key is missing, unknown or of the wrong type; names file, line and table.
     """
     if not isinstance(table, Mapping):
-        raise place.error(f"expected a table, got {safe_repr(table)}")
+        raise place.error("expected a table, got {table!r}", table=table)
     every = known_keys(cast(Hashable, kind))
     keys = {key: known for key, known in every.items() if not known.has(TableName)}
     made: dict[str, Any] = {
@@ -129,10 +129,16 @@ def read_table(kind: type[T], table: object, place: Place) -> T:
     }
     for key in table:
         if key not in keys:
-            raise place.error(f"unknown key `{key}`; {_hint(key, keys)}", key)
+            raise place.error(
+                "unknown key `{key}`; {hint_of_key}",
+                key, key=key, hint_of_key=_hint(key, keys),
+            )
     if missing := [key for key, known in keys.items() if known.is_needed and key not in table]:
         asked = ", ".join(f"`{key}` ({_asked(keys[key])})" for key in missing)
-        raise place.error(f"missing {asked}; add {'it' if len(missing) == 1 else 'them'}")
+        raise place.error(
+            "missing {asked}; add {pronoun}",
+            asked=asked, pronoun="it" if len(missing) == 1 else "them",
+        )
     for key, value in table.items():
         known = keys[key]
         made[known.field] = _value(known.kind, known.marks, value, place, key)
@@ -142,7 +148,7 @@ def read_table(kind: type[T], table: object, place: Place) -> T:
     try:
         return kind(**made)
     except TargetError as error:
-        raise place.error(error.message) from error
+        raise place.error("{reason}", reason=error.message) from error
 
 
 def _asked(known: Known) -> str:
@@ -184,10 +190,14 @@ def _value(kind: Any, marks: tuple[Any, ...], value: Any, place: Place, key: str
 def _plain(kind: Any, marks: tuple[Any, ...], value: Any, place: Place, key: str) -> Any:
     """Validate and return a value that is not a table."""
     if type(value) is int and value not in _INTEGERS:
-        raise place.error(f"`{key}` is {safe_repr(value)}; whole numbers have 64 bits", key)
+        raise place.error(
+            "`{key}` is {value!r}; whole numbers have 64 bits",
+            key, key=key, value=value,
+        )
     if not _fits(kind, marks, value):
         raise place.error(
-            f"`{key}` is {safe_repr(value)}; expected {_expected(kind, marks, key)}", key
+            "`{key}` is {value!r}; expected {expected}",
+            key, key=key, value=value, expected=_expected(kind, marks, key),
         )
     _check_names(kind, marks, value, place, key)
     return float(value) if kind is float else value
@@ -201,7 +211,8 @@ def _is_table(kind: Any) -> bool:
 def _tables(kind: Any, value: Any, place: Place, key: str) -> tuple[Any, ...]:
     if not isinstance(value, list | tuple):
         raise place.error(
-            f"`{key}` is {safe_repr(value)}; expected tables, each under [[{key}]]", key
+            "`{key}` is {value!r}; expected tables, each under [[{key}]]",
+            key, key=key, value=value,
         )
     return tuple(
         _one_of_kinds(get_args(kind) or (kind,), entry, place.inside(key, k))
@@ -214,21 +225,22 @@ def _one_of_kinds(kinds: tuple[type, ...], value: Any, place: Place) -> Any:
     if len(kinds) == 1:
         return read_table(kinds[0], value, place)
     if not isinstance(value, Mapping):
-        raise place.error(f"expected a table, got {safe_repr(value)}")
+        raise place.error("expected a table, got {value!r}", value=value)
     by_name = {get_args(known_keys(kind)["kind"].kind)[0]: kind for kind in kinds}
     if "kind" not in value:
-        raise place.error(f"missing `kind`; the kinds are {', '.join(by_name)}")
+        raise place.error("missing `kind`; the kinds are {by_name}", by_name=", ".join(by_name))
     chosen = value["kind"]
     if not isinstance(chosen, str) or chosen not in by_name:
         raise place.error(
-            f"`kind` is {safe_repr(chosen)}; {_near(chosen, by_name, 'kinds')}", "kind"
+            "`kind` is {chosen!r}; {suggestion}",
+            'kind', chosen=chosen, suggestion=_near(chosen, by_name, "kinds"),
         )
     return read_table(by_name[chosen], value, place)
 
 
 def _mapping(kinds: tuple[Any, ...], value: Any, place: Place) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise place.error(f"expected a table, got {safe_repr(value)}")
+        raise place.error("expected a table, got {value!r}", value=value)
     (key_kind, key_marks), (kind, marks) = map(_bare, kinds)
     if any(isinstance(mark, Matches) for mark in key_marks):
         value = dict(_joined(value))
@@ -236,7 +248,10 @@ def _mapping(kinds: tuple[Any, ...], value: Any, place: Place) -> Mapping[str, A
         raise place.error("nothing is described; describe at least one, or leave the table out")
     for name in value:
         if not _fits(key_kind, key_marks, name):
-            raise place.error(f"unknown key `{name}`; expected {_like(key_marks)}", name)
+            raise place.error(
+                "unknown key `{name}`; expected {key_marks}",
+                name, name=name, key_marks=_like(key_marks),
+            )
         _check_names(key_kind, key_marks, name, place, name)
     return MappingProxyType(
         {name: _value(kind, marks, entry, place, name) for name, entry in value.items()}
@@ -349,12 +364,18 @@ def _check_names(kind: Any, marks: tuple[Any, ...], value: Any, place: Place, ke
     for mark in marks:
         if isinstance(mark, OneOf) and value not in mark.texts:
             hint = _near(value, mark.texts, f"{mark.what}s")
-            raise place.error(f"`{key}`: there is no {mark.what} `{value}`; {hint}", key)
+            raise place.error(
+                "`{key}`: there is no {what} `{value}`; {hint}",
+                key, key=key, what=mark.what, value=value, hint=hint,
+            )
         if isinstance(mark, Refers):
             described = place.root.get(mark.table, {})
             if value not in described:
                 hint = _near(value, described, "described ones")
-                raise place.error(f"`{key}`: there is no {mark.table} `{value}`; {hint}", key)
+                raise place.error(
+                    "`{key}`: there is no {table} `{value}`; {hint}",
+                    key, key=key, table=mark.table, value=value, hint=hint,
+                )
 
 
 def _near(value: Any, texts: Collection[str], what: str) -> str:
@@ -376,7 +397,9 @@ def check_fields(record: Any) -> None:
         wanted = f"what a description has under `{known.key}`" if is_table else _expected(
             known.kind, tuple(m for m in known.marks if not isinstance(m, FromHost)), known.key)
         raise TargetError(
-            f"{type(record).__name__}: {known.field} is {safe_repr(value)}; give {wanted}")
+            "{type}: {field} is {value!r}; give {wanted}",
+            type=type(record).__name__, field=known.field, value=value, wanted=wanted,
+        )
 
 
 def _is_list(kind: Any) -> bool:

@@ -11,7 +11,7 @@ from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
 
 from tecomp.compute.tensor_intrin import TensorIntrin
-from tecomp.errors import TargetError, TecompError, safe_repr
+from tecomp.errors import TargetError, TecompError
 from tecomp.machine.descriptor import Target
 
 GROUP = "tecomp.intrinsics"
@@ -42,9 +42,9 @@ def intrinsics(target: str | Target) -> Mapping[str, TensorIntrin]:
             if intrin.name in found:
                 both = " and by ".join(f"`{each}`" for each in (owners[intrin.name], owner))
                 raise TargetError(
-                    f"operation `{intrin.name}` of target {machine.name} is offered by {both}; "
-                    "uninstall one of them",
-                    kind="plugin",
+                    "operation `{intrin}` of target {machine} is offered by {both}; uninstall one "
+                    "of them",
+                    kind="plugin", intrin=intrin.name, machine=machine.name, both=both,
                 )
             found[intrin.name], owners[intrin.name] = intrin, owner
     return MappingProxyType(found)
@@ -58,13 +58,13 @@ def _declared(entry: EntryPoint, owner: str, target: Target) -> tuple[TensorIntr
     except (Exception, SystemExit) as error:
         why = error.message if isinstance(error, TecompError) else str(error)
         raise TargetError(
-            f"{where} cannot be loaded ({type(error).__name__}: {why}); mend or uninstall it",
-            kind="plugin",
+            "{where} cannot be loaded ({type}: {reason}); mend or uninstall it",
+            kind="plugin", where=where, type=type(error).__name__, reason=why,
         ) from error
     for each in offered:
         if not isinstance(each, TensorIntrin):
             raise TargetError(
-                f"{where} offers {safe_repr(each)}; return what te.decl_tensor_intrin gives",
-                kind="plugin",
+                "{where} offers {each!r}; return what te.decl_tensor_intrin gives",
+                kind="plugin", where=where, each=each,
             )
     return offered

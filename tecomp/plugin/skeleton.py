@@ -138,13 +138,14 @@ def write_skeleton(name: str, parent: Path) -> tuple[Path, ...]:
     """
     if re.fullmatch(r"[a-z][a-z0-9_]*", name) is None:
         raise TargetError(
-            f"new-target: `{name}` cannot name a package; write lower-case letters, digits and _, "
+            "new-target: `{name}` cannot name a package; write lower-case letters, digits and _, "
             "a letter first",
-            kind="plugin",
+            kind="plugin", name=name,
         )
     if name in list_targets():
         raise TargetError(
-            f"new-target: a target `{name}` is installed already; take another name", kind="plugin"
+            "new-target: a target `{name}` is installed already; take another name",
+            kind="plugin", name=name,
         )
     folder = parent / name
     files = {
@@ -161,10 +162,12 @@ def write_skeleton(name: str, parent: Path) -> tuple[Path, ...]:
             (folder / path).write_text(text.replace("NAME", name), encoding="utf-8")
     except FileExistsError as error:
         raise TargetError(
-            f"new-target: {folder} is there already; remove it, or take another name", kind="plugin"
+            "new-target: {folder} is there already; remove it, or take another name",
+            kind="plugin", folder=folder,
         ) from error
     except OSError as error:
         raise TargetError(
-            f"new-target: {folder} cannot be written ({error})", kind="plugin"
+            "new-target: {folder} cannot be written ({reason})",
+            kind="plugin", folder=folder, reason=error,
         ) from error
     return tuple(folder / path for path in files)

@@ -7,7 +7,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from tecomp.errors import ArrayTypeError, ArrayValueError, safe_repr
+from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.types import ALL, INTEGERS, PART, PTensorType, ValueType
 
@@ -54,8 +54,8 @@ def device_name(device: object, where: str) -> str:
     elif isinstance(device, _targets()):
         return _named(device, where)
     raise ArrayValueError(
-        f"{where}: there is no device {safe_repr(device)}; these are {', '.join(known)}",
-        kind="unknown-choice",
+        "{where}: there is no device {device!r}; these are {known}",
+        kind="unknown-choice", where=where, device=device, known=", ".join(known),
     )
 
 
@@ -65,8 +65,9 @@ def _named(target: Target, where: str) -> str:
     if name in known_devices():
         if target_of(name) != target:
             raise ArrayValueError(
-                f"{where}: device {safe_repr(name)} is another machine than this target of that "
-                "name; give the target a name of its own"
+                "{where}: device {name!r} is another machine than this target of that name; give "
+                "the target a name of its own",
+                where=where, name=name,
             )
         return name
     _given[name] = target
@@ -138,8 +139,9 @@ def check_dtype(dtype: str, device: str | None, where: str, what: str = "the arr
     nearest = default_dtype(dtype, device)
     cure = f"xp.astype(x, xp.{nearest}) or dtype=xp.{nearest}" if nearest in known else "another"
     raise ArrayTypeError(
-        f"{where}: {what} {dtype}, and device {safe_repr(device)} has none of that type; its "
-        f"dtypes are {', '.join(known)}: give {cure}"
+        "{where}: {what} {dtype}, and device {device!r} has none of that type; its dtypes are "
+        "{known}: give {remedy}",
+        where=where, what=what, dtype=dtype, device=device, known=", ".join(known), remedy=cure,
     )
 
 

@@ -63,9 +63,9 @@ class Apply:
         declared = together([self.type, *[each.type for each in self.more]])
         if found != declared:
             raise ArrayValueError(
-                f"{self._where}: the result is declared as "
-                f"{declared}, and follows as {found}; write that",
-                kind="ptensor",
+                "{where}: the result is declared as {declared}, and follows as {found}; write "
+                "that",
+                kind="ptensor", where=self._where, declared=declared, found=found,
             )
 
     @property
@@ -79,9 +79,9 @@ class Apply:
             several = f"{least} or more" if most is None else f"{least} to {most}"
             wanted = f"{least}" if most == least else several
             raise ArrayValueError(
-                f"{self._where}: there are {count} operands with {typed} "
-                f"types; it takes {wanted}, and a type for each",
-                kind="ptensor",
+                "{where}: there are {count} operands with {typed} types; it takes {wanted}, and a "
+                "type for each",
+                kind="ptensor", where=self._where, count=count, typed=typed, wanted=wanted,
             )
 
     def _check_kinds(self) -> None:
@@ -93,20 +93,20 @@ class Apply:
             if type not in taken if taken else isinstance(type, str):
                 wanted = " or ".join(taken) or "tensors"
                 raise ArrayTypeError(
-                    f"{self._where}: %{name} is {type}; it takes {wanted}", kind="ptensor"
+                    "{where}: %{name} is {type}; it takes {wanted}",
+                    kind="ptensor", where=self._where, name=name, type=type, wanted=wanted,
                 )
             if self.op.counts and isinstance(type, PTensorType) and None in type.shape:
                 raise ArrayValueError(
-                    f"{self._where}: %{name} is {type}; it takes tensors whose extents are known "
-                    "before",
-                    kind="ptensor",
+                    "{where}: %{name} is {type}; it takes tensors whose extents are known before",
+                    kind="ptensor", where=self._where, name=name, type=type,
                 )
         for name, value in self.op.attributes:
             if isinstance(value, Argument) and name not in self.op.open:
                 raise ArrayTypeError(
-                    f"{self._where}: {name} is {value}; write the value "
-                    "itself, which the type of the result follows from",
-                    kind="ptensor",
+                    "{where}: {name} is {value}; write the value itself, which the type of the "
+                    "result follows from",
+                    kind="ptensor", where=self._where, name=name, value=value,
                 )
 
     @property
@@ -183,7 +183,10 @@ class Function:
             for made in apply.made:
                 if made.name == name:
                     return made.type
-        raise ArrayValueError(f"@{self.name}: there is no %{name}", kind="ptensor")
+        raise ArrayValueError(
+            "@{name}: there is no %{name2}",
+            kind="ptensor", name=self.name, name2=name,
+        )
 
     def __str__(self) -> str:
         parameters = ", ".join(map(str, self.parameters))
@@ -243,15 +246,15 @@ def verify_apply(apply: Apply, known: dict[str, ValueType], function: str) -> No
     for name, type in zip(apply.operands, apply.types, strict=True):
         if name not in known:
             raise ArrayValueError(
-                f"@{function}: %{apply.result} reads %{name}, which is not computed "
-                "before it; move it up",
-                kind="ptensor",
+                "@{function}: %{result} reads %{name}, which is not computed before it; move it "
+                "up",
+                kind="ptensor", function=function, result=apply.result, name=name,
             )
         if known[name] != type:
             raise ArrayValueError(
-                f"@{function}: %{apply.result} reads %{name} as {type}, and it is "
-                f"{known[name]}",
-                kind="ptensor",
+                "@{function}: %{result} reads %{name} as {type}, and it is {known}",
+                kind="ptensor", function=function, result=apply.result, name=name, type=type,
+                known=known[name],
             )
     for name, value in apply.op.attributes:
         if isinstance(value, Argument):
@@ -268,12 +271,14 @@ def _check_argument(
     found = known.get(value.name)
     if not isinstance(found, str):
         raise ArrayValueError(
-            f"{where} takes {value} as a number, and there is no such parameter", kind="ptensor"
+            "{where} takes {value} as a number, and there is no such parameter",
+            kind="ptensor", where=where, value=value,
         )
     if found not in taken:
         raise ArrayValueError(
-            f"{where} takes {value} as {attribute}, and it is {found}; give {' or '.join(taken)}",
-            kind="ptensor",
+            "{where} takes {value} as {attribute}, and it is {found}; give {taken}",
+            kind="ptensor", where=where, value=value, attribute=attribute, found=found,
+            taken=" or ".join(taken),
         )
 
 
@@ -291,7 +296,8 @@ def declare(known: dict[str, ValueType], name: str, type: ValueType, function: s
     """
     if name in known:
         raise ArrayValueError(
-            f"@{function}: %{name} is made twice; give one another name", kind="ptensor"
+            "@{function}: %{name} is made twice; give one another name",
+            kind="ptensor", function=function, name=name,
         )
     known[name] = type
 
@@ -310,7 +316,8 @@ def verify_module(module: Module) -> None:
         verify(function)
         if function.name in known:
             raise ArrayValueError(
-                f"@{function.name} is there twice; give one another name", kind="ptensor"
+                "@{function} is there twice; give one another name",
+                kind="ptensor", function=function.name,
             )
         known[function.name] = function
     for function in module.functions:
@@ -334,8 +341,9 @@ def callees_first(module: Module) -> tuple[Function, ...]:
         if not ready:
             names = ", ".join(f"@{name}" for name in waiting)
             raise ArrayValueError(
-                f"{names}: one of them calls itself, perhaps by others, and no call would end; "
-                "write what it does in its place", kind="ptensor"
+                "{names}: one of them calls itself, perhaps by others, and no call would end; "
+                "write what it does in its place",
+                kind="ptensor", names=names,
             )
         for name in ready:
             done[name] = known[name]
@@ -352,14 +360,17 @@ def _check_call(function: Function, apply: Apply, op: Call, known: Mapping[str, 
     callee = known.get(op.function)
     if callee is None:
         raise ArrayValueError(
-            f"{where}: there is no such function; add it to the module", kind="ptensor"
+            "{where}: there is no such function; add it to the module",
+            kind="ptensor", where=where,
         )
     results = [(name, callee.type_of(name)) for name in callee.results]
     counts = len(apply.types), len(op.gives)
     if counts != (len(callee.parameters), len(results)):
         raise ArrayValueError(
-            f"{where}: it has {len(callee.parameters)} parameters and {len(results)} results, and "
-            f"there are {counts[0]} and {counts[1]}; give one for each", kind="ptensor"
+            "{where}: it has {parameter_count} parameters and {result_count} results, and there "
+            "are {count} and {count2}; give one for each",
+            kind="ptensor", where=where, parameter_count=len(callee.parameters),
+            result_count=len(results), count=counts[0], count2=counts[1],
         )
     for given, parameter in zip(apply.types, callee.parameters, strict=True):
         _check_passed(f"{where}: parameter %{parameter.name}", parameter.type, given)
@@ -372,12 +383,16 @@ def _check_passed(where: str, taken: ValueType, given: ValueType) -> None:
     if isinstance(taken, PTensorType) and isinstance(given, PTensorType):
         places = f"{where} is taken as {taken}, and given as {given}; a value keeps its"
         if taken.device != given.device:
-            raise DeviceMismatchError(f"{places} device: bring it there before")
+            raise DeviceMismatchError("{places} device: bring it there before", places=places)
         if taken.team != given.team:
-            raise TeamMismatchError(f"{places} team: gather it before, or write that team")
+            raise TeamMismatchError(
+                "{places} team: gather it before, or write that team",
+                places=places,
+            )
         if taken.gid is None:
             given = replace(given, gid=None)
     if taken != given:
         raise ArrayValueError(
-            f"{where} is taken as {taken}, and given as {given}; write that", kind="ptensor"
+            "{where} is taken as {taken}, and given as {given}; write that",
+            kind="ptensor", where=where, taken=taken, given=given,
         )

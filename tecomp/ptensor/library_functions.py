@@ -42,8 +42,9 @@ def compute(op: LibraryOperation, *operands: Buffer) -> tuple[Buffer, ...]:
     except np.linalg.LinAlgError as error:
         shapes = " and ".join(str(operand.shape) for operand in operands)
         raise ArrayValueError(
-            f"{op.where}: {op.library} finds no result for shape {shapes}: {error}; look at the "
-            "values, or use pinv or svd, which take all matrices"
+            "{where}: {library} finds no result for shape {shapes}: {reason}; look at the values, "
+            "or use pinv or svd, which take all matrices",
+            where=op.where, library=op.library, shapes=shapes, reason=error,
         ) from error
     results = found if isinstance(found, tuple) else (found,)
     return tuple([np.asarray(each) for each in results])
@@ -97,8 +98,9 @@ def _(op: SearchSorted, x: Buffer, values: Buffer, sorter: Buffer | None = None)
 def wrong_sorter(index: int, size: int) -> ArrayIndexError:
     """Return the error for a sorter index that is out of bounds."""
     return ArrayIndexError(
-        f"searchsorted: the sorter has the index {index}, and x1 has {size} elements; give "
-        "xp.argsort(x1)"
+        "searchsorted: the sorter has the index {index}, and x1 has {size} elements; give "
+        "xp.argsort(x1)",
+        index=index, size=size,
     )
 
 

@@ -118,8 +118,9 @@ class Several(Operation):
         found = self.results(*operands)
         if len(found) > 1:
             raise ArrayTypeError(
-                f"{self.where}: it has {len(found)} results, and one type is asked for; ask for "
-                "the types of its results"
+                "{where}: it has {found_count} results, and one type is asked for; ask for the "
+                "types of its results",
+                where=self.where, found_count=len(found),
             )
         return found[0]
 

@@ -8,7 +8,7 @@ from dataclasses import MISSING, dataclass, fields, replace
 from difflib import get_close_matches
 from typing import Any
 
-from tecomp.errors import ArrayValueError, safe_repr
+from tecomp.errors import ArrayValueError
 from tecomp.ptensor.function import (
     Apply,
     Function,
@@ -198,9 +198,8 @@ def _function(reader: Reader) -> Function:
         found = [function.type_of(each) for each in results]
         if declared != found:
             raise ArrayValueError(
-                f"@{name}: the results are declared as {together(declared)}, and are "
-                f"{together(found)}; write that",
-                kind="ptensor",
+                "@{name}: the results are declared as {declared}, and are {found}; write that",
+                kind="ptensor", name=name, declared=together(declared), found=together(found),
             )
     return function
 
@@ -246,14 +245,17 @@ def _operand_type(reader: Reader) -> ValueType:
 
 def _tensor_type(reader: Reader) -> PTensorType:
     if not (reader.has("ptensor.ptensor") or reader.has("ptensor")):
-        reader.refuse(f"expected a type, `{_TYPE}` or one of {', '.join(SCALARS)}")
+        reader.refuse(
+            "expected a type, `{type}` or one of {scalars}",
+            type=_TYPE, scalars=", ".join(SCALARS),
+        )
     reader.need("<", f"behind `ptensor`, as in `{_TYPE}`")
     shape = _extents(reader)
     start = reader.position
     dtype = reader.expect(_DTYPE, "extents and a dtype, such as `4x5xfloat32`")
     dtype = _DTYPES.get(dtype, dtype)
     if dtype not in ALL:
-        reader.refuse(f"expected one of the dtypes {', '.join(ALL)}", start)
+        reader.refuse("expected one of the dtypes {all}", start, all=", ".join(ALL))
     marks: dict[str, Any] = {}
     while not reader.has(">"):
         reader.need(",", "or `>` behind a part of a type")
@@ -280,14 +282,14 @@ def _mark(reader: Reader, marks: dict[str, Any]) -> None:
     if name not in _MARKS:
         reader.refuse("a type has only device=, team= and gid=", start)
     if name in marks:
-        reader.refuse(f"{name}= stands twice in a type", start)
+        reader.refuse("{name}= stands twice in a type", start, name=name)
     reader.need("=", f"behind {name}")
     start = reader.position
     value = literal(reader)
     if name == "device" and not isinstance(value, str):
         reader.refuse("device must be a string", start)
     if name != "device" and (type(value) is not int or not 0 <= value < 2**63):
-        reader.refuse(f"{name} must be an integer from 0", start)
+        reader.refuse("{name} must be an integer from 0", start, name=name)
     marks[name] = value
 
 
@@ -437,7 +439,7 @@ def _operation(reader: Reader) -> tuple[type[Operation], dict[str, Any]]:
     if name not in classes:
         near = get_close_matches(name, classes, 1)
         hint = f", such as {near[0]}" if near else ""
-        reader.refuse(f"expected the name of an operation{hint}", start)
+        reader.refuse("expected the name of an operation{hint}", start, hint=hint)
     return classes[name], {} if kind is None else {"kind": kind}
 
 
@@ -479,7 +481,7 @@ def _signature(reader: Reader, names: list[str]) -> tuple[list[ValueType], list[
     results = _types(reader)
     if len(results) != max(len(names), 1):
         given = f"{len(names)} names for {len(results)} results"
-        reader.refuse(f"there are {given}: give one to each", start)
+        reader.refuse("there are {given}: give one to each", start, given=given)
     return types, results
 
 
@@ -498,9 +500,12 @@ def _attributes(
             item = replace(item, value=_DTYPES.get(item.value, item.value))
         if item.name not in hints:
             names = ", ".join(hints) or "none"
-            reader.refuse(f"{kind.name} has the attributes {names}", item.start)
+            reader.refuse(
+                "{form} has the attributes {names}",
+                item.start, form=kind.name, names=names,
+            )
         if item.name in found:
-            reader.refuse(f"{item.name}= stands twice", item.start)
+            reader.refuse("{item}= stands twice", item.start, item=item.name)
         _check_value(reader, kind, str(item.name), item)
         found[str(item.name)] = item.value
     return found
@@ -512,10 +517,14 @@ def _check_value(reader: Reader, kind: type[Operation], name: str, item: _Item) 
     if isinstance(item.value, Argument):
         if name not in kind.open:
             reader.refuse(
-                f"{kind.name}: {name} must be {type_text(hint)}, as the type of the result "
-                "follows from it", item.value_start)
+                "{form}: {name} must be {hint}, as the type of the result follows from it",
+                item.value_start, form=kind.name, name=name, hint=type_text(hint),
+            )
     elif not fits_type(item.value, hint):
-        reader.refuse(f"{kind.name}: {name} must be {type_text(hint)}", item.value_start)
+        reader.refuse(
+            "{form}: {name} must be {hint}",
+            item.value_start, form=kind.name, name=name, hint=type_text(hint),
+        )
 
 
 def _check_complete(
@@ -524,9 +533,15 @@ def _check_complete(
     hints = attribute_types(kind)
     missing = [name for name in hints if name not in given]
     if missing:
-        reader.refuse(f"{kind.name} needs {', '.join(missing)} too", start)
+        reader.refuse(
+            "{form} needs {missing} too",
+            start, form=kind.name, missing=", ".join(missing),
+        )
     if "kind" in given and "kind" not in hints:
-        reader.refuse(f"{kind.name} has no kinds: leave {{{safe_repr(given['kind'])}}} out", start)
+        reader.refuse(
+            "{form} has no kinds: leave {{{given!r}}} out",
+            start, form=kind.name, given=given["kind"],
+        )
 
 
 def _typed(
@@ -544,15 +559,19 @@ def _typed(
         items = [replace(item, type=type) for item, type in zip(items, types, strict=True)]
     else:
         reader.refuse(
-            f"there are {len(items)} operands with {len(types)} types: give a type for each",
-            items[0].start)
+            "there are {item_count} operands with {type_count} types: give a type for each",
+            items[0].start, item_count=len(items), type_count=len(types),
+        )
     found: list[_Item] = []
     for item in items:
         own = item.type if item.is_literal else known.get(item.value, item.type)
         if own in SCALARS and item.type in _ANY_SCALAR:
             item = replace(item, type=own)
         if own != item.type:
-            reader.refuse(f"%{item.value} is read as {item.type}, and it is {own}", item.start)
+            reader.refuse(
+                "%{item} is read as {type}, and it is {own}",
+                item.start, item=item.value, type=item.type, own=own,
+            )
         found.append(item)
     return found
 
@@ -578,9 +597,12 @@ def _positional(
             name = next(left, None)
         if name is None:
             names = ", ".join(each for each in order if each != "dtype") or "no attributes"
-            reader.refuse(f"{kind.name} takes {names} by position", item.start)
+            reader.refuse(
+                "{form} takes {names} by position",
+                item.start, form=kind.name, names=names,
+            )
         if name in named:
-            reader.refuse(f"{name} is given by position and by name", item.start)
+            reader.refuse("{name} is given by position and by name", item.start, name=name)
         found[name] = _by_position(reader, kind, name, item, result)
     defaults = {
         field.name: field.default for field in fields(kind)
@@ -620,8 +642,9 @@ def _by_position(
             return Argument(item.value)
         if value is None or (name == "shape" and None in value):
             reader.refuse(
-                f"{kind.name}: the type of the result must have the {name} that %{item.value} "
-                "stands for", item.start)
+                "{form}: the type of the result must have the {name} that %{item} stands for",
+                item.start, form=kind.name, name=name, item=item.value,
+            )
         return value
     else:
         value = Argument(item.value)

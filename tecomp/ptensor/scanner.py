@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn, TypeVar
 
-from tecomp.errors import ParseError, TecompError, safe_repr
+from tecomp.errors import ParseError, TecompError
 from tecomp.ptensor.operation import Argument
 
 VALUE = re.compile(r"%\w+")
@@ -39,8 +39,8 @@ class Reader:
     def __init__(self, text: str, caller: str) -> None:
         if not isinstance(text, str):
             raise ParseError(
-                f"{caller}: text must be a string, got {safe_repr(text)}; pass str(function)",
-                kind="ptensor",
+                "{caller}: text must be a string, got {text!r}; pass str(function)",
+                kind="ptensor", caller=caller, text=text,
             )
         self.text = text
         self.position = 0
@@ -51,14 +51,19 @@ class Reader:
         """Whether the end of the text is reached."""
         return self.position == len(self.text)
 
-    def refuse(self, why: str, position: int | None = None) -> NoReturn:
+    def refuse(
+        self, template: str, position: int | None = None, /, **parameters: Any
+    ) -> NoReturn:
         """Raise a ParseError about the token at a position."""
         position = self.position if position is None else position
         match = _TOKEN.match(self.text, position)
         token = match[0] if match else ""
         found = f"got `{token[:40]}`" if token else "got the end of the text"
         line, column = self.place(position)
-        raise ParseError(f"line {line}, column {column}: {why}, {found}", kind="ptensor")
+        raise ParseError(
+            "line {line}, column {column}: " + template + ", {found}",
+            kind="ptensor", line=line, column=column, found=found, **parameters,
+        )
 
     def place(self, position: int) -> tuple[int, int]:
         """Return line and column of a position, counted from 1."""
@@ -77,7 +82,7 @@ class Reader:
         """Read text that must match a pattern."""
         match = self.take(pattern)
         if match is None:
-            self.refuse(f"expected {what}")
+            self.refuse("expected {what}", what=what)
         return match[0]
 
     def has(self, token: str) -> bool:
@@ -91,7 +96,7 @@ class Reader:
     def need(self, token: str, what: str) -> None:
         """Read a token that must be at the position."""
         if not self.has(token):
-            self.refuse(f"expected `{token}` {what}")
+            self.refuse("expected `{token}` {what}", token=token, what=what)
 
     def listed(self, part: Callable[[Reader], _Part], end: str) -> list[_Part]:
         """Read comma-separated items up to a token."""
@@ -135,7 +140,10 @@ def literal(reader: Reader, depth: int = 0) -> Any:
         return _number(reader, match, start)
     if reader.has("("):
         if depth == _MAX_DEPTH:
-            reader.refuse(f"literals are nested at most {_MAX_DEPTH} deep", start)
+            reader.refuse(
+                "literals are nested at most {max_depth} deep",
+                start, max_depth=_MAX_DEPTH,
+            )
         return _parenthesized(reader, depth + 1)
     match = reader.take(NAME)
     if match is None or match[0] not in CONSTANTS:
@@ -168,7 +176,7 @@ def _parenthesized(reader: Reader, depth: int) -> Any:
 def _number(reader: Reader, match: re.Match[str], start: int) -> complex:
     text = match["digits"] or match["word"]
     if len(text) > MAX_DIGITS:
-        reader.refuse(f"a number has at most {MAX_DIGITS} digits", start)
+        reader.refuse("a number has at most {max_digits} digits", start, max_digits=MAX_DIGITS)
     sign = -1 if match["sign"] == "-" else 1
     if match["imaginary"]:
         return complex(0.0, math.copysign(float(text), sign))
@@ -184,7 +192,7 @@ def string(reader: Reader, token: str, start: int) -> str:
         *codes, letter = match.groups()
         code = next((int(each, 16) for each in codes if each), None)
         if letter not in _ESCAPED if code is None else code > sys.maxunicode:
-            reader.refuse(f"`{match[0]}` is no escape sequence of a string", start)
+            reader.refuse("`{text}` is no escape sequence of a string", start, text=match[0])
         return _ESCAPED[letter] if code is None else chr(code)
 
     return _ESCAPE.sub(decoded, token[1:-1])

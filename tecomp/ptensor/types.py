@@ -16,8 +16,6 @@ from tecomp.errors import (
     ArrayValueError,
     DeviceMismatchError,
     TeamMismatchError,
-    safe_repr,
-    safe_str,
 )
 from tecomp.ir.nodes.dtype import DType
 
@@ -130,14 +128,16 @@ def check_together(types: Sequence[PTensorType], where: str) -> None:
     for k, other in enumerate(types):
         if other.device != first.device:
             raise DeviceMismatchError(
-                f"{where}: operand 0 is {first} and operand {k} is {other}; an operation runs "
+                "{where}: operand 0 is {first} and operand {k} is {other}; an operation runs "
                 "where its operands live: bring one to the other's device, "
-                f"x.to_device({safe_repr(first.device)})"
+                "x.to_device({device!r})",
+                where=where, first=first, k=k, other=other, device=first.device,
             )
         if other.team != first.team:
             raise TeamMismatchError(
-                f"{where}: operand 0 is {first} and operand {k} is {other}; they are divided "
-                "among different teams: gather one, and create it on the other's team"
+                "{where}: operand 0 is {first} and operand {k} is {other}; they are divided among "
+                "different teams: gather one, and create it on the other's team",
+                where=where, first=first, k=k, other=other,
             )
 
 
@@ -164,9 +164,10 @@ def broadcast_shapes(shapes: Sequence[Shape], where: str) -> Shape:
         if len(extents) > 1:
             texts = " and ".join(map(str, shapes))
             raise ArrayValueError(
-                f"{where}: shapes {texts} do not broadcast: axis {axis} has extents "
-                f"{' and '.join(map(str, sorted(extents)))}; make them equal, or one of them 1",
-                kind="array-shapes",
+                "{where}: shapes {texts} do not broadcast: axis {axis} has extents {extents}; "
+                "make them equal, or one of them 1",
+                kind="array-shapes", where=where, texts=texts, axis=axis,
+                extents=" and ".join(map(str, sorted(extents))),
             )
         result.append(extents.pop() if extents else 1)
     return tuple(result)
@@ -195,13 +196,15 @@ def axis_of(axis: object, rank: int, where: str, what: str = "axis") -> int:
         given = operator.index(axis)  # type: ignore[arg-type]
     except TypeError:
         raise ArrayTypeError(
-            f"{where}: {what} is {safe_repr(axis)}; give an integer, the number of an axis"
+            "{where}: {what} is {axis!r}; give an integer, the number of an axis",
+            where=where, what=what, axis=axis,
         ) from None
     if -rank <= given < rank:
         return given % rank
     numbers = f"from {-rank} to {rank - 1}" if rank else "none: the array has no axes"
     raise ArrayIndexError(
-        f"{where}: {what} is {safe_repr(given)} of {rank} axes; there are {numbers}"
+        "{where}: {what} is {given!r} of {rank} axes; there are {numbers}",
+        where=where, what=what, given=given, rank=rank, numbers=numbers,
     )
 
 
@@ -227,7 +230,8 @@ def axes_of(axis: Axes, rank: int, where: str) -> tuple[int, ...]:
     found = sorted([axis_of(k, rank, where) for k in given])
     if len(set(found)) < len(found):
         raise ArrayValueError(
-            f"{where}: axis is {tuple(given)} of {rank} axes, which has one twice; give each once"
+            "{where}: axis is {given} of {rank} axes, which has one twice; give each once",
+            where=where, given=tuple(given), rank=rank,
         )
     return tuple(found)
 
@@ -304,8 +308,8 @@ def need_dtype(
     """
     if dtype not in taken:
         raise ArrayTypeError(
-            f"{where}: {what} {dtype}, and it takes {', '.join(taken)}; convert them, "
-            "xp.astype(x, dtype)"
+            "{where}: {what} {dtype}, and it takes {taken}; convert them, xp.astype(x, dtype)",
+            where=where, what=what, dtype=dtype, taken=", ".join(taken),
         )
 
 
@@ -330,8 +334,9 @@ def of_scalar(value: bool | int | float | complex, dtype: str, where: str) -> st
         if dtype in INTEGERS and not _fits(value, dtype):
             least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
             raise ArrayTypeError(
-                f"{where}: {safe_str(value)} is no {dtype}, which goes from {least} to {most}; "
-                "convert the array with astype, or give an array of the type that you want"
+                "{where}: {value} is no {dtype}, which goes from {least} to {most}; convert the "
+                "array with astype, or give an array of the type that you want",
+                where=where, value=value, dtype=dtype, least=least, most=most,
             )
         return dtype
     if isinstance(value, float):

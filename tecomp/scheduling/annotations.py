@@ -55,9 +55,8 @@ def check_pragma(kind: object, value: object, where: str) -> tuple[str, int]:
     if not isinstance(kind, str) or kind in _NEEDED:
         instead = _NEEDED.get(kind, "write a text") if isinstance(kind, str) else "write a text"
         raise ScheduleError(
-            f"{where}: there is no pragma {safe_repr(kind)} here; {instead}; the pragmas are "
-            f"{_KNOWN}",
-            kind="unknown-choice",
+            "{where}: there is no pragma {form!r} here; {instead}; the pragmas are {known}",
+            kind="unknown-choice", where=where, form=kind, instead=instead, known=_KNOWN,
         )
     if kind == EXPLICIT:
         return kind, _truth(value, where)
@@ -73,9 +72,8 @@ def check_pragma(kind: object, value: object, where: str) -> tuple[str, int]:
     steps = None if isinstance(value, Expr) else whole_number(value)
     if steps is None or steps < 0:
         raise ScheduleError(
-            f"{where}: {STEPS} is how many statements may be written out, 0 or more, got "
-            f"{safe_repr(value)}",
-            kind="wrong-number",
+            "{where}: {steps} is how many statements may be written out, 0 or more, got {value!r}",
+            kind="wrong-number", where=where, steps=STEPS, value=value,
         )
     return kind, steps
 
@@ -84,7 +82,8 @@ def _truth(value: object, where: str) -> int:
     number = 1 if value is None else int(value) if isinstance(value, bool) else whole_number(value)
     if number not in (0, 1):
         raise ScheduleError(
-            f"{where}: {EXPLICIT} is True or False, got {safe_repr(value)}", kind="wrong-argument"
+            "{where}: {explicit} is True or False, got {value!r}",
+            kind="wrong-argument", where=where, explicit=EXPLICIT, value=value,
         )
     return number
 
@@ -101,22 +100,22 @@ def set_store_predicate(state: State, key: Operation, predicate: Expr) -> tuple[
     if isinstance(compute, ScanOp | ExternOp):
         what = "a scan" if isinstance(compute, ScanOp) else "a te.extern"
         raise ScheduleError(
-            f"{where}: {stage.name} is {what}; say under which condition with te.if_then_else",
-            kind="not-this-form",
+            "{where}: {stage} is {what}; say under which condition with te.if_then_else",
+            kind="not-this-form", where=where, stage=stage.name, what=what,
         )
     if not isinstance(predicate, Expr) or not predicate.dtype.is_bool or predicate.dtype.lanes > 1:
         raise ScheduleError(
-            f"{where}: the predicate is {safe_repr(predicate)}; give a condition, such as "
+            "{where}: the predicate is {predicate!r}; give a condition, such as "
             "thread.var.equal(0)",
-            kind="wrong-argument",
+            kind="wrong-argument", where=where, predicate=predicate,
         )
     known = {*compute.axis, *(axis for axis in stage.leaves if is_data(axis))}
     for node in walk(predicate):
         if isinstance(node, TensorLoad) or (isinstance(node, IterVar) and node not in known):
             raise ScheduleError(
-                f"{where}: the predicate uses {node}; it may use axes of {stage.name}, thread axes "
-                "and sizes",
-                kind="thread-axis",
+                "{where}: the predicate uses {node}; it may use axes of {stage}, thread axes and "
+                "sizes",
+                kind="thread-axis", where=where, node=node, stage=stage.name,
             )
     return state.update(replace(stage, stored=predicate)), None
 
@@ -132,15 +131,15 @@ def check_env_threads(stage: StageState, threads: object) -> None:
     where = f"s[{stage.name}].env_threads"
     if not isinstance(stage.op, ScanOp):
         raise ScheduleError(
-            f"{where}: {stage.name} is no scan, and threads are around the steps of scans only; "
-            "bind its loops",
-            kind="not-this-form",
+            "{where}: {stage} is no scan, and threads are around the steps of scans only; bind "
+            "its loops",
+            kind="not-this-form", where=where, stage=stage.name,
         )
     for thread in threads if isinstance(threads, list | tuple) else [threads]:
         if not isinstance(thread, ThreadAxis):
             raise ScheduleError(
-                f"{where}: {safe_repr(thread)} is no thread axis; give what te.thread_axis makes",
-                kind="thread-axis",
+                "{where}: {thread!r} is no thread axis; give what te.thread_axis makes",
+                kind="thread-axis", where=where, thread=thread,
             )
 
 
@@ -158,14 +157,14 @@ def prefetch(
     if stage.key not in consumers_below(state, source.key):
         read = ", ".join(dict.fromkeys(t.name for t in stage.op.input_tensors)) or "nothing"
         raise ScheduleError(
-            f"{where}: {stage.name} does not read {tensor.name}; what it reads is {read}",
-            kind="no-reader",
+            "{where}: {stage} does not read {tensor}; what it reads is {read}",
+            kind="no-reader", where=where, stage=stage.name, tensor=tensor.name, read=read,
         )
     count = None if isinstance(offset, Expr) else whole_number(offset)
     if count is None or count < 0:
         raise ScheduleError(
-            f"{where}: the offset is a number of iterations, 0 or more, got {safe_repr(offset)}",
-            kind="wrong-argument",
+            "{where}: the offset is a number of iterations, 0 or more, got {offset!r}",
+            kind="wrong-argument", where=where, offset=offset,
         )
     kept = tuple(
         old for old in stage.prefetches

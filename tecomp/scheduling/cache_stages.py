@@ -61,15 +61,17 @@ def cache_read(
     where = f"s.cache_read({source.name}, {safe_repr(scope)})"
     if not readers:
         raise ScheduleError(
-            f"{where}: name at least one stage that is to read the copy", kind="nothing-given"
+            "{where}: name at least one stage that is to read the copy",
+            kind="nothing-given", where=where,
         )
     for key in readers:
         reader = state.stage(key)
         if not any(_is_output_of(state, t, source, tensor) for t in reader.op.input_tensors):
             names = ", ".join(s.name for s in direct_consumers(state, source)) or "nothing"
             raise ScheduleError(
-                f"{where}: {reader.name} does not read {source.name}; it is read by {names}",
-                kind="no-reader",
+                "{where}: {reader} does not read {source}; it is read by {names}",
+                kind="no-reader", where=where, reader=reader.name, source=source.name,
+                names=names,
             )
     copy = _copy_of(tensor, f"{source.name}.{scope}")
     cached = copy.output(0)
@@ -160,20 +162,20 @@ def _check_cached(
         {t.value_index for t in tensors}
     ) != compute.num_outputs:
         raise ScheduleError(
-            f"{where}: give all {compute.num_outputs} outputs of {stage.name}, and no others",
-            kind="wrong-count",
+            "{where}: give all {num_outputs} outputs of {stage}, and no others",
+            kind="wrong-count", where=where, num_outputs=compute.num_outputs, stage=stage.name,
         )
     if isinstance(compute, ScanOp):
         raise ScheduleError(
-            f"{where}: {stage.name} is a scan, which reads the elements it has made; make a "
-            "te.compute that copies the result",
-            kind="not-this-form",
+            "{where}: {stage} is a scan, which reads the elements it has made; make a te.compute "
+            "that copies the result",
+            kind="not-this-form", where=where, stage=stage.name,
         )
     if isinstance(compute, ExternOp):
         raise ScheduleError(
-            f"{where}: {stage.name} is a te.extern, whose statements store to it; make a "
-            "te.compute that copies the result",
-            kind="not-this-form",
+            "{where}: {stage} is a te.extern, whose statements store to it; make a te.compute "
+            "that copies the result",
+            kind="not-this-form", where=where, stage=stage.name,
         )
     # The axes of an intrinsic call determine its tiles, so all loops of the call must be intact.
     whole = compute.loops if isinstance(compute, TensorComputeOp) else compute.reduce_axis
@@ -181,9 +183,9 @@ def _check_cached(
     if missing:
         kind = "reduction axis" if is_reduction(missing[0]) else "axis"
         raise ScheduleError(
-            f"{where}: {kind} {missing[0].name} was split or fused already; call cache_write "
-            "first and split the axes of the cache",
-            kind="too-late",
+            "{where}: {form} {missing} was split or fused already; call cache_write first and "
+            "split the axes of the cache",
+            kind="too-late", where=where, form=kind, missing=missing[0].name,
         )
 
 
@@ -199,15 +201,16 @@ def _begun_anew(state: State, stage: StageState, where: str) -> StageState:
     for other in state:
         if isinstance(other.attach, At) and other.attach.axis in gone:
             raise ScheduleError(
-                f"{where}: {other.name} is computed at {other.attach.axis.name}, and the loops of "
-                f"{stage.name} begin anew; call cache_write before compute_at",
-                kind="too-late",
+                "{where}: {other} is computed at {axis}, and the loops of {stage} begin anew; "
+                "call cache_write before compute_at",
+                kind="too-late", where=where, other=other.name, axis=other.attach.axis.name,
+                stage=stage.name,
             )
     if stage.tensorized is not None:
         raise ScheduleError(
-            f"{where}: {stage.name} is tensorized at {stage.tensorized.axis.name}, and what it "
-            "computes moves to the cache; call cache_write first and tensorize the cache",
-            kind="too-late",
+            "{where}: {stage} is tensorized at {axis}, and what it computes moves to the cache; "
+            "call cache_write first and tensorize the cache",
+            kind="too-late", where=where, stage=stage.name, axis=stage.tensorized.axis.name,
         )
     return unmarked(replace(stage, leaves=leaves, relations=layouts), *gone)
 
@@ -282,22 +285,28 @@ def _checked_rfactor(stage: StageState, axis: IterVar, factor_axis: int) -> tupl
     reduce = stage.compute.body[0]
     check_loops(stage, where)
     if not isinstance(reduce, Reduce):
-        raise ScheduleError(f"{where}: {stage.name} is no reduction", kind="not-this-form")
+        raise ScheduleError(
+            "{where}: {stage} is no reduction",
+            kind="not-this-form", where=where, stage=stage.name,
+        )
     leaf_position(stage, axis, "rfactor")
     if not is_reduction(axis):
-        raise ScheduleError(f"{where}: {axis.name} is no reduction axis", kind="not-this-form")
+        raise ScheduleError(
+            "{where}: {axis} is no reduction axis",
+            kind="not-this-form", where=where, axis=axis.name,
+        )
     if mixed := [leaf for leaf in stage.leaves if leaf in _over_data_too(stage)]:
         raise ScheduleError(
-            f"{where}: {mixed[0].name} runs over data and reduction at once, so its iterations "
-            "belong to no one partial result; call rfactor before fusing them",
-            kind="too-late",
+            "{where}: {mixed} runs over data and reduction at once, so its iterations belong to "
+            "no one partial result; call rfactor before fusing them",
+            kind="too-late", where=where, mixed=mixed[0].name,
         )
     rank = len(stage.compute.axis)
     if not isinstance(factor_axis, int) or not -rank - 1 <= factor_axis <= rank:
         raise ScheduleError(
-            f"{where}: factor_axis must be between {-rank - 1} and {rank}, got "
-            f"{safe_repr(factor_axis)}",
-            kind="wrong-number",
+            "{where}: factor_axis must be between {lowest} and {rank}, got {factor_axis!r}",
+            kind="wrong-number", where=where, lowest=-rank - 1, rank=rank,
+            factor_axis=factor_axis,
         )
     return reduce, factor_axis % (rank + 1)
 
@@ -343,9 +352,9 @@ def _in_order(stage: StageState, reduce: Reduce, axis: IterVar, order: object) -
     count, number = len(reduce.source), whole_number(order)
     if number is None or not 0 <= number < count:
         raise ScheduleError(
-            f"s.rfactor({stage.name}, {axis.name}): order={safe_repr(order)} is no number of a "
-            f"value of {stage.name}; give one from 0 to {count - 1}, or None",
-            kind="wrong-number",
+            "s.rfactor({stage}, {axis}): order={order!r} is no number of a value of {stage}; give "
+            "one from 0 to {last}, or None",
+            kind="wrong-number", stage=stage.name, axis=axis.name, order=order, last=count - 1,
         )
     return in_order(reduce.combiner, number)
 
@@ -443,8 +452,8 @@ def whole_reduction(stage: StageState, where: str, why: str) -> Reduce:
         not is_const(reduce.condition, True)
     ):
         raise ScheduleError(
-            f"{where}: {stage.name} is no reduction of one value without where= and init=; {why}",
-            kind="not-this-form",
+            "{where}: {stage} is no reduction of one value without where= and init=; {reason}",
+            kind="not-this-form", where=where, stage=stage.name, reason=why,
         )
     return reduce
 

@@ -53,16 +53,15 @@ def cache_factor(
     chosen = sorted(set(factors))
     if not chosen or len(chosen) >= len(every) or not all(0 <= k < len(every) for k in chosen):
         raise ScheduleError(
-            f"{where}: its terms have {len(every)} factors; name some of 0 to {len(every) - 1}, "
-            "and not all",
-            kind="no-such-loop",
+            "{where}: its terms have {every_count} factors; name some of 0 to {last}, and not all",
+            kind="no-such-loop", where=where, every_count=len(every), last=len(every) - 1,
         )
     value = _multiplied([every[k] for k in chosen])
     sums = sums_of(value)
     if not sums:
         raise ScheduleError(
-            f"{where}: `{value}` depends on no axis; there is nothing to compute first",
-            kind="not-this-form",
+            "{where}: `{value}` depends on no axis; there is nothing to compute first",
+            kind="not-this-form", where=where, value=value,
         )
     made = stage_of(stage, value, sums, f"{stage.name}_factor")
     element = TensorLoad(made, tuple(each.index for each in sums), stage.compute.location)
@@ -214,21 +213,23 @@ def cache_repeated(
     check_loops(stage, where)
     if not is_map(stage.op) or len(stage.op.outputs) > 1:
         raise ScheduleError(
-            f"{where}: {stage.name} is no formula of elements; give one", kind="not-this-form"
+            "{where}: {stage} is no formula of elements; give one",
+            kind="not-this-form", where=where, stage=stage.name,
         )
     compute = stage.compute
     others = [own for own in compute.axis if own is not axis]
     if len(others) == len(compute.axis):
         names = ", ".join(own.name for own in compute.axis)
         raise ScheduleError(
-            f"{where}: {stage.name} has no such axis; its axes are {names}", kind="no-such-loop"
+            "{where}: {stage} has no such axis; its axes are {names}",
+            kind="no-such-loop", where=where, stage=stage.name, names=names,
         )
     found = [node for node in walk(*compute.body, parts=_computed) if _is_part(node, others)]
     if not others or not found:
         raise ScheduleError(
-            f"{where}: nothing is the same for all values of this axis, but not for those of the "
+            "{where}: nothing is the same for all values of this axis, but not for those of the "
             "others; leave it as it is",
-            kind="not-this-form",
+            kind="not-this-form", where=where,
         )
     chosen = max(found, key=lambda node: sum(1 for _ in walk(node)))
     axes = [make_axis(own.name, 0, own.extent, IterKind.DATA) for own in others]
@@ -288,16 +289,16 @@ def cache_terms(
     sums = sums_of(term)
     if isinstance(term, TensorLoad) or not sums:
         raise ScheduleError(
-            f"{where}: each term is `{term}`; there is nothing to compute first, so leave it",
-            kind="not-this-form",
+            "{where}: each term is `{term}`; there is nothing to compute first, so leave it",
+            kind="not-this-form", where=where, term=term,
         )
     others = tuple(dict.fromkeys(state.stage(key).key for key in readers))
     for key in others:
         if not has_term(state.stage(key).compute, term):
             raise ScheduleError(
-                f"{where}: {state.stage(key).name} computes no `{term}` for any axes of the same "
-                "extents; leave it out",
-                kind="not-this-form",
+                "{where}: {state} computes no `{term}` for any axes of the same extents; leave it "
+                "out",
+                kind="not-this-form", where=where, state=state.stage(key).name, term=term,
             )
     made = stage_of(stage, term, sums, f"{stage.name}_terms")
     reading = {stage.key, *others}

@@ -12,7 +12,7 @@ from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor
 from tecomp.compute.tensor_compute import TensorComputeOp
-from tecomp.errors import ScheduleError, safe_repr
+from tecomp.errors import ScheduleError
 from tecomp.ir.nodes.graph_utils import post_order
 from tecomp.ir.traversal.rewrite import walk
 from tecomp.scheduling.state import (
@@ -39,7 +39,7 @@ def compute_at(
     where = f"s[{stage.name}].compute_at(s[{parent.name}])"
     _computed(stage, "compute_at")
     if stage.key is parent.key:
-        raise ScheduleError(f"{where}: a stage cannot be computed inside itself")
+        raise ScheduleError("{where}: a stage cannot be computed inside itself", where=where)
     leaf_position(parent, axis, f"compute_at target of {stage.name}")
     if parent.key not in consumers_below(state, stage.key):
         readers = ", ".join(s.name for s in direct_consumers(state, stage)) or "nothing"
@@ -50,9 +50,8 @@ def compute_at(
             else f"{stage.name} is read by {readers}"
         )
         raise ScheduleError(
-            f"{where}: {parent.name} does not read {stage.name}, directly or through other "
-            f"stages; {instead}",
-            kind="no-reader",
+            "{where}: {parent} does not read {stage}, directly or through other stages; {instead}",
+            kind="no-reader", where=where, parent=parent.name, stage=stage.name, instead=instead,
         )
     return state.update(replace(stage, attach=At(parent.key, axis))), None
 
@@ -67,14 +66,14 @@ def compute_inline(state: State, key: Operation) -> tuple[State, None]:
     _computed(stage, "compute_inline")
     if stage.is_output:
         raise ScheduleError(
-            f"{where}: {stage.name} is an output and needs its memory; inline what it reads",
-            kind="needs-memory",
+            "{where}: {stage} is an output and needs its memory; inline what it reads",
+            kind="needs-memory", where=where, stage=stage.name,
         )
     if what := _why_memory(stage.compute):
         raise ScheduleError(
-            f"{where}: {stage.name} {what} and needs memory for its results; "
-            "use compute_at with an inner loop of its consumer instead",
-            kind="needs-memory",
+            "{where}: {stage} {what} and needs memory for its results; use compute_at with an "
+            "inner loop of its consumer instead",
+            kind="needs-memory", where=where, stage=stage.name, what=what,
         )
     return state.update(replace(stage, attach=Inline())), None
 
@@ -111,20 +110,19 @@ def storage_align(
     if position is None:
         names = ", ".join(a.name for a in stage.layout_axes)
         raise ScheduleError(
-            f"{where}: expected an axis of the stored tensor ({names}), got {safe_repr(axis)}",
-            kind="no-such-loop",
+            "{where}: expected an axis of the stored tensor ({names}), got {axis!r}",
+            kind="no-such-loop", where=where, names=names, axis=axis,
         )
     if not all(isinstance(n, int) and not isinstance(n, bool) for n in (factor, offset)):
         raise ScheduleError(
-            f"{where}: factor and offset are integers, got {safe_repr(factor)} and "
-            f"{safe_repr(offset)}",
-            kind="wrong-argument",
+            "{where}: factor and offset are integers, got {factor!r} and {offset!r}",
+            kind="wrong-argument", where=where, factor=factor, offset=offset,
         )
     if factor < 1 or not 0 <= offset < factor:
         raise ScheduleError(
-            f"{where}: needs factor >= 1 and 0 <= offset < factor, "
-            f"got factor {safe_repr(factor)} and offset {safe_repr(offset)}",
-            kind="wrong-number",
+            "{where}: needs factor >= 1 and 0 <= offset < factor, got factor {factor!r} and "
+            "offset {offset!r}",
+            kind="wrong-number", where=where, factor=factor, offset=offset,
         )
     kept = tuple(a for a in stage.aligns if a[0] != position)
     return state.update(replace(stage, aligns=(*kept, (position, factor, offset)))), None
@@ -140,14 +138,14 @@ def double_buffer(state: State, key: Operation) -> tuple[State, None]:
     _computed(stage, "double_buffer")
     if stage.is_output:
         raise ScheduleError(
-            f"{where}: {stage.name} is an output, whose memory the caller passes; "
-            f"use s.cache_write({stage.name}, ...) and place the cache",
-            kind="needs-memory",
+            "{where}: {stage} is an output, whose memory the caller passes; use "
+            "s.cache_write({stage}, ...) and place the cache",
+            kind="needs-memory", where=where, stage=stage.name,
         )
     if stage.compute.num_outputs > 1:
         raise ScheduleError(
-            f"{where}: {stage.name} has several outputs; use it for stages with a single one",
-            kind="not-this-form",
+            "{where}: {stage} has several outputs; use it for stages with a single one",
+            kind="not-this-form", where=where, stage=stage.name,
         )
     return state.update(replace(stage, is_doubled=True)), None
 
@@ -161,9 +159,9 @@ def rolling_buffer(state: State, key: Operation) -> tuple[State, None]:
     _computed(stage, "rolling_buffer")
     if stage.is_output:
         raise ScheduleError(
-            f"s[{stage.name}].rolling_buffer: {stage.name} is an output, whose memory the caller "
-            f"passes; use it for a stage that {stage.name} reads",
-            kind="needs-memory",
+            "s[{stage}].rolling_buffer: {stage} is an output, whose memory the caller passes; use "
+            "it for a stage that {stage} reads",
+            kind="needs-memory", stage=stage.name,
         )
     return state.update(replace(stage, is_rolling=True)), None
 
@@ -190,9 +188,9 @@ def expand(state: State, key: Operation) -> tuple[State, None]:
     op = stage.op
     if not isinstance(op, TensorComputeOp):
         raise ScheduleError(
-            f"s[{stage.name}].expand: no intrinsic computes {stage.name}, its loops are there; "
-            "use it for a te.compute that calls one",
-            kind="not-this-form",
+            "s[{stage}].expand: no intrinsic computes {stage}, its loops are there; use it for a "
+            "te.compute that calls one",
+            kind="not-this-form", stage=stage.name,
         )
     plain = ComputeOp(op.name, op.axis, op.body, op.tag, op.attrs, op.location)
     expanded = replace(stage, leaves=(*stage.leaves, *op.inner_loops))
@@ -207,9 +205,9 @@ def check_loops(stage: StageState, where: str) -> None:
     """
     if isinstance(stage.op, TensorComputeOp):
         raise ScheduleError(
-            f"{where}: {stage.op.intrin.name} computes {stage.name}; use s[{stage.name}].expand() "
-            "before, which computes it by loops",
-            kind="not-this-form",
+            "{where}: {intrin} computes {stage}; use s[{stage}].expand() before, which computes "
+            "it by loops",
+            kind="not-this-form", where=where, intrin=stage.op.intrin.name, stage=stage.name,
         )
 
 
@@ -221,17 +219,17 @@ def check_scope(scope: object, where: str) -> None:
     """
     if not isinstance(scope, str) or not scope:
         raise ScheduleError(
-            f"{where}: a scope is the name of a memory, got {safe_repr(scope)}",
-            kind="wrong-argument",
+            "{where}: a scope is the name of a memory, got {scope!r}",
+            kind="wrong-argument", where=where, scope=scope,
         )
 
 
 def _computed(stage: StageState, call: str) -> None:
     if stage.is_placeholder:
         raise ScheduleError(
-            f"s[{stage.name}].{call}: {stage.name} is a placeholder, which the caller passes in; "
-            f"use s.cache_read({stage.name}, ...) for a copy that can be placed",
-            kind="needs-memory",
+            "s[{stage}].{call}: {stage} is a placeholder, which the caller passes in; use "
+            "s.cache_read({stage}, ...) for a copy that can be placed",
+            kind="needs-memory", stage=stage.name, call=call,
         )
 
 
@@ -268,9 +266,9 @@ def create_group(
     members = _between(state, outputs, inputs, include_inputs=include_inputs)
     if not members:
         raise ScheduleError(
-            f"{where}: no stage is on a way from {read or 'nothing'} to {names or 'nothing'}; name "
-            "what these read, directly or through other stages",
-            kind="no-reader",
+            "{where}: no stage is on a way from {read} to {names}; name what these read, directly "
+            "or through other stages",
+            kind="no-reader", where=where, read=read or "nothing", names=names or "nothing",
         )
     made = GroupKey()
     inside: list[GroupKey] = []
@@ -284,9 +282,9 @@ def create_group(
         elif theirs & members and not members <= theirs:
             first = next(stage.name for stage in state if stage.key in theirs - members)
             raise ScheduleError(
-                f"{where}: another group has some of its stages, and {first} too; groups are "
+                "{where}: another group has some of its stages, and {first} too; groups are "
                 "inside one another or have no stage together",
-                kind="no-reader",
+                kind="no-reader", where=where, first=first,
             )
     groups = dict(state.groups)
     for group in inside:
@@ -310,9 +308,9 @@ def place_group(
     if consumer is not None and any(stage.key is consumer for stage in members):
         names = ", ".join(stage.name for stage in members)
         raise ScheduleError(
-            f"s.place_group: {consumer.name} is in the group itself ({names}); place it in a stage "
-            "that reads these",
-            kind="no-reader",
+            "s.place_group: {consumer} is in the group itself ({names}); place it in a stage that "
+            "reads these",
+            kind="no-reader", consumer=consumer.name, names=names,
         )
     around = state.place_in_groups(state.groups[group].parent)
     for stage in members:

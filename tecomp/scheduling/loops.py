@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from tecomp.compute.iter_var import IterKind, IterVar
 from tecomp.compute.operation import Operation
-from tecomp.errors import ScheduleError, safe_repr
+from tecomp.errors import ScheduleError
 from tecomp.ir.nodes.argument_checks import check_kind, is_one_of, whole_number
 from tecomp.ir.nodes.expr import Const, Expr, index_value
 from tecomp.ir.nodes.stmt import Extent, ForKind, Range
@@ -58,8 +58,8 @@ def split(
     if (factor is None) == (nparts is None):
         given = "both" if factor is not None else "neither"
         raise ScheduleError(
-            f"{where}: give exactly one of factor= and nparts=, got {given}",
-            kind="contrary-options",
+            "{where}: give exactly one of factor= and nparts=, got {given}",
+            kind="contrary-options", where=where, given=given,
         )
     if factor is not None:
         factor = _positive(factor, "factor", where)
@@ -73,8 +73,8 @@ def split(
     leaves = (*stage.leaves[:position], outer, inner, *stage.leaves[position + 1 :])
     if not is_one_of(tail, TAILS):
         raise ScheduleError(
-            f"{where}: tail is 'guard' or 'shift_inwards', not {safe_repr(tail)}",
-            kind="unknown-choice",
+            "{where}: tail is 'guard' or 'shift_inwards', not {tail!r}",
+            kind="unknown-choice", where=where, tail=tail,
         )
     is_shifted = tail == "shift_inwards"
     if disable_predication and not is_shifted:
@@ -99,29 +99,28 @@ def _check_shifted(
     """
     if not is_map(stage.op):
         raise ScheduleError(
-            f"{where}: {option} computes some elements twice, which {stage.name} does "
-            "not allow: it adds to elements, or reads those before; leave it out, and the last "
-            "part is guarded",
-            kind="not-parallel",
+            "{where}: {option} computes some elements twice, which {stage} does not allow: it "
+            "adds to elements, or reads those before; leave it out, and the last part is guarded",
+            kind="not-parallel", where=where, option=option, stage=stage.name,
         )
     if any(isinstance(relation, Transform) for relation in stage.relations):
         raise ScheduleError(
-            f"{where}: {option} is for axes of the tensor, but transform_layout made "
-            "new loops; give it loops='logical', or leave it out",
-            kind="contrary-options",
+            "{where}: {option} is for axes of the tensor, but transform_layout made new loops; "
+            "give it loops='logical', or leave it out",
+            kind="contrary-options", where=where, option=option,
         )
     if factor is None:
         raise ScheduleError(
-            f"{where}: {option} makes parts of one length; give that as factor=",
-            kind="contrary-options",
+            "{where}: {option} makes parts of one length; give that as factor=",
+            kind="contrary-options", where=where, option=option,
         )
     extent = axis.extent
     if not (isinstance(factor, int) and isinstance(extent, int) and factor <= extent):
         raise ScheduleError(
-            f"{where}: {option} takes a part of {factor} iterations, but {axis.name} "
-            f"runs {extent} times, which is not known to be as many; take a smaller factor, or "
-            "leave it out",
-            kind="wrong-number",
+            "{where}: {option} takes a part of {factor} iterations, but {axis} runs {extent} "
+            "times, which is not known to be as many; take a smaller factor, or leave it out",
+            kind="wrong-number", where=where, option=option, factor=factor, axis=axis.name,
+            extent=extent,
         )
 
 
@@ -146,9 +145,9 @@ def fuse(state: State, key: Operation, *axes: IterVar) -> tuple[State, IterVar]:
     if positions != list(range(first, first + len(axes))):
         loops = ", ".join(leaf.name for leaf in stage.leaves)
         raise ScheduleError(
-            f"s[{stage.name}].fuse({_list(axes)}): the axes must be loops directly inside one "
-            f"another, outer to inner; the loops are {loops}; reorder them first",
-            kind="not-nested",
+            "s[{stage}].fuse({axes}): the axes must be loops directly inside one another, outer "
+            "to inner; the loops are {loops}; reorder them first",
+            kind="not-nested", stage=stage.name, axes=_list(axes), loops=loops,
         )
     if len(axes) == 1:
         return state, axes[0]
@@ -160,9 +159,9 @@ def fuse(state: State, key: Operation, *axes: IterVar) -> tuple[State, IterVar]:
         steps = next(axis for axis in axes if is_scan(axis))
         if not all(map(is_scan, axes)):
             raise ScheduleError(
-                f"s[{stage.name}].fuse({_list(axes)}): {steps.name} counts the steps of a scan, "
-                "which come one after another; fuse loops of one step only, or of steps only",
-                kind="not-nested",
+                "s[{stage}].fuse({axes}): {steps} counts the steps of a scan, which come one "
+                "after another; fuse loops of one step only, or of steps only",
+                kind="not-nested", stage=stage.name, axes=_list(axes), steps=steps.name,
             )
         kind = IterKind.SCAN
     name = reduce(lambda outer, inner: f"{outer}.{inner}.fused", (axis.name for axis in axes))
@@ -201,9 +200,8 @@ def reorder(state: State, key: Operation, *axes: IterVar) -> tuple[State, None]:
     for k, position in enumerate(positions):
         if position in positions[:k]:
             raise ScheduleError(
-                f"s[{stage.name}].reorder({_list(axes)}): {axes[k].name} is named twice; "
-                "name every loop once",
-                kind="given-twice",
+                "s[{stage}].reorder({axes}): {axis} is named twice; name every loop once",
+                kind="given-twice", stage=stage.name, axes=_list(axes), axis=axes[k].name,
             )
     leaves = list(stage.leaves)
     for position, axis in zip(sorted(positions), axes, strict=True):
@@ -229,9 +227,9 @@ def tile(
     if x_parent is y_parent:
         name = state.stage(key).name
         raise ScheduleError(
-            f"s[{name}].tile({x_parent.name}, {y_parent.name}): the two axes are one; "
-            "use split for a single loop",
-            kind="given-twice",
+            "s[{name}].tile({x_parent}, {y_parent}): the two axes are one; use split for a single "
+            "loop",
+            kind="given-twice", name=name, x_parent=x_parent.name, y_parent=y_parent.name,
         )
     state, (xo, xi) = split(state, key, x_parent, factor=x_factor)
     state, (yo, yi) = split(state, key, y_parent, factor=y_factor)
@@ -251,16 +249,16 @@ def mark(state: State, key: Operation, axis: IterVar, kind: ForKind) -> tuple[St
     leaf_position(stage, axis, call)
     if is_scan(axis) and kind is not ForKind.UNROLLED:
         raise ScheduleError(
-            f"s[{stage.name}].{call}({axis.name}): {axis.name} counts the steps of a scan, and "
-            f"each follows from those before; {call} a loop over the elements of a step",
-            kind="not-parallel",
+            "s[{stage}].{call}({axis}): {axis} counts the steps of a scan, and each follows from "
+            "those before; {call} a loop over the elements of a step",
+            kind="not-parallel", stage=stage.name, call=call, axis=axis.name,
         )
     if is_reduction(axis) and kind is not ForKind.UNROLLED:
         raise ScheduleError(
-            f"s[{stage.name}].{call}({axis.name}): {axis.name} is a reduction axis, and its "
-            f"iterations update the same element of {stage.name}; use rfactor to make partial "
-            f"results that can run side by side, then {call} the axis of those",
-            kind="not-parallel",
+            "s[{stage}].{call}({axis}): {axis} is a reduction axis, and its iterations update the "
+            "same element of {stage}; use rfactor to make partial results that can run side by "
+            "side, then {call} the axis of those",
+            kind="not-parallel", stage=stage.name, call=call, axis=axis.name,
         )
     marks = MappingProxyType({**stage.marks, axis: kind})
     return state.update(replace(stage, marks=marks)), None
@@ -277,25 +275,25 @@ def bind(state: State, key: Operation, axis: IterVar, tag: str) -> tuple[State, 
     check_tag(tag, where)
     if is_scan(axis) and is_parallel(tag):
         raise ScheduleError(
-            f"{where}: {axis.name} counts the steps of a scan, and each follows from those before; "
-            "bind a loop over the elements of a step",
-            kind="not-parallel",
+            "{where}: {axis} counts the steps of a scan, and each follows from those before; bind "
+            "a loop over the elements of a step",
+            kind="not-parallel", where=where, axis=axis.name,
         )
     if is_reduction(axis) and is_parallel(tag):
         who, cure = "cores", ""
         if tag in BLOCKS:
             who, cure = "blocks", ", or bind it to threadIdx.x"
         raise ScheduleError(
-            f"{where}: {axis.name} is a reduction axis, and {who} cannot update one element "
-            f"together; use rfactor first{cure}",
-            kind="not-parallel",
+            "{where}: {axis} is a reduction axis, and {who} cannot update one element together; "
+            "use rfactor first{remedy}",
+            kind="not-parallel", where=where, axis=axis.name, who=who, remedy=cure,
         )
     for other, bound in stage.threads.items():
         if is_grid_axis(tag) and bound == tag and other is not axis:
             raise ScheduleError(
-                f"{where}: {tag} has the loop {other.name} already; fuse the two loops first, or "
-                "bind this one to another axis",
-                kind="thread-axis",
+                "{where}: {tag} has the loop {other} already; fuse the two loops first, or bind "
+                "this one to another axis",
+                kind="thread-axis", where=where, tag=tag, other=other.name,
             )
     threads = MappingProxyType({**stage.threads, axis: tag})
     return state.update(replace(stage, threads=threads)), None
@@ -312,9 +310,9 @@ def bound_loop(stage: StageState, tag: str, where: str) -> IterVar:
             return leaf
     tags = ", ".join(dict.fromkeys(stage.threads.values())) or "none"
     raise ScheduleError(
-        f"{where}: no loop of {stage.name} is bound to {tag}; its loops are bound to {tags}; bind "
-        "one, or give a loop",
-        kind="thread-axis",
+        "{where}: no loop of {stage} is bound to {tag}; its loops are bound to {tags}; bind one, "
+        "or give a loop",
+        kind="thread-axis", where=where, stage=stage.name, tag=tag, tags=tags,
     )
 
 
@@ -330,9 +328,10 @@ def check_threads(
     leaf_position(stage, axis, "bind")
     if threads is not None and isinstance(axis.extent, int) and axis.extent != threads:
         raise ScheduleError(
-            f"s[{stage.name}].bind({axis.name}): {tag} has {threads} threads, but {axis.name} runs "
-            f"{axis.extent} times; split it first, or give the thread axis no extent",
-            kind="thread-axis",
+            "s[{stage}].bind({axis}): {tag} has {threads} threads, but {axis} runs {extent} "
+            "times; split it first, or give the thread axis no extent",
+            kind="thread-axis", stage=stage.name, axis=axis.name, tag=tag, threads=threads,
+            extent=axis.extent,
         )
 
 
@@ -342,17 +341,18 @@ def _positive(value: object, what: str, where: str) -> Extent:
     number = None if isinstance(value, Expr) else whole_number(value)
     if number is None:
         raise ScheduleError(
-            f"{where}: {what} must be a positive integer, got {safe_repr(value)}",
-            kind="wrong-number",
+            "{where}: {what} must be a positive integer, got {value!r}",
+            kind="wrong-number", where=where, what=what, value=value,
         )
     if number < 1:
         raise ScheduleError(
-            f"{where}: {what} must be a positive integer, got {safe_repr(number)}",
-            kind="wrong-number",
+            "{where}: {what} must be a positive integer, got {number!r}",
+            kind="wrong-number", where=where, what=what, number=number,
         )
     if number >= 2**63:
         raise ScheduleError(
-            f"{where}: {what} must be less than 2**63, got {safe_repr(number)}", kind="too-much"
+            "{where}: {what} must be less than 2**63, got {number!r}",
+            kind="too-much", where=where, what=what, number=number,
         )
     return number
 

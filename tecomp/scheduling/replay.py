@@ -12,7 +12,7 @@ from typing import Any
 from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.compute.tensor_intrin import TensorIntrin
-from tecomp.errors import ParseError, ScheduleError, safe_repr
+from tecomp.errors import ParseError, ScheduleError
 from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.ir.nodes.expr import Expr, Var
 from tecomp.ir.parser.func_parser import parse_index_map, parse_pad_value
@@ -55,8 +55,8 @@ def replay(
     said = _field(document, "outputs")
     if list(schedule.trace.outputs) != said:
         raise ScheduleError(
-            f"replay: the trace is for outputs {said}, got {list(schedule.trace.outputs)}",
-            kind="replay",
+            "replay: the trace is for outputs {description}, got {outputs}",
+            kind="replay", description=said, outputs=list(schedule.trace.outputs),
         )
     check_kind(
         intrinsics, Mapping | None, "replay: intrinsics",
@@ -72,7 +72,7 @@ def _run(schedule: Schedule, values: dict[str, Any], step: Any) -> None:
     """Execute one recorded call, and bind its results to their names in the trace."""
     call, stage = _field(step, "call", str), _field(step, "stage", str | None)
     if call not in CALLS:
-        raise ParseError(f"replay: there is no primitive {safe_repr(call)}", kind="trace-text")
+        raise ParseError("replay: there is no primitive {call!r}", kind="trace-text", call=call)
     for need in _field(step, "needs", list):
         values.update(_needed(schedule, need))
     owner = schedule if stage is None else schedule[schedule.tensor(stage)]
@@ -80,7 +80,8 @@ def _run(schedule: Schedule, values: dict[str, Any], step: Any) -> None:
     if method is None:
         whose = "a schedule" if stage is None else "a stage"
         raise ParseError(
-            f"replay: the trace is malformed: {whose} has no {call}", kind="trace-text"
+            "replay: the trace is malformed: {whose} has no {call}",
+            kind="trace-text", whose=whose, call=call,
         )
     args = [_decode(schedule, values, value) for value in _field(step, "args", list)]
     kwargs = {
@@ -90,7 +91,8 @@ def _run(schedule: Schedule, values: dict[str, Any], step: Any) -> None:
         signature(method).bind(*args, **kwargs)
     except TypeError as error:
         raise ParseError(
-            f"replay: the trace is malformed: {call}: {error}", kind="trace-text"
+            "replay: the trace is malformed: {call}: {reason}",
+            kind="trace-text", call=call, reason=error,
         ) from None
     result = method(*args, **kwargs)
     made = result if isinstance(result, tuple) else (result,)
@@ -102,8 +104,8 @@ def _names(document: Any, field: str) -> list[str]:
     for name in names:
         if not isinstance(name, str):
             raise ParseError(
-                f"replay: the trace is malformed: {safe_repr(field)} has {safe_repr(name)}, no "
-                "str", kind="trace-text"
+                "replay: the trace is malformed: {field!r} has {name!r}, no str",
+                kind="trace-text", field=field, name=name,
             )
     return list(names)
 
@@ -111,14 +113,14 @@ def _names(document: Any, field: str) -> list[str]:
 def _field(document: Any, name: str, kind: type | UnionType | None = None) -> Any:
     if not isinstance(document, dict) or name not in document:
         raise ParseError(
-            f"replay: the trace is malformed: it has no {safe_repr(name)}", kind="trace-text"
+            "replay: the trace is malformed: it has no {name!r}",
+            kind="trace-text", name=name,
         )
     if kind is not None and not isinstance(document[name], kind):
         wanted = kind.__name__ if isinstance(kind, type) else str(kind)
         raise ParseError(
-            f"replay: the trace is malformed: {safe_repr(name)} is {safe_repr(document[name])}, "
-            f"no {wanted}",
-            kind="trace-text",
+            "replay: the trace is malformed: {name!r} is {document!r}, no {wanted}",
+            kind="trace-text", name=name, document=document[name], wanted=wanted,
         )
     return document[name]
 
@@ -138,19 +140,26 @@ CALLS = frozenset({
 def _document(text: str) -> dict[str, Any]:
     if not isinstance(text, str):
         raise ParseError(
-            f"replay: expected the JSON text of a trace, got {safe_repr(text)}", kind="trace-text"
+            "replay: expected the JSON text of a trace, got {text!r}",
+            kind="trace-text", text=text,
         )
     try:
         document = json.loads(text)
     except ValueError as error:
-        raise ParseError(f"replay: the text is no JSON: {error}", kind="trace-text") from None
+        raise ParseError(
+            "replay: the text is no JSON: {reason}",
+            kind="trace-text", reason=error,
+        ) from None
     except RecursionError:
         raise ParseError(
             "replay: the text is nested too deeply; pass what `trace.to_json()` returns",
             kind="trace-text",
         ) from None
     if not isinstance(document, dict) or document.get("tecomp_trace") != VERSION:
-        raise ParseError(f"replay: the text is no trace of version {VERSION}", kind="trace-text")
+        raise ParseError(
+            "replay: the text is no trace of version {version}",
+            kind="trace-text", version=VERSION,
+        )
     return document
 
 
@@ -163,9 +172,9 @@ def _needed(schedule: Schedule, need: dict[str, Any]) -> dict[str, Any]:
     axes = getattr(op, kind)
     if len(names) != len(axes):
         raise ScheduleError(
-            f"replay: the trace names {len(names)} of {owner}.op.{kind}, which has {len(axes)}; "
+            "replay: the trace names {name_count} of {owner}.op.{form}, which has {axis_count}; "
             "replay it on a computation of the same form",
-            kind="replay",
+            kind="replay", name_count=len(names), owner=owner, form=kind, axis_count=len(axes),
         )
     return dict(zip(names, axes, strict=True))
 
@@ -194,8 +203,8 @@ def _decode(  # noqa: C901  (a case for each kind of argument)
             return [_decode(schedule, values, item) for item in value]
         case dict():
             raise ParseError(
-                f"replay: the trace is malformed: {safe_repr(value)} is no argument",
-                kind="trace-text",
+                "replay: the trace is malformed: {value!r} is no argument",
+                kind="trace-text", value=value,
             )
     return value
 
@@ -212,16 +221,15 @@ def _float(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ParseError(f"replay: `{text}` is no number", kind="trace-text") from None
+        raise ParseError("replay: `{text}` is no number", kind="trace-text", text=text) from None
 
 
 def _tensor(schedule: Schedule, name: str, output: Any) -> Tensor:
     count = schedule.tensor(name).op.num_outputs
     if not isinstance(output, int) or isinstance(output, bool) or not 0 <= output < count:
         raise ParseError(
-            f"replay: the trace is malformed: output {safe_repr(output)} of {name}, which has "
-            f"{count}",
-            kind="trace-text",
+            "replay: the trace is malformed: output {output!r} of {name}, which has {count}",
+            kind="trace-text", output=output, name=name, count=count,
         )
     return schedule.tensor(name, output)
 
@@ -230,7 +238,8 @@ def _intrinsic(values: dict[str, Any], name: str) -> TensorIntrin:
     found = values.get(name)
     if not isinstance(found, TensorIntrin):
         raise ScheduleError(
-            f"replay: the trace uses the intrinsic {name}; pass it in intrinsics=", kind="replay"
+            "replay: the trace uses the intrinsic {name}; pass it in intrinsics=",
+            kind="replay", name=name,
         )
     return found
 
@@ -249,7 +258,8 @@ def _condition(text: str, of: list[Any]) -> Expr:
     """Parse a condition over v0, v1 ..., and substitute the variables `of` for them."""
     if not all(isinstance(each, Var) for each in of):
         raise ParseError(
-            f"replay: the trace is malformed: {safe_repr(of)} are no variables", kind="trace-text"
+            "replay: the trace is malformed: {of!r} are no variables",
+            kind="trace-text", of=of,
         )
     typed = ", ".join(f'v{k}="{each.dtype}"' for k, each in enumerate(of))
     parsed = parse_pad_value(f"lambda {typed}: {text}" if of else f"lambda: {text}")
@@ -261,7 +271,10 @@ def _expression(schedule: Schedule, text: str) -> Expr:
     try:
         nodes = list(ast.walk(ast.parse(text, mode="eval")))
     except SyntaxError:
-        raise ParseError(f"replay: `{text}` is no expression", kind="trace-text") from None
+        raise ParseError(
+            "replay: `{text}` is no expression",
+            kind="trace-text", text=text,
+        ) from None
     called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
     names = {n.id for n in nodes if isinstance(n, ast.Name) and id(n) not in called}
     sizes = [schedule.size(name) for name in sorted(names)]

@@ -35,17 +35,17 @@ def merge_reduction(state: State, tensor: Tensor) -> tuple[State, None]:
     inside = state.find(load.tensor.op) if isinstance(load, TensorLoad) else None
     if inside is None or inside.is_placeholder or not isinstance(load, TensorLoad):
         raise ScheduleError(
-            f"{where}: `{load}` is no element of a reduction; give one of such",
-            kind="not-this-form",
+            "{where}: `{load}` is no element of a reduction; give one of such",
+            kind="not-this-form", where=where, load=load,
         )
     inner = whole_reduction(inside, where, "only such are one")
     _check_loops_of(state, (stage, inside), where, "the terms have new ones; merge them first")
     kinds = [accesses(each.op.output(0)).reducer for each in (stage, inside)]
     if kinds[0] is None or kinds[0] != kinds[1]:
         raise ScheduleError(
-            f"{where}: {stage.name} and {inside.name} are not combined by the same of sum, prod, "
-            "min and max; leave them apart",
-            kind="not-this-form",
+            "{where}: {stage} and {inside} are not combined by the same of sum, prod, min and "
+            "max; leave them apart",
+            kind="not-this-form", where=where, stage=stage.name, inside=inside.name,
         )
     fresh = {axis: IterVar(axis.name, dom=axis.dom, kind=axis.kind) for axis in inner.axis}
     moved: dict[Var, Expr] = dict(zip(inside.compute.axis, load.indices, strict=True))
@@ -69,15 +69,15 @@ def merge_formula(state: State, tensor: Tensor) -> tuple[State, None]:
     where = f"s.merge_formula({stage.name})"
     if stage.is_output or not is_map(stage.op) or len(stage.op.outputs) > 1:
         raise ScheduleError(
-            f"{where}: {stage.name} is no formula of elements that others read alone; give one",
-            kind="not-this-form",
+            "{where}: {stage} is no formula of elements that others read alone; give one",
+            kind="not-this-form", where=where, stage=stage.name,
         )
     for reader in direct_consumers(state, stage):
         if type(reader.op) is not ComputeOp:
             raise ScheduleError(
-                f"{where}: {reader.name} is no formula and no reduction, and needs what it reads "
-                "in memory; leave it there",
-                kind="not-this-form",
+                "{where}: {reader} is no formula and no reduction, and needs what it reads in "
+                "memory; leave it there",
+                kind="not-this-form", where=where, reader=reader.name,
             )
     _check_loops_of(state, (stage,), where, "its readers have their own; merge it first")
     readers = direct_consumers(state, stage)
@@ -115,7 +115,10 @@ def _check_loops_of(
             f"the loops of {changed[0]} were changed" if changed
             else f"{inside[0]} is computed in their loops"
         )
-        raise ScheduleError(f"{where}: {what}, and {what_to_do}")
+        raise ScheduleError(
+            "{where}: {what}, and {what_to_do}",
+            where=where, what=what, what_to_do=what_to_do,
+        )
 
 
 _Range = tuple[int, int]
@@ -139,14 +142,15 @@ def narrow_reduction(state: State, tensor: Tensor, dtype: str) -> tuple[State, T
     target = const(0, dtype).dtype
     if not target.is_integer or not reduce.dtype.is_integer or kind not in _REDUCERS:
         raise ScheduleError(
-            f"{where}: {stage.name} is no sum, least or greatest of integers as {dtype} are; leave "
-            "it as it is",
-            kind="not-this-form",
+            "{where}: {stage} is no sum, least or greatest of integers as {dtype} are; leave it "
+            "as it is",
+            kind="not-this-form", where=where, stage=stage.name, dtype=dtype,
         )
     if stage.leaves != stage.compute.loops:
         raise ScheduleError(
-            f"{where}: the loops of {stage.name} were changed; make it narrower first",
-            kind="too-late")
+            "{where}: the loops of {stage} were changed; make it narrower first",
+            kind="too-late", where=where, stage=stage.name,
+        )
     found = fold(reduce.source[0], _range_of)
     extents = [axis.extent for axis in reduce.axis]
     known = [n for n in extents if isinstance(n, int) and n > 0]
@@ -154,9 +158,9 @@ def narrow_reduction(state: State, tensor: Tensor, dtype: str) -> tuple[State, T
         found = min(found[0] * prod(known), 0), max(found[1] * prod(known), 0)
     if len(known) < len(extents) or not _holds(target, found):
         raise ScheduleError(
-            f"{where}: results of {stage.name} from {found[0]} to {found[1]} are not known to fit; "
-            "take a type that holds them",
-            kind="not-this-form",
+            "{where}: results of {stage} from {found} to {found2} are not known to fit; take a "
+            "type that holds them",
+            kind="not-this-form", where=where, stage=stage.name, found=found[0], found2=found[1],
         )
     axes = [make_axis(axis.name, 0, axis.extent, IterKind.DATA) for axis in stage.compute.axis]
     moved: dict[Var, Expr] = dict(zip(stage.compute.axis, axes, strict=True))

@@ -12,7 +12,7 @@ from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.compute.tensor_compute import TensorComputeOp
 from tecomp.compute.tensor_intrin import TensorIntrin
-from tecomp.errors import ScheduleError, safe_repr
+from tecomp.errors import ScheduleError
 from tecomp.ir.nodes.argument_checks import shape_text
 from tecomp.ir.nodes.expr import Expr, Var
 from tecomp.ir.nodes.stmt import Extent, ForKind, PadValue
@@ -189,8 +189,8 @@ class StageState:
         """
         if not isinstance(self.op, ComputeOp):
             raise ScheduleError(
-                f"s[{self.name}]: {self.name} is a placeholder; only computed stages have loops",
-                kind="no-such-loop",
+                "s[{name}]: {name} is a placeholder; only computed stages have loops",
+                kind="no-such-loop", name=self.name,
             )
         return self.op
 
@@ -248,8 +248,8 @@ class State:
         if stage is None:
             names = ", ".join(s.name for s in self.stages)
             raise ScheduleError(
-                f"s[{op.name}]: {op.name} is not part of this schedule; its stages are {names}",
-                kind="not-in-schedule",
+                "s[{op}]: {op} is not part of this schedule; its stages are {names}",
+                kind="not-in-schedule", op=op.name, names=names,
             )
         return stage
 
@@ -302,15 +302,19 @@ def leaf_position(stage: StageState, axis: object, call: str) -> int:
             else f"take them from s[{stage.name}].leaf_iter_vars"
         )
         raise ScheduleError(
-            f"s[{stage.name}].{call}: expected an axis of {stage.name}, got {safe_repr(axis)}; "
-            f"the loops are {_names(stage.leaves)}: {hint}",
-            kind="no-such-loop",
+            "s[{stage}].{call}: expected an axis of {stage}, got {axis!r}; the loops are "
+            "{leaves}: {hint}",
+            kind="no-such-loop", stage=stage.name, call=call, axis=axis,
+            leaves=_names(stage.leaves), hint=hint,
         )
     stage.compute  # noqa: B018  (raises for a placeholder)
     for position, leaf in enumerate(stage.leaves):
         if leaf is axis:
             return position
-    raise ScheduleError(f"s[{stage.name}].{call}: {_why_no_leaf(stage, axis)}", kind="no-such-loop")
+    raise ScheduleError(
+        "s[{stage}].{call}: {reason}",
+        kind="no-such-loop", stage=stage.name, call=call, reason=_why_no_leaf(stage, axis),
+    )
 
 
 def _why_no_leaf(stage: StageState, axis: IterVar) -> str:
@@ -350,9 +354,9 @@ def check_alike(stage: StageState, where: str) -> None:
     if not stage.op.are_alike:
         shapes = ", ".join(f"{t.name} {shape_text(t.shape)}" for t in stage.op.outputs)
         raise ScheduleError(
-            f"{where}: the tensors of {stage.name} have several shapes ({shapes}), and one layout "
-            "is for all of them; copy the one that is meant with te.compute, and lay that out",
-            kind="not-this-form",
+            "{where}: the tensors of {stage} have several shapes ({shapes}), and one layout is "
+            "for all of them; copy the one that is meant with te.compute, and lay that out",
+            kind="not-this-form", where=where, stage=stage.name, shapes=shapes,
         )
 
 

@@ -14,7 +14,7 @@ from tecomp.compute.reduce import sum as sum_of
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.compute.tensor_intrin_call import TensorIntrin, fits, with_sizes
-from tecomp.errors import ScheduleError, safe_repr, safe_str
+from tecomp.errors import ScheduleError, safe_str
 from tecomp.ir.arith.extents import ceil_div
 from tecomp.ir.nodes.dtype import DType, holds_every
 from tecomp.ir.nodes.expr import (
@@ -191,21 +191,21 @@ def _checked_sum(stage: StageState, axis: IterVar, where: str) -> Reduce:
     reduce = stage.compute.body[0]
     if not isinstance(reduce, Reduce) or not _is_plain_sum(reduce):
         raise ScheduleError(
-            f"{where}: {stage.name} is no te.sum without where= and init=; only the terms of a sum "
-            "are put together",
-            kind="not-this-form",
+            "{where}: {stage} is no te.sum without where= and init=; only the terms of a sum are "
+            "put together",
+            kind="not-this-form", where=where, stage=stage.name,
         )
     if not any(axis is each for each in reduce.axis) or not is_const(axis.dom.min, 0):
         axes = ", ".join(each.name for each in reduce.axis)
         raise ScheduleError(
-            f"{where}: expected an axis of the sum, from 0 on; {stage.name} adds up over {axes}",
-            kind="no-such-loop",
+            "{where}: expected an axis of the sum, from 0 on; {stage} adds up over {axes}",
+            kind="no-such-loop", where=where, stage=stage.name, axes=axes,
         )
     if missing := [each.name for each in reduce.axis if each not in set(stage.leaves)]:
         raise ScheduleError(
-            f"{where}: reduction axis {missing[0]} was split or fused already; call into_dots "
-            "first and split the axes of the sum that it returns",
-            kind="too-late",
+            "{where}: reduction axis {missing} was split or fused already; call into_dots first "
+            "and split the axes of the sum that it returns",
+            kind="too-late", where=where, missing=missing[0],
         )
     return reduce
 
@@ -231,7 +231,8 @@ def _factors(
     source = reduce.source[0]
     if not isinstance(source, Binary) or source.op is not BinOp.MUL:
         raise ScheduleError(
-            f"{where}: `{source}` is no product of two elements", kind="not-this-form"
+            "{where}: `{source}` is no product of two elements",
+            kind="not-this-form", where=where, source=source,
         )
     found = [
         _factor(_element(state, side), axis, kind, where)
@@ -240,15 +241,16 @@ def _factors(
     first, second = found
     if dot_type(first.kind, second.kind) != source.dtype:
         raise ScheduleError(
-            f"{where}: te.dot of {first.kind} and {second.kind} gives no {source.dtype}, in which "
-            "the products are added up",
-            kind="not-this-form",
+            "{where}: te.dot of {form} and {second_kind} gives no {dtype}, in which the products "
+            "are added up",
+            kind="not-this-form", where=where, form=first.kind, second_kind=second.kind,
+            dtype=source.dtype,
         )
     if first.is_moved and second.is_moved:
         raise ScheduleError(
-            f"{where}: {first.kind} and {second.kind} move both factors by 128; give one of them "
-            "its own type",
-            kind="not-this-form",
+            "{where}: {form} and {second_kind} move both factors by 128; give one of them its own "
+            "type",
+            kind="not-this-form", where=where, form=first.kind, second_kind=second.kind,
         )
     return first, second
 
@@ -271,25 +273,28 @@ def _element(state: State, value: Expr) -> Expr:
 def _factor(value: Expr, axis: IterVar, kind: str, where: str) -> _Factor:
     if isinstance(value, Cast) and isinstance(value.value, TensorLoad):
         raise ScheduleError(
-            f"{where}: `{value}` changes values of {value.value.dtype}; compute it in a stage of "
-            "its own, and multiply that",
-            kind="not-this-form",
+            "{where}: `{value}` changes values of {dtype}; compute it in a stage of its own, and "
+            "multiply that",
+            kind="not-this-form", where=where, value=value, dtype=value.value.dtype,
         )
     if not isinstance(value, TensorLoad):
-        raise ScheduleError(f"{where}: `{value}` is no element of a tensor", kind="not-this-form")
+        raise ScheduleError(
+            "{where}: `{value}` is no element of a tensor",
+            kind="not-this-form", where=where, value=value,
+        )
     dtype, held = value.dtype, DType(kind)
     group = 32 // held.bits
     if str(held.scalar) not in _HOLDERS.get(str(dtype), ()) or held.lanes != group:
         raise ScheduleError(
-            f"{where}: {kind} is no vector of 32 bits that holds what {value.tensor.name} has, "
-            f"{dtype}",
-            kind="not-this-form",
+            "{where}: {form} is no vector of 32 bits that holds what {tensor} has, {dtype}",
+            kind="not-this-form", where=where, form=kind, tensor=value.tensor.name, dtype=dtype,
         )
     dims = [k for k, index in enumerate(value.indices) if index is axis]
     used = [k for k, index in enumerate(value.indices) if any(n is axis for n in walk(index))]
     if len(dims) != 1 or used != dims:
         raise ScheduleError(
-            f"{where}: {axis.name} is not just one index of `{value}`", kind="not-this-form"
+            "{where}: {axis} is not just one index of `{value}`",
+            kind="not-this-form", where=where, axis=axis.name, value=value,
         )
     return _Factor(value, dims[0], held)
 
@@ -333,27 +338,27 @@ def tensorize(
     where = f"s[{stage.name}].tensorize({axis.name})"
     if not isinstance(intrin, TensorIntrin):
         raise ScheduleError(
-            f"{where}: expected what te.decl_tensor_intrin gives, got {safe_repr(intrin)}",
-            kind="wrong-argument",
+            "{where}: expected what te.decl_tensor_intrin gives, got {intrin!r}",
+            kind="wrong-argument", where=where, intrin=intrin,
         )
     if isinstance(stage.op, ScanOp):
         raise ScheduleError(
-            f"{where}: {stage.name} is a scan; tensorize a stage that its steps are computed from",
-            kind="not-this-form",
+            "{where}: {stage} is a scan; tensorize a stage that its steps are computed from",
+            kind="not-this-form", where=where, stage=stage.name,
         )
     check_loops(stage, where)
     if stage.tensorized is not None and stage.tensorized.axis is not axis:
         raise ScheduleError(
-            f"{where}: {stage.name} is tensorized at {stage.tensorized.axis.name} already; a stage "
-            "is tensorized once, at one loop",
-            kind="too-late",
+            "{where}: {stage} is tensorized at {axis} already; a stage is tensorized once, at one "
+            "loop",
+            kind="too-late", where=where, stage=stage.name, axis=stage.tensorized.axis.name,
         )
     found, known = stage.compute.dtypes, intrin.op.dtypes
     if found != known:
         raise ScheduleError(
-            f"{where}: {stage.name} is {', '.join(found)}, and {intrin.name} computes "
-            f"{', '.join(known)}",
-            kind="tensorize",
+            "{where}: {stage} is {found}, and {intrin} computes {known}",
+            kind="tensorize", where=where, stage=stage.name, found=", ".join(found),
+            intrin=intrin.name, known=", ".join(known),
         )
     sized = _sized(stage, axis, intrin, where)
     return state.update(replace(stage, tensorized=Tensorized(axis, sized))), None
@@ -378,11 +383,11 @@ def _sized(stage: StageState, axis: IterVar, intrin: TensorIntrin, where: str) -
             for other, leaf in zip(own, loops, strict=True)
         ):
             raise ScheduleError(
-                f"{where}: {intrin.name} runs through "
-                f"{_extents((*intrin.op.axis, *intrin.op.reduce_axis))}, where variables become "
-                f"numbers, and these loops through {_extents(inside)}; split and reorder so that "
-                "there is one loop inside for each axis, of a number of iterations",
-                kind="tensorize",
+                "{where}: {intrin} runs through {axis}, where variables become numbers, and these "
+                "loops through {inside}; split and reorder so that there is one loop inside for "
+                "each axis, of a number of iterations",
+                kind="tensorize", where=where, intrin=intrin.name,
+                axis=_extents((*intrin.op.axis, *intrin.op.reduce_axis)), inside=_extents(inside),
             )
     return with_sizes(intrin, sizes)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from tecomp.errors import ScheduleError, safe_repr
+from tecomp.errors import ScheduleError
 from tecomp.ir.nodes.argument_checks import is_one_of
 from tecomp.ir.nodes.dtype import INT32, DType
 from tecomp.ir.nodes.expr import Var
@@ -65,9 +65,9 @@ def check_tag(tag: object, where: str) -> None:
     """
     if not is_one_of(tag, (*BLOCKS, *THREADS)) and not is_grid_axis(tag):
         raise ScheduleError(
-            f"{where}: there is no thread axis {safe_repr(tag)}; they are "
-            f"{', '.join((*BLOCKS, *THREADS))}, and core.NAME for the axes of a target's grid",
-            kind="thread-axis",
+            "{where}: there is no thread axis {tag!r}; they are {blocks}, and core.NAME for the "
+            "axes of a target's grid",
+            kind="thread-axis", where=where, tag=tag, blocks=", ".join((*BLOCKS, *THREADS)),
         )
 
 
@@ -97,7 +97,8 @@ def thread_axis(
         return thread_axis(None, dom, name)
     if not isinstance(name, str):
         raise ScheduleError(
-            f"te.thread_axis: the name is {safe_repr(name)}; write a text", kind="wrong-argument"
+            "te.thread_axis: the name is {name!r}; write a text",
+            kind="wrong-argument", name=name,
         )
     check_tag(tag, "te.thread_axis")
     if dom is None:
@@ -107,8 +108,7 @@ def thread_axis(
         ends[1] <= ends[0]
     ):
         raise ScheduleError(
-            f"te.thread_axis {tag}: the threads are {safe_repr(dom)}; write how many there are, "
-            "or (0, end)",
-            kind="thread-axis",
+            "te.thread_axis {tag}: the threads are {dom!r}; write how many there are, or (0, end)",
+            kind="thread-axis", tag=tag, dom=dom,
         )
     return ThreadAxis(name or tag, tag=tag, extent=ends[1] - ends[0])

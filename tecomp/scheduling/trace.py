@@ -242,8 +242,8 @@ class Trace:
         if not is_one_of(name, self.operations):
             known = ", ".join(self.operations)
             raise ScheduleError(
-                f"the schedule has no tensor {safe_repr(name)}; it has {known}",
-                kind="not-in-schedule",
+                "the schedule has no tensor {name!r}; it has {known}",
+                kind="not-in-schedule", name=name, known=known,
             )
         return self.operations[name]
 

@@ -16,7 +16,7 @@ from tecomp.compute.reduce import Reduce
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import TensorLoad
 from tecomp.compute.tensor_compute import TensorComputeOp
-from tecomp.errors import LayoutError, ScheduleError, TypeMismatchError, safe_repr
+from tecomp.errors import LayoutError, ScheduleError, TypeMismatchError
 from tecomp.ir.nodes.argument_checks import is_one_of
 from tecomp.ir.nodes.dtype import DType, promote
 from tecomp.ir.nodes.expr import Binary, BinOp, Cast, Const, Expr, Var, index_value
@@ -89,8 +89,8 @@ def transform_layout(
     where = f"s[{stage.name}].transform_layout"
     if not is_one_of(loops, LOOPS):
         raise ScheduleError(
-            f"{where}: loops is 'physical' or 'logical', not {safe_repr(loops)}",
-            kind="unknown-choice",
+            "{where}: loops is 'physical' or 'logical', not {loops!r}",
+            kind="unknown-choice", where=where, loops=loops,
         )
     check_alike(stage, where)
     shape = stored_shape(stage)
@@ -141,16 +141,15 @@ def _index_map(mapping: object, rank: int, where: str) -> IndexMap:
     if isinstance(mapping, IndexMap):
         if len(mapping.initial_indices) != rank:
             raise LayoutError(
-                f"{where}: the map takes {len(mapping.initial_indices)} indices, "
-                f"but the tensor has {rank} axes here",
-                kind="other-shape",
+                "{where}: the map takes {count} indices, but the tensor has {rank} axes here",
+                kind="other-shape", where=where, count=len(mapping.initial_indices), rank=rank,
             )
         return _closed(mapping, where)
     if not callable(mapping):
         raise LayoutError(
-            f"{where}: expected a function of the indices, an IndexMap or a layout, "
-            f"got {safe_repr(mapping)}",
-            kind="wrong-argument",
+            "{where}: expected a function of the indices, an IndexMap or a layout, got "
+            "{mapping!r}",
+            kind="wrong-argument", where=where, mapping=mapping,
         )
     return _closed(IndexMap.from_func(mapping, ndim=rank), where)
 
@@ -167,9 +166,10 @@ def _closed(index_map: IndexMap, where: str) -> IndexMap:
             if var not in known:
                 names = ", ".join(index.name for index in index_map.initial_indices)
                 raise LayoutError(
-                    f"{where}: result {position} of the map, `{result}`, uses {var.name}, which is "
-                    f"none of its indices ({names}); a layout is made of these and of numbers",
-                    kind="foreign-variable",
+                    "{where}: result {position} of the map, `{result}`, uses {var}, which is none "
+                    "of its indices ({names}); a layout is made of these and of numbers",
+                    kind="foreign-variable", where=where, position=position, result=result,
+                    var=var.name, names=names,
                 )
     return index_map
 
@@ -186,16 +186,17 @@ def _check_described(
         return
     if mapping.shape != tuple(shape):
         raise LayoutError(
-            f"{where}: the layout is for the shape {list(mapping.shape)}, but {stage.name} has "
-            f"{_brackets(shape)} here; make one for that shape",
-            kind="other-shape",
+            "{where}: the layout is for the shape {shape}, but {stage} has {brackets_of_shape} "
+            "here; make one for that shape",
+            kind="other-shape", where=where, shape=list(mapping.shape), stage=stage.name,
+            brackets_of_shape=_brackets(shape),
         )
     stored, dtype = mapping.storage.name, stage.op.output(0).dtype
     if stored != dtype:
         raise LayoutError(
-            f"{where}: the layout stores {stored}, but {stage.name} is {dtype}; compute a "
-            f"stage of {stored} and give that the layout",
-            kind="other-shape",
+            "{where}: the layout stores {stored}, but {stage} is {dtype}; compute a stage of "
+            "{stored} and give that the layout",
+            kind="other-shape", where=where, stored=stored, stage=stage.name, dtype=dtype,
         )
 
 
@@ -205,16 +206,18 @@ def _checked_shape(
     new_shape = tuple(index_map.map_shape(shape))
     if prod(n for n in new_shape if isinstance(n, int)) >= 2**63:
         raise LayoutError(
-            f"{where}: {stage.name} would take {_brackets(new_shape)[1:-1].replace(', ', ' * ')} "
-            "places, more than 64-bit indices count; use smaller factors in the map",
-            kind="too-much",
+            "{where}: {stage} would take {product} places, more than 64-bit indices count; use "
+            "smaller factors in the map",
+            kind="too-much", where=where, stage=stage.name,
+            product=_brackets(new_shape)[1:-1].replace(", ", " * "),
         )
     if (clash := index_map.collision(shape)) is not None:
         first, second = clash
         raise LayoutError(
-            f"{where}: elements {first} and {second} of {stage.name}{_brackets(shape)} would "
-            "share one place; keep every index in the map, e.g. both i // 4 and i % 4",
-            kind="shared-place",
+            "{where}: elements {first} and {second} of {stage}{shape} would share one place; keep "
+            "every index in the map, e.g. both i // 4 and i % 4",
+            kind="shared-place", where=where, first=first, second=second, stage=stage.name,
+            shape=_brackets(shape),
         )
     return new_shape
 
@@ -225,10 +228,9 @@ def _kept_separators(
     kept = stage.layout.axis_separators
     if kept and kept[-1] >= len(shape) - 1:
         raise LayoutError(
-            f"{where}: the axis separators {list(kept)} of an earlier call do not fit the "
-            f"{len(shape)} axes of this map; put te.AXIS_SEPARATOR into it where a physical "
-            "axis begins",
-            kind="other-shape",
+            "{where}: the axis separators {kept} of an earlier call do not fit the {rank} axes of "
+            "this map; put te.AXIS_SEPARATOR into it where a physical axis begins",
+            kind="other-shape", where=where, kept=list(kept), rank=len(shape),
         )
     return kept
 
@@ -240,18 +242,18 @@ def _pad_value(
         return _kept_pad_value(stage.layout.pad_value, shape, where)
     if stage.is_placeholder:
         raise ScheduleError(
-            f"{where}: {stage.name} is a placeholder, whose padding the caller fills "
-            "(kernel.pack does); pad_value= is for computed stages",
-            kind="pad-value",
+            "{where}: {stage} is a placeholder, whose padding the caller fills (kernel.pack "
+            "does); pad_value= is for computed stages",
+            kind="pad-value", where=where, stage=stage.name,
         )
     indices = tuple(Var(f"p{k}") for k in range(len(shape)))
     made = _called(value, indices, where) if callable(value) else value
     expr = _expression(made, where)
     if any(isinstance(node, TensorLoad | Reduce) for node in walk(expr)):
         raise ScheduleError(
-            f"{where}: pad_value= is `{expr}`; it may use the physical indices and numbers, "
-            "and no elements of tensors",
-            kind="pad-value",
+            "{where}: pad_value= is `{expr}`; it may use the physical indices and numbers, and no "
+            "elements of tensors",
+            kind="pad-value", where=where, expr=expr,
         )
     _check_held(expr, stage.op.output(0).dtype, stage.name, where)
     return PadValue(indices, expr)
@@ -266,17 +268,17 @@ def _check_held(expr: Expr, dtype: DType, name: str, where: str) -> None:
     if isinstance(expr, Const):
         if not holds(dtype, expr.value):
             raise ScheduleError(
-                f"{where}: pad_value= is {expr.value}, but {name} is {dtype}, which has no such "
-                "number; give one that it has",
-                kind="pad-value",
+                "{where}: pad_value= is {expr}, but {name} is {dtype}, which has no such number; "
+                "give one that it has",
+                kind="pad-value", where=where, expr=expr.value, name=name, dtype=dtype,
             )
         return
     both = expr.dtype.is_float and dtype.is_float
     if not both and promote(expr.dtype, dtype) != dtype:
         raise ScheduleError(
-            f"{where}: pad_value= is `{expr}`, which is {expr.dtype}, but {name} is {dtype}; "
-            f'convert it with .astype("{dtype}") if that is meant',
-            kind="pad-value",
+            "{where}: pad_value= is `{expr}`, which is {dtype}, but {name} is {dtype2}; convert "
+            'it with .astype("{dtype2}") if that is meant',
+            kind="pad-value", where=where, expr=expr, dtype=expr.dtype, name=name, dtype2=dtype,
         )
 
 
@@ -285,9 +287,9 @@ def _expression(value: Any, where: str) -> Expr:
         return value_of(value)
     except TypeMismatchError:
         raise ScheduleError(
-            f"{where}: pad_value= is a number, an expression or a function that makes one, "
-            f"got {safe_repr(value)}",
-            kind="pad-value",
+            "{where}: pad_value= is a number, an expression or a function that makes one, got "
+            "{value!r}",
+            kind="pad-value", where=where, value=value,
         ) from None
 
 
@@ -296,9 +298,9 @@ def _called(function: Callable[..., object], indices: tuple[Var, ...], where: st
         signature(function).bind(*indices)
     except (TypeError, ValueError):
         raise ScheduleError(
-            f"{where}: pad_value= is a function that does not take {len(indices)} indices, one "
-            "for each physical axis; name them all, or take them as *i",
-            kind="pad-value",
+            "{where}: pad_value= is a function that does not take {index_count} indices, one for "
+            "each physical axis; name them all, or take them as *i",
+            kind="pad-value", where=where, index_count=len(indices),
         ) from None
     return function(*indices)
 
@@ -310,9 +312,9 @@ def _kept_pad_value(
         return None
     if free_variables(earlier.value):
         raise ScheduleError(
-            f"{where}: an earlier call gave pad_value= as a function of its own axes, which this "
+            "{where}: an earlier call gave pad_value= as a function of its own axes, which this "
             "map replaces; give pad_value= in the last call only",
-            kind="pad-value",
+            kind="pad-value", where=where,
         )
     return PadValue(tuple(Var(f"p{k}") for k in range(len(shape))), earlier.value)
 
@@ -355,18 +357,18 @@ def _reloop(stage: StageState, transform: Transform, where: str) -> StageState:
     missing = [axis.name for axis in transform.before if axis not in set(stage.leaves)]
     if missing:
         raise ScheduleError(
-            f"{where}: axis {missing[0]} of {stage.name} was split or fused already, so its loops "
-            "cannot follow the new layout; call transform_layout first and split the axes that "
-            "it returns, or keep the loops with loops='logical'",
-            kind="too-late",
+            "{where}: axis {missing} of {stage} was split or fused already, so its loops cannot "
+            "follow the new layout; call transform_layout first and split the axes that it "
+            "returns, or keep the loops with loops='logical'",
+            kind="too-late", where=where, missing=missing[0], stage=stage.name,
         )
     if not transform.index_map.initial_indices:
         return replace(stage, layout_axes=transform.after)
     if transform.index_map.inverse_or_none([axis.extent for axis in transform.before]) is None:
         raise ScheduleError(
-            f"{where}: no expression for the inverse of this map was found, so loops cannot "
-            "follow it; keep them with loops='logical'",
-            kind="no-inverse",
+            "{where}: no expression for the inverse of this map was found, so loops cannot follow "
+            "it; keep them with loops='logical'",
+            kind="no-inverse", where=where,
         )
     first = min(k for k, leaf in enumerate(stage.leaves) if leaf in old)
     kept = [leaf for leaf in stage.leaves if leaf not in old]

@@ -35,9 +35,10 @@ def broadcast_to(data: te.Tensor, shape: Size | Sequence[Size]) -> te.Tensor:
     )
     if not fits:
         raise DefinitionError(
-            f"{where}: {data.name} has shape {shape_text(data.shape)}, which does not broadcast to "
-            f"{shape_text(wanted)}; its extents, from the last, are 1 or those of the shape",
-            kind="shapes",
+            "{where}: {data} has shape {shape}, which does not broadcast to {wanted}; its "
+            "extents, from the last, are 1 or those of the shape",
+            kind="shapes", where=where, data=data.name, shape=shape_text(data.shape),
+            wanted=shape_text(wanted),
         )
     return te.compute(
         wanted, lambda *i: data(*place(data, i)), name="T_broadcast_to", tag=tag.BROADCAST

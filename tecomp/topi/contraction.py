@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tecomp import DefinitionError, te
-from tecomp.errors import safe_repr, safe_str
+from tecomp.errors import safe_str
 from tecomp.ir.nodes.argument_checks import broadcast_shape, shape_text
 from tecomp.schedules import matmul as library
 from tecomp.schedules.common import wide_type
@@ -49,19 +49,19 @@ def multiplied(
     transpose_b = truth_of(transpose_b, where, "the exchange of axes of b")
     if a.ndim < 2 or b.ndim < 2:
         raise DefinitionError(
-            f"{where}: the shapes are {shape_text(a.shape)} and {shape_text(b.shape)}; give "
-            "matrices, of two axes or more",
-            kind="shapes",
+            "{where}: the shapes are {shape} and {b_shape}; give matrices, of two axes or more",
+            kind="shapes", where=where, shape=shape_text(a.shape), b_shape=shape_text(b.shape),
         )
     depth = a.shape[-2 if transpose_a else -1]
     other = b.shape[-1 if transpose_b else -2]
     if not equal(depth, other):
         raise DefinitionError(
-            f"{where}: {a.name} has shape {shape_text(a.shape)}"
-            f"{', transposed,' if transpose_a else ''} and {b.name} {shape_text(b.shape)}"
-            f"{', transposed' if transpose_b else ''}, which are to be added up along {depth} and "
-            f"{other} elements; make these equal",
-            kind="shapes",
+            "{where}: {a} has shape {shape}{a_transposed} and {b} {b_shape}{b_transposed}, which "
+            "are to be added up along {depth} and {other} elements; make these equal",
+            kind="shapes", where=where, a=a.name, shape=shape_text(a.shape),
+            a_transposed=", transposed," if transpose_a else "", b=b.name,
+            b_shape=shape_text(b.shape), b_transposed=", transposed" if transpose_b else "",
+            depth=depth, other=other,
         )
     kind = dtype or _sum_type(a.dtype)
     if a.ndim > 2 and b.ndim == 2 and not transpose_a:
@@ -131,10 +131,10 @@ def tensordot(
     for k, j in zip(of_a, of_b, strict=True):
         if not equal(a.shape[k], b.shape[j]):
             raise DefinitionError(
-                f"{where}: axis {k} of {a.name}, shape {shape_text(a.shape)}, and axis {j} of "
-                f"{b.name}, shape {shape_text(b.shape)}, have extents {a.shape[k]} and "
-                f"{b.shape[j]}; make them equal",
-                kind="shapes",
+                "{where}: axis {k} of {a}, shape {shape}, and axis {j} of {b}, shape {b_shape}, "
+                "have extents {extent} and {extent2}; make them equal",
+                kind="shapes", where=where, k=k, a=a.name, shape=shape_text(a.shape), j=j,
+                b=b.name, b_shape=shape_text(b.shape), extent=a.shape[k], extent2=b.shape[j],
             )
         second[j] = first[k]
     shared = {first[k] for k in of_a}
@@ -147,18 +147,18 @@ def _axes(a: te.Tensor, b: te.Tensor, axes: Any, where: str) -> tuple[list[int],
         count = integer_of(axes, where, "axes", least=0)
         if count > min(a.ndim, b.ndim):
             raise DefinitionError(
-                f"{where}: axes is {safe_repr(count)}, and the tensors have {a.ndim} and {b.ndim} "
-                "axes; give so many at most",
-                kind="wrong-count",
+                "{where}: axes is {count!r}, and the tensors have {ndim} and {b_ndim} axes; give "
+                "so many at most",
+                kind="wrong-count", where=where, count=count, ndim=a.ndim, b_ndim=b.ndim,
             )
         return list(range(a.ndim - count, a.ndim)), list(range(count))
     pairs = [[each] if isinstance(each, int) else listed(each, where, f"axes[{k}]")
              for k, each in enumerate(axes)]
     if len(pairs) != 2 or len(pairs[0]) != len(pairs[1]):
         raise DefinitionError(
-            f"{where}: axes is {safe_repr(axes)}; give as many axes of the one tensor as of the "
-            "other, (axes of a, axes of b)",
-            kind="wrong-count",
+            "{where}: axes is {axes!r}; give as many axes of the one tensor as of the other, "
+            "(axes of a, axes of b)",
+            kind="wrong-count", where=where, axes=axes,
         )
     return (
         [axis_of(k, a.ndim, where, "an axis of a") for k in pairs[0]],
@@ -219,9 +219,9 @@ def _read(
     well_formed = all(letter in _LETTERS for letter in bare) and len(parts) == len(tensors)
     if not well_formed or any(part.count("...") > 1 for part in (*parts, output)):
         raise DefinitionError(
-            f"{where}: the subscripts are {safe_repr(subscripts)} for {len(tensors)} operands; "
-            "write letters for each, with commas, as in 'ij,jk->ik'",
-            kind="wrong-count",
+            "{where}: the subscripts are {subscripts!r} for {tensor_count} operands; write "
+            "letters for each, with commas, as in 'ij,jk->ik'",
+            kind="wrong-count", where=where, subscripts=subscripts, tensor_count=len(tensors),
         )
     terms = [_term(part, x, where) for part, x in zip(parts, tensors, strict=True)]
     spare = sorted(
@@ -233,17 +233,18 @@ def _read(
     before, dots, after = output.partition("...")
     if spare and not dots:
         raise DefinitionError(
-            f"{where}: the result of {safe_repr(subscripts)} has no `...`, which stands for axes "
-            "of operands; write it in the result too, or letters for what is added up",
-            kind="index-count",
+            "{where}: the result of {subscripts!r} has no `...`, which stands for axes of "
+            "operands; write it in the result too, or letters for what is added up",
+            kind="index-count", where=where, subscripts=subscripts,
         )
     result = [*before, *spare, *after]
     unknown = [letter for letter in result if len(letter) == 1 and letter not in letters]
     if unknown or len(set(result)) < len(result):
         raise DefinitionError(
-            f"{where}: the result of {safe_repr(subscripts)} has {''.join(unknown) or output}; it "
-            "takes letters of the operands, each once",
-            kind="given-twice",
+            "{where}: the result of {subscripts!r} has {unknown}; it takes letters of the "
+            "operands, each once",
+            kind="given-twice", where=where, subscripts=subscripts,
+            unknown="".join(unknown) or output,
         )
     return terms, result
 
@@ -253,9 +254,10 @@ def _term(part: str, x: te.Tensor, where: str) -> _Term:
     rest = x.ndim - len(before) - len(after)
     if rest < 0 or (rest and not dots):
         raise DefinitionError(
-            f"{where}: {safe_repr(part)} has {len(before) + len(after)} letters for {x.name}, "
-            f"shape {shape_text(x.shape)}; write one for each axis",
-            kind="wrong-count",
+            "{where}: {part!r} has {count} letters for {x}, shape {shape}; write one for each "
+            "axis",
+            kind="wrong-count", where=where, part=part, count=len(before) + len(after), x=x.name,
+            shape=shape_text(x.shape),
         )
     # Axes of `...` are numbered from the last axis, so that they align across operands.
     return _Term(x, [*before, *(f"...{k:03}" for k in reversed(range(rest))), *after])
@@ -272,9 +274,10 @@ def _extents(terms: Sequence[_Term], where: str) -> Mapping[str, Size]:
             elif not equal(known, extent) and not (equal(extent, 1) and len(letter) > 1):
                 named = "`...`" if len(letter) > 1 else letter
                 raise DefinitionError(
-                    f"{where}: {named} has extent {known}, and {extent} in {term.tensor.name}, "
-                    f"shape {shape_text(term.tensor.shape)}; make them equal",
-                    kind="shapes",
+                    "{where}: {named} has extent {known}, and {extent} in {tensor}, shape "
+                    "{shape}; make them equal",
+                    kind="shapes", where=where, named=named, known=known, extent=extent,
+                    tensor=term.tensor.name, shape=shape_text(term.tensor.shape),
                 )
     return extents
 

@@ -8,7 +8,6 @@ from functools import reduce
 from typing import Any
 
 from tecomp import DefinitionError, TypeMismatchError, te
-from tecomp.errors import safe_str
 from tecomp.schedules.common import wide_type
 from tecomp.topi import tag
 from tecomp.topi.broadcast import add
@@ -132,8 +131,8 @@ def _count(first: Operand, last: Operand, step: Operand) -> Size:
         )
     if any(isinstance(x, float) and not math.isfinite(x) for x in numbers):
         raise DefinitionError(
-            f"topi.arange: it goes from {low} to {high} by {step}; give numbers that are finite",
-            kind="wrong-number",
+            "topi.arange: it goes from {low} to {high} by {step}; give numbers that are finite",
+            kind="wrong-number", low=low, high=high, step=step,
         )
     if all(isinstance(x, int) for x in numbers):
         whole: int = max(-((low - high) // step), 0)
@@ -143,15 +142,16 @@ def _count(first: Operand, last: Operand, step: Operand) -> Size:
             known: int = max(math.ceil((high - low) / step), 0)
         except OverflowError:  # an integer beyond float64
             raise DefinitionError(
-                f"topi.arange: from {safe_str(low)} to {safe_str(high)} by {safe_str(step)} is "
-                "beyond float64; give smaller numbers",
-                kind="wrong-number",
+                "topi.arange: from {low} to {high} by {step} is beyond float64; give smaller "
+                "numbers",
+                kind="wrong-number", low=low, high=high, step=step,
             ) from None
         return known
     if not isinstance(step, int) or any(isinstance(x, float | te.Tensor) for x in numbers):
         raise TypeMismatchError(
-            f"topi.arange: from {safe_str(low)} to {safe_str(high)} by {safe_str(step)} there is "
-            "no count that is known; give numbers, or sizes and an integer step"
+            "topi.arange: from {low} to {high} by {step} there is no count that is known; give "
+            "numbers, or sizes and an integer step",
+            low=low, high=high, step=step,
         )
     length = minus(high, low) if step > 0 else minus(low, high)
     count: Size = te.max(ceil_div(length, abs(step)), 0)

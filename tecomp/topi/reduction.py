@@ -142,8 +142,9 @@ def _conditions(data: te.Tensor, where: str) -> te.Tensor:
     if data.dtype.is_bool:
         return data
     raise TypeMismatchError(
-        f"{where}: {data.name} is {data.dtype}, and these are conditions; compare it: "
-        f"topi.not_equal({data.name}, 0)"
+        "{where}: {data} is {dtype}, and these are conditions; compare it: topi.not_equal({data}, "
+        "0)",
+        where=where, data=data.name, dtype=data.dtype,
     )
 
 
@@ -229,9 +230,10 @@ def _found(
     count = product(data.shape[k] for k in axes)
     if equal(count, 0):
         raise DefinitionError(
-            f"{where}: {data.name} has shape {shape_text(data.shape)}, and no element along axis "
-            f"{tuple(axes)}; give it one at least",
-            kind="shapes",
+            "{where}: {data} has shape {shape}, and no element along axis {axes}; give it one at "
+            "least",
+            kind="shapes", where=where, data=data.name, shape=shape_text(data.shape),
+            axes=tuple(axes),
         )
     rows, along = _one_axis(data, axes)
     last = truth_of(last, where, "select_last_index")
@@ -281,10 +283,10 @@ def collapse_sum(data: te.Tensor, target_shape: Size | Sequence[Size]) -> te.Ten
     own = [k for k, (a, b) in enumerate(pairs, spare) if not equal(a, b)]
     if spare < 0 or [k for k in own if not equal(target[k - spare], 1)]:
         raise DefinitionError(
-            f"{where}: {data.name} has shape {shape_text(data.shape)}, to which "
-            f"{shape_text(target)} does not broadcast; its extents, from the last, are those of "
-            f"{data.name}, or 1",
-            kind="shapes",
+            "{where}: {data} has shape {shape}, to which {target} does not broadcast; its "
+            "extents, from the last, are those of {data}, or 1",
+            kind="shapes", where=where, data=data.name, shape=shape_text(data.shape),
+            target=shape_text(target),
         )
     axes = [*range(spare), *own]
     if not axes:

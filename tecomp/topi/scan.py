@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tecomp import TypeMismatchError, te
-from tecomp.errors import safe_repr, safe_str
+from tecomp.errors import safe_str
 from tecomp.schedules import cumsum as library
 from tecomp.schedules.common import wide_type
 from tecomp.topi.transform.views import reshape
@@ -104,9 +104,8 @@ def scanop(
     rows, along = _rows(data, axis, f"topi.{op_name}")
     if not callable(binop):
         raise TypeMismatchError(
-            f"topi.{op_name}: binop is {safe_repr(binop)} ({type(binop).__name__}); give a "
-            "function of two values",
-            kind="wrong-argument",
+            "topi.{op_name}: binop is {binop!r} ({type}); give a function of two values",
+            kind="wrong-argument", op_name=op_name, binop=binop, type=type(binop).__name__,
         )
     exclusive = truth_of(exclusive, f"topi.{op_name}", "exclusive")
     kind = _type(rows, dtype)

@@ -62,10 +62,10 @@ def scatter_elements(
         for k, (n, m) in enumerate(zip(one, data.shape, strict=True)))
     if not fits:
         raise DefinitionError(
-            f"{where}: {data.name} has shape {shape_text(data.shape)}, indices {shape_text(one)} "
-            f"and updates {shape_text(other)}; the last two are equal, and no longer than "
-            f"{data.name} but along axis {along}",
-            kind="shapes",
+            "{where}: {data} has shape {shape}, indices {one} and updates {other}; the last two "
+            "are equal, and no longer than {data} but along axis {along}",
+            kind="shapes", where=where, data=data.name, shape=shape_text(data.shape),
+            one=shape_text(one), other=shape_text(other), along=along,
         )
 
     def body(ins: Sequence[Any], out: Any) -> Any:
@@ -108,10 +108,11 @@ def scatter_nd(
     if not isinstance(count, int) or not 0 <= count <= data.ndim or len(wanted) != (
         updates.ndim) or any(map(differ, updates.shape, wanted)):
         raise DefinitionError(
-            f"{where}: {data.name} has shape {shape_text(data.shape)}, indices "
-            f"{shape_text(indices.shape)} and updates {shape_text(updates.shape)}; indices have a "
-            "number for each axis that is indexed first, and updates the other axes of both",
-            kind="shapes",
+            "{where}: {data} has shape {shape}, indices {indices_shape} and updates "
+            "{updates_shape}; indices have a number for each axis that is indexed first, and "
+            "updates the other axes of both",
+            kind="shapes", where=where, data=data.name, shape=shape_text(data.shape),
+            indices_shape=shape_text(indices.shape), updates_shape=shape_text(updates.shape),
         )
     outer = indices.ndim - 1
 
@@ -158,10 +159,10 @@ def sparse_to_dense(
     if few or (values.ndim and (
         not places.ndim or differ(values.shape[0], places.shape[0]))):
         raise DefinitionError(
-            f"{where}: sparse_indices has shape {shape_text(places.shape)} and sparse_values "
-            f"{shape_text(values.shape)}, for a result of shape {shape_text(shape)}; give an index "
-            "in each row, and a value for it",
-            kind="shapes",
+            "{where}: sparse_indices has shape {shape} and sparse_values {values_shape}, for a "
+            "result of shape {shape2}; give an index in each row, and a value for it",
+            kind="shapes", where=where, shape=shape_text(places.shape),
+            values_shape=shape_text(values.shape), shape2=shape_text(shape),
         )
 
     def body(ins: Sequence[Any], out: Any) -> Any:
@@ -191,9 +192,10 @@ def _checked(
     one_of(mode, tuple(_COMBINED), where, "the reduction")
     if updates.dtype != data.dtype:
         raise DefinitionError(
-            f"{where}: {data.name} is {data.dtype} and updates are {updates.dtype}; convert them: "
-            f'topi.cast({updates.name}, "{data.dtype}")',
-            kind="element-type",
+            "{where}: {data} is {dtype} and updates are {updates_dtype}; convert them: "
+            'topi.cast({updates}, "{dtype}")',
+            kind="element-type", where=where, data=data.name, dtype=data.dtype,
+            updates_dtype=updates.dtype, updates=updates.name,
         )
     return data
 

@@ -58,10 +58,10 @@ def dft(
     fits = re_data.dtype == im_data.dtype and len(shapes[0]) == len(shapes[1])
     if not fits or not re_data.ndim or any(map(differ, *shapes)):
         raise DefinitionError(
-            f"{where}: re_data is {re_data.dtype}{shape_text(shapes[0])} and im_data "
-            f"{im_data.dtype}{shape_text(shapes[1])}; give two tensors of one shape and dtype, "
-            "with an axis at least",
-            kind="shapes",
+            "{where}: re_data is {dtype}{shape} and im_data {im_data_dtype}{shape2}; give two "
+            "tensors of one shape and dtype, with an axis at least",
+            kind="shapes", where=where, dtype=re_data.dtype, shape=shape_text(shapes[0]),
+            im_data_dtype=im_data.dtype, shape2=shape_text(shapes[1]),
         )
     literal = getattr(inverse, "value", inverse)  # TVM passes a te.const
     is_inverse = truth_of(bool(literal) if literal in (0, 1) else literal, where, "inverse")

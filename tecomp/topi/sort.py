@@ -62,18 +62,20 @@ def _argsort_valid(data: Array, count: Array, out: Array, axis: int, is_ascend: 
         places[k][:n] = _order(rows[k][:n], 0, is_ascend)
 
 
-def _too_many(count: int, axis: int, name: str, shape: Sequence[Size]) -> str:
-    return (
-        f"topi.topk: k is {count}, and axis {axis} of {name}, shape {shape_text(shape)}, has "
-        f"{shape[axis]} elements; take so many at most"
-    )
+_TOO_MANY = (
+    "topi.topk: k is {count}, and axis {axis} of {name}, shape {shape}, has {extent} elements; "
+    "take so many at most"
+)
 
 
 def _chosen(data: Array, out: Array, axis: int, is_ascend: bool) -> Array:
     """Return the indices of the first elements in sorted order, as many as `out` has."""
     count, extent = out.shape[axis], data.shape[axis]
     if count > extent:
-        raise CallError(_too_many(count, axis, "the tensor", data.shape), kind="too-much")
+        raise CallError(
+            _TOO_MANY, kind="too-much", count=count, axis=axis, name="the tensor",
+            shape=shape_text(data.shape), extent=extent,
+        )
     order = np.moveaxis(_order(data, axis, is_ascend), axis, 0)[:count]
     return np.moveaxis(order, 0, axis)
 
@@ -131,9 +133,9 @@ def _argwhere(condition: Array, out: Array) -> None:
     found = np.argwhere(np.asarray(condition) != 0)
     if len(found) > len(out):
         raise CallError(
-            f"topi.argwhere: {len(found)} elements of the condition are not 0, and output_shape "
-            f"has {len(out)} rows; give a row for each",
-            kind="too-much",
+            "topi.argwhere: {found_count} elements of the condition are not 0, and output_shape "
+            "has {out_count} rows; give a row for each",
+            kind="too-much", found_count=len(found), out_count=len(out),
         )
     out[: len(found)], out[len(found) :] = found, 0
 
@@ -161,10 +163,10 @@ def argwhere(output_shape: te.Tensor | Sequence[Size], condition: te.Tensor) -> 
     shape = output_shape.shape if isinstance(output_shape, te.Tensor) else shape_of(output_shape)
     if len(shape) != 2 or differ(shape[1], condition.ndim):
         raise DefinitionError(
-            f"{where}: output_shape is {shape_text(shape)}, and {condition.name} has shape "
-            f"{shape_text(condition.shape)}; give a row for each element, and "
-            f"{condition.ndim} columns",
-            kind="shapes",
+            "{where}: output_shape is {shape}, and {condition} has shape {condition_shape}; give "
+            "a row for each element, and {ndim} columns",
+            kind="shapes", where=where, shape=shape_text(shape), condition=condition.name,
+            condition_shape=shape_text(condition.shape), ndim=condition.ndim,
         )
     made: te.Tensor = te.extern(
         shape, [condition],
@@ -222,9 +224,10 @@ def argsort(
     rows = (*data.shape[:along], *data.shape[along + 1 :])
     if valid_count.ndim != len(rows) or any(map(differ, valid_count.shape, rows)):
         raise DefinitionError(
-            f"{where}: valid_count has shape {shape_text(valid_count.shape)}, and {data.name} "
-            f"without axis {along} {shape_text(rows)}; give one number for each row",
-            kind="shapes",
+            "{where}: valid_count has shape {shape}, and {data} without axis {along} {rows}; give "
+            "one number for each row",
+            kind="shapes", where=where, shape=shape_text(valid_count.shape), data=data.name,
+            along=along, rows=shape_text(rows),
         )
     up = truth_of(is_ascend, where, "is_ascend")
     made: te.Tensor = te.extern(
@@ -280,7 +283,10 @@ def topk(
     along = axis_of(axis, data.ndim, where)
     extent, wanted = data.shape[along], integer_of(k, where, "k")
     if isinstance(extent, int) and wanted > extent:
-        raise DefinitionError(_too_many(wanted, along, data.name, data.shape), kind="shapes")
+        raise DefinitionError(
+            _TOO_MANY, kind="shapes", count=wanted, axis=along, name=data.name,
+            shape=shape_text(data.shape), extent=extent,
+        )
     count: Size = wanted if wanted >= 1 else extent
     shape = (*data.shape[:along], count, *data.shape[along + 1 :])
     types = {"values": data.dtype, "indices": dtype}
@@ -324,9 +330,10 @@ def searchsorted(
         map(differ, sequence.shape[:-1], values.shape[:-1])))
     if not fits:
         raise DefinitionError(
-            f"{where}: sorted_sequence has shape {shape_text(sequence.shape)} and values "
-            f"{shape_text(values.shape)}; give one sequence, or one for each row of values",
-            kind="wrong-count",
+            "{where}: sorted_sequence has shape {shape} and values {values_shape}; give one "
+            "sequence, or one for each row of values",
+            kind="wrong-count", where=where, shape=shape_text(sequence.shape),
+            values_shape=shape_text(values.shape),
         )
     after = truth_of(right, where, "right")
     made: te.Tensor = te.extern(

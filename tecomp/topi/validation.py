@@ -8,7 +8,6 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 
 from tecomp import DefinitionError, TypeMismatchError, te
-from tecomp.errors import safe_repr, safe_str
 from tecomp.ir.nodes.argument_checks import shape_text
 from tecomp.topi.extents import Size
 
@@ -26,9 +25,9 @@ def tensor_of(value: object, where: str, what: str = "data") -> te.Tensor:
     if isinstance(value, te.Tensor):
         return value
     raise TypeMismatchError(
-        f"{where}: {what} is {safe_repr(value)} ({type(value).__name__}); give a tensor, made by "
-        "te.placeholder or computed from one",
-        kind="wrong-argument",
+        "{where}: {what} is {value!r} ({type}); give a tensor, made by te.placeholder or computed "
+        "from one",
+        kind="wrong-argument", where=where, what=what, value=value, type=type(value).__name__,
     )
 
 
@@ -41,13 +40,14 @@ def tensors_of(values: object, where: str, what: str) -> list[te.Tensor]:
     """
     if not isinstance(values, list | tuple):
         raise TypeMismatchError(
-            f"{where}: {what} is {safe_repr(values)} ({type(values).__name__}); give a list of "
-            "tensors",
-            kind="wrong-argument",
+            "{where}: {what} is {values!r} ({type}); give a list of tensors",
+            kind="wrong-argument", where=where, what=what, values=values,
+            type=type(values).__name__,
         )
     if not values:
         raise DefinitionError(
-            f"{where}: {what} is empty; give one tensor at least", kind="nothing-given"
+            "{where}: {what} is empty; give one tensor at least",
+            kind="nothing-given", where=where, what=what,
         )
     return [tensor_of(value, where, f"{what}[{k}]") for k, value in enumerate(values)]
 
@@ -62,12 +62,13 @@ def integer_of(value: object, where: str, what: str, *, least: int | None = None
     literal = getattr(value, "value", value)  # a te.const
     if isinstance(literal, bool) or not isinstance(literal, int | np.integer):
         raise TypeMismatchError(
-            f"{where}: {what} is {safe_repr(value)} ({type(value).__name__}); write an integer",
-            kind="wrong-argument",
+            "{where}: {what} is {value!r} ({type}); write an integer",
+            kind="wrong-argument", where=where, what=what, value=value, type=type(value).__name__,
         )
     if least is not None and literal < least:
         raise DefinitionError(
-            f"{where}: {what} is {safe_repr(literal)}; it is at least {least}", kind="wrong-number"
+            "{where}: {what} is {literal!r}; it is at least {least}",
+            kind="wrong-number", where=where, what=what, literal=literal, least=least,
         )
     return int(literal)
 
@@ -86,9 +87,9 @@ def integers_of(
         return (integer_of(value, where, what, least=least),) * count
     if len(value) != count:
         raise DefinitionError(
-            f"{where}: {what} has {len(value)} numbers, and there are {count} axes; give one for "
+            "{where}: {what} has {value_count} numbers, and there are {count} axes; give one for "
             "each, or one number for all",
-            kind="wrong-count",
+            kind="wrong-count", where=where, what=what, value_count=len(value), count=count,
         )
     return tuple(
         integer_of(each, where, f"{what}[{k}]", least=least) for k, each in enumerate(value)
@@ -104,9 +105,8 @@ def listed(value: object, where: str, what: str) -> list[Any]:
     if isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping | te.Tensor):
         return list(value)
     raise TypeMismatchError(
-        f"{where}: {what} is {safe_repr(value)} ({type(value).__name__}); give a list, of one for "
-        "each axis",
-        kind="wrong-argument",
+        "{where}: {what} is {value!r} ({type}); give a list, of one for each axis",
+        kind="wrong-argument", where=where, what=what, value=value, type=type(value).__name__,
     )
 
 
@@ -133,8 +133,8 @@ def truth_of(value: object, where: str, what: str) -> bool:
     if value is None or isinstance(value, int | np.bool_):
         return bool(value)
     raise TypeMismatchError(
-        f"{where}: {what} is {safe_repr(value)} ({type(value).__name__}); give True or False",
-        kind="wrong-argument",
+        "{where}: {what} is {value!r} ({type}); give True or False",
+        kind="wrong-argument", where=where, what=what, value=value, type=type(value).__name__,
     )
 
 
@@ -148,8 +148,8 @@ def float_of(value: object, where: str, what: str) -> float:
     if isinstance(literal, int | float | np.number):
         return float(literal)
     raise TypeMismatchError(
-        f"{where}: {what} is {safe_repr(value)} ({type(value).__name__}); write a number",
-        kind="wrong-argument",
+        "{where}: {what} is {value!r} ({type}); write a number",
+        kind="wrong-argument", where=where, what=what, value=value, type=type(value).__name__,
     )
 
 
@@ -164,7 +164,8 @@ def axis_of(axis: object, rank: int, where: str, what: str = "axis") -> int:
     if -rank <= number < rank:
         return number % rank
     raise DefinitionError(
-        f"{where}: {what} is {safe_repr(number)}, {_choice(rank)}", kind="unknown-choice"
+        "{where}: {what} is {number!r}, {rank}",
+        kind="unknown-choice", where=where, what=what, number=number, rank=_choice(rank),
     )
 
 
@@ -182,9 +183,9 @@ def axes_of(axis: object, rank: int, where: str, what: str = "axis") -> list[int
     found = [axis_of(each, rank, where, f"{what}[{k}]") for k, each in enumerate(axis)]
     if len(set(found)) < len(found):
         raise DefinitionError(
-            f"{where}: {what} is {tuple(axis)} of a tensor of {rank} axes, and names one twice; "
-            "give each once",
-            kind="given-twice",
+            "{where}: {what} is {axis} of a tensor of {rank} axes, and names one twice; give each "
+            "once",
+            kind="given-twice", where=where, what=what, axis=tuple(axis), rank=rank,
         )
     return sorted(found)
 
@@ -206,9 +207,8 @@ def check_rank(x: te.Tensor, rank: int, where: str, what: str, axes: str = "") -
         return
     named = f", {axes}" if axes else ""
     raise DefinitionError(
-        f"{where}: {what} has shape {shape_text(x.shape)}, and takes {rank} axes{named}; "
-        "reshape it first",
-        kind="shapes",
+        "{where}: {what} has shape {shape}, and takes {rank} axes{named}; reshape it first",
+        kind="shapes", where=where, what=what, shape=shape_text(x.shape), rank=rank, named=named,
     )
 
 
@@ -222,7 +222,8 @@ def one_of(value: object, choices: Sequence[Any], where: str, what: str) -> None
         return
     known = ", ".join(map(repr, choices))
     raise DefinitionError(
-        f"{where}: {what} is {safe_repr(value)}; it is one of {known}", kind="unknown-choice"
+        "{where}: {what} is {value!r}; it is one of {known}",
+        kind="unknown-choice", where=where, what=what, value=value, known=known,
     )
 
 
@@ -234,8 +235,9 @@ def check_float(x: te.Tensor, where: str) -> None:
     """
     if not x.dtype.is_float:
         raise TypeMismatchError(
-            f"{where}: {x.name} is {x.dtype}, and this is a function of floats; convert it first: "
-            f'topi.cast({x.name}, "float32")'
+            "{where}: {x} is {dtype}, and this is a function of floats; convert it first: "
+            'topi.cast({x}, "float32")',
+            where=where, x=x.name, dtype=x.dtype,
         )
 
 
@@ -247,8 +249,8 @@ def check_integer(x: te.Tensor, where: str, what: str) -> None:
     """
     if not x.dtype.is_integer:
         raise TypeMismatchError(
-            f'{where}: {what} is {x.dtype}, and takes integers; convert it: topi.cast({x.name}, '
-            '"int32")'
+            '{where}: {what} is {dtype}, and takes integers; convert it: topi.cast({x}, "int32")',
+            where=where, what=what, dtype=x.dtype, x=x.name,
         )
 
 
@@ -274,7 +276,10 @@ def constant_of(value: Operand, dtype: str, where: str, what: str) -> te.Expr:
     try:
         return te.const(value, dtype)
     except TypeMismatchError as error:
-        raise TypeMismatchError(f"{where}: {what}: {error.message}", kind=error.kind) from None
+        raise TypeMismatchError(
+            "{where}: {what}: {reason}",
+            kind=error.kind, where=where, what=what, reason=error.message,
+        ) from None
 
 
 def operand_of(value: Any, where: str, what: str) -> Any:
@@ -286,9 +291,8 @@ def operand_of(value: Any, where: str, what: str) -> Any:
     if isinstance(value, te.Tensor | te.Expr | int | float | np.generic):
         return value
     raise TypeMismatchError(
-        f"{where}: {what} is {safe_repr(value)} ({type(value).__name__}); give a tensor, an "
-        "expression or a number",
-        kind="wrong-argument",
+        "{where}: {what} is {value!r} ({type}); give a tensor, an expression or a number",
+        kind="wrong-argument", where=where, what=what, value=value, type=type(value).__name__,
     )
 
 
@@ -305,6 +309,7 @@ def extent_of(value: Size, where: str, what: str, *, least: int = 0) -> Size:
     """
     if isinstance(value, int) and value < least:
         raise DefinitionError(
-            f"{where}: {what} is {safe_str(value)}; it is at least {least}", kind="wrong-number"
+            "{where}: {what} is {value}; it is at least {least}",
+            kind="wrong-number", where=where, what=what, value=value, least=least,
         )
     return value

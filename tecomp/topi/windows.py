@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tecomp import DefinitionError, te
-from tecomp.errors import safe_repr, safe_str
+from tecomp.errors import safe_str
 from tecomp.ir.nodes.argument_checks import shape_text
 from tecomp.topi.extents import Size, minus, plus, quotient
 from tecomp.topi.validation import check_rank, integers_of, tensor_of
@@ -62,9 +62,9 @@ def images_of(
     data = tensor_of(data, where, what)
     if sorted(safe_str(layout)) != sorted(letters):
         raise DefinitionError(
-            f"{where}: the layout of {what} is {safe_repr(layout)}; write the letters {letters} "
-            "in their order, each once",
-            kind="given-twice",
+            "{where}: the layout of {what} is {layout!r}; write the letters {letters} in their "
+            "order, each once",
+            kind="given-twice", where=where, what=what, layout=layout, letters=letters,
         )
     text = str(layout)
     check_rank(data, len(text), where, what, text)
@@ -93,9 +93,9 @@ def paddings(
             total = [reach - 1 for reach in reaches if isinstance(reach, int)]
             return [(n + 1) // 2 for n in total], [n // 2 for n in total]
         raise DefinitionError(
-            f"{where}: padding is {safe_repr(padding)} of windows of {shape_text(reaches)}; it is "
-            "'VALID', 'SAME' if they are numbers, or numbers of elements",
-            kind="shapes",
+            "{where}: padding is {padding!r} of windows of {reaches}; it is 'VALID', 'SAME' if "
+            "they are numbers, or numbers of elements",
+            kind="shapes", where=where, padding=padding, reaches=shape_text(reaches),
         )
     if isinstance(padding, list | tuple) and len(padding) == 2 * count and count:
         both = integers_of(padding, 2 * count, where, "padding", least=0)
@@ -195,9 +195,9 @@ def _count_of(extent: Size, window: Size, stride: int, where: str, images: Image
     """
     if isinstance(extent, int) and isinstance(window, int) and extent < window:
         raise DefinitionError(
-            f"{where}: a window reaches over {window} elements, and {images.tensor.name}, shape "
-            f"{shape_text(images.tensor.shape)} as {images.layout}, has {extent} with its padding; "
-            "pad it more, or take a smaller window",
-            kind="shapes",
+            "{where}: a window reaches over {window} elements, and {tensor}, shape {shape} as "
+            "{layout}, has {extent} with its padding; pad it more, or take a smaller window",
+            kind="shapes", where=where, window=window, tensor=images.tensor.name,
+            shape=shape_text(images.tensor.shape), layout=images.layout, extent=extent,
         )
     return plus(quotient(minus(extent, window), stride), 1)

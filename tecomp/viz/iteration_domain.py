@@ -385,9 +385,10 @@ def _axes(state: State, stage: StageState, given: Sequence[IterVar]) -> tuple[It
         if not is_known or len({*map(id, given)}) != len(given) or len(given) > 2:
             names = ", ".join(axis.name for axis in known) or "none"
             raise ScheduleError(
-                f"s[{stage.name}].domain_picture: a slice is of one or two axes of the definition, "
-                f"each once, got {', '.join(map(str, given))}; the axes are {names}",
-                kind="no-such-loop",
+                "s[{stage}].domain_picture: a slice is of one or two axes of the definition, each "
+                "once, got {given}; the axes are {names}",
+                kind="no-such-loop", stage=stage.name, given=", ".join(map(str, given)),
+                names=names,
             )
         return tuple(given)
     if op.reduce_axis and scan_around(state, stage) is None:

@@ -95,7 +95,7 @@ def _text(
             return f"({parts[0]}?{parts[1]}:{parts[2]})"
         case Call("abs"):
             return f"Math.abs({parts[0]})"
-    raise InternalError(f"explore: `{node}` is no operation of index maps")
+    raise InternalError("explore: `{node}` is no operation of index maps", node=node)
 
 
 _PAGE = """\
@@ -247,9 +247,8 @@ def explorer_page(layout: Layout) -> Page:
     """
     if not layout.num_elements:
         raise LayoutError(
-            f"explore: {layout.dtype}{list(layout.shape)} has no element to look for; "
-            "give a shape without 0",
-            kind="nothing-given",
+            "explore: {dtype}{shape} has no element to look for; give a shape without 0",
+            kind="nothing-given", dtype=layout.dtype, shape=list(layout.shape),
         )
     sizes = Sizes()
     indices = layout.index_map.initial_indices

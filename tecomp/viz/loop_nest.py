@@ -14,7 +14,7 @@ from tecomp.compute.tensor import Tensor
 from tecomp.drawing.canvas import MARGIN, NEUTRAL, Canvas, colour, text_width, with_tail
 from tecomp.drawing.panels import connect, head, heading, legend
 from tecomp.drawing.svg import Svg
-from tecomp.errors import ScheduleError, safe_repr
+from tecomp.errors import ScheduleError
 from tecomp.ir.nodes.argument_checks import whole_number
 from tecomp.ir.nodes.buffer import Buffer
 from tecomp.ir.nodes.expr import Const, Expr, Var
@@ -332,9 +332,8 @@ def draw_step(schedule: Schedule, step: int) -> Svg:
     number = whole_number(step)
     if number is None or not -len(calls) <= number < len(calls):
         raise ScheduleError(
-            f"schedule: no call has the number {safe_repr(step)}; this schedule saw "
-            f"{counted(len(calls), 'call')} in this process",
-            kind="wrong-number",
+            "schedule: no call has the number {step!r}; this schedule saw {calls} in this process",
+            kind="wrong-number", step=step, calls=counted(len(calls), "call"),
         )
     step = number
     before, after = calls[step][:2]

@@ -77,8 +77,9 @@ def chosen(type: PTensorType, placements: Placements, where: str) -> Partition:
     found = Partition(type.shape, type.dtype, mesh, placements)
     if found.op is not None:
         raise ArrayValueError(
-            f"{where}: the placements are {list(found.placements)}, and arrays have no partial "
-            "values; give Shard(axis) or Replicate(), and from_local parts that are to be combined"
+            "{where}: the placements are {placements}, and arrays have no partial values; give "
+            "Shard(axis) or Replicate(), and from_local parts that are to be combined",
+            where=where, placements=list(found.placements),
         )
     return partition(type.shape, type.dtype, mesh, found.placements)
 
@@ -87,8 +88,9 @@ def _check(given: Partition, type: PTensorType, where: str) -> None:
     if given.shape != type.shape or given.windows is not None:
         view = " as a view" if given.windows else ""
         raise ArrayValueError(
-            f"{where}: the partition is that of {given.named}{view}, "
-            f"and the array is {type}; give one of that shape, or placements"
+            "{where}: the partition is that of {named}{view}, and the array is {type}; give one "
+            "of that shape, or placements",
+            where=where, named=given.named, view=view, type=type,
         )
 
 
@@ -150,8 +152,9 @@ def kept(
     type = node.type
     if type.team != number_of(team):
         raise ArrayValueError(
-            f"{where}: x belongs to team {type.team}, and team is {number_of(team)}; gather it "
-            "first: xp.gather(x)"
+            "{where}: x belongs to team {team}, and team is {number_of}; gather it first: "
+            "xp.gather(x)",
+            where=where, team=type.team, number_of=number_of(team),
         )
     if placements is None and isinstance(node, Shared):
         return node

@@ -11,7 +11,7 @@ from tecomp.array.indexing.setitem import is_borrowed
 from tecomp.array.interop.device_transfer import on_device
 from tecomp.array.interop.imports import as_node, is_of_numbers
 from tecomp.array.validation import check_of_one_process, copying, dtype_name, need_team
-from tecomp.errors import ArrayTypeError, ArrayValueError, safe_repr
+from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.devices import (
     CPU,
     check_dtype,
@@ -98,9 +98,9 @@ def _brought(
     """Copy elements from host memory to a device with separate memory."""
     if copy is False:
         raise ArrayValueError(
-            f"{where}: copy=False, and {safe_repr(device)} has memory of its own, to which "
-            "elements are copied; give copy=None",
-            kind="copy-needed",
+            "{where}: copy=False, and {device!r} has memory of its own, to which elements are "
+            "copied; give copy=None",
+            kind="copy-needed", where=where, device=device,
         )
     node = as_node(obj, dtype, CPU, None, where, is_read_now=True)
     if dtype is None and is_of_numbers(obj):
@@ -139,9 +139,10 @@ def _converted(
     """Return an array converted to a dtype, a device or a layout, or copied to its own memory."""
     if copy is False:
         raise ArrayValueError(
-            f"{where}: x is {node.type}, and takes a copy to be of {dtype or node.type.dtype} on "
-            f"{safe_repr(device)}, which copy=False forbids; give copy=None",
-            kind="copy-needed",
+            "{where}: x is {type}, and takes a copy to be of {dtype} on {device!r}, which "
+            "copy=False forbids; give copy=None",
+            kind="copy-needed", where=where, type=node.type, dtype=dtype or node.type.dtype,
+            device=device,
         )
     if dtype is not None and dtype != node.type.dtype:
         if dtype in dtypes_of(node.type.device):
@@ -179,7 +180,8 @@ def from_dlpack(
         return asarray(x, device=device, copy=copy)
     if not hasattr(x, "__dlpack__"):
         raise ArrayTypeError(
-            f"{where}: {type(x).__name__} has no `__dlpack__`; xp.asarray takes what has elements"
+            "{where}: {type} has no `__dlpack__`; xp.asarray takes what has elements",
+            where=where, type=type(x).__name__,
         )
     place = device_name(device, where)
     if is_apart(place):

@@ -25,7 +25,7 @@ from tecomp.array.validation import (
     shape_of,
     word,
 )
-from tecomp.errors import ArrayTypeError, safe_repr
+from tecomp.errors import ArrayTypeError
 from tecomp.ptensor.devices import (
     CPU,
     check_dtype,
@@ -95,7 +95,8 @@ def _real(value: Any, where: str) -> int | float:
     if isinstance(value, float):
         return float(value)
     raise ArrayTypeError(
-        f"{where}: {safe_repr(value)} is {type(value).__name__}; give a real number"
+        "{where}: {value!r} is {type}; give a real number",
+        where=where, value=value, type=type(value).__name__,
     )
 
 
@@ -321,9 +322,8 @@ def _checked(value: Any, where: str) -> bool | int | float | complex:
     if isinstance(value, bool | int | float | complex):
         return value
     raise ArrayTypeError(
-        f"{where}: the value is {value.__class__.__name__}; give a number or an array of this "
-        "namespace",
-        kind="no-array",
+        "{where}: the value is {class_}; give a number or an array of this namespace",
+        kind="no-array", where=where, class_=value.__class__.__name__,
     )
 
 
@@ -333,7 +333,8 @@ def _number(value: Any, type: PTensorType, where: str) -> Node:
     value = _checked(value, where)
     if isinstance(value, complex) and dtype not in COMPLEX:
         raise ArrayTypeError(
-            f"{where}: {value} is complex, which no {dtype} can hold; give a complex dtype"
+            "{where}: {value} is complex, which no {dtype} can hold; give a complex dtype",
+            where=where, value=value, dtype=dtype,
         )
     if dtype in INTEGERS:
         _check_range(value, dtype, where)
@@ -348,8 +349,8 @@ def _check_range(value: Any, dtype: str, where: str) -> None:
     info = np.iinfo(dtype)
     if not (isfinite(value) and info.min <= value <= info.max):
         raise ArrayTypeError(
-            f"{where}: {value} is no {dtype}, which goes from {info.min} to {info.max}; give "
-            "another dtype"
+            "{where}: {value} is no {dtype}, which goes from {min} to {max}; give another dtype",
+            where=where, value=value, dtype=dtype, min=info.min, max=info.max,
         )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from tecomp.array.array_object import Array, node_of
 from tecomp.array.functions.conversion import asarray
 from tecomp.array.validation import Scalar, dtype_name, flag
-from tecomp.errors import ArrayValueError, safe_repr
+from tecomp.errors import ArrayValueError
 from tecomp.ptensor.devices import CPU, default_dtype, device_name, dtypes_of, known_devices
 from tecomp.ptensor.types import (
     BOOLEAN,
@@ -198,9 +198,8 @@ def _kind(kind: Any) -> Sequence[str]:
     if kind in KINDS:
         return KINDS[kind]
     raise ArrayValueError(
-        f"isdtype: there is no kind {safe_repr(kind)} of types; these are "
-        f"{', '.join(map(repr, KINDS))}",
-        kind="unknown-choice",
+        "isdtype: there is no kind {form!r} of types; these are {kinds}",
+        kind="unknown-choice", form=kind, kinds=", ".join(map(repr, KINDS)),
     )
 
 
@@ -225,7 +224,8 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
     ]
     if not types:
         raise ArrayValueError(
-            f"{where}: there is no array and no type; give one at least", kind="nothing-given"
+            "{where}: there is no array and no type; give one at least",
+            kind="nothing-given", where=where,
         )
     dtype = meet(types)
     return numpy_dtype(meet([dtype, *(of_scalar(number, dtype, where) for number in numbers)]))
@@ -321,7 +321,8 @@ class Info:
         for one in known:
             if not isinstance(one, str) or one not in _KINDS:
                 raise ArrayValueError(
-                    f"dtypes: there is no kind {safe_repr(one)}; these are {', '.join(_KINDS)}"
+                    "dtypes: there is no kind {one!r}; these are {kinds}",
+                    one=one, kinds=", ".join(_KINDS),
                 )
         place = device_name(device, "dtypes")
         names = dict.fromkeys(name for one in known for name in _KINDS[one])

@@ -14,7 +14,7 @@ from tecomp.array.graph.evaluate import computable, evaluate
 from tecomp.array.graph.node import Node, Shared, leaf, memory, parts_of, teams
 from tecomp.array.interop.device_transfer import empty_in, in_layout, storage
 from tecomp.array.validation import Extents, dtype_at, integers, shape_of
-from tecomp.errors import ArrayValueError, safe_repr
+from tecomp.errors import ArrayValueError
 from tecomp.ptensor.devices import device_name, is_apart
 from tecomp.ptensor.types import PTensorType, Shape, axis_of, check_together, numpy_dtype
 
@@ -84,8 +84,9 @@ def from_local(part: Any, team: Any, /, *, axis: int = 0, partition: Any = None)
     node = node_of(asarray(part), "from_local", "part")
     if node.type.team is not None:
         raise ArrayValueError(
-            f"from_local: part is {node.type}, an array of a team; give what this process has, "
-            "x.to_local()"
+            "from_local: part is {type}, an array of a team; give what this process has, "
+            "x.to_local()",
+            type=node.type,
         )
     return made(on_teams().of_parts(node, team, axis, partition))
 
@@ -129,8 +130,9 @@ def redistribute(x: Array, placements: Any, /) -> Array:
     node = node_of(x, "redistribute")
     if node.type.team is None:
         raise ArrayValueError(
-            f"redistribute: x is {node.type}, an array of this process alone; give it a team "
-            "first: xp.asarray(x, team=dist.world())"
+            "redistribute: x is {type}, an array of this process alone; give it a team first: "
+            "xp.asarray(x, team=dist.world())",
+            type=node.type,
         )
     return made(on_teams().kept(node, node.type.team, placements, "redistribute"))
 
@@ -199,15 +201,17 @@ def _check_strides(shape: Shape, strides: tuple[int, ...], where: str) -> int:
     """Return the offset of the last element, after a check that no two elements share memory."""
     if len(strides) != len(shape) or min(strides, default=1) < 1:
         raise ArrayValueError(
-            f"{where}: strides {strides} for shape {shape}; give a number of elements, 1 or more, "
-            "for each axis"
+            "{where}: strides {strides} for shape {shape}; give a number of elements, 1 or more, "
+            "for each axis",
+            where=where, strides=strides, shape=shape,
         )
     last = 0
     for step, extent in sorted(zip(strides, shape, strict=True)):
         if extent > 1 and step <= last:
             raise ArrayValueError(
-                f"{where}: elements of shape {shape} share memory with strides {strides}; give "
-                f"strides of {last + 1} or more where axes are not the innermost"
+                "{where}: elements of shape {shape} share memory with strides {strides}; give "
+                "strides of {limit} or more where axes are not the innermost",
+                where=where, shape=shape, strides=strides, limit=last + 1,
             )
         last += max(extent - 1, 0) * step
     return last
@@ -269,12 +273,14 @@ def relayout_to(x: Array, layout: Any, /) -> Array:
 def _check_place(node: Node, where: str) -> None:
     if not is_apart(node.type.device):
         raise ArrayValueError(
-            f"{where}: x is {node.type}, and arrays on {safe_repr(node.type.device)} have the "
-            "order of NumPy; bring it to a device that has layouts, x.to_device('stick128')"
+            "{where}: x is {type}, and arrays on {device!r} have the order of NumPy; bring it to "
+            "a device that has layouts, x.to_device('stick128')",
+            where=where, type=node.type, device=node.type.device,
         )
     if node.type.team is not None:
         raise ArrayValueError(
-            f"{where}: x is {node.type}, and each process has a part in a layout of its own; give "
-            "the part, x.to_local(), and make an array of the results: xp.from_local(part, team)"
+            "{where}: x is {type}, and each process has a part in a layout of its own; give the "
+            "part, x.to_local(), and make an array of the results: xp.from_local(part, team)",
+            where=where, type=node.type,
         )
 

@@ -8,7 +8,7 @@ from typing import SupportsIndex
 
 from tecomp.array.array_object import Array, made, node_of, turned_array
 from tecomp.array.graph.node import record
-from tecomp.errors import ArrayTypeError, ArrayValueError, safe_repr
+from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.operations.linear_algebra import MatMul, MatrixTranspose, TensorDot, VecDot
 
 
@@ -117,16 +117,17 @@ def _pair(axes: object, first: int, second: int) -> tuple[tuple[int, ...], tuple
     if isinstance(axes, Sequence):
         if len(axes) != 2 or not all(isinstance(own, Sequence) for own in axes):
             raise ArrayTypeError(
-                f"{where}: axes is {safe_repr(axes)}; give a number of axes, or (axes of x1, axes "
-                "of x2)"
+                "{where}: axes is {axes!r}; give a number of axes, or (axes of x1, axes of x2)",
+                where=where, axes=axes,
             )
         one, other = (tuple([_integer(k, where, "an axis") for k in own]) for own in axes)
         return one, other
     count = _integer(axes, where, "axes")
     if not 0 <= count <= min(first, second):
         raise ArrayValueError(
-            f"{where}: axes is {safe_repr(count)}, and the arrays have {first} and {second} axes; "
-            f"give a number from 0 to {min(first, second)}"
+            "{where}: axes is {count!r}, and the arrays have {first} and {second} axes; give a "
+            "number from 0 to {first2}",
+            where=where, count=count, first=first, second=second, first2=min(first, second),
         )
     return tuple(range(first - count, first)), tuple(range(count))
 
@@ -135,4 +136,7 @@ def _integer(value: object, where: str, what: str) -> int:
     try:
         return operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        raise ArrayTypeError(f"{where}: {what} is {safe_repr(value)}; give an integer") from None
+        raise ArrayTypeError(
+            "{where}: {what} is {value!r}; give an integer",
+            where=where, what=what, value=value,
+        ) from None

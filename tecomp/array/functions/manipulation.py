@@ -13,7 +13,7 @@ from tecomp.array.indexing.aliasing import MovedView
 from tecomp.array.indexing.data_dependent import repeated_places
 from tecomp.array.indexing.getitem import counted, taken
 from tecomp.array.validation import Extents, copying, integer, integers, shape_of
-from tecomp.errors import ArrayTypeError, ArrayValueError, safe_repr
+from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.devices import default_dtype
 from tecomp.ptensor.operations.manipulation import (
     Broadcast,
@@ -101,9 +101,9 @@ def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
     along = axis_of(axis, node.type.rank, where)
     if index.type.rank != node.type.rank:
         raise ArrayValueError(
-            f"{where}: x has shape {node.type.shape} and indices {index.type.shape}; give indices "
-            "with as many axes",
-            kind="array-shapes",
+            "{where}: x has shape {shape} and indices {type_shape}; give indices with as many "
+            "axes",
+            kind="array-shapes", where=where, shape=node.type.shape, type_shape=index.type.shape,
         )
     places = counted(index, node.type.shape[along], along, where)
     return made(record(TakeAlongAxis(along), node, places))
@@ -195,12 +195,14 @@ def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
 def _nodes(arrays: Sequence[Array], where: str) -> list[Node]:
     if isinstance(arrays, Array) or not isinstance(arrays, Iterable):
         raise ArrayTypeError(
-            f"{where}: arrays is {type(arrays).__name__}; give a tuple or a list of arrays"
+            "{where}: arrays is {type}; give a tuple or a list of arrays",
+            where=where, type=type(arrays).__name__,
         )
     nodes = [node_of(x, where, f"array {k}") for k, x in enumerate(arrays)]
     if not nodes:
         raise ArrayValueError(
-            f"{where}: there is no array; give one at least", kind="nothing-given"
+            "{where}: there is no array; give one at least",
+            kind="nothing-given", where=where,
         )
     return nodes
 
@@ -273,7 +275,8 @@ def moveaxis(
     new = _places(destination, node.type.rank, "destination")
     if len(old) != len(new):
         raise ArrayValueError(
-            f"{where}: source is {old} and destination {new}; give a place for each axis"
+            "{where}: source is {old} and destination {new}; give a place for each axis",
+            where=where, old=old, new=new,
         )
     order = [axis for axis in range(node.type.rank) if axis not in old]
     for place, axis in sorted(zip(new, old, strict=True)):
@@ -284,7 +287,10 @@ def moveaxis(
 def _places(axis: int | tuple[int, ...], rank: int, what: str) -> tuple[int, ...]:
     axes = [axis_of(k, rank, "moveaxis", what) for k in integers(axis, "moveaxis", what)]
     if len(set(axes)) < len(axes):
-        raise ArrayValueError(f"moveaxis: {what} is {tuple(axes)}; name each axis once")
+        raise ArrayValueError(
+            "moveaxis: {what} is {axes}; name each axis once",
+            what=what, axes=tuple(axes),
+        )
     return tuple(axes)
 
 
@@ -356,7 +362,8 @@ def repeat(x: Array, repeats: int | Array, /, *, axis: int | None = None) -> Arr
 
 def _below_zero(count: int, place: int) -> ArrayValueError:
     return ArrayValueError(
-        f"repeat: repeats has {count} at {place}; give how often for each element, 0 or more"
+        "repeat: repeats has {count} at {place}; give how often for each element, 0 or more",
+        count=count, place=place,
     )
 
 
@@ -366,12 +373,15 @@ def _counts(repeats: Node, node: Node, axis: int) -> Node:
     check_together([node.type, repeats.type], where)
     extent = node.type.shape[axis]
     if repeats.type.dtype not in INTEGERS:
-        raise ArrayTypeError(f"{where}: repeats is {repeats.type}; give integers")
+        raise ArrayTypeError(
+            "{where}: repeats is {type}; give integers",
+            where=where, type=repeats.type,
+        )
     if repeats.type.rank > 1 or repeats.type.size not in (1, extent):
         raise ArrayValueError(
-            f"{where}: repeats has shape {repeats.type.shape}, and x has {extent} elements along "
-            f"axis {axis}; give a number for each, or one",
-            kind="array-shapes",
+            "{where}: repeats has shape {shape}, and x has {extent} elements along axis {axis}; "
+            "give a number for each, or one",
+            kind="array-shapes", where=where, shape=repeats.type.shape, extent=extent, axis=axis,
         )
     return moved(Broadcast((extent,)), repeats)
 
@@ -411,9 +421,9 @@ def _completed(shape: Shape, own: Shape) -> Shape:
     known = prod(extent for extent in shape if extent != -1)
     if shape.count(-1) > 1 or not known or prod(own) % known:
         raise ArrayValueError(
-            f"reshape: x has shape {own}, {prod(own)} elements, which leave open what -1 is in "
-            f"{shape}; write the extents",
-            kind="array-shapes",
+            "reshape: x has shape {own}, {size} elements, which leave open what -1 is in {shape}; "
+            "write the extents",
+            kind="array-shapes", own=own, size=prod(own), shape=shape,
         )
     return shape_of([prod(own) // known if n == -1 else n for n in shape], "reshape")
 
@@ -443,8 +453,9 @@ def roll(
     if axis is None:
         if len(shifts) != 1:
             raise ArrayValueError(
-                f"{where}: shift is {safe_repr(shifts)}, and there is no axis for each; give one "
-                "number, or name the axes"
+                "{where}: shift is {shifts!r}, and there is no axis for each; give one number, or "
+                "name the axes",
+                where=where, shifts=shifts,
             )
         rolled = record(Roll(shifts, (0,)), _row(node))
         return made(moved(Reshape(node.type.shape), rolled))
@@ -455,7 +466,8 @@ def roll(
         axes *= len(shifts)
     if len(shifts) != len(axes):
         raise ArrayValueError(
-            f"{where}: shift is {shifts} and axis {tuple(axes)}; give a shift for each axis"
+            "{where}: shift is {shifts} and axis {axes}; give a shift for each axis",
+            where=where, shifts=shifts, axes=tuple(axes),
         )
     return made(record(Roll(shifts, tuple(axes)), node))
 

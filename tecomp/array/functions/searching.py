@@ -139,9 +139,10 @@ def _bound(type: PTensorType, bound: object, what: str) -> Node | None:
     if dtype in INTEGERS and type.dtype in INTEGERS:
         return record(Cast(type.dtype), _limited(node, type.dtype))
     raise ArrayTypeError(
-        f"clip: {what} is {dtype}, and the elements are {type.dtype}; give "
-        f"{'an integer' if type.dtype in INTEGERS else 'a real number'}, or convert the elements, "
-        "xp.astype(x, dtype)"
+        "clip: {what} is {dtype}, and the elements are {type_dtype}; give {allowed}, or convert "
+        "the elements, xp.astype(x, dtype)",
+        what=what, dtype=dtype, type_dtype=type.dtype,
+        allowed="an integer" if type.dtype in INTEGERS else "a real number",
     )
 
 

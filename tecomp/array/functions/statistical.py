@@ -9,7 +9,7 @@ from typing import Any, SupportsIndex
 from tecomp.array.array_object import Array, made, node_of
 from tecomp.array.graph.node import Node, record
 from tecomp.array.validation import dtype_name, flag, float64_of, integer
-from tecomp.errors import ArrayTypeError, ArrayValueError, safe_repr
+from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.devices import default_dtype
 from tecomp.ptensor.operations.elementwise import Cast
 from tecomp.ptensor.operations.manipulation import Combine
@@ -210,7 +210,8 @@ def _reduced(
     node = node_of(x, kind)
     if not isinstance(correction, int | float):
         raise ArrayTypeError(
-            f"{kind}: correction is {safe_repr(correction)}; give a number of Python"
+            "{form}: correction is {correction!r}; give a number of Python",
+            form=kind, correction=correction,
         )
     float64_of(correction, kind, "correction")
     axes = axes_of(axis, node.type.rank, kind)
@@ -300,11 +301,15 @@ def _running(
     where = f"cumulative_{kind}"
     node = node_of(x, where)
     rank = node.type.rank
-    if axis is None and rank != 1:
+    if rank == 0:
         raise ArrayValueError(
-            f"{where}: x has shape {node.type.shape}, {rank} axes; say along which: axis=0"
-            if rank else f"{where}: x has no axes; give it one: xp.reshape(x, (1,))",
-            kind="array-shapes",
+            "{where}: x has no axes; give it one: xp.reshape(x, (1,))",
+            kind="array-shapes", where=where,
+        )
+    if axis is None and rank > 1:
+        raise ArrayValueError(
+            "{where}: x has shape {shape}, {rank} axes; say along which: axis=0",
+            kind="array-shapes", where=where, shape=node.type.shape, rank=rank,
         )
     along = 0 if axis is None else axis_of(axis, rank, where)
     wanted = None if dtype is None else dtype_name(dtype, where)
@@ -401,7 +406,7 @@ def diff(
     along = axis_of(axis, node.type.rank, "diff")
     times = integer(n, "diff", "n")
     if times < 0:
-        raise ArrayValueError(f"diff: n is {safe_repr(times)}; give 0 or more")
+        raise ArrayValueError("diff: n is {times!r}; give 0 or more", times=times)
     before = () if prepend is None else (node_of(prepend, "diff", "prepend"),)
     behind = () if append is None else (node_of(append, "diff", "append"),)
     if before or behind:

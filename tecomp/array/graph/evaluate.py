@@ -141,9 +141,9 @@ def check_recordable(where: str) -> None:
     """
     if tracing.depth:
         raise DataDependentShapeError(
-            f"jit: the shape of the result of {where} depends on values, and there are none while "
+            "jit: the shape of the result of {where} depends on values, and there are none while "
             "a function is recorded; do it outside of the function",
-            kind="recording",
+            kind="recording", where=where,
         )
 
 

@@ -152,8 +152,9 @@ def memory(shape: Shape, dtype: np.dtype[Any]) -> Buffer:
 def no_memory(shape: Shape, dtype: np.dtype[Any]) -> ArrayMemoryError:
     """Return the error for an array that does not fit in memory."""
     return ArrayMemoryError(
-        f"xp: elements of shape {shape} and type {dtype} take {prod(shape) * dtype.itemsize} "
-        "bytes, which the system does not give; compute them in parts"
+        "xp: elements of shape {shape} and type {dtype} take {bytes} bytes, which the system does "
+        "not give; compute them in parts",
+        shape=shape, dtype=dtype, bytes=prod(shape) * dtype.itemsize,
     )
 
 
@@ -433,8 +434,8 @@ def alone(node: Node) -> Node:
     """
     if node.data is None:
         raise ArrayTypeError(
-            f"jit: an argument is {node.type}, and what processes send each other for this is not "
+            "jit: an argument is {type}, and what processes send each other for this is not "
             "recorded; do it outside of the function",
-            kind="recording",
+            kind="recording", type=node.type,
         )
     return leaf(node.data, local_type(node.type, node.type.shape))

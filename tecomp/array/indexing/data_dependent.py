@@ -44,9 +44,9 @@ def put(target: Buffer, key: Any, source: Buffer, where: str) -> None:
         target[key] = source
     except (ValueError, IndexError):
         raise ArrayValueError(
-            f"{where}: the value has shape {source.shape}, and the index says elements of shape "
-            f"{target[key].shape}; give a value that broadcasts to it",
-            kind="array-shapes",
+            "{where}: the value has shape {shape}, and the index says elements of shape "
+            "{target_shape}; give a value that broadcasts to it",
+            kind="array-shapes", where=where, shape=source.shape, target_shape=target[key].shape,
         ) from None
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from tecomp.array.graph.evaluate import data_of
 from tecomp.array.graph.node import Node, leaf, record, tracing
-from tecomp.errors import ArrayIndexError, safe_repr
+from tecomp.errors import ArrayIndexError
 from tecomp.ptensor.operations.manipulation import Broadcast
 from tecomp.ptensor.types import INTEGERS, PTensorType, Shape
 
@@ -79,12 +79,16 @@ def entries_of(key: Any, type: PTensorType, where: str) -> list[Entry]:
     parts = [_as_mask(part, type) if isinstance(part, bool | np.bool) else part for part in given]
     dots = [k for k, part in enumerate(parts) if part is Ellipsis]
     if len(dots) > 1:
-        raise ArrayIndexError(f"{where}: the index has `...` {len(dots)} times; write it once")
+        raise ArrayIndexError(
+            "{where}: the index has `...` {dot_count} times; write it once",
+            where=where, dot_count=len(dots),
+        )
     taken = sum(_axes_taken(part) for part in parts)
     if taken > len(shape):
         raise ArrayIndexError(
-            f"{where}: {taken} axes are indexed, and the shape {shape} has {len(shape)}; give an "
-            "index for each axis at most"
+            "{where}: {taken} axes are indexed, and the shape {shape} has {rank}; give an index "
+            "for each axis at most",
+            where=where, taken=taken, shape=shape, rank=len(shape),
         )
     rest = [slice(None)] * (len(shape) - taken)
     place = dots[0] if dots else len(parts)
@@ -122,7 +126,8 @@ def _entry(part: Any, axis: int, shape: Shape, where: str) -> Entry:
         number = index(part)
     except TypeError:
         raise ArrayIndexError(
-            f"{where}: {safe_repr(part)} is {type(part).__name__}, and no index; {FORMS}"
+            "{where}: {part!r} is {type}, and no index; {forms}",
+            where=where, part=part, type=type(part).__name__, forms=FORMS,
         ) from None
     return At(check_bounds(number, axis, shape[axis], where))
 
@@ -142,8 +147,9 @@ def out_of_bounds(number: int, axis: int, extent: int, where: str) -> ArrayIndex
     """Return the error for an index that is out of bounds."""
     inside = f"give one from {-extent} to {extent - 1}" if extent else "it has no element"
     return ArrayIndexError(
-        f"{where}: index {number} is out of bounds along axis {axis}, whose extent is {extent}; "
-        f"{inside}"
+        "{where}: index {number} is out of bounds along axis {axis}, whose extent is {extent}; "
+        "{inside}",
+        where=where, number=number, axis=axis, extent=extent, inside=inside,
     )
 
 
@@ -152,8 +158,9 @@ def _span(part: slice, extent: int, where: str) -> Span:
         start, stop, step = part.indices(extent)
     except (TypeError, ValueError) as error:
         raise ArrayIndexError(
-            f"{where}: {safe_repr(part)} is no slice of an axis: {error}; give integers, and a "
-            "step that is not 0"
+            "{where}: {part!r} is no slice of an axis: {reason}; give integers, and a step that "
+            "is not 0",
+            where=where, part=part, reason=error,
         ) from None
     count = len(range(start, stop, step))
     return Span(start, step, count) if count else Span(0, 1, 0)
@@ -166,7 +173,10 @@ def _array(node: Node, axis: int, shape: Shape, where: str) -> Entry:
             return By(node)
         return At(check_bounds(int(data_of(node)[()]), axis, shape[axis], where))
     if type.dtype != "bool":
-        raise ArrayIndexError(f"{where}: an index is an array of {type.dtype}; {FORMS}")
+        raise ArrayIndexError(
+            "{where}: an index is an array of {dtype}; {forms}",
+            where=where, dtype=type.dtype, forms=FORMS,
+        )
     own = shape[axis : axis + type.rank]
     if own == type.shape:
         return Mask(node)
@@ -174,8 +184,9 @@ def _array(node: Node, axis: int, shape: Shape, where: str) -> Entry:
         # A mask extent of 0 matches any axis and selects no element, like an all-False mask.
         return Mask(record(Broadcast(own), leaf(np.array(False), type.like(()))))
     raise ArrayIndexError(
-        f"{where}: a mask of shape {type.shape} stands for axes of extents {own}; give a mask "
-        "of these extents"
+        "{where}: a mask of shape {shape} stands for axes of extents {own}; give a mask of these "
+        "extents",
+        where=where, shape=type.shape, own=own,
     )
 
 

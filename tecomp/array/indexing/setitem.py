@@ -313,13 +313,15 @@ def _check(node: Node, value: Node) -> None:
     check_together([node.type, value.type], WHERE)
     if node.data is not None and is_read_only(node.data):
         raise ArrayValueError(
-            f"{WHERE}: x is made of memory that its owner made read-only; copy it first, "
-            "x = xp.asarray(x, copy=True)"
+            "{where}: x is made of memory that its owner made read-only; copy it first, x = "
+            "xp.asarray(x, copy=True)",
+            where=WHERE,
         )
     if _width(value.type) > _width(node.type):
         raise ArrayTypeError(
-            f"{WHERE}: the value is {value.type}, which no {node.type.dtype} of x can hold; "
-            f"convert it, xp.astype(value, x.dtype), or make x of {value.type.dtype}"
+            "{where}: the value is {type}, which no {dtype} of x can hold; convert it, "
+            "xp.astype(value, x.dtype), or make x of {type_dtype}",
+            where=WHERE, type=value.type, dtype=node.type.dtype, type_dtype=value.type.dtype,
         )
 
 
@@ -343,9 +345,9 @@ def _check_shape(shape: Shape, target: Shape) -> None:
         a in (1, b) for a, b in zip(reversed(shape), reversed(target), strict=False))
     if not fits:
         raise ArrayValueError(
-            f"{WHERE}: the value has shape {shape}, and the index says elements of shape "
-            f"{target}; give a value that broadcasts to it",
-            kind="array-shapes",
+            "{where}: the value has shape {shape}, and the index says elements of shape {target}; "
+            "give a value that broadcasts to it",
+            kind="array-shapes", where=WHERE, shape=shape, target=target,
         )
 
 

@@ -16,7 +16,7 @@ from tecomp.array.graph.node import Buffer, Node
 from tecomp.array.indexing.data_dependent import copied
 from tecomp.array.indexing.setitem import is_borrowed
 from tecomp.array.validation import copying
-from tecomp.errors import ArrayBufferError, ArrayValueError, safe_repr
+from tecomp.errors import ArrayBufferError, ArrayValueError
 from tecomp.ptensor.devices import is_apart
 
 CPU = (1, 0)
@@ -43,8 +43,8 @@ def namespace_of(version: str | None) -> ModuleType:
     """
     if version is not None and version not in VERSIONS:
         raise ArrayValueError(
-            f"__array_namespace__: there is no version {safe_repr(version)}; these are "
-            f"{', '.join(VERSIONS)}"
+            "__array_namespace__: there is no version {version!r}; these are {versions}",
+            version=version, versions=", ".join(VERSIONS),
         )
     module: ModuleType = sys.modules["tecomp.array"] if version != VERSIONS[-1] else _NEWEST.load()
     return module
@@ -61,8 +61,9 @@ def dlpack_device_of(device: str) -> tuple[int, int]:
     """
     if is_apart(device):
         raise ArrayBufferError(
-            f"__dlpack_device__: DLPack has no number for the memory of {safe_repr(device)}; copy "
-            "the array to the processor, x.to_device('cpu')"
+            "__dlpack_device__: DLPack has no number for the memory of {device!r}; copy the array "
+            "to the processor, x.to_device('cpu')",
+            device=device,
         )
     return CPU
 
@@ -119,35 +120,38 @@ def dlpack_of(
     where = "__dlpack__"
     if stream is not None:
         raise ArrayBufferError(
-            f"{where}: stream is {safe_repr(stream)}; memory of the processor has none: give None"
+            "{where}: stream is {stream!r}; memory of the processor has none: give None",
+            where=where, stream=stream,
         )
     if device is not None and not (isinstance(device, tuple) and device == CPU):
         raise ArrayBufferError(
-            f"{where}: dl_device is {device}, and elements are handed over in memory of the "
-            f"processor, {CPU}"
+            "{where}: dl_device is {device}, and elements are handed over in memory of the "
+            "processor, {cpu}",
+            where=where, device=device, cpu=CPU,
         )
     if device is None:
         dlpack_device_of(node.type.device or "cpu")
     copy = copying(copy, where)
     if copy is False and is_apart(node.type.device):
         raise ArrayBufferError(
-            f"{where}: copy=False, and elements on {safe_repr(node.type.device)} take a copy to "
-            "be in memory of the processor; give copy=None",
-            kind="copy-needed",
+            "{where}: copy=False, and elements on {device!r} take a copy to be in memory of the "
+            "processor; give copy=None",
+            kind="copy-needed", where=where, device=node.type.device,
         )
     knows = version is not None and version[0] >= 1
     if copy is False and not knows:
         raise ArrayBufferError(
-            f"{where}: copy=False, and without max_version=(1, 0) nothing says that the memory is "
+            "{where}: copy=False, and without max_version=(1, 0) nothing says that the memory is "
             "read-only; give copy=None",
-            kind="copy-needed",
+            kind="copy-needed", where=where,
         )
     data = as_numpy(node, None, copy or not knows or None)
     try:
         return data.__dlpack__(max_version=version if knows else None)
     except BufferError as error:
         raise ArrayBufferError(
-            f"{where}: DLPack has no {node.type.dtype} ({error}); convert it, xp.astype(x, dtype)"
+            "{where}: DLPack has no {dtype} ({reason}); convert it, xp.astype(x, dtype)",
+            where=where, dtype=node.type.dtype, reason=error,
         ) from None
 
 

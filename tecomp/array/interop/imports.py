@@ -55,9 +55,9 @@ def as_node(
     if shared is None:
         if copy is False:
             raise ArrayValueError(
-                f"{where}: copy=False, and {type(obj).__name__} has no memory that an array can "
-                "be a view of; give copy=None",
-                kind="copy-needed",
+                "{where}: copy=False, and {type} has no memory that an array can be a view of; "
+                "give copy=None",
+                kind="copy-needed", where=where, type=type(obj).__name__,
             )
         data = _gathered(obj, dtype, where)
         return leaf(data, PTensorType(data.shape, dtype_name(data.dtype, where), device))
@@ -102,8 +102,9 @@ def _offers(obj: Any, name: str, where: str) -> bool:
 
 def _offers_none(obj: Any, what: str, error: Exception, where: str) -> ArrayValueError:
     return ArrayValueError(
-        f"{where}: {what} gives no elements of {type(obj).__name__} that the processor can read "
-        f"({error}); make it another array first, of its library"
+        "{where}: {what} gives no elements of {type} that the processor can read ({reason}); make "
+        "it another array first, of its library",
+        where=where, what=what, type=type(obj).__name__, reason=error,
     )
 
 
@@ -151,9 +152,10 @@ def _of_memory(
     )
     if copy is False and not (fits and dtype in (None, own)):
         raise ArrayValueError(
-            f"{where}: copy=False, and elements of {shared.dtype} with strides {shared.strides} "
-            f"take a copy to be {dtype or own}; give copy=None",
-            kind="copy-needed",
+            "{where}: copy=False, and elements of {dtype} with strides {strides} take a copy to "
+            "be {dtype2}; give copy=None",
+            kind="copy-needed", where=where, dtype=shared.dtype, strides=shared.strides,
+            dtype2=dtype or own,
         )
     type = PTensorType(shared.shape, own, device)
     name = dtype or own
@@ -180,26 +182,32 @@ def _gathered(obj: Any, dtype: str | None, where: str) -> Buffer:
         with np.errstate(over="ignore"):  # a float32 of 1e300 is inf
             data = np.array(obj, None if dtype is None else numpy_dtype(dtype), order="C")
     except OverflowError as error:
-        raise ArrayValueError(f"{where}: {error}; give another dtype") from None
+        raise ArrayValueError(
+            "{where}: {reason}; give another dtype",
+            where=where, reason=error,
+        ) from None
     except MemoryError:
         raise ArrayValueError(
-            f"{where}: there is no memory for elements of {type(obj).__name__}; give fewer"
+            "{where}: there is no memory for elements of {type}; give fewer",
+            where=where, type=type(obj).__name__,
         ) from None
     except (TypeError, ValueError) as error:
         if dtype is not None and (own := _gathered(obj, None, where)).dtype.name != dtype:
             raise ArrayValueError(
-                f"{where}: elements of {own.dtype} do not all become {dtype} ({error}); give "
-                "another dtype"
+                "{where}: elements of {dtype} do not all become {dtype2} ({reason}); give another "
+                "dtype",
+                where=where, dtype=own.dtype, dtype2=dtype, reason=error,
             ) from None
         raise ArrayValueError(
-            f"{where}: rows of different lengths, or elements that are no numbers; give nested "
+            "{where}: rows of different lengths, or elements that are no numbers; give nested "
             "sequences of numbers, of equal lengths",
-            kind="array-shapes",
+            kind="array-shapes", where=where,
         ) from None
     if data.dtype.name not in ALL:
         raise ArrayTypeError(
-            f"{where}: {type(obj).__name__} gives elements of {data.dtype}; give numbers, nested "
-            "sequences of numbers, or what has them in memory"
+            "{where}: {type} gives elements of {dtype}; give numbers, nested sequences of "
+            "numbers, or what has them in memory",
+            where=where, type=type(obj).__name__, dtype=data.dtype,
         )
     return data
 
@@ -215,9 +223,11 @@ def _check_extents(obj: Any, where: str) -> None:
         extents.append(count)
         if prod(extents) > MOST_NUMBERS or len(extents) > MOST_AXES:
             raise ArrayValueError(
-                f"{where}: sequences in each other have extents {_shown(extents)}; an array has "
-                f"{MOST_AXES} axes at most, and {MOST_NUMBERS} elements of sequences: give fewer, "
-                "and no sequence that holds itself"
+                "{where}: sequences in each other have extents {extents}; an array has "
+                "{most_axes} axes at most, and {most_numbers} elements of sequences: give fewer, "
+                "and no sequence that holds itself",
+                where=where, extents=_shown(extents), most_axes=MOST_AXES,
+                most_numbers=MOST_NUMBERS,
             )
         if not count:
             return

@@ -172,9 +172,10 @@ def ufunc_of(ufunc: np.ufunc, method: str, options: Mapping[str, Any], xp: Modul
     if method != "__call__":
         reduction = _REDUCTIONS.get(name) if method == "reduce" else None
         raise ArrayTypeError(
-            f"{word}.{method}: arrays of tecomp have no such method; call "
-            f"{'xp.' + reduction if reduction else 'functions of xp'}, or give arrays of NumPy, "
-            "np.asarray(x)"
+            "{word}.{method}: arrays of tecomp have no such method; call {functions}, or give "
+            "arrays of NumPy, np.asarray(x)",
+            word=word, method=method,
+            functions="xp." + reduction if reduction else "functions of xp",
         )
     if options:
         _refuse_argument(word, next(iter(options)), own)
@@ -313,14 +314,15 @@ def _shape_alone(x: Any) -> np.ndarray[Any, Any]:
 def _refuse(word: str, name: str) -> NoReturn:
     instead = INSTEAD.get(name.rpartition(".")[2], "")
     raise ArrayTypeError(
-        f"{word}: tecomp.array has no such function, and NumPy's would give an array of NumPy; "
-        f"{instead + ', or ' if instead else ''}give arrays of NumPy, np.asarray(x)",
-        kind="no-array",
+        "{word}: tecomp.array has no such function, and NumPy's would give an array of NumPy; "
+        "{remedy}give arrays of NumPy, np.asarray(x)",
+        kind="no-array", word=word, remedy=instead + ", or " if instead else "",
     )
 
 
 def _refuse_argument(word: str, argument: str, own: str) -> NoReturn:
     raise ArrayTypeError(
-        f"{word}: xp.{own} takes its place for arrays of tecomp and has no argument {argument}; "
-        f"leave it out, call xp.{own}, or give arrays of NumPy, np.asarray(x)"
+        "{word}: xp.{own} takes its place for arrays of tecomp and has no argument {argument}; "
+        "leave it out, call xp.{own}, or give arrays of NumPy, np.asarray(x)",
+        word=word, own=own, argument=argument,
     )

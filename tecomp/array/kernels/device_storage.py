@@ -14,7 +14,7 @@ from tecomp.array.graph.node import Buffer, Node, looking
 from tecomp.array.graph.pending import Step, pending
 from tecomp.array.statistics import costs_of
 from tecomp.compute.define import placeholder
-from tecomp.errors import ArrayTypeError, ArrayValueError, LayoutError, safe_repr
+from tecomp.errors import ArrayTypeError, ArrayValueError, LayoutError
 from tecomp.graph.layout_candidates import along, candidates
 from tecomp.graph.layout_demands import check_given
 from tecomp.ir.nodes.dtype import DType
@@ -208,17 +208,22 @@ def layout_of(type: PTensorType, layout: Any, where: str) -> Layout:
     """
     if not isinstance(layout, Layout):
         raise ArrayTypeError(
-            f"{where}: layout is {layout.__class__.__name__}; give a tecomp.Layout, as x.layout is"
+            "{where}: layout is {class_}; give a tecomp.Layout, as x.layout is",
+            where=where, class_=layout.__class__.__name__,
         )
     if not is_apart(type.device):
         raise ArrayValueError(
-            f"{where}: a layout is given for an array on {safe_repr(type.device)}, which has the "
-            "order of NumPy; give a device that has layouts, device='stick128'"
+            "{where}: a layout is given for an array on {device!r}, which has the order of NumPy; "
+            "give a device that has layouts, device='stick128'",
+            where=where, device=type.device,
         )
     shape, dtype = parts_of(type)
     own = sized(layout, shape)
     try:
         check_given(placeholder(shape, dtype, "x"), own, target_of(str(type.device)))
     except LayoutError as error:
-        raise ArrayValueError(f"{where}: {error.message}", kind=error.kind) from None
+        raise ArrayValueError(
+            "{where}: {reason}",
+            kind=error.kind, where=where, reason=error.message,
+        ) from None
     return own

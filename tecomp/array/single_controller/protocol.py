@@ -83,8 +83,9 @@ class _Pickler(pickle.Pickler):
         """Reject objects that workers cannot import, because they have not run the script."""
         if isinstance(value, type | FunctionType) and value.__module__ == "__main__":
             raise TeamError(
-                f"controller: {value.__qualname__} is of the script, which other processes do not "
-                "run; give what a module has that all of them import"
+                "controller: {qualname} is of the script, which other processes do not run; give "
+                "what a module has that all of them import",
+                qualname=value.__qualname__,
             )
         return NotImplemented
 
@@ -100,8 +101,9 @@ def packed(message: Message) -> bytes:
         _Pickler(into, protocol=5).dump(message)
     except (pickle.PicklingError, TypeError, AttributeError) as error:
         raise TeamError(
-            f"controller: what other processes need cannot be sent to them ({error}); give values "
-            "that can be pickled"
+            "controller: what other processes need cannot be sent to them ({reason}); give values "
+            "that can be pickled",
+            reason=error,
         ) from error
     return into.getvalue()
 

@@ -80,9 +80,9 @@ def read_dlpack(where: str, array: Any) -> Memory:
     """
     if _is_negated(array):
         raise CallError(
-            f"{where}: PyTorch has negated it without changing its memory; pass .resolve_neg() of "
+            "{where}: PyTorch has negated it without changing its memory; pass .resolve_neg() of "
             "it",
-            kind="memory-of-array",
+            kind="memory-of-array", where=where,
         )
     capsule = _capsule(where, array)
     tensor, access = _tensor(where, capsule)
@@ -90,9 +90,10 @@ def read_dlpack(where: str, array: Any) -> Memory:
         access = "writable"
     if tensor.device_type not in _HOST_DEVICES:
         raise CallError(
-            f"{where}: expected an array in the memory of the processor, got one on device "
-            f"{tensor.device_type}:{tensor.device_id}; copy it to the host first",
-            kind="memory-of-array",
+            "{where}: expected an array in the memory of the processor, got one on device "
+            "{device_type}:{device_id}; copy it to the host first",
+            kind="memory-of-array", where=where, device_type=tensor.device_type,
+            device_id=tensor.device_id,
         )
     axes = range(tensor.ndim)
     shape = tuple(tensor.shape[k] for k in axes)
@@ -136,9 +137,9 @@ def _capsule(where: str, array: Any) -> object:
             return array.__dlpack__()
     except (AttributeError, BufferError, RuntimeError, TypeError, ValueError) as error:
         raise CallError(
-            f"{where}: its memory cannot be shared ({error}); pass it as an array that owns "
-            "plain memory",
-            kind="memory-of-array",
+            "{where}: its memory cannot be shared ({reason}); pass it as an array that owns plain "
+            "memory",
+            kind="memory-of-array", where=where, reason=error,
         ) from error
 
 
@@ -157,9 +158,9 @@ def _tensor(where: str, capsule: object) -> tuple[_Tensor, Access]:
     if valid(capsule, b"dltensor"):
         return _Tensor.from_address(pointer(capsule, b"dltensor")), "unknown"
     raise CallError(
-        f"{where}: __dlpack__ gave {type(capsule).__name__}, which is no DLPack capsule or a used "
-        "one; pass an array whose __dlpack__ makes a new capsule at each call",
-        kind="memory-of-array",
+        "{where}: __dlpack__ gave {type}, which is no DLPack capsule or a used one; pass an array "
+        "whose __dlpack__ makes a new capsule at each call",
+        kind="memory-of-array", where=where, type=type(capsule).__name__,
     )
 
 
@@ -211,9 +212,9 @@ def as_array(given: Any, where: str) -> np.ndarray[Any, Any]:
         return np.asarray(given)
     except (ValueError, OverflowError, RecursionError) as error:
         raise CallError(
-            f"{where}: the array is a {type(given).__name__} of which NumPy makes no array; pass "
-            "lists whose parts have equal lengths, or an array",
-            kind="other-array",
+            "{where}: the array is a {type} of which NumPy makes no array; pass lists whose parts "
+            "have equal lengths, or an array",
+            kind="other-array", where=where, type=type(given).__name__,
         ) from error
 
 

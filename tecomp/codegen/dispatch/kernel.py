@@ -46,7 +46,7 @@ from tecomp.codegen.runtime.runtime_structs import (
     RECORD_WORD,
 )
 from tecomp.drawing.drawable import Pictured
-from tecomp.errors import CallError, safe_repr
+from tecomp.errors import CallError
 from tecomp.ir.extern.binding import RAISED as EXCEPTIONS
 from tecomp.ir.nodes.expr import Var
 from tecomp.ir.nodes.stmt import Buffer, PrimFunc
@@ -82,8 +82,8 @@ def time_call(call: Callable[..., object], arguments: Sequence[Any], seconds: fl
     """
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < 1e9:
         raise CallError(
-            f"timeit: seconds is {safe_repr(seconds)}; pass the positive number of seconds to "
-            "measure"
+            "timeit: seconds is {seconds!r}; pass the positive number of seconds to measure",
+            seconds=seconds,
         )
     budget = int(seconds * 1e9)
     start = perf_counter_ns()
@@ -266,8 +266,8 @@ class Kernel(Pictured):
         if kind == "asm":
             return self.compiled.assembly()
         raise CallError(
-            f"source: {safe_repr(kind)} is no form of a kernel; the forms are ir, llvm, asm",
-            kind="unknown-choice",
+            "source: {form!r} is no form of a kernel; the forms are ir, llvm, asm",
+            kind="unknown-choice", form=kind,
         )
 
     def __repr__(self) -> str:
@@ -301,9 +301,9 @@ class Kernel(Pictured):
             return
         if layouts != "logical":
             raise CallError(
-                f"{self.name}: layouts is {safe_repr(layouts)}; the arrays are in 'physical' "
-                "layouts, or in 'logical' ones, those of the computation",
-                kind="unknown-choice",
+                "{name}: layouts is {layouts!r}; the arrays are in 'physical' layouts, or in "
+                "'logical' ones, those of the computation",
+                kind="unknown-choice", name=self.name, layouts=layouts,
             )
         self._call_logical(arguments)
 
@@ -446,8 +446,9 @@ class Kernel(Pictured):
         outputs = ", ".join(self.outputs)
         note = f"; {outputs} is passed as well, and written in place" if outputs else ""
         return CallError(
-            f"{self.name}: expected {len(self.signature)} arguments ({names}), got {count}{note}",
-            kind="argument-count",
+            "{name}: expected {signature_count} arguments ({names}), got {count}{note}",
+            kind="argument-count", name=self.name, signature_count=len(self.signature),
+            names=names, count=count, note=note,
         )
 
     def _failure(self, record: bytes) -> BaseException:
@@ -455,15 +456,19 @@ class Kernel(Pictured):
         text = self.compiled.interface.sites[site]
         if kind == RAISED:
             return EXCEPTIONS.take(value) or CallError(
-                f"{self.name}: {text} failed", kind="no-memory"
+                "{name}: {text} failed",
+                kind="no-memory", name=self.name, text=text,
             )
         if kind == OUT_OF_BOUNDS:
-            return CallError(f"index {value} is out of bounds for {text}", kind="out-of-bounds")
+            return CallError(
+                "index {value} is out of bounds for {text}",
+                kind="out-of-bounds", value=value, text=text,
+            )
         size = f"{value} bytes{' or more' if value == 2**63 - 1 else ''}"
         return CallError(
-            f"{self.name}: there is no memory for {text}, which takes {size}; use smaller "
-            "tiles, or compute it closer to where it is used",
-            kind="no-memory",
+            "{name}: there is no memory for {text}, which takes {size}; use smaller tiles, or "
+            "compute it closer to where it is used",
+            kind="no-memory", name=self.name, text=text, size=size,
         )
 
 
@@ -516,7 +521,8 @@ def _check_overlap(parameters: Sequence[Parameter], memories: Sequence[Memory]) 
             meet = other is not parameter and low < stop and start < high and low < high
             if meet and not are_interleaved(parameter, memory, other, beside):
                 raise CallError(
-                    f"{parameter.where}: it is written to, and shares memory with argument "
-                    f"{other.position} ({other.buffer.name}); pass a copy of one of them",
-                    kind="memory-of-array",
+                    "{where}: it is written to, and shares memory with argument {position} "
+                    "({buffer}); pass a copy of one of them",
+                    kind="memory-of-array", where=parameter.where, position=other.position,
+                    buffer=other.buffer.name,
                 )

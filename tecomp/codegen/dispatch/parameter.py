@@ -146,9 +146,10 @@ def _numpy_memory(parameter: Parameter, array: np.ndarray[Any, Any]) -> Memory:
     fits = dtype == parameter.numpy
     if not fits and not dtype.isnative:
         raise CallError(
-            f"{parameter.where}: expected {parameter.scalar} in this machine's byte order, got "
-            f"{dtype.str}; convert it with .astype({_numpy_name(parameter.scalar)})",
-            kind="memory-of-array",
+            "{where}: expected {scalar} in this machine's byte order, got {str}; convert it with "
+            ".astype({parameter_scalar})",
+            kind="memory-of-array", where=parameter.where, scalar=parameter.scalar, str=dtype.str,
+            parameter_scalar=_numpy_name(parameter.scalar),
         )
     strides = None
     if not array.flags.c_contiguous:
@@ -168,9 +169,10 @@ def _check_whole_steps(parameter: Parameter, array: np.ndarray[Any, Any]) -> Non
     for axis, (extent, step) in enumerate(zip(array.shape, array.strides, strict=True)):
         if step % size and extent > 1 and array.size:
             raise CallError(
-                f"{parameter.where}: the stride of axis {axis} is {step} bytes, no multiple of the "
-                f"{size} bytes of {parameter.scalar}; pass a copy of it",
-                kind="memory-of-array",
+                "{where}: the stride of axis {axis} is {step} bytes, no multiple of the {size} "
+                "bytes of {scalar}; pass a copy of it",
+                kind="memory-of-array", where=parameter.where, axis=axis, step=step, size=size,
+                scalar=parameter.scalar,
             )
 
 
@@ -184,8 +186,9 @@ def _no_array(parameter: Parameter, argument: Any) -> CallError:
     elif argument is None:
         advice = "pass the array it reads"
     return CallError(
-        f"{parameter.where}: expected an array of {parameter.describe()}, got {got}; {advice}",
-        kind="other-array",
+        "{where}: expected an array of {parameter}, got {got}; {advice}",
+        kind="other-array", where=parameter.where, parameter=parameter.describe(), got=got,
+        advice=advice,
     )
 
 
@@ -199,26 +202,28 @@ def _check_memory(parameter: Parameter, memory: Memory) -> None:
     scalar = parameter.scalar
     if memory.dtype != scalar:
         raise CallError(
-            f"{parameter.where}: expected {parameter.describe()}, got "
-            f"{array_text(memory.dtype, memory.shape)}; convert it with "
-            f".astype({_numpy_name(scalar)})",
-            kind="other-array",
+            "{where}: expected {parameter}, got {shape}; convert it with .astype({scalar})",
+            kind="other-array", where=parameter.where, parameter=parameter.describe(),
+            shape=array_text(memory.dtype, memory.shape), scalar=_numpy_name(scalar),
         )
     if parameter.is_written and memory.access != "writable":
         raise _not_writable(parameter, memory)
     if parameter.buffer.strides is None and not _is_compact(memory.shape, memory.strides):
+        remedy = "pass np.ascontiguousarray(...) of it"
+        if parameter.is_written:
+            remedy = "pass a new array, and copy from it"
         raise CallError(
-            f"{parameter.where}: expected {parameter.describe()} without gaps in row-major order, "
-            f"got strides of {memory.strides} elements; "
-            + ("pass a new array, and copy from it" if parameter.is_written
-               else "pass np.ascontiguousarray(...) of it"),
-            kind="memory-of-array",
+            "{where}: expected {parameter} without gaps in row-major order, got strides of "
+            "{strides} elements; {remedy}",
+            kind="memory-of-array", where=parameter.where, parameter=parameter.describe(),
+            strides=memory.strides, remedy=remedy,
         )
     if memory.address % scalar.bytes and prod(memory.shape):
         raise CallError(
-            f"{parameter.where}: the address {memory.address:#x} of its first element is no "
-            f"multiple of the {scalar.bytes} bytes of {scalar}; pass a copy of it",
-            kind="memory-of-array",
+            "{where}: the address {address:#x} of its first element is no multiple of the {bytes} "
+            "bytes of {scalar}; pass a copy of it",
+            kind="memory-of-array", where=parameter.where, address=memory.address,
+            bytes=scalar.bytes, scalar=scalar,
         )
 
 
@@ -232,7 +237,8 @@ def _not_writable(parameter: Parameter, memory: Memory) -> CallError:
         new = f"np.empty({memory.shape}, {_numpy_name(parameter.scalar)})"
         advice = f"pass {new} or a tensor of PyTorch, and make the other array from it"
     return CallError(
-        f"{parameter.where}: it is written to, but {why}; {advice}", kind="memory-of-array"
+        "{where}: it is written to, but {reason}; {advice}",
+        kind="memory-of-array", where=parameter.where, reason=why, advice=advice,
     )
 
 
@@ -272,9 +278,9 @@ def check_scalar(where: str, var: Var, argument: Any) -> int | float:
     low, high = integer_range(dtype)
     if not low <= value <= high:
         raise CallError(
-            f"{where}: {value} does not fit into {dtype}, which holds {low} to {high}; declare "
-            "the variable with a wider type",
-            kind="other-array",
+            "{where}: {value} does not fit into {dtype}, which holds {low} to {high}; declare the "
+            "variable with a wider type",
+            kind="other-array", where=where, value=value, dtype=dtype, low=low, high=high,
         )
     return value
 
@@ -284,6 +290,6 @@ def _no_number(where: str, dtype: DType, argument: Any, noun: str) -> CallError:
     shown = repr(argument) if isinstance(argument, float | np.floating | str) else (
         "None" if argument is None else type(argument).__name__)
     return CallError(
-        f"{where}: expected {article} {noun} ({dtype}), got {shown}; pass a Python or NumPy {noun}",
-        kind="other-array",
+        "{where}: expected {article} {noun} ({dtype}), got {shown}; pass a Python or NumPy {noun}",
+        kind="other-array", where=where, article=article, noun=noun, dtype=dtype, shown=shown,
     )

@@ -29,7 +29,7 @@ from tecomp.codegen.runtime.runtime_structs import (
 )
 from tecomp.codegen.runtime.scratch_allocator_ir import scratch_text
 from tecomp.codegen.runtime.thread_pool_ir import pool_text
-from tecomp.errors import CallError, safe_repr
+from tecomp.errors import CallError
 from tecomp.fork_gate import WorkLock
 
 HEAD = object.__basicsize__
@@ -197,9 +197,9 @@ def use_threads() -> None:
 def _number(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise CallError(
-            f"{VARIABLE}: expected a positive number of threads, got {safe_repr(text)}; unset it "
-            "to use every processor",
-            kind="wrong-number",
+            "{variable}: expected a positive number of threads, got {text!r}; unset it to use "
+            "every processor",
+            kind="wrong-number", variable=VARIABLE, text=text,
         )
     return int(text)
 

@@ -41,18 +41,18 @@ def check_findable(func: PrimFunc, parameters: Sequence[Parameter]) -> None:
     for var in (v for p in parameters for v in _variables((p.buffer.elem_offset,))):
         if var not in scalars and var not in func.sizes:
             raise LowerError(
-                f"{func.name}: the elem_offset `{var.name}` is no argument and no size; add the "
-                f"variable {var.name} to the arguments",
-                kind="unknown-size",
+                "{func}: the elem_offset `{var}` is no argument and no size; add the variable "
+                "{var} to the arguments",
+                kind="unknown-size", func=func.name, var=var.name,
             )
     plain = {extent for p in parameters if not p.buffer.has_offset
              for extent in (*p.shape, *p.flat, *p.strides) if isinstance(extent, Var)}
     for var in func.sizes:
         if var not in plain:
             raise LowerError(
-                f"{func.name}: size `{var.name}` is no axis of any argument by itself, so no array "
-                f"tells its value; add the variable {var.name} to the arguments",
-                kind="unknown-size",
+                "{func}: size `{var}` is no axis of any argument by itself, so no array tells its "
+                "value; add the variable {var} to the arguments",
+                kind="unknown-size", func=func.name, var=var.name,
             )
 
 
@@ -98,9 +98,9 @@ def part_at_offset(
     got = array_text(memory.dtype, memory.shape)
     if len(memory.shape) != 1 or ((memory.strides or (1,)) != (1,) and memory.shape != (1,)):
         raise CallError(
-            f"{parameter.where}: expected a one-dimensional array without gaps, which holds "
-            f"{parameter.describe()}, got {got}; pass array.reshape(-1) of a contiguous array",
-            kind="other-array",
+            "{where}: expected a one-dimensional array without gaps, which holds {parameter}, got "
+            "{got}; pass array.reshape(-1) of a contiguous array",
+            kind="other-array", where=parameter.where, parameter=parameter.describe(), got=got,
         )
     shape = shape_value(parameter.shape, sizes)
     strides = shape_value(parameter.strides, sizes) if parameter.strides else None
@@ -111,15 +111,15 @@ def part_at_offset(
     last = start + sum(max(n, 0) for n in reach)
     if min(shape, default=0) < 0:
         raise CallError(
-            f"{parameter.where}: {array_text(memory.dtype, shape)} has a negative extent; pass "
-            "larger sizes",
-            kind="other-array",
+            "{where}: {shape} has a negative extent; pass larger sizes",
+            kind="other-array", where=parameter.where, shape=array_text(memory.dtype, shape),
         )
     if 0 not in shape and (first < 0 or last >= memory.shape[0]):
         raise CallError(
-            f"{parameter.where}: its {array_text(memory.dtype, shape)} take elements {first} to "
-            f"{last}, got {got}; pass a longer array, or another offset",
-            kind="other-array",
+            "{where}: its {shape} take elements {first} to {last}, got {got}; pass a longer "
+            "array, or another offset",
+            kind="other-array", where=parameter.where, shape=array_text(memory.dtype, shape),
+            first=first, last=last, got=got,
         )
     address = memory.address + start * parameter.scalar.bytes
     return Memory(address, memory.dtype, shape, strides, memory.access, memory.owner)
@@ -139,20 +139,25 @@ def check_shape(parameter: Parameter, memory: Memory, sizes: Mapping[Var, Size])
     candidates = [shape for shape in (parameter.shape, parameter.flat) if len(shape) == len(got)]
     if not candidates:
         raise CallError(
-            f"{parameter.where}: expected {len(parameter.shape)} axes, {parameter.describe()}, got "
-            f"{len(got)}, {array_text(memory.dtype, got)}; {_advice(parameter)}",
-            kind="other-array",
+            "{where}: expected {rank} axes, {parameter}, got {got_count}, {got}; {remedy}",
+            kind="other-array", where=parameter.where, rank=len(parameter.shape),
+            parameter=parameter.describe(), got_count=len(got), got=array_text(memory.dtype, got),
+            remedy=_advice(parameter),
         )
     for var in (v for shape in candidates for v in _variables(shape) if v not in sizes):
         raise CallError(
-            f"{parameter.where}: size `{var.name}` does not follow from an array of "
-            f"{len(got)} {'axis' if len(got) == 1 else 'axes'}, {array_text(memory.dtype, got)}; "
-            f"pass one in its unflattened shape, {parameter.describe()}",
-            kind="unknown-size",
+            "{where}: size `{var}` does not follow from an array of {got_count} {axes}, {got}; "
+            "pass one in its unflattened shape, {parameter}",
+            kind="unknown-size", where=parameter.where, var=var.name, got_count=len(got),
+            axes="axis" if len(got) == 1 else "axes", got=array_text(memory.dtype, got),
+            parameter=parameter.describe(),
         )
     problems = [_difference(parameter, shape, got, sizes) for shape in candidates]
     if all(problems):
-        raise CallError(f"{parameter.where}: {problems[0]}", kind="other-array")
+        raise CallError(
+            "{where}: {problem}",
+            kind="other-array", where=parameter.where, problem=problems[0],
+        )
 
 
 def check_mark(parameter: Parameter, argument: Any, sizes: Mapping[Var, Size]) -> None:
@@ -176,9 +181,10 @@ def check_mark(parameter: Parameter, argument: Any, sizes: Mapping[Var, Size]) -
     if parameter.logical is None:
         advice = "unpack it with what packed it"
     raise CallError(
-        f"{parameter.where}: the array is packed as {found.formula}, but {name} is stored as "
-        f"{wanted.formula}; {advice}, or np.asarray(...) of it if it is right",
-        kind="packed",
+        "{where}: the array is packed as {formula}, but {name} is stored as {wanted_formula}; "
+        "{advice}, or np.asarray(...) of it if it is right",
+        kind="packed", where=parameter.where, formula=found.formula, name=name,
+        wanted_formula=wanted.formula, advice=advice,
     )
 
 
@@ -211,9 +217,10 @@ def _refuse_logical(
     also = "pass it with layouts='logical'" if parameter.is_written else (
         f"pass kernel.pack({name}, a), or a itself with layouts='logical'")
     raise CallError(
-        f"{parameter.where}: {name} is stored as {parameter.describe()} in a layout, got "
-        f"{array_text(str(parameter.scalar), got)}, its shape in the computation; {also}",
-        kind="other-array",
+        "{where}: {name} is stored as {parameter} in a layout, got {got}, its shape in the "
+        "computation; {also}",
+        kind="other-array", where=parameter.where, name=name, parameter=parameter.describe(),
+        got=array_text(str(parameter.scalar), got), also=also,
     )
 
 
@@ -229,16 +236,16 @@ def check_strides(parameter: Parameter, memory: Memory, sizes: Mapping[Var, Size
     got = memory.strides or compact_strides(memory.shape)
     if any(n != 1 and a != b for n, a, b in zip(memory.shape, got, wanted, strict=True)):
         raise CallError(
-            f"{parameter.where}: expected strides of {wanted} elements, got {got}; pass an "
-            "array that has them",
-            kind="memory-of-array",
+            "{where}: expected strides of {wanted} elements, got {got}; pass an array that has "
+            "them",
+            kind="memory-of-array", where=parameter.where, wanted=wanted, got=got,
         )
     if parameter.is_written and not _are_apart(memory.shape, got):
         raise CallError(
-            f"{parameter.where}: it is written to, and with strides of {got} elements several of "
-            f"its {array_text(memory.dtype, memory.shape)} may be one place; pass a new array, and "
-            "copy from it",
-            kind="memory-of-array",
+            "{where}: it is written to, and with strides of {got} elements several of its {shape} "
+            "may be one place; pass a new array, and copy from it",
+            kind="memory-of-array", where=parameter.where, got=got,
+            shape=array_text(memory.dtype, memory.shape),
         )
 
 
@@ -334,7 +341,7 @@ def extent_value(extent: Expr, sizes: Mapping[Var, Size]) -> int:
     if not isinstance(result, Const):
         given = ", ".join(f"{v.name} = {sizes[v].value}" for v in free_variables(extent))
         raise CallError(
-            f"the extent `{extent}` has no value of 64 bits for {given}; pass other sizes",
-            kind="unknown-size",
+            "the extent `{extent}` has no value of 64 bits for {given}; pass other sizes",
+            kind="unknown-size", extent=extent, given=given,
         )
     return int(result.value)

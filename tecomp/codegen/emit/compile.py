@@ -182,24 +182,33 @@ def check_flat(func: PrimFunc) -> None:
     """
     for what, entries in (("layout maps", func.layout_maps), ("a pad value", func.pad_values)):
         for data, _ in entries:
-            raise LowerError(f"{func.name}: `{data.name}` still has {what}; {_LOWER_IT}")
+            raise LowerError(
+                "{func}: `{data}` still has {what}; {lower_it}",
+                func=func.name, data=data.name, what=what, lower_it=_LOWER_IT,
+            )
     stmts = [*walk(func.body, parts=statements_in)]
     declared = [n.buffer for n in stmts if isinstance(n, Allocate | DeclBuffer | BufferRealize)]
     # The call adds the offset of a parameter to its address.
     passed = [replace(p, elem_offset=0) for p in func.params if isinstance(p, Buffer)]
     for buffer in (*passed, *declared):
         if problem := _not_physical(buffer):
-            raise LowerError(f"{func.name}: `{buffer.name}` {problem}; {_LOWER_IT}")
+            raise LowerError(
+                "{func}: `{buffer}` {problem}; {lower_it}",
+                func=func.name, buffer=buffer.name, problem=problem, lower_it=_LOWER_IT,
+            )
     for node in stmts:
         if isinstance(node, BufferRealize):
             raise LowerError(
-                f"{func.name}: `{node.buffer.name}` is realized in a region; allocate it, with "
-                "Allocate in place of BufferRealize"
+                "{func}: `{buffer}` is realized in a region; allocate it, with Allocate in place "
+                "of BufferRealize",
+                func=func.name, buffer=node.buffer.name,
             )
     for view, memory in declared_views(func):
         if problem := view_problem(view, memory):
             raise LowerError(
-                f"{func.name}: {problem}; declare a view with the physical axes of its memory")
+                "{func}: {problem}; declare a view with the physical axes of its memory",
+                func=func.name, problem=problem,
+            )
 
 
 def _not_physical(buffer: Buffer) -> str:

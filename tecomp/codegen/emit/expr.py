@@ -77,7 +77,10 @@ def _at_once(code: Code, expr: Expr) -> str | None:
 def _start(code: Code, expr: Expr) -> Rule:
     rule = _RULES.get(type(expr))
     if rule is None:
-        raise InternalError(f"an expression of kind {type(expr).__name__} cannot be compiled")
+        raise InternalError(
+            "an expression of kind {type} cannot be compiled",
+            type=type(expr).__name__,
+        )
     return rule(code, expr)
 
 

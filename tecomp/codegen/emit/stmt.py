@@ -69,7 +69,8 @@ def _start(code: Code, stmt: Stmt) -> Rule:
     rule = _RULES.get(type(stmt))
     if rule is None:
         raise InternalError(
-            f"a statement of kind {type(stmt).__name__} reached the code generator; lower it first"
+            "a statement of kind {type} reached the code generator; lower it first",
+            type=type(stmt).__name__,
         )
     return rule(code, stmt)
 

@@ -20,7 +20,7 @@ import platformdirs
 from tecomp.codegen.llvm import jit
 from tecomp.codegen.llvm.ir_builder import Source
 from tecomp.codegen.llvm.jit import Linked, host, link, llvm_version, object_code
-from tecomp.errors import CacheError, safe_repr
+from tecomp.errors import CacheError
 from tecomp.ir.extern.binding import NOTHING, Outside
 from tecomp.progress import tell
 
@@ -206,11 +206,15 @@ def store_of(switch: str, folder: str, size: str) -> Store | None:
         CacheError: If `switch` or `size` has an invalid value.
     """
     if switch not in ("", "on", "off"):
-        raise CacheError(f"{SWITCH}: expected on or off, got {safe_repr(switch)}; unset it for on")
+        raise CacheError(
+            "{switch}: expected on or off, got {switch2!r}; unset it for on",
+            switch=SWITCH, switch2=switch,
+        )
     if size and not size.isdecimal():
         raise CacheError(
-            f"{SIZE}: expected a number of megabytes, got {safe_repr(size)}; unset it for "
-            f"{DEFAULT_MEGABYTES}"
+            "{size}: expected a number of megabytes, got {size2!r}; unset it for "
+            "{default_megabytes}",
+            size=SIZE, size2=size, default_megabytes=DEFAULT_MEGABYTES,
         )
     if switch == "off" or not hasattr(os, "geteuid"):
         return None

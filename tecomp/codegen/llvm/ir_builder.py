@@ -436,7 +436,7 @@ class Code:
             InternalError: If `var` is not in scope.
         """
         if var not in self.env:
-            raise InternalError(f"`{var.name}` is used where nothing binds it")
+            raise InternalError("`{var}` is used where nothing binds it", var=var.name)
         return self.env[var]
 
     @contextmanager

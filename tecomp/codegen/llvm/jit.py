@@ -91,7 +91,10 @@ def _target_machine(machine: Machine, effort: int = 2) -> Any:
     try:
         target = llvm.Target.from_triple(machine.triple)
     except RuntimeError as error:
-        raise InternalError(f"LLVM knows no machine `{machine.triple}`: {error}") from error
+        raise InternalError(
+            "LLVM knows no machine `{triple}`: {reason}",
+            triple=machine.triple, reason=error,
+        ) from error
     # The small code model: the default of a JIT loads every address as 64 bits.
     return target.create_target_machine(
         cpu=machine.cpu, features=machine.features, opt=effort, codemodel="small", reloc="pic"
@@ -107,7 +110,10 @@ def _parsed(text: str, target_machine: Any) -> Any:
         module.data_layout = str(target_machine.target_data)
         module.verify()
     except RuntimeError as error:
-        raise InternalError(f"LLVM refuses the generated code: {error}\n{text}") from error
+        raise InternalError(
+            "LLVM refuses the generated code: {reason}\n{text}",
+            reason=error, text=text,
+        ) from error
     return module
 
 
@@ -290,6 +296,9 @@ def _link(images: Sequence[bytes], entry: str, outside: Outside) -> Linked:
     try:
         tracker = builder.export_symbol(entry).link(compiler, f"{entry}.{number}")
     except RuntimeError as error:
-        raise InternalError(f"the compiled code of {entry} cannot be linked: {error}") from error
+        raise InternalError(
+            "the compiled code of {entry} cannot be linked: {reason}",
+            entry=entry, reason=error,
+        ) from error
     function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(tracker[entry])
     return Linked(function, (tracker, compiler, outside))

@@ -170,19 +170,27 @@ def _verify(access: _Access) -> None:
     rank = max(buffer.index_count, 1)
     if max(len(access.indices), 1) != rank or access.dtype.lanes != lanes * access.repeats:
         raise InternalError(
-            f"{buffer.name} has {rank} axes of {buffer.dtype}; it is used with "
-            f"{len(access.indices)} indices and a value of {access.dtype}"
+            "{buffer} has {rank} axes of {dtype}; it is used with {index_count} indices and a "
+            "value of {access_dtype}",
+            buffer=buffer.name, rank=rank, dtype=buffer.dtype, index_count=len(access.indices),
+            access_dtype=access.dtype,
         )
     if rank > 1 and len(buffer.axis_separators) != rank - 1:
-        raise InternalError(f"{buffer.name} has {rank} axes that are not physical ones; flatten it")
+        raise InternalError(
+            "{buffer} has {rank} axes that are not physical ones; flatten it",
+            buffer=buffer.name, rank=rank,
+        )
     if buffer.strides is not None and not buffer.flat:
-        raise InternalError(f"{buffer.name} has strides that are not in its indices; flatten it")
+        raise InternalError(
+            "{buffer} has strides that are not in its indices; flatten it",
+            buffer=buffer.name,
+        )
     if access.predicate is None:
         return
     if access.predicate.dtype.lanes not in (1, lanes, access.dtype.lanes):
         raise InternalError(
-            f"an access of {buffer.name} at {lanes} places has a predicate of "
-            f"{access.predicate.dtype.lanes} lanes"
+            "an access of {buffer} at {lanes} places has a predicate of {dtype_lanes} lanes",
+            buffer=buffer.name, lanes=lanes, dtype_lanes=access.predicate.dtype.lanes,
         )
 
 
@@ -554,7 +562,10 @@ def _row(code: Code, access: _Access) -> Rule:
     if buffer.index_count <= 1:
         return base
     if any(index.dtype.lanes > 1 for index in access.indices[:-1]):
-        raise InternalError(f"an index of {buffer.name} has lanes, and it is not the last one")
+        raise InternalError(
+            "an index of {buffer} has lanes, and it is not the last one",
+            buffer=buffer.name,
+        )
     row = cast_expr(INT64, access.indices[0])
     for extent, index in zip(buffer.shape[1:-1], access.indices[1:-1], strict=True):
         row = row * index_value(extent) + index

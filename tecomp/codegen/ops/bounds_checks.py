@@ -29,7 +29,7 @@ from tecomp.ir.nodes.stmt import Buffer
 def check_index(code: Code, node: Expr, active: str | None) -> Generator[Expr, str, str]:
     """Emit a check that an index is in bounds; failures in `active` lanes are recorded."""
     if not isinstance(node, Call):
-        raise InternalError(f"`{node}` is no check of an index")
+        raise InternalError("`{node}` is no check of an index", node=node)
     index, extent, site = node.args
     inner = index.value if isinstance(index, Broadcast) else index
     # A uniform index is checked once.
@@ -48,7 +48,7 @@ def _one(node: Expr) -> Expr:
 def _number(node: Expr) -> int:
     node = _one(node)
     if not isinstance(node, Const):
-        raise InternalError(f"the site of a check is `{node}`, not a literal")
+        raise InternalError("the site of a check is `{node}`, not a literal", node=node)
     return int(node.value)
 
 

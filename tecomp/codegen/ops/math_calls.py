@@ -48,7 +48,7 @@ def _integer_function(code: Code, name: str, dtype: DType, args: Sequence[str]) 
         return value
     if name == "abs":
         return code.call(kind, f"llvm.abs.{suffix(kind)}", [(kind, value), ("i1", "false")])
-    raise InternalError(f"there is no function `{name}` of {dtype}")
+    raise InternalError("there is no function `{name}` of {dtype}", name=name, dtype=dtype)
 
 
 def _classify(code: Code, name: str, dtype: DType, value: str) -> str:
@@ -68,7 +68,7 @@ def _float_function(code: Code, name: str, dtype: DType, args: Sequence[str]) ->
         return code.op(f"fdiv {kind} {one}, {_float_function(code, 'sqrt', dtype, args)}")
     if has_formula(name, dtype):
         return by_formula(code, name, dtype, args)
-    raise InternalError(f"there is no function `{name}` of {dtype}")
+    raise InternalError("there is no function `{name}` of {dtype}", name=name, dtype=dtype)
 
 
 def _constant(value: float, dtype: DType) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from string import Template
 
 from tecomp.codegen.llvm.ir_builder import Code
-from tecomp.errors import InternalError, safe_repr
+from tecomp.errors import InternalError
 
 OUT_OF_BOUNDS, OUT_OF_MEMORY, RAISED = 1, 2, 3
 """Failure kinds of a record."""
@@ -74,7 +74,10 @@ class Record:
             InternalError: If there is no such field.
         """
         if field not in self.names:
-            raise InternalError(f"{self.name} has no field {safe_repr(field)}; it has {self.names}")
+            raise InternalError(
+                "{name} has no field {field!r}; it has {names}",
+                name=self.name, field=field, names=self.names,
+            )
         return self.names.index(field)
 
 
@@ -113,7 +116,10 @@ def assembled(text: str, records: Sequence[Record], constants: Mapping[str, obje
         lines = Template(text).substitute(constants).split("\n")
         return "\n".join(_line(line, known) for line in lines)
     except KeyError as error:
-        raise InternalError(f"text of the runtime: {error} is declared nowhere") from error
+        raise InternalError(
+            "text of the runtime: {reason} is declared nowhere",
+            reason=error,
+        ) from error
 
 
 def _line(line: str, known: Mapping[str, Record]) -> str:

@@ -115,7 +115,7 @@ class Source:
     first: int
     known: Mapping[str, Any]
 
-    def refuse(self, node: ast.AST, why: str) -> NoReturn:
+    def refuse(self, node: ast.AST, template: str, /, **parameters: Any) -> NoReturn:
         """Raise an error at a node, with its line and source text.
 
         Raises:
@@ -123,7 +123,10 @@ class Source:
         """
         line = self.first + getattr(node, "lineno", 1) - 1
         part = (ast.get_source_segment(self.text, node) or "").partition("\n")[0]
-        raise DefinitionError(f"te.hybrid {self.name}, line {line}: `{part}` {why}", kind="hybrid")
+        raise DefinitionError(
+            "te.hybrid {function}, line {line}: `{source}` " + template,
+            kind="hybrid", function=self.name, line=line, source=part, **parameters,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +247,10 @@ def _operated(names: Names, node: ast.BinOp) -> Any:
         names.source.refuse(node, _OUTSIDE)
     if isinstance(a, int) and isinstance(b, int) and _bits(node.op, a, b) > _MOST_BITS:
         names.source.refuse(
-            node, f"is an integer of more than {_MOST_BITS} bits; write one that a type holds")
+            node,
+            "is an integer of more than {most_bits} bits; write one that a type holds",
+            most_bits=_MOST_BITS,
+        )
     return _applied(names, node, function, a, b)
 
 
@@ -279,7 +285,11 @@ def _item(names: Names, node: ast.expr, base: Any, index: Any, *, is_target: boo
             names.source.refuse(
                 node, "has an index that is not known here; take a number, or const_range")
         if not -len(base) <= index < len(base):
-            names.source.refuse(node, f"has {len(base)} entries, and is asked for {index}")
+            names.source.refuse(
+                node,
+                "has {base_count} entries, and is asked for {index}",
+                base_count=len(base), index=index,
+            )
         return base[index]
     if not isinstance(base, Array):
         names.source.refuse(node, "is an element of what is no tensor and no list; index those")
@@ -287,7 +297,11 @@ def _item(names: Names, node: ast.expr, base: Any, index: Any, *, is_target: boo
     place = Array(base.operand, (*base.indices, *more))
     rank = len(base.operand.shape)
     if len(place.indices) > rank:
-        names.source.refuse(node, f"has {len(place.indices)} indices for {rank} axes")
+        names.source.refuse(
+            node,
+            "has {index_count} indices for {rank} axes",
+            index_count=len(place.indices), rank=rank,
+        )
     return place if is_target or len(place.indices) < rank else base.operand[place.indices]
 
 
@@ -329,7 +343,11 @@ def _applied(names: Names, node: ast.expr, function: Callable[..., Any], *values
     except TecompError:
         raise
     except (ArithmeticError, TypeError, ValueError) as error:
-        names.source.refuse(node, f"has no value ({error}); write what Python can compute")
+        names.source.refuse(
+            node,
+            "has no value ({reason}); write what Python can compute",
+            reason=error,
+        )
 
 
 def _check_count(names: Names, node: ast.Call, function: Callable[..., Any]) -> None:
@@ -342,8 +360,9 @@ def _check_count(names: Names, node: ast.Call, function: Callable[..., Any]) -> 
     least = sum(each.default is Parameter.empty for each in known)
     if not least <= len(node.args) <= len(known):
         names.source.refuse(
-            node, f"takes {counted(len(known), 'argument')}, and is given {len(node.args)}; give "
-            "as many as it takes"
+            node,
+            "takes {known_count}, and is given {arg_count}; give as many as it takes",
+            known_count=counted(len(known), "argument"), arg_count=len(node.args),
         )
 
 

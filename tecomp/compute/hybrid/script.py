@@ -21,7 +21,7 @@ from tecomp.compute.ir_builder import IRBuilder
 from tecomp.compute.operators import if_then_else
 from tecomp.compute.statement_builder import Operand
 from tecomp.compute.tensor import Tensor
-from tecomp.errors import DefinitionError, TypeMismatchError, safe_repr
+from tecomp.errors import DefinitionError, TypeMismatchError
 from tecomp.ir.arith.simplify import simplify
 from tecomp.ir.nodes.expr import BufferLoad, Cast, Const, Expr, Var, const, index_value, is_const
 from tecomp.ir.nodes.stmt import (
@@ -62,15 +62,15 @@ def defined(function: Any, arguments: Sequence[Any]) -> Any:
     missing = [b.name for b in reader.outputs if all(b is not each for each in outputs)]
     if missing:
         raise DefinitionError(
-            f"te.hybrid {function.source.name}: {missing[0]} is an output_tensor and not returned; "
-            "return it, or allocate it",
-            kind="hybrid",
+            "te.hybrid {source}: {missing} is an output_tensor and not returned; return it, or "
+            "allocate it",
+            kind="hybrid", source=function.source.name, missing=missing[0],
         )
     if any(all(b is not each for each in reader.outputs) for b in outputs):
         raise DefinitionError(
-            f"te.hybrid {function.source.name}: it returns what is no output_tensor of its own; "
-            "copy that to one, element by element",
-            kind="hybrid",
+            "te.hybrid {source}: it returns what is no output_tensor of its own; copy that to "
+            "one, element by element",
+            kind="hybrid", source=function.source.name,
         )
     made = _plain(statement, outputs, inputs)
     return made if made is not None else _opaque(function.source.name, statement, outputs, inputs)
@@ -91,9 +91,9 @@ def _read_once(
         if isinstance(value, list | tuple):
             if depth == _MAX_DEPTH:
                 raise DefinitionError(
-                    f"te.hybrid {function.source.name}: an argument has more than {_MAX_DEPTH} "
-                    "levels of nested lists; pass lists of fewer levels",
-                    kind="hybrid",
+                    "te.hybrid {source}: an argument has more than {max_depth} levels of nested "
+                    "lists; pass lists of fewer levels",
+                    kind="hybrid", source=function.source.name, max_depth=_MAX_DEPTH,
                 )
             return tuple(argument(each, depth + 1) for each in value)
         if not isinstance(value, Tensor):
@@ -281,9 +281,9 @@ class HybridFunction:
                 raise
             given = ", ".join(map(repr, args))
             raise TypeMismatchError(
-                f"te.hybrid {self.function.__name__}: called with ({given}) it runs as Python, "
-                f"which says: {error}; give tensors to define tensors, or arrays",
-                kind="hybrid",
+                "te.hybrid {function}: called with ({given}) it runs as Python, which says: "
+                "{reason}; give tensors to define tensors, or arrays",
+                kind="hybrid", function=self.function.__name__, given=given, reason=error,
             ) from error
 
     def _python(self) -> Callable[..., Any]:
@@ -327,8 +327,8 @@ def script(pyfunc: Callable[..., Any]) -> HybridFunction:
     """
     if not isinstance(pyfunc, FunctionType):
         raise TypeMismatchError(
-            f"te.hybrid.script: the function is {safe_repr(pyfunc)}; give a Python function",
-            kind="hybrid",
+            "te.hybrid.script: the function is {pyfunc!r}; give a Python function",
+            kind="hybrid", pyfunc=pyfunc,
         )
     return HybridFunction(pyfunc)
 
@@ -350,8 +350,8 @@ def _source(function: FunctionType) -> Source:
         lines, first = inspect.getsourcelines(function)
     except (OSError, TypeError):
         raise DefinitionError(
-            f"te.hybrid {function.__name__}: its text is not there to be read; write it in a file",
-            kind="hybrid",
+            "te.hybrid {function}: its text is not there to be read; write it in a file",
+            kind="hybrid", function=function.__name__,
         ) from None
     text = textwrap.dedent("".join(lines))
     try:
@@ -361,8 +361,8 @@ def _source(function: FunctionType) -> Source:
         tree = None
     if not isinstance(tree, ast.FunctionDef):
         raise DefinitionError(
-            f"te.hybrid {function.__name__}: it is no `def`; write a function with statements",
-            kind="hybrid",
+            "te.hybrid {function}: it is no `def`; write a function with statements",
+            kind="hybrid", function=function.__name__,
         )
     outside = inspect.getclosurevars(function)
     known = {

@@ -58,9 +58,11 @@ class Reader:
         names = [each.arg for each in self.source.tree.args.args]
         if len(names) != len(arguments):
             raise DefinitionError(
-                f"te.hybrid {self.source.name}: it takes {counted(len(names), 'argument')} "
-                f"({', '.join(names)}), and is given {len(arguments)}; give as many as it takes",
-                kind="wrong-count",
+                "te.hybrid {source}: it takes {arguments} ({names}), and is given "
+                "{argument_count}; give as many as it takes",
+                kind="wrong-count", source=self.source.name,
+                arguments=counted(len(names), "argument"), names=", ".join(names),
+                argument_count=len(arguments),
             )
         self._scopes.append(dict(zip(names, arguments, strict=True)))
         *body, last = self.source.tree.body
@@ -82,7 +84,7 @@ class Reader:
             except TecompError as error:
                 if error.message.startswith("te.hybrid "):
                     raise
-                self.source.refuse(node, f"is no statement: {error.message}")
+                self.source.refuse(node, "is no statement: {reason}", reason=error.message)
 
     def statement(self, node: ast.stmt) -> None:
         """Emit one statement."""
@@ -150,7 +152,7 @@ class Reader:
         fields = ("shape", "dtype") if word == "output_tensor" else ("shape", "dtype", "scope")
         said = {**dict(zip(fields, values, strict=False)), **named}
         if "shape" not in said or set(said) - set(fields) or len(values) > len(fields):
-            self.source.refuse(node, f"takes {', '.join(fields)}")
+            self.source.refuse(node, "takes {fields}", fields=", ".join(fields))
         where = f"{word} {name}"
         shape, dtype = shape_of(said["shape"], where), said.get("dtype", "float32")
         if word == "allocate" or self._depth:
@@ -175,8 +177,10 @@ class Reader:
                 self.source.refuse(node.iter, "takes numbers that are known here")
             if last - first > MOST_OPERATIONS:
                 self.source.refuse(
-                    node.iter, f"has {last - first} values, and {MOST_OPERATIONS} are the most "
-                    "that are written out; write range"
+                    node.iter,
+                    "has {detail} values, and {most_operations} are the most that are written "
+                    "out; write range",
+                    detail=last - first, most_operations=MOST_OPERATIONS,
                 )
             for value in range(first, last):
                 self._scopes[-1][name] = value
@@ -217,7 +221,10 @@ class Reader:
             near = () if node.id in FUNCTIONS else get_close_matches(node.id, known, n=1)
             meant = f"write `{near[0]}` if that is meant; " if near else ""
             self.source.refuse(
-                node, f"is not known here; {meant}names of a loop or an if end with it")
+                node,
+                "is not known here; {meant}names of a loop or an if end with it",
+                meant=meant,
+            )
         return found
 
     def _found(self, name: str) -> Any:
@@ -227,9 +234,9 @@ class Reader:
         """Inline a call of another hybrid function, and return its results."""
         if self._depth == _MOST_CALLS:
             raise DefinitionError(
-                f"te.hybrid {function.source.name}: it is called inside of {_MOST_CALLS} other "
-                "calls; write a loop, for what calls itself",
-                kind="hybrid",
+                "te.hybrid {source}: it is called inside of {most_calls} other calls; write a "
+                "loop, for what calls itself",
+                kind="hybrid", source=function.source.name, most_calls=_MOST_CALLS,
             )
         found = Reader(function.source, self.builder, self).run(arguments)
         return found[0] if len(found) == 1 else tuple(found)

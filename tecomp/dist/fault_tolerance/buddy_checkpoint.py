@@ -72,9 +72,9 @@ def holders(comm: Any, copies: Copies) -> dict[int, int]:
         buddy = (rank + 1) % copies.size
         if rank not in now and buddy not in now:
             raise TeamError(
-                f"protect: ranks {rank} and {buddy} were lost after the copy at step {copies.step}, "
-                "and each other's copies with them; what they had cannot be rebuilt",
-                kind="lost-process",
+                "protect: ranks {rank} and {buddy} were lost after the copy at step {step}, and "
+                "each other's copies with them; what they had cannot be rebuilt",
+                kind="lost-process", rank=rank, buddy=buddy, step=copies.step,
             )
         found[rank] = now[rank] if rank in now else now[buddy]
     return found

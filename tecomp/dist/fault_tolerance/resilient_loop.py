@@ -112,9 +112,10 @@ class ProtectedLoop:
         given = np.shape(local), np.asarray(local).dtype
         if given != (shape, partition.dtype) or partition.mesh_axes(Partial):
             raise TeamError(
-                f"protect: an array of {given[1].name}{list(given[0])} for a part of "
-                f"{partition.dtype.name}{list(shape)}, placed as {list(partition.placements)}; "
-                "give what this process has, and no partial values"
+                "protect: an array of {given}{given2} for a part of {dtype}{shape}, placed as "
+                "{placements}; give what this process has, and no partial values",
+                given=given[1].name, given2=list(given[0]), dtype=partition.dtype.name,
+                shape=list(shape), placements=list(partition.placements),
             )
         self._fields.append(Field(partition, np.array(local), gather=gather))
         return self._fields[-1]
@@ -281,7 +282,9 @@ def protect(steps: int, *, every: int, team: AnyTeam = 1) -> ProtectedLoop:
     """
     if steps < 0 or every < 1:
         raise TeamError(
-            f"protect: {steps} steps with copies every {every}; give 0 or more steps, and 1 or more"
+            "protect: {steps} steps with copies every {every}; give 0 or more steps, and 1 or "
+            "more",
+            steps=steps, every=every,
         )
     check_survival()
     return ProtectedLoop(team_of(team), steps, every)

@@ -87,16 +87,16 @@ class Halo:
     def __post_init__(self) -> None:
         if self.partition.op is not None:
             raise LayoutError(
-                f"halo: {list(self.partition.placements)} has partial values, which are not known "
-                "to their neighbours; combine them first",
-                kind="partition",
+                "halo: {placements} has partial values, which are not known to their neighbours; "
+                "combine them first",
+                kind="partition", placements=list(self.partition.placements),
             )
         for axis in range(len(self.partition.shape)):
             if any(self.widths[axis]) and not self._is_blocks(axis):
                 raise LayoutError(
-                    f"halo: indices of axis {axis} are dealt out one after the other, so a part "
-                    f"has no neighbours; redistribute to Shard({axis}) first",
-                    kind="partition",
+                    "halo: indices of axis {axis} are dealt out one after the other, so a part "
+                    "has no neighbours; redistribute to Shard({axis}) first",
+                    kind="partition", axis=axis,
                 )
 
     def _is_blocks(self, axis: int) -> bool:
@@ -281,9 +281,9 @@ def halo(
     pairs = [_pair(width) for width in widths] if isinstance(widths, Sequence) else []
     if len(pairs) != ndim or len(flags) != ndim or not all(pairs):
         raise LayoutError(
-            f"halo: widths {safe_repr(widths)}, periodic {safe_repr(periodic)} for an array of {ndim} axes; give for "
+            "halo: widths {widths!r}, periodic {periodic!r} for an array of {ndim} axes; give for "
             "each axis a number from 0 on or two, such as (1, (0, 2)), and whether its ends meet",
-            kind="partition",
+            kind="partition", widths=widths, periodic=periodic, ndim=ndim,
         )
     return _kept(partition, tuple(pair for pair in pairs if pair), flags, corners)
 

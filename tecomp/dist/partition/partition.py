@@ -81,13 +81,13 @@ class Partition:
         sizes = whole_numbers_of(shape)
         if sizes is None or any(n < 0 for n in sizes):
             raise LayoutError(
-                f"partition: the shape is {safe_repr(shape)}; give integers from 0 on, such as (1000, 200)",
-                kind="partition",
+                "partition: the shape is {shape!r}; give integers from 0 on, such as (1000, 200)",
+                kind="partition", shape=shape,
             )
         if not isinstance(mesh, Mesh):
             raise LayoutError(
-                f"partition: the mesh is {safe_repr(mesh)}; give a Mesh, such as Mesh((4,))",
-                kind="partition",
+                "partition: the mesh is {mesh!r}; give a Mesh, such as Mesh((4,))",
+                kind="partition", mesh=mesh,
             )
         placed = checked(placements, mesh.ndim, len(sizes))
         fields = (sizes, _dtype(dtype), mesh, placed, windows)
@@ -233,9 +233,10 @@ class Partition:
         )
         if not inside:
             raise LayoutError(
-                f"partition: there is no element {tuple(index)} in an array of shape "
-                f"{list(self.shape)}; give {len(self.shape)} indices from 0 on that lie in it",
-                kind="partition",
+                "partition: there is no element {index} in an array of shape {shape}; give {rank} "
+                "indices from 0 on that lie in it",
+                kind="partition", index=tuple(index), shape=list(self.shape),
+                rank=len(self.shape),
             )
         places: list[Sequence[int]] = [range(extent) for extent in self.mesh.shape]
         for cuts, window, at in zip(self.cuts, self._windows, index, strict=True):
@@ -260,9 +261,9 @@ class Partition:
         """
         if len(slices) != len(self.shape) or not all(isinstance(s, slice) for s in slices):
             raise LayoutError(
-                f"partition.view: {list(slices)} on an array of {len(self.shape)} axes; give one "
-                "slice for each axis",
-                kind="partition",
+                "partition.view: {slices} on an array of {rank} axes; give one slice for each "
+                "axis",
+                kind="partition", slices=list(slices), rank=len(self.shape),
             )
         windows, shape = [], []
         for taken, extent, under in zip(slices, self.shape, self._windows, strict=True):
@@ -287,9 +288,9 @@ class Partition:
         """
         if (self._extents, self.mesh, self.placements) != (base.shape, base.mesh, base.placements):
             raise LayoutError(
-                f"partition.indices_in: an array of shape {list(self.shape)} is no view of one of "
-                f"shape {list(base.shape)}; give the partition whose view() made it",
-                kind="partition",
+                "partition.indices_in: an array of shape {shape} is no view of one of shape "
+                "{base_shape}; give the partition whose view() made it",
+                kind="partition", shape=list(self.shape), base_shape=list(base.shape),
             )
         found = []
         for axis, places in enumerate(self.local_index(rank)):
@@ -312,9 +313,9 @@ class Partition:
         """
         if self.op is not None:
             raise LayoutError(
-                f"partition.layout: {list(self.placements)} has partial values, which have no "
-                "place of their own; combine them first",
-                kind="partition",
+                "partition.layout: {placements} has partial values, which have no place of their "
+                "own; combine them first",
+                kind="partition", placements=list(self.placements),
             )
         grid = len(self.mesh_axes(Shard))
         return Layout.of(self.shape, self.dtype.name, self._expressed, grid_axes=range(grid))
@@ -362,6 +363,6 @@ def _dtype(given: npt.DTypeLike) -> np.dtype[Any]:
         return DType(str(given)).numpy
     except TecompError:
         raise LayoutError(
-            f"partition: {safe_repr(given)} is no element type; give one of NumPy, such as float32",
-            kind="partition",
+            "partition: {given!r} is no element type; give one of NumPy, such as float32",
+            kind="partition", given=given,
         ) from None

@@ -46,16 +46,14 @@ class Mesh:
         shape = whole_numbers_of(given)
         if not shape or min(shape) < 1:
             raise LayoutError(
-                f"mesh: the shape is {safe_repr(self.shape)}; give one or more positive integers, "
-                "such as (2, 2)",
-                kind="partition",
+                "mesh: the shape is {shape!r}; give one or more positive integers, such as (2, 2)",
+                kind="partition", shape=self.shape,
             )
         names = tuple(self.names) or tuple(f"m{k}" for k in range(len(shape)))
         if len(names) != len(shape) or len(set(names)) < len(names):
             raise LayoutError(
-                f"mesh: {len(shape)} axes are called {list(names)}; give each axis a name "
-                "of its own",
-                kind="partition",
+                "mesh: {rank} axes are called {names}; give each axis a name of its own",
+                kind="partition", rank=len(shape), names=list(names),
             )
         object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "names", names)
@@ -81,8 +79,8 @@ class Mesh:
         """
         if not 0 <= rank < self.size:
             raise LayoutError(
-                f"mesh: there is no rank {rank} in {self}; ranks go from 0 to {self.size - 1}",
-                kind="partition",
+                "mesh: there is no rank {rank} in {subject}; ranks go from 0 to {last}",
+                kind="partition", rank=rank, subject=self, last=self.size - 1,
             )
         found = []
         for extent in reversed(self.shape):
@@ -104,9 +102,9 @@ class Mesh:
         )
         if not inside:
             raise LayoutError(
-                f"mesh: there is no process at {tuple(coordinates)} of {self}; give "
-                f"{self.ndim} numbers from 0 on that lie in the mesh",
-                kind="partition",
+                "mesh: there is no process at {coordinates} of {subject}; give {ndim} numbers "
+                "from 0 on that lie in the mesh",
+                kind="partition", coordinates=tuple(coordinates), subject=self, ndim=self.ndim,
             )
         number = 0
         for at, extent in zip(coordinates, self.shape, strict=True):
@@ -146,21 +144,22 @@ class Shard:
     def __post_init__(self) -> None:
         if not isinstance(self.axis, int):
             raise LayoutError(
-                f"Shard: the axis is {safe_repr(self.axis)}; give its number, such as 0", kind="partition"
+                "Shard: the axis is {axis!r}; give its number, such as 0",
+                kind="partition", axis=self.axis,
             )
         if self.block is not None and not (isinstance(self.block, int) and self.block > 0):
             raise LayoutError(
-                f"Shard: block={safe_repr(self.block)}; give how many indices a block has, 1 or more",
-                kind="partition",
+                "Shard: block={block!r}; give how many indices a block has, 1 or more",
+                kind="partition", block=self.block,
             )
         if self.sizes is None:
             return
         sizes = whole_numbers_of(self.sizes)
         if sizes is None or any(n < 0 for n in sizes) or self.block is not None:
             raise LayoutError(
-                f"Shard: sizes={safe_repr(self.sizes)} and block={safe_repr(self.block)}; give either a block, or "
-                "how many indices each process has, 0 or more",
-                kind="partition",
+                "Shard: sizes={sizes!r} and block={block!r}; give either a block, or how many "
+                "indices each process has, 0 or more",
+                kind="partition", sizes=self.sizes, block=self.block,
             )
         object.__setattr__(self, "sizes", sizes)
 
@@ -199,8 +198,8 @@ class Partial:
     def __post_init__(self) -> None:
         if self.op not in OPS:
             raise LayoutError(
-                f"Partial: there is no operation {safe_repr(self.op)}; give one of {', '.join(OPS)}",
-                kind="partition",
+                "Partial: there is no operation {op!r}; give one of {ops}",
+                kind="partition", op=self.op, ops=", ".join(OPS),
             )
 
     def __repr__(self) -> str:
@@ -223,16 +222,16 @@ def checked(placements: Sequence[Placement], mesh_ndim: int, ndim: int) -> tuple
         isinstance(placed, Shard | Replicate | Partial) for placed in made
     ):
         raise LayoutError(
-            f"partition: the placements {list(made)} are not one for each of the {mesh_ndim} "
-            "axes of the mesh; give Shard(axis), Replicate() or Partial(op) for each",
-            kind="partition",
+            "partition: the placements {made} are not one for each of the {mesh_ndim} axes of the "
+            "mesh; give Shard(axis), Replicate() or Partial(op) for each",
+            kind="partition", made=list(made), mesh_ndim=mesh_ndim,
         )
     ops = sorted({placed.op for placed in made if isinstance(placed, Partial)})
     if len(ops) > 1:
         raise LayoutError(
-            f"partition: partial values are combined by {' and '.join(ops)}, and the order would "
-            "matter; combine them along one axis of the mesh first",
-            kind="partition",
+            "partition: partial values are combined by {ops}, and the order would matter; combine "
+            "them along one axis of the mesh first",
+            kind="partition", ops=" and ".join(ops),
         )
     return tuple(_normal(placed, ndim) for placed in made)
 
@@ -242,9 +241,9 @@ def _normal(placed: Placement, ndim: int) -> Placement:
         return placed
     if not -ndim <= placed.axis < ndim:
         raise LayoutError(
-            f"partition: {placed} cuts an axis that an array of {ndim} axes does not have; "
-            "give the number of one of them, or Replicate()",
-            kind="partition",
+            "partition: {placed} cuts an axis that an array of {ndim} axes does not have; give "
+            "the number of one of them, or Replicate()",
+            kind="partition", placed=placed, ndim=ndim,
         )
     return Shard(placed.axis % ndim, placed.block, placed.sizes)
 
@@ -497,13 +496,13 @@ def _check_sizes(
 ) -> None:
     if len(sizes) != count or sum(sizes) != extent:
         raise LayoutError(
-            f"partition: sizes {list(sizes)} for axis {axis} of extent {extent} on {count} "
-            f"processes; give {count} sizes that add up to {extent}",
-            kind="partition",
+            "partition: sizes {sizes} for axis {axis} of extent {extent} on {count} processes; "
+            "give {count} sizes that add up to {extent}",
+            kind="partition", sizes=list(sizes), axis=axis, extent=extent, count=count,
         )
     if n_shards > 1:
         raise LayoutError(
-            f"partition: axis {axis} has sizes {list(sizes)} and is cut along {n_shards} axes of "
-            "the mesh; give blocks, or cut it along one",
-            kind="partition",
+            "partition: axis {axis} has sizes {sizes} and is cut along {n_shards} axes of the "
+            "mesh; give blocks, or cut it along one",
+            kind="partition", axis=axis, sizes=list(sizes), n_shards=n_shards,
         )

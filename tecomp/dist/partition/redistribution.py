@@ -76,23 +76,25 @@ class Redistribution:
         source, target = self.source, self.target
         if (source.shape, source.dtype) != (target.shape, target.dtype):
             raise LayoutError(
-                f"redistribute: {source.named} and {target.named} are not one array; give "
-                "partitions of the same shape and type",
-                kind="partition",
+                "redistribute: {named} and {target_named} are not one array; give partitions of "
+                "the same shape and type",
+                kind="partition", named=source.named, target_named=target.named,
             )
         if source.mesh.size != target.mesh.size:
             raise LayoutError(
-                f"redistribute: {source.mesh} has {source.mesh.size} processes and {target.mesh} "
-                f"has {target.mesh.size}; give meshes of the same team",
-                kind="partition",
+                "redistribute: {mesh} has {size} processes and {target_mesh} has {mesh_size}; "
+                "give meshes of the same team",
+                kind="partition", mesh=source.mesh, size=source.mesh.size,
+                target_mesh=target.mesh, mesh_size=target.mesh.size,
             )
         wanted = target.mesh_axes(Partial)
         kept = source.mesh.shape == target.mesh.shape and wanted == source.mesh_axes(Partial)
         if wanted and not (kept and source.op == target.op):
             raise LayoutError(
-                f"redistribute: {list(source.placements)} cannot become "
-                f"{list(target.placements)}, with partial values; give Shard or Replicate there",
-                kind="partition",
+                "redistribute: {placements} cannot become {target_placements}, with partial "
+                "values; give Shard or Replicate there",
+                kind="partition", placements=list(source.placements),
+                target_placements=list(target.placements),
             )
 
     def __str__(self) -> str:

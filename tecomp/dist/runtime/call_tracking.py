@@ -46,8 +46,9 @@ class Alone:
         """
         if self.waits:
             raise TeamError(
-                f"{what}: one process runs this script, and the others do only what functions of "
-                "tecomp.array send them; use these, or start without --controller"
+                "{what}: one process runs this script, and the others do only what functions of "
+                "tecomp.array send them; use these, or start without --controller",
+                what=what,
             )
 
 

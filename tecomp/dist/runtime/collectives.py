@@ -180,8 +180,9 @@ def alltoall(team: AnyTeam, parts: Sequence[npt.ArrayLike]) -> list[Array]:
     found, given = team_of(team), [np.ascontiguousarray(part) for part in parts]
     if len(given) != found.size:
         raise TeamError(
-            f"alltoall: {len(given)} parts for the {found.size} processes of team {found.id}; give "
-            "one for each, of no elements if there is nothing to send"
+            "alltoall: {given_count} parts for the {size} processes of team {id}; give one for "
+            "each, of no elements if there is nothing to send",
+            given_count=len(given), size=found.size, id=found.id,
         )
     rest, dtype = given[0].shape[1:], given[0].dtype
     with found.call(f"alltoall {_name(dtype)}{['any', *rest]}"):
@@ -273,8 +274,8 @@ def _are_numbers(comm: Any, array: Array) -> bool:
 def _given(array: npt.ArrayLike, op: str, where: str) -> Array:
     if op not in OPS:
         raise TeamError(
-            f"{where}: there is no operation {safe_repr(op)}; give one of {', '.join(OPS)}",
-            kind="unknown-choice",
+            "{where}: there is no operation {op!r}; give one of {ops}",
+            kind="unknown-choice", where=where, op=op, ops=", ".join(OPS),
         )
     return _operand(np.asarray(array), op)
 

@@ -291,8 +291,9 @@ def finalize_reduce(team: AnyTeam, dtensor_id: int, ltensor: Array) -> None:
     partition, op = tensor.partition, tensor.partition.op
     if op is None:
         raise TeamError(
-            f"finalize_reduce: tensor {dtensor_id}, {partition}, has no partial values; give "
-            "Partial(op) to init_dtensor"
+            "finalize_reduce: tensor {dtensor_id}, {partition}, has no partial values; give "
+            "Partial(op) to init_dtensor",
+            dtensor_id=dtensor_id, partition=partition,
         )
     check_local(found, partition, ltensor, "finalize_reduce: ltensor")
     axes = partition.mesh_axes(Partial)
@@ -414,17 +415,20 @@ def _refuse(team: Team, dtensor_id: int, where: str) -> NoReturn:
     number, count = divmod(dtensor_id, _PER_TEAM)
     if number == team.id and 0 <= count < team.n_tensors:
         raise TeamError(
-            f"{where}: tensor {dtensor_id} was ended by fini_dtensor before; end it once, after "
-            "its last use"
+            "{where}: tensor {dtensor_id} was ended by fini_dtensor before; end it once, after "
+            "its last use",
+            where=where, dtensor_id=dtensor_id,
         )
     if dtensor_id in _TENSORS:
         raise TeamError(
-            f"{where}: tensor {dtensor_id} is of team {number}, not of team {team.id}; give the "
-            "team that it was made with"
+            "{where}: tensor {dtensor_id} is of team {number}, not of team {id}; give the team "
+            "that it was made with",
+            where=where, dtensor_id=dtensor_id, number=number, id=team.id,
         )
     raise TeamError(
-        f"{where}: there is no tensor {dtensor_id}; give a number that init_dtensor or init_view "
-        "returned"
+        "{where}: there is no tensor {dtensor_id}; give a number that init_dtensor or init_view "
+        "returned",
+        where=where, dtensor_id=dtensor_id,
     )
 
 
@@ -444,8 +448,8 @@ def _check_shape(shape: Shape, partition: Partition, array: Array, where: str) -
     if isinstance(array, np.ndarray):
         given = f"{array.dtype.name}{list(array.shape)}"
     raise TeamError(
-        f"{where} is {given}; give the local array of NumPy, "
-        f"{partition.dtype.name}{list(shape)} on this rank"
+        "{where} is {given}; give the local array of NumPy, {dtype}{shape} on this rank",
+        where=where, given=given, dtype=partition.dtype.name, shape=list(shape),
     )
 
 
@@ -523,9 +527,11 @@ def partition_of_parts(team: AnyTeam, local: Array, axis: int = 0) -> Partition:
     for rank, (other, shape) in enumerate(told):
         if not 0 <= axis < len(first) or (other, _rest(shape, axis)) != (name, _rest(first, axis)):
             raise TeamError(
-                f"partition_of_parts: {name}{list(first)} on rank 0 and {other}{list(shape)} on rank "
-                f"{rank} are no parts along axis {axis} of one array; give arrays of one type that "
-                "have the other extents in common"
+                "partition_of_parts: {name}{first} on rank 0 and {other}{shape} on rank {rank} "
+                "are no parts along axis {axis} of one array; give arrays of one type that have "
+                "the other extents in common",
+                name=name, first=list(first), other=other, shape=list(shape), rank=rank,
+                axis=axis,
             )
     sizes = tuple(shape[axis] for _, shape in told)
     shape = (*first[:axis], sum(sizes), *first[axis + 1 :])

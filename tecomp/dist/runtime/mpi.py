@@ -32,8 +32,9 @@ def mpi() -> Any:
         from mpi4py import MPI  # noqa: PLC0415  # the import initializes MPI
     except (ImportError, RuntimeError) as error:
         raise MissingLibraryError(
-            f"dist: teams of processes need MPI, and it cannot be loaded ({_first_line(error)}); "
-            "install the extra with it: pip install 'tecomp[mpi]'"
+            "dist: teams of processes need MPI, and it cannot be loaded ({reason}); install the "
+            "extra with it: pip install 'tecomp[mpi]'",
+            reason=_first_line(error),
         ) from error
     return MPI
 

@@ -124,8 +124,9 @@ class Team:
         """
         if mesh.size != self.size:
             raise TeamError(
-                f"{mesh} has {mesh.size} processes, and team {self.id} has {self.size}; give a mesh "
-                f"whose extents multiply to {self.size}"
+                "{mesh} has {size} processes, and team {id} has {subject_size}; give a mesh whose "
+                "extents multiply to {subject_size}",
+                mesh=mesh, size=mesh.size, id=self.id, subject_size=self.size,
             )
 
     def along(self, mesh: Mesh, axis: int) -> Any:
@@ -178,7 +179,7 @@ class Team:
             complaint = self._calls.complaint()
             if complaint is None and self._calls.failed:
                 time.sleep(_GRACE)  # the failed process aborts this one
-            raise TeamError(f"team {self.id}: {complaint or name}")
+            raise TeamError("team {id}: {complaint}", id=self.id, complaint=complaint or name)
 
     def waiting(self, name: str) -> AbstractContextManager[None]:
         """Return a context manager for the time in which this rank waits in a call.
@@ -213,7 +214,10 @@ class _Waiting:
         if error is not None and isinstance(error, mpi().Exception):
             if self._calls.failed:
                 time.sleep(_GRACE)  # the failed process aborts this one
-            raise TeamError(f"team {self._team}: {self._calls.complaint() or error}") from error
+            raise TeamError(
+                "team {team}: {reason}",
+                team=self._team, reason=self._calls.complaint() or error,
+            ) from error
         self._calls.waits("")
 
 
@@ -250,6 +254,7 @@ def team_of(team: AnyTeam) -> Team:
     if team not in _TEAMS:
         known = ", ".join(map(str, sorted(_TEAMS))) or "1"
         raise TeamError(
-            f"there is no team {safe_repr(team)}; give one of {known}, or the team that split() gave"
+            "there is no team {team!r}; give one of {known}, or the team that split() gave",
+            team=team, known=known,
         )
     return _TEAMS[team]

@@ -179,9 +179,10 @@ def _values(words: Sequence[int], callee: Callee) -> list[Any]:
             address, shape, strides = given[0], given[1 : 1 + each.rank], given[1 + each.rank :]
             if any(extent < 0 for extent in shape):
                 raise CallError(
-                    f"{callee.where}: argument {k} of {callee.function} begins {-min(shape)} "
-                    "elements behind the end of its tensor; give access_ptr an offset inside",
-                    kind="outside-index",
+                    "{where}: argument {k} of {function} begins {size} elements behind the end of "
+                    "its tensor; give access_ptr an offset inside",
+                    kind="outside-index", where=callee.where, k=k, function=callee.function,
+                    size=-min(shape),
                 )
             found.append(
                 array_at(address, each.dtype, shape, strides, is_written=each.is_written))

@@ -11,7 +11,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
-from tecomp.errors import DefinitionError, TypeMismatchError, safe_repr
+from tecomp.errors import DefinitionError, TypeMismatchError
 from tecomp.ir.nodes.argument_checks import check_kind, check_list, is_one_of
 from tecomp.ir.nodes.dtype import DType
 
@@ -123,9 +123,9 @@ def _found(function: Any, symbol: str | None) -> Any:
     if symbol is None:
         if not isinstance(function, _FUNCTION):
             raise TypeMismatchError(
-                f"CFunction: the function is {safe_repr(function)}; give a function of ctypes, or "
-                "a library or its path, and the symbol",
-                kind="outside-function",
+                "CFunction: the function is {function!r}; give a function of ctypes, or a library "
+                "or its path, and the symbol",
+                kind="outside-function", function=function,
             )
         return function
     check_kind(symbol, str, "CFunction: symbol", "give a name", TypeMismatchError)
@@ -135,23 +135,22 @@ def _found(function: Any, symbol: str | None) -> Any:
             library = ctypes.CDLL(os.fspath(function))
         except (OSError, ValueError) as error:  # ValueError: the string is not a valid path
             raise DefinitionError(
-                f"CFunction {symbol}: {os.fspath(function)} is no library that can be loaded "
-                f"({error}); give the path of one",
-                kind="outside-function",
+                "CFunction {symbol}: {path} is no library that can be loaded ({reason}); give the "
+                "path of one",
+                kind="outside-function", symbol=symbol, path=os.fspath(function), reason=error,
             ) from None
     if not isinstance(library, ctypes.CDLL):
         raise TypeMismatchError(
-            f"CFunction {symbol}: the library is {safe_repr(library)}; give a path or a "
-            "ctypes.CDLL",
-            kind="outside-function",
+            "CFunction {symbol}: the library is {library!r}; give a path or a ctypes.CDLL",
+            kind="outside-function", symbol=symbol, library=library,
         )
     try:
         return library[symbol]
     except (AttributeError, ValueError):
         raise DefinitionError(
-            f"CFunction {symbol}: the library {library._name or 'of this process'} has no such "
-            "function; look at its symbols, and declare C++ functions as extern \"C\"",
-            kind="outside-function",
+            "CFunction {symbol}: the library {name} has no such function; look at its symbols, "
+            'and declare C++ functions as extern "C"',
+            kind="outside-function", symbol=symbol, name=library._name or "of this process",
         ) from None
 
 
@@ -161,9 +160,9 @@ def _arguments(name: str, found: Any, given: Sequence[str] | None) -> tuple[Argu
         declared = getattr(found, "argtypes", None)
         if declared is None:
             raise DefinitionError(
-                f"CFunction {name}: the types of its arguments are not declared; give arguments=, "
+                "CFunction {name}: the types of its arguments are not declared; give arguments=, "
                 'such as ["const float32*", "float32*", "int64"], or set its argtypes',
-                kind="outside-function",
+                kind="outside-function", name=name,
             )
         return tuple(_of_ctypes(kind, where) for kind in declared)
     check_list(given, str, where, "give a list of types", TypeMismatchError)
@@ -183,10 +182,10 @@ def _argument(text: str, where: str) -> Argument:
         return Argument(str(DType(kind)), is_pointer=True, is_const=is_const)
     if kind not in _SCALARS or (is_const and not is_pointer):
         raise TypeMismatchError(
-            f"{where}: there is no type {safe_repr(text)}; write {', '.join(_SCALARS)}, a pointer "
-            "such as "
-            f'"float32*" or "const float32*", or "{ANY_POINTER}"',
-            kind="outside-function",
+            '{where}: there is no type {text!r}; write {scalars}, a pointer such as "float32*" or '
+            '"const float32*", or "{any_pointer}"',
+            kind="outside-function", where=where, text=text, scalars=", ".join(_SCALARS),
+            any_pointer=ANY_POINTER,
         )
     return Argument(kind, is_pointer, is_const)
 
@@ -194,8 +193,8 @@ def _argument(text: str, where: str) -> Argument:
 def _number(text: Any, where: str) -> str:
     if not is_one_of(text, _SCALARS):
         raise TypeMismatchError(
-            f"{where}: there is no type {safe_repr(text)} of a number; write {', '.join(_SCALARS)}",
-            kind="outside-function",
+            "{where}: there is no type {text!r} of a number; write {scalars}",
+            kind="outside-function", where=where, text=text, scalars=", ".join(_SCALARS),
         )
     return str(text)
 
@@ -209,9 +208,9 @@ def _of_ctypes(kind: Any, where: str) -> Argument:
     if isinstance(kind, type) and issubclass(kind, ctypes._Pointer) and target in _OF_CTYPES:
         return Argument(_OF_CTYPES[target], is_pointer=True)
     raise TypeMismatchError(
-        f"{where}: {getattr(kind, '__name__', kind)} of ctypes is neither a number nor a pointer "
-        "to numbers; give arguments=",
-        kind="outside-function",
+        "{where}: {getattr} of ctypes is neither a number nor a pointer to numbers; give "
+        "arguments=",
+        kind="outside-function", where=where, getattr=getattr(kind, "__name__", kind),
     )
 
 

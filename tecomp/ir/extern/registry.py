@@ -66,15 +66,15 @@ def register_func(func_name: Any, f: Any = None, override: bool = False) -> Any:
         return lambda function: register_func(name, function, override)
     if not callable(f):
         raise TypeMismatchError(
-            f"register_func {func_name}: the function is {safe_repr(f)}; give a Python function "
-            "or a tecomp.CFunction",
-            kind="outside-function",
+            "register_func {func_name}: the function is {f!r}; give a Python function or a "
+            "tecomp.CFunction",
+            kind="outside-function", func_name=func_name, f=f,
         )
     if not override and func_name in _REGISTERED and _REGISTERED[func_name] is not f:
         raise DefinitionError(
-            f"register_func: {func_name} is registered already; take another name, or say "
+            "register_func: {func_name} is registered already; take another name, or say "
             "override=True",
-            kind="outside-function",
+            kind="outside-function", func_name=func_name,
         )
     _REGISTERED[func_name] = f
     return f
@@ -96,7 +96,10 @@ def get_global_func(name: str, allow_missing: bool = False) -> Any:
     """
     _check_name(name, "get_global_func")
     if name not in _REGISTERED and not allow_missing:
-        raise DefinitionError(f"get_global_func: {missing(name)}", kind="outside-function")
+        raise DefinitionError(
+            "get_global_func: {remedy}",
+            kind="outside-function", remedy=missing(name),
+        )
     return _REGISTERED.get(name)
 
 
@@ -114,7 +117,10 @@ def remove_global_func(name: str) -> None:
     """
     _check_name(name, "remove_global_func")
     if _REGISTERED.pop(name, None) is None:
-        raise DefinitionError(f"remove_global_func: {missing(name)}", kind="outside-function")
+        raise DefinitionError(
+            "remove_global_func: {remedy}",
+            kind="outside-function", remedy=missing(name),
+        )
 
 
 def list_global_func_names() -> list[str]:
@@ -130,7 +136,8 @@ def list_global_func_names() -> list[str]:
 def _check_name(name: object, where: str) -> None:
     if not isinstance(name, str) or not name:
         raise TypeMismatchError(
-            f"{where}: the name is {safe_repr(name)}; give a text", kind="outside-function"
+            "{where}: the name is {name!r}; give a text",
+            kind="outside-function", where=where, name=name,
         )
 
 
@@ -154,10 +161,14 @@ def python_function(name: str, where: str, count: int | None = None) -> Callable
     """
     found = _REGISTERED.get(name)
     if found is None:
-        raise DefinitionError(f"{where}: {missing(name)}", kind="outside-function")
+        raise DefinitionError(
+            "{where}: {remedy}",
+            kind="outside-function", where=where, remedy=missing(name),
+        )
     if isinstance(found, CFunction):
         raise DefinitionError(
-            f"{where}: {name} is a C function; call it with te.call_extern", kind="outside-function"
+            "{where}: {name} is a C function; call it with te.call_extern",
+            kind="outside-function", where=where, name=name,
         )
     if count is not None:
         _check_count(found, name, where, count)
@@ -176,9 +187,10 @@ def _check_count(function: Any, name: str, where: str, count: int) -> None:
         named = [p.replace(annotation=p.empty) for p in taken.parameters.values()]
         plain = taken.replace(parameters=named, return_annotation=taken.empty)
         raise DefinitionError(
-            f"{where}: {name}{plain} is called with {count} argument{'s' * (count != 1)}; pass as "
-            "many as it takes",
-            kind="outside-function",
+            "{where}: {name}{plain} is called with {count} argument{plural}; pass as many as it "
+            "takes",
+            kind="outside-function", where=where, name=name, plain=plain, count=count,
+            plural="s" * (count != 1),
         ) from None
 
 
@@ -190,11 +202,14 @@ def c_function(name: str, where: str) -> CFunction:
     """
     found = _REGISTERED.get(name) or math_function(name)
     if found is None:
-        raise DefinitionError(f"{where}: {missing(name)}", kind="outside-function")
+        raise DefinitionError(
+            "{where}: {remedy}",
+            kind="outside-function", where=where, remedy=missing(name),
+        )
     if not isinstance(found, CFunction):
         raise DefinitionError(
-            f"{where}: {name} is a Python function; call it with te.call_packed",
-            kind="outside-function",
+            "{where}: {name} is a Python function; call it with te.call_packed",
+            kind="outside-function", where=where, name=name,
         )
     return found
 
@@ -267,9 +282,10 @@ def function_of(callee: Callee) -> Any:
     if callee.result is not None and found.result != str(callee.result):
         said = f"gives a {found.result}" if found.result else "does not say what it gives"
         raise DefinitionError(
-            f"{where}: {name} {said}, and a {callee.result} is asked for; say result= of its "
+            "{where}: {name} {description}, and a {result} is asked for; say result= of its "
             "tecomp.CFunction",
-            kind="outside-function",
+            kind="outside-function", where=where, name=name, description=said,
+            result=callee.result,
         )
     return found
 
@@ -280,14 +296,16 @@ def _check_types(declared: Sequence[Argument], callee: Callee) -> None:
     takes = f"{name}({', '.join(map(str, declared))})"
     if len(given) != len(declared):
         raise DefinitionError(
-            f"{where}: {takes} is called with {len(given)} argument{'s' * (len(given) != 1)}; pass "
-            "as many as it takes",
-            kind="outside-function",
+            "{where}: {takes} is called with {given_count} argument{plural}; pass as many as it "
+            "takes",
+            kind="outside-function", where=where, takes=takes, given_count=len(given),
+            plural="s" * (len(given) != 1),
         )
     for number, (kind, each) in enumerate(zip(declared, given, strict=True)):
         if (problem := _mismatch(kind, each)) is not None:
             raise DefinitionError(
-                f"{where}: argument {number} of {takes} is {problem}", kind="outside-function"
+                "{where}: argument {number} of {takes} is {problem}",
+                kind="outside-function", where=where, number=number, takes=takes, problem=problem,
             )
 
 

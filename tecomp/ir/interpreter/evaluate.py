@@ -122,7 +122,8 @@ def bind(
     """
     if len(args) != len(params):
         raise CallError(
-            f"{func.name} takes {len(params)} arguments, not {len(args)}", kind="argument-count"
+            "{func} takes {param_count} arguments, not {arg_count}",
+            kind="argument-count", func=func.name, param_count=len(params), arg_count=len(args),
         )
     arrays: list[tuple[Parameter, NDArray[Any]]] = []
     for param, arg in zip(params, args, strict=True):
@@ -141,7 +142,9 @@ def bind(
             array = env[param.memory] = part_of(name, array, shape, param.strides(env), first)
         if shape != array.shape[: len(shape)]:
             raise CallError(
-                f"{func.name}: {name} has shape {shape}, not {array.shape}", kind="other-array"
+                "{func}: {name} has shape {shape}, not {array_shape}",
+                kind="other-array", func=func.name, name=name, shape=shape,
+                array_shape=array.shape,
             )
         _check_strides(func, param, array, env)
         flat = param.buffer.flat
@@ -153,15 +156,17 @@ def _check_array(func: PrimFunc, buffer: Buffer, arg: Any) -> None:
     if not isinstance(arg, np.ndarray) or arg.dtype != buffer.dtype.numpy:
         given = f"{arg.dtype} array" if isinstance(arg, np.ndarray) else type(arg).__name__
         raise CallError(
-            f"{func.name}: {buffer.name} is {buffer.dtype}, not {given}", kind="other-array"
+            "{func}: {buffer} is {dtype}, not {given}",
+            kind="other-array", func=func.name, buffer=buffer.name, dtype=buffer.dtype,
+            given=given,
         )
     lanes = () if buffer.dtype.lanes == 1 else (buffer.dtype.lanes,)
     rank = (1 if buffer.has_offset else len(buffer.shape)) + len(lanes)
     if arg.ndim != rank or arg.shape[rank - len(lanes) :] != lanes:
         raise CallError(
-            f"{func.name}: {buffer.name} of {buffer.dtype} has {rank} axes with the lanes, "
-            f"not shape {arg.shape}",
-            kind="other-array",
+            "{func}: {buffer} of {dtype} has {rank} axes with the lanes, not shape {shape}",
+            kind="other-array", func=func.name, buffer=buffer.name, dtype=buffer.dtype, rank=rank,
+            shape=arg.shape,
         )
 
 
@@ -174,7 +179,8 @@ def _check_strides(func: PrimFunc, param: Parameter, array: NDArray[Any], env: E
     axes = zip(array.shape, wanted, array.strides, strict=True)
     if array.size and any(n > 1 and want * array.itemsize != step for n, want, step in axes):
         raise CallError(
-            f"{func.name}: {name} has strides {wanted}, not {found}", kind="other-array"
+            "{func}: {name} has strides {wanted}, not {found}",
+            kind="other-array", func=func.name, name=name, wanted=wanted, found=found,
         )
 
 
@@ -199,7 +205,8 @@ def _size(func: PrimFunc, size: Var, arrays: list[tuple[Parameter, NDArray[Any]]
                 found.insert(0 if array.shape[axis] > 1 else len(found), step)
     if not found:
         raise CallError(
-            f"{func.name}: no array has the size {size.name} as an axis", kind="unknown-size"
+            "{func}: no array has the size {size} as an axis",
+            kind="unknown-size", func=func.name, size=size.name,
         )
     return found[0]
 
@@ -251,7 +258,7 @@ def _array(scope: Scope, node: ArrayArgument) -> Callable[[Environment], Any]:
         ]
         last = tuple(extent - 1 for extent in shape)
         if offset(env, view, last) != start + sum(map(int.__mul__, last, strides)):
-            raise InternalError(f"`{node}` is no array: its elements have no strides")
+            raise InternalError("`{node}` is no array: its elements have no strides", node=node)
         lanes = () if dtype.lanes == 1 else (dtype.numpy.itemsize,)
         memory, first = memory_of(view.array)
         return np.ndarray(full, dtype.numpy, memory, first + start, (*strides, *lanes))
@@ -304,7 +311,7 @@ def evaluate(func: PrimFunc, args: Sequence[Any], watch: Watch | None = None) ->
 def _compile(scope: Scope, stmt: Stmt) -> Action:
     rule = _RULES.get(type(stmt))
     if rule is None:
-        raise InternalError(f"a statement of kind {type(stmt).__name__} cannot be run")
+        raise InternalError("a statement of kind {type} cannot be run", type=type(stmt).__name__)
     return rule(scope, stmt)
 
 

@@ -95,7 +95,7 @@ class Scope:
             InternalError: If the variable is not bound.
         """
         if var not in self._variables:
-            raise InternalError(f"variable {var.name} is not bound where it is used")
+            raise InternalError("variable {var} is not bound where it is used", var=var.name)
         return self._variables[var]
 
     def declare_view(self, buffer: Buffer) -> int:
@@ -123,7 +123,10 @@ class Scope:
             if known is buffer or known == buffer:
                 return slot
         seen = "; ".join(str(known) for known, _ in views) or "nothing"
-        raise InternalError(f"{buffer} is not declared where it is used; its memory has {seen}")
+        raise InternalError(
+            "{buffer} is not declared where it is used; its memory has {seen}",
+            buffer=buffer, seen=seen,
+        )
 
 
 @dataclass
@@ -197,7 +200,10 @@ def compile_expr(scope: Scope, root: Expr) -> Closure:
 def _settled(compiler: _Compiler, node: Expr) -> Rule:
     rule = _RULES.get(type(node))
     if rule is None:
-        raise InternalError(f"an expression of kind {type(node).__name__} cannot be evaluated")
+        raise InternalError(
+            "an expression of kind {type} cannot be evaluated",
+            type=type(node).__name__,
+        )
     compiler.depths.append(0)
     closure = yield from rule(compiler, node)
     closure, depth = compiler.settle(node, closure, compiler.depths.pop())
@@ -281,7 +287,7 @@ def _call(compiler: _Compiler, node: Call) -> Rule:
     if (outside := outside_function(node.name)) is not None:
         return (yield from _outside_value(node, outside))
     if node.name not in INTRINSICS:
-        raise InternalError(f"there is no function {node.name}")
+        raise InternalError("there is no function {node}", node=node.name)
     if node.name == "if_then_else":
         return (yield from _if_then_else(compiler, node))
     if node.name == "check_index":
@@ -347,7 +353,8 @@ def _check_index(compiler: _Compiler, node: Call) -> Rule:
             at = int(np.broadcast_to(value, bad.shape).flat[lane])
             number = int(np.broadcast_to(site(env), bad.shape).flat[lane])
             raise CallError(
-                f"index {at} is out of bounds for {sites[number]}", kind="out-of-bounds"
+                "index {at} is out of bounds for {site}",
+                kind="out-of-bounds", at=at, site=sites[number],
             )
         return inside
 

@@ -84,9 +84,9 @@ class View:
         shape = tuple(high - low for low, high in zip(self.low, self.high, strict=True))
         start = f" starting at {self.low}" if any(self.low) else ""
         raise CallError(
-            f"{self.name}[{at}] is out of bounds: shape {shape}{start}; correct the index in the "
+            "{name}[{at}] is out of bounds: shape {shape}{start}; correct the index in the "
             "function, or pass a larger array",
-            kind="out-of-bounds",
+            kind="out-of-bounds", name=self.name, at=at, shape=shape, start=start,
         )
 
 
@@ -125,20 +125,21 @@ def view_of(
     """
     if min(shape, default=0) < 0:
         raise CallError(
-            f"{name} has a negative extent: shape {shape}; pass larger sizes", kind="out-of-bounds"
+            "{name} has a negative extent: shape {shape}; pass larger sizes",
+            kind="out-of-bounds", name=name, shape=shape,
         )
     if offset < 0:
         raise CallError(
-            f"{name} begins {-offset} elements before its memory; pass an offset of 0 or more",
-            kind="out-of-bounds",
+            "{name} begins {offset} elements before its memory; pass an offset of 0 or more",
+            kind="out-of-bounds", name=name, offset=-offset,
         )
     needed = span(shape, strides) * dtype.bytes
     memory = memory[offset * dtype.bytes:]
     if needed > memory.size:
         raise CallError(
-            f"{name} of shape {shape} takes {needed} bytes, but its memory has {memory.size}; "
-            "declare a smaller view",
-            kind="out-of-bounds",
+            "{name} of shape {shape} takes {needed} bytes, but its memory has {size}; declare a "
+            "smaller view",
+            kind="out-of-bounds", name=name, shape=shape, needed=needed, size=memory.size,
         )
     kind = dtype.numpy
     full = shape if dtype.lanes == 1 else (*shape, dtype.lanes)
@@ -165,9 +166,9 @@ def part_of(
     is_inside = 0 in shape or (offset + low >= 0 and offset + high < len(array))
     if min(shape, default=0) < 0 or not is_inside:
         raise CallError(
-            f"{name} of shape {shape} at element {offset} exceeds its array of {len(array)} "
+            "{name} of shape {shape} at element {offset} exceeds its array of {array_count} "
             "elements; pass a longer array",
-            kind="out-of-bounds",
+            kind="out-of-bounds", name=name, shape=shape, offset=offset, array_count=len(array),
         )
     if 0 in shape:
         return np.empty(shape, array.dtype)
@@ -198,9 +199,10 @@ def view_of_rows(
     rows = prod(shape[:cut])
     if rows * row_bytes > memory.size:
         raise CallError(
-            f"{name} of shape {shape} has {rows} rows of {row_bytes} bytes, but its memory has "
-            f"{memory.size} bytes; declare a smaller view",
-            kind="out-of-bounds",
+            "{name} of shape {shape} has {rows} rows of {row_bytes} bytes, but its memory has "
+            "{size} bytes; declare a smaller view",
+            kind="out-of-bounds", name=name, shape=shape, rows=rows, row_bytes=row_bytes,
+            size=memory.size,
         )
     full = (*shape[:cut], *row.array.shape)
     steps = [*(step * row_bytes for step in compact(shape[:cut])), *row.array.strides]
@@ -311,7 +313,10 @@ def load_function(
 
 def _check_rank(node: BufferLoad | BufferStore) -> None:
     if len(node.indices) != node.buffer.index_count:
-        raise InternalError(f"`{node}` has {len(node.indices)} indices for {node.buffer}")
+        raise InternalError(
+            "`{node}` has {index_count} indices for {buffer}",
+            node=node, index_count=len(node.indices), buffer=node.buffer,
+        )
 
 
 def _reader(dtype: DType) -> Callable[[Any, tuple[int, ...]], Data]:

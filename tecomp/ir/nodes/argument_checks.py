@@ -8,7 +8,7 @@ from operator import index
 from types import UnionType
 from typing import Any
 
-from tecomp.errors import DefinitionError, TecompError, safe_repr, safe_str
+from tecomp.errors import DefinitionError, TecompError, safe_str
 from tecomp.ir.nodes.expr import Expr, as_expr, const, is_const
 from tecomp.ir.nodes.stmt import Extent
 from tecomp.ir.nodes.structural_equality import same
@@ -30,7 +30,10 @@ def check_kind(given: Any, kind: Kind, where: str, cure: str, error: type[Tecomp
         TecompError: If `given` is not an instance of `kind`; of class `error`.
     """
     if not isinstance(given, kind):
-        raise error(f"{where} is {safe_repr(given)}; {cure}", kind="wrong-argument")
+        raise error(
+            "{where} is {given!r}; {remedy}",
+            kind="wrong-argument", where=where, given=given, remedy=cure,
+        )
 
 
 def check_list(given: Any, kind: Kind, where: str, cure: str, error: type[TecompError]) -> None:
@@ -41,10 +44,16 @@ def check_list(given: Any, kind: Kind, where: str, cure: str, error: type[Tecomp
             class `error`.
     """
     if not isinstance(given, (tuple, list)):
-        raise error(f"{where} is {safe_repr(given)}; {cure}", kind="wrong-argument")
+        raise error(
+            "{where} is {given!r}; {remedy}",
+            kind="wrong-argument", where=where, given=given, remedy=cure,
+        )
     for each in given:
         if not isinstance(each, kind):
-            raise error(f"{where} is {safe_repr(given)}; {cure}", kind="wrong-argument")
+            raise error(
+                "{where} is {given!r}; {remedy}",
+                kind="wrong-argument", where=where, given=given, remedy=cure,
+            )
 
 
 def check_function(
@@ -58,11 +67,17 @@ def check_function(
     """
     # `signature` formats an object that is not callable with `repr`, which may raise any error.
     if not callable(given):
-        raise error(f"{where} is {safe_repr(given)}; {cure}", kind="wrong-argument")
+        raise error(
+            "{where} is {given!r}; {remedy}",
+            kind="wrong-argument", where=where, given=given, remedy=cure,
+        )
     try:
         signature(given).bind(*range(count))
     except (TypeError, ValueError):
-        raise error(f"{where} is {safe_repr(given)}; {cure}", kind="wrong-argument") from None
+        raise error(
+            "{where} is {given!r}; {remedy}",
+            kind="wrong-argument", where=where, given=given, remedy=cure,
+        ) from None
 
 
 def dictionary_of(
@@ -80,7 +95,10 @@ def dictionary_of(
         isinstance(key, keys) and isinstance(value, values) for key, value in given.items()
     )
     if not is_right:
-        raise error(f"{where} is {safe_repr(given)}; {cure}", kind="wrong-argument")
+        raise error(
+            "{where} is {given!r}; {remedy}",
+            kind="wrong-argument", where=where, given=given, remedy=cure,
+        )
     return dict(given)
 
 
@@ -140,9 +158,10 @@ def broadcast_shape(shapes: Sequence[Sequence[Extent]], where: str) -> tuple[Ext
             elif not _is_one(extent) and not _alike(extents[k], extent):
                 told = " and ".join(map(shape_text, shapes))
                 raise DefinitionError(
-                    f"{where}: shapes {told} do not broadcast: axis {k - rank} has extents "
-                    f"{extents[k]} and {extent}; make them equal, or one of them 1",
-                    kind="shapes",
+                    "{where}: shapes {told} do not broadcast: axis {axis} has extents {extent} "
+                    "and {extent2}; make them equal, or one of them 1",
+                    kind="shapes", where=where, told=told, axis=k - rank, extent=extents[k],
+                    extent2=extent,
                 )
     return tuple(extents)
 

@@ -100,7 +100,10 @@ def _parse(name: str) -> DType:
     match = _PATTERN.fullmatch(name)
     base = name.split("x")[0] if match else ""
     if match is None or (base not in SCALARS and base != "handle"):
-        raise TypeMismatchError(f"`{name}` is no element type; the types are {', '.join(SCALARS)}")
+        raise TypeMismatchError(
+            "`{name}` is no element type; the types are {scalars}",
+            name=name, scalars=", ".join(SCALARS),
+        )
     self = str.__new__(DType, name)
     self.kind = match[1]
     self.bits = {"bool": 1, "handle": 64}.get(match[1]) or int(match[2])

@@ -198,7 +198,10 @@ def condition_of(value: Like, who: str) -> Expr:
     """
     node = as_expr(value)
     if not node.dtype.is_bool:
-        raise TypeMismatchError(f"{who} takes a condition, not {node.dtype}; compare it with != 0")
+        raise TypeMismatchError(
+            "{who} takes a condition, not {dtype}; compare it with != 0",
+            who=who, dtype=node.dtype,
+        )
     return node
 
 

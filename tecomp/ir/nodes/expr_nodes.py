@@ -13,7 +13,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from tecomp.errors import DefinitionError, TypeMismatchError, safe_repr
+from tecomp.errors import DefinitionError, TypeMismatchError
 from tecomp.ir.nodes.dtype import BOOL, FLOAT32, HANDLE, INT32, INT64, UINT64, DType, promote
 from tecomp.ir.nodes.graph_utils import register
 from tecomp.ir.nodes.numpy_protocol import called, dispatched, indexes_array, refused_number
@@ -73,10 +73,10 @@ class Expr(Printed):
             return int(self.value)
         refused_number(self, sys._getframe(1))
         raise DefinitionError(
-            f"`{self}` has a value only when the kernel runs, and cannot count or index things "
+            "`{subject}` has a value only when the kernel runs, and cannot count or index things "
             "before; make what it indexes an input, X = te.placeholder(...), and write X[...]; "
             "make what it counts an axis, such as te.reduce_axis",
-            kind="no-value-yet",
+            kind="no-value-yet", subject=self,
         )
 
     def __array_function__(
@@ -100,17 +100,17 @@ class Expr(Printed):
             if isinstance(self, Const):
                 return np.array(self.value)
             raise DefinitionError(
-                f"`{self}` has a value only when the kernel runs, and is no {np.dtype(dtype)} "
-                "before; if it is to take elements of an array, make the array an input, "
-                "X = te.placeholder(array.shape, str(array.dtype)), and write X[...]",
-                kind="no-value-yet",
+                "`{subject}` has a value only when the kernel runs, and is no {dtype} before; if "
+                "it is to take elements of an array, make the array an input, X = "
+                "te.placeholder(array.shape, str(array.dtype)), and write X[...]",
+                kind="no-value-yet", subject=self, dtype=np.dtype(dtype),
             )
         if indexes_array(self, sys._getframe(1)):
             raise DefinitionError(
-                f"`{self}` has a value only when the kernel runs, and cannot index an array "
+                "`{subject}` has a value only when the kernel runs, and cannot index an array "
                 "before; make the array an input, X = te.placeholder(array.shape, "
                 "str(array.dtype)), and write X[...]",
-                kind="no-value-yet",
+                kind="no-value-yet", subject=self,
             )
         array = np.empty((), object)
         array[()] = self
@@ -197,7 +197,10 @@ class Expr(Printed):
         if self.dtype.is_bool:
             return Not(self)
         if self.dtype.is_float:
-            raise TypeMismatchError(f"~ takes integers and truth values, not {self.dtype}")
+            raise TypeMismatchError(
+                "~ takes integers and truth values, not {dtype}",
+                dtype=self.dtype,
+            )
         return binary(BinOp.BITXOR, self, Const(-1 if self.dtype.kind == "int" else
                       (1 << self.dtype.bits) - 1, self.dtype.scalar))
 
@@ -240,9 +243,9 @@ class Expr(Printed):
 
     def __bool__(self) -> bool:
         raise TypeMismatchError(
-            f"`{self}` has no truth value until it runs; write te.if_then_else(cond, a, b) for "
+            "`{subject}` has no truth value until it runs; write te.if_then_else(cond, a, b) for "
             "`a if cond else b`, te.all/te.any for and/or, te.min/te.max for min/max",
-            kind="no-value-yet",
+            kind="no-value-yet", subject=self,
         )
 
     def astype(self, dtype: str) -> Expr:
@@ -454,17 +457,17 @@ def as_expr(
         if value.ndim == 0:
             return as_expr(value[()], dtype)
         raise TypeMismatchError(
-            f"{where}expected an expression or a number, got an array of shape {value.shape}; make "
-            f'it an input: X = te.placeholder({value.shape}, "{value.dtype}"), and write X[...]',
-            kind="wrong-argument",
+            "{where}expected an expression or a number, got an array of shape {shape}; make it an "
+            'input: X = te.placeholder({shape}, "{dtype}"), and write X[...]',
+            kind="wrong-argument", where=where, shape=value.shape, dtype=value.dtype,
         )
     # Objects that represent an expression, such as a tensor of rank 0, provide `as_expr`.
     if isinstance(made := getattr(value, "as_expr", lambda: None)(), Expr):
         return made
     raise TypeMismatchError(
-        f"{where}expected an expression or a number, got {safe_repr(value)} "
-        f"({type(value).__name__}); give an element of a tensor, a variable or a number",
-        kind="wrong-argument",
+        "{where}expected an expression or a number, got {value!r} ({type}); give an element of a "
+        "tensor, a variable or a number",
+        kind="wrong-argument", where=where, value=value, type=type(value).__name__,
     )
 
 
@@ -503,7 +506,10 @@ def cast(dtype: str, value: Like) -> Expr:
     wanted = DType(dtype)
     lanes = max(wanted.lanes, node.dtype.lanes)
     if node.dtype.lanes not in (1, lanes):
-        raise TypeMismatchError(f"cannot convert {node.dtype} to {wanted}")
+        raise TypeMismatchError(
+            "cannot convert {dtype} to {wanted}",
+            dtype=node.dtype, wanted=wanted,
+        )
     if node.dtype.scalar != wanted.scalar:
         folded = _cast_literal(node, wanted.scalar) if isinstance(node, Const) else None
         node = Cast(wanted.scalar.with_lanes(node.dtype.lanes), node) if folded is None else folded
@@ -533,7 +539,8 @@ def match_types(
     common = promote(x.dtype, y.dtype)
     if common is None:
         raise TypeMismatchError(
-            f"{what} of {x.dtype} and {y.dtype} has no type; convert one with .astype(...)"
+            "{what} of {dtype} and {y_dtype} has no type; convert one with .astype(...)",
+            what=what, dtype=x.dtype, y_dtype=y.dtype,
         )
     return _converted(x, common, y, what), _converted(y, common, x, what)
 
@@ -542,10 +549,9 @@ def _converted(node: Expr, dtype: DType, other: Expr, what: str) -> Expr:
     """Convert `node` to the common dtype; a literal must be representable in it."""
     if isinstance(node, Const) and not holds(dtype.scalar, node.value):
         raise TypeMismatchError(
-            f"{what} of {other.dtype} and the literal {safe_repr(node.value)}: both become "
-            f"{dtype}, which "
-            f"cannot hold it; convert the other one to a type that can, with .astype(...)",
-            kind="literal",
+            "{what} of {dtype} and the literal {node!r}: both become {dtype2}, which cannot hold "
+            "it; convert the other one to a type that can, with .astype(...)",
+            kind="literal", what=what, dtype=other.dtype, node=node.value, dtype2=dtype,
         )
     return cast(dtype, node)
 
@@ -559,15 +565,16 @@ def binary(op: BinOp, a: Like, b: Like) -> Expr:
     x, y = match_types(a, b, f"`{op.value}`")
     kind = x.dtype
     if op in LOGIC and not kind.is_bool:
-        raise TypeMismatchError(f"`{op.value}` takes truth values, not {kind}")
+        raise TypeMismatchError("`{op}` takes truth values, not {form}", op=op.value, form=kind)
     if op in BITS and kind.is_float:
-        raise TypeMismatchError(f"`{op.value}` takes integers, not {kind}")
+        raise TypeMismatchError("`{op}` takes integers, not {form}", op=op.value, form=kind)
     if op is BinOp.DIV and not kind.is_float:
         raise TypeMismatchError(
-            f"`/` of {kind} is ambiguous; write // for the floor, or convert to a float first"
+            "`/` of {form} is ambiguous; write // for the floor, or convert to a float first",
+            form=kind,
         )
     if kind.kind == "handle":
-        raise TypeMismatchError(f"`{op.value}` is not defined for addresses")
+        raise TypeMismatchError("`{op}` is not defined for addresses", op=op.value)
     if kind.is_bool and op not in (*LOGIC, *BITS, BinOp.MIN, BinOp.MAX):
         return binary(op, cast(INT32, x), cast(INT32, y))
     if isinstance(x, Const) and isinstance(y, Const) and kind.is_integer:
@@ -595,9 +602,9 @@ def divided(op: BinOp, a: Like, b: Like) -> Expr:
     made, divisor = binary(op, a, b), as_expr(b)
     if made.dtype.is_integer and isinstance(divisor, Const) and divisor.value == 0:
         raise DefinitionError(
-            f"`{op.value}`: `{shortened(str(a))}` is divided by 0; divide by another number, or by "
-            "a variable, which gives 0 where it is 0",
-            kind="division-by-zero",
+            "`{op}`: `{a}` is divided by 0; divide by another number, or by a variable, which "
+            "gives 0 where it is 0",
+            kind="division-by-zero", op=op.value, a=shortened(str(a)),
         )
     return made
 

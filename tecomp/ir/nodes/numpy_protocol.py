@@ -59,9 +59,9 @@ def called(
     numbers = (np.ndarray, np.generic, int, float)
     value = next(each for each in inputs if not isinstance(each, numbers))
     raise TypeMismatchError(
-        f"{word} of `{value}`: NumPy computes with numbers that are there, and this has a value "
-        f"only when the kernel runs; {instead}",
-        kind="no-value-yet",
+        "{word} of `{value}`: NumPy computes with numbers that are there, and this has a value "
+        "only when the kernel runs; {instead}",
+        kind="no-value-yet", word=word, value=value, instead=instead,
     )
 
 
@@ -80,10 +80,9 @@ def dispatched(
         raise
     except (TypeError, ValueError, AttributeError, IndexError) as error:
         raise TypeMismatchError(
-            f"{numpy_name(function)} of `{value}`: NumPy computes with numbers that are there, and "
-            "this has a value only when the kernel runs; make it of the operators and functions "
-            "of te",
-            kind="no-value-yet",
+            "{function} of `{value}`: NumPy computes with numbers that are there, and this has a "
+            "value only when the kernel runs; make it of the operators and functions of te",
+            kind="no-value-yet", function=numpy_name(function), value=value,
         ) from error
 
 

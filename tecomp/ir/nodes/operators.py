@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from tecomp.errors import TypeMismatchError, safe_repr, safe_str
+from tecomp.errors import TypeMismatchError
 from tecomp.ir.nodes.dtype import BOOL, FLOAT32, INT32, DType
 from tecomp.ir.nodes.printer import Precedence
 
@@ -242,20 +242,24 @@ def literal(value: Scalar, dtype: DType) -> Scalar:
     """
     if not isinstance(value, int | float | np.generic):
         raise TypeMismatchError(
-            f"{safe_repr(value)} is no number; a literal of {dtype} is made from one",
-            kind="literal",
+            "{value!r} is no number; a literal of {dtype} is made from one",
+            kind="literal", value=value, dtype=dtype,
         )
     if not holds(dtype, value):
         if dtype.is_float:
-            raise TypeMismatchError(f"{safe_str(value)} does not fit into {dtype}", kind="literal")
+            raise TypeMismatchError(
+                "{value} does not fit into {dtype}",
+                kind="literal", value=value, dtype=dtype,
+            )
         if dtype.is_bool or not _is_whole(value):
             raise TypeMismatchError(
-                f"{value} is no {dtype}; give a number that it has, or another type", kind="literal"
+                "{value} is no {dtype}; give a number that it has, or another type",
+                kind="literal", value=value, dtype=dtype,
             )
         low, high = integer_range(dtype)
         raise TypeMismatchError(
-            f"{safe_str(value)} does not fit into {dtype}, which holds {low} to {high}",
-            kind="literal",
+            "{value} does not fit into {dtype}, which holds {low} to {high}",
+            kind="literal", value=value, dtype=dtype, low=low, high=high,
         )
     if dtype.is_float:
         return float(value)

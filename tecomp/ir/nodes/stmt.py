@@ -266,7 +266,7 @@ class ArrayArgument(Stmt):
         """
         place = self.access.value if isinstance(self.access, BufferStore) else self.access
         if not isinstance(place, BufferLoad):
-            raise InternalError(f"`{place}` is no element that an array could have")
+            raise InternalError("`{place}` is no element that an array could have", place=place)
         return place
 
     def pieces(self) -> Pieces:

@@ -72,7 +72,7 @@ class Source:
     names: dict[str, Var | Buffer] = field(default_factory=dict)
     parts: dict[str, Expr] = field(default_factory=dict)
 
-    def refuse(self, node: ast.AST, why: str) -> NoReturn:
+    def refuse(self, node: ast.AST, template: str, /, **parameters: Any) -> NoReturn:
         """Raise a ParseError that locates `node` in the text.
 
         Raises:
@@ -82,7 +82,10 @@ class Source:
         part = ast.get_source_segment(self.text, node) or ""
         # `col_offset` counts UTF-8 bytes, the message counts characters.
         before = self.text.splitlines()[line - 1].encode()[:column].decode()
-        raise ParseError(f"line {line}, column {len(before) + 1}: {why}: `{shortened(part)}`")
+        raise ParseError(
+            "line {line}, column {column}: " + template + ": `{source}`",
+            line=line, column=len(before) + 1, source=shortened(part), **parameters,
+        )
 
     @contextmanager
     def bound(self, new: dict[str, Var | Buffer]) -> Iterator[None]:
@@ -116,7 +119,7 @@ class Source:
         try:
             return DType(self.string(node))
         except DefinitionError as error:
-            self.refuse(node, error.message)
+            self.refuse(node, "{reason}", reason=error.message)
 
     def string(self, node: ast.expr) -> str:
         """Return the value of a string literal."""
@@ -149,10 +152,14 @@ class Source:
             keywords: Names of the accepted keyword arguments.
         """
         if not least <= len(call.args) <= (least if most is None else most):
-            self.refuse(call, f"expected {least} arguments, got {len(call.args)}")
+            self.refuse(
+                call,
+                "expected {least} arguments, got {arg_count}",
+                least=least, arg_count=len(call.args),
+            )
         for keyword in call.keywords:
             if keyword.arg not in keywords:
-                self.refuse(call, f"there is no argument {keyword.arg}")
+                self.refuse(call, "there is no argument {arg}", arg=keyword.arg)
         return {str(keyword.arg): keyword.value for keyword in call.keywords}
 
 
@@ -176,7 +183,7 @@ def parse_expr(source: Source, root: ast.expr) -> Expr:
         try:
             return plans[id(node)][1](*operands)
         except DefinitionError as error:
-            source.refuse(node, error.message)
+            source.refuse(node, "{reason}", reason=error.message)
 
     return fold(root, build, parts)
 
@@ -199,7 +206,7 @@ def _literal(source: Source, node: ast.expr, dtype: DType) -> Expr:
     try:
         return const(value, dtype)
     except DefinitionError as error:
-        source.refuse(node, error.message)
+        source.refuse(node, "{reason}", reason=error.message)
 
 
 def _name(source: Source, node: ast.Name) -> Plan:
@@ -237,7 +244,7 @@ def _unary(source: Source, node: ast.UnaryOp) -> Plan:
 def _agree(source: Source, node: ast.expr, *operands: Expr) -> None:
     types = [operand.dtype for operand in operands]
     if any(dtype != types[0] for dtype in types):
-        source.refuse(node, f"operands of {' and '.join(types)} do not go together")
+        source.refuse(node, "operands of {types} do not go together", types=" and ".join(types))
 
 
 def _binary(source: Source, node: ast.BinOp) -> Plan:
@@ -400,7 +407,7 @@ def parse_buffer(source: Source, name: str, node: ast.expr, data: Var | None = N
     except ParseError:
         raise
     except DefinitionError as error:
-        source.refuse(node, error.message)
+        source.refuse(node, "{reason}", reason=error.message)
 
 
 def _truth(source: Source, node: ast.expr) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import NoReturn
 
-from tecomp.errors import ParseError, safe_repr
+from tecomp.errors import ParseError
 from tecomp.ir.nodes.dtype import HANDLE, INT64
 from tecomp.ir.nodes.expr import BufferLoad, Const, Expr, Var
 from tecomp.ir.nodes.stmt import (
@@ -53,7 +53,7 @@ def parse(text: str) -> PrimFunc:
         ParseError: If `text` is not a printed function; the message has line, column and source.
     """
     if not isinstance(text, str):
-        raise ParseError(f"parse: expected the printed form of a function, got {safe_repr(text)}")
+        raise ParseError("parse: expected the printed form of a function, got {text!r}", text=text)
     source = Source(text)
     try:
         tree = ast.parse(text)
@@ -62,7 +62,7 @@ def parse(text: str) -> PrimFunc:
     except (RecursionError, MemoryError):
         raise ParseError("line 1, column 1: the text is nested too deeply for Python") from None
     except ValueError as error:
-        raise ParseError(f"line 1, column 1: {error}") from None
+        raise ParseError("line 1, column 1: {reason}", reason=error) from None
     match tree.body:
         case [ast.FunctionDef() as definition]:
             return _function(source, definition)
@@ -98,7 +98,11 @@ def _expression(text: str) -> ast.expr:
 def _refuse_syntax(error: SyntaxError) -> NoReturn:
     part = (error.text or "").strip()
     where = f"line {error.lineno or 1}, column {error.offset or 1}"
-    raise ParseError(f"{where}: {error.msg}" + (f": `{part}`" if part else "")) from None
+    if part:
+        raise ParseError(
+            "{where}: {reason}: `{source}`", where=where, reason=error.msg, source=part
+        ) from None
+    raise ParseError("{where}: {reason}", where=where, reason=error.msg) from None
 
 
 def _function(source: Source, node: ast.FunctionDef) -> PrimFunc:
@@ -348,7 +352,7 @@ class _Body:
             case ast.Call(func=ast.Name(id=word)) as call if word in _LOOPS:
                 more = self.source.arguments(call, 1, None, ("extent", "dtype", "thread"))
             case _:
-                self.source.refuse(node.iter, f"expected one of {', '.join(_LOOPS)}")
+                self.source.refuse(node.iter, "expected one of {loops}", loops=", ".join(_LOOPS))
         first = parse_expr(self.source, call.args[0])
         extent = parse_expr(self.source, more["extent"]) if "extent" in more else first
         start = first if "extent" in more else Const(0, extent.dtype)

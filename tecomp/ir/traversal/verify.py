@@ -75,9 +75,12 @@ class _Checker:
     views: dict[Var, list[Buffer]] = field(default_factory=dict)
     memories: dict[Var, Buffer] = field(default_factory=dict)
 
-    def refuse(self, node: object, why: str) -> NoReturn:
+    def refuse(self, node: object, template: str, /, **parameters: Any) -> NoReturn:
         text = str(node).splitlines()[0]
-        raise InternalError(f"{self.func.name}: {why}: `{text}`")
+        raise InternalError(
+            "{function}: " + template + ": `{node}`",
+            function=self.func.name, node=text, **parameters,
+        )
 
     def bind(self, var: Var) -> None:
         if var in self.variables:
@@ -157,7 +160,11 @@ class _Checker:
             case Allocate() | BufferRealize() | DeclBuffer():
                 yield self.scope(node)
             case _:
-                self.refuse(node, f"a {type(node).__name__} is no statement of the language")
+                self.refuse(
+                    node,
+                    "a {type} is no statement of the language",
+                    type=type(node).__name__,
+                )
 
     def around(self, node: For | Let | TensorOp) -> Task:
         return self.operation(node) if isinstance(node, TensorOp) else self.binding(node)
@@ -195,9 +202,17 @@ class _Checker:
         elif isinstance(argument, Expr):
             self.expression(argument)
             if argument.dtype.lanes > 1 or argument.dtype == HANDLE:
-                self.refuse(node, f"{argument.dtype} is no number that a function takes")
+                self.refuse(
+                    node,
+                    "{dtype} is no number that a function takes",
+                    dtype=argument.dtype,
+                )
         elif isinstance(argument, Stmt):
-            self.refuse(node, f"a {type(argument).__name__} is nothing that a function takes")
+            self.refuse(
+                node,
+                "a {type} is nothing that a function takes",
+                type=type(argument).__name__,
+            )
 
     def array(self, node: ArrayArgument) -> None:
         if len(node.variables) != len(node.shape):
@@ -206,7 +221,11 @@ class _Checker:
             self.scalar(node, extent, "int64")
         for var in node.variables:
             if var.dtype != INT64:
-                self.refuse(node, f"indices are int64, but {var.name} is {var.dtype}")
+                self.refuse(
+                    node,
+                    "indices are int64, but {var} is {dtype}",
+                    var=var.name, dtype=var.dtype,
+                )
             self.bind(var)
         place = node.place
         self.expression(place)
@@ -221,9 +240,17 @@ class _Checker:
         for value in (node.min, node.extent) if isinstance(node, For) else (node.value,):
             self.expression(value)
             if value.dtype != var.dtype:
-                self.refuse(node, f"{var.name} is {var.dtype}, but gets {value.dtype}")
+                self.refuse(
+                    node,
+                    "{var} is {dtype}, but gets {value_dtype}",
+                    var=var.name, dtype=var.dtype, value_dtype=value.dtype,
+                )
         if isinstance(node, For) and var.dtype != INT64:
-            self.refuse(node, f"loop variables are int64, but {var.name} is {var.dtype}")
+            self.refuse(
+                node,
+                "loop variables are int64, but {var} is {dtype}",
+                var=var.name, dtype=var.dtype,
+            )
         self.bind(var)
         yield self.statement(node.body)
         self.variables.discard(var)
@@ -257,7 +284,7 @@ class _Checker:
         if is_mapped and len(buffer.axis_separators) == len(memory.axis_separators):
             return
         if problem := view_problem(buffer, memory):
-            self.refuse(node, problem)
+            self.refuse(node, "{problem}", problem=problem)
 
     def realize(self, node: BufferRealize) -> None:
         if self.flat:
@@ -276,7 +303,11 @@ class _Checker:
         self.expression(node.value)
         wanted = node.buffer.element_at(node.indices)
         if node.value.dtype != wanted:
-            self.refuse(node, f"stores {node.value.dtype} where {wanted} belongs")
+            self.refuse(
+                node,
+                "stores {dtype} where {wanted} belongs",
+                dtype=node.value.dtype, wanted=wanted,
+            )
 
     def access(self, node: BufferLoad | BufferStore) -> None:
         buffer = node.buffer
@@ -285,13 +316,17 @@ class _Checker:
             self.refuse(node, "this buffer is not declared where it is used")
         wanted = len(buffer.axis_separators) + 1 if self.flat else buffer.index_count
         if len(node.indices) != wanted or buffer.index_count != wanted:
-            self.refuse(node, f"{len(node.indices)} indices instead of {wanted}")
+            self.refuse(
+                node,
+                "{index_count} indices instead of {wanted}",
+                index_count=len(node.indices), wanted=wanted,
+            )
         for index in node.indices:
             if isinstance(node, BufferStore):
                 self.expression(index)
             # Indices of a gather may have the dtype in which they are stored.
             if index.dtype != INT64 and not (index.dtype.lanes > 1 and index.dtype.is_integer):
-                self.refuse(node, f"an index is int64, not {index.dtype}")
+                self.refuse(node, "an index is int64, not {dtype}", dtype=index.dtype)
         if wanted > 1 and any(index.dtype.lanes > 1 for index in node.indices[:-1]):
             self.refuse(node, "only the last index may have lanes")
         self.predicate(node)
@@ -305,20 +340,28 @@ class _Checker:
         lanes = (index, node.buffer.element_at(node.indices).lanes)
         found = node.predicate.dtype
         if not found.is_bool or found.lanes not in lanes:
-            self.refuse(node, f"the predicate is {found} for {lanes[1]} lanes")
+            self.refuse(
+                node,
+                "the predicate is {found} for {lane} lanes",
+                found=found, lane=lanes[1],
+            )
 
     def scalar(self, node: object, expr: Expr, dtype: str) -> None:
         self.expression(expr)
         if expr.dtype != dtype:
-            self.refuse(node, f"{expr.dtype} where {dtype} belongs")
+            self.refuse(node, "{dtype} where {dtype2} belongs", dtype=expr.dtype, dtype2=dtype)
 
     def expression(self, root: Expr) -> None:
         for node in walk(root):
             rule = _RULES.get(type(node))
             if rule is None:
-                self.refuse(node, f"a {type(node).__name__} is no expression of the language")
+                self.refuse(
+                    node,
+                    "a {type} is no expression of the language",
+                    type=type(node).__name__,
+                )
             if why := rule(self, node):
-                self.refuse(node, why)
+                self.refuse(node, "{problem}", problem=why)
 
 
 def _var(checker: _Checker, node: Var) -> str:

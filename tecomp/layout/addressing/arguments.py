@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from tecomp.errors import LayoutError, safe_repr, safe_str
+from tecomp.errors import LayoutError
 from tecomp.ir.nodes.argument_checks import check_kind, whole_numbers_of
 from tecomp.ir.nodes.dtype import INT64, DType
 from tecomp.ir.nodes.expr import Binary, BinOp, Expr, Var, binary, index_value
@@ -33,8 +33,8 @@ def whole_numbers(values: Any, where: str) -> tuple[int, ...]:
     numbers = whole_numbers_of(values)
     if numbers is None:
         raise LayoutError(
-            f"{where} is {safe_repr(values)}; give integers, one for each axis, such as (0, 1)",
-            kind="wrong-argument",
+            "{where} is {values!r}; give integers, one for each axis, such as (0, 1)",
+            kind="wrong-argument", where=where, values=values,
         )
     check_bits(numbers, where)
     return numbers
@@ -55,8 +55,8 @@ def positive_numbers(values: Any, where: str, count: int | None = None) -> tuple
     if not numbers or min(numbers) < 1 or count not in (None, len(numbers)):
         many = "" if count is None else f"{count} "
         raise LayoutError(
-            f"{where} is {safe_repr(values)}; give {many}positive integers, such as (2, 4)",
-            kind="wrong-argument",
+            "{where} is {values!r}; give {many}positive integers, such as (2, 4)",
+            kind="wrong-argument", where=where, values=values, many=many,
         )
     check_bits(numbers, where)
     return numbers
@@ -73,8 +73,8 @@ def check_bits(numbers: Iterable[int], where: str) -> None:
     """
     if any(n.bit_length() > _MAX_BITS for n in numbers):
         raise LayoutError(
-            f"{where} has more than {_MAX_BITS} bits in an integer; give smaller integers",
-            kind="too-much",
+            "{where} has more than {max_bits} bits in an integer; give smaller integers",
+            kind="too-much", where=where, max_bits=_MAX_BITS,
         )
 
 
@@ -89,9 +89,9 @@ def index_within(index: Any, shape: tuple[int, ...], what: str) -> tuple[int, ..
         0 <= n < extent for n, extent in zip(at, shape, strict=True)
     ):
         raise LayoutError(
-            f"layout: there is no {what} {safe_repr(at)} in {list(shape)}; each index counts "
-            "from 0 to its extent - 1",
-            kind="outside-index",
+            "layout: there is no {what} {at!r} in {shape}; each index counts from 0 to its extent "
+            "- 1",
+            kind="outside-index", what=what, at=at, shape=list(shape),
         )
     return at
 
@@ -103,20 +103,20 @@ def check_pad_value(value: object, dtype: DType, storage: Format) -> None:
     value = value.item() if isinstance(value, np.generic) else value
     if not isinstance(value, int | float):
         raise LayoutError(
-            f"layout: pad_value={safe_repr(value)} is no number; give a number or None",
-            kind="pad-value",
+            "layout: pad_value={value!r} is no number; give a number or None",
+            kind="pad-value", value=value,
         )
     if not holds(dtype, value):
         raise LayoutError(
-            f"layout: pad_value={safe_str(value)} is no {dtype}, the type of the elements; give a "
-            "number that it has",
-            kind="pad-value",
+            "layout: pad_value={value} is no {dtype}, the type of the elements; give a number "
+            "that it has",
+            kind="pad-value", value=value, dtype=dtype,
         )
     if not storage.holds(value):
         raise LayoutError(
-            f"layout: pad_value={value} is no number of {storage.name}, the format in which "
-            "elements are stored; give one that it has",
-            kind="pad-value",
+            "layout: pad_value={value} is no number of {storage}, the format in which elements "
+            "are stored; give one that it has",
+            kind="pad-value", value=value, storage=storage.name,
         )
 
 
@@ -129,9 +129,9 @@ def check_shape(shape: Sequence[object]) -> None:
     for extent in shape:
         if isinstance(extent, bool) or not isinstance(extent, int | np.integer) or extent < 0:
             raise LayoutError(
-                f"layout: {safe_repr(extent)} in the shape {safe_repr(list(shape))} is no extent; "
-                "extents are integers from 0 on",
-                kind="wrong-argument",
+                "layout: {extent!r} in the shape {shape!r} is no extent; extents are integers "
+                "from 0 on",
+                kind="wrong-argument", extent=extent, shape=list(shape),
             )
     check_bits(map(int, cast("Sequence[int]", shape)), "layout: the shape")
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tecomp.errors import LayoutError, safe_repr
+from tecomp.errors import LayoutError
 from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import Expr, Var
@@ -73,9 +73,8 @@ class StoredTensor:
         object.__setattr__(self, "dtype", DType(self.dtype))
         if not isinstance(self.storage, Format):
             raise LayoutError(
-                f"layout: {safe_repr(self.storage)} is no storage format; take one of "
-                "storage_format(name)",
-                kind="storage-format",
+                "layout: {storage!r} is no storage format; take one of storage_format(name)",
+                kind="storage-format", storage=self.storage,
             )
         check_kind(
             self.index_map, IndexMap, "layout: the index map",
@@ -90,17 +89,18 @@ class StoredTensor:
         if (clash := self._collision()) is not None:
             first, second = clash
             raise LayoutError(
-                f"layout: elements {first} and {second} of {self.dtype}{list(self.shape)} share "
-                f"one place under {self.index_map}; keep every index in the map, "
-                "e.g. both i // 4 and i % 4",
-                kind="shared-place",
+                "layout: elements {first} and {second} of {dtype}{shape} share one place under "
+                "{index_map}; keep every index in the map, e.g. both i // 4 and i % 4",
+                kind="shared-place", first=first, second=second, dtype=self.dtype,
+                shape=list(self.shape), index_map=self.index_map,
             )
         for axis in self.grid_axes:
             if not 0 <= axis < len(self.physical_shape):
                 raise LayoutError(
-                    f"layout: grid axis {safe_repr(axis)} is none of the "
-                    f"{len(self.physical_shape)} physical axes of {self.index_map}",
-                    kind="wrong-number",
+                    "layout: grid axis {axis!r} is none of the {physical_shape_count} physical "
+                    "axes of {index_map}",
+                    kind="wrong-number", axis=axis, physical_shape_count=len(self.physical_shape),
+                    index_map=self.index_map,
                 )
         self.storage.storage_shape(self.physical_shape)
 
@@ -228,8 +228,8 @@ def check_layout(given: Any, where: str) -> None:
     """
     if not isinstance(given, StoredTensor):
         raise LayoutError(
-            f"{where}: {safe_repr(given)} is no layout; make one, such as with Layout.of",
-            kind="wrong-argument",
+            "{where}: {given!r} is no layout; make one, such as with Layout.of",
+            kind="wrong-argument", where=where, given=given,
         )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 
 from tecomp.drawing.drawable import Pictured, drawn_by
-from tecomp.errors import LayoutError, safe_repr
+from tecomp.errors import LayoutError
 from tecomp.ir.arith.simplify import simplify
 from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.ir.nodes.dtype import INT64, DType
@@ -219,8 +219,9 @@ class Layout(StoredTensor, Pictured):
         axes = range(len(shape)) if order is None else whole_numbers(order, "layout: the order")
         if sorted(axes) != list(range(len(shape))):
             raise LayoutError(
-                f"layout: the order {safe_repr(list(axes))} does not have each of the "
-                f"{len(shape)} axes once; give their numbers, from the longest steps on"
+                "layout: the order {axes!r} does not have each of the {rank} axes once; give "
+                "their numbers, from the longest steps on",
+                axes=list(axes), rank=len(shape),
             )
         return cls.of(shape, dtype, lambda *index: [index[k] for k in axes] or [0])
 
@@ -489,10 +490,10 @@ class FixedTiledLayout(Pictured):
         )
         if len(self.size) != len(self.stride):
             raise LayoutError(
-                f"FixedTiledLayout: size {safe_repr(list(self.size))} has {len(self.size)} "
-                f"dimensions, stride {safe_repr(list(self.stride))} has {len(self.stride)}; give "
-                "one for each",
-                kind="wrong-count",
+                "FixedTiledLayout: size {size!r} has {size_count} dimensions, stride {stride!r} "
+                "has {stride_count}; give one for each",
+                kind="wrong-count", size=list(self.size), size_count=len(self.size),
+                stride=list(self.stride), stride_count=len(self.stride),
             )
         check_kind(
             self.device_layout, Layout, "FixedTiledLayout: device_layout",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from tecomp.errors import CapacityError, LayoutError, safe_str
+from tecomp.errors import CapacityError, LayoutError
 from tecomp.ir.nodes.argument_checks import check_kind, is_one_of
 from tecomp.ir.nodes.dtype import DType
 from tecomp.layout.addressing.arguments import positive_numbers
@@ -32,8 +32,8 @@ def tile_of(target: Target) -> Tile:
     """
     if target.tile is None:
         raise LayoutError(
-            f"shard layout: target {target.name} has no tiles; pass tiled=False",
-            kind="target-lacks",
+            "shard layout: target {target} has no tiles; pass tiled=False",
+            kind="target-lacks", target=target.name,
         )
     return target.tile
 
@@ -47,15 +47,16 @@ def element_of(target: Target, dtype: str, element: str | None) -> str:
     known = target.formats.get(DType(dtype), ())
     if not known:
         raise LayoutError(
-            f"layout: target {target.name} stores no {dtype}; convert to one of its types, "
-            f"{', '.join(target.formats) or 'none'}",
-            kind="target-lacks",
+            "layout: target {target} stores no {dtype}; convert to one of its types, {formats}",
+            kind="target-lacks", target=target.name, dtype=dtype,
+            formats=", ".join(target.formats) or "none",
         )
     if element is not None and not is_one_of(element, known):
         raise LayoutError(
-            f"layout: target {target.name} does not store {dtype} as {safe_str(element)}; its "
-            f"formats for it are {', '.join(known)}",
-            kind="target-lacks",
+            "layout: target {target} does not store {dtype} as {element}; its formats for it are "
+            "{known}",
+            kind="target-lacks", target=target.name, dtype=dtype, element=element,
+            known=", ".join(known),
         )
     return known[0] if element is None else element
 
@@ -74,9 +75,9 @@ def grid_of(target: Target, grid: Sequence[int] | None) -> tuple[int, ...]:
     if prod(cores) > target.cores:
         by = "x".join(map(str, cores))
         raise LayoutError(
-            f"layout: the grid <{by}> has {prod(cores)} cores, target {target.name} has "
-            f"{target.cores}; take a smaller grid",
-            kind="target-lacks",
+            "layout: the grid <{by}> has {size} cores, target {target} has {cores}; take a "
+            "smaller grid",
+            kind="target-lacks", by=by, size=prod(cores), target=target.name, cores=target.cores,
         )
     return cores
 
@@ -94,7 +95,9 @@ def check_room(layout: Layout, target: Target) -> None:
     if memory.usable_bytes is not None and size > memory.usable_bytes:
         where = "" if is_shared else " of a core"
         raise CapacityError(
-            f"layout: {DType(layout.dtype)}{list(layout.shape)} as {layout.storage.name} takes "
-            f"{size:,} B of `{memory.name}`{where}, target {target.name} has "
-            f"{memory.usable_bytes:,} B; cut it into smaller parts, or take another memory"
+            "layout: {dtype}{shape} as {storage} takes {size:,} B of `{memory}`{where}, target "
+            "{target} has {usable_bytes:,} B; cut it into smaller parts, or take another memory",
+            dtype=DType(layout.dtype), shape=list(layout.shape), storage=layout.storage.name,
+            size=size, memory=memory.name, where=where, target=target.name,
+            usable_bytes=memory.usable_bytes,
         )

@@ -10,7 +10,7 @@ from tecomp.compute.operators import if_then_else, select
 from tecomp.compute.reduce import max as greatest
 from tecomp.compute.reduce import min as lesser
 from tecomp.compute.tensor import Tensor
-from tecomp.errors import LayoutError, safe_repr
+from tecomp.errors import LayoutError
 from tecomp.ir.nodes.argument_checks import whole_numbers_of
 from tecomp.ir.nodes.dtype import FLOAT32, DType
 from tecomp.ir.nodes.expr import Expr, const
@@ -75,10 +75,11 @@ class BlockFloat(Format):
         numbers = whole_numbers_of((bits, elements, run, exponent_bits))
         if numbers is None or not _is_code(*numbers):
             raise LayoutError(
-                f"block float: {safe_repr(bits)} bits, blocks of {safe_repr(elements)} elements, "
-                f"exponents of {safe_repr(exponent_bits)} bits for {safe_repr(run)}; bits are 2, "
-                "4 or 8, those of exponents 5 or 8, and a block is whole runs and whole bytes",
-                kind="storage-format",
+                "block float: {bits!r} bits, blocks of {elements!r} elements, exponents of "
+                "{exponent_bits!r} bits for {run!r}; bits are 2, 4 or 8, those of exponents 5 or "
+                "8, and a block is whole runs and whole bytes",
+                kind="storage-format", bits=bits, elements=elements, exponent_bits=exponent_bits,
+                run=run,
             )
         units = elements // run + elements * bits // 8
         name = f"bfp{bits}" if exponent_bits == 8 else f"bfp{bits}_e{exponent_bits}"

@@ -15,7 +15,7 @@ from tecomp.compute.expr_like import value_of
 from tecomp.compute.intrinsics import cast
 from tecomp.compute.shape_validation import dtype_of
 from tecomp.compute.tensor import Tensor
-from tecomp.errors import LayoutError, safe_repr, safe_str
+from tecomp.errors import LayoutError, safe_str
 from tecomp.ir.nodes.argument_checks import check_kind, whole_number, whole_numbers_of
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import Expr
@@ -86,8 +86,8 @@ class Format:
         if number is None or not low <= number <= high:
             bounds = f"from {low} on" if high == math.inf else f"from {low} to {high}"
             raise LayoutError(
-                f"format {self.name}: {what} is {safe_repr(given)}; give a whole number {bounds}",
-                kind="storage-format",
+                "format {name}: {what} is {given!r}; give a whole number {bounds}",
+                kind="storage-format", name=self.name, what=what, given=given, bounds=bounds,
             )
 
     @classmethod
@@ -157,9 +157,9 @@ class Format:
         shape = whole_numbers_of(physical_shape)
         if shape is None or min(shape, default=0) < 0:
             raise LayoutError(
-                f"format {self.name}: the shape is {safe_repr(physical_shape)}; give integers "
-                "from 0 on, one for each axis, such as (8, 64)",
-                kind="storage-format",
+                "format {name}: the shape is {physical_shape!r}; give integers from 0 on, one for "
+                "each axis, such as (8, 64)",
+                kind="storage-format", name=self.name, physical_shape=physical_shape,
             )
         if (self.elements, self.units) == (1, 1):
             return shape
@@ -168,9 +168,9 @@ class Format:
             if places % self.elements == 0:
                 return (*shape[:axis], places // self.elements * self.units)
         raise LayoutError(
-            f"format {self.name}: a block holds {self.elements} elements, and the last axes of "
-            f"{list(shape)} make no whole blocks; pad them to a multiple",
-            kind="storage-format",
+            "format {name}: a block holds {elements} elements, and the last axes of {shape} make "
+            "no whole blocks; pad them to a multiple",
+            kind="storage-format", name=self.name, elements=self.elements, shape=list(shape),
         )
 
     def bytes(self, physical_shape: tuple[int, ...]) -> int:
@@ -258,9 +258,10 @@ class Format:
         self._check_tensor(stored, "decode")
         if stored.dtype != self.stored:
             raise LayoutError(
-                f"format {self.name}: memory is {self.stored}, {stored.name} is {stored.dtype}; "
-                f"give what encode returned, or convert it with te.reinterpret",
-                kind="storage-format",
+                "format {name}: memory is {stored}, {stored_name} is {dtype}; give what encode "
+                "returned, or convert it with te.reinterpret",
+                kind="storage-format", name=self.name, stored=self.stored,
+                stored_name=stored.name, dtype=stored.dtype,
             )
         return self._decode(stored, self._target(dtype))
 
@@ -329,9 +330,9 @@ class Format:
     def _refuse_blocks(self, what: str) -> None:
         if (self.elements, self.units) != (1, 1):
             raise LayoutError(
-                f"format {self.name}: {self.elements} elements are stored together, so none has "
-                f"a place of its own; {what} a tensor",
-                kind="storage-format",
+                "format {name}: {elements} elements are stored together, so none has a place of "
+                "its own; {what} a tensor",
+                kind="storage-format", name=self.name, elements=self.elements, what=what,
             )
 
     def _blocks(self, tensor: Tensor, size: int, what: str) -> Any:
@@ -342,15 +343,16 @@ class Format:
         """
         if not tensor.shape:
             raise LayoutError(
-                f"format {self.name}: {tensor.name} has no axis, and elements are stored "
-                f"{self.elements} together; give it one",
-                kind="storage-format",
+                "format {name}: {tensor} has no axis, and elements are stored {elements} "
+                "together; give it one",
+                kind="storage-format", name=self.name, tensor=tensor.name, elements=self.elements,
             )
         last = tensor.shape[-1]
         if isinstance(last, int) and last % size:
             raise LayoutError(
-                f"format {self.name}: the last axis of {tensor.name}{list(tensor.shape)} is no "
-                f"whole number of blocks of {size} {what}; pad it, or merge the last axes",
-                kind="storage-format",
+                "format {name}: the last axis of {tensor}{shape} is no whole number of blocks of "
+                "{size} {what}; pad it, or merge the last axes",
+                kind="storage-format", name=self.name, tensor=tensor.name,
+                shape=list(tensor.shape), size=size, what=what,
             )
         return last // size

@@ -14,7 +14,7 @@ from tecomp.compute.operators import select
 from tecomp.compute.reduce import max as greater
 from tecomp.compute.reduce import min as lesser
 from tecomp.compute.tensor import Tensor
-from tecomp.errors import LayoutError, safe_repr
+from tecomp.errors import LayoutError
 from tecomp.ir.nodes.argument_checks import check_kind, whole_number
 from tecomp.ir.nodes.dtype import FLOAT32, DType
 from tecomp.ir.nodes.expr import Expr, as_expr, const
@@ -47,8 +47,8 @@ class PackedInt(Format):
         """
         if whole_number(bits) not in (2, 4):
             raise LayoutError(
-                f"packed integer: {safe_repr(bits)} bits; a byte holds whole integers of 2 or 4",
-                kind="storage-format",
+                "packed integer: {bits!r} bits; a byte holds whole integers of 2 or 4",
+                kind="storage-format", bits=bits,
             )
         check_kind(signed, bool, "packed integer: signed", "give True or False", LayoutError)
         name = f"{'' if signed else 'u'}int{bits}"
@@ -177,10 +177,10 @@ class SmallFloat(Format):
         bits = 1 + self.exponent + self.fraction
         if self.stored.kind != "uint" or self.stored.bits < bits:
             raise LayoutError(
-                f"format {self.name}: a sign, {self.exponent} bits of exponent and {self.fraction} "
-                f"of fraction are stored as {self.stored}; give an unsigned type of {bits} bits or "
-                "more",
-                kind="storage-format",
+                "format {name}: a sign, {exponent} bits of exponent and {fraction} of fraction "
+                "are stored as {stored}; give an unsigned type of {bits} bits or more",
+                kind="storage-format", name=self.name, exponent=self.exponent,
+                fraction=self.fraction, stored=self.stored, bits=bits,
             )
 
     @property

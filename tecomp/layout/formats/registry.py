@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tecomp.errors import LayoutError, safe_str
+from tecomp.errors import LayoutError
 from tecomp.ir.nodes.argument_checks import is_one_of
 from tecomp.ir.nodes.dtype import SCALARS, DType
 from tecomp.layout.formats.block_float import BlockFloat
@@ -65,9 +65,8 @@ def storage_format(name: str) -> Format:
     if is_one_of(name, SCALARS):
         return Format.plain(name)
     raise LayoutError(
-        f"storage: `{safe_str(name)}` is no format; the formats are "
-        f"{', '.join((*_NAMED, *SCALARS))}",
-        kind="storage-format",
+        "storage: `{name}` is no format; the formats are {named}",
+        kind="storage-format", name=name, named=", ".join((*_NAMED, *SCALARS)),
     )
 
 

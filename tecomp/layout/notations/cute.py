@@ -8,7 +8,7 @@ from functools import partial, reduce
 from math import prod
 from typing import TypeAlias
 
-from tecomp.errors import LayoutError, safe_repr
+from tecomp.errors import LayoutError
 from tecomp.ir.arith.extents import ceil_div
 from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.ir.nodes.dtype import DType
@@ -52,22 +52,23 @@ def strided(
     strides = whole_numbers(strides, "strided: strides")
     if len(strides) != len(shape):
         raise LayoutError(
-            f"strided: {len(strides)} strides {list(strides)} for {len(shape)} axes "
-            f"{list(shape)}; give one for each axis",
-            kind="layout-text",
+            "strided: {stride_count} strides {strides} for {rank} axes {shape}; give one for each "
+            "axis",
+            kind="layout-text", stride_count=len(strides), strides=list(strides), rank=len(shape),
+            shape=list(shape),
         )
     for axis, stride in enumerate(strides):
         if stride < 0:
             raise LayoutError(
-                f"strided: stride {safe_repr(stride)} of axis {axis}; places count from 0, so "
-                "flip the axis in the computation instead",
-                kind="layout-text",
+                "strided: stride {stride!r} of axis {axis}; places count from 0, so flip the axis "
+                "in the computation instead",
+                kind="layout-text", stride=stride, axis=axis,
             )
     if (last := sum(n * stride for n, stride in zip(shape, strides, strict=True))) >= 2**63:
         raise LayoutError(
-            f"strided: strides {list(strides)} spread {list(shape)} over {last} places, more than "
-            "64-bit indices count; give smaller ones",
-            kind="too-much",
+            "strided: strides {strides} spread {shape} over {last} places, more than 64-bit "
+            "indices count; give smaller ones",
+            kind="too-much", strides=list(strides), shape=list(shape), last=last,
         )
     digits = [StridedDigit(axis, 1, n, stride) for axis, (n, stride) in enumerate(
         zip(shape, strides, strict=True))]
@@ -312,10 +313,10 @@ def cute_complement(text: str, size: int) -> str:
     for step, n in modes:
         if step == 0 or step % reach:
             raise LayoutError(
-                f"cute_complement: `{text}` has no complement: a stride of {step} is not a "
-                f"multiple of the {reach} places that smaller strides reach; give strides that "
+                "cute_complement: `{text}` has no complement: a stride of {step} is not a "
+                "multiple of the {reach} places that smaller strides reach; give strides that "
                 "divide each other",
-                kind="layout-text",
+                kind="layout-text", text=text, step=step, reach=reach,
             )
         found.append((step // reach, reach))
         reach = step * n
@@ -338,9 +339,9 @@ def _coalesced(modes: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 
 def _nested_differently(where: str, text: str) -> LayoutError:
     return LayoutError(
-        f"{where}: `{text}` nests its shape and its stride differently; give a stride for each "
+        "{where}: `{text}` nests its shape and its stride differently; give a stride for each "
         "number of the shape",
-        kind="layout-text",
+        kind="layout-text", where=where, text=text,
     )
 
 
@@ -371,9 +372,8 @@ def _alike(a: Nested, b: Nested) -> bool:
 
 def _unsaid(layout: Layout, why: str) -> LayoutError:
     return LayoutError(
-        f"cute_text: CuTe's notation does not say {layout.index_map} on "
-        f"{list(layout.shape)}: {why}",
-        kind="layout-text",
+        "cute_text: CuTe's notation does not say {index_map} on {shape}: {reason}",
+        kind="layout-text", index_map=layout.index_map, shape=list(layout.shape), reason=why,
     )
 
 
@@ -419,7 +419,8 @@ class _Reader:
 
     def _unreadable(self, what: str) -> LayoutError:
         return LayoutError(
-            f"cute: `{self._text}` does not parse at position {self._place}: {what}, got "
-            f"`{self._text[self._place:]}`; write e.g. (4,8):(8,1)",
-            kind="layout-text",
+            "cute: `{text}` does not parse at position {place}: {what}, got `{rest}`; write e.g. "
+            "(4,8):(8,1)",
+            kind="layout-text", text=self._text, place=self._place, what=what,
+            rest=self._text[self._place:],
         )

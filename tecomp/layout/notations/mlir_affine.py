@@ -50,9 +50,9 @@ def _text(node: Expr, parts: list[Text], names: dict[Var, str]) -> Text:
         case Binary(op) if op in _WORDS:
             return f"{_within(parts[0])} {_WORDS[op]} {_within(parts[1])}", _PRODUCT
     raise LayoutError(
-        f"shard layout: `{node}` has no form in an affine map as text; it knows +, -, *, floordiv "
+        "shard layout: `{node}` has no form in an affine map as text; it knows +, -, *, floordiv "
         "and mod of indices and numbers",
-        kind="layout-text",
+        kind="layout-text", node=node,
     )
 
 

@@ -54,20 +54,21 @@ def blocked(shape: Sequence[int], dtype: str, tag: str, *, axes: str | None = No
     order = axes if axes is not None else _order(outer.lower(), tag)
     if len(order) != len(shape):
         raise LayoutError(
-            f"blocked: `{tag}` is for {len(order)} axes, {order}, but the shape {list(shape)} "
-            f"has {len(shape)}",
-            kind="layout-text",
+            "blocked: `{tag}` is for {order_count} axes, {order}, but the shape {shape} has "
+            "{rank}",
+            kind="layout-text", tag=tag, order_count=len(order), order=order, shape=list(shape),
+            rank=len(shape),
         )
     if sorted(order) != sorted(outer.lower()):
         raise LayoutError(
-            f"blocked: `{tag}` has the axes {outer.lower()}, but the tensor has {order}",
-            kind="layout-text",
+            "blocked: `{tag}` has the axes {outer}, but the tensor has {order}",
+            kind="layout-text", tag=tag, outer=outer.lower(), order=order,
         )
     if strange := [letter for _, letter in blocks if letter not in order]:
         raise LayoutError(
-            f"blocked: `{tag}` cuts the axis {strange[0]} into blocks, but the axes are {order}; "
-            "name one of them",
-            kind="layout-text",
+            "blocked: `{tag}` cuts the axis {strange} into blocks, but the axes are {order}; name "
+            "one of them",
+            kind="layout-text", tag=tag, strange=strange[0], order=order,
         )
     inner: dict[str, int] = dict.fromkeys(order, 1)
     for size, letter in blocks:
@@ -129,9 +130,9 @@ def blocked_tag(layout: Layout, axes: str | None = None) -> str:
 
 def _no_tag(layout: Layout) -> LayoutError:
     return LayoutError(
-        f"blocked_tag: no tag says {layout.index_map} on {list(layout.shape)}; a tag has each axis "
-        "once, and then blocks without gaps",
-        kind="layout-text",
+        "blocked_tag: no tag says {index_map} on {shape}; a tag has each axis once, and then "
+        "blocks without gaps",
+        kind="layout-text", index_map=layout.index_map, shape=list(layout.shape),
     )
 
 
@@ -140,9 +141,9 @@ def _parsed(tag: str) -> tuple[str, list[tuple[int, str]]]:
     if match is None:
         place = _end_of_prefix(tag)
         raise LayoutError(
-            f"blocked: `{tag}` does not parse at position {place}, `{tag[place:]}`; write letters "
-            "of axes and then blocks, as in nChw16c",
-            kind="layout-text",
+            "blocked: `{tag}` does not parse at position {place}, `{rest}`; write letters of axes "
+            "and then blocks, as in nChw16c",
+            kind="layout-text", tag=tag, place=place, rest=tag[place:],
         )
     blocks = [(int(n), letter) for n, letter in re.findall(r"(\d{1,18})([a-z])", match[2])]
     return match[1], blocks
@@ -157,9 +158,9 @@ def _order(letters: str, tag: str) -> str:
     if len(set(letters)) != len(letters):
         twice = next(x for k, x in enumerate(letters) if x in letters[:k])
         raise LayoutError(
-            f"blocked: `{tag}` has the axis {twice} twice; blocks of it follow at the end, each "
+            "blocked: `{tag}` has the axis {twice} twice; blocks of it follow at the end, each "
             "with its size",
-            kind="layout-text",
+            kind="layout-text", tag=tag, twice=twice,
         )
     if sorted(letters) == [chr(ord("a") + k) for k in range(len(letters))]:
         return "".join(sorted(letters))
@@ -167,9 +168,9 @@ def _order(letters: str, tag: str) -> str:
         if set(letters) <= set(family):
             return "".join(x for x in family if x in letters)
     raise LayoutError(
-        f"blocked: the axes of `{tag}` are none of {_IMAGES}, {_WEIGHTS} and the alphabet; name "
-        "them in the order of the shape with axes=",
-        kind="layout-text",
+        "blocked: the axes of `{tag}` are none of {images}, {weights} and the alphabet; name them "
+        "in the order of the shape with axes=",
+        kind="layout-text", tag=tag, images=_IMAGES, weights=_WEIGHTS,
     )
 
 
@@ -179,9 +180,12 @@ def _check_capitals(tag: str, outer: str, blocks: list[tuple[int, str]]) -> None
         if letter.isupper() != (letter.lower() in cut):
             has = "has no block" if letter.isupper() else "has blocks"
             raise LayoutError(
-                f"blocked: axis {letter} of `{tag}` {has}; an axis is in capitals if and only if "
+                "blocked: axis {letter} of `{tag}` {has}; an axis is in capitals if and only if "
                 "it is cut into blocks",
-                kind="layout-text",
+                kind="layout-text", letter=letter, tag=tag, has=has,
             )
     if prod(size for size, _ in blocks) == 0:
-        raise LayoutError(f"blocked: `{tag}` has a block of 0 elements", kind="layout-text")
+        raise LayoutError(
+            "blocked: `{tag}` has a block of 0 elements",
+            kind="layout-text", tag=tag,
+        )

@@ -117,7 +117,8 @@ class Scanner:
         dots = "..." if len(self.text) > place + len(rest) else ""
         found = f"found `{rest}{dots}`" if rest else "the text ends"
         raise LayoutError(
-            f"{self.who}: expected {wanted} at position {place} (line {line}, column {column}), "
-            f"but {found}; str() of a layout shows how it is written",
-            kind="layout-text",
+            "{who}: expected {wanted} at position {place} (line {line}, column {column}), but "
+            "{found}; str() of a layout shows how it is written",
+            kind="layout-text", who=self.who, wanted=wanted, place=place, line=line,
+            column=column, found=found,
         )

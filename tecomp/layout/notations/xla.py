@@ -65,9 +65,8 @@ def xla(text: str) -> Layout:
         raise _unreadable(text.replace(" ", ""))
     if match["type"] not in _TYPES:
         raise LayoutError(
-            f"xla: `{match['type']}` is no type that elements have here; the types are "
-            f"{', '.join(sorted(_TYPES))}",
-            kind="layout-text",
+            "xla: `{type}` is no type that elements have here; the types are {types}",
+            kind="layout-text", type=match["type"], types=", ".join(sorted(_TYPES)),
         )
     shape, order = _numbers(match["shape"]), _numbers(match["order"])
     tiles = [
@@ -94,9 +93,9 @@ def xla_layout(
     check_shape(shape)
     if sorted(minor_to_major) != list(range(len(shape))):
         raise LayoutError(
-            f"xla: the axes {list(minor_to_major)} are no permutation of those of {list(shape)}; "
-            "name each once, from the fastest to the slowest",
-            kind="layout-text",
+            "xla: the axes {minor_to_major} are no permutation of those of {shape}; name each "
+            "once, from the fastest to the slowest",
+            kind="layout-text", minor_to_major=list(minor_to_major), shape=list(shape),
         )
     variables = index_names(len(shape))
     axes = [_Axis(variables[k], shape[k]) for k in reversed(minor_to_major)]
@@ -113,12 +112,15 @@ def _tiled(axes: list[_Axis], tile: Sequence[int], shape: Sequence[int]) -> list
     """Split the last axes into tiles."""
     if len(tile) > len(axes) or tile[-1] == _JOINED:
         raise LayoutError(
-            f"xla: tile {_tile_text(tile)} does not fit the {len(axes)} axes that {list(shape)} "
-            "has there; it has at most as many sizes as there are axes, and ends with a number",
-            kind="layout-text",
+            "xla: tile {tile} does not fit the {axis_count} axes that {shape} has there; it has "
+            "at most as many sizes as there are axes, and ends with a number",
+            kind="layout-text", tile=_tile_text(tile), axis_count=len(axes), shape=list(shape),
         )
     if any(size < 1 and size != _JOINED for size in tile):
-        raise LayoutError(f"xla: tile {_tile_text(tile)} has a size of 0", kind="layout-text")
+        raise LayoutError(
+            "xla: tile {tile} has a size of 0",
+            kind="layout-text", tile=_tile_text(tile),
+        )
     kept = axes[: len(axes) - len(tile)]
     joined: list[tuple[_Axis, int]] = []
     waiting: _Axis | None = None
@@ -219,9 +221,10 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 def _unsaid(layout: Layout) -> LayoutError:
     return LayoutError(
-        f"xla_text: found no text that says {layout.index_map} on {layout.storage.name}"
-        f"{list(layout.shape)}; XLA has each axis once, and then tiles of the last ones",
-        kind="layout-text",
+        "xla_text: found no text that says {index_map} on {storage}{shape}; XLA has each axis "
+        "once, and then tiles of the last ones",
+        kind="layout-text", index_map=layout.index_map, storage=layout.storage.name,
+        shape=list(layout.shape),
     )
 
 
@@ -240,7 +243,7 @@ def _unreadable(text: str) -> LayoutError:
             break
         place = match.end()
     return LayoutError(
-        f"xla: `{text}` does not parse at position {place}, `{text[place:]}`; write e.g. "
-        "f32[16,256]{1,0:T(8,128)}",
-        kind="layout-text",
+        "xla: `{text}` does not parse at position {place}, `{rest}`; write e.g. "
+        "f32[16,256]{{1,0:T(8,128)}}",
+        kind="layout-text", text=text, place=place, rest=text[place:],
     )

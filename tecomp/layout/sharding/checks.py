@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from tecomp.errors import LayoutError, safe_repr
+from tecomp.errors import LayoutError
 from tecomp.ir.nodes.argument_checks import check_kind, is_one_of, whole_number
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.stmt import IndexMap as PlainIndexMap
@@ -47,21 +47,22 @@ def collapse_onto(
     count = len(index_map.final_indices)
     if cores is not None and len(cores) != count:
         raise LayoutError(
-            f"shard layout: the grid <{by(cores)}> has {len(cores)} axes, but {index_map} has "
-            f"{count} results; give one core count for each result",
-            kind="shards",
+            "shard layout: the grid <{cores}> has {core_count} axes, but {index_map} has {count} "
+            "results; give one core count for each result",
+            kind="shards", cores=by(cores), core_count=len(cores), index_map=index_map,
+            count=count,
         )
     if index_map.axis_separators:
         raise LayoutError(
-            f"shard layout: {index_map} has an axis separator, but every result is an axis of the "
+            "shard layout: {index_map} has an axis separator, but every result is an axis of the "
             "grid by itself; leave it out",
-            kind="shards",
+            kind="shards", index_map=index_map,
         )
     if tile is not None and count < 2:
         raise LayoutError(
-            f"shard layout: a tile of {by(tile)} takes two axes, but {index_map} has {count}; put "
-            "a constant 0 in front, and a 1 in front of the grid",
-            kind="shards",
+            "shard layout: a tile of {tile} takes two axes, but {index_map} has {count}; put a "
+            "constant 0 in front, and a 1 in front of the grid",
+            kind="shards", tile=by(tile), index_map=index_map, count=count,
         )
     return index_map, (1,) * count if cores is None else cores
 
@@ -93,16 +94,17 @@ def ranges_of(
     """
     if 0 in shape:
         raise LayoutError(
-            f"shard layout: {dtype}{list(shape)} has an axis without elements, and a shard is as "
-            "large as its part of them; give each axis 1 or more",
-            kind="shards",
+            "shard layout: {dtype}{shape} has an axis without elements, and a shard is as large "
+            "as its part of them; give each axis 1 or more",
+            kind="shards", dtype=dtype, shape=list(shape),
         )
     if (clash := index_map.collision(shape)) is not None:
         first, second = clash
         raise LayoutError(
-            f"shard layout: elements {first} and {second} of {dtype}{list(shape)} share one place "
-            f"under {index_map}; make each stride at least the extent of what lies inside it",
-            kind="shared-place",
+            "shard layout: elements {first} and {second} of {dtype}{shape} share one place under "
+            "{index_map}; make each stride at least the extent of what lies inside it",
+            kind="shared-place", first=first, second=second, dtype=dtype, shape=list(shape),
+            index_map=index_map,
         )
     axes = index_map.initial_indices
     return [value_range(expr, axes, shape) for expr in index_map.final_indices]
@@ -133,9 +135,9 @@ def checked_tile(
     found = positive_numbers(tile, "shard layout: the tile")
     if found not in allowed:
         raise LayoutError(
-            f"shard layout: no tile is {by(found)}; the tiles are "
-            f"{', '.join(map(by, allowed))} (allowed_tiles= has others)",
-            kind="shards",
+            "shard layout: no tile is {found}; the tiles are {allowed} (allowed_tiles= has "
+            "others)",
+            kind="shards", found=by(found), allowed=", ".join(map(by, allowed)),
         )
     return found[0], found[1]
 
@@ -154,9 +156,9 @@ def checked_face(
     if tile is None or len(found) != 2 or any(t % f for t, f in zip(tile, found, strict=True)):
         what = "no tile" if tile is None else f"a tile of {by(tile)}"
         raise LayoutError(
-            f"shard layout: a face of {by(found)} with {what}; faces divide the rows and the "
-            "columns of a tile, such as 16x16 those of 32x32",
-            kind="shards",
+            "shard layout: a face of {found} with {what}; faces divide the rows and the columns "
+            "of a tile, such as 16x16 those of 32x32",
+            kind="shards", found=by(found), what=what,
         )
     return found[0], found[1]
 
@@ -171,9 +173,9 @@ def checked_storage(element: str, tile: tuple[int, int] | None) -> Format:
     if storage.name in BFP_TILES and tile != (32, 32):
         what = "elements one by one" if tile is None else f"tiles of {by(tile)}"
         raise LayoutError(
-            f"shard layout: {storage.name} stores tiles of 32x32, and here are {what}; give "
-            "tile=(32, 32)",
-            kind="shards",
+            "shard layout: {storage} stores tiles of 32x32, and here are {what}; give tile=(32, "
+            "32)",
+            kind="shards", storage=storage.name, what=what,
         )
     return storage
 
@@ -194,18 +196,18 @@ def aligned_count(
     size = whole_number(alignment_bytes)
     if size is None or size < 1:
         raise LayoutError(
-            f"shard layout: alignment_bytes is {safe_repr(alignment_bytes)}; give a positive "
-            "number of bytes, such as 16",
-            kind="shards",
+            "shard layout: alignment_bytes is {alignment_bytes!r}; give a positive number of "
+            "bytes, such as 16",
+            kind="shards", alignment_bytes=alignment_bytes,
         )
     if tile is not None:
         return 1
     bits = storage.stored.bits * storage.units // storage.elements
     if size * 8 % bits and bits % (size * 8):
         raise LayoutError(
-            f"shard layout: alignment_bytes={size} is no multiple of {storage.name}, which has "
-            f"{bits} bits; give a multiple",
-            kind="shards",
+            "shard layout: alignment_bytes={size} is no multiple of {storage}, which has {bits} "
+            "bits; give a multiple",
+            kind="shards", size=size, storage=storage.name, bits=bits,
         )
     return max(size * 8 // bits, 1)
 
@@ -218,14 +220,13 @@ def pad_value_of(oob_val: str, dtype: DType) -> float | None:
     """
     if not is_one_of(oob_val, OOB_VALUES):
         raise LayoutError(
-            f"shard layout: oob_val={safe_repr(oob_val)} is no value of padding; it is one of "
-            f"{', '.join(OOB_VALUES)}",
-            kind="shards",
+            "shard layout: oob_val={oob_val!r} is no value of padding; it is one of {oob_values}",
+            kind="shards", oob_val=oob_val, oob_values=", ".join(OOB_VALUES),
         )
     if oob_val in ("inf", "neginf") and not dtype.is_float:
         raise LayoutError(
-            f"shard layout: oob_val='{oob_val}' is no {dtype}; use zero, one or undef, or a float",
-            kind="shards",
+            "shard layout: oob_val='{oob_val}' is no {dtype}; use zero, one or undef, or a float",
+            kind="shards", oob_val=oob_val, dtype=dtype,
         )
     return OOB_VALUES[oob_val]
 
@@ -238,9 +239,8 @@ def checked_space(name: str) -> str:
     """
     if not is_one_of(name, MEMORY_SPACES):
         raise LayoutError(
-            f"shard layout: {safe_repr(name)} is no memory space; it is one of "
-            f"{', '.join(MEMORY_SPACES)}",
-            kind="shards",
+            "shard layout: {name!r} is no memory space; it is one of {memory_spaces}",
+            kind="shards", name=name, memory_spaces=", ".join(MEMORY_SPACES),
         )
     return name
 
@@ -257,8 +257,8 @@ def checked_device(device: GridMap | None, grid: tuple[int, ...]) -> GridMap | N
     )
     if device is not None and device.shape != grid:
         raise LayoutError(
-            f"shard layout: the device places a grid of {list(device.shape)}, but this one is "
-            f"{list(grid)}; give a map for this grid",
-            kind="shards",
+            "shard layout: the device places a grid of {shape}, but this one is {grid}; give a "
+            "map for this grid",
+            kind="shards", shape=list(device.shape), grid=list(grid),
         )
     return device

@@ -273,9 +273,10 @@ class ShardLayout(Layout):
             layout.check_capacity(capacity_bytes)
         if layout.memref_shape != said.memref:
             raise LayoutError(
-                f"shard layout: the text says memref<{by(said.memref)}>, but {by(said.shape)} on "
-                f"the grid <{by(said.grid)}> makes memref<{by(layout.memref_shape)}>; write that",
-                kind="shards",
+                "shard layout: the text says memref<{memref}>, but {shape} on the grid <{grid}> "
+                "makes memref<{memref_shape}>; write that",
+                kind="shards", memref=by(said.memref), shape=by(said.shape), grid=by(said.grid),
+                memref_shape=by(layout.memref_shape),
             )
         return layout
 
@@ -419,10 +420,13 @@ p3 >= 31)
         check_bits([int(capacity_bytes)], "shard layout: capacity_bytes")
         if self.shard_bytes > capacity_bytes:
             raise CapacityError(
-                f"shard layout: a shard of {by(self.memref_shape)} {self.storage.name} takes "
-                f"{self.shard_bytes:,} B of {self.memory_space}, which has {capacity_bytes:,} B "
-                f"on a core; {100 * self.padding_share:.1f} % of the places are padding; give the "
-                "grid more cores, or a map with each dimension in one result"
+                "shard layout: a shard of {memref_shape} {storage} takes {shard_bytes:,} B of "
+                "{memory_space}, which has {capacity_bytes:,} B on a core; {padding_percent:.1f} "
+                "% of the places are padding; give the grid more cores, or a map with each "
+                "dimension in one result",
+                memref_shape=by(self.memref_shape), storage=self.storage.name,
+                shard_bytes=self.shard_bytes, memory_space=self.memory_space,
+                capacity_bytes=capacity_bytes, padding_percent=100 * self.padding_share,
             )
 
     def physical_core(self, index: Sequence[int]) -> Index:
@@ -453,9 +457,9 @@ p3 >= 31)
     def _on_device(self) -> GridMap:
         if self.device is None:
             raise LayoutError(
-                f"shard layout: the grid <{by(self.grid)}> is virtual; give device=, a GridMap "
-                "to the cores of the machine",
-                kind="shards",
+                "shard layout: the grid <{grid}> is virtual; give device=, a GridMap to the cores "
+                "of the machine",
+                kind="shards", grid=by(self.grid),
             )
         return self.device
 

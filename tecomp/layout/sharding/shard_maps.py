@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tecomp.errors import LayoutError, safe_repr
+from tecomp.errors import LayoutError
 from tecomp.ir.arith.extents import ceil_div, round_up
 from tecomp.ir.arith.simplify import simplify
 from tecomp.ir.nodes.argument_checks import check_kind
@@ -62,9 +62,9 @@ def collapsed(shape: Sequence[int], intervals: Intervals | None, rank: int | Non
     if rank is not None and len(results) > rank:
         joins = " and ".join(f"[{b}, {e})" for b, e in intervals or [(0, -1)])
         raise LayoutError(
-            f"shard layout: joining {joins} of {list(shape)} leaves {len(results)} axes, but the "
-            f"grid has {rank}; join more dimensions, or give a grid of {len(results)} axes",
-            kind="shards",
+            "shard layout: joining {joins} of {shape} leaves {result_count} axes, but the grid "
+            "has {rank}; join more dimensions, or give a grid of {result_count} axes",
+            kind="shards", joins=joins, shape=list(shape), result_count=len(results), rank=rank,
         )
     zeros: list[Expr] = [index_value(0)] * max((rank or 1) - len(results), 0)
     return IndexMap(tuple(dims), (*zeros, *results))
@@ -86,9 +86,9 @@ def joined_dims(rank: int, intervals: Intervals | None) -> list[range]:
             continue
         if begin < at:
             raise LayoutError(
-                f"shard layout: dimension {begin} is in two of the intervals "
-                f"{[tuple(pair) for pair in intervals or ()]}; join each dimension once",
-                kind="shards",
+                "shard layout: dimension {begin} is in two of the intervals {intervals}; join "
+                "each dimension once",
+                kind="shards", begin=begin, intervals=[tuple(pair) for pair in intervals or ()],
             )
         groups += [range(k, k + 1) for k in range(at, begin)]
         groups.append(range(begin, end))
@@ -106,9 +106,9 @@ def _pairs(intervals: Intervals) -> Intervals:
             isinstance(n, int) and not isinstance(n, bool) for n in pair
         ):
             raise LayoutError(
-                f"shard layout: {safe_repr(pair)} is no interval of dimensions; give pairs of "
-                "integers, the first dimension and the one after the last, such as [(0, -1)]",
-                kind="shards",
+                "shard layout: {pair!r} is no interval of dimensions; give pairs of integers, the "
+                "first dimension and the one after the last, such as [(0, -1)]",
+                kind="shards", pair=pair,
             )
     return intervals
 
@@ -118,15 +118,15 @@ def _bounds(begin: int, end: int, rank: int) -> tuple[int, int]:
     last = end + rank if end < 0 else end
     if not (0 <= first <= rank and 0 <= last <= rank):
         raise LayoutError(
-            f"shard layout: the interval [{begin}, {end}) leaves the {rank} dimensions; count from "
-            f"0 to {rank}, or from -{rank} to -1",
-            kind="shards",
+            "shard layout: the interval [{begin}, {end}) leaves the {rank} dimensions; count from "
+            "0 to {rank}, or from -{rank} to -1",
+            kind="shards", begin=begin, end=end, rank=rank,
         )
     if last < first:
         raise LayoutError(
-            f"shard layout: the interval [{begin}, {end}) of {rank} dimensions ends before it "
+            "shard layout: the interval [{begin}, {end}) of {rank} dimensions ends before it "
             "begins; write the first dimension and then the one after the last",
-            kind="shards",
+            kind="shards", begin=begin, end=end, rank=rank,
         )
     return first, last
 

@@ -90,9 +90,8 @@ def shard_text(layout: ShardNotation) -> str:
 def _type_name(dtype: str) -> str:
     if dtype not in _NAMES:
         raise LayoutError(
-            f"shard layout: {dtype} has no name in #tt.layout<...>; the types are "
-            f"{', '.join(sorted(_NAMES))}",
-            kind="shards",
+            "shard layout: {dtype} has no name in #tt.layout<...>; the types are {names}",
+            kind="shards", dtype=dtype, names=", ".join(sorted(_NAMES)),
         )
     return _NAMES[dtype]
 

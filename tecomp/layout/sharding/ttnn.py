@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 
-from tecomp.errors import LayoutError, safe_repr
+from tecomp.errors import LayoutError
 from tecomp.ir.arith.extents import ceil_div
 from tecomp.ir.nodes.argument_checks import check_kind, is_one_of
 from tecomp.ir.nodes.dtype import DType
@@ -57,8 +57,8 @@ def packing(
     """
     if 0 in shape:
         raise LayoutError(
-            f"ttnn layout: {list(shape)} has an axis without elements; give each axis 1 or more",
-            kind="shards",
+            "ttnn layout: {shape} has an axis without elements; give each axis 1 or more",
+            kind="shards", shape=list(shape),
         )
     rank = len(shape)
     if stride is None:
@@ -79,9 +79,9 @@ def _checked_strides(
     whole = all(n > 0 for n in stride)
     if not whole or len(stride) not in (rank, rank + 1) or (rank and stride[-1] != 1):
         raise LayoutError(
-            f"ttnn layout: stride {tuple(stride)} of {list(shape)}; give a positive number for "
-            "each dimension, the last 1, and the volume in front if it is more",
-            kind="shards",
+            "ttnn layout: stride {stride} of {shape}; give a positive number for each dimension, "
+            "the last 1, and the volume in front if it is more",
+            kind="shards", stride=tuple(stride), shape=list(shape),
         )
     strides = tuple(int(n) for n in stride[len(stride) - rank :])
     volume = int(stride[0]) if len(stride) > rank else prod((*shape[:1], *strides[:1]))
@@ -92,10 +92,11 @@ def _checked_strides(
         taken += (shape[k] - 1) * strides[k]
         if outer[k] < taken or outer[k] % width:
             raise LayoutError(
-                f"ttnn layout: stride {outer} of {list(shape)}: {outer[k]} has no room for the "
-                f"{taken} places from dimension {k} on, or is no whole rows of {width}; give the "
-                "strides of an array, with padding between its rows if need be",
-                kind="shards",
+                "ttnn layout: stride {outer} of {shape}: {outer2} has no room for the {taken} "
+                "places from dimension {k} on, or is no whole rows of {width}; give the strides "
+                "of an array, with padding between its rows if need be",
+                kind="shards", outer=outer, shape=list(shape), outer2=outer[k], taken=taken, k=k,
+                width=width,
             )
     return volume, strides
 
@@ -114,39 +115,36 @@ def check_placement(
     """
     if not is_one_of(memory_layout, _LAYOUTS):
         raise LayoutError(
-            f"ttnn layout: {safe_repr(memory_layout)} is no memory layout; it is one of "
-            f"{', '.join(_LAYOUTS)}",
-            kind="shards",
+            "ttnn layout: {memory_layout!r} is no memory layout; it is one of {layouts}",
+            kind="shards", memory_layout=memory_layout, layouts=", ".join(_LAYOUTS),
         )
     if not is_one_of(memory_space, _SPACES):
         raise LayoutError(
-            f"ttnn layout: {safe_repr(memory_space)} is no buffer type; it is one of "
-            f"{', '.join(_SPACES)}",
-            kind="shards",
+            "ttnn layout: {memory_space!r} is no buffer type; it is one of {spaces}",
+            kind="shards", memory_space=memory_space, spaces=", ".join(_SPACES),
         )
     sharded = memory_layout in SHARDED
     if (sharded and memory_space == "system") or (
         memory_layout == "block_sharded" and memory_space == "dram"
     ):
         raise LayoutError(
-            f"ttnn layout: {memory_layout} in {memory_space}, which has no cores that blocks "
-            "could lie on; use l1, or interleaved",
-            kind="shards",
+            "ttnn layout: {memory_layout} in {memory_space}, which has no cores that blocks could "
+            "lie on; use l1, or interleaved",
+            kind="shards", memory_layout=memory_layout, memory_space=memory_space,
         )
     if isinstance(banks, bool) or not isinstance(banks, int) or banks < 1 or (
         banks > 1 and (sharded or memory_space == "system")
     ):
         raise LayoutError(
-            f"ttnn layout: banks={safe_repr(banks)} with {memory_layout} in {memory_space}; pages "
-            "go round banks, 1 or more, if they are interleaved over dram or l1",
-            kind="shards",
+            "ttnn layout: banks={banks!r} with {memory_layout} in {memory_space}; pages go round "
+            "banks, 1 or more, if they are interleaved over dram or l1",
+            kind="shards", banks=banks, memory_layout=memory_layout, memory_space=memory_space,
         )
     if sum(given is not None for given in (shard_shape, grid)) != int(sharded):
         raise LayoutError(
-            f"ttnn layout: {memory_layout} with shard_shape={safe_repr(shard_shape)} and "
-            f"grid={safe_repr(grid)}; give one of them if it is sharded, and none if it is "
-            "interleaved",
-            kind="shards",
+            "ttnn layout: {memory_layout} with shard_shape={shard_shape!r} and grid={grid!r}; "
+            "give one of them if it is sharded, and none if it is interleaved",
+            kind="shards", memory_layout=memory_layout, shard_shape=shard_shape, grid=grid,
         )
 
 
@@ -173,9 +171,10 @@ def shard_of(
     ):
         whole = "rows" if memory_layout == "height_sharded" else "columns"
         raise LayoutError(
-            f"ttnn layout: {memory_layout} cuts {by(physical)} into {by((rows, columns))}, but it "
-            f"leaves {whole} whole; use block_sharded",
-            kind="shards",
+            "ttnn layout: {memory_layout} cuts {physical} into {rows}, but it leaves {whole} "
+            "whole; use block_sharded",
+            kind="shards", memory_layout=memory_layout, physical=by(physical),
+            rows=by((rows, columns)), whole=whole,
         )
     return rows, columns
 
@@ -349,9 +348,9 @@ class TtnnLayout(Layout):
         ):
             what = f"{down}x{across} shards" if self.is_sharded else "interleaved pages"
             raise LayoutError(
-                f"ttnn layout: {what} have no place on {rows}x{columns} cores; shard it on fewer, "
+                "ttnn layout: {what} have no place on {rows}x{columns} cores; shard it on fewer, "
                 "larger shards",
-                kind="shards",
+                kind="shards", what=what, rows=rows, columns=columns,
             )
         if is_block:
             return [((0, 0), (across - 1, down - 1))]
@@ -373,9 +372,9 @@ class TtnnLayout(Layout):
         """
         if self.banks > 1:
             raise LayoutError(
-                f"ttnn layout: pages go round {self.banks} banks, which #tt.layout does not say; "
-                "use banks=1, or a sharded layout",
-                kind="shards",
+                "ttnn layout: pages go round {banks} banks, which #tt.layout does not say; use "
+                "banks=1, or a sharded layout",
+                kind="shards", banks=self.banks,
             )
         axes = self.index_map.initial_indices
         width = self.packed_shape[1]
@@ -389,10 +388,12 @@ class TtnnLayout(Layout):
         ):
             if (count > 1 and mine != theirs) or made.memref_shape != self.memref_shape:
                 raise LayoutError(
-                    f"ttnn layout: shards of {by(self.shard_shape)} out of {by(self.packed_shape)};"
-                    f" a shard layout cuts {by(made.collapsed_shape)} into "
-                    f"{by(made.scalar_shard_shape)}; choose shards that the padding does not move",
-                    kind="shards",
+                    "ttnn layout: shards of {shard_shape} out of {packed_shape}; a shard layout "
+                    "cuts {collapsed_shape} into {scalar_shard_shape}; choose shards that the "
+                    "padding does not move",
+                    kind="shards", shard_shape=by(self.shard_shape),
+                    packed_shape=by(self.packed_shape), collapsed_shape=by(made.collapsed_shape),
+                    scalar_shard_shape=by(made.scalar_shard_shape),
                 )
         return made
 
@@ -422,17 +423,18 @@ class TtnnLayout(Layout):
         )
         if made._cut.grid != layout.grid:
             raise LayoutError(
-                f"ttnn layout: {by(layout.collapsed_shape)} in shards of {by(made.shard_shape)} "
-                f"fills the grid {by(made._cut.grid)}, but the layout has {by(layout.grid)}; give "
-                "it a grid without idle cores",
-                kind="shards",
+                "ttnn layout: {collapsed_shape} in shards of {shard_shape} fills the grid {grid}, "
+                "but the layout has {layout_grid}; give it a grid without idle cores",
+                kind="shards", collapsed_shape=by(layout.collapsed_shape),
+                shard_shape=by(made.shard_shape), grid=by(made._cut.grid),
+                layout_grid=by(layout.grid),
             )
         if made.memref_shape != layout.memref_shape:
             raise LayoutError(
-                f"ttnn layout: rows of {by(layout.memref_shape)} are padded to "
-                f"{layout.alignment_bytes} bytes, which strides do not say; give a layout in "
-                "tiles, or one without alignment_bytes",
-                kind="shards",
+                "ttnn layout: rows of {memref_shape} are padded to {alignment_bytes} bytes, which "
+                "strides do not say; give a layout in tiles, or one without alignment_bytes",
+                kind="shards", memref_shape=by(layout.memref_shape),
+                alignment_bytes=layout.alignment_bytes,
             )
         return made
 
@@ -527,11 +529,10 @@ def _mesh_dims(layout: ShardLayout) -> tuple[int, ...]:
         dim = axes.index(expr) if isinstance(expr, Var) and expr in axes else None
         if dim is None or layout.shape[dim] != count or expr in inside:
             raise LayoutError(
-                f"ttnn layout: axis {k} of the grid {by(layout.grid)} is {expr} of "
-                f"{by(layout.shape)}; a mesh slices dimensions that rows and columns do not have, "
-                "one index for each device: give each axis in front such a dimension, and as many "
-                "devices as that has indices",
-                kind="shards",
+                "ttnn layout: axis {k} of the grid {grid} is {expr} of {shape}; a mesh slices "
+                "dimensions that rows and columns do not have, one index for each device: give "
+                "each axis in front such a dimension, and as many devices as that has indices",
+                kind="shards", k=k, grid=by(layout.grid), expr=expr, shape=by(layout.shape),
             )
         dims.append(dim)
     return tuple(dims)
@@ -551,10 +552,10 @@ def strides_of(layout: ShardLayout) -> tuple[int, tuple[int, ...]]:
     """
     if layout.oob_val != "undef" or len(layout.grid) != 2:
         raise LayoutError(
-            f"ttnn layout: a grid of {by(layout.grid)} with oob_val={safe_repr(layout.oob_val)}; "
-            "TTNN has rows and columns of cores and undefined padding, so join dimensions, or "
-            "slice the tensor over devices with mesh_from_shard",
-            kind="shards",
+            "ttnn layout: a grid of {grid} with oob_val={oob_val!r}; TTNN has rows and columns of "
+            "cores and undefined padding, so join dimensions, or slice the tensor over devices "
+            "with mesh_from_shard",
+            kind="shards", grid=by(layout.grid), oob_val=layout.oob_val,
         )
     linear, rank = layout.linear, len(layout.shape)
     width = layout.collapsed_shape[1]
@@ -571,9 +572,9 @@ def strides_of(layout: ShardLayout) -> tuple[int, tuple[int, ...]]:
     wanted = IndexMap(axes, rows_and_columns(axes, stride, width))
     if not linear.is_equivalent_to(wanted, layout.shape):
         raise LayoutError(
-            f"ttnn layout: {map_text(linear)} is not what strides say, all dimensions but the last "
-            "as rows and the last as columns; collapse [0, -1), or split the tensor first",
-            kind="shards",
+            "ttnn layout: {map} is not what strides say, all dimensions but the last as rows and "
+            "the last as columns; collapse [0, -1), or split the tensor first",
+            kind="shards", map=map_text(linear),
         )
     return width, stride
 

@@ -63,24 +63,24 @@ class GridMap(Pictured):
         if not isinstance(self.index_map, IndexMap):
             given = getattr(self.index_map, "__name__", safe_repr(self.index_map))
             raise LayoutError(
-                f"grid map: {given} is no index map; GridMap.of(shape, function, "
-                "physical) takes a function of the axes",
-                kind="shards",
+                "grid map: {given} is no index map; GridMap.of(shape, function, physical) takes a "
+                "function of the axes",
+                kind="shards", given=given,
             )
         # Normalized here for all constructors.
         object.__setattr__(self, "shape", positive_numbers(self.shape, _GRID))
         object.__setattr__(self, "physical", positive_numbers(self.physical, _DEVICE))
         if len(self.shape) != len(self.index_map.initial_indices):
             raise LayoutError(
-                f"grid map: {self.index_map} does not take an index for each axis of the grid "
-                f"{list(self.shape)}; give one for each",
-                kind="shards",
+                "grid map: {index_map} does not take an index for each axis of the grid {shape}; "
+                "give one for each",
+                kind="shards", index_map=self.index_map, shape=list(self.shape),
             )
         if prod(self.shape) > _MOST_CORES:
             raise LayoutError(
-                f"grid map: the grid {list(self.shape)} has more than the {_MOST_CORES} cores that "
-                "are looked at one by one; give a smaller one",
-                kind="shards",
+                "grid map: the grid {shape} has more than the {most_cores} cores that are looked "
+                "at one by one; give a smaller one",
+                kind="shards", shape=list(self.shape), most_cores=_MOST_CORES,
             )
         self._check_cores()
 
@@ -88,25 +88,28 @@ class GridMap(Pictured):
         cores, found = self._cores, len(self.index_map.final_indices)
         if found != len(self.physical):
             raise LayoutError(
-                f"grid map: {self.index_map} has {found} results, but the physical grid is "
-                f"{list(self.physical)}; give one result for each of its axes",
-                kind="shards",
+                "grid map: {index_map} has {found} results, but the physical grid is {physical}; "
+                "give one result for each of its axes",
+                kind="shards", index_map=self.index_map, found=found,
+                physical=list(self.physical),
             )
         inside = np.all((cores >= 0) & (cores < np.array(self.physical)), axis=1)
         if not inside.all():
             k = int(np.argmin(inside))
             raise LayoutError(
-                f"grid map: core {brute_force.unravel(k, self.shape)} of {list(self.shape)} would "
-                f"be core {tuple(map(int, cores[k]))} of {list(self.physical)} under "
-                f"{self.index_map}; keep every core inside",
-                kind="shards",
+                "grid map: core {brute_force} of {shape} would be core {core} of {physical} under "
+                "{index_map}; keep every core inside",
+                kind="shards", brute_force=brute_force.unravel(k, self.shape),
+                shape=list(self.shape), core=tuple(map(int, cores[k])),
+                physical=list(self.physical), index_map=self.index_map,
             )
         if (clash := self.index_map.collision(self.shape)) is not None:
             first, second = clash
             raise LayoutError(
-                f"grid map: cores {first} and {second} of {list(self.shape)} would be one core "
-                f"under {self.index_map}; give each a core of its own",
-                kind="shared-place",
+                "grid map: cores {first} and {second} of {shape} would be one core under "
+                "{index_map}; give each a core of its own",
+                kind="shared-place", first=first, second=second, shape=list(self.shape),
+                index_map=self.index_map,
             )
 
     @classmethod
@@ -148,9 +151,9 @@ class GridMap(Pictured):
         shape, device = positive_numbers(shape, _GRID), positive_numbers(device, _DEVICE, 2)
         if len(shape) < 2:
             raise LayoutError(
-                f"grid map: a mesh of devices divides two axes or more, not {list(shape)}; put a "
-                "1 in front",
-                kind="shards",
+                "grid map: a mesh of devices divides two axes or more, not {shape}; put a 1 in "
+                "front",
+                kind="shards", shape=list(shape),
             )
         axes = tuple(Var(f"d{k}") for k in range(len(shape)))
         counts = [ceil_div(n, size) for n, size in zip(shape[-2:], device, strict=True)]
@@ -202,10 +205,10 @@ class GridMap(Pictured):
         shape, device = positive_numbers(shape, _GRID), positive_numbers(device, _DEVICE, 2)
         if prod(shape) > prod(device):
             raise LayoutError(
-                f"grid map: the grid {list(shape)} has {prod(shape)} cores, and the device "
-                f"{list(device)} has {prod(device)}; give a smaller grid, or GridMap.mesh for "
-                "several devices",
-                kind="shards",
+                "grid map: the grid {shape} has {size} cores, and the device {device} has "
+                "{prod_of_size}; give a smaller grid, or GridMap.mesh for several devices",
+                kind="shards", shape=list(shape), size=prod(shape), device=list(device),
+                prod_of_size=prod(device),
             )
         if len(shape) == 2 and shape[0] <= device[0] and shape[1] <= device[1]:
             return cls(shape, _identity(2), (1, *device))
@@ -257,9 +260,9 @@ class GridMap(Pictured):
         device = positive_numbers(device, _DEVICE, 2)
         if prod(device) > _MOST_CORES:
             raise LayoutError(
-                f"grid map: the device {list(device)} has more than {_MOST_CORES} cores; give a "
-                "smaller one",
-                kind="too-much",
+                "grid map: the device {device} has more than {most_cores} cores; give a smaller "
+                "one",
+                kind="too-much", device=list(device), most_cores=_MOST_CORES,
             )
         rows_columns = positive_numbers(tile, "grid map: the tile", 2)
         extents = positive_numbers(shape, "grid map: the shape")
@@ -398,9 +401,9 @@ class GridMap(Pictured):
             0 <= n < extent for n, extent in zip(at, shape, strict=True)
         ):
             raise LayoutError(
-                f"grid map: there is no core {safe_repr(at)} in {list(shape)}; each index counts "
-                "from 0 to its extent - 1",
-                kind="shards",
+                "grid map: there is no core {at!r} in {shape}; each index counts from 0 to its "
+                "extent - 1",
+                kind="shards", at=at, shape=list(shape),
             )
         return at
 
@@ -440,9 +443,9 @@ def factors(count: int, device: Sequence[int]) -> tuple[int, int]:
             if rows <= device[0] and columns <= device[1]:
                 return rows, columns
     raise LayoutError(
-        f"grid map: no rectangle of {count} cores fits on {device[0]}x{device[1]}; use a count "
-        "that is a product of two that fit, such as fewer cores",
-        kind="shards",
+        "grid map: no rectangle of {count} cores fits on {device}x{device2}; use a count that is "
+        "a product of two that fit, such as fewer cores",
+        kind="shards", count=count, device=device[0], device2=device[1],
     )
 
 

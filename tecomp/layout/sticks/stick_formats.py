@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tecomp.errors import LayoutError, TypeMismatchError, safe_repr, safe_str
+from tecomp.errors import LayoutError, TypeMismatchError, safe_str
 from tecomp.ir.arith.extents import round_up
 from tecomp.ir.nodes.argument_checks import check_kind, whole_number
 from tecomp.ir.nodes.dtype import DType
@@ -68,9 +68,9 @@ class DataFormats(Enum):
         """
         if self not in _STORED:
             raise LayoutError(
-                f"stick layout: how sticks hold {self} is not publicly described; "
-                f"the formats are {', '.join(known.name for known in _STORED)}",
-                kind="sticks",
+                "stick layout: how sticks hold {subject} is not publicly described; the formats "
+                "are {stored}",
+                kind="sticks", subject=self, stored=", ".join(known.name for known in _STORED),
             )
         return _STORED[self][0]
 
@@ -127,9 +127,8 @@ def types_of(dtype: object) -> tuple[DataFormats, DType]:
     name = name_of_type(dtype)
     if name not in _OF_HOST:
         raise LayoutError(
-            f"stick layout: Spyre backend does not support dtype {name}; "
-            f"the types are {', '.join(_OF_HOST)}",
-            kind="sticks",
+            "stick layout: Spyre backend does not support dtype {name}; the types are {of_host}",
+            kind="sticks", name=name, of_host=", ".join(_OF_HOST),
         )
     device, host = _OF_HOST[name]
     return device, DType(host)
@@ -160,7 +159,10 @@ def checked_host_dtype(dtype: object) -> DType:
     try:
         return DType(name_of_type(dtype))
     except TypeMismatchError as error:
-        raise LayoutError(f"stick layout: {error.message}", kind=error.kind) from None
+        raise LayoutError(
+            "stick layout: {reason}",
+            kind=error.kind, reason=error.message,
+        ) from None
 
 
 STICK_BYTES = 128
@@ -292,9 +294,8 @@ def given(
     _check_format(format)
     if not isinstance(device_dtype, DataFormats):
         raise LayoutError(
-            f"stick layout: {safe_repr(device_dtype)} is no device type; give a member of "
-            "DataFormats",
-            kind="sticks",
+            "stick layout: {device_dtype!r} is no device type; give a member of DataFormats",
+            kind="sticks", device_dtype=device_dtype,
         )
     host = device_dtype.host_dtype if dtype is None else checked_host_dtype(dtype)
     lanes = lanes_of(device_dtype, stick_bytes)
@@ -329,9 +330,9 @@ def lanes_of(device_dtype: DataFormats, stick_bytes: int) -> int:
     bits = storage.stored.bits * storage.units // storage.elements
     if index(stick_bytes) < 1 or stick_bytes * 8 % bits:
         raise LayoutError(
-            f"stick layout: a stick of {stick_bytes} bytes holds no whole number of {device_dtype} "
-            f"({bits} bits each); take a multiple",
-            kind="sticks",
+            "stick layout: a stick of {stick_bytes} bytes holds no whole number of {device_dtype} "
+            "({bits} bits each); take a multiple",
+            kind="sticks", stick_bytes=stick_bytes, device_dtype=device_dtype, bits=bits,
         )
     return stick_bytes * 8 // bits
 
@@ -349,15 +350,15 @@ def _tiled(
     order = list(whole_numbers(dim_order, "stick layout: dim_order"))
     if len(order) != len(padded):
         raise LayoutError(
-            "stick layout: Invalid arguments: padded_size.size() != dim_order.size() "
-            f"({list(padded)}, {order}); name each dimension once",
-            kind="sticks",
+            "stick layout: Invalid arguments: padded_size.size() != dim_order.size() ({padded}, "
+            "{order}); name each dimension once",
+            kind="sticks", padded=list(padded), order=order,
         )
     if sorted(order) != list(range(len(order))):
         raise LayoutError(
-            f"stick layout: dim_order {order} is no order of {len(order)} dimensions; name each "
-            f"of 0 to {len(order) - 1} once",
-            kind="sticks",
+            "stick layout: dim_order {order} is no order of {order_count} dimensions; name each "
+            "of 0 to {last} once",
+            kind="sticks", order=order, order_count=len(order), last=len(order) - 1,
         )
     _check_padding(shape, padded)
     if not order:
@@ -367,9 +368,9 @@ def _tiled(
     if last % per_tile:
         raise LayoutError(
             "stick layout: Invalid padding: padded_size[stick_dim] not even multiple of "
-            f"elems_in_stick ({last} in {list(padded)}, {lanes} in a stick); "
-            f"pad it to {round_up(last, lanes)}",
-            kind="sticks",
+            "elems_in_stick ({last} in {padded}, {lanes} in a stick); pad it to {round_up}",
+            kind="sticks", last=last, padded=list(padded), lanes=lanes,
+            round_up=round_up(last, lanes),
         )
     dims = dim_map_of(order)
     device = [padded[dim] // (per_tile if dim == dims[-1] else 1) for dim in dims[:-1]]
@@ -383,8 +384,8 @@ def _check_fields(
     text = f"device_size={list(extents)}, dim_map={list(dims)}"
     if len(extents) != len(dims) or not dims:
         raise LayoutError(
-            f"stick layout: {text}; dim_map names a dimension for each device dimension",
-            kind="sticks",
+            "stick layout: {text}; dim_map names a dimension for each device dimension",
+            kind="sticks", text=text,
         )
     count = _stick_dims(num_stick_dims, format)
     outer, inner = dims[:-count], dims[-count:]
@@ -393,20 +394,21 @@ def _check_fields(
         times = "the last, of which the sticks are, twice" if count == 1 else (
             f"the last {count}, of which the sticks are, twice")
         raise LayoutError(
-            f"stick layout: {text}; dim_map names each dimension from 0 on once, and {times}",
-            kind="sticks",
+            "stick layout: {text}; dim_map names each dimension from 0 on once, and {times}",
+            kind="sticks", text=text, times=times,
         )
     if len(set(inner)) != count:
         raise LayoutError(
-            f"stick layout: {text}; the last {count} of dim_map, of which the sticks are, must be "
+            "stick layout: {text}; the last {count} of dim_map, of which the sticks are, must be "
             "different dimensions",
-            kind="sticks",
+            kind="sticks", text=text, count=count,
         )
     if prod(extents[-count:]) != lanes:
         last = "the last device dimension is" if count == 1 else (
             f"the product of the last {count} device dimensions must be")
         raise LayoutError(
-            f"stick layout: {text}; {last} the {lanes} elements of a stick", kind="sticks"
+            "stick layout: {text}; {last} the {lanes} elements of a stick",
+            kind="sticks", text=text, last=last, lanes=lanes,
         )
 
 
@@ -415,15 +417,15 @@ def _stick_dims(num_stick_dims: object, format: StickFormat) -> int:
     count = whole_number(num_stick_dims)
     if count is None or count < 1:
         raise LayoutError(
-            f"stick layout: num_stick_dims is {safe_repr(num_stick_dims)}; give the number of "
-            "dimensions of a stick, 1 or more",
-            kind="sticks",
+            "stick layout: num_stick_dims is {num_stick_dims!r}; give the number of dimensions of "
+            "a stick, 1 or more",
+            kind="sticks", num_stick_dims=num_stick_dims,
         )
     if count > 1 and format is StickFormat.Sparse:
         raise LayoutError(
-            f"stick layout: num_stick_dims is {count}, and a sparse stick has one element; give "
+            "stick layout: num_stick_dims is {count}, and a sparse stick has one element; give "
             "num_stick_dims=1, or StickFormat.Dense",
-            kind="sticks",
+            kind="sticks", count=count,
         )
     return count
 
@@ -431,25 +433,26 @@ def _stick_dims(num_stick_dims: object, format: StickFormat) -> int:
 def _check_padding(shape: Sequence[int], padded: Sequence[int]) -> None:
     if len(shape) != len(padded):
         raise LayoutError(
-            f"stick layout: padded_size {list(padded)} is for {len(padded)} dimensions, size "
-            f"{list(shape)} has {len(shape)}; give an extent for each",
-            kind="sticks",
+            "stick layout: padded_size {padded} is for {padded_count} dimensions, size {shape} "
+            "has {rank}; give an extent for each",
+            kind="sticks", padded=list(padded), padded_count=len(padded), shape=list(shape),
+            rank=len(shape),
         )
     for dim, (extent, room) in enumerate(zip(shape, padded, strict=True)):
         if room < extent:
             raise LayoutError(
-                f"stick layout: padded_size {list(padded)} has {room} places in dimension {dim} "
-                f"for the {extent} of size {list(shape)}; pad to {extent} or more",
-                kind="sticks",
+                "stick layout: padded_size {padded} has {room} places in dimension {dim} for the "
+                "{extent} of size {shape}; pad to {extent} or more",
+                kind="sticks", padded=list(padded), room=room, dim=dim, extent=extent,
+                shape=list(shape),
             )
 
 
 def _check_format(format: object) -> None:
     if not isinstance(format, StickFormat):
         raise LayoutError(
-            f"stick layout: {safe_repr(format)} is no format; give StickFormat.Dense or "
-            "StickFormat.Sparse",
-            kind="sticks",
+            "stick layout: {format!r} is no format; give StickFormat.Dense or StickFormat.Sparse",
+            kind="sticks", format=format,
         )
 
 

@@ -260,14 +260,15 @@ class StickLayout(Layout):
         )
         if len(strides) != len(self.shape):
             raise LayoutError(
-                f"stick layout: host_strides {list(strides)} are {len(strides)} for the "
-                f"{len(self.shape)} dimensions of {list(self.shape)}; give one for each",
-                kind="sticks",
+                "stick layout: host_strides {strides} are {stride_count} for the {rank} "
+                "dimensions of {shape}; give one for each",
+                kind="sticks", strides=list(strides), stride_count=len(strides),
+                rank=len(self.shape), shape=list(self.shape),
             )
         if self.arrangement is not ElementArrangement.STANDARD:
             raise LayoutError(
-                f"stick layout: elements in {self.arrangement} have no strides; use dma, or place",
-                kind="sticks",
+                "stick layout: elements in {arrangement} have no strides; use dma, or place",
+                kind="sticks", arrangement=self.arrangement,
             )
         if not self.shape:
             return [-1]
@@ -290,15 +291,16 @@ class StickLayout(Layout):
         order = [*self._dim_map[-2:-1], *self._dim_map[:-2]]
         if self.num_stick_dims > 1:
             raise LayoutError(
-                f"stick layout: no dim_order has the dim_map {self.dim_map} with "
-                f"num_stick_dims={self.num_stick_dims}; a dim_order has sticks of one dimension",
-                kind="sticks",
+                "stick layout: no dim_order has the dim_map {dim_map} with "
+                "num_stick_dims={num_stick_dims}; a dim_order has sticks of one dimension",
+                kind="sticks", dim_map=self.dim_map, num_stick_dims=self.num_stick_dims,
             )
         if dim_map_of(order) != self._dim_map:
             raise LayoutError(
-                f"stick layout: no dim_order has the dim_map {self.dim_map}; that of {order} is "
-                f"{list(dim_map_of(order))}",
-                kind="sticks",
+                "stick layout: no dim_order has the dim_map {dim_map}; that of {order} is "
+                "{dim_map_of}",
+                kind="sticks", dim_map=self.dim_map, order=order,
+                dim_map_of=list(dim_map_of(order)),
             )
         return order
 
@@ -334,9 +336,9 @@ def _check_arguments(form: Any, args: tuple[Any, ...], fields: dict[str, Any]) -
     except TypeError as error:
         names = ", ".join(expected.parameters)
         raise LayoutError(
-            f"stick layout: {error}; this way to write one takes {names}, e.g. "
-            'StickLayout((1024, 256), "float16")',
-            kind="sticks",
+            "stick layout: {reason}; this way to write one takes {names}, e.g. StickLayout((1024, "
+            '256), "float16")',
+            kind="sticks", reason=error, names=names,
         ) from None
 
 
@@ -400,9 +402,9 @@ def _check_standard(arrangement: ElementArrangement, count: int) -> None:
     """Check that the arrangement is STANDARD for sticks of several dimensions."""
     if arrangement is not ElementArrangement.STANDARD:
         raise LayoutError(
-            f"stick layout: {arrangement} is an order of the elements of one dimension, and "
-            f"num_stick_dims is {count}; give sticks of one dimension",
-            kind="sticks",
+            "stick layout: {arrangement} is an order of the elements of one dimension, and "
+            "num_stick_dims is {count}; give sticks of one dimension",
+            kind="sticks", arrangement=arrangement, count=count,
         )
 
 
@@ -412,18 +414,18 @@ def _parts(i: Var, sticks: Sticks, arrangement: ElementArrangement) -> tuple[Exp
     if sticks.format is Sparse:
         if arrangement is not ElementArrangement.STANDARD:
             raise LayoutError(
-                f"stick layout: a sparse stick has one element, {arrangement} needs "
-                f"{lanes}; take StickFormat.Dense",
-                kind="sticks",
+                "stick layout: a sparse stick has one element, {arrangement} needs {lanes}; take "
+                "StickFormat.Dense",
+                kind="sticks", arrangement=arrangement, lanes=lanes,
             )
         return i, remainder(index_value(0), lanes)
     if arrangement is ElementArrangement.STANDARD:
         return i // lanes, i % lanes
     if lanes % 8:
         raise LayoutError(
-            f"stick layout: {arrangement} moves groups of 4 and 8 elements, a stick has {lanes}; "
+            "stick layout: {arrangement} moves groups of 4 and 8 elements, a stick has {lanes}; "
             "take a stick of whole groups",
-            kind="sticks",
+            kind="sticks", arrangement=arrangement, lanes=lanes,
         )
     if arrangement is ElementArrangement.FP32_TO_DL16:
         half = lanes // 2
@@ -431,8 +433,8 @@ def _parts(i: Var, sticks: Sticks, arrangement: ElementArrangement) -> tuple[Exp
     tiles = sticks.device_size[sticks.dim_map.index(sticks.dim_map[-1])]
     if tiles % 2:
         raise LayoutError(
-            f"stick layout: {arrangement} fills sticks in pairs, there are {tiles}; pad the stick "
-            f"dimension to {(tiles + 1) * lanes}",
-            kind="sticks",
+            "stick layout: {arrangement} fills sticks in pairs, there are {tiles}; pad the stick "
+            "dimension to {limit}",
+            kind="sticks", arrangement=arrangement, tiles=tiles, limit=(tiles + 1) * lanes,
         )
     return i // (2 * lanes) * 2 + i // 4 % 2, i // 8 % (lanes // 4) * 4 + i % 4

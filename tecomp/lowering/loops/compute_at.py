@@ -52,9 +52,9 @@ def check_computed_inside(
             first, second, element = clash
             indices = ", ".join(map(str, element))
             raise LowerError(
-                f"{call}: iterations {first} and {second} both write {name}[{indices}], which the "
-                f"caller passes; compute {name} at the root",
-                kind="order",
+                "{call}: iterations {first} and {second} both write {name}[{indices}], which the "
+                "caller passes; compute {name} at the root",
+                kind="order", call=call, first=first, second=second, name=name, indices=indices,
             )
 
 
@@ -76,10 +76,10 @@ def check_written(program: Program, body: Stmt) -> None:
 
 def _partial(name: str) -> LowerError:
     return LowerError(
-        f"s[{name}].compute_at: {name} is passed by the caller, but the stage that it is "
-        "computed in reads only a part of it, so the rest would never be written; "
-        f"compute {name} at the root",
-        kind="order",
+        "s[{name}].compute_at: {name} is passed by the caller, but the stage that it is computed "
+        "in reads only a part of it, so the rest would never be written; compute {name} at the "
+        "root",
+        kind="order", name=name,
     )
 
 

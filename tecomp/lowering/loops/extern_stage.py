@@ -44,9 +44,9 @@ def check_inputs(program: Program) -> None:
             stage = program.state.stage(tensor.op)
             if isinstance(stage.attach, Inline):
                 raise LowerError(
-                    f"s[{stage.name}].compute_inline: {op.name} is a te.extern, whose statements "
-                    f"read {stage.name} from memory; do not inline it",
-                    kind="needs-memory",
+                    "s[{stage}].compute_inline: {op} is a te.extern, whose statements read "
+                    "{stage} from memory; do not inline it",
+                    kind="needs-memory", stage=stage.name, op=op.name,
                 )
 
 

@@ -258,7 +258,7 @@ def _inverse(program: Program, index_map: IndexMap, shape: Sequence[Extent]) -> 
     inverse = index_map.inverse_or_none([program.extent(extent) for extent in shape])
     if inverse is None:
         raise LowerError(
-            f"transform_layout: no expression for the inverse of {index_map} is known",
-            kind="no-inverse",
+            "transform_layout: no expression for the inverse of {index_map} is known",
+            kind="no-inverse", index_map=index_map,
         )
     return inverse

@@ -155,11 +155,12 @@ def _of_one_thread(
             found.append(here)
     if len(found) != 1:
         raise LowerError(
-            f"s[{stage.name}].set_store_predicate: {thread.name} has "
-            f"{'no thread' if not found else 'threads'} that store"
-            f"{'s' if not found else ' different elements'} under {stage.stored}, and all compute "
-            "the same elements; compare it with one number, such as thread.var.equal(0)",
-            kind="thread-axis",
+            "s[{stage}].set_store_predicate: {thread} has {threads} that store{plural} under "
+            "{stored}, and all compute the same elements; compare it with one number, such as "
+            "thread.var.equal(0)",
+            kind="thread-axis", stage=stage.name, thread=thread.name,
+            threads="no thread" if not found else "threads",
+            plural="s" if not found else " different elements", stored=stage.stored,
         )
     return found[0]
 
@@ -177,16 +178,15 @@ def _threads(program: Program, stage: StageState, thread: ThreadAxis) -> int:
     known = [n for n in (thread.extent, *extents) if isinstance(n, int)]
     if not known:
         raise LowerError(
-            f"s[{stage.name}].set_store_predicate: no loop is bound to {thread.tag}, so how many "
-            "threads there are is not known; bind a loop to it, or use an axis of "
-            f"{stage.name}",
-            kind="thread-axis",
+            "s[{stage}].set_store_predicate: no loop is bound to {tag}, so how many threads there "
+            "are is not known; bind a loop to it, or use an axis of {stage}",
+            kind="thread-axis", stage=stage.name, tag=thread.tag,
         )
     if max(known) > _MOST_THREADS:
         raise LowerError(
-            f"s[{stage.name}].set_store_predicate: {thread.name} has {max(known)} threads, and "
-            f"which of them store is looked up for {_MOST_THREADS} at most; bind a loop that is "
-            "shorter",
-            kind="thread-axis",
+            "s[{stage}].set_store_predicate: {thread} has {newest} threads, and which of them "
+            "store is looked up for {most_threads} at most; bind a loop that is shorter",
+            kind="thread-axis", stage=stage.name, thread=thread.name, newest=max(known),
+            most_threads=_MOST_THREADS,
         )
     return max(known)

@@ -62,15 +62,15 @@ def fetch_ahead(
     region = read_elements(program, key, instances, scope)
     if region is None:
         raise LowerError(
-            f"{where}: nothing inside that loop reads {ahead.tensor.name}; prefetch what is read "
-            "there, a cache of it for example",
-            kind="between-iterations",
+            "{where}: nothing inside that loop reads {tensor}; prefetch what is read there, a "
+            "cache of it for example",
+            kind="between-iterations", where=where, tensor=ahead.tensor.name,
         )
     if key not in work.memory:
         raise LowerError(
-            f"{where}: {ahead.tensor.name} is computed inside that loop, so there is nothing to "
-            "fetch ahead; prefetch what it is computed from, or compute it further out",
-            kind="between-iterations",
+            "{where}: {tensor} is computed inside that loop, so there is nothing to fetch ahead; "
+            "prefetch what it is computed from, or compute it further out",
+            kind="between-iterations", where=where, tensor=ahead.tensor.name,
         )
     memory = work.memory[key].bounds
     space = scope.space([Var("element") for _ in memory])
@@ -101,9 +101,9 @@ def _lines(
     lines = prod(count for count in counts if isinstance(count, int))
     if lines > MOST_LINES:
         raise LowerError(
-            f"{where}: one iteration reads {lines} cache lines of {name}, more than "
-            f"the {MOST_LINES} that can be asked for; use a loop further inside, or split it",
-            kind="between-iterations",
+            "{where}: one iteration reads {lines} cache lines of {name}, more than the "
+            "{most_lines} that can be asked for; use a loop further inside, or split it",
+            kind="between-iterations", where=where, lines=lines, name=name, most_lines=MOST_LINES,
         )
     return counts
 
@@ -112,9 +112,8 @@ def _check_loops(work: StageWork, ahead: Ahead, where: str) -> None:
     for leaf in work.leaves:
         if work.definition.stage.marks.get(leaf) is ForKind.VECTORIZED:
             raise LowerError(
-                f"{where}: the iterations of {leaf.name} run at once, as vectors; "
-                "use a loop around it",
-                kind="between-iterations",
+                "{where}: the iterations of {leaf} run at once, as vectors; use a loop around it",
+                kind="between-iterations", where=where, leaf=leaf.name,
             )
         if leaf is ahead.axis:
             return

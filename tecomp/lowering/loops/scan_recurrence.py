@@ -44,8 +44,8 @@ def with_recurrences(program: Program) -> Program:
     # Caches and layouts can hide what a step reads, so they are the cause if the rule is valid.
     _, as_ruled = _marked(as_written(program))
     if as_ruled is not None:
-        raise LowerError(as_ruled.refusal, kind="order")
-    raise LowerError(_hidden(program, late.definition), kind="order")
+        raise as_ruled.error()
+    raise _hidden(program, late.definition)
 
 
 def _marked(program: Program) -> tuple[Program, _Late | None]:
@@ -118,10 +118,26 @@ def later_steps(definition: Definition, points: Points, scope: Scope) -> Points:
 
 @dataclass(frozen=True)
 class _Late:
-    """Scan that reads a step that is not earlier, with the error message if its rule does so."""
+    """Scan that reads a step that is not earlier.
+
+    Attributes:
+        definition: Definition of the scan.
+        at: Indices of a state element whose rule reads such a step.
+        element: State element that it reads.
+    """
 
     definition: Definition
-    refusal: str
+    at: str
+    element: str
+
+    def error(self) -> LowerError:
+        """Return the error for a rule that reads such a step."""
+        return LowerError(
+            "{scan}: the rule for {scan}[{at}] reads {element}, which is not of an earlier step; "
+            "read the state at earlier values of {step}",
+            kind="order", scan=self.definition.stage.name, at=self.at, element=self.element,
+            step=self.definition.axis[0].name,
+        )
 
 
 @dataclass(frozen=True)
@@ -142,13 +158,8 @@ class _Element:
         if late.is_empty():
             return None
         point = first_point(late, self.space)
-        name = self.definition.stage.name
-        element = ", ".join(str(point[var]) for var in self.own)
-        return _Late(
-            self.definition,
-            f"{name}: the rule for {name}[{element}] reads {_element(self.definition, point)}, "
-            f"which is not of an earlier step; read the state at earlier values of {step.name}",
-        )
+        at = ", ".join(str(point[var]) for var in self.own)
+        return _Late(self.definition, at, _element(self.definition, point))
 
     def is_alone(self) -> bool:
         """Return whether the element only reads the state at its own position."""
@@ -173,22 +184,24 @@ def _one_element(program: Program, definition: Definition, inside: set[Operation
     return _Element(definition, own, Space(definition.axis, scope.params), read)
 
 
-def _hidden(program: Program, definition: Definition) -> str:
-    """Return the error message for dependences that loops or layouts make undecidable."""
+def _hidden(program: Program, definition: Definition) -> LowerError:
+    """Return the error for dependences that loops or layouts make undecidable."""
     name, key = definition.stage.name, definition.stage.key
     inside = step_stages(program.state, program.states)[key]
     for reader in program.definitions.values():
         for read in reader.reads if reader.stage.key in {key, *inside} else ():
             if program.producer(read.load.tensor) in inside and not _is_affine(read.load, reader):
-                return (
-                    f"{name}: {reader.stage.name} reads {read.load.tensor.name} at indices that "
-                    "index sets cannot decide, so which step follows from which is unknown; call "
-                    "cache_write and cache_read before transform_layout and split, or leave the "
-                    "steps out of these"
+                return LowerError(
+                    "{scan}: {reader} reads {tensor} at indices that index sets cannot decide, so "
+                    "which step follows from which is unknown; call cache_write and cache_read "
+                    "before transform_layout and split, or leave the steps out of these",
+                    kind="order", scan=name, reader=reader.stage.name,
+                    tensor=read.load.tensor.name,
                 )
-    return (
-        f"{name}: which step follows from which is unknown; compute what its steps read with fewer "
-        "caches and layouts"
+    return LowerError(
+        "{scan}: which step follows from which is unknown; compute what its steps read with fewer "
+        "caches and layouts",
+        kind="order", scan=name,
     )
 
 
@@ -333,10 +346,10 @@ def _refuse(order: _Order, wrong: Points, values: Sequence[Var], space: Space) -
     point = first_point(wrong, space)
     name = order.definition.stage.name
     raise LowerError(
-        f"s[{name}]: iteration ({_iteration(values, point)}) reads "
-        f"{_element(order.definition, point)} before its loops compute that; put the loops over "
-        "steps further out, in their order, or what reads it further in",
-        kind="order",
+        "s[{name}]: iteration ({values}) reads {definition} before its loops compute that; put "
+        "the loops over steps further out, in their order, or what reads it further in",
+        kind="order", name=name, values=_iteration(values, point),
+        definition=_element(order.definition, point),
     )
 
 
@@ -351,8 +364,8 @@ def _refuse_race(
         return
     point = first_point(wrong, space)
     raise LowerError(
-        f"{call}: iteration ({_iteration(values, point)}) reads "
-        f"{_element(order.definition, point)}, which another one computes at the same time; put "
-        "the loops over steps outside of that loop",
-        kind="order",
+        "{call}: iteration ({values}) reads {definition}, which another one computes at the same "
+        "time; put the loops over steps outside of that loop",
+        kind="order", call=call, values=_iteration(values, point),
+        definition=_element(order.definition, point),
     )

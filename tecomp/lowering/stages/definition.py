@@ -37,10 +37,10 @@ def with_tiles(state: State) -> State:
             ):
                 name = state.stage(load.tensor.op).name
                 raise LowerError(
-                    f"s[{name}].compute_inline: {stage.name} is computed by {op.intrin.name}, "
-                    f"which reads {name} from memory; do not inline it, or compute {stage.name} by "
-                    f"loops with s[{stage.name}].expand()",
-                    kind="needs-memory",
+                    "s[{name}].compute_inline: {stage} is computed by {intrin}, which reads "
+                    "{name} from memory; do not inline it, or compute {stage} by loops with "
+                    "s[{stage}].expand()",
+                    kind="needs-memory", name=name, stage=stage.name, intrin=op.intrin.name,
                 )
         inner = op.inner_loops
         state = state.update(replace(

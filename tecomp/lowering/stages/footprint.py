@@ -257,9 +257,9 @@ def check_consumers(program: Program) -> None:
             body = (*definition.body, *definition.start)
             if definition.stage.key not in inside and _reads(program, body, producer):
                 raise LowerError(
-                    f"{where}: {definition.stage.name} reads {name} too but is not computed inside "
-                    f"that loop; attach it there as well, or compute {name} further out",
-                    kind="order",
+                    "{where}: {stage} reads {name} too but is not computed inside that loop; "
+                    "attach it there as well, or compute {name} further out",
+                    kind="order", where=where, stage=definition.stage.name, name=name,
                 )
         initial = program.definitions[parent.key].initial
         is_inside = not all(map(is_data, parent.leaves[: loop + 1]))
@@ -268,9 +268,9 @@ def check_consumers(program: Program) -> None:
             what = "the start" if scans else "init="
             loops = "over steps" if scans else "of the reduction"
             raise LowerError(
-                f"{where}: {what} of {parent.name} reads {name} before the loops {loops}, "
-                f"and that loop is inside them; compute {name} further out",
-                kind="order",
+                "{where}: {what} of {parent} reads {name} before the loops {loops}, and that loop "
+                "is inside them; compute {name} further out",
+                kind="order", where=where, what=what, parent=parent.name, name=name, loops=loops,
             )
 
 

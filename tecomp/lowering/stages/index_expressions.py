@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, TypeVar
 from tecomp.compute.access_relations import variables_in, variables_of
 from tecomp.compute.operation import ComputeOp
 from tecomp.compute.tensor import Tensor, TensorLoad
-from tecomp.errors import LowerError, safe_repr
+from tecomp.errors import LowerError
 from tecomp.ir.arith.extents import product
 from tecomp.ir.nodes.argument_checks import dictionary_of
 from tecomp.ir.nodes.dtype import BOOL, INT32, INT64
@@ -221,9 +221,9 @@ def strides_of(
     for tensor, buffer in asked.items():
         if not any(tensor == arg for arg in args if isinstance(arg, Tensor)):
             raise LowerError(
-                f"{where}: binds has {tensor.name}, which is no argument; leave it out, or add it "
-                "to the arguments",
-                kind="argument-list",
+                "{where}: binds has {tensor}, which is no argument; leave it out, or add it to "
+                "the arguments",
+                kind="argument-list", where=where, tensor=tensor.name,
             )
         _check_alike(tensor, buffer, f"{where}: binds: {tensor.name}")
     found = tuple(
@@ -262,19 +262,21 @@ def _check_alike(tensor: Tensor, buffer: Buffer, where: str) -> None:
     alike = len(tensor.shape) == len(buffer.shape) and all(map(_same, tensor.shape, buffer.shape))
     if not alike or buffer.dtype != tensor.dtype or buffer.scope not in ("", "global"):
         raise LowerError(
-            f"{where}: `{buffer}` is declared for {safe_repr(tensor)}; declare its shape and "
-            "type, and leave its memory to set_scope",
-            kind="contrary-options",
+            "{where}: `{buffer}` is declared for {tensor!r}; declare its shape and type, and "
+            "leave its memory to set_scope",
+            kind="contrary-options", where=where, buffer=buffer, tensor=tensor,
         )
     if buffer.has_offset and buffer.dtype.lanes > 1:
         raise LowerError(
-            f"{where}: an elem_offset counts numbers, and an element is a {buffer.dtype}; declare "
-            f"a tensor of {buffer.dtype.scalar} with an axis more, or leave the offset out"
+            "{where}: an elem_offset counts numbers, and an element is a {dtype}; declare a "
+            "tensor of {scalar} with an axis more, or leave the offset out",
+            where=where, dtype=buffer.dtype, scalar=buffer.dtype.scalar,
         )
     if buffer.strides is not None and buffer.dtype.lanes > 1:
         raise LowerError(
-            f"{where}: strides count numbers, and an element is a {buffer.dtype}; declare a tensor "
-            f"of {buffer.dtype.scalar} with an axis more, or leave the strides out"
+            "{where}: strides count numbers, and an element is a {dtype}; declare a tensor of "
+            "{scalar} with an axis more, or leave the strides out",
+            where=where, dtype=buffer.dtype, scalar=buffer.dtype.scalar,
         )
 
 
@@ -328,18 +330,18 @@ def sizes_of(
     for var in (var for n in offsets for var in variables_in(n)):
         if var not in found:
             raise LowerError(
-                f"lower: an elem_offset depends on {var.name}, which no argument determines; "
-                f"add {var.name} itself to the arguments",
-                kind="argument-list",
+                "lower: an elem_offset depends on {var}, which no argument determines; add {var} "
+                "itself to the arguments",
+                kind="argument-list", var=var.name,
             )
     for stage in state:
         used = dict.fromkeys((*variables_of(stage.op), *_scheduled(stage)))
         for var in used:
             if var not in bound:
                 raise LowerError(
-                    f"lower: {stage.name} depends on {var.name}, which no argument determines; "
-                    f"add {var.name} itself to the arguments",
-                    kind="argument-list",
+                    "lower: {stage} depends on {var}, which no argument determines; add {var} "
+                    "itself to the arguments",
+                    kind="argument-list", stage=stage.name, var=var.name,
                 )
         found.update(used)
     only_strides = set(steps) - found.keys()
@@ -357,9 +359,9 @@ def _check_size(var: Var, argument: Tensor) -> None:
     """
     if var.dtype.is_integer and var.dtype.bits < INT32.bits:
         raise LowerError(
-            f"lower: the size {var.name} of {argument.name} is {var.dtype}, which cannot represent "
-            f"all extents; declare it as int32 or int64, or add {var.name} itself to the arguments",
-            kind="argument-list",
+            "lower: the size {var} of {argument} is {dtype}, which cannot represent all extents; "
+            "declare it as int32 or int64, or add {var} itself to the arguments",
+            kind="argument-list", var=var.name, argument=argument.name, dtype=var.dtype,
         )
 
 

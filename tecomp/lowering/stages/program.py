@@ -12,7 +12,7 @@ from tecomp.compute.iter_var import IterVar
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor, TensorLoad
-from tecomp.errors import LowerError, safe_repr
+from tecomp.errors import LowerError
 from tecomp.ir.nodes.dtype import INT64
 from tecomp.ir.nodes.expr import Expr, Var
 from tecomp.ir.nodes.printer import identifier, take_name
@@ -207,38 +207,35 @@ def definition_of(
 def _check_arguments(state: State, states: States, args: Sequence[object]) -> list[Argument]:
     if not isinstance(args, list | tuple):
         raise LowerError(
-            f"lower: the arguments are a list of tensors, got {safe_repr(args)}",
-            kind="wrong-argument",
+            "lower: the arguments are a list of tensors, got {args!r}",
+            kind="wrong-argument", args=args,
         )
     seen: dict[object, int] = {}
     checked: list[Argument] = []
     for position, arg in enumerate(args):
         if not isinstance(arg, Tensor | Var):
             raise LowerError(
-                f"lower: argument {position} is {safe_repr(arg)}; expected a tensor or a size "
-                "variable",
-                kind="wrong-argument",
+                "lower: argument {position} is {arg!r}; expected a tensor or a size variable",
+                kind="wrong-argument", position=position, arg=arg,
             )
         if isinstance(arg, Tensor) and state.find(arg.op) is None:
             names = ", ".join(stage.name for stage in state)
             raise LowerError(
-                f"lower: argument {position}, {arg.name}, is not in the schedule, whose tensors "
-                f"are {names}; leave it out, or schedule the output that needs it",
-                kind="argument-list",
+                "lower: argument {position}, {arg}, is not in the schedule, whose tensors are "
+                "{names}; leave it out, or schedule the output that needs it",
+                kind="argument-list", position=position, arg=arg.name, names=names,
             )
         if isinstance(arg, Tensor) and (scan := states.get(state.stage(arg.op).key)):
             name = state.stage(scan[0]).name
             raise LowerError(
-                f"lower: argument {position}, {arg.name}, stands for {name} in its steps; "
-                "leave it out",
-                kind="argument-list",
+                "lower: argument {position}, {arg}, stands for {name} in its steps; leave it out",
+                kind="argument-list", position=position, arg=arg.name, name=name,
             )
         key = (state.stage(arg.op).key, arg.value_index) if isinstance(arg, Tensor) else arg
         if key in seen:
             raise LowerError(
-                f"lower: arguments {seen[key]} and {position} are both {arg.name}; "
-                "pass every tensor once",
-                kind="given-twice",
+                "lower: arguments {seen} and {position} are both {arg}; pass every tensor once",
+                kind="given-twice", seen=seen[key], position=position, arg=arg.name,
             )
         seen[key] = position
         checked.append(arg)
@@ -263,10 +260,9 @@ def _check_missing(
                 continue
             if (stage.key, 0) not in given:
                 raise LowerError(
-                    f"lower: {stage.name} is read by {state.stage(key).name}, but is not among the "
-                    "arguments; add it",
-                    node.location,
-                    kind="argument-list",
+                    "lower: {stage} is read by {state}, but is not among the arguments; add it",
+                    node.location, kind="argument-list", stage=stage.name,
+                    state=state.stage(key).name,
                 )
     _check_outputs(state, read, given)
     _check_together(state, bodies, given)
@@ -284,9 +280,9 @@ def _check_outputs(
         if missing and not stage.is_placeholder and not is_inside:
             name = stage.op.output(missing[0]).name
             raise LowerError(
-                f"lower: {name} is an output of the schedule but is not among the arguments; add "
+                "lower: {name} is an output of the schedule but is not among the arguments; add "
                 "it",
-                kind="argument-list",
+                kind="argument-list", name=name,
             )
 
 
@@ -300,9 +296,9 @@ def _check_together(
         if any(present) and not all(present):
             name = state.stage(key).op.output(present.index(False)).name
             raise LowerError(
-                f"lower: {name} is computed together with another argument but is not among "
-                "the arguments; add it",
-                kind="argument-list",
+                "lower: {name} is computed together with another argument but is not among the "
+                "arguments; add it",
+                kind="argument-list", name=name,
             )
 
 
@@ -314,13 +310,16 @@ def _check_attachments(state: State) -> None:
         axis = stage.attach.axis
         where = f"s[{stage.name}].compute_at(s[{parent.name}], {axis.name})"
         if isinstance(parent.attach, Inline):
-            raise LowerError(f"{where}: {parent.name} is inlined and has no loops")
+            raise LowerError(
+                "{where}: {parent} is inlined and has no loops",
+                where=where, parent=parent.name,
+            )
         if axis not in set(parent.leaves):
             loops = ", ".join(leaf.name for leaf in parent.leaves)
             raise LowerError(
-                f"{where}: {axis.name} is no loop of {parent.name} any more; its loops are "
-                f"{loops}; call compute_at after transform_layout and rfactor",
-                kind="no-such-loop",
+                "{where}: {axis} is no loop of {parent} any more; its loops are {loops}; call "
+                "compute_at after transform_layout and rfactor",
+                kind="no-such-loop", where=where, axis=axis.name, parent=parent.name, loops=loops,
             )
 
 
@@ -368,10 +367,10 @@ def _check_size(stage: StageState, body: tuple[Expr, ...]) -> None:
     count = operations(*body)
     if count > MOST_OPERATIONS:
         raise LowerError(
-            f"lower: {stage.name} has {count} operations with the inlined stages written out where "
-            f"they are read, and {MOST_OPERATIONS} are the most that one expression can have; "
-            "inline fewer of them",
-            kind="too-much",
+            "lower: {stage} has {count} operations with the inlined stages written out where they "
+            "are read, and {most_operations} are the most that one expression can have; inline "
+            "fewer of them",
+            kind="too-much", stage=stage.name, count=count, most_operations=MOST_OPERATIONS,
         )
 
 

@@ -108,11 +108,7 @@ class ReadChecker:
                     self.sites.append(site)
                 needed.append(Check(axis, limit, self.sites.index(site)))
             for point in outside or ():
-                raise LowerError(
-                    _message(definition, read.load, axis, index, point),
-                    read.load.location,
-                    kind="read-outside",
-                )
+                raise _read_outside(definition, read.load, axis, index, point)
         if needed:
             known = self.checks.get(id(read.load), ())
             places = {(check.axis, check.site) for check in known}
@@ -248,20 +244,20 @@ def _site(load: TensorLoad, axis: int) -> str:
     return f"{where}{_text(load)} (axis {axis} of {load.tensor.name}[{shape}])"
 
 
-def _message(
+def _read_outside(
     definition: Definition,
     load: TensorLoad,
     axis: int,
     index: Expr,
     point: Mapping[Var, int],
-) -> str:
-    shape = ", ".join(map(str, load.tensor.shape))
+) -> LowerError:
     at = ", ".join(f"{var.name} = {value}" for var, value in point.items())
-    return (
-        f"{definition.stage.name}: `{_text(load)}` reads outside {load.tensor.name}[{shape}]: "
-        f"index {axis}, `{_text(index)}`, is {_value_at(index, point)}"
-        f"{' at ' + at if at else ''}; guard the read with te.if_then_else, or change the shape "
-        "or the index"
+    return LowerError(
+        "{stage}: `{load}` reads outside {tensor}[{shape}]: index {axis}, `{index}`, is {value}"
+        "{at}; guard the read with te.if_then_else, or change the shape or the index",
+        load.location, kind="read-outside", stage=definition.stage.name, load=_text(load),
+        tensor=load.tensor.name, shape=", ".join(map(str, load.tensor.shape)), axis=axis,
+        index=_text(index), value=_value_at(index, point), at=f" at {at}" if at else "",
     )
 
 

@@ -31,15 +31,15 @@ def states_of(state: State) -> States:
             if key.key in found:
                 other = state.stage(found[key.key][0]).name
                 raise LowerError(
-                    f"lower: {tensor.name} is the state of {other} and of {stage.name}; make a "
-                    "placeholder for each scan",
-                    kind="order",
+                    "lower: {tensor} is the state of {other} and of {stage}; make a placeholder "
+                    "for each scan",
+                    kind="order", tensor=tensor.name, other=other, stage=stage.name,
                 )
             if key.layout.maps:
                 raise LowerError(
-                    f"s[{tensor.name}].transform_layout: {tensor.name} stands for {stage.name}; "
-                    f"give that the layout: s[{stage.name}].transform_layout",
-                    kind="order",
+                    "s[{tensor}].transform_layout: {tensor} stands for {stage}; give that the "
+                    "layout: s[{stage}].transform_layout",
+                    kind="order", tensor=tensor.name, stage=stage.name,
                 )
             found[key.key] = stage.key, k
     return found
@@ -99,8 +99,8 @@ def _check_inside(state: State, inside: Operation, scan: Operation) -> None:
     if isinstance(stage.attach, At):
         name, of = state.stage(scan).name, state.stage(stage.attach.stage).name
         raise LowerError(
-            f"s[{stage.name}].compute_at(s[{of}], {stage.attach.axis.name}): {stage.name} reads "
-            f"the state of {name}, so it is computed in each of its steps; compute it inside "
-            f"{name}, or at the root, which means the same",
-            kind="order",
+            "s[{stage}].compute_at(s[{of}], {axis}): {stage} reads the state of {name}, so it is "
+            "computed in each of its steps; compute it inside {name}, or at the root, which means "
+            "the same",
+            kind="order", stage=stage.name, of=of, axis=stage.attach.axis.name, name=name,
         )

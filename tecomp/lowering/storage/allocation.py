@@ -93,10 +93,10 @@ def _checked_views(func: PrimFunc, local: Mapping[int, Buffer]) -> dict[int, Buf
             for view in views:
                 if view.data is node.buffer.data:
                     raise LowerError(
-                        f"lower_storage: `{view.name}` is a view of `{node.buffer.name}`, whose "
-                        "rows are longer in memory than in the region that is realized; leave "
-                        "aligns out and give bounds with constant extents, or access it without "
-                        "the view"
+                        "lower_storage: `{view}` is a view of `{buffer}`, whose rows are longer "
+                        "in memory than in the region that is realized; leave aligns out and give "
+                        "bounds with constant extents, or access it without the view",
+                        view=view.name, buffer=node.buffer.name,
                     )
     return {id(view): view for view in views}
 
@@ -204,9 +204,9 @@ def rebased(
     for node in walk(body):
         if isinstance(node, DeclBuffer) and node.buffer.data is whole.data:
             raise LowerError(
-                f"lower: `{node.buffer.name}` is a view of `{whole.name}`, which is kept for "
-                "several iterations in turn; access it without the view, or leave out ahead and "
-                "carried"
+                "lower: `{buffer}` is a view of `{whole}`, which is kept for several iterations "
+                "in turn; access it without the view, or leave out ahead and carried",
+                buffer=node.buffer.name, whole=whole.name,
             )
     region = _Region(whole, local, place)
 

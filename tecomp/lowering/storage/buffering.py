@@ -137,23 +137,23 @@ def check_doubled(program: Program) -> None:
         where = f"s[{stage.name}].double_buffer"
         if not isinstance(stage.attach, At):
             raise LowerError(
-                f"{where}: {stage.name} is not computed inside a loop, so there is no next "
-                "iteration to compute it for; use compute_at",
-                kind="between-iterations",
+                "{where}: {stage} is not computed inside a loop, so there is no next iteration to "
+                "compute it for; use compute_at",
+                kind="between-iterations", where=where, stage=stage.name,
             )
         if program.definitions[stage.key].is_argument:
             raise LowerError(
-                f"{where}: the caller passes the memory of {stage.name}, which has one copy; "
-                "leave it out of the arguments",
-                kind="between-iterations",
+                "{where}: the caller passes the memory of {stage}, which has one copy; leave it "
+                "out of the arguments",
+                kind="between-iterations", where=where, stage=stage.name,
             )
         parent, axis = program.state.stage(stage.attach.stage), stage.attach.axis
         kind = loop_kinds(parent).get(axis)
         if kind in (ForKind.PARALLEL, ForKind.VECTORIZED):
             raise LowerError(
-                f"{where}: the iterations of {axis.name} of {parent.name} run at the same time, so "
-                "none comes next; compute it in a loop inside of that one",
-                kind="between-iterations",
+                "{where}: the iterations of {axis} of {parent} run at the same time, so none "
+                "comes next; compute it in a loop inside of that one",
+                kind="between-iterations", where=where, axis=axis.name, parent=parent.name,
             )
 
 
@@ -244,16 +244,20 @@ def _check(loop: For, realize: BufferRealize, local: Buffer, produce: Stmt, rest
     }
     for node in walk(produce):
         if isinstance(node, BufferLoad) and node.buffer.data in made:
-            _refuse(name, f"it reads {node.buffer.name}, which the same loop computes; compute "
-                          f"that inside of {name}, or further out")
+            _refuse(
+                name,
+                "it reads {buffer}, which the same loop computes; compute that inside of {name}, "
+                "or further out",
+                buffer=node.buffer.name, name=name,
+            )
     if loop.loop_var in extent_variables(local):
         _refuse(name, "how much memory it needs depends on the iteration")
 
 
-def _refuse(name: str, why: str) -> NoReturn:
+def _refuse(tensor: str, template: str, /, **parameters: Any) -> NoReturn:
     raise LowerError(
-        f"s[{name}].double_buffer: {name} cannot be computed an iteration ahead: {why}",
-        kind="between-iterations",
+        "s[{tensor}].double_buffer: {tensor} cannot be computed an iteration ahead: " + template,
+        kind="between-iterations", tensor=tensor, **parameters,
     )
 
 
@@ -277,27 +281,27 @@ def check_rolling(program: Program) -> None:
         where, name = f"s[{stage.name}].rolling_buffer", stage.name
         if not isinstance(stage.attach, At):
             raise LowerError(
-                f"{where}: {name} is not computed inside a loop, so no iteration keeps anything "
+                "{where}: {name} is not computed inside a loop, so no iteration keeps anything "
                 "for the next; use compute_at",
-                kind="between-iterations",
+                kind="between-iterations", where=where, name=name,
             )
         if program.definitions[stage.key].is_argument:
             raise LowerError(
-                f"{where}: the caller passes the memory of {name}, which has room for all of it; "
+                "{where}: the caller passes the memory of {name}, which has room for all of it; "
                 "leave it out of the arguments",
-                kind="between-iterations",
+                kind="between-iterations", where=where, name=name,
             )
         if stage.is_doubled:
             raise LowerError(
-                f"{where}: {name} has a double buffer too, which is computed anew in each "
+                "{where}: {name} has a double buffer too, which is computed anew in each "
                 "iteration; use one of them",
-                kind="between-iterations",
+                kind="between-iterations", where=where, name=name,
             )
         if stage.layout.pad_value is not None:
             raise LowerError(
-                f"{where}: the layout of {name} has a pad_value, which would be written over what "
+                "{where}: the layout of {name} has a pad_value, which would be written over what "
                 "is kept; leave it out",
-                kind="between-iterations",
+                kind="between-iterations", where=where, name=name,
             )
         _check_loop(program, stage, stage.attach, where)
 
@@ -306,9 +310,10 @@ def _check_loop(program: Program, stage: StageState, attach: At, where: str) -> 
     parent, axis = program.state.stage(attach.stage), attach.axis
     if loop_kinds(parent).get(axis) in _AT_ONCE:
         raise LowerError(
-            f"{where}: the iterations of {axis.name} of {parent.name} run at the same time, so "
-            f"none is the last before another; compute {stage.name} in a loop inside of that one",
-            kind="between-iterations",
+            "{where}: the iterations of {axis} of {parent} run at the same time, so none is the "
+            "last before another; compute {stage} in a loop inside of that one",
+            kind="between-iterations", where=where, axis=axis.name, parent=parent.name,
+            stage=stage.name,
         )
 
 
@@ -446,10 +451,9 @@ def check_carried(program: Program, body: Stmt) -> None:
         if is_loop and program.definitions[stage.key].buffers[0].data not in carried:
             names = ", ".join(loop.name for loop in reversed(_in_order(program, stage)))
             raise LowerError(
-                f"s[{stage.name}].rolling_buffer: no two iterations of {names} need one "
-                f"element of {stage.name}, so nothing can be kept; leave it out, or compute it in "
-                "another loop",
-                kind="between-iterations",
+                "s[{stage}].rolling_buffer: no two iterations of {names} need one element of "
+                "{stage}, so nothing can be kept; leave it out, or compute it in another loop",
+                kind="between-iterations", stage=stage.name, names=names,
             )
 
 

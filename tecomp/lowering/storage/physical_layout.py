@@ -139,27 +139,27 @@ class _Layouts:
         """Check and record the maps of a memory, and the shape after each map."""
         if memory.strides is not None:
             raise LowerError(
-                f"apply_buffer_transforms: `{memory.name}` has strides {memory.strides} and a "
-                "layout map; a map says where each element lies, so give one of the two",
-                kind="contrary-options",
+                "apply_buffer_transforms: `{memory}` has strides {strides} and a layout map; a "
+                "map says where each element lies, so give one of the two",
+                kind="contrary-options", memory=memory.name, strides=memory.strides,
             )
         shapes = [memory.shape]
         for each in maps:
             index_map = IndexMap.lift(each)
             if len(index_map.initial_indices) != len(shapes[-1]):
                 raise LayoutError(
-                    f"apply_buffer_transforms: the layout map {index_map} of `{memory.name}` takes "
-                    f"{len(index_map.initial_indices)} indices, got {len(shapes[-1])} axes; give "
-                    "it one parameter for each axis",
-                    kind="other-shape",
+                    "apply_buffer_transforms: the layout map {index_map} of `{memory}` takes "
+                    "{count} indices, got {rank} axes; give it one parameter for each axis",
+                    kind="other-shape", index_map=index_map, memory=memory.name,
+                    count=len(index_map.initial_indices), rank=len(shapes[-1]),
                 )
             # `transform_layout` has already checked the maps of a schedule.
             if index_map is not each and (pair := index_map.collision(shapes[-1])) is not None:
                 raise LayoutError(
-                    f"apply_buffer_transforms: elements {pair[0]} and {pair[1]} of "
-                    f"`{memory.name}` share one place under {index_map}; return results that tell "
-                    "all elements apart",
-                    kind="shared-place",
+                    "apply_buffer_transforms: elements {pair} and {pair2} of `{memory}` share one "
+                    "place under {index_map}; return results that tell all elements apart",
+                    kind="shared-place", pair=pair[0], pair2=pair[1], memory=memory.name,
+                    index_map=index_map,
                 )
             shapes.append(tuple(index_map.map_shape(shapes[-1])))
         check_separators(memory.axis_separators, len(shapes[-1]))
@@ -185,8 +185,9 @@ class _Layouts:
         whole = replace(buffer, elem_offset=0)
         if problem := _mapped_view_problem(buffer if id(buffer) in self._moved else whole, memory):
             raise LowerError(
-                f"apply_buffer_transforms: `{buffer.name}` is a view of `{memory.name}`, which has "
-                f"a layout map, and {problem}"
+                "apply_buffer_transforms: `{buffer}` is a view of `{memory}`, which has a layout "
+                "map, and {problem}",
+                buffer=buffer.name, memory=memory.name, problem=problem,
             )
         separators = memory.axis_separators
         kept = whole if id(buffer) in self._moved else buffer
@@ -197,9 +198,10 @@ class _Layouts:
         for index in indices:
             if index.dtype.lanes > 1:
                 raise LowerError(
-                    f"apply_buffer_transforms: `{buffer.name}` has a layout map and is accessed "
-                    f"with the vector index {index}; write a loop over scalar indices, and "
-                    "vectorize it afterwards"
+                    "apply_buffer_transforms: `{buffer}` has a layout map and is accessed with "
+                    "the vector index {index}; write a loop over scalar indices, and vectorize it "
+                    "afterwards",
+                    buffer=buffer.name, index=index,
                 )
         memory = self.memories[buffer.data]
         if id(buffer) in self._moved or not _has_shape_of(buffer, memory):
@@ -281,10 +283,11 @@ def _check_map_separators(memory: Buffer, maps: Sequence[PlainIndexMap]) -> None
     if said is None or said.axis_separators == memory.axis_separators:
         return
     raise LayoutError(
-        f"apply_buffer_transforms: the layout map {said} of `{memory.name}` has axis_separators "
-        f"{said.axis_separators}, got {memory.axis_separators} in the buffer; declare the buffer "
-        f"with axis_separators={said.axis_separators}",
-        kind="other-shape",
+        "apply_buffer_transforms: the layout map {description} of `{memory}` has axis_separators "
+        "{axis_separators}, got {memory_axis_separators} in the buffer; declare the buffer with "
+        "axis_separators={axis_separators}",
+        kind="other-shape", description=said, memory=memory.name,
+        axis_separators=said.axis_separators, memory_axis_separators=memory.axis_separators,
     )
 
 
@@ -295,8 +298,8 @@ def _last(extent: Extent) -> Extent:
 def _no_memory(func: PrimFunc, data: Var, step: str, what: str) -> LowerError:
     names = ", ".join(buffer.name for buffer in memories_of(func).values()) or "none"
     return LowerError(
-        f"{step}: the {what} of `{data.name}` is for no buffer of {func.name}; its buffers are "
-        f"{names}"
+        "{step}: the {what} of `{data}` is for no buffer of {func}; its buffers are {names}",
+        step=step, what=what, data=data.name, func=func.name, names=names,
     )
 
 
@@ -397,8 +400,9 @@ def flatten_buffer(func: PrimFunc) -> PrimFunc:
     for view, memory in declared_views(flat):
         if problem := view_problem(view, memory):
             raise LowerError(
-                f"flatten_buffer: {problem}; declare the view with axis_separators that cut its "
-                "shape into the physical axes of its memory"
+                "flatten_buffer: {problem}; declare the view with axis_separators that cut its "
+                "shape into the physical axes of its memory",
+                problem=problem,
             )
     return flat
 
@@ -416,12 +420,15 @@ def _check_ready(func: PrimFunc) -> None:
         data = (func.layout_maps or func.pad_values)[0][0]
         kind, step = ("layout maps", "apply_buffer_transforms") if func.layout_maps else (
             "a pad value", "fill_padding")
-        raise LowerError(f"flatten_buffer: `{data.name}` still has {kind}; run {step} first")
+        raise LowerError(
+            "flatten_buffer: `{data}` still has {form}; run {step} first",
+            data=data.name, form=kind, step=step,
+        )
     for node in walk(func.body):
         if isinstance(node, BufferRealize):
             raise LowerError(
-                f"flatten_buffer: `{node.buffer.name}` is realized in a region; run "
-                "lower_storage first"
+                "flatten_buffer: `{buffer}` is realized in a region; run lower_storage first",
+                buffer=node.buffer.name,
             )
 
 
@@ -452,9 +459,9 @@ def flattened(buffer: Buffer, *, is_view: bool = False) -> Buffer:
         shape = (simplified(plus(buffer.elem_offset, *shape)),)
     if (most := max((n for n in shape if isinstance(n, int)), default=0)) >= 2**63:
         raise LowerError(
-            f"flatten_buffer: `{buffer.name}` takes {most} places in a row, more than 64-bit "
-            "indices count; use a denser layout or a smaller storage_align",
-            kind="too-much",
+            "flatten_buffer: `{buffer}` takes {most} places in a row, more than 64-bit indices "
+            "count; use a denser layout or a smaller storage_align",
+            kind="too-much", buffer=buffer.name, most=most,
         )
     separators = tuple(range(len(shape) - 1))
     flat = replace(buffer, shape=shape, axis_separators=separators, strides=None)
@@ -558,8 +565,8 @@ def fill_padding(func: PrimFunc) -> PrimFunc:
     for data, _ in func.pad_values:
         if data in pending:
             raise LowerError(
-                f"fill_padding: `{data.name}` still has layout maps; run apply_buffer_transforms "
-                "first"
+                "fill_padding: `{data}` still has layout maps; run apply_buffer_transforms first",
+                data=data.name,
             )
         if data not in memories:
             raise _no_memory(func, data, "fill_padding", "pad value")

@@ -175,11 +175,13 @@ def _check_neutral(
     operands = own_loads(intrin)
     read = ", ".join(f"{operands[k].tensor.name} = {value}" for k, value in found_there.items())
     raise LowerError(
-        f"{where}: {', '.join(_missing(definition, tile))}; beyond the end {intrin.name} has "
-        f"{read or 'no operand that ends there'}, and its {reduce.combiner.name} of "
-        f"{reduce.source[0]} would not stay as it is; split by a divisor, or read copies in a "
-        f"layout with pad_value= such that each step gives {reduce.combiner.identity[0]}",
-        kind="tensorize",
+        "{where}: {definition}; beyond the end {intrin} has {read}, and its {combiner} of "
+        "{source} would not stay as it is; split by a divisor, or read copies in a layout with "
+        "pad_value= such that each step gives {identity}",
+        kind="tensorize", where=where, definition=", ".join(_missing(definition, tile)),
+        intrin=intrin.name, read=read or "no operand that ends there",
+        combiner=reduce.combiner.name, source=reduce.source[0],
+        identity=reduce.combiner.identity[0],
     )
 
 

@@ -81,18 +81,18 @@ class Tensorizer:
         digits = digits_of(points, corner(points, scope), axes, scope)
         if digits is None:
             raise LowerError(
-                f"{self.where}: the points that these loops visit are no tile of a constant shape; "
+                "{where}: the points that these loops visit are no tile of a constant shape; "
                 "split the axes by numbers first",
-                kind="tensorize",
+                kind="tensorize", where=self.where,
             )
         return replace(self, digits=tuple(map(tuple, digits)))
 
     def not_affine(self) -> LowerError:
         """Return the error for loops that are not affine functions of the axes."""
         return LowerError(
-            f"{self.where}: the loops are no affine functions of the axes; fuse axes of constant "
-            "extent only",
-            kind="tensorize",
+            "{where}: the loops are no affine functions of the axes; fuse axes of constant extent "
+            "only",
+            kind="tensorize", where=self.where,
         )
 
     def computed(self, points: Points, scope: Scope, *, accumulates: bool) -> Stmt:
@@ -110,9 +110,9 @@ class Tensorizer:
         if accumulates or intrin.body is None:
             if intrin.update is None:
                 raise LowerError(
-                    f"{self.where}: a loop of the reduction is outside, and {intrin.name} has no "
-                    "update; give fcompute's (body, reset, update), or reorder",
-                    kind="tensorize",
+                    "{where}: a loop of the reduction is outside, and {intrin} has no update; "
+                    "give fcompute's (body, reset, update), or reorder",
+                    kind="tensorize", where=self.where, intrin=intrin.name,
                 )
             statement = intrin.update
         else:
@@ -180,9 +180,9 @@ class Tensorizer:
                     pw_aff(index_of(index, {}), space)
                 except NotAffine:
                     raise LowerError(
-                        f"{self.where}: index {index} of {load} is no affine function of the axes; "
+                        "{where}: index {index} of {load} is no affine function of the axes; "
                         "tensorize stages whose indices are sums of axes times numbers",
-                        kind="tensorize",
+                        kind="tensorize", where=self.where, index=index, load=load,
                     ) from None
 
     def _pairings(self) -> list[Pairing]:
@@ -193,23 +193,25 @@ class Tensorizer:
         name = self.intrin.name
         if (axis := uses_axes(self.definition.body[0])) is not None:
             raise LowerError(
-                f"{self.where}: {self.definition.stage.name} computes with the value of axis "
-                f"{axis.name} itself, which no operand of {name} has",
-                kind="tensorize",
+                "{where}: {stage} computes with the value of axis {axis} itself, which no operand "
+                "of {name} has",
+                kind="tensorize", where=self.where, stage=self.definition.stage.name,
+                axis=axis.name, name=name,
             )
         if reduce is not None and getattr(reduce.condition, "value", None) is not True:
             raise LowerError(
-                f"{self.where}: the reduction has where={reduce.condition}; {name} reduces over "
-                "all of a tile; mask the operand in a stage of its own",
-                kind="tensorize",
+                "{where}: the reduction has where={condition}; {name} reduces over all of a tile; "
+                "mask the operand in a stage of its own",
+                kind="tensorize", where=self.where, condition=reduce.condition, name=name,
             )
         found = list(pairings(self.definition.body[0], self.intrin))
         if not found:
             raise LowerError(
-                f"{self.where}: the loops compute\n    {self.definition.body[0]}\nand {name} "
-                f"computes\n    {self.intrin.op.body[0]}\nwhich differ in more than the order of "
-                "operands; use an intrinsic of the same reduction and operations",
-                kind="tensorize",
+                "{where}: the loops compute\n    {body}\nand {name} computes\n    {body2}\nwhich "
+                "differ in more than the order of operands; use an intrinsic of the same "
+                "reduction and operations",
+                kind="tensorize", where=self.where, body=self.definition.body[0], name=name,
+                body2=self.intrin.op.body[0],
             )
         self._check_indices(found[0])
         return found
@@ -288,11 +290,13 @@ class Tensorizer:
             element = values_at(access.own, place.tile.space, pair[0])
             first, second = (values_at(access.others, place.tile.space, p) for p in pair)
             return LowerError(
-                f"{self.where}: operand {own.tensor.name} of {self.intrin.name} would be "
-                f"{load}, but its element {_text(element)} is {load.tensor.name}{_text(first)} "
-                f"at {_point(pair[0])} and {load.tensor.name}{_text(second)} at {_point(pair[1])}; "
+                "{where}: operand {tensor} of {intrin} would be {load}, but its element {element} "
+                "is {tensor_name}{first} at {pair} and {tensor_name}{second} at {point_of_pair}; "
                 "what an intrinsic reads once has to be one element in the loops",
-                kind="tensorize",
+                kind="tensorize", where=self.where, tensor=own.tensor.name,
+                intrin=self.intrin.name, load=load, element=_text(element),
+                tensor_name=load.tensor.name, first=_text(first), pair=_point(pair[0]),
+                second=_text(second), point_of_pair=_point(pair[1]),
             )
         return None
 
@@ -304,10 +308,11 @@ class Tensorizer:
             here = self.program.state.stage(tensor.op).scope
             if scope and scope != here:
                 raise LowerError(
-                    f"{self.where}: operand {buffer.name} has to be in memory {scope}, and "
-                    f"{tensor.name} is in {here}; copy it with s.cache_read({tensor.name}, "
-                    f'"{scope}", ...), or set_scope("{scope}")',
-                    kind="tensorize",
+                    "{where}: operand {buffer} has to be in memory {scope}, and {tensor} is in "
+                    '{here}; copy it with s.cache_read({tensor}, "{scope}", ...), or '
+                    'set_scope("{scope}")',
+                    kind="tensorize", where=self.where, buffer=buffer.name, scope=scope,
+                    tensor=tensor.name, here=here,
                 )
 
     def _refused_axes(self) -> LowerError:
@@ -316,10 +321,10 @@ class Tensorizer:
         own = (*self.intrin.op.axis, *self.intrin.op.reduce_axis)
         theirs = [f"{axis.name}: {axis.extent}" for axis in own]
         return LowerError(
-            f"{self.where}: these loops run through {', '.join(ours)}, and {self.intrin.name} "
-            f"through {', '.join(theirs)}; split and reorder so that data and reduction axes have "
-            "the same extents inside",
-            kind="tensorize",
+            "{where}: these loops run through {ours}, and {intrin} through {theirs}; split and "
+            "reorder so that data and reduction axes have the same extents inside",
+            kind="tensorize", where=self.where, ours=", ".join(ours), intrin=self.intrin.name,
+            theirs=", ".join(theirs),
         )
 
 
@@ -348,25 +353,26 @@ def tensorizer(program: Program, definition: Definition) -> Tensorizer | None:
     if position is None:
         names = ", ".join(leaf.name for leaf in stage.leaves)
         raise LowerError(
-            f"{where}: {axis.name} is no loop of {stage.name} any more; its loops are {names}; "
-            "call tensorize after splitting and fusing",
-            kind="no-such-loop",
+            "{where}: {axis} is no loop of {stage} any more; its loops are {names}; call "
+            "tensorize after splitting and fusing",
+            kind="no-such-loop", where=where, axis=axis.name, stage=stage.name, names=names,
         )
     inside = stage.leaves[position:]
     for leaf in inside:
         if leaf in stage.marks or leaf in stage.threads:
             call = stage.marks[leaf].name.lower() if leaf in stage.marks else "bound"
             raise LowerError(
-                f"{where}: {leaf.name} is inside and marked {call}, but {intrin.name} takes the "
-                "place of that loop; mark loops outside of it",
-                kind="tensorize",
+                "{where}: {leaf} is inside and marked {call}, but {intrin} takes the place of "
+                "that loop; mark loops outside of it",
+                kind="tensorize", where=where, leaf=leaf.name, call=call, intrin=intrin.name,
             )
     for leaf, producer in program.attached(stage.key):
         if any(leaf is other for other in inside):
             raise LowerError(
-                f"{where}: {producer.stage.name} is computed at {leaf.name}, a loop that "
-                f"{intrin.name} takes the place of; compute it at a loop outside",
-                kind="tensorize",
+                "{where}: {stage} is computed at {leaf}, a loop that {intrin} takes the place of; "
+                "compute it at a loop outside",
+                kind="tensorize", where=where, stage=producer.stage.name, leaf=leaf.name,
+                intrin=intrin.name,
             )
     return Tensorizer(program, definition, intrin, position)
 

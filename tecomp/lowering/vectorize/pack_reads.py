@@ -72,7 +72,7 @@ def _put_together(word: Call) -> Expr:
 def _read(join: Call, views: Views) -> BufferLoad:
     parts = _parts(join)
     if problem := _problem(join, parts):
-        raise LowerError(f"pack_reads: {problem}")
+        raise LowerError("pack_reads: {problem}", problem=problem)
     first, count = parts[0], len(parts)
     assert isinstance(first, BufferLoad)
     *outer, last = first.indices

@@ -254,10 +254,11 @@ def _unrolled(loop: For, limit: int, rests: Mapping[Var, int]) -> Stmt:
     forms = 1 if isinstance(loop.extent, Const) else 2
     if trip_count is not None and forms == 1 and trip_count * statements > limit:
         raise LowerError(
-            f"lower: loop {loop.loop_var.name} is unrolled, and its {trip_count} iterations of "
-            f"{statements} statements would become {trip_count * statements}, of which there may "
-            f"be {limit}; split it and unroll the inner part, or leave a loop inside it rolled",
-            kind="too-much",
+            "lower: loop {loop_var} is unrolled, and its {trip_count} iterations of {statements} "
+            "statements would become {statements2}, of which there may be {limit}; split it and "
+            "unroll the inner part, or leave a loop inside it rolled",
+            kind="too-much", loop_var=loop.loop_var.name, trip_count=trip_count,
+            statements=statements, statements2=trip_count * statements, limit=limit,
         )
     if trip_count is None or forms * trip_count * statements > limit:
         return replace(loop, kind=ForKind.SERIAL)

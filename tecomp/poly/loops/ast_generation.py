@@ -64,7 +64,10 @@ def scan(
     if tried is None:
         raise Undecided
     if found is None:
-        raise InternalError(f"the loops that isl makes for {points} leave out some of them")
+        raise InternalError(
+            "the loops that isl makes for {points} leave out some of them",
+            points=points,
+        )
     tree, copies = found
     return _Emitter(space, body, kinds or {}, threads or {}, copies).emit(tree, {})
 

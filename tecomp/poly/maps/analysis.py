@@ -388,7 +388,7 @@ def _is_equal_everywhere(a: Expr, b: Expr) -> bool:
         return bool(pw_aff(a, space).ne_set(pw_aff(b, space)).is_empty())
     except NotAffine as error:
         raise LayoutError(
-            f"index map: whether `{a}` and `{b}` are equal for all integers cannot be decided, "
-            f"because of `{error.expr}`; give the shape of the tensor",
-            kind="too-much",
+            "index map: whether `{a}` and `{b}` are equal for all integers cannot be decided, "
+            "because of `{expr}`; give the shape of the tensor",
+            kind="too-much", a=a, b=b, expr=error.expr,
         ) from None

@@ -136,24 +136,24 @@ def few_enough(
         others = [var for var in free_variables(expr) if var not in own]
         if others:
             raise LayoutError(
-                f"{what}, but `{expr}` depends on the variable {others[0]}; use a number instead, "
-                "or // and % only",
-                kind="too-much",
+                "{what}, but `{expr}` depends on the variable {other}; use a number instead, or "
+                "// and % only",
+                kind="too-much", what=what, expr=expr, other=others[0],
             )
     for axis, extent in zip(axes, shape, strict=True):
         if not isinstance(extent, int):
             raise LayoutError(
-                f"{what}, but `{axis}` has the extent {extent}; give it a constant extent, or "
-                "use // and % only",
-                kind="too-much",
+                "{what}, but `{axis}` has the extent {extent}; give it a constant extent, or use "
+                "// and % only",
+                kind="too-much", what=what, axis=axis, extent=extent,
             )
         numbers.append(extent)
     if prod(numbers) > LIMIT:
         names = ", ".join(axis.name for axis in axes)
         raise LayoutError(
-            f"{what}, but there are {prod(numbers)} of them for {names}, more than {LIMIT}; let "
-            "fewer or smaller axes meet, e.g. i ^ j % 8 for i ^ j",
-            kind="too-much",
+            "{what}, but there are {size} of them for {names}, more than {limit}; let fewer or "
+            "smaller axes meet, e.g. i ^ j % 8 for i ^ j",
+            kind="too-much", what=what, size=prod(numbers), names=names, limit=LIMIT,
         )
     return tuple(numbers)
 

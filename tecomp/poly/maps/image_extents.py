@@ -78,9 +78,9 @@ def _refuse_negative(
     index = tuple(found.get(axis, 0) for axis in axes)
     value = int(brute_force.values(expr, {var: np.asarray(n) for var, n in found.items()}))
     raise LayoutError(
-        f"index map: `{expr}` is {value} at index {index}; places count from 0, so add "
-        f"{-value} or more",
-        kind="negative-place",
+        "index map: `{expr}` is {value} at index {index}; places count from 0, so add {positive} "
+        "or more",
+        kind="negative-place", expr=expr, value=value, index=index, positive=-value,
     )
 
 
@@ -269,9 +269,9 @@ def box_of(
             values = Const(0, INT64), whole()[k]
         if values is None:
             raise LayoutError(
-                f"index map: no bounds of `{moved}` are known; use constant extents, or + // % by "
+                "index map: no bounds of `{moved}` are known; use constant extents, or + // % by "
                 "constants only",
-                kind="too-much",
+                kind="too-much", moved=moved,
             )
         low, extent = values
         low, extent = substitute(low, meant), substitute(index_value(extent), meant)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from tecomp.drawing.drawable import Pictured
-from tecomp.errors import LayoutError, safe_repr, safe_str
+from tecomp.errors import LayoutError, safe_str
 from tecomp.ir.arith.extents import constant_shape, plus, product, simplified, times
 from tecomp.ir.arith.simplify import Ranges, simplify
 from tecomp.ir.nodes.argument_checks import check_list
@@ -97,9 +97,9 @@ class IndexMap(PlainIndexMap, Pictured):
             return plain
         if not isinstance(plain, PlainIndexMap):
             raise LayoutError(
-                f"index map: expected an index map, got {safe_repr(plain)}; make one with "
+                "index map: expected an index map, got {plain!r}; make one with "
                 "IndexMap.from_func",
-                kind="wrong-argument",
+                kind="wrong-argument", plain=plain,
             )
         return cls(plain.initial_indices, plain.final_indices, plain.axis_separators)
 
@@ -132,9 +132,9 @@ class IndexMap(PlainIndexMap, Pictured):
         _check_list(indices, "indices")
         if len(indices) != len(self.initial_indices):
             raise LayoutError(
-                f"index map: {self} is for {len(self.initial_indices)} axes, got {len(indices)} "
-                f"indices, {_list(indices)}",
-                kind="other-shape",
+                "index map: {subject} is for {count} axes, got {index_count} indices, {indices}",
+                kind="other-shape", subject=self, count=len(self.initial_indices),
+                index_count=len(indices), indices=_list(indices),
             )
         return [simplify(expr) for expr in self.at([index_value(index) for index in indices])]
 
@@ -258,10 +258,10 @@ class IndexMap(PlainIndexMap, Pictured):
             unused = self.padding_count(shape)
             count = f"{safe_str(unused)} of the {safe_str(product(analysis.ends))}"
             raise LayoutError(
-                f"index map: {count if isinstance(unused, int) else 'for some sizes,'} places of "
-                f"{_list(analysis.ends)} hold no element of {_list(analysis.shape)} under {self}, "
+                "index map: {unused} places of {ends} hold no element of {shape} under {subject}, "
                 "so it has no inverse; non_surjective_inverse also gives where they are",
-                kind="no-inverse",
+                kind="no-inverse", unused=count if isinstance(unused, int) else "for some sizes,",
+                ends=_list(analysis.ends), shape=_list(analysis.shape), subject=self,
             )
         return self.non_surjective_inverse(shape)[0]
 
@@ -282,10 +282,10 @@ class IndexMap(PlainIndexMap, Pictured):
         self._refuse_collision(analysis)
         if analysis.inverse is None:
             raise LayoutError(
-                f"index map: {self} loses no element of {_list(analysis.shape)}, but no "
-                "expression for its inverse was found; keep the bit operations to + without "
-                "carry, ^, shifts and masks by constants, each index with at least one result",
-                kind="no-inverse",
+                "index map: {subject} loses no element of {shape}, but no expression for its "
+                "inverse was found; keep the bit operations to + without carry, ^, shifts and "
+                "masks by constants, each index with at least one result",
+                kind="no-inverse", subject=self, shape=_list(analysis.shape),
             )
         indices, is_padding = analysis.inverse
         return IndexMap(analysis.places, indices), is_padding
@@ -317,8 +317,8 @@ class IndexMap(PlainIndexMap, Pictured):
         """
         if not isinstance(other, PlainIndexMap):
             raise LayoutError(
-                f"index map: expected an index map to compare with, got {safe_repr(other)}",
-                kind="wrong-argument",
+                "index map: expected an index map to compare with, got {other!r}",
+                kind="wrong-argument", other=other,
             )
         mine, theirs = self.initial_indices, other.initial_indices
         if len(mine) != len(theirs) or len(self.final_indices) != len(other.final_indices):
@@ -355,9 +355,9 @@ class IndexMap(PlainIndexMap, Pictured):
     def _checked(self, shape: Sequence[Extent]) -> tuple[Extent, ...]:
         if len(shape) != len(self.initial_indices):
             raise LayoutError(
-                f"index map: {self} is for {len(self.initial_indices)} axes, but the shape is "
-                f"{_list(shape)}",
-                kind="other-shape",
+                "index map: {subject} is for {count} axes, but the shape is {shape}",
+                kind="other-shape", subject=self, count=len(self.initial_indices),
+                shape=_list(shape),
             )
         sizes: list[Extent] = []
         for extent in shape:
@@ -368,9 +368,9 @@ class IndexMap(PlainIndexMap, Pictured):
                 sizes.append(int(size))
             else:
                 raise LayoutError(
-                    f"index map: {safe_repr(extent)} in the shape {_list(shape)} is no extent; "
-                    "extents are integers from 0 on, or expressions of sizes",
-                    kind="other-shape",
+                    "index map: {extent!r} in the shape {shape} is no extent; extents are "
+                    "integers from 0 on, or expressions of sizes",
+                    kind="other-shape", extent=extent, shape=_list(shape),
                 )
         return tuple(sizes)
 
@@ -380,10 +380,10 @@ class IndexMap(PlainIndexMap, Pictured):
         if analysis.collision is not None:
             first, second = analysis.collision
             raise LayoutError(
-                f"index map: elements {first} and {second} of {_list(analysis.shape)} share one "
-                f"place under {self}, so {so}keep every index in the map, "
-                "e.g. both i // 4 and i % 4",
-                kind="shared-place",
+                "index map: elements {first} and {second} of {shape} share one place under "
+                "{subject}, so {so}keep every index in the map, e.g. both i // 4 and i % 4",
+                kind="shared-place", first=first, second=second, shape=_list(analysis.shape),
+                subject=self, so=so,
             )
 
 
@@ -448,7 +448,8 @@ def _answering(module: str) -> Any:
 def _check_list(given: object, what: str) -> None:
     if not isinstance(given, Sequence | np.ndarray):
         raise LayoutError(
-            f"index map: expected a list of {what}, got {safe_repr(given)}", kind="wrong-argument"
+            "index map: expected a list of {what}, got {given!r}",
+            kind="wrong-argument", what=what, given=given,
         )
 
 

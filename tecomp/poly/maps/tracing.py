@@ -43,9 +43,10 @@ def check(root: Expr) -> Expr:
     for node in walk(root):
         if not _may_be(node):
             raise LayoutError(
-                f"`{node}` is not quasi-affine; an index map may add indices, multiply, divide or "
-                "take remainders by constants, take min and max, and combine bits with ^ & | << >>",
-                kind="map-function",
+                "`{node}` is not quasi-affine; an index map may add indices, multiply, divide or "
+                "take remainders by constants, take min and max, and combine bits with ^ & | << "
+                ">>",
+                kind="map-function", node=node,
             )
     return root
 
@@ -97,17 +98,17 @@ def trace(
     """
     if not callable(function):
         raise LayoutError(
-            f"index map: expected a function of the indices, got {safe_repr(function)}; write e.g. "
-            "lambda i, j: [j, i]",
-            kind="map-function",
+            "index map: expected a function of the indices, got {function!r}; write e.g. lambda "
+            "i, j: [j, i]",
+            kind="map-function", function=function,
         )
     first, last = _arguments(function, ndim)
     made = function(*first, **{var.name: var for var in last})
     if isinstance(made, str | bytes) or not isinstance(made, Sequence):
         raise LayoutError(
-            f"index map: the function returned {_shown(made)}, not a list of indices; return e.g. "
-            "[i // 4, i % 4], or [i] for one axis",
-            kind="map-function",
+            "index map: the function returned {made}, not a list of indices; return e.g. [i // 4, "
+            "i % 4], or [i] for one axis",
+            kind="map-function", made=_shown(made),
         )
     results, separators = _results(made)
     return (*first, *last), results, separators
@@ -129,7 +130,7 @@ def _results(made: Sequence[Any]) -> tuple[tuple[Expr, ...], tuple[int, ...]]:
     try:
         return tuple(results), check_separators(separators, len(results))
     except DefinitionError as error:
-        raise LayoutError(f"index map: {error.message}", kind=error.kind) from None
+        raise LayoutError("index map: {reason}", kind=error.kind, reason=error.message) from None
 
 
 def _index(result: Any, position: int) -> Expr:
@@ -137,15 +138,15 @@ def _index(result: Any, position: int) -> Expr:
         expr = as_expr(result)
     except TypeMismatchError:
         raise LayoutError(
-            f"index map: result {position} is {_shown(result)}, not an index; return index "
-            "expressions, integers and AXIS_SEPARATOR only",
-            kind="map-function",
+            "index map: result {position} is {result}, not an index; return index expressions, "
+            "integers and AXIS_SEPARATOR only",
+            kind="map-function", position=position, result=_shown(result),
         ) from None
     if not expr.dtype.is_integer:
         raise LayoutError(
-            f"index map: result {position}, {_shown(result)}, is a {expr.dtype}; an index is an "
-            "integer, so use // to divide and .astype('int64') to convert",
-            kind="map-function",
+            "index map: result {position}, {result}, is a {dtype}; an index is an integer, so use "
+            "// to divide and .astype('int64') to convert",
+            kind="map-function", position=position, result=_shown(result), dtype=expr.dtype,
         )
     return index_value(expr)
 
@@ -167,20 +168,22 @@ def _arguments(
     if rest is None:
         if ndim is not None and len(given) != ndim:
             raise LayoutError(
-                f"index map: the function takes {_indices(len(given))}{listed}, but the tensor "
-                f"has {_axes(ndim)}; name one parameter for each axis, or take them all as *i",
-                kind="map-function",
+                "index map: the function takes {given_count}{listed}, but the tensor has {ndim}; "
+                "name one parameter for each axis, or take them all as *i",
+                kind="map-function", given_count=_indices(len(given)), listed=listed,
+                ndim=_axes(ndim),
             )
     elif ndim is None:
         raise LayoutError(
-            f"index map: the function takes any number of indices{listed}; say how many with ndim=",
-            kind="map-function",
+            "index map: the function takes any number of indices{listed}; say how many with ndim=",
+            kind="map-function", listed=listed,
         )
     elif len(named) + len(last) > ndim:
         raise LayoutError(
-            f"index map: the function takes at least {_indices(len(named) + len(last))}{listed}, "
-            f"but the tensor has {_axes(ndim)}; name at most one parameter for each axis",
-            kind="map-function",
+            "index map: the function takes at least {detail}{listed}, but the tensor has {ndim}; "
+            "name at most one parameter for each axis",
+            kind="map-function", detail=_indices(len(named) + len(last)), listed=listed,
+            ndim=_axes(ndim),
         )
     count = 0 if rest is None or ndim is None else ndim - len(named) - len(last)
     middle = [f"{rest}{k}" for k in range(count)]
@@ -193,9 +196,9 @@ def _parameters(function: Callable[..., Any]) -> tuple[list[str], list[str], str
         parameters = signature(function).parameters.values()
     except (TypeError, ValueError):
         raise LayoutError(
-            f"index map: Python does not tell which indices {safe_repr(function)} takes; wrap it "
-            "in a lambda with a parameter for each axis",
-            kind="map-function",
+            "index map: Python does not tell which indices {function!r} takes; wrap it in a "
+            "lambda with a parameter for each axis",
+            kind="map-function", function=function,
         ) from None
     named: list[str] = []
     last: list[str] = []
@@ -205,9 +208,9 @@ def _parameters(function: Callable[..., Any]) -> tuple[list[str], list[str], str
             rest = parameter.name
         elif parameter.kind is Parameter.VAR_KEYWORD:
             raise LayoutError(
-                f"index map: the function takes **{parameter.name}, which is no index; name one "
+                "index map: the function takes **{parameter}, which is no index; name one "
                 "parameter for each axis, or take them all as *i",
-                kind="map-function",
+                kind="map-function", parameter=parameter.name,
             )
         elif parameter.default is Parameter.empty:
             is_last = parameter.kind is Parameter.KEYWORD_ONLY

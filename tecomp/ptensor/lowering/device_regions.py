@@ -109,13 +109,14 @@ def verify_lowered(function: Lowered) -> None:
             and first.device == second.device
         ):
             raise ArrayValueError(
-                f"@{function.name}: two regions of {first.device} follow each other; join them",
-                kind="ptensor",
+                "@{function}: two regions of {device} follow each other; join them",
+                kind="ptensor", function=function.name, device=first.device,
             )
     for name in function.results:
         if name not in known:
             raise ArrayValueError(
-                f"@{function.name}: there is no %{name} to return", kind="ptensor"
+                "@{function}: there is no %{name} to return",
+                kind="ptensor", function=function.name, name=name,
             )
 
 
@@ -132,9 +133,8 @@ def verify_lowered_module(module: LoweredModule) -> None:
             call = statement.value if isinstance(statement, Let) else None
             if isinstance(call, FunctionCall) and call.function not in known:
                 raise ArrayValueError(
-                    f"@{function.name}: `{call}` is of a function that is not there yet; put it "
-                    "before",
-                    kind="ptensor",
+                    "@{function}: `{call}` is of a function that is not there yet; put it before",
+                    kind="ptensor", function=function.name, call=call,
                 )
         known[function.name] = function
 
@@ -144,34 +144,36 @@ def _verify(body: Sequence[Statement], known: set[str], region: Operand | None) 
         if isinstance(statement, DeviceRegion):
             if region is not None:
                 raise ArrayValueError(
-                    f"intel_sycl.device_region({statement.device}) is inside of that of {region}; "
-                    "regions are not nested: end one before the other begins",
-                    kind="ptensor",
+                    "intel_sycl.device_region({device}) is inside of that of {region}; regions "
+                    "are not nested: end one before the other begins",
+                    kind="ptensor", device=statement.device, region=region,
                 )
             device = statement.device
             if isinstance(device, Name) and device.name not in known:
                 raise ArrayValueError(
-                    f"intel_sycl.device_region({device}) runs on {device}, which is not there yet",
-                    kind="ptensor",
+                    "intel_sycl.device_region({device}) runs on {device}, which is not there yet",
+                    kind="ptensor", device=device,
                 )
             _verify(statement.body, known, device)
             continue
         if region is not None and isinstance(statement.value, FunctionCall):
             raise ArrayValueError(
-                f"`{statement.value}` is inside of intel_sycl.device_region({region}), and may "
-                "have regions of its own, which are not nested: end this one before",
-                kind="ptensor",
+                "`{statement}` is inside of intel_sycl.device_region({region}), and may have "
+                "regions of its own, which are not nested: end this one before",
+                kind="ptensor", statement=statement.value, region=region,
             )
         for name in names_of(statement):
             if name not in known:
                 line = " ".join(statement.lines())
                 raise ArrayValueError(
-                    f"`{line}` reads %{name}, which is not there yet", kind="ptensor"
+                    "`{line}` reads %{name}, which is not there yet",
+                    kind="ptensor", line=line, name=name,
                 )
         if statement.result is not None:
             if statement.result in known:
                 raise ArrayValueError(
-                    f"%{statement.result} is made twice; give one another name", kind="ptensor"
+                    "%{result} is made twice; give one another name",
+                    kind="ptensor", result=statement.result,
                 )
             known.add(statement.result)
 

@@ -50,8 +50,8 @@ def lower_call(lowering: Lowering) -> None:
     callee = lowering.names.callees.get(op.function)
     if callee is None:
         raise ArrayValueError(
-            f"@{op.function} is called, and is not there; lower the module that has both functions",
-            kind="ptensor",
+            "@{function} is called, and is not there; lower the module that has both functions",
+            kind="ptensor", function=op.function,
         )
     fresh = tuple([
         isinstance(type, PTensorType) and type.team is not None and not lowering.ignore_team

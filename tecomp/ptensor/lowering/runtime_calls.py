@@ -47,9 +47,14 @@ def verify_lives(function: Lowered) -> None:
         for operand in value.operands[: _NUMBERS.get(value.function, 1)]:
             tensor = _tensor(operand, tuples)
             if tensor in ended:
-                where = f"@{function.name}: line {line}: `{value}`"
+                uses, remedy = "uses", "end it behind its last use"
+                if value.function == "fini_dtensor":
+                    uses, remedy = "ends", "leave one of them out"
                 raise ArrayValueError(
-                    _complaint(where, value, operand, ended[tensor]), kind="ptensor"
+                    "@{function}: line {line}: `{call}` {uses} {tensor}, which line {ended} ended; "
+                    "{remedy}",
+                    kind="ptensor", function=function.name, line=line, call=value, uses=uses,
+                    tensor=operand, ended=ended[tensor], remedy=remedy,
                 )
             if value.function == "fini_dtensor":
                 ended[tensor] = line
@@ -57,16 +62,10 @@ def verify_lives(function: Lowered) -> None:
         tensor = _tensor(Name(name, 3), tuples)
         if tensor in ended:
             raise ArrayValueError(
-                f"@{function.name}: line {ended[tensor]} ends the tensor of %{name}, which is "
-                "given back; leave that to the caller",
-                kind="ptensor",
+                "@{function}: line {ended} ends the tensor of %{name}, which is given back; leave "
+                "that to the caller",
+                kind="ptensor", function=function.name, ended=ended[tensor], name=name,
             )
-
-
-def _complaint(where: str, value: Dist | RuntimeCall, operand: Operand, line: int) -> str:
-    if value.function == "fini_dtensor":
-        return f"{where} ends {operand}, which line {line} ended; leave one of them out"
-    return f"{where} uses {operand}, which line {line} ended; end it behind its last use"
 
 
 def numbered(function: Lowered) -> Iterator[tuple[int, Let]]:

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tecomp.errors import ArrayTypeError, safe_repr
+from tecomp.errors import ArrayTypeError
 from tecomp.ptensor.operation import Operation, Several
 from tecomp.ptensor.types import PTensorType, ValueType, check_together, meet
 
@@ -30,8 +30,9 @@ class Attribute(Operation):
     def infer(self, *operands: PTensorType) -> PTensorType:
         """Raise an error, because the result is not a tensor."""
         raise ArrayTypeError(
-            f"{self.where}: the result is {self.result}, and a tensor is asked for; ask for the "
-            "types of its results"
+            "{where}: the result is {result}, and a tensor is asked for; ask for the types of its "
+            "results",
+            where=self.where, result=self.result,
         )
 
 
@@ -116,7 +117,8 @@ class Call(Operation):
         """Return the type of the only result, which must be a tensor."""
         if len(self.gives) != 1 or not isinstance(self.gives[0], PTensorType):
             raise ArrayTypeError(
-                f"@{self.function}: it does not give one tensor; ask for the types of its results"
+                "@{function}: it does not give one tensor; ask for the types of its results",
+                function=self.function,
             )
         return self.gives[0]
 
@@ -150,8 +152,8 @@ class Kinded(Operation):
     def __post_init__(self) -> None:
         if self.kind not in self.kinds:
             raise ArrayTypeError(
-                f"{self.name}: {safe_repr(self.kind)} is no such kind; these are "
-                f"{', '.join(self.kinds)}"
+                "{name}: {form!r} is no such kind; these are {kinds}",
+                name=self.name, form=self.kind, kinds=", ".join(self.kinds),
             )
 
     @property

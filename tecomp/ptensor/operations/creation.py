@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any, ClassVar
 
-from tecomp.errors import ArrayTypeError, ArrayValueError, safe_repr
+from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.operation import Argument, Operation, Several, to_the_bit
 from tecomp.ptensor.operations.base import Kinded
 from tecomp.ptensor.types import ALL, COMPLEX, FLOATING, NUMERIC, PTensorType, Shape, check_together
@@ -23,7 +23,8 @@ class Creation(Operation):
         """Return the type of the result, with extents as far as they are known."""
         if dtype not in self.taken:
             raise ArrayTypeError(
-                f"{self.name}: the elements are {dtype}; it makes {', '.join(self.taken)}"
+                "{name}: the elements are {dtype}; it makes {taken}",
+                name=self.name, dtype=dtype, taken=", ".join(self.taken),
             )
         return PTensorType(shape, dtype, _known(device), _known(team))
 
@@ -80,8 +81,9 @@ class Arange(Creation):
             return max(0, ceil(length / self.step))
         except (OverflowError, ValueError):
             raise ArrayValueError(
-                f"arange: from {self.start} to {self.stop} in steps of {self.step} are no finite "
-                "number of elements; give finite numbers"
+                "arange: from {start} to {stop} in steps of {step} are no finite number of "
+                "elements; give finite numbers",
+                start=self.start, stop=self.stop, step=self.step,
             ) from None
 
     def infer(self, *operands: PTensorType) -> PTensorType:
@@ -158,14 +160,15 @@ def _check_value(result: PTensorType, value: PTensorType, where: str) -> None:
     check_together([result, value], where)
     if value.shape:
         raise ArrayValueError(
-            f"{where}: the value has shape {value.shape}; give one without axes, and broadcast_to "
-            "for others",
-            kind="array-shapes",
+            "{where}: the value has shape {shape}; give one without axes, and broadcast_to for "
+            "others",
+            kind="array-shapes", where=where, shape=value.shape,
         )
     if value.dtype in COMPLEX and result.dtype not in COMPLEX:
         raise ArrayTypeError(
-            f"{where}: the value is {value.dtype}, which no {result.dtype} can hold; give a real "
-            "one, or another dtype"
+            "{where}: the value is {dtype}, which no {result_dtype} can hold; give a real one, or "
+            "another dtype",
+            where=where, dtype=value.dtype, result_dtype=result.dtype,
         )
 
 
@@ -231,8 +234,9 @@ class Linspace(Creation):
         """Return the type, of one axis."""
         if self.dtype not in COMPLEX and complex in (type(self.start), type(self.stop)):
             raise ArrayTypeError(
-                f"linspace: from {self.start} to {self.stop} are complex numbers, which no "
-                f"{self.dtype} can hold; give a complex dtype, or real numbers"
+                "linspace: from {start} to {stop} are complex numbers, which no {dtype} can hold; "
+                "give a complex dtype, or real numbers",
+                start=self.start, stop=self.stop, dtype=self.dtype,
             )
         return self._made((_extent(self.n),), self.dtype, self.device, self.team)
 
@@ -262,8 +266,8 @@ class ExtractTriangle(Kinded):
         if x.rank < 2:
             called = "tril" if self.kind == "lower" else "triu"
             raise ArrayValueError(
-                f"{called}: x has shape {x.shape}; give matrices, two axes or more",
-                kind="array-shapes",
+                "{called}: x has shape {shape}; give matrices, two axes or more",
+                kind="array-shapes", called=called, shape=x.shape,
             )
         return x.like(x.shape)
 
@@ -288,7 +292,8 @@ class MeshGrid(Several):
     def __post_init__(self) -> None:
         if self.indexing not in ("xy", "ij"):
             raise ArrayValueError(
-                f"meshgrid: indexing is {safe_repr(self.indexing)}; give 'xy' or 'ij'"
+                "meshgrid: indexing is {indexing!r}; give 'xy' or 'ij'",
+                indexing=self.indexing,
             )
 
     def results(self, *operands: PTensorType) -> tuple[PTensorType, ...]:
@@ -296,8 +301,8 @@ class MeshGrid(Several):
         for k, each in enumerate(operands):
             if each.rank > 1:
                 raise ArrayValueError(
-                    f"{self.name}: array {k} has shape {each.shape}; give arrays of one axis",
-                    kind="array-shapes",
+                    "{name}: array {k} has shape {shape}; give arrays of one axis",
+                    kind="array-shapes", name=self.name, k=k, shape=each.shape,
                 )
         check_together(operands, self.name)
         order = self.order(len(operands))
@@ -358,9 +363,9 @@ class AsArray(Import):
         (given,) = operands
         if given != "ptr" and self.shape:
             raise ArrayValueError(
-                f"asarray: the shape is {self.shape}, and a number is given; a number has no axes: "
+                "asarray: the shape is {shape}, and a number is given; a number has no axes: "
                 "broadcast it",
-                kind="array-shapes",
+                kind="array-shapes", shape=self.shape,
             )
         return super().infer(given)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-from tecomp.errors import ArrayTypeError, safe_repr
+from tecomp.errors import ArrayTypeError
 from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.types import (
     ALL,
@@ -87,9 +87,9 @@ class Elementwise(Operation):
     def __post_init__(self) -> None:
         if self.kind not in self.functions:
             raise ArrayTypeError(
-                f"{self.name}: {safe_repr(self.kind)} is no such function; these are "
-                f"{', '.join(sorted(self.functions))}",
-                kind="unknown-choice",
+                "{name}: {form!r} is no such function; these are {functions}",
+                kind="unknown-choice", name=self.name, form=self.kind,
+                functions=", ".join(sorted(self.functions)),
             )
 
     @cached_property
@@ -116,8 +116,9 @@ class Elementwise(Operation):
             return "float64" if dtype in INTEGERS and self.kind in _OF_FLOATS else dtype
         given = " and ".join(dtypes)
         raise ArrayTypeError(
-            f"{self.kind}: the elements are {given}, and it takes {', '.join(taken)}; convert "
-            "them, xp.astype(x, dtype)"
+            "{form}: the elements are {given}, and it takes {taken}; convert them, xp.astype(x, "
+            "dtype)",
+            form=self.kind, given=given, taken=", ".join(taken),
         )
 
     def result_dtype(self, dtype: str) -> str:
@@ -226,8 +227,9 @@ class Cast(Operation):
         (x,) = operands
         if x.dtype in COMPLEX and self.dtype not in (*COMPLEX, *BOOLEAN):
             raise ArrayTypeError(
-                f"cast: the elements are {x.dtype}, which no {self.dtype} can hold; take a part of "
-                "them first: real(x), imag(x), abs(x)"
+                "cast: the elements are {dtype}, which no {subject_dtype} can hold; take a part "
+                "of them first: real(x), imag(x), abs(x)",
+                dtype=x.dtype, subject_dtype=self.dtype,
             )
         return x.like(x.shape, self.dtype)
 
@@ -245,7 +247,8 @@ class Where(Operation):
         condition, one, other = operands
         if condition.dtype != "bool":
             raise ArrayTypeError(
-                f"where: the condition is {condition.dtype}; it takes bool: compare it, x != 0"
+                "where: the condition is {dtype}; it takes bool: compare it, x != 0",
+                dtype=condition.dtype,
             )
         shape = broadcast_shapes([operand.shape for operand in operands], "where")
         return condition.like(shape, meet([one.dtype, other.dtype]))

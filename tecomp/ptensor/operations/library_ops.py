@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tecomp.errors import ArrayValueError, safe_repr
+from tecomp.errors import ArrayValueError
 from tecomp.ptensor.operations.base import Kinded, LibraryOperation
 from tecomp.ptensor.operations.linear_algebra import need_matrices
 from tecomp.ptensor.types import (
@@ -62,12 +62,13 @@ class Transform(Kinded, LibraryOperation):
         super().__post_init__()
         if self.norm not in NORMS:
             raise ArrayValueError(
-                f"{self.kind}: norm is {safe_repr(self.norm)}; give one of {', '.join(NORMS)}"
+                "{form}: norm is {norm!r}; give one of {norms}",
+                form=self.kind, norm=self.norm, norms=", ".join(NORMS),
             )
         if len(self.sizes) != len(self.axes):
             raise ArrayValueError(
-                f"{self.kind}: s is {safe_repr(self.sizes)} for axes {self.axes}; give a size for "
-                "each axis"
+                "{form}: s is {sizes!r} for axes {axes}; give a size for each axis",
+                form=self.kind, sizes=self.sizes, axes=self.axes,
             )
 
     @property
@@ -91,8 +92,9 @@ class Transform(Kinded, LibraryOperation):
             count = size if size is not None else 2 * (shape[place] - 1) if grows else shape[place]
             if count < 1:
                 raise ArrayValueError(
-                    f"{self.kind}: {count} elements are transformed along axis {axis} of shape "
-                    f"{x.shape}; give one at least"
+                    "{form}: {count} elements are transformed along axis {axis} of shape {shape}; "
+                    "give one at least",
+                    form=self.kind, count=count, axis=axis, shape=x.shape,
                 )
             shape[place] = count // 2 + 1 if is_last and self.kind in self.halved else count
         return tuple(shape)
@@ -182,9 +184,8 @@ class Matrices(Kinded, LibraryOperation):
         need_matrices(x, self.kind)
         if self.kind in _SQUARE and x.shape[-1] != x.shape[-2]:
             raise ArrayValueError(
-                f"{self.kind}: x has shape {x.shape}; give square matrices, as many rows as "
-                "columns",
-                kind="array-shapes",
+                "{form}: x has shape {shape}; give square matrices, as many rows as columns",
+                kind="array-shapes", form=self.kind, shape=x.shape,
             )
         return tuple([x.like(shape, dtype) for shape, dtype in _RULES[self.kind](self, x)])
 
@@ -206,16 +207,16 @@ class Solve(LibraryOperation):
         need_matrices(a, self.name)
         if a.shape[-1] != a.shape[-2]:
             raise ArrayValueError(
-                f"solve: x1 has shape {a.shape}; give square matrices, as many rows as columns",
-                kind="array-shapes",
+                "solve: x1 has shape {shape}; give square matrices, as many rows as columns",
+                kind="array-shapes", shape=a.shape,
             )
         dtype = meet([a.dtype, b.dtype])
         own = 1 if b.rank == 1 else 2
         if b.rank == 0 or b.shape[-own] != a.shape[-1]:
             raise ArrayValueError(
-                f"solve: the shapes are {a.shape} and {b.shape}; give as many rows of x2 as of x1, "
-                f"{a.shape[-1]}",
-                kind="array-shapes",
+                "solve: the shapes are {shape} and {b_shape}; give as many rows of x2 as of x1, "
+                "{extent}",
+                kind="array-shapes", shape=a.shape, b_shape=b.shape, extent=a.shape[-1],
             )
         if own == 1:
             return (a.like(a.shape[:-1], dtype),)
@@ -268,8 +269,7 @@ def _with_tolerance(operands: tuple[PTensorType, ...], where: str) -> PTensorTyp
         need_dtype(each.dtype, ("float32", "float64"), where, "rtol is")
         if broadcast_shapes([each.shape, x.shape[:-2]], where) != x.shape[:-2]:
             raise ArrayValueError(
-                f"{where}: rtol has shape {each.shape} for {x.shape[:-2]} matrices; give one, or "
-                "one for each",
-                kind="array-shapes",
+                "{where}: rtol has shape {shape} for {extent} matrices; give one, or one for each",
+                kind="array-shapes", where=where, shape=each.shape, extent=x.shape[:-2],
             )
     return x

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tecomp.errors import ArrayValueError, safe_repr
+from tecomp.errors import ArrayValueError
 from tecomp.ptensor.operation import Operation
 from tecomp.ptensor.operations.reduction import accumulated
 from tecomp.ptensor.types import (
@@ -36,17 +36,18 @@ def need_matrices(x: PTensorType, where: str) -> None:
     """
     if x.rank < 2:
         raise ArrayValueError(
-            f"{where}: x has shape {x.shape}; give matrices, of two axes or more",
-            kind="array-shapes",
+            "{where}: x has shape {shape}; give matrices, of two axes or more",
+            kind="array-shapes", where=where, shape=x.shape,
         )
 
 
 def _need_equal(first: PTensorType, axis: int, second: PTensorType, other: int, where: str) -> None:
     if first.shape[axis] != second.shape[other]:
         raise ArrayValueError(
-            f"{where}: the shapes are {first.shape} and {second.shape}, which are to be added up "
-            f"along {first.shape[axis]} and {second.shape[other]} elements; make these equal",
-            kind="array-shapes",
+            "{where}: the shapes are {shape} and {second_shape}, which are to be added up along "
+            "{extent} and {extent2} elements; make these equal",
+            kind="array-shapes", where=where, shape=first.shape, second_shape=second.shape,
+            extent=first.shape[axis], extent2=second.shape[other],
         )
 
 
@@ -55,8 +56,9 @@ def _need_shared_axis(axis: int, x: PTensorType, y: PTensorType, where: str) -> 
     rank = min(x.rank, y.rank)
     if not -rank <= axis < 0:
         raise ArrayValueError(
-            f"{where}: axis is {safe_repr(axis)} for shapes {x.shape} and {y.shape}; it is "
-            f"counted from the last of both, so give a number from {-rank} to -1"
+            "{where}: axis is {axis!r} for shapes {shape} and {y_shape}; it is counted from the "
+            "last of both, so give a number from {first} to -1",
+            where=where, axis=axis, shape=x.shape, y_shape=y.shape, first=-rank,
         )
 
 
@@ -78,9 +80,9 @@ class MatMul(Operation):
         dtype = _met(operands, self.name)
         if not x.shape or not y.shape:
             raise ArrayValueError(
-                f"matmul: the shapes are {x.shape} and {y.shape}; give matrices or vectors, and "
+                "matmul: the shapes are {shape} and {y_shape}; give matrices or vectors, and "
                 "multiply by a number with *",
-                kind="array-shapes",
+                kind="array-shapes", shape=x.shape, y_shape=y.shape,
             )
         _need_equal(x, x.rank - 1, y, max(y.rank - 2, 0), self.name)
         outer = broadcast_shapes([x.shape[:-2], y.shape[:-2]], self.name)
@@ -156,8 +158,9 @@ class TensorDot(Operation):
         """Return the nonnegative contracted axes of each operand."""
         if len(self.axes[0]) != len(self.axes[1]):
             raise ArrayValueError(
-                f"tensordot: axes is {self.axes}; give as many axes of the one array as of the "
-                "other, (axes of x1, axes of x2)"
+                "tensordot: axes is {axes}; give as many axes of the one array as of the other, "
+                "(axes of x1, axes of x2)",
+                axes=self.axes,
             )
         pair = [
             [axis_of(k, given.rank, self.where, f"an axis of {of}") for k in own]
@@ -165,7 +168,8 @@ class TensorDot(Operation):
         ]
         if any(len(set(own)) < len(own) for own in pair):
             raise ArrayValueError(
-                f"tensordot: axes is {self.axes}, which has one twice; give each once"
+                "tensordot: axes is {axes}, which has one twice; give each once",
+                axes=self.axes,
             )
         return pair[0], pair[1]
 
@@ -183,8 +187,8 @@ class Outer(Operation):
         dtype = _met(operands, self.name)
         if x.rank != 1 or y.rank != 1:
             raise ArrayValueError(
-                f"outer: the shapes are {x.shape} and {y.shape}; give two vectors, of one axis",
-                kind="array-shapes",
+                "outer: the shapes are {shape} and {y_shape}; give two vectors, of one axis",
+                kind="array-shapes", shape=x.shape, y_shape=y.shape,
             )
         return x.like((*x.shape, *y.shape), dtype)
 
@@ -258,8 +262,9 @@ class Cross(Operation):
         for each in operands:
             if each.shape[self.axis] != 3:
                 raise ArrayValueError(
-                    f"cross: the shapes are {x.shape} and {y.shape}, and axis {self.axis} of one "
-                    f"has {each.shape[self.axis]} elements; vectors have three there",
-                    kind="array-shapes",
+                    "cross: the shapes are {shape} and {y_shape}, and axis {axis} of one has "
+                    "{extent} elements; vectors have three there",
+                    kind="array-shapes", shape=x.shape, y_shape=y.shape, axis=self.axis,
+                    extent=each.shape[self.axis],
                 )
         return x.like(broadcast_shapes([x.shape, y.shape], self.name), dtype)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from tecomp.errors import ArrayIndexError, ArrayTypeError, ArrayValueError, safe_repr
+from tecomp.errors import ArrayIndexError, ArrayTypeError, ArrayValueError
 from tecomp.ptensor.operation import Operation, Several
 from tecomp.ptensor.operations.base import Kinded
 from tecomp.ptensor.types import (
@@ -65,13 +65,14 @@ class ExtractMask(Operation):
         x, mask = operands
         if mask.dtype != "bool":
             raise ArrayTypeError(
-                f"{self.name}: the mask is {mask.dtype}; it takes bool: compare it, x != 0"
+                "{name}: the mask is {dtype}; it takes bool: compare it, x != 0",
+                name=self.name, dtype=mask.dtype,
             )
         if mask.shape != x.shape[: mask.rank]:
             raise ArrayValueError(
-                f"{self.name}: x has shape {x.shape} and the mask {mask.shape}; give a mask of the "
+                "{name}: x has shape {shape} and the mask {mask_shape}; give a mask of the "
                 "extents of the first axes",
-                kind="array-shapes",
+                kind="array-shapes", name=self.name, shape=x.shape, mask_shape=mask.shape,
             )
         return x.like((None, *x.shape[mask.rank :]))  # type: ignore[arg-type]
 
@@ -120,9 +121,9 @@ class InsertSlice(Operation):
         counts = _counts(self.slice, x.shape, self.name)
         if part.shape != counts:
             raise ArrayValueError(
-                f"{self.name}: the slice has shape {counts}, and the part {part.shape}; give a "
-                "part of that shape",
-                kind="array-shapes",
+                "{name}: the slice has shape {counts}, and the part {shape}; give a part of that "
+                "shape",
+                kind="array-shapes", name=self.name, counts=counts, shape=part.shape,
             )
         return x.like(x.shape)
 
@@ -177,9 +178,9 @@ class TakeAlongAxis(Operation):
         check_integers(indices, self.name)
         if x.rank != indices.rank:
             raise ArrayValueError(
-                f"{self.name}: x has shape {x.shape} and the indices {indices.shape}; give indices "
-                "of as many axes",
-                kind="array-shapes",
+                "{name}: x has shape {shape} and the indices {indices_shape}; give indices of as "
+                "many axes",
+                kind="array-shapes", name=self.name, shape=x.shape, indices_shape=indices.shape,
             )
         axis = axis_of(self.axis, x.rank, self.name)
         shapes: list[Shape] = [
@@ -197,15 +198,17 @@ def _counts(slices: Slices, shape: Shape, where: str) -> Shape:
     """
     if len(slices) != len(shape):
         raise ArrayIndexError(
-            f"{where}: the shape {shape} has {len(shape)} axes, and there are {len(slices)} "
-            "slices; give one for each axis"
+            "{where}: the shape {shape} has {rank} axes, and there are {slice_count} slices; give "
+            "one for each axis",
+            where=where, shape=shape, rank=len(shape), slice_count=len(slices),
         )
     for axis, (extent, (start, step, count)) in enumerate(zip(shape, slices, strict=True)):
         ends = (start, start + (count - 1) * step) if count else ()
         if count < 0 or not all(0 <= end < extent for end in ends):
             raise ArrayIndexError(
-                f"{where}: {count} indices from {start} in steps of {step} are out of bounds along "
-                f"axis {axis}, whose extent is {extent}"
+                "{where}: {count} indices from {start} in steps of {step} are out of bounds along "
+                "axis {axis}, whose extent is {extent}",
+                where=where, count=count, start=start, step=step, axis=axis, extent=extent,
             )
     return tuple([count for _, _, count in slices])
 
@@ -214,7 +217,8 @@ def check_integers(index: PTensorType, where: str) -> None:
     """Check that indices have an integer dtype."""
     if index.dtype not in INTEGERS:
         raise ArrayTypeError(
-            f"{where}: the indices are {index.dtype}; give integers, or a bool mask as x[mask]"
+            "{where}: the indices are {dtype}; give integers, or a bool mask as x[mask]",
+            where=where, dtype=index.dtype,
         )
 
 
@@ -247,9 +251,9 @@ class Broadcast(Operation):
         (x,) = operands
         if broadcast_shapes([x.shape, self.shape], "broadcast_to") != self.shape:
             raise ArrayValueError(
-                f"broadcast_to: x has shape {x.shape}, which does not broadcast to {self.shape}: "
+                "broadcast_to: x has shape {shape}, which does not broadcast to {subject_shape}: "
                 "only axes of extent 1 are repeated, and new ones go before all others",
-                kind="array-shapes",
+                kind="array-shapes", shape=x.shape, subject_shape=self.shape,
             )
         return x.like(self.shape)
 
@@ -283,9 +287,10 @@ class Combine(Kinded):
             if _without(other.shape, along) != _without(first.shape, along):
                 but = "" if along is None else f" except along axis {axis}"
                 raise ArrayValueError(
-                    f"{self.kind}: array 0 has shape {first.shape} and array {k} {other.shape}; "
-                    f"give arrays of one shape{but}",
-                    kind="array-shapes",
+                    "{form}: array 0 has shape {shape} and array {k} {other_shape}; give arrays "
+                    "of one shape{but}",
+                    kind="array-shapes", form=self.kind, shape=first.shape, k=k,
+                    other_shape=other.shape, but=but,
                 )
         extents = [x.shape[axis] for x in operands] if along is not None else [1] * len(operands)
         count: Any = None if None in extents else sum(extents)
@@ -362,9 +367,9 @@ class PermuteDims(Operation):
         (x,) = operands
         if sorted(self.axis) != list(range(x.rank)):
             raise ArrayValueError(
-                f"permute_dims: axes is {self.axis}, and x has shape {x.shape}; name each of its "
-                f"{x.rank} axes once",
-                kind="array-shapes",
+                "permute_dims: axes is {axis}, and x has shape {shape}; name each of its {rank} "
+                "axes once",
+                kind="array-shapes", axis=self.axis, shape=x.shape, rank=x.rank,
             )
         return x.like(tuple([x.shape[axis] for axis in self.axis]))
 
@@ -389,9 +394,10 @@ class Reshape(Operation):
         (x,) = operands
         if prod(self.shape) != x.size:
             raise ArrayValueError(
-                f"reshape: x has shape {x.shape}, {x.size} elements, and {self.shape} has "
-                f"{prod(self.shape)}; give a shape of as many, where -1 stands for what is left",
-                kind="array-shapes",
+                "reshape: x has shape {shape}, {size} elements, and {subject_shape} has "
+                "{prod_of_size}; give a shape of as many, where -1 stands for what is left",
+                kind="array-shapes", shape=x.shape, size=x.size, subject_shape=self.shape,
+                prod_of_size=prod(self.shape),
             )
         return x.like(self.shape)
 
@@ -440,9 +446,9 @@ class Squeeze(Operation):
         for axis in self.axis:
             if x.shape[axis] != 1:
                 raise ArrayValueError(
-                    f"squeeze: x has shape {x.shape}, extent {x.shape[axis]} along axis {axis}; "
-                    "name axes of extent 1",
-                    kind="array-shapes",
+                    "squeeze: x has shape {shape}, extent {extent} along axis {axis}; name axes "
+                    "of extent 1",
+                    kind="array-shapes", shape=x.shape, extent=x.shape[axis], axis=axis,
                 )
         return x.like(_kept(x.shape, self.axis))
 
@@ -471,7 +477,8 @@ class Repeat(Operation):
         (x,) = operands
         if self.repeats < 0:
             raise ArrayValueError(
-                f"repeat: repeats is {safe_repr(self.repeats)}; give how often, 0 or more"
+                "repeat: repeats is {repeats!r}; give how often, 0 or more",
+                repeats=self.repeats,
             )
         axis = axis_of(self.axis, x.rank, self.name)
         return x.like((*x.shape[:axis], x.shape[axis] * self.repeats, *x.shape[axis + 1 :]))
@@ -495,7 +502,8 @@ class Tile(Operation):
         (x,) = operands
         if any(count < 0 for count in self.repetitions):
             raise ArrayValueError(
-                f"tile: repetitions is {self.repetitions}; give how often for each axis, 0 or more"
+                "tile: repetitions is {repetitions}; give how often for each axis, 0 or more",
+                repetitions=self.repetitions,
             )
         rank = max(x.rank, len(self.repetitions))
         counts = (1,) * (rank - len(self.repetitions)) + self.repetitions
@@ -506,4 +514,7 @@ class Tile(Operation):
 def _check_axes(axes: Axes, rank: int, where: str) -> None:
     """Check that axes are in bounds, unique and ascending."""
     if axes_of(axes, rank, where) != axes:
-        raise ArrayValueError(f"{where}: axis is {axes}; name axes in order, from the first")
+        raise ArrayValueError(
+            "{where}: axis is {axes}; name axes in order, from the first",
+            where=where, axes=axes,
+        )

@@ -46,8 +46,9 @@ def accumulated(dtype: str, wanted: str | None, where: str) -> str:
         need_dtype(wanted, NUMERIC, where, "dtype is")
         if dtype in COMPLEX and wanted not in COMPLEX:
             raise ArrayTypeError(
-                f"{where}: the elements are {dtype}, which no {wanted} can hold; leave dtype out, "
-                "or take a part of them first: real(x), imag(x)"
+                "{where}: the elements are {dtype}, which no {wanted} can hold; leave dtype out, "
+                "or take a part of them first: real(x), imag(x)",
+                where=where, dtype=dtype, wanted=wanted,
             )
         return wanted
     if dtype in SIGNED:
@@ -85,9 +86,9 @@ class Reduce(Kinded):
         empty = [k for k in axes if x.shape[k] == 0]
         if empty and self.kind in ("max", "min"):
             raise ArrayValueError(
-                f"{self.kind}: x has shape {x.shape}, and no element along axis {empty[0]}; give "
-                "it one at least",
-                kind="array-shapes",
+                "{form}: x has shape {shape}, and no element along axis {empty}; give it one at "
+                "least",
+                kind="array-shapes", form=self.kind, shape=x.shape, empty=empty[0],
             )
         return x.like(without(x.shape, axes, self.keepdims), self._result_dtype(x.dtype))
 
@@ -223,8 +224,8 @@ class FindIndex(Kinded):
         empty = [k for k in axes if x.shape[k] == 0]
         if empty:
             raise ArrayValueError(
-                f"{self.kind}: x has shape {x.shape}, and no element along axis {empty[0]}; give "
-                "it one at least",
-                kind="array-shapes",
+                "{form}: x has shape {shape}, and no element along axis {empty}; give it one at "
+                "least",
+                kind="array-shapes", form=self.kind, shape=x.shape, empty=empty[0],
             )
         return x.like(without(x.shape, axes, self.keepdims), "int64")

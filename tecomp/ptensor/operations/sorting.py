@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tecomp.errors import ArrayTypeError, ArrayValueError, safe_repr
+from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.operations.base import LibraryOperation
 from tecomp.ptensor.types import (
     ALL,
@@ -157,7 +157,8 @@ class SearchSorted(LibraryOperation):
     def __post_init__(self) -> None:
         if self.kind not in ("left", "right"):
             raise ArrayValueError(
-                f"searchsorted: side is {safe_repr(self.kind)}; give 'left' or 'right'"
+                "searchsorted: side is {form!r}; give 'left' or 'right'",
+                form=self.kind,
             )
 
     def results(self, *operands: PTensorType) -> tuple[PTensorType, ...]:
@@ -169,13 +170,14 @@ class SearchSorted(LibraryOperation):
         meet([x.dtype, values.dtype])
         if x.rank != 1:
             raise ArrayValueError(
-                f"searchsorted: x1 has shape {x.shape}; give a row in order, of one axis",
-                kind="array-shapes",
+                "searchsorted: x1 has shape {shape}; give a row in order, of one axis",
+                kind="array-shapes", shape=x.shape,
             )
         for each in sorter:
             if each.dtype not in INTEGERS or each.shape != x.shape:
                 raise ArrayTypeError(
-                    f"searchsorted: the sorter is {each} for x1 {x}; give as many integers as x1 "
-                    "has elements: xp.argsort(x1)"
+                    "searchsorted: the sorter is {each} for x1 {x}; give as many integers as x1 "
+                    "has elements: xp.argsort(x1)",
+                    each=each, x=x,
                 )
         return (values.like(values.shape, "int64"),)

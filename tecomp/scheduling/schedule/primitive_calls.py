@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
-from tecomp.errors import MissingError, ScheduleError, safe_repr
+from tecomp.errors import MissingError, ScheduleError
 from tecomp.scheduling.state import StageState, State
 from tecomp.scheduling.trace import Trace
 from tecomp.source_locations import Location, users_call
@@ -110,8 +110,8 @@ def operation_of(handle: object, where: str) -> Operation:
     if isinstance(handle, Operation):
         return handle
     raise ScheduleError(
-        f"{where}: expected a tensor or an operation, got {safe_repr(handle)}",
-        kind="wrong-argument",
+        "{where}: expected a tensor or an operation, got {handle!r}",
+        kind="wrong-argument", where=where, handle=handle,
     )
 
 
@@ -124,5 +124,6 @@ def tensor_of(value: object, where: str) -> Tensor:
     if isinstance(value, Tensor):
         return value
     raise ScheduleError(
-        f"{where}: expected a tensor, got {safe_repr(value)}", kind="wrong-argument"
+        "{where}: expected a tensor, got {value!r}",
+        kind="wrong-argument", where=where, value=value,
     )

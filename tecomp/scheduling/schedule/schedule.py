@@ -10,7 +10,7 @@ from tecomp.compute.iter_var import IterVar
 from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.drawing.drawable import Pictured, drawn_by
-from tecomp.errors import ScheduleError, safe_repr
+from tecomp.errors import ScheduleError
 from tecomp.ir.nodes.argument_checks import check_kind, is_one_of, whole_number
 from tecomp.ir.nodes.expr import Var
 from tecomp.scheduling import compute_location
@@ -174,9 +174,8 @@ class Schedule(CachePrimitives, FormulaPrimitives, Pictured):
         number = whole_number(output)
         if number is None or not 0 <= number < op.num_outputs:
             raise ScheduleError(
-                f"s.tensor({safe_repr(name)}): output is {safe_repr(output)}; give a number from "
-                f"0 to {op.num_outputs - 1}",
-                kind="wrong-number",
+                "s.tensor({name!r}): output is {output!r}; give a number from 0 to {last}",
+                kind="wrong-number", name=name, output=output, last=op.num_outputs - 1,
             )
         return op.output(number)
 
@@ -197,8 +196,8 @@ class Schedule(CachePrimitives, FormulaPrimitives, Pictured):
         if not is_one_of(name, known):
             names = ", ".join(known) or "none"
             raise ScheduleError(
-                f"the schedule has no size {safe_repr(name)}; it has {names}",
-                kind="not-in-schedule",
+                "the schedule has no size {name!r}; it has {names}",
+                kind="not-in-schedule", name=name, names=names,
             )
         return known[name]
 
@@ -295,9 +294,9 @@ class Schedule(CachePrimitives, FormulaPrimitives, Pictured):
         """
         if not isinstance(group, Group) or group._schedule is not self:
             raise ScheduleError(
-                f"s.place_group: {safe_repr(group)} is no group of this schedule; give what "
-                "s.create_group of it gives",
-                kind="not-in-schedule",
+                "s.place_group: {group!r} is no group of this schedule; give what s.create_group "
+                "of it gives",
+                kind="not-in-schedule", group=group,
             )
         group._place(parent, scope)
 

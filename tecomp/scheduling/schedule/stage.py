@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from tecomp.compute.iter_var import IterVar
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.drawing.drawable import Pictured, drawn_by
-from tecomp.errors import ScheduleError, safe_repr
+from tecomp.errors import ScheduleError
 from tecomp.scheduling import compute_location, loops
 from tecomp.scheduling.compute_location import scan_steps
 from tecomp.scheduling.schedule.loop_primitives import LoopPrimitives, MarkPrimitives
@@ -173,9 +173,8 @@ class Stage(LoopPrimitives, MarkPrimitives, MemoryPrimitives, Pictured):
         """
         if isinstance(parent, Stage) and parent._schedule is not self._schedule:
             raise ScheduleError(
-                f"s[{self._state.name}].compute_at: {safe_repr(parent)} belongs to another "
-                "schedule",
-                kind="not-in-schedule",
+                "s[{state}].compute_at: {parent!r} belongs to another schedule",
+                kind="not-in-schedule", state=self._state.name, parent=parent,
             )
         op = parent._key if isinstance(parent, Stage) else operation_of(parent, "compute_at")
         consumer = self._schedule.state.stage(op)

@@ -239,16 +239,17 @@ def _resized(
         shape[axis] = extent
         if equal(data.shape[axis], 0) and not equal(extent, 0):
             raise DefinitionError(
-                f"{where}: {data.name} has shape {shape_text(data.shape)} as {layout}, and no "
-                "pixel to take; give it one at least",
-                kind="shapes",
+                "{where}: {data} has shape {shape} as {layout}, and no pixel to take; give it one "
+                "at least",
+                kind="shapes", where=where, data=data.name, shape=shape_text(data.shape),
+                layout=layout,
             )
     cut = way.mode == "tf_crop_and_resize"
     if cut and len(roi) != 2 * count:
         raise DefinitionError(
-            f"{where}: roi has {len(roi)} numbers; give the first place along each axis, and then "
-            f"the last: {2 * count}",
-            kind="wrong-count",
+            "{where}: roi has {roi_count} numbers; give the first place along each axis, and then "
+            "the last: {expected}",
+            kind="wrong-count", where=where, roi_count=len(roi), expected=2 * count,
         )
     firsts, lasts = (list(roi[:count]), list(roi[count:])) if cut else ([0.0] * count,) * 2
     kind = out_dtype or data.dtype
@@ -276,9 +277,9 @@ def _asked_sizes(
     whole = extents_of(output_shape, where, "output_shape")
     if len(whole) != data.ndim:
         raise DefinitionError(
-            f"{where}: output_shape is {shape_text(whole)}, and {data.name} has {data.ndim} "
-            "axes; give an extent for each",
-            kind="shapes",
+            "{where}: output_shape is {whole}, and {data} has {ndim} axes; give an extent for "
+            "each",
+            kind="shapes", where=where, whole=shape_text(whole), data=data.name, ndim=data.ndim,
         )
     return [whole[k] for k in images.spatial]
 
@@ -496,9 +497,10 @@ def crop_and_resize(
     check_rank(indices, 1, where, "box_indices")
     if differ(boxes.shape[1], 4) or differ(boxes.shape[0], indices.shape[0]):
         raise DefinitionError(
-            f"{where}: boxes has shape {shape_text(boxes.shape)} and box_indices "
-            f"{shape_text(indices.shape)}; give four numbers and an image for each box",
-            kind="shapes",
+            "{where}: boxes has shape {shape} and box_indices {indices_shape}; give four numbers "
+            "and an image for each box",
+            kind="shapes", where=where, shape=shape_text(boxes.shape),
+            indices_shape=shape_text(indices.shape),
         )
     sizes = _sizes(crop_size, 2, where)
     shape = list(data.shape)

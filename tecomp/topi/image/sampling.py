@@ -83,10 +83,11 @@ def _dilated(
     given, own = images.tensor.shape[channel], filters.tensor.shape[of_relief]
     if not equal(given, own):
         raise DefinitionError(
-            f"{where}: {data.name}, shape {shape_text(data.shape)} as {layout}, has {given} "
-            f"channels, and {relief.name}, shape {shape_text(relief.shape)} as {relief_layout}, "
-            f"{own}; make them equal",
-            kind="shapes",
+            "{where}: {data}, shape {shape} as {layout}, has {given} channels, and {relief}, "
+            "shape {relief_shape} as {relief_layout}, {own}; make them equal",
+            kind="shapes", where=where, data=data.name, shape=shape_text(data.shape),
+            layout=layout, given=given, relief=relief.name, relief_shape=shape_text(relief.shape),
+            relief_layout=relief_layout, own=own,
         )
     windows = windows_of(images, filters.extents, stride, dilations, padding, where)
     taps, dtype = windows.taps(), out_dtype or data.dtype
@@ -135,9 +136,8 @@ def affine_grid(
     rows, columns = integers_of(target_shape, 2, where, "target_shape", least=1)
     if differ(data.shape[1], 2) or differ(data.shape[2], 3):
         raise DefinitionError(
-            f"{where}: {data.name} has shape {shape_text(data.shape)}; maps have shape "
-            "(batch, 2, 3)",
-            kind="shapes",
+            "{where}: {data} has shape {shape}; maps have shape (batch, 2, 3)",
+            kind="shapes", where=where, data=data.name, shape=shape_text(data.shape),
         )
 
     def coordinate(index: te.Expr, extent: int) -> te.Expr:
@@ -187,9 +187,10 @@ def grid_sample(
     check_rank(grid, 4, where, "grid", "(n, 2, rows, columns)")
     if differ(grid.shape[1], 2) or differ(grid.shape[0], data.shape[0]):
         raise DefinitionError(
-            f"{where}: {data.name} has shape {shape_text(data.shape)} and grid "
-            f"{shape_text(grid.shape)}; give two numbers for each place, and a grid for each image",
-            kind="shapes",
+            "{where}: {data} has shape {shape} and grid {grid_shape}; give two numbers for each "
+            "place, and a grid for each image",
+            kind="shapes", where=where, data=data.name, shape=shape_text(data.shape),
+            grid_shape=shape_text(grid.shape),
         )
 
     def place(n: te.Expr, axis: int, y: te.Expr, x: te.Expr) -> te.Expr:

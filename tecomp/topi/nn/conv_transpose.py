@@ -28,18 +28,20 @@ def _transposed(
     for k in range(count):
         if more[k] >= steps[k]:
             raise DefinitionError(
-                f"{where}: output_padding is {more} and strides {steps}; padding of the result is "
+                "{where}: output_padding is {more} and strides {steps}; padding of the result is "
                 "less than the stride",
-                kind="wrong-number",
+                kind="wrong-number", where=where, more=more, steps=steps,
             )
     given, own = data.shape[1], kernel.shape[0]
     if not equal(given, own) or not is_multiple(own, parts):
         multiple = "" if isinstance(own, int) else f", such as {parts} * n"
         raise DefinitionError(
-            f"{where}: {data.name}, shape {shape_text(data.shape)}, has {given} channels, and "
-            f"{kernel.name}, shape {shape_text(kernel.shape)}, takes {own} in {parts} groups; make "
-            f"them equal, and a multiple of the groups{multiple}",
-            kind="shapes",
+            "{where}: {data}, shape {shape}, has {given} channels, and {kernel}, shape "
+            "{kernel_shape}, takes {own} in {parts} groups; make them equal, and a multiple of "
+            "the groups{multiple}",
+            kind="shapes", where=where, data=data.name, shape=shape_text(data.shape), given=given,
+            kernel=kernel.name, kernel_shape=shape_text(kernel.shape), own=own, parts=parts,
+            multiple=multiple,
         )
     before, after = paddings(padding, filters.extents, where)
     low = [plus(size, -1 - a) for size, a in zip(filters.extents, before, strict=True)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tecomp import DefinitionError, te
-from tecomp.errors import safe_repr, safe_str
+from tecomp.errors import safe_str
 from tecomp.ir.nodes.argument_checks import shape_text
 from tecomp.topi.extents import equal, times
 from tecomp.topi.nn.convolution_definition import Numbers, convolved, summed
@@ -424,9 +424,9 @@ def _check_block(layout: object, given: Images, letter: str, where: str, what: s
     wanted = f"NCHW{block}c"
     if isinstance(block, int) and layout != wanted:
         raise DefinitionError(
-            f"{where}: {what} is {safe_repr(layout)}, and there are blocks of {block} channels; "
-            f"write {safe_repr(wanted)}",
-            kind="shapes",
+            "{where}: {what} is {layout!r}, and there are blocks of {block} channels; write "
+            "{wanted!r}",
+            kind="shapes", where=where, what=what, layout=layout, block=block, wanted=wanted,
         )
 
 
@@ -563,10 +563,11 @@ def _depthwise(
     own, given = filters.tensor.shape[filters.axis("I")], data.shape[images.axis("C")]
     if not equal(own, given):
         raise DefinitionError(
-            f"{where}: {data.name}, shape {shape_text(data.shape)} as {data_layout}, has {given} "
-            f"channels, and {kernel.name}, shape {shape_text(kernel.shape)}, filters for {own}; "
-            "give filters for each channel",
-            kind="shapes",
+            "{where}: {data}, shape {shape} as {data_layout}, has {given} channels, and {kernel}, "
+            "shape {kernel_shape}, filters for {own}; give filters for each channel",
+            kind="shapes", where=where, data=data.name, shape=shape_text(data.shape),
+            data_layout=data_layout, given=given, kernel=kernel.name,
+            kernel_shape=shape_text(kernel.shape), own=own,
         )
     each = filters.tensor.shape[filters.axis("O")]
     shape = windows.shape(where)

@@ -95,11 +95,13 @@ def _check_channels(images: Images, filters: Images, parts: int, where: str) -> 
     uneven = isinstance(total, int) and total % parts
     if uneven or not equal(given, times(depth, parts)):
         raise DefinitionError(
-            f"{where}: {images.tensor.name}, shape {shape_text(images.tensor.shape)} as "
-            f"{images.layout}, has {given} channels, and {filters.tensor.name}, shape "
-            f"{shape_text(filters.tensor.shape)} as {filters.layout}, takes {depth} and gives "
-            f"{total} for {parts} groups; a group takes as many as it has, and all give as many",
-            kind="shapes",
+            "{where}: {tensor}, shape {shape} as {layout}, has {given} channels, and "
+            "{tensor_name}, shape {tensor_shape} as {filters_layout}, takes {depth} and gives "
+            "{total} for {parts} groups; a group takes as many as it has, and all give as many",
+            kind="shapes", where=where, tensor=images.tensor.name,
+            shape=shape_text(images.tensor.shape), layout=images.layout, given=given,
+            tensor_name=filters.tensor.name, tensor_shape=shape_text(filters.tensor.shape),
+            filters_layout=filters.layout, depth=depth, total=total, parts=parts,
         )
 
 
@@ -113,9 +115,12 @@ def _check_blocks(images: Images, filters: Images, where: str) -> None:
     if all(equal(a, b) for a, b in zip(given, wanted, strict=True)):
         return
     raise DefinitionError(
-        f"{where}: {images.tensor.name}, shape {shape_text(images.tensor.shape)} as "
-        f"{images.layout}, has {given[0]} blocks of {given[1]} channels, and "
-        f"{filters.tensor.name}, shape {shape_text(filters.tensor.shape)} as {filters.layout}, "
-        f"takes {wanted[0]} of {wanted[1]}; make them equal",
-        kind="shapes",
+        "{where}: {tensor}, shape {shape} as {layout}, has {given} blocks of {given2} channels, "
+        "and {tensor_name}, shape {tensor_shape} as {filters_layout}, takes {wanted} of "
+        "{wanted2}; make them equal",
+        kind="shapes", where=where, tensor=images.tensor.name,
+        shape=shape_text(images.tensor.shape), layout=images.layout, given=given[0],
+        given2=given[1], tensor_name=filters.tensor.name,
+        tensor_shape=shape_text(filters.tensor.shape), filters_layout=filters.layout,
+        wanted=wanted[0], wanted2=wanted[1],
     )

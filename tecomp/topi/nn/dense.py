@@ -124,8 +124,8 @@ def _product(
         columns = shape[-2 if transpose_b else -1] if len(shape) > 1 else 0
         if not equal(bias.shape[0], columns):
             raise DefinitionError(
-                f"{where}: bias has shape {shape_text(bias.shape)}, and the result {columns} "
-                "columns; give one number for each",
-                kind="shapes",
+                "{where}: bias has shape {shape}, and the result {columns} columns; give one "
+                "number for each",
+                kind="shapes", where=where, shape=shape_text(bias.shape), columns=columns,
             )
     return multiplied(a, b, transpose_a, transpose_b, dtype, where, name, bias)

@@ -140,10 +140,10 @@ def channels(data: te.Tensor, axis: int, where: str, **given: te.Tensor | None) 
         check_rank(tensor_of(x, where, what), 1, where, what)
         if not equal(x.shape[0], data.shape[along]):
             raise DefinitionError(
-                f"{where}: {what} has shape {shape_text(x.shape)}, and axis {along} of "
-                f"{data.name}, shape {shape_text(data.shape)}, has extent {data.shape[along]}; "
-                "give one number for each channel",
-                kind="shapes",
+                "{where}: {what} has shape {shape}, and axis {along} of {data}, shape "
+                "{data_shape}, has extent {extent}; give one number for each channel",
+                kind="shapes", where=where, what=what, shape=shape_text(x.shape), along=along,
+                data=data.name, data_shape=shape_text(data.shape), extent=data.shape[along],
             )
     return along
 
@@ -230,9 +230,10 @@ def nll_loss(
     rest = (*predictions.shape[:along], *predictions.shape[along + 1 :])
     if targets.ndim != len(rest) or any(map(differ, targets.shape, rest)):
         raise DefinitionError(
-            f"{where}: predictions has shape {shape_text(predictions.shape)} and targets "
-            f"{shape_text(targets.shape)}; give one target for each prediction: {shape_text(rest)}",
-            kind="shapes",
+            "{where}: predictions has shape {shape} and targets {targets_shape}; give one target "
+            "for each prediction: {rest}",
+            kind="shapes", where=where, shape=shape_text(predictions.shape),
+            targets_shape=shape_text(targets.shape), rest=shape_text(rest),
         )
     ignored = integer_of(ignore_index, where, "ignore_index")
     zero = te.const(0, predictions.dtype)

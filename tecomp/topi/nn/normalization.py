@@ -169,10 +169,10 @@ def _check_weights(
         shape = tensor_of(x, where, what).shape
         if len(shape) != len(wanted) or not all(map(equal, shape, wanted)):
             raise DefinitionError(
-                f"{where}: {what} has shape {shape_text(shape)}, and axis {tuple(axes)} of "
-                f"{data.name}, shape {shape_text(data.shape)}, has {shape_text(wanted)}; give one "
-                "number for each element",
-                kind="shapes",
+                "{where}: {what} has shape {shape}, and axis {axes} of {data}, shape "
+                "{data_shape}, has {wanted}; give one number for each element",
+                kind="shapes", where=where, what=what, shape=shape_text(shape), axes=tuple(axes),
+                data=data.name, data_shape=shape_text(data.shape), wanted=shape_text(wanted),
             )
 
 
@@ -257,7 +257,8 @@ def _checked(
     axes = axes_of(axis, data.ndim, where)
     if not axes:
         raise DefinitionError(
-            f"{where}: axis is {axis}; give one axis at least", kind="nothing-given"
+            "{where}: axis is {axis}; give one axis at least",
+            kind="nothing-given", where=where, axis=axis,
         )
     _check_weights(data, axes, where, **weights)
     return data, axes
@@ -343,7 +344,8 @@ def group_norm(
         if not isinstance(extent, int):
             why = f"are not known to divide them; write the extent as a multiple, {count} * n"
         raise DefinitionError(
-            f"{where}: there are {extent} channels and {count} groups, which {why}", kind="shapes"
+            "{where}: there are {extent} channels and {count} groups, which {reason}",
+            kind="shapes", where=where, extent=extent, count=count, reason=why,
         )
     each = quotient(extent, count)
     shape: list[Size] = [*data.shape[:along], count, each, *data.shape[along + 1 :]]
@@ -414,7 +416,8 @@ def lrn(
     width = integer_of(size, where, "size", least=1)
     if width % 2 == 0:
         raise DefinitionError(
-            f"{where}: size is {width}; it is odd, to have a middle", kind="wrong-number"
+            "{where}: size is {width}; it is odd, to have a middle",
+            kind="wrong-number", where=where, width=width,
         )
     weight, power, base = (
         float_of(value, where, what)

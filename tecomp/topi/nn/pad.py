@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tecomp import DefinitionError, te
-from tecomp.errors import safe_repr, safe_str
 from tecomp.ir.nodes.argument_checks import shape_text
 from tecomp.topi import tag
 from tecomp.topi.extents import Size, equal, plus
@@ -97,10 +96,10 @@ def _counts(
     known = [n for n in (*low, *high) if isinstance(n, int)]
     if len(low) != data.ndim or len(high) != data.ndim or any(n < 0 for n in known):
         raise DefinitionError(
-            f"{where}: {data.name} has shape {shape_text(data.shape)}, and there are "
-            f"{safe_repr(tuple(low))} elements before and {safe_repr(tuple(high))} after; give a "
-            "number from 0 for each axis",
-            kind="shapes",
+            "{where}: {data} has shape {shape}, and there are {low!r} elements before and "
+            "{high!r} after; give a number from 0 for each axis",
+            kind="shapes", where=where, data=data.name, shape=shape_text(data.shape),
+            low=tuple(low), high=tuple(high),
         )
     return low, high
 
@@ -133,9 +132,10 @@ def _again(
             limit = extent - spare
         if most > limit:
             raise DefinitionError(
-                f"{where}: axis {k} of {data.name}, shape {shape_text(data.shape)}, gets "
-                f"{safe_str(most)} elements on one side, and has {limit} for that; pad it less",
-                kind="shapes",
+                "{where}: axis {k} of {data}, shape {shape}, gets {most} elements on one side, "
+                "and has {limit} for that; pad it less",
+                kind="shapes", where=where, k=k, data=data.name, shape=shape_text(data.shape),
+                most=most, limit=limit,
             )
     shape = tuple(
         plus(plus(extent, a), b) for extent, a, b in zip(data.shape, low, high, strict=True))

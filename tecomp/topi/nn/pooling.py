@@ -110,8 +110,9 @@ def _images(
     images = images_of(data, layout, f"NC{space}", where)
     if pool_type == "avg" and not data.dtype.is_float:
         raise TypeMismatchError(
-            f"{where}: {data.name} is {data.dtype}, and a mean is a float; convert it first: "
-            f'topi.cast({data.name}, "float32")'
+            "{where}: {data} is {dtype}, and a mean is a float; convert it first: "
+            'topi.cast({data}, "float32")',
+            where=where, data=data.name, dtype=data.dtype,
         )
     return images
 

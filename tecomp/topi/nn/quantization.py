@@ -41,9 +41,10 @@ def binarize_pack(
     along = axis_of(-1 if axis is None else axis, data.ndim, where)
     if not is_multiple(data.shape[along], _BITS):
         raise DefinitionError(
-            f"{where}: {data.name} has shape {shape_text(data.shape)}, and the extent of axis "
-            f"{along} must be a multiple of {_BITS}; pad it with topi.nn.pad",
-            kind="shapes",
+            "{where}: {data} has shape {shape}, and the extent of axis {along} must be a multiple "
+            "of {bits}; pad it with topi.nn.pad",
+            kind="shapes", where=where, data=data.name, shape=shape_text(data.shape), along=along,
+            bits=_BITS,
         )
     shape = (*data.shape[:along], quotient(data.shape[along], _BITS), *data.shape[along + 1 :])
 
@@ -83,10 +84,10 @@ def binary_dense(data: te.Tensor, weight: te.Tensor) -> te.Tensor:
         data.shape[1], weight.shape[1]
     ):
         raise DefinitionError(
-            f"{where}: data is {data.dtype}{shape_text(data.shape)} and weight "
-            f"{weight.dtype}{shape_text(weight.shape)}; give rows of as many uint32 words, made by "
-            "topi.nn.binarize_pack",
-            kind="shapes",
+            "{where}: data is {dtype}{shape} and weight {weight_dtype}{weight_shape}; give rows "
+            "of as many uint32 words, made by topi.nn.binarize_pack",
+            kind="shapes", where=where, dtype=data.dtype, shape=shape_text(data.shape),
+            weight_dtype=weight.dtype, weight_shape=shape_text(weight.shape),
         )
     count = data.shape[1]
     k = te.reduce_axis((0, count), name="k")
@@ -187,9 +188,8 @@ def _code(dtype: te.Tensor, where: str, what: str) -> te.Expr:
     check_integer(code, where, what)
     if any(differ(n, 1) for n in code.shape):
         raise DefinitionError(
-            f"{where}: {what} has shape {shape_text(code.shape)}; give a scalar tensor, "
-            'te.placeholder((), "int32")',
-            kind="shapes",
+            '{where}: {what} has shape {shape}; give a scalar tensor, te.placeholder((), "int32")',
+            kind="shapes", where=where, what=what, shape=shape_text(code.shape),
         )
     element: te.Expr = code[(0,) * code.ndim]
     return element
@@ -204,18 +204,19 @@ def _per_channel(
     along = axis_of(axis, data.ndim, where)
     if scale is None or zero is None:
         raise DefinitionError(
-            f"{where}: {prefix}_scale and {prefix}_zero_point must be given; pass scalar tensors, "
+            "{where}: {prefix}_scale and {prefix}_zero_point must be given; pass scalar tensors, "
             "or one number for each channel",
-            kind="nothing-given",
+            kind="nothing-given", where=where, prefix=prefix,
         )
     for each, what in ((scale, "scale"), (zero, "zero_point")):
         given = tensor_of(each, where, f"{prefix}_{what}").shape
         count = given[0] if given else 1
         if len(given) > 1 or (differ(count, 1) and differ(count, data.shape[along])):
             raise DefinitionError(
-                f"{where}: {prefix}_{what} has shape {shape_text(given)}, and {data.name} "
-                f"{shape_text(data.shape)}; give one number, or one for each index of axis {along}",
-                kind="shapes",
+                "{where}: {prefix}_{what} has shape {given}, and {data} {shape}; give one number, "
+                "or one for each index of axis {along}",
+                kind="shapes", where=where, prefix=prefix, what=what, given=shape_text(given),
+                data=data.name, shape=shape_text(data.shape), along=along,
             )
 
     def of_channel(each: te.Tensor, i: te.Expr) -> te.Expr:

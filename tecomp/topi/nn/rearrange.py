@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from tecomp import DefinitionError, te
-from tecomp.errors import safe_repr
 from tecomp.ir.nodes.argument_checks import shape_text
 from tecomp.topi import tag
 from tecomp.topi.extents import Size, differ, equal, plus, product, quotient, ravel, times
@@ -41,7 +40,8 @@ def flatten(data: te.Tensor) -> te.Tensor:
     data = tensor_of(data, "topi.nn.flatten")
     if not data.ndim:
         raise DefinitionError(
-            f"topi.nn.flatten: {data.name} has no axes; give it one at least", kind="wrong-number"
+            "topi.nn.flatten: {data} has no axes; give it one at least",
+            kind="wrong-number", data=data.name,
         )
     return reshape(data, (data.shape[0], product(data.shape[1:])))
 
@@ -180,9 +180,10 @@ def _block(
 def _check_divides(extent: Size, size: int, data: te.Tensor, where: str) -> None:
     if isinstance(extent, int) and extent % size:
         raise DefinitionError(
-            f"{where}: {data.name} has shape {shape_text(data.shape)}, and blocks take {size} of "
-            f"{extent} at a time; pad it to a multiple with topi.nn.pad",
-            kind="shapes",
+            "{where}: {data} has shape {shape}, and blocks take {size} of {extent} at a time; pad "
+            "it to a multiple with topi.nn.pad",
+            kind="shapes", where=where, data=data.name, shape=shape_text(data.shape), size=size,
+            extent=extent,
         )
 
 
@@ -289,9 +290,9 @@ def _blocks(data: te.Tensor, block_shape: Sequence[int], where: str) -> tuple[in
     sizes = integers_of(given, len(given), where, "block_shape", least=1)
     if len(sizes) >= data.ndim:
         raise DefinitionError(
-            f"{where}: block_shape is {safe_repr(sizes)}, and {data.name} has shape "
-            f"{shape_text(data.shape)}; give numbers for axes after the first",
-            kind="shapes",
+            "{where}: block_shape is {sizes!r}, and {data} has shape {shape}; give numbers for "
+            "axes after the first",
+            kind="shapes", where=where, sizes=sizes, data=data.name, shape=shape_text(data.shape),
         )
     return sizes
 
@@ -323,10 +324,10 @@ def fifo_buffer(data: te.Tensor, buffer: te.Tensor, axis: int) -> te.Tensor:
     new, room = data.shape[along] if fits else 0, before.shape[along]
     if not fits or (isinstance(new, int) and isinstance(room, int) and new > room):
         raise DefinitionError(
-            f"{where}: data has shape {shape_text(data.shape)} and buffer "
-            f"{shape_text(before.shape)}; data has the axes of buffer, and no more along axis "
-            f"{along}",
-            kind="shapes",
+            "{where}: data has shape {shape} and buffer {before_shape}; data has the axes of "
+            "buffer, and no more along axis {along}",
+            kind="shapes", where=where, shape=shape_text(data.shape),
+            before_shape=shape_text(before.shape), along=along,
         )
     kept: Any = plus(room, -new) if isinstance(new, int) else room - new
     return concatenate([part_of(before, along, new, kept, "T_fifo_kept"), data], along)

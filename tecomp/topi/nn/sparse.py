@@ -28,14 +28,14 @@ def _transposed(
     if np.any(counts < 0) or pointers[0] != 0 or pointers[-1] != len(columns):
         raise CallError(
             "topi.nn.sparse_transpose: sparse_indptr must rise from 0 to the number of elements, "
-            f"{len(columns)}; give a matrix in CSR",
-            kind="call",
+            "{column_count}; give a matrix in CSR",
+            kind="call", column_count=len(columns),
         )
     if np.any((columns < 0) | (columns >= n)):
         raise CallError(
-            f"topi.nn.sparse_transpose: sparse_indices must be from 0 to {n - 1}; give a square "
+            "topi.nn.sparse_transpose: sparse_indices must be from 0 to {last}; give a square "
             "matrix in CSR",
-            kind="call",
+            kind="call", last=n - 1,
         )
     order = np.argsort(columns, kind="stable")
     values[...] = np.asarray(data)[order]
@@ -113,9 +113,10 @@ def sparse_dense(
     is_left = truth_of(sparse_lhs, where, "sparse_lhs")
     if dense.dtype != data.dtype:
         raise DefinitionError(
-            f"{where}: dense_data is {dense.dtype} and sparse_data {data.dtype}; convert them: "
-            f'topi.cast({data.name}, "{dense.dtype}")',
-            kind="element-type",
+            "{where}: dense_data is {dtype} and sparse_data {data_dtype}; convert them: "
+            'topi.cast({data}, "{dtype}")',
+            kind="element-type", where=where, dtype=dense.dtype, data_dtype=data.dtype,
+            data=data.name,
         )
     high, wide = data.shape[1:] if data.ndim == 3 else (1, 1)
     rows, (count, width) = minus(sparse_indptr.shape[0], 1), dense.shape
@@ -170,10 +171,11 @@ def _checked(
     known = pointers.shape[0]
     if data.ndim not in ranks or differ(data.shape[0], indices.shape[0]) or equal(known, 0):
         raise DefinitionError(
-            f"{where}: sparse_data has shape {shape_text(data.shape)}, sparse_indices "
-            f"{shape_text(indices.shape)} and sparse_indptr {shape_text(pointers.shape)}; give an "
-            "index for each element, and a position for each row and for the end",
-            kind="shapes",
+            "{where}: sparse_data has shape {shape}, sparse_indices {indices_shape} and "
+            "sparse_indptr {pointers_shape}; give an index for each element, and a position for "
+            "each row and for the end",
+            kind="shapes", where=where, shape=shape_text(data.shape),
+            indices_shape=shape_text(indices.shape), pointers_shape=shape_text(pointers.shape),
         )
     return data
 

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 
 from tecomp import DefinitionError, te
-from tecomp.errors import safe_repr
 from tecomp.topi.extents import Size, times
 from tecomp.topi.image.resize import resize2d, resize3d
 from tecomp.topi.validation import one_of
@@ -85,17 +84,17 @@ def _sizes(
     for extent, scale in zip(images.extents, scales, strict=True):
         if not isinstance(scale, int | float) or not 0 < scale < math.inf:
             raise DefinitionError(
-                f"{where}: a scale is {safe_repr(scale)}; it is a number above 0",
-                kind="wrong-number",
+                "{where}: a scale is {scale!r}; it is a number above 0",
+                kind="wrong-number", where=where, scale=scale,
             )
         if isinstance(extent, int):
             sizes.append(round(extent * scale))
             continue
         if not float(scale).is_integer():
             raise DefinitionError(
-                f"{where}: a scale is {scale}, and an extent is {extent}; sizes that come at the "
+                "{where}: a scale is {scale}, and an extent is {extent}; sizes that come at the "
                 "call are taken whole times",
-                kind="shapes",
+                kind="shapes", where=where, scale=scale, extent=extent,
             )
         sizes.append(times(extent, int(scale)))
     return sizes

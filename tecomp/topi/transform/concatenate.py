@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 
 from tecomp import DefinitionError, te
-from tecomp.errors import safe_repr
 from tecomp.ir.nodes.argument_checks import shape_text
 from tecomp.topi import tag
 from tecomp.topi.extents import Size, ceil_div, differ, equal, minus, plus, times
@@ -89,9 +88,10 @@ def _check_alike(parts: Sequence[te.Tensor], along: int | None, where: str) -> N
         if not fits:
             but = "" if along is None else f" but along axis {along}"
             raise DefinitionError(
-                f"{where}: tensor 0 has shape {shape_text(first.shape)} and tensor {k} "
-                f"{shape_text(x.shape)}; give tensors of one shape{but}",
-                kind="shapes",
+                "{where}: tensor 0 has shape {shape} and tensor {k} {x_shape}; give tensors of "
+                "one shape{but}",
+                kind="shapes", where=where, shape=shape_text(first.shape), k=k,
+                x_shape=shape_text(x.shape), but=but,
             )
 
 
@@ -140,17 +140,18 @@ def split(
         count = integer_of(indices_or_sections, where, "indices_or_sections", least=1)
         if count > _MOST_PARTS:
             raise DefinitionError(
-                f"{where}: indices_or_sections is {safe_repr(count)}; it is at most {_MOST_PARTS}",
-                kind="too-much",
+                "{where}: indices_or_sections is {count!r}; it is at most {most_parts}",
+                kind="too-much", where=where, count=count, most_parts=_MOST_PARTS,
             )
         each = ceil_div(extent, count)
         places = [_least(times(each, k), extent) for k in range(count)] + [extent]
     known = [place for place in places if isinstance(place, int)]
     if sorted(known) != known or known[0] < 0:
         raise DefinitionError(
-            f"{where}: the parts begin at {safe_repr(tuple(places[1:-1]))}, and axis {along} of "
-            f"{ary.name} has extent {extent}; give places in order, from 0 to the extent",
-            kind="shapes",
+            "{where}: the parts begin at {places!r}, and axis {along} of {ary} has extent "
+            "{extent}; give places in order, from 0 to the extent",
+            kind="shapes", where=where, places=tuple(places[1:-1]), along=along, ary=ary.name,
+            extent=extent,
         )
     return [
         part_of(ary, along, begin, minus(end, begin), f"T_split_{k}")
@@ -184,9 +185,8 @@ def meshgrid(a_tuple: Sequence[te.Tensor], indexing: str) -> list[te.Tensor]:
     for x in parts:
         if x.ndim > 1:
             raise DefinitionError(
-                f"{where}: {x.name} has shape {shape_text(x.shape)}; coordinates have one axis, or "
-                "none",
-                kind="shapes",
+                "{where}: {x} has shape {shape}; coordinates have one axis, or none",
+                kind="shapes", where=where, x=x.name, shape=shape_text(x.shape),
             )
     order = list(range(len(parts)))
     if indexing == "xy" and len(parts) > 1:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from tecomp import DefinitionError, te
-from tecomp.errors import safe_str
 from tecomp.ir.nodes.argument_checks import broadcast_shape, shape_text
 from tecomp.topi import tag
 from tecomp.topi.extents import Size, differ, element, product, unravel
@@ -75,10 +74,10 @@ def take(
         map(differ, a.shape[:shared], indices.shape[:shared])
     ):
         raise DefinitionError(
-            f"{where}: batch_dims is {shared}, axis {along}, and the shapes are "
-            f"{shape_text(a.shape)} and {shape_text(indices.shape)}; the first batch_dims axes are "
-            "those of both, before the axis",
-            kind="shapes",
+            "{where}: batch_dims is {shared}, axis {along}, and the shapes are {shape} and "
+            "{indices_shape}; the first batch_dims axes are those of both, before the axis",
+            kind="shapes", where=where, shared=shared, along=along, shape=shape_text(a.shape),
+            indices_shape=shape_text(indices.shape),
         )
     inner = indices.ndim - shared
     shape = (*a.shape[:along], *indices.shape[shared:], *a.shape[along + 1 :])
@@ -129,9 +128,10 @@ def gather(data: te.Tensor, axis: int, indices: te.Tensor) -> te.Tensor:
         differ(a, b) for k, (a, b) in enumerate(pairs) if k != along
     ):
         raise DefinitionError(
-            f"{where}: {data.name} has shape {shape_text(data.shape)} and indices "
-            f"{shape_text(indices.shape)}; they have the same axes, but for axis {along}",
-            kind="shapes",
+            "{where}: {data} has shape {shape} and indices {indices_shape}; they have the same "
+            "axes, but for axis {along}",
+            kind="shapes", where=where, data=data.name, shape=shape_text(data.shape),
+            indices_shape=shape_text(indices.shape), along=along,
         )
     return te.compute(
         indices.shape, lambda *i: data(*i[:along], indices(*i), *i[along + 1 :]),
@@ -169,10 +169,11 @@ def gather_nd(a: te.Tensor, indices: te.Tensor, batch_dims: int = 0) -> te.Tenso
         shared > indices.ndim - 1
     ) or any(map(differ, a.shape[:shared], indices.shape[1 : shared + 1])):
         raise DefinitionError(
-            f"{where}: {a.name} has shape {shape_text(a.shape)} and indices "
-            f"{shape_text(indices.shape)}, with batch_dims {shared}; the first axis of indices has "
-            f"one number for each axis of {a.name} that is indexed",
-            kind="shapes",
+            "{where}: {a} has shape {shape} and indices {indices_shape}, with batch_dims "
+            "{shared}; the first axis of indices has one number for each axis of {a} that is "
+            "indexed",
+            kind="shapes", where=where, a=a.name, shape=shape_text(a.shape),
+            indices_shape=shape_text(indices.shape), shared=shared,
         )
     outer = indices.ndim - 1
 
@@ -207,9 +208,10 @@ def adv_index(data: te.Tensor, indices: Sequence[te.Tensor]) -> te.Tensor:
         check_integer(x, where, x.name)
     if len(places) > data.ndim:
         raise DefinitionError(
-            f"{where}: there are {len(places)} indices, and {data.name} has {data.ndim} axes; give "
-            "one for each at most",
-            kind="wrong-count",
+            "{where}: there are {place_count} indices, and {data} has {ndim} axes; give one for "
+            "each at most",
+            kind="wrong-count", where=where, place_count=len(places), data=data.name,
+            ndim=data.ndim,
         )
     outer = broadcast_shape([x.shape for x in places], where)
 
@@ -326,9 +328,10 @@ def _check_batch(
     if data.ndim > axis and lengths.ndim == 1 and not differ(lengths.shape[0], data.shape[axis]):
         return
     raise DefinitionError(
-        f"{where_}: {what} has shape {shape_text(lengths.shape)} and {data.name} "
-        f"{shape_text(data.shape)}; give one number for each index along axis {axis}",
-        kind="shapes",
+        "{where}: {what} has shape {shape} and {data} {data_shape}; give one number for each "
+        "index along axis {axis}",
+        kind="shapes", where=where_, what=what, shape=shape_text(lengths.shape), data=data.name,
+        data_shape=shape_text(data.shape), axis=axis,
     )
 
 
@@ -393,8 +396,8 @@ def unravel_index(indices: te.Tensor, shape: te.Tensor | Sequence[Size]) -> te.T
     count = shape.shape[0] if isinstance(shape, te.Tensor) else len(shape_of(shape))
     if not isinstance(count, int):
         raise DefinitionError(
-            f"{where_}: shape has {count} entries; give it a number of them that is known",
-            kind="shapes",
+            "{where}: shape has {count} entries; give it a number of them that is known",
+            kind="shapes", where=where_, count=count,
         )
     extents = [shape(k) if isinstance(shape, te.Tensor) else
                extent_of(shape_of(shape)[k], where_, f"shape[{k}]", least=1)
@@ -443,9 +446,8 @@ def trilu(data: te.Tensor, k: Operand, upper: bool) -> te.Tensor:
 def _check_matrices(data: te.Tensor, where_: str) -> None:
     if data.ndim < 2:
         raise DefinitionError(
-            f"{where_}: {data.name} has shape {shape_text(data.shape)}; give matrices, of two axes "
-            "or more",
-            kind="shapes",
+            "{where}: {data} has shape {shape}; give matrices, of two axes or more",
+            kind="shapes", where=where_, data=data.name, shape=shape_text(data.shape),
         )
 
 
@@ -485,10 +487,10 @@ def matrix_set_diag(
         several and differ(diagonal.shape[-2], high - low + 1)
     ):
         raise DefinitionError(
-            f"{where_}: diagonal has shape {shape_text(diagonal.shape)}, for diagonals "
-            f"{safe_str(low)} to {safe_str(high)} of {data.name}, shape {shape_text(data.shape)}; "
-            f"give it {wanted} axes, and a row for each diagonal",
-            kind="shapes",
+            "{where}: diagonal has shape {shape}, for diagonals {low} to {high} of {data}, shape "
+            "{data_shape}; give it {wanted} axes, and a row for each diagonal",
+            kind="shapes", where=where_, shape=shape_text(diagonal.shape), low=low, high=high,
+            data=data.name, data_shape=shape_text(data.shape), wanted=wanted,
         )
     above, below = (side == "RIGHT" for side in align.split("_"))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tecomp import DefinitionError, te
-from tecomp.errors import safe_repr, safe_str
+from tecomp.errors import safe_str
 from tecomp.topi import tag
 from tecomp.topi.extents import Size, differ, quotient, times
 from tecomp.topi.validation import check_rank, tensor_of
@@ -50,9 +50,9 @@ def layout_transform(
     source, target = _axes(src_layout, where), _axes(dst_layout, where)
     if {axis.name for axis in source} != {axis.name for axis in target}:
         raise DefinitionError(
-            f"{where}: {src_layout} and {dst_layout} have not the same axes; write the same "
+            "{where}: {src_layout} and {dst_layout} have not the same axes; write the same "
             "capitals in both",
-            kind="layout-text",
+            kind="layout-text", where=where, src_layout=src_layout, dst_layout=dst_layout,
         )
     check_rank(array, len(source), where, array.name, src_layout)
     extents = _extents(array, source, src_layout, where)
@@ -85,9 +85,9 @@ def _axes(layout: object, where: str) -> list[Axis]:
     if is_read and is_made and whole:
         return axes
     raise DefinitionError(
-        f"{where}: {safe_repr(layout)} is no layout; write a capital for each axis, once, and "
-        "blocks with small letters after their size, as in NCHW16c",
-        kind="unknown-choice",
+        "{where}: {layout!r} is no layout; write a capital for each axis, once, and blocks with "
+        "small letters after their size, as in NCHW16c",
+        kind="unknown-choice", where=where, layout=layout,
     )
 
 
@@ -103,9 +103,10 @@ def _extents(
     for axis, extent in zip(source, array.shape, strict=True):
         if axis.block is not None and differ(extent, axis.block):
             raise DefinitionError(
-                f"{where}: {layout} has blocks of {axis.block} of {axis.name}, and {array.name} "
-                f"{extent} there; give a tensor of that layout",
-                kind="shapes",
+                "{where}: {layout} has blocks of {block} of {axis}, and {array} {extent} there; "
+                "give a tensor of that layout",
+                kind="shapes", where=where, layout=layout, block=axis.block, axis=axis.name,
+                array=array.name, extent=extent,
             )
         extents[axis.name] = times(extents.get(axis.name, 1), extent)
     return extents
@@ -120,9 +121,9 @@ def _extent(
         return axis.block or extent
     if isinstance(extent, int) and extent % block:
         raise DefinitionError(
-            f"{where}: {layout} has blocks of {block} of {axis.name}, whose extent is {extent}; "
-            "pad it to a multiple with topi.nn.pad, or use transform_layout",
-            kind="shapes",
+            "{where}: {layout} has blocks of {block} of {axis}, whose extent is {extent}; pad it "
+            "to a multiple with topi.nn.pad, or use transform_layout",
+            kind="shapes", where=where, layout=layout, block=block, axis=axis.name, extent=extent,
         )
     return quotient(extent, block)
 

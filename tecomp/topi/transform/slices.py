@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from tecomp import DefinitionError, TypeMismatchError, te
-from tecomp.errors import safe_repr
 from tecomp.ir.nodes.argument_checks import shape_text
 from tecomp.ir.nodes.expr_nodes import Const
 from tecomp.topi import tag
@@ -74,9 +73,10 @@ def strided_slice(
         axis_of(axis, a.ndim, where, "an axis") for axis in listed(axes, where, "axes")]
     if not len(begin) == len(end) == len(own) or len(own) > a.ndim or len(set(own)) < len(own):
         raise DefinitionError(
-            f"{where}: there are {len(begin)} begin and {len(end)} end for axes {tuple(own)} of "
-            f"{a.name}, shape {shape_text(a.shape)}; give one of each for each axis",
-            kind="wrong-count",
+            "{where}: there are {begin_count} begin and {end_count} end for axes {own} of {a}, "
+            "shape {shape}; give one of each for each axis",
+            kind="wrong-count", where=where, begin_count=len(begin), end_count=len(end),
+            own=tuple(own), a=a.name, shape=shape_text(a.shape),
         )
     steps = [1] * len(own)
     if strides is not None and slice_mode == "end":
@@ -89,7 +89,8 @@ def strided_slice(
             last = extent if equal_bound(high, -1) else _least(_sum(start, high), extent)
         if not step:
             raise DefinitionError(
-                f"{where}: the stride of axis {k} is 0; it is 1, -1 or another", kind="wrong-number"
+                "{where}: the stride of axis {k} is 0; it is 1, -1 or another",
+                kind="wrong-number", where=where, k=k,
             )
         ranges[k] = (*_range(low, last, step, extent), step)
     return _strided(a, ranges, "T_strided_slice")
@@ -98,9 +99,9 @@ def strided_slice(
 def _bounds(bounds: Sequence[Bound], where: str, what: str) -> list[Bound]:
     if not isinstance(bounds, list | tuple):
         raise TypeMismatchError(
-            f"{where}: {what} is {safe_repr(bounds)} ({type(bounds).__name__}); give a list of "
-            "numbers",
-            kind="wrong-argument",
+            "{where}: {what} is {bounds!r} ({type}); give a list of numbers",
+            kind="wrong-argument", where=where, what=what, bounds=bounds,
+            type=type(bounds).__name__,
         )
     return [
         bound if bound is None or (isinstance(bound, te.Expr) and not isinstance(bound, Const))
@@ -113,9 +114,9 @@ def _steps(strides: Sequence[int], count: int, where: str) -> list[int]:
     """Return one stride per axis; omitted strides are 1."""
     if not isinstance(strides, list | tuple) or len(strides) > count:
         raise DefinitionError(
-            f"{where}: strides is {safe_repr(strides)} for {count} axes; give a list of one for "
-            "each at most",
-            kind="wrong-count",
+            "{where}: strides is {strides!r} for {count} axes; give a list of one for each at "
+            "most",
+            kind="wrong-count", where=where, strides=strides, count=count,
         )
     given = [integer_of(n, where, f"strides[{k}]") for k, n in enumerate(strides)]
     return [*given, *[1] * (count - len(given))]
@@ -218,9 +219,9 @@ def dynamic_strided_slice(
         check_rank(x, 1, where, what)
     if len(shape) != a.ndim:
         raise DefinitionError(
-            f"{where}: the result has shape {shape_text(shape)}, and {a.name} "
-            f"{shape_text(a.shape)}; both have as many axes",
-            kind="shapes",
+            "{where}: the result has shape {shape}, and {a} {a_shape}; both have as many axes",
+            kind="shapes", where=where, shape=shape_text(shape), a=a.name,
+            a_shape=shape_text(a.shape),
         )
 
     def value(*i: te.Expr) -> te.Expr:
@@ -266,9 +267,10 @@ def strided_set(
         check_rank(x, 1, where, what)
         if not isinstance(x.shape[0], int) or x.shape[0] > a.ndim:
             raise DefinitionError(
-                f"{where}: {what} has {x.shape[0]} numbers, and {a.name} {a.ndim} axes; give one "
-                "for each at most",
-                kind="wrong-count",
+                "{where}: {what} has {extent} numbers, and {a} {ndim} axes; give one for each at "
+                "most",
+                kind="wrong-count", where=where, what=what, extent=x.shape[0], a=a.name,
+                ndim=a.ndim,
             )
 
     def bounds(k: int) -> tuple[Any, Any, Any]:
@@ -318,14 +320,16 @@ def slice_scatter(
     a, src = tensor_of(input_tensor, where, "input_tensor"), tensor_of(src, where, "src")
     along = axis_of(axis, a.ndim, where)
     if not isinstance(step, int) or step < 1:
-        raise DefinitionError(f"{where}: step is {step}; it is at least 1", kind="wrong-number")
+        raise DefinitionError(
+            "{where}: step is {step}; it is at least 1",
+            kind="wrong-number", where=where, step=step,
+        )
     first, count = _range(start, end, step, a.shape[along])
     wanted = (*a.shape[:along], count, *a.shape[along + 1 :])
     if src.ndim != a.ndim or any(map(differ, src.shape, wanted)):
         raise DefinitionError(
-            f"{where}: src has shape {shape_text(src.shape)}, and the slice {shape_text(wanted)}; "
-            "give a src of that shape",
-            kind="shapes",
+            "{where}: src has shape {shape}, and the slice {wanted}; give a src of that shape",
+            kind="shapes", where=where, shape=shape_text(src.shape), wanted=shape_text(wanted),
         )
 
     def value(*i: te.Expr) -> te.Expr:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from tecomp import DefinitionError, te
-from tecomp.errors import safe_str
 from tecomp.ir.nodes.argument_checks import shape_text
 from tecomp.topi import tag
 from tecomp.topi.extents import (
@@ -84,10 +83,10 @@ def expand_like(a: te.Tensor, shape_like: te.Tensor, axis: Sequence[int]) -> te.
     extents = [other.shape[k] for k in kept]
     if len(kept) != a.ndim or any(map(differ, extents, a.shape)):
         raise DefinitionError(
-            f"{where}: {a.name} has shape {shape_text(a.shape)}, and axes {tuple(kept)} of "
-            f"{other.name} {shape_text(extents)}; name the axes of {other.name} that {a.name} "
-            "lacks",
-            kind="shapes",
+            "{where}: {a} has shape {shape}, and axes {kept} of {other} {extents}; name the axes "
+            "of {other} that {a} lacks",
+            kind="shapes", where=where, a=a.name, shape=shape_text(a.shape), kept=tuple(kept),
+            other=other.name, extents=shape_text(extents),
         )
     return te.compute(
         other.shape, lambda *i: a(*(i[k] for k in kept)), name="T_expand_like", tag=tag.BROADCAST
@@ -114,9 +113,10 @@ def squeeze(a: te.Tensor, axis: int | Sequence[int] | None = None) -> te.Tensor:
     for k in out:
         if k not in ones:
             raise DefinitionError(
-                f"{where}: axis {k} of {a.name}, shape {shape_text(a.shape)}, has extent "
-                f"{a.shape[k]}; only axes of extent 1 can be left out",
-                kind="shapes",
+                "{where}: axis {k} of {a}, shape {shape}, has extent {extent}; only axes of "
+                "extent 1 can be left out",
+                kind="shapes", where=where, k=k, a=a.name, shape=shape_text(a.shape),
+                extent=a.shape[k],
             )
     kept = [k for k in range(a.ndim) if k not in out]
 
@@ -149,9 +149,10 @@ def reshape(a: te.Tensor, newshape: Size | Sequence[Size]) -> te.Tensor:
     shape = _completed(a, tuple(extents_of(shape_of(newshape), where, "newshape")), where)
     if not is_product(a.shape, shape):
         raise DefinitionError(
-            f"{where}: {a.name} has shape {shape_text(a.shape)}, {_count(a.shape)} elements, and "
-            f"{shape_text(shape)} has {safe_str(_count(shape))}; give a shape of as many",
-            kind="shapes",
+            "{where}: {a} has shape {shape}, {a_shape} elements, and {shape2} has "
+            "{count_of_shape}; give a shape of as many",
+            kind="shapes", where=where, a=a.name, shape=shape_text(a.shape),
+            a_shape=_count(a.shape), shape2=shape_text(shape), count_of_shape=_count(shape),
         )
     return te.compute(
         shape, lambda *i: a(*unravel(ravel(i, shape), a.shape)), name="T_reshape",
@@ -167,9 +168,8 @@ def _completed(a: te.Tensor, shape: tuple[Size, ...], where: str) -> tuple[Size,
     rest = product(extent for k, extent in enumerate(shape) if k not in open_ones)
     if len(open_ones) > 1 or equal(rest, 0):
         raise DefinitionError(
-            f"{where}: the shape {shape_text(shape)} leaves open what -1 stands for; write the "
-            "extent",
-            kind="shapes",
+            "{where}: the shape {shape} leaves open what -1 stands for; write the extent",
+            kind="shapes", where=where, shape=shape_text(shape),
         )
     extent = quotient(product(a.shape), rest)
     return tuple(extent if k in open_ones else n for k, n in enumerate(shape))
@@ -212,8 +212,8 @@ def transpose(a: te.Tensor, axes: Sequence[int] | None = None) -> te.Tensor:
     order = [axis_of(k, a.ndim, where, "an axis") for k in given]
     if sorted(order) != list(range(a.ndim)):
         raise DefinitionError(
-            f"{where}: axes is {tuple(given)}, and {a.name} has {a.ndim} axes; name each once",
-            kind="given-twice",
+            "{where}: axes is {given}, and {a} has {ndim} axes; name each once",
+            kind="given-twice", where=where, given=tuple(given), a=a.name, ndim=a.ndim,
         )
     own = [order.index(k) for k in range(a.ndim)]
     return te.compute(
@@ -322,9 +322,10 @@ def sliding_window(
     for k, (extent, size) in enumerate(zip(data.shape[first:], sizes, strict=True), first):
         if isinstance(extent, int) and extent < size:
             raise DefinitionError(
-                f"{where}: the window is {size} long, and axis {k} of {data.name}, shape "
-                f"{shape_text(data.shape)}, has extent {extent}; take a smaller window",
-                kind="shapes",
+                "{where}: the window is {size} long, and axis {k} of {data}, shape {shape}, has "
+                "extent {extent}; take a smaller window",
+                kind="shapes", where=where, size=size, k=k, data=data.name,
+                shape=shape_text(data.shape), extent=extent,
             )
     windows = [
         quotient(minus(extent, size - step), step)
