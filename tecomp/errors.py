@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
+from math import isfinite
 from os.path import dirname, join
 from reprlib import Repr
 from typing import Any, ClassVar
@@ -27,9 +28,10 @@ from tecomp.source_locations import (
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+(?=>)")
 """Address in the default `repr` of an object, which differs between processes."""
 
-_NUMBERS = (bool, int, float)
 _LONGEST_LIST = 64
-"""Length from which the parameter of an error is kept as its abridged text."""
+"""Length up to which a list or tuple is kept as a parameter of an error; else its text is."""
+_LONGEST_INTEGER = 1024
+"""Length in bits up to which an integer is kept as a parameter of an error."""
 
 _LONG = re.compile(r"`[^`]{500,}`|[^\s`]{500,}")
 
@@ -113,12 +115,21 @@ def _filled(template: str, parameters: Mapping[str, object]) -> str:
         return template.format(**{name: _Safe(value) for name, value in parameters.items()})
 
 
+def _is_number(value: object) -> bool:
+    """Return whether a value is None, a short integer, or a finite number."""
+    if type(value) is int:
+        return value.bit_length() <= _LONGEST_INTEGER
+    if type(value) is float:
+        return isfinite(value)
+    return value is None or type(value) is bool
+
+
 def _plain(value: object) -> Any:
     """Return a value that neither refers to the program nor differs between processes."""
-    if value is None or type(value) in _NUMBERS:
+    if _is_number(value):
         return value
     if isinstance(value, tuple | list) and len(value) <= _LONGEST_LIST:
-        parts = [part for part in value if type(part) in (str, *_NUMBERS)]
+        parts = [part for part in value if type(part) is str or _is_number(part)]
         if len(parts) == len(value):
             return tuple(parts) if isinstance(value, tuple) else parts
     return _abridged(_ADDRESS.sub("", safe_str(value)))

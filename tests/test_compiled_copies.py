@@ -14,6 +14,7 @@ from tecomp.errors import CallError, LayoutError
 from tecomp.ir.nodes.dtype import DType
 from tecomp.layout.formats.block_float import BlockFloat
 from tecomp.layout.notations.onednn_blocked import blocked
+from tests.messages import Diagnostic, diagnostic
 
 SHAPE = (70, 100)
 ROWS = Layout.row_major(SHAPE, "float32")
@@ -200,45 +201,63 @@ def test_blocks_of_elements_are_read_and_stored_again() -> None:
     np.testing.assert_array_equal(relayout(tiles, tiles)(packed), packed)
 
 
-def message(call: object, *arguments: object) -> str:
+def refusal(call: object, *arguments: object) -> Diagnostic:
     """What a call is refused with."""
     with pytest.raises((CallError, LayoutError)) as caught:
         call(*arguments)  # type: ignore[operator]
-    return str(caught.value.message)
+    return diagnostic(caught.value)
 
 
 def test_two_layouts_of_different_tensors_are_refused() -> None:
     other = Layout.row_major((70, 101), "float32")
 
-    assert message(relayout, STICKS, other) == (
-        "relayout: the source is of float32[70, 100], the result of float32[70, 101]; give two "
-        "layouts of one tensor"
+    assert refusal(relayout, STICKS, other) == (
+        Diagnostic(
+            "other-shape", dtype="float32", shape=[70, 100], dst_dtype="float32",
+            dst_shape=[70, 101],
+        )
     )
-    assert message(relayout, STICKS, Layout.row_major(SHAPE, "int32")) == (
-        "relayout: the source is of float32[70, 100], the result of int32[70, 100]; give two "
-        "layouts of one tensor"
+    assert refusal(relayout, STICKS, Layout.row_major(SHAPE, "int32")) == (
+        Diagnostic(
+            "other-shape", dtype="float32", shape=[70, 100], dst_dtype="int32",
+            dst_shape=[70, 100],
+        )
     )
 
 
 def test_arrays_that_do_not_fit_are_refused() -> None:
     array = np.zeros(SHAPE, "float32")
 
-    assert message(STICKS.pack, np.zeros((100, 70), "float32")) == (
-        "pack: the array is float32[100, 70], but float32[70, 100] belongs there; convert it first"
+    assert refusal(STICKS.pack, np.zeros((100, 70), "float32")) == (
+        Diagnostic(
+            "other-array", what="pack: the array", text="float32[100, 70]", dtype="float32",
+            shape=[70, 100],
+        )
     )
-    assert message(STICKS.pack, [[1.0]]) == (
-        "pack: the array is float64[1, 1], but float32[70, 100] belongs there; convert it first"
+    assert refusal(STICKS.pack, [[1.0]]) == (
+        Diagnostic(
+            "other-array", what="pack: the array", text="float64[1, 1]", dtype="float32",
+            shape=[70, 100],
+        )
     )
-    assert message(STICKS.unpack, STICKS.pack(array), array.astype("float64")) == (
-        "unpack: out is float64[70, 100], but float32[70, 100] belongs there; convert it first"
+    assert refusal(STICKS.unpack, STICKS.pack(array), array.astype("float64")) == (
+        Diagnostic(
+            "other-array", what="unpack: out", text="float64[70, 100]", dtype="float32",
+            shape=[70, 100],
+        )
     )
-    assert message(relayout(ROWS, STICKS), array.T) == (
-        "argument 0 (source) of relayout: expected float32[70, 100] without gaps in row-major "
-        "order, got strides of (1, 100) elements; pass np.ascontiguousarray(...) of it"
+    assert refusal(relayout(ROWS, STICKS), array.T) == (
+        Diagnostic(
+            "memory-of-array", where="argument 0 (source) of relayout",
+            parameter="float32[70, 100]", strides=(1, 100),
+            remedy="pass np.ascontiguousarray(...) of it",
+        )
     )
     halves = Layout(SHAPE, STICKS.dtype, STICKS.index_map, Format.plain("float16"))
-    assert message(relayout(ROWS, halves), array, "here") == (
-        "relayout: out is str, but float16[4, 70, 32] belongs there; convert it first"
+    assert refusal(relayout(ROWS, halves), array, "here") == (
+        Diagnostic(
+            "other-array", what="relayout: out", text="str", dtype="float16", shape=[4, 70, 32],
+        )
     )
 
 
@@ -251,5 +270,5 @@ def test_results_are_not_written_where_they_may_not_be(rest: slice) -> None:
     with pytest.raises(CallError) as error:
         rows.unpack(np.ones(frozen.shape, np.float32), out=frozen)
 
-    assert error.value.message == "unpack: out is written to, but it is read-only; pass a copy of it"
+    assert diagnostic(error.value) == Diagnostic("memory-of-array", what="unpack: out")
     assert (frozen == 0).all()

@@ -18,6 +18,7 @@ import pytest
 
 import tecomp
 from tecomp import errors, te
+from tests.messages import Diagnostic, diagnostic
 from tests.strategies.bad_arguments import DEEP, HUGE, Unprintable
 
 
@@ -69,7 +70,9 @@ def test_an_error_says_the_same_in_another_process(again: object) -> None:
     received = again(error)
 
     assert type(received) is tecomp.ScheduleError
-    assert received.message == "s[B].split(i): factor must be a positive integer, got 0"
+    assert diagnostic(received) == Diagnostic(
+        "wrong-number", where="s[B].split(i)", what="factor", number=0,
+    )
     assert (received.kind, received.code) == ("wrong-number", "TE0006")
     assert str(received) == str(error)
     assert str(again(received)) == str(error)

@@ -12,6 +12,7 @@ import tecomp.array as xp
 from tecomp.errors import ArrayTypeError, ArrayValueError, DeviceMismatchError
 from tecomp.ptensor.operations.elementwise import Where
 from tecomp.ptensor.types import PTensorType
+from tests.messages import Diagnostic, diagnostic
 from tests.strategies.elements import Data, elements
 
 REAL = (
@@ -87,37 +88,38 @@ def test_numbers_as_conditions_are_true_unless_they_are_0() -> None:
     np.testing.assert_array_equal(np.asarray(places), np.where(test)[0])
     with pytest.raises(ArrayTypeError) as refused:
         Where().infer(PTensorType((1,), "int64"), PTensorType((), "int64"), PTensorType((), "int64"))
-    assert refused.value.message == (
-        "where: the condition is int64; it takes bool: compare it, x != 0"
+    assert diagnostic(refused.value) == (
+        Diagnostic("array-type", dtype="int64")
     )
 
 
-@pytest.mark.parametrize(("call", "error", "message"), [
+@pytest.mark.parametrize(("call", "error", "expected"), [
     (lambda: xp.clip(xp.asarray([1]), 0.5), ArrayTypeError,
-     "clip: min is float64, and the elements are int64; give an integer, or convert the elements, "
-     "xp.astype(x, dtype)"),
+     Diagnostic("array-type", what="min", dtype="float64", type_dtype="int64", allowed="an integer")),
     (lambda: xp.clip(xp.asarray([1.5]), max=xp.asarray([1])), ArrayTypeError,
-     "clip: max is int64, and the elements are float64; give a real number, or convert the "
-     "elements, xp.astype(x, dtype)"),
+     Diagnostic(
+         "array-type", what="max", dtype="int64", type_dtype="float64", allowed="a real number",
+     )),
     (lambda: xp.clip(xp.asarray([1j])), ArrayTypeError,
-     "clip: the elements are complex128, and it takes int8, int16, int32, int64, uint8, uint16, "
-     "uint32, uint64, float16, bfloat16, float32, float64; convert them, xp.astype(x, dtype)"),
+     Diagnostic(
+         "array-type", where="clip", what="the elements are", dtype="complex128",
+         taken="int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64",
+     )),
     (lambda: xp.clip(xp.asarray([1], dtype=xp.int8), 200), ArrayTypeError,
-     "clip: 200 is no int8, which goes from -128 to 127; convert the array with astype, or give "
-     "an array of the type that you want"),
+     Diagnostic("array-type", where="clip", value=200, dtype="int8", least=-128, most=127)),
     (lambda: xp.clip(xp.zeros(2), xp.zeros(3)), ArrayValueError,
-     "clip: shapes (2,) and (3,) do not broadcast: axis -1 has extents 2 and 3; make them equal, "
-     "or one of them 1"),
+     Diagnostic("array-shapes", where="clip", texts="(2,) and (3,)", axis=-1, extents="2 and 3")),
     (lambda: xp.where(xp.asarray([1]), 1, None), ArrayTypeError,  # type: ignore[call-overload]
-     "where: x2 is NoneType; give an array of this namespace, xp.asarray(...), or a number"),
+     Diagnostic("no-array", where="where", what="x2", class_="NoneType")),
     (lambda: xp.where(xp.asarray([True]), "1", 2), ArrayTypeError,  # type: ignore[call-overload]
-     "where: x1 is str; give an array of this namespace, xp.asarray(...), or a number"),
+     Diagnostic("no-array", where="where", what="x1", class_="str")),
     (lambda: xp.clip(xp.zeros(2, dtype="float32"), xp.zeros(2, device="stick128")), DeviceMismatchError,
-     "clip: operand 0 is ptensor<2xfloat32, device='cpu'> and operand 1 is ptensor<2xfloat32, "
-     "device='stick128'>; an operation runs where its operands live: bring one to the other's "
-     "device, x.to_device('cpu')"),
+     Diagnostic(
+         "other-device", where="clip", first="ptensor<2xfloat32, device='cpu'>", k=1,
+         other="ptensor<2xfloat32, device='stick128'>", device="cpu",
+     )),
 ])
-def test_refusals(call: Any, error: type[Exception], message: str) -> None:
+def test_refusals(call: Any, error: type[Exception], expected: Diagnostic) -> None:
     with pytest.raises(error) as caught:
         call()
-    assert caught.value.args[0] == message
+    assert diagnostic(caught.value) == expected

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from tecomp.array.statistics import counters
 from tecomp.errors import ArrayTypeError, ArrayValueError, DeviceMismatchError
 from tecomp.ptensor.operations.creation import Arange, Linspace
 from tecomp.ptensor.types import ALL, COMPLEX, FLOATING, REAL, numpy_dtype
+from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 
 DTYPES = [numpy_dtype(name) for name in ALL]
@@ -28,10 +30,10 @@ def same(ours: Array, numpys: Any) -> None:
     np.testing.assert_array_equal(np.asarray(ours), expected)
 
 
-def message(error: type[Exception], call: Callable[[], object]) -> str:
+def refused(error: type[Exception], call: Callable[[], object]) -> Diagnostic:
     with pytest.raises(error) as caught:
         call()
-    return str(caught.value.message)  # type: ignore[attr-defined]
+    return diagnostic(caught.value)
 
 
 @pytest.mark.parametrize("obj", [
@@ -329,96 +331,103 @@ def test_arrays_are_where_they_were_made() -> None:
     assert xp.ones(2).device == "cpu"
     there = "ptensor<float32, device='stick128'>"
     y = xp.full((), 1.0, dtype=np.float32, device="stick128")
-    text = message(DeviceMismatchError, lambda: xp.full_like(xp.ones(3), y))
-    assert text == (
-        f"full_like: operand 0 is ptensor<3xfloat64, device='cpu'> and operand 1 is {there}; an "
-        "operation runs where its operands live: bring one to the other's device, "
-        "x.to_device('cpu')"
+    assert refused(DeviceMismatchError, lambda: xp.full_like(xp.ones(3), y)) == (
+        Diagnostic(
+            "other-device", where="full_like", first="ptensor<3xfloat64, device='cpu'>", k=1,
+            other=there, device="cpu",
+        )
     )
 
 
 NAMES = ", ".join(ALL)
 
-REFUSED: list[tuple[str, type[Exception], Callable[[], object], str]] = [
+REFUSED: list[tuple[str, type[Exception], Callable[[], object], Diagnostic]] = [
     ("ragged", ArrayValueError, lambda: xp.asarray([[1], [1, 2]]),
-     "asarray: rows of different lengths, or elements that are no numbers; give nested sequences "
-     "of numbers, of equal lengths"),
+     Diagnostic("array-shapes", where="asarray")),
     ("text", ArrayTypeError, lambda: xp.asarray("a"),
-     "asarray: str gives elements of <U1; give numbers, nested sequences of numbers, or what has "
-     "them in memory"),
+     Diagnostic("array-type", where="asarray", type="str", dtype="<U1")),
     ("none", ArrayTypeError, lambda: xp.asarray([None]),
-     "asarray: list gives elements of object; give numbers, nested sequences of numbers, or what "
-     "has them in memory"),
+     Diagnostic("array-type", where="asarray", type="list", dtype="object")),
     ("huge", ArrayTypeError, lambda: xp.asarray(2**70),
-     "asarray: int gives elements of object; give numbers, nested sequences of numbers, or what "
-     "has them in memory"),
+     Diagnostic("array-type", where="asarray", type="int", dtype="object")),
     ("times", ArrayTypeError, lambda: xp.asarray(np.array(["a"])),
-     f"asarray: str32 is no dtype of arrays; these are {NAMES}"),
+     Diagnostic("array-type", where="asarray", name="str32", all=NAMES)),
     ("out of range", ArrayValueError, lambda: xp.asarray([300], dtype=np.int8),
-     "asarray: Python integer 300 out of bounds for int8; give another dtype"),
+     Diagnostic("array-value", where="asarray", reason="Python integer 300 out of bounds for int8")),
     ("no copy of a list", ArrayValueError, lambda: xp.asarray([1], copy=False),
-     "asarray: copy=False, and list has no memory that an array can be a view of; give copy=None"),
+     Diagnostic("copy-needed", where="asarray", type="list")),
     ("no copy to another type", ArrayValueError,
      lambda: xp.asarray(np.arange(3), dtype=np.float32, copy=False),
-     "asarray: copy=False, and elements of int64 with strides (8,) take a copy to be float32; give "
-     "copy=None"),
+     Diagnostic("copy-needed", where="asarray", dtype="int64", strides=(8,), dtype2="float32")),
     ("no copy of an array", ArrayValueError,
      lambda: xp.asarray(xp.ones(2), dtype=np.float32, copy=False),
-     "asarray: x is ptensor<2xfloat64, device='cpu'>, and takes a copy to be of float32 on 'cpu', "
-     "which copy=False forbids; give copy=None"),
+     Diagnostic(
+         "copy-needed", where="asarray", type="ptensor<2xfloat64, device='cpu'>", dtype="float32",
+         device="cpu",
+     )),
     ("complex", ArrayTypeError, lambda: xp.full(2, 1j, dtype=np.float64),
-     "full: 1j is complex, which no float64 can hold; give a complex dtype"),
+     Diagnostic("array-type", where="full", value="1j", dtype="float64")),
     ("value out of range", ArrayTypeError, lambda: xp.full(2, 300, dtype=np.int8),
-     "full: 300 is no int8, which goes from -128 to 127; give another dtype"),
+     Diagnostic("array-type", where="full", value=300, dtype="int8", min=-128, max=127)),
     ("no value", ArrayTypeError, lambda: xp.full(2, "a", dtype=np.int8),  # type: ignore[arg-type]
-     "full: the value is str; give a number or an array of this namespace"),
+     Diagnostic("no-array", where="full", class_="str")),
     ("negative", ArrayValueError, lambda: xp.zeros((2, -1)),
-     "zeros: the shape is (2, -1); give extents of 0 or more"),
+     Diagnostic("array-value", where="zeros", extents=(2, -1))),
     ("large", ArrayValueError, lambda: xp.ones((2**40, 2**40)),
-     "ones: the shape (1099511627776, 1099511627776) takes 9671406556917033397649408 bytes; "
-     "140737488355328 is the most"),
+     Diagnostic(
+         "too-much", where="ones", extents=(1099511627776, 1099511627776),
+         size=9671406556917033397649408, most_bytes=140737488355328,
+     )),
     ("shape", ArrayTypeError, lambda: xp.empty(2.5),  # type: ignore[arg-type]
-     "empty: shape is 2.5, float; give an integer"),
+     Diagnostic("array-type", where="empty", what="shape", value=2.5, type="float")),
     ("dtype", ArrayTypeError, lambda: xp.zeros(2, dtype="M8[s]"),
-     f"zeros: datetime64[s] is no dtype of arrays; these are {NAMES}"),
+     Diagnostic("array-type", where="zeros", name="datetime64[s]", all=NAMES)),
     ("no dtype", ArrayTypeError, lambda: xp.zeros(2, dtype="real"),
-     f"zeros: 'real' is no dtype of arrays; these are {NAMES}"),
+     Diagnostic("array-type", where="zeros", name="'real'", all=NAMES)),
     ("step", ArrayValueError, lambda: xp.arange(1, 2, 0),
-     "arange: the step is 0; give one that leads from start to stop"),
+     Diagnostic("array-value")),
     ("endless", ArrayValueError, lambda: xp.arange(0, float("inf")),
-     "arange: from 0 to inf in steps of 1 are no finite number of elements; give finite numbers"),
+     Diagnostic("array-value", start=0, stop=math.inf, step=1)),
     ("range", ArrayTypeError, lambda: xp.arange(0, 400, 100, dtype=np.uint8),
-     "arange: 300 is no uint8, which goes from 0 to 255; give another dtype"),
+     Diagnostic("array-type", where="arange", value=300, dtype="uint8", min=0, max=255)),
     ("complex range", ArrayTypeError, lambda: xp.arange(1j),  # type: ignore[arg-type]
-     "arange: 1j is complex; give a real number"),
+     Diagnostic("array-type", where="arange", value="1j", type="complex")),
     ("bool range", ArrayTypeError, lambda: xp.arange(2, dtype=np.bool_),
-     "arange: the elements are bool; it makes " + ", ".join(ALL[1:])),
+     Diagnostic(
+         "array-type", name="arange", dtype="bool",
+         taken="int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128",
+     )),
     ("real linspace", ArrayTypeError, lambda: xp.linspace(0, 1j, 3, dtype=np.float32),
-     "linspace: from 0.0 to 1j are complex numbers, which no float32 can hold; give a complex "
-     "dtype, or real numbers"),
+     Diagnostic("array-type", start=0.0, stop="1j", dtype="float32")),
     ("vector", ArrayValueError, lambda: xp.tril(xp.ones(3)),
-     "tril: x has shape (3,); give matrices, two axes or more"),
+     Diagnostic("array-shapes", called="tril", shape=(3,))),
     ("indexing", ArrayValueError, lambda: xp.meshgrid(xp.ones(2), indexing="yx"),
-     "meshgrid: indexing is 'yx'; give 'xy' or 'ij'"),
+     Diagnostic(
+         "array-value", where="meshgrid", what="indexing", value="yx", name="'xy'", name2="'ij'",
+     )),
     ("matrix", ArrayValueError, lambda: xp.meshgrid(xp.ones(2), xp.ones((2, 2))),
-     "meshgrid: array 1 has shape (2, 2); give arrays of one axis"),
+     Diagnostic("array-shapes", name="meshgrid", k=1, shape=(2, 2))),
     ("no array", ArrayTypeError, lambda: xp.tril([[1]]),  # type: ignore[arg-type]
-     "tril: x is list; give an array of this namespace: xp.asarray(...)"),
+     Diagnostic("no-array", where="tril", what="x", type="list")),
     ("no dlpack", ArrayTypeError, lambda: xp.from_dlpack([1]),
-     "from_dlpack: list has no `__dlpack__`; xp.asarray takes what has elements"),
+     Diagnostic("array-type", where="from_dlpack", type="list")),
 ]
 
 
 @pytest.mark.parametrize(
-    ("error", "call", "text"), [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED]
+    ("error", "call", "expected"), [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED]
 )
-def test_bad_arguments(error: type[Exception], call: Callable[[], object], text: str) -> None:
-    assert message(error, call) == text
+def test_bad_arguments(
+    error: type[Exception], call: Callable[[], object], expected: Diagnostic
+) -> None:
+    assert refused(error, call) == expected
 
 
 def test_unknown_devices_are_refused_with_the_list() -> None:
-    text = message(ArrayValueError, lambda: xp.zeros(2, device="gpu"))
-    assert text.startswith("zeros: there is no device 'gpu'; these are cpu, ")
+    known = ", ".join(xp.__array_namespace_info__().devices())
+    assert refused(ArrayValueError, lambda: xp.zeros(2, device="gpu")) == (
+        Diagnostic("unknown-choice", where="zeros", device="gpu", known=known)
+    )
 
 
 def test_a_sequence_that_is_in_itself_is_refused() -> None:
@@ -426,9 +435,11 @@ def test_a_sequence_that_is_in_itself_is_refused() -> None:
     inside.append(inside)
     with pytest.raises(ArrayValueError) as caught:
         xp.asarray(inside)
-    assert caught.value.message == (
-        "asarray: sequences in each other have extents (1, 1, 1, 1, ...); an array has 64 axes at "
-        "most, and 4294967296 elements of sequences: give fewer, and no sequence that holds itself"
+    assert diagnostic(caught.value) == (
+        Diagnostic(
+            "array-value", where="asarray", extents="(1, 1, 1, 1, ...)", most_axes=64,
+            most_numbers=4294967296,
+        )
     )
 
 

@@ -12,6 +12,7 @@ import pytest
 
 import tecomp.array as xp
 from tecomp.errors import ArrayTypeError, ArrayValueError
+from tests.messages import Diagnostic, diagnostic
 from tests.strategies.elements import elements
 
 NAMES = (
@@ -117,31 +118,37 @@ def test_conversion_without_copy_gives_the_array_itself() -> None:
     assert xp.astype(x, xp.float32, device="cpu").device == "cpu"
 
 
-@pytest.mark.parametrize(("call", "error", "message"), [
+@pytest.mark.parametrize(("call", "error", "expected"), [
     (lambda: xp.astype(xp.asarray([1j]), xp.float32), ArrayTypeError,
-     "cast: the elements are complex128, which no float32 can hold; take a part of them first: "
-     "real(x), imag(x), abs(x)"),
+     Diagnostic("array-type", dtype="complex128", subject_dtype="float32")),
     (lambda: xp.isdtype(xp.int8, "integer"), ArrayValueError,
-     "isdtype: there is no kind 'integer' of types; these are 'bool', 'signed integer', "
-     "'unsigned integer', 'integral', 'real floating', 'complex floating', 'numeric'"),
+     Diagnostic(
+         "unknown-choice", form="integer",
+         kinds="'bool', 'signed integer', 'unsigned integer', 'integral', 'real floating', 'complex floating', 'numeric'",
+     )),
     (lambda: xp.result_type(1, 2.0), ArrayValueError,
-     "result_type: there is no array and no type; give one at least"),
+     Diagnostic("nothing-given", where="result_type")),
     (lambda: xp.result_type(xp.int8, 1000), ArrayTypeError,
-     "result_type: 1000 is no int8, which goes from -128 to 127; convert the array with astype, "
-     "or give an array of the type that you want"),
+     Diagnostic("array-type", where="result_type", value=1000, dtype="int8", least=-128, most=127)),
     (lambda: xp.astype(xp.asarray([1]), None), ArrayTypeError,
-     "astype: None is no dtype of arrays; these are bool, int8, int16, int32, int64, uint8, "
-     "uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128"),
+     Diagnostic(
+         "array-type", where="astype", name="None",
+         all="bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128",
+     )),
     (lambda: xp.iinfo(xp.float32), ArrayTypeError,
-     "iinfo: the elements are float32, and it takes int8, int16, int32, int64, uint8, uint16, "
-     "uint32, uint64; convert them, xp.astype(x, dtype)"),
+     Diagnostic(
+         "array-type", where="iinfo", what="the elements are", dtype="float32",
+         taken="int8, int16, int32, int64, uint8, uint16, uint32, uint64",
+     )),
     (lambda: xp.finfo(xp.int8), ArrayTypeError,
-     "finfo: the elements are int8, and it takes float16, bfloat16, float32, float64, complex64, "
-     "complex128; convert them, xp.astype(x, dtype)"),
+     Diagnostic(
+         "array-type", where="finfo", what="the elements are", dtype="int8",
+         taken="float16, bfloat16, float32, float64, complex64, complex128",
+     )),
     (lambda: xp.astype([1], xp.int8), ArrayTypeError,  # type: ignore[arg-type]
-     "astype: x is list; give an array of this namespace: xp.asarray(...)"),
+     Diagnostic("no-array", where="astype", what="x", type="list")),
 ])
-def test_refusals(call: Any, error: type[Exception], message: str) -> None:
+def test_refusals(call: Any, error: type[Exception], expected: Diagnostic) -> None:
     with pytest.raises(error) as caught:
         call()
-    assert caught.value.args[0] == message
+    assert diagnostic(caught.value) == expected

@@ -14,6 +14,7 @@ import pytest
 import tecomp.array as xp
 from tecomp.array import Array
 from tecomp.errors import DeviceMismatchError, TecompError
+from tests.messages import Diagnostic, diagnostic
 
 DTYPES = ("float32", "int32", "bool")
 
@@ -70,8 +71,17 @@ def test_functions(name: str) -> None:
     function = operator.attrgetter(name)(xp)
     for dtype, rank, place in FOUND[name]:
         x, _, there = arrays(dtype, rank)
-        with pytest.raises(DeviceMismatchError, match=r"'cpu'.*'stick128'|'stick128'.*'cpu'"):
+        with pytest.raises(DeviceMismatchError) as caught:
             [*ways(function)][place](x, there)
+        found = diagnostic(caught.value)
+        first, other = (found.parameters[key] for key in ("first", "other"))
+        assert found == Diagnostic(
+            "other-device", where={"diff": "concat"}.get(name, name.rpartition(".")[2]), first=first, k=1, other=other,
+            device=str(x.device if x.device in first else there.device),
+        )
+        assert sorted(each.partition("device=")[2] for each in (first, other)) == (
+            ["'cpu'>", "'stick128'>"]
+        )
 
 
 def test_enough_was_found() -> None:

@@ -13,6 +13,7 @@ import pytest
 import tecomp.array as xp
 from tecomp.errors import ArrayTypeError, ArrayValueError, DeviceMismatchError
 from tecomp.ptensor.operations.elementwise import FUNCTIONS
+from tests.messages import Diagnostic, diagnostic
 from tests.strategies.elements import Data, distances, elements
 
 DTYPES = (
@@ -84,9 +85,11 @@ def test_other_elements_are_refused_with_those_that_are_taken(kind: str) -> None
             continue
         with pytest.raises(ArrayTypeError) as caught:
             getattr(xp, kind)(*data)
-        assert caught.value.args[0] == (
-            f"{kind}: the elements are {' and '.join([dtype] * op.arity)}, and it takes "
-            f"{', '.join(taken)}; convert them, xp.astype(x, dtype)"
+        assert diagnostic(caught.value) == (
+            Diagnostic(
+                "array-type", form=kind, given=' and '.join([dtype] * op.arity),
+                taken=', '.join(taken),
+            )
         )
 
 
@@ -143,19 +146,22 @@ def test_arrays_on_different_devices_are_refused(kind: str) -> None:
     for first, second in ((x, y), (y, x)):
         with pytest.raises(DeviceMismatchError) as caught:
             getattr(xp, kind)(first, second)
-        assert caught.value.args[0] == (
-            f"{kind}: operand 0 is ptensor<2x{dtype}, device='{first.device}'> and operand 1 is "
-            f"ptensor<2x{dtype}, device='{second.device}'>; an operation runs where its operands "
-            f"live: bring one to the other's device, x.to_device('{first.device}')"
+        assert diagnostic(caught.value) == (
+            Diagnostic(
+                "other-device", where=kind, k=1, device=first.device,
+                first=f"ptensor<2x{dtype}, device='{first.device}'>",
+                other=f"ptensor<2x{dtype}, device='{second.device}'>",
+            )
         )
 
 
 def test_shapes_that_do_not_broadcast_are_refused() -> None:
     with pytest.raises(ArrayValueError) as caught:
         xp.add(xp.asarray(np.ones((2, 3))), xp.asarray(np.ones((2, 4))))
-    assert caught.value.args[0] == (
-        "add: shapes (2, 3) and (2, 4) do not broadcast: axis -1 has extents 3 and 4; make them "
-        "equal, or one of them 1"
+    assert diagnostic(caught.value) == (
+        Diagnostic(
+            "array-shapes", where="add", texts="(2, 3) and (2, 4)", axis=-1, extents="3 and 4",
+        )
     )
 
 
@@ -175,34 +181,32 @@ def test_numbers_stand_on_either_side(dtype: str, number: complex) -> None:
 
 def test_what_is_neither_array_nor_number_is_refused() -> None:
     x = xp.asarray(np.ones(2))
-    cases: list[tuple[Any, str]] = [
-        ((x, "2"), "add: x2 is str; give an array of this namespace, xp.asarray(...), or a number"),
-        ((None, x), "add: x1 is NoneType; give an array of this namespace, xp.asarray(...), or a "
-         "number"),
-        ((1, 2), "add: x2 is int; give an array of this namespace: xp.asarray(...)"),
+    cases: list[tuple[Any, Diagnostic]] = [
+        ((x, "2"), Diagnostic("no-array", where="add", what="x2", class_="str")),
+        ((None, x), Diagnostic("no-array", where="add", what="x1", class_="NoneType")),
+        ((1, 2), Diagnostic("no-array", where="add", what="x2", type="int")),
     ]
-    for given, message in cases:
+    for given, expected in cases:
         with pytest.raises(ArrayTypeError) as caught:
             xp.add(*given)
-        assert caught.value.args[0] == message
+        assert diagnostic(caught.value) == expected
     with pytest.raises(ArrayTypeError) as caught:
         xp.exp([1.0])  # type: ignore[arg-type]
-    assert caught.value.args[0] == (
-        "exp: x is list; give an array of this namespace: xp.asarray(...)"
+    assert diagnostic(caught.value) == (
+        Diagnostic("no-array", where="exp", what="x", type="list")
     )
 
 
 def test_numbers_that_a_type_has_not_are_refused() -> None:
     with pytest.raises(ArrayTypeError) as caught:
         xp.add(xp.asarray(np.ones(2, "int8")), 200)
-    assert caught.value.args[0] == (
-        "add: 200 is no int8, which goes from -128 to 127; convert the array with astype, or give "
-        "an array of the type that you want"
+    assert diagnostic(caught.value) == (
+        Diagnostic("array-type", where="add", value=200, dtype="int8", least=-128, most=127)
     )
     with pytest.raises(ArrayTypeError) as caught:
         xp.add(xp.asarray(np.ones(2)), 2**1024)
-    assert caught.value.args[0] == (
-        "add: an int of 1025 bits is no float64; give float('inf'), or a number that a float holds"
+    assert diagnostic(caught.value) == (
+        Diagnostic("array-type", where="add", bits=1025, dtype="float64")
     )
 
 

@@ -11,6 +11,7 @@ import pytest
 import tecomp.array as xp
 from tecomp.errors import ArrayIndexError, ArrayTypeError, ArrayValueError
 from tests.array.drawn import array, check, draw
+from tests.messages import Diagnostic, diagnostic
 
 REAL, COMPLEX = ["float32", "float64"], ["complex64", "complex128"]
 ONE = {
@@ -60,30 +61,40 @@ def test_shifts(name: str, axes: Any) -> None:
 def test_refusals() -> None:
     x: Any = array(np.zeros((2, 3), "complex64"))
     no_norm: Any = "half"
-    refused_calls: list[tuple[Callable[[], Any], type[Exception], str]] = [
+    refused_calls: list[tuple[Callable[[], Any], type[Exception], Diagnostic]] = [
         (lambda: xp.fft.rfft(x), ArrayTypeError,
-         "rfft: the elements are complex64, and it takes float32, float64; convert them, "
-         "xp.astype(x, dtype)"),
+         Diagnostic(
+             "array-type", where="rfft", what="the elements are", dtype="complex64",
+             taken="float32, float64",
+         )),
         (lambda: xp.fft.fft(x, axis=2), ArrayIndexError,
-         "fft: axis is 2 of 2 axes; there are from -2 to 1"),
+         Diagnostic(
+             "array-index", where="fft", what="axis", given=2, rank=2, numbers="from -2 to 1",
+         )),
         (lambda: xp.fft.fft(x, n=0), ArrayValueError,
-         "fft: 0 elements are transformed along axis 1 of shape (2, 3); give one at least"),
+         Diagnostic("array-value", form="fft", count=0, axis=1, shape=(2, 3))),
         (lambda: xp.fft.fft(x, norm=no_norm), ArrayValueError,
-         "fft: norm is 'half'; give 'backward', 'ortho' or 'forward'"),
+         Diagnostic(
+             "array-value", where="fft", what="norm", value="half", name="'backward', 'ortho'",
+             name2="'forward'",
+         )),
         (lambda: xp.fft.fftn(x, s=(1, 2), axes=(0,)), ArrayValueError,
-         "fftn: s is (1, 2) for axes (0,); give a size for each axis"),
+         Diagnostic("array-value", form="fftn", sizes=(1, 2), axes=(0,))),
         (lambda: xp.fft.fftn(array(np.zeros(()))), ArrayValueError,
-         "fftn: x has shape (), and no axis to transform along; give one"),
+         Diagnostic("array-shapes", form="fftn", shape=())),
         (lambda: xp.fft.fftfreq(0), ArrayValueError,
-         "fftfreq: n is 0 and d is 1.0; give 1 or more, and not 0"),
+         Diagnostic("array-value", where="fftfreq", count=0, d=1.0)),
         (lambda: xp.fft.fftfreq(3, d=no_norm), ArrayTypeError,
-         "fftfreq: d is 'half', str; give a real number"),
+         Diagnostic("array-type", where="fftfreq", d="half", type="str")),
         (lambda: xp.fft.rfftfreq(3, d=10**400), ArrayValueError,
-         "rfftfreq: d is more than a float holds; give a smaller one"),
+         Diagnostic("array-value", where="rfftfreq")),
         (lambda: xp.fft.fftfreq(3, dtype=np.int32), ArrayTypeError,
-         "fftfreq: dtype is int32, and it takes float16, bfloat16, float32, float64"),
+         Diagnostic(
+             "array-type", where="fftfreq", name="int32",
+             floats="float16, bfloat16, float32, float64",
+         )),
     ]
-    for call, kind, message in refused_calls:
+    for call, kind, expected in refused_calls:
         with pytest.raises(kind) as refused:
             call()
-        assert getattr(refused.value, "message", "") == message
+        assert diagnostic(refused.value) == expected

@@ -19,6 +19,7 @@ from tecomp.errors import (
     TecompError,
 )
 from tecomp.ptensor.types import ALL, numpy_dtype
+from tests.messages import Diagnostic, diagnostic
 
 DATA = np.arange(3 * 4 * 5).reshape(3, 4, 5)
 
@@ -56,10 +57,14 @@ def same(x: Array, expected: Any) -> None:
     np.testing.assert_array_equal(np.asarray(x), expected)
 
 
-def message(error: type[TecompError], call: Callable[[], object]) -> str:
+def refused(error: type[TecompError], call: Callable[[], object]) -> Diagnostic:
     with pytest.raises(error) as caught:
         call()
-    return caught.value.message
+    return diagnostic(caught.value)
+
+
+def placed(expected: Diagnostic, where: str) -> Diagnostic:
+    return Diagnostic(expected.kind, where=where, **expected.parameters)
 
 
 def put(x: Array, key: Any, value: Any) -> None:
@@ -128,9 +133,8 @@ def test_masks_with_an_extent_of_0_select_no_element(extents: tuple[int, ...]) -
         np.testing.assert_array_equal(np.asarray(x), data)
     with pytest.raises(ArrayIndexError) as refused:
         xp.asarray(data)[xp.zeros((0, 5), dtype=xp.bool)]
-    assert refused.value.message == (
-        "x[...]: a mask of shape (0, 5) stands for axes of extents (2, 3); give a mask of these "
-        "extents"
+    assert diagnostic(refused.value) == (
+        Diagnostic("array-index", where="x[...]", shape=(0, 5), own=(2, 3))
     )
 
 
@@ -231,12 +235,9 @@ def test_read_only_memory_is_never_written() -> None:
     data = np.arange(3.0)
     data.flags.writeable = False
     x = xp.asarray(data)
-    text = (
-        "x[...] = value: x is made of memory that its owner made read-only; copy it first, "
-        "x = xp.asarray(x, copy=True)"
-    )
-    assert message(ArrayValueError, lambda: put(x, 0, 1)) == text
-    assert message(ArrayValueError, lambda: put(x[1:], 0, 1)) == text
+    read_only = Diagnostic("array-value", where="x[...] = value")
+    assert refused(ArrayValueError, lambda: put(x, 0, 1)) == read_only
+    assert refused(ArrayValueError, lambda: put(x[1:], 0, 1)) == read_only
     y = xp.asarray(x, copy=True)
     y[0] = 5
     same(y, np.array([5.0, 1, 2]))
@@ -278,97 +279,110 @@ def test_nonzero(shape: tuple[int, ...]) -> None:
 FORMS = "give integers, slices, `...`, None, or arrays of this namespace: of integers, or a mask"
 X = xp.asarray(np.zeros((3, 4)))
 
-REFUSED: list[tuple[type[TecompError], Any, str]] = [
-    (ArrayIndexError, 3, "index 3 is out of bounds along axis 0, whose extent is 3; give one from "
-     "-3 to 2"),
-    (ArrayIndexError, (0, -5), "index -5 is out of bounds along axis 1, whose extent is 4; give "
-     "one from -4 to 3"),
-    (ArrayIndexError, (slice(None), xp.asarray([0, 4])), "index 4 is out of bounds along axis 1, "
-     "whose extent is 4; give one from -4 to 3"),
-    (ArrayIndexError, xp.asarray(2**63, dtype=np.uint64), "index 9223372036854775808 is out of "
-     "bounds along axis 0, whose extent is 3; give one from -3 to 2"),
-    (ArrayIndexError, xp.asarray([2**63], dtype=np.uint64), "index 9223372036854775808 is out of "
-     "bounds along axis 0, whose extent is 3; give one from -3 to 2"),
-    (ArrayIndexError, (0, 0, 0), "3 axes are indexed, and the shape (3, 4) has 2; give an index for "
-     "each axis at most"),
-    (ArrayIndexError, (..., 0, ...), "the index has `...` 2 times; write it once"),
-    (ArrayIndexError, 1.5, f"1.5 is float, and no index; {FORMS}"),
-    (ArrayIndexError, "a", f"'a' is str, and no index; {FORMS}"),
-    (ArrayIndexError, [0, 1], f"[0, 1] is list, and no index; {FORMS}"),
-    (ArrayIndexError, slice(None, None, 0), "slice(None, None, 0) is no slice of an axis: slice "
-     "step cannot be zero; give integers, and a step that is not 0"),
-    (ArrayIndexError, slice(1.5), "slice(None, 1.5, None) is no slice of an axis: slice indices "
-     "must be integers or None or have an __index__ method; give integers, and a step that is not "
-     "0"),
-    (ArrayIndexError, xp.asarray([0.5]), f"an index is an array of float64; {FORMS}"),
-    (ArrayIndexError, xp.asarray([True, False]), "a mask of shape (2,) stands for axes of extents "
-     "(3,); give a mask of these extents"),
-    (ArrayIndexError, (0, xp.asarray([[True]])), "3 axes are indexed, and the shape (3, 4) has 2; "
-     "give an index for each axis at most"),
-    (DeviceMismatchError, xp.asarray([0], device="stick128"), "operand 0 is ptensor<3x4xfloat64, "
-     "device='cpu'> and operand 1 is ptensor<1xint32, device='stick128'>; an operation runs where "
-     "its operands live: bring one to the other's device, x.to_device('cpu')"),
+REFUSED: list[tuple[type[TecompError], Any, Diagnostic]] = [
+    (ArrayIndexError, 3, Diagnostic(
+        "array-index", number=3, axis=0, extent=3, inside="give one from -3 to 2",
+    )),
+    (ArrayIndexError, (0, -5), Diagnostic(
+        "array-index", number=-5, axis=1, extent=4, inside="give one from -4 to 3",
+    )),
+    (ArrayIndexError, (slice(None), xp.asarray([0, 4])), Diagnostic(
+        "array-index", number=4, axis=1, extent=4, inside="give one from -4 to 3",
+    )),
+    (ArrayIndexError, xp.asarray(2**63, dtype=np.uint64), Diagnostic(
+        "array-index", number=2**63, axis=0, extent=3, inside="give one from -3 to 2",
+    )),
+    (ArrayIndexError, xp.asarray([2**63], dtype=np.uint64), Diagnostic(
+        "array-index", number=2**63, axis=0, extent=3, inside="give one from -3 to 2",
+    )),
+    (ArrayIndexError, (0, 0, 0), Diagnostic("array-index", taken=3, shape=(3, 4), rank=2)),
+    (ArrayIndexError, (..., 0, ...), Diagnostic("array-index", dot_count=2)),
+    (ArrayIndexError, 1.5, Diagnostic("array-index", part=1.5, type="float", forms=FORMS)),
+    (ArrayIndexError, "a", Diagnostic("array-index", part="a", type="str", forms=FORMS)),
+    (ArrayIndexError, [0, 1], Diagnostic("array-index", part=[0, 1], type="list", forms=FORMS)),
+    (ArrayIndexError, slice(None, None, 0), Diagnostic(
+        "array-index", part="slice(None, None, 0)", reason="slice step cannot be zero",
+    )),
+    (ArrayIndexError, slice(1.5), Diagnostic(
+        "array-index", part="slice(None, 1.5, None)",
+        reason="slice indices must be integers or None or have an __index__ method",
+    )),
+    (ArrayIndexError, xp.asarray([0.5]), Diagnostic("array-index", dtype="float64", forms=FORMS)),
+    (ArrayIndexError, xp.asarray([True, False]), Diagnostic("array-index", shape=(2,), own=(3,))),
+    (ArrayIndexError, (0, xp.asarray([[True]])), Diagnostic(
+        "array-index", taken=3, shape=(3, 4), rank=2,
+    )),
+    (DeviceMismatchError, xp.asarray([0], device="stick128"), Diagnostic(
+        "other-device", first="ptensor<3x4xfloat64, device='cpu'>", k=1,
+        other="ptensor<1xint32, device='stick128'>", device="cpu",
+    )),
 ]
 
 
-@pytest.mark.parametrize(("error", "key", "text"), REFUSED, ids=[case[2] for case in REFUSED])
-def test_bad_indices(error: type[TecompError], key: Any, text: str) -> None:
-    assert message(error, lambda: X[key]) == f"x[...]: {text}"
-    assert message(error, lambda: put(X, key, 1)) == f"x[...] = value: {text}"
+@pytest.mark.parametrize(("error", "key", "expected"), REFUSED)
+def test_bad_indices(error: type[TecompError], key: Any, expected: Diagnostic) -> None:
+    assert refused(error, lambda: X[key]) == placed(expected, "x[...]")
+    assert refused(error, lambda: put(X, key, 1)) == placed(expected, "x[...] = value")
 
 
-VALUES: list[tuple[type[TecompError], Any, Any, str]] = [
-    (ArrayTypeError, 0, 1j, "the value is ptensor<complex128, device='cpu'>, which no float64 of x "
-     "can hold; convert it, xp.astype(value, x.dtype), or make x of complex128"),
-    (ArrayTypeError, 0, "a", "value is str; give an array of this namespace, xp.asarray(...), or a "
-     "number"),
-    (ArrayTypeError, 0, [1, 2], "value is list; give an array of this namespace, xp.asarray(...), "
-     "or a number"),
-    (ArrayValueError, 0, xp.zeros(3), "the value has shape (3,), and the index says elements of "
-     "shape (4,); give a value that broadcasts to it"),
-    (ArrayValueError, (0, 0), xp.zeros(1), "the value has shape (1,), and the index says elements "
-     "of shape (); give a value that broadcasts to it"),
-    (ArrayValueError, xp.asarray([0, 1]), xp.zeros(3), "the value has shape (3,), and the index "
-     "says elements of shape (2, 4); give a value that broadcasts to it"),
-    (ArrayValueError, xp.asarray([True, False, True]), xp.zeros(3), "the value has shape (3,), and "
-     "the index says elements of shape (2, 4); give a value that broadcasts to it"),
-    (DeviceMismatchError, 0, xp.ones(4, device="stick128"), "operand 0 is ptensor<3x4xfloat64, "
-     "device='cpu'> and operand 1 is ptensor<4xfloat32, device='stick128'>; an operation runs "
-     "where its operands live: bring one to the other's device, x.to_device('cpu')"),
+VALUES: list[tuple[type[TecompError], Any, Any, Diagnostic]] = [
+    (ArrayTypeError, 0, 1j, Diagnostic(
+        "array-type", type="ptensor<complex128, device='cpu'>", dtype="float64",
+        type_dtype="complex128",
+    )),
+    (ArrayTypeError, 0, "a", Diagnostic("no-array", what="value", class_="str")),
+    (ArrayTypeError, 0, [1, 2], Diagnostic("no-array", what="value", class_="list")),
+    (ArrayValueError, 0, xp.zeros(3), Diagnostic("array-shapes", shape=(3,), target=(4,))),
+    (ArrayValueError, (0, 0), xp.zeros(1), Diagnostic("array-shapes", shape=(1,), target=())),
+    (ArrayValueError, xp.asarray([0, 1]), xp.zeros(3), Diagnostic(
+        "array-shapes", shape=(3,), target_shape=(2, 4),
+    )),
+    (ArrayValueError, xp.asarray([True, False, True]), xp.zeros(3), Diagnostic(
+        "array-shapes", shape=(3,), target_shape=(2, 4),
+    )),
+    (DeviceMismatchError, 0, xp.ones(4, device="stick128"), Diagnostic(
+        "other-device", first="ptensor<3x4xfloat64, device='cpu'>", k=1,
+        other="ptensor<4xfloat32, device='stick128'>", device="cpu",
+    )),
 ]
 
 
-@pytest.mark.parametrize(
-    ("error", "key", "value", "text"), VALUES, ids=[case[3] for case in VALUES]
-)
-def test_bad_values(error: type[TecompError], key: Any, value: Any, text: str) -> None:
-    assert message(error, lambda: put(X, key, value)) == f"x[...] = value: {text}"
+@pytest.mark.parametrize(("error", "key", "value", "expected"), VALUES)
+def test_bad_values(error: type[TecompError], key: Any, value: Any, expected: Diagnostic) -> None:
+    assert refused(error, lambda: put(X, key, value)) == placed(expected, "x[...] = value")
     same(X, np.zeros((3, 4)))
 
 
 def test_integers_take_no_floats() -> None:
     x = xp.asarray([1, 2])
-    assert message(ArrayTypeError, lambda: put(x, 0, 2.5)) == (
-        "x[...] = value: the value is ptensor<float64, device='cpu'>, which no int64 of x can "
-        "hold; convert it, xp.astype(value, x.dtype), or make x of float64"
+    assert refused(ArrayTypeError, lambda: put(x, 0, 2.5)) == (
+        Diagnostic(
+            "array-type", where="x[...] = value", type="ptensor<float64, device='cpu'>",
+            dtype="int64", type_dtype="float64",
+        )
     )
 
 
 def test_bad_takes() -> None:
     x = xp.asarray(DATA)
-    assert message(ArrayIndexError, lambda: xp.take(x, xp.asarray([7]), axis=1)) == (
-        "take: index 7 is out of bounds along axis 1, whose extent is 4; give one from -4 to 3"
+    assert refused(ArrayIndexError, lambda: xp.take(x, xp.asarray([7]), axis=1)) == (
+        Diagnostic(
+            "array-index", where="take", number=7, axis=1, extent=4,
+            inside="give one from -4 to 3",
+        )
     )
-    assert message(ArrayTypeError, lambda: xp.take(x, xp.asarray([0.5]), axis=1)) == (
-        "take: the indices are float64; give integers, or a bool mask as x[mask]"
+    assert refused(ArrayTypeError, lambda: xp.take(x, xp.asarray([0.5]), axis=1)) == (
+        Diagnostic("array-type", where="take", dtype="float64")
     )
-    assert message(ArrayValueError, lambda: xp.take_along_axis(x, xp.asarray([0]))) == (
-        "take_along_axis: x has shape (3, 4, 5) and indices (1,); give indices with as many axes"
+    assert refused(ArrayValueError, lambda: xp.take_along_axis(x, xp.asarray([0]))) == (
+        Diagnostic("array-shapes", where="take_along_axis", shape=(3, 4, 5), type_shape=(1,))
     )
-    assert message(ArrayIndexError, lambda: xp.take_along_axis(x, xp.asarray([[[5]]]))) == (
-        "take_along_axis: index 5 is out of bounds along axis 2, whose extent is 5; give one from "
-        "-5 to 4"
+    assert refused(ArrayIndexError, lambda: xp.take_along_axis(x, xp.asarray([[[5]]]))) == (
+        Diagnostic(
+            "array-index", where="take_along_axis", number=5, axis=2, extent=5,
+            inside="give one from -5 to 4",
+        )
     )
-    assert message(ArrayValueError, lambda: xp.nonzero(xp.asarray(1))) == (
-        "nonzero: x has no axes; give one axis or more"
+    assert refused(ArrayValueError, lambda: xp.nonzero(xp.asarray(1))) == (
+        Diagnostic("array-shapes")
     )

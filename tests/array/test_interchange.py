@@ -15,14 +15,15 @@ import tecomp.array as xp
 from tecomp.array import Array
 from tecomp.errors import ArrayBufferError, ArrayTypeError, ArrayValueError, TecompError
 from tecomp.ptensor.types import ALL, numpy_dtype
+from tests.messages import Diagnostic, diagnostic
 
 DTYPES = [numpy_dtype(name) for name in ALL if name != "bfloat16"]
 
 
-def message(error: type[TecompError], call: Callable[[], object]) -> str:
+def refused(error: type[TecompError], call: Callable[[], object]) -> Diagnostic:
     with pytest.raises(error) as caught:
         call()
-    return caught.value.message
+    return diagnostic(caught.value)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -72,36 +73,32 @@ def test_memory_that_others_made_read_only_stays_so() -> None:
 
 def test_dlpack_refuses_what_it_cannot_do() -> None:
     x = xp.asarray([1, 2])
-    assert message(ArrayBufferError, lambda: x.__dlpack__(stream=1)) == (
-        "__dlpack__: stream is 1; memory of the processor has none: give None"
+    assert refused(ArrayBufferError, lambda: x.__dlpack__(stream=1)) == (
+        Diagnostic("array-memory", where="__dlpack__", stream=1)
     )
-    assert message(ArrayBufferError, lambda: x.__dlpack__(dl_device=(2, 0))) == (
-        "__dlpack__: dl_device is (2, 0), and elements are handed over in memory of the processor, "
-        "(1, 0)"
+    assert refused(ArrayBufferError, lambda: x.__dlpack__(dl_device=(2, 0))) == (
+        Diagnostic("array-memory", where="__dlpack__", device=(2, 0), cpu=(1, 0))
     )
-    assert message(ArrayBufferError, lambda: x.__dlpack__(copy=False)) == (
-        "__dlpack__: copy=False, and without max_version=(1, 0) nothing says that the memory is "
-        "read-only; give copy=None"
+    assert refused(ArrayBufferError, lambda: x.__dlpack__(copy=False)) == (
+        Diagnostic("copy-needed", where="__dlpack__")
     )
     bits = xp.asarray(np.zeros(2, numpy_dtype("bfloat16")))
-    text = message(ArrayBufferError, lambda: bits.__dlpack__(max_version=(1, 0)))
-    assert text.startswith("__dlpack__: DLPack has no bfloat16 (")
-    assert text.endswith("); convert it, xp.astype(x, dtype)")
+    found = refused(ArrayBufferError, lambda: bits.__dlpack__(max_version=(1, 0)))
+    of_numpy = found.parameters["reason"]
+    assert found == Diagnostic(
+        "array-memory", where="__dlpack__", dtype="bfloat16", reason=of_numpy)
+    assert "dtypes" in of_numpy
     assert isinstance(ArrayBufferError(""), BufferError)
     assert x.__dlpack_device__() == (1, 0)
 
 
 def test_memory_of_a_described_machine_has_no_number_in_dlpack() -> None:
     x = xp.asarray([1.0, 2.0], dtype=xp.float32, device="stick128")
-    refused = (
-        "__dlpack_device__: DLPack has no number for the memory of 'stick128'; copy the array to "
-        "the processor, x.to_device('cpu')"
-    )
-    assert message(ArrayBufferError, x.__dlpack_device__) == refused
-    assert message(ArrayBufferError, x.__dlpack__) == refused
-    assert message(ArrayBufferError, lambda: x.__dlpack__(dl_device=(1, 0), copy=False)) == (
-        "__dlpack__: copy=False, and elements on 'stick128' take a copy to be in memory of the "
-        "processor; give copy=None"
+    no_number = Diagnostic("array-memory", device="stick128")
+    assert refused(ArrayBufferError, x.__dlpack_device__) == no_number
+    assert refused(ArrayBufferError, x.__dlpack__) == no_number
+    assert refused(ArrayBufferError, lambda: x.__dlpack__(dl_device=(1, 0), copy=False)) == (
+        Diagnostic("copy-needed", where="__dlpack__", device="stick128")
     )
     np.testing.assert_array_equal(np.from_dlpack(x, device="cpu"), [1.0, 2.0])
     assert xp.from_dlpack(x).device == "stick128"
@@ -119,9 +116,11 @@ class _Elsewhere:
 
 def test_what_cannot_be_read_is_refused() -> None:
     for function in (xp.asarray, xp.from_dlpack):
-        assert message(ArrayValueError, partial(function, _Elsewhere())) == (
-            f"{function.__name__}: DLPack gives no elements of _Elsewhere that the processor can read (on a "
-            "device); make it another array first, of its library"
+        assert refused(ArrayValueError, partial(function, _Elsewhere())) == (
+            Diagnostic(
+                "array-value", where=function.__name__, what="DLPack", type="_Elsewhere",
+                reason="on a device",
+            )
         )
 
 
@@ -131,9 +130,11 @@ def test_the_namespace_of_an_array() -> None:
     for version in ("2021.12", "2022.12", "2023.12", "2024.12"):
         assert x.__array_namespace__(api_version=version) is xp
     assert x.__array_namespace__(api_version="2025.12").__array_api_version__ == "2025.12"
-    assert message(ArrayValueError, lambda: x.__array_namespace__(api_version="2020.01")) == (
-        "__array_namespace__: there is no version '2020.01'; these are 2021.12, 2022.12, 2023.12, "
-        "2024.12, 2025.12"
+    assert refused(ArrayValueError, lambda: x.__array_namespace__(api_version="2020.01")) == (
+        Diagnostic(
+            "array-value", version="2020.01",
+            versions="2021.12, 2022.12, 2023.12, 2024.12, 2025.12",
+        )
     )
 
 
@@ -144,9 +145,8 @@ def test_numpys_arrays_do_not_mix_with_ours() -> None:
         ("equal", lambda: data == x), ("less", lambda: data < x), ("divide", lambda: data / x),
     ]
     for name, call in calls:
-        assert message(ArrayTypeError, call) == (
-            f"{name}: one operand is an array of NumPy's, float64 of shape (2,); make it one of "
-            "this namespace, xp.asarray(y), or both NumPy's, np.asarray(x)"
+        assert refused(ArrayTypeError, call) == (
+            Diagnostic("no-array", where=name, dtype="float64", shape=(2,))
         )
     numbers = np.float64(2) * x, x * np.float64(2), np.int64(2) * x
     for result in numbers:
@@ -172,8 +172,8 @@ def test_numbers_and_lists_of_python(device: str) -> None:
         assert (x.nbytes, x.itemsize) == (data.nbytes, data.itemsize)
     assert xp.asarray([[2.5]], device=device).item() == 2.5
     assert type(xp.asarray([True], device=device).item()) is bool
-    assert message(ArrayTypeError, xp.ones((2, 3), device=device).item) == (
-        "item(x): x has shape (2, 3), 6 elements; take one of them, x[0], or all, x.tolist()"
+    assert refused(ArrayTypeError, xp.ones((2, 3), device=device).item) == (
+        Diagnostic("array-type", shape=(2, 3), size=6)
     )
 
 
@@ -185,11 +185,12 @@ def test_devices() -> None:
     np.testing.assert_array_equal(np.asarray(there.to_device("cpu")), np.asarray(x))
     there[0] = 5
     assert int(x[0]) == 1
-    assert message(ArrayValueError, lambda: x.to_device("cpu", stream=1)) == (
-        "to_device: stream is 1; devices of tecomp have none: give None"
+    assert refused(ArrayValueError, lambda: x.to_device("cpu", stream=1)) == (
+        Diagnostic("array-value", stream=1)
     )
-    assert message(ArrayValueError, lambda: x.to_device("gpu")).startswith(
-        "to_device: there is no device 'gpu'; these are cpu, "
+    known = ", ".join(xp.__array_namespace_info__().devices())
+    assert refused(ArrayValueError, lambda: x.to_device("gpu")) == (
+        Diagnostic("unknown-choice", where="to_device", device="gpu", known=known)
     )
 
 
@@ -212,8 +213,8 @@ def test_lengths_and_elements() -> None:
     x = xp.asarray([[1, 2], [3, 4], [5, 6]])
     assert len(x) == 3
     assert [int(row[1]) for row in x] == [2, 4, 6]
-    assert message(ArrayTypeError, lambda: len(xp.asarray(1))) == "len(x): x has no axes"
-    assert message(ArrayTypeError, lambda: iter(xp.asarray(1))) == "iter(x): x has no axes"
+    assert refused(ArrayTypeError, lambda: len(xp.asarray(1))) == Diagnostic("array-type")
+    assert refused(ArrayTypeError, lambda: iter(xp.asarray(1))) == Diagnostic("array-type")
 
 
 @pytest.mark.parametrize(("obj", "text"), [
@@ -249,7 +250,9 @@ def test_inspection() -> None:
     assert [*info.dtypes()] == [name for name in ALL if name not in ("float16", "bfloat16")]
     assert [*info.dtypes(kind=("bool", "complex floating"))] == ["bool", "complex64", "complex128"]
     assert [*info.dtypes(device="stick128", kind="real floating")] == ["float32"]
-    assert message(ArrayValueError, lambda: info.dtypes(kind="real")) == (
-        "dtypes: there is no kind 'real'; these are bool, signed integer, unsigned integer, "
-        "integral, real floating, complex floating, numeric"
+    assert refused(ArrayValueError, lambda: info.dtypes(kind="real")) == (
+        Diagnostic(
+            "array-value", one="real",
+            kinds="bool, signed integer, unsigned integer, integral, real floating, complex floating, numeric",
+        )
     )

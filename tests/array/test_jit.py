@@ -15,6 +15,7 @@ from tecomp.array.jit import jit
 from tecomp.array.statistics import counters
 from tecomp.errors import ArrayIndexError, ArrayTypeError, ArrayValueError
 from tests.array.arrays import array
+from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 
 
@@ -57,31 +58,28 @@ def test_the_value_of_an_element_is_not_there_while_a_function_is_recorded() -> 
     fast = jit(lambda x: x + 1 if x[0] > 0 else x)
     with pytest.raises(ArrayTypeError) as caught:
         fast(array(np.ones(3)))
-    assert caught.value.message == (
-        "jit: the value of an element is asked for, and there is none while a function is "
-        "recorded; use where in place of if, or ask outside of the function"
+    assert diagnostic(caught.value) == (
+        Diagnostic("recording")
     )
     with pytest.raises(ArrayTypeError) as caught:
         jit(lambda x, y: x)(array(np.ones(3)), {1, 2})
-    assert caught.value.message == (
-        "jit <lambda>: an argument that is no array has no hash (unhashable type: 'set'); give "
-        "arrays, numbers, texts, or tuples of them"
+    assert diagnostic(caught.value) == (
+        Diagnostic("array-type", name="<lambda>", reason="unhashable type: 'set'")
     )
 
 
 def test_explain_asks_for_arrays_with_elements() -> None:
     with pytest.raises(ArrayTypeError) as caught:
         jit(lambda x: explain(x + 1))(array(np.ones(3)))
-    assert caught.value.message == (
-        "jit: the value of an element is asked for, and there is none while a function is "
-        "recorded; use where in place of if, or ask outside of the function"
+    assert diagnostic(caught.value) == (
+        Diagnostic("recording")
     )
 
 
 def test_what_is_no_function_is_refused() -> None:
     with pytest.raises(ArrayTypeError) as caught:
         jit(3)  # type: ignore[arg-type]
-    assert caught.value.message == "jit: 3 is int; give a function of arrays"
+    assert diagnostic(caught.value) == Diagnostic("array-type", function=3, type="int")
 
 
 def test_equal_numbers_of_other_types_are_recorded_for_themselves() -> None:
@@ -271,9 +269,8 @@ def test_arrays_that_share_elements_with_a_changed_one_are_refused() -> None:
     for name, call in calls.items():
         with pytest.raises(ArrayValueError) as caught:
             call()
-        assert caught.value.message == (
-            f"jit {name}: the function changes an array in place, and an argument shares elements "
-            "with it; give a copy, xp.asarray(x, copy=True)"
+        assert diagnostic(caught.value) == (
+            Diagnostic("array-value", name=name)
         )
 
 
@@ -305,9 +302,8 @@ def test_values_of_arrays_from_outside_are_not_asked_for(read: Callable[[Any], A
     fast = jit(lambda x: (read(outside), x)[1])
     with pytest.raises(ArrayTypeError) as caught:
         fast(xp.asarray(np.ones(3)))
-    assert caught.value.message == (
-        "jit: the value of an element is asked for, and there is none while a function is "
-        "recorded; use where in place of if, or ask outside of the function"
+    assert diagnostic(caught.value) == (
+        Diagnostic("recording")
     )
 
 
@@ -372,9 +368,11 @@ def test_assignments_by_arrays_of_indices_and_masks() -> None:
         np.testing.assert_array_equal(np.asarray(same), x)
     with pytest.raises(ArrayIndexError) as caught:
         fast(xp.asarray(x), xp.asarray(np.array([0, 3])), xp.asarray(mask), xp.asarray(value))
-    assert caught.value.message == (
-        "x[...] = value: index 3 is out of bounds along axis 0, whose extent is 3; give one from "
-        "-3 to 2"
+    assert diagnostic(caught.value) == (
+        Diagnostic(
+            "array-index", where="x[...] = value", number=3, axis=0, extent=3,
+            inside="give one from -3 to 2",
+        )
     )
 
 

@@ -13,6 +13,7 @@ import tecomp.array as xp
 from tecomp.array.array_object import Array
 from tecomp.errors import ArrayTypeError, ArrayValueError, DeviceMismatchError, TeamMismatchError
 from tests.array.drawn import NUMBERS, Data, array, check, draw
+from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 
 FLOATING = ["float32", "float64", "complex64", "complex128"]
@@ -152,40 +153,48 @@ def test_refusals() -> None:
     x: Any = array(np.ones((2, 3)))
     s: Any = array(np.ones((2, 2)))
     no_mode: Any = "raw"
-    refused_calls: list[tuple[Callable[[], Any], type[Exception], str]] = [
+    refused_calls: list[tuple[Callable[[], Any], type[Exception], Diagnostic]] = [
         (lambda: xp.linalg.inv(x), ArrayValueError,
-         "inv: x has shape (2, 3); give square matrices, as many rows as columns"),
+         Diagnostic("array-shapes", form="inv", shape=(2, 3))),
         (lambda: xp.linalg.inv(s), ArrayValueError,
-         "inv: numpy.linalg.inv finds no result for shape (2, 2): Singular matrix; look at the "
-         "values, or use pinv or svd, which take all matrices"),
+         Diagnostic(
+             "array-value", where="inv", library="numpy.linalg.inv", shapes="(2, 2)",
+             reason="Singular matrix",
+         )),
         (lambda: xp.linalg.cholesky(array(-np.eye(2))), ArrayValueError,
-         "cholesky: numpy.linalg.cholesky finds no result for shape (2, 2): Matrix is not "
-         "positive definite; look at the values, or use pinv or svd, which take all matrices"),
+         Diagnostic(
+             "array-value", where="cholesky", library="numpy.linalg.cholesky", shapes="(2, 2)",
+             reason="Matrix is not positive definite",
+         )),
         (lambda: xp.linalg.det(array(np.ones((2, 2), "int32"))), ArrayTypeError,
-         "det: the elements are int32, and it takes float32, float64, complex64, complex128; "
-         "convert them, xp.astype(x, dtype)"),
+         Diagnostic(
+             "array-type", where="det", what="the elements are", dtype="int32",
+             taken="float32, float64, complex64, complex128",
+         )),
         (lambda: xp.linalg.svd(x[0]), ArrayValueError,
-         "svd: x has shape (3,); give matrices, of two axes or more"),
+         Diagnostic("array-shapes", where="svd", shape=(3,))),
         (lambda: xp.linalg.qr(x, mode=no_mode), ArrayValueError,
-         "qr: mode is 'raw'; give 'reduced' or 'complete'"),
+         Diagnostic(
+             "array-value", where="qr", what="mode", value="raw", name="'reduced'",
+             name2="'complete'",
+         )),
         (lambda: xp.linalg.solve(s, array(np.ones(3))), ArrayValueError,
-         "solve: the shapes are (2, 2) and (3,); give as many rows of x2 as of x1, 2"),
+         Diagnostic("array-shapes", shape=(2, 2), b_shape=(3,), extent=2)),
         (lambda: xp.linalg.matrix_norm(x, ord=3), ArrayValueError,
-         "matrix_norm: ord is 3; give 'fro', 'nuc', 1, -1, 2, -2, inf or -inf"),
+         Diagnostic("array-value", ord=3)),
         (lambda: xp.linalg.vector_norm(x, ord="fro"), ArrayTypeError,  # type: ignore[arg-type]
-         "vector_norm: ord is 'fro'; give a number of Python"),
+         Diagnostic("array-type", where="vector_norm", ord="fro")),
         (lambda: xp.linalg.cross(x, array(np.ones((2, 2)))), ArrayValueError,
-         "cross: the shapes are (2, 3) and (2, 2), and axis -1 of one has 2 elements; vectors "
-         "have three there"),
+         Diagnostic("array-shapes", shape=(2, 3), y_shape=(2, 2), axis=-1, extent=2)),
         (lambda: xp.linalg.outer(x, x), ArrayValueError,
-         "outer: the shapes are (2, 3) and (2, 3); give two vectors, of one axis"),
+         Diagnostic("array-shapes", shape=(2, 3), y_shape=(2, 3))),
         (lambda: xp.linalg.matrix_rank(x, rtol=array(np.ones(4))), ArrayValueError,
-         "matrix_rank: rtol has shape (4,) for () matrices; give one, or one for each"),
+         Diagnostic("array-shapes", where="matrix_rank", shape=(4,), extent=())),
     ]
-    for call, kind, message in refused_calls:
+    for call, kind, expected in refused_calls:
         with pytest.raises(kind) as refused:
             call()
-        assert getattr(refused.value, "message", "") == message
+        assert diagnostic(refused.value) == expected
 
 
 @pytest.mark.parametrize("function", [

@@ -19,6 +19,7 @@ from tecomp.errors import (
     TeamMismatchError,
 )
 from tests.array.drawn import NUMBERS, array, check, draw
+from tests.messages import Diagnostic, diagnostic
 
 SHAPES = [
     ((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 4)), ((2, 3), (3, 4)), ((5, 2, 3), (3, 4)),
@@ -139,43 +140,46 @@ def test_operators() -> None:
     assert a is same
     with pytest.raises(ArrayTypeError) as refused:
         a @= array(y[:, 0].copy())
-    assert refused.value.message == (
-        "matmul: the result in place is ptensor<4xfloat32, device='cpu'>, and the array is "
-        "ptensor<4x3xfloat32, device='cpu'>; write x = x + y instead of x += y"
+    assert diagnostic(refused.value) == (
+        Diagnostic(
+            "array-type", where="matmul", new="ptensor<4xfloat32, device='cpu'>",
+            old="ptensor<4x3xfloat32, device='cpu'>",
+        )
     )
 
 
 def test_refusals() -> None:
     x, y = array(np.zeros((2, 3), "float32")), array(np.zeros((4, 5), "float32"))
-    refused_calls: list[tuple[Callable[[], Any], type[Exception], str]] = [
+    refused_calls: list[tuple[Callable[[], Any], type[Exception], Diagnostic]] = [
         (lambda: x @ y, ArrayValueError,
-         "matmul: the shapes are (2, 3) and (4, 5), which are to be added up along 3 and 4 "
-         "elements; make these equal"),
+         Diagnostic(
+             "array-shapes", where="matmul", shape=(2, 3), second_shape=(4, 5), extent=3,
+             extent2=4,
+         )),
         (lambda: linear_algebra.matmul(x, array(2.0)), ArrayValueError,
-         "matmul: the shapes are (2, 3) and (); give matrices or vectors, and multiply by a "
-         "number with *"),
+         Diagnostic("array-shapes", shape=(2, 3), y_shape=())),
         (lambda: 2 @ x, ArrayValueError,
-         "matmul: the shapes are () and (2, 3); give matrices or vectors, and multiply by a "
-         "number with *"),
+         Diagnostic("array-shapes", shape=(), y_shape=(2, 3))),
         (lambda: linear_algebra.vecdot(x, x, axis=1), ArrayValueError,
-         "vecdot: axis is 1 for shapes (2, 3) and (2, 3); it is counted from the last of both, so "
-         "give a number from -2 to -1"),
+         Diagnostic("array-value", where="vecdot", axis=1, shape=(2, 3), y_shape=(2, 3), first=-2)),
         (lambda: linear_algebra.tensordot(x, y, axes=3), ArrayValueError,
-         "tensordot: axes is 3, and the arrays have 2 and 2 axes; give a number from 0 to 2"),
+         Diagnostic("array-value", where="tensordot", count=3, first=2, second=2, first2=2)),
         (lambda: linear_algebra.tensordot(x, y, axes=((0, 1), (0,))), ArrayValueError,
-         "tensordot: axes is ((0, 1), (0,)); give as many axes of the one array as of the other, "
-         "(axes of x1, axes of x2)"),
+         Diagnostic("array-value", axes="((0, 1), (0,))")),
         (lambda: linear_algebra.tensordot(x, y, axes=((2,), (0,))), ArrayIndexError,
-         "tensordot: an axis of x1 is 2 of 2 axes; there are from -2 to 1"),
+         Diagnostic(
+             "array-index", where="tensordot", what="an axis of x1", given=2, rank=2,
+             numbers="from -2 to 1",
+         )),
         (lambda: linear_algebra.tensordot(x, x, axes=((0, -2), (0, 1))), ArrayValueError,
-         "tensordot: axes is ((0, -2), (0, 1)), which has one twice; give each once"),
+         Diagnostic("array-value", axes="((0, -2), (0, 1))")),
         (lambda: linear_algebra.matrix_transpose(array(np.zeros(3))), ArrayValueError,
-         "matrix_transpose: x has shape (3,); give matrices, of two axes or more"),
+         Diagnostic("array-shapes", where="matrix_transpose", shape=(3,))),
     ]
-    for call, kind, message in refused_calls:
+    for call, kind, expected in refused_calls:
         with pytest.raises(kind) as refused:
             call()
-        assert getattr(refused.value, "message", "") == message
+        assert diagnostic(refused.value) == expected
 
 
 @pytest.mark.parametrize("function", [

@@ -21,6 +21,7 @@ from tecomp.errors import (
 )
 from tecomp.ptensor.operations.elementwise import Cast
 from tecomp.ptensor.types import ALL, numpy_dtype
+from tests.messages import Diagnostic, diagnostic
 
 SHAPES: list[tuple[int, ...]] = [(), (4,), (0,), (2, 3), (3, 0, 2), (1, 3, 1)]
 
@@ -154,81 +155,130 @@ APART = (
     "device, x.to_device('cpu')"
 )
 
-REFUSED: list[tuple[type[TecompError], Callable[[], object], str]] = [
-    (ArrayValueError, lambda: xp.broadcast_to(X, (2, 4)), "broadcast_to: shapes (2, 3) and (2, 4) "
-     "do not broadcast: axis -1 has extents 3 and 4; make them equal, or one of them 1"),
-    (ArrayValueError, lambda: xp.broadcast_to(X, (3,)), "broadcast_to: x has shape (2, 3), which "
-     "does not broadcast to (3,): only axes of extent 1 are repeated, and new ones go before all "
-     "others"),
-    (ArrayValueError, lambda: xp.concat([X, X[:, :2]]), "concat: array 0 has shape (2, 3) and array "
-     "1 (2, 2); give arrays of one shape except along axis 0"),
-    (ArrayValueError, lambda: xp.concat([X, X[:, 0]], axis=1), "concat: array 0 has shape (2, 3) and "
-     "array 1 (2,); give arrays of one shape except along axis 1"),
-    (ArrayValueError, lambda: xp.stack([X, X[0]]), "stack: array 0 has shape (2, 3) and array 1 "
-     "(3,); give arrays of one shape"),
-    (ArrayValueError, lambda: xp.concat([]), "concat: there is no array; give one at least"),
-    (ArrayTypeError, lambda: xp.concat(X), "concat: arrays is Array; give a tuple or a list of "  # type: ignore[arg-type]
-     "arrays"),
-    (ArrayTypeError, lambda: xp.stack([X, 1]), "stack: array 1 is int; give an array of this "  # type: ignore[list-item]
-     "namespace: xp.asarray(...)"),
-    (ArrayIndexError, lambda: xp.concat([X], axis=2), "concat: axis is 2 of 2 axes; there are from "
-     "-2 to 1"),
-    (ArrayIndexError, lambda: xp.stack([X], axis=3), "stack: axis is 3 of 3 axes; there are from -3 "
-     "to 2"),
-    (DeviceMismatchError, lambda: xp.concat([X, THERE]), f"concat: {APART}"),
-    (DeviceMismatchError, lambda: xp.stack([X, THERE]), f"stack: {APART}"),
-    (DeviceMismatchError, lambda: xp.broadcast_arrays(X, THERE), f"broadcast_arrays: {APART}"),
-    (DeviceMismatchError, lambda: xp.take_along_axis(X, THERE), f"take_along_axis: {APART}"),
-    (DeviceMismatchError, lambda: xp.take(X, THERE, axis=0), f"take: {APART}"),
-    (DeviceMismatchError, lambda: xp.repeat(X, THERE, axis=0), f"repeat: {APART}"),
-    (ArrayIndexError, lambda: xp.expand_dims(X, axis=3), "expand_dims: axis is 3 of 3 axes; there "
-     "are from -3 to 2"),
-    (ArrayValueError, lambda: xp.flip(X, axis=(0, -2)), "flip: axis is (0, -2) of 2 axes, which has "
-     "one twice; give each once"),
-    (ArrayValueError, lambda: xp.permute_dims(X, (0, 0)), "permute_dims: axes is (0, 0), and x has "
-     "shape (2, 3); name each of its 2 axes once"),
-    (ArrayValueError, lambda: xp.moveaxis(X, (0, 1), 0), "moveaxis: source is (0, 1) and "
-     "destination (0,); give a place for each axis"),
-    (ArrayValueError, lambda: xp.moveaxis(X, (0, 0), (0, 1)), "moveaxis: source is (0, 0); name "
-     "each axis once"),
-    (ArrayValueError, lambda: xp.repeat(X, -1), "repeat: repeats is -1; give how often, 0 or more"),
-    (ArrayTypeError, lambda: xp.repeat(X, 1.5), "repeat: repeats is 1.5, float; give an integer"),  # type: ignore[arg-type]
-    (ArrayTypeError, lambda: xp.repeat(X, xp.asarray([1.0])), "repeat: repeats is ptensor<1xfloat64"
-     ", device='cpu'>; give integers"),
-    (ArrayValueError, lambda: xp.repeat(X, xp.asarray([1, 2])), "repeat: repeats has shape (2,), "
-     "and x has 6 elements along axis 0; give a number for each, or one"),
-    (ArrayValueError, lambda: xp.repeat(X, xp.asarray([1, -2]), axis=0), "repeat: repeats has -2 at "
-     "1; give how often for each element, 0 or more"),
-    (ArrayValueError, lambda: xp.reshape(X, (4,)), "reshape: x has shape (2, 3), 6 elements, and "
-     "(4,) has 4; give a shape of as many, where -1 stands for what is left"),
-    (ArrayValueError, lambda: xp.reshape(X, (4, -1)), "reshape: x has shape (2, 3), 6 elements, "
-     "which leave open what -1 is in (4, -1); write the extents"),
-    (ArrayValueError, lambda: xp.reshape(X, (-2,)), "reshape: the shape is (-2,); give extents of 0 "
-     "or more"),
-    (ArrayValueError, lambda: xp.roll(X, (1, 2)), "roll: shift is (1, 2), and there is no axis for "
-     "each; give one number, or name the axes"),
-    (ArrayValueError, lambda: xp.roll(X, ()), "roll: shift is (), and there is no axis for each; "
-     "give one number, or name the axes"),
-    (ArrayValueError, lambda: xp.roll(X, (1, 2, 3), axis=(0, 1)), "roll: shift is (1, 2, 3) and "
-     "axis (0, 1); give a shift for each axis"),
-    (ArrayValueError, lambda: xp.squeeze(X, axis=0), "squeeze: x has shape (2, 3), extent 2 along "
-     "axis 0; name axes of extent 1"),
-    (ArrayValueError, lambda: xp.tile(X, (2, -1)), "tile: repetitions is (2, -1); give how often "
-     "for each axis, 0 or more"),
-    (ArrayValueError, lambda: xp.tile(xp.ones(3), (2**50,)), "tile: the shape (3377699720527872,) "
-     "takes 27021597764222976 bytes; 140737488355328 is the most"),
-    (ArrayValueError, lambda: xp.repeat(xp.ones(3), 2**50), "repeat: the shape "
-     "(3377699720527872,) takes 27021597764222976 bytes; 140737488355328 is the most"),
-    (ArrayIndexError, lambda: xp.unstack(xp.asarray(1)), "unstack: axis is 0 of 0 axes; there are "
-     "none: the array has no axes"),
-    (ArrayValueError, lambda: X[0].T, "x.T: x has shape (3,); it exchanges the axes of a matrix: "
-     "x.mT for several matrices, permute_dims for other axes"),
-    (ArrayValueError, lambda: X[0].mT, "x.mT: x has shape (3,); give matrices, two axes or more"),
+REFUSED: list[tuple[type[TecompError], Callable[[], object], Diagnostic]] = [
+    (ArrayValueError, lambda: xp.broadcast_to(X, (2, 4)), Diagnostic(
+        "array-shapes", where="broadcast_to", texts="(2, 3) and (2, 4)", axis=-1,
+        extents="3 and 4",
+    )),
+    (ArrayValueError, lambda: xp.broadcast_to(X, (3,)), Diagnostic(
+        "array-shapes", shape=(2, 3), subject_shape=(3,),
+    )),
+    (ArrayValueError, lambda: xp.concat([X, X[:, :2]]), Diagnostic(
+        "array-shapes", form="concat", shape=(2, 3), k=1, other_shape=(2, 2),
+        but=" except along axis 0",
+    )),
+    (ArrayValueError, lambda: xp.concat([X, X[:, 0]], axis=1), Diagnostic(
+        "array-shapes", form="concat", shape=(2, 3), k=1, other_shape=(2,),
+        but=" except along axis 1",
+    )),
+    (ArrayValueError, lambda: xp.stack([X, X[0]]), Diagnostic(
+        "array-shapes", form="stack", shape=(2, 3), k=1, other_shape=(3,), but="",
+    )),
+    (ArrayValueError, lambda: xp.concat([]), Diagnostic("nothing-given", where="concat")),
+    (ArrayTypeError, lambda: xp.concat(X),  # type: ignore[arg-type]
+     Diagnostic("array-type", where="concat", type="Array")),
+    (ArrayTypeError, lambda: xp.stack([X, 1]), Diagnostic(  # type: ignore[list-item]
+        "no-array", where="stack", what="array 1", type="int",
+    )),
+    (ArrayIndexError, lambda: xp.concat([X], axis=2), Diagnostic(
+        "array-index", where="concat", what="axis", given=2, rank=2, numbers="from -2 to 1",
+    )),
+    (ArrayIndexError, lambda: xp.stack([X], axis=3), Diagnostic(
+        "array-index", where="stack", what="axis", given=3, rank=3, numbers="from -3 to 2",
+    )),
+    (DeviceMismatchError, lambda: xp.concat([X, THERE]), Diagnostic(
+        "other-device", where="concat", first="ptensor<2x3xint64, device='cpu'>", k=1,
+        other="ptensor<2x3xint32, device='stick128'>", device="cpu",
+    )),
+    (DeviceMismatchError, lambda: xp.stack([X, THERE]), Diagnostic(
+        "other-device", where="stack", first="ptensor<2x3xint64, device='cpu'>", k=1,
+        other="ptensor<2x3xint32, device='stick128'>", device="cpu",
+    )),
+    (DeviceMismatchError, lambda: xp.broadcast_arrays(X, THERE), Diagnostic(
+        "other-device", where="broadcast_arrays", first="ptensor<2x3xint64, device='cpu'>", k=1,
+        other="ptensor<2x3xint32, device='stick128'>", device="cpu",
+    )),
+    (DeviceMismatchError, lambda: xp.take_along_axis(X, THERE), Diagnostic(
+        "other-device", where="take_along_axis", first="ptensor<2x3xint64, device='cpu'>", k=1,
+        other="ptensor<2x3xint32, device='stick128'>", device="cpu",
+    )),
+    (DeviceMismatchError, lambda: xp.take(X, THERE, axis=0), Diagnostic(
+        "other-device", where="take", first="ptensor<2x3xint64, device='cpu'>", k=1,
+        other="ptensor<2x3xint32, device='stick128'>", device="cpu",
+    )),
+    (DeviceMismatchError, lambda: xp.repeat(X, THERE, axis=0), Diagnostic(
+        "other-device", where="repeat", first="ptensor<2x3xint64, device='cpu'>", k=1,
+        other="ptensor<2x3xint32, device='stick128'>", device="cpu",
+    )),
+    (ArrayIndexError, lambda: xp.expand_dims(X, axis=3), Diagnostic(
+        "array-index", where="expand_dims", what="axis", given=3, rank=3, numbers="from -3 to 2",
+    )),
+    (ArrayValueError, lambda: xp.flip(X, axis=(0, -2)), Diagnostic(
+        "array-value", where="flip", given=(0, -2), rank=2,
+    )),
+    (ArrayValueError, lambda: xp.permute_dims(X, (0, 0)), Diagnostic(
+        "array-shapes", axis=(0, 0), shape=(2, 3), rank=2,
+    )),
+    (ArrayValueError, lambda: xp.moveaxis(X, (0, 1), 0), Diagnostic(
+        "array-value", where="moveaxis", old=(0, 1), new=(0,),
+    )),
+    (ArrayValueError, lambda: xp.moveaxis(X, (0, 0), (0, 1)), Diagnostic(
+        "array-value", what="source", axes=(0, 0),
+    )),
+    (ArrayValueError, lambda: xp.repeat(X, -1), Diagnostic("array-value", repeats=-1)),
+    (ArrayTypeError, lambda: xp.repeat(X, 1.5), Diagnostic(  # type: ignore[arg-type]
+        "array-type", where="repeat", what="repeats", value=1.5, type="float",
+    )),
+    (ArrayTypeError, lambda: xp.repeat(X, xp.asarray([1.0])), Diagnostic(
+        "array-type", where="repeat", type="ptensor<1xfloat64, device='cpu'>",
+    )),
+    (ArrayValueError, lambda: xp.repeat(X, xp.asarray([1, 2])), Diagnostic(
+        "array-shapes", where="repeat", shape=(2,), extent=6, axis=0,
+    )),
+    (ArrayValueError, lambda: xp.repeat(X, xp.asarray([1, -2]), axis=0), Diagnostic(
+        "array-value", count="-2", place=1,
+    )),
+    (ArrayValueError, lambda: xp.reshape(X, (4,)), Diagnostic(
+        "array-shapes", shape=(2, 3), size=6, subject_shape=(4,), prod_of_size=4,
+    )),
+    (ArrayValueError, lambda: xp.reshape(X, (4, -1)), Diagnostic(
+        "array-shapes", own=(2, 3), size=6, shape=(4, -1),
+    )),
+    (ArrayValueError, lambda: xp.reshape(X, (-2,)), Diagnostic(
+        "array-value", where="reshape", extents=(-2,),
+    )),
+    (ArrayValueError, lambda: xp.roll(X, (1, 2)), Diagnostic(
+        "array-value", where="roll", shifts=(1, 2),
+    )),
+    (ArrayValueError, lambda: xp.roll(X, ()), Diagnostic("array-value", where="roll", shifts=())),
+    (ArrayValueError, lambda: xp.roll(X, (1, 2, 3), axis=(0, 1)), Diagnostic(
+        "array-value", where="roll", shifts=(1, 2, 3), axes=(0, 1),
+    )),
+    (ArrayValueError, lambda: xp.squeeze(X, axis=0), Diagnostic(
+        "array-shapes", shape=(2, 3), extent=2, axis=0,
+    )),
+    (ArrayValueError, lambda: xp.tile(X, (2, -1)), Diagnostic("array-value", repetitions=(2, -1))),
+    (ArrayValueError, lambda: xp.tile(xp.ones(3), (2**50,)), Diagnostic(
+        "too-much", where="tile", extents=(3377699720527872,), size=27021597764222976,
+        most_bytes=140737488355328,
+    )),
+    (ArrayValueError, lambda: xp.repeat(xp.ones(3), 2**50), Diagnostic(
+        "too-much", where="repeat", extents=(3377699720527872,), size=27021597764222976,
+        most_bytes=140737488355328,
+    )),
+    (ArrayIndexError, lambda: xp.unstack(xp.asarray(1)), Diagnostic(
+        "array-index", where="unstack", what="axis", given=0, rank=0,
+        numbers="none: the array has no axes",
+    )),
+    (ArrayValueError, lambda: X[0].T, Diagnostic("array-shapes", shape=(3,))),
+    (ArrayValueError, lambda: X[0].mT, Diagnostic("array-shapes", shape=(3,))),
 ]
 
 
-@pytest.mark.parametrize(("error", "call", "text"), REFUSED, ids=[case[2] for case in REFUSED])
-def test_bad_arguments(error: type[TecompError], call: Callable[[], object], text: str) -> None:
+@pytest.mark.parametrize(("error", "call", "expected"), REFUSED)
+def test_bad_arguments(
+    error: type[TecompError], call: Callable[[], object], expected: Diagnostic
+) -> None:
     with pytest.raises(error) as caught:
         call()
-    assert caught.value.message == text
+    assert diagnostic(caught.value) == expected

@@ -10,6 +10,7 @@ import pytest
 
 import tecomp.array as xp
 from tecomp.errors import ArrayTypeError, CallError
+from tests.messages import Diagnostic, diagnostic
 
 DATA = np.arange(12.0).reshape(3, 4)
 PLACES = np.array([0, -1, 2])
@@ -66,13 +67,17 @@ def test_shapes_that_follow_from_values_are_those_of_each_call(k: int) -> None:
 def test_values_are_not_known_while_a_function_is_recorded() -> None:
     with pytest.raises(ArrayTypeError) as caught:
         xp.jit(lambda x: float(x[0, 0]))(xp.asarray(DATA))
-    assert caught.value.message == (
-        "jit: the value of an element is asked for, and there is none while a function is recorded; "
-        "use where in place of if, or ask outside of the function"
+    assert diagnostic(caught.value) == (
+        Diagnostic("recording")
     )
 
 
 def test_indices_out_of_bounds_are_refused_when_it_runs() -> None:
     recorded = xp.jit(lambda x, i: x[:, i])
-    with pytest.raises(CallError, match="index 9 is out of bounds"):
+    with pytest.raises(CallError) as caught:
         np.asarray(recorded(xp.asarray(DATA), xp.asarray([0, 9, 1])))
+    found = diagnostic(caught.value)
+    place, _, access = found.parameters["text"].rpartition(": ")
+    assert found == Diagnostic("out-of-bounds", value=9, text=f"{place}: {access}")
+    assert access == "x0[i0, x1[i1]] (axis 1 of x0[n0, n1])"
+    assert place.startswith(__file__)

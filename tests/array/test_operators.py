@@ -12,6 +12,7 @@ import pytest
 import tecomp.array as xp
 from tecomp.array.statistics import counters
 from tecomp.errors import ArrayTypeError, ArrayValueError
+from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 from tests.strategies.elements import distances, elements
 
@@ -82,33 +83,40 @@ def test_values_that_others_hold_stay_in_place() -> None:
     assert [float(e) for e in (*x, *y, *view)] == [6, 7, 2, 3, 6]
 
 
-@pytest.mark.parametrize(("change", "error", "message"), [
+@pytest.mark.parametrize(("change", "error", "expected"), [
     (lambda x: _INPLACE.iadd(x, 1.5), ArrayTypeError,
-     "add: the result in place is ptensor<2xfloat64, device='cpu'>, and the array is "
-     "ptensor<2xint64, device='cpu'>; write x = x + y instead of x += y"),
+     Diagnostic(
+         "array-type", where="add", new="ptensor<2xfloat64, device='cpu'>",
+         old="ptensor<2xint64, device='cpu'>",
+     )),
     (lambda x: _INPLACE.iadd(x, xp.zeros((3, 2), dtype=xp.int64)), ArrayTypeError,
-     "add: the result in place is ptensor<3x2xint64, device='cpu'>, and the array is "
-     "ptensor<2xint64, device='cpu'>; write x = x + y instead of x += y"),
+     Diagnostic(
+         "array-type", where="add", new="ptensor<3x2xint64, device='cpu'>",
+         old="ptensor<2xint64, device='cpu'>",
+     )),
     (lambda x: _INPLACE.itruediv(x, x), ArrayTypeError,
-     "divide: the result in place is ptensor<2xfloat64, device='cpu'>, and the array is "
-     "ptensor<2xint64, device='cpu'>; write x = x + y instead of x += y"),
+     Diagnostic(
+         "array-type", where="divide", new="ptensor<2xfloat64, device='cpu'>",
+         old="ptensor<2xint64, device='cpu'>",
+     )),
     (lambda x: _INPLACE.iadd(x, xp.zeros(3, dtype=xp.int64)), ArrayValueError,
-     "add: shapes (2,) and (3,) do not broadcast: axis -1 has extents 2 and 3; make them equal, or "
-     "one of them 1"),
+     Diagnostic("array-shapes", where="add", texts="(2,) and (3,)", axis=-1, extents="2 and 3")),
     (lambda x: x + (x == x), ArrayTypeError,
-     "add: the elements are int64 and bool, and it takes int8, int16, int32, int64, uint8, uint16, "
-     "uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128; convert them, "
-     "xp.astype(x, dtype)"),
+     Diagnostic(
+         "array-type", form="add", given="int64 and bool",
+         taken="int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128",
+     )),
     (lambda x: (x == x) ** 2, ArrayTypeError,
-     "pow: the elements are bool and int64, and it takes int8, int16, int32, int64, uint8, uint16, "
-     "uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128; convert them, "
-     "xp.astype(x, dtype)"),
+     Diagnostic(
+         "array-type", form="pow", given="bool and int64",
+         taken="int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128",
+     )),
 ])
-def test_refusals(change: Callable[[Any], Any], error: type[Exception], message: str) -> None:
+def test_refusals(change: Callable[[Any], Any], error: type[Exception], expected: Diagnostic) -> None:
     x = xp.asarray([1, 2])
     with pytest.raises(error) as caught:
         change(x)
-    assert caught.value.args[0] == message
+    assert diagnostic(caught.value) == expected
     assert [int(e) for e in x] == [1, 2]
 
 

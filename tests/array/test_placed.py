@@ -21,6 +21,7 @@ from tecomp.errors import ArrayTypeError, ArrayValueError, DeviceMismatchError
 from tecomp.layout.core.layout import Layout
 from tecomp.machine.registry import find_description
 from tecomp.ptensor import devices
+from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 
 DEVICES = ("stick128", "tensix_wh")
@@ -386,29 +387,29 @@ def test_an_assignment_keeps_the_layout() -> None:
 def test_what_makes_an_array_in_a_layout_refuses_others() -> None:
     x = xp.asarray(data((6, 50), "float32"), device="stick128")
     other = tecomp.StickLayout((6, 64), "float32", [0, 1], size=(6, 51))
-    wrong = (
-        "layouts: x is float32[6, 50], and its layout is for float32[6, 51]; give one of its shape "
-        "and type"
+    wrong = Diagnostic(
+        "other-shape", reason="layouts: x is float32[6, 50], and its layout is for float32[6, 51]; "
+        "give one of its shape and type",
     )
-    calls: list[tuple[str, Callable[[], Array], str]] = [
+    calls: list[tuple[str, Callable[[], Array], Diagnostic]] = [
         ("zeros", lambda: xp.zeros((6, 50), dtype="float32", device="stick128", layout=other), wrong),
         ("ones_like", lambda: xp.ones_like(x, layout=other), wrong),
         ("to_device", lambda: x.to_device("stick128", layout=other), wrong),
         ("empty_strided", lambda: xp.empty_strided(
             (6, 50), (50, 1), dtype="float32", device="stick128", layout=other), wrong),
         ("to_device", lambda: x.to_device("cpu", layout=x.layout),
-         "a layout is given for an array on 'cpu', which has the order of NumPy; give a device "
-         "that has layouts, device='stick128'"),
+         Diagnostic("array-value", device="cpu")),
         ("empty_strided", lambda: xp.empty_strided((6, 50), (50,)),
-         "strides (50,) for shape (6, 50); give a number of elements, 1 or more, for each axis"),
+         Diagnostic("array-value", strides=(50,), shape=(6, 50))),
         ("empty_strided", lambda: xp.empty_strided((6, 50), (49, 1)),
-         "elements of shape (6, 50) share memory with strides (49, 1); give strides of 50 or more "
-         "where axes are not the innermost"),
+         Diagnostic("array-value", shape=(6, 50), strides=(49, 1), limit=50)),
     ]
-    for where, call, message in calls:
+    for where, call, expected in calls:
         with pytest.raises(ArrayValueError) as caught:
             call()
-        assert caught.value.message == f"{where}: {message}"
+        assert diagnostic(caught.value) == (
+            Diagnostic(expected.kind, where=where, **expected.parameters)
+        )
 
 
 @pytest.mark.parametrize("strides", [(1, 2, 8), (12, 4, 1), (3, 1, 40), (100, 1, 7)])
@@ -478,74 +479,91 @@ def test_a_target_is_a_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         x + xp.ones(2, device="stick128")
 
 
-REFUSALS: list[tuple[type[Exception], Callable[[], object], str]] = [
+REFUSALS: list[tuple[type[Exception], Callable[[], object], Diagnostic]] = [
     (
         ArrayTypeError, lambda: xp.asarray(np.zeros(2), device="stick128"),
-        "asarray: the array is float64, and device 'stick128' has none of that type; its dtypes are "
-        "bool, int8, int16, int32, uint8, float16, bfloat16, float32, complex64: give "
-        "xp.astype(x, xp.float32) or dtype=xp.float32",
+        Diagnostic(
+            "array-type", where="asarray", what="the array is", dtype="float64",
+            device="stick128",
+            known="bool, int8, int16, int32, uint8, float16, bfloat16, float32, complex64",
+            remedy="xp.astype(x, xp.float32) or dtype=xp.float32",
+        ),
     ),
     (
         ArrayTypeError, lambda: xp.zeros(2, dtype="int64").to_device("tensix_wh"),
-        "to_device: the array is int64, and device 'tensix_wh' has none of that type; its dtypes "
-        "are bool, int32, uint8, uint16, uint32, float16, bfloat16, float32, complex64: give "
-        "xp.astype(x, xp.int32) or dtype=xp.int32",
+        Diagnostic(
+            "array-type", where="to_device", what="the array is", dtype="int64",
+            device="tensix_wh",
+            known="bool, int32, uint8, uint16, uint32, float16, bfloat16, float32, complex64",
+            remedy="xp.astype(x, xp.int32) or dtype=xp.int32",
+        ),
     ),
     (
         ArrayTypeError, lambda: xp.ones(2, dtype="float64", device="stick128"),
-        "ones: the array is float64, and device 'stick128' has none of that type; its dtypes are "
-        "bool, int8, int16, int32, uint8, float16, bfloat16, float32, complex64: give "
-        "xp.astype(x, xp.float32) or dtype=xp.float32",
+        Diagnostic(
+            "array-type", where="ones", what="the array is", dtype="float64", device="stick128",
+            known="bool, int8, int16, int32, uint8, float16, bfloat16, float32, complex64",
+            remedy="xp.astype(x, xp.float32) or dtype=xp.float32",
+        ),
     ),
     (
         ArrayTypeError,
         lambda: xp.arange(2, device="stick128") + xp.ones(2, device="stick128"),
-        "add: the result is float64, and device 'stick128' has none of that type; its dtypes are "
-        "bool, int8, int16, int32, uint8, float16, bfloat16, float32, complex64: give "
-        "xp.astype(x, xp.float32) or dtype=xp.float32",
+        Diagnostic(
+            "array-type", where="add", what="the result is", dtype="float64", device="stick128",
+            known="bool, int8, int16, int32, uint8, float16, bfloat16, float32, complex64",
+            remedy="xp.astype(x, xp.float32) or dtype=xp.float32",
+        ),
     ),
     (
         ArrayValueError, lambda: xp.zeros(2, device="stick129"),
-        "zeros: there is no device 'stick129'; these are cpu, stick128, tensix_bh, tensix_wh, "
-        "texture2d, vtcm2d",
+        Diagnostic(
+            "unknown-choice", where="zeros", device="stick129",
+            known="cpu, stick128, tensix_bh, tensix_wh, texture2d, vtcm2d",
+        ),
     ),
     (
         ArrayValueError, lambda: xp.asarray([1.0], device="stick128", copy=False),
-        "asarray: copy=False, and 'stick128' has memory of its own, to which elements are copied; "
-        "give copy=None",
+        Diagnostic("copy-needed", where="asarray", device="stick128"),
     ),
     (
         ArrayValueError, lambda: xp.asarray([2**40], device="stick128"),
-        "asarray: Python integer 1099511627776 out of bounds for int32; give another dtype",
+        Diagnostic(
+            "array-value", where="asarray",
+            reason="Python integer 1099511627776 out of bounds for int32",
+        ),
     ),
     (
         ArrayTypeError, lambda: xp.asarray([1.0], device="stick128", layout="rows"),
-        "asarray: layout is str; give a tecomp.Layout, as x.layout is",
+        Diagnostic("array-type", where="asarray", class_="str"),
     ),
     (
         ArrayValueError,
         lambda: xp.asarray([1.0], device="stick128", layout=Layout.row_major((2,), "float32")),
-        "asarray: layouts: x is float32[1], and its layout is for float32[2]; give one of its shape "
-        "and type",
+        Diagnostic(
+            "other-shape", where="asarray",
+            reason="layouts: x is float32[1], and its layout is for float32[2]; give one of its shape and type",
+        ),
     ),
     (
         ArrayValueError, lambda: xp.empty(2, layout=Layout.row_major((2,), "float64")),
-        "empty: a layout is given for an array on 'cpu', which has the order of NumPy; give a "
-        "device that has layouts, device='stick128'",
+        Diagnostic("array-value", where="empty", device="cpu"),
     ),
     (
         ArrayValueError, lambda: xp.restickify(xp.ones((2, 2)), 0),
-        "restickify: x is ptensor<2x2xfloat64, device='cpu'>, and arrays on 'cpu' have the order of "
-        "NumPy; bring it to a device that has layouts, x.to_device('stick128')",
+        Diagnostic(
+            "array-value", where="restickify", type="ptensor<2x2xfloat64, device='cpu'>",
+            device="cpu",
+        ),
     ),
 ]
 
 
-@pytest.mark.parametrize(("kind", "call", "message"), REFUSALS)
-def test_refusals(kind: Any, call: Callable[[], object], message: str) -> None:
+@pytest.mark.parametrize(("kind", "call", "expected"), REFUSALS)
+def test_refusals(kind: Any, call: Callable[[], object], expected: Diagnostic) -> None:
     with pytest.raises(kind) as error:
         call()
-    assert error.value.message == message
+    assert diagnostic(error.value) == expected
 
 
 def test_what_would_run_on_a_device_is_explained() -> None:
@@ -588,13 +606,11 @@ def test_layouts_of_arrays_of_a_team_are_those_of_parts() -> None:
     for call, where in calls:
         with pytest.raises(ArrayValueError) as caught:
             call()
-        assert caught.value.message == (
-            f"{where}: a layout is given for an array of a team, of which each process keeps a "
-            "part; give none, or make an array of parts: xp.from_local(part, team)"
+        assert diagnostic(caught.value) == (
+            Diagnostic("array-value", where=where)
         )
     with pytest.raises(ArrayValueError) as caught:
         xp.restickify(x, 0)
-    assert caught.value.message == (
-        f"restickify: x is {x._node.type}, and each process has a part in a layout of its own; "
-        "give the part, x.to_local(), and make an array of the results: xp.from_local(part, team)"
+    assert diagnostic(caught.value) == (
+        Diagnostic("array-value", where="restickify", type=str(x._node.type))
     )

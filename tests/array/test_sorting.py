@@ -12,6 +12,7 @@ import tecomp.array as xp
 from tecomp.array.statistics import counters
 from tecomp.errors import ArrayIndexError, ArrayTypeError, ArrayValueError
 from tests.array.drawn import FLOATS, INTEGERS, array, check, draw
+from tests.messages import Diagnostic, diagnostic
 
 REAL = [*INTEGERS, *FLOATS]
 
@@ -94,27 +95,34 @@ def test_results_are_where_the_operands_are() -> None:
 def test_refusals() -> None:
     x: Any = array(np.zeros((2, 3)))
     no_side: Any = "middle"
-    refused_calls: list[tuple[Callable[[], Any], type[Exception], str]] = [
+    refused_calls: list[tuple[Callable[[], Any], type[Exception], Diagnostic]] = [
         (lambda: xp.sort(array(np.zeros(2, "complex64"))), ArrayTypeError,
-         "sort: the elements are complex64, and it takes int8, int16, int32, int64, uint8, "
-         "uint16, uint32, uint64, float16, bfloat16, float32, float64; convert them, "
-         "xp.astype(x, dtype)"),
+         Diagnostic(
+             "array-type", where="sort", what="the elements are", dtype="complex64",
+             taken="int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64",
+         )),
         (lambda: xp.argsort(x, axis=2), ArrayIndexError,
-         "argsort: axis is 2 of 2 axes; there are from -2 to 1"),
+         Diagnostic(
+             "array-index", where="argsort", what="axis", given=2, rank=2, numbers="from -2 to 1",
+         )),
         (lambda: xp.searchsorted(x, x), ArrayValueError,
-         "searchsorted: x1 has shape (2, 3); give a row in order, of one axis"),
+         Diagnostic("array-shapes", shape=(2, 3))),
         (lambda: xp.searchsorted(x[0], x, side=no_side), ArrayValueError,
-         "searchsorted: side is 'middle'; give 'left' or 'right'"),
+         Diagnostic(
+             "array-value", where="searchsorted", what="side", value="middle", name="'left'",
+             name2="'right'",
+         )),
         (lambda: xp.searchsorted(x[0], x, sorter=array(np.array([0, 3, 1], "uint64"))), ArrayIndexError,
-         "searchsorted: the sorter has the index 3, and x1 has 3 elements; give xp.argsort(x1)"),
+         Diagnostic("array-index", index=3, size=3)),
         (lambda: xp.searchsorted(x[0], x, sorter=array(np.array([0, 1, -1], "int8"))), ArrayIndexError,
-         "searchsorted: the sorter has the index -1, and x1 has 3 elements; give xp.argsort(x1)"),
+         Diagnostic("array-index", index=-1, size=3)),
         (lambda: xp.searchsorted(x[0], x, sorter=x[0]), ArrayTypeError,
-         "searchsorted: the sorter is ptensor<3xfloat64, device='cpu'> for x1 "
-         "ptensor<3xfloat64, device='cpu'>; give as many integers as x1 has elements: "
-         "xp.argsort(x1)"),
+         Diagnostic(
+             "array-type", each="ptensor<3xfloat64, device='cpu'>",
+             x="ptensor<3xfloat64, device='cpu'>",
+         )),
     ]
-    for call, kind, message in refused_calls:
+    for call, kind, expected in refused_calls:
         with pytest.raises(kind) as refused:
             call()
-        assert getattr(refused.value, "message", "") == message
+        assert diagnostic(refused.value) == expected

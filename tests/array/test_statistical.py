@@ -13,6 +13,7 @@ import tecomp.array as xp
 from tecomp.array.functions import searching, statistical
 from tecomp.errors import ArrayIndexError, ArrayTypeError, ArrayValueError
 from tests.array.drawn import ALL, COMPLEX, FLOATS, INTEGERS, NUMBERS, array, check, draw
+from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 
 REAL = [*INTEGERS, *FLOATS]
@@ -60,8 +61,8 @@ def test_reductions_of_few_elements_and_of_none(name: str, shape: tuple[int, ...
         axis = shape.index(0)
         with pytest.raises(ArrayValueError) as refused:
             function(name)(array(x))
-        assert refused.value.message == (
-            f"{name}: x has shape {shape}, and no element along axis {axis}; give it one at least"
+        assert diagnostic(refused.value) == (
+            Diagnostic("array-shapes", form=name, shape=shape, empty=axis)
         )
         x = x.reshape(0, 4)
         check(function(name)(array(x), axis=1), np.zeros(0, "float32"))
@@ -189,8 +190,8 @@ def test_the_first_of_several_extremes_is_found(name: str) -> None:
     check(function(name)(array(np.float32(2))), np.int64(0))
     with pytest.raises(ArrayValueError) as refused:
         function(name)(array(np.zeros((2, 0))), axis=1)
-    assert refused.value.message == (
-        f"{name}: x has shape (2, 0), and no element along axis 1; give it one at least"
+    assert diagnostic(refused.value) == (
+        Diagnostic("array-shapes", form=name, shape=(2, 0), empty=1)
     )
 
 
@@ -198,31 +199,33 @@ def test_refusals() -> None:
     x: Any = array(np.zeros((2, 3), "bool"))
     zeros: Any = np.zeros(3)
     no_number: Any = "1"
-    refused_calls: list[tuple[Callable[[], Any], type[Exception], str]] = [
+    refused_calls: list[tuple[Callable[[], Any], type[Exception], Diagnostic]] = [
         (lambda: statistical.sum(x, dtype=np.bool), ArrayTypeError,
-         "sum: the elements are bool, and it takes int8, int16, int32, int64, uint8, uint16, "
-         "uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128; convert "
-         "them, xp.astype(x, dtype)"),
+         Diagnostic(
+             "array-type", where="sum", what="the elements are", dtype="bool",
+             taken="int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128",
+         )),
         (lambda: statistical.all(x, axis=2), ArrayIndexError,
-         "all: axis is 2 of 2 axes; there are from -2 to 1"),
+         Diagnostic(
+             "array-index", where="all", what="axis", given=2, rank=2, numbers="from -2 to 1",
+         )),
         (lambda: statistical.any(x, axis=(0, -2)), ArrayValueError,
-         "any: axis is (0, -2) of 2 axes, which has one twice; give each once"),
+         Diagnostic("array-value", where="any", given=(0, -2), rank=2)),
         (lambda: statistical.any(x, axis=no_number), ArrayTypeError,
-         "any: axis is '1'; give an integer, the number of an axis"),
+         Diagnostic("array-type", where="any", what="axis", axis="1")),
         (lambda: statistical.any(zeros), ArrayTypeError,
-         "any: x is ndarray; give an array of this namespace: xp.asarray(...)"),
+         Diagnostic("no-array", where="any", what="x", type="ndarray")),
         (lambda: statistical.var(array(np.zeros(3)), correction=no_number), ArrayTypeError,
-         "var: correction is '1'; give a number of Python"),
+         Diagnostic("array-type", form="var", correction="1")),
         (lambda: statistical.sum(array(np.zeros(3, "complex64")), dtype=np.float32),
          ArrayTypeError,
-         "sum: the elements are complex64, which no float32 can hold; leave dtype out, or take a "
-         "part of them first: real(x), imag(x)"),
+         Diagnostic("array-type", where="sum", dtype="complex64", wanted="float32")),
         (lambda: statistical.cumulative_sum(array(np.zeros((2, 3)))), ArrayValueError,
-         "cumulative_sum: x has shape (2, 3), 2 axes; say along which: axis=0"),
+         Diagnostic("array-shapes", where="cumulative_sum", shape=(2, 3), rank=2)),
         (lambda: statistical.cumulative_prod(array(2.0)), ArrayValueError,
-         "cumulative_prod: x has no axes; give it one: xp.reshape(x, (1,))"),
+         Diagnostic("array-shapes", where="cumulative_prod")),
     ]
-    for call, kind, message in refused_calls:
+    for call, kind, expected in refused_calls:
         with pytest.raises(kind) as refused:
             call()
-        assert getattr(refused.value, "message", "") == message
+        assert diagnostic(refused.value) == expected

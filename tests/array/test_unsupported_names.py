@@ -8,29 +8,52 @@ import numpy as np
 import pytest
 
 import tecomp.array as xp
+from tecomp import MissingError
+from tests.messages import Diagnostic, diagnostic
 
 
 @pytest.mark.parametrize(
-    ("holder", "name", "message"),
+    ("holder", "name", "expected"),
     [
-        ("x", "sum", "Array has no 'sum'; write xp.sum(x)"),
-        ("x", "ravel", "Array has no 'ravel'; write xp.reshape(x, (-1,))"),
-        ("x", "columns", "'Array' object has no attribute 'columns'"),
-        ("xp", "concatenate", "tecomp.array has no 'concatenate'; write xp.concat(arrays, axis=...)"),
+        ("x", "sum", Diagnostic("missing-name", name="sum")),
+        ("x", "ravel", Diagnostic("missing-name", name="ravel", remedy="write xp.reshape(x, (-1,))")),
+        ("xp", "concatenate", Diagnostic(
+            "missing-name", name="concatenate", remedy="write xp.concat(arrays, axis=...)",
+        )),
         ("xp", "to_with_layout",
-         "tecomp.array has no 'to_with_layout'; write x.to_device(device, layout=layout)"),
+         Diagnostic(
+             "missing-name", name="to_with_layout",
+             remedy="write x.to_device(device, layout=layout)",
+         )),
         ("x", "new_empty",
-         "Array has no 'new_empty'; write xp.empty(shape, dtype=x.dtype, device=x.device, "
-         "layout=layout)"),
-        ("xp", "cumulativ_sum", "tecomp.array has no 'cumulativ_sum'; did you mean xp.cumulative_sum?"),
+         Diagnostic(
+             "missing-name", name="new_empty",
+             remedy="write xp.empty(shape, dtype=x.dtype, device=x.device, layout=layout)",
+         )),
+        ("xp", "cumulativ_sum", Diagnostic(
+            "missing-name", name="cumulativ_sum", near="cumulative_sum",
+        )),
+    ],
+)
+def test_what_takes_their_place(holder: str, name: str, expected: Diagnostic) -> None:
+    with pytest.raises(AttributeError) as caught:
+        getattr({"x": xp.ones(3), "xp": xp}[holder], name)
+    assert diagnostic(caught.value) == expected
+
+
+@pytest.mark.parametrize(
+    ("holder", "name", "text"),
+    [
+        ("x", "columns", "'Array' object has no attribute 'columns'"),
         ("xp", "quaternions", "module 'tecomp.array' has no attribute 'quaternions'"),
         ("xp", "__wrapped__", "module 'tecomp.array' has no attribute '__wrapped__'"),
     ],
 )
-def test_what_takes_their_place(holder: str, name: str, message: str) -> None:
+def test_what_is_near_no_name(holder: str, name: str, text: str) -> None:
     with pytest.raises(AttributeError) as caught:
         getattr({"x": xp.ones(3), "xp": xp}[holder], name)
-    assert str(caught.value).split("\n")[0] == message
+    assert not isinstance(caught.value, MissingError)
+    assert str(caught.value) == text
 
 
 def test_attributes_that_others_ask_for_are_not_there() -> None:

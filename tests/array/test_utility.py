@@ -8,6 +8,7 @@ import pytest
 import tecomp.array as xp
 from tecomp.errors import ArrayValueError
 from tests.array.drawn import NUMBERS, array, check, draw
+from tests.messages import Diagnostic, diagnostic
 
 
 @pytest.mark.parametrize("dtype", NUMBERS)
@@ -34,4 +35,4 @@ def test_the_number_of_repetitions_may_be_given_by_position() -> None:
 def test_refusals() -> None:
     with pytest.raises(ArrayValueError) as refused:
         xp.diff(array(np.zeros(3)), n=-1)
-    assert refused.value.message == "diff: n is -1; give 0 or more"
+    assert diagnostic(refused.value) == Diagnostic("array-value", times=-1)

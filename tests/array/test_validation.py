@@ -11,19 +11,29 @@ import pytest
 import tecomp.array as xp
 from tecomp.array import Array
 from tecomp.errors import ArrayTypeError, ArrayValueError
+from tests.messages import Diagnostic, diagnostic
 
 MANY = np.asarray([1.0, 2.0])
-WORDS: dict[str, tuple[Callable[[Array, Any], Any], str]] = {
-    "indexing": (lambda x, v: xp.meshgrid(x, indexing=v), "meshgrid: indexing is array([1., 2.]); "
-                 "give 'xy' or 'ij'"),
-    "mode": (lambda x, v: xp.linalg.qr(x, mode=v), "qr: mode is array([1., 2.]); give 'reduced' or "
-             "'complete'"),
-    "norm": (lambda x, v: xp.fft.fft(x, norm=v), "fft: norm is array([1., 2.]); give 'backward', "
-             "'ortho' or 'forward'"),
-    "ord": (lambda x, v: xp.linalg.matrix_norm(xp.ones((2, 2)), ord=v), "matrix_norm: ord is "
-            "array([1., 2.]); give 'fro', 'nuc', 1, -1, 2, -2, inf or -inf"),
-    "side": (lambda x, v: xp.searchsorted(x, x, side=v), "searchsorted: side is array([1., 2.]); "
-             "give 'left' or 'right'"),
+WORDS: dict[str, tuple[Callable[[Array, Any], Any], Diagnostic]] = {
+    "indexing": (lambda x, v: xp.meshgrid(x, indexing=v), Diagnostic(
+        "array-value", where="meshgrid", what="indexing", value="[1. 2.]", name="'xy'",
+        name2="'ij'",
+    )),
+    "mode": (lambda x, v: xp.linalg.qr(x, mode=v), Diagnostic(
+        "array-value", where="qr", what="mode", value="[1. 2.]", name="'reduced'",
+        name2="'complete'",
+    )),
+    "norm": (lambda x, v: xp.fft.fft(x, norm=v), Diagnostic(
+        "array-value", where="fft", what="norm", value="[1. 2.]", name="'backward', 'ortho'",
+        name2="'forward'",
+    )),
+    "ord": (lambda x, v: xp.linalg.matrix_norm(xp.ones((2, 2)), ord=v), Diagnostic(
+        "array-value", ord="[1. 2.]",
+    )),
+    "side": (lambda x, v: xp.searchsorted(x, x, side=v), Diagnostic(
+        "array-value", where="searchsorted", what="side", value="[1. 2.]", name="'left'",
+        name2="'right'",
+    )),
 }
 FLAGS: dict[str, Callable[[Array, Any], Any]] = {
     "__array__ copy": lambda x, v: x.__array__(copy=v),
@@ -52,12 +62,12 @@ FLAGS: dict[str, Callable[[Array, Any], Any]] = {
 @pytest.mark.parametrize("value", [MANY, xp.asarray(MANY)], ids=["numpy", "ours"])
 def test_an_array_is_neither_true_nor_false(name: str, value: Any) -> None:
     where, what = name.split()
-    kind = type(value).__name__
 
     with pytest.raises(ArrayTypeError) as error:
         FLAGS[name](xp.asarray(MANY), value)
 
-    assert error.value.message == f"{where}: {what} is {value!r}, {kind}; give True or False"
+    assert diagnostic(error.value) == Diagnostic(
+        "array-type", where=where, what=what, value=str(value), type=type(value).__name__)
 
 
 @pytest.mark.parametrize("name", FLAGS)
@@ -74,17 +84,19 @@ def test_an_array_of_one_element_may_be_one_value(name: str) -> None:
 
 @pytest.mark.parametrize("name", WORDS)
 def test_an_array_is_no_word(name: str) -> None:
-    call, message = WORDS[name]
+    call, expected = WORDS[name]
 
     with pytest.raises(ArrayValueError) as error:
         call(xp.asarray(MANY), MANY)
 
-    assert error.value.message == message
+    assert diagnostic(error.value) == expected
 
 
 def test_copy_may_be_what_is_false() -> None:
-    with pytest.raises(ArrayValueError, match="copy=False, and list has no memory"):
+    with pytest.raises(ArrayValueError) as error:
         xp.asarray([1.0], copy=0)  # type: ignore[arg-type]
+
+    assert diagnostic(error.value) == Diagnostic("copy-needed", where="asarray", type="list")
 
 
 def itself(x: Array) -> list[Any]:
@@ -106,13 +118,10 @@ def test_structures_that_hold_themselves(made: Callable[[Array], Any]) -> None:
         return made(x) if given is None else x
 
     x = xp.ones(2)
-    rest = (
-        "are lists, tuples or dicts of which one holds itself, or is in more than 100 others; give "
-        "the arrays in fewer of them"
-    )
-
     for args, what in (((x,), "results"), ((x, made(x)), "arguments")):
         with pytest.raises(ArrayTypeError) as error:
             xp.jit(function)(*args)
 
-        assert error.value.message == f"jit function: {what} {rest}"
+        assert diagnostic(error.value) == (
+            Diagnostic("array-type", where=f"jit function: {what}", deepest=100)
+        )

@@ -21,6 +21,7 @@ from tecomp.array.indexing.aliasing import write
 from tecomp.array.kernels import execution_plan
 from tecomp.array.statistics import counters
 from tecomp.errors import ArrayTypeError, ArrayValueError
+from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 
 
@@ -74,9 +75,8 @@ def test_parts_of_complex_numbers_are_asked_for(make: type) -> None:
     with pytest.raises(ArrayTypeError) as caught:
         make(xp.asarray(1 + 2j))
 
-    assert caught.value.message == (
-        f"{make.__name__}(x): the elements are complex128; take a part first, xp.real(x), or "
-        "complex(x)"
+    assert diagnostic(caught.value) == (
+        Diagnostic("array-type", form=make.__name__, dtype="complex128")
     )
 
 
@@ -100,16 +100,18 @@ def test_special_values_are_no_reason_to_warn(call: Callable[[], Array]) -> None
     assert repr(x)
 
 
-@pytest.mark.parametrize(("numbers", "dtype", "told"), [
-    ([1j], "float32", "elements of complex128 do not all become float32"),
-    ([float("nan")], "int32", "elements of float64 do not all become int32"),
+@pytest.mark.parametrize(("numbers", "dtype", "given"), [
+    ([1j], "float32", "complex128"),
+    ([float("nan")], "int32", "float64"),
 ])
-def test_numbers_that_a_type_has_not(numbers: list[Any], dtype: str, told: str) -> None:
+def test_numbers_that_a_type_has_not(numbers: list[Any], dtype: str, given: str) -> None:
     with pytest.raises(ArrayValueError) as caught:
         xp.asarray(numbers, dtype=getattr(xp, dtype))
 
-    assert caught.value.message.startswith(f"asarray: {told} (")
-    assert caught.value.message.endswith("); give another dtype")
+    found = diagnostic(caught.value)
+    of_python = found.parameters["reason"]
+    assert found == Diagnostic(
+        "array-value", where="asarray", dtype=given, dtype2=dtype, reason=of_python)
 
 
 @pytest.fixture
@@ -227,12 +229,12 @@ def test_elements_are_not_asked_for_while_they_are_written() -> None:
     def change(_: Any) -> None:  # as what runs when memory is let go could do
         with pytest.raises(ArrayValueError) as caught:
             float(x[0])
-        told.append(caught.value.message)
+        told.append(diagnostic(caught.value))
 
     write(x, change)
 
     assert told == [
-        "x[...] = value: elements of x are asked for while they are written; ask before, or after"
+        Diagnostic("array-value")
     ]
     assert float(x[0]) == 0
 

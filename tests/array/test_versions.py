@@ -7,6 +7,7 @@ import pytest
 
 import tecomp.array as xp
 from tecomp.errors import ArrayValueError
+from tests.messages import Diagnostic, diagnostic
 
 
 def test_versions() -> None:
@@ -18,9 +19,11 @@ def test_versions() -> None:
     assert newest.__array_api_version__ == "2025.12"
     with pytest.raises(ArrayValueError) as caught:
         x.__array_namespace__(api_version="2019.01")
-    assert caught.value.message == (
-        "__array_namespace__: there is no version '2019.01'; these are 2021.12, 2022.12, 2023.12, "
-        "2024.12, 2025.12"
+    assert diagnostic(caught.value) == (
+        Diagnostic(
+            "array-value", version="2019.01",
+            versions="2021.12, 2022.12, 2023.12, 2024.12, 2025.12",
+        )
     )
 
 

@@ -12,6 +12,7 @@ from tecomp.codegen import Kernel
 from tecomp.errors import CallError, LowerError
 from tecomp.ir.nodes.stmt import Buffer
 from tecomp.ir.parser.func_parser import parse
+from tests.messages import Diagnostic, diagnostic
 
 ADD = '''def add(A: Buffer("float32", (4, 6), axis_separators=(0,)), \
 B: Buffer("float32", (4, 6), axis_separators=(0,)), C: Buffer("float32", (24,))):
@@ -49,51 +50,78 @@ WHOLE = "float32[4, 6]"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "expected"),
     [
-        ((A, B), "add: expected 3 arguments (A, B, C), got 2; C is passed as well, and written in "
-                 "place"),
-        ((A, B, C, C), "add: expected 3 arguments (A, B, C), got 4; C is passed as well, and "
-                       "written in place"),
-        ((A, [[1.0]], C), f"argument 1 (B) of add: expected an array of {WHOLE}, got list; convert "
-                          "it with np.asarray(...)"),
-        ((A, "B", C), f"argument 1 (B) of add: expected an array of {WHOLE}, got str; convert it "
-                      "with np.asarray(...)"),
-        ((None, B, C), f"argument 0 (A) of add: expected an array of {WHOLE}, got None; pass the "
-                       "array it reads"),
-        ((A, B, None), "argument 2 (C) of add: expected an array of float32[24], got None; pass "
-                       "np.empty((24,), np.float32), it is written to"),
-        ((A, np.float32(1), C), f"argument 1 (B) of add: expected an array of {WHOLE}, got "
-                                "float32; convert it with np.asarray(...)"),
-        ((A.astype(np.float64), B, C), f"argument 0 (A) of add: expected {WHOLE}, got "
-                                       "float64[4, 6]; convert it with .astype(np.float32)"),
-        ((A, B.astype(">f4"), C), "argument 1 (B) of add: expected float32 in this machine's byte "
-                                  "order, got >f4; convert it with .astype(np.float32)"),
-        ((A, f32(24), C), f"argument 1 (B) of add: expected 2 axes, {WHOLE}, got 1, float32[24]; "
-                          "reshape it"),
-        ((A, f32(4, 5), C), "argument 1 (B) of add: axis 1 is 5, expected 6; pass an array of "
-                            f"{WHOLE}"),
-        ((A, f32(6, 4).T, C), f"argument 1 (B) of add: expected {WHOLE} without gaps in row-major "
-                              "order, got strides of (1, 4) elements; pass "
-                              "np.ascontiguousarray(...) of it"),
-        ((A, B, f32(48)[::2]), "argument 2 (C) of add: expected float32[24] without gaps in "
-                               "row-major order, got strides of (2,) elements; pass a new array, "
-                               "and copy from it"),
-        ((A, B, read_only(f32(24))), "argument 2 (C) of add: it is written to, but the array is "
-                                     "read-only; pass a copy of it"),
-        ((C.reshape(4, 6), B, C), "argument 2 (C) of add: it is written to, and shares memory with "
-                                  "argument 0 (A); pass a copy of one of them"),
+        ((A, B), Diagnostic(
+            "argument-count", name="add", signature_count=3, names="A, B, C", count=2,
+            note="; C is passed as well, and written in place",
+        )),
+        ((A, B, C, C), Diagnostic(
+            "argument-count", name="add", signature_count=3, names="A, B, C", count=4,
+            note="; C is passed as well, and written in place",
+        )),
+        ((A, [[1.0]], C), Diagnostic(
+            "other-array", where="argument 1 (B) of add", parameter=WHOLE, got="list",
+            advice="convert it with np.asarray(...)",
+        )),
+        ((A, "B", C), Diagnostic(
+            "other-array", where="argument 1 (B) of add", parameter=WHOLE, got="str",
+            advice="convert it with np.asarray(...)",
+        )),
+        ((None, B, C), Diagnostic(
+            "other-array", where="argument 0 (A) of add", parameter=WHOLE, got="None",
+            advice="pass the array it reads",
+        )),
+        ((A, B, None), Diagnostic(
+            "other-array", where="argument 2 (C) of add", parameter="float32[24]", got="None",
+            advice="pass np.empty((24,), np.float32), it is written to",
+        )),
+        ((A, np.float32(1), C), Diagnostic(
+            "other-array", where="argument 1 (B) of add", parameter=WHOLE, got="float32",
+            advice="convert it with np.asarray(...)",
+        )),
+        ((A.astype(np.float64), B, C), Diagnostic(
+            "other-array", where="argument 0 (A) of add", parameter=WHOLE, shape="float64[4, 6]",
+            scalar="np.float32",
+        )),
+        ((A, B.astype(">f4"), C), Diagnostic(
+            "memory-of-array", where="argument 1 (B) of add", scalar="float32", str=">f4",
+            parameter_scalar="np.float32",
+        )),
+        ((A, f32(24), C), Diagnostic(
+            "other-array", where="argument 1 (B) of add", rank=2, parameter=WHOLE, got_count=1,
+            got="float32[24]", remedy="reshape it",
+        )),
+        ((A, f32(4, 5), C), Diagnostic(
+            "other-array", where="argument 1 (B) of add",
+            problem="axis 1 is 5, expected 6; pass an array of float32[4, 6]",
+        )),
+        ((A, f32(6, 4).T, C), Diagnostic(
+            "memory-of-array", where="argument 1 (B) of add", parameter=WHOLE, strides=(1, 4),
+            remedy="pass np.ascontiguousarray(...) of it",
+        )),
+        ((A, B, f32(48)[::2]), Diagnostic(
+            "memory-of-array", where="argument 2 (C) of add", parameter="float32[24]",
+            strides=(2,), remedy="pass a new array, and copy from it",
+        )),
+        ((A, B, read_only(f32(24))), Diagnostic(
+            "memory-of-array", where="argument 2 (C) of add", reason="the array is read-only",
+            advice="pass a copy of it",
+        )),
+        ((C.reshape(4, 6), B, C), Diagnostic(
+            "memory-of-array", where="argument 2 (C) of add", position=0, buffer="A",
+        )),
     ],
     ids=str.split("few many list text none no-output number type order rank shape strides "
                   "output-strides read-only overlap"),
 )
-def test_refusals(arguments: tuple[Any, ...], message: str) -> None:
+def test_refusals(arguments: tuple[Any, ...], expected: Diagnostic) -> None:
     before = C.copy()
 
     with pytest.raises(CallError) as error:
         ADDER(*arguments)
 
-    assert error.value.message == message
+    assert diagnostic(error.value) == expected
     assert (before == C).all()
 
 
@@ -103,9 +131,9 @@ def test_misaligned() -> None:
     with pytest.raises(CallError) as error:
         ADDER(odd, B, C)
 
-    assert error.value.message == (
-        f"argument 0 (A) of add: the address {odd.ctypes.data:#x} of its first element is no "
-        "multiple of the 4 bytes of float32; pass a copy of it"
+    assert diagnostic(error.value) == Diagnostic(
+        "memory-of-array", where="argument 0 (A) of add", address=odd.ctypes.data, bytes=4,
+        scalar="float32",
     )
 
 
@@ -120,35 +148,48 @@ def test_refusal_shows_the_call() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "expected"),
     [
-        ((f32(4), f32(2, 5), f32(10), 1), "argument 1 (B) of scale: axis 1 is 5, but n is 4 from "
-                                          "axis 0 of A; pass an array of float32[2, 4]"),
-        ((f32(4), f32(2, 4), f32(11), 1), "argument 2 (C) of scale: axis 0 is 11, but 2 * n + m is "
-                                          "10; pass an array of float32[10]"),
-        ((f32(4), f32(2, 4), f32(10), 1.0), "argument 3 (k) of scale: expected an integer (int8), "
-                                            "got 1.0; pass a Python or NumPy integer"),
-        ((f32(4), f32(2, 4), f32(10), float("nan")), "argument 3 (k) of scale: expected an integer "
-                                                     "(int8), got nan; pass a Python or NumPy "
-                                                     "integer"),
-        ((f32(4), f32(2, 4), f32(10), None), "argument 3 (k) of scale: expected an integer (int8), "
-                                             "got None; pass a Python or NumPy integer"),
-        ((f32(4), f32(2, 4), f32(10), True), "argument 3 (k) of scale: expected an integer (int8), "
-                                             "got bool; pass a Python or NumPy integer"),
-        ((f32(4), f32(2, 4), f32(10), 128), "argument 3 (k) of scale: 128 does not fit into int8, "
-                                            "which holds -128 to 127; declare the variable with a "
-                                            "wider type"),
-        ((f32(4), None, f32(10), 1), "argument 1 (B) of scale: expected an array of float32[m, n], "
-                                     "got None; pass np.empty(shape, np.float32), it is written "
-                                     "to"),
+        ((f32(4), f32(2, 5), f32(10), 1), Diagnostic(
+            "other-array", where="argument 1 (B) of scale",
+            problem="axis 1 is 5, but n is 4 from axis 0 of A; pass an array of float32[2, 4]",
+        )),
+        ((f32(4), f32(2, 4), f32(11), 1), Diagnostic(
+            "other-array", where="argument 2 (C) of scale",
+            problem="axis 0 is 11, but 2 * n + m is 10; pass an array of float32[10]",
+        )),
+        ((f32(4), f32(2, 4), f32(10), 1.0), Diagnostic(
+            "other-array", where="argument 3 (k) of scale", article="an", noun="integer",
+            dtype="int8", shown="1.0",
+        )),
+        ((f32(4), f32(2, 4), f32(10), float("nan")), Diagnostic(
+            "other-array", where="argument 3 (k) of scale", article="an", noun="integer",
+            dtype="int8", shown="nan",
+        )),
+        ((f32(4), f32(2, 4), f32(10), None), Diagnostic(
+            "other-array", where="argument 3 (k) of scale", article="an", noun="integer",
+            dtype="int8", shown="None",
+        )),
+        ((f32(4), f32(2, 4), f32(10), True), Diagnostic(
+            "other-array", where="argument 3 (k) of scale", article="an", noun="integer",
+            dtype="int8", shown="bool",
+        )),
+        ((f32(4), f32(2, 4), f32(10), 128), Diagnostic(
+            "other-array", where="argument 3 (k) of scale", value=128, dtype="int8", low=-128,
+            high=127,
+        )),
+        ((f32(4), None, f32(10), 1), Diagnostic(
+            "other-array", where="argument 1 (B) of scale", parameter="float32[m, n]", got="None",
+            advice="pass np.empty(shape, np.float32), it is written to",
+        )),
     ],
     ids=str.split("shape sum float nan none bool range output"),
 )
-def test_refusals_of_sizes_and_numbers(arguments: tuple[Any, ...], message: str) -> None:
+def test_refusals_of_sizes_and_numbers(arguments: tuple[Any, ...], expected: Diagnostic) -> None:
     with pytest.raises(CallError) as error:
         SCALER(*arguments)
 
-    assert error.value.message == message
+    assert diagnostic(error.value) == expected
 
 
 def test_other_kinds_of_numbers() -> None:
@@ -158,14 +199,19 @@ def test_other_kinds_of_numbers() -> None:
 '''))
     with pytest.raises(CallError) as error:
         kernel(f32(1), "1", True)
-    assert error.value.message == (
-        "argument 1 (x) of f: expected a number (float32), got '1'; pass a Python or NumPy number"
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "other-array", where="argument 1 (x) of f", article="a", noun="number",
+            dtype="float32", shown="'1'",
+        )
     )
     with pytest.raises(CallError) as error:
         kernel(f32(1), 1, 1)
-    assert error.value.message == (
-        "argument 2 (b) of f: expected a truth value (bool), got int; pass a Python or NumPy truth "
-        "value"
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "other-array", where="argument 2 (b) of f", article="a", noun="truth value",
+            dtype="bool", shown="int",
+        )
     )
 
 
@@ -176,9 +222,8 @@ def test_sizes_that_no_array_tells() -> None:
     with pytest.raises(LowerError) as error:
         Kernel(parse(text))
 
-    assert error.value.message == (
-        "f: size `n` is no axis of any argument by itself, so no array tells its value; add the "
-        "variable n to the arguments"
+    assert diagnostic(error.value) == (
+        Diagnostic("unknown-size", func="f", var="n")
     )
 
 
@@ -232,8 +277,9 @@ def test_types_of_arrays(name: str, kind: Any) -> None:
         kernel(np.zeros(3, np.int32), b)
     module = "ml_dtypes" if name == "bfloat16" else "np"
     wanted = f"{module}.{name}{'_' if name == 'bool' else ''}"
-    assert error.value.message == (
-        f"argument 0 (A) of f: expected {name}[3], got int32[3]; convert it with .astype({wanted})"
+    assert diagnostic(error.value) == Diagnostic(
+        "other-array", where="argument 0 (A) of f", parameter=f"{name}[3]", shape="int32[3]",
+        scalar=wanted,
     )
 
 
@@ -253,8 +299,11 @@ axis_separators=(0,))):
             assert (target.ravel() == np.arange(24)).all()
     with pytest.raises(CallError) as error:
         kernel(f32(2, 3, 5), np.zeros((4, 6), np.float32))
-    assert error.value.message == (
-        "argument 0 (A) of f: axis 2 is 5, expected 4; pass an array of float32[2, 3, 4]"
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "other-array", where="argument 0 (A) of f",
+            problem="axis 2 is 5, expected 4; pass an array of float32[2, 3, 4]",
+        )
     )
 
 
@@ -273,9 +322,8 @@ axis_separators=(0,))):
     assert (out == [[0, 2, 4], [6, 8, 10]]).all()
     with pytest.raises(CallError) as error:
         kernel(f32(2, 3), out)
-    assert error.value.message == (
-        "argument 0 (A) of f: expected strides of (6, 2) elements, got (3, 1); pass an array that "
-        "has them"
+    assert diagnostic(error.value) == (
+        Diagnostic("memory-of-array", where="argument 0 (A) of f", wanted=(6, 2), got=(3, 1))
     )
 
 
@@ -294,7 +342,7 @@ def test_what_a_kernel_says_of_itself() -> None:
     assert "add.entry:" in ADDER.source("asm")
     with pytest.raises(CallError) as error:
         ADDER.source(cast(Any, "c"))
-    assert error.value.message == "source: 'c' is no form of a kernel; the forms are ir, llvm, asm"
+    assert diagnostic(error.value) == Diagnostic("unknown-choice", form="c")
 
 
 def test_extents_that_64_bits_do_not_hold() -> None:
@@ -305,6 +353,6 @@ def test_extents_that_64_bits_do_not_hold() -> None:
     with pytest.raises(CallError) as error:
         kernel(f32(0), f32(1), 2**32)
 
-    assert error.value.message == (
-        "the extent `n * n` has no value of 64 bits for n = 4294967296; pass other sizes"
+    assert diagnostic(error.value) == (
+        Diagnostic("unknown-size", extent="n * n", given="n = 4294967296")
     )

@@ -15,6 +15,7 @@ from tecomp.codegen.llvm import code_cache, jit
 from tecomp.codegen.llvm.code_cache import Contents, Store, current_store
 from tecomp.codegen.llvm.ir_builder import Source
 from tecomp.errors import CacheError, InternalError
+from tests.messages import Diagnostic, diagnostic
 
 DAY = 86400.0
 
@@ -277,20 +278,20 @@ def test_the_environment_decides(clean: pytest.MonkeyPatch, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "message"),
+    ("name", "text", "expected"),
     [
-        ("TECOMP_CACHE", "no", "TECOMP_CACHE: expected on or off, got 'no'; unset it for on"),
+        ("TECOMP_CACHE", "no", Diagnostic("cache", switch="TECOMP_CACHE", switch2="no")),
         ("TECOMP_CACHE_SIZE", "1GB",
-         "TECOMP_CACHE_SIZE: expected a number of megabytes, got '1GB'; unset it for 512"),
+         Diagnostic("cache", size="TECOMP_CACHE_SIZE", size2="1GB", default_megabytes=512)),
         ("TECOMP_CACHE_SIZE", "-1",
-         "TECOMP_CACHE_SIZE: expected a number of megabytes, got '-1'; unset it for 512"),
+         Diagnostic("cache", size="TECOMP_CACHE_SIZE", size2="-1", default_megabytes=512)),
     ],
 )  # fmt: skip
 def test_words_without_meaning(
-    clean: pytest.MonkeyPatch, name: str, text: str, message: str
+    clean: pytest.MonkeyPatch, name: str, text: str, expected: Diagnostic
 ) -> None:
     clean.setenv(name, text)
     with pytest.raises(CacheError) as error:
         current_store()
 
-    assert error.value.message == message
+    assert diagnostic(error.value) == expected

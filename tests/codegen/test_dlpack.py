@@ -13,6 +13,7 @@ import pytest
 from tecomp.codegen import Kernel
 from tecomp.errors import CallError
 from tecomp.ir.parser.func_parser import parse
+from tests.messages import Diagnostic, diagnostic
 
 Array = np.ndarray[Any, Any]
 
@@ -179,9 +180,8 @@ def test_memory_of_other_numbers_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(CallError) as error:
         kernel("float32")(Old(a), b)
 
-    assert error.value.message == (
-        "argument 0 (A) of f: PyTorch has negated it without changing its memory; pass "
-        ".resolve_neg() of it"
+    assert diagnostic(error.value) == (
+        Diagnostic("memory-of-array", where="argument 0 (A) of f")
     )
 
 
@@ -213,46 +213,63 @@ INSTEAD = (
 
 
 @pytest.mark.parametrize(
-    ("argument", "message"),
+    ("argument", "expected"),
     [
-        (READ_ONLY, "argument 1 (B) of f: it is written to, but the array is read-only; pass a "
-                    "copy of it"),
-        (Modern(READ_ONLY), f"argument 1 (B) of f: it is written to, but the array is read-only; "
-                            f"{INSTEAD}"),
-        (Handmade(READ_ONLY, 2, 32), f"argument 1 (B) of f: it is written to, but its __dlpack__ "
-                                     f"does not say whether that is allowed; {INSTEAD}"),
-        (Immutable(24), f"argument 1 (B) of f: it is written to, but its __dlpack__ does not say "
-                        f"whether that is allowed; {INSTEAD}"),
-        (Handmade(READ_ONLY, 2, 32, flags=2), f"argument 1 (B) of f: it is written to, but its "
-                                              f"__dlpack__ shares a copy, in which the result "
-                                              f"would be lost; {INSTEAD}"),
-        (Modern(np.zeros(6)), "argument 1 (B) of f: expected float32[6], got float64[6]; convert "
-                              "it with .astype(np.float32)"),
-        (Modern(np.zeros(12, np.float32)[::2]), "argument 1 (B) of f: expected float32[6] without "
-                                                "gaps in row-major order, got strides of (2,) "
-                                                "elements; pass a new array, and copy from it"),
-        (Handmade(READ_ONLY, 2, 32, device=2), "argument 1 (B) of f: expected an array in the "
-                                               "memory of the processor, got one on device 2:0; "
-                                               "copy it to the host first"),
-        (Handmade(READ_ONLY, 2, 32, lanes=4), "argument 1 (B) of f: expected float32[6], got "
-                                              "float32x4[6]; convert it with .astype(np.float32)"),
-        (Handmade(READ_ONLY, 5, 64), "argument 1 (B) of f: expected float32[6], got type 5:64[6]; "
-                                     "convert it with .astype(np.float32)"),
-        (Refusing(), "argument 1 (B) of f: its memory cannot be shared (it requires a gradient); "
-                     "pass it as an array that owns plain memory"),
-        (Careless(TypeError("no strides")), "argument 1 (B) of f: its memory cannot be shared (no "
-                                            "strides); pass it as an array that owns plain "
-                                            "memory"),
-        (Careless(3), "argument 1 (B) of f: __dlpack__ gave int, which is no DLPack capsule or a "
-                      "used one; pass an array whose __dlpack__ makes a new capsule at each call"),
+        (READ_ONLY, Diagnostic(
+            "memory-of-array", where="argument 1 (B) of f", reason="the array is read-only",
+            advice="pass a copy of it",
+        )),
+        (Modern(READ_ONLY), Diagnostic(
+            "memory-of-array", where="argument 1 (B) of f", reason="the array is read-only",
+            advice=INSTEAD,
+        )),
+        (Handmade(READ_ONLY, 2, 32), Diagnostic(
+            "memory-of-array", where="argument 1 (B) of f",
+            reason="its __dlpack__ does not say whether that is allowed", advice=INSTEAD,
+        )),
+        (Immutable(24), Diagnostic(
+            "memory-of-array", where="argument 1 (B) of f",
+            reason="its __dlpack__ does not say whether that is allowed", advice=INSTEAD,
+        )),
+        (Handmade(READ_ONLY, 2, 32, flags=2), Diagnostic(
+            "memory-of-array", where="argument 1 (B) of f",
+            reason="its __dlpack__ shares a copy, in which the result would be lost",
+            advice=INSTEAD,
+        )),
+        (Modern(np.zeros(6)), Diagnostic(
+            "other-array", where="argument 1 (B) of f", parameter="float32[6]",
+            shape="float64[6]", scalar="np.float32",
+        )),
+        (Modern(np.zeros(12, np.float32)[::2]), Diagnostic(
+            "memory-of-array", where="argument 1 (B) of f", parameter="float32[6]", strides=(2,),
+            remedy="pass a new array, and copy from it",
+        )),
+        (Handmade(READ_ONLY, 2, 32, device=2), Diagnostic(
+            "memory-of-array", where="argument 1 (B) of f", device_type=2, device_id=0,
+        )),
+        (Handmade(READ_ONLY, 2, 32, lanes=4), Diagnostic(
+            "other-array", where="argument 1 (B) of f", parameter="float32[6]",
+            shape="float32x4[6]", scalar="np.float32",
+        )),
+        (Handmade(READ_ONLY, 5, 64), Diagnostic(
+            "other-array", where="argument 1 (B) of f", parameter="float32[6]",
+            shape="type 5:64[6]", scalar="np.float32",
+        )),
+        (Refusing(), Diagnostic(
+            "memory-of-array", where="argument 1 (B) of f", reason="it requires a gradient",
+        )),
+        (Careless(TypeError("no strides")), Diagnostic(
+            "memory-of-array", where="argument 1 (B) of f", reason="no strides",
+        )),
+        (Careless(3), Diagnostic("memory-of-array", where="argument 1 (B) of f", type="int")),
     ],
     ids=str.split(
         "read-only modern-read-only silent bytes copy type strides device lanes complex refusing failing no-capsule"
     ),
 )
-def test_refusals(argument: object, message: str) -> None:
+def test_refusals(argument: object, expected: Diagnostic) -> None:
     with pytest.raises(CallError) as error:
         kernel("float32")(np.zeros(6, np.float32), argument)
 
-    assert error.value.message == message
+    assert diagnostic(error.value) == expected
     assert (READ_ONLY == 0).all()

@@ -25,6 +25,7 @@ from tecomp.ir.nodes.stmt import PrimFunc
 from tecomp.ir.parser.func_parser import parse
 from tecomp.ir.traversal.verify import verify
 from tecomp.lowering.vectorize.vectorize import vectorize_loops
+from tests.messages import Diagnostic, diagnostic
 from tests.strategies.arrays import Array
 
 KINDS = [
@@ -260,10 +261,8 @@ def test_elements_of_other_types_are_refused() -> None:
     with pytest.raises(TypeMismatchError) as error:
         te.compute((4,), lambda i: te.dot(A[i], B[i]))
 
-    assert error.value.message == (
-        "te.dot takes two elements of 32 bits such as int8x4, int16x2 or bfloat16x2, not int8x4 "
-        "and int16x2; give the placeholders such a type, the last axis of their arrays then holds "
-        "the numbers of a vector"
+    assert diagnostic(error.value) == (
+        Diagnostic("element-type", dtype="int8x4", y_dtype="int16x2")
     )
 
 
@@ -275,8 +274,11 @@ def test_the_verifier_knows_what_dot_takes() -> None:
     with pytest.raises(InternalError) as error:
         verify(func)
 
-    assert error.value.message == (
-        'f: the call of dot has the type int16: `dot(A[0], A[0], dtype="int16")`'
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "internal", function="f", node='dot(A[0], A[0], dtype="int16")',
+            problem="the call of dot has the type int16",
+        )
     )
 
 

@@ -20,6 +20,7 @@ from tecomp.errors import CallError
 from tecomp.ir.nodes.stmt import PrimFunc
 from tecomp.ir.parser.func_parser import parse
 from tecomp.layout.addressing.layout_tags import mark
+from tests.messages import Diagnostic, diagnostic
 
 ADD = parse('''def add(A: Buffer("float32", (n,)), B: Buffer("float32", (8,)), C: Buffer("float32", (n,)), \
 *, n: "int64"):
@@ -96,24 +97,51 @@ ODD = {
     "equal type": np.zeros(8, np.dtype(np.float32, metadata={"unit": "m"})),
     "another library": Exporter(f32(8)),
 }
-REFUSED: dict[str, tuple[Any, str]] = {
-    "type": (np.zeros(8), "expected float32[8], got float64[8]; convert it with "
-                          ".astype(np.float32)"),
-    "integer": (np.zeros(8, np.int32), "expected float32[8], got int32[8]; convert it with "
-                                       ".astype(np.float32)"),
-    "extent": (f32(9), "axis 0 is 9, expected 8; pass an array of float32[8]"),
-    "rank": (f32(8, 1), "expected 1 axes, float32[8], got 2, float32[8, 1]; reshape it"),
-    "no axes": (f32(), "expected 1 axes, float32[8], got 0, float32[]; reshape it"),
-    "strides": (f32(16)[::2], "expected float32[8] without gaps in row-major order, got strides of "
-                              "(2,) elements; pass np.ascontiguousarray(...) of it"),
-    "backwards": (f32(8)[::-1], "expected float32[8] without gaps in row-major order, got strides "
-                                "of (-1,) elements; pass np.ascontiguousarray(...) of it"),
-    "list": ([1.0] * 8, "expected an array of float32[8], got list; convert it with "
-                        "np.asarray(...)"),
-    "number": (np.float32(1), "expected an array of float32[8], got float32; convert it with "
-                              "np.asarray(...)"),
-    "none": (None, "expected an array of float32[8], got None; pass the array it reads"),
-    "class": (list, "expected an array of float32[8], got type; convert it with np.asarray(...)"),
+REFUSED: dict[str, tuple[Any, Diagnostic]] = {
+    "type": (np.zeros(8), Diagnostic(
+        "other-array", where="argument 1 (B) of add", parameter="float32[8]", shape="float64[8]",
+        scalar="np.float32",
+    )),
+    "integer": (np.zeros(8, np.int32), Diagnostic(
+        "other-array", where="argument 1 (B) of add", parameter="float32[8]", shape="int32[8]",
+        scalar="np.float32",
+    )),
+    "extent": (f32(9), Diagnostic(
+        "other-array", where="argument 1 (B) of add",
+        problem="axis 0 is 9, expected 8; pass an array of float32[8]",
+    )),
+    "rank": (f32(8, 1), Diagnostic(
+        "other-array", where="argument 1 (B) of add", rank=1, parameter="float32[8]", got_count=2,
+        got="float32[8, 1]", remedy="reshape it",
+    )),
+    "no axes": (f32(), Diagnostic(
+        "other-array", where="argument 1 (B) of add", rank=1, parameter="float32[8]", got_count=0,
+        got="float32[]", remedy="reshape it",
+    )),
+    "strides": (f32(16)[::2], Diagnostic(
+        "memory-of-array", where="argument 1 (B) of add", parameter="float32[8]", strides=(2,),
+        remedy="pass np.ascontiguousarray(...) of it",
+    )),
+    "backwards": (f32(8)[::-1], Diagnostic(
+        "memory-of-array", where="argument 1 (B) of add", parameter="float32[8]", strides=(-1,),
+        remedy="pass np.ascontiguousarray(...) of it",
+    )),
+    "list": ([1.0] * 8, Diagnostic(
+        "other-array", where="argument 1 (B) of add", parameter="float32[8]", got="list",
+        advice="convert it with np.asarray(...)",
+    )),
+    "number": (np.float32(1), Diagnostic(
+        "other-array", where="argument 1 (B) of add", parameter="float32[8]", got="float32",
+        advice="convert it with np.asarray(...)",
+    )),
+    "none": (None, Diagnostic(
+        "other-array", where="argument 1 (B) of add", parameter="float32[8]", got="None",
+        advice="pass the array it reads",
+    )),
+    "class": (list, Diagnostic(
+        "other-array", where="argument 1 (B) of add", parameter="float32[8]", got="type",
+        advice="convert it with np.asarray(...)",
+    )),
 }
 
 
@@ -131,12 +159,12 @@ def test_refusals_after_a_quick_call(kernel: Watched, name: str) -> None:
     out = f32(8)
     kernel(f32(8), f32(8), out)
     out[:] = 5
-    argument, message = REFUSED[name]
+    argument, expected = REFUSED[name]
 
     with pytest.raises(CallError) as error:
         kernel(f32(8), argument, out)
 
-    assert error.value.message == f"argument 1 (B) of add: {message}"
+    assert diagnostic(error.value) == expected
     assert (out == 5).all()
     kernel(f32(8), f32(8), out)
     assert (out == 1).all()
@@ -156,9 +184,8 @@ def test_overlap(kernel: Watched, name: str) -> None:
     with pytest.raises(CallError) as error:
         kernel(*OVERLAPPING[name])
 
-    assert error.value.message == (
-        "argument 2 (C) of add: it is written to, and shares memory with argument 0 (A); pass a "
-        "copy of one of them"
+    assert diagnostic(error.value) == (
+        Diagnostic("memory-of-array", where="argument 2 (C) of add", position=0, buffer="A")
     )
 
 
@@ -180,8 +207,11 @@ def test_read_only_output(kernel: Watched) -> None:
     with pytest.raises(CallError) as error:
         kernel(f32(8), f32(8), out)
 
-    assert error.value.message == (
-        "argument 2 (C) of add: it is written to, but the array is read-only; pass a copy of it"
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "memory-of-array", where="argument 2 (C) of add", reason="the array is read-only",
+            advice="pass a copy of it",
+        )
     )
 
 
@@ -191,9 +221,9 @@ def test_misaligned(kernel: Watched) -> None:
     with pytest.raises(CallError) as error:
         kernel(f32(8), odd, f32(8))
 
-    assert error.value.message == (
-        f"argument 1 (B) of add: the address {odd.ctypes.data:#x} of its first element is no "
-        "multiple of the 4 bytes of float32; pass a copy of it"
+    assert diagnostic(error.value) == Diagnostic(
+        "memory-of-array", where="argument 1 (B) of add", address=odd.ctypes.data, bytes=4,
+        scalar="float32",
     )
 
 
@@ -201,9 +231,11 @@ def test_sizes_that_differ(kernel: Watched) -> None:
     with pytest.raises(CallError) as error:
         kernel(f32(7), f32(8), f32(8))
 
-    assert error.value.message == (
-        "argument 2 (C) of add: axis 0 is 8, but n is 7 from axis 0 of A; pass an array of "
-        "float32[7]"
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "other-array", where="argument 2 (C) of add",
+            problem="axis 0 is 8, but n is 7 from axis 0 of A; pass an array of float32[7]",
+        )
     )
 
 
@@ -256,34 +288,50 @@ def test_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("position", "argument", "message"),
+    ("position", "argument", "expected"),
     [
-        (0, 128, "argument 0 (i8) of mixed: 128 does not fit into int8, which holds -128 to 127; "
-                 "declare the variable with a wider type"),
-        (0, 2**70, f"argument 0 (i8) of mixed: {2**70} does not fit into int8, which holds -128 to "
-                   "127; declare the variable with a wider type"),
-        (0, True, "argument 0 (i8) of mixed: expected an integer (int8), got bool; pass a Python "
-                  "or NumPy integer"),
-        (2, -1, "argument 2 (u) of mixed: -1 does not fit into uint64, which holds 0 to "
-                f"{2**64 - 1}; declare the variable with a wider type"),
-        (3, "1", "argument 3 (x) of mixed: expected a number (float32), got '1'; pass a Python or "
-                 "NumPy number"),
-        (6, 1, "argument 6 (b) of mixed: expected a truth value (bool), got int; pass a Python or "
-               "NumPy truth value"),
-        (7, float("nan"), "argument 7 (n) of mixed: expected an integer (int64), got nan; pass a "
-                          "Python or NumPy integer"),
-        (7, 4, "argument 5 (O) of mixed: axis 0 is 5, but n is 4 from argument 7; pass an array of "
-               "float64[4]"),
+        (0, 128, Diagnostic(
+            "other-array", where="argument 0 (i8) of mixed", value=128, dtype="int8", low=-128,
+            high=127,
+        )),
+        (0, 2**70, Diagnostic(
+            "other-array", where="argument 0 (i8) of mixed", value=2 ** 70, dtype="int8",
+            low=-128, high=127,
+        )),
+        (0, True, Diagnostic(
+            "other-array", where="argument 0 (i8) of mixed", article="an", noun="integer",
+            dtype="int8", shown="bool",
+        )),
+        (2, -1, Diagnostic(
+            "other-array", where="argument 2 (u) of mixed", value=-1, dtype="uint64", low=0,
+            high=2 ** 64 - 1,
+        )),
+        (3, "1", Diagnostic(
+            "other-array", where="argument 3 (x) of mixed", article="a", noun="number",
+            dtype="float32", shown="'1'",
+        )),
+        (6, 1, Diagnostic(
+            "other-array", where="argument 6 (b) of mixed", article="a", noun="truth value",
+            dtype="bool", shown="int",
+        )),
+        (7, float("nan"), Diagnostic(
+            "other-array", where="argument 7 (n) of mixed", article="an", noun="integer",
+            dtype="int64", shown="nan",
+        )),
+        (7, 4, Diagnostic(
+            "other-array", where="argument 5 (O) of mixed",
+            problem="axis 0 is 5, but n is 4 from argument 7; pass an array of float64[4]",
+        )),
     ],
 )
-def test_refused_numbers(position: int, argument: Any, message: str) -> None:
+def test_refused_numbers(position: int, argument: Any, expected: Diagnostic) -> None:
     arguments: list[Any] = [1, np.zeros(9, np.int64), 1, 1.0, 1.0, np.zeros(5), True, 5]
     arguments[position] = argument
 
     with pytest.raises(CallError) as error:
         Kernel(MIXED)(*arguments)
 
-    assert error.value.message == message
+    assert diagnostic(error.value) == expected
 
 
 def test_failures_are_reported() -> None:
@@ -294,7 +342,7 @@ def test_failures_are_reported() -> None:
         with pytest.raises(CallError) as error:
             kernel(f32(4), n)
 
-        assert error.value.message == f"index {n} is out of bounds for axis 0 of A[4]"
+        assert diagnostic(error.value) == Diagnostic("out-of-bounds", value=n, text="axis 0 of A[4]")
     kernel(f32(4), 3)
     assert kernel.careful == 0
 
@@ -351,5 +399,9 @@ def test_marks_of_layouts_need_no_care() -> None:
         kernel(given, f32(8), marked_out)
     assert kernel.careful == 0
 
-    with pytest.raises(CallError, match="the array is packed as"):
+    with pytest.raises(CallError) as error:
         kernel(empty((8,), np.float32, wrong), f32(8), f32(8))
+    assert diagnostic(error.value) == Diagnostic(
+        "packed", where="argument 0 (A) of add", formula="(i0) -> (i0 + 2)", name="A",
+        wanted_formula="(i0) -> (i0 + 1)", advice="pass kernel.pack(A, a)",
+    )

@@ -13,6 +13,7 @@ import pytest
 from tecomp.codegen import Kernel
 from tecomp.errors import CallError
 from tecomp.ir.parser.func_parser import parse
+from tests.messages import Diagnostic, diagnostic
 
 Both = Callable[..., Kernel]
 
@@ -101,8 +102,7 @@ def test_wrong_number_of_threads(monkeypatch: pytest.MonkeyPatch, value: str) ->
     with pytest.raises(CallError) as error:
         kernel(out)
 
-    assert error.value.message == (
-        f"TECOMP_NUM_THREADS: expected a positive number of threads, got '{value}'; unset it to "
-        "use every processor"
+    assert diagnostic(error.value) == (
+        Diagnostic("wrong-number", variable="TECOMP_NUM_THREADS", text=value)
     )
     assert not out.any()

@@ -13,6 +13,7 @@ from tecomp.ir.interpreter.evaluate import evaluate
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.parser.func_parser import parse
 from tecomp.ir.traversal.verify import verify
+from tests.messages import Diagnostic, diagnostic
 
 
 @pytest.mark.parametrize("lanes", [1, 8])
@@ -68,9 +69,8 @@ def test_types_of_other_sizes_are_refused() -> None:
     with pytest.raises(TypeMismatchError) as error:
         te.compute((4,), lambda i: te.reinterpret("int16", A[i]))
 
-    assert error.value.message == (
-        "te.reinterpret reads the bits of a value in a type of as many, not int32 as int16; use "
-        "te.cast for the nearest value"
+    assert diagnostic(error.value) == (
+        Diagnostic("element-type", dtype="int32", target="int16")
     )
 
 
@@ -82,6 +82,9 @@ def test_the_verifier_counts_bits() -> None:
     with pytest.raises(InternalError) as error:
         verify(func)
 
-    assert error.value.message == (
-        'f: int32 has no form in int16: `call("reinterpret", A[0], dtype="int16")`'
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "internal", function="f", node='call("reinterpret", A[0], dtype="int16")',
+            problem="int32 has no form in int16",
+        )
     )

@@ -18,6 +18,7 @@ from tecomp.codegen.runtime.runtime_structs import (
     words,
 )
 from tecomp.errors import InternalError
+from tests.messages import Diagnostic, diagnostic
 
 _KINDS = {"i32": ctypes.c_int32, "i64": ctypes.c_int64, "ptr": ctypes.c_void_p}
 
@@ -50,15 +51,17 @@ def test_arguments_follow_the_head_of_their_block() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "expected"),
     [
-        ("%a = field Span.last, ptr %s", "Span has no field 'last'; it has ('first', 'end')"),
-        ("%a = field Spam.end, ptr %s", "text of the runtime: 'Spam' is declared nowhere"),
-        ("%a = add i64 %b, $MORE", "text of the runtime: 'MORE' is declared nowhere"),
+        ("%a = field Span.last, ptr %s", Diagnostic(
+            "internal", name="Span", field="last", names=('first', 'end'),
+        )),
+        ("%a = field Spam.end, ptr %s", Diagnostic("internal", reason="'Spam'")),
+        ("%a = add i64 %b, $MORE", Diagnostic("internal", reason="'MORE'")),
     ],
 )
-def test_unknown_names(text: str, message: str) -> None:
+def test_unknown_names(text: str, expected: Diagnostic) -> None:
     with pytest.raises(InternalError) as caught:
         assembled(text, [words("Span", "first", "end")], {})
 
-    assert str(caught.value).startswith(message)
+    assert diagnostic(caught.value) == expected

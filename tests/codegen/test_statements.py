@@ -27,6 +27,7 @@ from tecomp.ir.nodes.stmt import (
     seq,
 )
 from tecomp.ir.parser.func_parser import parse
+from tests.messages import Diagnostic, diagnostic
 
 Both = Callable[..., Kernel]
 
@@ -176,8 +177,8 @@ def test_statements_that_should_have_been_lowered() -> None:
     with pytest.raises(LowerError) as error:
         compile_function(PrimFunc("f", (), realize))
 
-    assert error.value.message == (
-        "f: `O` is realized in a region; allocate it, with Allocate in place of BufferRealize"
+    assert diagnostic(error.value) == (
+        Diagnostic("lower", func="f", buffer="O")
     )
 
 
@@ -187,7 +188,7 @@ def test_unbound_variables() -> None:
     with pytest.raises(InternalError) as error:
         compile_function(PrimFunc("f", (o,), BufferStore(o, Var("x", FLOAT32), (Const(0),))))
 
-    assert error.value.message == "`x` is used where nothing binds it"
+    assert diagnostic(error.value) == Diagnostic("internal", var="x")
 
 
 GATHER = '''@sites("a.py:3: A[I[i]] (axis 0 of A[4])", "a.py:4: A[I[i]] (axis 0 of B[4])")
@@ -216,8 +217,8 @@ def test_index_from_data(both: Both, loop: str, bad: int) -> None:
     with pytest.raises(CallError) as error:
         kernel(places, ramp(4), out)
 
-    assert error.value.message == (
-        f"index {bad} is out of bounds for a.py:4: A[I[i]] (axis 0 of B[4])"
+    assert diagnostic(error.value) == (
+        Diagnostic("out-of-bounds", value=bad, text="a.py:4: A[I[i]] (axis 0 of B[4])")
     )
     assert out[5] in (0, 1)
     kernel(np.zeros(8, np.int32), ramp(4), out)
@@ -238,4 +239,6 @@ def test_the_first_bad_index_is_the_one_reported() -> None:
     with pytest.raises(CallError) as error:
         kernel(np.array([0, 9, 2, 3, -3, 99, 1, 0], np.int32), ramp(4), ramp(8))
 
-    assert error.value.message == "index 9 is out of bounds for a.py:4: A[I[i]] (axis 0 of B[4])"
+    assert diagnostic(error.value) == Diagnostic(
+        "out-of-bounds", value=9, text="a.py:4: A[I[i]] (axis 0 of B[4])",
+    )

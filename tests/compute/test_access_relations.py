@@ -11,6 +11,7 @@ import pytest
 
 import tecomp
 from tecomp import te
+from tests.messages import Diagnostic, diagnostic
 
 WIDE = te.placeholder((400,), name="W")
 A = te.placeholder((40, 50), name="A")
@@ -77,8 +78,8 @@ def test_footprints_need_numbers() -> None:
     with pytest.raises(tecomp.DefinitionError) as error:
         tecomp.accesses(B).reads[0].footprint({})
 
-    assert error.value.message == (
-        "footprint: S has the extent `n`, which is only known at the call; give numbers"
+    assert diagnostic(error.value) == (
+        Diagnostic("unknown-size", tensor="S", extent="n")
     )
 
 

@@ -16,6 +16,7 @@ from tecomp import Layout, StickLayout, te
 from tecomp.errors import TecompError
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.operators import holds
+from tests.messages import Diagnostic, diagnostic
 
 TYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
          "float16", "bfloat16", "float32", "float64")
@@ -104,33 +105,30 @@ def test_no_place_takes_what_the_type_cannot_hold(place: str, dtype: str) -> Non
         assert error.value.location.file == __file__
 
 
-def message_of(call: Callable[[], object]) -> str:
+def refusal(call: Callable[[], object]) -> Diagnostic:
     with pytest.raises(TecompError) as error:
         call()
-    return error.value.message
+    return diagnostic(error.value)
 
 
-def test_messages() -> None:
-    assert message_of(lambda: pad_value("int8", 300)) == (
-        "s[B].transform_layout: pad_value= is 300, but B is int8, which has no such number; give "
-        "one that it has"
+def test_refusals() -> None:
+    assert refusal(lambda: pad_value("int8", 300)) == (
+        Diagnostic("pad-value", where="s[B].transform_layout", expr=300, name="B", dtype="int8")
     )
-    assert message_of(lambda: Layout.of((6,), "int32", lambda i: [i], pad_value=math.nan)) == (
-        "layout: pad_value=nan is no int32, the type of the elements; give a number that it has"
+    assert refusal(lambda: Layout.of((6,), "int32", lambda i: [i], pad_value=math.nan)) == (
+        Diagnostic("pad-value", value=math.nan, dtype="int32")
     )
-    assert message_of(lambda: StickLayout((6,), "float16", pad_value=1e9)) == (
-        "layout: pad_value=1000000000.0 is no float16, the type of the elements; give a number "
-        "that it has"
+    assert refusal(lambda: StickLayout((6,), "float16", pad_value=1e9)) == (
+        Diagnostic("pad-value", value=1000000000.0, dtype="float16")
     )
     wrong: Any = "zero"
-    assert message_of(lambda: Layout.of((6,), "int32", lambda i: [i], pad_value=wrong)) == (
-        "layout: pad_value='zero' is no number; give a number or None"
+    assert refusal(lambda: Layout.of((6,), "int32", lambda i: [i], pad_value=wrong)) == (
+        Diagnostic("pad-value", value="zero")
     )
-    assert message_of(lambda: te.const(2, "bool")) == (
-        "2 is no bool; give a number that it has, or another type")
+    assert refusal(lambda: te.const(2, "bool")) == (
+        Diagnostic("literal", value=2, dtype="bool"))
     literal = (
-        "te.compute C: the literal 1e+39 becomes float32, which cannot hold it; write "
-        'te.const(1e+39, "float64")'
+        Diagnostic("literal", where="te.compute C", node=1e+39, dtype="float32")
     )
     k = te.reduce_axis((0, 3), name="k")
     bodies: tuple[Callable[..., Any], ...] = (
@@ -138,7 +136,7 @@ def test_messages() -> None:
         lambda i: te.if_then_else(i > 1, 1e39, 1.0), lambda i: te.sum(te.power(1e39, 2.0), axis=k),
     )
     for body in bodies:
-        assert message_of(partial(te.compute, (4,), body, "C")) == literal
+        assert refusal(partial(te.compute, (4,), body, "C")) == literal
 
 
 def test_functions_of_other_types_for_padding() -> None:
@@ -147,11 +145,13 @@ def test_functions_of_other_types_for_padding() -> None:
     B = te.compute((6,), lambda i: A[i], name="B")
     s = te.create_schedule(B.op)
 
-    assert message_of(
+    assert refusal(
         lambda: s[B].transform_layout(lambda i: [i // 4, i % 4], pad_value=lambda p, q: q)
     ) == (
-        "s[B].transform_layout: pad_value= is `p1`, which is int64, but B is int8; convert it with "
-        '.astype("int8") if that is meant'
+        Diagnostic(
+            "pad-value", where="s[B].transform_layout", expr="p1", dtype="int64", name="B",
+            dtype2="int8",
+        )
     )
     s[B].transform_layout(
         lambda i: [i // 4, i % 4], pad_value=lambda p, q: (q * -1).astype("int8"))

@@ -18,6 +18,7 @@ from tecomp.errors import DefinitionError
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import Const
 from tecomp.ir.nodes.stmt import Range
+from tests.messages import Diagnostic, diagnostic
 
 A = te.placeholder((4, 5), name="A")
 n = te.var("n")
@@ -79,7 +80,9 @@ def test_the_tag_of_a_reduction_axis_is_kept() -> None:
     assert (axis.thread_tag, te.reduce_axis((0, 5)).thread_tag) == ("threadIdx.x", "")
     with pytest.raises(DefinitionError) as error:
         te.reduce_axis((0, 5), "k", 3)  # type: ignore[arg-type]
-    assert error.value.message == "te.reduce_axis k: thread_tag is 3; give a text"
+    assert diagnostic(error.value) == Diagnostic(
+        "wrong-argument", where="te.reduce_axis k: thread_tag", given=3, remedy="give a text",
+    )
 
 
 def test_symbolic_shapes() -> None:

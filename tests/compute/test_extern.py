@@ -10,6 +10,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.errors import DefinitionError, TypeMismatchError
+from tests.messages import Diagnostic, diagnostic
 
 A = te.placeholder((4,), name="A")
 W = te.placeholder((4,), "int32", name="W")
@@ -58,16 +59,15 @@ def test_a_bare_extent_is_a_shape() -> None:
     assert te.extern(4, [A], copy).shape == (4,)
 
 
-def refused(fcompute: Any, shape: Any = (4,), inputs: Any = A, **options: Any) -> str:
+def refused(fcompute: Any, shape: Any = (4,), inputs: Any = A, **options: Any) -> Diagnostic:
     with pytest.raises(DefinitionError) as error:
         te.extern(shape, inputs, fcompute, name="E", **options)
-    return error.value.message
+    return diagnostic(error.value)
 
 
 def test_the_function_gives_no_statement() -> None:
     assert refused(lambda ins, outs: 3) == (
-        "te.extern E: fcompute gives 3 (int); it returns a statement: outs[0].store(index, value), "
-        "te.for_range, te.if_stmt, te.allocate or te.stmt_seq"
+        Diagnostic("statements", where="te.extern E", statement=3, type="int")
     )
 
 
@@ -76,28 +76,32 @@ def test_the_statement_uses_something_else() -> None:
     i = te.compute((4,), lambda i: A[i]).op.axis[0]
 
     assert refused(lambda ins, outs: outs[0].store(0, other[0])) == (
-        "te.extern E: fcompute reads other itself; name it in inputs, and read the operand that "
-        "stands for it"
+        Diagnostic("statements", where="te.extern E", tensor="other")
     )
     assert refused(lambda ins, outs: outs[0].store(i, 1.0)) == (
-        "te.extern E: fcompute uses the variable i, which nothing binds; loop with te.for_range"
+        Diagnostic(
+            "foreign-variable", where="te.extern E", var="i", remedy="loop with te.for_range",
+        )
     )
 
 
 def test_stores_are_to_the_results() -> None:
     assert refused(lambda ins, outs: te.stmt_seq()) == (
-        "te.extern E: fcompute stores nothing to E; store all of each result"
+        Diagnostic("statements", where="te.extern E", buffer="E")
     )
     assert refused(lambda ins, outs: ins[0].store(0, 1.0)) == (
-        "te.extern E: fcompute stores to the input A; store to its outputs, or to memory of te.allocate"
+        Diagnostic("statements", where="te.extern E", buffer="A")
     )
 
 
 @pytest.mark.parametrize("index", [-1, 4, 10**30])
 def test_indices_that_are_known_to_be_outside(index: int) -> None:
-    why = f"index 0 is {index}, and the axis has 4 elements; give one that is inside"
-    assert refused(lambda ins, outs: outs[0].store(index, 1.0)) == f"operand E[...]: {why}"
-    assert refused(lambda ins, outs: outs[0].store(0, ins[0][index])) == f"operand A[...]: {why}"
+    assert refused(lambda ins, outs: outs[0].store(index, 1.0)) == (
+        Diagnostic("outside-index", where="operand E[...]: index 0", index=index, extent="4")
+    )
+    assert refused(lambda ins, outs: outs[0].store(0, ins[0][index])) == (
+        Diagnostic("outside-index", where="operand A[...]: index 0", index=index, extent="4")
+    )
 
 
 def test_there_is_no_outside_where_there_is_nothing() -> None:
@@ -109,17 +113,17 @@ def test_there_is_no_outside_where_there_is_nothing() -> None:
 
 def test_shapes_and_types() -> None:
     assert refused(copy, inputs=[A, W]) == (
-        "te.extern E: the inputs are float32, int32, so the type of the result cannot be told; "
-        "give it as dtype="
+        Diagnostic("statements", where="te.extern E", known="float32, int32")
     )
     assert refused(copy, inputs=[]) == (
-        "te.extern E: the inputs are none, so the type of the result cannot be told; give it as "
-        "dtype="
+        Diagnostic("statements", where="te.extern E", known="none")
     )
     assert refused(copy, dtype=["float32", "int32"]) == (
-        "te.extern E: there are 2 types for 1 results; give one for each"
+        Diagnostic("wrong-count", where="te.extern E", many_count=2, count=1)
     )
-    assert refused(copy, inputs=[3]) == "te.extern E: an input is 3 (int); give tensors"
+    assert refused(copy, inputs=[3]) == Diagnostic(
+        "wrong-argument", where="te.extern E", tensor=3, type="int",
+    )
 
 
 def test_operands_have_the_names_of_buffers() -> None:
@@ -134,34 +138,40 @@ def test_operands_have_the_names_of_buffers() -> None:
 
     assert (seen, E.dtype, E.name) == (["a", "b"], "int32", "E")
     assert refused(copy, in_buffers=[a, b]) == (
-        "te.extern E: in_buffers: there are 2 for 1 tensors; give one for each"
+        Diagnostic("wrong-count", where="te.extern E: in_buffers", given_count=2, own_count=1)
     )
     assert refused(copy, in_buffers=[b]) == (
-        'te.extern E: in_buffers: `b: Buffer("int32", (4,), scope="")` is declared for `A: '
-        'Buffer("float32", (4,), scope="")`; declare its shape and type, and leave its memory to '
-        "set_scope"
+        Diagnostic(
+            "statements", where="te.extern E: in_buffers",
+            asked='b: Buffer("int32", (4,), scope="")',
+            buffer='A: Buffer("float32", (4,), scope="")',
+        )
     )
     assert refused(copy, out_buffers=[te.decl_buffer((5,), name="c")]) == (
-        'te.extern E: out_buffers: `c: Buffer("float32", (5,), scope="")` is declared for `E: '
-        'Buffer("float32", (4,), scope="")`; declare its shape and type, and leave its memory to '
-        "set_scope"
+        Diagnostic(
+            "statements", where="te.extern E: out_buffers",
+            asked='c: Buffer("float32", (5,), scope="")',
+            buffer='E: Buffer("float32", (4,), scope="")',
+        )
     )
     assert refused(copy, in_buffers=te.decl_buffer((4,), name="a", strides=[2])) == (
-        "te.extern E: in_buffers: a: the stride of axis 0 is 2, and functions take operands "
-        "without gaps, where it is 1; leave it to a te.var, and take it from operand.strides"
+        Diagnostic("definition", where="te.extern E: in_buffers: a", axis=0, asked=2, own="1")
     )
     assert refused(copy, in_buffers=te.decl_buffer((4,), name="a", elem_offset=2)) == (
         "te.extern E: in_buffers: a: elem_offset is 2, and functions take the address of the first "
         "element; leave elem_offset out, or give a te.var, which is 0"
     )
     assert refused(copy, in_buffers=3) == (
-        "te.extern E: in_buffers is 3; give a list of te.decl_buffer"
+        Diagnostic(
+            "wrong-argument", where="te.extern E: in_buffers", given=3,
+            remedy="give a list of te.decl_buffer",
+        )
     )
 
 
 def test_conditions_are_comparisons() -> None:
     with pytest.raises(TypeMismatchError) as error:
         te.if_stmt(te.const(1), te.stmt_seq())
-    assert error.value.message == (
-        "te.if_stmt: the condition is int32(1), of type int32; write a comparison"
+    assert diagnostic(error.value) == (
+        Diagnostic("element-type", asked="int32(1)", dtype="int32")
     )

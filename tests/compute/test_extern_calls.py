@@ -12,6 +12,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.errors import DefinitionError
+from tests.messages import Diagnostic, diagnostic
 
 A = te.placeholder((4, 16), name="A")
 W = te.placeholder((4, 16), "int32", name="W")
@@ -32,10 +33,10 @@ def functions() -> Iterator[None]:
         tecomp.remove_global_func(name)
 
 
-def refused(fcompute: Any, inputs: Any = A) -> str:
+def refused(fcompute: Any, inputs: Any = A) -> Diagnostic:
     with pytest.raises(DefinitionError) as error:
         te.extern((4, 16), inputs, fcompute, name="E", dtype="float32")
-    return error.value.message
+    return diagnostic(error.value)
 
 
 def scale(*given: Any) -> Any:
@@ -65,23 +66,28 @@ def test_a_function_may_be_registered_later() -> None:
 
 def test_how_many_arguments_a_python_function_takes() -> None:
     assert refused(lambda ins, outs: te.call_packed("test.add", ins[0], outs[0])) == (
-        "te.call_packed: test.add(x, y, z) is called with 2 arguments; pass as many as it takes"
+        Diagnostic(
+            "outside-function", where="te.call_packed", name="test.add", plain="(x, y, z)",
+            count=2, plural="s",
+        )
     )
 
 
 def test_c_functions_are_registered_before() -> None:
     assert refused(lambda ins, outs: te.call_extern("int32", "test.scala", ins[0])) == (
-        "te.call_extern: no function is registered as 'test.scala'; write 'test.scale' if that is "
-        "meant, or call tecomp.register_func('test.scala', f) first"
+        Diagnostic(
+            "outside-function", where="te.call_extern",
+            remedy="no function is registered as 'test.scala'; write 'test.scale' if that is meant, or call tecomp.register_func('test.scala', f) first",
+        )
     )
 
 
 def test_each_kind_has_its_call() -> None:
     assert refused(lambda ins, outs: te.call_extern("int32", "test.add", ins[0])) == (
-        "te.call_extern: test.add is a Python function; call it with te.call_packed"
+        Diagnostic("outside-function", where="te.call_extern", name="test.add")
     )
     assert refused(lambda ins, outs: te.call_packed("test.memcpy", outs[0], ins[0], 3)) == (
-        "te.call_packed: test.memcpy is a C function; call it with te.call_extern"
+        Diagnostic("outside-function", where="te.call_packed", name="test.memcpy")
     )
 
 
@@ -89,61 +95,89 @@ TAKES = "test.scale(float32, const float32*, float32*, int32, bool)"
 
 
 def test_types_of_arguments() -> None:
-    start = "te.call_extern: argument"
     assert refused(lambda ins, outs: scale(2.0, ins[0])) == (
-        f"te.call_extern: {TAKES} is called with 2 arguments; pass as many as it takes"
+        Diagnostic(
+            "outside-function", where="te.call_extern", takes=TAKES, given_count=2, plural="s",
+        )
     )
     assert refused(lambda ins, outs: scale(ins[0], ins[0], outs[0], 3, True)) == (
-        f"{start} 0 of {TAKES} is an array of float32; pass a number"
+        Diagnostic(
+            "outside-function", where="te.call_extern", number=0, takes=TAKES,
+            problem="an array of float32; pass a number",
+        )
     )
     assert refused(lambda ins, outs: scale(2.0, 3, outs[0], 3, True)) == (
-        f'{start} 1 of {TAKES} is a int64; pass an array, such as ins[0].access_ptr("r")'
+        Diagnostic(
+            "outside-function", where="te.call_extern", number=1, takes=TAKES,
+            problem='a int64; pass an array, such as ins[0].access_ptr("r")',
+        )
     )
     assert refused(lambda ins, outs: scale(2.0, ins[0], outs[0], 3, True), W) == (
-        f"{start} 1 of {TAKES} is an array of int32; pass one of float32"
+        Diagnostic(
+            "outside-function", where="te.call_extern", number=1, takes=TAKES,
+            problem="an array of int32; pass one of float32",
+        )
     )
     assert refused(lambda ins, outs: scale(2.0, outs[0], outs[0], 3, True)) == (
-        f"{start} 1 of {TAKES} is an array that is written to; pass access_ptr(\"r\"), or declare "
-        "it without const"
+        Diagnostic(
+            "outside-function", where="te.call_extern", number=1, takes=TAKES,
+            problem='an array that is written to; pass access_ptr("r"), or declare it without const',
+        )
     )
     assert refused(lambda ins, outs: scale(2.0, ins[0], outs[0], 3.0, True)) == (
-        f'{start} 3 of {TAKES} is a float64; convert it with .astype("int32")'
+        Diagnostic(
+            "outside-function", where="te.call_extern", number=3, takes=TAKES,
+            problem='a float64; convert it with .astype("int32")',
+        )
     )
     assert refused(lambda ins, outs: scale(2.0, ins[0], outs[0], ins[0][0, 0], True)) == (
-        f'{start} 3 of {TAKES} is a float32; convert it with .astype("int32")'
+        Diagnostic(
+            "outside-function", where="te.call_extern", number=3, takes=TAKES,
+            problem='a float32; convert it with .astype("int32")',
+        )
     )
     assert refused(lambda ins, outs: scale("two", ins[0], outs[0], 3, True)) == (
-        f"{start} 0 of {TAKES} is the text 'two'; texts are passed to Python functions only"
+        Diagnostic(
+            "outside-function", where="te.call_extern", number=0, takes=TAKES,
+            problem="the text 'two'; texts are passed to Python functions only",
+        )
     )
 
 
 def test_what_is_no_argument() -> None:
-    assert refused(lambda ins, outs: te.call_packed("test.add", ins, outs, 3)).startswith(
-        "te.call_packed test.add: argument 0 is [Operand("
+    assert refused(lambda ins, outs: te.call_packed("test.add", ins, outs, 3)) == (
+        Diagnostic(
+            "outside-function", where="te.call_packed test.add: argument 0", type="list",
+            given='[Operand(buffer=A: Buffer("float32", (4, 16), scope=""), is_input=True)]',
+        )
     )
     number: Any = 3
     assert refused(lambda ins, outs: te.call_packed(number, ins[0])) == (
-        "te.call_packed: the name of the function is 3; give the text that it is registered as"
+        Diagnostic("outside-function", where="te.call_packed", name=3)
     )
 
 
 def test_accesses() -> None:
     assert refused(lambda ins, outs: ins[0].access_ptr("x")) == (
-        "operand A.access_ptr: the access is 'x'; say 'r', 'w' or 'rw'"
+        Diagnostic("unknown-choice", where="operand A.access_ptr", access_mask="x")
     )
     assert refused(lambda ins, outs: ins[0].access_ptr("r", offset=0.5)) == (
-        "operand A.access_ptr: offset is float32(0.5) (float32); give an integer, or convert it "
-        'with .astype("int64") if that is meant'
+        Diagnostic(
+            "index-type", where="operand A.access_ptr: offset", given="float32(0.5)",
+            dtype="float32",
+        )
     )
 
 
-@pytest.mark.parametrize(("given", "said"), [
-    ({"offset": 65}, "offset 65 and extent -1"), ({"offset": -1}, "offset -1 and extent 65"),
-    ({"offset": 60, "extent": 5}, "offset 60 and extent 5"), ({"extent": -1}, "offset 0 and extent -1"),
+@pytest.mark.parametrize(("given", "start", "count"), [
+    ({"offset": 65}, 65, -1), ({"offset": -1}, -1, 65), ({"offset": 60, "extent": 5}, 60, 5),
+    ({"extent": -1}, 0, -1),
 ])
-def test_accesses_outside(given: dict[str, int], said: str) -> None:
+def test_accesses_outside(given: dict[str, int], start: int, count: int) -> None:
     assert refused(lambda ins, outs: ins[0].access_ptr("r", **given)) == (
-        f"operand A.access_ptr: {said} are outside of the 64 elements; give those that are inside"
+        Diagnostic(
+            "outside-index", where="operand A.access_ptr", start=start, count=count, size=64,
+        )
     )
 
 
@@ -159,9 +193,8 @@ def test_accesses_that_turn_out_to_be_outside() -> None:
     with pytest.raises(tecomp.CallError) as error:
         kernel(np.zeros(8, "float32"), np.zeros(4, "float32"))
 
-    assert error.value.message == (
-        "main: argument 0 of test.outside begins 4 elements behind the end of its tensor; give "
-        "access_ptr an offset inside"
+    assert diagnostic(error.value) == (
+        Diagnostic("outside-index", where="main", k=0, function="test.outside", size=4)
     )
 
 
@@ -169,8 +202,8 @@ def test_inputs_are_not_written_to() -> None:
     assert refused(lambda ins, outs: te.stmt_seq(
         te.call_packed("test.add", ins[0].access_ptr("w"), ins[0], outs[0])
     )) == (
-        "te.extern E: fcompute stores to the input A; store to its outputs, or to memory of te.allocate"
+        Diagnostic("statements", where="te.extern E", buffer="A")
     )
     assert refused(lambda ins, outs: te.call_packed("test.add", ins[0], ins[0], ins[0])) == (
-        "te.extern E: fcompute stores nothing to E; store all of each result"
+        Diagnostic("statements", where="te.extern E", buffer="E")
     )

@@ -16,6 +16,7 @@ import tecomp
 from tecomp import te
 from tecomp.compute.extern import ExternOp
 from tecomp.errors import DefinitionError, TypeMismatchError
+from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 
 script = te.hybrid.script
@@ -396,20 +397,17 @@ def test_loops_of_a_plain_definition_are_scheduled(variant: int) -> None:
 A = te.placeholder((8,), name="A")
 
 
-def refused(function: Any, *args: Any) -> str:
-    """The message, with the line counted from that of the decorator."""
+def refused(function: Any, *args: Any) -> Diagnostic:
+    """The diagnostic, with the line counted from that of the decorator."""
     with pytest.raises(DefinitionError) as error:
         script(function)(*(args or (A,)))
-    first = function.__code__.co_firstlineno
-    return re.sub(r"line (\d+)", lambda m: f"line +{int(m[1]) - first}", error.value.message)
+    found = dict(error.value.parameters)
+    if "line" in found:
+        found["line"] -= function.__code__.co_firstlineno
+    return Diagnostic(error.value.kind, **found)
 
 
 def test_statements_outside_of_the_subset() -> None:
-    subset = (
-        "is outside of the subset; there are loops over range, parallel, vectorize, unroll, bind "
-        "and const_range, if, assignments, and return last"
-    )
-
     def waits(a):
         b = output_tensor((8,), "float32")
         while True:
@@ -428,17 +426,18 @@ def test_statements_outside_of_the_subset() -> None:
             return b
         return b
 
-    assert refused(waits) == f"te.hybrid waits, line +2: `while True:` {subset}"
-    assert refused(over) == f"te.hybrid over, line +2: `for x in a:` {subset}"
-    assert refused(early) == f"te.hybrid early, line +3: `return b` {subset}"
+    assert refused(waits) == (
+        Diagnostic("hybrid", function="waits", line=2, source="while True:")
+    )
+    assert refused(over) == (
+        Diagnostic("hybrid", function="over", line=2, source="for x in a:")
+    )
+    assert refused(early) == (
+        Diagnostic("hybrid", function="early", line=3, source="return b")
+    )
 
 
 def test_expressions_outside_of_the_subset() -> None:
-    outside = (
-        "is outside of the subset of expressions; there are numbers, elements, shapes, arithmetic, "
-        "conditions and functions"
-    )
-
     def sliced(a):
         b = output_tensor((8,), "float32")
         b[0] = a[0:2]
@@ -466,39 +465,47 @@ def test_expressions_outside_of_the_subset() -> None:
         b[0] = a.sum()
         return b
 
-    assert refused(sliced) == f"te.hybrid sliced, line +2: `0:2` {outside}"
+    assert refused(sliced) == (
+        Diagnostic("hybrid", function="sliced", line=2, source="0:2")
+    )
     assert refused(named) == (
-        "te.hybrid named, line +4: `t` is not known here; names of a loop or an if end with it"
+        Diagnostic("hybrid", function="named", line=4, source="t", meant="")
     )
-    assert refused(many) == "te.hybrid many, line +2: `a[0, 1]` has 2 indices for 1 axes"
+    assert refused(many) == (
+        Diagnostic("hybrid", function="many", line=2, source="a[0, 1]", index_count=2, rank=1)
+    )
     assert refused(whole) == (
-        "te.hybrid whole, line +2: `a + 1.0` computes with whole tensors; write it for an element"
+        Diagnostic("hybrid", function="whole", line=2, source="a + 1.0")
     )
-    assert refused(method) == f"te.hybrid method, line +2: `a.sum()` {outside}"
+    assert refused(method) == (
+        Diagnostic("hybrid", function="method", line=2, source="a.sum()")
+    )
 
 
-def element(text: str) -> str:
+def refused_element(text: str) -> Diagnostic:
     """What is said of an expression that is stored to an element."""
     name = f"<element {text}>"
     code = f"def f(a):\n    b = output_tensor((8,), 'float32')\n    b[0] = {text}\n    return b\n"
     linecache.cache[name] = len(code), None, code.splitlines(keepends=True), name
     made: dict[str, Any] = {}
     exec(compile(code, name, "exec"), made)
-    start, _, why = refused(made["f"]).partition(f"`{text}` ")
-    assert start == "te.hybrid f, line +2: "
-    return why
+    return refused(made["f"])
 
 
-@pytest.mark.parametrize(("text", "why"), [
-    ("exp()", "takes 1 argument, and is given 0"),
-    ("exp(a[0], 2)", "takes 1 argument, and is given 2"),
-    ("float32()", "takes 1 argument, and is given 0"),
-    ("max(a.shape)", "takes 2 arguments, and is given 1"),
-    ("min(1, 2, 3)", "takes 2 arguments, and is given 3"),
-    ("max_num_threads(1, 2)", "takes 1 argument, and is given 2"),
+def of_element(text: str, **parameters: object) -> Diagnostic:
+    return Diagnostic("hybrid", function="f", line=2, source=text, **parameters)
+
+
+@pytest.mark.parametrize(("text", "takes", "given"), [
+    ("exp()", "1 argument", 0),
+    ("exp(a[0], 2)", "1 argument", 2),
+    ("float32()", "1 argument", 0),
+    ("max(a.shape)", "2 arguments", 1),
+    ("min(1, 2, 3)", "2 arguments", 3),
+    ("max_num_threads(1, 2)", "1 argument", 2),
 ])  # fmt: skip
-def test_functions_get_as_many_arguments_as_they_take(text: str, why: str) -> None:
-    assert element(text) == f"{why}; give as many as it takes"
+def test_functions_get_as_many_arguments_as_they_take(text: str, takes: str, given: int) -> None:
+    assert refused_element(text) == of_element(text, known_count=takes, arg_count=given)
 
 
 @pytest.mark.parametrize(("text", "why"), [
@@ -512,12 +519,12 @@ def test_functions_get_as_many_arguments_as_they_take(text: str, why: str) -> No
     ("a.shape < 3", "'<' not supported between instances of 'tuple' and 'int'"),
 ])
 def test_numbers_that_python_cannot_compute(text: str, why: str) -> None:
-    assert element(text) == f"has no value ({why}); write what Python can compute"
+    assert refused_element(text) == of_element(text, reason=why)
 
 
 @pytest.mark.parametrize("text", ["9 ** 9 ** 9", "1 << (1 << 40)", "3 ** 1100"])
 def test_integers_that_are_too_long_are_not_computed(text: str) -> None:
-    assert element(text) == "is an integer of more than 1024 bits; write one that a type holds"
+    assert refused_element(text) == of_element(text, most_bits=1024)
 
 
 def test_copies_of_a_body_and_calls_inside_of_calls_are_counted() -> None:
@@ -528,14 +535,15 @@ def test_copies_of_a_body_and_calls_inside_of_calls_are_counted() -> None:
         return b
 
     assert refused(written_out) == (
-        "te.hybrid written_out, line +2: `const_range(10**7)` has 10000000 values, and 65536 are the "
-        "most that are written out; write range"
+        Diagnostic(
+            "hybrid", function="written_out", line=2, source="const_range(10**7)", detail=10**7,
+            most_operations=65536,
+        )
     )
     with pytest.raises(DefinitionError) as error:
         calls_itself(A)
-    assert error.value.message == (
-        "te.hybrid calls_itself: it is called inside of 32 other calls; write a loop, for what calls "
-        "itself"
+    assert diagnostic(error.value) == (
+        Diagnostic("hybrid", source="calls_itself", most_calls=32)
     )
 
 
@@ -552,8 +560,10 @@ def test_misspelt_functions_are_told_with_the_nearest() -> None:
         return b
 
     assert refused(misspelt) == (
-        "te.hybrid misspelt, line +2: `sigmiod` is not known here; write `sigmoid` if that is meant; "
-        "names of a loop or an if end with it"
+        Diagnostic(
+            "hybrid", function="misspelt", line=2, source="sigmiod",
+            meant="write `sigmoid` if that is meant; ",
+        )
     )
 
 
@@ -592,27 +602,22 @@ def test_what_lists_shapes_and_functions_are() -> None:
         return b
 
     assert refused(chosen) == (
-        "te.hybrid chosen, line +3: `known[i]` has an index that is not known here; take a number, or "
-        "const_range"
+        Diagnostic("hybrid", function="chosen", line=3, source="known[i]")
     )
     assert refused(indexed) == (
-        "te.hybrid indexed, line +2: `plain[0]` is an element of what is no tensor and no list; index "
-        "those"
+        Diagnostic("hybrid", function="indexed", line=2, source="plain[0]")
     )
     assert refused(field) == (
-        "te.hybrid field, line +2: `a.ndim` is no shape or dtype of a tensor; there is nothing else of "
-        "it"
+        Diagnostic("hybrid", function="field", line=2, source="a.ndim")
     )
     assert refused(called) == (
-        "te.hybrid called, line +2: `plain(a)` calls what is no hybrid function; decorate it with "
-        "te.hybrid.script"
+        Diagnostic("hybrid", function="called", line=2, source="plain(a)")
     )
     assert refused(measured) == (
-        "te.hybrid measured, line +2: `len(plain)` is the length of what is no tensor and no list; "
-        "give one"
+        Diagnostic("hybrid", function="measured", line=2, source="len(plain)")
     )
     assert refused(stored) == (
-        "te.hybrid stored, line +2: `known` is no number; store elements one by one"
+        Diagnostic("hybrid", function="stored", line=2, source="known")
     )
 
 
@@ -672,15 +677,13 @@ def test_what_python_says_where_there_are_no_tensors() -> None:
         return c
 
     for given, says in (
-        ((), "plus() missing 2 required positional arguments: 'a' and 'b'"),
+        ((), f"{plus.__qualname__}() missing 2 required positional arguments: 'a' and 'b'"),
         ((3, 4), "'int' object has no attribute 'shape'"),
     ):
         with pytest.raises(TypeMismatchError) as error:
             plus(*given)
-        found = error.value.message.replace(f"{plus.__qualname__}()", "plus()")
-        assert found == (
-            f"te.hybrid plus: called with ({', '.join(map(repr, given))}) it runs as Python, which "
-            f"says: {says}; give tensors to define tensors, or arrays"
+        assert diagnostic(error.value) == (
+            Diagnostic("hybrid", function="plus", given=', '.join(map(repr, given)), reason=says)
         )
     with pytest.raises(IndexError):
         plus(np.ones(3), np.ones(2))
@@ -714,35 +717,37 @@ def test_stores_and_results() -> None:
         return b
 
     assert refused(forgets) == (
-        "te.hybrid forgets: c is an output_tensor and not returned; return it, or allocate it"
+        Diagnostic("hybrid", source="forgets", missing="c")
     )
     assert refused(inside) == (
-        "te.hybrid inside: it returns what is no output_tensor of its own; copy that to one, element "
-        "by element"
+        Diagnostic("hybrid", source="inside")
     )
     assert refused(returns) == (
-        "te.hybrid returns, line +3: `b[0]` is returned, and is no output_tensor; "
-        "return all of one"
+        Diagnostic("hybrid", function="returns", line=3, source="b[0]")
     )
     assert refused(nothing) == (
-        "te.hybrid nothing, line +2: `b[0] = 1.0` is the last statement; return the output tensors "
-        "there"
+        Diagnostic("hybrid", function="nothing", line=2, source="b[0] = 1.0")
     )
     assert refused(types) == (
-        "te.hybrid types, line +2: `b[a[0]] = 1.0` is no statement: operand b[...]: index 0 is "
-        'A[0] (float32); give an integer, or convert it with .astype("int64") if that is meant'
+        Diagnostic(
+            "hybrid", function="types", line=2, source="b[a[0]] = 1.0",
+            reason="operand b[...]: index 0 is A[0] (float32); give an integer, or convert it with "
+            '.astype("int64") if that is meant',
+        )
     )
     assert refused(nothing, A, A) == (
-        "te.hybrid nothing: it takes 1 argument (a), and is given 2; give as many as it takes"
+        Diagnostic(
+            "wrong-count", source="nothing", arguments="1 argument", names="a", argument_count=2,
+        )
     )
 
 
 def test_what_is_no_function() -> None:
     with pytest.raises(TypeMismatchError) as error:
         script(3)
-    assert error.value.message == (
-        "te.hybrid.script: the function is 3; give a Python function"
+    assert diagnostic(error.value) == (
+        Diagnostic("hybrid", pyfunc=3)
     )
     assert refused(eval(compile("lambda a: a", "<nowhere>", "eval"))) == (
-        "te.hybrid <lambda>: its text is not there to be read; write it in a file"
+        Diagnostic("hybrid", function="<lambda>")
     )

@@ -10,7 +10,14 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.errors import DefinitionError, LowerError, ScheduleError, TypeMismatchError
+from tecomp.errors import (
+    DefinitionError,
+    LowerError,
+    ScheduleError,
+    TecompError,
+    TypeMismatchError,
+)
+from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 from tests.strategies.intrinsics import tile_product
 
@@ -230,68 +237,65 @@ def test_open_sizes_at_a_loop(agrees: Any) -> None:
     agrees(s, [A, B, D], {A: DATA[0], B: DATA[1], D: DATA[0] + DATA[1]})
 
 
-def refused(action: Callable[[], object], kind: type = DefinitionError) -> str:
+def refused(action: Callable[[], object], kind: type[TecompError] = DefinitionError) -> Diagnostic:
     with pytest.raises(kind) as error:
         action()
-    message: str = error.value.message  # type: ignore[attr-defined]
-    return message
+    return diagnostic(error.value)
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("call", "expected"),
     [
         (lambda i: vadd()(A[i, 0:16]),
-         "vadd(...): it is given 1 parts of tensors for 2 inputs (x, y); give one for each, such "
-         "as A[i, 0:16]"),
+         Diagnostic("wrong-count", where="vadd(...)", part_count=1, name_count=2, names="x, y")),
         (lambda i: vadd()(A[i, 0:16], B[i, 0:16], 3),
-         "vadd(...): it is given 1 numbers, and its scalar_params are none; give one for each"),
+         Diagnostic("wrong-count", where="vadd(...)", scalar_count=1, params="none")),
         (lambda i: scaled()(A[i, 0:16]),
-         "scaled(...): it is given 0 numbers, and its scalar_params are f; give one for each"),
+         Diagnostic("wrong-count", where="scaled(...)", scalar_count=0, params="f")),
         (lambda i: scaled()(A[i, 0:16], B[i, 0] * 2.0),
-         "scaled(...): f is computed from B[i, int32(0)]; give a number of axes and sizes, or make "
-         "it an input of the intrinsic"),
+         Diagnostic("intrinsic", where="scaled(...)", var="f", read="B[i, int32(0)]")),
         (lambda i: vadd()(A[i, 0:8], B[i, 0:16]),
-         "vadd(...): x has shape (16,), and A[i, 0:8] has shape (8,); give ranges first:end of "
-         "that many elements"),
+         Diagnostic(
+             "intrinsic", where="vadd(...)", own="x", shape="(16,)", text="A[i, 0:8]",
+             shape2="(8,)",
+         )),
         (lambda i: vadd(n)(A[i, 0:8], B[i, 0:16]),
-         "vadd(...): y has shape (n,), and B[i, 0:16] has shape (16,); give ranges first:end of "
-         "that many elements"),
+         Diagnostic(
+             "intrinsic", where="vadd(...)", own="y", shape="(n,)", text="B[i, 0:16]",
+             shape2="(16,)",
+         )),
         (lambda i: vadd()(A[0:16, i], B[i, 0:16]),
-         "vadd(...): A[0:16, i]: axis 0 ends at 16, and the tensor has 8 there; end it inside"),
+         Diagnostic("outside-index", where="vadd(...): A[0:16, i]: axis 0", end=16, extent="8")),
         (lambda i: vadd()(A[i, 16:0], B[i, 0:16]),
-         "vadd(...): A[i, 16:0]: axis 1 runs from 16 to 0; write first:end, of one element at "
-         "least"),
+         Diagnostic("outside-index", where="vadd(...): A[i, 16:0]: axis 1", first="16", last="0")),
         (lambda i: vadd()(A[i, -16:0], B[i, 0:16]),
-         "vadd(...): A[i, -16:0]: axis 1 begins at -16; indices count from 0"),
+         Diagnostic("outside-index", where="vadd(...): A[i, -16:0]: axis 1", start=-16)),
         (lambda i: vadd(dtype="int32")(A[i, 0:16], B[i, 0:16]),
-         "vadd(...): x is int32, and A[i, 0:16] is float32; convert it in a te.compute before"),
+         Diagnostic(
+             "intrinsic", where="vadd(...)", own="x", dtype="int32", text="A[i, 0:16]",
+             tensor_dtype="float32",
+         )),
         (lambda i: vadd()(A[i, 0:16], B[i, 0:16], reduce_axis=te.reduce_axis((0, 3))),
-         "vadd(...): reduce_axis= adds tiles up, and vadd has no update and reset; give (body, "
-         "reset, update) to te.decl_tensor_intrin"),
+         Diagnostic("intrinsic", where="vadd(...)", name="vadd")),
         (lambda i: vadd()(A[i, 0:16], B[i, 0:16], reduce_axis=i),
-         "vadd(...): reduce_axis= is i; give an axis made by te.reduce_axis"),
+         Diagnostic("intrinsic", where="vadd(...)", axis="i")),
         (lambda i: vadd()(A[i, 0:32:2], B[i, 0:16]),
-         "A[...]: index 1 is slice(0, 32, 2), and a range has no step; write first:end"),
+         Diagnostic("index-type", tensor="A", axis=1, index="slice(0, 32, 2)")),
         (lambda i: vadd(8)(A[i, 0:8], B[i, 0:8]),
-         "te.compute C: the index function leaves axes of extents [16] to vadd, which computes "
-         "tiles of ['8']; make the last axes of the shape those of a tile, and take one index for "
-         "each of the others"),
+         Diagnostic("intrinsic", where="te.compute C", inside=[16], intrin="vadd", extents=['8'])),
         (lambda i: A[i, 0],
-         "te.compute C: the shape has 2 axes, and the index function takes 1 (i); give it one "
-         "parameter for each axis, or *indices"),
+         Diagnostic("index-function", where="te.compute C", axes="2 axes", name_count=1, names="i")),
         (lambda i, j: vadd()(A[i, 0:16], B[i, 0:16]),
-         "te.compute C: the index function gives a call of vadd, and an index for each axis; take "
-         "one index for each axis around its tiles, whose axes are the last of the shape"),
+         Diagnostic("intrinsic", where="te.compute C", intrin="vadd")),
     ],
 )
-def test_calls_that_do_not_fit(call: Callable[..., object], message: str) -> None:
-    assert refused(lambda: te.compute((8, 16), call, name="C")) == message  # type: ignore[arg-type]
+def test_calls_that_do_not_fit(call: Callable[..., object], expected: Diagnostic) -> None:
+    assert refused(lambda: te.compute((8, 16), call, name="C")) == expected  # type: ignore[arg-type]
 
 
 def test_a_part_is_no_number() -> None:
     assert refused(lambda: A[0, 0:16] + 1, TypeMismatchError) == (
-        "A[0, 0:16] is a part of A, not a number; call an intrinsic on it, or index an element: "
-        "A[i, j]"
+        Diagnostic("whole-tensor", tensor="A", indices="0, 0:16", example="A[i, j]")
     )
     assert repr(A[n, n:16]) == "TensorSlice(A[n, n:16] of shape (8, 32))"
     assert isinstance(A[n, :], te.TensorSlice)
@@ -304,17 +308,18 @@ def test_the_loops_of_a_tile_are_the_intrinsic_s() -> None:
     i, inner = C.op.axis
 
     assert refused(lambda: s[C].split(inner, 4), ScheduleError) == (
-        "s[C].split: vadd takes the place of loop ax0; its loops are now i, and s[C].expand() "
-        "gives it the others"
+        Diagnostic(
+            "no-such-loop", stage="C", call="split",
+            reason="vadd takes the place of loop ax0; its loops are now i, and s[C].expand() gives it the others",
+        )
     )
     assert refused(lambda: s[C].tensorize(i, vadd()), ScheduleError) == (
-        "s[C].tensorize(i): vadd computes C; use s[C].expand() before, which computes it by loops"
+        Diagnostic("not-this-form", where="s[C].tensorize(i)", intrin="vadd", stage="C")
     )
     D = te.compute((8,), lambda i: A[i, 0])
     t = te.create_schedule(D.op)
     assert refused(lambda: t[D].expand(), ScheduleError) == (
-        "s[compute].expand: no intrinsic computes compute, its loops are there; use it for a "
-        "te.compute that calls one"
+        Diagnostic("not-this-form", stage="compute")
     )
 
 
@@ -326,13 +331,13 @@ def test_what_an_intrinsic_reads_is_in_memory() -> None:
     s[P].compute_inline()
 
     assert refused(lambda: tecomp.lower(s, [A, B, C]), LowerError) == (
-        "s[P].compute_inline: C is computed by vadd, which reads P from memory; do not inline it, "
-        "or compute C by loops with s[C].expand()"
+        Diagnostic("needs-memory", name="P", stage="C", intrin="vadd")
     )
     s = te.create_schedule(te.compute((8, 16), lambda i, j: C[i, j] + 1.0).op)
     assert refused(lambda: s[C].compute_inline(), ScheduleError) == (
-        "s[C].compute_inline: C is computed by vadd and needs memory for its results; use "
-        "compute_at with an inner loop of its consumer instead"
+        Diagnostic(
+            "needs-memory", where="s[C].compute_inline", stage="C", what="is computed by vadd",
+        )
     )
 
 
@@ -342,8 +347,7 @@ def test_tiles_of_a_cache_are_where_axes_say() -> None:
     s[C].split(C.op.axis[0], 4)
 
     assert refused(lambda: s.cache_write(C, "local"), ScheduleError) == (
-        "s.cache_write(C, 'local'): axis i was split or fused already; call cache_write first and "
-        "split the axes of the cache"
+        Diagnostic("too-late", where="s.cache_write(C, 'local')", form="axis", missing="i")
     )
 
 
@@ -352,9 +356,10 @@ def test_sizes_that_loops_do_not_say() -> None:
     s = te.create_schedule(D.op)
 
     assert refused(lambda: s[D].tensorize(D.op.axis[0], vadd(n)), ScheduleError) == (
-        "s[D].tensorize(i): vadd runs through i: n, where variables become numbers, and these "
-        "loops through i: 8, j: 32; split and reorder so that there is one loop inside for each "
-        "axis, of a number of iterations"
+        Diagnostic(
+            "tensorize", where="s[D].tensorize(i)", intrin="vadd", axis="i: n",
+            inside="i: 8, j: 32",
+        )
     )
 
 
@@ -365,11 +370,13 @@ def test_statements_of_open_sizes_are_checked_where_they_are_used() -> None:
         0, n // 2, lambda i: outs[0].store(i, ins[0][i] * 2.0)), "half")
 
     assert refused(lambda: te.check_tensor_intrin(half)) == (
-        "te.check_tensor_intrin: the extents of half are variables; it is checked where it is "
-        "used, with the numbers that they have there"
+        Diagnostic("intrinsic", intrin="half")
     )
-    assert refused(lambda: te.compute((8, 4), lambda i: half(A[i, 0:4]))).startswith(
-        "te.decl_tensor_intrin half: the body stores "
+    assert refused(lambda: te.compute((8, 4), lambda i: half(A[i, 0:4]))) == (
+        Diagnostic(
+            "intrinsic", intrin="half",
+            found="the body stores 1.5 at z[2], where the definition gives -2.5, for x[2] = -1.25",
+        )
     )
 
 
@@ -378,8 +385,7 @@ def test_what_is_asked_of_addresses_is_taken() -> None:
 
     assert add.scopes == ("global",) * 3
     assert refused(lambda: vadd(default_buffer_params={"offset_factor": 0})) == (
-        "te.decl_tensor_intrin vadd: default_buffer_params: offset_factor is 0; give a number from "
-        "1 on"
+        Diagnostic("intrinsic", where="te.decl_tensor_intrin vadd", name="offset_factor", param=0)
     )
 
 
@@ -389,7 +395,6 @@ def test_what_is_asked_of_addresses_is_taken() -> None:
 def test_a_call_is_no_number(use: Callable[[Any], Any]) -> None:
     with pytest.raises(TypeMismatchError) as error:
         te.compute((8, 16), lambda i: use(vadd()(A[i, 0:16], B[i, 16:32])))
-    assert error.value.message == (
-        "vadd(A[i, 0:16], B[i, 16:32]) is a part of a tensor, not a number; return it as it is, "
-        "and use elements of what te.compute gives in another definition"
+    assert diagnostic(error.value) == (
+        Diagnostic("whole-tensor", intrin="vadd", parts="A[i, 0:16], B[i, 16:32]")
     )

@@ -12,6 +12,7 @@ from tecomp import te
 from tecomp.errors import TecompError
 from tecomp.ir.nodes.expr import Call, Const, Expr
 from tecomp.ir.nodes.operators import INTRINSICS, result_type
+from tests.messages import Diagnostic, diagnostic
 
 FLOATS = ["float16", "bfloat16", "float32", "float64"]
 INTEGERS = ["int8", "int64", "uint8", "uint64"]
@@ -27,12 +28,12 @@ def element(dtype: str, name: str = "A") -> Expr:
     return te.placeholder((), dtype, name)()
 
 
-def refusal(action: Callable[[], object]) -> str:
+def refusal(action: Callable[[], object]) -> Diagnostic:
     with pytest.raises(TecompError) as caught:
         action()
     assert caught.value.location is not None
     assert caught.value.location.file == __file__
-    return caught.value.message
+    return diagnostic(caught.value)
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -141,7 +142,7 @@ def test_clip(expr: Expr, text: str) -> None:
 @pytest.mark.parametrize("name", OF_FLOATS)
 def test_integers_are_refused(name: str) -> None:
     message = (
-        f'te.{name} takes a float, not int32; convert it first, for example with .astype("float32")'
+        Diagnostic("element-type", name=name, dtype="int32")
     )
 
     assert refusal(lambda: getattr(te, name)(element("int32"))) == message
@@ -151,8 +152,7 @@ def test_integers_are_refused(name: str) -> None:
 @pytest.mark.parametrize("name", ["atan2", "hypot", "fmod", "logaddexp"])
 def test_two_integers_are_refused(name: str) -> None:
     assert refusal(lambda: getattr(te, name)(element("int64"), 2)) == (
-        f"te.{name} takes a float, not int64; convert it first, for example with "
-        '.astype("float32")'
+        Diagnostic("element-type", name=name, dtype="int64")
     )
 
 
@@ -169,7 +169,7 @@ def test_powers_of_integers_that_are_known_are_products(power: Expr | int, text:
 
 def test_powers_of_conditions_are_refused() -> None:
     assert refusal(lambda: te.power(element("bool"), element("bool"))) == (
-        'te.pow takes a float, not bool; convert it first, for example with .astype("float32")'
+        Diagnostic("element-type", name="pow", dtype="bool")
     )
 
 
@@ -190,52 +190,51 @@ def test_conditions_are_numbers() -> None:
 @pytest.mark.parametrize("name", ["exp", "sqrt", "fabs"])
 def test_conditions_are_refused(name: str) -> None:
     assert refusal(lambda: getattr(te, name)(element("bool"))) == (
-        f"te.{name} takes a float, not bool; convert it first, for example with "
-        '.astype("float32")'
+        Diagnostic("element-type", name=name, dtype="bool")
     )
 
 
 @pytest.mark.parametrize(
-    ("action", "message"),
+    ("action", "expected"),
     [
         (
             lambda: te.popcount(element("float32")),
-            "te.popcount takes an integer, not float32",
+            Diagnostic("element-type", dtype="float32"),
         ),
         (
             lambda: te.clip(element("uint8"), -1, 3),
-            "-1 does not fit into uint8, which holds 0 to 255",
+            Diagnostic("literal", value=-1, dtype="uint8", low=0, high=255),
         ),
         (
             lambda: te.clip(element("int8"), 0, 2.5),
-            "2.5 is no int8; give a number that it has, or another type",
+            Diagnostic("literal", value=2.5, dtype="int8"),
         ),
         (
             lambda: te.exp("x"),  # type: ignore[arg-type]
-            "te.exp: expected an expression or a number, got 'x' (str); give an element of a tensor, a "
-            "variable or a number",
+            Diagnostic("wrong-argument", where="te.exp: ", value="x", type="str"),
         ),
         (
             lambda: te.power(element("float32"), None),  # type: ignore[arg-type]
-            "te.pow: expected an expression or a number, got None (NoneType); give an element of a "
-            "tensor, a variable or a number",
+            Diagnostic("wrong-argument", where="te.pow: ", value=None, type="NoneType"),
         ),
         (
             lambda: te.atan2(element("float16"), element("bfloat16", "B")),
-            "te.atan2 of float16 and bfloat16 has no type; convert one with .astype(...)",
+            Diagnostic("element-type", what="te.atan2", dtype="float16", y_dtype="bfloat16"),
         ),
         (
             lambda: te.cast(element("float32"), "float33"),
-            "`float33` is no element type; the types are bool, int8, int16, int32, int64, uint8, "
-            "uint16, uint32, uint64, float16, bfloat16, float32, float64",
+            Diagnostic(
+                "element-type", name="float33",
+                scalars="bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64",
+            ),
         ),
-        (lambda: te.infinity("int8"), "te.infinity: int8 has no such value"),
-        (lambda: te.max_value("handle"), "te.max_value: handle has no such value"),
-        (lambda: te.min_value("handle"), "te.min_value: handle has no such value"),
+        (lambda: te.infinity("int8"), Diagnostic("element-type", who="infinity", dtype="int8")),
+        (lambda: te.max_value("handle"), Diagnostic("element-type", who="max_value", dtype="handle")),
+        (lambda: te.min_value("handle"), Diagnostic("element-type", who="min_value", dtype="handle")),
     ],
 )
-def test_other_refusals(action: Callable[[], object], message: str) -> None:
-    assert refusal(action) == message
+def test_other_refusals(action: Callable[[], object], expected: Diagnostic) -> None:
+    assert refusal(action) == expected
 
 
 def test_casts() -> None:

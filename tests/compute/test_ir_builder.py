@@ -10,6 +10,7 @@ import pytest
 import tecomp
 from tecomp import te, tir
 from tecomp.errors import DefinitionError
+from tests.messages import Diagnostic, diagnostic
 
 N = 12
 A = te.placeholder((N,), name="A")
@@ -134,7 +135,7 @@ def test_intrinsics_too() -> None:
     assert te.decl_tensor_intrin(y.op, triple, name="triple").name == "triple"
 
 
-def refused(write: Any) -> str:
+def refused(write: Any) -> Diagnostic:
     def statements(ins: Any, outs: Any) -> Any:
         ib = te.ir_builder.create()
         write(ib, ins[0], outs[0])
@@ -142,7 +143,7 @@ def refused(write: Any) -> str:
 
     with pytest.raises(DefinitionError) as error:
         built(statements)
-    return error.value.message
+    return diagnostic(error.value)
 
 
 def left_open(ib: Any, a: Any, e: Any) -> None:
@@ -170,39 +171,41 @@ def by_halves(ib: Any, a: Any, e: Any) -> None:
 
 def test_what_is_refused() -> None:
     assert refused(left_open) == (
-        "ir_builder.get: a `with` of this builder is still open; call it after all of them"
+        Diagnostic("statements")
     )
     assert refused(after_another) == (
-        "ir_builder.else_scope: no if_scope is right before it; put it there"
+        Diagnostic("statements")
     )
     assert refused(of_a_number) == (
-        "te.if_stmt: the condition is int32(1), of type int32; write a comparison"
+        Diagnostic("element-type", asked="int32(1)", dtype="int32")
     )
     assert refused(by_halves) == (
-        "ir_builder.for_range: there is no kind 'half'; loops are serial, parallel, vectorize, "
-        "unroll"
+        Diagnostic("unknown-choice", where="ir_builder.for_range", form="half")
     )
     assert refused(lambda ib, a, e: ib.emit(3)) == (
-        "ir_builder.emit: the statement is 3; give a statement, such as te.call_extern(...)"
+        Diagnostic(
+            "wrong-argument", where="ir_builder.emit: the statement", given=3,
+            remedy="give a statement, such as te.call_extern(...)",
+        )
     )
     assert refused(lambda ib, a, e: ib.buffer_ptr(A)) == (
-        "ir_builder.buffer_ptr: the buffer is Tensor(A, shape=(12,), dtype=float32); give an "
-        "operand, such as outs[0]"
+        Diagnostic(
+            "wrong-argument", where="ir_builder.buffer_ptr: the buffer",
+            given="Tensor(A, shape=(12,), dtype=float32)",
+            remedy="give an operand, such as outs[0]",
+        )
     )
     assert refused(lambda ib, a, e: ib.pointer("float32", name="p")) == (
-        "ir_builder.pointer p: no memory is there for it; use ib.buffer_ptr(outs[0]) for operands, "
-        "or ib.allocate"
+        Diagnostic("statements", name="p")
     )
     assert refused(lambda ib, a, e: ib.while_loop(True)) == (
-        "ir_builder.while_loop: how often a loop runs is known when it begins; write for_range "
-        "with the most iterations, and if_scope inside"
+        Diagnostic("statements")
     )
     assert refused(lambda ib, a, e: ib.scope_attr(None, "storage_scope", "local")) == (
-        "ir_builder.scope_attr: nothing is known of 'storage_scope'; there are 'thread_extent', "
-        "'virtual_thread', 'compute_scope', 'extern_scope', and names that begin with 'pragma_' or 'hint_'"
+        Diagnostic("statements", attr_key="storage_scope")
     )
     assert refused(lambda ib, a, e: ib.allocate("float32", 4, axis_separators=[1])) == (
-        "ir_builder.allocate buf: it has one physical axis; leave axis_separators out"
+        Diagnostic("statements", where="ir_builder.allocate buf")
     )
 
 

@@ -11,6 +11,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.errors import TypeMismatchError
+from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 
 LAYOUTS: dict[str, Any] = {
@@ -56,24 +57,29 @@ def test_what_has_no_lanes_is_refused() -> None:
     S = te.placeholder((), name="S")
     V = te.placeholder((2,), "float32x4", name="V")
 
-    def message(inputs: Any, shape: Any, dtype: str, store: Callable[..., Any]) -> str:
+    def message(inputs: Any, shape: Any, dtype: str, store: Callable[..., Any]) -> Diagnostic:
         with pytest.raises(TypeMismatchError) as error:
             te.extern(shape, inputs, store, dtype=dtype, name="C")
-        return error.value.message
+        return diagnostic(error.value)
 
     assert message(A, (2,), "uint32", lambda ins, outs: outs[0].store(
         0, te.reinterpret("uint32x2", ins[0].vload(0, "uint8x8")))) == (
-        'operand C: call("reinterpret", join(join(join(A[0], A[1]), join(A[2], A[3])), '
-        'join(join(A[4], A[5]), join(A[6], A[7]))), dtype="uint32x2"), a uint32x2, is stored where '
-        "uint32 is one element; store values of its type, or vectors of what vload takes"
+        Diagnostic(
+            "element-type", name="C",
+            stored='call("reinterpret", join(join(join(A[0], A[1]), join(A[2], A[3])), join(join(A[4], A[5]), join(A[6], A[7]))), dtype="uint32x2")',
+            dtype="uint32x2", subject_dtype="uint32",
+        )
     )
     assert message(S, (), "float32", lambda ins, outs: outs[0].store((), ONE)) == (
-        "operand C: broadcast(float32(1.0), 4), a float32x4, is stored where float32 is one "
-        "element; store values of its type, or vectors of what vload takes"
+        Diagnostic(
+            "element-type", name="C", stored="broadcast(float32(1.0), 4)", dtype="float32x4",
+            subject_dtype="float32",
+        )
     )
     assert message(V, (8,), "float32", lambda ins, outs: outs[0].store(0, ins[0][0])) == (
-        "operand C: V[0], a float32x4, is stored where float32 is one element; store values of "
-        "its type, or vectors of what vload takes"
+        Diagnostic(
+            "element-type", name="C", stored="V[0]", dtype="float32x4", subject_dtype="float32",
+        )
     )
 
 

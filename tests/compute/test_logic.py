@@ -12,6 +12,7 @@ import pytest
 from tecomp import te
 from tecomp.errors import DefinitionError, TecompError, TypeMismatchError
 from tecomp.ir.nodes.expr import Call, Expr, Select
+from tests.messages import Diagnostic, diagnostic
 
 i = te.var("i")
 j = te.var("j")
@@ -61,63 +62,60 @@ def test_types_of_choices() -> None:
 
 
 @pytest.mark.parametrize(
-    ("action", "message"),
+    ("action", "expected"),
     [
         (
             lambda: te.all(i > 1, axis=k),
-            "te.all joins conditions and takes no axis=; reduce a condition with "
-            "te.min(condition, axis=k)",
+            Diagnostic("reduction", who="all", reducer="te.min"),
         ),
         (
             lambda: te.any(i > 1, axis=k),
-            "te.any joins conditions and takes no axis=; reduce a condition with "
-            "te.max(condition, axis=k)",
+            Diagnostic("reduction", who="any", reducer="te.max"),
         ),
-        (lambda: te.all(), "te.all of no conditions; give at least one"),
+        (lambda: te.all(), Diagnostic("nothing-given", who="all")),
         (
             lambda: te.any([i > 1, j > 2]),  # type: ignore[arg-type]
-            "te.any takes its conditions one by one; write te.any(*conditions)",
+            Diagnostic("reduction", who="any"),
         ),
         (
             lambda: te.all(i > 1, k),
-            "te.all takes a condition, not int32; compare it with != 0",
+            Diagnostic("element-type", who="te.all", dtype="int32"),
         ),
         (
             lambda: te.if_then_else(i, 1, 2),
-            "if_then_else takes a condition, not int32; compare it with != 0",
+            Diagnostic("element-type", who="if_then_else", dtype="int32"),
         ),
         (
             lambda: te.Select(x, 1, 2),
-            "Select takes a condition, not float32; compare it with != 0",
+            Diagnostic("element-type", who="Select", dtype="float32"),
         ),
         (
             lambda: te.logical_not(i),
-            "te.logical_not takes a condition, not int32; compare it with != 0",
+            Diagnostic("element-type", who="te.logical_not", dtype="int32"),
         ),
         (
             lambda: 1 if i > 1 else 2,
-            "`i > int32(1)` has no truth value until it runs; write te.if_then_else(cond, a, b) "
-            "for `a if cond else b`, te.all/te.any for and/or, te.min/te.max for min/max",
+            Diagnostic("no-value-yet", subject="i > int32(1)"),
         ),
         (
             lambda: te.if_then_else(i > 1, te.const(1, "float16"), te.const(1, "bfloat16")),
-            "if_then_else of float16 and bfloat16 has no type; convert one with .astype(...)",
+            Diagnostic("element-type", what="if_then_else", dtype="float16", y_dtype="bfloat16"),
         ),
         (
             lambda: te.truncdiv(x, i),
-            "te.truncdiv takes integers, not float32; write / for a quotient",
+            Diagnostic("element-type", who="truncdiv", dtype="float32"),
         ),
         (
             lambda: te.truncmod(2.5, i),
-            "te.truncmod takes integers, not float32; write / for a quotient",
+            Diagnostic("element-type", who="truncmod", dtype="float32"),
         ),
     ],
 )
-def test_what_is_refused(action: Callable[[], object], message: str) -> None:
+def test_what_is_refused(action: Callable[[], object], expected: Diagnostic) -> None:
     error = refusal(action)
 
     assert isinstance(error, DefinitionError)
-    assert error.message == message
+    assert diagnostic(error) == expected
 
 
 def test_a_number_for_a_condition_is_a_type_error() -> None:
@@ -154,9 +152,14 @@ def test_division(expr: Expr, text: str) -> None:
     "value", [te.var("n"), te.placeholder((4,), "uint8", "A")[2], te.var("f", "bool")]
 )
 def test_integers_are_not_divided_by_0(divide: Callable[[Any], Expr], value: Any) -> None:
-    with pytest.raises(DefinitionError, match=r"is divided by 0; divide by another number") as error:
+    with pytest.raises(DefinitionError) as error:
         divide(value)
 
+    found = diagnostic(error.value)
+    op, dividend = (found.parameters[name] for name in ("op", "a"))
+    assert found == Diagnostic("division-by-zero", op=op, a=dividend)
+    assert op in ("//", "%")
+    assert dividend in (str(value), f'cast("int32", {value})')
     assert error.value.location is not None
     assert error.value.location.file == __file__
 
@@ -168,9 +171,11 @@ def test_a_long_dividend_is_told_by_its_beginning() -> None:
 
     with pytest.raises(DefinitionError) as error:
         total // 0
-    assert error.value.message == (
-        f"`//`: `{str(total)[:77]}...` is divided by 0; divide by another number, or by a variable, "
-        "which gives 0 where it is 0"
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "division-by-zero", op="//",
+            a="n * m * m_1 * m_2 * m_3 * m_4 * m_5 * m_6 * m_7 * m_8 * m_9 * m_10 * m_11 * m...",
+        )
     )
 
 

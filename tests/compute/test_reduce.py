@@ -16,6 +16,7 @@ from tecomp.errors import TecompError
 from tecomp.ir.nodes.expr import Const, Expr
 from tecomp.ir.nodes.structural_equality import same
 from tecomp.ir.traversal.rewrite import bottom_up, free_variables, substitute
+from tests.messages import Diagnostic, diagnostic
 
 A = te.placeholder((4, 5), name="A")
 I8 = te.placeholder((4, 5), "int8", name="I8")
@@ -49,12 +50,12 @@ def identity(expr: object) -> object:
     return value.value
 
 
-def refusal(action: Callable[[], object]) -> str:
+def refusal(action: Callable[[], object]) -> Diagnostic:
     with pytest.raises(TecompError) as caught:
         action()
     assert caught.value.location is not None
     assert caught.value.location.file == __file__
-    return caught.value.message
+    return diagnostic(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -167,22 +168,20 @@ def test_an_argmax_has_two_outputs() -> None:
 
 
 def test_part_of_a_tuple_is_no_element() -> None:
-    message = refusal(lambda: te.compute((4,), lambda i: argmax((k, A[i, k]), axis=k)[1], name="M"))
+    found = refusal(lambda: te.compute((4,), lambda i: argmax((k, A[i, k]), axis=k)[1], name="M"))
 
-    assert message == (
-        "te.compute M: the element is value 1 of a reduction of 2; return the whole tuple, and "
-        "use the tensor that you need"
+    assert found == (
+        Diagnostic("reduction-inside", where="te.compute M", value_index=1, values=2)
     )
 
 
 def test_the_values_of_a_tuple_stay_in_order() -> None:
-    message = refusal(
+    found = refusal(
         lambda: te.compute((4,), lambda i: argmax((k, A[i, k]), axis=k)[::-1], name="M")
     )
 
-    assert message == (
-        "te.compute M: several outputs reduce together only as one reduction of a tuple; give "
-        "each reduction a te.compute of its own, or combine a tuple with te.comm_reducer"
+    assert found == (
+        Diagnostic("reduction-inside", where="te.compute M")
     )
 
 
@@ -245,133 +244,131 @@ def result_axis() -> Any:
     return te.compute((4,), lambda x: x).op.axis[0]
 
 
-REFUSALS: list[tuple[Callable[[], object], str]] = [
+REFUSALS: list[tuple[Callable[[], object], Diagnostic]] = [
     (
         lambda: te.sum(A[i, k], axis=[k, k]),
-        "te.sum: axis k is given twice; give each axis once",
+        Diagnostic("given-twice", who="te.sum", item="k"),
     ),
     (
         lambda: te.sum(A[i, k], axis=[]),
-        "te.sum: axis=[] names no axis; give one of te.reduce_axis",
+        Diagnostic("nothing-given", who="te.sum"),
     ),
     (
         lambda: te.sum(A[i, k], axis=1),
-        "te.sum: axis= is 1 (int); give an axis made by te.reduce_axis((low, high))",
+        Diagnostic("reduction", who="te.sum", item=1, type="int"),
     ),
     *(
         (
             lambda reducer=reducer: reducer(A[i, k]),
-            f"te.{reducer.__name__}: axis= is None (NoneType); give an axis made by "
-            "te.reduce_axis((low, high))",
+            Diagnostic("reduction", who=f"te.{reducer.__name__}", item=None, type="NoneType"),
         )
         for reducer in (te.sum, te.prod, te.min, te.max)
     ),
     (
         lambda: te.sum(A[i, k], axis="i"),  # type: ignore[arg-type]
-        "te.sum: axis= is 'i' (str); give an axis made by te.reduce_axis((low, high))",
+        Diagnostic("reduction", who="te.sum", item="i", type="str"),
     ),
     (
         lambda: te.prod(A[i, k], axis=result_axis()),
-        "te.prod: x is an axis of the result and cannot be reduced over; make one with "
-        "te.reduce_axis((low, high))",
+        Diagnostic("reduction", who="te.prod", item="x"),
     ),
     (
         lambda: te.max(A[i, k], axis=[result_axis()]),
-        "te.max: x is an axis of the result and cannot be reduced over; make one with "
-        "te.reduce_axis((low, high))",
+        Diagnostic("reduction", who="te.max", item="x"),
     ),
     (
         lambda: te.sum(Z[i, k], axis=k),
-        'te.sum: the expression is bool; convert it with .astype("int32") to count, or reduce '
-        "with te.min (holds everywhere) or te.max (holds somewhere)",
+        Diagnostic("element-type", who="sum", dtype="bool"),
     ),
     (
         lambda: te.sum(A, axis=k),
-        "A is a tensor of shape (4, 5), not a number; index it: A[i, j]",
+        Diagnostic("whole-tensor", name="A", shape="(4, 5)", example="A[i, j]"),
     ),
     (
         lambda: te.sum(A[i, k], axis=k, where=k),
-        "te.sum(where=) takes a condition, not int32; compare it with != 0",
+        Diagnostic("element-type", who="te.sum(where=)", dtype="int32"),
     ),
     (
         lambda: te.sum(A[i, k], axis=k, init=A[i, k]),
-        "te.sum: init= uses k, the axis that is reduced over; it is one value for the whole "
-        "reduction",
+        Diagnostic("reduction", who="te.sum", node="k"),
     ),
     (
         lambda: te.sum(A[i, k], axis=k, init=i),
-        'te.sum: init= has type int32, and the value float32; convert it with .astype("float32")',
+        Diagnostic("element-type", what="te.sum: init=", which="", dtype="int32", dtype2="float32"),
     ),
     (
         lambda: te.sum(I8[i, k], axis=k, init=300),
-        "300 does not fit into int8, which holds -128 to 127",
+        Diagnostic("literal", value=300, dtype="int8", low=-128, high=127),
     ),
     (
         lambda: te.sum(A[i, k], axis=k, init=(1, 2)),  # type: ignore[arg-type]
-        "te.sum: init= is a tuple of 2; make it one value",
+        Diagnostic("reduction", what="te.sum: init=", count="a tuple of 2", wanted="one value"),
     ),
     (
         lambda: argmax((k, A[i, k]), axis=k, init=0),
-        "argmax: init= is one value; make it a tuple of 2",
+        Diagnostic("reduction", what="argmax: init=", count="one value", wanted="a tuple of 2"),
     ),
     (
         lambda: argmax((), axis=k),
-        "argmax: there is no value to combine; give one at least",
+        Diagnostic("nothing-given", who="argmax"),
     ),
     (
         lambda: te.max(A[i, 0], A[i, 1], where=A[i, 2] > 0),
-        "te.max: of expressions takes no condition, and so no where=; give an axis made by "
-        "te.reduce_axis for a reduction",
+        Diagnostic("reduction", op="max"),
     ),
     (
         lambda: te.sum(A[i, k], k, None, None, A[i, 1]),
-        "te.sum: there is 1 argument more than a reduction takes; give the expression, axis, where "
-        "and init",
+        Diagnostic("reduction", who="te.sum", verb="is", arguments="1 argument"),
     ),
     (
         lambda: argmax((k, A[i, k]), (k + 1,)),
-        "argmax: it combines 2 values with 1; give tuples of one length",
+        Diagnostic("reduction", who="argmax", result_count=2, other_count=1),
     ),
     (
         lambda: te.comm_reducer(lambda x, y: (x, y), lambda t: 0, "both")(A[i, k], axis=k),
-        "both: the combination is a tuple of 2; make it one value",
+        Diagnostic(
+            "reduction", what="both: the combination", count="a tuple of 2", wanted="one value",
+        ),
     ),
     (
         lambda: te.comm_reducer(lambda x, y: x[0], lambda a, b: (0, 0), "one")((k, k), axis=k),
-        "one: the combination is one value; make it a tuple of 2",
+        Diagnostic(
+            "reduction", what="one: the combination", count="one value", wanted="a tuple of 2",
+        ),
     ),
     (
         lambda: te.comm_reducer(lambda x, y: x + y, lambda t: (0, 0), "add")(A[i, k], axis=k),
-        "add: the identity is a tuple of 2; make it one value",
+        Diagnostic("reduction", what="add: the identity", count="a tuple of 2", wanted="one value"),
     ),
     (
         lambda: te.comm_reducer(lambda x, y: x + y * 2.0, lambda t: 0, "add")(I8[i, k], axis=k),
-        "add: the combination has type float32, and the value int8; convert it with "
-        '.astype("int8")',
+        Diagnostic(
+            "element-type", what="add: the combination", which="", dtype="float32", dtype2="int8",
+        ),
     ),
     (
         lambda: te.comm_reducer(lambda x, y: (x[0], x[1] > y[1]), lambda a, b: (0, 0), "most")(
             (k, A[i, k]), axis=k
         ),
-        "most: the combination of value 1 has type bool, and the value float32; convert it with "
-        '.astype("float32")',
+        Diagnostic(
+            "element-type", what="most: the combination", which=" of value 1", dtype="bool",
+            dtype2="float32",
+        ),
     ),
     (
         lambda: te.comm_reducer(lambda x, y: x + y * k, lambda t: 0, "f")(A[i, k], axis=k),
-        "f: the reducer uses k; it may use the two values that it combines, and what is the same "
-        "for all of them: axes of the result, elements, sizes, numbers",
+        Diagnostic("reduction", who="f", node="k"),
     ),
     (
         lambda: te.comm_reducer(lambda x, y: x + y * A[k, 0], lambda t: 0, "f")(A[i, k], axis=k),
-        "f: the reducer uses k; it may use the two values that it combines, and what is the same "
-        "for all of them: axes of the result, elements, sizes, numbers",
+        Diagnostic("reduction", who="f", node="k"),
     ),
 ]
 
 
-@pytest.mark.parametrize(("action", "message"), REFUSALS)
-def test_what_is_refused(action: Callable[[], object], message: str) -> None:
-    assert refusal(action) == message
+@pytest.mark.parametrize(("action", "expected"), REFUSALS)
+def test_what_is_refused(action: Callable[[], object], expected: Diagnostic) -> None:
+    assert refusal(action) == expected
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 
 from tecomp import te
 from tecomp.errors import DefinitionError
+from tests.messages import Diagnostic, diagnostic
 
 state = te.placeholder((9, 4), name="state")
 first = te.placeholder((1, 4), name="first")
@@ -42,10 +43,10 @@ def test_several_states_give_a_list() -> None:
     assert [tensor.name for tensor in both] == ["S_v0", "S_v1"]
 
 
-def refused(init: Any, update: Any, placeholder: Any, inputs: Any = None) -> str:
+def refused(init: Any, update: Any, placeholder: Any, inputs: Any = None) -> Diagnostic:
     with pytest.raises(DefinitionError) as error:
         te.scan(init, update, placeholder, inputs, name="S")
-    return error.value.message
+    return diagnostic(error.value)
 
 
 def shaped(*shape: int, dtype: str = "float32", name: str = "A") -> te.Tensor:
@@ -54,56 +55,65 @@ def shaped(*shape: int, dtype: str = "float32", name: str = "A") -> te.Tensor:
 
 def test_what_is_no_tensor() -> None:
     assert refused(first, 3, state) == (
-        "te.scan S: update is 3 (int); give a tensor, or a list of them"
+        Diagnostic("wrong-argument", where="te.scan S", what="update", tensor=3, type="int")
     )
     assert refused(first, rule, state, [1]) == (
-        "te.scan S: inputs is 1 (int); give a tensor, or a list of them"
+        Diagnostic("wrong-argument", where="te.scan S", what="inputs", tensor=1, type="int")
     )
 
 
 def test_counts_differ() -> None:
     assert refused([first], [rule, rule], state) == (
-        "te.scan S: there are 1 init, 2 update and 1 state_placeholder tensors; give one of each "
-        "for every state"
+        Diagnostic("scan", where="te.scan S", start_count=1, rule_count=2, state_count=1)
     )
     assert refused([first] * 2, [rule] * 2, [state] * 2) == (
-        "te.scan S: a state_placeholder is given twice; make one for each"
+        Diagnostic("scan", where="te.scan S")
     )
 
 
 def test_the_state_is_computed() -> None:
     assert refused(first, rule, rule) == (
-        "te.scan S: the state_placeholder rule is computed; make it with te.placeholder, and read "
-        "it in the update"
+        Diagnostic("scan", where="te.scan S", state="rule")
     )
 
 
 def test_types_differ() -> None:
     assert refused(first, rule, shaped(9, 4, dtype="int32")) == (
-        "te.scan S: first is float32, rule is float32 and A is int32; a state has one type, "
-        "convert with .astype"
+        Diagnostic(
+            "scan", where="te.scan S", start="first", dtype="float32", rule="rule",
+            rule_dtype="float32", state="A", state_dtype="int32",
+        )
     )
 
 
 def test_shapes_differ() -> None:
     assert refused(first, rule, shaped(8, 4)) == (
-        "te.scan S: rule has shape (9, 4) and A (8, 4); both have all steps of the result"
+        Diagnostic(
+            "scan", where="te.scan S", rule="rule", shape="(9, 4)", state="A",
+            state_shape="(8, 4)",
+        )
     )
     assert refused(shaped(1, 5), rule, state) == (
-        "te.scan S: A has shape (1, 5), and a step of rule, of shape (9, 4), has other axes; give "
-        "init the first steps of that shape"
+        Diagnostic(
+            "scan", where="te.scan S", start="A", shape="(1, 5)", rule="rule",
+            rule_shape="(9, 4)",
+        )
     )
     assert refused(shaped(10, 4), rule, state) == (
-        "te.scan S: A has 10 steps, and the result only 9; give init the first of them"
+        Diagnostic("scan", where="te.scan S", start="A", first="10", steps="9")
     )
     assert refused([first, shaped(1)], [rule, shaped(9)], [state, shaped(9, name="B")]) == (
-        "te.scan S: B has shape (9,) and state (9, 4); the states of a scan have as many axes and as "
-        "many steps"
+        Diagnostic(
+            "scan", where="te.scan S", state="B", shape="(9,)", other="state",
+            other_shape="(9, 4)",
+        )
     )
     several = [shaped(2, 4, name="B"), first]
     assert refused(several, [rule, rule], [state, shaped(9, 4)]) == (
-        "te.scan S: B has 2 steps and first 1; the states of a scan start with as many steps"
+        Diagnostic(
+            "scan", where="te.scan S", start="B", extent="2", start_name="first", extent2="1",
+        )
     )
     assert refused(shaped(), shaped(), shaped()) == (
-        "te.scan S: A has no axes; the first axis of a scan counts its steps"
+        Diagnostic("scan", where="te.scan S", rule="A")
     )

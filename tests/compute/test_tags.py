@@ -8,6 +8,7 @@ import pytest
 
 from tecomp import te
 from tecomp.errors import DefinitionError
+from tests.messages import Diagnostic, diagnostic
 
 A = te.placeholder((4, 4), name="A")
 
@@ -50,9 +51,8 @@ def test_a_scope_in_a_scope_is_refused() -> None:
         with pytest.raises(DefinitionError) as error:
             te.tag_scope("b").__enter__()
 
-    assert error.value.message == (
-        "te.tag_scope b: it is inside of te.tag_scope a, and an operation has one tag; leave that "
-        "one first"
+    assert diagnostic(error.value) == (
+        Diagnostic("definition", tag="b", outer_tag="a")
     )
     assert doubled().op.tag == ""
 
@@ -63,16 +63,17 @@ def test_a_tag_of_its_own_is_refused() -> None:
         with pytest.raises(DefinitionError) as error:
             doubled("mine")
 
-    assert error.value.message == (
-        "te.compute B: the tag is 'mine', and te.tag_scope around gives it 'a'; leave out one of "
-        "them"
+    assert diagnostic(error.value) == (
+        Diagnostic("definition", where="te.compute B", tag="mine", scope_tag="a")
     )
 
 
 def test_a_tag_is_a_text() -> None:
     with pytest.raises(DefinitionError) as error:
         doubled(3)  # type: ignore[arg-type]
-    assert error.value.message == "te.compute B: tag is 3; give a text"
+    assert diagnostic(error.value) == Diagnostic(
+        "wrong-argument", where="te.compute B: tag", given=3, remedy="give a text",
+    )
 
 
 def test_a_scope_that_nothing_uses_warns() -> None:

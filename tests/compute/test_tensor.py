@@ -17,6 +17,7 @@ from tecomp.errors import DefinitionError, TecompError, TypeMismatchError
 from tecomp.ir.nodes.expr import Compare, Expr
 from tecomp.ir.nodes.structural_equality import same
 from tecomp.ir.traversal.rewrite import substitute
+from tests.messages import Diagnostic, diagnostic
 
 A = te.placeholder((4, 5), name="A")
 S = te.placeholder((), "int64", name="S")
@@ -203,104 +204,160 @@ def test_numpy_scalars_keep_their_type_on_either_side() -> None:
 
 
 @pytest.mark.parametrize(
-    ("action", "message"),
+    ("action", "expected"),
     [
         (
             lambda: A[i, 1.5],
-            "A[...]: index 1 is 1.5 (float), and an index is an integer; "
-            'convert it with .astype("int32") if that is meant',
+            Diagnostic(
+                "index-type", tensor="A", axis=1, index=1.5, type="float",
+                remedy='convert it with .astype("int32") if that is meant',
+            ),
         ),
         (
             lambda: A[f, 1],
-            "A[...]: index 0 is f (float32), and an index is an integer; "
-            'convert it with .astype("int32") if that is meant',
+            Diagnostic(
+                "index-type", tensor="A", axis=0, index="f", type="float32",
+                remedy='convert it with .astype("int32") if that is meant',
+            ),
         ),
         (
             lambda: A[A[0, 0], 1],
-            "A[...]: index 0 is A[int32(0), int32(0)] (float32), and an index is an integer; "
-            'convert it with .astype("int32") if that is meant',
+            Diagnostic(
+                "index-type", tensor="A", axis=0, index="A[int32(0), int32(0)]", type="float32",
+                remedy='convert it with .astype("int32") if that is meant',
+            ),
         ),
         (
             lambda: A[True, 1],
-            "A[...]: index 0 is True (bool), and an index is an integer; "
-            'convert it with .astype("int32") if that is meant',
+            Diagnostic(
+                "index-type", tensor="A", axis=0, index=True, type="bool",
+                remedy='convert it with .astype("int32") if that is meant',
+            ),
         ),
         (
             lambda: A[np.True_, 1],
-            "A[...]: index 0 is np.True_ (bool), and an index is an integer; "
-            'convert it with .astype("int32") if that is meant',
+            Diagnostic(
+                "index-type", tensor="A", axis=0, index="True", type="bool",
+                remedy='convert it with .astype("int32") if that is meant',
+            ),
         ),
         (
             lambda: A[i > 2, 1],
-            "A[...]: index 0 is i > int32(2) (bool), and an index is an integer; "
-            'convert it with .astype("int32") if that is meant',
+            Diagnostic(
+                "index-type", tensor="A", axis=0, index="i > int32(2)", type="bool",
+                remedy='convert it with .astype("int32") if that is meant',
+            ),
         ),
         (
             lambda: A[np.float32(2), 1],
-            "A[...]: index 0 is np.float32(2.0) (float32), and an index is an integer; "
-            'convert it with .astype("int32") if that is meant',
+            Diagnostic(
+                "index-type", tensor="A", axis=0, index="2.0", type="float32",
+                remedy='convert it with .astype("int32") if that is meant',
+            ),
         ),
         (
             lambda: A[None, 1],
-            "A[...]: index 0 is None (NoneType), and an index is an integer; write A[i, j]",
+            Diagnostic(
+                "index-type", tensor="A", axis=0, index=None, type="NoneType",
+                remedy="write A[i, j]",
+            ),
         ),
         (
             lambda: A["i", 1],
-            "A[...]: index 0 is 'i' (str), and an index is an integer; write A[i, j]",
+            Diagnostic(
+                "index-type", tensor="A", axis=0, index="i", type="str", remedy="write A[i, j]",
+            ),
         ),
         (
             lambda: A["i":3, 1],
-            "A[...]: index 0 is 'i' (str), and an index is an integer; write A[i, j]",
+            Diagnostic(
+                "index-type", tensor="A", axis=0, index="i", type="str", remedy="write A[i, j]",
+            ),
         ),
         (
             lambda: A[1:3:2, 1],
-            "A[...]: index 0 is slice(1, 3, 2), and a range has no step; write first:end",
+            Diagnostic("index-type", tensor="A", axis=0, index="slice(1, 3, 2)"),
         ),
         (
             lambda: A[i][...],
-            "A[...]: index 1 is Ellipsis (ellipsis), and an index is an integer; write A[i, j]",
+            Diagnostic(
+                "index-type", tensor="A", axis=1, index="Ellipsis", type="ellipsis",
+                remedy="write A[i, j]",
+            ),
         ),
         (
             lambda: X[[1], 0],
-            "X[...]: index 0 is [1] (list), and an index is an integer; "
-            "write X[i0, i1, i2, i3, i4]",
+            Diagnostic(
+                "index-type", tensor="X", axis=0, index=[1], type="list",
+                remedy="write X[i0, i1, i2, i3, i4]",
+            ),
         ),
         (
             lambda: A[V, 1],
-            "V is a tensor of shape (7,), not a number; index it: V[i]",
+            Diagnostic("whole-tensor", name="V", shape="(7,)", example="V[i]"),
         ),
     ],
 )
-def test_an_index_is_an_integer(action: Callable[[], object], message: str) -> None:
+def test_an_index_is_an_integer(action: Callable[[], object], expected: Diagnostic) -> None:
     error = refusal(action)
 
     assert isinstance(error, TypeMismatchError)
-    assert error.message == message
+    assert diagnostic(error) == expected
 
 
 @pytest.mark.parametrize(
-    ("action", "message"),
+    ("action", "expected"),
     [
         (
             lambda: A[i, 1, 2],
-            "A has 2 axes, shape (4, 5), and is given 3 indices; write A[i, j]",
+            Diagnostic(
+                "index-count", tensor="A", axes="2 axes", shape="(4, 5)", count=3, noun="indices",
+                example="A[i, j]",
+            ),
         ),
-        (lambda: A[i][1, 2], "A has 2 axes, shape (4, 5), and is given 3 indices; write A[i, j]"),
-        (lambda: A(i), "A has 2 axes, shape (4, 5), and is given 1 index; write A[i, j]"),
-        (lambda: A(), "A has 2 axes, shape (4, 5), and is given 0 indices; write A[i, j]"),
-        (lambda: A[()], "A has 2 axes, shape (4, 5), and is given 0 indices; write A[i, j]"),
-        (lambda: A[i] + 1, "A has 2 axes, shape (4, 5), and is given 1 index; write A[i, j]"),
-        (lambda: V[i][1], "V has 1 axis, shape (7,), and is given 2 indices; write V[i]"),
-        (lambda: list(V[i]), "V has 1 axis, shape (7,), and is given 2 indices; write V[i]"),
-        (lambda: V[i, 1], "V has 1 axis, shape (7,), and is given 2 indices; write V[i]"),
-        (lambda: S[0], "S has 0 axes, shape (), and is given 1 index; write S[()]"),
+        (lambda: A[i][1, 2], Diagnostic(
+            "index-count", tensor="A", axes="2 axes", shape="(4, 5)", count=3, noun="indices",
+            example="A[i, j]",
+        )),
+        (lambda: A(i), Diagnostic(
+            "index-count", tensor="A", axes="2 axes", shape="(4, 5)", count=1, noun="index",
+            example="A[i, j]",
+        )),
+        (lambda: A(), Diagnostic(
+            "index-count", tensor="A", axes="2 axes", shape="(4, 5)", count=0, noun="indices",
+            example="A[i, j]",
+        )),
+        (lambda: A[()], Diagnostic(
+            "index-count", tensor="A", axes="2 axes", shape="(4, 5)", count=0, noun="indices",
+            example="A[i, j]",
+        )),
+        (lambda: A[i] + 1, Diagnostic(
+            "index-count", tensor="A", axes="2 axes", shape="(4, 5)", count=1, noun="index",
+            example="A[i, j]",
+        )),
+        (lambda: V[i][1], Diagnostic(
+            "index-count", tensor="V", axes="1 axis", shape="(7,)", count=2, noun="indices",
+            example="V[i]",
+        )),
+        (lambda: list(V[i]), Diagnostic(
+            "index-count", tensor="V", axes="1 axis", shape="(7,)", count=2, noun="indices",
+            example="V[i]",
+        )),
+        (lambda: V[i, 1], Diagnostic(
+            "index-count", tensor="V", axes="1 axis", shape="(7,)", count=2, noun="indices",
+            example="V[i]",
+        )),
+        (lambda: S[0], Diagnostic(
+            "index-count", tensor="S", axes="0 axes", shape="()", count=1, noun="index",
+            example="S[()]",
+        )),
     ],
 )
-def test_the_number_of_indices(action: Callable[[], object], message: str) -> None:
+def test_the_number_of_indices(action: Callable[[], object], expected: Diagnostic) -> None:
     error = refusal(action)
 
     assert isinstance(error, DefinitionError)
-    assert error.message == message
+    assert diagnostic(error) == expected
 
 
 @pytest.mark.parametrize(
@@ -315,16 +372,15 @@ def test_the_number_of_indices(action: Callable[[], object], message: str) -> No
 def test_a_tensor_with_axes_is_no_number(action: Callable[[], object]) -> None:
     error = refusal(action)
 
-    assert error.message == "A is a tensor of shape (4, 5), not a number; index it: A[i, j]"
+    assert diagnostic(error) == Diagnostic("whole-tensor", name="A", shape="(4, 5)", example="A[i, j]")
 
 
 @pytest.mark.parametrize("action", [lambda: list(A), lambda: list(A[i])])
 def test_a_tensor_cannot_be_iterated_over(action: Callable[[], object]) -> None:
     error = refusal(action)
 
-    assert error.message == (
-        "A is a tensor of shape (4, 5) that has no elements until it runs, and cannot be iterated "
-        "over; index it: A[i, j]"
+    assert diagnostic(error) == (
+        Diagnostic("whole-tensor", name="A", shape="(4, 5)", example="A[i, j]")
     )
 
 

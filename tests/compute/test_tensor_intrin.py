@@ -9,6 +9,7 @@ import pytest
 
 import tecomp
 from tecomp import te
+from tests.messages import Diagnostic, diagnostic
 
 
 def doubled(shape: tuple[Any, ...] = (8,)) -> tuple[te.Tensor, te.Tensor]:
@@ -16,10 +17,10 @@ def doubled(shape: tuple[Any, ...] = (8,)) -> tuple[te.Tensor, te.Tensor]:
     return a, te.compute(shape, lambda *i: a(*i) * 2.0, name="b")
 
 
-def refused(call: Callable[[], object]) -> str:
+def refused(call: Callable[[], object]) -> Diagnostic:
     with pytest.raises(tecomp.TecompError) as caught:
         call()
-    return caught.value.message
+    return diagnostic(caught.value)
 
 
 def store(ins: Any, outs: Any) -> Any:
@@ -75,59 +76,63 @@ def test_loops() -> None:
 def test_what_is_no_definition() -> None:
     a, b = doubled()
     n = te.var("n")
-    assert refused(lambda: te.decl_tensor_intrin(a.op, store)).startswith(
-        "te.decl_tensor_intrin tensor_intrin: expected the operation of a te.compute, got "
+    assert refused(lambda: te.decl_tensor_intrin(a.op, store)) == (
+        Diagnostic(
+            "intrinsic", where="te.decl_tensor_intrin tensor_intrin",
+            op='a = placeholder((8,), "float32")',
+        )
     )
     chained = te.compute((8,), lambda i: b[i] + 1.0, name="c")
     assert refused(lambda: te.decl_tensor_intrin(chained, store, "x")) == (
-        "te.decl_tensor_intrin x: c reads b, which is computed too; write the intrinsic as one "
-        "te.compute of placeholders"
+        Diagnostic("intrinsic", where="te.decl_tensor_intrin x", compute="c", tensor="b")
     )
     assert refused(lambda: te.decl_tensor_intrin(doubled((0,))[1], store, "x")) == (
-        "te.decl_tensor_intrin x: the extents of b are [0]; those of an intrinsic are positive "
-        "numbers, or variables that become such"
+        Diagnostic("intrinsic", where="te.decl_tensor_intrin x", compute="b", extents=[0])
     )
     assert te.decl_tensor_intrin(doubled((n,))[1], store, "x").sizes == (n,)
     k = te.reduce_axis((0, 8), name="k")
     summed = te.compute((1,), lambda i: te.sum(a[k], axis=k, init=1.0), name="s")
     assert refused(lambda: te.decl_tensor_intrin(summed, store, "x")) == (
-        "te.decl_tensor_intrin x: the reduction of an intrinsic has no where= and no init=, and its "
-        "reducer uses nothing but the values that it combines; leave out what else there is"
+        Diagnostic("intrinsic", where="te.decl_tensor_intrin x")
     )
     pair = te.compute((8,), lambda i: (a[i], a[i]), name="p")
     assert refused(lambda: te.decl_tensor_intrin(pair[0], store, "x")) == (
-        "te.decl_tensor_intrin x: p makes 2 tensors; an intrinsic makes one"
+        Diagnostic("intrinsic", where="te.decl_tensor_intrin x", compute="p", num_outputs=2)
     )
     twice = te.compute((4,), lambda i: a[i] + a[i + 4], name="t")
     assert refused(lambda: te.decl_tensor_intrin(twice, store, "x")) == (
-        "te.decl_tensor_intrin x: t reads a at 2 places; make them two placeholders"
+        Diagnostic(
+            "intrinsic", where="te.decl_tensor_intrin x", compute="t", tensor="a", found_count=2,
+        )
     )
 
 
 def test_what_are_no_statements() -> None:
     _, b = doubled()
-    where = "te.decl_tensor_intrin x: "
     given: Any = 3
     assert refused(lambda: te.decl_tensor_intrin(b, lambda i, o: given, "x")) == (
-        where + "fcompute gives a statement, or (body, reset, update), not 3"
+        Diagnostic("intrinsic", where="te.decl_tensor_intrin x", given=3)
     )
     assert refused(lambda: te.decl_tensor_intrin(b, lambda i, o: (None, None, None), "x")) == (
-        where + "fcompute gives neither a body nor an update"
+        Diagnostic("intrinsic", where="te.decl_tensor_intrin x")
     )
     other = te.decl_tensor_intrin(doubled()[1], store, "y", check="never")
     foreign: Any = other.body
     assert refused(lambda: te.decl_tensor_intrin(b, lambda i, o: foreign, "x")) == (
-        where + "fcompute uses b, which is no operand; use those that it is given"
+        Diagnostic("statements", where="te.decl_tensor_intrin x", buffer="b")
     )
     n = te.var("n")
     assert refused(lambda: te.decl_tensor_intrin(b, lambda i, o: o[0].store(n, 1), "x")) == (
-        where + "fcompute uses the variable n, which nothing binds; name it in scalar_params"
+        Diagnostic(
+            "foreign-variable", where="te.decl_tensor_intrin x", var="n",
+            remedy="name it in scalar_params",
+        )
     )
     assert refused(lambda: te.decl_tensor_intrin(b, lambda i, o: o[0].store((0, 1), 1), "x")) == (
-        "operand b[...]: it has 1 axes and is given 2 indices; write one for each"
+        Diagnostic("index-count", name="b", rank=1, given_count=2)
     )
     assert refused(lambda: te.for_range(0, 4, lambda i: te.stmt_seq(), "i", "spiral")) == (
-        "te.for_range: there is no kind 'spiral'; loops are serial, parallel, vectorized, unrolled"
+        Diagnostic("unknown-choice", form="spiral", kinds="serial, parallel, vectorized, unrolled")
     )
 
 
@@ -137,24 +142,23 @@ def test_what_cannot_be_asked_of_operands() -> None:
     assert refused(
         lambda: te.decl_tensor_intrin(b, store, "x", default_buffer_params={"strides": "1"})
     ) == (
-        "te.decl_tensor_intrin x: default_buffer_params has strides; strides and offsets "
-        "come from the schedule, so that only scope can be asked for"
+        Diagnostic("intrinsic", where="te.decl_tensor_intrin x", unknown="strides")
     )
     assert refused(
         lambda: te.decl_tensor_intrin(b, store, "x", binds={strange: te.decl_buffer((8,))})
-    ) == "te.decl_tensor_intrin x: binds has z, which b has not"
+    ) == Diagnostic("intrinsic", where="te.decl_tensor_intrin x", strange="z", owner="b")
     apart = te.decl_buffer((8,), name="apart", strides=[2])
     assert refused(lambda: te.decl_tensor_intrin(b, store, "x", binds={a: apart})) == (
-        "te.decl_tensor_intrin x: binds: apart: the stride of axis 0 is 2, and functions take "
-        "operands without gaps, where it is 1; leave it to a te.var, and take it from "
-        "operand.strides"
+        Diagnostic(
+            "definition", where="te.decl_tensor_intrin x: binds: apart", axis=0, asked=2, own="1",
+        )
     )
 
 
 def test_vectors_are_joined_elements() -> None:
     a = te.placeholder((2, 4), "int8", name="a")
     c = te.compute((2,), lambda i: a[i, 0].astype("int32"), name="c")
-    seen: list[str] = []
+    seen: list[str | Diagnostic] = []
 
     def statement(ins: Any, outs: Any) -> Any:
         seen.append(str(ins[0].vload((1, 0), "int8x4")))
@@ -166,8 +170,8 @@ def test_vectors_are_joined_elements() -> None:
 
     assert seen == [
         "join(join(a[1, 0], a[1, 1]), join(a[1, 2], a[1, 3]))",
-        "operand a.vload: int16x4 is no vector of 2, 4, 8, ... int8",
-        "operand a.vload: int8x3 is no vector of 2, 4, 8, ... int8",
+        Diagnostic("element-type", name="a", dtype="int16x4", subject_dtype="int8"),
+        Diagnostic("element-type", name="a", dtype="int8x3", subject_dtype="int8"),
     ]
 
 
@@ -200,9 +204,6 @@ def statements_of_product(
     return statements
 
 
-MEND = '; mend one of them, or say check="never" if only the machine can run the statements'
-
-
 @pytest.mark.parametrize(
     ("wrong", "stored"), [({"first": 1}, -10237), ({"depth": 3}, -21157), ({"start": 1}, -22236)]
 )
@@ -210,13 +211,16 @@ def test_statements_that_compute_something_else(wrong: dict[str, int], stored: i
     assert refused(
         lambda: te.decl_tensor_intrin(product(), statements_of_product(**wrong), "x")
     ) == (
-        f"te.decl_tensor_intrin x: the body stores {stored} at c[0, 0], where the definition gives "
-        "-22237, for a[0, :] = [100, -57, -62, -10], b[:, 0] = [-120,   41,  110,  108]" + MEND
+        Diagnostic(
+            "intrinsic", intrin="x",
+            found=f"the body stores {stored} at c[0, 0], where the definition gives -22237, for "
+            "a[0, :] = [100, -57, -62, -10], b[:, 0] = [-120,   41,  110,  108]",
+        )
     )
 
 
-@pytest.mark.parametrize("part", ["body", "reset", "update"])
-def test_each_part_is_run(part: str) -> None:
+@pytest.mark.parametrize(("part", "wanted"), [("body", -20266), ("reset", 0), ("update", -19986)])
+def test_each_part_is_run(part: str, wanted: int) -> None:
     right, wrong = statements_of_product(), statements_of_product(columns=1)
 
     def statements(ins: Any, outs: Any) -> Any:
@@ -224,9 +228,14 @@ def test_each_part_is_run(part: str) -> None:
         return tuple(b if name == part else a for name, a, b in chosen)
 
     te.decl_tensor_intrin(product(), right, "right")
-    made = refused(lambda: te.decl_tensor_intrin(product(), statements, "x"))
 
-    assert made.startswith(f"te.decl_tensor_intrin x: the {part} stores 280 at c[0, 1], where ")
+    assert refused(lambda: te.decl_tensor_intrin(product(), statements, "x")) == (
+        Diagnostic(
+            "intrinsic", intrin="x",
+            found=f"the {part} stores 280 at c[0, 1], where the definition gives {wanted}, for "
+            "a[0, :] = [100, -57, -62, -10], b[:, 1] = [-103,  124,   49,  -14]",
+        )
+    )
 
 
 def test_a_body_that_multiplies_by_another_number() -> None:
@@ -235,11 +244,13 @@ def test_a_body_that_multiplies_by_another_number() -> None:
     def times_5(ins: Any, outs: Any) -> Any:
         return te.for_range(0, 8, lambda i: outs[0].store(i, ins[0][i] * 5.0))
 
-    told = ("te.decl_tensor_intrin tensor_intrin: the body stores -18.75 at b[0], where the "
-            f"definition gives -7.5, for a[0] = -3.75{MEND}")
-    assert refused(lambda: te.decl_tensor_intrin(b, times_5)) == told
+    expected = (Diagnostic(
+        "intrinsic", intrin="tensor_intrin",
+        found="the body stores -18.75 at b[0], where the definition gives -7.5, for a[0] = -3.75",
+    ))
+    assert refused(lambda: te.decl_tensor_intrin(b, times_5)) == expected
     later = te.decl_tensor_intrin(b, times_5, check="later")
-    assert refused(lambda: te.check_tensor_intrin(later)) == told
+    assert refused(lambda: te.check_tensor_intrin(later)) == expected
     assert te.decl_tensor_intrin(b, times_5, check="never").check == "never"
 
 
@@ -266,8 +277,10 @@ def test_how_near_a_result_has_to_be_depends_on_its_type(
         return statements
 
     te.decl_tensor_intrin(b, off(exact), "near")
-    assert refused(lambda: te.decl_tensor_intrin(b, off(wrong), "far")).startswith(
-        "te.decl_tensor_intrin far: the body stores ")
+    said = refused(lambda: te.decl_tensor_intrin(b, off(wrong), "far"))
+    found = said.parameters["found"]
+    assert said == Diagnostic("intrinsic", intrin="far", found=found)
+    assert found.startswith("the body stores ")
 
 
 def test_a_body_of_float64_that_is_wrong_in_the_sixth_digit() -> None:
@@ -279,8 +292,10 @@ def test_a_body_of_float64_that_is_wrong_in_the_sixth_digit() -> None:
         return te.for_range(0, 2, lambda i: outs[0].store(i, ins[0][i] * third))
 
     assert refused(lambda: te.decl_tensor_intrin(b, rough, "x")) == (
-        "te.decl_tensor_intrin x: the body stores -1.24999875 at b[0], where the definition gives "
-        "-1.25, for a[0] = -3.75" + MEND
+        Diagnostic(
+            "intrinsic", intrin="x",
+            found="the body stores -1.24999875 at b[0], where the definition gives -1.25, for a[0] = -3.75",
+        )
     )
 
 
@@ -294,12 +309,15 @@ def test_a_body_with_a_number_and_one_that_reaches_outside() -> None:
 
     te.decl_tensor_intrin(b, moved(0), "x", scalar_params=[n])
     assert refused(lambda: te.decl_tensor_intrin(b, moved(1), "x", scalar_params=[n])) == (
-        "te.decl_tensor_intrin x: the body cannot be run: a[8] is out of bounds: shape (8,)" + MEND
+        Diagnostic(
+            "intrinsic", intrin="x",
+            found="the body cannot be run: a[8] is out of bounds: shape (8,)",
+        )
     )
 
 
 def test_when_a_body_is_checked() -> None:
     given: Any = "soon"
     assert refused(lambda: te.decl_tensor_intrin(doubled()[1], store, "x", check=given)) == (
-        "te.decl_tensor_intrin x: check is 'now', 'later' or 'never', not 'soon'"
+        Diagnostic("unknown-choice", where="te.decl_tensor_intrin x", check="soon")
     )

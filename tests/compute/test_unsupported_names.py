@@ -9,6 +9,7 @@ import pytest
 import tecomp
 from tecomp import MissingError, te, tir
 from tecomp.compute.tvm_compat import ABSENT
+from tests.messages import Diagnostic, diagnostic
 
 
 @pytest.mark.parametrize("module", ABSENT)
@@ -19,7 +20,8 @@ def test_what_is_called_absent_is(module: str) -> None:
         assert not hasattr(found, name)
         with pytest.raises(tecomp.MissingError) as error:
             getattr(found, name)
-        assert error.value.message == f"{module.rpartition('.')[2]}.{name}: {instead}"
+        assert diagnostic(error.value) == Diagnostic(
+            "missing-name", called=module.rpartition(".")[2], name=name, remedy=instead)
 
 
 def test_messages_say_what_takes_the_place() -> None:
@@ -50,7 +52,7 @@ def test_names_of_the_same_letters_are_meant_first(name: str, near: str) -> None
         getattr(te, name)
 
     assert isinstance(error.value, MissingError)
-    assert error.value.message == f"te has no {name!r}; did you mean te.{near}?"
+    assert diagnostic(error.value) == Diagnostic("missing-name", called="te", name=name, near=near)
 
 
 def test_classes_have_the_places_that_tvm_gives_them() -> None:

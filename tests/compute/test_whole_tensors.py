@@ -12,6 +12,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.errors import DefinitionError, TypeMismatchError
+from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 
 A = te.placeholder((8, 4), name="A")
@@ -120,46 +121,50 @@ def test_sizes_that_are_alike_broadcast() -> None:
 
 
 @pytest.mark.parametrize(
-    ("action", "message"),
+    ("action", "expected"),
     [
         (lambda: A + te.placeholder((3,)),
-         "T_add: shapes (8, 4) and (3,) do not broadcast: axis -1 has extents 4 and 3; make them "
-         "equal, or one of them 1"),
+         Diagnostic(
+             "shapes", where="T_add", told="(8, 4) and (3,)", axis=-1, extent="4", extent2="3",
+         )),
         (lambda: te.placeholder((n,)) * te.placeholder((2, m)),
-         "T_multiply: shapes (n,) and (2, m) do not broadcast: axis -1 has extents n and m; make "
-         "them equal, or one of them 1"),
+         Diagnostic(
+             "shapes", where="T_multiply", told="(n,) and (2, m)", axis=-1, extent="n",
+             extent2="m",
+         )),
     ],
 )
-def test_shapes_that_do_not_broadcast(action: Callable[[], object], message: str) -> None:
+def test_shapes_that_do_not_broadcast(action: Callable[[], object], expected: Diagnostic) -> None:
     with pytest.raises(DefinitionError) as error:
         action()
-    assert error.value.message == message
+    assert diagnostic(error.value) == expected
 
 
 @pytest.mark.parametrize(
-    ("action", "message"),
+    ("action", "expected"),
     [
         (lambda: te.compute((4,), lambda i: A[0, i] + b),
-         "b is a tensor of shape (4,), not a number; index it: b[i]"),
+         Diagnostic("whole-tensor", name="b", shape="(4,)", example="b[i]")),
         (lambda: te.compute((4,), lambda i: b + A[0, i]),
-         "b is a tensor of shape (4,), not a number; index it: b[i]"),
+         Diagnostic("whole-tensor", name="b", shape="(4,)", example="b[i]")),
         (lambda: te.compute((4,), lambda i: b + 1),
-         "T_add is a tensor of shape (4,), not a number; index it: T_add[i]"),
-        (lambda: A < 3, "A is a tensor of shape (8, 4), not a number; index it: A[i, j]"),
-        (lambda: A[0] + b, "A has 2 axes, shape (8, 4), and is given 1 index; write A[i, j]"),
-        (lambda: A & 3, "`&` takes integers, not float32"),
-        (lambda: W / 2, "`/` of int32 is ambiguous; write // for the floor, or convert to a float "
-         "first"),
+         Diagnostic("whole-tensor", name="T_add", shape="(4,)", example="T_add[i]")),
+        (lambda: A < 3, Diagnostic("whole-tensor", name="A", shape="(8, 4)", example="A[i, j]")),
+        (lambda: A[0] + b, Diagnostic(
+            "index-count", tensor="A", axes="2 axes", shape="(8, 4)", count=1, noun="index",
+            example="A[i, j]",
+        )),
+        (lambda: A & 3, Diagnostic("element-type", op="&", form="float32")),
+        (lambda: W / 2, Diagnostic("element-type", form="int32")),
         (lambda: A + np.ones(4),
-         "expected an expression or a number, got an array of shape (4,); make it an input: "
-         'X = te.placeholder((4,), "float64"), and write X[...]'),
+         Diagnostic("wrong-argument", where="", shape=(4,), dtype="float64")),
     ],
 )
-def test_what_is_no_operation_of_tensors(action: Callable[[], object], message: str) -> None:
+def test_what_is_no_operation_of_tensors(action: Callable[[], object], expected: Diagnostic) -> None:
     with pytest.raises(DefinitionError) as error:
         action()
-    assert error.value.message == message
-    assert isinstance(error.value, TypeMismatchError) or "axes" in message
+    assert diagnostic(error.value) == expected
+    assert isinstance(error.value, TypeMismatchError) or "axes" in expected.parameters
 
 
 BINARY = (operator.add, operator.sub, operator.mul, operator.truediv)

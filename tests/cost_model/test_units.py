@@ -14,6 +14,7 @@ from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import BufferLoad, Const
 from tecomp.ir.nodes.stmt import Buffer, SeqStmt, TensorOp, Touch, seq
 from tecomp.machine.components import MatmulUnit, Unit, VectorUnit
+from tests.messages import Diagnostic, diagnostic
 
 MATRIX = MatmulUnit(
     "matmul", "tiles", 8, 16, 4, ("float16", "int8"), "float32", ("m", "k"), ("k", "n"),
@@ -83,6 +84,6 @@ def test_a_mode_that_a_unit_has_not_is_refused() -> None:
     with pytest.raises(TargetError) as error:
         unit_of(operation((8, 16, 4), "tiles", mode="slow"), ENGINE)
 
-    assert error.value.message == (
-        "operation product: unit `tiles` has no mode `slow`; its modes are exact, quick"
+    assert diagnostic(error.value) == (
+        Diagnostic("target-lacks", op="product", unit="tiles", mode="slow", cycles="exact, quick")
     )

@@ -17,18 +17,15 @@ import numpy as np
 import pytest
 
 from tecomp import dist
-from tecomp.array.single_controller.protocol import Call, coded, packed, unpacked
 from tecomp.array.graph.node import leaf
+from tecomp.array.single_controller.protocol import Call, coded, packed, unpacked
 from tecomp.errors import TeamError
 from tecomp.ptensor.operations.elementwise import FUNCTIONS
 from tecomp.ptensor.types import PTensorType
+from tests.messages import Diagnostic, diagnostic
 from tests.strategies.ranks import LIMIT, PROGRAMS, environment
 
 SCRIPT = str(PROGRAMS / "controlled.py")
-ALONE = (
-    ": one process runs this script, and the others do only what functions of tecomp.array send them; "
-    "use these, or start without --controller"
-)
 
 
 def started(
@@ -69,14 +66,13 @@ def test_drawn_calls_of_every_function(kernels: Path) -> None:
 
 def test_what_all_processes_would_have_to_call_is_refused() -> None:
     """And what each of them refuses does no harm."""
-    assert run(2, SCRIPT, "refusals") == (0, "\n".join([
-        "partition: Shard(7) cuts an axis that an array of 2 axes does not have; give the number of one "
-        "of them, or Replicate()",
-        f"to_local{ALONE}", f"from_local{ALONE}", f"allreduce sum float64[2]{ALONE}", f"split{ALONE}",
-        "controller: Own is of the script, which other processes do not run; give what a module has that "
-        "all of them import",
-        "8.0\n",
-    ]), "")
+    refused = [
+        Diagnostic("partition", placed="Shard(7)", ndim=2),
+        *(Diagnostic("team", what=what) for what in (
+            "to_local", "from_local", "allreduce sum float64[2]", "split")),
+        Diagnostic("team", qualname="Own"),
+    ]
+    assert run(2, SCRIPT, "refusals") == (0, "\n".join([*map(str, refused), "8.0\n"]), "")
 
 
 def test_an_exception_of_the_script_ends_all() -> None:
@@ -206,6 +202,5 @@ def test_what_is_sent_of_an_array_without_a_team() -> None:
 def test_what_cannot_be_sent() -> None:
     with pytest.raises(TeamError) as caught:
         packed(Call(0, "kept", (threading.Lock(),), ()))
-    assert caught.value.message == (
-        "controller: what other processes need cannot be sent to them (cannot pickle '_thread.lock' "
-        "object); give values that can be pickled")
+    assert diagnostic(caught.value) == (
+        Diagnostic("team", reason="cannot pickle '_thread.lock' object"))

@@ -8,6 +8,7 @@ import pytest
 from tecomp.dist import Mesh, Partition, Replicate, Shard
 from tecomp.dist.fault_tolerance.buddy_checkpoint import Copies, holders, on_fewer
 from tecomp.errors import TeamError
+from tests.messages import Diagnostic, diagnostic
 from tests.strategies.ranks import printed, ran
 
 
@@ -17,11 +18,15 @@ def test_a_loop_of_one_process() -> None:
 
 def test_what_a_loop_refuses() -> None:
     assert printed("protected", 1) == [
-        "protect: -1 steps with copies every 2; give 0 or more steps, and 1 or more",
-        "protect: 3 steps with copies every 0; give 0 or more steps, and 1 or more",
-        "protect: an array of float32[4] for a part of float64[4], placed as [Shard(0)]; give what this "
-        "process has, and no partial values",
-        "protect: the body of the loop made no step; put all of it into `with loop.step():`",
+        *map(str, [
+            Diagnostic("team", steps=-1, every=2),
+            Diagnostic("team", steps=3, every=0),
+            Diagnostic(
+                "team", given="float32", given2=[4], dtype="float64", shape=[4],
+                placements="[Shard(0)]",
+            ),
+            Diagnostic("team"),
+        ]),
         "the user's own",
         "[0, 1, 2] 3.0 None",
     ]
@@ -55,9 +60,8 @@ def test_who_has_what_the_lost_ones_had() -> None:
     assert holders(Left(0, 2), copies) == {0: 0, 1: 1, 2: 1, 3: 0}
     with pytest.raises(TeamError) as caught:
         holders(Left(0, 1), copies)
-    assert caught.value.message == (
-        "protect: ranks 2 and 3 were lost after the copy at step 20, and each other's copies with them; "
-        "what they had cannot be rebuilt"
+    assert diagnostic(caught.value) == (
+        Diagnostic("lost-process", rank=2, buddy=3, step=20)
     )
 
 

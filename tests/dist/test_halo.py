@@ -10,6 +10,7 @@ import pytest
 
 from tecomp.dist import Halo, Mesh, Partial, Partition, Placement, Replicate, Shard, halo
 from tecomp.errors import LayoutError
+from tests.messages import Diagnostic, diagnostic
 from tests.strategies.partitions import drawn_sizes, taken
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -98,26 +99,21 @@ def test_corners_are_sent_only_if_they_are_needed() -> None:
     assert len(halo(plane, [1, 1], corners=False).received_by(4)) == 4
 
 
-@pytest.mark.parametrize(("placement", "widths", "periodic", "message"), [
+@pytest.mark.parametrize(("placement", "widths", "periodic", "expected"), [
     (Shard(0, block=1), [1], False,
-     "halo: indices of axis 0 are dealt out one after the other, so a part has no neighbours; "
-     "redistribute to Shard(0) first"),
+     Diagnostic("partition", axis=0)),
     (Partial(), [1], False,
-     "halo: [Partial('sum')] has partial values, which are not known to their neighbours; combine "
-     "them first"),
+     Diagnostic("partition", placements="[Partial('sum')]")),
     (Shard(0), [-1], False,
-     "halo: widths [-1], periodic False for an array of 1 axes; give for each axis a number from 0 on "
-     "or two, such as (1, (0, 2)), and whether its ends meet"),
+     Diagnostic("partition", widths=[-1], periodic=False, ndim=1)),
     (Shard(0), [1], [True, False],
-     "halo: widths [1], periodic [True, False] for an array of 1 axes; give for each axis a number "
-     "from 0 on or two, such as (1, (0, 2)), and whether its ends meet"),
+     Diagnostic("partition", widths=[1], periodic=[True, False], ndim=1)),
     (Shard(0), 1, False,
-     "halo: widths 1, periodic False for an array of 1 axes; give for each axis a number from 0 on or "
-     "two, such as (1, (0, 2)), and whether its ends meet"),
+     Diagnostic("partition", widths=1, periodic=False, ndim=1)),
 ])
-def test_refusals(placement: Placement, widths: Any, periodic: Any, message: str) -> None:
+def test_refusals(placement: Placement, widths: Any, periodic: Any, expected: Diagnostic) -> None:
     partition = Partition((8,), "int8", Mesh((4,)), [placement])
     with pytest.raises(LayoutError) as caught:
         halo(partition, widths, periodic=periodic)
 
-    assert caught.value.message == message
+    assert diagnostic(caught.value) == expected

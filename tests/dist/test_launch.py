@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 
 from tecomp.dist import launch
 from tecomp.errors import MissingLibraryError, TeamError
+from tests.messages import Diagnostic, diagnostic
 from tests.strategies.ranks import LIMIT, PROGRAMS
 
 MOST = launch.most_processes()
@@ -67,19 +69,16 @@ def test_what_is_refused(words: tuple[str, ...], message: str) -> None:
     assert done.stderr.endswith(f"Error: {message}\n")
 
 
-@pytest.mark.parametrize(("n", "timeout", "message"), [
-    (MOST + 1, None, f"run: expected 1 to {MOST} processes on {launch._processors()} processors, got "
-     f"{MOST + 1}; start fewer"),
-    (1, float("nan"), "run: expected a finite, positive number of seconds, got nan; leave out "
-     "--timeout for no limit"),
-    (1, 0, "run: expected a finite, positive number of seconds, got 0; leave out --timeout for no "
-     "limit"),
+@pytest.mark.parametrize(("n", "timeout", "expected"), [
+    (MOST + 1, None, Diagnostic("team", limit=MOST, processors=launch._processors(), n=MOST + 1)),
+    (1, math.nan, Diagnostic("team", timeout=math.nan)),
+    (1, 0, Diagnostic("team", timeout=0)),
 ])
-def test_numbers_that_are_refused(n: int, timeout: float | None, message: str) -> None:
+def test_numbers_that_are_refused(n: int, timeout: float | None, expected: Diagnostic) -> None:
     with pytest.raises(TeamError) as caught:
         launch.launched(SCRIPT, [], n, timeout)
 
-    assert caught.value.message == message
+    assert diagnostic(caught.value) == expected
 
 
 ENDS = """
@@ -178,9 +177,8 @@ def test_survivors_do_not_wait_for_a_process_that_never_started_mpi(
     with pytest.raises(TeamError) as caught:
         launch.launched(SCRIPT, [], 2, 60, survive=True)
 
-    assert caught.value.message == (
-        "run: of 2 processes, rank 1 did not come to the end of the script: a signal or os._exit ended "
-        "the first of them; leave a script with sys.exit, and look for what kills the process"
+    assert diagnostic(caught.value) == (
+        Diagnostic("team", n=2, lost="1")
     )
     assert killed
     limit = time.monotonic() + 10
@@ -203,9 +201,8 @@ def test_the_launcher_is_the_one_beside_python(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setenv("PATH", "")
     with pytest.raises(MissingLibraryError) as caught:
         launch.command_of(2)
-    assert caught.value.message == (
-        f"run: there is no mpiexec beside {python}, nor on the path; install the extra with one: "
-        "pip install 'tecomp[mpi]'"
+    assert diagnostic(caught.value) == (
+        Diagnostic("missing-library", executable=python)
     )
 
     mpiexec.touch()

@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tecomp.dist.partition.placements import Mesh
 from tecomp.dist.partition.partition import Partition
-from tecomp.dist.partition.placements import Partial, Replicate, Shard
-from tecomp.dist.partition.placements import listed
+from tecomp.dist.partition.placements import Mesh, Partial, Replicate, Shard, listed
 from tecomp.errors import LayoutError
+from tests.messages import Diagnostic, diagnostic
 from tests.strategies.partitions import drawn_partition, drawn_slices, taken
 
 
@@ -125,61 +124,52 @@ def test_partitions_go_to_other_processes_without_what_is_kept(again: Any) -> No
     assert "_hash" not in made.__dict__
 
 
-@pytest.mark.parametrize(("make", "message"), [
+@pytest.mark.parametrize(("make", "expected"), [
     (lambda: Mesh((0, 2)),
-     "mesh: the shape is (0, 2); give one or more positive integers, such as (2, 2)"),
+     Diagnostic("partition", shape=(0, 2))),
     (lambda: Mesh((2, 2), names=("x", "x")),
-     "mesh: 2 axes are called ['x', 'x']; give each axis a name of its own"),
+     Diagnostic("partition", rank=2, names=['x', 'x'])),
     (lambda: Mesh((2, 2)).coordinates(4),
-     "mesh: there is no rank 4 in Mesh(m0=2, m1=2); ranks go from 0 to 3"),
+     Diagnostic("partition", rank=4, subject="Mesh(m0=2, m1=2)", last=3)),
     (lambda: Mesh((2, 2)).rank((0, 2)),
-     "mesh: there is no process at (0, 2) of Mesh(m0=2, m1=2); give 2 numbers from 0 on that lie in "
-     "the mesh"),
+     Diagnostic("partition", coordinates=(0, 2), subject="Mesh(m0=2, m1=2)", ndim=2)),
     (lambda: Shard(0, block=0),
-     "Shard: block=0; give how many indices a block has, 1 or more"),
+     Diagnostic("partition", block=0)),
     (lambda: Shard("rows"),  # type: ignore[arg-type]
-     "Shard: the axis is 'rows'; give its number, such as 0"),
+     Diagnostic("partition", axis="rows")),
     (lambda: Shard(0, sizes=(1, -1)),
-     "Shard: sizes=(1, -1) and block=None; give either a block, or how many indices each process "
-     "has, 0 or more"),
+     Diagnostic("partition", sizes=(1, -1), block=None)),
     (lambda: Partial("xor"),
-     "Partial: there is no operation 'xor'; give one of sum, prod, min, max, any, all"),
+     Diagnostic("partition", op="xor", ops="sum, prod, min, max, any, all")),
     (lambda: Partition((-1,), "int8", Mesh((2,)), [Shard(0)]),
-     "partition: the shape is (-1,); give integers from 0 on, such as (1000, 200)"),
+     Diagnostic("partition", shape=(-1,))),
     (lambda: Partition((4,), "int9", Mesh((2,)), [Shard(0)]),
-     "partition: 'int9' is no element type; give one of NumPy, such as float32"),
+     Diagnostic("partition", given="int9")),
     (lambda: Partition((4,), "int8", (2,), [Shard(0)]),  # type: ignore[arg-type]
-     "partition: the mesh is (2,); give a Mesh, such as Mesh((4,))"),
+     Diagnostic("partition", mesh=(2,))),
     (lambda: Partition((4,), "int8", Mesh((2,)), [Shard(0), Shard(0)]),
-     "partition: the placements [Shard(0), Shard(0)] are not one for each of the 1 axes of the mesh; "
-     "give Shard(axis), Replicate() or Partial(op) for each"),
+     Diagnostic("partition", made="[Shard(0), Shard(0)]", mesh_ndim=1)),
     (lambda: Partition((4,), "int8", Mesh((2,)), [Shard(1)]),
-     "partition: Shard(1) cuts an axis that an array of 1 axes does not have; give the number of one "
-     "of them, or Replicate()"),
+     Diagnostic("partition", placed="Shard(1)", ndim=1)),
     (lambda: Partition((4,), "int8", Mesh((2, 2)), [Partial("sum"), Partial("max")]),
-     "partition: partial values are combined by max and sum, and the order would matter; combine them "
-     "along one axis of the mesh first"),
+     Diagnostic("partition", ops="max and sum")),
     (lambda: Partition((4,), "int8", Mesh((2,)), [Shard(0, sizes=(1, 2))]),
-     "partition: sizes [1, 2] for axis 0 of extent 4 on 2 processes; give 2 sizes that add up to 4"),
+     Diagnostic("partition", sizes=[1, 2], axis=0, extent=4, count=2)),
     (lambda: Partition((4,), "int8", Mesh((2, 2)), [Shard(0, sizes=(2, 2)), Shard(0)]),
-     "partition: axis 0 has sizes [2, 2] and is cut along 2 axes of the mesh; give blocks, or cut it "
-     "along one"),
+     Diagnostic("partition", axis=0, sizes=[2, 2], n_shards=2)),
     (lambda: Partition((4,), "int8", Mesh((2,)), [Shard(0)]).owner((4,)),
-     "partition: there is no element (4,) in an array of shape [4]; give 1 indices from 0 on that lie "
-     "in it"),
+     Diagnostic("partition", index=(4,), shape=[4], rank=1)),
     (lambda: Partition((4,), "int8", Mesh((2,)), [Shard(0)]).view([3]),  # type: ignore[list-item]
-     "partition.view: [3] on an array of 1 axes; give one slice for each axis"),
+     Diagnostic("partition", slices=[3], rank=1)),
     (lambda: Partition((4,), "int8", Mesh((2,)), [Partial()]).layout,
-     "partition.layout: [Partial('sum')] has partial values, which have no place of their own; combine "
-     "them first"),
+     Diagnostic("partition", placements="[Partial('sum')]")),
     (lambda: Partition((4,), "int8", Mesh((2,)), [Shard(0)]).indices_in(
         Partition((5,), "int8", Mesh((2,)), [Shard(0)]), 0),
-     "partition.indices_in: an array of shape [4] is no view of one of shape [5]; give the partition "
-     "whose view() made it"),
+     Diagnostic("partition", shape=[4], base_shape=[5])),
 ])
-def test_refusals(make: object, message: str) -> None:
+def test_refusals(make: object, expected: Diagnostic) -> None:
     assert callable(make)
     with pytest.raises(LayoutError) as caught:
         make()
 
-    assert caught.value.message == message
+    assert diagnostic(caught.value) == expected

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.messages import Diagnostic
 from tests.strategies.ranks import Pools, printed, ran
 
 SAME = "all ranks have to make the same calls in the same order"
@@ -126,20 +127,22 @@ def test_recorded_operations_are_compared_when_asked_for(
 
 
 def test_bad_input_is_refused_on_every_rank(pools: Pools) -> None:
-    mesh = "Mesh(m0=4) has 4 processes, and team 1 has 3; give a mesh whose extents multiply to 3"
-    parts = "partition_of_parts: {} on rank 0 and {} on rank 1 are no parts along axis 0 of one array; give "
-    parts += "arrays of one type that have the other extents in common"
+    mesh = Diagnostic("team", mesh="Mesh(m0=4)", size=4, id=1, subject_size=3)
+
+    def parts(first: list[int], other: list[int], dtype: str = "float64") -> Diagnostic:
+        return Diagnostic(
+            "team", name="float64", first=first, other=dtype, shape=other, rank=1, axis=0)
+
     given = "ptensor<3xfloat64, device='cpu', team={}>"
-    assert pools.printed("bad_input", 3) == [
+    assert pools.printed("bad_input", 3) == [*map(str, [
         mesh, mesh,
-        "local_shape: tensor N is of another team, not of team 1; give the team that it was made with",
-        f"from_local: part is {given.format('another')}, an array of a team; give what this process has, "
-        "x.to_local()",
-        f"add: operand 0 is {given.format(1)} and operand 1 is {given.format('another')}; they are divided "
-        "among different teams: gather one, and create it on the other's team",
-        parts.format("float64[2, 3]", "float64[2, 4]"), parts.format("float64[2]", "float32[2]"),
-        parts.format("float64[2]", "float64[2, 2]"),
-    ]
+        Diagnostic("team", where="local_shape", dtensor_id="N", number="another", id=1),
+        Diagnostic("array-value", type=given.format("another")),
+        Diagnostic(
+            "other-team", where="add", first=given.format(1), k=1, other=given.format("another"),
+        ),
+        parts([2, 3], [2, 4]), parts([2], [2], "float32"), parts([2], [2, 2]),
+    ])]
 
 
 def test_a_rank_may_leave_with_a_status_of_its_own() -> None:

@@ -23,6 +23,7 @@ from tecomp.dist import (
 )
 from tecomp.dist.partition.placements import listed
 from tecomp.errors import LayoutError
+from tests.messages import Diagnostic, diagnostic
 from tests.strategies.partitions import drawn_partition, drawn_slices, taken
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -171,17 +172,16 @@ def test_another_mesh_of_the_same_processes() -> None:
     assert redistribution(quarters, halves).nbytes == 8
 
 
-@pytest.mark.parametrize(("source", "target", "message"), [
+@pytest.mark.parametrize(("source", "target", "expected"), [
     (Partition((4,), "int8", Mesh((2,)), [Shard(0)]), Partition((5,), "int8", Mesh((2,)), [Shard(0)]),
-     "redistribute: int8[4] and int8[5] are not one array; give partitions of the same shape and type"),
+     Diagnostic("partition", named="int8[4]", target_named="int8[5]")),
     (Partition((4,), "int8", Mesh((2,)), [Shard(0)]), Partition((4,), "int8", Mesh((3,)), [Shard(0)]),
-     "redistribute: Mesh(m0=2) has 2 processes and Mesh(m0=3) has 3; give meshes of the same team"),
+     Diagnostic("partition", mesh="Mesh(m0=2)", size=2, target_mesh="Mesh(m0=3)", mesh_size=3)),
     (Partition((4,), "int8", Mesh((2,)), [Shard(0)]), Partition((4,), "int8", Mesh((2,)), [Partial()]),
-     "redistribute: [Shard(0)] cannot become [Partial('sum')], with partial values; give Shard or "
-     "Replicate there"),
+     Diagnostic("partition", placements="[Shard(0)]", target_placements="[Partial('sum')]")),
 ])
-def test_refusals(source: Partition, target: Partition, message: str) -> None:
+def test_refusals(source: Partition, target: Partition, expected: Diagnostic) -> None:
     with pytest.raises(LayoutError) as caught:
         Redistribution(source, target)
 
-    assert caught.value.message == message
+    assert diagnostic(caught.value) == expected

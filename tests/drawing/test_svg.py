@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tecomp import CallError, Layout
 from tecomp.drawing.canvas import Canvas, fitted, text_width
+from tests.messages import Diagnostic, diagnostic
 from tests.strategies.pictures import check_picture
 
 LAYOUT = Layout.of((6, 13), "float16", lambda i, j: [j // 4, i, j % 4])
@@ -62,15 +63,14 @@ def test_saved(tmp_path: Path) -> None:
 
 
 def test_paths_that_are_refused(tmp_path: Path) -> None:
-    for path, message in {
-        "x.png": "save: 'x.png' does not end in .svg or .html, which says what is written",
-        3: "save: 3 is no path; give one such as 'x.html'",
-        str(tmp_path / "no" / "x.svg"): (
-            f"save: '{tmp_path}/no/x.svg' cannot be written (No such file or directory); give a "
-            "file in a folder that exists"
+    for path, expected in {
+        "x.png": Diagnostic("unknown-choice", path="x.png", kinds=".svg or .html"),
+        3: Diagnostic("wrong-argument", path=3, least=".html"),
+        str(tmp_path / "no" / "x.svg"): Diagnostic(
+            "wrong-argument", path=f"{tmp_path}/no/x.svg", reason="No such file or directory",
         ),
     }.items():
         with pytest.raises(CallError) as caught:
             LAYOUT.save(path)  # type: ignore[arg-type]
-        assert caught.value.message.startswith(message)
+        assert diagnostic(caught.value) == expected
     assert list(tmp_path.iterdir()) == []

@@ -11,6 +11,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.errors import TecompWarning
+from tests.messages import Diagnostic, diagnostic
 
 A = te.placeholder((4096,), name="A")
 k = te.reduce_axis((0, 4096), name="k")
@@ -44,36 +45,35 @@ def machine() -> tecomp.Target:
     return tecomp.Target.load("cpu")
 
 
-CASES: dict[Callable[[], Any], tuple[str, str, str]] = {
+CORE = machine().core
+CASES: dict[Callable[[], Any], tuple[str, str, Diagnostic]] = {
     recomputed: (
         "TE1100", "s[B].compute_at(s[C], C.op.axis[0])",
-        "s[B].compute_at: 16777216 elements are computed for the 4096 that B has; compute it "
-        "further out, or keep what iterations share with rolling_buffer",
+        Diagnostic("recomputed", stage="B", count=16777216, size=4096),
     ),
     large_stride: (
         "TE1102", "s[Y].vectorize(s[Y].split(Y.op.axis[0], factor=16)[1])",
-        "vectorize(i.inner): the lanes are 1024 elements of Y apart, so that each is loaded or "
-        "stored by itself; vectorize a loop whose elements lie side by side, or transform_layout",
+        Diagnostic("large-stride", loop_var="i.inner", step=1024, buffer="Y"),
     ),
     large_copy: (
         "TE1101", 's.cache_read(Z, "local", [W])',
-        f"s.cache_read: Z_local takes {4 * 2**20 * 1000} bytes, and the largest cache has "
-        f"{{largest}}; compute it inside a loop, of which an iteration needs less",
+        Diagnostic(
+            "large-copy", call="cache_read", buffer="Z_local", size=4 * 2**20 * 1000,
+            limit=CORE.cache_bytes[-1] if CORE else None,
+        ),
     ),
 }
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 def test_the_user_is_warned_at_the_call(case: Callable[[], Any]) -> None:
-    code, line, message = CASES[case]
+    code, line, expected = CASES[case]
     s, args = case()
-    core = machine().core
-    assert core is not None
     with pytest.raises(TecompWarning) as caught:
         tecomp.build(s, args)
 
     assert caught.value.code == code
-    assert caught.value.message == message.replace("{largest}", str(core.cache_bytes[-1]))
+    assert diagnostic(caught.value) == expected
     assert str(caught.value) == f"{caught.value.message} ({code})"
     assert caught.value.location is not None
     assert caught.value.location.text == line

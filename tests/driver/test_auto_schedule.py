@@ -16,6 +16,7 @@ from tecomp.codegen.llvm import code_cache as cached_code
 from tecomp.driver import build_cache
 from tecomp.driver.auto_schedule import scheduled
 from tecomp.driver.build import ScheduledKernel
+from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 
 Program = tuple[list[te.Tensor], list[Any], dict[str, Any]]
@@ -133,17 +134,26 @@ def test_what_is_found_has_the_schedule_when_somebody_asks(name: str) -> None:
     args = PROGRAMS[name]()[1]
     with pytest.raises(tecomp.CallError) as refused:
         second.pack(args[0], np.zeros(3))
-    assert "is no tensor of its schedule" in refused.value.message
+    known = {
+        "formula": "W, A, B", "rows": "A, B.rf, B.rf, B.rf, B.rf, B, C", "strided": "A, B",
+        "gathered": "A, I, B",
+    }
+    assert diagnostic(refused.value) == Diagnostic(
+        "not-in-schedule", name="main", tensor=str(args[0]), known=known[name],
+    )
 
 
 def test_arguments_are_checked_as_those_of_a_new_kernel() -> None:
-    messages = []
+    found = []
     for _ in range(2):
         with pytest.raises(tecomp.CallError) as refused:
             built(rows())(np.zeros((20, 30), np.float32), np.zeros(20), np.zeros((20, 30), np.float32))
-        messages.append(refused.value.message)
+        found.append(diagnostic(refused.value))
         forget()
-    assert messages[0] == messages[1]
+    assert found == 2 * [Diagnostic(
+        "other-array", where="argument 1 (B) of main", parameter="float32[20]", shape="float64[20]",
+        scalar="np.float32",
+    )]
 
 
 def test_other_programs_and_other_libraries_are_not_found(

@@ -18,6 +18,7 @@ from tecomp.ir.nodes.expr import Binary, BinOp, BufferLoad
 from tecomp.ir.nodes.stmt import BufferStore
 from tecomp.ir.traversal.rewrite import walk
 from tecomp.schedules.auto import auto
+from tests.messages import Diagnostic, diagnostic
 
 n, s = te.var("n"), te.var("s")
 A = te.placeholder((n,), name="A")
@@ -43,10 +44,10 @@ class Exporter:
         return self.array.__dlpack__(**options)
 
 
-def refused(call: Callable[[], object]) -> str:
+def refused(call: Callable[[], object]) -> Diagnostic:
     with pytest.raises(tecomp.TecompError) as error:
         call()
-    return error.value.message
+    return diagnostic(error.value)
 
 
 @pytest.fixture
@@ -124,8 +125,7 @@ def test_one_variable_for_several_strides(careful: list[object]) -> None:
     assert not careful
 
     assert refused(lambda: kernel(f32(8)[::2], out[:12:3])) == (
-        "argument 1 (C) of main: expected strides of (2,) elements, got (3,); pass an array that "
-        "has them"
+        Diagnostic("memory-of-array", where="argument 1 (C) of main", wanted=(2,), got=(3,))
     )
 
 
@@ -141,46 +141,58 @@ def test_a_stride_is_taken_from_where_it_says_something() -> None:
     assert list(out) == [5, 7, 9, 11]
 
 
-REFUSED: dict[str, tuple[Callable[[], tuple[Any, Any]], str]] = {
+REFUSED: dict[str, tuple[Callable[[], tuple[Any, Any]], Diagnostic]] = {
     "bytes": (
         lambda: (np.ndarray((3,), np.float32, bytes(64), 0, (6,)), f32(3)),
-        "argument 0 (A) of main: the stride of axis 0 is 6 bytes, no multiple of the 4 bytes of "
-        "float32; pass a copy of it"),
+        Diagnostic(
+            "memory-of-array", where="argument 0 (A) of main", axis=0, step=6, size=4,
+            scalar="float32",
+        )),
     "type": (
         lambda: (np.zeros(8)[::2], f32(4)),
-        "argument 0 (A) of main: expected float32[n], got float64[4]; convert it with "
-        ".astype(np.float32)"),
+        Diagnostic(
+            "other-array", where="argument 0 (A) of main", parameter="float32[n]",
+            shape="float64[4]", scalar="np.float32",
+        )),
     "repeated": (
         lambda: (f32(4), np.lib.stride_tricks.as_strided(f32(1), (4,), (0,))),
-        "argument 1 (B) of main: it is written to, and with strides of (0,) elements several of "
-        "its float32[4] may be one place; pass a new array, and copy from it"),
+        Diagnostic("memory-of-array", where="argument 1 (B) of main", got=(0,), shape="float32[4]")),
     "read-only": (
         lambda: (f32(4), np.broadcast_to(f32(1), (4,))),
-        "argument 1 (B) of main: it is written to, but the array is read-only; pass a copy of it"),
+        Diagnostic(
+            "memory-of-array", where="argument 1 (B) of main", reason="the array is read-only",
+            advice="pass a copy of it",
+        )),
     "extent": (
         lambda: (f32(8)[::2], f32(9)[::3]),
-        "argument 1 (B) of main: axis 0 is 3, but n is 4 from axis 0 of A; pass an array of "
-        "float32[4]"),
+        Diagnostic(
+            "other-array", where="argument 1 (B) of main",
+            problem="axis 0 is 3, but n is 4 from axis 0 of A; pass an array of float32[4]",
+        )),
     "rank": (
         lambda: (f32(4, 4), f32(4)),
-        "argument 0 (A) of main: expected 1 axes, float32[n], got 2, float32[4, 4]; reshape it"),
+        Diagnostic(
+            "other-array", where="argument 0 (A) of main", rank=1, parameter="float32[n]",
+            got_count=2, got="float32[4, 4]", remedy="reshape it",
+        )),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_calls_refuse(name: str) -> None:
-    make, message = REFUSED[name]
+    make, expected = REFUSED[name]
     kernel = tecomp.build(B, [A, B], binds={A: strided(A, s), B: strided(B, te.var("t"))})
 
-    assert refused(lambda: kernel(*make())) == message
+    assert refused(lambda: kernel(*make())) == expected
 
 
 def test_an_array_that_begins_between_elements() -> None:
     kernel = tecomp.build(B, [A, B], binds={A: strided(A, s)})
     odd = np.ndarray((3,), np.float32, bytes(64), 1, (8,))
 
-    assert refused(lambda: kernel(odd, f32(3))).endswith(
-        "of its first element is no multiple of the 4 bytes of float32; pass a copy of it"
+    assert refused(lambda: kernel(odd, f32(3))) == Diagnostic(
+        "memory-of-array", where="argument 0 (A) of main", address=odd.ctypes.data, bytes=4,
+        scalar="float32",
     )
 
 
@@ -192,8 +204,7 @@ def test_outputs_that_meet_other_arguments() -> None:
 
     assert list(both) == [0, 1, 2, 3, 4, 5, 6, 7]
     shared = (
-        "argument 1 (B) of main: it is written to, and shares memory with argument 0 (A); pass a "
-        "copy of one of them"
+        Diagnostic("memory-of-array", where="argument 1 (B) of main", position=0, buffer="A")
     )
     assert refused(lambda: kernel(both[::2], both[::2])) == shared
     assert refused(lambda: kernel(both[::-1][:5], both[:5])) == shared
@@ -211,42 +222,45 @@ def test_arrays_of_other_libraries() -> None:
 
 X = te.placeholder((3,), name="X")
 V = te.placeholder((4,), "float32x4", name="V")
-WRONG: dict[str, tuple[Any, str]] = {
-    "number": (3, "build: binds is 3; give a te.decl_buffer for each tensor"),
-    "stranger": ({X: strided(X, 1)}, "build: binds has X, which is no argument; leave it out, or "
-                                     "add it to the arguments"),
+WRONG: dict[str, tuple[Any, Diagnostic]] = {
+    "number": (3, Diagnostic(
+        "wrong-argument", where="build: binds", given=3,
+        remedy="give a te.decl_buffer for each tensor",
+    )),
+    "stranger": ({X: strided(X, 1)}, Diagnostic("argument-list", where="build", tensor="X")),
     "shape": ({A: strided(A, 1, shape=(3,))},
-              'build: binds: A: `A: Buffer("float32", (3,), scope="", strides=(1,))` is declared '
-              "for Tensor(A, shape=(n,), dtype=float32); declare its shape and type, and leave its "
-              "memory to set_scope"),
+              Diagnostic(
+                  "contrary-options", where="build: binds: A",
+                  buffer='A: Buffer("float32", (3,), scope="", strides=(1,))',
+                  tensor="Tensor(A, shape=(n,), dtype=float32)",
+              )),
     "type": ({A: strided(A, 1, dtype="int8")},
-             'build: binds: A: `A: Buffer("int8", (n,), scope="", strides=(1,))` is declared for '
-             "Tensor(A, shape=(n,), dtype=float32); declare its shape and type, and leave its "
-             "memory to set_scope"),
+             Diagnostic(
+                 "contrary-options", where="build: binds: A",
+                 buffer='A: Buffer("int8", (n,), scope="", strides=(1,))',
+                 tensor="Tensor(A, shape=(n,), dtype=float32)",
+             )),
     "sum": ({A: strided(A, s + 1)},
-            "main: size `s` is no axis of any argument by itself, so no array tells its value; add "
-            "the variable s to the arguments"),
+            Diagnostic("unknown-size", func="main", var="s")),
 }
 
 
 @pytest.mark.parametrize("name", WRONG)
 def test_what_cannot_be_bound(name: str) -> None:
-    binds, message = WRONG[name]
+    binds, expected = WRONG[name]
 
-    assert refused(lambda: tecomp.build(B, [A, B], binds=binds)) == message
+    assert refused(lambda: tecomp.build(B, [A, B], binds=binds)) == expected
 
 
 def test_vectors_and_layouts_have_no_strides() -> None:
     W = te.compute((4,), lambda i: V[i], name="W")
     assert refused(lambda: tecomp.build(W, [V, W], binds={V: strided(V, s)})) == (
-        "build: binds: V: strides count numbers, and an element is a float32x4; declare a tensor "
-        "of float32 with an axis more, or leave the strides out"
+        Diagnostic("lower", where="build: binds: V", dtype="float32x4", scalar="float32")
     )
     stored = te.create_schedule(B)
     stored[A].transform_layout(lambda i: [i // 4, i % 4])
     assert refused(lambda: tecomp.build(stored, [A, B], binds={A: strided(A, s)})) == (
-        "apply_buffer_transforms: `A` has strides (s,) and a layout map; a map says where each "
-        "element lies, so give one of the two"
+        Diagnostic("contrary-options", memory="A", strides="(s,)")
     )
 
 
@@ -366,8 +380,7 @@ def test_strides_that_are_a_number_of_the_caller() -> None:
 
     assert list(out) == [0, 3, 6, 9]
     assert refused(lambda: kernel(f32(8)[::2], 2, out)) == (
-        "argument 0 (A) of main: expected strides of (3,) elements, got (2,); pass an array that "
-        "has them"
+        Diagnostic("memory-of-array", where="argument 0 (A) of main", wanted=(3,), got=(2,))
     )
 
 
@@ -496,6 +509,6 @@ def test_squares_are_transposed_where_an_argument_lies_across() -> None:
 def test_lower_refuses_as_build_does() -> None:
     with pytest.raises(LowerError) as error:
         tecomp.lower(te.create_schedule(B), [A, B], binds={X: strided(X, 1)})
-    assert error.value.message == (
-        "lower: binds has X, which is no argument; leave it out, or add it to the arguments"
+    assert diagnostic(error.value) == (
+        Diagnostic("argument-list", where="lower", tensor="X")
     )

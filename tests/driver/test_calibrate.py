@@ -16,6 +16,7 @@ from tecomp.driver import calibrate as room
 from tecomp.driver.calibrate import calibrate, rates_of
 from tecomp.errors import TargetError
 from tecomp.machine.components import Rates
+from tests.messages import Diagnostic, diagnostic
 
 GIVEN = {"read_bytes_per_second": [8.0, 4.0, 2.0, 1.0], "flops": {"float32": 9.0}, "source": "made up"}
 
@@ -126,9 +127,8 @@ def test_what_is_only_described_is_not_measured(name: str) -> None:
     with pytest.raises(TargetError) as caught:
         calibrate(name)
 
-    assert caught.value.message == (
-        f"calibrate: target {name} is only described, so that nothing can be measured; state "
-        "read_bytes_per_cycle of its memories and cycles of its units"
+    assert diagnostic(caught.value) == (
+        Diagnostic("contrary-options", machine=name)
     )
 
 
@@ -136,7 +136,9 @@ def test_again_is_true_or_false() -> None:
     with pytest.raises(TargetError) as caught:
         calibrate("cpu", again="yes")  # type: ignore[arg-type]
 
-    assert caught.value.message == "calibrate: again is 'yes'; give True or False"
+    assert diagnostic(caught.value) == Diagnostic(
+        "wrong-argument", where="calibrate: again", given="yes", remedy="give True or False",
+    )
 
 
 SPEED = st.floats(1.0, 1e13)

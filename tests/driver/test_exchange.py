@@ -17,6 +17,7 @@ from tecomp.errors import TargetError
 from tecomp.ir.parser.func_parser import parse
 from tecomp.machine.descriptor import Target
 from tecomp.scheduling.schedule import Schedule
+from tests.messages import Diagnostic, diagnostic
 
 COLUMNS = 64
 ROWS = 3
@@ -204,10 +205,12 @@ def test_a_target_without_such_a_link() -> None:
     with pytest.raises(TargetError) as error:
         tecomp.build(s, args, target=alone)
 
-    assert error.value.message == (
-        "B: memory `lx` of target stick128 belongs to one core, but element [5, 0] of B is used by "
-        "core.x=1 and by core.x=2; no link of the target goes from `lx` to `lx`; copy it to a "
-        "memory of the chip first, or compute it inside the loop bound to core.x"
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "cores", where="B: memory `lx` of target stick128 belongs to one core",
+            buffer="element [5, 0] of B is used by core.x=1 and by core.x=2",
+            remedy="no link of the target goes from `lx` to `lx`; copy it to a memory of the chip first, or compute it inside the loop bound to core.x",
+        )
     )
 
 
@@ -217,10 +220,12 @@ def test_what_is_no_copy() -> None:
     with pytest.raises(TargetError) as error:
         tecomp.build(*halo(machine, copied=False), target=machine.target)
 
-    assert error.value.message == (
-        "B: memory `lx` of target stick128 belongs to one core, but element [2, 0] of B is used by "
-        "core.x=0 and by core.x=1; copy it over link `ring` into `lx`, in a loop over cores after "
-        "the one that makes it, or compute it inside the loop bound to core.x"
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "cores", where="B: memory `lx` of target stick128 belongs to one core",
+            buffer="element [2, 0] of B is used by core.x=0 and by core.x=1",
+            remedy="copy it over link `ring` into `lx`, in a loop over cores after the one that makes it, or compute it inside the loop bound to core.x",
+        )
     )
 
 

@@ -16,6 +16,7 @@ from tecomp.ir.nodes.stmt import For, ForKind
 from tecomp.ir.traversal.rewrite import walk
 from tecomp.machine import Target
 from tecomp.scheduling.schedule import Schedule
+from tests.messages import Diagnostic, diagnostic
 
 WORMHOLE = Target.load("tensix_wh")
 
@@ -72,30 +73,35 @@ def no_memory(s: Schedule, A: Tensor, B: Tensor) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "expected"),
     [
         (too_many,
-         "s[B].bind(i): grid axis `core.y` of target tensix_wh has 8 cores, but the loop runs 40 "
-         "times; split it with nparts=8 first"),
+         Diagnostic(
+             "cores", loop="s[B].bind(i)", axis="core.y", name="tensix_wh", cores="8 cores",
+             extent=40, cores2=8,
+         )),
         (no_such_axis,
-         "s[B].bind(i): target tensix_wh has no grid axis `core.z`; did you mean `core.y`? its axes "
-         "are core.y (8), core.x (8)"),
+         Diagnostic(
+             "target-lacks", loop="s[B].bind(i)", name="tensix_wh", axis="core.z",
+             hint="did you mean `core.y`? ", axes="core.y (8), core.x (8)",
+         )),
         (one_in_another,
-         "s[A.l1].bind(ax0): it runs inside of loop i.outer of B, which has the cores of `core.y`; "
-         "bind only one of them, or bind them to two axes"),
+         Diagnostic("cores", loop="s[A.l1].bind(ax0)", around="loop i.outer of B", tag="core.y")),
         (no_memory,
-         "A_lx: target tensix_wh has no memory `lx`; its memories are global, dram, l1, "
-         "dst"),
+         Diagnostic(
+             "target-lacks", buffer="A_lx",
+             problem="target tensix_wh has no memory `lx`; its memories are global, dram, l1, dst",
+         )),
     ],
     ids=str.split("too-many none nested memory"),
 )
 def test_what_the_target_does_not_have_is_refused(
-    change: Callable[[Schedule, Tensor, Tensor], None], message: str
+    change: Callable[[Schedule, Tensor, Tensor], None], expected: Diagnostic
 ) -> None:
     with pytest.raises(TargetError) as error:
         built(change)
 
-    assert error.value.message == message
+    assert diagnostic(error.value) == expected
 
 
 def test_an_axis_of_one_core() -> None:
@@ -104,9 +110,11 @@ def test_an_axis_of_one_core() -> None:
     with pytest.raises(TargetError) as error:
         target.check_axis("core.x", 2, "s[B].bind(i)")
 
-    assert error.value.message == (
-        "s[B].bind(i): grid axis `core.x` of target stick128 has 1 core, but the loop runs 2 times; "
-        "split it with nparts=1 first"
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "cores", loop="s[B].bind(i)", axis="core.x", name="stick128", cores="1 core",
+            extent=2, cores2=1,
+        )
     )
 
 
@@ -114,9 +122,11 @@ def test_a_loop_of_unknown_length_is_refused() -> None:
     with pytest.raises(TargetError) as error:
         built(too_many, te.var("n"))
 
-    assert error.value.message == (
-        "s[B].bind(i): grid axis `core.y` of target tensix_wh has 8 cores, but how often the loop "
-        "runs is not known before the call; split it with nparts=8 first"
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "cores", loop="s[B].bind(i)", axis="core.y", name="tensix_wh", cores="8 cores",
+            cores2=8,
+        )
     )
 
 
@@ -127,8 +137,10 @@ def test_a_target_without_a_grid() -> None:
     with pytest.raises(TargetError) as error:
         tecomp.build(s, [A, B], target=Target.load("cpu").overridden(grid=None))
 
-    assert error.value.message == (
-        "s[B].bind(i): target cpu has no grid axis `core.x`; its axes are none"
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "target-lacks", loop="s[B].bind(i)", name="cpu", axis="core.x", hint="", axes="none",
+        )
     )
 
 
@@ -140,9 +152,8 @@ def test_two_loops_of_one_axis_are_refused() -> None:
     with pytest.raises(ScheduleError) as error:
         s[B].bind(j, te.thread_axis("core.x"))
 
-    assert error.value.message == (
-        "s[B].bind(j): core.x has the loop i already; fuse the two loops first, or bind this one to "
-        "another axis"
+    assert diagnostic(error.value) == (
+        Diagnostic("thread-axis", where="s[B].bind(j)", tag="core.x", other="i")
     )
 
 
@@ -153,9 +164,8 @@ def test_cores_do_not_share_a_reduction() -> None:
     with pytest.raises(ScheduleError) as error:
         te.create_schedule(R.op)[R].bind(k, te.thread_axis("core.x"))
 
-    assert error.value.message == (
-        "s[R].bind(k): k is a reduction axis, and cores cannot update one element together; use "
-        "rfactor first"
+    assert diagnostic(error.value) == (
+        Diagnostic("not-parallel", where="s[R].bind(k)", axis="k", who="cores", remedy="")
     )
 
 
@@ -174,8 +184,10 @@ def test_a_buffer_is_refused_at_one_byte_more() -> None:
         with pytest.raises(CapacityError) as error:
             tecomp.build(s, [A, C], target="stick128")
 
-        assert error.value.message == (
-            f"main: memory `lx` of each core of target stick128 holds {room} bytes, but {room + 1} "
-            f"are needed at one time (B: int8[{room + 1}], {room + 1} bytes); use smaller tiles, or "
-            "compute it closer to where it is used"
+        assert diagnostic(error.value) == (
+            Diagnostic(
+                "capacity", final="main", memory="lx", each=" of each core", target="stick128",
+                limit=room, need=room + 1, named="B: int8[2031617], 2031617 bytes",
+                remedy="use smaller tiles, or compute it closer to where it is used",
+            )
         )

@@ -10,6 +10,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.driver.build import ScheduledKernel
+from tests.messages import Diagnostic, diagnostic
 
 n = te.var("n")
 A = te.placeholder((n, 6), name="A")
@@ -57,80 +58,91 @@ def test_an_empty_tensor(kernel: ScheduledKernel) -> None:
 
 
 STORED = np.zeros((2, 6, 4), "float32")
-REFUSED: dict[str, tuple[Callable[[ScheduledKernel], object], str]] = {
+REFUSED: dict[str, tuple[Callable[[ScheduledKernel], object], Diagnostic]] = {
     "packing another shape": (
         lambda k: k.pack(B, np.zeros((5, 7), "float32")),
-        "pack: B is float32[n, 6] in the computation, got float32[5, 7]; pass an array of that "
-        "type and shape",
+        Diagnostic(
+            "other-array", who="pack", tensor="B", shape="float32[n, 6]", shape2="float32[5, 7]",
+        ),
     ),
     "packing another type": (
         lambda k: k.pack(B, np.zeros((5, 6))),
-        "pack: B is float32[n, 6] in the computation, got float64[5, 6]; pass an array of that "
-        "type and shape",
+        Diagnostic(
+            "other-array", who="pack", tensor="B", shape="float32[n, 6]", shape2="float64[5, 6]",
+        ),
     ),
     "packing nothing": (
         lambda k: k.pack(B, None),
-        "pack: B is float32[n, 6] in the computation, got object[]; pass an array of that type "
-        "and shape",
+        Diagnostic("other-array", who="pack", tensor="B", shape="float32[n, 6]", shape2="object[]"),
     ),
     "unpacking another shape of a tensor without a layout": (
         lambda k: plain().unpack(P, np.ones((2, 3), "float32")),
-        "unpack: P is float32[4] in the computation, got float32[2, 3]; pass an array of that type "
-        "and shape",
+        Diagnostic(
+            "other-array", who="unpack", tensor="P", shape="float32[4]", shape2="float32[2, 3]",
+        ),
     ),
     "unpacking nothing": (
         lambda k: plain().unpack(P, None),
-        "unpack: P is float32[4] in the computation, got object[]; pass an array of that type and "
-        "shape",
+        Diagnostic("other-array", who="unpack", tensor="P", shape="float32[4]", shape2="object[]"),
     ),
     "unpacking a list": (
         lambda k: k.unpack(B, [1.0], n=5),
-        "argument 0 (B) of unpack: expected an array of float32[(n + 3) // 4, 6, 4], got list; "
-        "convert it with np.asarray(...)",
+        Diagnostic(
+            "other-array", where="argument 0 (B) of unpack",
+            parameter="float32[(n + 3) // 4, 6, 4]", got="list",
+            advice="convert it with np.asarray(...)",
+        ),
     ),
     "unpacking another type": (
         lambda k: k.unpack(B, STORED.astype("float64"), n=5),
-        "argument 0 (B) of unpack: expected float32[(n + 3) // 4, 6, 4], got float64[2, 6, 4]; "
-        "convert it with .astype(np.float32)",
+        Diagnostic(
+            "other-array", where="argument 0 (B) of unpack",
+            parameter="float32[(n + 3) // 4, 6, 4]", shape="float64[2, 6, 4]",
+            scalar="np.float32",
+        ),
     ),
     "unpacking without a size": (
         lambda k: k.unpack(B, STORED),
-        "unpack: the shape of B depends on n, which is not known here; pass it by name, as in "
-        "kernel.unpack(tensor, array, n=8)",
+        Diagnostic("unknown-size", who="unpack", tensor="B", name="n", given="tensor, array"),
     ),
     "a size that does not fit the array": (
         lambda k: k.unpack(B, STORED, n=9),
-        "argument 0 (B) of unpack: axis 0 is 2, but (n + 3) // 4 is 3; pass an array of "
-        "float32[3, 6, 4]",
+        Diagnostic(
+            "other-array", where="argument 0 (B) of unpack",
+            problem="axis 0 is 2, but (n + 3) // 4 is 3; pass an array of float32[3, 6, 4]",
+        ),
     ),
     "an empty array without a size": (
         lambda k: k.empty(B),
-        "empty: the shape of B depends on n, which is not known here; pass it by name, as in "
-        "kernel.empty(tensor, n=8)",
+        Diagnostic("unknown-size", who="empty", tensor="B", name="n", given="tensor"),
     ),
     "a negative size": (
-        lambda k: k.empty(B, n=-1), "empty: n is -1; a size is an integer from 0 on",
+        lambda k: k.empty(B, n=-1), Diagnostic("wrong-number", who="empty", name="n", size=-1),
     ),
     "NaN as a size": (
         lambda k: k.empty(B, n=float("nan")),  # type: ignore[arg-type]
-        "empty: n is nan; a size is an integer from 0 on",
+        Diagnostic("wrong-number", who="empty", name="n", size=float("nan")),
     ),
     "a tensor of another computation": (
         lambda k: k.empty(te.placeholder((4,), name="Z")),
-        "double: Tensor(Z, shape=(4,), dtype=float32) is no tensor of its schedule; these are A, B",
+        Diagnostic(
+            "not-in-schedule", name="double", tensor="Tensor(Z, shape=(4,), dtype=float32)",
+            known="A, B",
+        ),
     ),
     "a name": (
         lambda k: k.empty("B"),  # type: ignore[arg-type]
-        "double: 'B' is no tensor of its schedule; these are A, B",
+        Diagnostic("not-in-schedule", name="double", tensor="B", known="A, B"),
     ),
 }
 
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_refused(case: str, kernel: ScheduledKernel) -> None:
-    call, message = REFUSED[case]
+    call, expected = REFUSED[case]
 
     with pytest.raises(tecomp.CallError) as error:
         call(kernel)
 
-    assert error.value.message == message
+    # Strings, as nan is not equal to itself.
+    assert str(diagnostic(error.value)) == str(expected)

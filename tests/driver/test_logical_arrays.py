@@ -23,6 +23,7 @@ from tecomp.codegen.dispatch.array_interop import mark_of, marked
 from tecomp.driver.build import ScheduledKernel
 from tecomp.errors import CallError
 from tecomp.layout.addressing.layout_tags import Mark, mark, mark_of_maps
+from tests.messages import Diagnostic, diagnostic
 
 Array = np.ndarray[Any, Any]
 
@@ -55,26 +56,33 @@ def numbers(*shape: int) -> Array:
     return np.arange(np.prod(shape), dtype="float32").reshape(shape)
 
 
-def message_of(call: Callable[[], object]) -> str:
+def refusal_of(call: Callable[[], object]) -> Diagnostic:
     with pytest.raises(CallError) as error:
         call()
-    return error.value.message
+    return diagnostic(error.value)
 
 
 def test_an_array_of_the_computation_is_told_how_to_get_in() -> None:
     kernel, a, b = halves(), numbers(6), np.zeros(6, "float32")
 
-    assert message_of(lambda: kernel(a, kernel.empty(B))) == (
-        "argument 0 (A) of main: A is stored as float32[2, 4] in a layout, got float32[6], its "
-        "shape in the computation; pass kernel.pack(A, a), or a itself with layouts='logical'"
+    assert refusal_of(lambda: kernel(a, kernel.empty(B))) == (
+        Diagnostic(
+            "other-array", where="argument 0 (A) of main", name="A", parameter="float32[2, 4]",
+            got="float32[6]", also="pass kernel.pack(A, a), or a itself with layouts='logical'",
+        )
     )
-    assert message_of(lambda: kernel(kernel.pack(A, a), b)) == (
-        "argument 1 (B) of main: B is stored as float32[3, 2] in a layout, got float32[6], its "
-        "shape in the computation; pass it with layouts='logical'"
+    assert refusal_of(lambda: kernel(kernel.pack(A, a), b)) == (
+        Diagnostic(
+            "other-array", where="argument 1 (B) of main", name="B", parameter="float32[3, 2]",
+            got="float32[6]", also="pass it with layouts='logical'",
+        )
     )
-    assert message_of(lambda: kernel(numbers(2, 2, 2), b)) == (
-        "argument 0 (A) of main: expected 2 axes, float32[2, 4], got 3, float32[2, 2, 2]; pass "
-        "kernel.pack(A, a) of an array of float32[6]"
+    assert refusal_of(lambda: kernel(numbers(2, 2, 2), b)) == (
+        Diagnostic(
+            "other-array", where="argument 0 (A) of main", rank=2, parameter="float32[2, 4]",
+            got_count=3, got="float32[2, 2, 2]",
+            remedy="pass kernel.pack(A, a) of an array of float32[6]",
+        )
     )
     assert (b == 0).all()
 
@@ -87,9 +95,11 @@ def test_an_array_of_the_computation_is_no_flattened_one() -> None:
     s[X].transform_layout(lambda i: [i % 4, i // 4])
     kernel = tecomp.build(s, [X, Y])
 
-    assert message_of(lambda: kernel(numbers(8), np.empty(8, "float32"))) == (
-        "argument 0 (X) of main: X is stored as float32[4, 2] in a layout, got float32[8], its "
-        "shape in the computation; pass kernel.pack(X, a), or a itself with layouts='logical'"
+    assert refusal_of(lambda: kernel(numbers(8), np.empty(8, "float32"))) == (
+        Diagnostic(
+            "other-array", where="argument 0 (X) of main", name="X", parameter="float32[4, 2]",
+            got="float32[8]", also="pass kernel.pack(X, a), or a itself with layouts='logical'",
+        )
     )
 
 
@@ -102,25 +112,35 @@ def test_packed_arrays_are_told_apart_where_shapes_agree() -> None:
 
     assert (out == x + 1).all()
     out[:] = 0
-    assert message_of(lambda: other(packed, out)) == (
-        "argument 0 (S) of main: the array is packed as (i0, i1) -> (i1, i0), but S is stored as "
-        "(i0, i1) -> (i0, i1); unpack it with what packed it" + KNOWN
+    assert refusal_of(lambda: other(packed, out)) == (
+        Diagnostic(
+            "packed", where="argument 0 (S) of main", formula="(i0, i1) -> (i1, i0)", name="S",
+            wanted_formula="(i0, i1) -> (i0, i1)", advice="unpack it with what packed it",
+        )
     )
-    assert message_of(lambda: kernel(other.pack(S, x), out)) == (
-        "argument 0 (S) of main: the array is packed as (i0, i1) -> (i0, i1), but S is stored as "
-        "(i0, i1) -> (i1, i0); pass kernel.pack(S, a)" + KNOWN
+    assert refusal_of(lambda: kernel(other.pack(S, x), out)) == (
+        Diagnostic(
+            "packed", where="argument 0 (S) of main", formula="(i0, i1) -> (i0, i1)", name="S",
+            wanted_formula="(i0, i1) -> (i1, i0)", advice="pass kernel.pack(S, a)",
+        )
     )
-    assert message_of(lambda: kernel(x, packed)) == (
-        "argument 1 (T) of main: the array is packed as (i0, i1) -> (i1, i0), but T is stored as "
-        "(i0, i1) -> (i0, i1); unpack it with what packed it" + KNOWN
+    assert refusal_of(lambda: kernel(x, packed)) == (
+        Diagnostic(
+            "packed", where="argument 1 (T) of main", formula="(i0, i1) -> (i1, i0)", name="T",
+            wanted_formula="(i0, i1) -> (i0, i1)", advice="unpack it with what packed it",
+        )
     )
-    assert message_of(lambda: kernel.pack(S, packed)) == (
-        "pack: the array is packed as (i0, i1) -> (i1, i0), but S is given as (i0, i1) -> "
-        "(i0, i1); unpack it with what packed it" + KNOWN
+    assert refusal_of(lambda: kernel.pack(S, packed)) == (
+        Diagnostic(
+            "packed", who="pack", formula="(i0, i1) -> (i1, i0)", tensor="S", how="given",
+            wanted_formula="(i0, i1) -> (i0, i1)",
+        )
     )
-    assert message_of(lambda: other.unpack(S, packed)) == (
-        "unpack: the array is packed as (i0, i1) -> (i1, i0), but S is stored as (i0, i1) -> "
-        "(i0, i1); unpack it with what packed it" + KNOWN
+    assert refusal_of(lambda: other.unpack(S, packed)) == (
+        Diagnostic(
+            "packed", who="unpack", formula="(i0, i1) -> (i1, i0)", tensor="S", how="stored",
+            wanted_formula="(i0, i1) -> (i0, i1)",
+        )
     )
     assert (out == 0).all()
     assert (kernel.unpack(S, packed) == x).all()
@@ -135,21 +155,26 @@ def test_named_layouts_mark_arrays_as_kernels_do() -> None:
 
     assert (out == x + 1).all()
     assert (columns.unpack(kernel.pack(S, x)) == x).all()
-    assert message_of(lambda: kernel(rows.pack(x), out)) == (
-        "argument 0 (S) of main: the array is packed as (i0, i1) -> (i0, i1), but S is stored as "
-        "(i0, i1) -> (i1, i0); pass kernel.pack(S, a)" + KNOWN
+    assert refusal_of(lambda: kernel(rows.pack(x), out)) == (
+        Diagnostic(
+            "packed", where="argument 0 (S) of main", formula="(i0, i1) -> (i0, i1)", name="S",
+            wanted_formula="(i0, i1) -> (i1, i0)", advice="pass kernel.pack(S, a)",
+        )
     )
-    assert message_of(lambda: relayout(rows, columns)(columns.pack(x))) == (
-        "relayout: the array is packed as (i0, i1) -> (i1, i0), but it is to be as (i0, i1) -> "
-        "(i0, i1); pass one of that layout" + KNOWN
+    assert refusal_of(lambda: relayout(rows, columns)(columns.pack(x))) == (
+        Diagnostic(
+            "packed", what="relayout: the array", formula="(i0, i1) -> (i1, i0)",
+            mark_formula="(i0, i1) -> (i0, i1)",
+        )
     )
-    assert message_of(lambda: relayout(rows, columns)(x, rows.pack(x))) == (
-        "relayout: out is packed as (i0, i1) -> (i0, i1), but it is to be as (i0, i1) -> "
-        "(i1, i0); pass one of that layout" + KNOWN
+    assert refusal_of(lambda: relayout(rows, columns)(x, rows.pack(x))) == (
+        Diagnostic(
+            "packed", what="relayout: out", formula="(i0, i1) -> (i0, i1)",
+            mark_formula="(i0, i1) -> (i1, i0)",
+        )
     )
-    assert message_of(lambda: columns.pack(columns.pack(x))) == (
-        "pack: the array is packed already, as (i0, i1) -> (i1, i0); pass the one that it was "
-        "packed from, use relayout, or pass np.asarray(...) of it if it is right"
+    assert refusal_of(lambda: columns.pack(columns.pack(x))) == (
+        Diagnostic("packed", formula="(i0, i1) -> (i1, i0)")
     )
 
 
@@ -167,9 +192,11 @@ def test_arrays_of_equal_places_fit_whatever_their_layout_is_called() -> None:
     assert (y == x + 1).all()
     assert (kernel.unpack(X, wrapped.pack(x)) == x).all()
     assert (wrapped.unpack(kernel.pack(X, x)) == x).all()
-    assert message_of(lambda: kernel(other.pack(x), y)) == (
-        "argument 0 (X) of main: the array is packed as (i0) -> (i0 % 2, i0 // 2), but X is stored "
-        "as (i0) -> (i0 // 4, i0 % 4); pass kernel.pack(X, a)" + KNOWN
+    assert refusal_of(lambda: kernel(other.pack(x), y)) == (
+        Diagnostic(
+            "packed", where="argument 0 (X) of main", formula="(i0) -> (i0 % 2, i0 // 2)",
+            name="X", wanted_formula="(i0) -> (i0 // 4, i0 % 4)", advice="pass kernel.pack(X, a)",
+        )
     )
     kernel(np.asarray(other.pack(x)), y)
 
@@ -311,8 +338,10 @@ def test_arrays_of_equal_places_fit_for_the_sizes_of_a_call(rows: int) -> None:
 
     assert (kernel.unpack(X, packed, n=rows) == values).all()
     assert (kernel.unpack(X, same, n=rows) == values).all()
-    assert message_of(lambda: kernel.unpack(X, turned, n=rows)).startswith(
-        "unpack: the array is packed as (i0, i1) -> (i0, i1), but X is stored as ")
+    assert refusal_of(lambda: kernel.unpack(X, turned, n=rows)) == Diagnostic(
+        "packed", who="unpack", formula="(i0, i1) -> (i0, i1)", tensor="X", how="stored",
+        wanted_formula="(i0, i1) -> (i1, i0)",
+    )
 
 
 def test_calls_with_arrays_of_the_computation() -> None:
@@ -363,17 +392,21 @@ def test_sizes_that_are_passed_are_those_of_arrays_of_the_computation() -> None:
     kernel, _, Y = of_shape((n,), n)
     x, y = numbers(7), np.zeros(7, "float32")
 
-    assert message_of(lambda: kernel(x, y, 5, layouts="logical")) == (
-        "argument 0 (X) of main: axis 0 is 7, but n is 5 from argument 2; pass an array of "
-        "float32[5]"
+    assert refusal_of(lambda: kernel(x, y, 5, layouts="logical")) == (
+        Diagnostic(
+            "other-array", where="argument 0 (X) of main",
+            problem="axis 0 is 7, but n is 5 from argument 2; pass an array of float32[5]",
+        )
     )
     assert (y == 0).all()
     kernel(x, y, 7, layouts="logical")
     assert (y == x + 1).all()
-    assert message_of(lambda: kernel(x, kernel.empty(Y, n=7), 7)) == (
-        "argument 0 (X) of main: X is stored as float32[(n + 3) // 4, 4] in a layout, got "
-        "float32[7], its shape in the computation; pass kernel.pack(X, a), or a itself with "
-        "layouts='logical'"
+    assert refusal_of(lambda: kernel(x, kernel.empty(Y, n=7), 7)) == (
+        Diagnostic(
+            "other-array", where="argument 0 (X) of main", name="X",
+            parameter="float32[(n + 3) // 4, 4]", got="float32[7]",
+            also="pass kernel.pack(X, a), or a itself with layouts='logical'",
+        )
     )
 
 
@@ -396,9 +429,10 @@ def test_extents_that_are_computed_from_sizes(
     assert all(packed_y[i // 2, j, i % 2] == y[i, j] for i, j in np.ndindex(shape))
     wrong = numbers(shape[0] + 1, shape[1])
     text = f"n {'*' if extent is operator.mul else '//'} {'m' if names[1] == 'm' else 'n_1'}"
-    assert message_of(lambda: kernel(wrong, y, *sizes, layouts="logical")) == (
-        f"argument 0 (X) of main: axis 0 is {shape[0] + 1}, but {text} is "
-        f"{shape[0]}; pass an array of float32[{shape[0]}, {shape[1]}]"
+    assert refusal_of(lambda: kernel(wrong, y, *sizes, layouts="logical")) == Diagnostic(
+        "other-array", where="argument 0 (X) of main",
+        problem=f"axis 0 is {shape[0] + 1}, but {text} is {shape[0]}; pass an array of "
+                f"float32[{shape[0]}, {shape[1]}]",
     )
 
 
@@ -419,8 +453,8 @@ def test_two_sizes_of_one_name_are_two() -> None:
     for who, call in (
         ("unpack", lambda: kernel.unpack(X, packed, n=3)), ("empty", lambda: kernel.empty(X, n=3)),
     ):  # fmt: skip
-        assert message_of(call) == (
-            f"{who}: the shape of X depends on 2 sizes of the name n; give each a name of its own"
+        assert refusal_of(call) == (
+            Diagnostic("unknown-size", who=who, tensor="X", count=2, name="n")
         )
 
 
@@ -440,26 +474,35 @@ def test_calls_with_arrays_of_the_computation_are_checked_before_anything_is_wri
     frozen.flags.writeable = False
     both = np.zeros(9, "float32")
 
-    assert message_of(lambda: kernel(numbers(7), b, layouts="logical")) == (
-        "argument 0 (A) of main: axis 0 is 7, expected 6; pass an array of float32[6]"
+    assert refusal_of(lambda: kernel(numbers(7), b, layouts="logical")) == (
+        Diagnostic(
+            "other-array", where="argument 0 (A) of main",
+            problem="axis 0 is 7, expected 6; pass an array of float32[6]",
+        )
     )
-    assert message_of(lambda: kernel(numbers(6), frozen, layouts="logical")) == (
-        "argument 1 (B) of main: it is written to, but the array is read-only; pass a copy of it"
+    assert refusal_of(lambda: kernel(numbers(6), frozen, layouts="logical")) == (
+        Diagnostic(
+            "memory-of-array", where="argument 1 (B) of main", reason="the array is read-only",
+            advice="pass a copy of it",
+        )
     )
-    assert message_of(lambda: kernel(both[:6], both[3:], layouts="logical")) == (
-        "argument 1 (B) of main: it is written to, and shares memory with argument 0 (A); pass a "
-        "copy of one of them"
+    assert refusal_of(lambda: kernel(both[:6], both[3:], layouts="logical")) == (
+        Diagnostic("memory-of-array", where="argument 1 (B) of main", position=0, buffer="A")
     )
-    assert message_of(lambda: kernel(kernel.pack(A, numbers(6)), b, layouts="logical")) == (
-        "argument 0 (A) of main: the array is packed as (i0) -> (i0 // 4, i0 % 4), but A is stored "
-        "as (i0) -> (i0); unpack it with what packed it" + KNOWN
+    assert refusal_of(lambda: kernel(kernel.pack(A, numbers(6)), b, layouts="logical")) == (
+        Diagnostic(
+            "packed", where="argument 0 (A) of main", formula="(i0) -> (i0 // 4, i0 % 4)",
+            name="A", wanted_formula="(i0) -> (i0)", advice="unpack it with what packed it",
+        )
     )
-    assert message_of(lambda: kernel(numbers(6), layouts="logical")) == (
-        "main: expected 2 arguments (A, B), got 1; B is passed as well, and written in place"
+    assert refusal_of(lambda: kernel(numbers(6), layouts="logical")) == (
+        Diagnostic(
+            "argument-count", name="main", signature_count=2, names="A, B", count=1,
+            note="; B is passed as well, and written in place",
+        )
     )
-    assert message_of(lambda: kernel(numbers(6), b, layouts="packed")) == (
-        "main: layouts is 'packed'; the arrays are in 'physical' layouts, or in 'logical' ones, "
-        "those of the computation"
+    assert refusal_of(lambda: kernel(numbers(6), b, layouts="packed")) == (
+        Diagnostic("unknown-choice", name="main", layouts="packed")
     )
     assert (b == 0).all()
     assert (both == 0).all()

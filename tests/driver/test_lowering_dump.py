@@ -21,6 +21,7 @@ from tecomp.ir.nodes.stmt import For, IfThenElse
 from tecomp.ir.traversal.analyses import lines_of
 from tecomp.ir.traversal.rewrite import walk
 from tecomp.lowering import pipeline
+from tests.messages import Diagnostic, diagnostic
 
 
 def program(extent: Any = 60) -> tuple[te.Schedule, list[te.Tensor]]:
@@ -232,9 +233,9 @@ def test_a_folder_that_cannot_be_made_is_refused(
     with pytest.raises(tecomp.LowerError) as caught:
         tecomp.build(s, args)
 
-    assert caught.value.message == (
-        f"TECOMP_DUMP: {tmp_path}/file/pages cannot be made (Not a directory); name a folder that "
-        "can be written to"
+    assert diagnostic(caught.value) == Diagnostic(
+        "wrong-argument", dump_folder="TECOMP_DUMP", folder=f"{tmp_path}/file/pages",
+        reason="Not a directory",
     )
 
 
@@ -243,9 +244,8 @@ def test_a_page_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     with pytest.raises(tecomp.LowerError) as caught:
         tecomp.lower(s, args, dump=tmp_path / "none" / "report.html")
 
-    assert caught.value.message == (
-        f"dump: {tmp_path}/none/report.html cannot be written (No such file or directory); give "
-        "the path of a file in a folder that can"
+    assert diagnostic(caught.value) == Diagnostic(
+        "wrong-argument", path=f"{tmp_path}/none/report.html", reason="No such file or directory",
     )
 
 

@@ -25,6 +25,7 @@ from tecomp.lowering.pipeline import lower_all
 from tecomp.lowering.storage.allocation import place_buffers
 from tecomp.lowering.storage.memory_planner import plan_arenas
 from tecomp.machine.descriptor import Target, read_target
+from tests.messages import Diagnostic, diagnostic
 from tests.strategies.machines import scratchpads
 
 TOY = read_target(scratchpads(
@@ -118,10 +119,12 @@ def test_exactly_the_capacity_fits() -> None:
     with pytest.raises(CapacityError) as error:
         tecomp.build(s, args, target=toy(2047))
 
-    assert error.value.message == (
-        "main: memory `lx` of each core of target toy holds 2047 bytes, but 2048 are needed at "
-        "one time (A_lx: float32[8, 64], 2048 bytes); s[B].split(i, factor=4) instead of 8 needs "
-        "1024"
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "capacity", final="main", memory="lx", each=" of each core", target="toy", limit=2047,
+            need=2048, named="A_lx: float32[8, 64], 2048 bytes",
+            remedy="s[B].split(i, factor=4) instead of 8 needs 1024",
+        )
     )
 
 
@@ -135,10 +138,12 @@ def test_a_program_without_tiles_is_told_so() -> None:
     with pytest.raises(CapacityError) as error:
         tecomp.build(s, args, target=toy(1023))
 
-    assert error.value.message == (
-        "main: memory `lx` of each core of target toy holds 1023 bytes, but 1024 are needed at "
-        "one time (T0: float32[256], 1024 bytes); use smaller tiles, or compute it closer to "
-        "where it is used"
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "capacity", final="main", memory="lx", each=" of each core", target="toy", limit=1023,
+            need=1024, named="T0: float32[256], 1024 bytes",
+            remedy="use smaller tiles, or compute it closer to where it is used",
+        )
     )
 
 
@@ -163,10 +168,12 @@ def test_arguments_count() -> None:
     with pytest.raises(CapacityError) as error:
         tecomp.build(s, args, target=toy(ddr=64 * 64 * 4 - 1))
 
-    assert error.value.message == (
-        "main: memory `ddr` of target toy holds 16383 bytes, but 16384 are needed at one time "
-        "(A: float32[64, 64], 16384 bytes); use smaller tiles, or compute it closer to where it "
-        "is used"
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "capacity", final="main", memory="ddr", each="", target="toy", limit=16383,
+            need=16384, named="A: float32[64, 64], 16384 bytes",
+            remedy="use smaller tiles, or compute it closer to where it is used",
+        )
     )
 
 
@@ -177,10 +184,12 @@ def test_what_is_needed_together_is_named() -> None:
     with pytest.raises(CapacityError) as error:
         tecomp.build(s, args, target=toy(2047))
 
-    assert error.value.message == (
-        "main: memory `lx` of each core of target toy holds 2047 bytes, but 2048 are needed at "
-        "one time (T0: float32[256], 1024 bytes; T1: float32[256], 1024 bytes); use smaller "
-        "tiles, or compute it closer to where it is used"
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "capacity", final="main", memory="lx", each=" of each core", target="toy", limit=2047,
+            need=2048, named="T0: float32[256], 1024 bytes; T1: float32[256], 1024 bytes",
+            remedy="use smaller tiles, or compute it closer to where it is used",
+        )
     )
 
 
@@ -352,10 +361,13 @@ def test_tables_of_rows(agrees: Callable[..., ScheduledKernel], lanes: int, guar
     small = toy().overridden(memory={"rows": {"capacity_bytes": 12 * (128 + 64) - 1}})
     with pytest.raises(CapacityError) as error:
         tecomp.build(s, [A, D], target=small)
-    assert error.value.message == (
-        "main: memory `rows` of each core of target toy holds 2303 bytes, but 2304 are needed at one "
-        "time (B: float32[4, 3, 20], 1536 bytes; C: float32[4, 3, 12], 768 bytes); use smaller "
-        "tiles, or compute it closer to where it is used"
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "capacity", final="main", memory="rows", each=" of each core", target="toy",
+            limit=2303, need=2304,
+            named="B: float32[4, 3, 20], 1536 bytes; C: float32[4, 3, 12], 768 bytes",
+            remedy="use smaller tiles, or compute it closer to where it is used",
+        )
     )
 
 
@@ -370,17 +382,22 @@ def test_more_parts_are_smaller() -> None:
 
     with pytest.raises(CapacityError) as error:
         tecomp.build(s, [A, B], target=toy(1100))
-    assert error.value.message == (
-        "main: memory `lx` of each core of target toy holds 1100 bytes, but 4096 are needed at one "
-        "time (A_lx: float32[16, 64], 4096 bytes); s[B].split(i, nparts=16) instead of 4 needs 1024"
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "capacity", final="main", memory="lx", each=" of each core", target="toy", limit=1100,
+            need=4096, named="A_lx: float32[16, 64], 4096 bytes",
+            remedy="s[B].split(i, nparts=16) instead of 4 needs 1024",
+        )
     )
 
     # There are no more cores than these.
     few = toy(1100).overridden(grid={"core.x": 8})
     with pytest.raises(CapacityError) as error:
         tecomp.build(s, [A, B], target=few)
-    assert error.value.message.endswith(
-        "4096 bytes); use smaller tiles, or compute it closer to where it is used"
+    assert diagnostic(error.value) == Diagnostic(
+        "capacity", final="main", memory="lx", each=" of each core", target="toy", limit=1100,
+        need=4096, named="A_lx: float32[16, 64], 4096 bytes",
+        remedy="use smaller tiles, or compute it closer to where it is used",
     )
 
 
@@ -430,8 +447,8 @@ def test_a_write_around_an_arena_is_found(index: int, shown: int) -> None:
     with pytest.raises(CallError) as error:
         kernel(np.ones(8, "float32"))
 
-    assert error.value.message == (
-        f"index {shown} is out of bounds for the 128 bytes of the arena in memory `lx`"
+    assert diagnostic(error.value) == (
+        Diagnostic("out-of-bounds", value=shown, text="the 128 bytes of the arena in memory `lx`")
     )
 
 
@@ -453,10 +470,12 @@ def test_cores_do_not_read_the_memories_of_others() -> None:
     with pytest.raises(TargetError) as error:
         tecomp.build(s, args, target=toy())
 
-    assert error.value.message == (
-        "B: memory `lx` of target toy belongs to one core, but element [0, 63] of B is used by "
-        "core.x=0 and by core.x=63; copy it to a memory of the chip first, or compute it inside "
-        "the loop bound to core.x"
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "cores", where="B: memory `lx` of target toy belongs to one core",
+            buffer="element [0, 63] of B is used by core.x=0 and by core.x=63",
+            remedy="copy it to a memory of the chip first, or compute it inside the loop bound to core.x",
+        )
     )
 
 
@@ -478,10 +497,11 @@ def test_who_uses_what_has_to_be_known() -> None:
     with pytest.raises(TargetError) as error:
         tecomp.build(s, [A, index, C], target=toy())
 
-    assert error.value.message == (
-        "B: memory `lx` of target toy belongs to one core, but which core uses what depends on "
-        "`index[i]`; copy it to a memory of the chip first, or compute it inside the loop bound "
-        "to core.x"
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "cores", where="B: memory `lx` of target toy belongs to one core", expr="index[i]",
+            remedy="copy it to a memory of the chip first, or compute it inside the loop bound to core.x",
+        )
     )
 
 
@@ -527,10 +547,12 @@ def test_sizes_of_a_call_have_to_fit(agrees: Callable[..., ScheduledKernel]) -> 
     for _ in range(2):
         with pytest.raises(CapacityError) as error:
             kernel(101, np.ones((8, 101), "float32"), np.ones((8, 101), "float32"))
-        assert error.value.message == (
-            "main: memory `lx` of each core of target toy holds 1600 bytes, but 1616 are needed "
-            "at one time (A_lx: float32[4, n], 1616 bytes); s[B].split(i, factor=2) instead of 4 "
-            "needs 808"
+        assert diagnostic(error.value) == (
+            Diagnostic(
+                "capacity", final="main", memory="lx", each=" of each core", target="toy",
+                limit=1600, need=1616, named="A_lx: float32[4, n], 1616 bytes",
+                remedy="s[B].split(i, factor=2) instead of 4 needs 808",
+            )
         )
     b = np.empty((8, 50), "float32")
     kernel(50, a[:, :50].copy(), b)

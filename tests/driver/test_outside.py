@@ -23,6 +23,7 @@ from tecomp.driver import build_cache
 from tecomp.errors import CallError, DefinitionError
 from tecomp.ir.extern.binding import RAISED
 from tecomp.lowering import pipeline
+from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 
 NAME = "test.driver.function"
@@ -210,24 +211,29 @@ def test_arrays_answer_to_words_of_tvm() -> None:
     np.testing.assert_array_equal(c, a + 1)
 
 
-def refused(C: te.Tensor) -> str:
+def refused(C: te.Tensor) -> Diagnostic:
     with pytest.raises(DefinitionError) as error:
         build(C)
-    return error.value.message
+    return diagnostic(error.value)
 
 
 def test_functions_are_there_when_a_kernel_is_built() -> None:
     tecomp.register_func("test.driver.known", print, override=True)
 
     assert refused(called("test.driver.knwon")) == (
-        "main: no function is registered as 'test.driver.knwon'; write 'test.driver.known' if that "
-        "is meant, or call tecomp.register_func('test.driver.knwon', f) first"
+        Diagnostic(
+            "outside-function", where="main",
+            remedy="no function is registered as 'test.driver.knwon'; write 'test.driver.known' if that is meant, or call tecomp.register_func('test.driver.knwon', f) first",
+        )
     )
     tecomp.register_func("test.driver.two", lambda x, y, z: None, override=True)
     later = called("test.driver.later")
     tecomp.register_func("test.driver.later", lambda x, y, z: None, override=True)
     assert refused(later) == (
-        "main: test.driver.later(x, y, z) is called with 2 arguments; pass as many as it takes"
+        Diagnostic(
+            "outside-function", where="main", name="test.driver.later", plain="(x, y, z)",
+            count=2, plural="s",
+        )
     )
 
 
@@ -248,7 +254,7 @@ def test_arrays_are_checked_where_indices_are(offset: int, extent: int, index: i
         return
     with pytest.raises(CallError) as error:
         kernel(offset, extent, a, np.zeros_like(a))
-    assert error.value.message == f"index {index} is out of bounds for axis 0 of A[{8 * N}]"
+    assert diagnostic(error.value) == Diagnostic("out-of-bounds", value=index, text="axis 0 of A[192]")
     assert not seen
 
 
@@ -260,8 +266,12 @@ def test_an_index_that_is_checked_comes_before() -> None:
     tecomp.register_func(NAME, lambda x, y: seen.append(1), override=True)
     kernel = tecomp.build(te.create_schedule(C), [A, Place, C])
 
-    with pytest.raises(CallError, match="is out of bounds"):
+    with pytest.raises(CallError) as error:
         kernel(a, np.full(N, N, "int32"), np.zeros_like(a))
+    line = test_an_index_that_is_checked_comes_before.__code__.co_firstlineno + 2
+    assert diagnostic(error.value) == Diagnostic(
+        "out-of-bounds", value=N, text=f"{__file__}:{line}: A[Place[i], j] (axis 0 of A[24, 8])",
+    )
     assert not seen
 
 
@@ -512,6 +522,9 @@ def test_programs_are_saved_and_raise(tmp_path: Path) -> None:
     tecomp.remove_global_func(NAME)
     with pytest.raises(DefinitionError) as error:
         tecomp.load(tmp_path / "program")
-    assert error.value.message == (
-        f"C_0: no function is registered as '{NAME}'; call tecomp.register_func('{NAME}', f) first"
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "outside-function", where="C_0",
+            remedy="no function is registered as 'test.driver.function'; call tecomp.register_func('test.driver.function', f) first",
+        )
     )

@@ -10,6 +10,7 @@ import pytest
 
 import tecomp
 from tecomp import te
+from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 
 N = te.var("n")
@@ -71,52 +72,57 @@ def on_stick128() -> Any:
     return tecomp.build(s, [X, Y], target="stick128", name="twice")
 
 
-WRONG: dict[str, tuple[Any, str]] = {
+WRONG: dict[str, tuple[Any, Diagnostic]] = {
     "arguments": (
         lambda kernel: kernel.timeline(np.zeros(4)),
-        "sums.timeline: arguments are for a call that is measured; say measured=True, or leave "
-        "them out",
+        Diagnostic("contrary-options", where="sums.timeline"),
     ),
     "sizes": (
         lambda kernel: kernel.timeline(
             np.zeros((64, 256), np.float32), np.zeros(64, np.float32), n=4, measured=True
         ),
-        "sums.timeline: the arguments of a call have its sizes; leave n out",
+        Diagnostic("contrary-options", where="sums.timeline", sizes="n"),
     ),
     "foreign size": (
         lambda kernel: kernel.timeline(n=4, measured=True),
-        "sums.timeline: sums has no size n; its sizes are none",
+        Diagnostic("unknown-size", where="sums.timeline", func="sums", given="n", names="none"),
     ),
     "missing size": (
         lambda kernel: tecomp.build(*two_loops(N), name="rows").timeline(measured=True),
-        "rows.timeline: rows depends on n, which is not known here; pass it by name, as in "
-        "kernel.timeline(n=8)",
+        Diagnostic(
+            "unknown-size", where="rows.timeline", func="rows", name="n", function="timeline",
+        ),
     ),
     "no size": (
         lambda kernel: tecomp.build(*two_loops(N), name="rows").timeline(n=-1, measured=True),
-        "rows.timeline: n is -1; a size is an integer from 0 on",
+        Diagnostic("wrong-number", where="rows.timeline", name="n", size=-1),
     ),
     "no truth": (
         lambda kernel: kernel.timeline(measured="yes"),
-        "sums.timeline: measured is 'yes'; give True or False",
+        Diagnostic(
+            "wrong-argument", where="sums.timeline: measured", given="yes",
+            remedy="give True or False",
+        ),
     ),
     "no machine": (
         lambda kernel: on_stick128().timeline(measured=True),
-        "twice.timeline: the kernel is for target stick128, which is only described, so its times "
-        "are modelled; leave measured out",
+        Diagnostic("contrary-options", where="twice.timeline", target="stick128"),
     ),
     "count": (
         lambda kernel: kernel.timeline(np.zeros((64, 256), np.float32), measured=True),
-        "sums: expected 2 arguments (A, C), got 1; C is passed as well, and written in place",
+        Diagnostic(
+            "argument-count", name="sums", signature_count=2, names="A, C", count=1,
+            note="; C is passed as well, and written in place",
+        ),
     ),
 }
 
 
 @pytest.mark.parametrize("case", WRONG)
 def test_what_is_refused(case: str) -> None:
-    action, message = WRONG[case]
+    action, expected = WRONG[case]
     kernel = tecomp.build(*two_loops(64), name="sums")
     with pytest.raises(tecomp.CallError) as caught:
         action(kernel)
 
-    assert caught.value.message == message
+    assert diagnostic(caught.value) == expected

@@ -16,6 +16,7 @@ from tecomp.driver import profiling
 from tecomp.driver.build import ScheduledKernel
 from tecomp.errors import CallError, LowerError
 from tecomp.machine.descriptor import Target, read_target
+from tests.messages import Diagnostic, diagnostic
 from tests.strategies.machines import scratchpads
 
 SMALL = read_target(scratchpads(
@@ -196,16 +197,17 @@ def test_sizes_are_given_by_name() -> None:
     assert report.cores[0].cycles["compute"] == 100 * 8 / 16
     with pytest.raises(CallError) as error:
         kernel.report()
-    assert error.value.message == (
-        "report: main depends on n, which is not known here; pass it by name, as in "
-        "kernel.report(n=8)"
+    assert diagnostic(error.value) == (
+        Diagnostic("unknown-size", where="report", func="main", name="n", function="report")
     )
     with pytest.raises(CallError) as error:
         kernel.report(n=-1)
-    assert error.value.message == "report: n is -1; a size is an integer from 0 on"
+    assert diagnostic(error.value) == Diagnostic("wrong-number", where="report", name="n", size=-1)
     with pytest.raises(CallError) as error:
         kernel.report(n=8, m=9)
-    assert error.value.message == "report: main has no size m; its sizes are n"
+    assert diagnostic(error.value) == Diagnostic(
+        "unknown-size", where="report", func="main", given="m", names="n",
+    )
 
 
 def test_memory_of_sizes_that_are_given() -> None:
@@ -260,9 +262,8 @@ def test_too_many_rounds_that_differ(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with pytest.raises(LowerError) as error:
         kernel.report()
-    assert error.value.message == (
-        "report: more than 1000 iterations of loops in main differ from each other, as conditions "
-        "or bounds that are not linear depend on them; use smaller sizes"
+    assert diagnostic(error.value) == (
+        Diagnostic("too-much", budget=1000, name="main")
     )
 
 

@@ -11,6 +11,7 @@ from tecomp import te
 from tecomp.cost_model.report import Report
 from tecomp.errors import TargetError
 from tecomp.machine.descriptor import read_target
+from tests.messages import Diagnostic, diagnostic
 from tests.strategies.machines import scratchpads
 
 MACHINE = scratchpads(
@@ -143,7 +144,8 @@ def test_hops(topology: str, ports: list[list[int]], hops: list[int]) -> None:
 def test_ports_are_cores(port: list[int]) -> None:
     with pytest.raises(TargetError) as error:
         read_target(f"{MACHINE}ports = [{port}]\n", "linked.toml")
-    assert error.value.message == (
-        f"linked.toml: link `load` has a port at {port}, which is no core; give a coordinate from "
-        "0 on for each axis of the grid: core.y (2), core.x (4)"
+    assert diagnostic(error.value) == Diagnostic(
+        "target", source="linked.toml", line="", section="",
+        reason=f"link `load` has a port at {port}, which is no core; give a coordinate from 0 on "
+               "for each axis of the grid: core.y (2), core.x (4)",
     )

@@ -14,6 +14,7 @@ from tecomp.cost_model.report import Report
 from tecomp.driver.build import ScheduledKernel
 from tecomp.errors import TargetError
 from tecomp.machine.descriptor import Target, read_target
+from tests.messages import Diagnostic, diagnostic
 from tests.strategies.intrinsics import tile_product
 
 UNIT = '''name = "tiled"
@@ -157,8 +158,8 @@ def test_a_mode_that_the_unit_has_not() -> None:
 
     with pytest.raises(TargetError) as error:
         kernel.report()
-    assert error.value.message == (
-        "operation multiply: unit `product` has no mode `hifi`; its modes are exact, fast"
+    assert diagnostic(error.value) == (
+        Diagnostic("target-lacks", op="multiply", unit="product", mode="hifi", cycles="exact, fast")
     )
 
 
@@ -166,9 +167,10 @@ def test_a_mode_that_the_unit_has_not() -> None:
 def test_modes_are_for_inputs_and_among_cycles(entry: str) -> None:
     with pytest.raises(TargetError) as error:
         read_target(UNIT.replace('float16 = "fast"', entry), "tiled.toml")
-    assert error.value.message == (
-        f"tiled.toml:14: [engine.product]: unit `product` has `{entry}` in modes; they are for its "
-        "inputs float32, float16 and among its cycles exact, fast"
+    assert diagnostic(error.value) == Diagnostic(
+        "target", source="tiled.toml", line=":14", section="[engine.product]: ",
+        reason=f"unit `product` has `{entry}` in modes; they are for its inputs float32, float16 "
+               "and among its cycles exact, fast",
     )
 
 

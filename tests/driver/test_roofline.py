@@ -12,6 +12,7 @@ from tecomp import te
 from tecomp.driver import profiling
 from tecomp.driver.build import ScheduledKernel
 from tecomp.errors import CallError
+from tests.messages import Diagnostic, diagnostic
 from tests.properties.test_timeline import demo
 
 CPU = tecomp.Target.load(
@@ -134,8 +135,8 @@ def test_a_machine_that_is_described_has_cycles() -> None:
     assert all(mark.speed <= mark.bound * 1.001 for mark in found.marks)
     with pytest.raises(CallError) as caught:
         found + product(32).roofline()
-    assert caught.value.message == (
-        "roofline: one is of target stick128 and the other of cpu; draw a picture for each"
+    assert diagnostic(caught.value) == (
+        Diagnostic("contrary-options", target="stick128", other_target="cpu")
     )
 
 
@@ -184,23 +185,31 @@ def test_a_kernel_above_its_roof_is_doubted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("call", "expected"),
     [
-        (lambda: product(32).roofline(1), "main.roofline: arguments are for a call that is measured; say "
-         "measured=True, or leave them out"),
+        (lambda: product(32).roofline(1), Diagnostic("contrary-options", where="main.roofline")),
         (lambda: product(32).roofline(measured=1),  # type: ignore[arg-type]
-         "main.roofline: measured is 1; give True or False"),
+         Diagnostic(
+             "wrong-argument", where="main.roofline: measured", given=1,
+             remedy="give True or False",
+         )),
         (lambda: product(32).roofline(label=3),  # type: ignore[arg-type]
-         "main.roofline: label is 3; give a text, or leave it out"),
-        (lambda: product(32).roofline(n=3), "report: main has no size n; its sizes are none"),
+         Diagnostic(
+             "wrong-argument", where="main.roofline: label", given=3,
+             remedy="give a text, or leave it out",
+         )),
+        (lambda: product(32).roofline(n=3), Diagnostic(
+            "unknown-size", where="report", func="main", given="n", names="none",
+        )),
         (lambda: product(32).roofline(1, measured=True, n=3),
-         "main.roofline: the arguments of a call have its sizes; leave n out"),
-        (lambda: demo("stick128").roofline(measured=True), "main.roofline: the kernel is for target stick128, "
-         "which is only described, so its times are modelled; leave measured out"),
+         Diagnostic("contrary-options", where="main.roofline", sizes="n")),
+        (lambda: demo("stick128").roofline(measured=True), Diagnostic(
+            "contrary-options", where="main.roofline", target="stick128",
+        )),
     ],
 )
-def test_what_is_refused(call: Any, message: str) -> None:
+def test_what_is_refused(call: Any, expected: Diagnostic) -> None:
     with pytest.raises(CallError) as caught:
         call()
 
-    assert caught.value.message == message
+    assert diagnostic(caught.value) == expected

@@ -12,6 +12,7 @@ import pytest
 import tecomp
 from tecomp import te, topi
 from tecomp.driver.program_api import CompiledProgram
+from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 from tests.strategies.te_programs import draw_program
 
@@ -213,10 +214,12 @@ def test_values_have_to_fit_into_the_memory_of_the_device() -> None:
         tecomp.compile(Y, [X], target.overridden(memory=room), constants={W: w})
 
     assert (program(w) == w).all()
-    assert error.value.message == (
-        "compile: program takes 49152 bytes of ddr, which has 49024: 16384 for constants, 32768 "
-        "between kernels, where X (16384), first (16384) are needed at one time; without first it "
-        "fits: make it smaller by 128 bytes, or compute it again where it is read"
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "capacity",
+            message="compile: program takes 49152 bytes of ddr, which has 49024: 16384 for constants, 32768 between kernels, where X (16384), first (16384) are needed at one time",
+            remedy="without first it fits: make it smaller by 128 bytes, or compute it again where it is read",
+        )
     )
 
 

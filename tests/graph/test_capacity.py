@@ -45,8 +45,8 @@ def test_what_has_to_go(seed: int) -> None:
     memory = replace(MEMORY, capacity_bytes=room)
     with pytest.raises(CapacityError) as error:
         check_fits("program", memory, 0, "nothing", needed, needed.plan)
-    found = re.search(r"; without ([V0-9, ]+) it fits: (?:make it smaller by (\d+))?",
-                      error.value.message)  # fmt: skip
+    remedy = error.value.parameters["remedy"]
+    found = re.match(r"without ([V0-9, ]+) it fits: (?:make it smaller by (\d+))?", remedy)
 
     assert found is not None
     gone = [named[name] for name in found[1].split(", ")]

@@ -19,6 +19,7 @@ from tecomp.driver.program_api import CompiledProgram
 from tecomp.errors import CallError, DefinitionError
 from tecomp.graph.program import Program
 from tecomp.schedules import cumsum
+from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close, assert_product
 
 SIZE = 24
@@ -147,8 +148,8 @@ def test_what_fails_in_a_kernel_is_said_as_by_the_kernel() -> None:
     ):
         with pytest.raises(CallError) as error:
             program(x, wrong)
-        assert error.value.message == (
-            f"index {index} is out of bounds for {__file__}:{place}: {text} (axis 0 of {tensor})"
+        assert diagnostic(error.value) == Diagnostic(
+            "out-of-bounds", value=index, text=f"{__file__}:{place}: {text} (axis 0 of {tensor})",
         )
     assert_product(program(x, np.full(8, 20, "int32")), np.tile(x[20], (8, 1)), x, x)
 
@@ -162,65 +163,75 @@ T = te.compute((N,), lambda i: S[i] + 1.0, name="T")
 
 
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("make", "expected"),
     [
         (
             lambda: tecomp.compile(B, []),
-            "compile: A is read, and neither an input nor a constant; pass it in `inputs`, or its "
-            "values in `constants`",
+            Diagnostic("program", op="A"),
         ),
-        (lambda: tecomp.compile(B, [A, A]), "compile: A is given twice; give it once"),
+        (lambda: tecomp.compile(B, [A, A]), Diagnostic("given-twice", tensor="A")),
         (
             lambda: tecomp.compile(B, [A, B]),
-            "compile: B is given, and computed as well; give placeholders only",
+            Diagnostic("program", tensor="B"),
         ),
         (
             lambda: tecomp.compile([B, A], [A]),
-            "compile: A is given, and an output; the caller has it already",
+            Diagnostic("program", tensor="A"),
         ),
         (
             lambda: tecomp.compile([B, te.placeholder((4,), name="P")], [A]),
-            "compile: P is an output, and nothing computes it; ask for what `te.compute` gives",
+            Diagnostic("program", tensor="P"),
         ),
-        (lambda: tecomp.compile([B, B], [A]), "compile: B is an output 2 times; ask for it once"),
-        (lambda: tecomp.compile([], [A]), "compile: there is no output; give a tensor, or several"),
+        (lambda: tecomp.compile([B, B], [A]), Diagnostic("given-twice", tensor="B", count=2)),
+        (lambda: tecomp.compile([], [A]), Diagnostic("nothing-given")),
         (
             lambda: tecomp.compile("B", [A]),  # type: ignore[arg-type]
-            "compile: outputs is 'B'; give a list of tensors",
+            Diagnostic(
+                "wrong-argument", where="compile: outputs", given="B",
+                remedy="give a list of tensors",
+            ),
         ),
         (
             lambda: tecomp.compile(B, [A, 3]),  # type: ignore[list-item]
-            "compile: inputs is [Tensor(A, shape=(4,), dtype=float32), 3]; give a list of tensors",
+            Diagnostic(
+                "wrong-argument", where="compile: inputs",
+                given="[Tensor(A, shape=(4,), dtype=float32), 3]",
+                remedy="give a list of tensors",
+            ),
         ),
         (
             lambda: tecomp.compile(B, [A], name="no name"),
-            "compile: the name of a program is an identifier, not 'no name'",
+            Diagnostic("wrong-argument", name="no name"),
         ),
         (
             lambda: tecomp.compile(B, [], constants={"A": 1.0}),  # type: ignore[dict-item]
-            "compile: constants is ['A']; give an array for each placeholder",
+            Diagnostic(
+                "wrong-argument", where="compile: constants", given=['A'],
+                remedy="give an array for each placeholder",
+            ),
         ),
         (
             lambda: tecomp.compile(B, [A], relayouts="no"),  # type: ignore[arg-type]
-            "compile: relayouts is 'no'; give True or False",
+            Diagnostic(
+                "wrong-argument", where="compile: relayouts", given="no",
+                remedy="give True or False",
+            ),
         ),
         (
             lambda: tecomp.compile(T, [S]),
-            "compile: S has the extent `n`; a program is planned for sizes that are numbers, so "
-            "define it with those, or build a kernel for any size",
+            Diagnostic("unknown-size", name="S", extent="n"),
         ),
         (
             lambda: tecomp.compile(T, [], constants={S: np.zeros(3, "float32")}),
-            "compile: S has the extent `n`; a program is planned for sizes that are numbers, so "
-            "define it with those, or build a kernel for any size",
+            Diagnostic("unknown-size", name="S", extent="n"),
         ),
     ],
 )
-def test_programs_that_are_refused(make: Callable[[], CompiledProgram], message: str) -> None:
+def test_programs_that_are_refused(make: Callable[[], CompiledProgram], expected: Diagnostic) -> None:
     with pytest.raises(DefinitionError) as error:
         make()
 
-    assert error.value.message == message
+    assert diagnostic(error.value) == expected
 
 
 def in_the_body(n: te.Var) -> te.Tensor:
@@ -247,53 +258,66 @@ def test_variables_in_definitions_are_refused(
     with pytest.raises(DefinitionError) as error:
         tecomp.compile(make(te.var("n")), [A], target)
 
-    assert error.value.message == (
-        "compile: D depends on the variable `n`; a program is planned for sizes that are "
-        "numbers, so define it with those, or build a kernel for any size"
+    assert diagnostic(error.value) == (
+        Diagnostic("unknown-size", op="D", var="n")
     )
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("call", "expected"),
     [
         (
             lambda: tecomp.compile(B, [], constants={A: np.zeros(5, "float32")}),
-            "compile: the constant A is float32 of shape (5,); give an array of float32 of shape (4,)",
+            Diagnostic(
+                "other-array", tensor="A", dtype="float32", shape=(5,),
+                remedy="give an array of float32 of shape (4,)",
+            ),
         ),
         (
             lambda: tecomp.compile(ONE, [], constants={ONE: np.zeros(3, "float32")}),
-            "compile: the constant O is float32 of shape (3,); give an array of float32 of shape ()",
+            Diagnostic(
+                "other-array", tensor="O", dtype="float32", shape=(3,),
+                remedy="give an array of float32 of shape ()",
+            ),
         ),
         (
             lambda: tecomp.compile(B, [], constants={A: [[1.0], [1.0, 2.0]]}),
-            "compile: the constant A is no array (setting an array element with a sequence. The "
-            "requested array has an inhomogeneous shape after 1 dimensions. The detected shape was "
-            "(2,) + inhomogeneous part.); give an array of float32 of shape (4,)",
+            Diagnostic(
+                "other-array", tensor="A",
+                reason="setting an array element with a sequence. The requested array has an inhomogeneous shape after 1 dimensions. The detected shape was (2,) + inhomogeneous part.",
+                remedy="give an array of float32 of shape (4,)",
+            ),
         ),
         (
             lambda: tecomp.compile(B, [A])(),
-            "program: expected 1 input (A), got 0; outputs are passed as `out`, and constants are "
-            "known",
+            Diagnostic("other-array", kernel="program", wanted="1 input", names="A", array_count=0),
         ),
         (
             lambda: tecomp.compile(B, [A])(np.zeros(4, "float32"), out=[]),
-            "program: expected 1 array in `out` (B), got 0",
+            Diagnostic(
+                "argument-count", kernel="program", arrays="1 array", names="B", given_count=0,
+            ),
         ),
         (
             lambda: tecomp.compile(B, [A]).report(measured="x"),  # type: ignore[arg-type]
-            "program: measured is 'x'; give True or False",
+            Diagnostic(
+                "wrong-argument", where="program: measured", given="x",
+                remedy="give True or False",
+            ),
         ),
         (
             lambda: tecomp.compile(B, [A]).timeline(measured=1),  # type: ignore[arg-type]
-            "program: measured is 1; give True or False",
+            Diagnostic(
+                "wrong-argument", where="program: measured", given=1, remedy="give True or False",
+            ),
         ),
     ],
 )
-def test_calls_that_are_refused(call: Callable[[], object], message: str) -> None:
+def test_calls_that_are_refused(call: Callable[[], object], expected: Diagnostic) -> None:
     with pytest.raises(CallError) as error:
         call()
 
-    assert error.value.message == message
+    assert diagnostic(error.value) == expected
 
 
 def test_an_array_of_another_shape_is_refused_before_anything_is_written() -> None:
@@ -321,42 +345,48 @@ def three_values() -> tuple[te.Tensor, te.Tensor]:
 
 
 @pytest.mark.parametrize(
-    ("capacity", "message"),
+    ("capacity", "expected"),
     [
         (
             6143,
-            "program takes 6144 bytes of global, which has 6143: 3072 for inputs, outputs and "
-            "constants, 3072 between kernels, where P (2048), Q (1024) are needed at one time; "
-            "without Q it fits: make it smaller by 128 bytes, or compute it again where it is "
-            "read",
+            Diagnostic(
+                "capacity",
+                message="compile: program takes 6144 bytes of global, which has 6143: 3072 for inputs, outputs and constants, 3072 between kernels, where P (2048), Q (1024) are needed at one time",
+                remedy="without Q it fits: make it smaller by 128 bytes, or compute it again where it is read",
+            ),
         ),
         (
             5119,
-            "program takes 6144 bytes of global, which has 5119: 3072 for inputs, outputs and "
-            "constants, 3072 between kernels, where P (2048), Q (1024) are needed at one time; "
-            "without P it fits: make it smaller by 1152 bytes, or compute it again where it is "
-            "read",
+            Diagnostic(
+                "capacity",
+                message="compile: program takes 6144 bytes of global, which has 5119: 3072 for inputs, outputs and constants, 3072 between kernels, where P (2048), Q (1024) are needed at one time",
+                remedy="without P it fits: make it smaller by 1152 bytes, or compute it again where it is read",
+            ),
         ),
         (
             4095,
-            "program takes 6144 bytes of global, which has 4095: 3072 for inputs, outputs and "
-            "constants, 3072 between kernels, where P (2048), Q (1024) are needed at one time; "
-            "without P, Q it fits: make them smaller, or compute them again where they are read",
+            Diagnostic(
+                "capacity",
+                message="compile: program takes 6144 bytes of global, which has 4095: 3072 for inputs, outputs and constants, 3072 between kernels, where P (2048), Q (1024) are needed at one time",
+                remedy="without P, Q it fits: make them smaller, or compute them again where they are read",
+            ),
         ),
         (
             3071,
-            "program takes 6144 bytes of global, which has 3071: 3072 for inputs, outputs and "
-            "constants, 3072 between kernels, where P (2048), Q (1024) are needed at one time; "
-            "make what is passed smaller by 1 byte",
+            Diagnostic(
+                "capacity",
+                message="compile: program takes 6144 bytes of global, which has 3071: 3072 for inputs, outputs and constants, 3072 between kernels, where P (2048), Q (1024) are needed at one time",
+                remedy="make what is passed smaller by 1 byte",
+            ),
         ),
     ],
 )
-def test_programs_that_do_not_fit(capacity: int, message: str) -> None:
+def test_programs_that_do_not_fit(capacity: int, expected: Diagnostic) -> None:
     X, R = three_values()
     with pytest.raises(tecomp.errors.CapacityError) as error:
         tecomp.compile(R, [X], with_memory(capacity))
 
-    assert error.value.message == f"compile: {message}"
+    assert diagnostic(error.value) == expected
 
 
 def chain_of_products(count: int, size: int = 16) -> tuple[te.Tensor, te.Tensor]:
@@ -381,7 +411,11 @@ def test_programs_that_are_too_large_at_many_moments(count: int, cure: str) -> N
     with pytest.raises(tecomp.errors.CapacityError) as error:
         tecomp.compile(Y, [X], with_memory(2048 + 1024))
 
-    assert error.value.message.split("; ")[1] == cure
+    assert diagnostic(error.value) == Diagnostic(
+        "capacity", message="compile: program takes 4096 bytes of global, which has 3072: 2048 for "
+        "inputs, outputs and constants, 2048 between kernels, where P0 (1024), P1 (1024) are needed "
+        "at one time", remedy=cure,
+    )
 
 
 def test_a_program_that_just_fits() -> None:
@@ -397,8 +431,8 @@ def test_statements_of_the_user_cannot_change_what_others_read() -> None:
     with pytest.raises(DefinitionError) as error:
         te.extern((4,), B, lambda ins, outs: ins[0].store(0, outs[0][0]), name="E")
 
-    assert error.value.message == (
-        "te.extern E: fcompute stores to the input B; store to its outputs, or to memory of te.allocate"
+    assert diagnostic(error.value) == (
+        Diagnostic("statements", where="te.extern E", buffer="B")
     )
 
 

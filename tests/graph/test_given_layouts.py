@@ -11,6 +11,7 @@ import pytest
 
 import tecomp
 from tecomp import Layout, ShardLayout, te
+from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 
 SIZE = (64, 64)
@@ -46,26 +47,28 @@ def test_the_memory_of_the_device_is_used(memory: str) -> None:
     assert params[-1].scope == "ddr"
 
 
-@pytest.mark.parametrize(("machine", "memory", "message"), [
+@pytest.mark.parametrize(("machine", "memory", "expected"), [
     ("stick128", "nowhere",
-     "layouts: B is to be in memory `nowhere`, and target stick128 has none of that name; its "
-     "memories are global, ddr, lx, and values of programs are in `ddr`"),
+     Diagnostic(
+         "target-lacks", tensor="B", memory="nowhere", target="stick128",
+         memories="global, ddr, lx", device="ddr",
+     )),
     ("stick128", "lx",
-     "layouts: B is to be in memory `lx` of target stick128, and values of programs are in "
-     "`ddr`; give memory='ddr', or none"),
+     Diagnostic("demand", tensor="B", memory="lx", target="stick128", device="ddr")),
     ("cpu", "nowhere",
-     "layouts: B is to be in memory `nowhere`, and target cpu has none of that name; its memories "
-     "are global, global.texture, global.stream, shared, local, and values of programs are in "
-     "`global`"),
+     Diagnostic(
+         "target-lacks", tensor="B", memory="nowhere", target="cpu",
+         memories="global, global.texture, global.stream, shared, local", device="global",
+     )),
 ])
-def test_another_memory_is_refused(machine: str, memory: str, message: str) -> None:
+def test_another_memory_is_refused(machine: str, memory: str, expected: Diagnostic) -> None:
     A, B, C = chain()
     layout = Layout.of(SIZE, "float32", sticks, memory=memory)
 
     with pytest.raises(tecomp.LayoutError) as error:
         tecomp.compile(C, [A], machine, layouts={B: layout})
 
-    assert error.value.message == message
+    assert diagnostic(error.value) == expected
 
 
 def test_another_memory_of_a_copy_is_refused() -> None:
@@ -77,32 +80,36 @@ def test_another_memory_of_a_copy_is_refused() -> None:
     with pytest.raises(tecomp.LayoutError) as error:
         tecomp.compile(Y, [A], "stick128")
 
-    assert error.value.message == (
-        "layouts: A_relaid is to be in memory `lx` of target stick128, and values of programs are "
-        "in `ddr`; give memory='ddr', or none"
+    assert diagnostic(error.value) == (
+        Diagnostic("demand", tensor="A_relaid", memory="lx", target="stick128", device="ddr")
     )
 
 
-@pytest.mark.parametrize(("machine", "dtype", "storage", "message"), [
+@pytest.mark.parametrize(("machine", "dtype", "storage", "expected"), [
     ("tensix_wh", "float32", "bfp8",
-     "layouts: B is to be stored as bfp8, and programs for target tensix_wh keep float32 as "
-     "float32; give a layout that stores it so"),
+     Diagnostic(
+         "demand", tensor="B", storage="bfp8", target="tensix_wh", plain="float32",
+         kept="float32",
+     )),
     ("stick128", "float16", "float8_e4m3fn",
-     "layouts: B is to be stored as float8_e4m3fn, and programs for target stick128 keep float16 "
-     "as dlfloat16 or float16; give a layout that stores it so"),
+     Diagnostic(
+         "demand", tensor="B", storage="float8_e4m3fn", target="stick128", plain="float16",
+         kept="dlfloat16 or float16",
+     )),
     ("cpu", "float32", "dlfloat16",
-     "layouts: B is to be stored as dlfloat16, and programs for target cpu keep float32 as "
-     "float32; give a layout that stores it so"),
+     Diagnostic(
+         "demand", tensor="B", storage="dlfloat16", target="cpu", plain="float32", kept="float32",
+     )),
 ])
 def test_another_storage_is_refused(
-    machine: str, dtype: str, storage: str, message: str
+    machine: str, dtype: str, storage: str, expected: Diagnostic
 ) -> None:
     A, B, C = chain(dtype)
 
     with pytest.raises(tecomp.LayoutError) as error:
         tecomp.compile(C, [A], machine, layouts={B: stored(dtype, storage)})
 
-    assert error.value.message == message
+    assert diagnostic(error.value) == expected
 
 
 def test_the_storage_of_the_machine_is_followed() -> None:
@@ -214,30 +221,36 @@ def test_from_pages_to_shards() -> None:
     assert (kernel.reads, kernel.writes) == (x.nbytes, x.nbytes)
 
 
-@pytest.mark.parametrize(("name", "layout", "message"), [
+@pytest.mark.parametrize(("name", "layout", "expected"), [
     ("T", shards(8, 8),
-     "layouts: T cannot stay in `l1` in shards 8 x 8: its readers divide it 8 x 1; give another "
-     "grid, or leave out its layout"),
+     Diagnostic(
+         "demand", x="T", scratchpad="l1", times="8 x 8", reason="its readers divide it 8 x 1",
+     )),
     ("Y", shards(8, 8),
-     "layouts: Y is an output, and shards in `l1` are for inputs and values between operations, as "
-     "they last for one call; leave out its layout"),
+     Diagnostic("demand", x="Y", what="an output", memory="l1")),
     ("T", shards(8, 8, tile=None),
-     "layouts: the shards of T in `l1` are lambda d0, d1: [d0, d1] with tile=None; give a grid "
-     "with one extent per axis, and the tile of target tensix_wh"),
+     Diagnostic(
+         "demand", x="T", memory="l1", linear="lambda d0, d1: [d0, d1]", tile=None,
+         target="tensix_wh",
+     )),
     ("T", shards(8, 1, element="bfp_bf8"),
-     "layouts: T is to be stored as bfp_bf8, and programs for target tensix_wh keep float32 as "
-     "float32; give a layout that stores it so"),
+     Diagnostic(
+         "demand", tensor="T", storage="bfp_bf8", target="tensix_wh", plain="float32",
+         kept="float32",
+     )),
     ("T", ShardLayout((SIDE, 64), "float32", grid=(8, 1), tile=(32, 32)),
-     "layouts: T is float32[256, 256], and its layout is for float32[256, 64]; give one of its "
-     "shape and type"),
+     Diagnostic(
+         "other-shape", tensor="T", dtype="float32", shape="[256, 256]", layout_dtype="float32",
+         layout_shape=[256, 64],
+     )),
 ])
-def test_shards_that_cannot_be(name: str, layout: ShardLayout, message: str) -> None:
+def test_shards_that_cannot_be(name: str, layout: ShardLayout, expected: Diagnostic) -> None:
     (X, W), (T, Y, _) = chain_and_product()
 
     with pytest.raises(tecomp.LayoutError) as caught:
         tecomp.compile(Y, [X, W], "tensix_wh", layouts={{"T": T, "Y": Y}[name]: layout})
 
-    assert caught.value.message == message
+    assert diagnostic(caught.value) == expected
 
 
 def test_packed_inputs_are_in_the_memory_of_the_device() -> None:
@@ -246,9 +259,8 @@ def test_packed_inputs_are_in_the_memory_of_the_device() -> None:
     with pytest.raises(tecomp.LayoutError) as caught:
         tecomp.compile(Z, [X], "tensix_wh", layouts={X: shards(8, 8)}, packed=[X])
 
-    assert caught.value.message == (
-        "compile: packed: X has a layout in `l1`, and callers pass arrays in the memory of the "
-        "device; leave it out of `packed`"
+    assert diagnostic(caught.value) == (
+        Diagnostic("demand", x="X", memory="l1")
     )
 
 
@@ -264,7 +276,6 @@ def test_shards_of_constants() -> None:
             layouts={T: shards(8, 8)},
         )
 
-    assert caught.value.message == (
-        "layouts: T depends on constants only and is computed once, but shards in scratchpads last "
-        "for one call; leave out its layout"
+    assert diagnostic(caught.value) == (
+        Diagnostic("demand", x="T")
     )

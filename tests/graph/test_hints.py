@@ -15,6 +15,7 @@ from tecomp.errors import LayoutError
 from tecomp.graph.dag import graph_of
 from tecomp.graph.layout_assignment import choose_layouts
 from tecomp.graph.layout_result import Layouts
+from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 
 HALF, SIZE = "float16", 128
@@ -130,53 +131,54 @@ def test_a_soft_hint_is_worth_nothing_on_a_processor() -> None:
     ]
 
 
-CLASHES: list[tuple[Callable[[te.Tensor, te.Tensor, te.Tensor], Any], str]] = [
+CLASHES: list[tuple[Callable[[te.Tensor, te.Tensor, te.Tensor], Any], Diagnostic]] = [
     (lambda A, B, C: chosen(C, A, [], given={A: ACROSS, C: ROWS}, relayouts=False),
-     "layouts: the layout of A and the layout of C clash: no layouts of the program keep them "
-     "together; leave one of them out, or make it a soft hint"),
+     Diagnostic("demand", demands="the layout of A and the layout of C")),
     (lambda A, B, C: chosen(C, A, [tecomp.hint(B, stick=0, hard=True)], given={B: ROWS}),
-     "layouts: the layout of B and the hint that B has axis 0 along its lanes clash: no layouts of "
-     "the program keep them together; leave one of them out, or make it a soft hint"),
+     Diagnostic("demand", demands="the layout of B and the hint that B has axis 0 along its lanes")),
     (lambda A, B, C: chosen(C, A, [tecomp.hint(A, stick=0, hard=True)], given={A: ROWS}),
-     "layouts: the layout of A and the hint that A has axis 0 along its lanes clash: no layouts of "
-     "the program keep them together; leave one of them out, or make it a soft hint"),
+     Diagnostic("demand", demands="the layout of A and the hint that A has axis 0 along its lanes")),
     (lambda A, B, C: chosen(C, A, [tecomp.hint(B, stick=0, hard=True)], relayouts=False),
-     "layouts: the hint that B has axis 0 along its lanes cannot be kept on stick128; leave more "
-     "to choose"),
+     Diagnostic("demand", demand="the hint that B has axis 0 along its lanes", target="stick128")),
     (lambda A, B, C: chosen(B, A, [tecomp.hint(C, stick=0)]),
-     "hints: C has a hint, and is no value of the program; these are A, B"),
+     Diagnostic("demand", tensor="C", every="A, B")),
     (lambda A, B, C: tecomp.compile(B, [A], hints=[tecomp.hint(C, stick=0)]),
-     "hints: C has a hint, and is no value of the program; these are A, B"),
+     Diagnostic("demand", tensor="C", every="A, B")),
     (lambda A, B, C: tecomp.compile(C, [A], hints=[
         tecomp.hint(B, stick=0, hard=True), tecomp.hint(B, stick=1, hard=True)]),
-     "layouts: the hint that B has axis 0 along its lanes and the hint that B has axis 1 along its "
-     "lanes clash: no layouts of the program keep them together; leave one of them out, or make it "
-     "a soft hint"),
+     Diagnostic(
+         "demand",
+         demands="the hint that B has axis 0 along its lanes and the hint that B has axis 1 along its lanes",
+     )),
     (lambda A, B, C: tecomp.hint(A, stick=2),
-     "hint: A has 2 axes, and none is 2; give a number from 0 to 1"),
+     Diagnostic("wrong-number", where="hint", tensor="A", rank=2, axis=2, last=1)),
     (lambda A, B, C: tecomp.hint(C, stick=B.op.axis[0]),
-     "hint: i is no axis of C; give one of its op.axis, or its number"),
+     Diagnostic("demand", where="hint", axis="i", tensor="C")),
     (lambda A, B, C: tecomp.hint(C, stick=0, cost=-1),
-     "hint: the cost -1 is no number of elements; give one from 0 on"),
+     Diagnostic("wrong-number", cost=-1)),
     (lambda A, B, C: tecomp.relayout_to(C, StickLayout((64, 64), HALF)),
-     "relayout_to: C is float16[128, 128], and the layout is for float16[64, 64]; give one of its "
-     "shape and type"),
+     Diagnostic(
+         "other-shape", tensor="C", dtype="float16", shape="[128, 128]", layout_dtype="float16",
+         layout_shape=[64, 64],
+     )),
     (lambda A, B, C: tecomp.relayout_to(te.placeholder((te.var("n"), 64), HALF, name="N"), ROWS),
-     "relayout_to: N is float16[n, 64], and the layout is for float16[128, 128]; give one of its "
-     "shape and type"),
+     Diagnostic(
+         "other-shape", tensor="N", dtype="float16", shape="[n, 64]", layout_dtype="float16",
+         layout_shape=[128, 128],
+     )),
     (lambda A, B, C: tecomp.compile(C, [A], "stick128", layouts={B: 3}),
-     "compile: the layout of B: 3 is no layout; make one, such as with Layout.of"),
+     Diagnostic("wrong-argument", where="compile: the layout of B", given=3)),
     (lambda A, B, C: tecomp.compile(C, [A], "stick128", layouts={B: ["default", "rows"]}),
-     "compile: the layout of B: 'rows' is no layout; make one, such as with Layout.of"),
+     Diagnostic("wrong-argument", where="compile: the layout of B", given="rows")),
 ]
 
 
-@pytest.mark.parametrize(("make", "message"), CLASHES)
-def test_wishes_that_clash(make: Callable[..., Any], message: str) -> None:
+@pytest.mark.parametrize(("make", "expected"), CLASHES)
+def test_wishes_that_clash(make: Callable[..., Any], expected: Diagnostic) -> None:
     with pytest.raises(LayoutError) as error:
         make(*chain())
 
-    assert error.value.message == message
+    assert diagnostic(error.value) == expected
 
 
 MACHINES = ["stick128", "tensix_wh"]
@@ -355,9 +357,12 @@ def test_rows_are_not_cut() -> None:
     with pytest.raises(LayoutError) as error:
         tecomp.compile(Z, [X], "tensix_wh", hints=[tecomp.hint(Z, cores={"j": 2}, hard=True)])
 
-    assert error.value.message == (
-        "hints: the hint that Z is shared out to cores, 2 along j, cannot be kept: Z: one core "
-        "computes all of a row, in one block; leave its axis j out"
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "demand", hints="the hint that Z is shared out to cores, 2 along j,",
+            how="cannot be kept",
+            reason="Z: one core computes all of a row, in one block; leave its axis j out",
+        )
     )
 
 
@@ -388,73 +393,100 @@ def reduced(A: te.Tensor, target: str, **said: Any) -> Any:
     return tecomp.compile(S, [A], target, hints=[tecomp.hint(S, hard=True, **said)])
 
 
-DIVISIONS: list[tuple[Callable[..., Any], str]] = [
+DIVISIONS: list[tuple[Callable[..., Any], Diagnostic]] = [
     (hard("stick128", B={"cores": {"i": 2}}, C={"cores": {"i": 4}}),
-     "hints: the hint that B is shared out to cores, 2 along i, and the hint that C is shared out "
-     "to cores, 4 along i, clash: C: its axis i is to have 2 parts and 4; leave one of them out, "
-     "or make it a soft hint"),
+     Diagnostic(
+         "demand",
+         hints="the hint that B is shared out to cores, 2 along i, and the hint that C is shared out to cores, 4 along i,",
+         how="clash",
+         reason="C: its axis i is to have 2 parts and 4; leave one of them out, or make it a soft hint",
+     )),
     (hard("stick128", B={"cores": {"i": 16}}, C={"cores": {"j": 4}}),
-     "hints: the hint that B is shared out to cores, 16 along i, and the hint that C is shared out "
-     "to cores, 4 along j, clash: C: 16 x 4 parts are for 64 cores, and target stick128 has 32; "
-     "ask for fewer"),
+     Diagnostic(
+         "demand",
+         hints="the hint that B is shared out to cores, 16 along i, and the hint that C is shared out to cores, 4 along j,",
+         how="clash",
+         reason="C: 16 x 4 parts are for 64 cores, and target stick128 has 32; ask for fewer",
+     )),
     (hard("stick128", B={"cores": {"i": 64}}, C={"cores": {"j": 4}}),
-     "hints: the hint that B is shared out to cores, 64 along i, cannot be kept: C: 64 x 1 parts "
-     "are for 64 cores, and target stick128 has 32; ask for fewer"),
+     Diagnostic(
+         "demand", hints="the hint that B is shared out to cores, 64 along i,",
+         how="cannot be kept",
+         reason="C: 64 x 1 parts are for 64 cores, and target stick128 has 32; ask for fewer",
+     )),
     (hard("stick128", C={"cores": {"j": 8}}),
-     "hints: the hint that C is shared out to cores, 8 along j, cannot be kept: C: 8 parts along j "
-     "would cut what is whole there, or leave parts empty (4 sticks or tiles of 64); ask for a "
-     "number that divides 4"),
+     Diagnostic(
+         "demand", hints="the hint that C is shared out to cores, 8 along j,",
+         how="cannot be kept",
+         reason="C: 8 parts along j would cut what is whole there, or leave parts empty (4 sticks or tiles of 64); ask for a number that divides 4",
+     )),
     (hard("tensix_wh", C={"num_tiles_per_dim": {"i": 3}}),
-     "hints: the hint that C is computed in tiles, 3 along i, cannot be kept: C: 3 parts along i "
-     "would cut what is whole there, or leave parts empty (1 sticks or tiles of 32); ask for a "
-     "number that divides 1"),
+     Diagnostic(
+         "demand", hints="the hint that C is computed in tiles, 3 along i,", how="cannot be kept",
+         reason="C: 3 parts along i would cut what is whole there, or leave parts empty (1 sticks or tiles of 32); ask for a number that divides 1",
+     )),
     (hard("cpu", C={"num_tiles_per_dim": {"i": 4}}),
-     "hints: the hint that C is computed in tiles, 4 along i, cannot be kept: auto: C is to be "
-     "divided, and target cpu has no scratchpads: its threads share loops out as they run; leave "
-     "the division out"),
+     Diagnostic(
+         "demand", hints="the hint that C is computed in tiles, 4 along i,", how="cannot be kept",
+         reason="auto: C is to be divided, and target cpu has no scratchpads: its threads share loops out as they run; leave the division out",
+     )),
     (lambda A, B, C: tecomp.compile(B, [A], hints=[tecomp.hint(C, cores={"i": 2})]),
-     "hints: C is to be divided, and no operation of the program computes it; these give B"),
+     Diagnostic("demand", tensor="C", computed="B")),
     (lambda A, B, C: tecomp.hint(row_sums(A), cores={"n": 2}),
-     "hint: cores: 'n' is no axis of S (it has i, k); give one of its op.axis or op.reduce_axis"),
+     Diagnostic(
+         "demand", form="cores", name="'n'", how="is no axis", tensor="S", listed="i, k",
+         reduce_axes=" or op.reduce_axis",
+     )),
     (lambda A, B, C: reduced(A, "stick128", cores={"k": 3}),
-     "hints: the hint that S is shared out to cores, 3 along k, cannot be kept: S: 3 parts of the "
-     "reduction along k would not be even (256 values, in sticks or tiles of 64); ask for a number "
-     "that divides 4"),
+     Diagnostic(
+         "demand", hints="the hint that S is shared out to cores, 3 along k,",
+         how="cannot be kept",
+         reason="S: 3 parts of the reduction along k would not be even (256 values, in sticks or tiles of 64); ask for a number that divides 4",
+     )),
     (lambda A, B, C: reduced(A, "tensix_wh", cores={"k": 4}),
-     "hints: the hint that S is shared out to cores, 4 along k, cannot be kept: S: 4 parts of its "
-     "reduction cannot be, of which S.rf has the results: S.rf: 4 parts along k.outer would cut "
-     "what is whole there, or leave parts empty (1 sticks or tiles of 32); ask for a number that "
-     "divides 1"),
+     Diagnostic(
+         "demand", hints="the hint that S is shared out to cores, 4 along k,",
+         how="cannot be kept",
+         reason="S: 4 parts of its reduction cannot be, of which S.rf has the results: S.rf: 4 parts along k.outer would cut what is whole there, or leave parts empty (1 sticks or tiles of 32); ask for a number that divides 1",
+     )),
     (lambda A, B, C: reduced(A, "stick128", num_tiles_per_dim={"k": 3}),
-     "hints: the hint that S is computed in tiles, 3 along k, cannot be kept: S: 3 parts along k "
-     "would cut what is whole there, or leave parts empty (4 sticks or tiles of 64); ask for a "
-     "number that divides 4"),
+     Diagnostic(
+         "demand", hints="the hint that S is computed in tiles, 3 along k,", how="cannot be kept",
+         reason="S: 3 parts along k would cut what is whole there, or leave parts empty (4 sticks or tiles of 64); ask for a number that divides 4",
+     )),
     (lambda A, B, C: tecomp.hint(C, cores={"k": 2}),
-     "hint: cores: 'k' is no axis of C (it has i, j); give one of its op.axis"),
+     Diagnostic(
+         "demand", form="cores", name="'k'", how="is no axis", tensor="C", listed="i, j",
+         reduce_axes="",
+     )),
     (lambda A, B, C: tecomp.hint(C, cores={B.op.axis[0]: 2}),
-     "hint: cores: i is no axis of C (it has i, j); give one of its op.axis"),
+     Diagnostic(
+         "demand", form="cores", name="i", how="is no axis", tensor="C", listed="i, j",
+         reduce_axes="",
+     )),
     (lambda A, B, C: tecomp.hint(C, cores={}),
-     "hint: cores of C names no axis; give a number for each axis, by its name"),
+     Diagnostic(
+         "demand", form="cores", tensor="C", remedy="give a number for each axis, by its name",
+     )),
     (lambda A, B, C: tecomp.hint(C, num_tiles_per_dim={"i": 0}),
-     "hint: num_tiles_per_dim along i of C is 0; give a number from 1 on"),
+     Diagnostic("wrong-number", form="num_tiles_per_dim", tensor="i", tensor_name="C", count=0)),
     (lambda A, B, C: tecomp.hint(C, cores={"i": 2, C.op.axis[0]: 4}),
-     "hint: cores along i of C is given twice (2, 4); give it once"),
+     Diagnostic("given-twice", form="cores", tensor="i", tensor_name="C", found=2, count=4)),
     (lambda A, B, C: tecomp.hint(A, cores={"i": 2}),
-     "hint: A is not computed in loops, and has no cores; give a value that te.compute makes"),
+     Diagnostic("demand", tensor="A", form="cores")),
     (lambda A, B, C: ANY_HINT(C),
-     "hint: of C one thing is wished at a time; give one of stick, cores and num_tiles_per_dim"),
+     Diagnostic("contrary-options", tensor="C")),
     (lambda A, B, C: ANY_HINT(C, cores={"i": 2}, cost=3.0),
-     "hint: the cost 3.0 is for elements that relayouts move, and a division moves none; leave it "
-     "out"),
+     Diagnostic("contrary-options", cost=3.0)),
 ]
 
 
-@pytest.mark.parametrize(("make", "message"), DIVISIONS)
-def test_divisions_that_are_refused(make: Callable[..., Any], message: str) -> None:
+@pytest.mark.parametrize(("make", "expected"), DIVISIONS)
+def test_divisions_that_are_refused(make: Callable[..., Any], expected: Diagnostic) -> None:
     with pytest.raises(LayoutError) as error:
         make(*small())
 
-    assert error.value.message == message
+    assert diagnostic(error.value) == expected
 
 
 @pytest.mark.parametrize("target", ["cpu", "stick128"])
@@ -463,8 +495,8 @@ def test_what_is_said_of_a_layout_of_no_value_of_the_program(target: str) -> Non
     with pytest.raises(LayoutError) as error:
         tecomp.compile(B, [A], target, layouts={C: "default"})
 
-    assert error.value.message == (
-        "layouts: C is given a layout, and is no value of the program; these are A, B"
+    assert diagnostic(error.value) == (
+        Diagnostic("demand", tensor="C", every="A, B")
     )
 
 
@@ -474,7 +506,9 @@ def test_types_that_a_machine_does_not_store_are_told_once() -> None:
     with pytest.raises(LayoutError) as error:
         tecomp.compile(B, [A], "stick128")
 
-    assert error.value.message == (
-        "layouts: A has no layout on stick128: layout: target stick128 stores no float64; convert to "
-        "one of its types, float16, bfloat16, float32, int64, int32, int16, int8, uint8, bool"
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "target-lacks", tensor="A", target="stick128",
+            reason="layout: target stick128 stores no float64; convert to one of its types, float16, bfloat16, float32, int64, int32, int16, int8, uint8, bool",
+        )
     )

@@ -16,6 +16,7 @@ from tecomp.graph.memory_plan import plan_memory, written_over
 from tecomp.graph.sizes import bytes_of
 from tecomp.ir.interpreter.evaluate import evaluate
 from tests.graph.test_compile import SIZE, arrays, product_of, with_memory
+from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 
 Formula = Callable[[te.Tensor, te.Tensor], te.Tensor]
@@ -81,11 +82,12 @@ def test_what_is_in_one_place_goes_together_where_it_does_not_fit() -> None:
     with pytest.raises(tecomp.errors.CapacityError) as error:
         tecomp.compile(S, [X, V], with_memory(4 * size - 1))
 
-    assert error.value.message == (
-        f"compile: program takes {4 * size} bytes of global, which has {4 * size - 1}: {3 * size} "
-        f"for inputs, outputs and constants, {size} between kernels, where P ({size}) is needed at "
-        "one time; without P, R it fits: make them smaller, or compute them again where they are "
-        "read"
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "capacity",
+            message="compile: program takes 9216 bytes of global, which has 9215: 6912 for inputs, outputs and constants, 2304 between kernels, where P (2304) is needed at one time",
+            remedy="without P, R it fits: make them smaller, or compute them again where they are read",
+        )
     )
 
 

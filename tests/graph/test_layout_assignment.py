@@ -24,6 +24,7 @@ from tecomp.graph.layout_result import Layouts
 from tecomp.poly.sets.isl_context import isl_work
 from tests.bench.layouts_table import MACHINES, residual
 from tests.graph.forward import forward_relayouts
+from tests.messages import Diagnostic, diagnostic
 
 STICK = Target.load("stick128")
 SIZE = 128
@@ -143,13 +144,12 @@ def test_infeasible_operations() -> None:
     with pytest.raises(LayoutError) as error:
         choose_layouts(graph_of([total], [A, B], []), STICK, {A: lone, B: "default"})
 
-    assert error.value.message == (
-        "layouts: add is infeasible on stick128: add: its elements at (i=0, j=0) and (i=0, j=1) "
-        "are at [0, 0, 0] and [0, 0, 1], and those of A that they read at [0, 0, 0] and "
-        "[1, 0, 0], which are neither the next lane of one stick, at one offset in all sticks, nor "
-        "one element (rule lane_access of elementwise: torch-spyre: pointwise operations, one "
-        "stick variable for all operands that have one); no copies bring A, B to where it may read "
-        "them: leave more layouts to choose, or make them inputs of a program that begins with add"
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "demand", operation="add", target="stick128",
+            problems="add: its elements at (i=0, j=0) and (i=0, j=1) are at [0, 0, 0] and [0, 0, 1], and those of A that they read at [0, 0, 0] and [1, 0, 0], which are neither the next lane of one stick, at one offset in all sticks, nor one element (rule lane_access of elementwise: torch-spyre: pointwise operations, one stick variable for all operands that have one)",
+            reads="A, B",
+        )
     )
 
 
@@ -159,10 +159,11 @@ def test_propagation_alone_where_no_relayout_of_one_operand_helps() -> None:
     with pytest.raises(LayoutError) as error:
         choose_layouts(graph_of([found], [X, places], []), STICK, relayouts=False)
 
-    assert error.value.message == (
-        "layouts: found is infeasible on stick128: found: which lane of X it reads is known from "
-        "`places[i, j]` only (rule lane_access of copy: torch-spyre: restickify, clone); leave out "
-        "relayouts=False, so that it may read copies"
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "demand", operation="found", target="stick128",
+            problems="found: which lane of X it reads is known from `places[i, j]` only (rule lane_access of copy: torch-spyre: restickify, clone)",
+        )
     )
 
 

@@ -15,6 +15,7 @@ from tecomp.graph.sizes import sizes_of
 from tecomp.layout.core.layout import Layout
 from tecomp.layout.sticks.stick_layout import StickLayout
 from tecomp.machine.descriptor import Target
+from tests.messages import Diagnostic, diagnostic
 
 MACHINES = ("stick128", "tensix_wh")
 
@@ -124,9 +125,11 @@ def test_a_padded_layout_takes_the_size_of_its_tensor() -> None:
     for other in others:
         with pytest.raises(LayoutError) as error:
             tecomp.compile(Y, [X], "stick128", layouts={X: other})
-        assert error.value.message == (
-            "layouts: X is float16[5, 100, 150], and its layout is for "
-            f"float16{list(other.shape)}; give one of its shape and type"
+        assert diagnostic(error.value) == (
+            Diagnostic(
+                "other-shape", tensor="X", dtype="float16", shape="[5, 100, 150]",
+                layout_dtype="float16", layout_shape=list(other.shape),
+            )
         )
 
 
@@ -158,15 +161,17 @@ def test_what_cannot_be_packed_is_refused() -> None:
     Y = te.compute((6, 8), lambda i, j: H[i, j] + 1.0, name="Y")
     with pytest.raises(DefinitionError) as error:
         tecomp.compile(Y, [X], "stick128", packed=[X])
-    assert error.value.message == (
-        "compile: packed: the input X is passed as it lies on the machine, and nothing says how; "
-        "give its layout in `layouts`"
+    assert diagnostic(error.value) == (
+        Diagnostic("program", tensor="X")
     )
     with pytest.raises(DefinitionError) as error:
         tecomp.compile(Y, [X], "stick128", packed=[H])
-    assert error.value.message == (
-        "compile: packed: H is neither an input nor an output; give a list of inputs and outputs"
+    assert diagnostic(error.value) == (
+        Diagnostic("program", tensor="H", remedy="give a list of inputs and outputs")
     )
     with pytest.raises(DefinitionError) as error:
         tecomp.compile(Y, [X], "stick128", packed=[3])  # type: ignore[list-item]
-    assert error.value.message == "compile: packed is [3]; give a list of inputs and outputs"
+    assert diagnostic(error.value) == Diagnostic(
+        "wrong-argument", where="compile: packed", given=[3],
+        remedy="give a list of inputs and outputs",
+    )

@@ -16,6 +16,7 @@ from tecomp.graph.layout_assignment import choose_layouts
 from tecomp.graph.layout_result import Layouts
 from tecomp.layout.core.layout import Layout
 from tecomp.machine.operand_constraints import OperandPadding
+from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 
 HALF, ROWS, DEPTH, COLUMNS = "float16", 70, 72, 40
@@ -104,8 +105,14 @@ def test_the_least_number_for_a_greatest_one() -> None:
     (fill,) = chosen(M, [X], target=target).relayouts
 
     assert (fill.is_fill, fill.layout.pad_value) == (True, -65504.0)
-    with pytest.raises(LayoutError, match=r"holds nothing known, and has to hold -65504\.0"):
+    with pytest.raises(LayoutError) as error:
         chosen(M, [X], target=target, relayouts=False)
+    assert diagnostic(error.value) == Diagnostic(
+        "demand", operation="M", target="stick128",
+        problems="M: the padding of X along dimension 1 holds nothing known, and has to hold "
+                 "-65504.0 (rule operand_padding of reduction: test); a relayout of X to lambda i0, "
+                 "i1: [i1 // 64, i0 % 128, i1 % 64] mends it",
+    )
 
 
 @pytest.mark.parametrize("machine", ["stick128", "tensix_wh"])

@@ -21,6 +21,7 @@ from tecomp.driver.program_api import CompiledProgram
 from tecomp.errors import CallError
 from tecomp.graph import compilation_steps, serialization
 from tecomp.graph.compile_options import asked_for
+from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 
 SIZE = 12
@@ -151,14 +152,15 @@ def _rows(offset: int) -> CompiledProgram:
 
 def test_errors_at_run_time_say_where_the_program_is_written(compiled: list[str]) -> None:
     x, rows = np.zeros((4, 4), "float32"), np.full(4, 9, "int32")
-    lines = []
+    first = _rows.__code__.co_firstlineno
     for offset in (0, 1, 0, 1):
         with pytest.raises(CallError) as error:
             _rows(offset)(x, rows)
-        lines.append(int(error.value.message.split(f"{__file__}:")[1].split(":")[0]))
+        assert diagnostic(error.value) == Diagnostic(
+            "out-of-bounds", value=9,
+            text=f"{__file__}:{first + 3 + 2 * offset}: X[R[i], j] (axis 0 of X[4, 4])",
+        )
 
-    first = _rows.__code__.co_firstlineno
-    assert lines == [first + 3, first + 5] * 2
     assert compiled == ["program"] * 2
 
 

@@ -16,6 +16,7 @@ from tecomp.errors import LayoutError
 from tecomp.graph.dag import graph_of
 from tecomp.graph.layout_assignment import choose_layouts
 from tecomp.graph.layout_result import Layouts
+from tests.messages import Diagnostic, diagnostic
 
 STICK = Target.load("stick128")
 S, T = 128, 64
@@ -322,4 +323,12 @@ def test_sparse_and_dense() -> None:
     with pytest.raises(LayoutError) as error:
         choose_layouts(graph_of([add(m, b)], [m, b], []), STICK, {m: sparse, b: "default"})
 
-    assert str(error.value).startswith("layouts: sum is infeasible on stick128: sum: ")
+    assert diagnostic(error.value) == Diagnostic(
+        "demand", operation="sum", target="stick128",
+        problems="sum: its elements at (i0=0, i1=0) and (i0=0, i1=1) are at [0, 0, 0] and [0, 0, 1], "
+                 "and those of m that they read at [0, 0, 0] and [1, 0, 0], which are neither the "
+                 "next lane of one stick, at one offset in all sticks, nor one element (rule "
+                 "lane_access of elementwise: torch-spyre: pointwise operations, one stick variable "
+                 "for all operands that have one)",
+        reads="m, b",
+    )

@@ -16,6 +16,7 @@ from tecomp import StickLayout, te
 from tecomp.errors import LayoutError
 from tecomp.graph.fusion import border_of
 from tecomp.graph.sizes import bytes_of
+from tests.messages import Diagnostic, diagnostic
 
 HALF = "float16"
 random = np.random.default_rng(0)
@@ -99,9 +100,8 @@ def test_layouts_print_as_the_document_has_them() -> None:
     other = te.placeholder((3,), name="other")
     with pytest.raises(LayoutError) as error:
         layouts[other]
-    assert error.value.message == (
-        "layouts: Tensor(other, shape=(3,), dtype=float32) is no value of the program; these are "
-        "A, X, T, Y"
+    assert diagnostic(error.value) == (
+        Diagnostic("demand", tensor="Tensor(other, shape=(3,), dtype=float32)", seats="A, X, T, Y")
     )
 
 
@@ -132,13 +132,11 @@ def test_propagation_alone() -> None:
     with pytest.raises(LayoutError) as error:
         tecomp.compile(Y, [A, X], "stick128", relayouts=False)
 
-    assert error.value.message == (
-        "layouts: Y is infeasible on stick128: Y: its elements at (i=0, j=0) and (i=0, j=1) are at "
-        "[0, 0, 0] and [0, 0, 1], and those of T that they read at [0, 0, 0] and [0, 1, 0], which "
-        "are neither the next lane of one stick, at one offset in all sticks, nor one element "
-        "(rule lane_access of elementwise: torch-spyre: pointwise operations, one stick variable "
-        "for all operands that have one); a relayout of T to lambda i0, i1: [i1 // 64, i0, "
-        "i1 % 64] mends it"
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "demand", operation="Y", target="stick128",
+            problems="Y: its elements at (i=0, j=0) and (i=0, j=1) are at [0, 0, 0] and [0, 0, 1], and those of T that they read at [0, 0, 0] and [0, 1, 0], which are neither the next lane of one stick, at one offset in all sticks, nor one element (rule lane_access of elementwise: torch-spyre: pointwise operations, one stick variable for all operands that have one); a relayout of T to lambda i0, i1: [i1 // 64, i0, i1 % 64] mends it",
+        )
     )
 
 
@@ -179,8 +177,8 @@ def test_layouts_are_of_tensors(wrong: Any) -> None:
 
     assert (wrong in layouts, layouts.get(wrong, 5)) == (False, 5)
     assert (T in layouts, layouts.get(T)) == (True, layouts[T])
-    assert error.value.message == (
-        f"layouts: {wrong!r} is no value of the program; these are A, X, T, Y"
+    assert diagnostic(error.value) == (
+        Diagnostic("demand", tensor=wrong, seats="A, X, T, Y")
     )
 
 
@@ -194,16 +192,18 @@ def test_programs_travel_with_their_layouts() -> None:
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(program))(a, x), a.T + x)
 
 
-@pytest.mark.parametrize(("layouts", "message"), [
-    ({"A": 3}, "compile: the layout of A: 3 is no layout; make one, such as with Layout.of"),
-    ({"A": []}, "layouts: A is given no layout to choose; give one or more"),
+@pytest.mark.parametrize(("layouts", "expected"), [
+    ({"A": 3}, Diagnostic("wrong-argument", where="compile: the layout of A", given=3)),
+    ({"A": []}, Diagnostic("demand", tensor="A")),
     ({"A": StickLayout((64, 64), HALF)},
-     "layouts: A is float16[70, 40], and its layout is for float16[64, 64]; give one of its shape "
-     "and type"),
+     Diagnostic(
+         "other-shape", tensor="A", dtype="float16", shape="[70, 40]", layout_dtype="float16",
+         layout_shape=[64, 64],
+     )),
 ])  # fmt: skip
-def test_bad_layouts(layouts: dict[str, Any], message: str) -> None:
+def test_bad_layouts(layouts: dict[str, Any], expected: Diagnostic) -> None:
     A, X, _, Y = transposed_sum()
     with pytest.raises(LayoutError) as error:
         tecomp.compile(Y, [A, X], "stick128", layouts={A: layouts["A"]})
 
-    assert error.value.message == message
+    assert diagnostic(error.value) == expected

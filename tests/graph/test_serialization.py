@@ -21,6 +21,7 @@ from tecomp.driver.program_api import CompiledProgram
 from tecomp.errors import CacheError, CallError
 from tecomp.graph.definition_keys import definitions_from, definitions_text
 from tests.graph.test_relayout_insertion import transposed_sum
+from tests.messages import Diagnostic, diagnostic
 
 SIZE = 12
 ONES = np.ones((SIZE, SIZE), "float32")
@@ -113,9 +114,11 @@ def test_errors_at_run_time_say_where_the_program_was_written(folder: Path) -> N
         tecomp.load(folder)(ONES, rows(1))
 
     line = network.__code__.co_firstlineno + 7
-    assert error.value.message == (
-        f"index {SIZE} is out of bounds for {__file__}:{line}: P[R[i], j] (axis 0 of "
-        f"P[{SIZE}, {SIZE}])"
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "out-of-bounds", value=SIZE,
+            text=f"{__file__}:{line}: P[R[i], j] (axis 0 of P[{SIZE}, {SIZE}])",
+        )
     )
 
 
@@ -144,8 +147,8 @@ def test_what_is_half_written_is_not_there(
     with pytest.raises(CacheError) as error:
         program.save(tmp_path / "net")
 
-    assert error.value.message == (
-        f"save: {tmp_path}/net cannot be written (No space left on device); give a folder that can"
+    assert diagnostic(error.value) == (
+        Diagnostic("saved-program", place=f"{tmp_path}/net", reason="No space left on device")
     )
     assert os.listdir(tmp_path) == []
 
@@ -160,8 +163,8 @@ def test_what_is_no_program_is_not_replaced(tmp_path: Path) -> None:
     for place in (tmp_path, note):
         with pytest.raises(CacheError) as error:
             network().save(place)
-        assert error.value.message == (
-            f"save: {place} is there, and no saved program; give another folder"
+        assert diagnostic(error.value) == (
+            Diagnostic("saved-program", place=str(place))
         )
 
     assert note.read_text() == "mine"
@@ -171,9 +174,8 @@ def test_definitions_of_things_that_have_no_text_are_not_saved(tmp_path: Path) -
     with pytest.raises(CacheError) as error:
         network(note=object()).save(tmp_path / "net")
 
-    assert error.value.message == (
-        "save: the definitions of net hold a value of type object, which no file can; leave it "
-        "out of `attrs`"
+    assert diagnostic(error.value) == (
+        Diagnostic("saved-program", asked="net", qualname="object")
     )
     assert os.listdir(tmp_path) == []
 
@@ -250,9 +252,8 @@ def test_things_of_classes_of_the_user_are_not_saved(tmp_path: Path) -> None:
     with pytest.raises(CacheError) as error:
         network(note=Note("mine")).save(tmp_path / "net")
 
-    assert error.value.message == (
-        "save: the definitions of net hold a value of type Note, which no file can; leave it out "
-        "of `attrs`"
+    assert diagnostic(error.value) == (
+        Diagnostic("saved-program", asked="net", qualname="Note")
     )
 
 
@@ -304,80 +305,77 @@ def _features(place: Path) -> None:
     _say("features", ",".join(["+more", *features[1:]]))(place)
 
 
+COMPILE_AGAIN = "compile the program here and save it again"
+
+
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "expected"),
     [
         (
             shutil.rmtree,
-            "{} is no saved program: there is no program.json in it; give the folder that was given "
-            "to `program.save`",
+            {"head": "program.json"},
         ),
         (
             _say("form", "tecomp program 9"),
-            "{} is saved in another form than `tecomp program 3`; compile the program and save it "
-            "again",
+            {"form": "tecomp program 3"},
         ),
         (
             _say("cpu", "abacus"),
-            "{} is for cpu `abacus`, and this machine has `HERE`; compile the program here and save "
-            "it again",
+            {"what": "cpu", "head": "abacus", "here": "HERE", "remedy": COMPILE_AGAIN},
         ),
         (
             _features,
-            "{} is for a processor with other features than this one (DIFFERENT); compile the "
-            "program here and save it again",
+            {"detail": "DIFFERENT", "remedy": COMPILE_AGAIN},
         ),
         (
             _say("version", "0.0.9"),
-            "{} is from tecomp 0.0.9 of other sources than this VERSION; compile the program here "
-            "and save it again",
+            {"head": "0.0.9", "here": "VERSION", "remedy": COMPILE_AGAIN},
         ),
         (
-            _say("files", {}), "{} is damaged: program.json names other files; save the program again"
+            _say("files", {}), {"how": "program.json names other files"}
         ),
         (
             lambda place: (place / "program.json").write_text("{"),
-            "{} is damaged: program.json is not whole; save the program again",
+            {"how": "program.json is not whole"},
         ),
         (
             lambda place: (place / "program.json").write_text("[" * 100_000),
-            "{} is damaged: program.json is not whole; save the program again",
+            {"how": "program.json is not whole"},
         ),
         (
             _signed("definitions.json", b"[" * 100_000),
-            "{} is damaged: its parts contradict each other; save the program again",
+            {"how": "its parts contradict each other"},
         ),
         (
             _signed("code", (100_000).to_bytes(8, "little") + b"[" * 100_000),
-            "{} is damaged: its parts contradict each other; save the program again",
+            {"how": "its parts contradict each other"},
         ),
         (
             _other_code,
-            "{} is damaged: its code cannot be linked; save the program again",
+            {"how": "its code cannot be linked"},
         ),
         (
             lambda place: (place / "code").unlink(),
-            "{} is damaged: code cannot be read; save the program again",
+            {"how": "code cannot be read"},
         ),
         (
             _as_pipe("program.json"),
-            "{} is no saved program: there is no program.json in it; give the folder that was given "
-            "to `program.save`",
+            {"head": "program.json"},
         ),
-        (_as_pipe("code"), "{} is damaged: code cannot be read; save the program again"),
-        (_as_pipe("constants"), "{} is damaged: constants cannot be read; save the program again"),
+        (_as_pipe("code"), {"how": "code cannot be read"}),
+        (_as_pipe("constants"), {"how": "constants cannot be read"}),
         (
             lambda place: os.truncate(place / "constants", 7),
-            "{} is damaged: constants has 7 bytes of 768; save the program again",
+            {"how": "constants has 7 bytes of 768"},
         ),
         (
             lambda place: (place / "constants").write_bytes(bytes(768)),
-            "{} is damaged: constants is not what was written; save the program again",
+            {"how": "constants is not what was written"},
         ),
     ],
 )
 def test_folders_that_are_refused(
-    folder: Path, tmp_path: Path, change: Callable[[Path], object], message: str
+    folder: Path, tmp_path: Path, change: Callable[[Path], object], expected: dict[str, str]
 ) -> None:
     place = tmp_path / "net"
     shutil.copytree(folder, place)
@@ -386,11 +384,12 @@ def test_folders_that_are_refused(
     with pytest.raises(CacheError) as error:
         tecomp.load(place)
 
-    expected = message.format(place).replace("HERE", head["cpu"])
     different = sorted(["+more", head["features"].split(",")[0]])
-    expected = expected.replace("DIFFERENT", ", ".join(different))
-    expected = expected.replace("VERSION", tecomp.__version__)
-    assert error.value.message == f"load: {expected}"
+    here = {
+        "HERE": head["cpu"], "DIFFERENT": ", ".join(different), "VERSION": tecomp.__version__
+    }
+    parameters = {name: here.get(value, value) for name, value in expected.items()}
+    assert diagnostic(error.value) == Diagnostic("saved-program", place=str(place), **parameters)
 
 
 def test_no_byte_can_be_changed(folder: Path, tmp_path: Path) -> None:

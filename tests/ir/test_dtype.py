@@ -11,6 +11,7 @@ import pytest
 
 from tecomp.errors import TypeMismatchError
 from tecomp.ir.nodes.dtype import SCALARS, DType, holds_every, promote
+from tests.messages import Diagnostic, diagnostic
 
 
 @pytest.mark.parametrize(
@@ -51,9 +52,11 @@ def test_an_unknown_type_is_refused(name: Any) -> None:
     with pytest.raises(TypeMismatchError) as error:
         DType(name)
 
-    assert error.value.message == (
-        f"`{name}` is no element type; the types are bool, int8, int16, int32, int64, uint8, "
-        "uint16, uint32, uint64, float16, bfloat16, float32, float64"
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "element-type", name=str(name),
+            scalars="bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64",
+        )
     )
 
 

@@ -16,6 +16,7 @@ from tecomp.ir.nodes.expr import Binary, BinOp, Const, Expr, Var
 from tecomp.ir.nodes.stmt import Buffer, BufferStore, PrimFunc
 from tecomp.ir.parser.func_parser import parse
 from tecomp.ir.traversal.verify import verify
+from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close, assert_product
 
 Array = NDArray[Any]
@@ -300,25 +301,31 @@ def f(A: Buffer("float32", (3,)), n: "int64"):
     A[0] = select(n < 3, A[n], float32(0.0))
 """, floats(3), 3)
 
-    assert error.value.message == "A[3] is out of bounds: shape (3,)" + REMEDY
+    assert diagnostic(error.value) == Diagnostic(
+        "out-of-bounds", name="A", at="3", shape=(3,), start="",
+    )
 
 
 @pytest.mark.parametrize(
-    ("body", "message"),
+    ("body", "expected"),
     [
-        ("A[0, n] = A[0, 0]", "A[0, -1] is out of bounds: shape (2, 3)" + REMEDY),
-        ("A[0, 0] = A[n + 3, 0]", "A[2, 0] is out of bounds: shape (2, 3)" + REMEDY),
+        ("A[0, n] = A[0, 0]", Diagnostic(
+            "out-of-bounds", name="A", at="0, -1", shape=(2, 3), start="",
+        )),
+        ("A[0, 0] = A[n + 3, 0]", Diagnostic(
+            "out-of-bounds", name="A", at="2, 0", shape=(2, 3), start="",
+        )),
         ("A[0, ramp(1, 1, 4)] = broadcast(float32(0.0), 4)",
-         "A[0, 3] is out of bounds: shape (2, 3)" + REMEDY),
+         Diagnostic("out-of-bounds", name="A", at="0, 3", shape=(2, 3), start="")),
         ("A[0, ramp(0, 1, 2)] = A[1, ramp(-1, 1, 2)]",
-         "A[1, -1] is out of bounds: shape (2, 3)" + REMEDY),
+         Diagnostic("out-of-bounds", name="A", at="1, -1", shape=(2, 3), start="")),
     ],
 )
-def test_an_access_outside_of_a_buffer_is_an_error(body: str, message: str) -> None:
+def test_an_access_outside_of_a_buffer_is_an_error(body: str, expected: Diagnostic) -> None:
     with pytest.raises(CallError) as error:
         run(f'def f(A: Buffer("float32", (2, 3)), n: "int64"):\n    {body}', floats(2, 3), -1)
 
-    assert error.value.message == message
+    assert diagnostic(error.value) == expected
 
 
 def test_an_access_outside_of_a_region_is_an_error() -> None:
@@ -329,7 +336,9 @@ def f(n: "int64"):
         T[4, 0] = T[n + 3, 1]
 """, 4)
 
-    assert error.value.message == "T[7, 1] is out of bounds: shape (3, 4) starting at (4, 0)" + REMEDY
+    assert diagnostic(error.value) == Diagnostic(
+        "out-of-bounds", name="T", at="7, 1", shape=(3, 4), start=" starting at (4, 0)",
+    )
 
 
 def test_a_view_of_a_negative_extent_is_an_error() -> None:
@@ -340,7 +349,7 @@ def f(A: Buffer("float32", (3,)), n: "int64"):
         pass
 """, floats(3), 3)
 
-    assert error.value.message == "B has a negative extent: shape (-2,); pass larger sizes"
+    assert diagnostic(error.value) == Diagnostic("out-of-bounds", name="B", shape=(-2,))
 
 
 def test_a_view_larger_than_its_memory_is_an_error() -> None:
@@ -351,7 +360,9 @@ def f(A: Buffer("float32", (3,)), n: "int64"):
         pass
 """, floats(3), 13)
 
-    assert error.value.message == "B of shape (13,) takes 13 bytes, but its memory has 12; declare a smaller view"
+    assert diagnostic(error.value) == Diagnostic(
+        "out-of-bounds", name="B", shape=(13,), needed=13, size=12,
+    )
 
 
 CHECKED = """
@@ -385,28 +396,34 @@ def test_a_failed_run_time_check_names_index_and_site(text: str, bad: int) -> No
     with pytest.raises(CallError) as error:
         run(text, floats(4), np.array([3, 0, bad, 1]), floats(4), 3)
 
-    assert error.value.message == (
-        f"index {bad} is out of bounds for f.py:3: A[at[i]] (axis 0 of A[4])"
+    assert diagnostic(error.value) == (
+        Diagnostic("out-of-bounds", at=bad, site="f.py:3: A[at[i]] (axis 0 of A[4])")
     )
 
 
 @pytest.mark.parametrize(
-    ("args", "message"),
+    ("args", "expected"),
     [
-        ((floats(4),), "f takes 3 arguments, not 1"),
-        ((floats(4).tolist(), floats(16), 1), "f: A is float32, not list"),
-        ((floats(4).astype(float), floats(16), 1), "f: A is float32, not float64 array"),
+        ((floats(4),), Diagnostic("argument-count", func="f", param_count=3, arg_count=1)),
+        ((floats(4).tolist(), floats(16), 1), Diagnostic(
+            "other-array", func="f", buffer="A", dtype="float32", given="list",
+        )),
+        ((floats(4).astype(float), floats(16), 1), Diagnostic(
+            "other-array", func="f", buffer="A", dtype="float32", given="float64 array",
+        )),
         ((floats(4, 1), floats(16), 1),
-         "f: A of float32 has 1 axes with the lanes, not shape (4, 1)"),
-        ((floats(4), floats(15), 1), "f: B has shape (16,), not (15,)"),
+         Diagnostic("other-array", func="f", buffer="A", dtype="float32", rank=1, shape=(4, 1))),
+        ((floats(4), floats(15), 1), Diagnostic(
+            "other-array", func="f", name="B", shape=(16,), array_shape=(15,),
+        )),
     ],
 )
-def test_arguments_that_do_not_fit(args: tuple[Any, ...], message: str) -> None:
+def test_arguments_that_do_not_fit(args: tuple[Any, ...], expected: Diagnostic) -> None:
     with pytest.raises(CallError) as error:
         run('def f(A: Buffer("float32", (n,)), B: Buffer("float32", (n * 4,)), m: "int32", *, '
             'n: "int64"):\n    pass', *args)
 
-    assert error.value.message == message
+    assert diagnostic(error.value) == expected
 
 
 def test_strides_and_sizes_that_do_not_fit() -> None:
@@ -420,10 +437,16 @@ def test_strides_and_sizes_that_do_not_fit() -> None:
     with pytest.raises(CallError) as lanes:
         run('def f(A: Buffer("float32x2", (3,))):\n    pass', floats(2, 3).T)
 
-    assert strided.value.message == "f: A has strides (8, 1), not (4, 1)"
-    assert transposed.value.message == "f: A has strides (4, 1), not (1, 3)"
-    assert lanes.value.message == "f: A has strides (2, 1), not (1, 3)"
-    assert unbound.value.message == "f: no array has the size n as an axis"
+    assert diagnostic(strided.value) == Diagnostic(
+        "other-array", func="f", name="A", wanted=(8, 1), found=(4, 1),
+    )
+    assert diagnostic(transposed.value) == Diagnostic(
+        "other-array", func="f", name="A", wanted=(4, 1), found=(1, 3),
+    )
+    assert diagnostic(lanes.value) == Diagnostic(
+        "other-array", func="f", name="A", wanted=(2, 1), found=(1, 3),
+    )
+    assert diagnostic(unbound.value) == Diagnostic("unknown-size", func="f", size="n")
 
 
 def test_scalar_arguments_take_their_type() -> None:
@@ -497,14 +520,15 @@ def f(A: Buffer("bfloat16", (4,)), out: Buffer("bfloat16", (3,))):
 
 
 @pytest.mark.parametrize(
-    ("view", "message"),
+    ("view", "expected"),
     [
-        ("(n + 4, 8)", "V of shape (9, 8) has 9 rows of 32 bytes, but its memory has 256 bytes; declare a "
-                       "smaller view"),
-        ("(8, n + 4)", "V of shape (9,) takes 36 bytes, but its memory has 32; declare a smaller view"),
+        ("(n + 4, 8)", Diagnostic(
+            "out-of-bounds", name="V", shape=(9, 8), rows=9, row_bytes=32, size=256,
+        )),
+        ("(8, n + 4)", Diagnostic("out-of-bounds", name="V", shape=(9,), needed=36, size=32)),
     ],
 )
-def test_views_with_more_or_longer_rows_than_their_memory(view: str, message: str) -> None:
+def test_views_with_more_or_longer_rows_than_their_memory(view: str, expected: Diagnostic) -> None:
     func = parse(f"""
 def f(A: Buffer("float32", (8, 8), axis_separators=(0,)), n: "int64"):
     with DeclBuffer(Buffer("float32", {view}, axis_separators=(0,), data=A.data)) as V:
@@ -513,7 +537,7 @@ def f(A: Buffer("float32", (8, 8), axis_separators=(0,)), n: "int64"):
     with pytest.raises(CallError) as error:
         evaluate(func, [np.zeros((8, 8), np.float32), 5])
 
-    assert error.value.message == message
+    assert diagnostic(error.value) == expected
 
 
 @pytest.mark.parametrize("n", [0, 1, 3])

@@ -36,6 +36,7 @@ from tecomp.ir.nodes.expr import (
     select,
 )
 from tecomp.ir.nodes.structural_equality import same
+from tests.messages import Diagnostic, diagnostic
 
 I = Var("i")  # noqa: E741
 N = Var("n", INT32)
@@ -156,50 +157,47 @@ def test_a_literal_has_the_value_of_its_type() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("make", "expected"),
     [
-        (lambda: I / 2, "`/` of int64 is ambiguous; write // for the floor, or convert to a float "
-                        "first"),
-        (lambda: X & 1, "`&` takes integers, not float32"),
-        (lambda: ~X, "~ takes integers and truth values, not float32"),
-        (lambda: binary(BinOp.AND, I, P), "`and` takes truth values, not int64"),
-        (lambda: H + H, "`+` is not defined for addresses"),
+        (lambda: I / 2, Diagnostic("element-type", form="int64")),
+        (lambda: X & 1, Diagnostic("element-type", op="&", form="float32")),
+        (lambda: ~X, Diagnostic("element-type", dtype="float32")),
+        (lambda: binary(BinOp.AND, I, P), Diagnostic("element-type", op="and", form="int64")),
+        (lambda: H + H, Diagnostic("element-type", op="+")),
         (lambda: Var("a", DType("float16")) + Var("b", DType("bfloat16")),
-         "`+` of float16 and bfloat16 has no type; convert one with .astype(...)"),
+         Diagnostic("element-type", what="`+`", dtype="float16", y_dtype="bfloat16")),
         (lambda: as_expr(typing.cast(Any, "1")),
-         "expected an expression or a number, got '1' (str); give an element of a tensor, a variable or "
-         "a number"),
+         Diagnostic("wrong-argument", where="", value="1", type="str")),
         (lambda: Var("a", DType("uint32")) > -1,
-         "`>` of uint32 and the literal -1: both become uint32, which cannot hold it; convert the "
-         "other one to a type that can, with .astype(...)"),
+         Diagnostic("literal", what="`>`", dtype="uint32", node=-1, dtype2="uint32")),
         (lambda: Var("a", DType("float16")) * 70000,
-         "`*` of float16 and the literal 70000: both become float16, which cannot hold it; convert "
-         "the other one to a type that can, with .astype(...)"),
+         Diagnostic("literal", what="`*`", dtype="float16", node=70000, dtype2="float16")),
         (lambda: Var("a", DType("float32")) * 1e39,
-         "`*` of float32 and the literal 1e+39: both become float32, which cannot hold it; convert "
-         "the other one to a type that can, with .astype(...)"),
-        (lambda: const(300, "int8"), "300 does not fit into int8, which holds -128 to 127"),
-        (lambda: const(1.5, "int8"), "1.5 is no int8; give a number that it has, or another type"),
+         Diagnostic("literal", what="`*`", dtype="float32", node=1e+39, dtype2="float32")),
+        (lambda: const(300, "int8"), Diagnostic(
+            "literal", value=300, dtype="int8", low=-128, high=127,
+        )),
+        (lambda: const(1.5, "int8"), Diagnostic("literal", value=1.5, dtype="int8")),
         (lambda: const(typing.cast(Any, None), "int8"),
-         "None is no number; a literal of int8 is made from one"),
+         Diagnostic("literal", value=None, dtype="int8")),
         (lambda: const(typing.cast(Any, "1"), "float32"),
-         "'1' is no number; a literal of float32 is made from one"),
-        (lambda: const(10**400, "float32"), f"{10**400} does not fit into float32"),
-        (lambda: as_expr(2**64), f"{2**64} does not fit into int64, which holds {-(2**63)} to "
-                                 f"{2**63 - 1}"),
-        (lambda: cast("float32x8", V), "cannot convert float32x4 to float32x8"),
-        (lambda: condition_of(I, "Select"), "Select takes a condition, not int64; compare it with "
-                                            "!= 0"),
-        (lambda: bool(I < 3), "`i < 3` has no truth value until it runs; write "
-                              "te.if_then_else(cond, a, b) for `a if cond else b`, te.all/te.any "
-                              "for and/or, te.min/te.max for min/max"),
+         Diagnostic("literal", value="1", dtype="float32")),
+        (lambda: const(10**400, "float32"), Diagnostic("literal", value=10 ** 400, dtype="float32")),
+        (lambda: as_expr(2**64), Diagnostic(
+            "literal", value=2 ** 64, dtype="int64", low=-2 ** 63, high=2 ** 63 - 1,
+        )),
+        (lambda: cast("float32x8", V), Diagnostic(
+            "element-type", dtype="float32x4", wanted="float32x8",
+        )),
+        (lambda: condition_of(I, "Select"), Diagnostic("element-type", who="Select", dtype="int64")),
+        (lambda: bool(I < 3), Diagnostic("no-value-yet", subject="i < 3")),
     ],
 )
-def test_what_has_no_meaning_is_refused(make: Callable[[], object], message: str) -> None:
+def test_what_has_no_meaning_is_refused(make: Callable[[], object], expected: Diagnostic) -> None:
     with pytest.raises(TypeMismatchError) as error:
         make()
 
-    assert error.value.message == message
+    assert diagnostic(error.value) == expected
 
 
 def test_a_comparison_of_variables_is_their_identity() -> None:

@@ -21,6 +21,7 @@ from tecomp.ir.parser.func_parser import parse
 from tecomp.ir.traversal.rewrite import substitute, walk
 from tecomp.ir.traversal.verify import verify
 from tecomp.lowering.storage.physical_layout import flatten_buffer
+from tests.messages import Diagnostic, diagnostic
 
 TEXT = """\
 def f(A: Buffer("float32", (4, 8)), B: Buffer("float32", (8, 4)), n: "int64", x: "float64"):
@@ -100,10 +101,13 @@ def test_an_array_needs_strides() -> None:
                  '"len", reads(lambda i: A[i // 4 + i % 4 * 2], (8,)))')  # fmt: skip
     (array,) = call_of(func).arrays
 
-    with pytest.raises(InternalError, match="is no array: its elements have no strides"):
+    text = "reads(lambda i: A[i // 4 + i % 4 * 2], (8,))"
+    with pytest.raises(InternalError) as error:
         start_and_strides(array)
-    with pytest.raises(InternalError, match="is no array: its elements have no strides"):
+    assert diagnostic(error.value) == Diagnostic("internal", array=text)
+    with pytest.raises(InternalError) as error:
         evaluate(func, [np.zeros(8, "float32")])
+    assert diagnostic(error.value) == Diagnostic("internal", node=text)
 
 
 def test_an_array_may_reach_outside_of_nothing() -> None:
@@ -112,8 +116,8 @@ def test_an_array_may_reach_outside_of_nothing() -> None:
 
     with pytest.raises(CallError) as error:
         evaluate(func, [np.zeros(8, "float32")])
-    assert error.value.message == (
-        "A[8] is out of bounds: shape (8,); correct the index in the function, or pass a larger array"
+    assert diagnostic(error.value) == (
+        Diagnostic("out-of-bounds", name="A", at="8", shape=(8,), start="")
     )
 
 
@@ -126,13 +130,13 @@ def test_variables_of_an_array_are_its_own() -> None:
     assert sum(node is inside for node in walk(call)) == 1
 
 
-def broken(func: PrimFunc, **changes: Any) -> str:
+def broken(func: PrimFunc, **changes: Any) -> Diagnostic:
     call = call_of(func)
     array = replace(call.arrays[0], **changes)
     body = replace(call, arguments=(array, *call.arguments[1:]))
     with pytest.raises(InternalError) as error:
         verify(replace(func, body=body))
-    return error.value.message
+    return diagnostic(error.value)
 
 
 def test_what_is_malformed() -> None:
@@ -140,11 +144,20 @@ def test_what_is_malformed() -> None:
     array = call_of(func).arrays[0]
     place = array.place
 
-    assert "an array has one variable for each axis" in broken(func, shape=array.shape[:1])
-    assert "int32 where int64 belongs" in broken(
-        func, shape=(Const(4, INT32), array.shape[1]))
-    assert "this variable is not bound where it is used" in broken(
-        func, access=BufferLoad(place.buffer, (Var("free"), place.indices[1])))
-    with pytest.raises(InternalError, match="is no element that an array could have"):
+    assert broken(func, shape=array.shape[:1]) == (
+        Diagnostic("internal", function="f", node="reads(lambda i_1, j: A[i_1, j], (4,))")
+    )
+    assert broken(func, shape=(Const(4, INT32), array.shape[1])) == Diagnostic(
+        "internal", function="f", node="reads(lambda i_1, j: A[i_1, j], (int32(4), 8))",
+        dtype="int32", dtype2="int64",
+    )
+    assert broken(func, access=BufferLoad(place.buffer, (Var("free"), place.indices[1]))) == (
+        Diagnostic(
+            "internal", function="f", node="free",
+            problem="this variable is not bound where it is used",
+        )
+    )
+    with pytest.raises(InternalError) as error:
         verify(replace(func, body=replace(
             call_of(func), arguments=(replace(array, access=place.indices[0]),))))
+    assert diagnostic(error.value) == Diagnostic("internal", place="i_1")

@@ -10,6 +10,7 @@ import pytest
 
 import tecomp
 from tecomp.errors import DefinitionError, TypeMismatchError
+from tests.messages import Diagnostic, diagnostic
 
 LIBC = ctypes.CDLL(None)
 
@@ -23,10 +24,10 @@ def forgotten() -> Iterator[None]:
         tecomp.remove_global_func(name)
 
 
-def message(call: Any, *args: Any, **options: Any) -> str:
+def refusal(call: Any, *args: Any, **options: Any) -> Diagnostic:
     with pytest.raises(DefinitionError) as error:
         call(*args, **options)
-    return error.value.message
+    return diagnostic(error.value)
 
 
 def double(x: Any, y: Any) -> None:
@@ -51,8 +52,8 @@ def test_a_name_is_taken_once() -> None:
     tecomp.register_func("test.double", double)
     tecomp.register_func("test.double", double)
 
-    assert message(tecomp.register_func, "test.double", print) == (
-        "register_func: test.double is registered already; take another name, or say override=True"
+    assert refusal(tecomp.register_func, "test.double", print) == (
+        Diagnostic("outside-function", func_name="test.double")
     )
     tecomp.register_func("test.double", print, override=True)
     assert tecomp.get_global_func("test.double") is print
@@ -62,22 +63,26 @@ def test_names_that_nobody_has() -> None:
     tecomp.register_func("test.double", double)
 
     assert tecomp.get_global_func("test.duoble", allow_missing=True) is None
-    assert message(tecomp.get_global_func, "test.duoble") == (
-        "get_global_func: no function is registered as 'test.duoble'; write 'test.double' if that "
-        "is meant, or call tecomp.register_func('test.duoble', f) first"
+    assert refusal(tecomp.get_global_func, "test.duoble") == (
+        Diagnostic(
+            "outside-function",
+            remedy="no function is registered as 'test.duoble'; write 'test.double' if that is meant, or call tecomp.register_func('test.duoble', f) first",
+        )
     )
-    assert message(tecomp.remove_global_func, "zzz") == (
-        "remove_global_func: no function is registered as 'zzz'; call tecomp.register_func('zzz', "
-        "f) first"
+    assert refusal(tecomp.remove_global_func, "zzz") == (
+        Diagnostic(
+            "outside-function",
+            remedy="no function is registered as 'zzz'; call tecomp.register_func('zzz', f) first",
+        )
     )
 
 
 def test_what_is_no_function_or_no_name() -> None:
-    assert message(tecomp.register_func, 3, double) == (
-        "register_func: the name is 3; give a text"
+    assert refusal(tecomp.register_func, 3, double) == (
+        Diagnostic("outside-function", where="register_func", name=3)
     )
-    assert message(tecomp.register_func, "x", 3) == (
-        "register_func x: the function is 3; give a Python function or a tecomp.CFunction"
+    assert refusal(tecomp.register_func, "x", 3) == (
+        Diagnostic("outside-function", func_name="x", f=3)
     )
 
 
@@ -102,9 +107,8 @@ def test_a_c_function_of_ctypes() -> None:
         )
     finally:
         function.argtypes = before
-    assert message(tecomp.CFunction, LIBC["memmove"]) == (
-        "CFunction memmove: the types of its arguments are not declared; give arguments=, such as "
-        '["const float32*", "float32*", "int64"], or set its argtypes'
+    assert refusal(tecomp.CFunction, LIBC["memmove"]) == (
+        Diagnostic("outside-function", name="memmove")
     )
     assert str(tecomp.CFunction(LIBC["memmove"], arguments=["bfloat16 *"])) == (
         "CFunction(memmove(bfloat16*))"
@@ -112,19 +116,18 @@ def test_a_c_function_of_ctypes() -> None:
 
 
 def test_c_functions_that_are_not_there() -> None:
-    assert message(tecomp.CFunction, LIBC, "no_such_function", []) == (
-        "CFunction no_such_function: the library of this process has no such function; look at its "
-        'symbols, and declare C++ functions as extern "C"'
+    assert refusal(tecomp.CFunction, LIBC, "no_such_function", []) == (
+        Diagnostic("outside-function", symbol="no_such_function", name="of this process")
     )
-    assert message(tecomp.CFunction, "no/such/library.so", "f", []).startswith(
-        "CFunction f: no/such/library.so is no library that can be loaded ("
+    assert refusal(tecomp.CFunction, "no/such/library.so", "f", []) == Diagnostic(
+        "outside-function", symbol="f", path="no/such/library.so",
+        reason="no/such/library.so: cannot open shared object file: No such file or directory",
     )
-    assert message(tecomp.CFunction, double) == (
-        "CFunction: the function is <function double>; give a function of ctypes, or a library or "
-        "its path, and the symbol"
+    assert refusal(tecomp.CFunction, double) == (
+        Diagnostic("outside-function", function="<function double>")
     )
-    assert message(tecomp.CFunction, 3, "f", []) == (
-        "CFunction f: the library is 3; give a path or a ctypes.CDLL"
+    assert refusal(tecomp.CFunction, 3, "f", []) == (
+        Diagnostic("outside-function", symbol="f", library=3)
     )
 
 
@@ -135,17 +138,21 @@ def test_types_that_there_are_not(kind: str) -> None:
 
 
 def test_the_types_are_named() -> None:
-    assert message(tecomp.CFunction, LIBC, "abs", ["float"]) == (
-        "CFunction abs: arguments: there is no type 'float'; write int8, int16, int32, int64, "
-        "uint8, uint16, uint32, uint64, float32, float64, bool, a pointer such as \"float32*\" or "
-        '"const float32*", or "handle"'
+    assert refusal(tecomp.CFunction, LIBC, "abs", ["float"]) == (
+        Diagnostic(
+            "outside-function", where="CFunction abs: arguments", text="float",
+            scalars="int8, int16, int32, int64, uint8, uint16, uint32, uint64, float32, float64, bool",
+            any_pointer="handle",
+        )
     )
-    assert message(tecomp.CFunction, LIBC, "abs", "int32") == (
-        "CFunction abs: arguments is 'int32'; give a list of types"
+    assert refusal(tecomp.CFunction, LIBC, "abs", "int32") == (
+        Diagnostic(
+            "wrong-argument", where="CFunction abs: arguments", given="int32",
+            remedy="give a list of types",
+        )
     )
     library = ctypes.CDLL(None)
     library.abs.argtypes = [ctypes.c_char_p]
-    assert message(tecomp.CFunction, library.abs) == (
-        "CFunction abs: arguments: c_char_p of ctypes is neither a number nor a pointer to "
-        "numbers; give arguments="
+    assert refusal(tecomp.CFunction, library.abs) == (
+        Diagnostic("outside-function", where="CFunction abs: arguments", getattr="c_char_p")
     )

@@ -20,6 +20,7 @@ from tecomp.ir.traversal.analyses import Numbers
 from tecomp.ir.traversal.rewrite import bottom_up, children, free_variables, substitute, top_down
 from tecomp.ir.traversal.serialization import encode
 from tecomp.ir.traversal.verify import verify
+from tests.messages import Diagnostic, diagnostic
 
 FLOAT32 = DType("float32")
 i, j = Var("i"), Var("j")
@@ -139,11 +140,11 @@ def test_a_part_is_known_in_its_statement_alone() -> None:
         head + "X[0] = (X[1] + X[2]) * (X[1] + X[2])")
     with pytest.raises(ParseError) as caught:
         parse(head + "X[0] = (a := X[1] + X[2]) * a\n    X[1] = a")
-    assert caught.value.message == "line 3, column 12: nothing in scope has this name: `a`"
+    assert diagnostic(caught.value) == Diagnostic("text", line=3, column=12, source="a")
     with pytest.raises(ParseError) as caught:
         parse(head + "X[0] = (X := X[1] + X[2])")
-    assert caught.value.message == (
-        "line 2, column 13: something in scope has this name: `X := X[1] + X[2]`")
+    assert diagnostic(caught.value) == (
+        Diagnostic("text", line=2, column=13, source="X := X[1] + X[2]"))
 
 
 def test_shared_parts_are_simplified_and_computed_once() -> None:

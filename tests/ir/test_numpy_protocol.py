@@ -13,27 +13,21 @@ import pytest
 
 from tecomp import te
 from tecomp.errors import TecompError
+from tests.messages import Diagnostic, diagnostic
 
 A = te.placeholder((4, 4), name="A")
 S = te.placeholder((), "int16", name="S")
 i, j = te.var("i"), te.var("j")
 at: Any = i
 X: Any = A[i, j]
-LATER = ("NumPy computes with numbers that are there, and this has a value only when the kernel "
-         "runs")
 NO_INDEX = (
-    "`i` has a value only when the kernel runs, and cannot index an array before; make the array an "
-    "input, X = te.placeholder(array.shape, str(array.dtype)), and write X[...]"
+    Diagnostic("no-value-yet", subject="i")
 )
 NO_ELEMENT = (
-    "`i` has a value only when the kernel runs, and is no int64 before; if it is to take elements of "
-    "an array, make the array an input, X = te.placeholder(array.shape, str(array.dtype)), and write "
-    "X[...]"
+    Diagnostic("no-value-yet", subject="i", dtype="int64")
 )
 NO_NUMBER = (
-    "`i` has a value only when the kernel runs, and cannot count or index things before; make what "
-    "it indexes an input, X = te.placeholder(...), and write X[...]; make what it counts an axis, "
-    "such as te.reduce_axis"
+    Diagnostic("no-value-yet", subject="i")
 )
 
 
@@ -58,24 +52,37 @@ def test_operators(made: Callable[[], Any], text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("made", "message"),
+    ("made", "expected"),
     [
-        (lambda: np.exp(X), f"np.exp of `A[i, j]`: {LATER}; write te.exp"),
-        (lambda: np.arcsin(X), f"np.arcsin of `A[i, j]`: {LATER}; write te.asin"),
-        (lambda: np.maximum(0, X), f"np.maximum of `A[i, j]`: {LATER}; write te.max"),
-        (lambda: np.float32(2) ** X, f"np.power of `A[i, j]`: {LATER}; write te.power"),
-        (lambda: np.cbrt(S), f"np.cbrt of `{S}`: {LATER}; make it of the operators and functions of "
-                             "te"),
-        (lambda: np.sum(X), f"np.add.reduce of `A[i, j]`: {LATER}; reduce with te.sum, te.prod, "
-                            "te.min or te.max over a te.reduce_axis"),
+        (lambda: np.exp(X), Diagnostic(
+            "no-value-yet", word="np.exp", value="A[i, j]", instead="write te.exp",
+        )),
+        (lambda: np.arcsin(X), Diagnostic(
+            "no-value-yet", word="np.arcsin", value="A[i, j]", instead="write te.asin",
+        )),
+        (lambda: np.maximum(0, X), Diagnostic(
+            "no-value-yet", word="np.maximum", value="A[i, j]", instead="write te.max",
+        )),
+        (lambda: np.float32(2) ** X, Diagnostic(
+            "no-value-yet", word="np.power", value="A[i, j]", instead="write te.power",
+        )),
+        (lambda: np.cbrt(S), Diagnostic(
+            "no-value-yet", word="np.cbrt", value=str(S),
+            instead="make it of the operators and functions of te",
+        )),
+        (lambda: np.sum(X), Diagnostic(
+            "no-value-yet", word="np.add.reduce", value="A[i, j]",
+            instead="reduce with te.sum, te.prod, te.min or te.max over a te.reduce_axis",
+        )),
         (lambda: np.add(X, 1, dtype="float64"),
-         f"np.add of `A[i, j]`: {LATER}; write the operator, without further arguments"),
+         Diagnostic(
+             "no-value-yet", word="np.add", value="A[i, j]",
+             instead="write the operator, without further arguments",
+         )),
         (lambda: X * np.arange(3),
-         "expected an expression or a number, got an array of shape (3,); make it an input: X = "
-         'te.placeholder((3,), "int64"), and write X[...]'),
+         Diagnostic("wrong-argument", where="", shape=(3,), dtype="int64")),
         (lambda: np.arange(3) == X,
-         "expected an expression or a number, got an array of shape (3,); make it an input: X = "
-         'te.placeholder((3,), "int64"), and write X[...]'),
+         Diagnostic("wrong-argument", where="", shape=(3,), dtype="int64")),
         (lambda: np.arange(64)[i], NO_INDEX),
         (lambda: np.zeros((3, 4))[0, i], NO_INDEX),
         (lambda: operator.getitem(np.arange(64), at), NO_INDEX),
@@ -86,22 +93,23 @@ def test_operators(made: Callable[[], Any], text: str) -> None:
         (lambda: np.zeros(3).take(at), NO_ELEMENT),
         (lambda: np.zeros(3).put(at, 1), NO_ELEMENT),
         (lambda: np.array([at, 1], "int64"), NO_ELEMENT),
-        (lambda: np.round(X), f"np.round of `A[i, j]`: {LATER}; make it of the operators and "
-                              "functions of te"),
-        (lambda: np.linalg.det(X), f"np.linalg.det of `A[i, j]`: {LATER}; make it of the operators "
-                                   "and functions of te"),
-        (lambda: np.delete(np.zeros(3), at), f"np.delete of `i`: {LATER}; make it of the operators "
-                                             "and functions of te"),
+        (lambda: np.round(X), Diagnostic("no-value-yet", function="np.round", value="A[i, j]")),
+        (lambda: np.linalg.det(X), Diagnostic(
+            "no-value-yet", function="np.linalg.det", value="A[i, j]",
+        )),
+        (lambda: np.delete(np.zeros(3), at), Diagnostic(
+            "no-value-yet", function="np.delete", value="i",
+        )),
         (lambda: np.zeros(3)[at:], NO_NUMBER),
         (lambda: [1, 2][i], NO_NUMBER),
         (lambda: range(i), NO_NUMBER),
     ],
 )
-def test_what_says_what_to_write(made: Callable[[], Any], message: str) -> None:
+def test_what_says_what_to_write(made: Callable[[], Any], expected: Diagnostic) -> None:
     with pytest.raises(TecompError) as caught:
         made()
 
-    assert caught.value.message == message
+    assert diagnostic(caught.value) == expected
 
 
 WHOLE = "Tensor(A, shape=(4, 4), dtype=float32)"
@@ -113,22 +121,23 @@ TENSOR: Any = A
 
 
 @pytest.mark.parametrize(
-    ("made", "what"),
+    ("made", "use"),
     [
-        (lambda: np.take(np.zeros(3), TENSOR), "cannot be an array of int64"),
-        (lambda: np.zeros(3).take(TENSOR), "cannot be an array of int64"),
-        (lambda: np.asarray(TENSOR, "float32"), "cannot be an array of float32"),
-        (lambda: np.arange(64)[TENSOR], "cannot index an array"),
-        (lambda: write_at(TENSOR), "cannot index an array"),
-        (lambda: range(TENSOR), "cannot count or index things"),
+        (lambda: np.take(np.zeros(3), TENSOR), "be an array of int64"),
+        (lambda: np.zeros(3).take(TENSOR), "be an array of int64"),
+        (lambda: np.asarray(TENSOR, "float32"), "be an array of float32"),
+        (lambda: np.arange(64)[TENSOR], "index an array"),
+        (lambda: write_at(TENSOR), "index an array"),
+        (lambda: range(TENSOR), None),
     ],
 )
-def test_whole_tensors_are_no_numbers(made: Callable[[], Any], what: str) -> None:
+def test_whole_tensors_are_no_numbers(made: Callable[[], Any], use: str | None) -> None:
     with pytest.raises(TecompError) as caught:
         made()
 
-    assert caught.value.message == (
-        f"`{WHOLE}` has no elements before the kernel runs, and {what}; {PER_ELEMENT}"
+    uses = {} if use is None else {"use": use}
+    assert diagnostic(caught.value) == (
+        Diagnostic("no-value-yet", subject=WHOLE, **uses, instead=PER_ELEMENT)
     )
 
 
@@ -139,9 +148,8 @@ def test_functions_of_whole_tensors_say_what_to_write(name: str) -> None:
     with pytest.raises(TecompError) as caught:
         function(TENSOR)
 
-    assert caught.value.message == (
-        f"np.{name} of `{WHOLE}`: NumPy computes with numbers that are there, and a tensor has "
-        f"none before the kernel runs; {PER_ELEMENT}"
+    assert diagnostic(caught.value) == (
+        Diagnostic("no-value-yet", function=f"np.{name}", subject=WHOLE, instead=PER_ELEMENT)
     )
 
 
@@ -152,10 +160,8 @@ def test_arrays_hold_tensors() -> None:
         for given in (many, [many, many]):
             with pytest.raises(TecompError) as refused:
                 np.asarray(given)
-            assert refused.value.message == (
-                f"`{many!r}` has no elements before the kernel runs, and cannot become an array of "
-                "NumPy; run a kernel and read its output, or keep the object, "
-                "np.asarray(x, dtype=object)"
+            assert diagnostic(refused.value) == (
+                Diagnostic("no-value-yet", subject=str(many))
             )
 
 
@@ -216,14 +222,15 @@ def test_every_function_of_numpy_is_an_operator_or_refused(name: str) -> None:
                                "right_shift")
     given = [i if whole else X] * ufunc.nin
     made: Any = None
-    told = f"np.{ufunc.__name__} of `A[i, j]`: {LATER}; "
     with contextlib.suppress(TecompError):
         made = ufunc(*given)
     if made is None:
         with pytest.raises(TecompError) as caught:
             ufunc(*given)
-        assert caught.value.message.startswith(told)
-        word = caught.value.message.removeprefix(told)
-        assert not word.startswith("write te.") or hasattr(te, word.removeprefix("write te."))
+        instead = caught.value.parameters["instead"]
+        assert diagnostic(caught.value) == Diagnostic(
+            "no-value-yet", word=f"np.{ufunc.__name__}", value="A[i, j]", instead=instead
+        )
+        assert not instead.startswith("write te.") or hasattr(te, instead.removeprefix("write te."))
     else:
         assert isinstance(made, te.Expr)

@@ -47,6 +47,7 @@ from tecomp.ir.nodes.stmt import (
 )
 from tecomp.ir.parser.func_parser import parse
 from tecomp.ir.traversal.verify import verify
+from tests.messages import Diagnostic, diagnostic
 
 A = Buffer("A", (8, 4))
 P, X, N, I = Var("p", BOOL), Var("x", FLOAT32), Var("n"), Var("i")  # noqa: E741
@@ -56,11 +57,11 @@ ZERO = Const(0)
 LANES = Ramp(ZERO, Const(1), 4)
 
 
-def message(body: Stmt | PrimFunc, *, flat: bool = False) -> str:
+def refusal(body: Stmt | PrimFunc, *, flat: bool = False) -> Diagnostic:
     func = body if isinstance(body, PrimFunc) else PrimFunc("f", (A, P, X, N), body)
     with pytest.raises(InternalError) as error:
         verify(func, flat=flat)
-    return error.value.message
+    return diagnostic(error.value)
 
 
 def test_what_is_well_formed_passes() -> None:
@@ -86,119 +87,221 @@ def f(A: Buffer("float32", (n, m * 4)), p: "bool", *, n: "int64", m: "int64"):
 
 
 @pytest.mark.parametrize(
-    ("value", "why"),
+    ("value", "expected"),
     [
-        (I + X, "this variable is not bound where it is used: `i`"),
+        (I + X, Diagnostic(
+            "internal", function="f", node="i",
+            problem="this variable is not bound where it is used",
+        )),
         (BufferLoad(Buffer("B", (4,)), (ZERO,)),
-         "this buffer is not declared where it is used: `B[0]`"),
+         Diagnostic("internal", function="f", node="B[0]")),
         (BufferLoad(Buffer("A", (32,), data=A.data), (ZERO,)),
-         "this buffer is not declared where it is used: `A[0]`"),
-        (BufferLoad(A, (ZERO,)), "1 indices instead of 2: `A[0]`"),
-        (BufferLoad(A, (ZERO, Const(0, INT32))), "an index is int64, not int32: `A[0, int32(0)]`"),
-        (BufferLoad(A, (ZERO, X)), "an index is int64, not float32: `A[0, x]`"),
+         Diagnostic("internal", function="f", node="A[0]")),
+        (BufferLoad(A, (ZERO,)), Diagnostic(
+            "internal", function="f", node="A[0]", index_count=1, wanted=2,
+        )),
+        (BufferLoad(A, (ZERO, Const(0, INT32))), Diagnostic(
+            "internal", function="f", node="A[0, int32(0)]", dtype="int32",
+        )),
+        (BufferLoad(A, (ZERO, X)), Diagnostic(
+            "internal", function="f", node="A[0, x]", dtype="float32",
+        )),
         (BufferLoad(A, (LANES, LANES)),
-         "only the last index may have lanes: `A[ramp(0, 1, 4), ramp(0, 1, 4)]`"),
+         Diagnostic("internal", function="f", node="A[ramp(0, 1, 4), ramp(0, 1, 4)]")),
         (BufferLoad(A, (ZERO, ZERO), X),
-         "the predicate is float32 for 1 lanes: `A.load(0, 0, where=x)`"),
+         Diagnostic(
+             "internal", function="f", node="A.load(0, 0, where=x)", found="float32", lane=1,
+         )),
         (BufferLoad(A, (ZERO, LANES), P),
-         "the predicate is bool for 4 lanes: `A.load(0, ramp(0, 1, 4), where=p)`"),
-        (Const(1.0, DType("float32x4")), "a literal is a scalar: `float32x4(1.0)`"),
-        (Cast(DType("float32x4"), N), "float32x4 and int64 have different lanes: "
-                                      '`cast("float32x4", n)`'),
-        (Binary(BinOp.ADD, X, N), "operands of float32 and int64 do not go together: `x + n`"),
-        (Binary(BinOp.DIV, N, N), "`/` is not defined for int64: `n / n`"),
-        (Binary(BinOp.AND, X, X), "`and` is not defined for float32: `x and x`"),
-        (Compare(CmpOp.LT, X, N), "operands of float32 and int64 do not go together: `x < n`"),
-        (Not(X), "`not` is not defined for float32: `not x`"),
-        (Select(X, X, X), "the condition is float32: `select(x, x, x)`"),
-        (Select(P, X, N), "operands of float32 and int64 do not go together: `select(p, x, n)`"),
+         Diagnostic(
+             "internal", function="f", node="A.load(0, ramp(0, 1, 4), where=p)", found="bool",
+             lane=4,
+         )),
+        (Const(1.0, DType("float32x4")), Diagnostic(
+            "internal", function="f", node="float32x4(1.0)", problem="a literal is a scalar",
+        )),
+        (Cast(DType("float32x4"), N), Diagnostic(
+            "internal", function="f", node='cast("float32x4", n)',
+            problem="float32x4 and int64 have different lanes",
+        )),
+        (Binary(BinOp.ADD, X, N), Diagnostic(
+            "internal", function="f", node="x + n",
+            problem="operands of float32 and int64 do not go together",
+        )),
+        (Binary(BinOp.DIV, N, N), Diagnostic(
+            "internal", function="f", node="n / n", problem="`/` is not defined for int64",
+        )),
+        (Binary(BinOp.AND, X, X), Diagnostic(
+            "internal", function="f", node="x and x", problem="`and` is not defined for float32",
+        )),
+        (Compare(CmpOp.LT, X, N), Diagnostic(
+            "internal", function="f", node="x < n",
+            problem="operands of float32 and int64 do not go together",
+        )),
+        (Not(X), Diagnostic(
+            "internal", function="f", node="not x", problem="`not` is not defined for float32",
+        )),
+        (Select(X, X, X), Diagnostic(
+            "internal", function="f", node="select(x, x, x)", problem="the condition is float32",
+        )),
+        (Select(P, X, N), Diagnostic(
+            "internal", function="f", node="select(p, x, n)",
+            problem="operands of float32 and int64 do not go together",
+        )),
         (Select(P, Broadcast(X, 4), Broadcast(X, 4)),
-         "bool and float32x4 have different lanes: "
-         "`select(p, broadcast(x, 4), broadcast(x, 4))`"),
+         Diagnostic(
+             "internal", function="f", node="select(p, broadcast(x, 4), broadcast(x, 4))",
+             problem="bool and float32x4 have different lanes",
+         )),
         (Call("mma", (X,), FLOAT32),
-         'there is no function mma of 1 arguments: `call("mma", x, dtype="float32")`'),
+         Diagnostic(
+             "internal", function="f", node='call("mma", x, dtype="float32")',
+             problem="there is no function mma of 1 arguments",
+         )),
         (Call("exp", (X,), INT64),
-         'the call of exp has the type int64: `exp(x, dtype="int64")`'),
-        (Call("exp", (N,), INT64), "exp does not take int64: `exp(n)`"),
+         Diagnostic(
+             "internal", function="f", node='exp(x, dtype="int64")',
+             problem="the call of exp has the type int64",
+         )),
+        (Call("exp", (N,), INT64), Diagnostic(
+            "internal", function="f", node="exp(n)", problem="exp does not take int64",
+        )),
         (Call("pow", (X, Const(1.0, DType("float64"))), FLOAT32),
-         "pow does not take float32, float64: `pow(x, float64(1.0))`"),
-        (Call("pow", (X, N), FLOAT32), "pow does not take float32, int64: `pow(x, n)`"),
-        (Call("pow", (P, P), BOOL), "pow does not take bool, bool: `pow(p, p)`"),
+         Diagnostic(
+             "internal", function="f", node="pow(x, float64(1.0))",
+             problem="pow does not take float32, float64",
+         )),
+        (Call("pow", (X, N), FLOAT32), Diagnostic(
+            "internal", function="f", node="pow(x, n)",
+            problem="pow does not take float32, int64",
+        )),
+        (Call("pow", (P, P), BOOL), Diagnostic(
+            "internal", function="f", node="pow(p, p)", problem="pow does not take bool, bool",
+        )),
         (Call("if_then_else", (N, X, X), FLOAT32),
-         "if_then_else does not take int64, float32, float32: `if_then_else(n, x, x)`"),
+         Diagnostic(
+             "internal", function="f", node="if_then_else(n, x, x)",
+             problem="if_then_else does not take int64, float32, float32",
+         )),
         (Call("check_index", (N, N, ZERO), BOOL),
-         "a site is a literal below 0: `check_index(n, n, 0)`"),
-        (Ramp(N, Const(1), 1), "a ramp of 1 lanes from int64 by int64: `ramp(n, 1, 1)`"),
-        (Ramp(X, X, 4), "a ramp of 4 lanes from float32 by float32: `ramp(x, x, 4)`"),
-        (Broadcast(X, 1), "a broadcast to 1 lanes: `broadcast(x, 1)`"),
+         Diagnostic(
+             "internal", function="f", node="check_index(n, n, 0)",
+             problem="a site is a literal below 0",
+         )),
+        (Ramp(N, Const(1), 1), Diagnostic(
+            "internal", function="f", node="ramp(n, 1, 1)",
+            problem="a ramp of 1 lanes from int64 by int64",
+        )),
+        (Ramp(X, X, 4), Diagnostic(
+            "internal", function="f", node="ramp(x, x, 4)",
+            problem="a ramp of 4 lanes from float32 by float32",
+        )),
+        (Broadcast(X, 1), Diagnostic(
+            "internal", function="f", node="broadcast(x, 1)", problem="a broadcast to 1 lanes",
+        )),
     ],
 )
-def test_malformed_expressions(value: Expr, why: str) -> None:
-    assert message(Let(Var("t", value.dtype), value, NONE)) == f"f: {why}"
+def test_malformed_expressions(value: Expr, expected: Diagnostic) -> None:
+    assert refusal(Let(Var("t", value.dtype), value, NONE)) == expected
 
 
 LOCAL = Buffer("T", (4,))
 
 
 @pytest.mark.parametrize(
-    ("body", "why"),
+    ("body", "expected"),
     [
-        (Prefetch(X), "what is fetched or moved is the place of one element: `prefetch(x)`"),
+        (Prefetch(X), Diagnostic("internal", function="f", node="prefetch(x)")),
         (Prefetch(BufferLoad(A, (ZERO, LANES))),
-         "what is fetched or moved is the place of one element: `prefetch(A[0, ramp(0, 1, 4)])`"),
-        (Touch(X), "what is fetched or moved is the place of one element: `reads(x)`"),
+         Diagnostic("internal", function="f", node="prefetch(A[0, ramp(0, 1, 4)])")),
+        (Touch(X), Diagnostic("internal", function="f", node="reads(x)")),
         (TensorOp("t", BufferStore(A, ONE, (ZERO, ZERO)), NONE),
-         "its operands are loops of reads() and writes(): `with TensorOp(\"t\", tile=()):`"),
+         Diagnostic("internal", function="f", node='with TensorOp("t", tile=()):')),
         (TensorOp("t", NONE, BufferStore(A, ONE, (ZERO, I))),
-         "this variable is not bound where it is used: `i`"),
-        (Prefetch(BufferLoad(A, (ZERO,))), "1 indices instead of 2: `A[0]`"),
-        (BufferStore(A, N, (ZERO, ZERO)), "stores int64 where float32 belongs: `A[0, 0] = n`"),
+         Diagnostic(
+             "internal", function="f", node="i",
+             problem="this variable is not bound where it is used",
+         )),
+        (Prefetch(BufferLoad(A, (ZERO,))), Diagnostic(
+            "internal", function="f", node="A[0]", index_count=1, wanted=2,
+        )),
+        (BufferStore(A, N, (ZERO, ZERO)), Diagnostic(
+            "internal", function="f", node="A[0, 0] = n", dtype="int64", wanted="float32",
+        )),
         (BufferStore(A, ONE, (ZERO, LANES)),
-         "stores float32 where float32x4 belongs: `A[0, ramp(0, 1, 4)] = float32(1.0)`"),
-        (BufferStore(A, ONE, (ZERO, I)), "this variable is not bound where it is used: `i`"),
+         Diagnostic(
+             "internal", function="f", node="A[0, ramp(0, 1, 4)] = float32(1.0)", dtype="float32",
+             wanted="float32x4",
+         )),
+        (BufferStore(A, ONE, (ZERO, I)), Diagnostic(
+            "internal", function="f", node="i",
+            problem="this variable is not bound where it is used",
+        )),
         (BufferStore(A, ONE, (ZERO, ZERO), I < 3),
-         "this variable is not bound where it is used: `i`"),
-        (IfThenElse(N, NONE), "int64 where bool belongs: `if n:`"),
+         Diagnostic(
+             "internal", function="f", node="i",
+             problem="this variable is not bound where it is used",
+         )),
+        (IfThenElse(N, NONE), Diagnostic(
+            "internal", function="f", node="if n:", dtype="int64", dtype2="bool",
+        )),
         (For(I, ZERO, Const(4, INT32), ForKind.SERIAL, NONE),
-         "i is int64, but gets int32: `for i in range(0, extent=int32(4), dtype=\"int64\"):`"),
+         Diagnostic(
+             "internal", function="f", node='for i in range(0, extent=int32(4), dtype="int64"):',
+             var="i", dtype="int64", value_dtype="int32",
+         )),
         (For(Var("k", INT32), Const(0, INT32), Const(4, INT32), ForKind.SERIAL, NONE),
-         "loop variables are int64, but k is int32: `for k in range(int32(4)):`"),
+         Diagnostic(
+             "internal", function="f", node="for k in range(int32(4)):", var="k", dtype="int32",
+         )),
         (For(I, ZERO, N, ForKind.SERIAL, For(I, ZERO, N, ForKind.SERIAL, NONE)),
-         "this variable is bound already where it is bound again: `i`"),
+         Diagnostic("internal", function="f", node="i")),
         (SeqStmt((Let(I, N, NONE), BufferStore(A, ONE, (ZERO, I)))),
-         "this variable is not bound where it is used: `i`"),
+         Diagnostic(
+             "internal", function="f", node="i",
+             problem="this variable is not bound where it is used",
+         )),
         (SeqStmt((Allocate(LOCAL, NONE), BufferStore(LOCAL, ONE, (ZERO,)))),
-         "this buffer is not declared where it is used: `T[0] = float32(1.0)`"),
+         Diagnostic("internal", function="f", node="T[0] = float32(1.0)")),
         (DeclBuffer(LOCAL, NONE),
-         "a view needs memory that exists: "
-         "`with DeclBuffer(Buffer(\"float32\", (4,), data=T.data)) as T_1:`"),
+         Diagnostic(
+             "internal", function="f",
+             node='with DeclBuffer(Buffer("float32", (4,), data=T.data)) as T_1:',
+         )),
         (Allocate(Buffer("T", (N, -1)), NONE),
-         'extents, strides and offsets are not negative: `T: Buffer("float32", (n, -1))`'),
+         Diagnostic("internal", function="f", node='T: Buffer("float32", (n, -1))')),
         (Allocate(Buffer("T", (X,)), NONE),
-         'extents, strides and offsets are integers: `T: Buffer("float32", (x,))`'),
+         Diagnostic("internal", function="f", node='T: Buffer("float32", (x,))')),
         (Allocate(Buffer("T", (4,), strides=(1, 1)), NONE),
-         'a buffer has one stride for each axis: `T: Buffer("float32", (4,), strides=(1, 1))`'),
+         Diagnostic("internal", function="f", node='T: Buffer("float32", (4,), strides=(1, 1))')),
         (Allocate(Buffer("T", (4,), elem_offset=-1), NONE),
-         'extents, strides and offsets are not negative: '
-         '`T: Buffer("float32", (4,), elem_offset=-1)`'),
-        (Allocate(Buffer("T", (4,), elem_offset=1), NONE),
-         "only arguments have an elem_offset, and views before flattening: "
-         "`with Allocate(Buffer(\"float32\", (4,), elem_offset=1)) as T:`"),
-        (DeclBuffer(Buffer("T", (4,), data=A.data, elem_offset=29), NONE),
-         "`T` takes 132 bytes from the start of its memory, and `A` takes 128: "
-         "`with DeclBuffer(Buffer(\"float32\", (4,), elem_offset=29, data=A.data)) as T:`"),
+         Diagnostic("internal", function="f", node='T: Buffer("float32", (4,), elem_offset=-1)')),
+        (Allocate(Buffer("T", (4,), elem_offset=1), NONE), Diagnostic(
+            "internal", function="f",
+            node='with Allocate(Buffer("float32", (4,), elem_offset=1)) as T:',
+        )),
+        (DeclBuffer(Buffer("T", (4,), data=A.data, elem_offset=29), NONE), Diagnostic(
+            "internal", function="f",
+            node='with DeclBuffer(Buffer("float32", (4,), elem_offset=29, data=A.data)) as T:',
+            problem="`T` takes 132 bytes from the start of its memory, and `A` takes 128",
+        )),
         (Allocate(Buffer("T", (4,), data=Var("T")), NONE),
-         'the memory of a buffer is an address: `T: Buffer("float32", (4,))`'),
+         Diagnostic("internal", function="f", node='T: Buffer("float32", (4,))')),
         (BufferRealize(LOCAL, (), NONE),
-         "there is one range for each axis: "
-         "`with BufferRealize(Buffer(\"float32\", (4,)), bounds=()) as T:`"),
+         Diagnostic(
+             "internal", function="f",
+             node='with BufferRealize(Buffer("float32", (4,)), bounds=()) as T:',
+         )),
         (BufferRealize(LOCAL, (Range(ZERO, X),), NONE),
-         "float32 where int64 belongs: "
-         "`with BufferRealize(Buffer(\"float32\", (4,)), bounds=((0, x),)) as T:`"),
+         Diagnostic(
+             "internal", function="f",
+             node='with BufferRealize(Buffer("float32", (4,)), bounds=((0, x),)) as T:',
+             dtype="float32", dtype2="int64",
+         )),
     ],
 )
-def test_malformed_statements(body: Stmt, why: str) -> None:
-    assert message(body) == f"f: {why}"
+def test_malformed_statements(body: Stmt, expected: Diagnostic) -> None:
+    assert refusal(body) == expected
 
 
 def test_siblings_may_bind_the_same_variable() -> None:
@@ -219,13 +322,17 @@ def test_flat_code_has_one_index_for_each_physical_axis() -> None:
     verify(logical)
     verify(texture, flat=True)
 
-    assert message(logical, flat=True) == "f: 2 indices instead of 1: `A[0, 0] = float32(1.0)`"
-    assert message(PrimFunc("f", (), realized), flat=True) == (
-        "f: BufferRealize must be gone after flattening: "
-        '`with BufferRealize(Buffer("float32", (4,)), bounds=((0, 4),)) as T:`'
+    assert refusal(logical, flat=True) == Diagnostic(
+        "internal", function="f", node="A[0, 0] = float32(1.0)", index_count=2, wanted=1,
     )
-    assert message(mapped, flat=True) == (
-        "f: layout maps and pad values must be gone after flattening: `f`"
+    assert refusal(PrimFunc("f", (), realized), flat=True) == (
+        Diagnostic(
+            "internal", function="f",
+            node='with BufferRealize(Buffer("float32", (4,)), bounds=((0, 4),)) as T:',
+        )
+    )
+    assert refusal(mapped, flat=True) == (
+        Diagnostic("internal", function="f", node="f")
     )
 
 
@@ -237,14 +344,21 @@ def test_maps_are_for_memory_of_the_function() -> None:
     padded = PrimFunc("f", (A,), NONE, (), (), ((A.data, place),))
     free = PrimFunc("f", (A,), NONE, (), ((A.data, (IndexMap((i,), (N,)),)),))
 
-    assert message(map_of_nothing) == (
-        "f: no buffer has the memory that a layout map or pad value is for: `gone.data`"
+    assert refusal(map_of_nothing) == (
+        Diagnostic("internal", function="f", node="gone.data")
     )
-    assert message(to_floats) == "f: this is no map to scalar values: `lambda i: [float32(1.0)]`"
-    assert message(padded) == (
-        "f: int64 where bool belongs: `lambda i: float32(1.0) if i else None`"
+    assert refusal(to_floats) == Diagnostic(
+        "internal", function="f", node="lambda i: [float32(1.0)]",
     )
-    assert message(free) == "f: this variable is not bound where it is used: `n`"
+    assert refusal(padded) == (
+        Diagnostic(
+            "internal", function="f", node="lambda i: float32(1.0) if i else None", dtype="int64",
+            dtype2="bool",
+        )
+    )
+    assert refusal(free) == Diagnostic(
+        "internal", function="f", node="n", problem="this variable is not bound where it is used",
+    )
 
 
 ROWS = Buffer("R", (8, 8), axis_separators=(0,))
@@ -268,7 +382,8 @@ def test_views_have_the_rank_of_their_memory(view: Buffer, why: str) -> None:
     if not why:
         verify(func)
         return
-    assert message(func).partition(": `with DeclBuffer(")[0] == f"f: {why}"
+    node = next(iter(str(func.body).splitlines()))
+    assert refusal(func) == Diagnostic("internal", function="f", node=node, problem=why)
 
 
 def test_extents_of_views_are_compared_by_their_factors() -> None:
@@ -276,8 +391,10 @@ def test_extents_of_views_are_compared_by_their_factors() -> None:
     longer, shorter = Buffer("V", (N, 9), data=memory.data), Buffer("V", (N * 8,), data=memory.data)
 
     verify(PrimFunc("f", (memory, N), DeclBuffer(shorter, NONE)))
-    assert message(PrimFunc("f", (memory, N), DeclBuffer(longer, NONE))).startswith(
-        "f: `V` takes 36 * n bytes, and its memory `S` takes 32 * n: `with DeclBuffer("
+    assert refusal(PrimFunc("f", (memory, N), DeclBuffer(longer, NONE))) == Diagnostic(
+        "internal", function="f",
+        node='with DeclBuffer(Buffer("float32", (n, 9), data=S.data)) as V:',
+        problem="`V` takes 36 * n bytes, and its memory `S` takes 32 * n",
     )
 
 
@@ -306,7 +423,9 @@ def test_nodes_of_another_language_are_refused() -> None:
 
     value = Reduce(FLOAT32)
 
-    assert message(BufferStore(A, value, (ZERO, ZERO))) == (
-        "f: a Reduce is no expression of the language: `sum(...)`"
+    assert refusal(BufferStore(A, value, (ZERO, ZERO))) == (
+        Diagnostic("internal", function="f", node="sum(...)", type="Reduce")
     )
-    assert message(Prefetch()) == "f: a Prefetch is no statement of the language: `prefetch`"
+    assert refusal(Prefetch()) == Diagnostic(
+        "internal", function="f", node="prefetch", type="Prefetch",
+    )

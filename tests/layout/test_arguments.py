@@ -10,6 +10,7 @@ import pytest
 
 import tecomp
 from tecomp import GridMap, Layout, LayoutError, StickLayout
+from tests.messages import Diagnostic, diagnostic
 
 STICKS = Layout.of((1000, 200), "float16", lambda i, j: [j // 64, i, j % 64])
 ANY: Any = STICKS
@@ -20,101 +21,107 @@ made_map: Any = GridMap
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("call", "expected"),
     [
         (
             lambda: ANY.place(1),
-            "layout: the element is 1; give integers, one for each axis, such as (0, 1)",
+            Diagnostic("wrong-argument", where="layout: the element", values=1),
         ),
         (
             lambda: ANY.place((1.5, 0)),
-            "layout: the element is (1.5, 0); give integers, one for each axis, such as (0, 1)",
+            Diagnostic("wrong-argument", where="layout: the element", values=(1.5, 0)),
         ),
         (
             lambda: ANY.element("abc"),
-            "layout: the place is 'abc'; give integers, one for each axis, such as (0, 1)",
+            Diagnostic("wrong-argument", where="layout: the place", values="abc"),
         ),
         (
             lambda: ANY.dma(start=(0.5, 0)),
-            "layout.dma: start is (0.5, 0); give integers, one for each axis, such as (0, 1)",
+            Diagnostic("wrong-argument", where="layout.dma: start", values=(0.5, 0)),
         ),
         (
             lambda: ANY.runs(extents=3),
-            "layout.runs: extents is 3; give integers, one for each axis, such as (0, 1)",
+            Diagnostic("wrong-argument", where="layout.runs: extents", values=3),
         ),
         (
             lambda: ANY.dma(0),
-            "layout.dma: 0 are no strides; give one for each axis, in elements",
+            Diagnostic("transfer", who="layout.dma", strides=0),
         ),
         (
             lambda: stick_layout((3, 128), "float16", "ab"),
-            "stick layout: dim_order is 'ab'; give integers, one for each axis, such as (0, 1)",
+            Diagnostic("wrong-argument", where="stick layout: dim_order", values="ab"),
         ),
         (
             lambda: Layout.of(ANY.nbytes, "float16", lambda i: [i]),
-            "layout: the shape is 512000; give integers, one for each axis, such as (0, 1)",
+            Diagnostic(
+                "wrong-argument", where="layout: the shape", given=512000,
+                remedy="give integers, one for each axis, such as (0, 1)",
+            ),
         ),
         (
             lambda: made_of((4,), "float32", STICKS.index_map, storage="int4"),
-            "layout: 'int4' is no storage format; take one of storage_format(name)",
+            Diagnostic("storage-format", storage="int4"),
         ),
         (
             lambda: ANY.runs_to(None),
-            "layout.runs_to: None is no layout; make one, such as with Layout.of",
+            Diagnostic("wrong-argument", where="layout.runs_to", given=None),
         ),
         (
             lambda: stick_layout(None),
-            "stick layout: missing a required argument: 'dtype'; this way to write one takes size, "
-            'dtype, pad_all_dims, stick_bytes, e.g. StickLayout((1024, 256), "float16")',
+            Diagnostic(
+                "sticks", reason="missing a required argument: 'dtype'",
+                names="size, dtype, pad_all_dims, stick_bytes",
+            ),
         ),
         (
             lambda: stick_layout((4, 4), "float16", lanes=3),
-            "stick layout: got an unexpected keyword argument 'lanes'; this way to write one takes "
-            'size, dtype, pad_all_dims, stick_bytes, e.g. StickLayout((1024, 256), "float16")',
+            Diagnostic(
+                "sticks", reason="got an unexpected keyword argument 'lanes'",
+                names="size, dtype, pad_all_dims, stick_bytes",
+            ),
         ),
         (
             lambda: made_map((8, 8), divmod, (8, 8)),
-            "grid map: divmod is no index map; GridMap.of(shape, function, physical) takes a "
-            "function of the axes",
+            Diagnostic("shards", given="divmod"),
         ),
         (
             lambda: made_map((8, 8), lambda y, x: [y, x], (8, 8)),
-            "grid map: <lambda> is no index map; GridMap.of(shape, function, physical) takes a "
-            "function of the axes",
+            Diagnostic("shards", given="<lambda>"),
         ),
         (
             lambda: made_map((8, 8), "rows", (8, 8)),
-            "grid map: 'rows' is no index map; GridMap.of(shape, function, physical) takes a "
-            "function of the axes",
+            Diagnostic("shards", given="'rows'"),
         ),
         (
             lambda: ANY.row_major((4, 5), "float32", (0, 2)),
-            "layout: the order [0, 2] does not have each of the 2 axes once; give their numbers, "
-            "from the longest steps on",
+            Diagnostic("layout", axes=[0, 2], rank=2),
         ),
         (
             lambda: ANY.row_major(None, "float32"),
-            "layout: the shape is None; give integers, one for each axis, such as (0, 1)",
+            Diagnostic(
+                "wrong-argument", where="layout: the shape", given=None,
+                remedy="give integers, one for each axis, such as (0, 1)",
+            ),
         ),
         (
             lambda: ANY.is_equivalent_to(None),
-            "layout.is_equivalent_to: None is no layout; make one, such as with Layout.of",
+            Diagnostic("wrong-argument", where="layout.is_equivalent_to", given=None),
         ),
         (
             lambda: STICKS.index_map.then(ANY),
-            f"index map: expected an index map, got {ANY!r}; make one with IndexMap.from_func",
+            Diagnostic("wrong-argument", plain=str(ANY)),
         ),
         (
             lambda: relayout(ANY, (1000, 200)),
-            "relayout: (1000, 200) is no layout; make one, such as with Layout.of",
+            Diagnostic("wrong-argument", where="relayout", given=(1000, 200)),
         ),
     ],
 )
-def test_refused(call: Callable[[], object], message: str) -> None:
+def test_refused(call: Callable[[], object], expected: Diagnostic) -> None:
     with pytest.raises(LayoutError) as error:
         call()
 
-    assert error.value.message == message
+    assert diagnostic(error.value) == expected
 
 
 def test_integers_of_any_kind() -> None:

@@ -10,6 +10,7 @@ import pytest
 from tecomp.errors import LayoutError
 from tecomp.layout.core.layout import Layout
 from tecomp.layout.notations.cute import cute, cute_complement, cute_text
+from tests.messages import Diagnostic, diagnostic
 
 
 def test_nested_modes() -> None:
@@ -67,51 +68,57 @@ def test_texts_come_back(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("make", "expected"),
     [
         (
             lambda: cute("(4,4:(1,4)", "float32"),
-            "cute: `(4,4:(1,4)` does not parse at position 4: expected `)`, got `:(1,4)`; write "
-            "e.g. (4,8):(8,1)",
+            Diagnostic(
+                "layout-text", text="(4,4:(1,4)", place=4, what="expected `)`", rest=":(1,4)",
+            ),
         ),
         (
             lambda: cute("(4,x):(1,4)", "float32"),
-            "cute: `(4,x):(1,4)` does not parse at position 3: expected a number or `(`, got "
-            "`x):(1,4)`; write e.g. (4,8):(8,1)",
+            Diagnostic(
+                "layout-text", text="(4,x):(1,4)", place=3, what="expected a number or `(`",
+                rest="x):(1,4)",
+            ),
         ),
         (
             lambda: cute("4:1)", "float32"),
-            "cute: `4:1)` does not parse at position 3: expected the end, got `)`; write e.g. "
-            "(4,8):(8,1)",
+            Diagnostic("layout-text", text="4:1)", place=3, what="expected the end", rest=")"),
         ),
         (
             lambda: cute("(4,(2,2)):(1,4)", "float32"),
-            "cute: `(4,(2,2)):(1,4)` nests its shape and its stride differently; give a stride "
-            "for each number of the shape",
+            Diagnostic("layout-text", where="cute", text="(4,(2,2)):(1,4)"),
         ),
         (
             lambda: cute("(4,4):(0,1)", "float32"),
-            "layout: elements (0, 0) and (1, 0) of float32[4, 4] share one place under "
-            "lambda i, j: [i % 4 * 0 + j % 4]; keep every index in the map, e.g. both i // 4 and "
-            "i % 4",
+            Diagnostic(
+                "shared-place", first=(0, 0), second=(1, 0), dtype="float32", shape=[4, 4],
+                index_map="lambda i, j: [i % 4 * 0 + j % 4]",
+            ),
         ),
         (
             lambda: cute_text(Layout.of((10,), "float32", lambda i: [i // 4, i % 4])),
-            "cute_text: CuTe's notation does not say lambda i: [i // 4, i % 4] on [10]: the last "
-            "block of axis 0 is not full",
+            Diagnostic(
+                "layout-text", index_map="lambda i: [i // 4, i % 4]", shape=[10],
+                reason="the last block of axis 0 is not full",
+            ),
         ),
         (
             lambda: cute_text(Layout.of((8, 8), "float32", lambda i, j: [i, i ^ j])),
-            "cute_text: CuTe's notation does not say lambda i, j: [i, i ^ j] on [8, 8]: a place "
-            "is no sum of digits times strides",
+            Diagnostic(
+                "layout-text", index_map="lambda i, j: [i, i ^ j]", shape=[8, 8],
+                reason="a place is no sum of digits times strides",
+            ),
         ),
     ],
 )
-def test_refusals(make: Callable[[], object], message: str) -> None:
+def test_refusals(make: Callable[[], object], expected: Diagnostic) -> None:
     with pytest.raises(LayoutError) as caught:
         make()
 
-    assert caught.value.message == message
+    assert diagnostic(caught.value) == expected
 
 
 @pytest.mark.parametrize(
@@ -154,18 +161,15 @@ def test_a_layout_and_its_complement_reach_every_place_once(seed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "size", "message"),
+    ("text", "size", "expected"),
     [
-        ("(2,2):(1,0)", 8, "cute_complement: `(2,2):(1,0)` has no complement: a stride of 0 is not "
-         "a multiple of the 1 places that smaller strides reach; give strides that divide each other"),
-        ("(4,2):(1,6)", 24, "cute_complement: `(4,2):(1,6)` has no complement: a stride of 6 is not "
-         "a multiple of the 4 places that smaller strides reach; give strides that divide each other"),
-        ("(4,2):1", 24, "cute_complement: `(4,2):1` nests its shape and its stride differently; "
-         "give a stride for each number of the shape"),
+        ("(2,2):(1,0)", 8, Diagnostic("layout-text", text="(2,2):(1,0)", step=0, reach=1)),
+        ("(4,2):(1,6)", 24, Diagnostic("layout-text", text="(4,2):(1,6)", step=6, reach=4)),
+        ("(4,2):1", 24, Diagnostic("layout-text", where="cute_complement", text="(4,2):1")),
     ],
 )
-def test_layouts_without_a_complement(text: str, size: int, message: str) -> None:
+def test_layouts_without_a_complement(text: str, size: int, expected: Diagnostic) -> None:
     with pytest.raises(LayoutError) as error:
         cute_complement(text, size)
 
-    assert error.value.message == message
+    assert diagnostic(error.value) == expected

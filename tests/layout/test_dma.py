@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from tecomp import DmaNest, Layout, LayoutError, te
+from tests.messages import Diagnostic, diagnostic
 from tests.strategies.copies import assert_copies, host_offsets
 
 
@@ -315,40 +316,38 @@ def test_loops_as_text_run() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "expected"),
     [
         (
             {"host_strides": (1,)},
-            "layout.dma: 1 host strides [1] for the 2 indices of [10, 20]; give one for each, "
-            "in elements",
+            Diagnostic(
+                "transfer", who="layout.dma", chosen_count=1, chosen=[1], rank=2, shape=[10, 20],
+            ),
         ),
         (
             {"host_strides": (1.5, 1)},
-            "layout.dma: 1.5 is no stride or offset; they are integers that count elements",
+            Diagnostic("transfer", who="layout.dma", number=1.5),
         ),
         (
             {"start": (0, 15), "extents": (10, 6)},
-            "layout.dma: start [0, 15] and extents [10, 6] are no box in [10, 20]; give a start "
-            "and an extent for each index, within the shape",
+            Diagnostic("transfer", who="layout.dma", first=[0, 15], counts=[10, 6], shape=[10, 20]),
         ),
         (
             {"start": (0,)},
-            "layout.dma: start [0] and extents [10] are no box in [10, 20]; give a start and an "
-            "extent for each index, within the shape",
+            Diagnostic("transfer", who="layout.dma", first=[0], counts=[10], shape=[10, 20]),
         ),
         (
             {"start": (-1, 0)},
-            "layout.dma: start [-1, 0] and extents [11, 20] are no box in [10, 20]; give a start "
-            "and an extent for each index, within the shape",
+            Diagnostic("transfer", who="layout.dma", first=[-1, 0], counts=[11, 20], shape=[10, 20]),
         ),
     ],
     ids=["rank", "fraction", "box", "short", "negative"],
 )
-def test_refusals(options: dict[str, Any], message: str) -> None:
+def test_refusals(options: dict[str, Any], expected: Diagnostic) -> None:
     with pytest.raises(LayoutError) as caught:
         of((10, 20), sticks).dma(**options)
 
-    assert caught.value.message == message
+    assert diagnostic(caught.value) == expected
 
 
 def test_too_many_nests_are_refused_with_their_number() -> None:
@@ -357,8 +356,9 @@ def test_too_many_nests_are_refused_with_their_number() -> None:
     with pytest.raises(LayoutError) as caught:
         layout.dma()
 
-    assert caught.value.message == (
-        "layout.dma: lambda i: [i * 20011 % 40009] on [40000] falls into 6136 nests of loops, more "
-        "than 1024; copy parts of it, with start= and extents=, or rearrange the elements on the "
-        "device"
+    assert diagnostic(caught.value) == (
+        Diagnostic(
+            "too-much", what="layout.dma: lambda i: [i * 20011 % 40009] on [40000]",
+            found_count=6136, most_nests=1024,
+        )
     )

@@ -18,6 +18,7 @@ from tecomp.layout.formats.format import Format
 from tecomp.layout.formats.narrow_types import PackedInt
 from tecomp.layout.formats.registry import BFP8, INT4, UINT4, storage_format
 from tecomp.poly.maps.index_map import IndexMap
+from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 
 
@@ -120,56 +121,53 @@ def test_no_elements() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("make", "expected"),
     [
         (
             lambda: storage_format("float7"),
-            "storage: `float7` is no format; the formats are float8_e4m3fn, float8_e5m2, "
-            "float8_e4m3fnuz, float8_e5m2fnuz, dlfloat16, bfp8, bfp4, bfp2, int4, uint4, bool, "
-            "int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, "
-            "float32, float64",
+            Diagnostic(
+                "storage-format", name="float7",
+                named="float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz, dlfloat16, bfp8, bfp4, bfp2, int4, uint4, bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64",
+            ),
         ),
         (
             lambda: tiles(BlockFloat.of(8, elements=80)),
-            "format bfp8: a block holds 80 elements, and the last axes of [2, 3, 2, 2, 16, 16] "
-            "make no whole blocks; pad them to a multiple",
+            Diagnostic("storage-format", name="bfp8", elements=80, shape=[2, 3, 2, 2, 16, 16]),
         ),
         (
             lambda: BlockFloat.of(8, elements=40),
-            "block float: 8 bits, blocks of 40 elements, exponents of 8 bits for 16; bits are "
-            "2, 4 or 8, those of exponents 5 or 8, and a block is whole runs and whole bytes",
+            Diagnostic("storage-format", bits=8, elements=40, exponent_bits=8, run=16),
         ),
         (
             lambda: PackedInt.of(3, signed=True),
-            "packed integer: 3 bits; a byte holds whole integers of 2 or 4",
+            Diagnostic("storage-format", bits=3),
         ),
         (
             lambda: INT4.encode_array(np.zeros((2, 3), np.int8)),
-            "format int4: the last axis of the array, [2, 3], is no whole number of blocks of 2 "
-            "elements; pad it, or merge the last axes",
+            Diagnostic("storage-format", storage="int4", shape=[2, 3], old=2, what="elements"),
         ),
         (
             lambda: BFP8.encode(te.placeholder((4, 100), name="A")),
-            "format bfp8: the last axis of A[4, 100] is no whole number of blocks of 1024 "
-            "elements; pad it, or merge the last axes",
+            Diagnostic(
+                "storage-format", name="bfp8", tensor="A", shape="[4, 100]", size=1024,
+                what="elements",
+            ),
         ),
         (
             lambda: BFP8.decode_array(np.zeros(1088, np.float32)),
-            "format bfp8: memory is uint8, the array is float32; give what encode_array "
-            "returned, or view it as uint8",
+            Diagnostic("storage-format", storage="bfp8", stored="uint8", dtype="float32"),
         ),
         (
             lambda: BFP8.encoded(te.placeholder((4,), name="A")[0]),
-            "format bfp8: 1024 elements are stored together, so none has a place of its own; "
-            "encode a tensor",
+            Diagnostic("storage-format", name="bfp8", elements=1024, what="encode"),
         ),
     ],
 )
-def test_what_is_refused(make: Callable[[], Any], message: str) -> None:
+def test_what_is_refused(make: Callable[[], Any], expected: Diagnostic) -> None:
     with pytest.raises(LayoutError) as error:
         make()
 
-    assert error.value.message == message
+    assert diagnostic(error.value) == expected
 
 
 @pytest.mark.parametrize(
@@ -202,7 +200,6 @@ def test_padding_is_a_number_of_the_format(
     for value in lost:
         with pytest.raises(LayoutError) as caught:
             padded(value)
-        assert caught.value.message == (
-            f"layout: pad_value={value} is no number of {name}, the format in which elements are "
-            "stored; give one that it has"
+        assert diagnostic(caught.value) == (
+            Diagnostic("pad-value", value=value, storage=name)
         )

@@ -13,6 +13,7 @@ from tecomp import te
 from tecomp.errors import LayoutError
 from tecomp.layout.core.layout import Layout
 from tecomp.poly.maps import brute_force
+from tests.messages import Diagnostic, diagnostic
 
 Golden = Callable[[object], None]
 
@@ -131,66 +132,70 @@ def of(mapping: Callable[..., Sequence[Any]], shape: Sequence[int] = (8, 8)) -> 
 
 
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("make", "expected"),
     [
         (
             of(lambda i, j: [i // 4, j]),
-            "layout: elements (0, 0) and (1, 0) of float32[8, 8] share one place under "
-            "lambda i, j: [i // 4, j]; keep every index in the map, e.g. both i // 4 and i % 4",
+            Diagnostic(
+                "shared-place", first=(0, 0), second=(1, 0), dtype="float32", shape=[8, 8],
+                index_map="lambda i, j: [i // 4, j]",
+            ),
         ),
         (
             of(lambda i, j: [i, j], (8, -1)),
-            "layout: -1 in the shape [8, -1] is no extent; extents are integers from 0 on",
+            Diagnostic("wrong-argument", extent=-1, shape=[8, -1]),
         ),
         (
             of(lambda i, j: [i - 2, j]),
-            "index map: `i - 2` is -2 at index (0, 0); places count from 0, so add 2 or more",
+            Diagnostic("negative-place", expr="i - 2", value=-2, index=(0, 0), positive=2),
         ),
         (
             lambda: Layout.of((8,), "float32", lambda i: [i], grid_axes=[1]),
-            "layout: grid axis 1 is none of the 1 physical axes of lambda i: [i]",
+            Diagnostic("wrong-number", axis=1, physical_shape_count=1, index_map="lambda i: [i]"),
         ),
         (
             lambda: sticks().place((0, 200)),
-            "layout: there is no element (0, 200) in [1000, 200]; each index counts from 0 to "
-            "its extent - 1",
+            Diagnostic("outside-index", what="element", at=(0, 200), shape=[1000, 200]),
         ),
         (
             lambda: sticks().element((4, 0, 0)),
-            "layout: there is no place (4, 0, 0) in [4, 1000, 64]; each index counts from 0 to "
-            "its extent - 1",
+            Diagnostic("outside-index", what="place", at=(4, 0, 0), shape=[4, 1000, 64]),
         ),
     ],
     ids=["collision", "shape", "negative", "grid", "element", "place"],
 )
-def test_refusals(make: Callable[[], object], message: str) -> None:
+def test_refusals(make: Callable[[], object], expected: Diagnostic) -> None:
     with pytest.raises(LayoutError) as caught:
         make()
 
-    assert caught.value.message == message
+    assert diagnostic(caught.value) == expected
 
 
 @pytest.mark.parametrize(
-    ("layout", "message"),
+    ("layout", "expected"),
     [
         (
             sticks(),
-            "s[B].transform_layout: the layout is for the shape [1000, 200], but B has [8, 8] "
-            "here; make one for that shape",
+            Diagnostic(
+                "other-shape", where="s[B].transform_layout", shape=[1000, 200], stage="B",
+                brackets_of_shape="[8, 8]",
+            ),
         ),
         (
             Layout.row_major((8, 8), "float16"),
-            "s[B].transform_layout: the layout stores float16, but B is float32; compute a stage "
-            "of float16 and give that the layout",
+            Diagnostic(
+                "other-shape", where="s[B].transform_layout", stored="float16", stage="B",
+                dtype="float32",
+            ),
         ),
     ],
     ids=["shape", "type"],
 )
-def test_a_layout_of_another_tensor_is_refused(layout: Layout, message: str) -> None:
+def test_a_layout_of_another_tensor_is_refused(layout: Layout, expected: Diagnostic) -> None:
     A = te.placeholder((8, 8), name="A")
     B = te.compute((8, 8), lambda i, j: A[i, j] * 2.0, name="B")
 
     with pytest.raises(LayoutError) as caught:
         te.create_schedule(B)[B].transform_layout(layout)
 
-    assert caught.value.message == message
+    assert diagnostic(caught.value) == expected

@@ -10,6 +10,7 @@ import pytest
 from tecomp.errors import LayoutError
 from tecomp.layout.core.layout import Layout, same_memory
 from tecomp.layout.notations.onednn_blocked import blocked, blocked_tag
+from tests.messages import Diagnostic, diagnostic
 
 
 @pytest.mark.parametrize(
@@ -72,54 +73,48 @@ def test_a_layout_that_nobody_named_has_a_tag() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("make", "expected"),
     [
         (
             lambda: blocked((2, 3), "float32", "nc4"),
-            "blocked: `nc4` does not parse at position 2, `4`; write letters of axes and then "
-            "blocks, as in nChw16c",
+            Diagnostic("layout-text", tag="nc4", place=2, rest="4"),
         ),
         (
             lambda: blocked((2, 3), "float32", "nchw"),
-            "blocked: `nchw` is for 4 axes, nchw, but the shape [2, 3] has 2",
+            Diagnostic("layout-text", tag="nchw", order_count=4, order="nchw", shape=[2, 3], rank=2),
         ),
         (
             lambda: blocked((2, 3), "float32", "nC"),
-            "blocked: axis C of `nC` has no block; an axis is in capitals if and only if it is "
-            "cut into blocks",
+            Diagnostic("layout-text", letter="C", tag="nC", has="has no block"),
         ),
         (
             lambda: blocked((2, 3), "float32", "nc8c"),
-            "blocked: axis c of `nc8c` has blocks; an axis is in capitals if and only if it is "
-            "cut into blocks",
+            Diagnostic("layout-text", letter="c", tag="nc8c", has="has blocks"),
         ),
         (
             lambda: blocked((2, 3), "float32", "xy"),
-            "blocked: the axes of `xy` are none of ncdhw, goidhw and the alphabet; name them in "
-            "the order of the shape with axes=",
+            Diagnostic("layout-text", tag="xy", images="ncdhw", weights="goidhw"),
         ),
         (
             lambda: blocked((2, 3), "float32", "nn"),
-            "blocked: `nn` has the axis n twice; blocks of it follow at the end, each with its "
-            "size",
+            Diagnostic("layout-text", tag="nn", twice="n"),
         ),
         (
             lambda: blocked((2, 3), "float32", "nc", axes="nh"),
-            "blocked: `nc` has the axes nc, but the tensor has nh",
+            Diagnostic("layout-text", tag="nc", outer="nc", order="nh"),
         ),
         (
             lambda: blocked((2, 3), "float32", "nC0c"),
-            "blocked: `nC0c` has a block of 0 elements",
+            Diagnostic("layout-text", tag="nC0c"),
         ),
         (
             lambda: blocked_tag(Layout.of((8, 8), "float32", lambda i, j: [i, i ^ j])),
-            "blocked_tag: no tag says lambda i, j: [i, i ^ j] on [8, 8]; a tag has each axis once, "
-            "and then blocks without gaps",
+            Diagnostic("layout-text", index_map="lambda i, j: [i, i ^ j]", shape=[8, 8]),
         ),
     ],
 )
-def test_refusals(make: Callable[[], object], message: str) -> None:
+def test_refusals(make: Callable[[], object], expected: Diagnostic) -> None:
     with pytest.raises(LayoutError) as caught:
         make()
 
-    assert caught.value.message == message
+    assert diagnostic(caught.value) == expected

@@ -11,6 +11,7 @@ import pytest
 
 from tecomp import Layout, LayoutError, ShardLayout
 from tecomp.layout.transfers import Runs
+from tests.messages import Diagnostic, diagnostic
 from tests.strategies.copies import host_offsets, run_lengths
 
 Golden = Callable[[object], None]
@@ -196,30 +197,30 @@ def test_hard_maps_take_no_longer(layout: Layout) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ask", "message"),
+    ("ask", "expected"),
     [
         (
             lambda: tiles((4, 4), (2, 2)).runs_to(tiles((4, 8), (2, 2))),
-            "layout.runs_to: [4, 4] and [4, 8] are not one tensor; give both layouts the same "
-            "shape, e.g. with maps of the one that they share",
+            Diagnostic("other-shape", shape=[4, 4], target_shape=[4, 8]),
         ),
         (
             lambda: tiles((4, 4), (2, 2)).runs((1,)),
-            "layout.runs: 1 host strides [1] for the 2 indices of [4, 4]; give one for each, in "
-            "elements",
+            Diagnostic(
+                "transfer", who="layout.runs", chosen_count=1, chosen=[1], rank=2, shape=[4, 4],
+            ),
         ),
         (
             lambda: tiles((4, 4), (2, 2)).runs().transactions(0),
-            "runs: a transaction of 0 elements moves nothing; give 1 or more",
+            Diagnostic("transfer", most=0),
         ),
     ],
     ids=["shape", "strides", "burst"],
 )
-def test_refusals(ask: Callable[[], object], message: str) -> None:
+def test_refusals(ask: Callable[[], object], expected: Diagnostic) -> None:
     with pytest.raises(LayoutError) as caught:
         ask()
 
-    assert caught.value.message == message
+    assert diagnostic(caught.value) == expected
 
 
 def test_offsets_are_those_of_numpy() -> None:

@@ -17,6 +17,7 @@ import tecomp
 from tecomp import LayoutError, ShardLayout, te
 from tecomp.layout.sharding.checks import ALLOWED_TILES
 from tecomp.poly.maps import brute_force
+from tests.messages import Diagnostic, diagnostic
 
 Golden = Callable[[object], None]
 
@@ -235,123 +236,114 @@ def make(*args: Any, **options: Any) -> Callable[[], object]:
 REFUSED = {
     "grid-rank": (
         make((2, 3, 4), "float32", lambda i, j, k: [i * 3 + j, k], grid=(2, 2, 1)),
-        "shard layout: the grid <2x2x1> has 3 axes, but lambda i, j, k: [i * 3 + j, k] has 2 "
-        "results; give one core count for each result",
+        Diagnostic(
+            "shards", cores="2x2x1", core_count=3, index_map="lambda i, j, k: [i * 3 + j, k]",
+            count=2,
+        ),
     ),
     "too-few-grid-axes": (
         make((2, 3, 4, 5), "float32", collapse_intervals=[(1, -1)], grid=(2, 2)),
-        "shard layout: joining [1, -1) of [2, 3, 4, 5] leaves 3 axes, but the grid has 2; join "
-        "more dimensions, or give a grid of 3 axes",
+        Diagnostic("shards", joins="[1, -1)", shape=[2, 3, 4, 5], result_count=3, rank=2),
     ),
     "grid-zero": (
         make((8, 8), "float32", grid=(0, 2)),
-        "shard layout: the grid is (0, 2); give positive integers, such as (2, 4)",
+        Diagnostic("wrong-argument", where="shard layout: the grid", values=(0, 2), many=""),
     ),
     "grid-text": (
         make((8, 8), "float32", grid="2x4"),
-        "shard layout: the grid is '2x4'; give positive integers, such as (2, 4)",
+        Diagnostic("wrong-argument", where="shard layout: the grid", values="2x4", many=""),
     ),
     "no-extent": (
         make((8, -1), "float32"),
-        "layout: -1 in the shape [8, -1] is no extent; extents are integers from 0 on",
+        Diagnostic("wrong-argument", extent=-1, shape=[8, -1]),
     ),
     "empty": (
         make((8, 0), "float32"),
-        "shard layout: float32[8, 0] has an axis without elements, and a shard is as large as its "
-        "part of them; give each axis 1 or more",
+        Diagnostic("shards", dtype="float32", shape=[8, 0]),
     ),
     "collision": (
         make((8, 8), "float32", lambda i, j: [i * 4 + j, 0]),
-        "shard layout: elements (0, 4) and (1, 0) of float32[8, 8] share one place under "
-        "lambda i, j: [i * 4 + j, 0]; make each stride at least the extent of what lies inside it",
+        Diagnostic(
+            "shared-place", first=(0, 4), second=(1, 0), dtype="float32", shape=[8, 8],
+            index_map="lambda i, j: [i * 4 + j, 0]",
+        ),
     ),
     "large-tile": (
         make((64, 64), "float32", tile=(64, 64)),
-        "shard layout: no tile is 64x64; the tiles are 4x16, 16x16, 32x16, 4x32, 16x32, 32x32 "
-        "(allowed_tiles= has others)",
+        Diagnostic("shards", found="64x64", allowed="4x16, 16x16, 32x16, 4x32, 16x32, 32x32"),
     ),
     "tile-of-one-axis": (
         make((64,), "float32", grid=(2,), tile=(32, 32)),
-        "shard layout: a tile of 32x32 takes two axes, but lambda d0: [d0] has 1; put a constant "
-        "0 in front, and a 1 in front of the grid",
+        Diagnostic("shards", tile="32x32", index_map="lambda d0: [d0]", count=1),
     ),
     "face": (
         make((64, 64), "float32", tile=(4, 16), face=(16, 16)),
-        "shard layout: a face of 16x16 with a tile of 4x16; faces divide the rows and the columns "
-        "of a tile, such as 16x16 those of 32x32",
+        Diagnostic("shards", found="16x16", what="a tile of 4x16"),
     ),
     "face-without-tile": (
         make((64, 64), "float32", face=(16, 16)),
-        "shard layout: a face of 16x16 with no tile; faces divide the rows and the columns of a "
-        "tile, such as 16x16 those of 32x32",
+        Diagnostic("shards", found="16x16", what="no tile"),
     ),
     "bfp-without-tile": (
         make((64, 64), "float32", element="bfp_bf8"),
-        "shard layout: bfp_bf8 stores tiles of 32x32, and here are elements one by one; give "
-        "tile=(32, 32)",
+        Diagnostic("shards", storage="bfp_bf8", what="elements one by one"),
     ),
     "bfp-small-tile": (
         make((64, 64), "float32", element="bfp_bf8", tile=(16, 16)),
-        "shard layout: bfp_bf8 stores tiles of 32x32, and here are tiles of 16x16; give "
-        "tile=(32, 32)",
+        Diagnostic("shards", storage="bfp_bf8", what="tiles of 16x16"),
     ),
     "no-format": (
         make((64, 64), "float32", element="bfp9", tile=(32, 32)),
-        "storage: `bfp9` is no format; the formats are float8_e4m3fn, float8_e5m2, "
-        "float8_e4m3fnuz, float8_e5m2fnuz, dlfloat16, bfp8, bfp4, bfp2, int4, uint4, bool, int8, "
-        "int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64",
+        Diagnostic(
+            "storage-format", name="bfp9",
+            named="float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz, dlfloat16, bfp8, bfp4, bfp2, int4, uint4, bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64",
+        ),
     ),
     "pad-word": (
         make((8, 8), "float32", oob_val="two"),
-        "shard layout: oob_val='two' is no value of padding; it is one of undef, zero, one, inf, "
-        "neginf",
+        Diagnostic("shards", oob_val="two", oob_values="undef, zero, one, inf, neginf"),
     ),
     "pad-type": (
         make((8, 8), "int32", oob_val="inf"),
-        "shard layout: oob_val='inf' is no int32; use zero, one or undef, or a float",
+        Diagnostic("shards", oob_val="inf", dtype="int32"),
     ),
     "memory": (
         make((8, 8), "float32", memory_space="l2"),
-        "shard layout: 'l2' is no memory space; it is one of system, mmio, dram, l1",
+        Diagnostic("shards", name="l2", memory_spaces="system, mmio, dram, l1"),
     ),
     "two-ways": (
         make((8, 8), "float32", lambda i, j: [i, j], collapse_intervals=[(0, 1)]),
-        "shard layout: linear= and collapse_intervals= both say how dimensions are joined; give "
-        "one of them",
+        Diagnostic("shards"),
     ),
     "separator": (
         make((8, 8), "float32", lambda i, j: [i, te.AXIS_SEPARATOR, j]),
-        "shard layout: lambda i, j: [i, AXIS_SEPARATOR, j] has an axis separator, but every result "
-        "is an axis of the grid by itself; leave it out",
+        Diagnostic("shards", index_map="lambda i, j: [i, AXIS_SEPARATOR, j]"),
     ),
     "core": (
         lambda: ShardLayout((8, 8), "float32", grid=(2, 2)).core_padding((2, 0)),
-        "layout: there is no core (2, 0) in [2, 2]; each index counts from 0 to its extent - 1",
+        Diagnostic("outside-index", what="core", at=(2, 0), shape=[2, 2]),
     ),
     "no-device": (
         lambda: ShardLayout((8, 8), "float32", grid=(2, 2)).physical_core((0, 0)),
-        "shard layout: the grid <2x2> is virtual; give device=, a GridMap to the cores of the "
-        "machine",
+        Diagnostic("shards", grid="2x2"),
     ),
     "other-device": (
         make((8, 8), "float32", grid=(2, 2), device=tecomp.GridMap.folded((1, 4), (8, 8))),
-        "shard layout: the device places a grid of [1, 4], but this one is [2, 2]; give a map for "
-        "this grid",
+        Diagnostic("shards", shape=[1, 4], grid=[2, 2]),
     ),
     "not-in-text": (
         lambda: ShardLayout((8, 8), "float32", lambda i, j: [i ^ j, j]).text(),
-        "shard layout: `i ^ j` has no form in an affine map as text; it knows +, -, *, floordiv "
-        "and mod of indices and numbers",
+        Diagnostic("layout-text", node="i ^ j"),
     ),
 }
 
 
-@pytest.mark.parametrize(("call", "message"), REFUSED.values(), ids=REFUSED)
-def test_refusals(call: Callable[[], object], message: str) -> None:
+@pytest.mark.parametrize(("call", "expected"), REFUSED.values(), ids=REFUSED)
+def test_refusals(call: Callable[[], object], expected: Diagnostic) -> None:
     with pytest.raises(LayoutError) as caught:
         call()
 
-    assert caught.value.message == message
+    assert diagnostic(caught.value) == expected
 
 
 def test_short_names_of_formats() -> None:
@@ -396,12 +388,11 @@ def test_padding_of_aligned_shards(seed: int) -> None:
 def test_alignments_that_are_refused() -> None:
     with pytest.raises(LayoutError) as caught:
         ShardLayout((8, 8), "float32", alignment_bytes=6)
-    assert caught.value.message == (
-        "shard layout: alignment_bytes=6 is no multiple of float32, which has 32 bits; give a "
-        "multiple"
+    assert diagnostic(caught.value) == (
+        Diagnostic("shards", size=6, storage="float32", bits=32)
     )
     with pytest.raises(LayoutError) as caught:
         ShardLayout((8, 8), "float32", alignment_bytes=0)
-    assert caught.value.message == (
-        "shard layout: alignment_bytes is 0; give a positive number of bytes, such as 16"
+    assert diagnostic(caught.value) == (
+        Diagnostic("shards", alignment_bytes=0)
     )

@@ -11,6 +11,7 @@ import pytest
 from tecomp.errors import LayoutError
 from tecomp.layout.sharding.shard_maps import collapsed, joined_dims
 from tecomp.poly.maps import brute_force
+from tests.messages import Diagnostic, diagnostic
 
 
 @pytest.mark.parametrize(
@@ -54,43 +55,37 @@ def test_missing_axes_are_zeros_in_front() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rank", "intervals", "message"),
+    ("rank", "intervals", "expected"),
     [
         (
             4, [(0, 3), (2, 4)],
-            "shard layout: dimension 2 is in two of the intervals [(0, 3), (2, 4)]; join each "
-            "dimension once",
+            Diagnostic("shards", begin=2, intervals="[(0, 3), (2, 4)]"),
         ),
         (
             4, [(0, 5)],
-            "shard layout: the interval [0, 5) leaves the 4 dimensions; count from 0 to 4, or from "
-            "-4 to -1",
+            Diagnostic("shards", begin=0, end=5, rank=4),
         ),
         (
             4, [(-5, 2)],
-            "shard layout: the interval [-5, 2) leaves the 4 dimensions; count from 0 to 4, or "
-            "from -4 to -1",
+            Diagnostic("shards", begin=-5, end=2, rank=4),
         ),
         (
             4, [(-1, 1)],
-            "shard layout: the interval [-1, 1) of 4 dimensions ends before it begins; write the "
-            "first dimension and then the one after the last",
+            Diagnostic("shards", begin=-1, end=1, rank=4),
         ),
         (
             4, [(0, 1, 2)],
-            "shard layout: (0, 1, 2) is no interval of dimensions; give pairs of integers, the "
-            "first dimension and the one after the last, such as [(0, -1)]",
+            Diagnostic("shards", pair=(0, 1, 2)),
         ),
         (
             4, (0, -1),
-            "shard layout: 0 is no interval of dimensions; give pairs of integers, the first "
-            "dimension and the one after the last, such as [(0, -1)]",
+            Diagnostic("shards", pair=0),
         ),
     ],
     ids=["overlap", "end", "begin", "backwards", "three", "no-list"],
 )
-def test_refusals(rank: int, intervals: Any, message: str) -> None:
+def test_refusals(rank: int, intervals: Any, expected: Diagnostic) -> None:
     with pytest.raises(LayoutError) as caught:
         joined_dims(rank, intervals)
 
-    assert caught.value.message == message
+    assert diagnostic(caught.value) == expected

@@ -11,6 +11,7 @@ from tecomp import IndexMap, LayoutError, ShardLayout
 from tecomp.layout.notations.mlir_affine import map_text, read_map
 from tecomp.layout.notations.scanner import Scanner
 from tecomp.poly.maps import brute_force
+from tests.messages import Diagnostic, diagnostic
 
 GOOD = (
     "tensor<8x300xf32, #tt.layout<(d0, d1) -> (d0, d1), undef, <1x2>, "
@@ -149,12 +150,15 @@ def test_aligned_rows_are_read_from_the_memref() -> None:
     assert "memref<18x32xf32" in str(layout)
     assert ShardLayout.parse(str(layout)) == layout
     assert layout.replace(alignment_bytes=None).memref_shape == (18, 31)
-    for wrong in ("memref<19x32xf32", "memref<18x30xf32"):
-        with pytest.raises(LayoutError, match="write that"):
-            ShardLayout.parse(str(layout).replace("memref<18x32xf32", wrong))
+    for wrong in ("19x32", "18x30"):
+        with pytest.raises(LayoutError) as error:
+            ShardLayout.parse(str(layout).replace("memref<18x32xf32", f"memref<{wrong}xf32"))
+        assert diagnostic(error.value) == (
+            Diagnostic("shards", memref=wrong, shape="53x61", grid="3x2", memref_shape="18x31")
+        )
 
 
-def at(text: str, wanted: str, rest: str) -> tuple[str, str]:
+def at(text: str, wanted: str, rest: str) -> tuple[str, Diagnostic]:
     """A text, and what is said about it where `rest` begins (20 letters of it are shown)."""
     place = text.index(rest) if rest else len(text)
     line = text[:place].count("\n") + 1
@@ -162,8 +166,10 @@ def at(text: str, wanted: str, rest: str) -> tuple[str, str]:
     dots = "..." if not text.endswith(rest) else ""
     found = f"found `{rest}{dots}`" if rest else "the text ends"
     return text, (
-        f"shard layout: expected {wanted} at position {place} (line {line}, column {column}), but "
-        f"{found}; str() of a layout shows how it is written"
+        Diagnostic(
+            "layout-text", who="shard layout", wanted=wanted, place=place, line=line,
+            column=column, found=found,
+        )
     )
 
 
@@ -218,18 +224,18 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(("text", "message"), WRONG.values(), ids=WRONG)
-def test_errors_say_where(text: str, message: str) -> None:
+@pytest.mark.parametrize(("text", "expected"), WRONG.values(), ids=WRONG)
+def test_errors_say_where(text: str, expected: Diagnostic) -> None:
     with pytest.raises(LayoutError) as caught:
         ShardLayout.parse(text)
 
-    assert caught.value.message == message
+    assert diagnostic(caught.value) == expected
 
 
 def test_ranks_are_checked_after_reading() -> None:
     with pytest.raises(LayoutError) as caught:
         ShardLayout.parse(GOOD.replace("8x300xf32", "2x8x300xf32"))
 
-    assert caught.value.message == (
-        "index map: lambda d0, d1: [d0, d1] is for 2 axes, but the shape is [2, 8, 300]"
+    assert diagnostic(caught.value) == (
+        Diagnostic("other-shape", subject="lambda d0, d1: [d0, d1]", count=2, shape="[2, 8, 300]")
     )

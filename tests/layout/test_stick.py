@@ -15,6 +15,7 @@ from tecomp import te
 from tecomp.errors import LayoutError
 from tecomp.layout.sticks.stick_formats import DataFormats, ElementArrangement, name_of_type
 from tecomp.layout.sticks.stick_layout import Dense, Sparse, StickLayout
+from tests.messages import Diagnostic, diagnostic
 
 Golden = Callable[[object], None]
 SEN169 = DataFormats.SEN169_FP16
@@ -239,156 +240,154 @@ def made(*args: Any, **fields: Any) -> Callable[[], StickLayout]:
 
 
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("make", "expected"),
     [
         (
             made((5, -3, 64), "float16"),
-            "layout: -3 in the shape [5, -3, 64] is no extent; extents are integers from 0 on",
+            Diagnostic("wrong-argument", extent=-3, shape=[5, -3, 64]),
         ),
         (
             made((5, 3), "float64"),
-            "stick layout: Spyre backend does not support dtype float64; the types are float16, "
-            "bfloat16, float32, int32, int64, int16, int8, bool, float8_e4m3fn, float8_e5m2fnuz, "
-            "uint8, quint8",
+            Diagnostic(
+                "sticks", name="float64",
+                of_host="float16, bfloat16, float32, int32, int64, int16, int8, bool, float8_e4m3fn, float8_e5m2fnuz, uint8, quint8",
+            ),
         ),
         (
             made((5, 64), "float16", [0, 0]),
-            "stick layout: dim_order [0, 0] is no order of 2 dimensions; name each of 0 to 1 once",
+            Diagnostic("sticks", order=[0, 0], order_count=2, last=1),
         ),
         (
             made((5, 64), "float16", [0, 2]),
-            "stick layout: dim_order [0, 2] is no order of 2 dimensions; name each of 0 to 1 once",
+            Diagnostic("sticks", order=[0, 2], order_count=2, last=1),
         ),
         (
             made((5, 64), "float16", [0, 1], size=(5, 65)),
-            "stick layout: padded_size [5, 64] has 64 places in dimension 1 for the 65 of size "
-            "[5, 65]; pad to 65 or more",
+            Diagnostic("sticks", padded=[5, 64], room=64, dim=1, extent=65, shape=[5, 65]),
         ),
         (
             made((5, 64), "float16", [0, 1], size=(5, 6, 7)),
-            "stick layout: padded_size [5, 64] is for 2 dimensions, size [5, 6, 7] has 3; give "
-            "an extent for each",
+            Diagnostic("sticks", padded=[5, 64], padded_count=2, shape=[5, 6, 7], rank=3),
         ),
         (
             made((5, 64), "float16", [0, 1], "Dense"),
-            "stick layout: 'Dense' is no format; give StickFormat.Dense or StickFormat.Sparse",
+            Diagnostic("sticks", format="Dense"),
         ),
         (
             made((5, 64), "float16", stick_bytes=127),
-            "stick layout: a stick of 127 bytes holds no whole number of DataFormats.SEN169_FP16 "
-            "(16 bits each); take a multiple",
+            Diagnostic("sticks", stick_bytes=127, device_dtype="DataFormats.SEN169_FP16", bits=16),
         ),
         (
             made([2, 5, 64], [1, 0], 1, Dense, SEN169),
-            "stick layout: device_size=[2, 5, 64], dim_map=[1, 0]; dim_map names a dimension for "
-            "each device dimension",
+            Diagnostic("sticks", text="device_size=[2, 5, 64], dim_map=[1, 0]"),
         ),
         (
             made([2, 5, 64], [0, 1, 2], 1, Dense, SEN169),
-            "stick layout: device_size=[2, 5, 64], dim_map=[0, 1, 2]; dim_map names each "
-            "dimension from 0 on once, and the last, of which the sticks are, twice",
+            Diagnostic(
+                "sticks", text="device_size=[2, 5, 64], dim_map=[0, 1, 2]",
+                times="the last, of which the sticks are, twice",
+            ),
         ),
         (
             made([2, 5, 32], [1, 0, 1], 1, Dense, SEN169),
-            "stick layout: device_size=[2, 5, 32], dim_map=[1, 0, 1]; the last device dimension "
-            "is the 64 elements of a stick",
+            Diagnostic(
+                "sticks", text="device_size=[2, 5, 32], dim_map=[1, 0, 1]",
+                last="the last device dimension is", lanes=64,
+            ),
         ),
         (
             lambda: StickLayout([2, 5, 64], [1, 0, 1], 2, Dense, SEN169),
-            "stick layout: device_size=[2, 5, 64], dim_map=[1, 0, 1]; dim_map names each dimension "
-            "from 0 on once, and the last 2, of which the sticks are, twice",
+            Diagnostic(
+                "sticks", text="device_size=[2, 5, 64], dim_map=[1, 0, 1]",
+                times="the last 2, of which the sticks are, twice",
+            ),
         ),
         (
             lambda: StickLayout([2, 5, 64], [1, 0, 1], 0, Dense, SEN169),
-            "stick layout: num_stick_dims is 0; give the number of dimensions of a stick, 1 or "
-            "more",
+            Diagnostic("sticks", num_stick_dims=0),
         ),
         (
             lambda: StickLayout([2, 5, 8, 8], [0, 1, 0, 0], 2, Dense, SEN169),
-            "stick layout: device_size=[2, 5, 8, 8], dim_map=[0, 1, 0, 0]; the last 2 of dim_map, "
-            "of which the sticks are, must be different dimensions",
+            Diagnostic("sticks", text="device_size=[2, 5, 8, 8], dim_map=[0, 1, 0, 0]", count=2),
         ),
         (
             lambda: StickLayout([2, 5, 8, 4], [0, 1, 0, 1], 2, Dense, SEN169),
-            "stick layout: device_size=[2, 5, 8, 4], dim_map=[0, 1, 0, 1]; the product of the last "
-            "2 device dimensions must be the 64 elements of a stick",
+            Diagnostic(
+                "sticks", text="device_size=[2, 5, 8, 4], dim_map=[0, 1, 0, 1]",
+                last="the product of the last 2 device dimensions must be", lanes=64,
+            ),
         ),
         (
             lambda: StickLayout([2, 5, 8, 8], [0, 1, 0, 1], 2, Sparse, SEN169),
-            "stick layout: num_stick_dims is 2, and a sparse stick has one element; give "
-            "num_stick_dims=1, or StickFormat.Dense",
+            Diagnostic("sticks", count=2),
         ),
         (
             lambda: StickLayout(
                 [2, 5, 8, 8], [0, 1, 0, 1], 2, Dense, SEN169,
                 arrangement=ElementArrangement.FP32_TO_DL16,
             ),
-            "stick layout: ElementArrangement.FP32_TO_DL16 is an order of the elements of one "
-            "dimension, and num_stick_dims is 2; give sticks of one dimension",
+            Diagnostic("sticks", arrangement="ElementArrangement.FP32_TO_DL16", count=2),
         ),
         (
             lambda: StickLayout([2, 5, 8, 8], [0, 1, 0, 1], 2, Dense, SEN169).host_dim_order(),
-            "stick layout: no dim_order has the dim_map [0, 1, 0, 1] with num_stick_dims=2; a "
-            "dim_order has sticks of one dimension",
+            Diagnostic("sticks", dim_map=[0, 1, 0, 1], num_stick_dims=2),
         ),
         (
             lambda: StickLayout((5, 128), "float16", [0, 1]).with_size((5, 129)),
-            "stick layout: padded_size [5, 128] has 128 places in dimension 1 for the 129 of size "
-            "[5, 129]; pad to 129 or more",
+            Diagnostic("sticks", padded=[5, 128], room=128, dim=1, extent=129, shape=[5, 129]),
         ),
         (
             made([2, 5, 64], [1, 0, 1], 1, Dense, "SEN169_FP16"),
-            "stick layout: 'SEN169_FP16' is no device type; give a member of DataFormats",
+            Diagnostic("sticks", device_dtype="SEN169_FP16"),
         ),
         (
             made([2, 5, 64], [1, 0, 1], 1, Dense, DataFormats.SENINT24),
-            "stick layout: how sticks hold DataFormats.SENINT24 is not publicly described; the "
-            "formats are SEN169_FP16, BFLOAT16, IEEE_FP32, IEEE_INT32, SENINT16, SENINT8, "
-            "SENUINT32, SEN143_FP8, SEN152_FP8, SENINT4, SENINT2, SENUINT2",
+            Diagnostic(
+                "sticks", subject="DataFormats.SENINT24",
+                stored="SEN169_FP16, BFLOAT16, IEEE_FP32, IEEE_INT32, SENINT16, SENINT8, SENUINT32, SEN143_FP8, SEN152_FP8, SENINT4, SENINT2, SENUINT2",
+            ),
         ),
         (
             made([2, 5, 64], [1, 0, 1], 1, Dense, SEN169, dtype="float7"),
-            "stick layout: `float7` is no element type; the types are bool, int8, int16, int32, "
-            "int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64",
+            Diagnostic(
+                "element-type",
+                reason="`float7` is no element type; the types are bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64",
+            ),
         ),
         (
             made((3, 32), "float32", arrangement=ElementArrangement.DL16_TO_FP32),
-            "stick layout: ElementArrangement.DL16_TO_FP32 fills sticks in pairs, there are 1; "
-            "pad the stick dimension to 64",
+            Diagnostic("sticks", arrangement="ElementArrangement.DL16_TO_FP32", tiles=1, limit=64),
         ),
         (
             made((3, 6), "float32", [0, 1], Sparse, arrangement=ElementArrangement.DL16_TO_FP32),
-            "stick layout: a sparse stick has one element, ElementArrangement.DL16_TO_FP32 needs "
-            "32; take StickFormat.Dense",
+            Diagnostic("sticks", arrangement="ElementArrangement.DL16_TO_FP32", lanes=32),
         ),
         (
             made((3, 4), "float32", stick_bytes=16, arrangement=ElementArrangement.FP32_TO_DL16),
-            "stick layout: ElementArrangement.FP32_TO_DL16 moves groups of 4 and 8 elements, a "
-            "stick has 4; take a stick of whole groups",
+            Diagnostic("sticks", arrangement="ElementArrangement.FP32_TO_DL16", lanes=4),
         ),
         (
             lambda: StickLayout((3, 64), "float16").stride_map((64,)),
-            "stick layout: host_strides [64] are 1 for the 2 dimensions of [3, 64]; give one for "
-            "each",
+            Diagnostic("sticks", strides=[64], stride_count=1, rank=2, shape=[3, 64]),
         ),
         (
             lambda: StickLayout(
                 (3, 64), "float16", arrangement=ElementArrangement.FP32_TO_DL16
             ).stride_map(),
-            "stick layout: elements in ElementArrangement.FP32_TO_DL16 have no strides; use dma, "
-            "or place",
+            Diagnostic("sticks", arrangement="ElementArrangement.FP32_TO_DL16"),
         ),
         (
             lambda: StickLayout(
                 [2, 1, 3, 5, 64], [0, 3, 1, 2, 3], 1, Dense, SEN169
             ).host_dim_order(),
-            "stick layout: no dim_order has the dim_map [0, 3, 1, 2, 3]; that of [2, 0, 3, 1] is "
-            "[0, 3, 1, 2, 1]",
+            Diagnostic(
+                "sticks", dim_map=[0, 3, 1, 2, 3], order=[2, 0, 3, 1], dim_map_of=[0, 3, 1, 2, 1],
+            ),
         ),
     ],
 )
-def test_what_is_refused(make: Callable[[], object], message: str) -> None:
+def test_what_is_refused(make: Callable[[], object], expected: Diagnostic) -> None:
     with pytest.raises(LayoutError) as error:
         make()
 
-    assert error.value.message == message
+    assert diagnostic(error.value) == expected

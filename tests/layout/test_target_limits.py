@@ -10,6 +10,7 @@ import pytest
 from tecomp import Layout, ShardLayout, Target, TecompError
 from tecomp.errors import CapacityError, LayoutError, TargetError
 from tecomp.layout.sticks.stick_layout import StickLayout
+from tests.messages import Diagnostic, diagnostic
 
 STICK = Target.load("stick128")
 WORMHOLE = Target.load("tensix_wh")
@@ -84,47 +85,63 @@ def test_rows_of_shards_are_padded_to_the_alignment_of_the_memory(
 
 
 @pytest.mark.parametrize(
-    ("make", "kind", "message"),
+    ("make", "kind", "expected"),
     [
         (lambda: StickLayout.for_target(WORMHOLE, (4, 4), "float16"), TargetError,
-         "target tensix_wh has no sticks; `target.stick` is None"),
+         Diagnostic("target-lacks", name="tensix_wh")),
         (lambda: StickLayout.for_target(STICK, (4, 4), "float16", memory="l1"), TargetError,
-         "target stick128 has no memory `l1`; its memories are global, ddr, lx"),
+         Diagnostic(
+             "target-lacks",
+             problem="target stick128 has no memory `l1`; its memories are global, ddr, lx",
+         )),
         (lambda: StickLayout.for_target(STICK, (1024, 1024), "float16", memory="lx"),
          CapacityError,
-         "layout: float16[1024, 1024] as dlfloat16 takes 2,097,152 B of `lx` of a core, target "
-         "stick128 has 2,031,616 B; cut it into smaller parts, or take another memory"),
+         Diagnostic(
+             "capacity", dtype="float16", shape=[1024, 1024], storage="dlfloat16", size=2097152,
+             memory="lx", where=" of a core", target="stick128", usable_bytes=2031616,
+         )),
         (lambda: StickLayout.for_target(Target.load("vtcm2d"), (4, 4), "float16"), LayoutError,
-         "layout: target vtcm2d does not store float16 as dlfloat16; its formats for it are float16"),
+         Diagnostic(
+             "target-lacks", target="vtcm2d", dtype="float16", element="dlfloat16",
+             known="float16",
+         )),
         (lambda: ShardLayout.for_target(STICK, (4, 4), "float16", memory_space="lx"), LayoutError,
-         "shard layout: target stick128 has no tiles; pass tiled=False"),
+         Diagnostic("target-lacks", target="stick128")),
         (lambda: ShardLayout.for_target(WORMHOLE, (64, 64), "float16", grid=(16, 8)), LayoutError,
-         "layout: the grid <16x8> has 128 cores, target tensix_wh has 64; take a smaller grid"),
+         Diagnostic("target-lacks", by="16x8", size=128, target="tensix_wh", cores=64)),
         (lambda: ShardLayout.for_target(WORMHOLE, (64, 64), "float64"), LayoutError,
-         "layout: target tensix_wh stores no float64; convert to one of its types, float32, bfloat16, float16, "
-         "int32, uint32, uint16, uint8, bool"),
+         Diagnostic(
+             "target-lacks", target="tensix_wh", dtype="float64",
+             formats="float32, bfloat16, float16, int32, uint32, uint16, uint8, bool",
+         )),
         (lambda: ShardLayout.for_target(WORMHOLE, (64, 64), "float16", element="bfp_bf8"),
          LayoutError,
-         "layout: target tensix_wh does not store float16 as bfp_bf8; its formats for it are "
-         "float16, bfp_f8, bfp_f4, bfp_f2"),
+         Diagnostic(
+             "target-lacks", target="tensix_wh", dtype="float16", element="bfp_bf8",
+             known="float16, bfp_f8, bfp_f4, bfp_f2",
+         )),
         (lambda: ShardLayout.for_target(
             WORMHOLE, (64, 1_498_113), "uint8", tiled=False, grid=(64, 1)
         ), CapacityError,
-         "layout: uint8[64, 1498113] as uint8 takes 1,498,128 B of `l1` of a core, target tensix_wh "
-         "has 1,498,112 B; cut it into smaller parts, or take another memory"),
+         Diagnostic(
+             "capacity", dtype="uint8", shape=[64, 1498113], storage="uint8", size=1498128,
+             memory="l1", where=" of a core", target="tensix_wh", usable_bytes=1498112,
+         )),
         (lambda: ShardLayout.for_target(
             WORMHOLE, (2**17, 2**17), "uint8", memory_space="dram"
         ), CapacityError,
-         "layout: uint8[131072, 131072] as uint8 takes 17,179,869,184 B of `dram`, target tensix_wh "
-         "has 12,884,901,888 B; cut it into smaller parts, or take another memory"),
+         Diagnostic(
+             "capacity", dtype="uint8", shape=[131072, 131072], storage="uint8", size=17179869184,
+             memory="dram", where="", target="tensix_wh", usable_bytes=12884901888,
+         )),
     ],
     ids=str.split("no-sticks no-memory scratchpad format no-tiles cores type element shard dram"),
 )
 def test_what_the_target_has_no_room_for(
-    make: Callable[[], Layout], kind: type[TecompError], message: str
+    make: Callable[[], Layout], kind: type[TecompError], expected: Diagnostic
 ) -> None:
     with pytest.raises(kind) as error:
         make()
 
     assert type(error.value) is kind
-    assert error.value.message == message
+    assert diagnostic(error.value) == expected

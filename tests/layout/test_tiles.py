@@ -10,6 +10,7 @@ import pytest
 from tecomp import column_major, strided
 from tecomp.errors import LayoutError
 from tecomp.layout.hardware_tiles import amx, crouton, n11c, partitions, vnni
+from tests.messages import Diagnostic, diagnostic
 
 
 def test_crouton() -> None:
@@ -52,43 +53,43 @@ def test_strides() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("make", "expected"),
     [
         (
             lambda: crouton((8, 8), "float16"),
-            "crouton: the axes are (n, h, w, c), but the shape is [8, 8]",
+            Diagnostic("storage-format", where="crouton", axes="(n, h, w, c)", shape=[8, 8]),
         ),
         (
             lambda: vnni((8, 8), "float32"),
-            "vnni: elements of float32 are 4 bytes wide; 4 bytes are a group, so types of 1 or 2 "
-            "bytes have one",
+            Diagnostic("storage-format", where="vnni", dtype="float32", width=4),
         ),
         (
             lambda: amx((8,), "int8"),
-            "amx: the shape [8] has no two axes (k, n); give a matrix",
+            Diagnostic("storage-format", where="amx", shape=[8]),
         ),
         (
             lambda: strided((3, 5), "float32", (5, -1)),
-            "strided: stride -1 of axis 1; places count from 0, so flip the axis in the "
-            "computation instead",
+            Diagnostic("layout-text", stride=-1, axis=1),
         ),
         (
             lambda: strided((3, 5), "float32", ("a", 1)),  # type: ignore[arg-type]
-            "strided: strides is ('a', 1); give integers, one for each axis, such as (0, 1)",
+            Diagnostic("wrong-argument", where="strided: strides", values=('a', 1)),
         ),
         (
             lambda: strided((2, 5), "float32", (2**62, 1)),
-            "strided: strides [4611686018427387904, 1] spread [2, 5] over 9223372036854775813 places, "
-            "more than 64-bit indices count; give smaller ones",
+            Diagnostic(
+                "too-much", strides=[4611686018427387904, 1], shape=[2, 5],
+                last=9223372036854775813,
+            ),
         ),
         (
             lambda: strided((3, 5), "float32", (5,)),
-            "strided: 1 strides [5] for 2 axes [3, 5]; give one for each axis",
+            Diagnostic("layout-text", stride_count=1, strides=[5], rank=2, shape=[3, 5]),
         ),
     ],
 )
-def test_refusals(make: Callable[[], object], message: str) -> None:
+def test_refusals(make: Callable[[], object], expected: Diagnostic) -> None:
     with pytest.raises(LayoutError) as caught:
         make()
 
-    assert caught.value.message == message
+    assert diagnostic(caught.value) == expected

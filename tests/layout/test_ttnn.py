@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tecomp import LayoutError, ShardLayout, TtnnLayout
+from tests.messages import Diagnostic, diagnostic
 
 TILE = (32, 32)
 
@@ -232,135 +233,127 @@ SHARDED: dict[str, Any] = {"memory_layout": "block_sharded", "memory_space": "l1
 REFUSED = {
     "stride-count": (
         make((8, 8), "float32", stride=(1,)),
-        "ttnn layout: stride (1,) of [8, 8]; give a positive number for each dimension, the last "
-        "1, and the volume in front if it is more",
+        Diagnostic("shards", stride=(1,), shape=[8, 8]),
     ),
     "stride-last": (
         make((8, 8), "float32", stride=(16, 2)),
-        "ttnn layout: stride (16, 2) of [8, 8]; give a positive number for each dimension, the "
-        "last 1, and the volume in front if it is more",
+        Diagnostic("shards", stride=(16, 2), shape=[8, 8]),
     ),
     "stride-overlap": (
         make((2, 8, 8), "float32", stride=(32, 8, 1)),
-        "ttnn layout: stride (64, 32, 8, 1) of [2, 8, 8]: 32 has no room for the 64 places from "
-        "dimension 1 on, or is no whole rows of 8; give the strides of an array, with padding "
-        "between its rows if need be",
+        Diagnostic(
+            "shards", outer=(64, 32, 8, 1), shape=[2, 8, 8], outer2=32, taken=64, k=1, width=8,
+        ),
     ),
     "stride-rows": (
         make((2, 8, 8), "float32", stride=(70, 8, 1)),
-        "ttnn layout: stride (140, 70, 8, 1) of [2, 8, 8]: 70 has no room for the 64 places from "
-        "dimension 1 on, or is no whole rows of 8; give the strides of an array, with padding "
-        "between its rows if need be",
+        Diagnostic(
+            "shards", outer=(140, 70, 8, 1), shape=[2, 8, 8], outer2=70, taken=64, k=1, width=8,
+        ),
     ),
     "empty": (
         make((8, 0), "float32"),
-        "ttnn layout: [8, 0] has an axis without elements; give each axis 1 or more",
+        Diagnostic("shards", shape=[8, 0]),
     ),
     "layout": (
         make((8, 8), "float32", memory_layout="single_bank"),
-        "ttnn layout: 'single_bank' is no memory layout; it is one of interleaved, height_sharded, "
-        "width_sharded, block_sharded",
+        Diagnostic(
+            "shards", memory_layout="single_bank",
+            layouts="interleaved, height_sharded, width_sharded, block_sharded",
+        ),
     ),
     "space": (
         make((8, 8), "float32", memory_space="mmio"),
-        "ttnn layout: 'mmio' is no buffer type; it is one of system, dram, l1",
+        Diagnostic("shards", memory_space="mmio", spaces="system, dram, l1"),
     ),
     "dram-blocks": (
         make((8, 8), "float32", memory_layout="block_sharded", grid=(2, 2)),
-        "ttnn layout: block_sharded in dram, which has no cores that blocks could lie on; use l1, "
-        "or interleaved",
+        Diagnostic("shards", memory_layout="block_sharded", memory_space="dram"),
     ),
     "system-banks": (
         make((8, 8), "float32", memory_space="system", banks=2),
-        "ttnn layout: banks=2 with interleaved in system; pages go round banks, 1 or more, if "
-        "they are interleaved over dram or l1",
+        Diagnostic("shards", banks=2, memory_layout="interleaved", memory_space="system"),
     ),
     "no-shard": (
         make((8, 8), "float32", **SHARDED),
-        "ttnn layout: block_sharded with shard_shape=None and grid=None; give one of them if it is "
-        "sharded, and none if it is interleaved",
+        Diagnostic("shards", memory_layout="block_sharded", shard_shape=None, grid=None),
     ),
     "interleaved-shard": (
         make((8, 8), "float32", grid=(2, 2)),
-        "ttnn layout: interleaved with shard_shape=None and grid=(2, 2); give one of them if it is "
-        "sharded, and none if it is interleaved",
+        Diagnostic("shards", memory_layout="interleaved", shard_shape=None, grid=(2, 2)),
     ),
     "height-cuts-columns": (
         make((64, 64), "float32", memory_layout="height_sharded", memory_space="l1", grid=(2, 2)),
-        "ttnn layout: height_sharded cuts 64x64 into 32x32, but it leaves rows whole; use "
-        "block_sharded",
+        Diagnostic(
+            "shards", memory_layout="height_sharded", physical="64x64", rows="32x32",
+            whole="rows",
+        ),
     ),
     "bad-grid": (
         make((64, 64), "float32", grid=(2, 2, 2), **SHARDED),
-        "ttnn layout: the grid is (2, 2, 2); give 2 positive integers, such as (2, 4)",
+        Diagnostic("wrong-argument", where="ttnn layout: the grid", values=(2, 2, 2), many="2 "),
     ),
     "bad-shard": (
         make((64, 64), "float32", shard_shape=(0, 2), **SHARDED),
-        "ttnn layout: the shard shape is (0, 2); give 2 positive integers, such as (2, 4)",
+        Diagnostic("wrong-argument", where="ttnn layout: the shard shape", values=(0, 2), many="2 "),
     ),
     "banks-as-shards": (
         lambda: TtnnLayout((512, 512), "float32", banks=12, tile=TILE).to_shard(),
-        "ttnn layout: pages go round 12 banks, which #tt.layout does not say; use banks=1, or a "
-        "sharded layout",
+        Diagnostic("shards", banks=12),
     ),
     "moved-shards": (
         lambda: TtnnLayout((2, 15, 10), "float32", grid=(2, 1), tile=TILE, **SHARDED).to_shard(),
-        "ttnn layout: shards of 32x32 out of 64x32; a shard layout cuts 47x10 into 24x10; choose "
-        "shards that the padding does not move",
+        Diagnostic(
+            "shards", shard_shape="32x32", packed_shape="64x32", collapsed_shape="47x10",
+            scalar_shard_shape="24x10",
+        ),
     ),
     "batch-on-the-grid": (
         lambda: TtnnLayout.from_shard(
             ShardLayout((2, 8, 8), "float32", collapse_intervals=[], grid=(2, 1, 1))),
-        "ttnn layout: a grid of 2x1x1 with oob_val='undef'; TTNN has rows and columns of cores and "
-        "undefined padding, so join dimensions, or slice the tensor over devices with mesh_from_shard",
+        Diagnostic("shards", grid="2x1x1", oob_val="undef"),
     ),
     "aligned-rows": (
         lambda: TtnnLayout.from_shard(ShardLayout((53, 61), "float32", grid=(3, 2), alignment_bytes=32)),
-        "ttnn layout: rows of 18x32 are padded to 32 bytes, which strides do not say; give a layout "
-        "in tiles, or one without alignment_bytes",
+        Diagnostic("shards", memref_shape="18x32", alignment_bytes=32),
     ),
     "several-batches-on-a-device": (
         lambda: TtnnLayout.mesh_from_shard(
             ShardLayout((4, 8, 8), "float32", collapse_intervals=[], grid=(2, 1, 1))),
-        "ttnn layout: axis 0 of the grid 2x1x1 is d0 of 4x8x8; a mesh slices dimensions that rows and "
-        "columns do not have, one index for each device: give each axis in front such a dimension, "
-        "and as many devices as that has indices",
+        Diagnostic("shards", k=0, grid="2x1x1", expr="d0", shape="4x8x8"),
     ),
     "batch-in-the-rows": (
         lambda: TtnnLayout.mesh_from_shard(
             ShardLayout((2, 8, 8), "float32", lambda d0, d1, d2: [d0, d0 * 8 + d1, d2], grid=(2, 1, 1))),
-        "ttnn layout: axis 0 of the grid 2x1x1 is d0 of 2x8x8; a mesh slices dimensions that rows and "
-        "columns do not have, one index for each device: give each axis in front such a dimension, "
-        "and as many devices as that has indices",
+        Diagnostic("shards", k=0, grid="2x1x1", expr="d0", shape="2x8x8"),
     ),
     "transposed": (
         lambda: TtnnLayout.from_shard(ShardLayout((8, 8), "float32", lambda i, j: [j, i])),
-        "ttnn layout: (d0, d1) -> (d1, d0) is not what strides say, all dimensions but the last as "
-        "rows and the last as columns; collapse [0, -1), or split the tensor first",
+        Diagnostic("shards", map="(d0, d1) -> (d1, d0)"),
     ),
     "idle-cores": (
         lambda: TtnnLayout.from_shard(ShardLayout((9, 8), "float32", grid=(4, 1))),
-        "ttnn layout: 9x8 in shards of 3x8 fills the grid 3x1, but the layout has 4x1; give it a "
-        "grid without idle cores",
+        Diagnostic(
+            "shards", collapsed_shape="9x8", shard_shape="3x8", grid="3x1", layout_grid="4x1",
+        ),
     ),
     "too-many-cores": (
         lambda: TtnnLayout((64, 64), "float32", grid=(4, 4), **SHARDED).core_ranges((8, 2)),
-        "ttnn layout: 4x4 shards have no place on 8x2 cores; shard it on fewer, larger shards",
+        Diagnostic("shards", what="4x4 shards", rows=8, columns=2),
     ),
     "pages-on-cores": (
         lambda: TtnnLayout((64, 64), "float32").core_ranges((8, 8)),
-        "ttnn layout: interleaved pages have no place on 8x8 cores; shard it on fewer, larger "
-        "shards",
+        Diagnostic("shards", what="interleaved pages", rows=8, columns=8),
     ),
 }
 
 
-@pytest.mark.parametrize(("call", "message"), REFUSED.values(), ids=REFUSED)
-def test_refusals(call: Callable[[], object], message: str) -> None:
+@pytest.mark.parametrize(("call", "expected"), REFUSED.values(), ids=REFUSED)
+def test_refusals(call: Callable[[], object], expected: Diagnostic) -> None:
     with pytest.raises(LayoutError) as caught:
         call()
 
-    assert caught.value.message == message
+    assert diagnostic(caught.value) == expected
 
 
 @pytest.mark.parametrize(

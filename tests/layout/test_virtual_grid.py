@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tecomp import GridMap, LayoutError, ShardLayout
+from tests.messages import Diagnostic, diagnostic
 
 # Name: virtual grid, map to (chip, y, x), chips, and whether `GridMap.mesh` makes the same.
 MAPS: dict[str, tuple[tuple[int, ...], Callable[..., Any], int, bool]] = {
@@ -88,46 +89,50 @@ def test_a_layout_on_the_device_counts_idle_cores_as_padding() -> None:
 REFUSED = {
     "outside": (
         lambda: GridMap.of((1, 65), lambda y, x: [0, x // 8, x % 8], (1, 8, 8)),
-        "grid map: core (0, 64) of [1, 65] would be core (0, 8, 0) of [1, 8, 8] under "
-        "lambda y, x: [0, x // 8, x % 8]; keep every core inside",
+        Diagnostic(
+            "shards", brute_force=(0, 64), shape=[1, 65], core=(0, 8, 0), physical=[1, 8, 8],
+            index_map="lambda y, x: [0, x // 8, x % 8]",
+        ),
     ),
     "negative": (
         lambda: GridMap.of((8, 8), lambda y, x: [y, x - 1], (8, 8)),
-        "grid map: core (0, 0) of [8, 8] would be core (0, -1) of [8, 8] under "
-        "lambda y, x: [y, x - 1]; keep every core inside",
+        Diagnostic(
+            "shards", brute_force=(0, 0), shape=[8, 8], core=(0, -1), physical=[8, 8],
+            index_map="lambda y, x: [y, x - 1]",
+        ),
     ),
     "collision": (
         lambda: GridMap.of((8, 16), lambda y, x: [y, x % 8], (8, 8)),
-        "grid map: cores (0, 0) and (0, 8) of [8, 16] would be one core under "
-        "lambda y, x: [y, x % 8]; give each a core of its own",
+        Diagnostic(
+            "shared-place", first=(0, 0), second=(0, 8), shape=[8, 16],
+            index_map="lambda y, x: [y, x % 8]",
+        ),
     ),
     "rank": (
         lambda: GridMap.of((8, 8), lambda y, x: [y, x], (1, 8, 8)),
-        "grid map: lambda y, x: [y, x] has 2 results, but the physical grid is [1, 8, 8]; give "
-        "one result for each of its axes",
+        Diagnostic("shards", index_map="lambda y, x: [y, x]", found=2, physical=[1, 8, 8]),
     ),
     "no-rectangle": (
         lambda: GridMap.folded((1, 11), (8, 8)),
-        "grid map: no rectangle of 11 cores fits on 8x8; use a count that is a product of two "
-        "that fit, such as fewer cores",
+        Diagnostic("shards", count=11, device=8, device2=8),
     ),
     "mesh-of-one-axis": (
         lambda: GridMap.mesh((64,), (8, 8)),
-        "grid map: a mesh of devices divides two axes or more, not [64]; put a 1 in front",
+        Diagnostic("shards", shape=[64]),
     ),
     "core": (
         lambda: GridMap.mesh((8, 8), (8, 8)).core((8, 0)),
-        "grid map: there is no core (8, 0) in [8, 8]; each index counts from 0 to its extent - 1",
+        Diagnostic("shards", at=(8, 0), shape=[8, 8]),
     ),
 }
 
 
-@pytest.mark.parametrize(("call", "message"), REFUSED.values(), ids=REFUSED)
-def test_refusals(call: Callable[[], object], message: str) -> None:
+@pytest.mark.parametrize(("call", "expected"), REFUSED.values(), ids=REFUSED)
+def test_refusals(call: Callable[[], object], expected: Diagnostic) -> None:
     with pytest.raises(LayoutError) as caught:
         call()
 
-    assert caught.value.message == message
+    assert diagnostic(caught.value) == expected
 
 
 @pytest.mark.parametrize(
@@ -199,22 +204,27 @@ def test_maps_of_devices_have_a_text(
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "wanted", "place", "found"),
     [
-        ("#tt.grid<1x4, (d0, d1) -> (0, 0, d1)>, <1x1x4>>", "'#tt.device'"),
-        ("#tt.device<#tt.grid<, (d0, d1) -> (0, 0, d1)>, <1x1x4>>", "a number"),
+        ("#tt.grid<1x4, (d0, d1) -> (0, 0, d1)>, <1x1x4>>", "'#tt.device'", 102,
+         "found `#tt.grid<1x4, (d0, d...`"),
+        ("#tt.device<#tt.grid<, (d0, d1) -> (0, 0, d1)>, <1x1x4>>", "a number", 122,
+         "found `, (d0, d1) -> (0, 0,...`"),
         ("#tt.device<#tt.grid<1x4, (d0, d1) -> (0, 0, d2)>, <1x1x4>>",
-         "one of the dimensions d0, d1"),
-        ("#tt.device<#tt.grid<1x4, (d0, d1) -> (0, 0, d1)>>", "','"),
+         "one of the dimensions d0, d1", 146, "found `d2)>, <1x1x4>>>>`"),
+        ("#tt.device<#tt.grid<1x4, (d0, d1) -> (0, 0, d1)>>", "','", 150, "found `>>>`"),
     ],
 )
-def test_texts_of_devices_that_are_wrong(text: str, wanted: str) -> None:
+def test_texts_of_devices_that_are_wrong(text: str, wanted: str, place: int, found: str) -> None:
     with pytest.raises(LayoutError) as caught:
         ShardLayout.parse(
             "tensor<8x8xf32, #tt.layout<(d0, d1) -> (d0, d1), undef, <1x4>, memref<8x2xf32, "
             f"#tt.memory_space<l1>>, {text}>>"
         )
-    assert caught.value.message.startswith(f"shard layout: expected {wanted} at position ")
+    assert diagnostic(caught.value) == Diagnostic(
+        "layout-text", who="shard layout", wanted=wanted, place=place, line=1, column=place + 1,
+        found=found,
+    )
 
 
 @pytest.mark.parametrize("device", [(8, 8), (10, 13), (3, 5)])
@@ -234,7 +244,6 @@ def test_grids_of_any_shape_are_placed_on_one_device(device: tuple[int, int]) ->
             assert [y * width + x for _, y, x in places] == list(range(len(places)))
     with pytest.raises(LayoutError) as caught:
         GridMap.on_device((1, cores + 1), device)
-    assert caught.value.message == (
-        f"grid map: the grid [1, {cores + 1}] has {cores + 1} cores, and the device "
-        f"{list(device)} has {cores}; give a smaller grid, or GridMap.mesh for several devices"
+    assert diagnostic(caught.value) == Diagnostic(
+        "shards", shape=[1, cores + 1], size=cores + 1, device=list(device), prod_of_size=cores,
     )

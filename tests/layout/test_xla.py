@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tecomp.errors import LayoutError
 from tecomp.layout.core.layout import Layout
 from tecomp.layout.notations.xla import xla, xla_layout, xla_text
+from tests.messages import Diagnostic, diagnostic
 
 
 @pytest.mark.parametrize(
@@ -117,41 +118,42 @@ def test_the_usual_texts_come_back_as_they_were(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("make", "expected"),
     [
         (
             lambda: xla("f32[3,5]{1,0:T(2,2}"),
-            "xla: `f32[3,5]{1,0:T(2,2}` does not parse at position 12, `:T(2,2}`; write e.g. "
-            "f32[16,256]{1,0:T(8,128)}",
+            Diagnostic("layout-text", text="f32[3,5]{1,0:T(2,2}", place=12, rest=":T(2,2}"),
         ),
         (
             lambda: xla("f32[3,5]{1,1}"),
-            "xla: the axes [1, 1] are no permutation of those of [3, 5]; name each once, from the "
-            "fastest to the slowest",
+            Diagnostic("layout-text", minor_to_major=[1, 1], shape=[3, 5]),
         ),
         (
             lambda: xla("f32[3]{0:T(2,2)}"),
-            "xla: tile (2,2) does not fit the 1 axes that [3] has there; it has at most as many "
-            "sizes as there are axes, and ends with a number",
+            Diagnostic("layout-text", tile="(2,2)", axis_count=1, shape=[3]),
         ),
         (
             lambda: xla("f32[3]{0:T(0)}"),
-            "xla: tile (0) has a size of 0",
+            Diagnostic("layout-text", tile="(0)"),
         ),
         (
             lambda: xla("c64[3]{0}"),
-            "xla: `c64` is no type that elements have here; the types are bf16, f16, f32, f64, "
-            "pred, s16, s32, s64, s8, u16, u32, u64, u8",
+            Diagnostic(
+                "layout-text", type="c64",
+                types="bf16, f16, f32, f64, pred, s16, s32, s64, s8, u16, u32, u64, u8",
+            ),
         ),
         (
             lambda: xla_text(Layout.of((8, 8), "float32", lambda i, j: [i, i ^ j])),
-            "xla_text: found no text that says lambda i, j: [i, i ^ j] on float32[8, 8]; XLA has "
-            "each axis once, and then tiles of the last ones",
+            Diagnostic(
+                "layout-text", index_map="lambda i, j: [i, i ^ j]", storage="float32",
+                shape=[8, 8],
+            ),
         ),
     ],
 )
-def test_refusals(make: Callable[[], object], message: str) -> None:
+def test_refusals(make: Callable[[], object], expected: Diagnostic) -> None:
     with pytest.raises(LayoutError) as caught:
         make()
 
-    assert caught.value.message == message
+    assert diagnostic(caught.value) == expected

@@ -17,6 +17,7 @@ from tecomp.ir.interpreter.evaluate import evaluate
 from tecomp.ir.nodes.stmt import Let
 from tecomp.ir.parser.func_parser import parse
 from tecomp.ir.traversal.rewrite import walk
+from tests.messages import Diagnostic, diagnostic
 
 N = 40
 X = te.placeholder((N,), name="X")
@@ -112,7 +113,10 @@ def test_what_checks_an_index_stays_where_it_is() -> None:
     assert not any(isinstance(node, Let) for node in walk(func.body))
     with pytest.raises(tecomp.TecompError) as caught:
         evaluate(func, [keys, x, c])
-    assert "index -7 is out of bounds" in str(caught.value)
+    line = at_a_checked_index.__code__.co_firstlineno + 1
+    assert diagnostic(caught.value) == (
+        Diagnostic("out-of-bounds", at=-7, site=f"{__file__}:{line}: X[K[i]] (axis 0 of X[40])")
+    )
 
 
 def test_outputs_share_what_they_have_in_common() -> None:

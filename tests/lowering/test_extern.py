@@ -14,6 +14,7 @@ from tecomp.errors import LowerError, ScheduleError
 from tecomp.ir.interpreter.evaluate import evaluate
 from tecomp.lowering.pipeline import lower_all
 from tecomp.scheduling.replay import replay
+from tests.messages import Diagnostic, diagnostic
 
 N = 9
 A = te.placeholder((N, N), name="A")
@@ -202,23 +203,24 @@ def test_results_of_several_shapes_are_arguments() -> None:
 
 def test_one_layout_is_for_one_shape() -> None:
     s = te.create_schedule(R)
-    why = (
-        "the tensors of spread have several shapes (spread_v0 (4,), spread_v1 (6, 4), spread_v2 "
-        "()), and one layout is for all of them; copy the one that is meant with te.compute, and "
-        "lay that out"
-    )
     with pytest.raises(ScheduleError) as error:
         s[rows].transform_layout(lambda i: [i // 2, i % 2])
-    assert error.value.message == f"s[spread].transform_layout: {why}"
+    assert diagnostic(error.value) == Diagnostic(
+        "not-this-form", where="s[spread].transform_layout", stage="spread",
+        shapes="spread_v0 (4,), spread_v1 (6, 4), spread_v2 ()",
+    )
     with pytest.raises(ScheduleError) as error:
         s[rows].storage_align(R.op.axis[0], 8, 1)
-    assert error.value.message == f"s[spread].storage_align: {why}"
+    assert diagnostic(error.value) == Diagnostic(
+        "not-this-form", where="s[spread].storage_align", stage="spread",
+        shapes="spread_v0 (4,), spread_v1 (6, 4), spread_v2 ()",
+    )
 
 
-def refused(s: te.Schedule, args: list[Tensor]) -> str:
+def refused(s: te.Schedule, args: list[Tensor]) -> Diagnostic:
     with pytest.raises(LowerError) as error:
         tecomp.lower(s, args)
-    return error.value.message
+    return diagnostic(error.value)
 
 
 def test_what_it_reads_has_memory() -> None:
@@ -226,8 +228,7 @@ def test_what_it_reads_has_memory() -> None:
     s[P].compute_inline()
 
     assert refused(s, [A, both]) == (
-        "s[P].compute_inline: x is a te.extern, whose statements read P from memory; do not inline "
-        "it"
+        Diagnostic("needs-memory", stage="P", op="x")
     )
 
 
@@ -237,8 +238,7 @@ def test_iterations_at_once_do_not_share_a_result() -> None:
     s[both].parallel(both.op.axis[0])
 
     assert refused(s, [A, both, x, count]) == (
-        "s[both].parallel(i): iterations 0 and 1 both write x[0], which the caller passes; compute "
-        "x at the root"
+        Diagnostic("order", call="s[both].parallel(i)", first=0, second=1, name="x", indices="0")
     )
 
 
@@ -248,26 +248,27 @@ def test_variables_are_arguments() -> None:
     C = te.extern((4,), B, lambda ins, outs: outs[0].store(0, ins[0][m]), name="C")
 
     assert refused(te.create_schedule(C), [B, C]) == (
-        "lower: C depends on m, which no argument determines; add m itself to the arguments"
+        Diagnostic("argument-list", stage="C", var="m")
     )
 
 
 def test_primitives_that_it_has_no_loops_or_expressions_for() -> None:
     s = te.create_schedule(both)
 
-    def message(call: Any, *args: Any) -> str:
+    def message(call: Any, *args: Any) -> Diagnostic:
         with pytest.raises(ScheduleError) as error:
             call(*args)
-        return error.value.message
+        return diagnostic(error.value)
 
     assert message(s[x].compute_inline) == (
-        "s[x].compute_inline: x is a te.extern and needs memory for its results; use compute_at "
-        "with an inner loop of its consumer instead"
+        Diagnostic("needs-memory", where="s[x].compute_inline", stage="x", what="is a te.extern")
     )
     assert message(s.cache_write, [x, count], "local") == (
-        "s.cache_write(x, 'local'): x is a te.extern, whose statements store to it; make a "
-        "te.compute that copies the result"
+        Diagnostic("not-this-form", where="s.cache_write(x, 'local')", stage="x")
     )
     assert message(s[x].vectorize, x.op.axis[0]) == (
-        "s[x].vectorize: axis i0 does not belong to x; its loops are now none"
+        Diagnostic(
+            "no-such-loop", stage="x", call="vectorize",
+            reason="axis i0 does not belong to x; its loops are now none",
+        )
     )

@@ -14,6 +14,7 @@ from tecomp.errors import LowerError
 from tecomp.ir.interpreter.evaluate import evaluate
 from tecomp.lowering.pipeline import lower_all
 from tecomp.scheduling.replay import replay
+from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 
 
@@ -197,7 +198,6 @@ def test_what_it_reads_has_memory() -> None:
     with pytest.raises(LowerError) as error:
         tecomp.lower(s, [A, B, D])
 
-    assert error.value.message == (
-        "s[P].compute_inline: C is a te.extern, whose statements read P from memory; do not inline "
-        "it"
+    assert diagnostic(error.value) == (
+        Diagnostic("needs-memory", stage="P", op="C")
     )

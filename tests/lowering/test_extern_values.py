@@ -12,6 +12,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.errors import DefinitionError, TypeMismatchError
+from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 
 LIBM = ctypes.CDLL(ctypes.util.find_library("m"))
@@ -91,40 +92,53 @@ def test_the_math_library_needs_no_names(name: str, wanted: Any, agrees: Any) ->
     agrees(s, [A, B], {A: a / 8, B: wanted(*values)}, 1e-5)
 
 
-def refused(*args: Any) -> str:
+def refused(*args: Any) -> Diagnostic:
     with pytest.raises(DefinitionError) as error:
         te.compute((N,), lambda i: value(*(each(i) if callable(each) else each for each in args)))
-    return error.value.message
+    return diagnostic(error.value)
 
 
 def test_what_is_refused() -> None:
-    where = "te.call_pure_extern: "
     assert refused("float64", "cbrtf", lambda i: A[i]) == (
-        f"{where}test.values.cbrtf gives a float32, and a float64 is asked for; say result= of its "
-        "tecomp.CFunction"
+        Diagnostic(
+            "outside-function", where="te.call_pure_extern", name="test.values.cbrtf",
+            description="gives a float32", result="float64",
+        )
     )
     assert refused("float32", "silent", lambda i: A[i]) == (
-        f"{where}test.values.silent does not say what it gives, and a float32 is asked for; say "
-        "result= of its tecomp.CFunction"
+        Diagnostic(
+            "outside-function", where="te.call_pure_extern", name="test.values.silent",
+            description="does not say what it gives", result="float32",
+        )
     )
     assert refused("float32", "cbrtf", lambda i: i) == (
-        f"{where}argument 0 of test.values.cbrtf(float32) is a int32; convert it with "
-        '.astype("float32")'
+        Diagnostic(
+            "outside-function", where="te.call_pure_extern", number=0,
+            takes="test.values.cbrtf(float32)",
+            problem='a int32; convert it with .astype("float32")',
+        )
     )
     assert refused("float32", "cbrtf") == (
-        f"{where}test.values.cbrtf(float32) is called with 0 arguments; pass as many as it takes"
+        Diagnostic(
+            "outside-function", where="te.call_pure_extern", takes="test.values.cbrtf(float32)",
+            given_count=0, plural="s",
+        )
     )
     assert refused("float32", "python", lambda i: A[i]) == (
-        f"{where}test.values.python is a Python function; call it with te.call_packed"
+        Diagnostic("outside-function", where="te.call_pure_extern", name="test.values.python")
     )
-    assert refused("float32", "cbrtx", lambda i: A[i]).startswith(
-        f"{where}no function is registered as 'test.values.cbrtx'; write 'test.values.cbrtf' if "
+    assert refused("float32", "cbrtx", lambda i: A[i]) == Diagnostic(
+        "outside-function", where="te.call_pure_extern",
+        remedy="no function is registered as 'test.values.cbrtx'; write 'test.values.cbrtf' if that "
+               "is meant, or call tecomp.register_func('test.values.cbrtx', f) first",
     )
     with pytest.raises(TypeMismatchError) as error:
         tecomp.CFunction(LIBM, "cosf", ["float32"], "float")
-    assert error.value.message == (
-        "CFunction cosf: result: there is no type 'float' of a number; write int8, int16, int32, "
-        "int64, uint8, uint16, uint32, uint64, float32, float64, bool"
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "outside-function", where="CFunction cosf: result", text="float",
+            scalars="int8, int16, int32, int64, uint8, uint16, uint32, uint64, float32, float64, bool",
+        )
     )
 
 

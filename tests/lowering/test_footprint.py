@@ -16,6 +16,7 @@ from tecomp.compute.iter_var import IterVar
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import LowerError
 from tecomp.scheduling.schedule import Schedule
+from tests.messages import Diagnostic, diagnostic
 
 Index: TypeAlias = "tuple[Any, ...]"
 Where: TypeAlias = "Callable[..., Sequence[Index]]"
@@ -234,9 +235,8 @@ def test_a_consumer_outside_the_loop_is_refused(nest: Any) -> None:
     with pytest.raises(LowerError) as caught:
         nest(s, [A, C])
 
-    assert caught.value.message == (
-        "s[P].compute_at(s[C], i): Q reads P too but is not computed inside that loop; attach it "
-        "there as well, or compute P further out"
+    assert diagnostic(caught.value) == (
+        Diagnostic("order", where="s[P].compute_at(s[C], i)", stage="Q", name="P")
     )
 
 

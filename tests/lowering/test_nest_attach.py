@@ -16,6 +16,7 @@ from tecomp.ir.nodes.expr import Binary, BinOp
 from tecomp.ir.traversal.rewrite import walk
 from tecomp.scheduling.schedule import Schedule
 from tecomp.scheduling.state import At
+from tests.messages import Diagnostic, diagnostic
 
 N = 10
 A = te.placeholder((N, N), name="A")
@@ -164,9 +165,11 @@ def test_a_start_that_is_computed_after_it_is_used_is_refused(nest: Any, run: An
     with pytest.raises(LowerError) as caught:
         nest(s, [A, S])
 
-    assert caught.value.message == (
-        "s[P].compute_at(s[S], k): init= of S reads P before the loops of the reduction, and that "
-        "loop is inside them; compute P further out"
+    assert diagnostic(caught.value) == (
+        Diagnostic(
+            "order", where="s[P].compute_at(s[S], k)", what="init=", parent="S", name="P",
+            loops="of the reduction",
+        )
     )
     s[P].compute_at(s[S], S.op.axis[0])
     a, result = np.ones((N, N), np.float32), np.full(N, np.nan, np.float32)
@@ -183,9 +186,8 @@ def test_a_reader_outside_is_refused_whether_the_loop_runs_or_not(nest: Any, row
     with pytest.raises(LowerError) as caught:
         nest(s, [A, D, Q])
 
-    assert caught.value.message == (
-        "s[P].compute_at(s[D], i): Q reads P too but is not computed inside that loop; attach it "
-        "there as well, or compute P further out"
+    assert diagnostic(caught.value) == (
+        Diagnostic("order", where="s[P].compute_at(s[D], i)", stage="Q", name="P")
     )
 
 
@@ -198,9 +200,8 @@ def test_an_argument_that_would_be_written_in_part_is_refused(nest: Any, rows: i
     with pytest.raises(LowerError) as caught:
         nest(s, [A, P, D])
 
-    assert caught.value.message == (
-        "s[P].compute_at: P is passed by the caller, but the stage that it is computed in reads "
-        "only a part of it, so the rest would never be written; compute P at the root"
+    assert diagnostic(caught.value) == (
+        Diagnostic("order", name="P")
     )
 
 
@@ -216,9 +217,8 @@ def test_an_argument_that_is_updated_again_in_parallel_is_refused(nest: Any) -> 
     with pytest.raises(LowerError) as caught:
         nest(s, [A, P, E])
 
-    assert caught.value.message == (
-        "s[E].parallel(i): iterations 0 and 1 both write P[0, 0], which the caller passes; compute "
-        "P at the root"
+    assert diagnostic(caught.value) == (
+        Diagnostic("order", call="s[E].parallel(i)", first=0, second=1, name="P", indices="0, 0")
     )
 
 
@@ -269,34 +269,34 @@ def test_loops_may_change_after_compute_at(agrees: Any, change: str) -> None:
     agrees(s, [A, E], {A: a, E: 2 * a + 1})
 
 
-REFUSED: dict[str, tuple[Chain, str]] = {
+REFUSED: dict[str, tuple[Chain, Diagnostic]] = {
     "the loop was replaced": (
         loop_was_replaced,
-        "s[P].compute_at(s[Q], i): i is no loop of Q any more; its loops are j, i; call compute_at "
-        "after transform_layout and rfactor",
+        Diagnostic(
+            "no-such-loop", where="s[P].compute_at(s[Q], i)", axis="i", parent="Q", loops="j, i",
+        ),
     ),
     "the consumer was inlined": (
         consumer_was_inlined,
-        "s[P].compute_at(s[Q], i): Q is inlined and has no loops",
+        Diagnostic("lower", where="s[P].compute_at(s[Q], i)", parent="Q"),
     ),
     "a reader outside": (
         reader_left_outside,
-        "s[Q].compute_at(s[R], i): C reads Q too but is not computed inside that loop; attach it "
-        "there as well, or compute Q further out",
+        Diagnostic("order", where="s[Q].compute_at(s[R], i)", stage="C", name="Q"),
     ),
 }
 
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_refused(case: str, nest: Any) -> None:
-    chain, message = REFUSED[case]
+    chain, expected = REFUSED[case]
     s = te.create_schedule(R)
     chain(s)
 
     with pytest.raises(LowerError) as caught:
         nest(s, [A, R])
 
-    assert caught.value.message == message
+    assert diagnostic(caught.value) == expected
 
 
 def test_what_is_read_twice_is_inlined_once(nest: Any) -> None:
@@ -329,9 +329,8 @@ def test_more_operations_than_can_be_compiled(nest: Any) -> None:
     with pytest.raises(LowerError) as caught:
         nest(s, [X, made[-1]])
 
-    assert caught.value.message == (
-        "lower: P13 has 98298 operations with the inlined stages written out where they are read, "
-        "and 65536 are the most that one expression can have; inline fewer of them"
+    assert diagnostic(caught.value) == (
+        Diagnostic("too-much", stage="P13", count=98298, most_operations=65536)
     )
 
 
@@ -347,8 +346,8 @@ def test_an_output_that_others_read_may_stay_inside() -> None:
     np.testing.assert_array_equal(d, 2 * (a + 1))
     with pytest.raises(LowerError) as error:
         tecomp.lower(s, [A, B])
-    assert error.value.message == (
-        "lower: D is an output of the schedule but is not among the arguments; add it"
+    assert diagnostic(error.value) == (
+        Diagnostic("argument-list", name="D")
     )
 
 
@@ -357,38 +356,37 @@ OTHER_ONE = te.compute((N,), lambda i: OTHER[i, 0], name="OTHER_ONE")
 T = te.compute((N,), lambda i: (A[i, 0], A[i, 1]), name="T")
 S = te.compute((N,), lambda i: T[0][i] + T[1][i], name="S")
 
-ARGUMENTS: dict[str, tuple[object, str]] = {
+ARGUMENTS: dict[str, tuple[object, Diagnostic]] = {
     "a placeholder left out": (
-        [R], "lower: A is read by P, but is not among the arguments; add it",
+        [R], Diagnostic("argument-list", stage="A", state="P"),
     ),
     "the output left out": (
-        [A], "lower: R is an output of the schedule but is not among the arguments; add it",
+        [A], Diagnostic("argument-list", name="R"),
     ),
     "a tensor of another computation": (
         [A, OTHER_ONE, R],
-        "lower: argument 1, OTHER_ONE, is not in the schedule, whose tensors are A, P, Q, C, R; leave "
-        "it out, or schedule the output that needs it",
+        Diagnostic("argument-list", position=1, arg="OTHER_ONE", names="A, P, Q, C, R"),
     ),
     "twice": (
-        [A, R, A], "lower: arguments 0 and 2 are both A; pass every tensor once",
+        [A, R, A], Diagnostic("given-twice", seen=0, position=2, arg="A"),
     ),
     "an operation": (
-        [A, R.op], f"lower: argument 1 is {R.op!r}; expected a tensor or a size variable",
+        [A, R.op], Diagnostic("wrong-argument", position=1, arg=str(R.op)),
     ),
-    "None": ([A, R, None], "lower: argument 2 is None; expected a tensor or a size variable"),
-    "one tensor": (A, f"lower: the arguments are a list of tensors, got {A!r}"),
+    "None": ([A, R, None], Diagnostic("wrong-argument", position=2, arg=None)),
+    "one tensor": (A, Diagnostic("wrong-argument", args=str(A))),
 }
 
 
 @pytest.mark.parametrize("case", ARGUMENTS)
 def test_arguments_that_are_refused(case: str, nest: Any) -> None:
-    args, message = ARGUMENTS[case]
+    args, expected = ARGUMENTS[case]
     s = te.create_schedule(R)
 
     with pytest.raises(TecompError) as caught:
         nest(s, args)
 
-    assert caught.value.message == message
+    assert diagnostic(caught.value) == expected
 
 
 def test_the_read_of_a_missing_placeholder_is_shown(nest: Any) -> None:
@@ -417,9 +415,11 @@ def test_arguments_that_nothing_reads_or_that_are_inlined(agrees: Any) -> None:
     assert "writes R" in repr(kernel)
     with pytest.raises(tecomp.CallError) as error:
         kernel(a, np.ones(5, "int16"), untouched, np.zeros(N, np.float32))
-    assert error.value.message == (
-        "argument 1 (other) of main: expected int8[n], got int16[5]; convert it with "
-        ".astype(np.int8)"
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "other-array", where="argument 1 (other) of main", parameter="int8[n]",
+            shape="int16[5]", scalar="np.int8",
+        )
     )
 
 
@@ -429,9 +429,8 @@ def test_one_output_of_two_is_refused(nest: Any) -> None:
     with pytest.raises(LowerError) as caught:
         nest(s, [A, T[1], S])
 
-    assert caught.value.message == (
-        "lower: T_v0 is computed together with another argument but is not among the arguments; "
-        "add it"
+    assert diagnostic(caught.value) == (
+        Diagnostic("argument-list", name="T_v0")
     )
 
 

@@ -12,6 +12,7 @@ from tecomp import te
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import ScheduleError
 from tecomp.scheduling.schedule import Schedule
+from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 
 ROWS, DEPTH = 5, 11
@@ -405,10 +406,8 @@ def test_a_loop_over_data_and_reduction_cannot_run_in_parallel() -> None:
     with pytest.raises(ScheduleError) as caught:
         s[C].parallel(fused)
 
-    assert caught.value.message == (
-        "s[C].parallel(i.k.fused): i.k.fused is a reduction axis, and its iterations update the "
-        "same element of C; use rfactor to make partial results that can run side by side, then "
-        "parallel the axis of those"
+    assert diagnostic(caught.value) == (
+        Diagnostic("not-parallel", stage="C", call="parallel", axis="i.k.fused")
     )
 
 

@@ -16,6 +16,7 @@ from tecomp.errors import LowerError
 from tecomp.ir.arith.simplify import simplify
 from tecomp.lowering.storage.physical_layout import flatten_buffer
 from tecomp.scheduling.schedule import Schedule
+from tests.messages import Diagnostic, diagnostic
 
 
 @pytest.mark.parametrize("shape", [(0,), (0, 4), (4, 0), (3, 0, 5)])
@@ -349,8 +350,8 @@ def test_a_size_that_no_argument_determines_is_refused(nest: Any) -> None:
     with pytest.raises(LowerError) as caught:
         nest(s, [A, C])
 
-    assert caught.value.message == (
-        "lower: C depends on n, which no argument determines; add n itself to the arguments"
+    assert diagnostic(caught.value) == (
+        Diagnostic("argument-list", stage="C", var="n")
     )
 
 

@@ -16,6 +16,7 @@ from tecomp.ir.nodes.stmt import Buffer, Prefetch, PrimFunc
 from tecomp.ir.traversal.rewrite import walk
 from tecomp.lowering.pipeline import lower_all
 from tecomp.scheduling.schedule import Schedule
+from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_product
 
 
@@ -187,26 +188,24 @@ def copied(s: Schedule) -> None:
 
 
 @pytest.mark.parametrize(
-    ("decide", "message"),
+    ("decide", "expected"),
     [
         (computed_inside,
-         "s[W].prefetch(P, i): P is computed inside that loop, so there is nothing to fetch ahead; "
-         "prefetch what it is computed from, or compute it further out"),
+         Diagnostic("between-iterations", where="s[W].prefetch(P, i)", tensor="P")),
         (a_vector,
-         "s[W].prefetch(P, j): the iterations of j run at once, as vectors; use a loop around it"),
+         Diagnostic("between-iterations", where="s[W].prefetch(P, j)", leaf="j")),
         (copied,
-         "s[W].prefetch(P, i): nothing inside that loop reads P; prefetch what is read there, a "
-         "cache of it for example"),
+         Diagnostic("between-iterations", where="s[W].prefetch(P, i)", tensor="P")),
     ],
 )
-def test_what_lowering_refuses(decide: Callable[[Schedule], None], message: str) -> None:
+def test_what_lowering_refuses(decide: Callable[[Schedule], None], expected: Diagnostic) -> None:
     s = te.create_schedule(W)
     decide(s)
 
     with pytest.raises(LowerError) as error:
         tecomp.lower(s, [A, W])
 
-    assert error.value.message == message
+    assert diagnostic(error.value) == expected
 
 
 def test_too_many_lines() -> None:
@@ -219,36 +218,40 @@ def test_too_many_lines() -> None:
     with pytest.raises(LowerError) as error:
         tecomp.lower(s, [X, Y])
 
-    assert error.value.message == (
-        "s[Y].prefetch(X, i): one iteration reads 5700 cache lines of X, more than the 4096 that "
-        "can be asked for; use a loop further inside, or split it"
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "between-iterations", where="s[Y].prefetch(X, i)", lines=5700, name="X",
+            most_lines=4096,
+        )
     )
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("call", "expected"),
     [
         (lambda s: s[W].prefetch(B, W.op.axis[0], 1),
-         "s[B]: B is not part of this schedule; its stages are A, P, W"),
+         Diagnostic("not-in-schedule", op="B", names="A, P, W")),
         (lambda s: s[P].prefetch(W, P.op.axis[0], 1),
-         "s[P].prefetch(W, i): P does not read W; what it reads is A"),
+         Diagnostic("no-reader", where="s[P].prefetch(W, i)", stage="P", tensor="W", read="A")),
         (lambda s: s[W].prefetch(P, P.op.axis[0], 1),
-         "s[W].prefetch: axis i does not belong to W; its loops are now i, j, where i is "
-         "another axis of that name; take that"),
+         Diagnostic(
+             "no-such-loop", stage="W", call="prefetch",
+             reason="axis i does not belong to W; its loops are now i, j, where i is another axis of that name; take that",
+         )),
         (lambda s: s[W].prefetch(P, W.op.axis[0], 1.5),
-         "s[W].prefetch(P, i): the offset is a number of iterations, 0 or more, got 1.5"),
+         Diagnostic("wrong-argument", where="s[W].prefetch(P, i)", offset=1.5)),
         (lambda s: s[W].prefetch(P, W.op.axis[0], True),
-         "s[W].prefetch(P, i): the offset is a number of iterations, 0 or more, got True"),
+         Diagnostic("wrong-argument", where="s[W].prefetch(P, i)", offset=True)),
         (lambda s: s[W].prefetch("P", W.op.axis[0], 1),
-         "s[W].prefetch: expected a tensor, got 'P'"),
+         Diagnostic("wrong-argument", where="s[W].prefetch", value="P")),
     ],
 )
-def test_what_the_call_refuses(call: Callable[[Schedule], Any], message: str) -> None:
+def test_what_the_call_refuses(call: Callable[[Schedule], Any], expected: Diagnostic) -> None:
     s = te.create_schedule(W)
     with pytest.raises(ScheduleError) as error:
         call(s)
 
-    assert error.value.message == message
+    assert diagnostic(error.value) == expected
     assert not s.trace.steps
 
 

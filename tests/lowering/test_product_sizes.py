@@ -15,6 +15,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.poly.sets.to_isl import products_of
+from tests.messages import Diagnostic, diagnostic
 
 Agrees = Callable[..., Any]
 n, m = te.var("n"), te.var("m")
@@ -142,8 +143,10 @@ def test_reads_that_leave_are_found_when_they_happen() -> None:
     with pytest.raises(tecomp.CallError) as refused:
         kernel(np.zeros((2, 3), np.int32), np.zeros(6, np.int32))
 
-    assert refused.value.message.startswith("index 6 is out of bounds for ")
-    assert refused.value.message.endswith("F[i + 1] (axis 0 of F[n * m])")
+    line = test_reads_that_leave_are_found_when_they_happen.__code__.co_firstlineno + 1
+    assert diagnostic(refused.value) == (
+        Diagnostic("out-of-bounds", value=6, text=f"{__file__}:{line}: F[i + 1] (axis 0 of F[n * m])")
+    )
 
 
 def test_one_name_for_each_product() -> None:

@@ -11,6 +11,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.errors import LowerError
+from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 
 A = te.placeholder((9, 4), name="A")
@@ -117,8 +118,10 @@ def test_programs_and_open_sizes() -> None:
 
 
 OUTSIDE = (
-    "P: `A[t - 1, i]` reads outside A[9, 4]: index 0, `t - 1`, is -1 at t = 0, i = 0; guard the read "
-    "with te.if_then_else, or change the shape or the index"
+    Diagnostic(
+        "read-outside", stage="P", load="A[t - 1, i]", tensor="A", shape="9, 4", axis=0,
+        index="t - 1", value=-1, at=" at t = 0, i = 0",
+    )
 )
 
 
@@ -128,7 +131,7 @@ def test_what_somebody_needs_is_read(given: list[te.Tensor]) -> None:
     last = C if P in given else te.compute((10, 4), lambda t, i: Q[t, i], name="D")
     with pytest.raises(tecomp.LowerError) as error:
         tecomp.lower(te.create_schedule(last), [*given[:-1], last])
-    assert error.value.message == OUTSIDE
+    assert diagnostic(error.value) == OUTSIDE
 
 
 @pytest.mark.parametrize("decide", [lambda s, k: None, lambda s, k: s[s.outputs[0]].split(k, 2)])
@@ -155,7 +158,9 @@ def test_reductions_that_read_outside() -> None:
     with pytest.raises(LowerError) as refused:
         tecomp.lower(te.create_schedule(W), [X, W])
 
-    assert refused.value.message == (
-        "shifted: `X[i + 2]` reads outside X[10]: index 0, `i + 2`, is 10 at i = 8; guard the read "
-        "with te.if_then_else, or change the shape or the index"
+    assert diagnostic(refused.value) == (
+        Diagnostic(
+            "read-outside", stage="shifted", load="X[i + 2]", tensor="X", shape="10", axis=0,
+            index="i + 2", value=10, at=" at i = 8",
+        )
     )

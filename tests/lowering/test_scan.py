@@ -17,6 +17,7 @@ from tecomp.ir.nodes.stmt import PrimFunc
 from tecomp.lowering.pipeline import lower_all
 from tecomp.scheduling.replay import replay
 from tecomp.scheduling.schedule import Schedule
+from tests.messages import Diagnostic, diagnostic
 
 STEPS, WIDTH = 9, 10
 X = te.placeholder((STEPS, WIDTH), name="X")
@@ -309,10 +310,10 @@ def test_a_scan_inside_of_a_scan() -> None:
     check(s, [X, T], [a], np.stack(rows))
 
 
-def refused(s: Schedule, args: Sequence[Any]) -> str:
+def refused(s: Schedule, args: Sequence[Any]) -> Diagnostic:
     with pytest.raises(LowerError) as error:
         tecomp.lower(s, list(args))
-    return error.value.message
+    return diagnostic(error.value)
 
 
 def test_what_a_step_reads_is_computed_before() -> None:
@@ -326,8 +327,9 @@ def test_what_a_step_reads_is_computed_before() -> None:
 
     message = refused(s, [X, N])
     assert message == (
-        "s[N]: iteration (i.outer = 0, t = 0, i.inner = 3) reads N[0, 4] before its loops compute that; "
-        "put the loops over steps further out, in their order, or what reads it further in"
+        Diagnostic(
+            "order", name="N", values="i.outer = 0, t = 0, i.inner = 3", definition="N[0, 4]",
+        )
     )
 
 
@@ -339,8 +341,9 @@ def test_steps_of_a_group_stay_in_order() -> None:
 
     message = refused(s, [X, S])
     assert message == (
-        "s[S]: iteration (t.inner = 0, t.outer = 1, i = 0) reads S[3, 0] before its loops compute "
-        "that; put the loops over steps further out, in their order, or what reads it further in"
+        Diagnostic(
+            "order", name="S", values="t.inner = 0, t.outer = 1, i = 0", definition="S[3, 0]",
+        )
     )
 
 
@@ -353,8 +356,7 @@ def test_stages_of_a_step_are_computed_in_it() -> None:
 
     message = refused(s, [X, S])
     assert message == (
-        "s[S]: iteration (i.outer = 0) reads S[0, 0] before its loops compute that; put the loops "
-        "over steps further out, in their order, or what reads it further in"
+        Diagnostic("order", name="S", values="i.outer = 0", definition="S[0, 0]")
     )
 
 
@@ -368,8 +370,7 @@ def test_places_that_follow_from_others_are_not_computed_at_once() -> None:
 
     message = refused(s, [X, N])
     assert message == (
-        "s[N].parallel(i): iteration (i = 0, t = 0) reads N[0, 1], which another one computes at the "
-        "same time; put the loops over steps outside of that loop"
+        Diagnostic("order", call="s[N].parallel(i)", values="i = 0, t = 0", definition="N[0, 1]")
     )
 
 
@@ -379,8 +380,10 @@ def test_the_start_is_computed_before_the_steps() -> None:
 
     message = refused(s, [X, S])
     assert message == (
-        "s[first].compute_at(s[S], t): the start of S reads first before the loops over steps, and "
-        "that loop is inside them; compute first further out"
+        Diagnostic(
+            "order", where="s[first].compute_at(s[S], t)", what="the start", parent="S",
+            name="first", loops="over steps",
+        )
     )
 
 
@@ -390,8 +393,7 @@ def test_a_step_reads_earlier_ones() -> None:
 
     message = refused(te.create_schedule(late), [X, late])
     assert message == (
-        "late: the rule for late[1, 0] reads late[1, 0], which is not of an earlier step; read the "
-        "state at earlier values of t"
+        Diagnostic("order", scan="late", at="1, 0", element="late[1, 0]", step="t")
     )
 
 
@@ -405,9 +407,7 @@ def test_a_layout_can_hide_which_step_follows_from_which() -> None:
     s.cache_write(rule, "local")
 
     assert refused(s, [X, S]) == (
-        "S: rule reads rule.local at indices that index sets cannot decide, so which step follows from "
-        "which is unknown; call cache_write and cache_read before transform_layout and split, or leave "
-        "the steps out of these"
+        Diagnostic("order", scan="S", reader="rule", tensor="rule.local")
     )
 
 
@@ -444,8 +444,7 @@ def test_a_cache_of_several_steps_is_refused_where_each_follows_from_the_last() 
     s[cache].compute_at(s[S], outer)
 
     assert refused(s, [X, S]) == (
-        "s[S]: iteration (t.outer = 0) reads S[1, 0] before its loops compute that; put the loops over "
-        "steps further out, in their order, or what reads it further in"
+        Diagnostic("order", name="S", values="t.outer = 0", definition="S[1, 0]")
     )
 
 
@@ -504,7 +503,10 @@ def test_first_steps_that_others_read_too(steps: int) -> None:
         return
     with pytest.raises(tecomp.CallError) as error:
         kernel(x, first, found)
-    assert error.value.message.startswith("index 0 is out of bounds for ")
+    line = start.op.location.line if start.op.location else 0
+    assert diagnostic(error.value) == Diagnostic(
+        "out-of-bounds", value=0, text=f"{__file__}:{line}: given[t, i] (axis 0 of given[m, 3])",
+    )
 
 
 def test_there_are_enough_first_steps() -> None:
@@ -513,15 +515,17 @@ def test_there_are_enough_first_steps() -> None:
 
     message = refused(te.create_schedule(few), [X, few])
     assert message == (
-        "rule: `state[t - 2, i]` reads outside state[9, 10]: index 0, `t - 2`, is -1 at t = 1, i = 0; "
-        "guard the read with te.if_then_else, or change the shape or the index"
+        Diagnostic(
+            "read-outside", stage="rule", load="state[t - 2, i]", tensor="state", shape="9, 10",
+            axis=0, index="t - 2", value=-1, at=" at t = 1, i = 0",
+        )
     )
 
 
 def test_states_are_no_arguments() -> None:
     message = refused(te.create_schedule(S), [X, state, S])
     assert message == (
-        "lower: argument 1, state, stands for S in its steps; leave it out"
+        Diagnostic("argument-list", position=1, arg="state", name="S")
     )
 
 
@@ -531,7 +535,7 @@ def test_a_state_belongs_to_one_scan() -> None:
 
     message = refused(te.create_schedule(both), [X, both])
     assert message == (
-        "lower: state is the state of S and of other; make a placeholder for each scan"
+        Diagnostic("order", tensor="state", other="S", stage="other")
     )
 
 
@@ -541,7 +545,7 @@ def test_layouts_are_those_of_the_scan() -> None:
 
     message = refused(s, [X, S])
     assert message == (
-        "s[state].transform_layout: state stands for S; give that the layout: s[S].transform_layout"
+        Diagnostic("order", tensor="state", stage="S")
     )
 
 
@@ -550,8 +554,7 @@ def test_what_is_read_after_the_scan_is_not_computed_in_its_steps() -> None:
 
     message = refused(te.create_schedule(both), [X, both])
     assert message == (
-        "s[rule].compute_at(s[S], t): both reads rule too but is not computed inside that loop; "
-        "attach it there as well, or compute rule further out"
+        Diagnostic("order", where="s[rule].compute_at(s[S], t)", stage="both", name="rule")
     )
 
 
@@ -574,8 +577,7 @@ def test_a_rule_is_not_computed_outside_of_its_scan(is_beside: bool) -> None:
         s[S].compute_at(s[last], i)
 
     assert refused(s, [X, last]) == (
-        "s[rule].compute_at(s[last], i): rule reads the state of S, so it is computed in each of "
-        "its steps; compute it inside S, or at the root, which means the same"
+        Diagnostic("order", stage="rule", of="last", axis="i", name="S")
     )
 
 
@@ -619,6 +621,5 @@ def test_a_scan_that_is_passed_and_computed_where_nothing_is_read_is_refused() -
     s[sums].compute_at(s[copy], copy.op.axis[0])
 
     assert refused(s, [A, sums, most]) == (
-        "s[sums].compute_at: sums is passed by the caller, but the stage that it is computed in "
-        "reads only a part of it, so the rest would never be written; compute sums at the root"
+        Diagnostic("order", name="sums")
     )

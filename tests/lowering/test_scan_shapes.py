@@ -11,6 +11,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.errors import ScheduleError
+from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 
 STEPS = 6
@@ -121,7 +122,9 @@ def test_how_it_reads() -> None:
     s = te.create_schedule(op)
     with pytest.raises(ScheduleError) as error:
         s[pair.first].transform_layout(lambda t, i: [i, t])
-    assert error.value.message == (
-        "s[S].transform_layout: the tensors of S have several shapes (S_v0 (6, 5), S_v1 (6, 7)), and "
-        "one layout is for all of them; copy the one that is meant with te.compute, and lay that out"
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "not-this-form", where="s[S].transform_layout", stage="S",
+            shapes="S_v0 (6, 5), S_v1 (6, 7)",
+        )
     )

@@ -12,6 +12,7 @@ import pytest
 
 import tecomp
 from tecomp import te
+from tests.messages import Diagnostic, diagnostic
 
 Agrees = Callable[..., Any]
 
@@ -186,7 +187,11 @@ def test_an_operation_is_not_run_before_its_functions_are_there() -> None:
 
     with pytest.raises(tecomp.DefinitionError) as error:
         te.check_tensor_intrin(intrin)
-    assert "test.tensorize.later" in error.value.message
+    assert diagnostic(error.value) == Diagnostic(
+        "outside-function", where="evaluate",
+        remedy="no function is registered as 'test.tensorize.later'; write 'test.tensorize.zero' if "
+               "that is meant, or call tecomp.register_func('test.tensorize.later', f) first",
+    )
 
 
 def test_strides_of_operands_are_those_of_the_arrays_that_calls_get() -> None:
@@ -220,24 +225,27 @@ def test_a_bound_buffer_begins_where_the_array_of_the_call_does(offset: Any) -> 
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("given", "expected"),
     [
-        ({"strides": 4}, "te.decl_buffer W: strides is 4; give a list of numbers and of what "
-         "te.var makes"),
-        ({"strides": [4, 1.5]}, "te.decl_buffer W: the stride of axis 1 is 1.5 (float); write an "
-         "integer, or an integer expression of te.var sizes"),
-        ({"strides": [1]}, "te.decl_buffer W: it has 2 axes and 1 strides; give one for each"),
+        ({"strides": 4}, Diagnostic("wrong-argument", where="te.decl_buffer W", given=4)),
+        ({"strides": [4, 1.5]}, Diagnostic(
+            "extent", where="te.decl_buffer W: the stride of axis 1", value=1.5, form="float",
+        )),
+        ({"strides": [1]}, Diagnostic(
+            "wrong-count", where="te.decl_buffer W", extent_count=2, given_count=1,
+        )),
         ({"offset_factor": "a"},
-         "te.decl_buffer W: offset_factor is 'a'; give a whole number"),
+         Diagnostic("wrong-argument", where="te.decl_buffer W", what="offset_factor", number="a")),
         ({"data_alignment": 1.5},
-         "te.decl_buffer W: data_alignment is 1.5; give a whole number"),
-        ({"elem_offset": "a"}, "te.decl_buffer W: elem_offset is 'a' (str); write an integer, or an "
-         "integer expression of te.var sizes"),
-        ({"elem_offset": -1}, "te.decl_buffer W: elem_offset is -1; an extent is at least 0"),
+         Diagnostic("wrong-argument", where="te.decl_buffer W", what="data_alignment", number=1.5)),
+        ({"elem_offset": "a"},
+         Diagnostic("extent", where="te.decl_buffer W: elem_offset", value="a", form="str")),
+        ({"elem_offset": -1},
+         Diagnostic("extent", where="te.decl_buffer W: elem_offset", value=-1, least=0)),
     ],
 )
-def test_what_is_asked_of_buffers(given: dict[str, Any], message: str) -> None:
+def test_what_is_asked_of_buffers(given: dict[str, Any], expected: Diagnostic) -> None:
     with pytest.raises(tecomp.TecompError) as error:
         te.decl_buffer((2, 4), "float32", "W", **given)
 
-    assert error.value.message == message
+    assert diagnostic(error.value) == expected

@@ -9,6 +9,7 @@ import pytest
 
 import tecomp
 from tecomp import te
+from tests.messages import Diagnostic, diagnostic
 
 
 def intrinsic(
@@ -39,13 +40,13 @@ def product(m: int = 8, n: int = 8, depth: int = 8) -> tuple[list[te.Tensor], te
     return [A, B, C], te.create_schedule(C)
 
 
-def refused(call: Callable[[], object], kind: type[tecomp.TecompError]) -> str:
+def refused(call: Callable[[], object], kind: type[tecomp.TecompError]) -> Diagnostic:
     with pytest.raises(kind) as caught:
         call()
-    return caught.value.message
+    return diagnostic(caught.value)
 
 
-def lowered(s: te.Schedule, args: list[te.Tensor]) -> str:
+def lowered(s: te.Schedule, args: list[te.Tensor]) -> Diagnostic:
     return refused(lambda: tecomp.lower(s, args), tecomp.LowerError)
 
 
@@ -58,12 +59,10 @@ def test_another_reduction() -> None:
     del C
 
     assert lowered(s, [A, B, D]) == (
-        "s[D].tensorize(i, gemm): the loops compute\n"
-        "    max(A[i, k] * B[k, j], axis=[k])\n"
-        "and gemm computes\n"
-        "    sum(a[i, k] * b[k, j], axis=[k])\n"
-        "which differ in more than the order of operands; use an intrinsic of the same reduction "
-        "and operations"
+        Diagnostic(
+            "tensorize", where="s[D].tensorize(i, gemm)", body="max(A[i, k] * B[k, j], axis=[k])",
+            name="gemm", body2="sum(a[i, k] * b[k, j], axis=[k])",
+        )
     )
 
 
@@ -74,9 +73,10 @@ def test_tiles_of_another_shape() -> None:
     s[C].tensorize(i, product_intrinsic(8, 4, 4))
 
     assert lowered(s, args) == (
-        "s[C].tensorize(i.inner, gemm): these loops run through i: 4, j: 8, k: 8, and gemm through "
-        "i: 8, j: 4, k: 4; split and reorder so that data and reduction axes have the same extents "
-        "inside"
+        Diagnostic(
+            "tensorize", where="s[C].tensorize(i.inner, gemm)", ours="i: 4, j: 8, k: 8",
+            intrin="gemm", theirs="i: 8, j: 4, k: 4",
+        )
     )
 
 
@@ -90,9 +90,11 @@ def test_an_operand_that_depends_on_one_axis_more() -> None:
     s[C].tensorize(C.op.axis[0], product_intrinsic(8, 8, 8))
 
     assert lowered(s, [A, B, C]) == (
-        "s[C].tensorize(i, gemm): operand b of gemm would be B[k, i + j], but its element [0, 0] "
-        "is B[0, 0] at (i=0, j=0, k=0) and B[0, 1] at (i=1, j=0, k=0); what an intrinsic reads "
-        "once has to be one element in the loops"
+        Diagnostic(
+            "tensorize", where="s[C].tensorize(i, gemm)", tensor="b", intrin="gemm",
+            load="B[k, i + j]", element="[0, 0]", tensor_name="B", first="[0, 0]",
+            pair="(i=0, j=0, k=0)", second="[0, 1]", point_of_pair="(i=1, j=0, k=0)",
+        )
     )
 
 
@@ -106,8 +108,7 @@ def test_an_index_that_comes_from_data() -> None:
     s[C].tensorize(C.op.axis[0], product_intrinsic(8, 8, 8))
 
     assert lowered(s, [A, P, B, C]) == (
-        "s[C].tensorize(i, gemm): index P[k] of B[P[k], j] is no affine function of the axes; "
-        "tensorize stages whose indices are sums of axes times numbers"
+        Diagnostic("tensorize", where="s[C].tensorize(i, gemm)", index="P[k]", load="B[P[k], j]")
     )
 
 
@@ -123,10 +124,11 @@ def test_a_tail_that_is_not_neutral() -> None:
     s[B].tensorize(inner, intrinsic(c, "row_max"))
 
     assert lowered(s, [A, B]) == (
-        "s[B].tensorize(r.inner, row_max): tiles of 4 do not divide axis r of extent 10; beyond "
-        "the end row_max has a = float32(0.0), and its max of a[k] would not stay as it is; split "
-        "by a divisor, or read copies in a layout with pad_value= such that each step gives "
-        'float32("-inf")'
+        Diagnostic(
+            "tensorize", where="s[B].tensorize(r.inner, row_max)",
+            definition="tiles of 4 do not divide axis r of extent 10", intrin="row_max",
+            read="a = float32(0.0)", combiner="max", source="a[k]", identity='float32("-inf")',
+        )
     )
 
 
@@ -139,8 +141,7 @@ def test_a_split_reduction_needs_an_update() -> None:
     s[C].tensorize(i, product_intrinsic(8, 8, 4, update=False))
 
     assert lowered(s, args) == (
-        "s[C].tensorize(i, gemm): a loop of the reduction is outside, and gemm has no update; give "
-        "fcompute's (body, reset, update), or reorder"
+        Diagnostic("tensorize", where="s[C].tensorize(i, gemm)", intrin="gemm")
     )
 
 
@@ -155,8 +156,7 @@ def test_a_condition_of_the_reduction() -> None:
     s[B].tensorize(k, intrinsic(c, "total"))
 
     assert lowered(s, [A, B]) == (
-        "s[B].tensorize(k, total): the reduction has where=k <= i; total reduces over all of a "
-        "tile; mask the operand in a stage of its own"
+        Diagnostic("tensorize", where="s[B].tensorize(k, total)", condition="k <= i", name="total")
     )
 
 
@@ -169,8 +169,7 @@ def test_the_value_of_an_axis() -> None:
     s[B].tensorize(B.op.axis[0], intrinsic(c, "inc"))
 
     assert lowered(s, [A, B]) == (
-        "s[B].tensorize(i, inc): B computes with the value of axis i itself, which no operand of "
-        "inc has"
+        Diagnostic("tensorize", where="s[B].tensorize(i, inc)", stage="B", axis="i", name="inc")
     )
 
 
@@ -179,8 +178,10 @@ def test_memory_that_an_operand_has_to_be_in() -> None:
     s[args[2]].tensorize(args[2].op.axis[0], product_intrinsic(8, 8, 8, scope="local"))
 
     assert lowered(s, args) == (
-        "s[C].tensorize(i, gemm): operand a has to be in memory local, and A is in global; copy it "
-        'with s.cache_read(A, "local", ...), or set_scope("local")'
+        Diagnostic(
+            "tensorize", where="s[C].tensorize(i, gemm)", buffer="a", scope="local", tensor="A",
+            here="global",
+        )
     )
 
 
@@ -190,8 +191,10 @@ def test_marks_inside() -> None:
     s[args[2]].tensorize(args[2].op.axis[0], product_intrinsic(8, 8, 8))
 
     assert lowered(s, args) == (
-        "s[C].tensorize(i, gemm): j is inside and marked vectorized, but gemm takes the place of "
-        "that loop; mark loops outside of it"
+        Diagnostic(
+            "tensorize", where="s[C].tensorize(i, gemm)", leaf="j", call="vectorized",
+            intrin="gemm",
+        )
     )
 
 
@@ -201,8 +204,10 @@ def test_a_loop_that_is_split_later() -> None:
     s[args[2]].split(args[2].op.axis[0], 4)
 
     assert lowered(s, args) == (
-        "s[C].tensorize(i, gemm): i is no loop of C any more; its loops are i.outer, i.inner, j, "
-        "k; call tensorize after splitting and fusing"
+        Diagnostic(
+            "no-such-loop", where="s[C].tensorize(i, gemm)", axis="i", stage="C",
+            names="i.outer, i.inner, j, k",
+        )
     )
 
 
@@ -214,8 +219,10 @@ def test_a_stage_computed_inside() -> None:
     s[C].tensorize(C.op.axis[0], product_intrinsic(8, 8, 8))
 
     assert lowered(s, args) == (
-        "s[C].tensorize(i, gemm): A.local is computed at j, a loop that gemm takes the place of; "
-        "compute it at a loop outside"
+        Diagnostic(
+            "tensorize", where="s[C].tensorize(i, gemm)", stage="A.local", leaf="j",
+            intrin="gemm",
+        )
     )
 
 
@@ -225,18 +232,21 @@ def test_what_is_refused_at_once() -> None:
     i, j = C.op.axis
     given: Any = 3
     assert refused(lambda: s[C].tensorize(i, given), tecomp.ScheduleError) == (
-        "s[C].tensorize(i): expected what te.decl_tensor_intrin gives, got 3"
+        Diagnostic("wrong-argument", where="s[C].tensorize(i)", intrin=3)
     )
     a = te.placeholder((8,), "int32", name="a")
     c = te.compute((8,), lambda i: a[i] + 1, name="c")
     assert refused(lambda: s[C].tensorize(i, intrinsic(c, "inc")), tecomp.ScheduleError) == (
-        "s[C].tensorize(i): C is float32, and inc computes int32"
+        Diagnostic(
+            "tensorize", where="s[C].tensorize(i)", stage="C", found="float32", intrin="inc",
+            known="int32",
+        )
     )
     s[C].tensorize(i, product_intrinsic(8, 8, 8))
     assert refused(
         lambda: s[C].tensorize(j, product_intrinsic(8, 8, 8)), tecomp.ScheduleError
     ) == (
-        "s[C].tensorize(j): C is tensorized at i already; a stage is tensorized once, at one loop"
+        Diagnostic("too-late", where="s[C].tensorize(j)", stage="C", axis="i")
     )
 
 
@@ -250,6 +260,5 @@ def test_loops_of_symbolic_extent() -> None:
     s[B].tensorize(B.op.axis[0], intrinsic(c, "inc"))
 
     assert lowered(s, [A, B]) == (
-        "s[B].tensorize(i, inc): the points that these loops visit are no tile of a constant "
-        "shape; split the axes by numbers first"
+        Diagnostic("tensorize", where="s[B].tensorize(i, inc)")
     )

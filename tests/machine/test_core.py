@@ -9,6 +9,7 @@ import pytest
 from tecomp.errors import TargetError
 from tecomp.machine.descriptor import Target, read_target
 from tecomp.machine.host import host_caches, host_cores, host_dots, host_vectors
+from tests.messages import Diagnostic, diagnostic
 
 TOY = '''
 name = "toy"
@@ -58,9 +59,11 @@ def test_products_that_one_instruction_adds_up() -> None:
     assert core.dots == ("uint8*int8",)
     with pytest.raises(TargetError) as caught:
         read_target(said.replace("uint8*int8", "int4*int4"), "toy.toml")
-    assert caught.value.message == (
-        "toy.toml:10: [core]: `dots`: there is no pair of types `int4*int4`; did you mean "
-        "`int8*int8`?"
+    assert diagnostic(caught.value) == (
+        Diagnostic(
+            "target", source="toy.toml", line=":10", section="[core]: ", key="dots",
+            what="pair of types", value="int4*int4", hint="did you mean `int8*int8`?",
+        )
     )
 
 
@@ -83,28 +86,41 @@ def test_a_target_without_a_core() -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "message"),
+    ("old", "new", "expected"),
     [
         ("vector_bytes = 32", 'vector_bytes = "wide"',
-         "toy.toml:7: [core]: `vector_bytes` is 'wide'; expected a whole number of bytes, from 1 "
-         'to 65536, or "host"'),
+         Diagnostic(
+             "target", source="toy.toml", line=":7", section="[core]: ", key="vector_bytes",
+             value="'wide'", expected='a whole number of bytes, from 1 to 65536, or "host"',
+         )),
         ("vector_bytes = 32", "vector_bytes = 0",
-         "toy.toml:7: [core]: `vector_bytes` is 0; expected a whole number of bytes, from 1 to "
-         '65536, or "host"'),
+         Diagnostic(
+             "target", source="toy.toml", line=":7", section="[core]: ", key="vector_bytes",
+             value="0", expected='a whole number of bytes, from 1 to 65536, or "host"',
+         )),
         ("[1024, 4096]", "[]",
-         "toy.toml:9: [core]: `cache_bytes` is []; expected a list of whole numbers of bytes, at "
-         'least 1, or "host"'),
-        ("vector_registers = 16\n", "", "toy.toml:5: [core]: missing `vector_registers` (a "
-         'whole number, from 1 to 4096, or "host"); add it'),
+         Diagnostic(
+             "target", source="toy.toml", line=":9", section="[core]: ", key="cache_bytes",
+             value="[]", expected='a list of whole numbers of bytes, at least 1, or "host"',
+         )),
+        ("vector_registers = 16\n", "", Diagnostic(
+            "target", source="toy.toml", line=":5", section="[core]: ",
+            asked='`vector_registers` (a whole number, from 1 to 4096, or "host")', pronoun="it",
+        )),
         ("vector_bytes = 32", "vector_byte = 32",
-         "toy.toml:7: [core]: unknown key `vector_byte`; did you mean `vector_bytes`?"),
-        ('source = "made up"\n\n', "\n", "toy.toml:5: [core]: missing `source` (a text); "
-         "add it"),
+         Diagnostic(
+             "target", source="toy.toml", line=":7", section="[core]: ", key="vector_byte",
+             hint_of_key="did you mean `vector_bytes`?",
+         )),
+        ('source = "made up"\n\n', "\n", Diagnostic(
+            "target", source="toy.toml", line=":5", section="[core]: ", asked="`source` (a text)",
+            pronoun="it",
+        )),
     ],
     ids=["text", "zero", "none", "missing", "typo", "source"],
 )
-def test_mistakes_are_named(old: str, new: str, message: str) -> None:
+def test_mistakes_are_named(old: str, new: str, expected: Diagnostic) -> None:
     with pytest.raises(TargetError) as error:
         read_target(TOY.replace(old, new, 1), "toy.toml")
 
-    assert error.value.message == message
+    assert diagnostic(error.value) == expected

@@ -12,6 +12,7 @@ import pytest
 
 from tecomp.errors import TargetError
 from tecomp.machine import host
+from tests.messages import Diagnostic, diagnostic
 
 SUM_OF_FLOATS = """
 import numpy as np
@@ -62,8 +63,11 @@ def test_unknown_levels_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with pytest.raises(TargetError) as caught:
         host.cpu_level()
-    assert caught.value.message == (
-        "TECOMP_CPU: unknown CPU level `avx9`; set it to host, x86-64, x86-64-v2, x86-64-v3, x86-64-v4"
+    assert diagnostic(caught.value) == (
+        Diagnostic(
+            "unknown-choice", cpu_variable="TECOMP_CPU", level="avx9",
+            levels="x86-64, x86-64-v2, x86-64-v3, x86-64-v4",
+        )
     )
 
 
@@ -74,7 +78,6 @@ def test_levels_above_the_host_are_rejected(monkeypatch: pytest.MonkeyPatch) -> 
 
     with pytest.raises(TargetError) as caught:
         host.cpu_level()
-    assert caught.value.message == (
-        "TECOMP_CPU: the host cannot run code for x86-64-v4 (it lacks avx512bw); set a lower level, "
-        "or host"
+    assert diagnostic(caught.value) == (
+        Diagnostic("target-lacks", cpu_variable="TECOMP_CPU", level="x86-64-v4", missing="avx512bw")
     )

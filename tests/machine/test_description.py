@@ -13,6 +13,7 @@ from tecomp.machine.descriptor import Limits, Target, Tile, read_target
 from tecomp.machine.operand_constraints import LaneReduction, SharedLanes
 from tecomp.machine.schema import lines_of
 from tecomp.machine.toml_reader import table_of
+from tests.messages import Diagnostic, diagnostic
 
 TARGETS = Path(__file__).parents[2] / "targets"
 TOY = '''name = "toy"
@@ -161,96 +162,172 @@ def test_a_target_without_sticks() -> None:
     with pytest.raises(TargetError) as error:
         _ = toy().overridden(stick=None).stick_bytes
 
-    assert error.value.message == "target toy has no sticks; `target.stick` is None"
+    assert diagnostic(error.value) == Diagnostic("target-lacks", name="toy")
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "message"),
+    ("old", "new", "expected"),
     [
         ("clock_hz = 1e9", "clock_ghz = 1",
-         "toy.toml:3: unknown key `clock_ghz`; did you mean `clock_hz`?"),
+         Diagnostic(
+             "target", source="toy.toml", line=":3", section="", key="clock_ghz",
+             hint_of_key="did you mean `clock_hz`?",
+         )),
         ("clock_hz = 1e9", "clock_hz = inf",
-         "toy.toml:3: `clock_hz` is inf; expected a number of hertz, above 0, or \"host\""),
+         Diagnostic(
+             "target", source="toy.toml", line=":3", section="", key="clock_hz", value="inf",
+             expected='a number of hertz, above 0, or "host"',
+         )),
         ('kind = "functional"', 'kind = "real"',
-         "toy.toml:6: [code]: `kind` is 'real'; expected 'host' or 'functional'"),
+         Diagnostic(
+             "target", source="toy.toml", line=":6", section="[code]: ", key="kind",
+             value="'real'", expected="'host' or 'functional'",
+         )),
         ("core.y = 2", "row = 2",
-         "toy.toml:9: [grid]: unknown key `row`; expected a name such as core.x"),
+         Diagnostic(
+             "target", source="toy.toml", line=":9", section="[grid]: ", name="row",
+             key_marks="a name such as core.x",
+         )),
         ("core.y = 2", "core.y = 0",
-         'toy.toml:9: [grid]: `core.y` is 0; expected a whole number, from 1 to 1048576, or "host"'),
+         Diagnostic(
+             "target", source="toy.toml", line=":9", section="[grid]: ", key="core.y", value="0",
+             expected='a whole number, from 1 to 1048576, or "host"',
+         )),
         ("core.y = 2", f"core.y = {2**62}",
-         "toy.toml:9: [grid]: `core.y` is 4611686018427387904; expected a whole number, from 1 to "
-         '1048576, or "host"'),
+         Diagnostic(
+             "target", source="toy.toml", line=":9", section="[grid]: ", key="core.y",
+             value="4611686018427387904", expected='a whole number, from 1 to 1048576, or "host"',
+         )),
         ("core.y = 2", f"core.y = {2**18 + 1}",
-         "toy.toml: target toy has 1048580 cores; describe at most 1048576"),
+         Diagnostic(
+             "target", source="toy.toml", line="", section="",
+             reason="target toy has 1048580 cores; describe at most 1048576",
+         )),
         ("clock_hz = 1e9", f"clock_hz = {'9' * 30}",
-         f"toy.toml:3: `clock_hz` is {'9' * 30}; whole numbers have 64 bits"),
+         Diagnostic(
+             "target", source="toy.toml", line=":3", section="", key="clock_hz", value='9' * 30,
+         )),
         ("clock_hz = 1e9", f"clock_hz = {'9' * 5000}",
-         "toy.toml:3: a number has too many digits; whole numbers have 64 bits"),
+         Diagnostic("target", source="toy.toml", line=":3")),
         ("clock_hz = 1e9", f"clock_hz = 0x{'f' * 5000}",
-         "toy.toml:3: `clock_hz` is a number of too many digits; whole numbers have 64 bits"),
+         Diagnostic(
+             "target", source="toy.toml", line=":3", section="", key="clock_hz",
+             value="a number of too many digits",
+         )),
         ("clock_hz = 1e9", f"clock_hz = {'[' * 5000}",
-         "toy.toml: tables or lists are nested too deeply; write each table under its own [header]"),
+         Diagnostic("target", source="toy.toml")),
         ("[grid]", f"[grid{'.a' * 5000}]",
-         "toy.toml: tables or lists are nested too deeply; write each table under its own [header]"),
+         Diagnostic("target", source="toy.toml")),
         ("rank = 1", "rank = 9",
-         "toy.toml:30: [memory.global]: `rank` is 9; expected a whole number, from 1 to 8"),
+         Diagnostic(
+             "target", source="toy.toml", line=":30", section="[memory.global]: ", key="rank",
+             value="9", expected="a whole number, from 1 to 8",
+         )),
         ("m = 32", "m = 100_000",
-         "toy.toml:52: [engine.matmul]: `m` is 100000; expected a whole number, from 1 to 65536"),
+         Diagnostic(
+             "target", source="toy.toml", line=":52", section="[engine.matmul]: ", key="m",
+             value="100000", expected="a whole number, from 1 to 65536",
+         )),
         ("face_rows = 16", "face_rows = 12",
-         "toy.toml:17: [tile]: a tile of 32x32 has no whole faces of 12x16; write faces that divide "
-         "it"),
+         Diagnostic(
+             "target", source="toy.toml", line=":17", section="[tile]: ",
+             reason="a tile of 32x32 has no whole faces of 12x16; write faces that divide it",
+         )),
         ("[[16, 32], [32, 32]]", "[[16, 32, 1]]",
-         "toy.toml:22: [tile]: `allowed` is [[16, 32, 1]]; expected a list of lists of 2 whole "
-         "numbers, from 1 to 65536"),
+         Diagnostic(
+             "target", source="toy.toml", line=":22", section="[tile]: ", key="allowed",
+             value="[[16, 32, 1]]",
+             expected="a list of lists of 2 whole numbers, from 1 to 65536",
+         )),
         ('float32 = ["float32", "bfloat16"]', 'floa32 = ["float32"]',
-         "toy.toml:26: [formats]: `floa32`: there is no type `floa32`; did you mean `float32`?"),
+         Diagnostic(
+             "target", source="toy.toml", line=":26", section="[formats]: ", key="floa32",
+             what="type", value="floa32", hint="did you mean `float32`?",
+         )),
         ('float32 = ["float32", "bfloat16"]', 'float32 = "bfloat16"',
-         "toy.toml:26: [formats]: `float32` is 'bfloat16'; expected a list of texts"),
+         Diagnostic(
+             "target", source="toy.toml", line=":26", section="[formats]: ", key="float32",
+             value="'bfloat16'", expected="a list of texts",
+         )),
         ('to = "lx"', 'to = "lxx"',
-         "toy.toml:45: [link.dma]: `to`: there is no memory `lxx`; did you mean `lx`?"),
+         Diagnostic(
+             "target", source="toy.toml", line=":45", section="[link.dma]: ", key="to",
+             table="memory", value="lxx", hint="did you mean `lx`?",
+         )),
         ("bytes_per_cycle = 32", 'bytes_per_cycle = "32 B"',
-         "toy.toml:47: [link.dma]: `bytes_per_cycle` is '32 B'; expected a number of bytes per "
-         "cycle, above 0"),
+         Diagnostic(
+             "target", source="toy.toml", line=":47", section="[link.dma]: ",
+             key="bytes_per_cycle", value="'32 B'",
+             expected="a number of bytes per cycle, above 0",
+         )),
         ('"k//2", "n", "k%2"', '"k/2", "n"',
-         "toy.toml:58: [engine.matmul]: `b` is ['k/2', 'n']; expected a list of texts: m, n, k or a "
-         "part of one such as k//4 and k%4"),
+         Diagnostic(
+             "target", source="toy.toml", line=":58", section="[engine.matmul]: ", key="b",
+             value="['k/2', 'n']",
+             expected="a list of texts: m, n, k or a part of one such as k//4 and k%4",
+         )),
         ('inputs = ["bfloat16"]', 'inputs = ["bf16"]',
-         "toy.toml:55: [engine.matmul]: `inputs`: there is no type `bf16`; did you mean "
-         "`bfloat16`?"),
+         Diagnostic(
+             "target", source="toy.toml", line=":55", section="[engine.matmul]: ", key="inputs",
+             what="type", value="bf16", hint="did you mean `bfloat16`?",
+         )),
         ("cycles = { high = 64, low = 16 }", "cycles = { high = 64, low = 0 }",
-         "toy.toml:60: [engine.matmul.cycles]: `low` is 0; expected a number, above 0"),
+         Diagnostic(
+             "target", source="toy.toml", line=":60", section="[engine.matmul.cycles]: ",
+             key="low", value="0", expected="a number, above 0",
+         )),
         ('kind = "vector"', 'kind = "vectors"',
-         "toy.toml:65: [engine.lanes]: `kind` is 'vectors'; did you mean `vector`?"),
+         Diagnostic(
+             "target", source="toy.toml", line=":65", section="[engine.lanes]: ",
+             chosen="'vectors'", suggestion="did you mean `vector`?",
+         )),
         ('kind = "vector"\n', "",
-         "toy.toml:64: [engine.lanes]: missing `kind`; the kinds are matmul, vector"),
+         Diagnostic(
+             "target", source="toy.toml", line=":64", section="[engine.lanes]: ",
+             by_name="matmul, vector",
+         )),
         ('kind = "lane_reduction"', 'kind = "lanes"',
-         "toy.toml:80: [[rule]] 2: `kind` is 'lanes'; did you mean `lane_access`?"),
+         Diagnostic(
+             "target", source="toy.toml", line=":80", section="[[rule]] 2: ", chosen="'lanes'",
+             suggestion="did you mean `lane_access`?",
+         )),
         ('result = "sparse"', 'result = "spars"',
-         "toy.toml:82: [[rule]] 2: `result` is 'spars'; expected 'sparse', 'dense' or 'refused'"),
+         Diagnostic(
+             "target", source="toy.toml", line=":82", section="[[rule]] 2: ", key="result",
+             value="'spars'", expected="'sparse', 'dense' or 'refused'",
+         )),
         ('operands = ["a", "b"]', 'operands = ["a", "d"]',
-         "toy.toml:75: [[rule]] 1: `operands` is ['a', 'd']; expected a list of 'a', 'b', 'inputs' "
-         "or 'out'"),
+         Diagnostic(
+             "target", source="toy.toml", line=":75", section="[[rule]] 1: ", key="operands",
+             value="['a', 'd']", expected="a list of 'a', 'b', 'inputs' or 'out'",
+         )),
         ('by = "dimension"', "bi = 1",
-         "toy.toml:76: [[rule]] 1: unknown key `bi`; the keys are kind, operation, operands, by, "
-         "source, axis, absent, exchange"),
+         Diagnostic(
+             "target", source="toy.toml", line=":76", section="[[rule]] 1: ", key="bi",
+             hint_of_key="the keys are kind, operation, operands, by, source, axis, absent, exchange",
+         )),
         ("[stick]", "[rule]",
-         "toy.toml:72: no TOML (Cannot overwrite a value, column 7); see https://toml.io"),
+         Diagnostic(
+             "target", source="toy.toml", line=":72", what="Cannot overwrite a value, column 7",
+         )),
         ("[limits]\nspan_bytes = 65536", "[[limits]]\nspan_bytes = 65536",
-         "toy.toml:85: [limits]: expected a table, got [{'span_bytes': 65536, 'source': "
-         "'assumed'}]"),
+         Diagnostic(
+             "target", source="toy.toml", line=":85", section="[limits]: ",
+             table="[{'span_bytes': 65536, 'source': 'assumed'}]",
+         )),
     ],
     ids=str.split("clock-unit clock-inf code axis cores cores-64 cores-all clock-64 clock-digits "
                   "clock-hex clock-nested grid-nested rank m faces allowed format-type format-list link "
                   "rate operand type cycles engine no-kind rule result operands rule-key twice "
                   "array"),
 )
-def test_mistakes_are_named(old: str, new: str, message: str) -> None:
+def test_mistakes_are_named(old: str, new: str, expected: Diagnostic) -> None:
     assert old in TOY
 
     with pytest.raises(TargetError) as error:
         read_target(TOY.replace(old, new, 1), "toy.toml")
 
-    assert error.value.message == message
+    assert diagnostic(error.value) == expected
 
 
 def test_lines_of_texts_on_several_lines() -> None:
@@ -284,23 +361,31 @@ def test_the_host_is_overridden() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tables", "message"),
+    ("tables", "expected"),
     [
         ({"memory": {"lx": {"capacity_kib": 4}}},
-         "target toy, overridden: [memory.lx]: unknown key `capacity_kib`; did you mean "
-         "`capacity_bytes`?"),
+         Diagnostic(
+             "target", source="target toy, overridden", line="", section="[memory.lx]: ",
+             key="capacity_kib", hint_of_key="did you mean `capacity_bytes`?",
+         )),
         ({"clock_hz": "1 GHz"},
-         "target toy, overridden: `clock_hz` is '1 GHz'; expected a number of hertz, above 0, or \"host\""),
+         Diagnostic(
+             "target", source="target toy, overridden", line="", section="", key="clock_hz",
+             value="'1 GHz'", expected='a number of hertz, above 0, or "host"',
+         )),
         ({"memory": None},
-         "target toy, overridden: missing `memory` (a table [memory]); add it"),
+         Diagnostic(
+             "target", source="target toy, overridden", line="", section="",
+             asked="`memory` (a table [memory])", pronoun="it",
+         )),
     ],
     ids=str.split("unit type missing"),
 )
-def test_overrides_that_are_none(tables: dict[str, object], message: str) -> None:
+def test_overrides_that_are_none(tables: dict[str, object], expected: Diagnostic) -> None:
     with pytest.raises(TargetError) as error:
         toy().overridden(**tables)
 
-    assert error.value.message == message
+    assert diagnostic(error.value) == expected
 
 
 @pytest.mark.parametrize("path", sorted(TARGETS.glob("*.toml")), ids=lambda path: path.stem)

@@ -14,6 +14,7 @@ from tecomp.errors import TargetError
 from tecomp.machine.components import Rates
 from tecomp.machine.descriptor import read_target
 from tests.machine.test_core import TOY
+from tests.messages import Diagnostic, diagnostic
 
 RATES = '''
 [rates]
@@ -38,31 +39,46 @@ def test_those_of_the_processor_at_hand_are_not_known_before() -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "message"),
+    ("old", "new", "expected"),
     [
         ("[2e11, 1e11, 3e10]", "[1e11, 2e11, 3e10]",
-         "toy.toml:18: [rates]: read_bytes_per_second has 1e+11 before 2e+11, but a cache is no slower than "
-         "what lies behind it; list the caches first, the smallest one of all, and memory at last"),
+         Diagnostic(
+             "target", source="toy.toml", line=":18", section="[rates]: ",
+             reason="read_bytes_per_second has 1e+11 before 2e+11, but a cache is no slower than what lies behind it; list the caches first, the smallest one of all, and memory at last",
+         )),
         ("[2e11, 1e11, 3e10]", "[2e11, 3e10]",
-         "toy.toml: target toy has 2 caches and 2 read_bytes_per_second; give 3: one for each cache, and one "
-         "for memory"),
+         Diagnostic(
+             "target", source="toy.toml", line="", section="",
+             reason="target toy has 2 caches and 2 read_bytes_per_second; give 3: one for each cache, and one for memory",
+         )),
         ("[2e11, 1e11, 3e10]", "[2e11, 1e11, 0.0]",
-         "toy.toml:19: [rates]: `read_bytes_per_second` is [200000000000.0, 100000000000.0, 0.0]; expected a "
-         "list of numbers of bytes per second, above 0"),
+         Diagnostic(
+             "target", source="toy.toml", line=":19", section="[rates]: ",
+             key="read_bytes_per_second", value="[200000000000.0, 100000000000.0, 0.0]",
+             expected="a list of numbers of bytes per second, above 0",
+         )),
         ("{ float32 = 1.4e10 }", "{ float32 = 2e11 }",
-         "toy.toml:18: [rates]: scalar_flops has 2e+11 for float32, but flops 1e+11; vectors are no slower "
-         "than single elements"),
+         Diagnostic(
+             "target", source="toy.toml", line=":18", section="[rates]: ",
+             reason="scalar_flops has 2e+11 for float32, but flops 1e+11; vectors are no slower than single elements",
+         )),
         ("float64 = 5e10", "flot64 = 5e10",
-         "toy.toml:20: [rates.flops]: `flot64`: there is no type `flot64`; did you mean `float64`?"),
-        ('source = "a manual"', "", "toy.toml:18: [rates]: missing `source` (a text); add it"),
+         Diagnostic(
+             "target", source="toy.toml", line=":20", section="[rates.flops]: ", key="flot64",
+             what="type", value="flot64", hint="did you mean `float64`?",
+         )),
+        ('source = "a manual"', "", Diagnostic(
+            "target", source="toy.toml", line=":18", section="[rates]: ",
+            asked="`source` (a text)", pronoun="it",
+        )),
     ],
     ids=["order", "count", "zero", "scalars", "type", "source"],
 )
-def test_mistakes_are_named(old: str, new: str, message: str) -> None:
+def test_mistakes_are_named(old: str, new: str, expected: Diagnostic) -> None:
     with pytest.raises(TargetError) as caught:
         read_target(TOY + RATES.replace(old, new), "toy.toml")
 
-    assert caught.value.message == message
+    assert diagnostic(caught.value) == expected
 
 
 def test_rates_are_of_a_core() -> None:
@@ -70,9 +86,11 @@ def test_rates_are_of_a_core() -> None:
     with pytest.raises(TargetError) as caught:
         tecomp.Target.load("stick128").overridden(rates=rates)
 
-    assert caught.value.message == (
-        "target stick128, overridden: target stick128 has rates of a core, but no [core] with its caches; "
-        "give rates of its memories instead, such as read_bytes_per_cycle"
+    assert diagnostic(caught.value) == (
+        Diagnostic(
+            "target", source="target stick128, overridden", line="", section="",
+            reason="target stick128 has rates of a core, but no [core] with its caches; give rates of its memories instead, such as read_bytes_per_cycle",
+        )
     )
 
 

@@ -12,6 +12,7 @@ from tecomp.ir.nodes.dtype import FLOAT32
 from tecomp.ir.nodes.stmt import Buffer
 from tecomp.machine import Target, list_targets, registry
 from tecomp.machine.descriptor import read_target
+from tests.messages import Diagnostic, diagnostic
 
 TARGETS = Path(__file__).parents[2] / "targets"
 CPU = Target.load(TARGETS / "cpu.toml")
@@ -74,67 +75,101 @@ def test_a_buffer_larger_than_its_memory_is_refused() -> None:
     with pytest.raises(CapacityError) as error:
         toy.check_buffer(larger)
 
-    assert error.value.message == (
-        "A: float32[1024, 513] takes 2101248 bytes, but memory `on.chip` of target toy holds "
-        "2097152; use smaller tiles, or compute it closer to where it is used"
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "capacity", buffer="A", dtype="float32", shape="1024, 513", size=2101248,
+            memory="on.chip", name="toy", usable=2097152,
+        )
     )
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "message"),
+    ("old", "new", "expected"),
     [
         ("capacity_bytes", "capacity_byte",
-         'toy.toml:14: [memory."on.chip"]: unknown key `capacity_byte`; did you mean '
-         "`capacity_bytes`?"),
+         Diagnostic(
+             "target", source="toy.toml", line=":14", section='[memory."on.chip"]: ',
+             key="capacity_byte", hint_of_key="did you mean `capacity_bytes`?",
+         )),
         ("capacity_bytes = 2_097_152", "capacity_kib = 2048",
-         'toy.toml:14: [memory."on.chip"]: unknown key `capacity_kib`; did you mean '
-         "`capacity_bytes`?"),
+         Diagnostic(
+             "target", source="toy.toml", line=":14", section='[memory."on.chip"]: ',
+             key="capacity_kib", hint_of_key="did you mean `capacity_bytes`?",
+         )),
         ("alignment_bytes = 64", "hue = 64",
-         "toy.toml:7: [memory.dram]: unknown key `hue`; the keys are scope, rank, "
-         "alignment_bytes, capacity_bytes, source, takes_flat, reserved_bytes, instances, "
-         "read_bytes_per_cycle, write_bytes_per_cycle, latency_cycles, transaction_bytes"),
+         Diagnostic(
+             "target", source="toy.toml", line=":7", section="[memory.dram]: ", key="hue",
+             hint_of_key="the keys are scope, rank, alignment_bytes, capacity_bytes, source, takes_flat, reserved_bytes, instances, read_bytes_per_cycle, write_bytes_per_cycle, latency_cycles, transaction_bytes",
+         )),
         ("rank = 1\nalignment_bytes = 64\n", "",
-         "toy.toml:4: [memory.dram]: missing `rank` (a whole number, from 1 to 8), "
-         "`alignment_bytes` (a whole number of bytes, a power of two); add them"),
-        ('name = "toy"', "", "toy.toml: missing `name` (a text); add it"),
+         Diagnostic(
+             "target", source="toy.toml", line=":4", section="[memory.dram]: ",
+             asked="`rank` (a whole number, from 1 to 8), `alignment_bytes` (a whole number of bytes, a power of two)",
+             pronoun="them",
+         )),
+        ('name = "toy"', "", Diagnostic(
+            "target", source="toy.toml", line="", section="", asked="`name` (a text)",
+            pronoun="it",
+        )),
         ("rank = 1", "rank = true",
-         "toy.toml:6: [memory.dram]: `rank` is True; expected a whole number, from 1 to 8"),
+         Diagnostic(
+             "target", source="toy.toml", line=":6", section="[memory.dram]: ", key="rank",
+             value="True", expected="a whole number, from 1 to 8",
+         )),
         ("rank = 1", "rank = 0",
-         "toy.toml:6: [memory.dram]: `rank` is 0; expected a whole number, from 1 to 8"),
+         Diagnostic(
+             "target", source="toy.toml", line=":6", section="[memory.dram]: ", key="rank",
+             value="0", expected="a whole number, from 1 to 8",
+         )),
         ("capacity_bytes = 2_097_152", 'capacity_bytes = "2 MiB"',
-         "toy.toml:14: [memory.\"on.chip\"]: `capacity_bytes` is '2 MiB'; expected a whole number "
-         "of bytes, at least 1"),
+         Diagnostic(
+             "target", source="toy.toml", line=":14", section='[memory."on.chip"]: ',
+             key="capacity_bytes", value="'2 MiB'",
+             expected="a whole number of bytes, at least 1",
+         )),
         ("alignment_bytes = 64", "alignment_bytes = 48",
-         "toy.toml:7: [memory.dram]: `alignment_bytes` is 48; expected a whole number of bytes, a "
-         "power of two"),
+         Diagnostic(
+             "target", source="toy.toml", line=":7", section="[memory.dram]: ",
+             key="alignment_bytes", value="48",
+             expected="a whole number of bytes, a power of two",
+         )),
         ('scope = "chip"', 'scope = "board"',
-         "toy.toml:5: [memory.dram]: `scope` is 'board'; expected 'host', 'chip' or 'core'"),
+         Diagnostic(
+             "target", source="toy.toml", line=":5", section="[memory.dram]: ", key="scope",
+             value="'board'", expected="'host', 'chip' or 'core'",
+         )),
         ('source = "assumed"', 'source = ""',
-         "toy.toml:8: [memory.dram]: `source` is ''; expected a text"),
+         Diagnostic(
+             "target", source="toy.toml", line=":8", section="[memory.dram]: ", key="source",
+             value="''", expected="a text",
+         )),
         ('name = "toy"', "name = toy",
-         "toy.toml:1: no TOML (Invalid value, column 8); see https://toml.io"),
+         Diagnostic("target", source="toy.toml", line=":1", what="Invalid value, column 8")),
         (TOY[TOY.index("[memory.dram]"):], "[memory]\n",
-         "toy.toml:4: [memory]: nothing is described; describe at least one, or leave the table "
-         "out"),
+         Diagnostic("target", source="toy.toml", line=":4", section="[memory]: ")),
         (TOY[TOY.index("[memory.dram]"):], "[memory]\ndram = 1\n",
-         "toy.toml:5: [memory.dram]: expected a table, got 1"),
+         Diagnostic("target", source="toy.toml", line=":5", section="[memory.dram]: ", table="1")),
         ("capacity_bytes = 2_097_152", "instances = 2",
-         'toy.toml:10: [memory."on.chip"]: memory `on.chip` has reserved_bytes or instances but no '
-         "capacity_bytes; say what one instance holds"),
+         Diagnostic(
+             "target", source="toy.toml", line=":10", section='[memory."on.chip"]: ',
+             reason="memory `on.chip` has reserved_bytes or instances but no capacity_bytes; say what one instance holds",
+         )),
         ("capacity_bytes = 2_097_152", "capacity_bytes = 64\nreserved_bytes = 64",
-         'toy.toml:10: [memory."on.chip"]: memory `on.chip` reserves 64 of its 64 bytes; leave some '
-         "for programs"),
+         Diagnostic(
+             "target", source="toy.toml", line=":10", section='[memory."on.chip"]: ',
+             reason="memory `on.chip` reserves 64 of its 64 bytes; leave some for programs",
+         )),
     ],
     ids=str.split("typo unit unknown missing no-name bool rank capacity alignment scope source "
                   "syntax empty table instances reserved"),
 )
-def test_mistakes_are_named(old: str, new: str, message: str) -> None:
+def test_mistakes_are_named(old: str, new: str, expected: Diagnostic) -> None:
     assert old in TOY
 
     with pytest.raises(TargetError) as error:
         read_target(TOY.replace(old, new, 1), "toy.toml")
 
-    assert error.value.message == message
+    assert diagnostic(error.value) == expected
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
@@ -143,8 +178,8 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(TargetError) as error:
         Target.load(path)
 
-    assert error.value.message == (
-        f"{path}: cannot be read ([Errno 2] No such file or directory: '{path}'); pass a TOML file"
+    assert diagnostic(error.value) == Diagnostic(
+        "target", path=str(path), reason=f"[Errno 2] No such file or directory: '{path}'",
     )
 
 
@@ -161,41 +196,58 @@ def test_rows_and_runs_of_bytes_in_one_memory() -> None:
         assert target.check_buffer(buffer).takes_flat
     with pytest.raises(TargetError) as error:
         target.check_buffer(Buffer("A", (4, 4, 4), scope="global.vtcm", axis_separators=(0, 1)))
-    assert error.value.message == (
-        "A: has 3 physical axes, but memory `global.vtcm` of target vtcm2d takes 1 or 2 physical "
-        "axes; use 1 AXIS_SEPARATOR in its layout instead of 2"
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "target-lacks", buffer="A", rank="3 physical axes", memory="global.vtcm",
+            name="vtcm2d", axes="1 or 2 physical axes",
+            remedy="use 1 AXIS_SEPARATOR in its layout instead of 2",
+        )
     )
 
 
 @pytest.mark.parametrize(
-    ("buffer", "message"),
+    ("buffer", "expected"),
     [
         (Buffer("A", (4, 4), axis_separators=(0,)),
-         "A: has 2 physical axes, but memory `global` of target cpu takes 1 physical axis; use 0 "
-         'AXIS_SEPARATOR in its layout instead of 1, or set_scope("global.texture")'),
+         Diagnostic(
+             "target-lacks", buffer="A", rank="2 physical axes", memory="global", name="cpu",
+             axes="1 physical axis",
+             remedy='use 0 AXIS_SEPARATOR in its layout instead of 1, or set_scope("global.texture")',
+         )),
         (Buffer("A", (4, 4), scope="global.texture"),
-         "A: has 1 physical axis, but memory `global.texture` of target cpu takes 2 physical axes; "
-         'use 1 AXIS_SEPARATOR in its layout instead of 0, or set_scope("global")'),
+         Diagnostic(
+             "target-lacks", buffer="A", rank="1 physical axis", memory="global.texture",
+             name="cpu", axes="2 physical axes",
+             remedy='use 1 AXIS_SEPARATOR in its layout instead of 0, or set_scope("global")',
+         )),
         (Buffer("A", (4, 4, 4), axis_separators=(0, 1)),
-         "A: has 3 physical axes, but memory `global` of target cpu takes 1 physical axis; use 0 "
-         "AXIS_SEPARATOR in its layout instead of 2"),
+         Diagnostic(
+             "target-lacks", buffer="A", rank="3 physical axes", memory="global", name="cpu",
+             axes="1 physical axis", remedy="use 0 AXIS_SEPARATOR in its layout instead of 2",
+         )),
         (Buffer("A", (4,), scope="globl"),
-         "A: target cpu has no memory `globl`; did you mean `global`? its memories are global, "
-         "global.texture, global.stream, shared, local"),
+         Diagnostic(
+             "target-lacks", buffer="A",
+             problem="target cpu has no memory `globl`; did you mean `global`? its memories are global, global.texture, global.stream, shared, local",
+         )),
         (Buffer("A", (4,), scope="Global"),
-         "A: target cpu has no memory `Global`; did you mean `global`? its memories are global, "
-         "global.texture, global.stream, shared, local"),
+         Diagnostic(
+             "target-lacks", buffer="A",
+             problem="target cpu has no memory `Global`; did you mean `global`? its memories are global, global.texture, global.stream, shared, local",
+         )),
         (Buffer("A", (4,), scope="warp"),
-         "A: target cpu has no memory `warp`; its memories are global, global.texture, "
-         "global.stream, shared, local"),
+         Diagnostic(
+             "target-lacks", buffer="A",
+             problem="target cpu has no memory `warp`; its memories are global, global.texture, global.stream, shared, local",
+         )),
     ],
     ids=str.split("two-for-one one-for-two three typo case unknown"),
 )
-def test_buffers_that_a_memory_does_not_take(buffer: Buffer, message: str) -> None:
+def test_buffers_that_a_memory_does_not_take(buffer: Buffer, expected: Diagnostic) -> None:
     with pytest.raises(TargetError) as error:
         CPU.check_buffer(buffer)
 
-    assert error.value.message == message
+    assert diagnostic(error.value) == expected
 
 
 def offer(monkeypatch: pytest.MonkeyPatch, **paths: Path) -> None:
@@ -217,9 +269,11 @@ def test_installed_targets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     assert Target.load("toy").name == "toy"
     with pytest.raises(TargetError) as error:
         Target.load("toi")
-    assert error.value.message == (
-        "there is no target `toi`; did you mean `toy`? installed targets: cpu, toy; or pass the "
-        "path of a TOML file"
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "unknown-target", name="toi", hint="did you mean `toy`? ", known="cpu, toy",
+            others="",
+        )
     )
 
 
@@ -233,10 +287,12 @@ def test_the_name_that_tvm_has_for_a_processor(
     assert Target.load("llvm").description == "a machine"
     with pytest.raises(TargetError) as error:
         Target.load("llvm -mcpu=core-avx2")
-    assert error.value.message == (
-        "there is no target `llvm -mcpu=core-avx2`; code is made for the processor at hand, so "
-        "write `llvm` without options; installed targets: cpu, llvm; or pass the path of a TOML "
-        "file"
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "unknown-target", name="llvm -mcpu=core-avx2",
+            hint="code is made for the processor at hand, so write `llvm` without options; ",
+            known="cpu, llvm", others="",
+        )
     )
 
 
@@ -283,9 +339,8 @@ def test_a_name_that_two_packages_offer(monkeypatch: pytest.MonkeyPatch, tmp_pat
     with pytest.raises(TargetError) as error:
         Target.load("cpu")
 
-    assert error.value.message == (
-        "target `cpu` is offered by `acme` and by `tecomp`; uninstall one of them, or pass the "
-        "path of the TOML file"
+    assert diagnostic(error.value) == (
+        Diagnostic("plugin", name="cpu", owners="`acme` and by `tecomp`")
     )
 
 
@@ -295,9 +350,11 @@ def test_nothing_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TargetError) as error:
         Target.load("cpu")
 
-    assert error.value.message == (
-        "there is no target `cpu`; installed targets: none (is tecomp installed? `pip install -e "
-        ".`); or pass the path of a TOML file"
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "unknown-target", name="cpu", hint="",
+            known="none (is tecomp installed? `pip install -e .`)", others="",
+        )
     )
 
 
@@ -305,9 +362,11 @@ def test_a_memory_that_is_not_there() -> None:
     with pytest.raises(TargetError) as error:
         CPU.memory("sram")
 
-    assert error.value.message == (
-        "target cpu has no memory `sram`; its memories are global, global.texture, global.stream, "
-        "shared, local"
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "target-lacks",
+            problem="target cpu has no memory `sram`; its memories are global, global.texture, global.stream, shared, local",
+        )
     )
 
 
@@ -323,5 +382,10 @@ def test_tiles_in_the_accumulator(name: str) -> None:
     sticks = Target.load("stick128").limits
     assert sticks is not None
     assert sticks.tiles_at_once("float32") is None
-    with pytest.raises(TypeMismatchError, match="`x` is no element type"):
+    with pytest.raises(TypeMismatchError) as error:
         limits.tiles_at_once("x")
+    assert diagnostic(error.value) == Diagnostic(
+        "element-type", name="x",
+        scalars="bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, "
+                "float32, float64",
+    )

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -20,6 +21,7 @@ from tecomp.demo import main as demo_main
 from tecomp.errors import TargetError
 from tecomp.machine.registry import broken_plugins
 from tecomp.plugin.skeleton import _TARGET as DESCRIPTION
+from tests.messages import Diagnostic, diagnostic
 from tests.strategies.te_programs import draw_program
 
 ACME = Path(__file__).parents[1] / "plugins" / "acme"
@@ -134,25 +136,22 @@ def test_an_operation_of_a_plugin() -> None:
     ("code", "what"),
     [
         ("import sys\ndef paths(target):\n    sys.exit(3)\n",
-         "cannot be loaded (SystemExit: 3); mend or uninstall it"),
+         {"type": "SystemExit", "reason": "3"}),
         ("import no_such_module\n",
-         "cannot be loaded (ModuleNotFoundError: No module named 'no_such_module'); mend or "
-         "uninstall it"),
-        ("def paths(target):\n    return [1]\n",
-         "offers 1; return what te.decl_tensor_intrin gives"),
+         {"type": "ModuleNotFoundError", "reason": "No module named 'no_such_module'"}),
+        ("def paths(target):\n    return [1]\n", {"each": 1}),
     ],
     ids=["exit", "import", "number"],
 )
-def test_operations_that_cannot_be_used(code: str, what: str, site: Path) -> None:
+def test_operations_that_cannot_be_used(code: str, what: dict[str, Any], site: Path) -> None:
     owner = f"operations-{crc32(code.encode())}"
     offer(site, owner, code, "vtcm2d", "tecomp.intrinsics")
 
     assert "alu_add_float32" in tecomp.intrinsics("texture2d")
     with pytest.raises(TargetError) as error:
         tecomp.intrinsics("vtcm2d")
-    assert error.value.message == (
-        f"operations of target vtcm2d: plug-in `vtcm2d` of `{owner}` {what}"
-    )
+    where = f"operations of target vtcm2d: plug-in `vtcm2d` of `{owner}`"
+    assert diagnostic(error.value) == Diagnostic("plugin", where=where, **what)
 
 
 def test_two_operations_with_one_name(site: Path) -> None:
@@ -172,9 +171,8 @@ def test_two_operations_with_one_name(site: Path) -> None:
     offer(site, "inc-two", code.replace("WHAT", "1.0"), "vtcm2d", "tecomp.intrinsics")
     with pytest.raises(TargetError) as error:
         tecomp.intrinsics("vtcm2d")
-    assert error.value.message == (
-        "operation `inc` of target vtcm2d is offered by `inc-one` and by `inc-two`; uninstall one "
-        "of them"
+    assert diagnostic(error.value) == (
+        Diagnostic("plugin", intrin="inc", machine="vtcm2d", both="`inc-one` and by `inc-two`")
     )
 
 
@@ -210,7 +208,8 @@ def test_shipped_targets_pass(name: str) -> None:
          "a tile operation of `mac` has 295040 bytes of operands, memory `local` 8192; make the "
          "tile smaller"),
         ("[memory.global]", "[memory.main]", "loops run on all cores",
-         "A: target acme has no memory `global`; did you mean `local`? its memories are main, cube, local"),
+         "A: target acme has no memory `global`; did you mean `local`? its memories are main, cube, "
+         "local"),
     ],
     ids=["name", "format", "engine", "global"],
 )  # fmt: skip
@@ -251,7 +250,9 @@ def test_two_plugins_with_one_name(site: Path, tmp_path: Path) -> None:
     )
     with pytest.raises(TargetError) as error:
         tecomp.Target.load("acme")
-    assert error.value.message == message
+    assert diagnostic(error.value) == (
+        Diagnostic("plugin", name="acme", owners="`acme-one` and by `acme-two`")
+    )
     assert tecomp.Target.load("cpu").name == "cpu"
     assert f"acme        {message}\n" in run("targets")[1]
     assert run("check-target", "acme") == (1, f"Error: {message}\n")
@@ -285,14 +286,14 @@ def test_a_plugin_that_cannot_be_loaded(code: str, failure: str, site: Path) -> 
     assert run("targets")[1].endswith(f"{complaint}\n")
     with pytest.raises(TargetError) as error:
         tecomp.Target.load("acme")
-    assert error.value.message == (
-        f"target `acme`: {complaint}; mend or uninstall it, or pass the path of the TOML file"
+    assert diagnostic(error.value) == (
+        Diagnostic("plugin", name="acme", own=complaint)
     )
     with pytest.raises(TargetError) as error:
         tecomp.Target.load("roadrunner")
-    assert error.value.message == (
-        f"there is no target `roadrunner`; installed targets: {', '.join(shipped)}; or pass the "
-        f"path of a TOML file; {complaint}"
+    assert diagnostic(error.value) == Diagnostic(
+        "unknown-target", name="roadrunner", hint="", known=", ".join(shipped),
+        others=f"; {complaint}",
     )
 
 

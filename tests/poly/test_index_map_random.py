@@ -18,6 +18,7 @@ from tecomp.ir.nodes.expr import Expr, Var, index_value
 from tecomp.ir.nodes.stmt import Range
 from tecomp.poly.maps.brute_force import over_box
 from tecomp.poly.maps.index_map import IndexMap, image_box
+from tests.messages import Diagnostic, diagnostic
 
 Index = tuple[int, ...]
 Results = list[Any]  # index expressions, or plain numbers: the same code makes both
@@ -137,11 +138,14 @@ def check_shape(truth: Truth) -> Index | None:
     """The shape, if no place is negative; it holds every place."""
     negative = [place for place in truth.places.values() if min(place) < 0]
     if negative:
-        with pytest.raises(LayoutError, match="; places count from 0, so add ") as error:
+        with pytest.raises(LayoutError) as error:
             truth.index_map.map_shape(truth.shape)
-        value, at = error.value.message.split(" is ")[1].split(" at index ")
-        index = tuple(int(n) for n in at.split(";")[0].strip("(),").split(",") if n.strip())
-        assert int(value) in truth.places[index]
+        value, index = (error.value.parameters[name] for name in ("value", "index"))
+        assert diagnostic(error.value) == Diagnostic(
+            "negative-place", expr=error.value.parameters["expr"], value=value, index=index,
+            positive=-value,
+        )
+        assert value in truth.places[index]
         return None
     shape = truth.index_map.map_shape(truth.shape)
     ends = tuple(n for n in shape if isinstance(n, int))

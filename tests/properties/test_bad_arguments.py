@@ -27,6 +27,7 @@ from tecomp import (
     TtnnLayout,
     te,
 )
+from tests.messages import Diagnostic, diagnostic
 from tests.strategies.bad_arguments import HUGE, failures, random_failures, tried
 
 _A = te.placeholder((8,), name="A")
@@ -299,127 +300,226 @@ def test_programs_with_bad_names_and_sizes(name: str, shape: tuple[int, ...]) ->
     assert tried(run) is None
 
 
-@pytest.mark.parametrize(("name", "argument", "wrong", "message"), [
+@pytest.mark.parametrize(("name", "argument", "wrong", "expected"), [
     ("GridMap", "shape", None,
-     "grid map: the grid is None; give positive integers, such as (2, 4)"),
+     Diagnostic("wrong-argument", where="grid map: the grid", values=None, many="")),
     ("GridMap", "index_map", 3,
-     "grid map: 3 is no index map; GridMap.of(shape, function, physical) takes a function of the "
-     "axes"),
+     Diagnostic("shards", given="3")),
     ("Layout.of", "shape", (HUGE, 2),
-     "layout: the shape has more than 128 bits in an integer; give smaller integers"),
+     Diagnostic("too-much", where="layout: the shape", max_bits=128)),
     ("ShardLayout.check_capacity", "capacity_bytes", -(1 << 200),
-     "shard layout: capacity_bytes has more than 128 bits in an integer; give smaller integers"),
-    ("GridMap.mesh", "shape", [HUGE, -1],
-     "grid map: the grid is [<int of 16,610 bits>, -1]; give positive integers, such as (2, 4)"),
+     Diagnostic("too-much", where="shard layout: capacity_bytes", max_bits=128)),
+    ("GridMap.mesh", "shape", [HUGE, -1], Diagnostic(
+        "wrong-argument", where="grid map: the grid", values="[<int of 16,610 bits>, -1]", many="",
+    )),
     ("GridMap.mesh", "device", (2,),
-     "grid map: the device is (2,); give 2 positive integers, such as (2, 4)"),
+     Diagnostic("wrong-argument", where="grid map: the device", values=(2,), many="2 ")),
     ("GridMap.core", "virtual", 3,
-     "grid map: the core is 3; give integers, one for each axis, such as (0, 1)"),
+     Diagnostic("wrong-argument", where="grid map: the core", values=3)),
     ("GridMap.applied", "layout", _GRID.index_map,
-     "grid map: lambda d0, d1: [0, d0, d1] is no layout; make one, such as with Layout.of"),
+     Diagnostic("wrong-argument", where="grid map", given="lambda d0, d1: [0, d0, d1]")),
     ("GridMap", "shape", (2, 2, 1),
-     "grid map: lambda d0, d1: [0, d0, d1] does not take an index for each axis of the grid "
-     "[2, 2, 1]; give one for each"),
+     Diagnostic("shards", index_map="lambda d0, d1: [0, d0, d1]", shape=[2, 2, 1])),
     ("GridMap.mesh", "shape", (2, 1 << 20),
-     "grid map: the grid [2, 1048576] has more than the 1048576 cores that are looked at one by "
-     "one; give a smaller one"),
-    ("GridMap.for_tensor", "is_aligned", "x", "grid map: is_aligned is 'x'; pass True or False"),
+     Diagnostic("shards", shape=[2, 1048576], most_cores=1048576)),
+    ("GridMap.for_tensor", "is_aligned", "x", Diagnostic(
+        "wrong-argument", where="grid map: is_aligned", given="x", remedy="pass True or False",
+    )),
     ("GridMap.for_tensor", "device", (2, 1 << 20),
-     "grid map: the device [2, 1048576] has more than 1048576 cores; give a smaller one"),
+     Diagnostic("too-much", device=[2, 1048576], most_cores=1048576)),
     ("GridMap.folded", "shape", (10**20, 1),
-     "grid map: no rectangle of 100000000000000000000 cores fits on 4x4; use a count that is a "
-     "product of two that fit, such as fewer cores"),
-    ("IndexMap.from_func", "ndim", "x", "index map: ndim is 'x'; give a number of axes"),
+     Diagnostic("shards", count=100000000000000000000, device=4, device2=4)),
+    ("IndexMap.from_func", "ndim", "x", Diagnostic(
+        "wrong-argument", where="index map: ndim", given="x", remedy="give a number of axes",
+    )),
     ("IndexMap", "final_indices", (2, -1),
-     "index map: final_indices is (2, -1); use IndexMap.from_func, which takes a function of the "
-     "indices"),
+     Diagnostic(
+         "wrong-argument", where="index map: final_indices", given=(2, -1),
+         remedy="use IndexMap.from_func, which takes a function of the indices",
+     )),
     ("Layout", "index_map", None,
-     "layout: the index map is None; make one with IndexMap.from_func, or use Layout.of"),
+     Diagnostic(
+         "wrong-argument", where="layout: the index map", given=None,
+         remedy="make one with IndexMap.from_func, or use Layout.of",
+     )),
     ("Layout.dma", "host_offset", 10**30,
-     f"layout.dma: strides [8, 1] from {10**30} on leave the addresses of 64 bits; give smaller "
-     "ones"),
+     Diagnostic("transfer", who="layout.dma", chosen=[8, 1], offset=10 ** 30)),
     ("StickLayout", "pad_all_dims", 3,
-     "stick layout: pad_all_dims is 3; give True or False"),
-    ("ShardLayout.for_target", "tiled", 3, "shard layout: tiled is 3; give True or False"),
-    ("Layout", "memory", 3, 'layout: the memory is 3; name one, such as "global"'),
+     Diagnostic(
+         "wrong-argument", where="stick layout: pad_all_dims", given=3,
+         remedy="give True or False",
+     )),
+    ("ShardLayout.for_target", "tiled", 3, Diagnostic(
+        "wrong-argument", where="shard layout: tiled", given=3, remedy="give True or False",
+    )),
+    ("Layout", "memory", 3, Diagnostic(
+        "wrong-argument", where="layout: the memory", given=3,
+        remedy='name one, such as "global"',
+    )),
     ("Layout.of", "grid_axes", 3,
-     "layout: grid_axes is 3; give integers, one for each axis, such as (0, 1)"),
-    ("Relayout", "src", [], "relayout: [] is no layout; make one, such as with Layout.of"),
-    ("relayout", "src", [], "relayout: [] is no layout; make one, such as with Layout.of"),
+     Diagnostic("wrong-argument", where="layout: grid_axes", values=3)),
+    ("Relayout", "src", [], Diagnostic("wrong-argument", where="relayout", given=[])),
+    ("relayout", "src", [], Diagnostic("wrong-argument", where="relayout", given=[])),
     ("Runs.transactions", "most", 1.5,
-     "runs: what a transaction moves is 1.5; give 1 or more"),
+     Diagnostic(
+         "wrong-argument", where="runs: what a transaction moves", given=1.5,
+         remedy="give 1 or more",
+     )),
     ("ShardLayout", "collapse_intervals", 3,
-     "shard layout: collapse_intervals is 3; give pairs of integers, such as [(0, -1)]"),
+     Diagnostic(
+         "wrong-argument", where="shard layout: collapse_intervals", given=3,
+         remedy="give pairs of integers, such as [(0, -1)]",
+     )),
     ("Layout.pack", "array", [[1], [2, 3]],
-     "pack: the array is a list of which NumPy makes no array; pass lists whose parts have equal "
-     "lengths, or an array"),
+     Diagnostic("other-array", where="pack", type="list")),
     ("ShardLayout", "device", 3,
-     "shard layout: the device is 3; give a GridMap from this grid to the cores of the machine"),
+     Diagnostic(
+         "wrong-argument", where="shard layout: the device", given=3,
+         remedy="give a GridMap from this grid to the cores of the machine",
+     )),
     ("ShardLayout", "capacity_bytes", "x",
-     "shard layout: capacity_bytes is 'x'; give a number of bytes"),
+     Diagnostic(
+         "wrong-argument", where="shard layout: capacity_bytes", given="x",
+         remedy="give a number of bytes",
+     )),
     ("ShardLayout", "allowed_tiles", 3,
-     "shard layout: allowed_tiles is 3; give rows and columns of each, as in [(32, 32)]"),
+     Diagnostic(
+         "wrong-argument", where="shard layout: allowed_tiles", given=3,
+         remedy="give rows and columns of each, as in [(32, 32)]",
+     )),
     ("ShardLayout", "allowed_tiles", (3,),
-     "shard layout: allowed_tiles: a tile is 3; give 2 positive integers, such as (2, 4)"),
+     Diagnostic("wrong-argument", where="shard layout: allowed_tiles: a tile", values=3, many="2 ")),
     ("ShardLayout.for_target", "target", None,
-     "shard layout: the target is None; load one with Target.load(name)"),
+     Diagnostic(
+         "wrong-argument", where="shard layout: the target", given=None,
+         remedy="load one with Target.load(name)",
+     )),
     ("ShardLayout.for_target", "grid", 3,
-     "layout: the grid is 3; give positive integers, such as (2, 4)"),
+     Diagnostic("wrong-argument", where="layout: the grid", values=3, many="")),
     ("ShardLayout.for_target", "memory_space", 3,
-     "target tensix_wh has no memory `3`; its memories are global, dram, l1, dst"),
+     Diagnostic(
+         "target-lacks",
+         problem="target tensix_wh has no memory `3`; its memories are global, dram, l1, dst",
+     )),
     ("ShardLayout.parse", "text", None,
-     "shard layout: the text is None; give what `str(layout)` writes"),
+     Diagnostic(
+         "wrong-argument", where="shard layout: the text", given=None,
+         remedy="give what `str(layout)` writes",
+     )),
     ("StickLayout.for_target", "target", "cpu",
-     "stick layout: the target is 'cpu'; load one with Target.load(name)"),
+     Diagnostic(
+         "wrong-argument", where="stick layout: the target", given="cpu",
+         remedy="load one with Target.load(name)",
+     )),
     ("StickLayout.stride_map", "host_strides", 3,
-     "stick layout: host_strides is 3; give integers, one for each axis, such as (0, 1)"),
+     Diagnostic("wrong-argument", where="stick layout: host_strides", values=3)),
     ("TtnnLayout", "stride", 3,
-     "ttnn layout: stride is 3; give integers, one for each axis, such as (0, 1)"),
+     Diagnostic("wrong-argument", where="ttnn layout: stride", values=3)),
     ("TtnnLayout.from_shard", "layout", None,
-     "ttnn layout: the shard layout is None; make one with ShardLayout"),
+     Diagnostic(
+         "wrong-argument", where="ttnn layout: the shard layout", given=None,
+         remedy="make one with ShardLayout",
+     )),
     ("TtnnLayout.core_ranges", "device", 3,
-     "ttnn layout: the device is 3; give 2 positive integers, such as (2, 4)"),
+     Diagnostic("wrong-argument", where="ttnn layout: the device", values=3, many="2 ")),
     ("accesses", "tensor", None,
-     "accesses: the tensor is None; give what te.compute makes"),
+     Diagnostic(
+         "wrong-argument", where="accesses: the tensor", given=None,
+         remedy="give what te.compute makes",
+     )),
     ("apply_buffer_transforms", "func", None,
-     "apply_buffer_transforms: the function is None; give what tecomp.lower returns"),
+     Diagnostic(
+         "wrong-argument", where="apply_buffer_transforms: the function", given=None,
+         remedy="give what tecomp.lower returns",
+     )),
     ("computes_terms", "reader", 3,
-     "computes_terms: the reader is 3; give what te.compute makes"),
-    ("blocked", "tag", 3, 'blocked: the tag is 3; write one such as "nChw8c"'),
-    ("blocked", "axes", 3, 'blocked: axes is 3; give a letter for each axis, such as "nchw"'),
+     Diagnostic(
+         "wrong-argument", where="computes_terms: the reader", given=3,
+         remedy="give what te.compute makes",
+     )),
+    ("blocked", "tag", 3, Diagnostic(
+        "wrong-argument", where="blocked: the tag", given=3, remedy='write one such as "nChw8c"',
+    )),
+    ("blocked", "axes", 3, Diagnostic(
+        "wrong-argument", where="blocked: axes", given=3,
+        remedy='give a letter for each axis, such as "nchw"',
+    )),
     ("blocked_tag", "layout", 3,
-     "blocked_tag: 3 is no layout; make one, such as with Layout.of"),
+     Diagnostic("wrong-argument", where="blocked_tag", given=3)),
     ("blocked_tag", "axes", 3,
-     'blocked_tag: axes is 3; give a letter for each axis, such as "nchw"'),
+     Diagnostic(
+         "wrong-argument", where="blocked_tag: axes", given=3,
+         remedy='give a letter for each axis, such as "nchw"',
+     )),
     ("Core", "vector_bytes", "x",
-     "Core: vector_bytes is 'x'; give a whole number of bytes, from 1 to 65536"),
-    ("Core", "cache_bytes", 3, "Core: cache_bytes is 3; give a list of whole numbers of bytes, at "
-     "least 1"),
-    ("Target", "links", 3, "Target: links is 3; give what a description has under `link`"),
-    ("Target", "clock_hz", -1, "Target: clock_hz is -1; give a number of hertz, above 0"),
+     Diagnostic(
+         "target", type="Core", field="vector_bytes", value="x",
+         wanted="a whole number of bytes, from 1 to 65536",
+     )),
+    ("Core", "cache_bytes", 3, Diagnostic(
+        "target", type="Core", field="cache_bytes", value=3,
+        wanted="a list of whole numbers of bytes, at least 1",
+    )),
+    ("Target", "links", 3, Diagnostic(
+        "target", type="Target", field="links", value=3,
+        wanted="what a description has under `link`",
+    )),
+    ("Target", "clock_hz", -1, Diagnostic(
+        "target", type="Target", field="clock_hz", value=-1,
+        wanted="a number of hertz, above 0",
+    )),
     ("build", "schedule", None,
-     "build: the schedule is None; make one with te.create_schedule"),
-    ("build", "fast_math", 3, "build: a flag is 3; give True or False"),
+     Diagnostic(
+         "wrong-argument", where="build: the schedule", given=None,
+         remedy="make one with te.create_schedule",
+     )),
+    ("build", "fast_math", 3, Diagnostic(
+        "wrong-argument", where="build: a flag", given=3, remedy="give True or False",
+    )),
     ("Target.overridden", "memory", {1: 2},
-     "target: a key is 1; the keys of a description are text"),
+     Diagnostic(
+         "wrong-argument", where="target: a key", given=1,
+         remedy="the keys of a description are text",
+     )),
     ("check_constraints", "layouts", 3,
-     "check_constraints: layouts is 3; give a layout for each tensor"),
-    ("cute", "text", None, 'cute: the text is None; write one such as "(8,8):(8,1)"'),
-    ("cute_text", "layout", 3, "cute_text: 3 is no layout; make one, such as with Layout.of"),
+     Diagnostic(
+         "wrong-argument", where="check_constraints: layouts", given=3,
+         remedy="give a layout for each tensor",
+     )),
+    ("cute", "text", None, Diagnostic(
+        "wrong-argument", where="cute: the text", given=None,
+        remedy='write one such as "(8,8):(8,1)"',
+    )),
+    ("cute_text", "layout", 3, Diagnostic("wrong-argument", where="cute_text", given=3)),
     ("evaluate", "func", None,
-     "evaluate: the function is None; give what tecomp.lower returns"),
-    ("evaluate", "args", None, "evaluate: args is None; give a list of the arguments"),
+     Diagnostic(
+         "wrong-argument", where="evaluate: the function", given=None,
+         remedy="give what tecomp.lower returns",
+     )),
+    ("evaluate", "args", None, Diagnostic(
+        "wrong-argument", where="evaluate: args", given=None,
+        remedy="give a list of the arguments",
+    )),
     ("flatten_buffer", "func", None,
-     "flatten_buffer: the function is None; give what tecomp.lower returns"),
+     Diagnostic(
+         "wrong-argument", where="flatten_buffer: the function", given=None,
+         remedy="give what tecomp.lower returns",
+     )),
     ("replay", "intrinsics", 3,
-     "replay: intrinsics is 3; give what te.decl_tensor_intrin made, by name"),
-    ("xla", "text", None, 'xla: the text is None; write one such as "f32[3,5]{1,0}"'),
-    ("xla_text", "layout", 3, "xla_text: 3 is no layout; make one, such as with Layout.of"),
+     Diagnostic(
+         "wrong-argument", where="replay: intrinsics", given=3,
+         remedy="give what te.decl_tensor_intrin made, by name",
+     )),
+    ("xla", "text", None, Diagnostic(
+        "wrong-argument", where="xla: the text", given=None,
+        remedy='write one such as "f32[3,5]{1,0}"',
+    )),
+    ("xla_text", "layout", 3, Diagnostic("wrong-argument", where="xla_text", given=3)),
 ])
 def test_messages_say_where_what_and_what_to_do(
-    name: str, argument: str, wrong: Any, message: str
+    name: str, argument: str, wrong: Any, expected: Diagnostic
 ) -> None:
     with pytest.raises(TecompError) as caught:
         _callable(name)(**(RIGHT[name] | {argument: wrong}))
 
-    assert caught.value.message == message
+    assert diagnostic(caught.value) == expected

@@ -17,6 +17,7 @@ import pytest
 import tecomp.array as xp
 from tecomp.array import Array
 from tecomp.errors import ArrayValueError, TecompError, safe_repr
+from tests.messages import Diagnostic, diagnostic
 from tests.strategies.bad_arguments import HUGE, UNPRINTABLE
 
 SECONDS = 4
@@ -106,25 +107,29 @@ def test_drawn_arguments(seed: int) -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize(("call", "what"), [
-    (lambda: xp.full(2, HUGE, dtype="float64"), "full: the value"),
-    (lambda: xp.arange(0.5, HUGE), "arange: a number"),
-    (lambda: xp.var(xp.ones(3), correction=HUGE), "var: correction"),
-    (lambda: xp.linalg.pinv(xp.ones((2, 2)), rtol=HUGE), "pinv: rtol"),
-    (lambda: xp.linalg.vector_norm(xp.ones(2), ord=HUGE), "vector_norm: ord"),
+@pytest.mark.parametrize(("call", "where", "what"), [
+    (lambda: xp.full(2, HUGE, dtype="float64"), "full", "the value"),
+    (lambda: xp.arange(0.5, HUGE), "arange", "a number"),
+    (lambda: xp.var(xp.ones(3), correction=HUGE), "var", "correction"),
+    (lambda: xp.linalg.pinv(xp.ones((2, 2)), rtol=HUGE), "pinv", "rtol"),
+    (lambda: xp.linalg.vector_norm(xp.ones(2), ord=HUGE), "vector_norm", "ord"),
 ])
-def test_integers_beyond_float64(call: Callable[[], object], what: str) -> None:
+def test_integers_beyond_float64(call: Callable[[], object], where: str, what: str) -> None:
     with pytest.raises(ArrayValueError) as error:
         call()
 
-    assert error.value.message == (
-        f"{what} is <int of 16,610 bits>, beyond the range of float64; give a smaller number"
+    assert diagnostic(error.value) == Diagnostic(
+        "array-value", where=where, what=what, value="<int of 16,610 bits>"
     )
 
 
 def test_a_device_is_none_of_arrays() -> None:
-    with pytest.raises(ValueError, match="there is no device"):
+    with pytest.raises(ArrayValueError) as error:
         xp.zeros(2, device=np.ones(3))
+    assert diagnostic(error.value) == Diagnostic(
+        "unknown-choice", where="zeros", device="[1. 1. 1.]",
+        known="cpu, stick128, tensix_bh, tensix_wh, texture2d, vtcm2d",
+    )
 
 
 def test_whole_numbers_beyond_a_machine_beside_short_floats() -> None:

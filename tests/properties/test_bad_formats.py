@@ -15,6 +15,7 @@ from tecomp.ir.nodes.dtype import DType
 from tecomp.layout.formats.block_float import BlockFloat
 from tecomp.layout.formats.narrow_types import PackedInt, SmallFloat
 from tecomp.layout.formats.registry import FLOAT8_E5M2
+from tests.messages import Diagnostic, diagnostic
 from tests.strategies.bad_arguments import Right, failures
 
 FORMATS = {name: storage_format(name) for name in (
@@ -84,37 +85,43 @@ BFP8, INT4, BYTES = storage_format("bfp8"), storage_format("int4"), te.placehold
 POINT = te.placeholder((), "uint8", name="A")
 
 
-@pytest.mark.parametrize(("call", "message"), [
-    (lambda: BFP8.encode(NOTHING), "format bfp8.encode: the tensor is None; give what "
-     "te.placeholder or te.compute makes, or use encode_array"),
+@pytest.mark.parametrize(("call", "expected"), [
+    (lambda: BFP8.encode(NOTHING), Diagnostic(
+        "wrong-argument", where="format bfp8.encode: the tensor", given=None,
+        remedy="give what te.placeholder or te.compute makes, or use encode_array",
+    )),
     (lambda: INT4.decode(te.placeholder((4,), name="A")),
-     "format int4: memory is uint8, A is float32; give what encode returned, or convert it with "
-     "te.reinterpret"),
+     Diagnostic("storage-format", name="int4", stored="uint8", stored_name="A", dtype="float32")),
     (lambda: INT4.decode(POINT),
-     "format int4: A has no axis, and elements are stored 2 together; give it one"),
+     Diagnostic("storage-format", name="int4", tensor="A", elements=2)),
     (lambda: INT4.decode(BYTES, EMPTY),
-     'format int4.decode: the type is () (tuple); write its name, such as "float32"'),
+     Diagnostic("wrong-argument", where="format int4.decode", dtype=(), type="tuple")),
     (lambda: INT4.storage_shape((-2, 4)),
-     "format int4: the shape is (-2, 4); give integers from 0 on, one for each axis, such as "
-     "(8, 64)"),
-    (lambda: INT4.holds(NOTHING), "format int4: the value is None; give a number"),
+     Diagnostic("storage-format", name="int4", physical_shape=(-2, 4))),
+    (lambda: INT4.holds(NOTHING), Diagnostic(
+        "wrong-argument", where="format int4: the value", given=None, remedy="give a number",
+    )),
     (lambda: replace(BFP8, units=0),
-     "format bfp8: units is 0; give a whole number from 1 on"),
+     Diagnostic("storage-format", name="bfp8", what="units", given=0, bounds="from 1 on")),
     (lambda: SmallFloat("f", storage_format("int4").stored),
-     "format f: exponent is 0; give a whole number from 1 to 8"),
+     Diagnostic("storage-format", name="f", what="exponent", given=0, bounds="from 1 to 8")),
     (lambda: replace(FORMATS["dlfloat16"], stored=DType("uint8")),
-     "format dlfloat16: a sign, 6 bits of exponent and 9 of fraction are stored as uint8; give an "
-     "unsigned type of 16 bits or more"),
+     Diagnostic("storage-format", name="dlfloat16", exponent=6, fraction=9, stored="uint8", bits=16)),
     (lambda: replace(FLOAT8_E5M2, saturate=NOTHING),
-     "format float8_e5m2: saturate is None; give True or False"),
+     Diagnostic(
+         "wrong-argument", where="format float8_e5m2: saturate", given=None,
+         remedy="give True or False",
+     )),
     (lambda: PackedInt.of(4, signed=NOTHING),
-     "packed integer: signed is None; give True or False"),
+     Diagnostic(
+         "wrong-argument", where="packed integer: signed", given=None,
+         remedy="give True or False",
+     )),
     (lambda: BlockFloat.of(8, run=NOTHING),
-     "block float: 8 bits, blocks of 1024 elements, exponents of 8 bits for None; bits are 2, 4 or "
-     "8, those of exponents 5 or 8, and a block is whole runs and whole bytes"),
+     Diagnostic("storage-format", bits=8, elements=1024, exponent_bits=8, run=None)),
 ])
-def test_messages(call: Callable[[], object], message: str) -> None:
+def test_messages(call: Callable[[], object], expected: Diagnostic) -> None:
     with pytest.raises(TecompError) as caught:
         call()
 
-    assert caught.value.message == message
+    assert diagnostic(caught.value) == expected

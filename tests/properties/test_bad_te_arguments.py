@@ -13,6 +13,7 @@ import pytest
 import tecomp
 from tecomp import TecompError, te
 from tecomp.driver.build import ScheduledKernel
+from tests.messages import Diagnostic, diagnostic
 from tests.strategies.bad_arguments import DEEP, WRONG, Right, failures, tried
 
 A = te.placeholder((8, 16), name="A")
@@ -274,73 +275,115 @@ def test_arguments_without_a_name(name: str) -> None:
     assert [f"{wrong!r}: {what}" for wrong, what in found if what] == []
 
 
-@pytest.mark.parametrize(("call", "message"), [
+@pytest.mark.parametrize(("call", "expected"), [
     (lambda s: te.compute((3,), lambda i: i, name="D", attrs=THREE),
-     "te.compute D: attrs is 3; give a dictionary"),
+     Diagnostic("wrong-argument", where="te.compute D: attrs", given=3, remedy="give a dictionary")),
     (lambda s: te.compute((3,), lambda *i: i[0], name="D", varargs_names=THREE),
-     "te.compute D: varargs_names is 3; give the names of the axes that *indices takes"),
-    (lambda s: s.tensor("B", 1), "s.tensor('B'): output is 1; give a number from 0 to 0"),
-    (lambda s: s.tensor([]), "the schedule has no tensor []; it has A, B, C"),
-    (lambda s: s.size({}), "the schedule has no size {}; it has none"),
+     Diagnostic(
+         "wrong-argument", where="te.compute D: varargs_names", given=3,
+         remedy="give the names of the axes that *indices takes",
+     )),
+    (lambda s: s.tensor("B", 1), Diagnostic("wrong-number", name="B", output=1, last=0)),
+    (lambda s: s.tensor([]), Diagnostic("not-in-schedule", name=[], known="A, B, C")),
+    (lambda s: s.size({}), Diagnostic("not-in-schedule", name="{}", names="none")),
     (lambda s: s[B].split(K, 4, disable_predication="x"),
-     "s[B].split(k): disable_predication is 'x'; give True or False"),
+     Diagnostic(
+         "wrong-argument", where="s[B].split(k): disable_predication", given="x",
+         remedy="give True or False",
+     )),
     (lambda s: s[B].split(K, np.zeros((1, 2))),
-     "s[B].split(k): factor must be a positive integer, got array([[0., 0.]])"),
+     Diagnostic("wrong-number", where="s[B].split(k)", what="factor", value="[[0. 0.]]")),
     (lambda s: s[B].transform_layout(lambda i: [i], loops=()),
-     "s[B].transform_layout: loops is 'physical' or 'logical', not ()"),
+     Diagnostic("unknown-choice", where="s[B].transform_layout", loops=())),
     (lambda s: te.scan(FIRST, RULE, STATE, name="S", attrs=THREE),
-     "te.scan S: attrs is 3; give a dictionary"),
+     Diagnostic("wrong-argument", where="te.scan S: attrs", given=3, remedy="give a dictionary")),
     (lambda s: te.extern((4,), [SINGLE], NOTHING, name="E"),
-     "te.extern E: fcompute is None; give a function of the inputs and the outputs"),
+     Diagnostic(
+         "wrong-argument", where="te.extern E: fcompute", given=None,
+         remedy="give a function of the inputs and the outputs",
+     )),
     (lambda s: te.comm_reducer(max, lambda t: t, "most"),
-     "te.comm_reducer most: fcombine is <built-in function max>; give a function of two values, or "
-     "of two tuples of them"),
+     Diagnostic(
+         "wrong-argument", where="te.comm_reducer most: fcombine",
+         given="<built-in function max>",
+         remedy="give a function of two values, or of two tuples of them",
+     )),
     (lambda s: te.comm_reducer(lambda x, y: x, NOTHING, "most"),
-     "te.comm_reducer most: fidentity is None; give a function of the type of each value"),
+     Diagnostic(
+         "reduction", where="te.comm_reducer most", fidentity=None,
+         identity="give a function of the type of each value",
+     )),
     (lambda s: te.comm_reducer(lambda x, y: x, dict.fromkeys, "most")((A[0, K],) * 3, axis=K),
-     "most: the identity is <built-in method fromkeys of type object>; give a function of the type "
-     "of each value"),
+     Diagnostic(
+         "wrong-argument", where="most: the identity",
+         given="<built-in method fromkeys of type object>",
+         remedy="give a function of the type of each value",
+     )),
     (lambda s: te.decl_tensor_intrin(DOUBLE.op, NOTHING, "t"),
-     "te.decl_tensor_intrin t: fcompute is None; give a function of the inputs and the outputs"),
+     Diagnostic(
+         "wrong-argument", where="te.decl_tensor_intrin t: fcompute", given=None,
+         remedy="give a function of the inputs and the outputs",
+     )),
     (lambda s: te.decl_tensor_intrin(DOUBLE.op, doubled, "t", scalar_params=TEXT),
-     "te.decl_tensor_intrin t: scalar_params is 'q'; give a list of what te.var makes"),
+     Diagnostic(
+         "wrong-argument", where="te.decl_tensor_intrin t: scalar_params", given="q",
+         remedy="give a list of what te.var makes",
+     )),
     (lambda s: te.decl_tensor_intrin(DOUBLE.op, doubled, "t", binds={DOUBLE: THREE}),
-     "te.decl_tensor_intrin t: binds is {Tensor(double, shape=(4,), dtype=float32): 3}; give a "
-     "te.decl_buffer for each tensor"),
+     Diagnostic(
+         "wrong-argument", where="te.decl_tensor_intrin t: binds",
+         given="{Tensor(double, shape=(4,), dtype=float32): 3}",
+         remedy="give a te.decl_buffer for each tensor",
+     )),
     (lambda s: te.decl_tensor_intrin(DOUBLE.op, doubled, "t", default_buffer_params=NUMBERS),
-     "te.decl_tensor_intrin t: default_buffer_params: scope is 3; name a memory, such as "
-     '"local"'),
+     Diagnostic(
+         "wrong-argument", where="te.decl_tensor_intrin t: default_buffer_params: scope", given=3,
+         remedy='name a memory, such as "local"',
+     )),
     (lambda s: te.decl_tensor_intrin(DOUBLE.op, doubled, "t", unit=THREE),
-     "te.decl_tensor_intrin t: unit is 3; give a text"),
+     Diagnostic(
+         "wrong-argument", where="te.decl_tensor_intrin t: unit", given=3, remedy="give a text",
+     )),
     (lambda s: te.check_tensor_intrin(NOTHING),
-     "te.check_tensor_intrin: the intrinsic is None; give what te.decl_tensor_intrin made"),
+     Diagnostic(
+         "wrong-argument", where="te.check_tensor_intrin: the intrinsic", given=None,
+         remedy="give what te.decl_tensor_intrin made",
+     )),
     (lambda s: te.decl_buffer((4,), scope=THREE),
-     'te.decl_buffer buffer: scope is 3; name a memory, such as "local"'),
+     Diagnostic(
+         "wrong-argument", where="te.decl_buffer buffer: scope", given=3,
+         remedy='name a memory, such as "local"',
+     )),
     (lambda s: te.for_range(0, 1.5, lambda i: STORE),
-     "te.for_range: end is float32(1.5) (float32); give an integer, or convert it with "
-     '.astype("int64") if that is meant'),
+     Diagnostic("index-type", where="te.for_range: end", given="float32(1.5)", dtype="float32")),
     (lambda s: MEMORY[X],
-     "operand m[...]: index 0 is float32(1.5) (float32); give an integer, or convert it with "
-     '.astype("int64") if that is meant'),
-    (lambda s: te.for_range(0, 4, NOTHING), "te.for_range: the body is None; give a function of the "
-     "variable"),
+     Diagnostic(
+         "index-type", where="operand m[...]: index 0", given="float32(1.5)", dtype="float32",
+     )),
+    (lambda s: te.for_range(0, 4, NOTHING), Diagnostic(
+        "wrong-argument", where="te.for_range: the body", given=None,
+        remedy="give a function of the variable",
+    )),
     (lambda s: te.allocate((4,), "float32", lambda m: THREE, "m"),
-     "te.allocate m: what the body gives is 3; give a statement: store(index, value) of an operand, "
-     "te.for_range, te.if_stmt, te.allocate or te.stmt_seq"),
+     Diagnostic(
+         "wrong-argument", where="te.allocate m: what the body gives", given=3,
+         remedy="give a statement: store(index, value) of an operand, te.for_range, te.if_stmt, te.allocate or te.stmt_seq",
+     )),
     (lambda s: te.stmt_seq(STORE, NOTHING),
-     "te.stmt_seq: statement 1 is None; give a statement: store(index, value) of an operand, "
-     "te.for_range, te.if_stmt, te.allocate or te.stmt_seq"),
-    (lambda s: s[object()], "s[...]: expected a tensor or an operation, got <object object>"),
-    (lambda s: HYBRID(A, DEEP),
-     "te.hybrid HYBRID: an argument has more than 100 levels of nested lists; pass lists of fewer "
-     "levels"),
-    (lambda s: te.const(10**400, "float64"), f"{10**400} does not fit into float64"),
+     Diagnostic(
+         "wrong-argument", where="te.stmt_seq: statement 1", given=None,
+         remedy="give a statement: store(index, value) of an operand, te.for_range, te.if_stmt, te.allocate or te.stmt_seq",
+     )),
+    (lambda s: s[object()], Diagnostic("wrong-argument", where="s[...]", handle="<object object>")),
+    (lambda s: HYBRID(A, DEEP), Diagnostic("hybrid", source="HYBRID", max_depth=100)),
+    (lambda s: te.const(10**400, "float64"),
+     Diagnostic("literal", value=str(10**400), dtype="float64")),
 ])
-def test_messages(call: Callable[[Any], object], message: str) -> None:
+def test_messages(call: Callable[[Any], object], expected: Diagnostic) -> None:
     with pytest.raises(TecompError) as caught:
         call(te.create_schedule(C.op))
 
-    assert caught.value.message == message
+    assert diagnostic(caught.value) == expected
 
 
 @pytest.mark.parametrize("method", ["call", "pack", "unpack", "empty", "report"])

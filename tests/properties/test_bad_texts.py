@@ -12,6 +12,7 @@ import tecomp
 from tecomp import ShardLayout, TecompError, te
 from tecomp.machine.descriptor import read_target
 from tests.machine.test_description import TOY
+from tests.messages import Diagnostic, diagnostic
 
 A = te.placeholder((8, 16), name="A")
 K = te.reduce_axis((0, 16), name="k")
@@ -60,16 +61,16 @@ def test_texts(name: str) -> None:
     assert raw == []
 
 
-@pytest.mark.parametrize(("name", "text", "message"), [
-    ("blocked", "AB16b4e", "blocked: `AB16b4e` cuts the axis e into blocks, but the axes are ab; "
-     "name one of them"),
+@pytest.mark.parametrize(("name", "text", "expected"), [
+    ("blocked", "AB16b4e", Diagnostic("layout-text", tag="AB16b4e", strange="e", order="ab")),
     ("replay", "[" * 100_000,
-     "replay: the text is nested too deeply; pass what `trace.to_json()` returns"),
-    ("xla", "f32[16,,24]{1,0}", "xla: `f32[16,,24]{1,0}` does not parse at position 16, ``; write "
-     "e.g. f32[16,256]{1,0:T(8,128)}"),
+     Diagnostic("trace-text")),
+    ("xla", "f32[16,,24]{1,0}", Diagnostic(
+        "layout-text", text="f32[16,,24]{1,0}", place=16, rest="",
+    )),
 ])
-def test_messages(name: str, text: str, message: str) -> None:
+def test_messages(name: str, text: str, expected: Diagnostic) -> None:
     with pytest.raises(TecompError) as caught:
         READERS[name][0](text)
 
-    assert caught.value.message == message
+    assert diagnostic(caught.value) == expected

@@ -58,6 +58,7 @@ def softmax(n: int, m: int) -> Case:
 def test_results_are_divided_as_asked_or_not_at_all(make: Callable[..., Case], target: str) -> None:
     draw, taken = Random(f"{make.__name__} {target}"), 0
     reasons: list[str] = []
+    kinds: set[str] = set()
     for _ in range(10):
         output, inputs, expected = make(draw.choice([64, 96, 200]), draw.choice([32, 64, 256]))
         cores = {"i": draw.choice([1, 2, 3, 4]), "j": draw.choice([1, 1, 2, 8])}
@@ -72,7 +73,8 @@ def test_results_are_divided_as_asked_or_not_at_all(make: Callable[..., Case], t
         try:
             program = tecomp.compile(output, inputs, target, hints=hints)
         except LayoutError as error:
-            reasons.append(error.message.rsplit("; ", 1)[1])
+            reasons.append(error.parameters["reason"].rsplit("; ", 1)[1])
+            kinds.add(error.kind)
             continue
         taken += 1
         rng = np.random.default_rng(taken)
@@ -87,3 +89,4 @@ def test_results_are_divided_as_asked_or_not_at_all(make: Callable[..., Case], t
         "ask for fewer", "leave its axis j out",
     )
     assert all(each.startswith(known) for each in reasons), reasons
+    assert kinds <= {"demand"}

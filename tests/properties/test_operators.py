@@ -8,6 +8,7 @@ from hypothesis import given, note
 import tecomp
 from tecomp import te
 from tecomp.schedules import conv2d, matmul
+from tests.messages import Diagnostic, diagnostic
 from tests.strategies.draws import Dice
 from tests.strategies.operators import CPU, OPERATORS, Operation, draw_operation, operations
 
@@ -26,7 +27,10 @@ def test_schedules_are_for_targets_by_name_as_well(which: int) -> None:
     assert str(named.trace) == str(operation.schedule(operation.output, CPU).trace)
     with pytest.raises(tecomp.TargetError) as error:
         operation.schedule(operation.output, "cqu")
-    assert error.value.message.startswith("there is no target `cqu`; ")
+    assert diagnostic(error.value) == Diagnostic(
+        "unknown-target", name="cqu", hint="did you mean `cpu`? ",
+        known="cpu, stick128, tensix_bh, tensix_wh, texture2d, vtcm2d", others="",
+    )
 
 
 def test_plans_are_for_targets_by_name_as_well() -> None:

@@ -38,7 +38,7 @@ def bound_cases(draw: Draw) -> Case:
             try:
                 stage.bind(free[0], "core.x")
             except ScheduleError as error:
-                event(f"not bound: {error.message}")
+                event(f"not bound: {error.kind}")
     return case
 
 

@@ -21,6 +21,7 @@ from tecomp.ptensor.operations.creation import AsArray, CreateLike, MeshGrid
 from tecomp.ptensor.operations.manipulation import Nonzero
 from tecomp.ptensor.parse import parse
 from tecomp.ptensor.types import PTensorType
+from tests.messages import Diagnostic, diagnostic
 
 
 def run(text: str, *arguments: Any) -> tuple[Any, ...]:
@@ -169,98 +170,101 @@ X = PTensorType((4,), "int8", "cpu")
 
 
 @pytest.mark.parametrize(
-    ("refused", "error", "message"),
+    ("refused", "error", "expected"),
     [
-        (lambda: MeshGrid("yx"), ArrayValueError, "meshgrid: indexing is 'yx'; give 'xy' or 'ij'"),
+        (lambda: MeshGrid("yx"), ArrayValueError, Diagnostic("array-value", indexing="yx")),
         (lambda: MeshGrid().results(X.like((2, 2))), ArrayValueError,
-         "meshgrid: array 0 has shape (2, 2); give arrays of one axis"),
+         Diagnostic("array-shapes", name="meshgrid", k=0, shape=(2, 2))),
         (lambda: MeshGrid().infer(X, X), ArrayTypeError,
-         "meshgrid: it has 2 results, and one type is asked for; ask for the types of its results"),
+         Diagnostic("array-type", where="meshgrid", found_count=2)),
         (lambda: ShapeOf().infer(X), ArrayTypeError,
-         "shape: the result is shape.shape, and a tensor is asked for; ask for the types of its results"),
+         Diagnostic("array-type", where="shape", result="shape.shape")),
         (lambda: ResultType().results(X, PTensorType((), "int8")), DeviceMismatchError,
-         "result_type: operand 0 is ptensor<4xint8, device='cpu'> and operand 1 is ptensor<int8>; "
-         "an operation runs where its operands live: bring one to the other's device, "
-         "x.to_device('cpu')"),
+         Diagnostic(
+             "other-device", where="result_type", first="ptensor<4xint8, device='cpu'>", k=1,
+             other="ptensor<int8>", device="cpu",
+         )),
         (lambda: AsArray((4,), "int8").infer("int64"), ArrayValueError,
-         "asarray: the shape is (4,), and a number is given; a number has no axes: broadcast it"),
+         Diagnostic("array-shapes", shape=(4,))),
         (lambda: AsArray((4,), "int9").infer("ptr"), ArrayTypeError,
-         "asarray: the elements are int9; it makes bool, int8, int16, int32, int64, uint8, uint16, "
-         "uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128"),
+         Diagnostic(
+             "array-type", name="asarray", dtype="int9",
+             taken="bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128",
+         )),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_is_refused(refused: object, error: type[TecompError], message: str) -> None:
+def test_what_does_not_fit_is_refused(refused: object, error: type[TecompError], expected: Diagnostic) -> None:
     assert callable(refused)
     with pytest.raises(error) as caught:
         refused()
-    assert caught.value.message == message
+    assert diagnostic(caught.value) == expected
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "expected"),
     [
         (("rank(%x): (ptensor<4x5xfloat32, device='stick128', team=1>)", "rank(%s): (shape.shape)"),
-         "line 3: %r = ptensor.rank: %s is shape.shape; it takes tensors"),
+         Diagnostic("ptensor")),
         (("-> (shape.shape, int64, int64, type) {", "-> (shape.shape, int64, int64, int64) {"),
-         "line 6: @f: the results are declared as (shape.shape, int64, int64, int64), and are (shape.shape, "
-         "int64, int64, type); write that"),
+         Diagnostic("ptensor")),
         (("%n = ptensor.size(%x): (ptensor<4x5xfloat32, device='stick128', team=1>) -> int64",
           "%n = ptensor.asarray(%x, shape=(), dtype='int8', copy=None, device=None, team=None): "
           "(ptensor<4x5xfloat32, device='stick128', team=1>) -> ptensor<int8>"),
-         "line 4: %n = ptensor.asarray: %x is ptensor<4x5xfloat32, device='stick128', team=1>; it takes ptr "
-         "or bool or float64 or int64"),
+         Diagnostic("ptensor")),
         (("%n = ptensor.size(%x): (ptensor<4x5xfloat32, device='stick128', team=1>) -> int64",
           "%n = ptensor.reshape(%x, shape=%s, copy=None): "
           "(ptensor<4x5xfloat32, device='stick128', team=1>) -> ptensor<20xint8>"),
-         "line 4, column 34: reshape: shape must be a tuple, as the type of the result follows from it, got "
-         "`%s`"),
+         Diagnostic(
+             "ptensor", line=4, column=34, found="got `%s`", form="reshape", name="shape",
+             hint="a tuple",
+         )),
     ],
 )  # fmt: skip
-def test_scalars_are_no_tensors(change: tuple[str, str], message: str) -> None:
+def test_scalars_are_no_tensors(change: tuple[str, str], expected: Diagnostic) -> None:
     assert change[0] in ATTRIBUTES
     with pytest.raises(TecompError) as caught:
         parse(ATTRIBUTES.replace(*change))
-    assert caught.value.message == message
+    assert diagnostic(caught.value) == expected
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("given", "expected"),
     [
-        ("stop=5, step=%s", "line 5: @f: %a takes %s as step, and it is shape.shape; give int64 or float64"),
-        ("stop=%z, step=1", "line 5: @f: %a takes %z as a number, and there is no such parameter"),
-        ("stop=%y, step=1", "line 5: @f: %a takes %y as a number, and there is no such parameter"),
+        ("stop=5, step=%s", Diagnostic("ptensor")),
+        ("stop=%z, step=1", Diagnostic("ptensor")),
+        ("stop=%y, step=1", Diagnostic("ptensor")),
     ],
 )
-def test_numbers_are_numbers(given: str, message: str) -> None:
+def test_numbers_are_numbers(given: str, expected: Diagnostic) -> None:
     text = MASKED.replace("PLACE", "").replace("TEAM", "None").replace("stop=%n, step=1", given)
     with pytest.raises(ArrayValueError) as caught:
         parse(text)
-    assert caught.value.message == message
+    assert diagnostic(caught.value) == expected
 
 
 @pytest.mark.parametrize(
-    ("line", "message"),
+    ("line", "expected"),
     [
         ("%z = ptensor.elementwise_binary_op{'add'}(%y, %x): (ptensor<?x5xfloat32>, ptensor<4x5xfloat32>) -> ptensor<4x5xfloat32>", None),
         ("%z = ptensor.combine{'concat'}(%y, %x, axis=0): (ptensor<?x5xfloat32>, ptensor<4x5xfloat32>) -> ptensor<?x5xfloat32>", None),
         ("%z = ptensor.combine{'concat'}(%y, %x, axis=1): (ptensor<?x5xfloat32>, ptensor<4x5xfloat32>) -> ptensor<?x10xfloat32>",
-         "line 2: concat: array 0 has shape (None, 5) and array 1 (4, 5); give arrays of one shape except along axis 1"),
+         Diagnostic("array-shapes")),
         ("%z = ptensor.reshape(%y, shape=(5, 3), copy=None): (ptensor<?x5xfloat32>) -> ptensor<5x3xfloat32>",
-         "line 2: %z = ptensor.reshape: %y is ptensor<?x5xfloat32>; it takes tensors whose extents are known before"),
+         Diagnostic("ptensor")),
         ("%z = ptensor.take_along_axis(%x, %n, axis=0): (ptensor<4x5xfloat32>, ptensor<int8>) -> ptensor<4x5xfloat32>",
-         "line 2: take_along_axis: x has shape (4, 5) and the indices (); give indices of as many axes"),
+         Diagnostic("array-shapes")),
     ],
 )  # fmt: skip
-def test_extents_that_are_not_known_before(line: str, message: str | None) -> None:
+def test_extents_that_are_not_known_before(line: str, expected: Diagnostic | None) -> None:
     head = "func @f(%x: ptensor<4x5xfloat32>, %y: ptensor<?x5xfloat32>, %n: ptensor<int8>)"
     text = f"{head} -> {line.split(' -> ')[1]} {{\n  {line}\n  return %z\n}}"
-    if message is None:
+    if expected is None:
         assert str(parse(text)) == text
         lower_ptensor(parse(text))
         return
     with pytest.raises(ArrayValueError) as caught:
         parse(text)
-    assert caught.value.message == message
+    assert diagnostic(caught.value) == expected
 
 
 def test_what_nobody_reads_has_no_tuple() -> None:
@@ -323,9 +327,8 @@ def test_indices_have_the_integers_of_the_device() -> None:
     wide = text.replace("ptensor<4xint32", "ptensor<4xint64")
     with pytest.raises(ArrayValueError) as caught:
         parse(wide)
-    assert caught.value.message == (
-        "line 4: %m = ptensor.find_index: the result is declared as ptensor<4xint64, device='stick128'>, and "
-        "follows as ptensor<4xint32, device='stick128'>; write that"
+    assert diagnostic(caught.value) == (
+        Diagnostic("ptensor")
     )
     assert "xint64" in str(parse(text.replace("stick128", "level_zero:GPU:1").replace("int32", "int64")))
 
@@ -333,7 +336,7 @@ def test_indices_have_the_integers_of_the_device() -> None:
 def test_nonzero_of_no_axes_is_refused() -> None:
     with pytest.raises(ArrayValueError) as caught:
         Nonzero().results(X.like(()))
-    assert caught.value.message == "nonzero: x has no axes; give one axis or more"
+    assert diagnostic(caught.value) == Diagnostic("array-shapes")
 
 
 def test_a_value_may_be_created_elsewhere_in_the_shape_of_another() -> None:

@@ -22,6 +22,7 @@ from tecomp.ptensor.lowering.runtime_calls import dist_to_runtime
 from tecomp.ptensor.operations.base import Call
 from tecomp.ptensor.parse import parse, parse_module
 from tecomp.ptensor.types import PTensorType
+from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 from tests.ptensor.team_functions import SEVERAL
 
@@ -118,33 +119,41 @@ CALL = "%b = func.call @g(%a, %n): (ptensor<4xfloat32>, int64) -> ptensor<4xfloa
 
 
 @pytest.mark.parametrize(
-    ("change", "error", "message"),
+    ("change", "error", "expected"),
     [
         (("%x: ptensor<4xfloat32>", "%x: ptensor<4xfloat32, device='cpu'>"), DeviceMismatchError,
-         "@f: call of @g: parameter %x is taken as ptensor<4xfloat32, device='cpu'>, and given as "
-         "ptensor<4xfloat32>; a value keeps its device: bring it there before"),
+         Diagnostic(
+             "other-device",
+             places="@f: call of @g: parameter %x is taken as ptensor<4xfloat32, device='cpu'>, and given as ptensor<4xfloat32>; a value keeps its",
+         )),
         (("%x: ptensor<4xfloat32>", "%x: ptensor<4xfloat32, team=2>"), TeamMismatchError,
-         "@f: call of @g: parameter %x is taken as ptensor<4xfloat32, team=2>, and given as "
-         "ptensor<4xfloat32>; a value keeps its team: gather it before, or write that team"),
+         Diagnostic(
+             "other-team",
+             places="@f: call of @g: parameter %x is taken as ptensor<4xfloat32, team=2>, and given as ptensor<4xfloat32>; a value keeps its",
+         )),
         (("%n: int64)", "%n: float64)"), ArrayValueError,
-         "@f: call of @g: parameter %n is taken as float64, and given as int64; write that"),
+         Diagnostic("ptensor", where="@f: call of @g: parameter %n", taken="float64", given="int64")),
         (("%x: ptensor<4xfloat32>", "%x: ptensor<4xfloat32, gid=7>"), ArrayValueError,
-         "@f: call of @g: parameter %x is taken as ptensor<4xfloat32, gid=7>, and given as "
-         "ptensor<4xfloat32>; write that"),
+         Diagnostic(
+             "ptensor", where="@f: call of @g: parameter %x", taken="ptensor<4xfloat32, gid=7>",
+             given="ptensor<4xfloat32>",
+         )),
         ((", %n: int64)", ")"), ArrayValueError,
-         "@f: call of @g: it has 1 parameters and 1 results, and there are 2 and 1; give one for each"),
+         Diagnostic(
+             "ptensor", where="@f: call of @g", parameter_count=1, result_count=1, count=2,
+             count2=1,
+         )),
         (("call @g", "call @h"), ArrayValueError,
-         "@f: call of @h: there is no such function; add it to the module"),
+         Diagnostic("ptensor", where="@f: call of @h")),
         (("call @g(%a, %n): (ptensor<4xfloat32>, int64)", "call @f(%a): (ptensor<4xfloat32>)"),
          ArrayValueError,
-         "@f: one of them calls itself, perhaps by others, and no call would end; write what it does "
-         "in its place"),
-        (("func @g", "func @f"), ArrayValueError, "@f is there twice; give one another name"),
+         Diagnostic("ptensor", names="@f")),
+        (("func @g", "func @f"), ArrayValueError, Diagnostic("ptensor", function="f")),
         (("@g(%a, %n)", "@g(%a, %z)"), ArrayValueError,
-         "line 8: @f: %b reads %z, which is not computed before it; move it up"),
+         Diagnostic("ptensor")),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_is_refused(change: tuple[str, str], error: type[TecompError], message: str) -> None:
+def test_what_does_not_fit_is_refused(change: tuple[str, str], error: type[TecompError], expected: Diagnostic) -> None:
     text = TEXT.replace("PLACE", "")
     own = "ptensor<4xfloat32>"
     changed = text.replace(*change)
@@ -154,7 +163,7 @@ def test_what_does_not_fit_is_refused(change: tuple[str, str], error: type[Tecom
         changed = changed.replace(f") -> {own} {{\n  %y", f") -> {_without(change[1][4:])} {{\n  %y")
     with pytest.raises(error) as caught:
         parse_module(changed)
-    assert caught.value.message == message
+    assert diagnostic(caught.value) == expected
 
 
 def _without(type: str) -> str:
@@ -174,31 +183,32 @@ def test_a_function_without_those_that_it_calls_is_refused() -> None:
     assert parse(str(caller)) == caller
     with pytest.raises(ArrayValueError) as caught:
         lower_ptensor(caller)
-    assert caught.value.message == (
-        "@g is called, and is not there; lower the module that has both functions"
+    assert diagnostic(caught.value) == (
+        Diagnostic("ptensor", function="g")
     )
     module = lower_ptensor(parse_module(TEXT.replace("PLACE", "")))
     with pytest.raises(ArrayValueError) as caught:
         execute(module.functions[1], (np.ones(4, "float32"), None, None, None))
-    assert caught.value.message.endswith(
-        "the function is not there; give the module, execute(..., among=)"
-    )
+    assert diagnostic(caught.value) == Diagnostic("array-value")
 
 
 def test_a_call_is_in_no_region() -> None:
     call = Let("y", FunctionCall("g", (), (), (PTensorType((), "int8"),), (False,)))
     with pytest.raises(ArrayValueError) as caught:
         verify_lowered(Lowered("f", (), (DeviceRegion(Literal("cpu"), (call,)),), ("y",)))
-    assert caught.value.message == (
-        "`func.call @g(): () -> tuple<tensor<int8>, str, int64, int64>` is inside of "
-        "intel_sycl.device_region('cpu'), and may have regions of its own, which are not nested: end "
-        "this one before"
+    assert diagnostic(caught.value) == (
+        Diagnostic(
+            "ptensor", statement="func.call @g(): () -> tuple<tensor<int8>, str, int64, int64>",
+            region="'cpu'",
+        )
     )
     with pytest.raises(ArrayValueError) as caught:
         verify_lowered_module(LoweredModule((Lowered("f", (), (call,), ("y",)),)))
-    assert caught.value.message == (
-        "@f: `func.call @g(): () -> tuple<tensor<int8>, str, int64, int64>` is of a function that is "
-        "not there yet; put it before"
+    assert diagnostic(caught.value) == (
+        Diagnostic(
+            "ptensor", function="f",
+            call="func.call @g(): () -> tuple<tensor<int8>, str, int64, int64>",
+        )
     )
 
 

@@ -12,6 +12,7 @@ from tecomp.array.executor import execute
 from tecomp.errors import ParseError, TecompError
 from tecomp.ptensor.lowering.lower import lower_ptensor
 from tecomp.ptensor.parse import parse, parse_type
+from tests.messages import Diagnostic, diagnostic
 
 X = np.array([[3, 1, 2], [9, 7, 8]], "float32")
 T = "ptensor<2x3xf32>"
@@ -214,43 +215,61 @@ def _of_one(spelling: str, result: str = T) -> Callable[[], object]:
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("call", "expected"),
     [
         (_of_one(f"elementwise_unary_op{{'abs'}}(%x, 3): ({T}, int64)"),
-         "line 2, column 48: elementwise_unary_op takes no attributes by position, got `3`"),
+         Diagnostic(
+             "ptensor", line=2, column=48, found="got `3`", form="elementwise_unary_op",
+             names="no attributes",
+         )),
         (_of_one(f"cast(%x, 'f32', 3): ({T}, type, bool)"),
-         "line 2, column 32: cast: copy must be True or False, got `3`"),
+         Diagnostic(
+             "ptensor", line=2, column=32, found="got `3`", form="cast", name="copy",
+             hint="True or False",
+         )),
         (_of_one(f"cast(%x, 'f32', %b): ({T}, type, bool)"),
-         "line 2, column 32: cast: copy must be True or False, as the type of the result follows "
-         "from it, got `%b`"),
+         Diagnostic(
+             "ptensor", line=2, column=32, found="got `%b`", form="cast", name="copy",
+             hint="True or False",
+         )),
         (_of_one(f"sort(%x, False, True, axis=0, stable=True): ({T}, bool, bool)"),
-         "line 2, column 32: stable is given by position and by name, got `True`"),
+         Diagnostic("ptensor", line=2, column=32, found="got `True`", name="stable")),
         (_of_one(f"roll(%x, 1, 1): ({T}, int64, array, array)"),
-         "line 2, column 21: there are 3 operands with 4 types: give a type for each, got `%x`"),
+         Diagnostic("ptensor", line=2, column=21, found="got `%x`", item_count=3, type_count=4)),
         (_of_one(f"reshape(%x, %s, True): ({T}, shape.shape, bool)", "ptensor<?x?xf32>"),
-         "line 2, column 28: reshape: the type of the result must have the shape that %s stands "
-         "for, got `%s`"),
+         Diagnostic(
+             "ptensor", line=2, column=28, found="got `%s`", form="reshape", name="shape",
+             item="s",
+         )),
         (_of_one("create(%s, %n): (shape.shape, int64)", "ptensor<?x3xf32>"),
-         "line 2, column 23: create: the type of the result must have the shape that %s stands "
-         "for, got `%s`"),
+         Diagnostic(
+             "ptensor", line=2, column=23, found="got `%s`", form="create", name="shape",
+             item="s",
+         )),
         (_of_one("create(%n, shape=%n, dtype='f32', device=None, team=None): (int64)"),
-         "line 2: @f: %y takes %n as shape, and it is int64; give shape.shape"),
+         Diagnostic("ptensor")),
         (_of_one("eye(%b, %n, %n): (bool, int64, int64)", "ptensor<?x?xf32>"),
-         "line 2: @f: %y takes %b as n_rows, and it is bool; give int64"),
+         Diagnostic("ptensor")),
         (_of_one("create(%s, %n, %n): (shape.shape, int64, int64)"),
-         "line 2: @f: %n_value takes %n as device, and it is int64; give str"),
+         Diagnostic("ptensor")),
         (_of_one("linspace(%n, %s, %n): (number, number, number)", "ptensor<?xf32>"),
-         "line 2: @f: %y takes %s as stop, and it is shape.shape; give int64 or float64"),
+         Diagnostic("ptensor")),
         (_of_one(f"sort{{'bubble'}}(%x): ({T})"),
-         "line 2, column 16: sort needs descending, stable too, got `sort`"),
+         Diagnostic(
+             "ptensor", line=2, column=16, found="got `sort`", form="sort",
+             missing="descending, stable",
+         )),
         (_of_one(f"flip(%x, axis): ({T}, array)"),
-         "line 2, column 29: expected `=` behind the attribute axis, got `)`"),
+         Diagnostic(
+             "ptensor", line=2, column=29, found="got `)`", token="=",
+             what="behind the attribute axis",
+         )),
     ],
 )
-def test_what_does_not_fit_is_refused(call: Callable[[], object], message: str) -> None:
+def test_what_does_not_fit_is_refused(call: Callable[[], object], expected: Diagnostic) -> None:
     with pytest.raises(TecompError) as caught:
         call()
-    assert caught.value.message == message
+    assert diagnostic(caught.value) == expected
 
 
 def test_words_of_the_document_are_no_types_of_values() -> None:

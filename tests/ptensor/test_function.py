@@ -23,6 +23,7 @@ from tecomp.ptensor.operations.elementwise import Cast, ElementwiseBinaryOp, Ele
 from tecomp.ptensor.operations.manipulation import Reshape
 from tecomp.ptensor.parse import parse, parse_module, parse_type
 from tecomp.ptensor.types import PTensorType
+from tests.messages import Diagnostic, diagnostic
 
 TEXT = """\
 func @f(%a: ptensor<4x1xfloat32, team=1>, %b: ptensor<5xfloat64, team=1>) -> (ptensor<4x5xbool, team=1>, ptensor<4x5xcomplex64, team=1>) {
@@ -60,19 +61,16 @@ def test_the_type_that_the_document_writes_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "error", "message"),
+    ("one", "other", "error", "expected"),
     [
         ("device='cpu'", "device='stick128'", DeviceMismatchError,
-         "line 2: add: operand 0 is ptensor<4xint8, device='cpu'> and operand 1 is "
-         "ptensor<4xint8, device='stick128'>; an operation runs where its operands live: bring one "
-         "to the other's device, x.to_device('cpu')"),
+         Diagnostic("other-device")),
         ("team=1", "team=2", TeamMismatchError,
-         "line 2: add: operand 0 is ptensor<4xint8, team=1> and operand 1 is ptensor<4xint8, team=2>; they "
-         "are divided among different teams: gather one, and create it on the other's team"),
+         Diagnostic("other-team")),
     ],
 )
 def test_operands_live_in_one_place(
-    one: str, other: str, error: type[ArrayValueError], message: str
+    one: str, other: str, error: type[ArrayValueError], expected: Diagnostic
 ) -> None:
     a, b = f"ptensor<4xint8, {one}>", f"ptensor<4xint8, {other}>"
     with pytest.raises(error) as caught:
@@ -81,16 +79,18 @@ def test_operands_live_in_one_place(
             f"  %c = ptensor.elementwise_binary_op{{'add'}}(%a, %b): ({a}, {b}) -> {a}\n"
             "  return %c\n}"
         )
-    assert caught.value.message == message
+    assert diagnostic(caught.value) == expected
 
 
 def test_a_result_of_another_type_is_refused() -> None:
     t = PTensorType((4,), "int8")
     with pytest.raises(ArrayValueError) as caught:
         Apply("c", ElementwiseBinaryOp("add"), ("a", "b"), (t, t), PTensorType((4,), "int16"))
-    assert caught.value.message == (
-        "%c = ptensor.elementwise_binary_op: the result is declared as ptensor<4xint16>, and "
-        "follows as ptensor<4xint8>; write that"
+    assert diagnostic(caught.value) == (
+        Diagnostic(
+            "ptensor", where="%c = ptensor.elementwise_binary_op", declared="ptensor<4xint16>",
+            found="ptensor<4xint8>",
+        )
     )
 
 
@@ -99,105 +99,175 @@ def test_attributes_that_the_type_follows_from_are_no_parameters() -> None:
     shape: Any = Argument("s")
     with pytest.raises(ArrayTypeError) as caught:
         Apply("c", Reshape(shape), ("a",), (t,), t)
-    assert caught.value.message == (
-        "%c = ptensor.reshape: shape is %s; write the value itself, which the type of the result follows from"
+    assert diagnostic(caught.value) == (
+        Diagnostic("ptensor", where="%c = ptensor.reshape", name="shape", value="%s")
     )
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "expected"),
     [
-        (("(%c, %a)", "(%x, %a)"), "line 3: @f: %d reads %x, which is not computed before it; move it up"),
-        (("%d = ", "%c = "), "line 3: @f: %c is made twice; give one another name"),
-        (("return %d, %e", "return %d, %z"), "line 5: @f: there is no %z"),
+        (("(%c, %a)", "(%x, %a)"), Diagnostic("ptensor")),
+        (("%d = ", "%c = "), Diagnostic("ptensor")),
+        (("return %d, %e", "return %d, %z"), Diagnostic("ptensor")),
     ],
 )
-def test_names_have_one_meaning(change: tuple[str, str], message: str) -> None:
+def test_names_have_one_meaning(change: tuple[str, str], expected: Diagnostic) -> None:
     with pytest.raises(ArrayValueError) as caught:
         parse(TEXT.replace(*change))
-    assert caught.value.message == message
+    assert diagnostic(caught.value) == expected
 
 
 def test_a_type_that_a_reader_has_otherwise_is_refused() -> None:
     function = built()
     with pytest.raises(ArrayValueError) as caught:
         verify(Function("f", function.parameters[1:], function.body, function.results))
-    assert caught.value.message == "@f: %c reads %a, which is not computed before it; move it up"
+    assert diagnostic(caught.value) == Diagnostic("ptensor", function="f", result="c", name="a")
 
 
 MALFORMED = [
-    ("", "", "line 1, column 1: expected `func` at the beginning of a function, `func @name(%x: "
-     "ptensor<4xfloat32>) -> ...`, got the end of the text"),
-    ("func @f", "def @f", "line 1, column 1: expected `func` at the beginning of a function, `func @name(%x: "
-     "ptensor<4xfloat32>) -> ...`, got `def`"),
-    ("@f(", "f(", "line 1, column 6: expected the name of the function, such as `@f`, got `f`"),
-    ("@f(", "@f", "line 1, column 8: expected `(` before the parameters, got `%a`"),
-    ("%a: ptensor", "a: ptensor", "line 1, column 9: expected a parameter such as `%x: ptensor<4xfloat32>`, got `a`"),
-    ("ptensor.cast", "ptensor.cost", "line 4, column 16: expected the name of an operation, such as cast, got `cost`"),
-    ("ptensor.cast", "cast", "line 4, column 8: expected `ptensor.` or `func.call` or `return`, as in `%y = "
-     "ptensor.name{'kind'}(%x, attribute=...): (type) -> type`, got `cast`"),
-    (", copy=True", "", "line 4, column 16: cast needs copy too, got `cast`"),
-    (", copy=True", ", copy=1", "line 4, column 49: cast: copy must be True or False, got `1`"),
-    (", copy=True", ", copy=(True", "line 4, column 55: expected `,` or `)` behind an item, got `:`"),
-    (", copy=True", ", copy=" + "(" * 100, "line 4, column 57: literals are nested at most 8 deep, got `(`"),
-    (", copy=True", ", copy=True, copy=True", "line 4, column 55: copy= stands twice, got `copy`"),
-    (", copy=True", ", cope=True", "line 4, column 44: cast has the attributes dtype, copy, got `cope`"),
-    ("'complex64', ", r"'\d', ", "line 4, column 31: `\\d` is no escape sequence of a string, got `'\\d'`"),
-    ("{'less'}", "{less}", "line 3, column 40: expected a kind such as 'add', got `less`"),
-    ("{'less'}", "{'less'", "line 3, column 46: expected `}` behind the kind of an operation, got `(`"),
-    ("ptensor.cast(", "ptensor.cast{'x'}(", "line 4, column 16: cast has no kinds: leave {'x'} out, got `cast`"),
-    ("%c, dtype", "c, dtype", "line 4, column 22: expected `=` behind the attribute c, got `,`"),
-    ("return", "give", "line 5, column 3: expected `ptensor.` or `func.call` or `return`, as in `%y = "
-     "ptensor.name{'kind'}(%x, attribute=...): (type) -> type`, got `give`"),
-    ("%d, %e", "%d %e", "line 5, column 13: expected `,` or `}` behind an item, got `%e`"),
-    ("\n}", "\n} }", "line 6, column 3: expected the end of the text, got `}`"),
-    ("%d = ", "%d, %z = ", "line 3, column 125: there are 2 names for 1 results: give one to each, got `ptensor`"),
-    (") -> (ptensor", ") (ptensor", "line 1, column 75: expected `->` and the types of the results, got `(`"),
+    ("", "", Diagnostic(
+        "ptensor", line=1, column=1, found="got the end of the text", token="func",
+        what="at the beginning of a function, `func @name(%x: ptensor<4xfloat32>) -> ...`",
+    )),
+    ("func @f", "def @f", Diagnostic(
+        "ptensor", line=1, column=1, found="got `def`", token="func",
+        what="at the beginning of a function, `func @name(%x: ptensor<4xfloat32>) -> ...`",
+    )),
+    ("@f(", "f(", Diagnostic(
+        "ptensor", line=1, column=6, found="got `f`",
+        what="the name of the function, such as `@f`",
+    )),
+    ("@f(", "@f", Diagnostic(
+        "ptensor", line=1, column=8, found="got `%a`", token="(", what="before the parameters",
+    )),
+    ("%a: ptensor", "a: ptensor", Diagnostic(
+        "ptensor", line=1, column=9, found="got `a`",
+        what="a parameter such as `%x: ptensor<4xfloat32>`",
+    )),
+    ("ptensor.cast", "ptensor.cost", Diagnostic(
+        "ptensor", line=4, column=16, found="got `cost`", hint=", such as cast",
+    )),
+    ("ptensor.cast", "cast", Diagnostic(
+        "ptensor", line=4, column=8, found="got `cast`", token="ptensor.",
+        what="or `func.call` or `return`, as in `%y = ptensor.name{'kind'}(%x, attribute=...): (type) -> type`",
+    )),
+    (", copy=True", "", Diagnostic(
+        "ptensor", line=4, column=16, found="got `cast`", form="cast", missing="copy",
+    )),
+    (", copy=True", ", copy=1", Diagnostic(
+        "ptensor", line=4, column=49, found="got `1`", form="cast", name="copy",
+        hint="True or False",
+    )),
+    (", copy=True", ", copy=(True", Diagnostic(
+        "ptensor", line=4, column=55, found="got `:`", token=",", what="or `)` behind an item",
+    )),
+    (", copy=True", ", copy=" + "(" * 100, Diagnostic(
+        "ptensor", line=4, column=57, found="got `(`", max_depth=8,
+    )),
+    (", copy=True", ", copy=True, copy=True", Diagnostic(
+        "ptensor", line=4, column=55, found="got `copy`", item="copy",
+    )),
+    (", copy=True", ", cope=True", Diagnostic(
+        "ptensor", line=4, column=44, found="got `cope`", form="cast", names="dtype, copy",
+    )),
+    ("'complex64', ", r"'\d', ", Diagnostic(
+        "ptensor", line=4, column=31, found="got `'\\d'`", text="\\d",
+    )),
+    ("{'less'}", "{less}", Diagnostic(
+        "ptensor", line=3, column=40, found="got `less`", what="a kind such as 'add'",
+    )),
+    ("{'less'}", "{'less'", Diagnostic(
+        "ptensor", line=3, column=46, found="got `(`", token="}",
+        what="behind the kind of an operation",
+    )),
+    ("ptensor.cast(", "ptensor.cast{'x'}(", Diagnostic(
+        "ptensor", line=4, column=16, found="got `cast`", form="cast", given="x",
+    )),
+    ("%c, dtype", "c, dtype", Diagnostic(
+        "ptensor", line=4, column=22, found="got `,`", token="=", what="behind the attribute c",
+    )),
+    ("return", "give", Diagnostic(
+        "ptensor", line=5, column=3, found="got `give`", token="ptensor.",
+        what="or `func.call` or `return`, as in `%y = ptensor.name{'kind'}(%x, attribute=...): (type) -> type`",
+    )),
+    ("%d, %e", "%d %e", Diagnostic(
+        "ptensor", line=5, column=13, found="got `%e`", token=",", what="or `}` behind an item",
+    )),
+    ("\n}", "\n} }", Diagnostic("ptensor", line=6, column=3, found="got `}`")),
+    ("%d = ", "%d, %z = ", Diagnostic(
+        "ptensor", line=3, column=125, found="got `ptensor`", given="2 names for 1 results",
+    )),
+    (") -> (ptensor", ") (ptensor", Diagnostic(
+        "ptensor", line=1, column=75, found="got `(`", what="`->` and the types of the results",
+    )),
 ]
 
 
-@pytest.mark.parametrize(("old", "new", "message"), MALFORMED)
-def test_malformed_text_is_refused_with_its_place(old: str, new: str, message: str) -> None:
+@pytest.mark.parametrize(("old", "new", "expected"), MALFORMED)
+def test_malformed_text_is_refused_with_its_place(old: str, new: str, expected: Diagnostic) -> None:
     text = TEXT.replace(old, new, 1) if old else new
     assert text != TEXT
     with pytest.raises(ParseError) as caught:
         parse(text)
-    assert caught.value.message == message
+    assert diagnostic(caught.value) == expected
     assert caught.value.kind == "ptensor"
 
 
 MALFORMED_TYPES = [
-    ("ptensor<4xint8, team='x'>", "line 1, column 22: team must be an integer from 0, got `'x'`"),
-    ("ptensor<4xint8, team=True>", "line 1, column 22: team must be an integer from 0, got `True`"),
-    ("ptensor<4xint8, team=-1>", "line 1, column 22: team must be an integer from 0, got `-`"),
-    ("ptensor<4xint8, device=5>", "line 1, column 24: device must be a string, got `5`"),
-    ("ptensor<4xint8, device=None>", "line 1, column 24: device must be a string, got `None`"),
-    ("ptensor<4xint8, gid=1.5>", "line 1, column 21: gid must be an integer from 0, got `1`"),
-    ("ptensor<4xint8, tim=1>", "line 1, column 17: a type has only device=, team= and gid=, got `tim`"),
-    ("ptensor<4xint8, team=1, team=2>", "line 1, column 25: team= stands twice in a type, got `team`"),
-    ("ptensor<4xint9>", "line 1, column 11: expected one of the dtypes bool, int8, int16, int32, int64, uint8, "
-     "uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128, got `int9`"),
-    ("ptensor<9223372036854775808xint8>", "line 1, column 9: an extent must be less than 2**63, got "
-     "`9223372036854775808xint8`"),
-    ("ptensor<-1xint8>", "line 1, column 9: expected extents and a dtype, such as `4x5xfloat32`, got `-`"),
-    ("tensor<4xint8>", "line 1, column 1: expected a type, `ptensor<4x5xfloat32, device='cpu'>` or one of bool, "
-     "float64, int64, ptr, shape.shape, str, type, got `tensor`"),
-    ("ptensor<4xint8", "line 1, column 15: expected `,` or `>` behind a part of a type, got the end of the text"),
+    ("ptensor<4xint8, team='x'>", Diagnostic(
+        "ptensor", line=1, column=22, found="got `'x'`", name="team",
+    )),
+    ("ptensor<4xint8, team=True>", Diagnostic(
+        "ptensor", line=1, column=22, found="got `True`", name="team",
+    )),
+    ("ptensor<4xint8, team=-1>", Diagnostic(
+        "ptensor", line=1, column=22, found="got `-`", name="team",
+    )),
+    ("ptensor<4xint8, device=5>", Diagnostic("ptensor", line=1, column=24, found="got `5`")),
+    ("ptensor<4xint8, device=None>", Diagnostic("ptensor", line=1, column=24, found="got `None`")),
+    ("ptensor<4xint8, gid=1.5>", Diagnostic(
+        "ptensor", line=1, column=21, found="got `1`", name="gid",
+    )),
+    ("ptensor<4xint8, tim=1>", Diagnostic("ptensor", line=1, column=17, found="got `tim`")),
+    ("ptensor<4xint8, team=1, team=2>", Diagnostic(
+        "ptensor", line=1, column=25, found="got `team`", name="team",
+    )),
+    ("ptensor<4xint9>", Diagnostic(
+        "ptensor", line=1, column=11, found="got `int9`",
+        all="bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128",
+    )),
+    ("ptensor<9223372036854775808xint8>", Diagnostic(
+        "ptensor", line=1, column=9, found="got `9223372036854775808xint8`",
+    )),
+    ("ptensor<-1xint8>", Diagnostic(
+        "ptensor", line=1, column=9, found="got `-`",
+        what="extents and a dtype, such as `4x5xfloat32`",
+    )),
+    ("tensor<4xint8>", Diagnostic(
+        "ptensor", line=1, column=1, found="got `tensor`",
+        type="ptensor<4x5xfloat32, device='cpu'>",
+        scalars="bool, float64, int64, ptr, shape.shape, str, type",
+    )),
+    ("ptensor<4xint8", Diagnostic(
+        "ptensor", line=1, column=15, found="got the end of the text", token=",",
+        what="or `>` behind a part of a type",
+    )),
 ]
 
 
-@pytest.mark.parametrize(("text", "message"), MALFORMED_TYPES)
-def test_malformed_types_are_refused_with_their_place(text: str, message: str) -> None:
+@pytest.mark.parametrize(("text", "expected"), MALFORMED_TYPES)
+def test_malformed_types_are_refused_with_their_place(text: str, expected: Diagnostic) -> None:
     with pytest.raises(ParseError) as caught:
         parse_type(text)
-    assert caught.value.message == message
+    assert diagnostic(caught.value) == expected
 
 
 @pytest.mark.parametrize("function", [parse, parse_module, parse_type])
 def test_only_text_is_parsed(function: Callable[[Any], object]) -> None:
     with pytest.raises(ParseError) as caught:
         function(5)
-    assert caught.value.message == f"{function.__name__}: text must be a string, got 5; pass str(function)"
+    assert diagnostic(caught.value) == Diagnostic("ptensor", caller=function.__name__, text=5)
 
 
 def test_literals_are_read_back_to_the_bit() -> None:
@@ -235,20 +305,29 @@ def test_numbers_of_a_creation_function_may_stand_by_position() -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "message"),
+    ("old", "new", "expected"),
     [
-        ("%team) :", "%team, %1) :", "line 2, column 25: there are 6 operands with 5 types: give a type for each, got `%1`"),
+        ("%team) :", "%team, %1) :", Diagnostic(
+            "ptensor", line=2, column=25, found="got `%1`", item_count=6, type_count=5,
+        )),
         ("%team) : (int64, int64, int64, str, int64)", "%team, %1) : (int64, int64, int64, str, int64, int64)",
-         "line 2, column 53: arange takes start, stop, step, device, team by position, got `%1`"),
-        (": (int64", ": (float64", "line 2, column 25: %1 is read as float64, and it is int64, got `%1`"),
-        ("%team) :", "%team, start=0) :", "line 2, column 25: start is given by position and by name, got `%1`"),
+         Diagnostic(
+             "ptensor", line=2, column=53, found="got `%1`", form="arange",
+             names="start, stop, step, device, team",
+         )),
+        (": (int64", ": (float64", Diagnostic(
+            "ptensor", line=2, column=25, found="got `%1`", item="1", type="float64", own="int64",
+        )),
+        ("%team) :", "%team, start=0) :", Diagnostic(
+            "ptensor", line=2, column=25, found="got `%1`", name="start",
+        )),
     ],
 )  # fmt: skip
-def test_numbers_by_position_that_do_not_fit_are_refused(old: str, new: str, message: str) -> None:
+def test_numbers_by_position_that_do_not_fit_are_refused(old: str, new: str, expected: Diagnostic) -> None:
     assert old in RANGE
     with pytest.raises(ParseError) as caught:
         parse(RANGE.replace(old, new))
-    assert caught.value.message == message
+    assert diagnostic(caught.value) == expected
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from tecomp.ptensor.operations.sorting import (
 )
 from tecomp.ptensor.parse import parse
 from tecomp.ptensor.types import PTensorType
+from tests.messages import Diagnostic, diagnostic
 
 ROW = PTensorType((4,), "float64")
 SQUARE = PTensorType((4, 4), "float64")
@@ -84,6 +85,6 @@ def test_results_have_the_types_that_are_inferred(
 def test_what_has_several_results_has_no_one_type() -> None:
     with pytest.raises(ArrayTypeError) as refused:
         Matrices("svd").infer(SQUARE)
-    assert refused.value.message == (
-        "svd: it has 3 results, and one type is asked for; ask for the types of its results"
+    assert diagnostic(refused.value) == (
+        Diagnostic("array-type", where="svd", found_count=3)
     )

@@ -16,6 +16,7 @@ from tecomp.ptensor.operations.creation import Arange
 from tecomp.ptensor.operations.elementwise import ElementwiseBinaryOp, ElementwiseUnaryOp
 from tecomp.ptensor.parse import parse
 from tecomp.ptensor.types import PTensorType
+from tests.messages import Diagnostic, diagnostic
 
 ADD = ElementwiseBinaryOp("add")
 
@@ -81,20 +82,19 @@ def test_regions_are_not_nested_and_neighbours_are_joined() -> None:
     nested = Lowered("f", (), (DeviceRegion(Literal("b"), (region,)),), ())
     with pytest.raises(ArrayValueError) as caught:
         verify_lowered(nested)
-    assert caught.value.message == (
-        "intel_sycl.device_region('a') is inside of that of 'b'; regions are not nested: end one "
-        "before the other begins"
+    assert diagnostic(caught.value) == (
+        Diagnostic("ptensor", device="'a'", region="'b'")
     )
     other = DeviceRegion(Literal("a"), (Let("y", Name("x")),))
     with pytest.raises(ArrayValueError) as caught:
         verify_lowered(Lowered("f", (), (region, other), ()))
-    assert caught.value.message == "@f: two regions of 'a' follow each other; join them"
+    assert diagnostic(caught.value) == Diagnostic("ptensor", function="f", device="'a'")
 
 
 def test_what_is_not_there_is_not_read() -> None:
     with pytest.raises(ArrayValueError) as caught:
         verify_lowered(Lowered("f", (), (Let("y", Name("x")),), ()))
-    assert caught.value.message == "`%y = %x` reads %x, which is not there yet"
+    assert diagnostic(caught.value) == Diagnostic("ptensor", line="%y = %x", name="x")
 
 
 def test_a_region_runs_on_a_device_that_is_known() -> None:
@@ -102,8 +102,8 @@ def test_a_region_runs_on_a_device_that_is_known() -> None:
     verify_lowered(Lowered("f", (Parameter("device", "str"),), (region,), ()))
     with pytest.raises(ArrayValueError) as caught:
         verify_lowered(Lowered("f", (), (region,), ()))
-    assert caught.value.message == (
-        "intel_sycl.device_region(%device) runs on %device, which is not there yet"
+    assert diagnostic(caught.value) == (
+        Diagnostic("ptensor", device="%device")
     )
 
 

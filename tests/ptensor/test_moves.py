@@ -41,6 +41,7 @@ from tecomp.ptensor.operations.manipulation import (
 )
 from tecomp.ptensor.parse import parse
 from tecomp.ptensor.types import PTensorType
+from tests.messages import Diagnostic, diagnostic
 
 X = PTensorType((2, 3), "int8", device="cpu")
 ONE = PTensorType((), "float64", device="cpu")
@@ -98,34 +99,49 @@ def test_printed_forms(op: Operation, operands: list[PTensorType], text: str, re
 
 APART = PTensorType((2, 3), "int8", device="stick128")
 
-REFUSED: list[tuple[type[TecompError], Operation, list[PTensorType], str]] = [
-    (ArrayIndexError, ExtractSlice(((0, 1, 2),)), [X], "extract_slice: the shape (2, 3) has 2 axes, "
-     "and there are 1 slices; give one for each axis"),
-    (ArrayIndexError, ExtractSlice(((0, 1, 2), (1, 1, 3))), [X], "extract_slice: 3 indices from 1 in "
-     "steps of 1 are out of bounds along axis 1, whose extent is 3"),
-    (ArrayIndexError, ExtractSlice(((0, -1, 2), (0, 1, 3))), [X], "extract_slice: 2 indices from 0 "
-     "in steps of -1 are out of bounds along axis 0, whose extent is 2"),
-    (ArrayValueError, InsertSlice(((0, 1, 1), (0, 1, 3))), [X, X], "insert_slice: the slice has "
-     "shape (1, 3), and the part (2, 3); give a part of that shape"),
-    (ArrayTypeError, ExtractMask(), [X, X], "extract_mask: the mask is int8; it takes bool: compare "
-     "it, x != 0"),
-    (ArrayValueError, ExtractMask(), [X, X.like((3,), "bool")], "extract_mask: x has shape (2, 3) "
-     "and the mask (3,); give a mask of the extents of the first axes"),
-    (ArrayIndexError, Flip((2,)), [X], "flip: axis is 2 of 2 axes; there are from -2 to 1"),
-    (ArrayValueError, Squeeze((1, 0)), [X], "squeeze: axis is (1, 0); name axes in order, from the "
-     "first"),
-    (ArrayIndexError, Combine("stack", 3), [X, X], "stack: axis is 3 of 3 axes; there are from -3 "
-     "to 2"),
-    (ArrayIndexError, Roll((1,), (5,)), [X], "roll: axis is 5 of 2 axes; there are from -2 to 1"),
-    (ArrayIndexError, Repeat(1, 2), [X], "repeat: axis is 2 of 2 axes; there are from -2 to 1"),
-    (ArrayValueError, Create((2,), "int8", "cpu"), [X], "create: the value has shape (2, 3); give "
-     "one without axes, and broadcast_to for others"),
-    (ArrayTypeError, Create((2,), "int8", "cpu"), [X.like((), "complex64")], "create: the value is "
-     "complex64, which no int8 can hold; give a real one, or another dtype"),
+REFUSED: list[tuple[type[TecompError], Operation, list[PTensorType], Diagnostic]] = [
+    (ArrayIndexError, ExtractSlice(((0, 1, 2),)), [X], Diagnostic(
+        "array-index", where="extract_slice", shape=(2, 3), rank=2, slice_count=1,
+    )),
+    (ArrayIndexError, ExtractSlice(((0, 1, 2), (1, 1, 3))), [X], Diagnostic(
+        "array-index", where="extract_slice", count=3, start=1, step=1, axis=1, extent=3,
+    )),
+    (ArrayIndexError, ExtractSlice(((0, -1, 2), (0, 1, 3))), [X], Diagnostic(
+        "array-index", where="extract_slice", count=2, start=0, step=-1, axis=0, extent=2,
+    )),
+    (ArrayValueError, InsertSlice(((0, 1, 1), (0, 1, 3))), [X, X], Diagnostic(
+        "array-shapes", name="insert_slice", counts=(1, 3), shape=(2, 3),
+    )),
+    (ArrayTypeError, ExtractMask(), [X, X], Diagnostic(
+        "array-type", name="extract_mask", dtype="int8",
+    )),
+    (ArrayValueError, ExtractMask(), [X, X.like((3,), "bool")], Diagnostic(
+        "array-shapes", name="extract_mask", shape=(2, 3), mask_shape=(3,),
+    )),
+    (ArrayIndexError, Flip((2,)), [X], Diagnostic(
+        "array-index", where="flip", what="axis", given=2, rank=2, numbers="from -2 to 1",
+    )),
+    (ArrayValueError, Squeeze((1, 0)), [X], Diagnostic("array-value", where="squeeze", axes=(1, 0))),
+    (ArrayIndexError, Combine("stack", 3), [X, X], Diagnostic(
+        "array-index", where="stack", what="axis", given=3, rank=3, numbers="from -3 to 2",
+    )),
+    (ArrayIndexError, Roll((1,), (5,)), [X], Diagnostic(
+        "array-index", where="roll", what="axis", given=5, rank=2, numbers="from -2 to 1",
+    )),
+    (ArrayIndexError, Repeat(1, 2), [X], Diagnostic(
+        "array-index", where="repeat", what="axis", given=2, rank=2, numbers="from -2 to 1",
+    )),
+    (ArrayValueError, Create((2,), "int8", "cpu"), [X], Diagnostic(
+        "array-shapes", where="create", shape=(2, 3),
+    )),
+    (ArrayTypeError, Create((2,), "int8", "cpu"), [X.like((), "complex64")], Diagnostic(
+        "array-type", where="create", dtype="complex64", result_dtype="int8",
+    )),
     *[
-        (DeviceMismatchError, op, [X, APART], f"{op.where}: operand 0 is ptensor<2x3xint8, "
-         "device='cpu'> and operand 1 is ptensor<2x3xint8, device='stick128'>; an operation runs "
-         "where its operands live: bring one to the other's device, x.to_device('cpu')")
+        (DeviceMismatchError, op, [X, APART], Diagnostic(
+            "other-device", where=op.where, first="ptensor<2x3xint8, device='cpu'>", k=1,
+            other="ptensor<2x3xint8, device='stick128'>", device="cpu",
+        ))
         for op in (InsertSlice(()), ExtractMask(), Take((0,), 0), TakeAlongAxis(0),
                    Combine("concat", 0), Combine("stack", 0))
     ],
@@ -133,14 +149,14 @@ REFUSED: list[tuple[type[TecompError], Operation, list[PTensorType], str]] = [
 
 
 @pytest.mark.parametrize(
-    ("error", "op", "operands", "text"), REFUSED, ids=[f"{c[1].name} {k}" for k, c in enumerate(REFUSED)]
+    ("error", "op", "operands", "expected"), REFUSED, ids=[f"{c[1].name} {k}" for k, c in enumerate(REFUSED)]
 )
 def test_what_does_not_fit_is_refused(
-    error: type[TecompError], op: Operation, operands: list[PTensorType], text: str
+    error: type[TecompError], op: Operation, operands: list[PTensorType], expected: Diagnostic
 ) -> None:
     with pytest.raises(error) as caught:
         op.infer(*operands)
-    assert caught.value.message == text
+    assert diagnostic(caught.value) == expected
 
 
 @pytest.mark.parametrize("kind", [Combine, ExtractTriangle])
@@ -148,4 +164,6 @@ def test_kinds_that_there_are_not_are_refused(kind: type[Combine | ExtractTriang
     known = "concat, stack" if kind is Combine else "lower, upper"
     with pytest.raises(ArrayTypeError) as caught:
         kind("other", 0)
-    assert caught.value.message == f"{kind.name}: 'other' is no such kind; these are {known}"
+    assert diagnostic(caught.value) == Diagnostic(
+        "array-type", name=kind.name, form="other", kinds=known,
+    )

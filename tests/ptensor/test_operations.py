@@ -19,7 +19,8 @@ from tecomp.ptensor.operations.base import Attribute
 from tecomp.ptensor.operations.library_ops import Matrices
 from tecomp.ptensor.operations.sorting import UniqueCounts
 from tecomp.ptensor.parse import parse
-from tecomp.ptensor.types import ALL, PTensorType, ValueType
+from tecomp.ptensor.types import PTensorType, ValueType
+from tests.messages import Diagnostic, diagnostic
 from tests.ptensor.drawn import cases
 
 PLACES = [*product((None, "stick128"), (None, 3))]
@@ -101,8 +102,8 @@ def test_every_result_has_a_name() -> None:
     text = str(applied(Matrices("qr"), (PTensorType((4, 4), "float32"),)))
     with pytest.raises(ParseError) as caught:
         parse(text.replace("%y0, %y1 =", "%y0 =").replace("return %y0, %y1", "return %y0"))
-    assert caught.value.message == (
-        "line 2, column 76: there are 1 names for 2 results: give one to each, got `(`"
+    assert diagnostic(caught.value) == (
+        Diagnostic("ptensor", line=2, column=76, found="got `(`", given="1 names for 2 results")
     )
 
 
@@ -121,27 +122,33 @@ def test_every_operation_says_how_many_operands_it_takes() -> None:
         for count in wrong:
             others = (types or (PTensorType((4,), "int8"),)) * 4
             names = tuple([f"x{k}" for k in range(count)])
-            with pytest.raises(ArrayValueError, match=rf"there are {count} operands with"):
+            with pytest.raises(ArrayValueError) as error:
                 Apply("y", op, names, others[:count], result.type, tuple(more))
+            some = f"{least} or more" if most is None else f"{least} to {most}"
+            assert diagnostic(error.value) == Diagnostic(
+                "ptensor", where=f"%y = {op.dialect}.{op.name}", count=count, typed=count,
+                wanted=f"{least}" if most == least else some,
+            )
 
 
 @pytest.mark.parametrize(
-    ("line", "message"),
+    ("line", "expected"),
     [
         ("%y = ptensor.where(%x): (T) -> T",
-         "line 2: %y = ptensor.where: there are 1 operands with 1 types; it takes 3, and a type for each"),
+         Diagnostic("ptensor")),
         ("%y = ptensor.searchsorted{'left'}(%x): (T, T) -> T",
-         "line 2: %y = ptensor.searchsorted: there are 1 operands with 2 types; it takes 2 to 3, and a type "
-         "for each"),
+         Diagnostic("ptensor")),
         ("%y = ptensor.combine{'concat'}(axis=0): () -> T",
-         "line 2: %y = ptensor.combine: there are 0 operands with 0 types; it takes 1 or more, and a type "
-         "for each"),
+         Diagnostic("ptensor")),
         ("%y = ptensor.matrix_transpose(%x): (T) -> ptensor<4xint9>",
-         "line 2, column 69: expected one of the dtypes " + ", ".join(ALL) + ", got `int9`"),
+         Diagnostic(
+             "ptensor", line=2, column=69, found="got `int9`",
+             all="bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128",
+         )),
     ],
 )  # fmt: skip
-def test_operands_that_are_too_many_or_too_few_are_refused(line: str, message: str) -> None:
+def test_operands_that_are_too_many_or_too_few_are_refused(line: str, expected: Diagnostic) -> None:
     text = f"func @f(%x: T) -> T {{\n  {line}\n  return %y\n}}".replace("T", "ptensor<4xint8>")
     with pytest.raises((ArrayValueError, ParseError)) as caught:
         parse(text)
-    assert caught.value.message == message
+    assert diagnostic(caught.value) == expected

@@ -82,8 +82,8 @@ def check(text: str) -> bool:
     """Whether a text is read; it is printed and read back, or refused with its line."""
     error = refused(parse_module, text)
     if isinstance(error, ParseError):
-        assert re.match(r"line \d+, column \d+: ", error.message), (text, error.message)
         assert error.kind == "ptensor"
+        assert {"line", "column"} <= set(error.parameters), text
     elif error is not None:
         # Calls are compared when all functions are known.
         assert PLACE.match(error.message) or "@" in error.message, (text, error.message)
@@ -106,8 +106,10 @@ def test_mutated_functions_are_read_or_refused_with_the_line(seed: int) -> None:
 def test_every_cut_of_a_text_is_refused_with_the_line() -> None:
     for text in (CHAIN, RANGE):
         for k in range(len(text)):
-            with pytest.raises(ParseError, match=r"^line \d+, column \d+: "):
+            with pytest.raises(ParseError) as error:
                 parse(text[:k])
+            assert error.value.kind == "ptensor"
+            assert {"line", "column"} <= set(error.value.parameters)
 
 
 @pytest.mark.parametrize(("seed", "base"), [*product(range(4), ["ptensor<4x?xfloat32, device='cpu', team=1, gid=2>"])])
@@ -118,7 +120,7 @@ def test_mutated_types_are_read_or_refused_with_the_place(seed: int, base: str) 
         error = refused(parse_type, text)
         if error is not None:
             assert isinstance(error, ParseError)
-            assert re.match(r"line \d+, column \d+: ", error.message), text
+            assert {"line", "column"} <= set(error.parameters), text
             continue
         found = parse_type(text)
         assert parse_type(str(found)) == found

@@ -11,6 +11,7 @@ from tecomp.ptensor.lowering.lower import lower_ptensor
 from tecomp.ptensor.lowering.lowered_ir import DeviceRegion, Dist, Let, Literal, Lowered, Name
 from tecomp.ptensor.lowering.runtime_calls import dist_to_runtime
 from tecomp.ptensor.parse import parse
+from tests.messages import Diagnostic, diagnostic
 from tests.ptensor.team_functions import FUNCTIONS
 
 TEAM = Literal(1)
@@ -54,20 +55,32 @@ def call(function: str, *names: str) -> Let:
 END = call("fini_dtensor", "a")
 
 
-@pytest.mark.parametrize(("body", "message"), [
+@pytest.mark.parametrize(("body", "expected"), [
     ((*made("a"), END, END),
-     "@f: line 5: `dist.fini_dtensor(%a)` ends %a, which line 4 ended; leave one of them out"),
+     Diagnostic(
+         "ptensor", function="f", line=5, call="dist.fini_dtensor(%a)", uses="ends", tensor="%a",
+         ended=4, remedy="leave one of them out",
+     )),
     ((*made("a"), END, call("local_shape", "a")),
-     "@f: line 5: `dist.local_shape(%a)` uses %a, which line 4 ended; end it behind its last use"),
+     Diagnostic(
+         "ptensor", function="f", line=5, call="dist.local_shape(%a)", uses="uses", tensor="%a",
+         ended=4, remedy="end it behind its last use",
+     )),
     ((*made("a"), *made("b"), END, Let("t", Literal(0)), call("copy", "b", "a", "t", "t")),
-     "@f: line 8: `dist.copy(%b, %a, %t, %t)` uses %a, which line 6 ended; end it behind its last use"),
+     Diagnostic(
+         "ptensor", function="f", line=8, call="dist.copy(%b, %a, %t, %t)", uses="uses",
+         tensor="%a", ended=6, remedy="end it behind its last use",
+     )),
     ((*made("a"), END, DeviceRegion(Literal("cpu"), (call("local_slice", "a"),))),
-     "@f: line 6: `dist.local_slice(%a)` uses %a, which line 4 ended; end it behind its last use"),
+     Diagnostic(
+         "ptensor", function="f", line=6, call="dist.local_slice(%a)", uses="uses", tensor="%a",
+         ended=4, remedy="end it behind its last use",
+     )),
 ])
-def test_what_was_ended_is_not_used(body: tuple[Let, ...], message: str) -> None:
+def test_what_was_ended_is_not_used(body: tuple[Let, ...], expected: Diagnostic) -> None:
     with pytest.raises(ArrayValueError) as caught:
         dist_to_runtime(Lowered("f", (), body, ()))
-    assert caught.value.message == message
+    assert diagnostic(caught.value) == expected
 
 
 def test_what_is_given_back_is_not_ended() -> None:
@@ -75,5 +88,5 @@ def test_what_is_given_back_is_not_ended() -> None:
     end = Let(None, Dist("fini_dtensor", (Name("z", 3),), TEAM))
     with pytest.raises(ArrayValueError) as caught:
         dist_to_runtime(Lowered("f", lowered.parameters, (*lowered.body, end), lowered.results))
-    assert caught.value.message == (
-        "@f: line 15 ends the tensor of %z, which is given back; leave that to the caller")
+    assert diagnostic(caught.value) == (
+        Diagnostic("ptensor", function="f", ended=15, name="z"))

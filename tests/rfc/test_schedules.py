@@ -17,6 +17,7 @@ from tecomp import te
 from tecomp.driver.build import ScheduledKernel
 from tecomp.ir.nodes.stmt import Allocate, Buffer, For, PrimFunc
 from tecomp.ir.traversal.rewrite import walk
+from tests.messages import Diagnostic, diagnostic
 
 Agrees = Callable[..., ScheduledKernel]
 
@@ -195,9 +196,11 @@ class TestSeparators:
 
         with pytest.raises(tecomp.TargetError) as error:
             tecomp.build(s, [B])
-        assert error.value.message == (
-            "B: has 3 physical axes, but memory `global` of target cpu takes 1 physical axis; "
-            "use 0 AXIS_SEPARATOR in its layout instead of 2"
+        assert diagnostic(error.value) == (
+            Diagnostic(
+                "target-lacks", buffer="B", rank="3 physical axes", memory="global", name="cpu",
+                axes="1 physical axis", remedy="use 0 AXIS_SEPARATOR in its layout instead of 2",
+            )
         )
 
     def test_the_separator_is_not_in_the_lowered_function(self) -> None:

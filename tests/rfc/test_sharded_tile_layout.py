@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tecomp import CapacityError, GridMap, LayoutError, ShardLayout, TtnnLayout
+from tests.messages import Diagnostic, diagnostic
 
 L1_BYTES = 1_499_136
 BFP: dict[str, Any] = {"tile": (32, 32), "element": "bfp_bf8"}
@@ -368,10 +369,11 @@ def test_the_seven_dims_are_nearly_all_padding_and_fit_no_core() -> None:
     assert layout.padding_per_core.sum() == layout.padding_count
     with pytest.raises(CapacityError) as caught:
         layout.check_capacity(L1_BYTES)
-    assert caught.value.message == (
-        "shard layout: a shard of 4480x4x16x16 float32 takes 18,350,080 B of l1, which has "
-        "1,499,136 B on a core; 99.6 % of the places are padding; give the grid more cores, or a "
-        "map with each dimension in one result"
+    assert diagnostic(caught.value) == (
+        Diagnostic(
+            "capacity", memref_shape="4480x4x16x16", storage="float32", shard_bytes=18350080,
+            memory_space="l1", capacity_bytes=1499136, padding_percent=99.609375,
+        )
     )
 
 
@@ -393,9 +395,8 @@ def test_a_memref_that_does_not_follow_is_refused() -> None:
     with pytest.raises(LayoutError) as caught:
         parsed(PADDED.replace("18x32", "17x32"))
 
-    assert caught.value.message == (
-        "shard layout: the text says memref<17x32>, but 53x63 on the grid <3x2> makes "
-        "memref<18x32>; write that"
+    assert diagnostic(caught.value) == (
+        Diagnostic("shards", memref="17x32", shape="53x63", grid="3x2", memref_shape="18x32")
     )
 
 
@@ -445,9 +446,8 @@ def test_ttnn_cannot_leave_the_batch_to_the_grid() -> None:
     with pytest.raises(LayoutError) as caught:
         TtnnLayout.from_shard(parsed(MULTI_DEVICE))
 
-    assert caught.value.message == (
-        "ttnn layout: a grid of 2x2x4 with oob_val='undef'; TTNN has rows and columns of cores and "
-        "undefined padding, so join dimensions, or slice the tensor over devices with mesh_from_shard"
+    assert diagnostic(caught.value) == (
+        Diagnostic("shards", grid="2x2x4", oob_val="undef")
     )
     folded = ShardLayout((3, 64, 128), "float32", grid=(2, 4), **BFP)
     assert TtnnLayout.from_shard(folded).to_shard() == folded

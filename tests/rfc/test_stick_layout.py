@@ -10,6 +10,7 @@ import pytest
 from tecomp.errors import LayoutError
 from tecomp.layout.sticks.stick_formats import DataFormats
 from tecomp.layout.sticks.stick_layout import Dense, Sparse, SpyreTensorLayout, StickLayout
+from tests.messages import Diagnostic, diagnostic
 
 DEFAULT = (
     "SpyreTensorLayout(device_size=[128, 3, 64, 64], dim_map =[1, 2, 0, 2], num_stick_dims=1, "
@@ -112,9 +113,8 @@ def test_the_stick_dimension_must_be_padded() -> None:
     with pytest.raises(LayoutError) as error:
         SpyreTensorLayout((5, 3, 7), FLOAT16, [0, 1, 2])
 
-    assert error.value.message == (
-        "stick layout: Invalid padding: padded_size[stick_dim] not even multiple of "
-        "elems_in_stick (7 in [5, 3, 7], 64 in a stick); pad it to 64"
+    assert diagnostic(error.value) == (
+        Diagnostic("sticks", last=7, padded=[5, 3, 7], lanes=64, round_up=64)
     )
 
 
@@ -122,9 +122,8 @@ def test_the_order_is_for_the_size() -> None:
     with pytest.raises(LayoutError) as error:
         SpyreTensorLayout((5, 3, 64), FLOAT16, [0, 1])
 
-    assert error.value.message == (
-        "stick layout: Invalid arguments: padded_size.size() != dim_order.size() "
-        "([5, 3, 64], [0, 1]); name each dimension once"
+    assert diagnostic(error.value) == (
+        Diagnostic("sticks", padded=[5, 3, 64], order=[0, 1])
     )
 
 

@@ -13,6 +13,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.schedules import argreduce, auto, conv2d, matmul, reduce, softmax, transpose
+from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close, assert_product
 
 CPU = replace(tecomp.Target.load("cpu"), core=tecomp.Core(4, 32, 16, (32768, 1 << 20)))
@@ -483,16 +484,16 @@ def test_targets_have_names() -> None:
     assert str(auto(B, "cpu").trace) == str(auto(B, tecomp.Target.load("cpu")).trace)
 
 
-@pytest.mark.parametrize(("outputs", "message"), [
-    (3, "create_schedule: expected a tensor or an operation, got 3"),
-    ([], "auto: there are no results; give a tensor, or several"),
+@pytest.mark.parametrize(("outputs", "expected"), [
+    (3, Diagnostic("wrong-argument", where="create_schedule", handle=3)),
+    ([], Diagnostic("nothing-given")),
 ])  # fmt: skip
 @pytest.mark.parametrize("target", ["cpu", "stick128"])
-def test_bad_outputs(outputs: Any, message: str, target: str) -> None:
+def test_bad_outputs(outputs: Any, expected: Diagnostic, target: str) -> None:
     with pytest.raises(tecomp.ScheduleError) as error:
         auto(outputs, target)
 
-    assert error.value.message == message
+    assert diagnostic(error.value) == expected
 
 
 @pytest.mark.parametrize("seed", range(12))

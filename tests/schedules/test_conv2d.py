@@ -12,6 +12,7 @@ import tecomp
 from tecomp import te
 from tecomp.ir.nodes.dtype import DType
 from tecomp.schedules import activations, conv2d
+from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 from tests.strategies.fenced import call_fenced
 from tests.strategies.pairwise import pairwise
@@ -250,8 +251,6 @@ def test_what_is_no_convolution_is_refused() -> None:
     with pytest.raises(tecomp.ScheduleError) as error:
         conv2d.schedule(Y, CPU)
 
-    assert error.value.args[0] == (
-        "conv2d.schedule: Y is no convolution of images (n, y, x, c) or (n, c, y, x) with filters "
-        "that have an axis for rows, for columns, for channels, and first or last one for outputs, "
-        "nor made of one element by element"
+    assert diagnostic(error.value) == (
+        Diagnostic("not-this-form", who="conv2d.schedule", op="Y")
     )

@@ -14,6 +14,7 @@ import tecomp
 from tecomp import te
 from tecomp.codegen import emit_assembly
 from tecomp.schedules import intrinsics
+from tests.messages import Diagnostic, diagnostic
 from tests.strategies.fenced import call_fenced
 
 KINDS = {"uint8": "int32", "int8": "int32", "bfloat16": "float32"}
@@ -131,7 +132,9 @@ def test_operands_that_are_not_packed_are_refused() -> None:
 
     with pytest.raises(tecomp.LowerError) as caught:
         tecomp.lower(s, [A, B, C])
-    assert caught.value.message == (
-        "pack_reads: `B[k_outer * 64 + j]` and `B[k_outer * 64 + j + 16]` are read together, but "
-        "do not lie side by side; give B a layout whose last axis counts these elements"
+    assert diagnostic(caught.value) == (
+        Diagnostic(
+            "lower",
+            problem="`B[k_outer * 64 + j]` and `B[k_outer * 64 + j + 16]` are read together, but do not lie side by side; give B a layout whose last axis counts these elements",
+        )
     )

@@ -15,6 +15,7 @@ from tecomp.ir.nodes.dtype import DType
 from tecomp.machine.descriptor import read_target
 from tecomp.schedules.intrinsics.accelerator import copy_intrinsic, vector_intrinsic
 from tecomp.schedules.scratchpad.placement import placement_of, sizes_of
+from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 
 # Neither sticks nor tiles: what is moved at once is a burst.
@@ -225,23 +226,22 @@ def test_operands_in_other_memories_are_refused() -> None:
     with pytest.raises(LowerError) as error:
         run(*copied(640, "fill", ("pad", "dram")))
 
-    assert error.value.message == (
-        "s[A.pad.dram].tensorize(ax0.inner, fill_copy_float32): operand a has to be in memory "
-        'dram, and A.pad is in pad; copy it with s.cache_read(A.pad, "dram", ...), or '
-        'set_scope("dram")'
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "tensorize", where="s[A.pad.dram].tensorize(ax0.inner, fill_copy_float32)",
+            buffer="a", scope="dram", tensor="A.pad", here="pad",
+        )
     )
 
 
 @pytest.mark.parametrize(
-    ("link", "hint"), [("fil", "did you mean `fill`?"), ("across", "there are down, fill, drain")]
+    ("link", "hint"), [("fil", {"near": "fill"}), ("across", {"known": "down, fill, drain"})]
 )
-def test_links_that_copy_nothing(link: str, hint: str) -> None:
+def test_links_that_copy_nothing(link: str, hint: dict[str, str]) -> None:
     with pytest.raises(TargetError) as error:
         copy_intrinsic(TOY, link, "float32")
 
-    assert error.value.message == (
-        f"target toy has no link `{link}` between two memories; {hint}"
-    )
+    assert diagnostic(error.value) == Diagnostic("target-lacks", target="toy", link=link, **hint)
 
 
 def vector(operation: str, dtype: str, *, with_number: bool = False) -> Any:
@@ -296,24 +296,30 @@ def test_the_same_number_for_all_lanes(operation: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("unit", "operation", "dtype", "with_number", "message"),
+    ("unit", "operation", "dtype", "with_number", "expected"),
     [
         ("alv", "add", "float32", False,
-         "target toy has no vector unit `alv`; its vector units are alu"),
+         Diagnostic("target-lacks", target="toy", unit="alv", units="alu")),
         ("alu", "log", "float32", False,
-         "unit `alu` of target toy has no operation `log` on float32; its operations are add, sub, "
-         "mul, max, min, exp, div"),
+         Diagnostic(
+             "target-lacks", unit="alu", target="toy", operation="log", dtype="float32",
+             number="", possible="add, sub, mul, max, min, exp, div",
+         )),
         ("alu", "sub", "int16", True,
-         "unit `alu` of target toy has no operation `sub` on int16 and a number; its operations "
-         "are add, mul, max, min"),
+         Diagnostic(
+             "target-lacks", unit="alu", target="toy", operation="sub", dtype="int16",
+             number=" and a number", possible="add, mul, max, min",
+         )),
         ("alu", "add", "float16", False,
-         "unit `alu` of target toy takes no float16; its types are float32, int16"),
+         Diagnostic(
+             "target-lacks", unit="alu", target="toy", dtype="float16", types="float32, int16",
+         )),
     ],
 )
 def test_operations_that_a_unit_has_not(
-    unit: str, operation: str, dtype: str, with_number: bool, message: str
+    unit: str, operation: str, dtype: str, with_number: bool, expected: Diagnostic
 ) -> None:
     with pytest.raises(TargetError) as error:
         vector_intrinsic(TOY, unit, operation, dtype, with_number=with_number)
 
-    assert error.value.message == message
+    assert diagnostic(error.value) == expected

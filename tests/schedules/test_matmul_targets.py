@@ -18,6 +18,7 @@ from tecomp.errors import CapacityError, TargetError
 from tecomp.ir.nodes.dtype import DType
 from tecomp.machine.descriptor import read_target
 from tecomp.schedules import activations, matmul
+from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 from tests.strategies.fenced import call_fenced
 from tests.strategies.machines import shipped
@@ -273,11 +274,13 @@ def test_what_cannot_fit_names_a_tile_that_does() -> None:
 
     with pytest.raises(CapacityError) as error:
         tecomp.build(s, [A, B, C], target=small)
-    assert error.value.message == (
-        "main: memory `lx` of each core of target stick128 holds 131072 bytes, but 819200 are "
-        "needed at one time (B_lx: float16[32, 2, 64, 64], 524288 bytes; A_lx: float16[8, 32, 8, "
-        "64], 262144 bytes; matmul_lx: float32[8, 2, 2, 8, 32], 32768 bytes); "
-        "s[matmul_lx].split(k, factor=256) instead of 2048 needs 131072"
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "capacity", final="main", memory="lx", each=" of each core", target="stick128",
+            limit=131072, need=819200,
+            named="B_lx: float16[32, 2, 64, 64], 524288 bytes; A_lx: float16[8, 32, 8, 64], 262144 bytes; matmul_lx: float32[8, 2, 2, 8, 32], 32768 bytes",
+            remedy="s[matmul_lx].split(k, factor=256) instead of 2048 needs 131072",
+        )
     )
 
 
@@ -287,9 +290,8 @@ def test_sizes_have_to_be_known() -> None:
 
     with pytest.raises(TargetError) as error:
         matmul.schedule(matmul.define(A, B, out_dtype="float32"), Target.load("stick128"))
-    assert error.value.message == (
-        "matmul: the extent m is not known before the call, and scratchpads are planned before; "
-        "give its shape in numbers, or schedule it for target cpu"
+    assert diagnostic(error.value) == (
+        Diagnostic("unknown-size", x="matmul", extent="m")
     )
 
 

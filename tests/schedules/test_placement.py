@@ -12,6 +12,7 @@ import tecomp
 from tecomp import StickLayout, TargetError, te
 from tecomp.machine.descriptor import read_target
 from tecomp.schedules.scratchpad.placement import Placement, placement_of
+from tests.messages import Diagnostic, diagnostic
 from tests.strategies.machines import scratchpads
 
 MACHINES = ("stick128", "tensix_bh", "tensix_wh", "texture2d", "vtcm2d")
@@ -159,7 +160,6 @@ def test_sizes_that_are_known_at_the_call() -> None:
 
     with pytest.raises(TargetError) as error:
         where.put(s, A)
-    assert error.value.message == (
-        "A: the extent n is not known before the call, and scratchpads are planned before; give "
-        "its shape in numbers, or schedule it for target cpu"
+    assert diagnostic(error.value) == (
+        Diagnostic("unknown-size", x="A", extent="n")
     )

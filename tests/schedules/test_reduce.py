@@ -13,6 +13,7 @@ from tecomp.ir.nodes.expr import BufferLoad, Const
 from tecomp.ir.nodes.stmt import For, ForKind
 from tecomp.ir.traversal.rewrite import walk
 from tecomp.schedules import reduce
+from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 from tests.strategies.fenced import call_fenced
 from tests.strategies.machines import CORES
@@ -268,9 +269,8 @@ def test_what_is_no_reduction_along_memory_is_refused() -> None:
     with pytest.raises(tecomp.ScheduleError) as error:
         reduce.schedule(C, CPU)
 
-    assert error.value.args[0] == (
-        "reduce.schedule: C is no reduction whose result or whose terms lie along the last axis "
-        "of what it reads, nor made of one element by element"
+    assert diagnostic(error.value) == (
+        Diagnostic("not-this-form", who="reduce.schedule", op="C")
     )
 
 

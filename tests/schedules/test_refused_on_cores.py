@@ -16,6 +16,7 @@ from tecomp.schedules.scratchpad.footprint import work_of
 from tecomp.schedules.scratchpad.generic import outline_partial, schedule_partial
 from tecomp.schedules.scratchpad.placement import placement_of
 from tecomp.schedules.scratchpad.work_division import Cut
+from tests.messages import Diagnostic, diagnostic
 from tests.schedules.test_scratchpads import with_room
 
 HALF = Cut(cores={0: 2})
@@ -70,52 +71,47 @@ def near(
 
 
 @pytest.mark.parametrize(
-    ("call", "kind", "message"),
+    ("call", "error", "expected"),
     [
         (lambda: auto(SUMS, "stick128", division={SUMS: HALF}), "ScheduleError",
-         "auto: sums is computed step by step, or by no core, and is not divided; leave its "
-         "division out"),
+         Diagnostic("not-divided", output="sums")),
         (lambda: auto([PLUS, TWICE], "stick128", division={PLUS: HALF}), "ScheduleError",
-         "auto: plus is to be divided, and is computed with twice, which have loops of their own; "
-         "leave the division out"),
+         Diagnostic("not-divided", x="plus", others="twice")),
         (lambda: auto(ALL, "stick128", division={ALL: Cut(cores={0: 2, 1: 2, 2: 2})}), "TargetError",
-         "all: 2 x 2 x 2 x 1 x 1 parts have no place on the cores of target stick128 (core.x: 32), "
-         "each of which two axes can share; ask for numbers that divide those, or along fewer axes"),
+         Diagnostic(
+             "not-divided", x="all", listed="2 x 2 x 2 x 1 x 1", target="stick128",
+             grid="core.x: 32",
+         )),
         (near(MORE, [SUMS, MORE], [SUMS]), "ScheduleError",
-         "auto: sums is computed step by step, so that no value stays in the scratchpads for it; "
-         "leave near out"),
+         Diagnostic("not-divided", output="sums")),
         (near(THIRD, [FIRST, THIRD], [FIRST]), "ScheduleError",
-         "auto: first stays in the scratchpads, and second, which reads it, does not; name both in "
-         "near, or neither"),
+         Diagnostic("not-divided", y="first", output="second")),
         (near(SECOND, [SECOND], [FIRST]), "ScheduleError",
-         "auto: values stay in the scratchpads for second, and nothing says which part of first a "
-         "core has; give a Cut for it in division"),
+         Diagnostic("not-divided", result="second", x="first")),
         (near(SECOND, [FIRST], [FIRST]), "ScheduleError",
-         "auto: values stay in the scratchpads for second, and nothing says which part of second a "
-         "core has; give a Cut for it in division"),
+         Diagnostic("not-divided", result="second", x="second")),
         (near(SECOND, [SECOND, THIRD], [THIRD]), "ScheduleError",
-         "auto: third is to stay in the scratchpads, and is no value that is computed for second; "
-         "leave it out of near"),
+         Diagnostic("not-divided", x="third", result="second")),
         (near([FIRST, PLUS], [FIRST, PLUS], [FIRST]), "ScheduleError",
-         "auto: values stay in the scratchpads for one result, and there are 2; leave near out, or "
-         "schedule them one by one"),
+         Diagnostic("not-divided", result_count=2)),
         (near(SECOND, [SECOND], 3), "ScheduleError",
-         "auto: near is 3; give the tensors that stay in scratchpads"),
+         Diagnostic("wrong-argument", near=3)),
         (near(SECOND, [SECOND], "first"), "ScheduleError",
-         "auto: near is 'first'; give the tensors that stay in scratchpads"),
+         Diagnostic("wrong-argument", near="first")),
         (of_large, "CapacityError",
-         "auto: 67108864 bytes stay in memory `lx` while first is computed, of which each core of "
-         "target stick128 has 2031616; divide them among more cores, or leave the largest out of "
-         "near"),
+         Diagnostic(
+             "capacity", taken=67108864, scratchpad="lx", head="first", target="stick128",
+             room=2031616,
+         )),
     ],
 )
 def test_what_is_asked_for_and_cannot_be(
-    call: Callable[[], object], kind: str, message: str
+    call: Callable[[], object], error: str, expected: Diagnostic
 ) -> None:
-    with pytest.raises(TecompError) as error:
+    with pytest.raises(TecompError) as caught:
         call()
 
-    assert (type(error.value).__name__, error.value.message) == (kind, message)
+    assert (type(caught.value).__name__, diagnostic(caught.value)) == (error, expected)
 
 
 def first_way(output: te.Tensor, target: Target) -> tuple[te.Schedule, Way]:
@@ -147,20 +143,20 @@ def of_a_formula() -> te.Tensor:
 
 
 @pytest.mark.parametrize(
-    ("output", "room", "message"),
+    ("output", "room", "expected"),
     [
-        (FIRST, 256, "first: there is no room for one tile of each operand"),
-        (of_a_formula(), 2**20, "C: root is computed for it"),
+        (FIRST, 256, Diagnostic("not-divided", output="first")),
+        (of_a_formula(), 2**20, Diagnostic("not-divided", output="C", x="root")),
     ],
 )
-def test_what_units_do_not_compute(output: te.Tensor, room: int, message: str) -> None:
+def test_what_units_do_not_compute(output: te.Tensor, room: int, expected: Diagnostic) -> None:
     s, way = first_way(output, with_room("stick128", room))
     attempts: list[Callable[[], object]] = [lambda: way.walk(s), way.outline]
     for attempt in attempts:
         with pytest.raises(TecompError) as error:
             attempt()
 
-        assert error.value.message == message
+        assert diagnostic(error.value) == expected
 
 
 def test_reductions_that_cores_do_not_share() -> None:
@@ -174,7 +170,7 @@ def test_reductions_that_cores_do_not_share() -> None:
     with pytest.raises(TecompError) as error:
         schedule_partial(by_loops(C), w, where)
 
-    assert error.value.message == "C: a formula is computed for its reduction and after"
+    assert diagnostic(error.value) == Diagnostic("not-divided", output="C")
 
 
 def test_reductions_that_are_too_small_to_be_shared() -> None:
@@ -189,7 +185,7 @@ def test_reductions_that_are_too_small_to_be_shared() -> None:
         with pytest.raises(TecompError) as error:
             attempt()
 
-        assert error.value.message == "C: its reduction is no work for several cores"
+        assert diagnostic(error.value) == Diagnostic("not-divided", output="C")
 
 
 def test_reductions_are_shared_along_one_axis() -> None:
@@ -199,6 +195,6 @@ def test_reductions_are_shared_along_one_axis() -> None:
     with pytest.raises(TecompError) as error:
         auto(C, "stick128", division={C: Cut(cores={2: 2, 3: 2})})
 
-    assert error.value.message == (
-        "C: cores share one axis of a reduction, and not q, r; ask for parts along one of them"
+    assert diagnostic(error.value) == (
+        Diagnostic("not-divided", output="C", names="q, r")
     )

@@ -13,6 +13,7 @@ import pytest
 import tecomp
 from tecomp import CapacityError, TargetError, te
 from tecomp.schedules import norm, softmax
+from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 from tests.strategies.fenced import call_fenced
 from tests.strategies.machines import shipped
@@ -154,11 +155,13 @@ def test_one_stick_a_piece(name: str) -> None:
 def test_too_small_for_a_piece() -> None:
     with pytest.raises(CapacityError) as error:
         Case("softmax", (1, 40)).built(cut_down("stick128", 128))
-    assert error.value.message == (
-        "main: memory `lx` of each core of target stick128 holds 128 bytes, but 260 are needed at "
-        "one time (A_lx: float32[1, 1, 32], 128 bytes; softmax_powers_lx: float32[1, 1, 32], 128 "
-        "bytes; softmax_most: float32[1, 1], 4 bytes); use smaller tiles, or compute it closer to "
-        "where it is used"
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "capacity", final="main", memory="lx", each=" of each core", target="stick128",
+            limit=128, need=260,
+            named="A_lx: float32[1, 1, 32], 128 bytes; softmax_powers_lx: float32[1, 1, 32], 128 bytes; softmax_most: float32[1, 1], 4 bytes",
+            remedy="use smaller tiles, or compute it closer to where it is used",
+        )
     )
 
 
@@ -210,9 +213,8 @@ def test_sizes_that_are_known_at_the_call(machine: str) -> None:
     A = te.placeholder((te.var("n"), 8), name="A")
     with pytest.raises(TargetError) as error:
         softmax.schedule(softmax.define(A), tecomp.Target.load(machine))
-    assert error.value.message == (
-        "softmax: the extent n is not known before the call, and scratchpads are planned before; "
-        "give its shape in numbers, or schedule it for target cpu"
+    assert diagnostic(error.value) == (
+        Diagnostic("unknown-size", x="softmax", extent="n")
     )
 
 

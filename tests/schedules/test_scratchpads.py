@@ -14,6 +14,7 @@ import tecomp
 from tecomp import CapacityError, Target, te
 from tecomp.schedules import auto, softmax
 from tecomp.schedules.scratchpad.placement import placement_of
+from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close, assert_product
 from tests.strategies.te_programs import draw_program
 
@@ -238,10 +239,11 @@ def test_there_is_no_room_for_one_element() -> None:
     with pytest.raises(CapacityError) as error:
         auto(C, with_room("stick128", 256))
 
-    assert error.value.message == (
-        "C: a single element of it takes 384 bytes of memory `lx`, of which each core of target "
-        "stick128 has 256 (A: float32, 128 bytes, B: float32, 128 bytes, C: float32, 128 bytes); "
-        "read less for it at one time, or take a target with larger scratchpads"
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "capacity", output="C", need=384, scratchpad="lx", target="stick128", room=256,
+            listed="A: float32, 128 bytes, B: float32, 128 bytes, C: float32, 128 bytes",
+        )
     )
 
 

@@ -18,6 +18,7 @@ from tecomp.schedules.auto import auto
 from tecomp.schedules.matmul import contraction_of, describe
 from tecomp.schedules.scratchpad import contraction
 from tecomp.schedules.scratchpad.placement import Placement, placement_of
+from tests.messages import Diagnostic, diagnostic
 
 STICKS = Target.load("stick128")
 
@@ -122,7 +123,10 @@ def test_a_product_as_large_as_the_published_one() -> None:
     assert contraction.parts_of_depth(c, C, where) == [2, 4, 8, 16, 32]
     refusal = contraction.plan(c, C, where).refusal
     assert refusal is not None
-    assert "needs 536870912 of A;" in refusal.message
+    assert diagnostic(refusal) == Diagnostic(
+        "not-divided", output="C", target="stick128", limit=268431360, core="1024 x 1024",
+        subject=536870912, far="A",
+    )
     s = auto(C, STICKS)
     (partial,) = (x.op.output(0) for x in s.stages if x.op.name.endswith(".rf"))
     assert partial.shape == (4, 8192, 4096)
@@ -139,14 +143,18 @@ def test_random_products_and_formulas(seed: int) -> None:
         C = te.compute((k, m), lambda i, j: A[j, i, 0] + A[j, i, 1], name="C")
         args = [A, C]
     limit = int(random.choice([1024, 2048, 8192, 16_384]))
-    span, refusal = 0, ""
+    span, refusal = 0, None
     try:
         _, span = spans_of(C, args, limited(limit))
     except TargetError as error:
-        refusal = error.message
+        refusal = diagnostic(error)
 
     assert span <= limit
-    assert bool(span) != (f"reaches {limit} bytes of a tensor, and a part of " in refusal)
+    assert bool(span) == (refusal is None)
+    if refusal is not None:
+        names = {"output", "target", "limit", "core", "subject", "far"}
+        assert (refusal.kind, set(refusal.parameters)) == ("not-divided", names)
+        assert refusal.parameters["limit"] == limit
 
 
 @dataclass

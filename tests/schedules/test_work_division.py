@@ -18,6 +18,7 @@ from tecomp.schedules.scratchpad.footprint import work_of
 from tecomp.schedules.scratchpad.generic import parts_of_depth, plan
 from tecomp.schedules.scratchpad.placement import Placement, placement_of
 from tecomp.schedules.scratchpad.work_division import Cut, divide, divide_depth, shares_of
+from tests.messages import Diagnostic, diagnostic
 
 CORES = {"core.x": 32}
 
@@ -195,35 +196,34 @@ def test_what_is_not_asked_for_is_as_it_was() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "how", "message"),
+    ("shape", "how", "expected"),
     [
         ((8192, 32768), Cut(cores={1: 2}, tiles={0: 8192}),
-         "C: a core of target stick128 reaches 268431360 bytes of a tensor, and a part of "
-         "8192 x 16384 needs 268435456 of C; ask for more parts along other axes, or compute C as "
-         "several smaller tensors"),
+         Diagnostic(
+             "not-divided", output="C", target="stick128", limit=268431360, core="8192 x 16384",
+             subject=268435456, far="C",
+         )),
         ((1024, 1024), Cut(cores={0: 1}, tiles={0: 1, 1: 1}),
-         "C: a block of 1024 x 1024 takes 4194304 bytes of memory `lx`, of which each core of "
-         "target stick128 has 2031616; ask for more tiles"),
+         Diagnostic(
+             "capacity", output="C", block="1024 x 1024", need=4194304, scratchpad="lx",
+             target="stick128", room=2031616,
+         )),
         ((9, 64), Cut(cores={0: 5, 1: 2}),
-         "C: 2 parts along j would cut what is whole there, or leave parts empty (1 sticks or "
-         "tiles of 64); ask for a number that divides 1"),
+         Diagnostic("not-divided", x="C", count=2, axis="j", pieces=1, what="sticks or tiles of 64")),
         ((9, 64), Cut(cores={0: 7}),
-         "C: 7 parts along i would cut what is whole there, or leave parts empty (9 values); ask "
-         "for a number that divides 9"),
+         Diagnostic("not-divided", x="C", count=7, axis="i", pieces=9, what="values")),
         ((9, 64), Cut(cores={2: 7}),
-         "auto: C has 2 axes, and is to have 7 parts along axis 2; give a number from 1 on for its "
-         "own axes"),
+         Diagnostic("not-divided", x="C", rank=2, reduced="", count=7, axis=2)),
         ((9, 64), Cut(tiles={0: 0}),
-         "auto: C has 2 axes, and is to have 0 parts along axis 0; give a number from 1 on for its "
-         "own axes"),
+         Diagnostic("not-divided", x="C", rank=2, reduced="", count=0, axis=0)),
     ],
 )
-def test_divisions_that_cannot_be(shape: tuple[int, int], how: Cut, message: str) -> None:
+def test_divisions_that_cannot_be(shape: tuple[int, int], how: Cut, expected: Diagnostic) -> None:
     _, C = squares(*shape)
     with pytest.raises(TecompError) as error:
         auto(C, Target.load("stick128"), division={C: how})
 
-    assert error.value.message == message
+    assert diagnostic(error.value) == expected
 
 
 def test_what_has_no_loops_is_not_divided() -> None:
@@ -232,8 +232,8 @@ def test_what_has_no_loops_is_not_divided() -> None:
     with pytest.raises(TecompError) as error:
         auto(C, Target.load("stick128"), division={B: Cut(cores={0: 2})})
 
-    assert error.value.message == (
-        "auto: C is computed where it is used, and has no loops to divide; divide what reads it"
+    assert diagnostic(error.value) == (
+        Diagnostic("not-divided", x="C")
     )
 
 
@@ -242,9 +242,8 @@ def test_a_division_is_made_of_cuts() -> None:
     with pytest.raises(TecompError) as error:
         auto(C, Target.load("stick128"), division={C: 4})
 
-    assert error.value.message == (
-        "auto: the division is {Tensor(C, shape=(8, 64), dtype=float16): 4}; give a Cut for each "
-        "tensor"
+    assert diagnostic(error.value) == (
+        Diagnostic("wrong-argument", division="{Tensor(C, shape=(8, 64), dtype=float16): 4}")
     )
 
 

@@ -10,6 +10,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.scheduling.replay import replay
+from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_product
 
 
@@ -104,34 +105,36 @@ def test_a_trace_has_the_call() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("call", "expected"),
     [
         (lambda s, C: s.cache_factor(C, 4, "global"),
-         "s.cache_factor(C, [4], 'global'): its terms have 4 factors; name some of 0 to 3, and not "
-         "all"),
+         Diagnostic("no-such-loop", where="s.cache_factor(C, [4], 'global')", every_count=4, last=3)),
         (lambda s, C: s.cache_factor(C, [], "global"),
-         "s.cache_factor(C, [], 'global'): its terms have 4 factors; name some of 0 to 3, and not "
-         "all"),
+         Diagnostic("no-such-loop", where="s.cache_factor(C, [], 'global')", every_count=4, last=3)),
         (lambda s, C: s.cache_factor(C, [0, 1, 2, 3], "global"),
-         "s.cache_factor(C, [0, 1, 2, 3], 'global'): its terms have 4 factors; name some of 0 to "
-         "3, and not all"),
+         Diagnostic(
+             "no-such-loop", where="s.cache_factor(C, [0, 1, 2, 3], 'global')", every_count=4,
+             last=3,
+         )),
         (lambda s, C: s.cache_factor(C, 2, "global"),
-         "s.cache_factor(C, [2], 'global'): `float32(0.5)` depends on no axis; there is nothing to "
-         "compute first"),
+         Diagnostic("not-this-form", where="s.cache_factor(C, [2], 'global')", value="float32(0.5)")),
         (lambda s, C: s.cache_factor(C, "0", "global"),
-         "s.cache_factor: factors is ['0']; give numbers from 0 on"),
+         Diagnostic(
+             "wrong-argument", where="s.cache_factor: factors", given=['0'],
+             remedy="give numbers from 0 on",
+         )),
         (lambda s, C: s.cache_factor(C, 0, ""),
-         "s.cache_factor(C, [0], ''): a scope is the name of a memory, got ''"),
+         Diagnostic("wrong-argument", where="s.cache_factor(C, [0], '')", scope="")),
     ],
 )
-def test_refused(call: Callable[[te.Schedule, te.Tensor], object], message: str) -> None:
+def test_refused(call: Callable[[te.Schedule, te.Tensor], object], expected: Diagnostic) -> None:
     *_, C = product()
     s = te.create_schedule(C)
 
     with pytest.raises(tecomp.ScheduleError) as caught:
         call(s, C)
 
-    assert caught.value.message == message
+    assert diagnostic(caught.value) == expected
     assert str(s.trace).count("cache_factor") == 0
 
 
@@ -145,8 +148,7 @@ def test_what_is_no_plain_reduction_is_refused() -> None:
     for x in (B, C):
         with pytest.raises(tecomp.ScheduleError) as caught:
             s.cache_factor(x, 0, "global")
-        assert caught.value.message == (
-            f"s.cache_factor({x.name}, [0], 'global'): {x.name} is no reduction of one value "
-            "without where= and init=; only factors of terms that are all computed can be computed "
-            "first"
+        assert diagnostic(caught.value) == Diagnostic(
+            "not-this-form", where=f"s.cache_factor({x.name}, [0], 'global')", stage=x.name,
+            reason="only factors of terms that are all computed can be computed first",
         )

@@ -12,6 +12,7 @@ import tecomp
 from tecomp import te
 from tecomp.machine.host import host_vector_bytes
 from tecomp.schedules import auto
+from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 
 A, C = te.placeholder((4, 9), name="A"), te.placeholder((4,), name="C")
@@ -39,25 +40,28 @@ def test_the_longest_part_comes_first() -> None:
 
 REFUSED = {
     "nothing": (
-        B, B.op.axis[0], "s.cache_repeated(B, i, 'local'): nothing is the same for all values of this "
-        "axis, but not for those of the others; leave it as it is"),
+        B, B.op.axis[0], Diagnostic("not-this-form", where="s.cache_repeated(B, i, 'local')")),
     "under a condition": (
-        guarded, guarded.op.axis[1], "s.cache_repeated(guarded, j, 'local'): nothing is the same for all "
-        "values of this axis, but not for those of the others; leave it as it is"),
+        guarded, guarded.op.axis[1], Diagnostic(
+            "not-this-form", where="s.cache_repeated(guarded, j, 'local')",
+        )),
     "another axis": (
-        B, k, "s.cache_repeated(B, k, 'local'): B has no such axis; its axes are i, j"),
+        B, k, Diagnostic(
+            "no-such-loop", where="s.cache_repeated(B, k, 'local')", stage="B", names="i, j",
+        )),
     "a reduction": (
-        total, total.op.axis[0], "s.cache_repeated(total, i, 'local'): total is no formula of elements; "
-        "give one"),
+        total, total.op.axis[0], Diagnostic(
+            "not-this-form", where="s.cache_repeated(total, i, 'local')", stage="total",
+        )),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name: str, refusal: Any) -> None:
-    tensor, axis, message = REFUSED[name]
+    tensor, axis, expected = REFUSED[name]
     s = te.create_schedule(tensor)
 
-    assert refusal(s, lambda: s.cache_repeated(tensor, axis, "local")).message == message
+    assert diagnostic(refusal(s, lambda: s.cache_repeated(tensor, axis, "local"))) == expected
 
 
 @pytest.mark.parametrize("seed", range(16))

@@ -15,6 +15,7 @@ from tecomp.compute.iter_var import IterKind
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import ScheduleError
 from tecomp.scheduling.schedule import Schedule
+from tests.messages import Diagnostic, diagnostic
 
 A = te.placeholder((10, 12), name="A")
 k = te.reduce_axis((0, 12), name="k")
@@ -282,111 +283,120 @@ def split(s: Schedule) -> None:
     assert s[R].split(k, factor=4)
 
 
-REFUSED: dict[str, tuple[Callable[[Schedule], None], Callable[[Schedule], object], str]] = {
+REFUSED: dict[str, tuple[Callable[[Schedule], None], Callable[[Schedule], object], Diagnostic]] = {
     "cache_read for nobody": (
         nothing,
         lambda s: s.cache_read(A, "local", []),
-        "s.cache_read(A, 'local'): name at least one stage that is to read the copy",
+        Diagnostic("nothing-given", where="s.cache_read(A, 'local')"),
     ),
     "cache_read for a stage that does not read": (
         nothing,
         lambda s: s.cache_read(A, "local", [P, R]),
-        "s.cache_read(A, 'local'): R does not read A; it is read by P, Q",
+        Diagnostic(
+            "no-reader", where="s.cache_read(A, 'local')", reader="R", source="A", names="P, Q",
+        ),
     ),
     "cache_read into a scope that is no name": (
         nothing,
         lambda s: s.cache_read(A, 3, [P]),  # type: ignore[arg-type]
-        "s.cache_read(A): a scope is the name of a memory, got 3",
+        Diagnostic("wrong-argument", where="s.cache_read(A)", scope=3),
     ),
     "cache_read of an operation": (
         nothing,
         lambda s: s.cache_read(A.op, "local", [P]),  # type: ignore[arg-type]
-        "s.cache_read: expected a tensor, got PlaceholderOp(name='A', shape=(10, 12), "
-        "dtype='float32')",
+        Diagnostic(
+            "wrong-argument", where="s.cache_read", value='A = placeholder((10, 12), "float32")',
+        ),
     ),
     "cache_read for something else": (
         nothing,
         lambda s: s.cache_read(A, "local", ["P"]),  # type: ignore[list-item]
-        "s.cache_read: expected a tensor or an operation, got 'P'",
+        Diagnostic("wrong-argument", where="s.cache_read", handle="P"),
     ),
     "cache_read of a tensor from elsewhere": (
         nothing,
         lambda s: s.cache_read(STARTED, "local", [P]),
-        "s[S]: S is not part of this schedule; its stages are A, P, Q, R, T",
+        Diagnostic("not-in-schedule", op="S", names="A, P, Q, R, T"),
     ),
     "cache_write of a placeholder": (
         nothing,
         lambda s: s.cache_write(A, "local"),
-        "s[A]: A is a placeholder; only computed stages have loops",
+        Diagnostic("no-such-loop", name="A"),
     ),
     "cache_write after the reduction was split": (
         split,
         lambda s: s.cache_write(R, "local"),
-        "s.cache_write(R, 'local'): reduction axis k was split or fused already; call cache_write "
-        "first and split the axes of the cache",
+        Diagnostic(
+            "too-late", where="s.cache_write(R, 'local')", form="reduction axis", missing="k",
+        ),
     ),
     "cache_write of a stage that another is computed in": (
         lambda s: s[P].compute_at(s[Q], s[Q].split(Q.op.axis[0], factor=2)[0]),
         lambda s: s.cache_write(Q, "local"),
-        "s.cache_write(Q, 'local'): P is computed at i.outer, and the loops of Q begin anew; call "
-        "cache_write before compute_at",
+        Diagnostic(
+            "too-late", where="s.cache_write(Q, 'local')", other="P", axis="i.outer", stage="Q",
+        ),
     ),
     "cache_write of one output of two": (
         nothing,
         lambda s: s.cache_write(T[0], "local"),
-        "s.cache_write(T, 'local'): give all 2 outputs of T, and no others",
+        Diagnostic("wrong-count", where="s.cache_write(T, 'local')", num_outputs=2, stage="T"),
     ),
     "cache_write of two stages": (
         nothing,
         lambda s: s.cache_write([P, Q], "local"),
-        "s.cache_write(P, 'local'): give all 1 outputs of P, and no others",
+        Diagnostic("wrong-count", where="s.cache_write(P, 'local')", num_outputs=1, stage="P"),
     ),
     "cache_write of nothing": (
         nothing,
         lambda s: s.cache_write([], "local"),
-        "s.cache_write: expected at least one tensor, got none",
+        Diagnostic("nothing-given"),
     ),
     "cache_write into a scope that is no name": (
         nothing,
         lambda s: s.cache_write(R, ""),
-        "s.cache_write(R): a scope is the name of a memory, got ''",
+        Diagnostic("wrong-argument", where="s.cache_write(R)", scope=""),
     ),
     "rfactor of a stage that reduces nothing": (
         nothing,
         lambda s: s.rfactor(P, P.op.axis[0]),
-        "s.rfactor(P, i): P is no reduction",
+        Diagnostic("not-this-form", where="s.rfactor(P, i)", stage="P"),
     ),
     "rfactor of a data axis": (
         nothing,
         lambda s: s.rfactor(R, R.op.axis[0]),
-        "s.rfactor(R, i): i is no reduction axis",
+        Diagnostic("not-this-form", where="s.rfactor(R, i)", axis="i"),
     ),
     "rfactor of a split axis": (
         split,
         lambda s: s.rfactor(R, k),
-        "s[R].rfactor: axis k was split into k.outer and k.inner already; its loops are now i, "
-        "k.outer, k.inner",
+        Diagnostic(
+            "no-such-loop", stage="R", call="rfactor",
+            reason="axis k was split into k.outer and k.inner already; its loops are now i, k.outer, k.inner",
+        ),
     ),
     "rfactor of no axis": (
         nothing,
         lambda s: s.rfactor(R, 0),  # type: ignore[arg-type]
-        "s[R].rfactor: expected an axis of R, got 0; the loops are i, k: take them from s[R].leaf_iter_vars",
+        Diagnostic(
+            "no-such-loop", stage="R", call="rfactor", axis=0, leaves="i, k",
+            hint="take them from s[R].leaf_iter_vars",
+        ),
     ),
     "rfactor to a place that is not there": (
         nothing,
         lambda s: s.rfactor(R, k, 2),
-        "s.rfactor(R, k): factor_axis must be between -2 and 1, got 2",
+        Diagnostic("wrong-number", where="s.rfactor(R, k)", lowest=-2, rank=1, factor_axis=2),
     ),
     "rfactor to a place that is no number": (
         nothing,
         lambda s: s.rfactor(R, k, 0.5),  # type: ignore[arg-type]
-        "s.rfactor(R, k): factor_axis must be between -2 and 1, got 0.5",
+        Diagnostic("wrong-number", where="s.rfactor(R, k)", lowest=-2, rank=1, factor_axis=0.5),
     ),
     "rfactor of a loop over data and reduction": (
         lambda s: assert_true(s[R].fuse(R.op.axis[0], k)),
         lambda s: s.rfactor(R, s[R].leaf_iter_vars[0]),
-        "s.rfactor(R, i.k.fused): i.k.fused runs over data and reduction at once, so its "
-        "iterations belong to no one partial result; call rfactor before fusing them",
+        Diagnostic("too-late", where="s.rfactor(R, i.k.fused)", mixed="i.k.fused"),
     ),
 }
 
@@ -397,14 +407,14 @@ def assert_true(value: object) -> None:
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_refused(case: str, refusal: Any) -> None:
-    before, action, message = REFUSED[case]
+    before, action, expected = REFUSED[case]
     s = te.create_schedule(T[0])
     before(s)
 
     error = refusal(s, lambda: action(s))
 
     assert isinstance(error, ScheduleError)
-    assert error.message == message
+    assert diagnostic(error) == expected
     assert error.location is not None
     assert Path(error.location.file) == Path(__file__)
 
@@ -415,9 +425,9 @@ def test_rfactor_in_the_order_of_no_value_is_refused(refusal: Any, order: Any) -
 
     error = refusal(s, lambda: s.rfactor(R, k, order=order))
 
-    assert error.message == (
-        f"s.rfactor(R, k): order={order!r} is no number of a value of R; give one from 0 to 0, or "
-        "None")
+    assert diagnostic(error) == (
+        Diagnostic("wrong-number", stage="R", axis="k", order=order, last=0)
+    )
 
 
 @pytest.mark.parametrize("factor", [None, 3])

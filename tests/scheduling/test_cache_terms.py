@@ -12,6 +12,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.schedules import auto
+from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 
 A = te.placeholder((4, 6), name="A")
@@ -53,25 +54,28 @@ def test_terms_of_columns_have_the_axes_of_what_they_read() -> None:
     assert str(s[s.cache_terms(column, "global", [])].op) == "column_terms[m, j] = exp(A[m, j])"
 
 
-REFUSED: dict[str, tuple[te.Tensor, list[te.Tensor], str]] = {
+REFUSED: dict[str, tuple[te.Tensor, list[te.Tensor], Diagnostic]] = {
     "elements": (
-        most, [], "s.cache_terms(most, 'global'): each term is `A[i, h]`; there is nothing to compute "
-        "first, so leave it"),
+        most, [], Diagnostic("not-this-form", where="s.cache_terms(most, 'global')", term="A[i, h]")),
     "other terms": (
-        total, [most], "s.cache_terms(total, 'global'): most computes no `exp(A[i, l] - most[i])` for any "
-        "axes of the same extents; leave it out"),
+        total, [most], Diagnostic(
+            "not-this-form", where="s.cache_terms(total, 'global')", state="most",
+            term="exp(A[i, l] - most[i])",
+        )),
     "no reduction": (
-        Y, [], "s.cache_terms(Y, 'global'): Y is no reduction of one value without where= and init=; only "
-        "terms that are all computed can be computed first"),
+        Y, [], Diagnostic(
+            "not-this-form", where="s.cache_terms(Y, 'global')", stage="Y",
+            reason="only terms that are all computed can be computed first",
+        )),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name: str, refusal: Any) -> None:
-    tensor, readers, message = REFUSED[name]
+    tensor, readers, expected = REFUSED[name]
     s = te.create_schedule(Y)
 
-    assert refusal(s, lambda: s.cache_terms(tensor, "global", readers)).message == message
+    assert diagnostic(refusal(s, lambda: s.cache_terms(tensor, "global", readers))) == expected
 
 
 def test_computes_terms_of_axes_of_the_same_extents_alone() -> None:

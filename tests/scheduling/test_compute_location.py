@@ -12,6 +12,7 @@ from tecomp import te
 from tecomp.errors import ScheduleError
 from tecomp.scheduling.schedule import Schedule
 from tecomp.scheduling.state import At, AtRoot, Inline
+from tests.messages import Diagnostic, diagnostic
 
 A = te.placeholder((10, 12), name="A")
 k = te.reduce_axis((0, 12), name="k")
@@ -110,137 +111,149 @@ def nothing(s: Schedule) -> None:
     assert s.trace.steps == ()
 
 
-REFUSED: dict[str, tuple[Callable[[Schedule], None], Callable[[Schedule], object], str]] = {
+REFUSED: dict[str, tuple[Callable[[Schedule], None], Callable[[Schedule], object], Diagnostic]] = {
     "compute_at a stage that reads nothing of it": (
         nothing,
         lambda s: s[P].compute_at(s[U], U.op.axis[0]),
-        "s[P].compute_at(s[U]): U does not read P, directly or through other stages; P is read by "
-        "Q",
+        Diagnostic(
+            "no-reader", where="s[P].compute_at(s[U])", parent="U", stage="P",
+            instead="P is read by Q",
+        ),
     ),
     "compute_at a producer": (
         nothing,
         lambda s: s[Q].compute_at(s[P], P.op.axis[0]),
-        "s[Q].compute_at(s[P]): P does not read Q, directly or through other stages; Q reads P: that is "
-        "s[P].compute_at(s[Q], axis)",
+        Diagnostic(
+            "no-reader", where="s[Q].compute_at(s[P])", parent="P", stage="Q",
+            instead="Q reads P: that is s[P].compute_at(s[Q], axis)",
+        ),
     ),
     "compute_at of an output that nobody reads": (
         nothing,
         lambda s: s[C].compute_at(s[U], U.op.axis[0]),
-        "s[C].compute_at(s[U]): U does not read C, directly or through other stages; C is read by "
-        "nothing",
+        Diagnostic(
+            "no-reader", where="s[C].compute_at(s[U])", parent="U", stage="C",
+            instead="C is read by nothing",
+        ),
     ),
     "compute_at itself": (
         nothing,
         lambda s: s[Q].compute_at(s[Q], Q.op.axis[0]),
-        "s[Q].compute_at(s[Q]): a stage cannot be computed inside itself",
+        Diagnostic("schedule", where="s[Q].compute_at(s[Q])"),
     ),
     "a cyclic attach, directly": (
         attach_q,
         lambda s: s[R].compute_at(s[Q], Q.op.axis[0]),
-        "s[R].compute_at(s[Q]): Q does not read R, directly or through other stages; R reads Q: that is "
-        "s[Q].compute_at(s[R], axis)",
+        Diagnostic(
+            "no-reader", where="s[R].compute_at(s[Q])", parent="Q", stage="R",
+            instead="R reads Q: that is s[Q].compute_at(s[R], axis)",
+        ),
     ),
     "compute_at an axis of another stage": (
         nothing,
         lambda s: s[P].compute_at(s[Q], P.op.axis[0]),
-        "s[Q].compute_at target of P: axis i does not belong to Q; its loops are now u, v",
+        Diagnostic(
+            "no-such-loop", stage="Q", call="compute_at target of P",
+            reason="axis i does not belong to Q; its loops are now u, v",
+        ),
     ),
     "compute_at an axis that was split": (
         lambda s: void(s[Q].split(Q.op.axis[0], factor=2)),
         lambda s: s[P].compute_at(s[Q], Q.op.axis[0]),
-        "s[Q].compute_at target of P: axis u was split into u.outer and u.inner already; its loops "
-        "are now u.outer, u.inner, v",
+        Diagnostic(
+            "no-such-loop", stage="Q", call="compute_at target of P",
+            reason="axis u was split into u.outer and u.inner already; its loops are now u.outer, u.inner, v",
+        ),
     ),
     "compute_at a number": (
         nothing,
         lambda s: s[P].compute_at(s[Q], 0),  # type: ignore[arg-type]
-        "s[Q].compute_at target of P: expected an axis of Q, got 0; the loops are u, v: take them from s[Q].leaf_iter_vars",
+        Diagnostic(
+            "no-such-loop", stage="Q", call="compute_at target of P", axis=0, leaves="u, v",
+            hint="take them from s[Q].leaf_iter_vars",
+        ),
     ),
     "compute_at no stage": (
         nothing,
         lambda s: s[P].compute_at("Q", Q.op.axis[0]),  # type: ignore[arg-type]
-        "compute_at: expected a tensor or an operation, got 'Q'",
+        Diagnostic("wrong-argument", where="compute_at", handle="Q"),
     ),
     "compute_at a placeholder": (
         nothing,
         lambda s: s[P].compute_at(s[A], P.op.axis[0]),
-        "s[A]: A is a placeholder; only computed stages have loops",
+        Diagnostic("no-such-loop", name="A"),
     ),
     "compute_at of a placeholder": (
         nothing,
         lambda s: s[A].compute_at(s[P], P.op.axis[0]),
-        "s[A].compute_at: A is a placeholder, which the caller passes in; use s.cache_read(A, ...) "
-        "for a copy that can be placed",
+        Diagnostic("needs-memory", stage="A", call="compute_at"),
     ),
     "compute_at a stage of another schedule": (
         nothing,
         lambda s: s[P].compute_at(schedule()[Q], Q.op.axis[0]),
-        "s[P].compute_at: Stage(Q: u, v) belongs to another schedule",
+        Diagnostic("not-in-schedule", state="P", parent="Stage(Q: u, v)"),
     ),
     "inlining a reduction": (
         nothing,
         lambda s: s[R].compute_inline(),
-        "s[R].compute_inline: R is a reduction and needs memory for its results; use compute_at "
-        "with an inner loop of its consumer instead",
+        Diagnostic("needs-memory", where="s[R].compute_inline", stage="R", what="is a reduction"),
     ),
     "inlining several outputs": (
         nothing,
         lambda s: s[T[0]].compute_inline(),
-        "s[T].compute_inline: T has several outputs and needs memory for its results; use "
-        "compute_at with an inner loop of its consumer instead",
+        Diagnostic(
+            "needs-memory", where="s[T].compute_inline", stage="T", what="has several outputs",
+        ),
     ),
     "inlining an output": (
         nothing,
         lambda s: s[C].compute_inline(),
-        "s[C].compute_inline: C is an output and needs its memory; inline what it reads",
+        Diagnostic("needs-memory", where="s[C].compute_inline", stage="C"),
     ),
     "inlining a placeholder": (
         nothing,
         lambda s: s[A].compute_inline(),
-        "s[A].compute_inline: A is a placeholder, which the caller passes in; use "
-        "s.cache_read(A, ...) for a copy that can be placed",
+        Diagnostic("needs-memory", stage="A", call="compute_inline"),
     ),
     "a placeholder at the root": (
         nothing,
         lambda s: s[A].compute_root(),
-        "s[A].compute_root: A is a placeholder, which the caller passes in; use "
-        "s.cache_read(A, ...) for a copy that can be placed",
+        Diagnostic("needs-memory", stage="A", call="compute_root"),
     ),
     "a scope that is no name": (
         nothing,
         lambda s: s[P].set_scope(3),  # type: ignore[arg-type]
-        "s[P].set_scope: a scope is the name of a memory, got 3",
+        Diagnostic("wrong-argument", where="s[P].set_scope", scope=3),
     ),
     "an empty scope": (
         nothing,
         lambda s: s[P].set_scope(""),
-        "s[P].set_scope: a scope is the name of a memory, got ''",
+        Diagnostic("wrong-argument", where="s[P].set_scope", scope=""),
     ),
     "storage_align of a loop": (
         nothing,
         lambda s: s[R].storage_align(k, 8, 0),
-        "s[R].storage_align: expected an axis of the stored tensor (x), got k",
+        Diagnostic("no-such-loop", where="s[R].storage_align", names="x", axis="k"),
     ),
     "storage_align of a placeholder": (
         nothing,
         lambda s: s[A].storage_align(P.op.axis[0], 8, 0),
-        "s[A].storage_align: A is a placeholder, which the caller passes in; use "
-        "s.cache_read(A, ...) for a copy that can be placed",
+        Diagnostic("needs-memory", stage="A", call="storage_align"),
     ),
     "storage_align by 0": (
         nothing,
         lambda s: s[P].storage_align(P.op.axis[0], 0, 0),
-        "s[P].storage_align: needs factor >= 1 and 0 <= offset < factor, got factor 0 and offset 0",
+        Diagnostic("wrong-number", where="s[P].storage_align", factor=0, offset=0),
     ),
     "storage_align with an offset that is no remainder": (
         nothing,
         lambda s: s[P].storage_align(P.op.axis[0], 8, 8),
-        "s[P].storage_align: needs factor >= 1 and 0 <= offset < factor, got factor 8 and offset 8",
+        Diagnostic("wrong-number", where="s[P].storage_align", factor=8, offset=8),
     ),
     "storage_align by a fraction": (
         nothing,
         lambda s: s[P].storage_align(P.op.axis[0], 2.5, 0),  # type: ignore[arg-type]
-        "s[P].storage_align: factor and offset are integers, got 2.5 and 0",
+        Diagnostic("wrong-argument", where="s[P].storage_align", factor=2.5, offset=0),
     ),
 }
 
@@ -251,13 +264,13 @@ def void(value: object) -> None:
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_refused(case: str, refusal: Any) -> None:
-    before, action, message = REFUSED[case]
+    before, action, expected = REFUSED[case]
     s = schedule()
     before(s)
 
     error = refusal(s, lambda: action(s))
 
     assert isinstance(error, ScheduleError)
-    assert error.message == message
+    assert diagnostic(error) == expected
     assert error.location is not None
     assert Path(error.location.file) == Path(__file__)

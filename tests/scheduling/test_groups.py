@@ -10,6 +10,7 @@ import pytest
 
 import tecomp
 from tecomp import te
+from tests.messages import Diagnostic, diagnostic
 
 A = te.placeholder((8, 10), name="A")
 X = te.compute((8, 10), lambda i, j: A[i, j] + 1.0, name="X")
@@ -153,36 +154,41 @@ def test_the_steps_of_a_scan_are_a_group(agrees: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("call", "expected"),
     [
         (lambda s: s.create_group(X, SIDE),
-         "s.create_group([X], [SIDE]): no stage is on a way from SIDE to X; name what these read, "
-         "directly or through other stages"),
+         Diagnostic("no-reader", where="s.create_group([X], [SIDE])", read="SIDE", names="X")),
         (lambda s: s.create_group(X, X),
-         "s.create_group([X], [X]): no stage is on a way from X to X; name what these read, directly "
-         "or through other stages"),
+         Diagnostic("no-reader", where="s.create_group([X], [X])", read="X", names="X")),
         (lambda s: [s.create_group(Y, A), s.create_group(Z, X)],
-         "s.create_group([Z], [X]): another group has some of its stages, and X too; groups are "
-         "inside one another or have no stage together"),
-        (lambda s: s.create_group(Y, 3), "s.create_group: expected a tensor, got 3"),
+         Diagnostic("no-reader", where="s.create_group([Z], [X])", first="X")),
+        (lambda s: s.create_group(Y, 3), Diagnostic(
+            "wrong-argument", where="s.create_group", value=3,
+        )),
         (lambda s: s.create_group(Y, A, 3),
-         "s.create_group: include_inputs is 3; give True or False"),
+         Diagnostic(
+             "wrong-argument", where="s.create_group: include_inputs", given=3,
+             remedy="give True or False",
+         )),
         (lambda s: s.create_group(Y, A).compute_at(s[Y], Y.op.axis[0]),
-         "s.place_group: Y is in the group itself (X, Y); place it in a stage that reads these"),
+         Diagnostic("no-reader", consumer="Y", names="X, Y")),
         (lambda s: s.create_group(Y, A).compute_at(s[Z], Y.op.axis[0]),
-         "s[Z].compute_at target of X: axis i does not belong to Z; its loops are now i, j, "
-         "where i is another axis of that name; take that"),
+         Diagnostic(
+             "no-such-loop", stage="Z", call="compute_at target of X",
+             reason="axis i does not belong to Z; its loops are now i, j, where i is another axis of that name; take that",
+         )),
         (lambda s: s.create_group(X, A).compute_at(s[SIDE], SIDE.op.axis[0]),
-         "s[X].compute_at(s[SIDE]): SIDE does not read X, directly or through other stages; X is "
-         "read by Y"),
-        (lambda s: s.place_group("X"), "s.place_group: 'X' is no group of this schedule; "
-         "give what s.create_group of it gives"),
+         Diagnostic(
+             "no-reader", where="s[X].compute_at(s[SIDE])", parent="SIDE", stage="X",
+             instead="X is read by Y",
+         )),
+        (lambda s: s.place_group("X"), Diagnostic("not-in-schedule", group="X")),
     ],
 )
-def test_what_is_refused(call: Callable[[Any], object], message: str) -> None:
+def test_what_is_refused(call: Callable[[Any], object], expected: Diagnostic) -> None:
     s = te.create_schedule(Z.op)
 
     with pytest.raises(tecomp.ScheduleError) as error:
         call(s)
-    assert error.value.message == message
+    assert diagnostic(error.value) == expected
     assert "place_group" not in s.trace.to_json()

@@ -12,6 +12,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.errors import MissingError, ScheduleError
+from tests.messages import Diagnostic, diagnostic
 
 A = te.placeholder((4,), name="A")
 B = te.compute((4,), lambda i: A[i] + 1.0, name="B")
@@ -127,62 +128,66 @@ def test_a_schedule_of_nothing_computes_nothing() -> None:
     assert tecomp.replay(s.trace.to_json(), []).stages == ()
 
 
-REFUSED: dict[str, tuple[Callable[[], object], str]] = {
+REFUSED: dict[str, tuple[Callable[[], object], Diagnostic]] = {
     "no operation": (
         lambda: te.create_schedule(3),  # type: ignore[arg-type]
-        "create_schedule: expected a tensor or an operation, got 3",
+        Diagnostic("wrong-argument", where="create_schedule", handle=3),
     ),
     "a list with something else": (
         lambda: te.create_schedule([C, "D"]),  # type: ignore[list-item]
-        "create_schedule: expected a tensor or an operation, got 'D'",
+        Diagnostic("wrong-argument", where="create_schedule", handle="D"),
     ),
     "a stage that is not there": (
         lambda: te.create_schedule(C)[D],
-        "s[D]: D is not part of this schedule; its stages are A, B, C",
+        Diagnostic("not-in-schedule", op="D", names="A, B, C"),
     ),
     "a stage by a number": (
         lambda: te.create_schedule(C)[0],  # type: ignore[index]
-        "s[...]: expected a tensor or an operation, got 0",
+        Diagnostic("wrong-argument", where="s[...]", handle=0),
     ),
     "a stage by a name that none has": (
         lambda: te.create_schedule(C)["X"],
-        "the schedule has no tensor 'X'; it has A, B, C",
+        Diagnostic("not-in-schedule", name="X", known="A, B, C"),
     ),
     "an unknown name": (
         lambda: te.create_schedule(C).tensor("X"),
-        "the schedule has no tensor 'X'; it has A, B, C",
+        Diagnostic("not-in-schedule", name="X", known="A, B, C"),
     ),
 }
 
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_refused(case: str) -> None:
-    action, message = REFUSED[case]
+    action, expected = REFUSED[case]
 
     with pytest.raises(ScheduleError) as caught:
         action()
 
-    assert caught.value.message == message
+    assert diagnostic(caught.value) == expected
     assert caught.value.location is not None
     assert Path(caught.value.location.file) == Path(__file__)
 
 
 @pytest.mark.parametrize(
-    ("owner", "name", "message"),
+    ("owner", "name", "expected"),
     [
-        ("s[B]", "vectorise", "s[B] has no 'vectorise'; did you mean s[B].vectorize?"),
-        ("s[B]", "Split", "s[B] has no 'Split'; did you mean s[B].split?"),
-        ("s", "cache_wirte", "s has no 'cache_wirte'; did you mean s.cache_write?"),
+        ("s[B]", "vectorise", Diagnostic(
+            "missing-name", called="s[B]", name="vectorise", near="vectorize",
+        )),
+        ("s[B]", "Split", Diagnostic("missing-name", called="s[B]", name="Split", near="split")),
+        ("s", "cache_wirte", Diagnostic(
+            "missing-name", called="s", name="cache_wirte", near="cache_write",
+        )),
     ],
 )
-def test_names_that_are_misspelt(owner: str, name: str, message: str) -> None:
+def test_names_that_are_misspelt(owner: str, name: str, expected: Diagnostic) -> None:
     A = te.placeholder((8,), name="A")
     B = te.compute((8,), lambda i: A[i] + 1.0, name="B")
     s = te.create_schedule(B)
     with pytest.raises(MissingError) as caught:
         getattr(s[B] if owner == "s[B]" else s, name)
 
-    assert caught.value.message == message
+    assert diagnostic(caught.value) == expected
 
 
 def test_names_that_nobody_has() -> None:

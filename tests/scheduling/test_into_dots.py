@@ -14,6 +14,7 @@ import tecomp
 from tecomp import te
 from tecomp.ir.nodes.dtype import SCALARS, DType
 from tecomp.scheduling.replay import replay
+from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 
 KINDS = [
@@ -125,47 +126,53 @@ def narrow(x: te.Expr) -> te.Expr:
     return te.cast(te.cast(x, "bool"), "int32")
 
 
-REFUSED: list[tuple[Callable[[te.Expr, te.Expr], te.Expr], te.IterVar, str, str, str]] = [
+REFUSED: list[tuple[Callable[[te.Expr, te.Expr], te.Expr], te.IterVar, str, str, Diagnostic]] = [
     (lambda i, j: wide(A[i, j]), k, "int8x4", "int8x4",
-     "s.into_dots(C, k): C is no te.sum without where= and init=; only the terms of a sum are put "
-     "together"),
+     Diagnostic("not-this-form", where="s.into_dots(C, k)", stage="C")),
     (lambda i, j: te.max(wide(A[i, k]) * wide(B[k, j]), axis=k), k, "int8x4", "int8x4",
-     "s.into_dots(C, k): C is no te.sum without where= and init=; only the terms of a sum are put "
-     "together"),
+     Diagnostic("not-this-form", where="s.into_dots(C, k)", stage="C")),
     (lambda i, j: te.sum(wide(A[i, k]) * wide(B[k, j]), axis=k, where=k > i), k, "int8x4", "int8x4",
-     "s.into_dots(C, k): C is no te.sum without where= and init=; only the terms of a sum are put "
-     "together"),
+     Diagnostic("not-this-form", where="s.into_dots(C, k)", stage="C")),
     (lambda i, j: te.sum(wide(A[i, late]) * wide(B[late, j]), axis=late), late, "int8x4", "int8x4",
-     "s.into_dots(C, late): expected an axis of the sum, from 0 on; C adds up over late"),
+     Diagnostic("no-such-loop", where="s.into_dots(C, late)", stage="C", axes="late")),
     (lambda i, j: te.sum(wide(A[i, k]) + wide(B[k, j]), axis=k), k, "int8x4", "int8x4",
-     "s.into_dots(C, k): `cast(\"int32\", A[i, k]) + cast(\"int32\", B[k, j])` is no product of two "
-     "elements"),
+     Diagnostic(
+         "not-this-form", where="s.into_dots(C, k)",
+         source='cast("int32", A[i, k]) + cast("int32", B[k, j])',
+     )),
     (lambda i, j: te.sum(wide(A[i, k]) * wide(k), axis=k), k, "int8x4", "int8x4",
-     "s.into_dots(C, k): `k` is no element of a tensor"),
+     Diagnostic("not-this-form", where="s.into_dots(C, k)", value="k")),
     (lambda i, j: te.sum(wide(A[i, k]) * narrow(B[k, j]), axis=k), k, "int8x4", "int8x4",
-     "s.into_dots(C, k): `cast(\"bool\", B[k, j])` changes values of int8; compute it in a stage of "
-     "its own, and multiply that"),
+     Diagnostic(
+         "not-this-form", where="s.into_dots(C, k)", value='cast("bool", B[k, j])', dtype="int8",
+     )),
     (lambda i, j: te.sum(wide(A[i, k]) * wide(B[7 - k, j]), axis=k), k, "int8x4", "int8x4",
-     "s.into_dots(C, k): k is not just one index of `B[int32(7) - k, j]`"),
+     Diagnostic("not-this-form", where="s.into_dots(C, k)", axis="k", value="B[int32(7) - k, j]")),
     (lambda i, j: te.sum(wide(A[i, k]) * wide(B[k, j]), axis=k), k, "bfloat16x2", "bfloat16x2",
-     "s.into_dots(C, k): bfloat16x2 is no vector of 32 bits that holds what A has, int8"),
+     Diagnostic(
+         "not-this-form", where="s.into_dots(C, k)", form="bfloat16x2", tensor="A", dtype="int8",
+     )),
     (lambda i, j: te.sum(wide(A[i, k]) * wide(B[k, j]), axis=k), k, "int8x8", "int8x8",
-     "s.into_dots(C, k): int8x8 is no vector of 32 bits that holds what A has, int8"),
+     Diagnostic("not-this-form", where="s.into_dots(C, k)", form="int8x8", tensor="A", dtype="int8")),
     (lambda i, j: te.sum(wide(A[i, k]) * wide(B[k, j]), axis=k), k, "int8x4", "int16x2",
-     "s.into_dots(C, k): te.dot of int8x4 and int16x2 gives no int32, in which the products are "
-     "added up"),
+     Diagnostic(
+         "not-this-form", where="s.into_dots(C, k)", form="int8x4", second_kind="int16x2",
+         dtype="int32",
+     )),
     (lambda i, j: te.sum(wide(A[i, k]) * wide(B[k, j]), axis=k), k, "uint8x4", "uint8x4",
-     "s.into_dots(C, k): uint8x4 and uint8x4 move both factors by 128; give one of them its own "
-     "type"),
+     Diagnostic("not-this-form", where="s.into_dots(C, k)", form="uint8x4", second_kind="uint8x4")),
     (lambda i, j: te.sum(F[i, k] * F[j, k], axis=k), k, "bfloat16x2", "bfloat16x2",
-     "s.into_dots(C, k): bfloat16x2 is no vector of 32 bits that holds what F has, float32"),
+     Diagnostic(
+         "not-this-form", where="s.into_dots(C, k)", form="bfloat16x2", tensor="F",
+         dtype="float32",
+     )),
 ]
 
 
-@pytest.mark.parametrize(("body", "axis", "first", "second", "message"), REFUSED)
+@pytest.mark.parametrize(("body", "axis", "first", "second", "expected"), REFUSED)
 def test_what_is_no_such_sum_is_refused(
     body: Callable[[te.Expr, te.Expr], te.Expr], axis: te.IterVar, first: str, second: str,
-    message: str,
+    expected: Diagnostic,
 ) -> None:
     C = te.compute((4, 4), body, name="C")
     s = te.create_schedule(C)
@@ -173,7 +180,7 @@ def test_what_is_no_such_sum_is_refused(
 
     with pytest.raises(tecomp.ScheduleError) as caught:
         s.into_dots(C, axis, first, second)
-    assert caught.value.message == message
+    assert diagnostic(caught.value) == expected
     assert s.state is before
 
 
@@ -185,9 +192,8 @@ def test_a_sum_whose_loop_was_cut_is_refused() -> None:
 
     with pytest.raises(tecomp.ScheduleError) as caught:
         s.into_dots(C, axis, "uint8x4", "int8x4")
-    assert caught.value.message == (
-        "s.into_dots(C, k): reduction axis k was split or fused already; call into_dots first and "
-        "split the axes of the sum that it returns"
+    assert diagnostic(caught.value) == (
+        Diagnostic("too-late", where="s.into_dots(C, k)", missing="k")
     )
 
 

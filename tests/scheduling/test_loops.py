@@ -14,6 +14,7 @@ from tecomp.compute.tensor import Tensor
 from tecomp.ir.nodes.stmt import ForKind
 from tecomp.scheduling.schedule import Schedule
 from tecomp.scheduling.state import StageState
+from tests.messages import Diagnostic, diagnostic
 
 A = te.placeholder((10, 12), name="A")
 k = te.reduce_axis((0, 12), name="k")
@@ -147,28 +148,30 @@ TOTAL = te.compute((), lambda: te.sum(k, axis=k), name="T")
 
 
 @pytest.mark.parametrize(
-    ("tensor", "given", "message"),
+    ("tensor", "given", "expected"),
     [
         (te.compute((12,), lambda i: i + 1, name="C"), {"nparts": 5},
-         "s[C].split(i): disable_predication=True makes parts of one length; give that as factor="),
+         Diagnostic("contrary-options", where="s[C].split(i)", option="disable_predication=True")),
         (te.compute((n,), lambda i: i + 1, name="C"), {"factor": 4},
-         "s[C].split(i): disable_predication=True takes a part of 4 iterations, but i runs n times, "
-         "which is not known to be as many; take a smaller factor, or leave it out"),
+         Diagnostic(
+             "wrong-number", where="s[C].split(i)", option="disable_predication=True", factor=4,
+             axis="i", extent="n",
+         )),
         (TOTAL, {"factor": 5},
-         "s[T].split(k): disable_predication=True computes some elements twice, which T does not "
-         "allow: it adds to elements, or reads those before; leave it out, and the last part is "
-         "guarded"),
+         Diagnostic(
+             "not-parallel", where="s[T].split(k)", option="disable_predication=True", stage="T",
+         )),
     ],
 )
 def test_parts_that_cannot_be_shifted(
-    tensor: Any, given: dict[str, Any], message: str, refusal: Any
+    tensor: Any, given: dict[str, Any], expected: Diagnostic, refusal: Any
 ) -> None:
     s = te.create_schedule(tensor)
     axis = s[tensor].leaf_iter_vars[0]
 
     error = refusal(s, lambda: s[tensor].split(axis, disable_predication=True, **given))
 
-    assert error.message == message
+    assert diagnostic(error) == expected
 
 
 def test_parts_of_a_split_can_be_split() -> None:

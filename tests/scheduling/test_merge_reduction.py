@@ -13,6 +13,7 @@ import tecomp
 from tecomp import te
 from tecomp.schedules import auto
 from tecomp.scheduling.schedule import Schedule
+from tests.messages import Diagnostic, diagnostic
 
 A = te.placeholder((4, 5, 6), name="A")
 h, l = te.reduce_axis((0, 5), name="h"), te.reduce_axis((0, 6), name="l")  # noqa: E741
@@ -43,35 +44,43 @@ def test_what_others_read_stays() -> None:
     assert [stage.op.name for stage in s.stages] == ["A", "B", "C", "D"]
 
 
-REFUSED: dict[str, tuple[te.Tensor, Callable[[Schedule], object], str]] = {
+REFUSED: dict[str, tuple[te.Tensor, Callable[[Schedule], object], Diagnostic]] = {
     "elements that are given": (
-        G, lambda s: None, "s.merge_reduction(G): `A[i, h, int32(0)]` is no element of a reduction; give "
-        "one of such"),
+        G, lambda s: None, Diagnostic(
+            "not-this-form", where="s.merge_reduction(G)", load="A[i, h, int32(0)]",
+        )),
     "formulas of elements": (
-        E, lambda s: None, "s.merge_reduction(E): `B[i, h] * float32(2.0)` is no element of a "
-        "reduction; give one of such"),
+        E, lambda s: None, Diagnostic(
+            "not-this-form", where="s.merge_reduction(E)", load="B[i, h] * float32(2.0)",
+        )),
     "another reducer": (
-        D, lambda s: None, "s.merge_reduction(D): D and B are not combined by the same of sum, "
-        "prod, min and max; leave them apart"),
+        D, lambda s: None, Diagnostic(
+            "not-this-form", where="s.merge_reduction(D)", stage="D", inside="B",
+        )),
     "a condition": (
-        F, lambda s: None, "s.merge_reduction(F): F is no reduction of one value without where= and "
-        "init=; only such are one"),
+        F, lambda s: None, Diagnostic(
+            "not-this-form", where="s.merge_reduction(F)", stage="F", reason="only such are one",
+        )),
     "other loops": (
-        C, lambda s: s[B].split(B.op.axis[0], factor=2), "s.merge_reduction(C): the loops of B were "
-        "changed, and the terms have new ones; merge them first"),
+        C, lambda s: s[B].split(B.op.axis[0], factor=2), Diagnostic(
+            "schedule", where="s.merge_reduction(C)", what="the loops of B were changed",
+            what_to_do="the terms have new ones; merge them first",
+        )),
     "stages inside": (
-        C, lambda s: s[B].compute_at(s[C], C.op.axis[0]), "s.merge_reduction(C): B is computed in "
-        "their loops, and the terms have new ones; merge them first"),
+        C, lambda s: s[B].compute_at(s[C], C.op.axis[0]), Diagnostic(
+            "schedule", where="s.merge_reduction(C)", what="B is computed in their loops",
+            what_to_do="the terms have new ones; merge them first",
+        )),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name: str, refusal: Any) -> None:
-    tensor, before, message = REFUSED[name]
+    tensor, before, expected = REFUSED[name]
     s = te.create_schedule(tensor)
     before(s)
 
-    assert refusal(s, lambda: s.merge_reduction(tensor)).message == message
+    assert diagnostic(refusal(s, lambda: s.merge_reduction(tensor))) == expected
 
 
 @pytest.mark.parametrize("seed", range(16))
@@ -121,29 +130,28 @@ def test_a_formula_is_part_of_all_that_read_it() -> None:
     assert tecomp.replay(s.trace.to_json(), [U, V]).trace.to_json() == s.trace.to_json()
 
 
-NO_FORMULAS: dict[str, tuple[list[te.Tensor], te.Tensor, Callable[[Schedule], object], str]] = {
+NO_FORMULAS: dict[str, tuple[list[te.Tensor], te.Tensor, Callable[[Schedule], object], Diagnostic]] = {
     "a result": (
-        [T], T, lambda s: None, "s.merge_formula(T): T is no formula of elements that others read "
-        "alone; give one"),
+        [T], T, lambda s: None, Diagnostic("not-this-form", where="s.merge_formula(T)", stage="T")),
     "a reduction": (
-        [C], B, lambda s: None, "s.merge_formula(B): B is no formula of elements that others read "
-        "alone; give one"),
+        [C], B, lambda s: None, Diagnostic("not-this-form", where="s.merge_formula(B)", stage="B")),
     "what statements read": (
-        [W], T, lambda s: None, "s.merge_formula(T): W is no formula and no reduction, and needs what "
-        "it reads in memory; leave it there"),
+        [W], T, lambda s: None, Diagnostic("not-this-form", where="s.merge_formula(T)", reader="W")),
     "other loops": (
-        [U], T, lambda s: s[T].split(T.op.axis[0], factor=2), "s.merge_formula(T): the loops of T were "
-        "changed, and its readers have their own; merge it first"),
+        [U], T, lambda s: s[T].split(T.op.axis[0], factor=2), Diagnostic(
+            "schedule", where="s.merge_formula(T)", what="the loops of T were changed",
+            what_to_do="its readers have their own; merge it first",
+        )),
 }
 
 
 @pytest.mark.parametrize("name", NO_FORMULAS)
 def test_no_formulas(name: str, refusal: Any) -> None:
-    results, tensor, before, message = NO_FORMULAS[name]
+    results, tensor, before, expected = NO_FORMULAS[name]
     s = te.create_schedule(results)
     before(s)
 
-    assert refusal(s, lambda: s.merge_formula(tensor)).message == message
+    assert diagnostic(refusal(s, lambda: s.merge_formula(tensor))) == expected
 
 
 @pytest.mark.parametrize("seed", range(16))

@@ -11,6 +11,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.schedules import auto
+from tests.messages import Diagnostic, diagnostic
 
 A = te.placeholder((4, 9), name="A")
 B = te.placeholder((4, 9), "int64", name="B")
@@ -38,35 +39,43 @@ def test_the_result_is_widened() -> None:
 
 REFUSED = {
     "values that are given": (
-        given, "int32", "s.narrow_reduction(given, 'int32'): results of given from "
-        "-9223372036854775808 to 9223372036854775807 are not known to fit; take a type that holds them"),
+        given, "int32", Diagnostic(
+            "not-this-form", where="s.narrow_reduction(given, 'int32')", stage="given",
+            found=-9223372036854775808, found2=9223372036854775807,
+        )),
     "a type that is too narrow": (
         te.compute((4,), lambda i: te.sum(te.cast(k, "int64") * 2, axis=k), name="sums"), "int8",
-        "s.narrow_reduction(sums, 'int8'): results of sums from 0 to 144 are not known to fit; take a "
-        "type that holds them"),
+        Diagnostic(
+            "not-this-form", where="s.narrow_reduction(sums, 'int8')", stage="sums", found=0,
+            found2=144,
+        )),
     "floats": (
-        floats, "int32", "s.narrow_reduction(floats, 'int32'): floats is no sum, least or greatest of "
-        "integers as int32 are; leave it as it is"),
+        floats, "int32", Diagnostic(
+            "not-this-form", where="s.narrow_reduction(floats, 'int32')", stage="floats",
+            dtype="int32",
+        )),
     "a condition": (
-        some, "int32", "s.narrow_reduction(some, 'int32'): some is no reduction of one value without "
-        "where= and init=; only such is made narrower"),
+        some, "int32", Diagnostic(
+            "not-this-form", where="s.narrow_reduction(some, 'int32')", stage="some",
+            reason="only such is made narrower",
+        )),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name: str, refusal: Any) -> None:
-    tensor, dtype, message = REFUSED[name]
+    tensor, dtype, expected = REFUSED[name]
     s = te.create_schedule(tensor)
 
-    assert refusal(s, lambda: s.narrow_reduction(tensor, dtype)).message == message
+    assert diagnostic(refusal(s, lambda: s.narrow_reduction(tensor, dtype))) == expected
 
 
 def test_refused_loops(refusal: Any) -> None:
     s = te.create_schedule(count)
     s[count].split(k, factor=3)
 
-    assert refusal(s, lambda: s.narrow_reduction(count, "int32")).message == (
-        "s.narrow_reduction(count, 'int32'): the loops of count were changed; make it narrower first")
+    assert diagnostic(refusal(s, lambda: s.narrow_reduction(count, "int32"))) == (
+        Diagnostic("too-late", where="s.narrow_reduction(count, 'int32')", stage="count"))
 
 
 @pytest.mark.parametrize("seed", range(20))

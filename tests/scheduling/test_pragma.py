@@ -11,6 +11,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.scheduling.schedule import Schedule
+from tests.messages import Diagnostic, diagnostic
 from tests.scheduling.conftest import Refusal
 
 A = te.placeholder((8, 30), name="A")
@@ -82,26 +83,38 @@ ALL = (
 
 
 @pytest.mark.parametrize(
-    ("kind", "value", "message"),
+    ("kind", "value", "expected"),
     [
-        ("import_llvm", "define", "s[R].pragma(i, 'import_llvm'): there is no pragma 'import_llvm' "
-         f"here; compile the code to a shared library, and call its functions with te.call_extern; "
-         f"{ALL}"),
-        (None, None, f"s[R].pragma(i, None): there is no pragma None here; write a text; {ALL}"),
+        ("import_llvm", "define", Diagnostic(
+            "unknown-choice", where="s[R].pragma(i, 'import_llvm')", form="import_llvm",
+            instead="compile the code to a shared library, and call its functions with te.call_extern",
+            known="auto_unroll_max_step, unroll_explicit, unroll, vectorize, parallel_launch_point, parallel_stride_pattern, parallel_barrier_when_finish",
+        )),
+        (None, None, Diagnostic(
+            "unknown-choice", where="s[R].pragma(i, None)", form=None, instead="write a text",
+            known="auto_unroll_max_step, unroll_explicit, unroll, vectorize, parallel_launch_point, parallel_stride_pattern, parallel_barrier_when_finish",
+        )),
         ("unroll_explicit", 3,
-         "s[R].pragma(i, 'unroll_explicit'): unroll_explicit is True or False, got 3"),
-        ("auto_unroll_max_step", None, "s[R].pragma(i, 'auto_unroll_max_step'): "
-         "auto_unroll_max_step is how many statements may be written out, 0 or more, got None"),
-        ("auto_unroll_max_step", -1, "s[R].pragma(i, 'auto_unroll_max_step'): "
-         "auto_unroll_max_step is how many statements may be written out, 0 or more, got -1"),
+         Diagnostic(
+             "wrong-argument", where="s[R].pragma(i, 'unroll_explicit')",
+             explicit="unroll_explicit", value=3,
+         )),
+        ("auto_unroll_max_step", None, Diagnostic(
+            "wrong-number", where="s[R].pragma(i, 'auto_unroll_max_step')",
+            steps="auto_unroll_max_step", value=None,
+        )),
+        ("auto_unroll_max_step", -1, Diagnostic(
+            "wrong-number", where="s[R].pragma(i, 'auto_unroll_max_step')",
+            steps="auto_unroll_max_step", value=-1,
+        )),
     ],
 )
-def test_what_is_refused(kind: Any, value: Any, message: str, refusal: Refusal) -> None:
+def test_what_is_refused(kind: Any, value: Any, expected: Diagnostic, refusal: Refusal) -> None:
     s = te.create_schedule(R)
 
     error = refusal(s, lambda: s[R].pragma(R.op.axis[0], kind, value))
 
-    assert error.message == message
+    assert diagnostic(error) == expected
 
 
 @pytest.mark.parametrize(("kind", "instead"), [
@@ -164,7 +177,7 @@ def test_a_reduction_is_no_vector_by_a_pragma_either(refusal: Refusal) -> None:
 
     error = refusal(s, lambda: s[R].pragma(k, "vectorize"))
 
-    assert error.message == refusal(other, lambda: other[R].vectorize(k)).message
+    assert diagnostic(error) == diagnostic(refusal(other, lambda: other[R].vectorize(k)))
 
 
 def test_of_another_stage(refusal: Refusal) -> None:
@@ -172,9 +185,11 @@ def test_of_another_stage(refusal: Refusal) -> None:
 
     error = refusal(s, lambda: s[R].pragma(C.op.axis[0], "unroll_explicit"))
 
-    assert error.message == (
-        "s[R].pragma: axis i does not belong to R; its loops are now i, k, where i is another axis "
-        "of that name; take that"
+    assert diagnostic(error) == (
+        Diagnostic(
+            "no-such-loop", stage="R", call="pragma",
+            reason="axis i does not belong to R; its loops are now i, k, where i is another axis of that name; take that",
+        )
     )
 
 

@@ -10,6 +10,7 @@ import pytest
 
 import tecomp
 from tecomp import te
+from tests.messages import Diagnostic, diagnostic
 
 A = te.placeholder((8, 64), name="A")
 C = te.compute((8, 64), lambda i, j: A[i, j] * 2.0, name="C")
@@ -108,9 +109,11 @@ def test_a_thread_axis_stands_for_its_loop(agrees: Any) -> None:
     assert s[C].attach_ivar is D.op.axis[0]
     with pytest.raises(tecomp.ScheduleError) as error:
         s[C].compute_at(s[D], thread)
-    assert error.value.message == (
-        "s[C].compute_at(s[D]): no loop of D is bound to threadIdx.x; its loops are bound to "
-        "blockIdx.x; bind one, or give a loop"
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "thread-axis", where="s[C].compute_at(s[D])", stage="D", tag="threadIdx.x",
+            tags="blockIdx.x",
+        )
     )
     agrees(s, [A, D], {A: DATA, D: DATA * 2 + 1}, rtol=1e-6)
 
@@ -140,47 +143,55 @@ def test_threads_around_a_scan_are_thread_axes() -> None:
 
     with pytest.raises(tecomp.ScheduleError) as error:
         te.create_schedule(S.op)[S].env_threads([no_thread])
-    assert error.value.message == (
-        "s[S].env_threads: 'threadIdx.x' is no thread axis; give what te.thread_axis makes"
+    assert diagnostic(error.value) == (
+        Diagnostic("thread-axis", where="s[S].env_threads", thread="threadIdx.x")
     )
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("call", "expected"),
     [
-        (lambda s: s[C].set_store_predicate(3), "s[C].set_store_predicate: the predicate is 3; give "
-         "a condition, such as thread.var.equal(0)"),
-        (lambda s: s[C].set_store_predicate(C.op.axis[0] + 1), "s[C].set_store_predicate: the "
-         "predicate is i + int32(1); give a condition, such as thread.var.equal(0)"),
-        (lambda s: s[C].set_store_predicate(A[0, 0] > 1), "s[C].set_store_predicate: the predicate "
-         "uses A[int32(0), int32(0)]; it may use axes of C, thread axes and sizes"),
+        (lambda s: s[C].set_store_predicate(3), Diagnostic(
+            "wrong-argument", where="s[C].set_store_predicate", predicate=3,
+        )),
+        (lambda s: s[C].set_store_predicate(C.op.axis[0] + 1), Diagnostic(
+            "wrong-argument", where="s[C].set_store_predicate", predicate="i + int32(1)",
+        )),
+        (lambda s: s[C].set_store_predicate(A[0, 0] > 1), Diagnostic(
+            "thread-axis", where="s[C].set_store_predicate", node="A[int32(0), int32(0)]",
+            stage="C",
+        )),
         (lambda s: s[A].set_store_predicate(te.var("n") > 1),
-         "s[A]: A is a placeholder; only computed stages have loops"),
-        (lambda s: s[C].env_threads(te.thread_axis("threadIdx.x")), "s[C].env_threads: C is no scan, "
-         "and threads are around the steps of scans only; bind its loops"),
+         Diagnostic("no-such-loop", name="A")),
+        (lambda s: s[C].env_threads(te.thread_axis("threadIdx.x")), Diagnostic(
+            "not-this-form", where="s[C].env_threads", stage="C",
+        )),
     ],
 )
-def test_what_is_refused(call: Callable[[te.Schedule], object], message: str) -> None:
+def test_what_is_refused(call: Callable[[te.Schedule], object], expected: Diagnostic) -> None:
     s = te.create_schedule(C)
 
     with pytest.raises(tecomp.ScheduleError) as error:
         call(s)
-    assert error.value.message == message
+    assert diagnostic(error.value) == expected
 
 
 @pytest.mark.parametrize(
-    ("predicate", "message"),
+    ("predicate", "expected"),
     [
         (lambda t, i: te.any(t.var < 3, i > t.var),
-         "s[B].set_store_predicate: tx has threads that store different elements under tx < int32(3) "
-         "or i > tx, and all compute the same elements; compare it with one number, such as "
-         "thread.var.equal(0)"),
+         Diagnostic(
+             "thread-axis", stage="B", thread="tx", threads="threads",
+             plural=" different elements", stored="tx < int32(3) or i > tx",
+         )),
         (lambda t, i: t.var > 99,
-         "s[B].set_store_predicate: tx has no thread that stores under tx > int32(99), and all "
-         "compute the same elements; compare it with one number, such as thread.var.equal(0)"),
+         Diagnostic(
+             "thread-axis", stage="B", thread="tx", threads="no thread", plural="s",
+             stored="tx > int32(99)",
+         )),
     ],
 )
-def test_threads_that_do_not_agree(predicate: Any, message: str) -> None:
+def test_threads_that_do_not_agree(predicate: Any, expected: Diagnostic) -> None:
     k = te.reduce_axis((0, 64), name="k")
     B = te.compute((8,), lambda i: te.sum(A[i, k], axis=k), name="B")
     s = te.create_schedule(B.op)
@@ -190,20 +201,21 @@ def test_threads_that_do_not_agree(predicate: Any, message: str) -> None:
 
     with pytest.raises(tecomp.LowerError) as error:
         tecomp.lower(s, [A, B])
-    assert error.value.message == message
+    assert diagnostic(error.value) == expected
 
 
 @pytest.mark.parametrize(
-    ("count", "message"),
+    ("count", "expected"),
     [
-        (4096, "s[B].set_store_predicate: tx has threads that store different elements under tx == "
-         "int32(0) and i < int32(2) or tx == int32(2000), and all compute the same elements; compare "
-         "it with one number, such as thread.var.equal(0)"),
-        (70000, "s[B].set_store_predicate: tx has 70000 threads, and which of them store is looked up "
-         "for 65536 at most; bind a loop that is shorter"),
+        (4096, Diagnostic(
+            "thread-axis", stage="B", thread="tx", threads="threads",
+            plural=" different elements",
+            stored="tx == int32(0) and i < int32(2) or tx == int32(2000)",
+        )),
+        (70000, Diagnostic("thread-axis", stage="B", thread="tx", newest=70000, most_threads=65536)),
     ],
 )
-def test_many_threads(count: int, message: str) -> None:
+def test_many_threads(count: int, expected: Diagnostic) -> None:
     """None of them is left out."""
     X = te.placeholder((8, count), name="X")
     k = te.reduce_axis((0, count), name="k")
@@ -215,7 +227,7 @@ def test_many_threads(count: int, message: str) -> None:
 
     with pytest.raises(tecomp.LowerError) as error:
         tecomp.lower(s, [X, B])
-    assert error.value.message == message
+    assert diagnostic(error.value) == expected
 
 
 def test_a_thread_that_no_loop_is_bound_to() -> None:
@@ -224,7 +236,6 @@ def test_a_thread_that_no_loop_is_bound_to() -> None:
 
     with pytest.raises(tecomp.LowerError) as error:
         tecomp.lower(s, [A, C])
-    assert error.value.message == (
-        "s[C].set_store_predicate: no loop is bound to threadIdx.x, so how many threads there are is "
-        "not known; bind a loop to it, or use an axis of C"
+    assert diagnostic(error.value) == (
+        Diagnostic("thread-axis", stage="C", tag="threadIdx.x")
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 from tecomp import te
 from tecomp.errors import TecompError
+from tests.messages import Diagnostic, diagnostic
 
 state = te.placeholder((9, 4, 6), name="state")
 first = te.placeholder((1, 4, 6), name="first")
@@ -31,21 +32,18 @@ def test_loops_over_steps_are_split_and_fused_with_one_another() -> None:
 def test_steps_follow_one_another(refusal: Refusal) -> None:
     s = te.create_schedule(S)
 
-    def message(call: Callable[..., Any], *args: Any) -> str:
-        return refusal(s, lambda: call(*args)).message
+    def message(call: Callable[..., Any], *args: Any) -> Diagnostic:
+        return diagnostic(refusal(s, lambda: call(*args)))
 
     for name in ("vectorize", "parallel"):
         assert message(getattr(s[S], name), t) == (
-            f"s[S].{name}(t): t counts the steps of a scan, and each follows from those before; "
-            f"{name} a loop over the elements of a step"
+            Diagnostic("not-parallel", stage="S", call=name, axis="t")
         )
     assert message(s[S].bind, t, "blockIdx.x") == (
-        "s[S].bind(t): t counts the steps of a scan, and each follows from those before; bind a "
-        "loop over the elements of a step"
+        Diagnostic("not-parallel", where="s[S].bind(t)", axis="t")
     )
     assert message(s[S].fuse, t, i) == (
-        "s[S].fuse(t, i): t counts the steps of a scan, which come one after another; fuse loops "
-        "of one step only, or of steps only"
+        Diagnostic("not-nested", stage="S", axes="t, i", steps="t")
     )
 
 
@@ -53,13 +51,11 @@ def test_a_scan_keeps_its_memory(refusal: Refusal) -> None:
     T = te.compute((9, 4, 6), lambda t, i, j: S[t, i, j], name="T")
     s = te.create_schedule(T)
 
-    assert refusal(s, s[S].compute_inline).message == (
-        "s[S].compute_inline: S is a scan and needs memory for its results; use compute_at with "
-        "an inner loop of its consumer instead"
+    assert diagnostic(refusal(s, s[S].compute_inline)) == (
+        Diagnostic("needs-memory", where="s[S].compute_inline", stage="S", what="is a scan")
     )
-    assert refusal(s, lambda: s.cache_write(S, "local")).message == (
-        "s.cache_write(S, 'local'): S is a scan, which reads the elements it has made; make a "
-        "te.compute that copies the result"
+    assert diagnostic(refusal(s, lambda: s.cache_write(S, "local"))) == (
+        Diagnostic("not-this-form", where="s.cache_write(S, 'local')", stage="S")
     )
 
 
@@ -71,8 +67,8 @@ def test_a_scan_is_no_operation_of_a_machine(refusal: Refusal) -> None:
     )
     s = te.create_schedule(S)
 
-    assert refusal(s, lambda: s[S].tensorize(j, copy)).message == (
-        "s[S].tensorize(j): S is a scan; tensorize a stage that its steps are computed from"
+    assert diagnostic(refusal(s, lambda: s[S].tensorize(j, copy))) == (
+        Diagnostic("not-this-form", where="s[S].tensorize(j)", stage="S")
     )
 
 

@@ -12,6 +12,7 @@ from tecomp import IndexMap, lower, te
 from tecomp.errors import LayoutError, ScheduleError
 from tecomp.scheduling.schedule import Schedule
 from tecomp.scheduling.transform_layout import stored_shape
+from tests.messages import Diagnostic, diagnostic
 
 A = te.placeholder((8, 6), name="A")
 k = te.reduce_axis((0, 6), name="k")
@@ -223,88 +224,94 @@ def padded(s: Schedule) -> None:
 
 Error = type[LayoutError | ScheduleError]
 REFUSED: dict[
-    str, tuple[Callable[[Schedule], None], Callable[[Schedule], object], Error, str]
+    str, tuple[Callable[[Schedule], None], Callable[[Schedule], object], Error, Diagnostic]
 ] = {
     "not injective": (
         nothing,
         lambda s: s[C].transform_layout(lambda i, j: [i // 2, j]),
         LayoutError,
-        "s[C].transform_layout: elements (0, 0) and (1, 0) of C[8, 6] would share one place; keep "
-        "every index in the map, e.g. both i // 4 and i % 4",
+        Diagnostic(
+            "shared-place", where="s[C].transform_layout", first=(0, 0), second=(1, 0), stage="C",
+            shape="[8, 6]",
+        ),
     ),
     "an axis left out": (
         nothing,
         lambda s: s[A].transform_layout(lambda i, j: [i]),
         LayoutError,
-        "s[A].transform_layout: elements (0, 0) and (0, 1) of A[8, 6] would share one place; keep "
-        "every index in the map, e.g. both i // 4 and i % 4",
+        Diagnostic(
+            "shared-place", where="s[A].transform_layout", first=(0, 0), second=(0, 1), stage="A",
+            shape="[8, 6]",
+        ),
     ),
     "negative": (
         nothing,
         lambda s: s[C].transform_layout(lambda i, j: [i - 1, j]),
         LayoutError,
-        "index map: `i - 1` is -1 at index (0, 0); places count from 0, so add 1 or more",
+        Diagnostic("negative-place", expr="i - 1", value=-1, index=(0, 0), positive=1),
     ),
     "a size variable": (
         nothing,
         lambda s: s[C].transform_layout(lambda i, j: [te.var("n") - i, j]),
         LayoutError,
-        's[C].transform_layout: result 0 of the map, `cast("int64", n) - i`, uses n, which is none '
-        "of its indices (i, j); a layout is made of these and of numbers",
+        Diagnostic(
+            "foreign-variable", where="s[C].transform_layout", position=0,
+            result='cast("int64", n) - i', var="n", names="i, j",
+        ),
     ),
     "more places than indices count": (
         nothing,
         lambda s: s[C].transform_layout(lambda i, j: [i * 2**60, j]),
         LayoutError,
-        "s[C].transform_layout: C would take 8070450532247928833 * 6 places, more than 64-bit "
-        "indices count; use smaller factors in the map",
+        Diagnostic(
+            "too-much", where="s[C].transform_layout", stage="C",
+            product="8070450532247928833 * 6",
+        ),
     ),
     "not quasi-affine": (
         nothing,
         lambda s: s[C].transform_layout(lambda i, j: [i * j, j, i]),
         LayoutError,
-        "`i * j` is not quasi-affine; an index map may add indices, multiply, divide or take "
-        "remainders by constants, take min and max, and combine bits with ^ & | << >>",
+        Diagnostic("map-function", node="i * j"),
     ),
     "too few parameters": (
         nothing,
         lambda s: s[C].transform_layout(lambda i: [i]),
         LayoutError,
-        "index map: the function takes 1 index (i), but the tensor has 2 axes; name one parameter "
-        "for each axis, or take them all as *i",
+        Diagnostic("map-function", given_count="1 index", listed=" (i)", ndim="2 axes"),
     ),
     "too many parameters": (
         nothing,
         lambda s: s[C].transform_layout(lambda i, j, c: [i, j, c]),
         LayoutError,
-        "index map: the function takes 3 indices (i, j, c), but the tensor has 2 axes; name one "
-        "parameter for each axis, or take them all as *i",
+        Diagnostic("map-function", given_count="3 indices", listed=" (i, j, c)", ndim="2 axes"),
     ),
     "an index map of another rank": (
         nothing,
         lambda s: s[C].transform_layout(IndexMap.from_func(lambda i: [i])),
         LayoutError,
-        "s[C].transform_layout: the map takes 1 indices, but the tensor has 2 axes here",
+        Diagnostic("other-shape", where="s[C].transform_layout", count=1, rank=2),
     ),
     "the rank that the tensor had before": (
         padded,
         lambda s: s[C].transform_layout(IndexMap.from_func(lambda i, j: [j, i])),
         LayoutError,
-        "s[C].transform_layout: the map takes 2 indices, but the tensor has 3 axes here",
+        Diagnostic("other-shape", where="s[C].transform_layout", count=2, rank=3),
     ),
     "a float": (
         nothing,
         lambda s: s[C].transform_layout(lambda i, j: [i * 0.5, j]),
         LayoutError,
-        'index map: result 0, `cast("float32", i) * float32(0.5)`, is a float32; an index is an '
-        "integer, so use // to divide and .astype('int64') to convert",
+        Diagnostic(
+            "map-function", position=0, result='`cast("float32", i) * float32(0.5)`',
+            dtype="float32",
+        ),
     ),
     "no function": (
         nothing,
         lambda s: s[C].transform_layout([1, 0]),
         LayoutError,
-        "s[C].transform_layout: expected a function of the indices, an IndexMap or a layout, got "
-        "[1, 0]",
+        Diagnostic("wrong-argument", where="s[C].transform_layout", mapping=[1, 0]),
     ),
     "an empty group": (
         nothing,
@@ -312,94 +319,84 @@ REFUSED: dict[
             lambda i, j: [i, te.AXIS_SEPARATOR, te.AXIS_SEPARATOR, j]
         ),
         LayoutError,
-        "index map: axis separators [0, 0] do not cut 2 axes into groups of at least one axis; "
-        "they are ascending, each the last axis of its group; write a constant 0 in the map for a "
-        "group that has no axis",
+        Diagnostic(
+            "layout",
+            reason="axis separators [0, 0] do not cut 2 axes into groups of at least one axis; they are ascending, each the last axis of its group; write a constant 0 in the map for a group that has no axis",
+        ),
     ),
     "separators that do not fit any more": (
         separated,
         lambda s: s[C].transform_layout(lambda i, j: [i * 6 + j]),
         LayoutError,
-        "s[C].transform_layout: the axis separators [0] of an earlier call do not fit the 1 axes "
-        "of this map; put te.AXIS_SEPARATOR into it where a physical axis begins",
+        Diagnostic("other-shape", where="s[C].transform_layout", kept=[0], rank=1),
     ),
     "loops of another kind": (
         nothing,
         lambda s: s[C].transform_layout(lambda i, j: [j, i], loops="both"),
         ScheduleError,
-        "s[C].transform_layout: loops is 'physical' or 'logical', not 'both'",
+        Diagnostic("unknown-choice", where="s[C].transform_layout", loops="both"),
     ),
     "a split axis": (
         split,
         lambda s: s[C].transform_layout(lambda i, j: [j, i]),
         ScheduleError,
-        "s[C].transform_layout: axis j of C was split or fused already, so its loops cannot follow "
-        "the new layout; call transform_layout first and split the axes that it returns, or keep "
-        "the loops with loops='logical'",
+        Diagnostic("too-late", where="s[C].transform_layout", missing="j", stage="C"),
     ),
     "a fused axis": (
         fuse,
         lambda s: s[C].transform_layout(lambda i, j: [j, i]),
         ScheduleError,
-        "s[C].transform_layout: axis i of C was split or fused already, so its loops cannot follow "
-        "the new layout; call transform_layout first and split the axes that it returns, or keep "
-        "the loops with loops='logical'",
+        Diagnostic("too-late", where="s[C].transform_layout", missing="i", stage="C"),
     ),
     "pad_value of a placeholder": (
         nothing,
         lambda s: s[A].transform_layout(lambda i, j: [j, i], pad_value=0),
         ScheduleError,
-        "s[A].transform_layout: A is a placeholder, whose padding the caller fills (kernel.pack "
-        "does); pad_value= is for computed stages",
+        Diagnostic("pad-value", where="s[A].transform_layout", stage="A"),
     ),
     "pad_value that is no number": (
         nothing,
         lambda s: s[C].transform_layout(lambda i, j: [j, i], pad_value="x"),
         ScheduleError,
-        "s[C].transform_layout: pad_value= is a number, an expression or a function that makes "
-        "one, got 'x'",
+        Diagnostic("pad-value", where="s[C].transform_layout", value="x"),
     ),
     "pad_value of the logical indices": (
         nothing,
         lambda s: s[C].transform_layout(lambda i, j: [i, j // 4, j % 4], pad_value=lambda i, j: 0),
         ScheduleError,
-        "s[C].transform_layout: pad_value= is a function that does not take 3 indices, one for "
-        "each physical axis; name them all, or take them as *i",
+        Diagnostic("pad-value", where="s[C].transform_layout", index_count=3),
     ),
     "pad_value of a function that makes no number": (
         nothing,
         lambda s: s[C].transform_layout(lambda i, j: [j, i], pad_value=lambda i, j: [i]),
         ScheduleError,
-        "s[C].transform_layout: pad_value= is a number, an expression or a function that makes "
-        "one, got [p0]",
+        Diagnostic("pad-value", where="s[C].transform_layout", value="[p0]"),
     ),
     "pad_value that reads a tensor": (
         nothing,
         lambda s: s[C].transform_layout(lambda i, j: [j, i], pad_value=lambda j, i: A[i, j]),
         ScheduleError,
-        "s[C].transform_layout: pad_value= is `A[p1, p0]`; it may use the physical indices and "
-        "numbers, and no elements of tensors",
+        Diagnostic("pad-value", where="s[C].transform_layout", expr="A[p1, p0]"),
     ),
     "a second map after a pad_value of indices": (
         padded,
         lambda s: s[C].transform_layout(lambda i, jo, ji: [jo, i, ji]),
         ScheduleError,
-        "s[C].transform_layout: an earlier call gave pad_value= as a function of its own axes, "
-        "which this map replaces; give pad_value= in the last call only",
+        Diagnostic("pad-value", where="s[C].transform_layout"),
     ),
 }
 
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_refused(case: str, refusal: Any) -> None:
-    before, action, kind, message = REFUSED[case]
+    before, action, kind, expected = REFUSED[case]
     s = te.create_schedule(R)
     before(s)
 
     error = refusal(s, lambda: action(s))
 
     assert type(error) is kind
-    assert error.message == message
+    assert diagnostic(error) == expected
     assert error.location is not None
     assert Path(error.location.file) == Path(__file__)
 

@@ -463,8 +463,10 @@ class ViewProgram:
         def lowered() -> None:
             reduce(lambda made, step: step.run(made), PASSES, func)
 
-        with pytest.raises(LowerError, match="`X`"):
+        with pytest.raises(LowerError) as error:
             lowered()
+        assert error.value.kind == "lower"
+        assert "`X`" in error.value.parameters["problem"]
 
     def _check(self, functions: Mapping[str, PrimFunc], kernel: Kernel, sizes: Sizes) -> None:
         before, wanted = self._model(sizes)

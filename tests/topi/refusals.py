@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 
 import tecomp
+from tests.messages import Diagnostic, diagnostic
 
 
-def refused(call: Callable[[], Any], kind: type[Exception] = tecomp.DefinitionError) -> str:
-    """The message of an error whose place is in the function that calls."""
+def refused(call: Callable[[], Any], kind: type[Exception] = tecomp.DefinitionError) -> Diagnostic:
+    """The diagnostic of an error whose place is in the function that calls."""
     with pytest.raises(kind) as caught:
         call()
     error = caught.value
     assert isinstance(error, tecomp.TecompError)
     assert error.location is not None
     assert error.location.file == call.__code__.co_filename
-    return error.message
+    return diagnostic(error)

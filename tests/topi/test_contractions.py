@@ -11,6 +11,7 @@ import pytest
 import tecomp
 from tecomp import te, topi
 from tecomp.schedules import matmul
+from tests.messages import Diagnostic
 from tests.numerics import assert_product
 from tests.topi.refusals import refused
 from tests.topi.running import (
@@ -118,38 +119,42 @@ def test_refusals() -> None:
     V = te.placeholder((6,), name="V")
 
     assert refused(lambda: topi.matmul(A, B)) == (
-        "topi.matmul: A has shape (4, 6) and B (5, 6), which are to be added up along 6 and 5 "
-        "elements; make these equal"
+        Diagnostic(
+            "shapes", where="topi.matmul", a="A", shape="(4, 6)", a_transposed="", b="B",
+            b_shape="(5, 6)", b_transposed="", depth="6", other="5",
+        )
     )
     assert refused(lambda: topi.matmul(A, V)) == (
-        "topi.matmul: the shapes are (4, 6) and (6,); give matrices, of two axes or more"
+        Diagnostic("shapes", where="topi.matmul", shape="(4, 6)", b_shape="(6,)")
     )
     assert refused(lambda: topi.tensordot(A, B, 1)) == (
-        "topi.tensordot: axis 1 of A, shape (4, 6), and axis 0 of B, shape (5, 6), have extents 6 "
-        "and 5; make them equal"
+        Diagnostic(
+            "shapes", where="topi.tensordot", k=1, a="A", shape="(4, 6)", j=0, b="B",
+            b_shape="(5, 6)", extent="6", extent2="5",
+        )
     )
     assert refused(lambda: topi.tensordot(A, B, 3)) == (
-        "topi.tensordot: axes is 3, and the tensors have 2 and 2 axes; give so many at most"
+        Diagnostic("wrong-count", where="topi.tensordot", count=3, ndim=2, b_ndim=2)
     )
     assert refused(lambda: topi.tensordot(A, B, ((0, 1), (1,)))) == (
-        "topi.tensordot: axes is ((0, 1), (1,)); give as many axes of the one tensor as of the "
-        "other, (axes of a, axes of b)"
+        Diagnostic("wrong-count", where="topi.tensordot", axes="((0, 1), (1,))")
     )
     assert refused(lambda: topi.einsum("...j->j", A)) == (
-        "topi.einsum: the result of '...j->j' has no `...`, which stands for axes of operands; "
-        "write it in the result too, or letters for what is added up"
+        Diagnostic("index-count", where="topi.einsum", subscripts="...j->j")
     )
     assert topi.einsum("...ij->ij", A).shape == A.shape
     assert refused(lambda: topi.einsum("ij,jk->ik", A, B)) == (
-        "topi.einsum: j has extent 6, and 5 in B, shape (5, 6); make them equal"
+        Diagnostic(
+            "shapes", where="topi.einsum", named="j", known="6", extent="5", tensor="B",
+            shape="(5, 6)",
+        )
     )
     assert refused(lambda: topi.einsum("ij->ik", A)) == (
-        "topi.einsum: the result of 'ij->ik' has k; it takes letters of the operands, each once"
+        Diagnostic("given-twice", where="topi.einsum", subscripts="ij->ik", unknown="k")
     )
     assert refused(lambda: topi.einsum("ijk->i", A)) == (
-        "topi.einsum: 'ijk' has 3 letters for A, shape (4, 6); write one for each axis"
+        Diagnostic("wrong-count", where="topi.einsum", part="ijk", count=3, x="A", shape="(4, 6)")
     )
     assert refused(lambda: topi.einsum("i1", A)) == (
-        "topi.einsum: the subscripts are 'i1' for 1 operands; write letters for each, with commas, "
-        "as in 'ij,jk->ik'"
+        Diagnostic("wrong-count", where="topi.einsum", subscripts="i1", tensor_count=1)
     )

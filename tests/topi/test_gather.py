@@ -9,6 +9,7 @@ import pytest
 
 import tecomp
 from tecomp import te, topi
+from tests.messages import Diagnostic, diagnostic
 from tests.topi.refusals import refused
 from tests.topi.running import (
     TYPES,
@@ -230,7 +231,11 @@ def test_places_outside_are_refused_when_it_runs() -> None:
     with pytest.raises(tecomp.CallError) as caught:
         program(a, i)
 
-    assert caught.value.message.startswith("index 6 is out of bounds for ")
+    found = diagnostic(caught.value)
+    place, _, access = found.parameters["text"].rpartition(": ")
+    assert found == Diagnostic("out-of-bounds", value=6, text=f"{place}: {access}")
+    assert access == "A[i[i0]] (axis 0 of A[6])"
+    assert place.startswith(__file__)
 
 
 def test_refusals() -> None:
@@ -238,56 +243,76 @@ def test_refusals() -> None:
     F = te.placeholder((3,), name="F")
 
     assert refused(lambda: topi.take(A, F, 0)) == (
-        'topi.take: indices is float32, and takes integers; convert it: topi.cast(F, "int32")'
+        Diagnostic("element-type", where="topi.take", what="indices", dtype="float32", x="F")
     )
     assert refused(lambda: topi.take(A, i, 2)) == (
-        "topi.take: axis is 2, and the tensor has 2 axes; give a number from -2 to 1"
+        Diagnostic(
+            "unknown-choice", where="topi.take", what="axis", number=2,
+            rank="and the tensor has 2 axes; give a number from -2 to 1",
+        )
     )
     assert refused(lambda: topi.take(A, i, 0, mode="raise")) == (
-        "topi.take: mode is 'raise'; it is one of 'clip', 'wrap', 'fast'"
+        Diagnostic(
+            "unknown-choice", where="topi.take", what="mode", value="raise",
+            known="'clip', 'wrap', 'fast'",
+        )
     )
     assert refused(lambda: topi.take(A, i, 1, 1)) == (
-        "topi.take: batch_dims is 1, axis 1, and the shapes are (4, 6) and (3,); the first "
-        "batch_dims axes are those of both, before the axis"
+        Diagnostic(
+            "shapes", where="topi.take", shared=1, along=1, shape="(4, 6)", indices_shape="(3,)",
+        )
     )
     assert refused(lambda: topi.gather(A, 0, i)) == (
-        "topi.gather: A has shape (4, 6) and indices (3,); they have the same axes, but for axis 0"
+        Diagnostic(
+            "shapes", where="topi.gather", data="A", shape="(4, 6)", indices_shape="(3,)",
+            along=0,
+        )
     )
     assert refused(lambda: topi.gather_nd(A, i)) == (
-        "topi.gather_nd: A has shape (4, 6) and indices (3,), with batch_dims 0; the first axis of "
-        "indices has one number for each axis of A that is indexed"
+        Diagnostic(
+            "shapes", where="topi.gather_nd", a="A", shape="(4, 6)", indices_shape="(3,)",
+            shared=0,
+        )
     )
     assert refused(lambda: topi.where(i, A, F)) == (
-        "topi.where: shapes (3,) and (4, 6) and (3,) do not broadcast: axis -1 has extents 3 and "
-        "6; make them equal, or one of them 1"
+        Diagnostic(
+            "shapes", where="topi.where", told="(3,) and (4, 6) and (3,)", axis=-1, extent="3",
+            extent2="6",
+        )
     )
     assert refused(lambda: topi.sequence_mask(A, i)) == (
-        "topi.sequence_mask: valid_length has shape (3,) and A (4, 6); give one number for each "
-        "index along axis 1"
+        Diagnostic(
+            "shapes", where="topi.sequence_mask", what="valid_length", shape="(3,)", data="A",
+            data_shape="(4, 6)", axis=1,
+        )
     )
     assert refused(lambda: topi.trilu(F, 0, True)) == (
-        "topi.trilu: F has shape (3,); give matrices, of two axes or more"
+        Diagnostic("shapes", where="topi.trilu", data="F", shape="(3,)")
     )
     assert refused(lambda: topi.arange(0, te.var("n"), 0.5)) == (
-        "topi.arange: from 0 to n by 0.5 there is no count that is known; give numbers, or sizes "
-        "and an integer step"
+        Diagnostic("element-type", low=0, high="n", step=0.5)
     )
     assert refused(lambda: topi.arange(0, 5, 0)) == (
-        "topi.arange: step is 0; the numbers would not end"
+        Diagnostic("wrong-number")
     )
     assert refused(lambda: topi.matrix_set_diag(A, A)) == (
-        "topi.matrix_set_diag: diagonal has shape (4, 6), for diagonals 0 to 0 of A, shape (4, 6); "
-        "give it 1 axes, and a row for each diagonal"
+        Diagnostic(
+            "shapes", where="topi.matrix_set_diag", shape="(4, 6)", low=0, high=0, data="A",
+            data_shape="(4, 6)", wanted=1,
+        )
     )
     assert refused(lambda: topi.adv_index(F, [i, i])) == (
-        "topi.adv_index: there are 2 indices, and F has 1 axes; give one for each at most"
+        Diagnostic("wrong-count", where="topi.adv_index", place_count=2, data="F", ndim=1)
     )
     assert refused(lambda: topi.one_hot(i, 1, 0, -4, -1, "int8")) == (
-        "topi.one_hot: depth is -4; it is at least 0"
+        Diagnostic("wrong-number", where="topi.one_hot", what="depth", value=-4, least=0)
     )
     assert refused(lambda: topi.unravel_index(i, (3, 0))) == (
-        "topi.unravel_index: shape[1] is 0; it is at least 1"
+        Diagnostic("wrong-number", where="topi.unravel_index", what="shape[1]", value=0, least=1)
     )
     assert refused(lambda: topi.one_hot(i, 1, 0, 5, 3, "int8")) == (
-        "topi.one_hot: axis is 3, and the tensor has 2 axes; give a number from -2 to 1"
+        Diagnostic(
+            "unknown-choice", where="topi.one_hot", what="axis", number=3,
+            rank="and the tensor has 2 axes; give a number from -2 to 1",
+        )
     )

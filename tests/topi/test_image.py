@@ -11,6 +11,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.topi import image, nn
+from tests.messages import Diagnostic
 from tests.numerics import assert_close
 from tests.topi.refusals import refused
 from tests.topi.running import Array, assert_results, compiled, given, values
@@ -230,30 +231,35 @@ def test_refusals() -> None:
     A, M = te.placeholder((1, 3, 4, 4), name="A"), te.placeholder((2, 3, 3), name="M")
 
     assert refused(lambda: image.resize2d(A, [], (8, 8), method="area")) == (
-        "topi.image.resize2d: method is 'area'; it is one of 'nearest_neighbor', 'linear', "
-        "'bilinear', 'trilinear', 'cubic', 'bicubic'"
+        Diagnostic(
+            "unknown-choice", where="topi.image.resize2d", what="method", value="area",
+            known="'nearest_neighbor', 'linear', 'bilinear', 'trilinear', 'cubic', 'bicubic'",
+        )
     )
     assert refused(lambda: image.resize2d(A, [], (8,))) == (
-        "topi.image.resize2d: size has 1 numbers, and there are 2 axes; give one for each, or one "
-        "number for all"
+        Diagnostic("wrong-count", where="topi.image.resize2d", what="size", value_count=1, count=2)
     )
     assert refused(lambda: image.resize1d(A, [], 8)) == (
-        "topi.image.resize1d: data has shape (1, 3, 4, 4), and takes 3 axes, NCW; reshape it first"
+        Diagnostic(
+            "shapes", where="topi.image.resize1d", what="data", shape="(1, 3, 4, 4)", rank=3,
+            named=", NCW",
+        )
     )
     assert refused(lambda: image.resize2d(
         A, [], 8, coordinate_transformation_mode="tf_crop_and_resize")) == (
-        "topi.image.resize2d: roi has 0 numbers; give the first place along each axis, and then "
-        "the last: 4"
+        Diagnostic("wrong-count", where="topi.image.resize2d", roi_count=0, expected=4)
     )
     assert refused(lambda: image.affine_grid(M, (3, 4))) == (
-        "topi.image.affine_grid: M has shape (2, 3, 3); maps have shape (batch, 2, 3)"
+        Diagnostic("shapes", where="topi.image.affine_grid", data="M", shape="(2, 3, 3)")
     )
     assert refused(lambda: image.grid_sample(A, A)) == (
-        "topi.image.grid_sample: A has shape (1, 3, 4, 4) and grid (1, 3, 4, 4); give two numbers "
-        "for each place, and a grid for each image"
+        Diagnostic(
+            "shapes", where="topi.image.grid_sample", data="A", shape="(1, 3, 4, 4)",
+            grid_shape="(1, 3, 4, 4)",
+        )
     )
     assert refused(lambda: nn.upsampling(A, 0, 1)) == (
-        "topi.nn.upsampling: a scale is 0; it is a number above 0"
+        Diagnostic("wrong-number", where="topi.nn.upsampling", scale=0)
     )
 
 
@@ -299,6 +305,9 @@ def test_dilations_that_are_refused() -> None:
     X, W = te.placeholder((1, 3, 8, 8), name="X"), te.placeholder((4, 3, 3), name="W")
 
     assert refused(lambda: image.dilation2d_nchw(X, W, 1, 0, 1)) == (
-        "topi.image.dilation2d_nchw: X, shape (1, 3, 8, 8) as NCHW, has 3 channels, and W, shape "
-        "(4, 3, 3) as CHW, 4; make them equal"
+        Diagnostic(
+            "shapes", where="topi.image.dilation2d_nchw", data="X", shape="(1, 3, 8, 8)",
+            layout="NCHW", given="3", relief="W", relief_shape="(4, 3, 3)", relief_layout="CHW",
+            own="4",
+        )
     )

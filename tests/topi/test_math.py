@@ -10,6 +10,7 @@ import pytest
 
 import tecomp
 from tecomp import te, topi
+from tests.messages import Diagnostic
 from tests.topi.refusals import refused
 from tests.topi.running import (
     FLOATS,
@@ -187,18 +188,33 @@ def test_refusals() -> None:
     A, B = te.placeholder((3,), "int32", name="A"), te.placeholder((3,), "uint8", name="B")
 
     assert refused(lambda: topi.exp(A)) == (
-        "te.exp takes a float, not int32; convert it first, for example with .astype(\"float32\")"
+        Diagnostic("element-type", name="exp", dtype="int32")
     )
     assert refused(lambda: topi.exp(1.0)) == (  # type: ignore[arg-type]
-        "topi.exp: x is 1.0 (float); give a tensor, made by te.placeholder or computed from one"
+        Diagnostic("wrong-argument", where="topi.exp", what="x", value=1.0, type="float")
     )
     assert refused(lambda: topi.clip(B, 0, 256)) == (
-        "topi.clip: a_max: 256 does not fit into uint8, which holds 0 to 255"
+        Diagnostic(
+            "literal", where="topi.clip", what="a_max",
+            reason="256 does not fit into uint8, which holds 0 to 255",
+        )
     )
     assert refused(lambda: topi.clip(A, -0.5, 3)) == (
-        "topi.clip: a_min: -0.5 is no int32; give a number that it has, or another type"
+        Diagnostic(
+            "literal", where="topi.clip", what="a_min",
+            reason="-0.5 is no int32; give a number that it has, or another type",
+        )
     )
-    assert refused(lambda: topi.cast(A, "real")).startswith("`real` is no element type; the types")
+    assert refused(lambda: topi.cast(A, "real")) == (
+        Diagnostic(
+            "element-type", name="real",
+            scalars="bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, "
+            "bfloat16, float32, float64",
+        )
+    )
     assert refused(lambda: topi.fixed_point_multiply(A, 0.5, 1)) == (  # type: ignore[arg-type]
-        "topi.fixed_point_multiply: multiplier is 0.5 (float); write an integer"
+        Diagnostic(
+            "wrong-argument", where="topi.fixed_point_multiply", what="multiplier", value=0.5,
+            type="float",
+        )
     )

@@ -12,6 +12,7 @@ import pytest
 
 import tecomp
 from tecomp import te, topi
+from tests.messages import Diagnostic
 from tests.numerics import assert_close
 from tests.topi.refusals import refused
 from tests.topi.running import (
@@ -255,26 +256,31 @@ def test_refusals() -> None:
     A, E = te.placeholder((4, 6), name="A"), te.placeholder((4, 0), name="E")
 
     assert refused(lambda: topi.sum(A, 2)) == (
-        "topi.sum: axis is 2, and the tensor has 2 axes; give a number from -2 to 1"
+        Diagnostic(
+            "unknown-choice", where="topi.sum", what="axis", number=2,
+            rank="and the tensor has 2 axes; give a number from -2 to 1",
+        )
     )
     assert refused(lambda: topi.max(A, (0, 0))) == (
-        "topi.max: axis is (0, 0) of a tensor of 2 axes, and names one twice; give each once"
+        Diagnostic("given-twice", where="topi.max", what="axis", axis=(0, 0), rank=2)
     )
     assert refused(lambda: topi.all(A)) == (
-        "topi.all: A is float32, and these are conditions; compare it: topi.not_equal(A, 0)"
+        Diagnostic("element-type", where="topi.all", data="A", dtype="float32")
     )
     assert refused(lambda: topi.argmax(E, 1)) == (
-        "topi.argmax: E has shape (4, 0), and no element along axis (1,); give it one at least"
+        Diagnostic("shapes", where="topi.argmax", data="E", shape="(4, 0)", axes=(1,))
     )
     assert refused(lambda: topi.cumsum(A, -3)) == (
-        "topi.cumsum: axis is -3, and the tensor has 2 axes; give a number from -2 to 1"
+        Diagnostic(
+            "unknown-choice", where="topi.cumsum", what="axis", number=-3,
+            rank="and the tensor has 2 axes; give a number from -2 to 1",
+        )
     )
     assert refused(lambda: topi.collapse_sum(A, (2, 6))) == (
-        "topi.collapse_sum: A has shape (4, 6), to which (2, 6) does not broadcast; its extents, "
-        "from the last, are those of A, or 1"
+        Diagnostic("shapes", where="topi.collapse_sum", data="A", shape="(4, 6)", target="(2, 6)")
     )
     assert refused(lambda: topi.sum(A, 1.0)) == (  # type: ignore[arg-type]
-        "topi.sum: axis is 1.0 (float); write an integer"
+        Diagnostic("wrong-argument", where="topi.sum", what="axis", value=1.0, type="float")
     )
 
 

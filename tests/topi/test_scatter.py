@@ -11,6 +11,7 @@ import pytest
 import tecomp
 from tecomp import te, topi
 from tecomp.topi import nn
+from tests.messages import Diagnostic
 from tests.numerics import assert_close
 from tests.topi.refusals import refused
 from tests.topi.running import Array, assert_results, compiled, given, values
@@ -132,25 +133,37 @@ def test_refusals() -> None:
     U, D = te.placeholder((2, 6), name="U"), te.placeholder((2, 6), "float64", name="D")
 
     assert refused(lambda: topi.scatter_elements(A, i, A)) == (
-        "topi.scatter_elements: A has shape (4, 6), indices (2, 6) and updates (4, 6); the last two "
-        "are equal, and no longer than A but along axis 0"
+        Diagnostic(
+            "shapes", where="topi.scatter_elements", data="A", shape="(4, 6)", one="(2, 6)",
+            other="(4, 6)", along=0,
+        )
     )
     assert refused(lambda: topi.scatter_elements(A, i, D)) == (
-        "topi.scatter_elements: A is float32 and updates are float64; convert them: "
-        'topi.cast(D, "float32")'
+        Diagnostic(
+            "element-type", where="topi.scatter_elements", data="A", dtype="float32",
+            updates_dtype="float64", updates="D",
+        )
     )
     assert refused(lambda: topi.scatter_elements(A, i, U, 0, "last")) == (
-        "topi.scatter_elements: the reduction is 'last'; it is one of 'update', 'add', 'mul', "
-        "'min', 'max', 'mean'"
+        Diagnostic(
+            "unknown-choice", where="topi.scatter_elements", what="the reduction", value="last",
+            known="'update', 'add', 'mul', 'min', 'max', 'mean'",
+        )
     )
     assert refused(lambda: topi.scatter_nd(A, i, U, "add")) == (
-        "topi.scatter_nd: A has shape (4, 6), indices (2, 6) and updates (2, 6); indices have a "
-        "number for each axis that is indexed first, and updates the other axes of both"
+        Diagnostic(
+            "shapes", where="topi.scatter_nd", data="A", shape="(4, 6)", indices_shape="(2, 6)",
+            updates_shape="(2, 6)",
+        )
     )
     assert refused(lambda: topi.sparse_to_dense(i, (3, 4), U)) == (
-        "topi.sparse_to_dense: sparse_indices has shape (2, 6) and sparse_values (2, 6), for a "
-        "result of shape (3, 4); give an index in each row, and a value for it"
+        Diagnostic(
+            "shapes", where="topi.sparse_to_dense", shape="(2, 6)", values_shape="(2, 6)",
+            shape2="(3, 4)",
+        )
     )
     assert refused(lambda: nn.nll_loss(A, i, U, "mean", 0)) == (
-        "topi.nn.nll_loss: weights has shape (2, 6), and takes 1 axes; reshape it first"
+        Diagnostic(
+            "shapes", where="topi.nn.nll_loss", what="weights", shape="(2, 6)", rank=1, named="",
+        )
     )

@@ -9,6 +9,7 @@ import pytest
 
 import tecomp
 from tecomp import te, topi
+from tests.messages import Diagnostic, diagnostic
 from tests.topi.refusals import refused
 from tests.topi.running import TYPES, Array, assert_results, compiled, given, values
 
@@ -158,9 +159,8 @@ def test_the_greatest_of_as_many_as_the_call_says(ret_type: str) -> None:
         np.testing.assert_array_equal(result, right)
     with pytest.raises(tecomp.CallError) as error:
         kernel(a[:1], *results)
-    assert error.value.message == (
-        "topi.topk: k is 2, and axis 0 of the tensor, shape (1, 5), has 1 elements; take so many at "
-        "most"
+    assert diagnostic(error.value) == (
+        Diagnostic("too-much", count=2, axis=0, name="the tensor", shape="(1, 5)", extent=1)
     )
 
 
@@ -168,22 +168,26 @@ def test_refusals() -> None:
     A, v = te.placeholder((4, 6), name="A"), te.placeholder((6,), "int32", name="v")
 
     assert refused(lambda: topi.sort(A, 2)) == (
-        "topi.sort: axis is 2, and the tensor has 2 axes; give a number from -2 to 1"
+        Diagnostic(
+            "unknown-choice", where="topi.sort", what="axis", number=2,
+            rank="and the tensor has 2 axes; give a number from -2 to 1",
+        )
     )
     assert refused(lambda: topi.argsort(A, v)) == (
-        "topi.argsort: valid_count has shape (6,), and A without axis 1 (4,); give one number for "
-        "each row"
+        Diagnostic("shapes", where="topi.argsort", shape="(6,)", data="A", along=1, rows="(4,)")
     )
     assert refused(lambda: topi.topk(A, 7)) == (
-        "topi.topk: k is 7, and axis 1 of A, shape (4, 6), has 6 elements; take so many at most"
+        Diagnostic("shapes", count=7, axis=1, name="A", shape="(4, 6)", extent="6")
     )
     assert refused(lambda: topi.topk(A, 1, ret_type="all")) == (
-        "topi.topk: ret_type is 'all'; it is one of 'both', 'values', 'indices'"
+        Diagnostic(
+            "unknown-choice", where="topi.topk", what="ret_type", value="all",
+            known="'both', 'values', 'indices'",
+        )
     )
     assert refused(lambda: topi.searchsorted(A, v)) == (
-        "topi.searchsorted: sorted_sequence has shape (4, 6) and values (6,); give one sequence, or "
-        "one for each row of values"
+        Diagnostic("wrong-count", where="topi.searchsorted", shape="(4, 6)", values_shape="(6,)")
     )
     assert refused(lambda: topi.unique(A)) == (
-        "topi.unique: A has shape (4, 6), and takes 1 axes, a row; reshape it first"
+        Diagnostic("shapes", where="topi.unique", what="A", shape="(4, 6)", rank=1, named=", a row")
     )

@@ -11,6 +11,7 @@ import scipy.sparse
 
 import tecomp
 from tecomp import te, topi
+from tests.messages import Diagnostic, diagnostic
 from tests.topi.running import assert_results, compiled, given, interpreted, values
 
 RUNS = pytest.mark.parametrize("run", [interpreted, compiled])
@@ -160,9 +161,7 @@ def test_argwhere_of_too_few_rows() -> None:
     program = tecomp.compile([topi.argwhere((2, 1), A)], [A])
     with pytest.raises(tecomp.CallError) as error:
         program(np.ones(4, "float32"))
-    assert (
-        "topi.argwhere: 4 elements of the condition are not 0, and output_shape has 2 rows; give a row for each"
-    ) in error.value.message
+    assert diagnostic(error.value) == Diagnostic("too-much", found_count=4, out_count=2)
 
 
 @RUNS
@@ -191,47 +190,62 @@ X, U = te.placeholder((8, 16), name="X"), te.placeholder((4, 2), "uint32", name=
 CODE, S = te.placeholder((), "int32", name="code"), te.placeholder((3,), name="s")
 
 
-@pytest.mark.parametrize(("action", "message"), [
+@pytest.mark.parametrize(("action", "expected"), [
     (lambda: topi.nn.sparse_dense(X, D, te.placeholder((4,), "int32"), P),
-     "topi.nn.sparse_dense: sparse_data has shape (5,), sparse_indices (4,) and sparse_indptr (4,); give an index for "
-     "each element, and a position for each row and for the end"),
+     Diagnostic(
+         "shapes", where="topi.nn.sparse_dense", shape="(5,)", indices_shape="(4,)",
+         pointers_shape="(4,)",
+     )),
     (lambda: topi.nn.sparse_dense(X, te.placeholder((5,), "float64", name="d"), J, P),
-     'topi.nn.sparse_dense: dense_data is float32 and sparse_data float64; convert them: topi.cast(d, "float32")'),
+     Diagnostic(
+         "element-type", where="topi.nn.sparse_dense", dtype="float32", data_dtype="float64",
+         data="d",
+     )),
     (lambda: topi.nn.binarize_pack(X),
-     "topi.nn.binarize_pack: X has shape (8, 16), and the extent of axis 1 must be a multiple of 32; pad it with "
-     "topi.nn.pad"),
+     Diagnostic(
+         "shapes", where="topi.nn.binarize_pack", data="X", shape="(8, 16)", along=1, bits=32,
+     )),
     (lambda: topi.nn.binary_dense(U, X),
-     "topi.nn.binary_dense: data is uint32(4, 2) and weight float32(8, 16); give rows of as many uint32 words, made "
-     "by topi.nn.binarize_pack"),
+     Diagnostic(
+         "shapes", where="topi.nn.binary_dense", dtype="uint32", shape="(4, 2)",
+         weight_dtype="float32", weight_shape="(8, 16)",
+     )),
     (lambda: topi.nn.simulated_dequantize(X, te.placeholder((2,), "int32"), S, S),
-     'topi.nn.simulated_dequantize: in_dtype has shape (2,); give a scalar tensor, te.placeholder((), "int32")'),
+     Diagnostic("shapes", where="topi.nn.simulated_dequantize", what="in_dtype", shape="(2,)")),
     (lambda: topi.nn.simulated_dequantize(X, CODE),
-     "topi.nn.simulated_dequantize: input_scale and input_zero_point must be given; pass scalar tensors, or one "
-     "number for each channel"),
+     Diagnostic("nothing-given", where="topi.nn.simulated_dequantize", prefix="input")),
     (lambda: topi.nn.simulated_quantize(X, CODE, S, S),
-     "topi.nn.simulated_quantize: output_scale has shape (3,), and X (8, 16); give one number, or one for each index "
-     "of axis 1"),
+     Diagnostic(
+         "shapes", where="topi.nn.simulated_quantize", prefix="output", what="scale",
+         given="(3,)", data="X", shape="(8, 16)", along=1,
+     )),
     (lambda: topi.argwhere((3, 1), X),
-     "topi.argwhere: output_shape is (3, 1), and X has shape (8, 16); give a row for each element, and 2 columns"),
+     Diagnostic(
+         "shapes", where="topi.argwhere", shape="(3, 1)", condition="X",
+         condition_shape="(8, 16)", ndim=2,
+     )),
     (lambda: topi.dft(X, te.placeholder((8, 15)), False),
-     "topi.dft: re_data is float32(8, 16) and im_data float32(8, 15); give two tensors of one shape and dtype, with "
-     "an axis at least"),
+     Diagnostic(
+         "shapes", where="topi.dft", dtype="float32", shape="(8, 16)", im_data_dtype="float32",
+         shape2="(8, 15)",
+     )),
 ])  # fmt: skip
-def test_what_does_not_fit_is_refused(action: Callable[[], object], message: str) -> None:
+def test_what_does_not_fit_is_refused(action: Callable[[], object], expected: Diagnostic) -> None:
     with pytest.raises(tecomp.DefinitionError) as error:
         action()
-    assert error.value.message == message
+    assert diagnostic(error.value) == expected
 
 
-@pytest.mark.parametrize(("indices", "pointers", "message"), [
-    ([0, 1, 5], [0, 1, 2, 3], "topi.nn.sparse_transpose: sparse_indices must be from 0 to 2; give a square matrix in CSR"),
-    ([0, 1, 2], [0, 2, 1, 3], "topi.nn.sparse_transpose: sparse_indptr must rise from 0 to the number of elements, 3; "
-     "give a matrix in CSR"),
+@pytest.mark.parametrize(("indices", "pointers", "expected"), [
+    ([0, 1, 5], [0, 1, 2, 3], Diagnostic("call", last=2)),
+    ([0, 1, 2], [0, 2, 1, 3], Diagnostic("call", column_count=3)),
 ])
-def test_what_is_no_sparse_matrix_is_refused(indices: list[int], pointers: list[int], message: str) -> None:
+def test_what_is_no_sparse_matrix_is_refused(
+    indices: list[int], pointers: list[int], expected: Diagnostic
+) -> None:
     given_ = [np.ones(3, "float32"), np.array(indices, "int32"), np.array(pointers, "int32")]
     inputs = [given(each, name) for each, name in zip(given_, "dip", strict=True)]
     program = tecomp.compile(list(topi.nn.sparse_transpose(*inputs)), inputs)
     with pytest.raises(tecomp.CallError) as error:
         program(*given_)
-    assert message in error.value.message
+    assert diagnostic(error.value) == expected

@@ -9,6 +9,7 @@ import pytest
 import tecomp
 from tecomp import MissingError, topi
 from tecomp.topi.unsupported_names import ABSENT
+from tests.messages import Diagnostic, diagnostic
 
 
 @pytest.mark.parametrize("module", ABSENT)
@@ -18,7 +19,8 @@ def test_what_is_called_absent_is(module: str) -> None:
     for name, instead in ABSENT[module].items():
         with pytest.raises(tecomp.MissingError) as error:
             getattr(found, name)
-        assert error.value.message == f"{module.removeprefix('tecomp.')}.{name}: {instead}"
+        assert diagnostic(error.value) == Diagnostic(
+            "missing-name", called=module.removeprefix("tecomp."), name=name, remedy=instead)
 
 
 @pytest.mark.parametrize("module", [topi, topi.nn])
@@ -39,4 +41,7 @@ def test_names_that_are_misspelt(module: object, name: str, near: str) -> None:
         getattr(module, name)
 
     assert isinstance(error.value, MissingError)
-    assert error.value.message == f"{near.rpartition('.')[0]} has no {name!r}; did you mean {near}?"
+    called, _, other = near.rpartition(".")
+    assert diagnostic(error.value) == (
+        Diagnostic("missing-name", called=called, name=name, near=other)
+    )

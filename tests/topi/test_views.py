@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import tecomp
 from tecomp import te, topi
+from tests.messages import Diagnostic
 from tests.numerics import assert_close
 from tests.topi.refusals import refused
 from tests.topi.running import SHAPES, TYPES, Array, assert_results, compiled, given, values
@@ -316,74 +317,93 @@ def test_refusals() -> None:
     N = te.placeholder((n, 4), name="N")
 
     assert refused(lambda: topi.reshape(A, (5, 5))) == (
-        "topi.reshape: A has shape (4, 6), 24 elements, and (5, 5) has 25; give a shape of as many"
+        Diagnostic(
+            "shapes", where="topi.reshape", a="A", shape="(4, 6)", a_shape=24, shape2="(5, 5)",
+            count_of_shape=25,
+        )
     )
     assert refused(lambda: topi.reshape(N, (m,))) == (
-        "topi.reshape: N has shape (n, 4), int32(4) * n elements, and (m,) has m; give a shape of "
-        "as many"
+        Diagnostic(
+            "shapes", where="topi.reshape", a="N", shape="(n, 4)", a_shape="int32(4) * n",
+            shape2="(m,)", count_of_shape="m",
+        )
     )
     assert refused(lambda: topi.reshape(A, (-1, -1))) == (
-        "topi.reshape: the shape (-1, -1) leaves open what -1 stands for; write the extent"
+        Diagnostic("shapes", where="topi.reshape", shape="(-1, -1)")
     )
     assert refused(lambda: topi.expand_dims(A, 3)) == (
-        "topi.expand_dims: axis is 3, and the tensor has 3 axes; give a number from -3 to 2"
+        Diagnostic(
+            "unknown-choice", where="topi.expand_dims", what="axis", number=3,
+            rank="and the tensor has 3 axes; give a number from -3 to 2",
+        )
     )
     assert refused(lambda: topi.squeeze(A, 0)) == (
-        "topi.squeeze: axis 0 of A, shape (4, 6), has extent 4; only axes of extent 1 can be left "
-        "out"
+        Diagnostic("shapes", where="topi.squeeze", k=0, a="A", shape="(4, 6)", extent="4")
     )
     assert refused(lambda: topi.transpose(A, (0, 0))) == (
-        "topi.transpose: axes is (0, 0), and A has 2 axes; name each once"
+        Diagnostic("given-twice", where="topi.transpose", given=(0, 0), a="A", ndim=2)
     )
     assert refused(lambda: topi.concatenate([A, B])) == (
-        "topi.concatenate: tensor 0 has shape (4, 6) and tensor 1 (3, 5); give tensors of one "
-        "shape but along axis 0"
+        Diagnostic(
+            "shapes", where="topi.concatenate", shape="(4, 6)", k=1, x_shape="(3, 5)",
+            but=" but along axis 0",
+        )
     )
     assert refused(lambda: topi.stack([A, B])) == (
-        "topi.stack: tensor 0 has shape (4, 6) and tensor 1 (3, 5); give tensors of one shape"
+        Diagnostic("shapes", where="topi.stack", shape="(4, 6)", k=1, x_shape="(3, 5)", but="")
     )
     assert refused(lambda: topi.split(A, [3, 1])) == (
-        "topi.split: the parts begin at (3, 1), and axis 0 of A has extent 4; give places in "
-        "order, from 0 to the extent"
+        Diagnostic("shapes", where="topi.split", places=(3, 1), along=0, ary="A", extent="4")
     )
     bad: Any = "x"
     assert refused(lambda: topi.strided_slice(A, [bad], [4])) == (
-        "topi.strided_slice: begin[0] is 'x' (str); write an integer"
+        Diagnostic(
+            "wrong-argument", where="topi.strided_slice", what="begin[0]", value="x", type="str",
+        )
     )
     assert refused(lambda: topi.strided_slice(A, bad, [4])) == (
-        "topi.strided_slice: begin is 'x' (str); give a list of numbers"
+        Diagnostic(
+            "wrong-argument", where="topi.strided_slice", what="begin", bounds="x", type="str",
+        )
     )
     assert refused(lambda: topi.strided_slice(A, [0], [4], [1, 1])) == (
-        "topi.strided_slice: strides is [1, 1] for 1 axes; give a list of one for each at most"
+        Diagnostic("wrong-count", where="topi.strided_slice", strides=[1, 1], count=1)
     )
     assert refused(lambda: topi.strided_slice(A, [0], [4], [0])) == (
-        "topi.strided_slice: the stride of axis 0 is 0; it is 1, -1 or another"
+        Diagnostic("wrong-number", where="topi.strided_slice", k=0)
     )
     assert refused(lambda: topi.strided_slice(A, [0, 0, 0], [1, 1, 1])) == (
-        "topi.strided_slice: there are 3 begin and 3 end for axes (0, 1, 2) of A, shape (4, 6); "
-        "give one of each for each axis"
+        Diagnostic(
+            "wrong-count", where="topi.strided_slice", begin_count=3, end_count=3, own=(0, 1, 2),
+            a="A", shape="(4, 6)",
+        )
     )
     assert refused(lambda: topi.layout_transform(A, "NC", "NC4c")) == (
-        "topi.layout_transform: NC4c has blocks of 4 of C, whose extent is 6; pad it to a multiple "
-        "with topi.nn.pad, or use transform_layout"
+        Diagnostic(
+            "shapes", where="topi.layout_transform", layout="NC4c", block=4, axis="C", extent="6",
+        )
     )
     assert refused(lambda: topi.layout_transform(A, "NC", "N4c")) == (
-        "topi.layout_transform: 'N4c' is no layout; write a capital for each axis, once, and "
-        "blocks with small letters after their size, as in NCHW16c"
+        Diagnostic("unknown-choice", where="topi.layout_transform", layout="N4c")
     )
     assert refused(lambda: topi.meshgrid([A], "ij")) == (
-        "topi.meshgrid: A has shape (4, 6); coordinates have one axis, or none"
+        Diagnostic("shapes", where="topi.meshgrid", x="A", shape="(4, 6)")
     )
     assert refused(lambda: topi.meshgrid([A], "yx")) == (
-        "topi.meshgrid: indexing is 'yx'; it is one of 'ij', 'xy'"
+        Diagnostic(
+            "unknown-choice", where="topi.meshgrid", what="indexing", value="yx",
+            known="'ij', 'xy'",
+        )
     )
     assert refused(lambda: topi.repeat(A, -1, 0)) == (
-        "topi.repeat: repeats is -1; it is at least 0"
+        Diagnostic("wrong-number", where="topi.repeat", what="repeats", literal=-1, least=0)
     )
     assert refused(lambda: topi.flip(A, (0, -2))) == (
-        "topi.flip: axis is (0, -2) of a tensor of 2 axes, and names one twice; give each once"
+        Diagnostic("given-twice", where="topi.flip", what="axis", axis=(0, -2), rank=2)
     )
     assert refused(lambda: topi.sliding_window(A, 0, (5, 2), (1, 1))) == (
-        "topi.sliding_window: the window is 5 long, and axis 0 of A, shape (4, 6), has extent 4; "
-        "take a smaller window"
+        Diagnostic(
+            "shapes", where="topi.sliding_window", size=5, k=0, data="A", shape="(4, 6)",
+            extent="4",
+        )
     )

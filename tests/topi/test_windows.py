@@ -13,6 +13,7 @@ import tecomp
 from tecomp import te
 from tecomp.schedules import conv2d
 from tecomp.topi import nn
+from tests.messages import Diagnostic
 from tests.numerics import assert_close
 from tests.strategies.pairwise import pairwise
 from tests.topi.refusals import refused
@@ -155,13 +156,18 @@ def test_channels_in_blocks(step: int, gap: int, pad: int, dtype: str) -> None:
 
     assert_results({Y: wanted}, {X: blocks, W: filters})
     assert refused(lambda: nn.conv2d_NCHWc(X, W, 1, 0, 1, "NCHW4c", "NCHW4c")) == (
-        "topi.nn.conv2d_NCHWc: layout is 'NCHW4c', and there are blocks of 2 channels; write "
-        "'NCHW2c'"
+        Diagnostic(
+            "shapes", where="topi.nn.conv2d_NCHWc", what="layout", layout="NCHW4c", block="2",
+            wanted="NCHW2c",
+        )
     )
     V = te.placeholder((2, 4, 3, 2, 2, 4), dtype, name="V")
     assert refused(lambda: nn.conv2d_NCHWc(X, V, 1, 0, 1, "NCHW2c", "NCHW4c")) == (
-        "topi.nn.conv2d_NCHWc: X, shape (2, 3, 7, 6, 2) as NCHWc, has 3 blocks of 2 channels, and "
-        "V, shape (2, 4, 3, 2, 2, 4) as OIHWio, takes 4 of 2; make them equal"
+        Diagnostic(
+            "shapes", where="topi.nn.conv2d_NCHWc", tensor="X", shape="(2, 3, 7, 6, 2)",
+            layout="NCHWc", given="3", given2="2", tensor_name="V",
+            tensor_shape="(2, 4, 3, 2, 2, 4)", filters_layout="OIHWio", wanted="4", wanted2="2",
+        )
     )
 
 
@@ -355,51 +361,65 @@ def test_refusals() -> None:
     V, K = te.placeholder((8, 4, 9, 3), name="V"), te.placeholder((1, 4, 6, 6), "int8", name="I")
 
     assert refused(lambda: nn.conv2d_nchw(X, W, 1, 0, 1)) == (
-        "topi.nn.conv2d_nchw: X, shape (1, 4, 6, 6) as NCHW, has 4 channels, and W, shape "
-        "(8, 3, 3, 3) as OIHW, takes 3 and gives 8 for 1 groups; a group takes as many as it has, "
-        "and all give as many"
+        Diagnostic(
+            "shapes", where="topi.nn.conv2d_nchw", tensor="X", shape="(1, 4, 6, 6)",
+            layout="NCHW", given="4", tensor_name="W", tensor_shape="(8, 3, 3, 3)",
+            filters_layout="OIHW", depth="3", total="8", parts=1,
+        )
     )
     assert refused(lambda: nn.conv2d_nchw(X, V, 1, 0, 1)) == (
-        "topi.nn.conv2d_nchw: a window reaches over 9 elements, and X, shape (1, 4, 6, 6) as NCHW, "
-        "has 6 with its padding; pad it more, or take a smaller window"
+        Diagnostic(
+            "shapes", where="topi.nn.conv2d_nchw", window=9, tensor="X", shape="(1, 4, 6, 6)",
+            layout="NCHW", extent=6,
+        )
     )
     assert refused(lambda: nn.conv2d(X, W, 1, 0, 1, "NCH")) == (
-        "topi.nn.conv2d: data has shape (1, 4, 6, 6), and takes 3 axes, NCH; reshape it first"
+        Diagnostic(
+            "shapes", where="topi.nn.conv2d", what="data", shape="(1, 4, 6, 6)", rank=3,
+            named=", NCH",
+        )
     )
     assert refused(lambda: nn.conv2d_nchw(X, V, 1, "FULL", 1)) == (
-        "topi.nn.conv2d_nchw: padding is 'FULL' of windows of (9, 3); it is 'VALID', 'SAME' if they "
-        "are numbers, or numbers of elements"
+        Diagnostic("shapes", where="topi.nn.conv2d_nchw", padding="FULL", reaches="(9, 3)")
     )
     assert refused(lambda: nn.conv2d_nchw(X, V, 0, 0, 1)) == (
-        "topi.nn.conv2d_nchw: strides is 0; it is at least 1"
+        Diagnostic("wrong-number", where="topi.nn.conv2d_nchw", what="strides", literal=0, least=1)
     )
     assert refused(lambda: nn.pool2d(X, 2, 2, 1, 0, "sum")) == (
-        "topi.nn.pool2d: pool_type is 'sum'; it is one of 'max', 'avg'"
+        Diagnostic(
+            "unknown-choice", where="topi.nn.pool2d", what="pool_type", value="sum",
+            known="'max', 'avg'",
+        )
     )
     assert refused(lambda: nn.global_pool(K, "avg")) == (
-        'topi.nn.global_pool: I is int8, and a mean is a float; convert it first: '
-        'topi.cast(I, "float32")'
+        Diagnostic("element-type", where="topi.nn.global_pool", data="I", dtype="int8")
     )
     assert refused(lambda: nn.conv2d_transpose_nchw(X, W, 1, 0, "float32", 1)) == (
-        "topi.nn.conv2d_transpose_nchw: output_padding is (1, 1) and strides (1, 1); padding of "
-        "the result is less than the stride"
+        Diagnostic("wrong-number", where="topi.nn.conv2d_transpose_nchw", more=(1, 1), steps=(1, 1))
     )
     assert refused(lambda: nn.conv2d_transpose_nchw(X, W, 1, 0, "float32", 0)) == (
-        "topi.nn.conv2d_transpose_nchw: X, shape (1, 4, 6, 6), has 4 channels, and W, shape "
-        "(8, 3, 3, 3), takes 8 in 1 groups; make them equal, and a multiple of the groups"
+        Diagnostic(
+            "shapes", where="topi.nn.conv2d_transpose_nchw", data="X", shape="(1, 4, 6, 6)",
+            given="4", kernel="W", kernel_shape="(8, 3, 3, 3)", own="8", parts=1, multiple="",
+        )
     )
     c = te.var("c")
     Y, V = te.placeholder((1, c, 6, 6), name="Y"), te.placeholder((c, 3, 3, 3), name="V")
     assert refused(lambda: nn.group_conv2d_transpose_nchw(Y, V, 1, 0, "float32", 0, 2)) == (
-        "topi.nn.group_conv2d_transpose_nchw: Y, shape (1, c, 6, 6), has c channels, and V, shape "
-        "(c, 3, 3, 3), takes c in 2 groups; make them equal, and a multiple of the groups, such as "
-        "2 * n"
+        Diagnostic(
+            "shapes", where="topi.nn.group_conv2d_transpose_nchw", data="Y", shape="(1, c, 6, 6)",
+            given="c", kernel="V", kernel_shape="(c, 3, 3, 3)", own="c", parts=2,
+            multiple=", such as 2 * n",
+        )
     )
     assert refused(lambda: nn.depthwise_conv2d_nchw(X, W, 1, 0, 1)) == (
-        "topi.nn.depthwise_conv2d_nchw: X, shape (1, 4, 6, 6) as NCHW, has 4 channels, and W, "
-        "shape (8, 3, 3, 3), filters for 8; give filters for each channel"
+        Diagnostic(
+            "shapes", where="topi.nn.depthwise_conv2d_nchw", data="X", shape="(1, 4, 6, 6)",
+            data_layout="NCHW", given="4", kernel="W", kernel_shape="(8, 3, 3, 3)", own="8",
+        )
     )
     assert refused(lambda: nn.pool2d(X, 2, 2, 1, 0, "max", layout="NCWX")) == (
-        "topi.nn.pool2d: the layout of data is 'NCWX'; write the letters NCHW in their order, each "
-        "once"
+        Diagnostic(
+            "given-twice", where="topi.nn.pool2d", what="data", layout="NCWX", letters="NCHW",
+        )
     )

@@ -19,6 +19,7 @@ from tecomp.dist.partition.partition import Partition
 from tecomp.drawing.canvas import Canvas
 from tecomp.viz.array import _parts
 from tests.array.arrays import array
+from tests.messages import Diagnostic, diagnostic
 from tests.strategies.pictures import check_picture
 from tests.viz.test_iteration_domain import words
 
@@ -98,7 +99,9 @@ def test_what_is_saved(tmp_path: Path) -> None:
     assert (tmp_path / "x.svg").read_text(encoding="utf-8") == x.picture()
     with pytest.raises(CallError) as caught:
         x.save(tmp_path / "x.txt")
-    assert str(caught.value).splitlines()[0].endswith("does not end in .svg or .html, which says what is written")
+    assert diagnostic(caught.value) == (
+        Diagnostic("unknown-choice", path=f"{tmp_path}/x.txt", kinds=".svg or .html")
+    )
 
 
 @settings(max_examples=30)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from tecomp import Layout, LayoutError, ShardLayout
+from tests.messages import Diagnostic, diagnostic
 from tests.strategies.draws import Dice
 from tests.strategies.layouts import draw_layout, function_of
 from tests.viz.browser import answer
@@ -109,8 +110,9 @@ def test_a_size_that_makes_elements_clash(tmp_path: Path) -> None:
 def test_layouts_without_elements_are_refused() -> None:
     with pytest.raises(LayoutError) as caught:
         LAYOUTS["empty"].explore()
-    assert str(caught.value).startswith(
-        "explore: float32[0, 3] has no element to look for; give a shape without 0")
+    assert diagnostic(caught.value) == (
+        Diagnostic("nothing-given", dtype="float32", shape=[0, 3])
+    )
 
 
 def test_the_page_needs_nothing_else(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from tecomp.ir.nodes.stmt import For
 from tecomp.ir.traversal.rewrite import walk
 from tecomp.scheduling.schedule import Schedule
 from tecomp.viz.loop_nest import Row, draw_nest
+from tests.messages import Diagnostic, diagnostic
 from tests.strategies.pictures import check_picture, words_of
 from tests.strategies.schedules import Case, cases
 from tests.viz.programs import kernel, named, rectified
@@ -90,8 +91,8 @@ def test_calls_that_there_are_not() -> None:
     for schedule, step, seen in ((s, count, count), (s, -count - 1, count), (loads(dumps(s)), 0, 0)):
         with pytest.raises(ScheduleError) as caught:
             schedule.step_picture(step)
-        assert str(caught.value).startswith(
-            f"schedule: no call has the number {step}; this schedule saw {seen} calls in this process"
+        assert diagnostic(caught.value) == (
+            Diagnostic("wrong-number", step=step, calls=f"{seen} calls")
         )
 
 

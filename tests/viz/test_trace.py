@@ -11,6 +11,7 @@ import pytest
 import tecomp
 from tecomp.drawing.chrome_trace import Trace, bar, lane_named, level, process_named, trace_of
 from tests.graph.test_pictures import residual
+from tests.messages import Diagnostic, diagnostic
 from tests.strategies.pictures import check_picture, words_of
 from tests.viz.programs import kernel
 
@@ -101,6 +102,6 @@ def test_another_suffix_is_refused(tmp_path: Path) -> None:
     with pytest.raises(tecomp.CallError) as caught:
         kernel().timeline().save("x.png")
 
-    assert caught.value.message == (
-        "save: 'x.png' does not end in .json or .svg or .html, which says what is written"
+    assert diagnostic(caught.value) == (
+        Diagnostic("unknown-choice", path="x.png", kinds=".json or .svg or .html")
     )

@@ -13,6 +13,7 @@ import numpy as np
 import tecomp.array as xp
 from tecomp import TecompError, dist
 from tests.dist.programs import failing
+from tests.messages import diagnostic
 from tests.numerics import assert_close, assert_product
 
 team = dist.world()
@@ -66,7 +67,7 @@ def refusals() -> None:
         try:
             call()
         except TecompError as error:
-            print(error.message)
+            print(diagnostic(error))
     print(float(xp.sum(x)))
 
 

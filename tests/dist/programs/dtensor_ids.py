@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from tecomp import TecompError, dist
+from tests.messages import diagnostic
 
 
 def refused(call: Callable[..., Any], *arguments: Any, **named: Any) -> None:
     try:
         call(*arguments, **named)
     except TecompError as error:
-        print(error.message)
+        print(diagnostic(error))
     else:
         raise AssertionError(call)
 

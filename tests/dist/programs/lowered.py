@@ -14,10 +14,11 @@ from tecomp.ptensor.lowering.lower import lower_ptensor
 from tecomp.ptensor.lowering.lowered_ir import Dist, Let, Literal, Lowered, Name
 from tecomp.ptensor.lowering.runtime_calls import dist_to_runtime
 from tecomp.ptensor.parse import parse, parse_module
+from tests.messages import Diagnostic, diagnostic
+from tests.numerics import assert_close
 from tests.ptensor.drawn import cases
 from tests.ptensor.rows import check_row
 from tests.ptensor.team_functions import FUNCTIONS, SEVERAL, drawn_function
-from tests.numerics import assert_close
 
 TEAM = dist.world()
 
@@ -47,11 +48,11 @@ def check(name: str, lowered: Lowered, arguments: list[Any], wanted: list[Any]) 
     assert (numbers == numbers[0]).all() and len(set(numbers[0])) == len(results)
 
 
-def refused(call: Callable[..., Any], *arguments: Any) -> str:
+def refused(call: Callable[..., Any], *arguments: Any) -> Diagnostic:
     try:
         call(*arguments)
     except TecompError as error:
-        return error.message
+        return diagnostic(error)
     raise AssertionError(call)
 
 
@@ -78,17 +79,18 @@ end = Let(None, Dist("fini_dtensor", (Name("x", 3),), Literal(TEAM.id)))
 once = Lowered("f", lowered.parameters, (*lowered.body, end), lowered.results)
 argument = given(np.ones((7, 3)))
 execute(dist_to_runtime(once), argument)
-message = refused(execute, dist_to_runtime(lowered), argument)
-assert message.endswith(f"tensor {argument[3]} was ended by fini_dtensor before; end it once, after its last use")
+ended = refused(execute, dist_to_runtime(lowered), argument)
+assert ended == Diagnostic("team", where="partition_of", dtensor_id=argument[3]), ended
 other = given(np.ones((3, 2)))
-assert refused(execute, dist_to_runtime(lowered), other) == (
-    "@f: %x is float64[3, 2], and is taken as ptensor<7x3xfloat64, team=1>; give an array of that type")
+assert refused(execute, dist_to_runtime(lowered), other) == Diagnostic(
+    "array-value", where="@f: %x is", dtype="float64", shape=[3, 2],
+    wanted="ptensor<7x3xfloat64, team=1>",
+)
 cyclic = dist.init_dtensor(TEAM, (7, 3), placements=[dist.Shard(0, block=1)])
 part = np.ones(dist.local_shape(TEAM, cyclic))
 if TEAM.size > 1:
-    message = refused(execute, dist_to_runtime(lowered), (part, None, 1, cyclic))
-    assert message == (
-        "@f: %x is placed as [Shard(0, block=1)], and is taken as [Shard(0)]; copy it to a new tensor "
-        "first: dist.copy")
+    assert refused(execute, dist_to_runtime(lowered), (part, None, 1, cyclic)) == Diagnostic(
+        "team", where="@f: %x is", placements="[Shard(0, block=1)]", usual_placements="[Shard(0)]",
+    )
 if TEAM.rank == 0:
     print("as with NumPy")

@@ -18,6 +18,7 @@ import tecomp.array as xp
 from tecomp import dist
 from tecomp.array.distributed import overlap
 from tecomp.errors import ArrayMemoryError
+from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 
 TEAM = dist.world()
@@ -174,7 +175,12 @@ def fails() -> None:
             try:
                 xp.eval(large)
             except ArrayMemoryError as error:
-                assert "which the system does not give; compute them in parts" in str(error), error
+                found = diagnostic(error)
+                rows = found.parameters["shape"][0]
+                assert found == Diagnostic(
+                    "no-memory", shape=(rows, 10**6, 10**5, 5), dtype="float64",
+                    bytes=rows * 5 * 10**11 * 8,
+                ), found
             else:
                 raise AssertionError("there is memory for it")
             np.testing.assert_array_equal(np.asarray(u), data[1:] + data[:-1])

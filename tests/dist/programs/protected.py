@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tecomp import TeamError, dist
+from tests.messages import diagnostic
 
 one = dist.Partition((4,), "float64", dist.Mesh((1,)), [dist.Shard(0)])
 
@@ -12,19 +13,19 @@ for steps, every in ((-1, 2), (3, 0)):
     try:
         dist.protect(steps, every=every)
     except TeamError as error:
-        print(error.message)
+        print(diagnostic(error))
 
 loop = dist.protect(3, every=2)
 try:
     loop.field(one, np.zeros(4, "float32"))
 except TeamError as error:
-    print(error.message)
+    print(diagnostic(error))
 
 try:
     for _ in loop:
         pass
 except TeamError as error:
-    print(error.message)
+    print(diagnostic(error))
 
 loop = dist.protect(3, every=2)
 try:

@@ -9,6 +9,7 @@ import numpy as np
 
 import tecomp.array as xp
 from tecomp import TecompError, dist
+from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 
 TEAM = dist.world()
@@ -54,20 +55,16 @@ assert_close(u, v, rtol=1e-12)
 assert u.team == 1
 
 
-def message(call: Callable[..., Any]) -> str:
+def refused(call: Callable[..., Any]) -> Diagnostic:
     try:
         call()
     except TecompError as error:
-        return error.message
+        return diagnostic(error)
     raise AssertionError(call)
 
 
-asked = ("jit: the value of an element is asked for, and there is none while a function is recorded; use "
-         "where in place of if, or ask outside of the function")
-assert message(lambda: xp.jit(lambda x: -x if x[0] > 0 else x)(u)) == asked
-sent = (
-    "jit: an argument is ptensor<19xfloat64, device='cpu', team=1>, and what processes send each other for "
-    "this is not recorded; do it outside of the function")
+assert refused(lambda: xp.jit(lambda x: -x if x[0] > 0 else x)(u)) == Diagnostic("recording")
+sent = Diagnostic("recording", type="ptensor<19xfloat64, device='cpu', team=1>")
 
 ordered, masked = xp.jit(xp.sort), xp.jit(lambda x: xp.sum(x[x > 0.5]) + x)
 places = xp.asarray(np.array([0, -1, 3]), team=TEAM)
@@ -95,6 +92,6 @@ for k in range(3):
     np.testing.assert_allclose(x, data)
     np.testing.assert_allclose(OTHER, 3.5 + k)
     np.testing.assert_allclose(values, np.linalg.svd(data[:18].reshape(6, 3), compute_uv=False))
-assert message(lambda: xp.jit(lambda x: xp.redistribute(x, [dist.Shard(0, block=1)]))(u)) == sent
+assert refused(lambda: xp.jit(lambda x: xp.redistribute(x, [dist.Shard(0, block=1)]))(u)) == sent
 if TEAM.rank == 0:
     print("recorded")

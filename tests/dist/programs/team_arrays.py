@@ -11,7 +11,8 @@ import numpy as np
 
 import tecomp.array as xp
 from tecomp import dist
-from tecomp.errors import TeamError, TeamMismatchError
+from tecomp.errors import ArrayValueError, TeamError, TeamMismatchError, TecompError
+from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 
 TEAM = dist.world()
@@ -136,14 +137,13 @@ def on_team(data: Any) -> Any:
     return xp.asarray(data, team=TEAM)
 
 
-def refused(kind: type[Exception], message: str, case: Callable[[], Any]) -> None:
+def refused(kind: type[TecompError], expected: Diagnostic, case: Callable[[], Any]) -> None:
     try:
         case()
     except kind as error:
-        said = str(error).partition("\n")[0]  # then where
-        assert said == message, said
+        assert diagnostic(error) == expected, diagnostic(error)
         return
-    raise AssertionError(message)
+    raise AssertionError(expected)
 
 
 def refuses() -> None:
@@ -151,34 +151,33 @@ def refuses() -> None:
     x, alone = xp.ones(4, team=TEAM), xp.ones(4)
     other = xp.ones(4, team=TEAM.split(0))
     text = "ptensor<4xfloat64, device='cpu'{}>"
-    mixed = ("add: operand 0 is {} and operand 1 is {}; they are divided among different teams: "
-             "gather one, and create it on the other's team")
     one, none, two = (text.format(team) for team in (", team=1", "", f", team={other.team}"))
-    refused(TeamMismatchError, mixed.format(one, none), lambda: x + alone)
-    refused(TeamMismatchError, mixed.format(one, two), lambda: x + other)
-    refused(TeamMismatchError, mixed.format(two, one), lambda: other + x)
-    refused(ValueError, f"asarray: x belongs to team {other.team}, and team is 1; gather it first: xp.gather(x)",
+
+    def mixed(first: str, second: str) -> Diagnostic:
+        return Diagnostic("other-team", where="add", first=first, k=1, other=second)
+
+    refused(TeamMismatchError, mixed(one, none), lambda: x + alone)
+    refused(TeamMismatchError, mixed(one, two), lambda: x + other)
+    refused(TeamMismatchError, mixed(two, one), lambda: other + x)
+    refused(ArrayValueError, Diagnostic("array-value", where="asarray", team=other.team, number_of=1),
             lambda: xp.asarray(other, team=TEAM))
-    refused(ValueError, "zeros: the partition is that of float64[4], and the array is "
-            "ptensor<5xfloat64, device='cpu', team=1>; give one of that shape, or placements",
-            lambda: xp.zeros(5, team=TEAM, placements=x.partition))
-    refused(ValueError, "ones: the placements are [Partial('sum')], and arrays have no partial values; "
-            "give Shard(axis) or Replicate(), and from_local parts that are to be combined",
-            lambda: xp.ones(5, team=TEAM, placements=[dist.Partial("sum")]))
+    refused(ArrayValueError, Diagnostic(
+        "array-value", where="zeros", named="float64[4]", view="",
+        type="ptensor<5xfloat64, device='cpu', team=1>",
+    ), lambda: xp.zeros(5, team=TEAM, placements=x.partition))
+    refused(ArrayValueError, Diagnostic(
+        "array-value", where="ones", placements="[Partial('sum')]",
+    ), lambda: xp.ones(5, team=TEAM, placements=[dist.Partial("sum")]))
     for name, make in (
         ("asarray", lambda: xp.asarray(1, placements=[dist.Replicate()])),
         ("zeros", lambda: xp.zeros(1, placements=[dist.Replicate()])),
         ("eye", lambda: xp.eye(1, placements=[dist.Replicate()])),
     ):
-        refused(ValueError, f"{name}: placements say what each process of a team has, and no team is "
-                "given; give team=dist.world() too", make)
-    refused(ValueError, f"redistribute: x is {none}, an array of this process alone; give it a team "
-            "first: xp.asarray(x, team=dist.world())",
+        refused(ArrayValueError, Diagnostic("array-value", where=name), make)
+    refused(ArrayValueError, Diagnostic("array-value", type=none),
             lambda: xp.redistribute(alone, [dist.Shard(0)]))
-    refused(ValueError, f"from_local: part is {one}, an array of a team; give what this process has, "
-            "x.to_local()", lambda: xp.from_local(x, TEAM))
-    refused(TeamError, "there is no team 77; give one of 1, 2, or the team that split() "
-            "gave", lambda: xp.ones(3, team=77))
+    refused(ArrayValueError, Diagnostic("array-value", type=one), lambda: xp.from_local(x, TEAM))
+    refused(TeamError, Diagnostic("team", team=77, known="1, 2"), lambda: xp.ones(3, team=77))
 
 
 for part in (makes, parts, meshes, counts, views, refuses):

@@ -12,6 +12,7 @@ from tecomp.errors import InternalError
 from tecomp.ir.nodes.expr import Var
 from tecomp.ir.nodes.stmt import PrimFunc
 from tecomp.lowering import pipeline
+from tests.messages import Diagnostic, diagnostic
 
 
 def _loses_sizes(func: PrimFunc) -> PrimFunc:
@@ -35,7 +36,10 @@ def test_the_malformed_function_is_shown(
     with pytest.raises(InternalError) as caught:
         pipeline.lower_all(te.create_schedule(B), [A, B])
 
-    assert caught.value.message == "main: this variable is not bound where it is used: `n`"
+    assert diagnostic(caught.value) == Diagnostic(
+        "internal", function="main", node="n",
+        problem="this variable is not bound where it is used",
+    )
 
 
 def test_what_a_later_pass_mends_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,7 +56,10 @@ def test_what_a_later_pass_mends_is_found(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(InternalError) as caught:
         pipeline.lower_all(te.create_schedule(B), [A, B])
 
-    assert caught.value.message == "main: this variable is not bound where it is used: `n`"
+    assert diagnostic(caught.value) == Diagnostic(
+        "internal", function="main", node="n",
+        problem="this variable is not bound where it is used",
+    )
 
 
 def test_a_failure_over_a_sound_function_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from tecomp.ir.nodes.stmt import Buffer
 from tecomp.lowering.pipeline import lower_all
 from tecomp.lowering.storage.buffering import double_buffers
 from tecomp.scheduling.schedule import Schedule
+from tests.messages import Diagnostic, diagnostic
 
 A = te.placeholder((10, 12), name="A")
 k = te.reduce_axis((0, 12), name="k")
@@ -152,27 +153,24 @@ def side_by_side(s: Schedule) -> None:
 
 
 @pytest.mark.parametrize(
-    ("decide", "message"),
+    ("decide", "expected"),
     [
         (at_the_root,
-         "s[Q].double_buffer: Q is not computed inside a loop, so there is no next iteration to "
-         "compute it for; use compute_at"),
+         Diagnostic("between-iterations", where="s[Q].double_buffer", stage="Q")),
         (in_parallel,
-         "s[Q].double_buffer: the iterations of i of R run at the same time, so none comes next; "
-         "compute it in a loop inside of that one"),
+         Diagnostic("between-iterations", where="s[Q].double_buffer", axis="i", parent="R")),
         (side_by_side,
-         "s[Q].double_buffer: Q cannot be computed an iteration ahead: it reads P, which the same "
-         "loop computes; compute that inside of Q, or further out"),
+         Diagnostic("between-iterations", tensor="Q", buffer="P", name="Q")),
     ],
 )
-def test_what_lowering_refuses(decide: Callable[[Schedule], None], message: str) -> None:
+def test_what_lowering_refuses(decide: Callable[[Schedule], None], expected: Diagnostic) -> None:
     s = te.create_schedule(R)
     decide(s)
 
     with pytest.raises(LowerError) as error:
         tecomp.lower(s, [A, R])
 
-    assert error.value.message == message
+    assert diagnostic(error.value) == expected
 
 
 def test_memory_of_the_caller() -> None:
@@ -183,26 +181,23 @@ def test_memory_of_the_caller() -> None:
     with pytest.raises(LowerError) as error:
         tecomp.lower(s, [A, Q, R])
 
-    assert error.value.message == (
-        "s[Q].double_buffer: the caller passes the memory of Q, which has one copy; leave it out "
-        "of the arguments"
+    assert diagnostic(error.value) == (
+        Diagnostic("between-iterations", where="s[Q].double_buffer", stage="Q")
     )
 
 
 @pytest.mark.parametrize(
-    ("tensor", "message"),
+    ("tensor", "expected"),
     [
-        (R, "s[R].double_buffer: R is an output, whose memory the caller passes; use "
-            "s.cache_write(R, ...) and place the cache"),
-        (T, "s[T].double_buffer: T has several outputs; use it for stages with a single one"),
-        (A, "s[A].double_buffer: A is a placeholder, which the caller passes in; use "
-            "s.cache_read(A, ...) for a copy that can be placed"),
+        (R, Diagnostic("needs-memory", where="s[R].double_buffer", stage="R")),
+        (T, Diagnostic("not-this-form", where="s[T].double_buffer", stage="T")),
+        (A, Diagnostic("needs-memory", stage="A", call="double_buffer")),
     ],
 )
-def test_what_the_call_refuses(tensor: Any, message: str) -> None:
+def test_what_the_call_refuses(tensor: Any, expected: Diagnostic) -> None:
     s = te.create_schedule([R, U])
 
     with pytest.raises(ScheduleError) as error:
         s[T[0] if tensor is T else tensor].double_buffer()
 
-    assert error.value.message == message
+    assert diagnostic(error.value) == expected

@@ -18,6 +18,7 @@ from tecomp.ir.nodes.stmt import Buffer, BufferStore, PrimFunc
 from tecomp.ir.parser.func_parser import parse
 from tecomp.ir.traversal.verify import verify
 from tecomp.lowering.storage.physical_layout import flatten_buffer
+from tests.messages import Diagnostic, diagnostic
 
 Check = Callable[..., PrimFunc]
 
@@ -179,14 +180,14 @@ def f():
 def f(A: Buffer("float32", (4, 8))):
     pass
 """)
-    for func, message in [
-        (mapped, "flatten_buffer: `A` still has layout maps; run apply_buffer_transforms first"),
-        (padded, "flatten_buffer: `A` still has a pad value; run fill_padding first"),
-        (realized, "flatten_buffer: `T` is realized in a region; run lower_storage first"),
+    for func, expected in [
+        (mapped, Diagnostic("lower", data="A", form="layout maps", step="apply_buffer_transforms")),
+        (padded, Diagnostic("lower", data="A", form="a pad value", step="fill_padding")),
+        (realized, Diagnostic("lower", buffer="T")),
     ]:
         with pytest.raises(LowerError) as error:
             flatten_buffer(func)
-        assert error.value.message == message
+        assert diagnostic(error.value) == expected
 
 
 def test_separators_that_leave_a_group_empty() -> None:
@@ -195,10 +196,8 @@ def test_separators_that_leave_a_group_empty() -> None:
     with pytest.raises(DefinitionError) as error:
         flatten_buffer(PrimFunc("f", (A,), BufferStore(A, Const(0), (Var("i"), Var("j")))))
 
-    assert error.value.message == (
-        "axis separators [1] do not cut 2 axes into groups of at least one axis; they are "
-        "ascending, each the last axis of its group; write a constant 0 in the map for a group "
-        "that has no axis"
+    assert diagnostic(error.value) == (
+        Diagnostic("layout", cuts=[1], rank=2)
     )
 
 
@@ -209,9 +208,8 @@ def test_more_places_than_indices_count() -> None:
     with pytest.raises(LowerError) as error:
         flatten_buffer(PrimFunc("f", (A,), BufferStore(A, Const(0), (Var("i"), Var("j")))))
 
-    assert error.value.message == (
-        "flatten_buffer: `A` takes 9223372036854775808 places in a row, more than 64-bit indices "
-        "count; use a denser layout or a smaller storage_align"
+    assert diagnostic(error.value) == (
+        Diagnostic("too-much", buffer="A", most=9223372036854775808)
     )
 
 
@@ -252,11 +250,13 @@ def f(A: Buffer("float32", (8, 8), axis_separators=(0,))):
     with pytest.raises(InternalError) as malformed:
         verify(func)
 
-    assert error.value.message == (
-        f"flatten_buffer: {problem}; declare the view with axis_separators that cut its shape into "
-        "the physical axes of its memory"
+    assert diagnostic(error.value) == (
+        Diagnostic("lower", problem=problem)
     )
-    assert malformed.value.message.startswith(f"f: {problem}: `with DeclBuffer(Buffer(")
+    node = f'with DeclBuffer(Buffer("float32", {view}, data=A.data)) as V:'
+    assert diagnostic(malformed.value) == (
+        Diagnostic("internal", function="f", node=node, problem=problem)
+    )
 
 
 OFFSET = """

@@ -16,6 +16,7 @@ from tecomp.ir.traversal.verify import verify
 from tecomp.lowering.storage.allocation import lower_storage
 from tecomp.lowering.storage.physical_layout import apply_buffer_transforms, fill_padding
 from tecomp.poly.maps.index_map import IndexMap
+from tests.messages import Diagnostic, diagnostic
 
 Check = Callable[..., PrimFunc]
 
@@ -191,22 +192,29 @@ MAPPED = "apply_buffer_transforms: `V` is a view of `A`, which has a layout map,
 
 
 @pytest.mark.parametrize(
-    ("view", "statement", "message"),
+    ("view", "statement", "expected"),
     [
         ('"float32x2", (16,)', "V[0] = broadcast(float32(0.0), 2)",
-         f"{MAPPED}its float32x2 elements take 8 bytes, not 4; declare a view of elements of 4 "
-         "bytes"),
+         Diagnostic(
+             "lower", buffer="V", memory="A",
+             problem="its float32x2 elements take 8 bytes, not 4; declare a view of elements of 4 bytes",
+         )),
         ('"float32", (33,)', "V[0] = float32(0.0)",
-         f"{MAPPED}its shape (33,) has more elements than (4, 8); declare a smaller view"),
+         Diagnostic(
+             "lower", buffer="V", memory="A",
+             problem="its shape (33,) has more elements than (4, 8); declare a smaller view",
+         )),
         ('"float32", (4, 8), axis_separators=(0,)', "V[0, 0] = float32(0.0)",
-         f"{MAPPED}its axis_separators are (0,), not (); give it those of `A`"),
+         Diagnostic(
+             "lower", buffer="V", memory="A",
+             problem="its axis_separators are (0,), not (); give it those of `A`",
+         )),
         ('"float32", (4, 8)', "V[0, ramp(0, 1, 4)] = broadcast(float32(0.0), 4)",
-         "apply_buffer_transforms: `V` has a layout map and is accessed with the vector index "
-         "ramp(0, 1, 4); write a loop over scalar indices, and vectorize it afterwards"),
+         Diagnostic("lower", buffer="V", index="ramp(0, 1, 4)")),
     ],
 )
 def test_views_that_maps_cannot_rewrite_are_refused_by_name(
-    view: str, statement: str, message: str
+    view: str, statement: str, expected: Diagnostic
 ) -> None:
     with pytest.raises(LowerError) as error:
         apply_buffer_transforms(parse(f"""
@@ -216,7 +224,7 @@ def f(A: Buffer("float32", (4, 8))):
         {statement}
 """))
 
-    assert error.value.message == message
+    assert diagnostic(error.value) == expected
 
 
 @pytest.mark.parametrize("more", ["bounds=((0, 3),)", "bounds=((0, 8),), aligns=((0, 4, 0),)"])
@@ -230,9 +238,8 @@ def f(A: Buffer("float32", (8,))):
             A[0] = V[1]
 """))
 
-    assert error.value.message == (
-        "apply_buffer_transforms: `V` is a view of `T`, of which only a region is realized; realize "
-        "all of it without aligns, or access it without the view"
+    assert diagnostic(error.value) == (
+        Diagnostic("lower", step="apply_buffer_transforms", view="V", buffer="T")
     )
 
 
@@ -244,23 +251,23 @@ def test_an_empty_map_is_the_identity(shape: str, index: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("index_map", "kind", "message"),
+    ("index_map", "kind", "expected"),
     [
         ("lambda i: [i]", "other-shape",
-         "apply_buffer_transforms: the layout map lambda i: [i] of `A` takes 1 indices, got 2 axes; "
-         "give it one parameter for each axis"),
+         Diagnostic("other-shape", index_map="lambda i: [i]", memory="A", count=1, rank=2)),
         ("lambda: [0]", "other-shape",
-         "apply_buffer_transforms: the layout map lambda: [0] of `A` takes 0 indices, got 2 axes; "
-         "give it one parameter for each axis"),
+         Diagnostic("other-shape", index_map="lambda: [0]", memory="A", count=0, rank=2)),
         ("lambda i, j: []", "shared-place",
-         "apply_buffer_transforms: elements (0, 0) and (0, 1) of `A` share one place under "
-         "lambda i, j: []; return results that tell all elements apart"),
+         Diagnostic(
+             "shared-place", pair=(0, 0), pair2=(0, 1), memory="A", index_map="lambda i, j: []",
+         )),
         ("lambda i, j: [j]", "shared-place",
-         "apply_buffer_transforms: elements (0, 0) and (1, 0) of `A` share one place under "
-         "lambda i, j: [j]; return results that tell all elements apart"),
+         Diagnostic(
+             "shared-place", pair=(0, 0), pair2=(1, 0), memory="A", index_map="lambda i, j: [j]",
+         )),
     ],
 )
-def test_maps_that_do_not_fit_their_buffer(index_map: str, kind: str, message: str) -> None:
+def test_maps_that_do_not_fit_their_buffer(index_map: str, kind: str, expected: Diagnostic) -> None:
     with pytest.raises(LayoutError) as error:
         apply_buffer_transforms(parse(f"""
 @layout_transform_map(A=[{index_map}])
@@ -268,7 +275,7 @@ def f(A: Buffer("float32", (4, 8))):
     A[1, 2] = float32(1.0)
 """))
 
-    assert error.value.message == message
+    assert diagnostic(error.value) == expected
     assert error.value.kind == kind
 
 
@@ -285,13 +292,14 @@ def f(A: Buffer("float32", (4, 8){separators})):
     assert isinstance(parameter, Buffer)
     assert parameter.shape == (2, 4, 4)
     assert parameter.axis_separators == (0,)
-    for separators, shown in (("", "()"), (", axis_separators=(1,)", "(1,)")):
+    for separators, found in (("", ()), (", axis_separators=(1,)", (1,))):
         with pytest.raises(LayoutError) as error:
             apply_buffer_transforms(parse(text.format(separators=separators)))
-        assert error.value.message == (
-            "apply_buffer_transforms: the layout map lambda i, j: [i, AXIS_SEPARATOR, j] of `A` has "
-            f"axis_separators (0,), got {shown} in the buffer; declare the buffer with "
-            "axis_separators=(0,)"
+        assert diagnostic(error.value) == (
+            Diagnostic(
+                "other-shape", description="lambda i, j: [i, AXIS_SEPARATOR, j]", memory="A",
+                axis_separators=(0,), memory_axis_separators=found,
+            )
         )
 
 
@@ -307,11 +315,14 @@ def f(A: Buffer("float32", (4,)), n: "int64"):
     with pytest.raises(LowerError) as of_pad:
         fill_padding(func)
 
-    assert error.value.message == (
-        "apply_buffer_transforms: the layout map of `Z` is for no buffer of f; its buffers are A"
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "lower", step="apply_buffer_transforms", what="layout map", data="Z", func="f",
+            names="A",
+        )
     )
-    assert of_pad.value.message == (
-        "fill_padding: the pad value of `Y` is for no buffer of f; its buffers are A"
+    assert diagnostic(of_pad.value) == (
+        Diagnostic("lower", step="fill_padding", what="pad value", data="Y", func="f", names="A")
     )
 
 
@@ -471,10 +482,9 @@ def f(A: Buffer("float32", (4, 8), strides=(9, 1))):
 
     with pytest.raises(LowerError) as error:
         fill_padding(pending)
-    assert error.value.message == (
-        "fill_padding: `A` still has layout maps; run apply_buffer_transforms first")
+    assert diagnostic(error.value) == (
+        Diagnostic("lower", data="A"))
     with pytest.raises(LowerError) as error:
         apply_buffer_transforms(strided)
-    assert error.value.message == (
-        "apply_buffer_transforms: `A` has strides (9, 1) and a layout map; a map says where each "
-        "element lies, so give one of the two")
+    assert diagnostic(error.value) == (
+        Diagnostic("contrary-options", memory="A", strides=(9, 1)))

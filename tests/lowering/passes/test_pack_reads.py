@@ -11,6 +11,7 @@ from tecomp.ir.nodes.stmt import PrimFunc
 from tecomp.ir.parser.func_parser import parse
 from tecomp.ir.traversal.verify import verify
 from tecomp.lowering.vectorize.pack_reads import pack_reads
+from tests.messages import Diagnostic, diagnostic
 
 
 def function(value: str, body: str = "for i in range(4):\n        O[i] = dot({0}, {0})") -> PrimFunc:
@@ -62,7 +63,7 @@ def test_memory_of_the_function() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "message"),
+    ("value", "problem"),
     [
         (
             "join(A[i], A[i + 4])",
@@ -90,7 +91,7 @@ def test_memory_of_the_function() -> None:
         ),
     ],
 )
-def test_refusals(value: str, message: str) -> None:
+def test_refusals(value: str, problem: str) -> None:
     with pytest.raises(tecomp.LowerError) as caught:
         pack_reads(function(value))
-    assert caught.value.message == f"pack_reads: {message}"
+    assert diagnostic(caught.value) == Diagnostic("lower", problem=problem)

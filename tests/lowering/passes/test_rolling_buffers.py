@@ -18,6 +18,7 @@ from tecomp.ir.traversal.rewrite import walk
 from tecomp.lowering.pipeline import lower_all
 from tecomp.scheduling.replay import replay
 from tecomp.scheduling.schedule import Schedule, Stage
+from tests.messages import Diagnostic, diagnostic
 
 H, W = 13, 10
 A = te.placeholder((H + 4, W + 4), name="A")
@@ -345,18 +346,17 @@ def test_a_scan_whose_steps_are_kept() -> None:
     check(s, [X, Z], [x], 2 * x.cumsum(0))
 
 
-def refused(change: Change, args: list[Tensor] | None = None) -> str:
+def refused(change: Change, args: list[Tensor] | None = None) -> Diagnostic:
     s = te.create_schedule(C)
     change(s)
     with pytest.raises(LowerError) as error:
         tecomp.lower(s, args or [A, C])
-    return error.value.message
+    return diagnostic(error.value)
 
 
 def test_it_is_computed_inside_a_loop() -> None:
     assert refused(lambda s: s[Q].rolling_buffer()) == (
-        "s[Q].rolling_buffer: Q is not computed inside a loop, so no iteration keeps anything for "
-        "the next; use compute_at"
+        Diagnostic("between-iterations", where="s[Q].rolling_buffer", name="Q")
     )
 
 
@@ -366,8 +366,9 @@ def test_the_loop_runs_in_order() -> None:
         s[C].parallel(C.op.axis[0])
 
     assert refused(parallel) == (
-        "s[Q].rolling_buffer: the iterations of i of C run at the same time, so none is the last "
-        "before another; compute Q in a loop inside of that one"
+        Diagnostic(
+            "between-iterations", where="s[Q].rolling_buffer", axis="i", parent="C", stage="Q",
+        )
     )
 
 
@@ -379,9 +380,8 @@ def test_iterations_overlap() -> None:
     s[B].rolling_buffer()
     with pytest.raises(LowerError) as error:
         tecomp.lower(s, [A, D])
-    assert error.value.message == (
-        "s[B].rolling_buffer: no two iterations of i need one element of B, so nothing can be kept; "
-        "leave it out, or compute it in another loop"
+    assert diagnostic(error.value) == (
+        Diagnostic("between-iterations", stage="B", names="i")
     )
 
 
@@ -391,16 +391,14 @@ def test_iterations_of_no_loop_overlap() -> None:
     of_columns(s, D)
     with pytest.raises(LowerError) as error:
         tecomp.lower(s, [A, D])
-    assert error.value.message == (
-        "s[P].rolling_buffer: no two iterations of i, j need one element of P, so nothing can be "
-        "kept; leave it out, or compute it in another loop"
+    assert diagnostic(error.value) == (
+        Diagnostic("between-iterations", stage="P", names="i, j")
     )
 
 
 def test_memory_is_its_own() -> None:
     assert refused(rows, [A, Q, C]) == (
-        "s[Q].rolling_buffer: the caller passes the memory of Q, which has room for all of it; "
-        "leave it out of the arguments"
+        Diagnostic("between-iterations", where="s[Q].rolling_buffer", name="Q")
     )
 
 
@@ -410,8 +408,7 @@ def test_it_is_no_double_buffer() -> None:
         s[Q].double_buffer()
 
     assert refused(doubled) == (
-        "s[Q].rolling_buffer: Q has a double buffer too, which is computed anew in each iteration; "
-        "use one of them"
+        Diagnostic("between-iterations", where="s[Q].rolling_buffer", name="Q")
     )
 
 
@@ -421,8 +418,7 @@ def test_padding_is_not_filled() -> None:
         s[Q].transform_layout(lambda i, j: [i, j // 8, j % 8], pad_value=0.0)
 
     assert refused(padded) == (
-        "s[Q].rolling_buffer: the layout of Q has a pad_value, which would be written over what is "
-        "kept; leave it out"
+        Diagnostic("between-iterations", where="s[Q].rolling_buffer", name="Q")
     )
 
 
@@ -430,9 +426,8 @@ def test_outputs_are_the_callers() -> None:
     s = te.create_schedule(C)
     with pytest.raises(ScheduleError) as error:
         s[C].rolling_buffer()
-    assert error.value.message == (
-        "s[C].rolling_buffer: C is an output, whose memory the caller passes; use it for a stage "
-        "that C reads"
+    assert diagnostic(error.value) == (
+        Diagnostic("needs-memory", stage="C")
     )
 
 

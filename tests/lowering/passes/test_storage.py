@@ -13,6 +13,7 @@ from tecomp.ir.nodes.stmt import BufferRealize, PrimFunc, Range, seq
 from tecomp.ir.parser.func_parser import parse
 from tecomp.lowering.storage.allocation import lower_storage
 from tecomp.lowering.storage.buffering import double_buffers, roll_buffers
+from tests.messages import Diagnostic, diagnostic
 
 Check = Callable[..., PrimFunc]
 
@@ -183,17 +184,15 @@ def f(A: Buffer("float32", (4, 8))):
 
 
 ROWS_DIFFER = (
-    "lower_storage: `V` is a view of `T`, whose rows are longer in memory than in the region that is "
-    "realized; leave aligns out and give bounds with constant extents, or access it without the view"
+    Diagnostic("lower", view="V", buffer="T")
 )
 IN_TURN = (
-    "lower: `V` is a view of `T`, which is kept for several iterations in turn; access it without "
-    "the view, or leave out ahead and carried"
+    Diagnostic("lower", buffer="V", whole="T")
 )
 
 
 @pytest.mark.parametrize(
-    ("lower", "more", "message"),
+    ("lower", "more", "expected"),
     [
         (lower_storage, "bounds=((0, 4), (0, 8)), aligns=((0, 16, 1),)", ROWS_DIFFER),
         (lower_storage, "bounds=((0, 4), (0, min(8, n - i)))", ROWS_DIFFER),
@@ -202,7 +201,7 @@ IN_TURN = (
     ],
 )
 def test_views_that_do_not_see_the_elements_of_their_region(
-    lower: Callable[[PrimFunc], PrimFunc], more: str, message: str
+    lower: Callable[[PrimFunc], PrimFunc], more: str, expected: Diagnostic
 ) -> None:
     func = parse(f"""
 def f(A: Buffer("float32", (n,)), *, n: "int64"):
@@ -215,4 +214,4 @@ def f(A: Buffer("float32", (n,)), *, n: "int64"):
     with pytest.raises(LowerError) as error:
         lower(func)
 
-    assert error.value.message == message
+    assert diagnostic(error.value) == expected

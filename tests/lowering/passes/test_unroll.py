@@ -13,6 +13,7 @@ from tecomp.errors import LowerError
 from tecomp.ir.nodes.stmt import PrimFunc
 from tecomp.ir.parser.func_parser import parse
 from tecomp.lowering.vectorize.unroll import unroll_loops
+from tests.messages import Diagnostic, diagnostic
 
 Check = Callable[..., PrimFunc]
 
@@ -236,10 +237,11 @@ def f(A: Buffer("float32", (100, 100))):
 
     with pytest.raises(LowerError) as error:
         unroll_loops(func)
-    assert str(error.value).partition("\n")[0] == (
-        "lower: loop i is unrolled, and its 100 iterations of 100 statements would become 10000, "
-        "of which there may be 4096; split it and unroll the inner part, or leave a loop inside "
-        "it rolled"
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "too-much", loop_var="i", trip_count=100, statements=100, statements2=10000,
+            limit=4096,
+        )
     )
 
 
@@ -251,10 +253,11 @@ def test_a_million_iterations_are_refused() -> None:
 
     with pytest.raises(LowerError) as error:
         tecomp.build(s, [A, B])
-    assert str(error.value).partition("\n")[0] == (
-        "lower: loop i is unrolled, and its 1000000 iterations of 1 statements would become "
-        "1000000, of which there may be 4096; split it and unroll the inner part, or leave a loop "
-        "inside it rolled"
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "too-much", loop_var="i", trip_count=1000000, statements=1, statements2=1000000,
+            limit=4096,
+        )
     )
 
 

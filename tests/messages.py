@@ -1,0 +1,264 @@
+"""Templates of all errors and warnings in the source, and the comparison of errors in tests."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from string import Formatter
+from typing import Any
+
+from tecomp import errors
+
+ROOT = Path(__file__).parents[1]
+SETTINGS = {"kind", "location"}
+"""Keywords of errors that are no values of the template."""
+FORWARDED = "template"
+"""Name of the parameters that take a template: functions with such a parameter raise errors."""
+
+
+@dataclass(frozen=True, init=False)
+class Diagnostic:
+    """Error or warning as programs see it: its kind, and the values that its message shows."""
+
+    kind: str
+    parameters: Mapping[str, Any]
+
+    def __init__(self, kind: str, /, **parameters: Any) -> None:
+        object.__setattr__(self, "kind", kind)
+        object.__setattr__(self, "parameters", parameters)
+
+
+def diagnostic(error: BaseException | Warning | str) -> Diagnostic:
+    """Return the kind and the parameters of an error or of a warning of tecomp."""
+    assert isinstance(error, errors.TecompError | errors.TecompWarning), repr(error)
+    return Diagnostic(error.kind, **error.parameters)
+
+
+@dataclass(frozen=True)
+class Template:
+    """Message of one raised error in the source.
+
+    Attributes:
+        file: File, relative to the repository.
+        line: Line.
+        error: Name of the class.
+        kind: Kind of the error; the expression, if it is computed.
+        text: Template, with that of the function that raises it around it.
+        names: Names of its values.
+    """
+
+    file: str
+    line: int
+    error: str
+    kind: str
+    text: str
+    names: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Raiser:
+    """Class of errors, or function that raises errors with a given template.
+
+    Attributes:
+        error: Name of the class.
+        index: Position of the template among the arguments.
+        kind: Kind without an explicit one.
+        before: Text before the template.
+        after: Text after the template.
+        names: Names of values that the function itself passes.
+    """
+
+    error: str
+    index: int
+    kind: str
+    before: str = ""
+    after: str = ""
+    names: frozenset[str] = frozenset()
+
+
+def fields_of(text: str) -> frozenset[str]:
+    """Return the names of the values in a template."""
+    return frozenset(name for _, name, _, _ in Formatter().parse(text) if name is not None)
+
+
+@cache
+def templates() -> tuple[Template, ...]:
+    """Return the templates of all errors and warnings in the source.
+
+    Raises:
+        AssertionError: If a message is no literal, or does not use exactly the given values.
+    """
+    files = [
+        (file, ast.parse(file.read_text()))
+        for folder in ("tecomp", "schedules", "targets")
+        for file in sorted((ROOT / folder).rglob("*.py"))
+    ]
+    classes = _classes(tree for _, tree in files)
+    functions: dict[Path, dict[str, Raiser]] = {file.parent: {} for file, _ in files}
+    for file, tree in files:
+        functions[file.parent] |= _raisers(tree, classes)
+    return tuple(
+        each for file, tree in files
+        for each in _raised(file, tree, classes | functions[file.parent])
+    )
+
+
+def catalogue() -> str:
+    """Return all messages, by code, kind and class."""
+    lines: list[str] = []
+    heading = ""
+    for code, kind, error, text in sorted({
+        (_code(each.kind), each.kind, each.error, each.text) for each in templates()
+    }):
+        if heading != f"{code} {kind}":
+            heading = f"{code} {kind}"
+            lines += ["", heading]
+        lines.append(f"  {error}: {text}".replace("\n", "\\n"))
+    return "\n".join(lines[1:])
+
+
+def _code(kind: str) -> str:
+    page = errors.pages().get(kind)
+    return page.code if page else "computed"
+
+
+def _classes(trees: Iterator[ast.Module]) -> dict[str, Raiser]:
+    """Return the classes of errors and of warnings, and `warn`."""
+    found = {
+        name: Raiser(name, 0, each.usual) for name, each in vars(errors).items()
+        if isinstance(each, type) and issubclass(each, errors.TecompError)
+    }
+    for tree in trees:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                for base in map(ast.unparse, node.bases):
+                    if base in found:
+                        found.setdefault(node.name, Raiser(node.name, 0, found[base].kind))
+    return found | {"warn": Raiser("TecompWarning", 0, "")}
+
+
+def _raisers(tree: ast.Module, classes: Mapping[str, Raiser]) -> dict[str, Raiser]:
+    """Return the functions of a file that raise errors with a given template, by name."""
+    found: dict[str, Raiser] = {}
+    for function in ast.walk(tree):
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        names = [arg.arg for arg in (*function.args.posonlyargs, *function.args.args)]
+        if FORWARDED not in names or function.name in ("__init__", "warn", "_filled"):
+            continue
+        call = next(
+            node for node in ast.walk(function)
+            if isinstance(node, ast.Call) and _last(node.func) in classes
+        )
+        before, after = _around(call.args[0])
+        raiser = classes[_last(call.func)]
+        own = {keyword.arg for keyword in call.keywords if keyword.arg} - SETTINGS
+        index = names.index(FORWARDED) - (names[0] == "self")
+        kind = _kind(call, raiser.kind)
+        found[function.name] = Raiser(raiser.error, index, kind, before, after, frozenset(own))
+    return found
+
+
+def _around(node: ast.expr) -> tuple[str, str]:
+    """Return the texts before and after the template that a function forwards."""
+    parts: list[ast.expr] = []
+    while isinstance(node, ast.BinOp):
+        parts.insert(0, node.right)
+        node = node.left
+    texts = [part.value if isinstance(part, ast.Constant) else None for part in (node, *parts)]
+    place = texts.index(None)
+    return "".join(map(str, texts[:place])), "".join(map(str, texts[place + 1 :]))
+
+
+def _raised(file: Path, tree: ast.Module, raisers: Mapping[str, Raiser]) -> Iterator[Template]:
+    constants = {
+        target.id: node.value.value
+        for node in tree.body if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+        for target in node.targets if isinstance(target, ast.Name)
+    }
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    others = {each.name for each in functions} - set(_raisers(tree, raisers))
+    given = {
+        each.arg: Raiser("TecompError", 0, "") for function in functions
+        for each in function.args.args
+        if each.arg == "error" and ast.unparse(each.annotation or each) == "type[TecompError]"
+    }
+    raisers = {name: each for name, each in raisers.items() if name not in others} | given
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        raiser = raisers.get(_last(node.func))
+        if raiser is None or len(node.args) <= raiser.index or "warnings" in ast.unparse(node.func):
+            continue
+        yield from _template(file.relative_to(ROOT), node, raiser, constants)
+
+
+def _template(
+    file: Path, node: ast.Call, raiser: Raiser, constants: Mapping[str, Any]
+) -> Iterator[Template]:
+    where = f"{file}:{node.lineno}: {ast.unparse(node)}"
+    given = node.args[raiser.index]
+    if any(isinstance(part, ast.Name) and part.id == FORWARDED for part in ast.walk(given)):
+        return
+    if file == Path("tecomp/errors.py") and ast.unparse(given) == "message":
+        return  # an error of another process, as it was shown there
+    text = constants.get(given.id) if isinstance(given, ast.Name) else getattr(given, "value", None)
+    assert isinstance(text, str), f"{where}: the message is no literal"
+    passed = {keyword.arg for keyword in node.keywords if keyword.arg} - SETTINGS
+    is_open = any(keyword.arg is None for keyword in node.keywords)
+    names = passed | raiser.names
+    assert not passed & raiser.names, f"{where}: {passed & raiser.names} are passed twice"
+    is_filled = bool(names) or is_open
+    used = fields_of(raiser.before + text + raiser.after) if is_filled else frozenset()
+    assert names == used or (is_open and names <= used), f"{where}: {names ^ used}"
+    yield Template(
+        str(file), node.lineno, raiser.error, _kind(node, raiser.kind),
+        raiser.before + text + raiser.after, used,
+    )
+
+
+def _kind(node: ast.Call, default: str) -> str:
+    given = next((each.value for each in node.keywords if each.arg == "kind"), None)
+    if given is None:
+        return default
+    return str(given.value) if isinstance(given, ast.Constant) else ast.unparse(given)
+
+
+def _last(function: ast.expr) -> str:
+    return ast.unparse(function).rpartition(".")[2]
+
+
+@dataclass(frozen=True)
+class Tested:
+    """What tests expect of errors: diagnostics, and texts that commands and other processes print.
+
+    Attributes:
+        diagnostics: Kind and names of parameters of each expected `Diagnostic`.
+        texts: All strings of the tests.
+    """
+
+    diagnostics: frozenset[tuple[str, frozenset[str]]]
+    texts: str
+
+    def __contains__(self, template: Template) -> bool:
+        parts = [text for text, _, _, _ in Formatter().parse(template.text)]
+        return (template.kind, template.names) in self.diagnostics or all(
+            part in self.texts for part in parts if len(part.strip()) >= 6
+        )
+
+
+def expectations(files: Iterable[Path]) -> Tested:
+    """Return the expectations of test files."""
+    found: set[tuple[str, frozenset[str]]] = set()
+    texts: list[str] = []
+    for file in files:
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                texts.append(node.value)
+            elif isinstance(node, ast.Call) and _last(node.func) == "Diagnostic" and node.args:
+                names = frozenset(keyword.arg for keyword in node.keywords if keyword.arg)
+                found.add((str(getattr(node.args[0], "value", "")), names))
+    return Tested(frozenset(found), "\n".join(texts))
