@@ -399,8 +399,10 @@ def _values(
         ) and _is_value(x, output):
             members.add(x)
     walks = [_walk_of(x, len(output.shape)) for x in members if x.op.reduce_axis]
-    stored = members - inlined
-    # The loop nest of a single reduction shares nothing between stages.
+    # The bounds of a row of symbolic length choose the loops of a single reduction.
+    runs = [x.op.reduce_axis[0].extent for x in members if x.op.reduce_axis]
+    is_open = not all(isinstance(extent, int) for extent in runs)
+    stored = members - inlined if is_open else members
     is_one = len(walks) == 1 and all(len(x.shape) == len(output.shape) for x in stored)
     is_long = any(length >= _WALKED for length, _ in walks)
     is_small = all(size <= core_of(target).second_cache // 8 for _, size in walks)

@@ -99,6 +99,8 @@ def _is_transfer(output: te.Tensor, where: Placement) -> bool:
     if source.tensor in where.near or output in where.near:
         return False
     memories = {where.memory_of(source.tensor), where.memory_of(output)}
+    if where.scratchpad in memories:  # cores copy their shards
+        return False
     return len(memories) == 2 and source.tensor.dtype == output.dtype
 
 

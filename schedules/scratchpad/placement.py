@@ -435,7 +435,8 @@ def placement_of(target: Target, given: Layouts = NO_LAYOUTS) -> Placement | Non
     Whole tensors are in the memory to which links from the host lead. If the device shares its
     memory with the host, they are in another chip memory, such as image memory, if there is one,
     else in host memory. The scratchpad is the destination of a link from a chip memory, or from the
-    host if it is a memory of each core; else the memory of an engine unit.
+    host if it is a memory of each core; else the memory of an engine unit. Shards of given layouts
+    in the scratchpad take room there.
 
     >>> where = placement_of(Target.load("stick128"))
     >>> where.device, where.scratchpad, where.room
@@ -462,6 +463,8 @@ def placement_of(target: Target, given: Layouts = NO_LAYOUTS) -> Placement | Non
         sharers = 1 if memory.scope == "core" else target.cores
         room = memory.usable_bytes // sharers
         device = [*filled, *images, HOST][0]
+        every = (x for x in given.values() if isinstance(x, Layout) and x.memory == name)
+        room -= sum(layout.shard_nbytes for layout in every)
         return Placement(target, device, name, room - room % memory.alignment_bytes, given)
     return None
 

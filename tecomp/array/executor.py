@@ -41,7 +41,7 @@ from tecomp.ptensor.lowering.lowered_ir import (
 )
 from tecomp.ptensor.lowering.runtime_calls import numbered
 from tecomp.ptensor.operation import Argument
-from tecomp.ptensor.operations.creation import Arange, AsArray, Create, CreateLike
+from tecomp.ptensor.operations.creation import Arange, AsArray, Create, CreateLike, ExtractTriangle
 from tecomp.ptensor.operations.manipulation import Broadcast, ExtractMask, ExtractSlice, Nonzero
 from tecomp.ptensor.operations.reduction import Reduce
 from tecomp.ptensor.types import PTensorType, Shape, axes_of, numpy_dtype, without
@@ -249,7 +249,7 @@ _CALLS: Mapping[str, Callable[..., Any]] = {
 @_value.register
 def _(value: Compute, values: Values) -> Any:
     nodes = [_operand(operand, values) for operand in value.operands]
-    op = value.op
+    op = _filled(value.op, values) if isinstance(value.op, ExtractTriangle) else value.op
     if isinstance(op, ExtractMask):
         return selected(nodes[0], nodes[1])
     if isinstance(op, Nonzero):
@@ -310,7 +310,7 @@ def _(value: Generic, values: Values) -> Node:
 
 
 def _filled(op: Any, values: Values) -> Any:
-    """Return a creation operation with known numbers for this process, without its team."""
+    """Return an operation with the numbers of this call, without its team."""
     found = {f.name: getattr(op, f.name) for f in fields(op)}
     known = {
         name: values[value.name] for name, value in found.items() if isinstance(value, Argument)

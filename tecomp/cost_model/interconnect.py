@@ -64,12 +64,17 @@ def uses_of(sites: Sites) -> dict[Var, Uses]:
 def exchanges(sites: Sites, target: Target) -> dict[int, Sources]:
     """Return the source cores of each copy that may read another core's memory, by site id.
 
+    A buffer that the function never writes is an argument. Each core reads its own part of it.
+
     Raises:
         LowerError: If the index sets are too complex.
     """
+    if not sites.axes:  # one core runs the function
+        return {}
     made = _made(sites)
     copies = [
-        site for site in sites.sites if _may_cross(site, made)
+        site for site in sites.sites
+        if site.buffer.data in made and _may_cross(site, made)
         and link_between(target, site.buffer.scope, site.buffer.scope) is not None
     ]
     uses = uses_of(sites) if copies else {}

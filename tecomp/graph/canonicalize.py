@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from math import prod
+from operator import is_
 from typing import Any
 
 from tecomp.compute.access_relations import accesses
@@ -22,6 +23,7 @@ from tecomp.ir.arith.extents import constant_shape
 from tecomp.ir.nodes.dtype import BOOL, FLOAT32, INT32, DType, holds_every
 from tecomp.ir.nodes.expr import Cast, Expr, const, is_const
 from tecomp.ir.traversal.rewrite import substitute, top_down, walk
+from tecomp.machine.components import MatmulUnit
 from tecomp.machine.descriptor import Target
 
 _OPAQUE = ScanOp, ExternOp  # their bodies describe what they read, not what they compute
@@ -234,6 +236,55 @@ def with_plain_factors(op: Operation) -> Operation:
 
     body = top_down(op.body[0], rule)
     return replace(op, body=(body,)) if views else op
+
+
+def with_factors_of_unit(op: Operation, target: Target) -> Operation:
+    """Read factors that a separate operation casts before that cast, if a matrix unit takes them.
+
+    Matrix units accumulate products of narrow factors in a wider dtype. The unit cannot execute a
+    product of factors that are stored in the wider dtype.
+
+    >>> from tecomp import te
+    >>> A, B = te.placeholder((8, 6), "float16", "A"), te.placeholder((6, 9), "float16", "B")
+    >>> W = te.compute((6, 9), lambda i, j: te.cast(B[i, j], "float32"), name="W")
+    >>> k = te.reduce_axis((0, 6), name="k")
+    >>> C = te.compute(
+    ...     (8, 9), lambda i, j: te.sum(te.cast(A[i, k], "float32") * W[k, j], axis=k), name="C")
+    >>> print(with_factors_of_unit(C.op, Target.load("stick128")))
+    C[i, j] = sum(cast("float32", A[i, k]) * cast("float32", B[k, j]), axis=[k])
+    """
+    units = [unit for unit in target.engine.values() if isinstance(unit, MatmulUnit)]
+    if not isinstance(op, ComputeOp) or isinstance(op, _OPAQUE) or len(op.body) != 1 or not units:
+        return op
+    found = accesses(op.output(0))
+    if found.reducer != "sum" or len(found.factors) != 2:
+        return op
+    sources = {read.tensor: source for read in found.factors
+               if (source := _cast_source(read.tensor)) is not None}  # fmt: skip
+    dtypes = {str(sources.get(read.tensor, read.tensor).dtype) for read in found.factors}
+    if not sources or not any(dtypes.issubset(unit.inputs) for unit in units):
+        return op
+
+    def rule(node: Any) -> Expr | None:
+        if not isinstance(node, TensorLoad) or node.tensor not in sources:
+            return None
+        return Cast(node.dtype, TensorLoad(sources[node.tensor], node.indices, node.location))
+
+    return replace(op, body=(top_down(op.body[0], rule),))
+
+
+def _cast_source(tensor: Tensor) -> Tensor | None:
+    """Return the tensor that an operation casts element by element to a wider dtype, or None."""
+    op: Any = tensor.op
+    if not isinstance(op, ComputeOp) or isinstance(op, _OPAQUE) or len(op.body) != 1:
+        return None
+    match op.body[0]:
+        case Cast(dtype, TensorLoad() as load) if (
+            all(map(is_, load.indices, op.axis)) and holds_every(dtype, load.dtype)
+        ):
+            source: Tensor = load.tensor
+            return source
+    return None
 
 
 def _loops(load: TensorLoad, axes: tuple[IterVar, ...]) -> list[IterVar]:

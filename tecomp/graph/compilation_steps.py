@@ -41,7 +41,7 @@ def details_of(asked: Asked) -> Details:
 
 def layouts_of(asked: Asked) -> Layouts:
     """Assign the layouts of a program."""
-    return layouts_chosen(*graph_asked(asked))
+    return layouts_chosen(asked, graph_asked(asked))
 
 
 def compiled(asked: Asked, *, is_fresh: bool = False) -> tuple[Native, Details]:
@@ -66,8 +66,9 @@ def _as_near_as_can_be(asked: Asked, make: Callable[[Outline], Made]) -> Made:
 
 
 def _kernels(outline: Outline, begin: Callable[[ModuleText], None]) -> Kernels:
+    found = outline.residency
     return Kernels(
-        outline.asked.target, begin, outline.places, outline.wished, outline.residency.cuts
+        outline.asked.target, begin, outline.places, outline.wished, found.cuts, found.held
     )
 
 

@@ -13,7 +13,11 @@ from tecomp.compute.operation import Operation, PlaceholderOp
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import DefinitionError
-from tecomp.graph.canonicalize import with_conversions_apart, with_plain_factors
+from tecomp.graph.canonicalize import (
+    with_conversions_apart,
+    with_factors_of_unit,
+    with_plain_factors,
+)
 from tecomp.ir.nodes.stmt import Extent
 from tecomp.ir.traversal.rewrite import walk
 from tecomp.machine.descriptor import Target
@@ -86,9 +90,12 @@ def graph_of(
         tuple(inputs), tuple(constants), tuple(outputs), tuple(written), MappingProxyType({}),
         MappingProxyType({}),
     )
-    return graph_with(
-        plain, lambda op, now: now if op in steps else apart(with_plain_factors(now))
-    )
+
+    def canonical(now: Operation) -> Operation:
+        own = now if target is None else with_factors_of_unit(now, target)
+        return apart(with_plain_factors(own))
+
+    return graph_with(plain, lambda op, now: now if op in steps else canonical(now))
 
 
 def graph_with(

@@ -9,7 +9,7 @@ program, with a kernel of its own.
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tecomp.compute.define import compute
@@ -38,6 +38,7 @@ class Laid:
         apart: Copies, which form kernels of their own.
         asked: Operations whose results must be in memory because their layouts were requested.
         made: Replacement of each value of the original program.
+        copies: Copies between scratchpads and device memory, with their sources and readers.
     """
 
     graph: Graph
@@ -45,6 +46,58 @@ class Laid:
     apart: frozenset[Operation]
     asked: frozenset[Operation]
     made: Mapping[Tensor, Tensor]
+    copies: Mapping[Operation, tuple[Tensor, tuple[Operation, ...]]] = field(default_factory=dict)
+
+    def with_copy(
+        self, x: Tensor, readers: Container[Operation]
+    ) -> tuple[Laid, Mapping[Tensor, Tensor]]:
+        """Copy a value between scratchpads and device memory for some of its readers.
+
+        Args:
+            x: Value in scratchpads.
+            readers: Operations that read the copy in device memory. If there are none, the value is
+                in device memory, and all readers read its copy in scratchpads.
+
+        Returns:
+            The program, and the replacements of its values.
+        """
+        name = f"{x.name}_copy" if readers else x.name
+        copy = compute(x.shape, lambda *i: x[i if i else ()], name=name)
+        assert isinstance(copy, Tensor)
+        known: dict[Tensor, Tensor] = {} if readers else {x: copy}
+        for op in self.graph.operations:
+            own = {y: known[y] for y in op.input_tensors if y in known}
+            moved = rebuilt([op], {**own, x: copy} if op in readers else own)
+            known |= {y: moved[y] for y in op.outputs if y in moved}
+        others = readers or self.graph.readers.get(x.op, ())
+        every = tuple(op for op in self.graph.operations if op in others)
+        return self._moved(known, copy, x, every), known
+
+    def _moved(
+        self, known: Mapping[Tensor, Tensor], copy: Tensor, x: Tensor,
+        readers: tuple[Operation, ...],
+    ) -> Laid:
+        def now(op: Operation) -> Operation:
+            return known.get(op.output(0), op.output(0)).op
+
+        graph = self.graph
+        outputs = tuple(known.get(y, y) for y in graph.outputs)
+        given = {y.op for y in (*graph.inputs, *graph.constants)}
+        every = post_order([y.op for y in outputs])
+        given |= {y.op for op in every if isinstance(op, ScanOp) for y in op.states}
+        ops = tuple(op for op in every if op not in given)
+        stored = {known.get(y, y): layout for y, layout in self.stored.items()}
+        stored |= {copy: stored[x]} if x in stored else {}
+        copies = {
+            now(op): (known.get(y, y), tuple(map(now, own)))
+            for op, (y, own) in self.copies.items()
+        }
+        return Laid(
+            replace(graph, outputs=outputs, operations=ops, readers=readers_of(ops)), stored,
+            frozenset(map(now, self.apart)), frozenset({*map(now, self.asked), x.op, copy.op}),
+            {y: known.get(made, made) for y, made in self.made.items()},
+            {**copies, copy.op: (x, tuple(map(now, readers)))},
+        )
 
     def homes(self, layouts: Layouts, groups: Sequence[Group]) -> Layouts:
         """Return the layouts, with the fate of hinted values that were fused into kernels."""

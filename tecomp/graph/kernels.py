@@ -28,6 +28,7 @@ from tecomp.ir.nodes.printer import identifier
 from tecomp.ir.nodes.stmt import Buffer
 from tecomp.lowering.pipeline import Lowered
 from tecomp.machine.descriptor import Target
+from tecomp.schedules.scratchpad.placement import placement_of
 from tecomp.schedules.scratchpad.work_division import Cut, Cuts
 
 
@@ -117,6 +118,8 @@ class Kernels:
         wished: Division hints of each group, by its result.
         near: For groups with resident values, by their results: the division of these values and of
             the result.
+        held: Bytes on each core of values that stay in scratchpads and that a group neither reads
+            nor computes, by its result.
     """
 
     target: Target
@@ -124,6 +127,7 @@ class Kernels:
     places: Places
     wished: Mapping[Operation, Sequence[Divided]] = field(default_factory=dict)
     near: Mapping[Operation, Cuts] = field(default_factory=dict)
+    held: Mapping[Operation, int] = field(default_factory=dict)
     _known: dict[str, GroupKernel] = field(default_factory=dict)
     _number: Iterator[int] = field(default_factory=count)
 
@@ -144,7 +148,8 @@ class Kernels:
         around = (*border, *group.result.outputs)
         stored = self.places.stored
         lying = repr([
-            str(stored[x].index_map) if x in stored else self.places.is_outside(x) for x in around
+            (str(stored[x].index_map), self.places.is_near(x)) if x in stored
+            else self.places.is_outside(x) for x in around
         ])
         folding = "".join(str(int(x in constants)) for x in border) + lying
         # Hint outcomes name the hinted value, so groups share a kernel only if they share hints.
@@ -152,6 +157,7 @@ class Kernels:
         number = {op: k for k, op in enumerate(group.operations)}
         cuts = self.near.get(group.result, {}).items()
         folding += "".join(f" {number[x.op]} {sorted(cut.cores.items())}" for x, cut in cuts)
+        folding += f" {self.held.get(group.result, 0)}"
         key = folding + definition_key(group.operations, border)
         if key in self._known and self._known[key].part.has_places:
             # Run-time errors report source locations, so the key must include them.
@@ -191,9 +197,10 @@ class Kernels:
         maps = {x: place for x, place in places.items() if place is not None}
         near = [x for x in division if x not in results]
         division |= {} if cut is None else {results[0]: cut}
-        schedule = scheduled(results, self.target, maps, division, near=near)
+        target = _with_less_room(self.target, self.held.get(group.result, 0))
+        schedule = scheduled(results, target, maps, division, near=near)
         args = [*own.values(), *results]
-        asked = Build(schedule, args, group.result.name, self.target, Options())
+        asked = Build(schedule, args, group.result.name, target, Options())
         asked, folds = fold(asked, [own[x] for x in border if x in constants])
         folded = tuple(Folded(self._part(self._named(x)), sources) for x, sources in folds)
         asked = self._named(asked)
@@ -213,6 +220,16 @@ class Kernels:
         part = part_of(build, lowered)
         self.begin(part.module)
         return part
+
+
+def _with_less_room(target: Target, held: int) -> Target:
+    """Return a target whose scratchpads have fewer bytes, because other values occupy them."""
+    where = placement_of(target) if held else None
+    if where is None:
+        return target
+    memory = target.memory(where.scratchpad)
+    less = replace(memory, reserved_bytes=memory.reserved_bytes + held)
+    return replace(target, memories={**target.memories, memory.name: less})
 
 
 def labels_of(calls: Sequence[Call]) -> Mapping[Operation, str]:

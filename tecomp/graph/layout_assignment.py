@@ -15,7 +15,7 @@ from tecomp.constraints.user_hints import Hint
 from tecomp.errors import LayoutError
 from tecomp.graph.constraint_solver import least_clash
 from tecomp.graph.dag import Graph
-from tecomp.graph.layout_candidates import Wanted, has_layouts, is_one_to_a_row
+from tecomp.graph.layout_candidates import Wanted, candidates, has_layouts, is_one_to_a_row
 from tecomp.graph.layout_combinations import (
     Machine,
     Seat,
@@ -38,6 +38,7 @@ from tecomp.graph.layout_problem import (
 )
 from tecomp.graph.layout_result import Certificate, Copy, Layouts, Wish
 from tecomp.graph.legalize import mended
+from tecomp.graph.sizes import sizes_of
 from tecomp.layout.core.layout import Layout
 from tecomp.machine.descriptor import Target
 
@@ -213,15 +214,26 @@ def _clash(
     )
     texts = " and ".join(each.text for each in left)
     if len(left) == 1:
+        why = _refusal(problem_of(graph, machine, left, ()), relayouts=relayouts).message
         return LayoutError(
-            "layouts: {demand} cannot be kept on {target}; leave more to choose",
+            "layouts: {demand} cannot be kept on {target}{instead}; {reason}",
             kind="demand", demand=texts, target=machine.target.name,
+            instead=_instead(left[0], machine), reason=why.removeprefix("layouts: "),
         )
     return LayoutError(
         "layouts: {demands} clash: no layouts of the program keep them together; leave one of them "
         "out, or make it a soft hint",
         kind="demand", demands=texts,
     )
+
+
+def _instead(demand: Demand, machine: Machine) -> str:
+    """Return the remedy for a layout that no operation can write or read."""
+    if demand.axis is not None or not has_layouts(machine.target):
+        return ", so leave more to choose"
+    tensor = demand.tensor
+    layout = candidates(machine.target, sizes_of(tensor), tensor.dtype)[0]
+    return f", so leave it out, or pass one of its layouts, such as {layout.index_map}"
 
 
 def _refusal(problem: Problem, *, relayouts: bool) -> LayoutError:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import TypeGuard
 
 from tecomp.compute.tensor import Tensor
 from tecomp.constraints.user_hints import Hint, asked_of, relayout_to
 from tecomp.errors import LayoutError
 from tecomp.graph.dag import Graph, graph_with
-from tecomp.graph.layout_candidates import Wanted, candidates, has_layouts
+from tecomp.graph.layout_candidates import Wanted, candidates, has_layouts, layouts_in
 from tecomp.graph.sizes import sizes_of
+from tecomp.graph.value_placement import Shards
+from tecomp.ir.arith.extents import ceil_div
+from tecomp.ir.nodes.expr import Binary, BinOp, Const
+from tecomp.ir.traversal.rewrite import walk
 from tecomp.layout.core.layout import Layout
 from tecomp.layout.sharding.shard_layout import ShardLayout
 from tecomp.machine.descriptor import Target
@@ -49,7 +54,7 @@ def demands_of(
             said = {"axis": wanted} if isinstance(wanted, int) else {"wanted": wanted}
             found.append(Demand(op.output(0), f"the copy {op.name}", **said))
     for x, asked in given.items():
-        own: Wanted = "default" if is_near(asked, target) else asked
+        own = _on_device(x, asked, target)
         found.append(Demand(graph.of(x), f"the layout of {x.name}", own))
     for each in hints:
         x = graph.of(each.tensor)
@@ -71,6 +76,24 @@ def demands_of(
     return found
 
 
+def _on_device(x: Tensor, asked: Wanted, target: Target) -> Wanted:
+    """Return the requested layout of a value, as far as the value is in device memory.
+
+    Raises:
+        LayoutError: If one of several alternatives is in scratchpads.
+    """
+    if is_near(asked, target):
+        return "default"
+    near = [each for each in layouts_in(asked) if is_near(each, target)]
+    if near:
+        raise LayoutError(
+            "layouts: {x} is given alternatives, and one of them is in `{memory}`; give that "
+            "layout alone, or leave it out",
+            kind="demand", x=x.name, memory=near[0].memory,
+        )
+    return asked
+
+
 def is_near(layout: object, target: Target) -> TypeGuard[ShardLayout]:
     """Return whether a layout places shards in the scratchpads of the target."""
     where = placement_of(target)
@@ -81,60 +104,184 @@ def is_near(layout: object, target: Target) -> TypeGuard[ShardLayout]:
 
 
 def inputs_near(
-    graph: Graph, target: Target, given: Mapping[Tensor, Wanted]
-) -> tuple[Graph, Mapping[Tensor, Wanted]]:
+    graph: Graph, target: Target, given: Mapping[Tensor, Wanted], packed: Container[Tensor]
+) -> Graph:
     """Copy inputs whose layout is in the scratchpads of the target to their shards.
 
     Callers pass inputs in the memory of the device, so the copies are operations of the program.
-
-    Returns:
-        The program with the copies, and the layouts without those of copied inputs.
+    Packed inputs are in the shards already.
     """
     copies = {
         x: relayout_to(x, layout, f"{x.name}_shards")
-        for x in graph.inputs if is_near(layout := given.get(x), target)
+        for x in graph.inputs
+        if x not in packed and is_near(layout := given.get(x), target)
     }
-    if not copies:
-        return graph, given
-    made = graph_with(graph, inputs=copies)
-    return made, {x: layout for x, layout in given.items() if x not in copies}
+    return graph_with(graph, inputs=copies) if copies else graph
 
 
 def shards_of(
-    graph: Graph, target: Target, given: Mapping[Tensor, Wanted]
-) -> dict[Tensor, tuple[int, ...]]:
-    """Return the values that must stay in scratchpads, with the shards along each axis.
+    graph: Graph, target: Target, given: Mapping[Tensor, Wanted], packed: Container[Tensor]
+) -> dict[Tensor, Shards]:
+    """Return the values that must be in scratchpads, with their shards.
+
+    Inputs that are not packed are in device memory, and have copies in scratchpads.
 
     Raises:
-        LayoutError: If the value is a constant or an output of the program, or if the shards do not
-            divide its axes one by one.
+        LayoutError: If the value is a constant, or if cores cannot compute the shards.
     """
     wanted: dict[Tensor, object] = {op.output(0): asked_of(op) for op in graph.operations}
     wanted |= {graph.of(x): layout for x, layout in given.items() if isinstance(layout, Layout)}
-    found: dict[Tensor, tuple[int, ...]] = {}
+    found: dict[Tensor, Shards] = {}
     for x, layout in wanted.items():
-        if not is_near(layout, target):
+        if not is_near(layout, target) or (x in graph.inputs and x not in packed):
             continue
-        if x in (*graph.constants, *graph.outputs):
-            what = "a constant" if x in graph.constants else "an output"
+        if x in graph.constants:
             raise LayoutError(
-                "layouts: {x} is {what}, and shards in `{memory}` are for inputs and values "
-                "between operations, as they last for one call; leave out its layout",
-                kind="demand", x=x.name, what=what, memory=layout.memory,
+                "layouts: {x} is a constant, and shards in `{memory}` last for one call; leave "
+                "out its layout",
+                kind="demand", x=x.name, memory=layout.memory,
             )
-        check_shape(x, layout)
-        axes, tile = layout.linear.initial_indices, target.tile
-        is_whole = tile is None or layout.tile == (tile.rows, tile.columns)
-        if layout.linear.final_indices != axes or not is_whole:
-            raise LayoutError(
-                "layouts: the shards of {x} in `{memory}` are {linear} with tile={tile}; give a "
-                "grid with one extent per axis, and the tile of target {target}",
-                kind="demand", x=x.name, memory=layout.memory, linear=layout.linear,
-                tile=layout.tile, target=target.name,
-            )
-        _check_storage(x, layout.storage.name, target)
-        found[x] = layout.grid
+        check_near(x, layout, target)
+        count = parts_along(layout)
+        assert count is not None
+        found[x] = Shards(layout, count)
     return found
+
+
+def check_near(tensor: Tensor, layout: ShardLayout, target: Target) -> None:
+    """Check that cores can compute the shards of a value.
+
+    Raises:
+        LayoutError: If the layout has another shape or dtype than the tensor, other tiles than the
+            target, shards that are not boxes of whole tiles, another storage format, too many
+            shards, or shards that exceed a scratchpad.
+    """
+    check_shape(tensor, layout)
+    tile = target.tile
+    count = parts_along(layout)
+    is_whole = tile is None or layout.tile == (tile.rows, tile.columns)
+    if count is None or not is_whole:
+        raise LayoutError(
+            "layouts: the shards of {tensor} in `{memory}` are {linear} with tile={tile}; give a "
+            "grid that cuts each axis into equal parts, and the tile of target {target}",
+            kind="demand", tensor=tensor.name, memory=layout.memory, linear=layout.linear,
+            tile=layout.tile, target=target.name,
+        )
+    units = (1, 1) if tile is None else (tile.rows, tile.columns)
+    places = zip(layout.shape[-2:], count[-2:], units[max(2 - len(layout.shape), 0):], strict=True)
+    parts = [(ceil_div(extent, parts), unit) for extent, parts, unit in places if parts > 1]
+    if any(part % unit for part, unit in parts):
+        raise LayoutError(
+            "layouts: the shards of {tensor} in `{memory}` are {scalar_shard_shape} elements, and "
+            "cores compute whole tiles of {units}; give a grid whose shards are whole tiles",
+            kind="demand", tensor=tensor.name, memory=layout.memory,
+            scalar_shard_shape=" x ".join(map(str, layout.scalar_shard_shape)),
+            units=" x ".join(map(str, units)),
+        )
+    _check_storage(tensor, layout.storage.name, target)
+    _check_cores(tensor, layout, prod(count), target)
+
+
+def _check_cores(tensor: Tensor, layout: ShardLayout, cores: int, target: Target) -> None:
+    where = placement_of(target)
+    assert where is not None
+    if cores > target.cores:
+        raise LayoutError(
+            "layouts: {tensor} has {cores} shards, and target {target} has {target_cores} cores; "
+            "give a smaller grid",
+            kind="demand", tensor=tensor.name, cores=cores, target=target.name,
+            target_cores=target.cores,
+        )
+    if layout.shard_nbytes > where.room:
+        raise LayoutError(
+            "layouts: a shard of {tensor} takes {shard_nbytes:_} bytes of `{memory}`, of which "
+            "each core of target {target} has {room:_}; give a larger grid, or leave out its "
+            "layout",
+            kind="demand", tensor=tensor.name, shard_nbytes=layout.shard_nbytes,
+            memory=layout.memory, target=target.name, room=where.room,
+        )
+
+
+def parts_along(layout: ShardLayout) -> tuple[int, ...] | None:
+    """Return the number of parts along each axis of a tensor, if each shard is a box of elements.
+
+    An axis of the grid may cut several axes of the tensor that are collapsed: the outer axes into
+    single indices, one of them into parts, and the inner axes not at all. Return None for other
+    shards, and for a part that is empty.
+
+    >>> parts_along(ShardLayout((2, 3, 64, 128), "float32", grid=(6, 4)))
+    (2, 3, 1, 4)
+    >>> parts_along(ShardLayout((2, 3, 64, 128), "float32", grid=(4, 1))) is None
+    True
+    """
+    shape, count = layout.shape, [1] * len(layout.shape)
+    zero = _collapsed(layout, [0] * len(shape))
+    units = [[int(k == axis) for k in range(len(shape))] for axis in range(len(shape))]
+    steps = [
+        [at - start for at, start in zip(_collapsed(layout, unit), zero, strict=True)]
+        for unit in units
+    ]
+    for k, (cores, shard) in enumerate(zip(layout.grid, layout.scalar_shard_shape, strict=True)):
+        own = [axis for axis, extent in enumerate(shape) if steps[axis][k] and extent > 1]
+        results = walk(layout.linear.final_indices[k])
+        is_sum = all(x.op in _LINEAR for x in results if isinstance(x, Binary))
+        if not is_sum or any(count[axis] > 1 for axis in own):
+            return None
+        order = sorted((-steps[axis][k], axis) for axis in own)
+        parts = {} if cores == 1 else _parts_of(order, shape, shard)
+        if parts is None or prod(parts.values()) != cores:
+            return None
+        for axis, many in parts.items():
+            count[axis] = many
+    return tuple(count)
+
+
+def _parts_of_first(
+    own: Sequence[tuple[int, int]], shape: Sequence[int], shard: int
+) -> int | None:
+    """Return the parts of the outermost axis if shards end between its indices, also in gaps."""
+    (step, axis), *inner = own
+    span = sum(-other * (shape[k] - 1) for other, k in inner)
+    ends = [(-step * i // shard, (-step * i + span) // shard) for i in range(shape[axis])]
+    cores = [first for first, last in ends if first == last]
+    part = cores.count(0)
+    if len(cores) < len(ends) or cores != [i // part for i in range(len(cores))]:
+        return None
+    return cores[-1] + 1
+
+
+_LINEAR = (BinOp.ADD, BinOp.MUL)
+
+
+def _collapsed(layout: ShardLayout, index: Sequence[int]) -> list[int]:
+    """Return the collapsed index of an element."""
+    found = layout.linear.map_indices(index)
+    return [int(x.value) for x in found if isinstance(x, Const)]
+
+
+def _parts_of(
+    own: Sequence[tuple[int, int]], shape: Sequence[int], shard: int
+) -> dict[int, int] | None:
+    """Return the parts along collapsed axes whose parts are `shard` long, the outer axes first.
+
+    Args:
+        own: Negated strides and numbers of the axes, outermost first.
+        shape: Shape of the tensor.
+        shard: Extent of a shard along the collapsed axis.
+    """
+    if not own:
+        return {}
+    if (many := _parts_of_first(own, shape, shard)) is not None:
+        return {own[0][1]: many}
+    for place, (step, axis) in enumerate(own):
+        part, rest = divmod(shard, -step)
+        if not part or rest or part > max(shape[axis], 1):
+            continue
+        many = ceil_div(shape[axis], part)
+        outer = -own[place - 1][0] if place else shard * many
+        if outer == shard * many and (place == 0 or shape[axis] % part == 0 or many == 1):
+            return {**{a: shape[a] for _, a in own[:place]}, axis: many}
+    return None
 
 
 def check_shape(tensor: Tensor, layout: Layout) -> None:
@@ -159,6 +306,9 @@ def check_given(tensor: Tensor, layout: Layout, target: Target) -> None:
         LayoutError: If the layout has another shape or dtype, lies in a memory in which programs
             keep no values, or uses another storage format.
     """
+    if is_near(layout, target):
+        check_near(tensor, layout, target)
+        return
     check_shape(tensor, layout)
     _check_memory(tensor, layout.memory, target)
     _check_storage(tensor, layout.storage.name, target)

@@ -142,6 +142,7 @@ class Layouts(Mapping[Tensor, FixedTiledLayout]):
         graph: Program.
         for_host: Relayouts of outputs that would otherwise be copied to the host element by
             element. They are not part of the optimization problem.
+        reshards: Copies in device memory of values in scratchpads, for readers of other parts.
     """
 
     of: Mapping[Tensor, Layout]
@@ -155,6 +156,7 @@ class Layouts(Mapping[Tensor, FixedTiledLayout]):
     wishes: tuple[Wish | DivisionWish, ...]
     graph: Graph
     for_host: tuple[Copy, ...] = ()
+    reshards: tuple[Copy, ...] = ()
 
     def copies_of(self, tensor: Tensor) -> tuple[Copy, ...]:
         """Return the copies of a value."""
@@ -196,7 +198,7 @@ class Layouts(Mapping[Tensor, FixedTiledLayout]):
 
     def __str__(self) -> str:
         lines = [f"{x.name}: {self[x]}" for x in self]
-        for copy in (*self.relayouts, *self.for_host):
+        for copy in (*self.relayouts, *self.for_host, *self.reshards):
             readers = ", ".join(op.name for op in copy.readers) or "the host"
             to = _fixed(copy.tensor, copy.layout)
             lines.append(f"{copy.tensor.name} for {readers}: {to}, {copy.elements:,} elements")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tecomp.compute.operation import Operation
@@ -17,12 +17,12 @@ from tecomp.graph.insert_relayouts import Laid, laid
 from tecomp.graph.layout_assignment import choose_layouts
 from tecomp.graph.layout_candidates import candidates, has_layouts
 from tecomp.graph.layout_demands import inputs_near, is_near, shards_of
-from tecomp.graph.layout_result import Layouts
+from tecomp.graph.layout_result import Copy, Layouts
 from tecomp.graph.memory_plan import Needed, Plan, check_fits, lifetimes_of
 from tecomp.graph.memory_plan import candidates as written_over
-from tecomp.graph.scratchpad_residency import Barred, Residency, residency
-from tecomp.graph.sizes import bytes_of, sizes_of
-from tecomp.graph.value_placement import Places
+from tecomp.graph.scratchpad_residency import Residency, residency
+from tecomp.graph.sizes import bytes_of, elements_of, plain_layout, sizes_of
+from tecomp.graph.value_placement import Barred, Places, ReshardError, Shards
 from tecomp.graph.work_division import Divided, divided
 from tecomp.layout.core.layout import Layout
 from tecomp.schedules.scratchpad.placement import device_of
@@ -45,7 +45,7 @@ class Outline:
         of_hints: Operation that computes the hinted value of each division hint.
         residency: Kernels of a program call, and the values that stay in scratchpads.
         lifetimes: First and last kernel that needs each value between these kernels.
-        shards: Operations whose results must stay in scratchpads, with the shards along each axis.
+        shards: Values of the program that must be in scratchpads, with their shards.
     """
 
     asked: Asked
@@ -58,7 +58,7 @@ class Outline:
     of_hints: Mapping[DivisionHint, Operation]
     residency: Residency
     lifetimes: Mapping[Tensor, tuple[int, int]]
-    shards: Mapping[Operation, tuple[int, ...]]
+    shards: Mapping[Tensor, Shards]
 
     @property
     def groups(self) -> tuple[Group, ...]:
@@ -71,12 +71,34 @@ class Outline:
         """Layouts of all values with the fate of hinted values; None if layouts do not matter."""
         if self.chosen is None or self.made is None:
             return None
-        return self.made.homes(self.chosen, self.groups)
+        found = self.made.homes(self.chosen, self.groups)
+        if not self.shards:
+            return found
+        near: dict[Tensor, Layout] = {x: shards.layout for x, shards in self.shards.items()}
+        near |= {
+            x: layout for x, layout in self.asked.layouts.items()
+            if is_near(layout, self.asked.target) and x in self.graph.inputs
+        }
+        return replace(
+            found, of={**found.of, **near}, seats={**found.seats, **near},
+            reshards=tuple(self._reshards(self.made)),
+        )
+
+    def _reshards(self, made: Laid) -> Iterator[Copy]:
+        """Yield the copies of values in scratchpads that readers of other parts read."""
+        before = {made.made.get(x, x): x for x in self.shards}
+        for op, (source, readers) in made.copies.items():
+            copy = op.output(0)
+            x = before[source] if source in before else before[copy]
+            shards, other = self.shards[x].layout, source if copy in before else copy
+            device = made.stored.get(other, plain_layout(x))
+            near, far = (shards, device) if source in before else (device, shards)
+            yield Copy(x, near, far, readers, elements_of(x))
 
     @property
     def stored(self) -> Mapping[Tensor, Layout]:
         """Layouts of values in memory that are not in row-major order."""
-        return {} if self.made is None else self.made.stored
+        return {} if self.made is None else {**self.made.stored, **self.residency.kept}
 
     @property
     def copies(self) -> frozenset[Operation]:
@@ -109,15 +131,53 @@ class Outline:
     def without(self, refused: Mapping[Operation, str]) -> Outline:
         """Return the plan without resident values in the given kernels.
 
+        Values in shards get copies in device memory for readers of other parts.
+
         Args:
             refused: Reason for each kernel, by its result.
+
+        Raises:
+            LayoutError: If a value cannot be in the requested shards.
         """
-        asked = frozenset() if self.made is None else self.made.asked
-        barred = Barred(self.copies, asked, self.wished.keys(), refused, self.shards)
+        made = self.made
+        now = {} if made is None else made.made
+        barred = Barred(
+            self.copies, frozenset() if made is None else made.asked, self.wished.keys(), refused,
+            {now.get(x, x): shards for x, shards in self.shards.items()},
+            frozenset() if made is None else frozenset(made.copies),
+        )
         parts = [group for group in self.parts if not self.runs_once(group)]
-        found = residency(parts, self.graph, self.places, barred)
+        places = replace(self, residency=Residency(())).places
+        try:
+            found = residency(parts, self.graph, places, barred)
+        except ReshardError as needed:
+            assert made is not None
+            copied, moved = made.with_copy(needed.tensor, needed.readers)
+            left = {moved.get(op.output(0), op.output(0)).op: why for op, why in refused.items()}
+            return self.with_groups(copied).without(left)
         return replace(
             self, residency=found, lifetimes=lifetimes_of(self.graph, found.groups)
+        )
+
+    def with_groups(self, made: Laid) -> Outline:
+        """Return the plan for a program with explicit layouts, with its fusion groups."""
+        assert self.chosen is not None
+        written, stands = self.chosen.graph, dict(made.made)
+        near = {stands.get(x, x).op for x in self.shards} | {*made.copies}
+        groups = groups_of(made.graph, made.apart, made.asked, near=near)
+        known = known_once(made.graph, groups)
+        for x in self.shards:
+            if stands.get(x, x) in known:
+                raise LayoutError(
+                    "layouts: {x} depends on constants only and is computed once, but shards in "
+                    "scratchpads last for one call; leave out its layout",
+                    kind="demand", x=x.name,
+                )
+        hinted = {hint: written.of(hint.tensor) for hint in self.asked.division_hints}
+        return replace(
+            self, graph=made.graph, parts=groups, known=known, made=made,
+            wished=divided(self.asked.division_hints, written, stands, groups),
+            of_hints={hint: stands.get(x, x).op for hint, x in hinted.items()},
         )
 
     def plan(self, over: Mapping[Tensor, Tensor]) -> Plan:
@@ -144,18 +204,10 @@ class Outline:
         return plan
 
 
-def graph_asked(asked: Asked) -> tuple[Asked, Graph]:
+def graph_asked(asked: Asked) -> Graph:
     """Build the operation graph of a compile request, with copies of inputs to scratchpads."""
     graph = graph_of(asked.outputs, asked.inputs, list(asked.constants), asked.target)
-    for x in asked.packed:
-        if is_near(layout := asked.layouts.get(x), asked.target):
-            raise LayoutError(
-                "compile: packed: {x} has a layout in `{memory}`, and callers pass arrays in the "
-                "memory of the device; leave it out of `packed`",
-                kind="demand", x=x.name, memory=layout.memory,
-            )
-    graph, layouts = inputs_near(graph, asked.target, asked.layouts)
-    return replace(asked, layouts=layouts), graph
+    return inputs_near(graph, asked.target, asked.layouts, asked.packed)
 
 
 def layouts_chosen(asked: Asked, graph: Graph) -> Layouts:
@@ -179,34 +231,22 @@ def outline_of(asked: Asked) -> Outline:
         CapacityError: If the memory of the target is too small.
         LayoutError: If hints or layouts cannot be honoured.
     """
-    asked, graph = graph_asked(asked)
-    written = graph
-    chosen, made, stands = None, None, dict[Tensor, Tensor]()
-    shards = shards_of(graph, asked.target, asked.layouts)
+    graph = graph_asked(asked)
     if asked.is_laid_out:
+        shards = shards_of(graph, asked.target, asked.layouts, asked.packed)
         chosen = layouts_chosen(asked, graph)
         made = laid(chosen, frozenset(map(graph.of, asked.packed)), shards)
-        graph, written, stands = made.graph, chosen.graph, dict(made.made)
-    if made is None:
-        groups = groups_of(graph, parts=parts_of_scans(graph))
+        plain = Outline(
+            asked, graph, (), frozenset(), chosen, made, {}, {}, Residency(()), {}, shards)
+        apart = plain.with_groups(made)
     else:
-        near = {stands.get(x, x).op for x in shards}
-        groups = groups_of(graph, made.apart, made.asked, near=near)
-    known = known_once(graph, groups)
-    for x in shards:
-        if stands.get(x, x) in known:
-            raise LayoutError(
-                "layouts: {x} depends on constants only and is computed once, but shards in "
-                "scratchpads last for one call; leave out its layout",
-                kind="demand", x=x.name,
-            )
-    hinted = {hint: written.of(hint.tensor) for hint in asked.division_hints}
-    apart = Outline(
-        asked, graph, groups, known, chosen, made,
-        divided(asked.division_hints, written, stands, groups),
-        {hint: stands.get(x, x).op for hint, x in hinted.items()}, Residency(()), {},
-        {stands.get(x, x).op: count for x, count in shards.items()},
-    )
+        groups = groups_of(graph, parts=parts_of_scans(graph))
+        hinted = {hint: graph.of(hint.tensor) for hint in asked.division_hints}
+        apart = Outline(
+            asked, graph, groups, known_once(graph, groups), None, None,
+            divided(asked.division_hints, graph, {}, groups),
+            {hint: x.op for hint, x in hinted.items()}, Residency(()), {}, {},
+        )
     found = apart.without({})
     # Check capacity with all possible in-place results: if this does not fit, nothing does.
     found.plan({

@@ -333,7 +333,8 @@ def edges_of(
 
 def relayouts_of(layouts: Layouts | None) -> Iterator[RelayoutReport]:
     """Yield the reports of the relayouts."""
-    for copy in (*layouts.relayouts, *layouts.for_host) if layouts else ():
+    every = (*layouts.relayouts, *layouts.for_host, *layouts.reshards) if layouts else ()
+    for copy in every:
         readers = tuple(op.name for op in copy.readers)
         yield RelayoutReport(
             copy.tensor.name, readers, _text(copy.source), _text(copy.layout), copy.elements,

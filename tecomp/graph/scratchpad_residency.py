@@ -5,11 +5,16 @@ loop joins that loop if its result can be divided as the readers access it. The 
 the division. A reader that no other kernel has joined yet may be divided along fewer axes. The
 cost of the changed division, in bytes, must be less than the traffic saved: one store, and one load
 per reader.
+
+A value with requested shards stays in the scratchpads in any case: within one kernel if all its
+readers join it, else from kernel to kernel. Readers whose cores have other parts read a copy in
+device memory, and so do the shards if the cores that compute the value divide it into other parts
+(`ReshardError`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
@@ -21,8 +26,16 @@ from tecomp.errors import CapacityError, LayoutError, TargetError
 from tecomp.graph.dag import Graph
 from tecomp.graph.fusion import Group, border_of
 from tecomp.graph.sizes import bytes_of, sizes_of
-from tecomp.graph.value_placement import Places, Resident, Spill, SpillKind
+from tecomp.graph.value_placement import (
+    Barred,
+    Places,
+    ReshardError,
+    Resident,
+    Spill,
+    SpillKind,
+)
 from tecomp.ir.arith.extents import ceil_div
+from tecomp.layout.sharding.shard_layout import ShardLayout
 from tecomp.schedules.fusion.scratchpad import Outlined, outlined
 from tecomp.schedules.scratchpad.placement import Placement, placement_of
 from tecomp.schedules.scratchpad.work_division import Cut, Uncut
@@ -35,33 +48,19 @@ class Residency:
     Attributes:
         groups: Groups that become kernels; some merge several of the original groups.
         cuts: Division of the resident values and of the result of each group, by its result.
-        residents: Values that stay in scratchpads.
+        residents: Values that stay in scratchpads within a kernel.
         spills: Other values, with the reasons.
+        kept: Layouts of the values that stay in scratchpads from kernel to kernel.
+        held: Bytes of such values on a core that a kernel neither reads nor computes, by the result
+            of the kernel.
     """
 
     groups: tuple[Group, ...]
     cuts: Mapping[Operation, Mapping[Tensor, Cut]] = field(default_factory=dict)
     residents: tuple[Resident, ...] = ()
     spills: tuple[Spill, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Barred:
-    """Constraints on the storage of values: in memory, or in given shards in scratchpads.
-
-    Attributes:
-        relayouts: Copies between layouts.
-        asked: Operations whose results were requested in memory.
-        hinted: Results of kernels with a division hint.
-        refused: Results of kernels that failed to compile with resident values, with the reasons.
-        shards: Operations whose results must stay in scratchpads, and the shards along each axis.
-    """
-
-    relayouts: Container[Operation]
-    asked: Container[Operation]
-    hinted: Container[Operation]
-    refused: Mapping[Operation, str]
-    shards: Mapping[Operation, tuple[int, ...]] = field(default_factory=dict)
+    kept: Mapping[Tensor, ShardLayout] = field(default_factory=dict)
+    held: Mapping[Operation, int] = field(default_factory=dict)
 
 
 def residency(
@@ -74,6 +73,10 @@ def residency(
         graph: Operations of the program.
         places: Storage of the values in memory.
         barred: Constraints on the storage of values.
+
+    Raises:
+        LayoutError: If a value cannot be in the requested shards.
+        ReshardError: If a reader needs a copy of such a value.
     """
     where = placement_of(places.target)
     if where is None:
@@ -181,6 +184,9 @@ class _Chooser:
     Attributes:
         readers: Numbers of the kernels that read each value.
         joints: Core loop of each kernel.
+        kept: Values that stay in scratchpads from kernel to kernel.
+        held: Bytes of such values on a core while each kernel runs.
+        fixed: Kernels whose division is that of such values.
     """
 
     def __init__(
@@ -195,38 +201,122 @@ class _Chooser:
             for x in border_of(group):
                 self.readers.setdefault(x, []).append(k)
         self.joints: dict[int, _Joint] = {}
+        self.kept: dict[Tensor, ShardLayout] = {}
+        self.held = dict.fromkeys(range(len(groups)), 0)
+        self.fixed: set[int] = set()
 
     def chosen(self) -> Residency:
         """Visit all kernels and return the choice."""
         spills: list[Spill] = []
         for k in reversed(range(len(self.groups))):
             reason = self._place(k)
-            self._check_shards(k, reason)
-            if reason is not None:
+            if reason is not None and self.groups[k].result.output(0) in self.barred.shards:
+                self._keep_result(k, reason)
+            elif reason is not None:
                 read = [x for x in self.groups[k].result.outputs if x in self.readers]
                 spills += [Spill(x, bytes_of(x, self.places.stored), *reason) for x in read]
+        for x in self.graph.inputs:
+            if x in self.barred.shards and x in self.readers:
+                self._keep(x, 0, None)
         return self._result(tuple(reversed(spills)))
 
-    def _check_shards(self, k: int, reason: _Reason | None) -> None:
-        """Check that a value stays in the scratchpads in the requested shards.
+    def _keep_result(self, k: int, reason: _Reason) -> None:
+        """Keep the result of a kernel in scratchpads for other kernels.
 
         Raises:
-            LayoutError: If the value is in device memory or has other shards.
+            LayoutError: If no kernel can compute or copy the requested shards.
+            ReshardError: If the kernel computes other parts, or a reader needs a copy.
         """
-        op = self.groups[k].result
-        wanted = self.barred.shards.get(op)
-        if wanted is None:
-            return
-        x, joint = op.output(0), self.joints[k]
-        if x in joint.cuts and tuple(joint.cuts[x].cores.values()) == wanted:
-            return
-        parts = _times(joint.cuts[x].cores.values()) if x in joint.cuts else "not at all"
-        why = f"its readers divide it {parts}" if reason is None else reason[1]
-        raise LayoutError(
-            "layouts: {x} cannot stay in `{scratchpad}` in shards {times}: {reason}; give another "
+        group = self.groups[k]
+        x = group.result.output(0)
+        view = self._view(k, Cut(dict(enumerate(self.barred.shards[x].count))))
+        refused = self.barred.refused.get(group.result)
+        is_hinted = group.result in self.barred.hinted
+        if not isinstance(view.found, Outlined) or refused is not None or is_hinted:
+            if group.result not in self.barred.copies:
+                raise ReshardError(x, ())
+            why = reason if isinstance(view.found, Outlined) else view.found
+            raise self._refusal(x, why[1] if refused is None else refused)
+        self.joints[k] = _Joint(k, {k: view})
+        self._keep(x, k, k)
+
+    def _keep(self, x: Tensor, first: int, made: int | None) -> None:
+        """Keep a value in scratchpads between kernels.
+
+        Args:
+            x: Value.
+            first: Number of the first kernel at whose time the value is in scratchpads.
+            made: Number of the kernel that computes the value, if it is no input.
+
+        Raises:
+            LayoutError: If the value does not fit beside the values of a kernel.
+            ReshardError: If a reader needs a copy of the value.
+        """
+        readers, shards = self.readers.get(x, []), self.barred.shards[x]
+        found = {r: self._on_same_cores(r, x) for r in readers}
+        others = [self.groups[r] for r, view in found.items() if view is None]
+        for group in others:
+            if group.result in self.barred.copies:
+                (reason,) = [self._reads_memory(r, x) for r in readers if self.groups[r] is group]
+                raise self._refusal(x, "no cores copy it" if reason is None else reason[1])
+        if others:
+            ops = [op for group in others for op in group.operations if x in op.input_tensors]
+            raise ReshardError(x, ops)
+        for r, view in found.items():
+            assert view is not None
+            joint = self.joints[r]
+            self.joints[r] = replace(joint, members={**joint.members, r: view})
+        self.fixed |= {*readers, *(() if made is None else (made,))}
+        is_argument = x in self.graph.outputs or made is None
+        last = max((self.joints[r].last for r in readers), default=first)
+        last = len(self.groups) - 1 if is_argument else last
+        size = shards.layout.shard_nbytes
+        for m in range(first, last + 1):
+            self._check_room(x, m, size)
+            self.held[m] += size
+        self.kept[x] = shards.layout
+
+    def _check_room(self, x: Tensor, m: int, size: int) -> None:
+        """Check that a kernel fits into the scratchpads beside a value that stays there.
+
+        Raises:
+            LayoutError: If the kernel does not fit.
+        """
+        joint = self.joints[m]
+        view, others = joint.members[m], self.held[m] + joint.taken.get(m, 0)
+        if size + others < self.where.room:
+            if not isinstance(view.found, Outlined):
+                return
+            if isinstance(self._view(m, view.cut, size + others).found, Outlined):
+                return
+        raise self._refusal(x, self._no_room(size, others))
+
+    def _on_same_cores(self, r: int, x: Tensor) -> _View | None:
+        """Return a reader divided such that each core reads the shard that it has, or None."""
+        if self._reads_memory(r, x) is not None:
+            return None
+        joint = self.joints[r]
+        found = [joint.members[r]]
+        if not joint.near and r not in self.fixed:
+            divided = self._sharded(joint, x, self.barred.shards[x].count)
+            found.append(divided.members[r])
+        return next((view for view in found if self._is_on_same_cores(view, x)), None)
+
+    def _is_on_same_cores(self, view: _View, x: Tensor) -> bool:
+        along = view.along(x)
+        if along is None or along.count != self.barred.shards[x].count:
+            return False
+        # Parts are assigned to cores in the order of the axes.
+        pairs = zip(along.count, along.cores, strict=True)
+        axes = [axis for count, axis in pairs if count > 1 and axis is not None]
+        return axes == sorted(axes)
+
+    def _refusal(self, x: Tensor, why: str) -> LayoutError:
+        return LayoutError(
+            "layouts: {x} cannot stay in `{scratchpad}` in shards {count}: {reason}; give another "
             "grid, or leave out its layout",
-            kind="demand", x=x.name, scratchpad=self.where.scratchpad, times=_times(wanted),
-            reason=why,
+            kind="demand", x=x.name, scratchpad=self.where.scratchpad,
+            count=_times(self.barred.shards[x].count), reason=why,
         )
 
     def _result(self, spills: tuple[Spill, ...]) -> Residency:
@@ -238,13 +328,24 @@ class _Chooser:
             joint = self.joints[k]
             if not joint.near:
                 groups.append(group)
+                if k in self.fixed:
+                    cuts[group.result] = {group.result.output(0): joint.members[k].cut}
             elif k == joint.last:
                 every = {op for member in joint.members for op in self.groups[member].operations}
                 groups.append(Group(tuple(sorted(every, key=order.__getitem__))))
                 result = group.result.output(0)
                 cuts[group.result] = {**joint.cuts, result: joint.members[k].cut}
                 residents += self._residents(joint, result)
-        return Residency(tuple(groups), cuts, tuple(residents), spills)
+        held = {group.result: self._held_outside(group) for group in groups} if self.kept else {}
+        return Residency(tuple(groups), cuts, tuple(residents), spills, self.kept, held)
+
+    def _held_outside(self, group: Group) -> int:
+        """Return the bytes of kept values on a core that a kernel neither reads nor computes."""
+        (k,) = [k for k, each in enumerate(self.groups) if each.result is group.result]
+        own = {*border_of(group), *group.result.outputs}
+        return self.held[k] - sum(
+            layout.shard_nbytes for x, layout in self.kept.items() if x in own
+        )
 
     def _residents(self, joint: _Joint, kernel: Tensor) -> list[Resident]:
         return [
@@ -278,7 +379,7 @@ class _Chooser:
             if any(self.places.is_outside(y) for y in border_of(self.groups[k])):
                 return "host", "it comes from the host"
             return "relayout", "it is brought to another layout"
-        if op in barred.asked and op not in barred.shards:
+        if op in barred.asked and x not in barred.shards:
             return "asked", "its layout is asked for"
         if op in barred.hinted:
             return "hint", "a hint says how it is divided"
@@ -326,11 +427,14 @@ class _Chooser:
         joint = self.joints[readers[0]]
         if len(joint.near) == _MOST:
             return "many", f"{joint.members[joint.last].name} has {_MOST} values that stay"
-        wanted = self.barred.shards.get(self.groups[k].result)
+        wanted = self.barred.shards.get(x)
         if wanted is not None:
-            return self._attempt(k, best, self._sharded(joint, x, wanted), None)
+            made = self._attempt(k, best, self._sharded(joint, x, wanted.count), None)
+            if not isinstance(made, _Joint) or tuple(made.cuts[x].cores.values()) == wanted.count:
+                return made
+            return "division", f"its readers divide it {_times(made.cuts[x].cores.values())}"
         found = self._attempt(k, best, joint, 0)
-        if isinstance(found, _Joint) or joint.near:
+        if isinstance(found, _Joint) or joint.near or joint.last in self.fixed:
             return found
         narrow = self._narrowed(joint, x)
         if narrow is None:
@@ -342,7 +446,8 @@ class _Chooser:
     def _sharded(self, joint: _Joint, x: Tensor, wanted: Sequence[int]) -> _Joint:
         """Divide the single kernel of a core loop to match the shards of an operand."""
         view = joint.members[joint.last]
-        if joint.near or not isinstance(view.found, Outlined):
+        is_fixed = bool(joint.near) or joint.last in self.fixed
+        if is_fixed or not isinstance(view.found, Outlined):
             return joint
         axes, cores = view.found.axes, dict[int, int]()
         for span, count in zip(view.found.needs[view.own[x]], wanted, strict=True):
@@ -350,7 +455,7 @@ class _Chooser:
             walked = [k for k, axis in enumerate(axes) if any(axis is own for own, _ in terms)]
             if count > 1 and len(walked) == 1:
                 cores[walked[0]] = count
-        other = self._view(joint.last, Cut(cores)) if cores else view
+        other = self._view(joint.last, Cut(cores or {0: 1}))
         found = isinstance(other.found, Outlined)
         return replace(joint, members={joint.last: other}) if found else joint
 
@@ -414,13 +519,15 @@ class _Chooser:
         taken = {k: near} | {
             m: joint.taken.get(m, 0) + (near if m <= last else 0) for m in joint.members
         }
+        # Values that are kept while the kernel runs leave less room.
+        held = max(self.held[m] for m in (k, *joint.members))
         for m in (k, *(m for m in joint.members if m <= last)):
-            if taken[m] >= self.where.room:
-                return "room", self._no_room(near, taken[m] - near)
+            if taken[m] + held >= self.where.room:
+                return "room", self._no_room(near, taken[m] + held - near)
         for r in self.readers[x]:
-            view = self._view(r, joint.members[r].cut, taken[r])
+            view = self._view(r, joint.members[r].cut, taken[r] + held)
             if not isinstance(view.found, Outlined):
-                return "room", self._no_room(near, taken[r] - near)
+                return "room", self._no_room(near, taken[r] + held - near)
         cuts = {**joint.cuts, x: Cut(made.cut.cores)}
         return _Joint(
             joint.last, {k: made, **joint.members}, {**joint.near, x: near}, taken, cuts

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
-from dataclasses import dataclass
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.graph.sizes import plain_layout
 from tecomp.layout.core.layout import Layout
+from tecomp.layout.formats.format import Format
+from tecomp.layout.sharding.shard_layout import ShardLayout
 from tecomp.machine.descriptor import Target
 from tecomp.poly.maps.index_map import IndexMap
 from tecomp.schedules.scratchpad.placement import device_of
@@ -32,6 +35,11 @@ class Places:
         """Return whether a value is in host memory that is separate from the device memory."""
         return self.target.core is None and x in self.arguments
 
+    def is_near(self, x: Tensor) -> bool:
+        """Return whether a value is in scratchpads between kernels."""
+        layout = self.stored.get(x)
+        return isinstance(layout, ShardLayout) and layout.memory != device_of(self.target)
+
     def of(self, x: Tensor) -> Layout | IndexMap | None:
         """Return the layout of a value, including its memory for arguments in host memory.
 
@@ -45,6 +53,11 @@ class Places:
         return plain_layout(x) if self.is_outside(x) else plain_layout(x).index_map
 
     def _as_stored(self, x: Tensor, layout: Layout) -> Layout | IndexMap:
+        if self.is_near(x):
+            return Layout(
+                layout.shape, x.dtype, layout.index_map, Format.plain(x.dtype), None,
+                layout.memory, layout.grid_axes,
+            )
         if layout.pad_value is None:
             return layout.index_map
         # Values have host dtypes, and so do their padding values.
@@ -52,6 +65,54 @@ class Places:
             layout.shape, x.dtype, layout.index_map, pad_value=layout.pad_value,
             memory=device_of(self.target),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Shards:
+    """Layout of a value in scratchpads.
+
+    Attributes:
+        layout: Layout.
+        count: Number of parts along each axis of the value; a core has one part.
+    """
+
+    layout: ShardLayout
+    count: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Barred:
+    """Constraints on the storage of values: in memory, or in given shards in scratchpads.
+
+    Attributes:
+        relayouts: Copies between layouts.
+        asked: Operations whose results were requested in memory.
+        hinted: Results of kernels with a division hint.
+        refused: Results of kernels that failed to compile with resident values, with the reasons.
+        shards: Values that must be in scratchpads, with their shards.
+        copies: Operations that copy such values to device memory for readers of other parts.
+    """
+
+    relayouts: Container[Operation]
+    asked: Container[Operation]
+    hinted: Container[Operation]
+    refused: Mapping[Operation, str]
+    shards: Mapping[Tensor, Shards] = field(default_factory=dict)
+    copies: Container[Operation] = ()
+
+
+class ReshardError(Exception):
+    """Internal signal: a value in shards needs a copy in device memory.
+
+    Attributes:
+        tensor: Value.
+        readers: Operations that read the value on cores that have other parts of it; none if the
+            kernel that computes the value divides it into other parts.
+    """
+
+    def __init__(self, tensor: Tensor, readers: Sequence[Operation]) -> None:
+        super().__init__(tensor.name)
+        self.tensor, self.readers = tensor, tuple(readers)
 
 
 SpillKind: TypeAlias = Literal[

@@ -251,3 +251,25 @@ def test_copies_have_memory_of_their_own(name: str) -> None:
         np.testing.assert_array_equal(np.asarray(found), own)
     wanted[:1] = -1.0
     np.testing.assert_array_equal(np.asarray(one), wanted)
+
+
+_DOWN_COLUMNS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "transposed matrix times vector": lambda xp, x, v: x.T @ v,
+    "with a prologue and an epilogue": lambda xp, x, v: x.T @ (v - 1) + x[0],
+    "of reversed rows": lambda xp, x, v: xp.flip(x, axis=0).T @ v,
+    "vector times matrix": lambda xp, x, v: v @ x,
+    "in batches": lambda xp, x, v: xp.matrix_transpose(xp.stack([x, x + 1])) @ v,
+    "along two axes": lambda xp, x, v: xp.tensordot(
+        xp.stack([x, x * 2]), xp.stack([v, v]), axes=((0, 1), (0, 1))),
+}
+
+
+@pytest.mark.parametrize("name", _DOWN_COLUMNS)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+def test_sums_of_products_down_columns(name: str, dtype: str) -> None:
+    """The loops follow the order of memory, whatever the shape."""
+    for shape in ((7, 5), (1, 5), (5, 1), (300, 20), (20, 300), (1001, 33)):
+        x, v = numbers(*shape, dtype=dtype), numbers(shape[0], dtype=dtype)
+        ours = _DOWN_COLUMNS[name](xp, xp.asarray(x), xp.asarray(v))
+        wanted = _DOWN_COLUMNS[name](np, x, v)
+        np.testing.assert_array_equal(np.asarray(ours), wanted)

@@ -388,8 +388,10 @@ def test_what_makes_an_array_in_a_layout_refuses_others() -> None:
     x = xp.asarray(data((6, 50), "float32"), device="stick128")
     other = tecomp.StickLayout((6, 64), "float32", [0, 1], size=(6, 51))
     wrong = Diagnostic(
-        "other-shape", reason="layouts: x is float32[6, 50], and its layout is for float32[6, 51]; "
-        "give one of its shape and type",
+        "other-shape", reason=Diagnostic(
+            "other-shape", tensor="x", dtype="float32", shape="[6, 50]", layout_dtype="float32",
+            layout_shape=[6, 51],
+        ),
     )
     calls: list[tuple[str, Callable[[], Array], Diagnostic]] = [
         ("zeros", lambda: xp.zeros((6, 50), dtype="float32", device="stick128", layout=other), wrong),
@@ -542,7 +544,10 @@ REFUSALS: list[tuple[type[Exception], Callable[[], object], Diagnostic]] = [
         lambda: xp.asarray([1.0], device="stick128", layout=Layout.row_major((2,), "float32")),
         Diagnostic(
             "other-shape", where="asarray",
-            reason="layouts: x is float32[1], and its layout is for float32[2]; give one of its shape and type",
+            reason=Diagnostic(
+                "other-shape", tensor="x", dtype="float32", shape="[1]", layout_dtype="float32",
+                layout_shape=[2],
+            ),
         ),
     ),
     (
@@ -614,3 +619,63 @@ def test_layouts_of_arrays_of_a_team_are_those_of_parts() -> None:
     assert diagnostic(caught.value) == (
         Diagnostic("array-value", where="restickify", type=str(x._node.type))
     )
+
+
+def test_arrays_in_shards() -> None:
+    """Arrays in scratchpads keep the layout of their cores, and relayouts change it."""
+    a = data((256, 256), "float32")
+    near = tecomp.ShardLayout(a.shape, "float32", grid=(8, 8), tile=(32, 32))
+    other = near.replace(grid=(4, 2))
+    x = xp.asarray(a, device="tensix_wh", layout=near)
+    d = xp.asarray(a, device="tensix_wh")
+
+    y = xp.exp(x * 0.5) + x
+
+    assert x.layout == x.device_tensor_layout() == near
+    assert y.layout == xp.zeros_like(x).layout == near
+    assert_close(y.to_device("cpu"), np.exp(a * 0.5) + a, rtol=1e-4, atol=1e-4)
+    for made, layout, want in (
+        (xp.relayout_to(y, other), other, np.exp(a * 0.5) + a),
+        (xp.relayout_to(d, near), near, a), (xp.relayout_to(x, d.layout), d.layout, a),
+        (d.to_device("tensix_wh", layout=other), other, a),
+        (xp.asarray(x, layout=other), other, a),
+        (x @ d, d.layout, a @ a), (x.T + d, d.layout, a.T + a),
+    ):
+        assert made.layout == layout
+        assert_close(made.to_device("cpu"), want, rtol=1e-3, atol=1e-3)
+
+
+def test_element_wise_operations_on_shards_stay_in_scratchpads() -> None:
+    a = data((256, 256), "float32")
+    near = tecomp.ShardLayout(a.shape, "float32", grid=(8, 8), tile=(32, 32))
+    x = xp.asarray(a, device="tensix_wh", layout=near)
+
+    y = x + x
+    xp.eval(y)
+
+    program = stored_of(y._node).program
+    scopes = {param.scope for param in program.kernels[0].part.lowered.final.params}
+    assert (len(program.kernels), scopes) == (1, {"l1"})
+    assert program.report().kernels[0].bound_by == "l1 read"
+
+
+@pytest.mark.parametrize(("grid", "message"), [
+    ((9, 8),
+     Diagnostic(
+         "demand", where="asarray",
+         reason="layouts: the shards of x in `l1` are 29 x 32 elements, and cores compute whole tiles of 32 x 32; give a grid whose shards are whole tiles",
+     )),
+    ((128, 1),
+     Diagnostic(
+         "demand", where="asarray",
+         reason="layouts: the shards of x in `l1` are 2 x 256 elements, and cores compute whole tiles of 32 x 32; give a grid whose shards are whole tiles",
+     )),
+])
+def test_shards_of_arrays_that_cannot_be(grid: tuple[int, int], message: str) -> None:
+    a = data((256, 256), "float32")
+    near = tecomp.ShardLayout(a.shape, "float32", grid=grid, tile=(32, 32))
+
+    with pytest.raises(ArrayValueError) as caught:
+        xp.asarray(a, device="tensix_wh", layout=near)
+
+    assert diagnostic(caught.value) == message

@@ -310,18 +310,26 @@ def test_a_packed_tensor_begins_inside_of_an_array(scope: str) -> None:
 
 X8 = te.placeholder((8,), name="X8")
 OUTSIDE: dict[str, tuple[tuple[Any, ...], str]] = {
-    "behind": ((f32(12), 10, 3), "argument 0 (A) of main: its float32[3] take elements 10 to 12, "
-               "got float32[12]; pass a longer array, or another offset"),
-    "before": ((f32(12), -1, 3), "argument 0 (A) of main: its float32[3] take elements -1 to 1, "
-               "got float32[12]; pass a longer array, or another offset"),
-    "negative": ((f32(12), 1, -3), "argument 0 (A) of main: float32[-3] has a negative extent; pass "
-                 "larger sizes"),
-    "axes": ((f32(3, 4), 1, 3), "argument 0 (A) of main: expected a one-dimensional array without "
-             "gaps, which holds float32[n] at element o of an array, got float32[3, 4]; pass "
-             "array.reshape(-1) of a contiguous array"),
-    "gaps": ((f32(12)[::2], 1, 3), "argument 0 (A) of main: expected float32[n] at element o of an "
-             "array without gaps in row-major order, got strides of (2,) elements; pass "
-             "np.ascontiguousarray(...) of it"),
+    "behind": ((f32(12), 10, 3), Diagnostic(
+        "other-array", where="argument 0 (A) of main", shape="float32[3]", first=10, last=12,
+        got="float32[12]",
+    )),
+    "before": ((f32(12), -1, 3), Diagnostic(
+        "other-array", where="argument 0 (A) of main", shape="float32[3]", first=-1, last=1,
+        got="float32[12]",
+    )),
+    "negative": ((f32(12), 1, -3), Diagnostic(
+        "other-array", where="argument 0 (A) of main", shape="float32[-3]",
+    )),
+    "axes": ((f32(3, 4), 1, 3), Diagnostic(
+        "other-array", where="argument 0 (A) of main",
+        parameter="float32[n] at element o of an array", got="float32[3, 4]",
+    )),
+    "gaps": ((f32(12)[::2], 1, 3), Diagnostic(
+        "memory-of-array", where="argument 0 (A) of main",
+        parameter="float32[n] at element o of an array", strides=(2,),
+        remedy="pass np.ascontiguousarray(...) of it",
+    )),
 }
 
 
@@ -349,15 +357,13 @@ def test_parts_of_one_array_that_overlap() -> None:
 
     assert list(memory[:7]) == [0, 1, 2, 3, 3, 4, 6]
     assert refused(lambda: kernel(memory, memory, 3)) == (
-        "argument 1 (B) of main: it is written to, and shares memory with argument 0 (A); pass a "
-        "copy of one of them"
+        Diagnostic("memory-of-array", where="argument 1 (B) of main", position=0, buffer="A")
     )
 
 
 def test_offsets_that_no_argument_tells() -> None:
     assert refused(lambda: tecomp.build(B, [A, B], binds={A: moved(A, o + 1)})) == (
-        "lower: an elem_offset depends on o, which no argument determines; add o itself to the "
-        "arguments"
+        Diagnostic("argument-list", var="o")
     )
     both = {A: moved(A, 2), B: moved(B, 4)}
     assert refused(lambda: tecomp.build(B, [A, B], binds=both)) == (

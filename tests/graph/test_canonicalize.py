@@ -12,6 +12,7 @@ import tecomp
 from tecomp import te
 from tecomp.graph.canonicalize import with_conversions_apart
 from tecomp.machine.descriptor import Target
+from tecomp.schedules import matmul
 
 SHAPE = (128, 128)
 Formula = Callable[..., Any]
@@ -140,3 +141,18 @@ def test_conditions_between_operations_need_no_type_of_their_own(target: str) ->
     found = tecomp.compile(Y, [B], target)(b)
 
     np.testing.assert_array_equal(found, np.where((b > 0.5) & (b.T > 0.5), b, -1))
+
+
+@pytest.mark.parametrize("shape", [(64, 64, 64), (8, 512, 64), (70, 96, 40)])
+def test_products_of_converted_factors_run_on_the_matrix_unit(shape: tuple[int, int, int]) -> None:
+    m, k, n = shape
+    X, W = te.placeholder((m, k), "float16", name="X"), te.placeholder((k, n), "float16", name="W")
+    C = matmul.define(X, W)
+    random = np.random.default_rng(0)
+    x, w = (random.integers(-2, 3, y.shape).astype("float16") for y in (X, W))
+
+    program = tecomp.compile(C, [X, W], "stick128")
+
+    np.testing.assert_array_equal(program(x, w), (x.astype("float64") @ w).astype("float16"))
+    assert sum(kernel.tiles for kernel in program.report().kernels) > 0
+    assert not any(call.group.result.name.endswith("_float32") for call in program.kernels)

@@ -221,46 +221,206 @@ def test_from_pages_to_shards() -> None:
     assert (kernel.reads, kernel.writes) == (x.nbytes, x.nbytes)
 
 
-@pytest.mark.parametrize(("name", "layout", "expected"), [
-    ("T", shards(8, 8),
+@pytest.mark.parametrize(("layout", "message"), [
+    (shards(8, 8, tile=None),
      Diagnostic(
-         "demand", x="T", scratchpad="l1", times="8 x 8", reason="its readers divide it 8 x 1",
-     )),
-    ("Y", shards(8, 8),
-     Diagnostic("demand", x="Y", what="an output", memory="l1")),
-    ("T", shards(8, 8, tile=None),
-     Diagnostic(
-         "demand", x="T", memory="l1", linear="lambda d0, d1: [d0, d1]", tile=None,
+         "demand", tensor="T", memory="l1", linear="lambda d0, d1: [d0, d1]", tile=None,
          target="tensix_wh",
      )),
-    ("T", shards(8, 1, element="bfp_bf8"),
+    (shards(3, 1),
+     Diagnostic("demand", tensor="T", memory="l1", scalar_shard_shape="86 x 256", units="32 x 32")),
+    (shards(8, 1, element="bfp_bf8"),
      Diagnostic(
          "demand", tensor="T", storage="bfp_bf8", target="tensix_wh", plain="float32",
          kept="float32",
      )),
-    ("T", ShardLayout((SIDE, 64), "float32", grid=(8, 1), tile=(32, 32)),
+    (ShardLayout((SIDE, 64), "float32", grid=(8, 1), tile=(32, 32)),
      Diagnostic(
          "other-shape", tensor="T", dtype="float32", shape="[256, 256]", layout_dtype="float32",
          layout_shape=[256, 64],
      )),
+    ([shards(8, 8), "default"],
+     Diagnostic("demand", x="T", memory="l1")),
 ])
-def test_shards_that_cannot_be(name: str, layout: ShardLayout, expected: Diagnostic) -> None:
+def test_shards_that_cannot_be(layout: Any, message: str) -> None:
     (X, W), (T, Y, _) = chain_and_product()
 
     with pytest.raises(tecomp.LayoutError) as caught:
-        tecomp.compile(Y, [X, W], "tensix_wh", layouts={{"T": T, "Y": Y}[name]: layout})
+        tecomp.compile(Y, [X, W], "tensix_wh", layouts={T: layout})
 
-    assert diagnostic(caught.value) == expected
+    assert diagnostic(caught.value) == message
 
 
-def test_packed_inputs_are_in_the_memory_of_the_device() -> None:
-    (X, _), (_, _, Z) = chain_and_product()
+@pytest.mark.parametrize(("shape", "grid", "message"), [
+    ((1024, 1024), (1, 1),
+     Diagnostic(
+         "demand", tensor="T", shard_nbytes=4194304, memory="l1", target="tensix_wh",
+         room=1498112,
+     )),
+    ((4096, 64), (128, 1),
+     Diagnostic("demand", tensor="T", cores=128, target="tensix_wh", target_cores=64)),
+    ((8192, 2048), (8, 8),
+     Diagnostic(
+         "demand", x="T", scratchpad="l1", count="8 x 8",
+         reason="1_048_576 bytes of it on a core beside 1_048_576 of other values leave no room for what is made of it in l1, of which each core has 1_498_112",
+     )),
+])
+def test_shards_that_do_not_fit(
+    shape: tuple[int, int], grid: tuple[int, int], message: str
+) -> None:
+    X = te.placeholder(shape, name="X")
+    T = te.compute(shape, lambda i, j: te.exp(X[i, j]), name="T")
+    U = te.compute(shape, lambda i, j: T[i, j] * 2.0, name="U")
+    Y = te.compute(shape, lambda i, j: T[i, j] + U[i, j], name="Y")
+    layout = ShardLayout(shape, "float32", grid=grid, tile=(32, 32))
 
     with pytest.raises(tecomp.LayoutError) as caught:
-        tecomp.compile(Z, [X], "tensix_wh", layouts={X: shards(8, 8)}, packed=[X])
+        tecomp.compile([U, Y], [X], "tensix_wh", layouts={T: layout, U: layout})
+
+    assert diagnostic(caught.value) == message
+
+
+def moves(program: Any) -> dict[str, tuple[int, int]]:
+    """Return the bytes that each kernel reads and writes, without copies from and to the host."""
+    kernels = program.report().kernels
+    return {
+        k.name: (k.reads, k.writes) for k in kernels if not k.bound_by.startswith("host")
+    }
+
+
+def test_readers_of_other_parts_read_a_copy() -> None:
+    """A product reads rows, and T is in shards of rows and columns: T is copied once."""
+    (X, W), (T, Y, Z) = chain_and_product()
+    random = np.random.default_rng(0)
+    x, w = (random.uniform(-1, 1, (SIDE, SIDE)).astype("float32") for _ in range(2))
+
+    alone = tecomp.compile(Y, [X, W], "tensix_wh", layouts={T: shards(8, 8)})
+    program = tecomp.compile([Y, Z], [X, W], "tensix_wh", layouts={T: shards(8, 8)})
+
+    assert_close(alone(x, w), np.exp(x) @ w, rtol=1e-4, atol=1e-4)
+    for got, want in zip(program(x, w), (np.exp(x) @ w, np.exp(x) * 2), strict=True):
+        assert_close(got, want, rtol=1e-4, atol=1e-4)
+    assert [each.parts for each in alone.memory.residents] == [(8, 8)]
+    for each in (alone, program):
+        (copy,) = each.layouts.reshards
+        assert (copy.source, copy.elements) == (shards(8, 8), SIDE * SIDE)
+        assert [op.name for op in copy.readers] == ["Y"]
+        assert [each.name for each in each.report().relayouts] == ["T"]
+        assert each.layouts[T].device_layout == shards(8, 8)
+        assert "T for Y: FixedTiledLayout" in str(each.layouts)
+    # Z reads T in the scratchpads, and loads nothing.
+    (last,) = (k for k in program.report().kernels if k.name.startswith("Z") and k.cores == 64)
+    (copied,) = (k for k in program.report().kernels if k.name == "T_copy")
+    assert (last.bound_by, copied.bound_by) == ("dram write", "dram write")
+    scopes = {
+        param.name: param.scope for call in program.kernels
+        for param in call.part.lowered.final.params if "T" in param.name
+    }
+    assert scopes == {"T": "l1", "T_copy": "dram"}
+
+
+@pytest.mark.parametrize("machine", ["tensix_wh", "tensix_bh"])
+def test_outputs_in_shards(machine: str) -> None:
+    """An output is in the scratchpads, and is copied to device memory for the host."""
+    (X, _), (T, _, Z) = chain_and_product()
+    x = np.random.default_rng(0).uniform(-1, 1, (SIDE, SIDE)).astype("float32")
+
+    program = tecomp.compile(Z, [X], machine, layouts={Z: shards(8, 4), T: shards(8, 4)})
+
+    assert_close(program(x), np.exp(x) * 2, rtol=1e-5)
+    found = {each.tensor.name: each.parts for each in program.memory.residents}
+    assert found == {"T": (8, 4), "Z": (8, 4)}
+    assert moves(program) == {"Z_copy": (x.nbytes, x.nbytes)}
+    assert program.layouts[Z].device_layout == shards(8, 4)
+
+
+def test_packed_arguments_in_shards() -> None:
+    """Arguments in the scratchpads are neither loaded nor stored."""
+    (X, _), (_, _, Z) = chain_and_product()
+    x = np.random.default_rng(0).uniform(-1, 1, (SIDE, SIDE)).astype("float32")
+    near = shards(8, 8)
+
+    program = tecomp.compile(Z, [X], "tensix_wh", layouts={X: near, Z: near}, packed=[X, Z])
+
+    assert_close(near.unpack(program(near.pack(x))), np.exp(x) * 2, rtol=1e-5)
+    assert dict(program.packed) == {X: near, Z: near}
+    (call,), (kernel,) = program.kernels, program.report().kernels
+    assert {param.scope for param in call.part.lowered.final.params} == {"l1"}
+    assert kernel.bound_by == "compute"
+
+
+def test_from_shards_to_shards_of_another_grid() -> None:
+    (X, _), (T, _, _) = chain_and_product()
+    C = tecomp.relayout_to(T, shards(4, 2), name="C")
+    Y = te.compute(X.shape, lambda i, j: C[i, j] + 1.0, name="Y")
+    x = np.random.default_rng(0).uniform(-1, 1, (SIDE, SIDE)).astype("float32")
+
+    program = tecomp.compile(Y, [X], "tensix_wh", layouts={T: shards(8, 8)})
+
+    assert_close(program(x), np.exp(x) + 1, rtol=1e-5)
+    found = {each.tensor.name: each.parts for each in program.memory.residents}
+    assert found == {"T": (8, 8), "C": (4, 2)}
+    assert [[op.name for op in copy.readers] for copy in program.layouts.reshards] == [["C"]]
+
+
+def test_shards_that_cores_do_not_compute() -> None:
+    """A core computes complete rows of a softmax: shards of columns are copied."""
+    X = te.placeholder((SIDE, SIDE), name="X")
+    k = te.reduce_axis((0, SIDE), name="k")
+    M = te.compute((SIDE,), lambda i: te.max(X[i, k], axis=k), name="M")
+    T = te.compute(X.shape, lambda i, j: X[i, j] - M[i], name="T")
+    Y = te.compute(X.shape, lambda i, j: T[i, j] * 2.0, name="Y")
+    x = np.random.default_rng(0).uniform(-1, 1, (SIDE, SIDE)).astype("float32")
+
+    program = tecomp.compile(Y, [X], "tensix_wh", layouts={T: shards(2, 4)})
+
+    assert_close(program(x), (x - x.max(1, keepdims=True)) * 2, rtol=1e-5, atol=1e-6)
+    (copy,) = program.layouts.reshards
+    assert copy.layout == shards(2, 4)
+    assert [each.parts for each in program.memory.residents] == [(2, 4)]
+
+
+@pytest.mark.parametrize("grid", [(1, 2), (2, 2)])
+def test_gaps_between_collapsed_axes_in_shards(grid: tuple[int, int]) -> None:
+    """Batches begin at whole tiles, as in the document on tiles."""
+    shape = (2, 8, 64)
+    X = te.placeholder(shape, name="X")
+    T = te.compute(shape, lambda *i: te.exp(X[i]), name="T")
+    x = np.random.default_rng(0).uniform(-1, 1, shape).astype("float32")
+    layout = ShardLayout(
+        shape, "float32", lambda b, i, j: [b * 32 + i, j], grid=grid, tile=(32, 32))
+
+    program = tecomp.compile(T, [X], "tensix_wh", layouts={T: layout}, packed=[T])
+
+    assert_close(layout.unpack(program(x)), np.exp(x), rtol=1e-5)
+
+
+def test_collapsed_axes_in_shards() -> None:
+    """A grid axis cuts a batch and rows, as in the document on tiles."""
+    shape = (2, 3, 64, 128)
+    X = te.placeholder(shape, name="X")
+    T = te.compute(shape, lambda *i: te.exp(X[i]), name="T")
+    Y = te.compute(shape, lambda *i: T[i] * 2.0, name="Y")
+    x = np.random.default_rng(0).uniform(-1, 1, shape).astype("float32")
+    layout = ShardLayout(shape, "float32", grid=(12, 4), tile=(32, 32))
+
+    program = tecomp.compile(Y, [X], "tensix_wh", layouts={T: layout})
+
+    assert_close(program(x), np.exp(x) * 2, rtol=1e-5)
+    assert [each.parts for each in program.memory.residents] == [(2, 3, 2, 4)]
+
+
+def test_shards_of_a_constant() -> None:
+    (X, W), (_, Y, _) = chain_and_product()
+
+    with pytest.raises(tecomp.LayoutError) as caught:
+        tecomp.compile(
+            Y, [X], "tensix_wh", constants={W: np.zeros((SIDE, SIDE), "float32")},
+            layouts={W: shards(8, 8)},
+        )
 
     assert diagnostic(caught.value) == (
-        Diagnostic("demand", x="X", memory="l1")
+        Diagnostic("demand", x="W", memory="l1")
     )
 
 
@@ -278,4 +438,21 @@ def test_shards_of_constants() -> None:
 
     assert diagnostic(caught.value) == (
         Diagnostic("demand", x="T")
+    )
+
+
+def test_a_result_in_faces_is_not_offered() -> None:
+    """Operations of the machine work on tiles, whose faces no layout of it separates."""
+    A = te.placeholder(SIZE, "bfloat16", name="A")
+    B = te.compute(SIZE, lambda i, j: A[i, j] + A[i, j], name="B")
+    layout = ShardLayout(SIZE, "bfloat16", tile=(32, 32), face=(16, 16), memory_space="dram")
+
+    with pytest.raises(tecomp.LayoutError) as error:
+        tecomp.compile(B, [A], "tensix_wh", layouts={B: layout})
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "demand", demand="the layout of B", target="tensix_wh",
+            instead=", so leave it out, or pass one of its layouts, such as lambda i0, i1: [i0 // 32, i1 // 32, i0 % 32, i1 % 32]",
+            reason="B is infeasible on tensix_wh: B: its elements at (i=0, j=0) and (i=0, j=16) are at [0, 0, 0, 0, 0, 0, 0, 0] and [0, 0, 0, 0, 0, 1, 0, 0], and those of A that they read at [0, 0, 0, 0] and [0, 0, 0, 16], which are neither the next lane of one stick, at one offset in all sticks, nor one element (rule lane_access of elementwise: tt-metal: operations on tiles, with a row, a column or one value that is broadcast); no copies bring A to where it may read them: leave more layouts to choose, or make them inputs of a program that begins with B",
+        )
     )

@@ -139,7 +139,11 @@ CLASHES: list[tuple[Callable[[te.Tensor, te.Tensor, te.Tensor], Any], Diagnostic
     (lambda A, B, C: chosen(C, A, [tecomp.hint(A, stick=0, hard=True)], given={A: ROWS}),
      Diagnostic("demand", demands="the layout of A and the hint that A has axis 0 along its lanes")),
     (lambda A, B, C: chosen(C, A, [tecomp.hint(B, stick=0, hard=True)], relayouts=False),
-     Diagnostic("demand", demand="the hint that B has axis 0 along its lanes", target="stick128")),
+     Diagnostic(
+         "demand", demand="the hint that B has axis 0 along its lanes", target="stick128",
+         instead=", so leave more to choose",
+         reason="B is infeasible on stick128: B: its elements at (i=0, j=0) and (i=1, j=0) are at [0, 0, 0] and [0, 0, 1], and those of A that they read at [0, 0, 0] and [0, 1, 0], which are neither the next lane of one stick, at one offset in all sticks, nor one element (rule lane_access of elementwise: torch-spyre: pointwise operations, one stick variable for all operands that have one); a relayout of A to lambda i0, i1: [i0 // 64, i1, i0 % 64] mends it",
+     )),
     (lambda A, B, C: chosen(B, A, [tecomp.hint(C, stick=0)]),
      Diagnostic("demand", tensor="C", every="A, B")),
     (lambda A, B, C: tecomp.compile(B, [A], hints=[tecomp.hint(C, stick=0)]),
@@ -361,7 +365,7 @@ def test_rows_are_not_cut() -> None:
         Diagnostic(
             "demand", hints="the hint that Z is shared out to cores, 2 along j,",
             how="cannot be kept",
-            reason="Z: one core computes all of a row, in one block; leave its axis j out",
+            reason=Diagnostic("not-divided", output="Z", axis="j"),
         )
     )
 
@@ -406,29 +410,37 @@ DIVISIONS: list[tuple[Callable[..., Any], Diagnostic]] = [
          "demand",
          hints="the hint that B is shared out to cores, 16 along i, and the hint that C is shared out to cores, 4 along j,",
          how="clash",
-         reason="C: 16 x 4 parts are for 64 cores, and target stick128 has 32; ask for fewer",
+         reason=Diagnostic(
+             "not-divided", x="C", listed="16 x 4", size=64, target="stick128", cores=32,
+         ),
      )),
     (hard("stick128", B={"cores": {"i": 64}}, C={"cores": {"j": 4}}),
      Diagnostic(
          "demand", hints="the hint that B is shared out to cores, 64 along i,",
          how="cannot be kept",
-         reason="C: 64 x 1 parts are for 64 cores, and target stick128 has 32; ask for fewer",
+         reason=Diagnostic(
+             "not-divided", x="C", listed="64 x 1", size=64, target="stick128", cores=32,
+         ),
      )),
     (hard("stick128", C={"cores": {"j": 8}}),
      Diagnostic(
          "demand", hints="the hint that C is shared out to cores, 8 along j,",
          how="cannot be kept",
-         reason="C: 8 parts along j would cut what is whole there, or leave parts empty (4 sticks or tiles of 64); ask for a number that divides 4",
+         reason=Diagnostic(
+             "not-divided", x="C", count=8, axis="j", pieces=4, what="sticks or tiles of 64",
+         ),
      )),
     (hard("tensix_wh", C={"num_tiles_per_dim": {"i": 3}}),
      Diagnostic(
          "demand", hints="the hint that C is computed in tiles, 3 along i,", how="cannot be kept",
-         reason="C: 3 parts along i would cut what is whole there, or leave parts empty (1 sticks or tiles of 32); ask for a number that divides 1",
+         reason=Diagnostic(
+             "not-divided", x="C", count=3, axis="i", pieces=1, what="sticks or tiles of 32",
+         ),
      )),
     (hard("cpu", C={"num_tiles_per_dim": {"i": 4}}),
      Diagnostic(
          "demand", hints="the hint that C is computed in tiles, 4 along i,", how="cannot be kept",
-         reason="auto: C is to be divided, and target cpu has no scratchpads: its threads share loops out as they run; leave the division out",
+         reason=Diagnostic("not-divided", next="C", target="cpu"),
      )),
     (lambda A, B, C: tecomp.compile(B, [A], hints=[tecomp.hint(C, cores={"i": 2})]),
      Diagnostic("demand", tensor="C", computed="B")),
@@ -441,18 +453,25 @@ DIVISIONS: list[tuple[Callable[..., Any], Diagnostic]] = [
      Diagnostic(
          "demand", hints="the hint that S is shared out to cores, 3 along k,",
          how="cannot be kept",
-         reason="S: 3 parts of the reduction along k would not be even (256 values, in sticks or tiles of 64); ask for a number that divides 4",
+         reason=Diagnostic(
+             "not-divided", output="S", count=3, axis="k", extent=256, unit=64, multiple=4,
+         ),
      )),
     (lambda A, B, C: reduced(A, "tensix_wh", cores={"k": 4}),
      Diagnostic(
          "demand", hints="the hint that S is shared out to cores, 4 along k,",
          how="cannot be kept",
-         reason="S: 4 parts of its reduction cannot be, of which S.rf has the results: S.rf: 4 parts along k.outer would cut what is whole there, or leave parts empty (1 sticks or tiles of 32); ask for a number that divides 1",
+         reason=Diagnostic(
+             "not-divided", output="S", count=4, partial="S.rf",
+             reason="S.rf: 4 parts along k.outer would cut what is whole there, or leave parts empty (1 sticks or tiles of 32); ask for a number that divides 1",
+         ),
      )),
     (lambda A, B, C: reduced(A, "stick128", num_tiles_per_dim={"k": 3}),
      Diagnostic(
          "demand", hints="the hint that S is computed in tiles, 3 along k,", how="cannot be kept",
-         reason="S: 3 parts along k would cut what is whole there, or leave parts empty (4 sticks or tiles of 64); ask for a number that divides 4",
+         reason=Diagnostic(
+             "not-divided", x="S", count=3, axis="k", pieces=4, what="sticks or tiles of 64",
+         ),
      )),
     (lambda A, B, C: tecomp.hint(C, cores={"k": 2}),
      Diagnostic(
@@ -509,6 +528,9 @@ def test_types_that_a_machine_does_not_store_are_told_once() -> None:
     assert diagnostic(error.value) == (
         Diagnostic(
             "target-lacks", tensor="A", target="stick128",
-            reason="layout: target stick128 stores no float64; convert to one of its types, float16, bfloat16, float32, int64, int32, int16, int8, uint8, bool",
+            reason=Diagnostic(
+                "target-lacks", target="stick128", dtype="float64",
+                formats="float16, bfloat16, float32, int64, int32, int16, int8, uint8, bool",
+            ),
         )
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
 import pytest
@@ -14,7 +14,7 @@ from tecomp.ir.nodes.expr import Binary, BinOp, Const, Expr, Var, binary, const
 
 n, m, k = SIZES = [Var(name, INT64) for name in "nmk"]
 i, j = AXES = [Var(name, INT64) for name in "ij"]
-OPERATIONS = {
+OPERATIONS: dict[BinOp, Callable[[int, int], int]] = {
     BinOp.ADD: lambda a, b: a + b,
     BinOp.SUB: lambda a, b: a - b,
     BinOp.MUL: lambda a, b: a * b,

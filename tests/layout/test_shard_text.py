@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from random import Random
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -238,4 +241,113 @@ def test_ranks_are_checked_after_reading() -> None:
 
     assert diagnostic(caught.value) == (
         Diagnostic("other-shape", subject="lambda d0, d1: [d0, d1]", count=2, shape="[2, 8, 300]")
+    )
+
+
+METAL = (
+    "tensor<6x1x1x1x!ttcore.tile<32x32, f32>, #ttcore.metal_layout<logical_shape = 3x43x7, "
+    "dim_alignments = 1x32x32, collapsed_intervals = dense<[[0, 2], [2, 3]]> : tensor<2x2xi64>, "
+    "l1, sharded>>"
+)
+
+
+def test_a_layout_with_aligned_dimensions() -> None:
+    layout = ShardLayout.parse(METAL)
+
+    assert str(layout) == METAL
+    assert layout == ShardLayout(
+        (3, 43, 7), "float32", collapse_intervals=[(0, -1)], grid=(6, 1), tile=(32, 32),
+        dim_alignments=(1, 32, 32))
+    assert layout != layout.replace(dim_alignments=(3, 32, 32))
+    assert layout.place((2, 40, 5)) == (5, 0, 0, 0, 8, 5)  # row 2 * 64 + 40 of 192
+    older = METAL.replace("l1, sharded", "undef, l1")
+    assert ShardLayout.parse(older) == layout
+
+
+@pytest.mark.parametrize(
+    ("shape", "alignments", "positions"),
+    [
+        ((2, 3, 5, 193), (1, 1, 32, 32), (192, 224)),
+        ((9, 43, 7), (256, 32, 32), (768, 32)),
+        ((3, 43, 7), (1, 32, 32), (192, 32)),
+    ],
+)
+def test_positions_of_aligned_dimensions(
+    shape: tuple[int, ...], alignments: tuple[int, ...], positions: tuple[int, int]
+) -> None:
+    layout = ShardLayout(shape, "float32", dim_alignments=alignments, grid=(1, 1))
+
+    assert layout.memref_shape == positions
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_texts_of_aligned_layouts_can_be_read(seed: int) -> None:
+    dice = Random(seed)
+    rank = dice.randint(2, 4)
+    shape = tuple(dice.choice([1, 2, 3, 5, 7, 33]) for _ in range(rank))
+    cuts = sorted({0, rank, *(dice.randint(1, rank - 1) for _ in range(dice.choice([1, 1, 2])))})
+    intervals = [*pairwise(cuts)]
+    tile = dice.choice([None, (32, 32), (16, 32)])
+    alignments = [dice.choice([1, 2, 3, 4]) for _ in shape]
+    ends = [stop - 1 for _, stop in intervals]
+    grid = [dice.choice([1, 2, 3]) for _ in intervals]
+    units = [1] * (len(ends) - 2) + [*(tile or (1, 1))]
+    for (start, _), cores, unit in zip(intervals, grid, units, strict=True):
+        alignments[start] = cores * unit * dice.choice([1, 2])
+    layout = ShardLayout(
+        shape, "float32", collapse_intervals=intervals, grid=grid, tile=tile,
+        dim_alignments=alignments, oob_val=dice.choice(["undef", "zero"]),
+        memory_space=dice.choice(["l1", "dram"]),
+        element=dice.choice([None, "bfp_bf8"]) if tile == (32, 32) else None,
+    )
+
+    assert ShardLayout.parse(str(layout)) == layout
+    indices = {tuple(dice.randrange(n) for n in shape) for _ in range(40)}
+    places = set()
+    for index in indices:
+        box = []
+        for start, stop in intervals:
+            position, count = 0, 1
+            for k in reversed(range(start, stop)):
+                position += index[k] * count
+                count = -(-shape[k] * count // alignments[k]) * alignments[k]
+            box.append((position, count))
+        shards = [count // cores for (_, count), cores in zip(box, grid, strict=True)]
+        core = tuple(at // size for (at, _), size in zip(box, shards, strict=True))
+        assert layout.core(index) == core
+        places.add(layout.place(index))
+    assert len(places) == len(indices)
+
+
+METAL_ERRORS: dict[str, tuple[str, str, str]] = {
+    "interleaved": ("sharded", "interleaved", "expected 'sharded'"),
+    "odd": ("6x1x1x1x", "6x1x1x", "expected as many shard extents as grid extents"),
+    "shards": ("6x1x1x1x", "6x1x2x1x", Diagnostic(
+        "shards", memref="2x1", shape="3x43x7", grid="6x1", memref_shape="1x1",
+    )),
+    "grid": ("6x1x1x1x", "5x1x1x1x", Diagnostic(
+        "shards", axis=0, extent=192, cores=5, unit=32, detail=160,
+    )),
+    "alignments": ("1x32x32", "32x32", Diagnostic(
+        "wrong-argument", where="shard layout: dim_alignments", values=(32, 32), many="3 ",
+    )),
+    "count": ("2x2xi64", "3x2xi64", "expected 2x2x"),
+}
+
+
+@pytest.mark.parametrize("name", METAL_ERRORS)
+def test_aligned_layouts_that_cannot_be_read(name: str) -> None:
+    old, new, message = METAL_ERRORS[name]
+    with pytest.raises(LayoutError) as error:
+        ShardLayout.parse(METAL.replace(old, new, 1))
+
+    assert message in error.value.message
+
+
+def test_a_map_and_alignments_exclude_each_other() -> None:
+    with pytest.raises(LayoutError) as error:
+        ShardLayout((4, 4), "float32", lambda i, j: [i, j], dim_alignments=(32, 32))
+
+    assert diagnostic(error.value) == (
+        Diagnostic("shards")
     )

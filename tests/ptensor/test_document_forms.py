@@ -111,6 +111,20 @@ def test_tensors_of_numbers_by_position(spelling: str, result: str, wanted: Any)
     same(found, wanted, parse_type(result).dtype)
 
 
+@pytest.mark.parametrize("k", [-9, -1, 0, 1, 2, 7])
+@pytest.mark.parametrize("kind", ["lower", "upper"])
+@pytest.mark.parametrize("spelling", ["%x, %k): ({T}, int64)", "%x, k=%k): ({T})"])
+def test_triangles_up_to_a_diagonal_of_the_call(spelling: str, kind: str, k: int) -> None:
+    found = run(
+        f"func @f(%x: {T}, %k: int64) -> {T} {{\n"
+        f"  %y = ptensor.extract_triangle{{'{kind}'}}({spelling.replace('{T}', T)} -> {T}\n"
+        "  return %y\n}",
+        X, k,
+    )
+
+    same(found, np.tril(X, k) if kind == "lower" else np.triu(X, k), "float32")
+
+
 @pytest.mark.parametrize(("scalar", "value"), [("bool", True), ("int64", 7), ("float64", 2.5)])
 @pytest.mark.parametrize(
     ("spelling", "shape"),

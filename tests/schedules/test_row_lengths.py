@@ -86,3 +86,13 @@ def test_kernels_for_any_length_are_as_good_for_short_rows(
     length = vectors * host_vector_bytes() // np.dtype(dtype).itemsize
 
     assert instructions(name, dtype, length + 1) <= MOST * instructions(name, dtype, length)
+
+
+def test_a_transposed_matrix_times_a_vector_reads_memory_in_order() -> None:
+    data = np.random.default_rng(0).integers(0, 3, (3000, 20)).astype("float64")
+    x, v = xp.asarray(data), xp.asarray(data[:, 0].copy())
+    with counted() as count:
+        xp.eval(x.T @ v, v @ x)
+        transposed, plain = count.of(lambda: xp.eval(x.T @ v)), count.of(lambda: xp.eval(v @ x))
+
+    assert 0 < transposed <= 1.1 * plain

@@ -233,10 +233,11 @@ def test_a_schedule_by_hand_beyond_the_span() -> None:
 
     with pytest.raises(TargetError) as error:
         tecomp.build(s, [A, B], STICKS)
-    assert error.value.message == (
-        "main: a core of target stick128 reaches 268431360 bytes of a tensor, and uses elements of "
-        "A within 536870912 bytes (float16[512, 8192, 64] in `ddr`); bind a loop along its "
-        "outermost axis in memory to more cores, or compute the result as several smaller tensors"
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "cores", func="main", target="stick128", limit=268431360, buffer="A", span=536870912,
+            scalar="float16", shape="512, 8192, 64", scope="ddr",
+        )
     )
     assert error.value.kind == "cores"
 

@@ -203,6 +203,11 @@ def reduction_recipe(work: Pending) -> Recipe | None:
     kinds = [k in parts.axes for k in range(len(parts.shape))]
     whole = [_spread(s, parts.kept, len(kinds)) for s in (*after, dense(small))]
     groups = merged(parts.shape, [*before, *whole], kinds)
+    op, sources = work.steps[parts.at]
+    if isinstance(op, SumOfProducts) and _is_down_columns(groups, kinds, before):
+        # `x.T @ v` adds up rows of x; the order of the results does not change.
+        *outer, column, row = groups
+        groups = (*outer, row, column)
     loops = tuple([prod(parts.shape[axis] for axis in group) for group in groups])
     operands: dict[int, Operand] = {}
     for k, strides in zip(parts.before, before, strict=True):
@@ -211,7 +216,6 @@ def reduction_recipe(work: Pending) -> Recipe | None:
         operands[k] = operand_of(work.leaves[k], groups, loops, strides)
     how = tuple([operands[k] for k in range(len(work.leaves))])
     along = tuple([k for k, group in enumerate(groups) if kinds[group[0]]])
-    op, sources = work.steps[parts.at]
     result = result_loops(op, along, len(loops))
     if not is_known(op, len(along)):
         return None
@@ -229,6 +233,26 @@ def reduction_recipe(work: Pending) -> Recipe | None:
     return Recipe(key, build, how, types[0].shape, loops, tuple([loops[k] for k in result]), dtypes,
         prod(loops), is_slow=is_slow(op), is_product=isinstance(op, SumOfProducts),
         short=short)
+
+
+def _is_down_columns(
+    groups: Sequence[Sequence[int]], kinds: Sequence[bool], strides: Sequence[Strides]
+) -> bool:
+    """Return whether the last two loops are a kept one and a sum against the order of memory.
+
+    Args:
+        groups: Axes of each loop.
+        kinds: For each axis, whether it is reduced.
+        strides: Strides of each operand along all axes.
+    """
+    if len(groups) < 2:
+        return False
+    kept, run = groups[-2][-1], groups[-1][-1]
+    if kinds[kept] or not kinds[run]:
+        return False
+    # An operand with one of the loops only is read in order either way.
+    both = [(abs(own[kept]), abs(own[run])) for own in strides if own[kept] and own[run]]
+    return len(both) == 1 and all(a < b for a, b in both)
 
 
 def _short_row(work: Pending, at: int) -> int:

@@ -171,7 +171,8 @@ class Recipe:
     def passes_as_they_are(self) -> bool:
         """Return whether leaves and results are passed unchanged."""
         is_complex = any([dtype.kind == "c" for dtype in self.dtypes])
-        is_other = any([how.index or how.shape is not None or how.part for how in self.operands])
+        is_other = any([
+            how.index or how.shape is not None or how.part or how.order for how in self.operands])
         return self.sources is None and self.shape == self.loops and not is_complex and not is_other
 
     def arrays(self, leaves: Sequence[Buffer]) -> list[Buffer]:

@@ -26,6 +26,7 @@ from tecomp.array.kernels.view_normalization import Lies, PermutedArray, lies
 from tecomp.array.lru_cache import Recent
 from tecomp.array.statistics import costs_of, counters
 from tecomp.errors import LayoutError
+from tecomp.graph.layout_demands import is_near
 from tecomp.layout.core.layout import Layout
 from tecomp.ptensor.devices import CPU, target_of
 from tecomp.ptensor.te_definitions import define
@@ -270,7 +271,10 @@ def _compile_device(leaves: Sequence[DeviceLeaf], work: Pending) -> PlacedProgra
         }
         packed = [*there, *(wanted if writes else ())]
         if keeps:
-            there |= {wanted[k]: layouts for k, layouts in kept.items()}
+            there |= {
+                wanted[k]: layouts[0] if is_near(layouts[0], target) else layouts
+                for k, layouts in kept.items()
+            }
         try:
             program = tecomp.compile(
                 wanted, inputs, target, layouts=there, packed=packed, name="array")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -33,6 +34,8 @@ class Operand:
         strided: Whether the elements are not contiguous.
         unit: Whether the elements along the last of its loops have stride 1.
         part: dtype of the adjacent real and imaginary parts; None for real numbers.
+        order: Permutation of the remaining axes into the order of the loops; None if they are in
+            this order.
     """
 
     axes: tuple[int, ...]
@@ -41,6 +44,7 @@ class Operand:
     strided: bool
     unit: bool
     part: np.dtype[Any] | None
+    order: tuple[int, ...] | None = None
 
     @property
     def lies(self) -> object:
@@ -51,6 +55,8 @@ class Operand:
         """Return the array in the form in which it is passed."""
         if self.index is not None:
             data = data[self.index]
+        if self.order is not None:
+            data = data.transpose(self.order)
         if self.shape is not None:
             data = data.reshape(self.shape)
         return data if self.part is None else data[..., None].view(self.part)
@@ -133,11 +139,19 @@ def operand_of(
     held = [0 if extent > 1 and stride == 0 else slice(None) for extent, stride in zip(
         data.shape, data.strides, strict=True)]
     index = (*held, ...) if 0 in held else None  # `...` keeps the result an array
-    rest = tuple([e for e, part in zip(data.shape, held, strict=True) if part != 0])
+    left = [k for k, part in enumerate(held) if part != 0]
+    place = {axis: k for k, axis in enumerate([axis for group in groups for axis in group])}
+    missing = len(strides) - data.ndim
+    # Axes of size 1 have no loop and stay first.
+    order = tuple(sorted(range(len(left)), key=lambda k: place.get(left[k] + missing, -1)))
+    is_in_order = all(place.get(a + missing, -1) <= place.get(b + missing, -1)
+                      for a, b in pairwise([k for k in left if k + missing in place]))
+    rest = tuple([data.shape[left[k]] for k in (range(len(left)) if is_in_order else order)])
     strided = tuple([steps[k] for k in axes]) != dense(extents)
     unit = not strided or not axes or steps[axes[-1]] == 1
     part = data.real.dtype if data.dtype.kind == "c" else None
-    return Operand(axes, index, None if rest == extents else extents, strided, unit, part)
+    return Operand(axes, index, None if rest == extents else extents, strided, unit, part,
+                   None if is_in_order else order)
 
 
 def argument(shape: list[te.Expr], dtype: str, name: str) -> te.Tensor:

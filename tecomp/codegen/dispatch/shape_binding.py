@@ -37,14 +37,6 @@ def check_findable(func: PrimFunc, parameters: Sequence[Parameter]) -> None:
     Raises:
         LowerError: If a size only appears inside expressions, from which it cannot be solved.
     """
-    scalars = {param for param in func.params if isinstance(param, Var)}
-    for var in (v for p in parameters for v in _variables((p.buffer.elem_offset,))):
-        if var not in scalars and var not in func.sizes:
-            raise LowerError(
-                "{func}: the elem_offset `{var}` is no argument and no size; add the variable "
-                "{var} to the arguments",
-                kind="unknown-size", func=func.name, var=var.name,
-            )
     plain = {extent for p in parameters if not p.buffer.has_offset
              for extent in (*p.shape, *p.flat, *p.strides) if isinstance(extent, Var)}
     for var in func.sizes:

@@ -93,7 +93,11 @@ class Buffer(Printed):
 
     @property
     def has_offset(self) -> bool:
-        """Whether the offset is symbolic or not 0."""
+        """Whether the offset is symbolic or not 0.
+
+        >>> Buffer("B", (4,)).has_offset, Buffer("B", (4,), elem_offset=3).has_offset
+        (False, True)
+        """
         return isinstance(self.elem_offset, Expr) or self.elem_offset != 0
 
     @property

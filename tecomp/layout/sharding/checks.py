@@ -12,7 +12,7 @@ from tecomp.ir.nodes.stmt import IndexMap as PlainIndexMap
 from tecomp.layout.addressing.arguments import positive_numbers
 from tecomp.layout.formats.format import Format
 from tecomp.layout.formats.registry import BFP_TILES, format_named
-from tecomp.layout.sharding.shard_maps import Intervals, collapsed
+from tecomp.layout.sharding.shard_maps import Cut, Intervals, aligned_map, collapsed
 from tecomp.layout.sharding.tt_notation import MEMORY_SPACES, OOB_VALUES
 from tecomp.layout.sharding.virtual_grid import GridMap
 from tecomp.poly.maps.image_extents import value_range
@@ -27,6 +27,42 @@ Linear = Callable[..., Sequence[Any]] | PlainIndexMap
 def by(extents: Sequence[int]) -> str:
     """Format extents as in `2x4`."""
     return "x".join(map(str, extents))
+
+
+def aligned_axes(
+    shape: tuple[int, ...], linear: Linear | None, intervals: Intervals | None,
+    alignments: Sequence[int],
+) -> tuple[IndexMap, tuple[int, ...]]:
+    """Return the map that merges dimensions with padding, and the positions of each axis.
+
+    Raises:
+        LayoutError: If a map is given as well.
+    """
+    if linear is not None:
+        raise LayoutError(
+            "shard layout: linear= and dim_alignments= both determine the positions of elements; "
+            "give collapse_intervals with dim_alignments",
+            kind="shards",
+        )
+    return aligned_map(shape, intervals, alignments)
+
+
+def check_even(positions: tuple[int, ...], cut: Cut) -> None:
+    """Raise if tiles or cores do not divide the positions of an axis.
+
+    Raises:
+        LayoutError: If tiles or cores do not divide the positions of an axis.
+    """
+    ones = (1,) * len(positions)
+    tile = ones if cut.tile is None else (*ones[2:], *cut.tile)
+    for axis, (extent, unit, cores) in enumerate(zip(positions, tile, cut.grid, strict=True)):
+        if extent % (unit * cores):
+            raise LayoutError(
+                "shard layout: axis {axis} has {extent} positions, which {cores} cores with tiles "
+                "of {unit} do not divide; align a dimension to {detail}",
+                kind="shards", axis=axis, extent=extent, cores=cores, unit=unit,
+                detail=unit * cores,
+            )
 
 
 def collapse_onto(

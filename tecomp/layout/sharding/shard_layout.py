@@ -15,15 +15,22 @@ from tecomp.errors import CapacityError, LayoutError
 from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import Binary, BinOp, Expr, Var, index_value
-from tecomp.layout.addressing.arguments import check_bits, check_shape, index_within
+from tecomp.layout.addressing.arguments import (
+    check_bits,
+    check_shape,
+    index_within,
+    positive_numbers,
+)
 from tecomp.layout.addressing.stored_tensor import Index
 from tecomp.layout.core.layout import Layout
 from tecomp.layout.core.target_limits import check_room, check_target, element_of, grid_of, tile_of
 from tecomp.layout.sharding.checks import (
     ALLOWED_TILES,
     Linear,
+    aligned_axes,
     aligned_count,
     by,
+    check_even,
     checked_device,
     checked_face,
     checked_space,
@@ -40,9 +47,17 @@ from tecomp.layout.sharding.shard_maps import (
     Intervals,
     core_padding,
     count_on_cores,
+    joined_dims,
     keep,
 )
-from tecomp.layout.sharding.tt_notation import ShardNotation, parse_shard, shard_text
+from tecomp.layout.sharding.tt_notation import (
+    MetalNotation,
+    ShardNotation,
+    metal_text,
+    parse_metal,
+    parse_shard,
+    shard_text,
+)
 from tecomp.layout.sharding.virtual_grid import GridMap
 from tecomp.machine.descriptor import Target
 from tecomp.poly.maps.index_map import IndexMap
@@ -65,6 +80,7 @@ class ShardLayout(Layout):
         device: Map from the virtual grid to physical cores, if known.
         collapsed_shape: Extents of the collapsed axes.
         alignment_bytes: Byte multiple to which rows of untiled shards are padded, or None.
+        dim_alignments: Multiples to which the dimensions are padded when they are merged, or None.
 
     Source:
         Tensor Layout (tt-mlir).
@@ -78,8 +94,8 @@ class ShardLayout(Layout):
     (24576, 'l1', 'undef', None)
     >>> ShardLayout((53, 61), "float32", grid=(3, 2), alignment_bytes=16).memref_shape
     (18, 32)
-    >>> shards.alignment_bytes is None
-    True
+    >>> shards.alignment_bytes is None, shards.dim_alignments is None
+    (True, True)
     >>> shards.elements_per_core.shape, int(shards.padding_per_core.sum())
     ((2, 4), 0)
     """
@@ -92,6 +108,8 @@ class ShardLayout(Layout):
     device: GridMap | None = field(init=False)
     collapsed_shape: tuple[int, ...] = field(init=False)
     alignment_bytes: int | None = field(init=False)
+    dim_alignments: tuple[int, ...] | None = field(init=False)
+    _intervals: Intervals | None = field(init=False)
     _cut: Cut = field(init=False)
     _allowed_tiles: tuple[tuple[int, ...], ...] = field(init=False)
 
@@ -110,6 +128,7 @@ class ShardLayout(Layout):
         face: Sequence[int] | None = None,
         device: GridMap | None = None,
         alignment_bytes: int | None = None,
+        dim_alignments: Sequence[int] | None = None,
         capacity_bytes: int | None = None,
         allowed_tiles: Sequence[Sequence[int]] = ALLOWED_TILES,
     ) -> None:
@@ -132,6 +151,9 @@ class ShardLayout(Layout):
             device: Map from the grid to physical cores.
             alignment_bytes: Byte multiple to which rows of untiled shards are padded, so that each
                 row starts at an address that the on-chip network (NoC) supports.
+            dim_alignments: Multiple for each dimension. When dimensions are merged, from the last
+                one to the first, the positions so far are padded to a multiple. Tiles and grid must
+                then divide the positions of each axis.
             capacity_bytes: Capacity per core in bytes.
             allowed_tiles: Supported tile shapes.
 
@@ -147,16 +169,25 @@ class ShardLayout(Layout):
         extents, plain = tuple(map(int, shape)), DType(dtype)
         allowed = checked_tiles(allowed_tiles)
         tiled = checked_tile(tile, allowed)
-        index_map, cores = collapse_onto(extents, linear, collapse_intervals, grid, tiled)
+        multiples = None if dim_alignments is None else positive_numbers(
+            dim_alignments, "shard layout: dim_alignments", len(extents))
+        padded = None
+        if multiples is not None:
+            linear, padded = aligned_axes(extents, linear, collapse_intervals, multiples)
+        joins = None if multiples is not None else collapse_intervals
+        index_map, cores = collapse_onto(extents, linear, joins, grid, tiled)
         ranges = ranges_of(index_map, extents, plain)
         sizes = tuple(high - low + 1 for low, high in ranges)
         storage = checked_storage(plain if element is None else element, tiled)
         aligned = aligned_count(alignment_bytes, storage, tiled)
-        cut = Cut.evenly(sizes, cores, tiled, checked_face(face, tiled), aligned)
+        cut = Cut.evenly(padded or sizes, cores, tiled, checked_face(face, tiled), aligned)
+        if padded is not None:
+            check_even(padded, cut)
         keep(
             self, linear=index_map, grid=cores, oob_val=oob_val, tile=tiled, face=cut.face,
             device=checked_device(device, cores), collapsed_shape=sizes, _cut=cut,
-            alignment_bytes=alignment_bytes, _allowed_tiles=allowed,
+            alignment_bytes=alignment_bytes, _allowed_tiles=allowed, dim_alignments=multiples,
+            _intervals=None if multiples is None else collapse_intervals,
         )
         results = cut.axes(_from_zero(index_map, ranges))
         super().__init__(
@@ -242,8 +273,8 @@ class ShardLayout(Layout):
         """Parse a layout that `str(layout)` wrote.
 
         Args:
-            text: Text `tensor<..., #tt.layout<...>>`, possibly with line breaks; a tensor without a
-                layout is on one core in host memory.
+            text: Text `tensor<..., #tt.layout<...>>` or `tensor<..., #ttcore.metal_layout<...>>`,
+                possibly with line breaks; a tensor without a layout is on one core in host memory.
             face: Rows and columns of a face, which the text does not contain. The padding of rows
                 is derived from the memref.
             device: Map from the grid to physical cores. Default: the map in the text, if any.
@@ -261,6 +292,11 @@ class ShardLayout(Layout):
         >>> str(ShardLayout.parse(text)) == text
         True
         """
+        if isinstance(text, str) and "#ttcore.metal_layout" in text:
+            layout = cls._parse_metal(text, face, device, allowed_tiles)
+            if capacity_bytes is not None:
+                layout.check_capacity(capacity_bytes)
+            return layout
         said = parse_shard(text)
         layout = cls(
             said.shape, said.dtype, said.linear, oob_val=said.oob_val, grid=said.grid,
@@ -280,8 +316,30 @@ class ShardLayout(Layout):
             )
         return layout
 
+    @classmethod
+    def _parse_metal(
+        cls, text: str, face: Sequence[int] | None, device: GridMap | None,
+        allowed_tiles: Sequence[Sequence[int]],
+    ) -> ShardLayout:
+        said = parse_metal(text)
+        layout = cls(
+            said.shape, said.dtype, collapse_intervals=said.intervals, oob_val=said.oob_val,
+            grid=said.grid, tile=said.tile, memory_space=said.memory_space, element=said.element,
+            face=face, device=device, dim_alignments=said.alignments, allowed_tiles=allowed_tiles,
+        )
+        if layout.memref_shape != said.memref:
+            raise LayoutError(
+                "shard layout: the text says shards of {memref}, but {shape} on the grid <{grid}> "
+                "makes {memref_shape}; write that",
+                kind="shards", memref=by(said.memref), shape=by(said.shape), grid=by(said.grid),
+                memref_shape=by(layout.memref_shape),
+            )
+        return layout
+
     def text(self) -> str:
         """Return the layout in tt-mlir notation, which `parse` reads.
+
+        A layout with `dim_alignments` is a `#ttcore.metal_layout`, others are a `#tt.layout`.
 
         Raises:
             LayoutError: If the map contains bit operations, or a dtype has no name in the notation.
@@ -290,10 +348,20 @@ class ShardLayout(Layout):
         >>> layout.text().partition(", #tt")[0], ShardLayout.parse(layout.text()) == layout
         ('tensor<64x128xf32', True)
         """
+        if self.dim_alignments is not None:
+            return metal_text(MetalNotation(
+                self.shape, self.dtype, self.dim_alignments, self._spans(), self.oob_val, self.grid,
+                self.memref_shape, self.tile, self.storage.name, self.memory_space,
+            ))
         return shard_text(ShardNotation(
             self.shape, self.dtype, self.linear, self.oob_val, self.grid, self.memref_shape,
             self.tile, self.storage.name, self.memory_space, self.device,
         ))
+
+    def _spans(self) -> tuple[tuple[int, int], ...]:
+        """Return the intervals of dimensions, one for each collapsed axis."""
+        groups = joined_dims(len(self.shape), self._intervals)
+        return tuple((group.start, group.stop) for group in groups)
 
     def __str__(self) -> str:
         try:
@@ -308,7 +376,8 @@ class ShardLayout(Layout):
     def _key(self) -> tuple[object, ...]:
         axes = [Var(f"i{k}") for k in range(len(self.shape))]
         linear = tuple(map(str, self.linear.map_indices(axes)))
-        return (*super()._key, linear, self.oob_val, self.tile, self.face, self.device)
+        return (*super()._key, linear, self.oob_val, self.tile, self.face, self.device,
+                self.dim_alignments)
 
     def replace(self, **changes: Any) -> ShardLayout:
         """Return the layout with some constructor arguments changed.
@@ -321,11 +390,12 @@ class ShardLayout(Layout):
             "shape": self.shape, "dtype": self.dtype, "oob_val": self.oob_val, "grid": self.grid,
             "tile": self.tile, "memory_space": self.memory_space, "face": self.face,
             "element": self.storage.name, "device": self.device,
-            "alignment_bytes": self.alignment_bytes,
+            "alignment_bytes": self.alignment_bytes, "dim_alignments": self.dim_alignments,
             "allowed_tiles": self._allowed_tiles,
         }
         if "collapse_intervals" not in changes:
-            given["linear"] = self.linear
+            aligned = changes.get("dim_alignments", self.dim_alignments) is not None
+            given |= {"collapse_intervals": self._intervals} if aligned else {"linear": self.linear}
         return ShardLayout(**(given | changes))
 
     @property

@@ -70,6 +70,38 @@ def collapsed(shape: Sequence[int], intervals: Intervals | None, rank: int | Non
     return IndexMap(tuple(dims), (*zeros, *results))
 
 
+def aligned_map(
+    shape: Sequence[int], intervals: Intervals | None, alignments: Sequence[int]
+) -> tuple[IndexMap, Shape]:
+    """Build a map that merges intervals of dimensions with padding after each dimension.
+
+    From the last dimension of an interval to the first, the number of positions so far is
+    multiplied by the extent and then rounded up to a multiple of the alignment.
+
+    Returns:
+        The map, and the number of positions of each result, which includes all padding.
+
+    Raises:
+        LayoutError: If an interval is out of bounds, runs backwards or overlaps another one.
+
+    Source:
+        tt-mlir, `ttcore.metal_layout`.
+
+    >>> aligned_map((9, 43, 7), None, (256, 32, 32))
+    (lambda d0, d1, d2: [d0 * 64 + d1, d2], (768, 32))
+    """
+    dims = [Var(f"d{k}") for k in range(len(shape))]
+    results, sizes = list[Expr](), list[int]()
+    for group in joined_dims(len(shape), intervals):
+        count, strides = 1, dict[int, int]()
+        for k in reversed(group):
+            strides[k] = count
+            count = round_up(shape[k] * count, alignments[k])
+        results.append(weighted([dims[k] for k in group], [strides[k] for k in group]))
+        sizes.append(count)
+    return IndexMap(tuple(dims), tuple(results)), tuple(sizes)
+
+
 def joined_dims(rank: int, intervals: Intervals | None) -> list[range]:
     """Return the dimensions that are merged into each result.
 

@@ -143,6 +143,135 @@ def parse_shard(text: str) -> ShardNotation:
     return ShardNotation(shape, dtype, linear, oob_val, grid, memref, tile, element, space, device)
 
 
+@dataclass(frozen=True)
+class MetalNotation:
+    """Contents of the text form of a shard layout with aligned dimensions.
+
+    Attributes:
+        shape: Shape of the tensor.
+        dtype: Dtype of the elements; float32 if a tile stores them in a block format.
+        alignments: Multiple to which each dimension is padded.
+        intervals: Intervals of dimensions that are merged.
+        oob_val: Padding value.
+        grid: Number of cores along each axis.
+        memref: Shape of a shard, counting tiles if there are any.
+        tile: Rows and columns of a tile, or None.
+        element: Storage format of the elements; None for the format of `dtype`.
+        memory_space: Memory space.
+    """
+
+    shape: tuple[int, ...]
+    dtype: str
+    alignments: tuple[int, ...]
+    intervals: tuple[tuple[int, int], ...]
+    oob_val: str
+    grid: tuple[int, ...]
+    memref: tuple[int, ...]
+    tile: tuple[int, int] | None
+    element: str | None
+    memory_space: str
+
+
+def metal_text(layout: MetalNotation) -> str:
+    """Format a layout with aligned dimensions as text that `parse_metal` reads.
+
+    Raises:
+        LayoutError: If the dtype has no name in the notation.
+    """
+    stored = layout.element or layout.dtype
+    element = stored if stored in BFP_TILES else _type_name(stored)
+    if layout.tile is not None:
+        element = f"!ttcore.tile<{layout.tile[0]}x{layout.tile[1]}, {element}>"
+    physical = "".join(f"{n}x" for n in (*layout.grid, *layout.memref))
+    pairs = ", ".join(f"[{begin}, {end}]" for begin, end in layout.intervals)
+    intervals = f"dense<[{pairs}]>" if pairs else "dense<>"
+    oob = "" if layout.oob_val == "undef" else f"{layout.oob_val}, "
+    return (
+        f"tensor<{physical}{element}, #ttcore.metal_layout<"
+        f"logical_shape = {'x'.join(map(str, layout.shape))}, "
+        f"dim_alignments = {'x'.join(map(str, layout.alignments))}, "
+        f"collapsed_intervals = {intervals} : tensor<{len(layout.intervals)}x2xi64>, "
+        f"{oob}{layout.memory_space}, sharded>>"
+    )
+
+
+def parse_metal(text: str) -> MetalNotation:
+    """Parse a tensor type with a `#ttcore.metal_layout`; whitespace is insignificant.
+
+    Raises:
+        LayoutError: If the text does not parse; the message states the position.
+
+    >>> parse_metal(
+    ...     "tensor<6x1x32x32xf32, #ttcore.metal_layout<logical_shape = 3x43x7, "
+    ...     "dim_alignments = 1x32x32, collapsed_intervals = dense<[[0, 2], [2, 3]]> : "
+    ...     "tensor<2x2xi64>, undef, l1, sharded>>"
+    ... ).grid
+    (6, 1)
+    """
+    scanner = Scanner(text, "shard layout")
+    scanner.take("tensor")
+    scanner.take("<")
+    physical = _extents(scanner)
+    at = scanner.skip()
+    tile, element = _element(scanner, "!ttcore.tile")
+    if not physical or len(physical) % 2:
+        scanner.fail("as many shard extents as grid extents", at)
+    cut = len(physical) // 2
+    for token in (",", "#ttcore.metal_layout", "<", "logical_shape", "="):
+        scanner.take(token)
+    shape = scanner.extents()
+    for token in (",", "dim_alignments", "="):
+        scanner.take(token)
+    alignments = scanner.extents()
+    for token in (",", "collapsed_intervals", "="):
+        scanner.take(token)
+    intervals = _dense_pairs(scanner)
+    scanner.take(",")
+    oob_val = next((word for word in OOB_VALUES if scanner.accept(word)), None)
+    if oob_val is not None:
+        scanner.take(",")
+    space = _one_of(scanner, MEMORY_SPACES)
+    if scanner.accept(","):
+        # Interleaved pages have no grid of shards: these are layouts of `TtnnLayout`.
+        scanner.take("sharded")
+    for _ in range(2):
+        scanner.take(">")
+    scanner.end()
+    stored = element or "float32"
+    return MetalNotation(
+        shape, "float32" if stored in BFP_TILES else stored, alignments, intervals,
+        oob_val or "undef", physical[:cut], physical[cut:], tile, element, space)
+
+
+def _dense_pairs(scanner: Scanner) -> tuple[tuple[int, int], ...]:
+    """Parse a constant of pairs such as `dense<[[0, 1], [1, 2]]> : tensor<2x2xi64>`."""
+    scanner.take("dense")
+    scanner.take("<")
+    pairs: list[tuple[int, int]] = []
+    if scanner.accept("["):
+        while True:
+            scanner.take("[")
+            begin = _signed(scanner)
+            scanner.take(",")
+            pairs.append((begin, _signed(scanner)))
+            scanner.take("]")
+            if not scanner.accept(","):
+                break
+        scanner.take("]")
+    for token in (">", ":", "tensor", "<"):
+        scanner.take(token)
+    at = scanner.skip()
+    if _extents(scanner) != (len(pairs), 2):
+        scanner.fail(f"{len(pairs)}x2x", at)
+    scanner.take("i64")
+    scanner.take(">")
+    return tuple(pairs)
+
+
+def _signed(scanner: Scanner) -> int:
+    return -scanner.number() if scanner.accept("-") else scanner.number()
+
+
 def _of_host(shape: tuple[int, ...], dtype: str) -> ShardNotation:
     """Return the notation of a builtin tensor type, which has no encoding."""
     linear = collapsed(shape, None, 2 if len(shape) > 1 else None)
@@ -161,8 +290,10 @@ def _extents(scanner: Scanner) -> tuple[int, ...]:
     return tuple(extents)
 
 
-def _element(scanner: Scanner) -> tuple[tuple[int, int] | None, str | None]:
-    if not scanner.accept("!tt.tile"):
+def _element(
+    scanner: Scanner, keyword: str = "!tt.tile"
+) -> tuple[tuple[int, int] | None, str | None]:
+    if not scanner.accept(keyword):
         return None, _type(scanner)
     scanner.take("<")
     rows = scanner.number()

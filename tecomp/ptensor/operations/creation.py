@@ -252,6 +252,7 @@ class ExtractTriangle(Kinded):
 
     name = "extract_triangle"
     kinds = ("lower", "upper")
+    open: ClassVar[tuple[str, ...]] = ("k",)
 
     k: int = 0
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tecomp.codegen import Kernel
-from tecomp.errors import DefinitionError, InternalError, LowerError
+from tecomp.errors import CallError, DefinitionError, InternalError, LowerError
 from tecomp.ir.interpreter.evaluate import evaluate
 from tecomp.ir.nodes.dtype import INT64
 from tecomp.ir.nodes.expr import BufferLoad, Const, Ramp, Var, index_value
@@ -286,6 +286,16 @@ def test_indices_of_a_view_include_its_offset() -> None:
         assert found.sum() == memory.sum() - wanted.sum()
 
 
+def test_a_view_that_begins_before_its_memory() -> None:
+    arrays = [np.zeros(40, np.float32), np.zeros((3, 4), np.float32)]
+    with pytest.raises(CallError) as error:
+        evaluate(parse(OFFSET), [*arrays, -3])
+
+    assert diagnostic(error.value) == (
+        Diagnostic("out-of-bounds", name="V", offset=1)
+    )
+
+
 def test_an_offset_needs_one_physical_axis() -> None:
     func = parse("""
 def f(A: Buffer("float32", (8, 8), axis_separators=(0,))):
@@ -295,10 +305,10 @@ def f(A: Buffer("float32", (8, 8), axis_separators=(0,))):
     with pytest.raises(LowerError) as error:
         flatten_buffer(func)
 
-    assert error.value.message == (
-        "flatten_buffer: `V` has an elem_offset and 2 physical axes; an offset needs 1 axis; "
-        "declare the view with axis_separators that cut its shape into the physical axes of its "
-        "memory"
+    assert diagnostic(error.value) == (
+        Diagnostic(
+            "lower", problem="`V` has an elem_offset and 2 physical axes; an offset needs 1 axis",
+        )
     )
 
 
