@@ -8,9 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tecomp.drawing.canvas import MARGIN, Canvas, colour
-from tecomp.drawing.panels import head, legend
-from tecomp.drawing.svg import Svg
+from tecomp.drawing import MARGIN, Canvas, Svg, colour, head, legend
 from tests.test_layers import INSIDE, LAYERS, files_of, inner_imports
 
 ROW, CELL = 20.0, 18.0

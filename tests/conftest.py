@@ -16,17 +16,13 @@ from hypothesis import HealthCheck, settings
 
 import tecomp
 from tecomp import te
+from tecomp.codegen import Store, object_code
 from tecomp.codegen.emit import compile as code_generator
 from tecomp.codegen.llvm import code_cache
-from tecomp.codegen.llvm.code_cache import Store
-from tecomp.codegen.llvm.jit import object_code
-from tecomp.compute.operation import PlaceholderOp
-from tecomp.driver import memory_check
-from tecomp.driver.build import ScheduledKernel
-from tecomp.ir.nodes.stmt import PrimFunc
-from tecomp.ir.traversal.verify import verify
-from tecomp.lowering import pipeline
-from tecomp.lowering.storage.allocation import place_buffers
+from tecomp.compute import PlaceholderOp
+from tecomp.driver import ScheduledKernel, memory_check
+from tecomp.ir import PrimFunc, verify
+from tecomp.lowering import pipeline, place_buffers
 from tests import goldens
 from tests.numerics import assert_close
 from tests.strategies import pairwise as pairs

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 import tecomp
 from tecomp import cli, demo
-from tecomp.codegen.llvm.code_cache import Store
+from tecomp.codegen import Store
 from tecomp.demo import filters, main
 
 

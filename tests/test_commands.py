@@ -19,10 +19,8 @@ import tecomp
 from tecomp import demo
 from tecomp.cli import main
 from tecomp.cli.common import show
-from tecomp.lowering.pipeline import STAGES
-from tecomp.ptensor.lowering.lower import lower_ptensor
-from tecomp.ptensor.lowering.runtime_calls import dist_to_runtime
-from tecomp.ptensor.parse import parse_module
+from tecomp.lowering import STAGES
+from tecomp.ptensor import dist_to_runtime, lower_ptensor, parse_module
 
 SCRIPT = """
 import tecomp

@@ -11,9 +11,8 @@ import pytest
 
 from tecomp import Format, Layout, relayout
 from tecomp.errors import CallError, LayoutError
-from tecomp.ir.nodes.dtype import DType
-from tecomp.layout.formats.block_float import BlockFloat
-from tecomp.layout.notations.onednn_blocked import blocked
+from tecomp.ir import DType
+from tecomp.layout import BlockFloat, blocked
 from tests.messages import Diagnostic, diagnostic
 
 SHAPE = (70, 100)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tecomp.lowering.pipeline import STAGES
+from tecomp.lowering import STAGES
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [

@@ -15,15 +15,13 @@ from typing import Any
 
 import pytest
 
-from tecomp.codegen.dispatch.kernel import Kernel
-from tecomp.drawing.svg import Page, Svg
-from tecomp.driver.build import ScheduledKernel
+from tecomp.codegen import Kernel
+from tecomp.drawing import Page, Svg
+from tecomp.driver import ScheduledKernel
 from tecomp.errors import TecompError
-from tecomp.ir.nodes.buffer import Buffer
-from tecomp.ir.nodes.stmt import PrimFunc
+from tecomp.ir import Buffer, PrimFunc
+from tecomp.scheduling import ThreadAxis, Trace
 from tecomp.scheduling.schedule import Group
-from tecomp.scheduling.threads import ThreadAxis
-from tecomp.scheduling.trace import Trace
 
 MODULES = (
     "tecomp", "tecomp.te", "tecomp.dist", "tecomp.schedules", "tecomp.array",

@@ -10,20 +10,21 @@ from typing import Any
 
 import pytest
 
-from tecomp.ir.nodes.expr import BinOp, CmpOp, Expr
-from tecomp.ir.nodes.stmt import (
+from tecomp.ir import (
+    BinOp,
     Buffer,
+    CmpOp,
     Convention,
+    Expr,
     ForKind,
     IndexMap,
     PadValue,
     PrimFunc,
     Range,
     Stmt,
+    parse,
 )
-from tecomp.ir.parser.func_parser import parse
-from tecomp.ptensor.parse import parse_module
-from tecomp.ptensor.types import ALL, SCALARS
+from tecomp.ptensor import ALL, SCALARS, parse_module
 from tests.ir.test_round_trip import Maker
 from tests.strategies.grammar import Grammar, python_tokens, tensor_tokens
 

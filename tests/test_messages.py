@@ -17,12 +17,9 @@ import tecomp.array as xp
 from tecomp import te, tir, topi
 from tecomp.array.executor import execute
 from tecomp.dist import protect
-from tecomp.layout.core.layout import FixedTiledLayout
-from tecomp.layout.notations.onednn_blocked import blocked
-from tecomp.ptensor.lowering.device_regions import verify_lowered
-from tecomp.ptensor.lowering.lower import lower_ptensor
-from tecomp.ptensor.operations.base import Call as CallOp
-from tecomp.ptensor.operations.elementwise import ElementwiseUnaryTest
+from tecomp.layout import FixedTiledLayout, blocked
+from tecomp.ptensor import Call as CallOp
+from tecomp.ptensor import ElementwiseUnaryTest, lower_ptensor, verify_lowered
 from tecomp.ptensor.parse import parse as parse_p
 from tecomp.schedules import matmul
 from tecomp.schedules.analysis.convolution import need_windows

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tecomp import te
-from tecomp.drawing.drawable import Pictured
+from tecomp.drawing import Pictured
 
 DOCS = Path(__file__).parents[1] / "docs"
 EXAMPLE = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)

@@ -16,7 +16,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.codegen import Kernel
-from tecomp.driver.build import ScheduledKernel
+from tecomp.driver import ScheduledKernel
 from tecomp.layout.sharding import shard_layout
 from tecomp.layout.sticks import stick_layout
 from tecomp.scheduling.replay import replay

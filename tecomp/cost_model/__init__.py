@@ -1,1 +1,52 @@
 """Static cost model: traffic, work and cycles of a program on a target, without execution."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tecomp.lazy_imports import lazy_names
+
+if TYPE_CHECKING:
+    from tecomp.cost_model.access_sites import (
+        Site,
+        Sites,
+        cycles_of,
+        has_load,
+        is_copy,
+        operations,
+        sites_of,
+        sources_of,
+        unit_of,
+    )
+    from tecomp.cost_model.interconnect import (
+        cycles,
+        distance,
+        exchanges,
+        hops,
+        latency,
+        link_between,
+        outside_of_transfer,
+        uses_of,
+    )
+    from tecomp.cost_model.iteration_counting import (
+        NOTHING,
+        AccessSequence,
+        CountedLoop,
+        Counter,
+        Frame,
+        Granularity,
+        Loop,
+        Surroundings,
+        Where,
+        depth_of,
+        is_known,
+        joined,
+        known_outside,
+        single,
+        surroundings_of,
+    )
+    from tecomp.cost_model.report import Report
+    from tecomp.cost_model.roofline import Mark, Roof, Roofline
+    from tecomp.cost_model.timeline import SLICES, Activity, Event, Lane, last_slice, timelines
+else:
+    __getattr__, __dir__ = lazy_names(__name__)

@@ -8,7 +8,7 @@ import numpy as np
 
 from tecomp.array.array_object import Array, made
 from tecomp.array.graph.node import leaf
-from tecomp.ptensor.types import PTensorType
+from tecomp.ptensor import PTensorType
 
 
 def array(data: np.ndarray[Any, Any]) -> Array:

@@ -8,7 +8,7 @@ import numpy as np
 
 from tecomp.array.array_object import Array, made
 from tecomp.array.graph.node import leaf
-from tecomp.ptensor.types import PTensorType
+from tecomp.ptensor import PTensorType
 from tests.numerics import assert_close
 
 INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]

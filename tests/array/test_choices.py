@@ -10,8 +10,7 @@ import pytest
 
 import tecomp.array as xp
 from tecomp.errors import ArrayTypeError, ArrayValueError, DeviceMismatchError
-from tecomp.ptensor.operations.elementwise import Where
-from tecomp.ptensor.types import PTensorType
+from tecomp.ptensor import PTensorType, Where
 from tests.messages import Diagnostic, diagnostic
 from tests.strategies.elements import Data, elements
 

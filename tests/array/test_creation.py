@@ -16,8 +16,7 @@ from tecomp import dist
 from tecomp.array import Array
 from tecomp.array.statistics import counters
 from tecomp.errors import ArrayTypeError, ArrayValueError, DeviceMismatchError
-from tecomp.ptensor.operations.creation import Arange, Linspace
-from tecomp.ptensor.types import ALL, COMPLEX, FLOATING, REAL, numpy_dtype
+from tecomp.ptensor import ALL, COMPLEX, FLOATING, REAL, Arange, Linspace, numpy_dtype
 from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 

@@ -12,7 +12,7 @@ import pytest
 
 import tecomp.array as xp
 from tecomp.errors import ArrayTypeError, ArrayValueError, DeviceMismatchError
-from tecomp.ptensor.operations.elementwise import FUNCTIONS
+from tecomp.ptensor import FUNCTIONS
 from tests.messages import Diagnostic, diagnostic
 from tests.strategies.elements import Data, distances, elements
 

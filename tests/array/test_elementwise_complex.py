@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tecomp.array as xp
-from tecomp.ptensor.operations.elementwise import FUNCTIONS
+from tecomp.ptensor import FUNCTIONS
 from tests.array.test_elementwise import ORACLES
 from tests.strategies.elements import PARTS, Data, distances
 

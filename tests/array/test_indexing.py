@@ -18,7 +18,7 @@ from tecomp.errors import (
     DeviceMismatchError,
     TecompError,
 )
-from tecomp.ptensor.types import ALL, numpy_dtype
+from tecomp.ptensor import ALL, numpy_dtype
 from tests.messages import Diagnostic, diagnostic
 
 DATA = np.arange(3 * 4 * 5).reshape(3, 4, 5)

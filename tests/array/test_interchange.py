@@ -14,7 +14,7 @@ import pytest
 import tecomp.array as xp
 from tecomp.array import Array
 from tecomp.errors import ArrayBufferError, ArrayTypeError, ArrayValueError, TecompError
-from tecomp.ptensor.types import ALL, numpy_dtype
+from tecomp.ptensor import ALL, numpy_dtype
 from tests.messages import Diagnostic, diagnostic
 
 DTYPES = [numpy_dtype(name) for name in ALL if name != "bfloat16"]

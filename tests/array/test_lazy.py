@@ -8,8 +8,7 @@ from tecomp.array.array_object import Array, made
 from tecomp.array.graph.evaluate import data_of
 from tecomp.array.graph.node import Node, leaf, record
 from tecomp.array.statistics import counters
-from tecomp.ptensor.operations.elementwise import ElementwiseBinaryOp, ElementwiseUnaryOp
-from tecomp.ptensor.types import PTensorType
+from tecomp.ptensor import ElementwiseBinaryOp, ElementwiseUnaryOp, PTensorType
 from tests.numerics import assert_close
 
 ADD, EXP = ElementwiseBinaryOp("add"), ElementwiseUnaryOp("exp")

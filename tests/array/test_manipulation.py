@@ -19,8 +19,7 @@ from tecomp.errors import (
     DeviceMismatchError,
     TecompError,
 )
-from tecomp.ptensor.operations.elementwise import Cast
-from tecomp.ptensor.types import ALL, numpy_dtype
+from tecomp.ptensor import ALL, Cast, numpy_dtype
 from tests.messages import Diagnostic, diagnostic
 
 SHAPES: list[tuple[int, ...]] = [(), (4,), (0,), (2, 3), (3, 0, 2), (1, 3, 1)]

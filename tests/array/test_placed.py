@@ -18,7 +18,7 @@ from tecomp import dist, te
 from tecomp.array.array_object import Array
 from tecomp.array.kernels.device_storage import stored_of
 from tecomp.errors import ArrayTypeError, ArrayValueError, DeviceMismatchError
-from tecomp.layout.core.layout import Layout
+from tecomp.layout import Layout
 from tecomp.machine.registry import find_description
 from tecomp.ptensor import devices
 from tests.messages import Diagnostic, diagnostic
@@ -671,7 +671,7 @@ def test_element_wise_operations_on_shards_stay_in_scratchpads() -> None:
          reason="layouts: the shards of x in `l1` are 2 x 256 elements, and cores compute whole tiles of 32 x 32; give a grid whose shards are whole tiles",
      )),
 ])
-def test_shards_of_arrays_that_cannot_be(grid: tuple[int, int], message: str) -> None:
+def test_shards_of_arrays_that_cannot_be(grid: tuple[int, int], message: Diagnostic) -> None:
     a = data((256, 256), "float32")
     near = tecomp.ShardLayout(a.shape, "float32", grid=grid, tile=(32, 32))
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tecomp.array.statistics import counters
-from tecomp.ptensor.types import numpy_dtype
+from tecomp.ptensor import numpy_dtype
 from tests.array.arrays import array
 
 Data = np.ndarray[Any, Any]

@@ -14,7 +14,7 @@ import tecomp.array as xp
 from tecomp.array.array_object import Array, made
 from tecomp.array.graph.node import leaf
 from tecomp.errors import DeviceMismatchError, TeamMismatchError, TecompError
-from tecomp.ptensor.types import PTensorType
+from tecomp.ptensor import PTensorType
 
 Pair = Callable[[Any, Any], Any]
 CHOSEN: dict[str, Pair] = {

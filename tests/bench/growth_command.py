@@ -11,8 +11,8 @@ from pathlib import Path
 
 import tecomp
 from tecomp import te
-from tecomp.compute.expression_analysis import post_order
-from tecomp.drawing.canvas import Canvas
+from tecomp.compute import post_order
+from tecomp.drawing import Canvas
 from tests.bench.programs_of_size import KINDS, different
 
 COUNTS = (10, 30, 100, 300, 1000)

@@ -10,8 +10,7 @@ import sys
 from pathlib import Path
 
 from tecomp import Target, te
-from tecomp.graph.dag import graph_of
-from tecomp.graph.layout_assignment import choose_layouts
+from tecomp.graph import choose_layouts, graph_of
 from tests.bench.programs.in_te import tensors
 from tests.bench.programs.networks import encoder_layer
 from tests.graph.forward import forward_relayouts

@@ -12,11 +12,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from tecomp import Target, te
-from tecomp.compute.operation import Operation
-from tecomp.graph.compilation_steps import details_from
-from tecomp.graph.compile_options import asked_for
-from tecomp.graph.planning import Outline, outline_of
-from tecomp.graph.report import ProgramReport
+from tecomp.compute import Operation
+from tecomp.graph import Outline, ProgramReport, asked_for, details_from, outline_of
 from tests.bench.layouts_table import Network, encoder, residual
 
 MACHINES = ("stick128", "tensix_wh")

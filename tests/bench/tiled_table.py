@@ -12,9 +12,8 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from tecomp import Layout, StickLayout, Target, te
-from tecomp.compute.expression_analysis import post_order
-from tecomp.graph.compilation_steps import details_of
-from tecomp.graph.compile_options import asked_for
+from tecomp.compute import post_order
+from tecomp.graph import asked_for, details_of
 from tests.bench.layouts_table import Network, encoder
 
 MACHINE = Target.load("stick128")

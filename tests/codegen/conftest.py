@@ -9,13 +9,24 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tecomp.codegen import Kernel
-from tecomp.codegen.dispatch.process_runtime import use_threads
-from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.nodes.dtype import DType
-from tecomp.ir.nodes.expr import BufferLoad, Const, Expr, Ramp, Var, integer_range
-from tecomp.ir.nodes.stmt import Buffer, BufferStore, For, ForKind, PrimFunc, seq
-from tecomp.ir.parser.func_parser import parse
+from tecomp.codegen import Kernel, use_threads
+from tecomp.ir import (
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    Const,
+    DType,
+    Expr,
+    For,
+    ForKind,
+    PrimFunc,
+    Ramp,
+    Var,
+    evaluate,
+    integer_range,
+    parse,
+    seq,
+)
 
 Array = NDArray[Any]
 SAMPLES = 336  # a multiple of all numbers of lanes that are tested

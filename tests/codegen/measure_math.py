@@ -13,12 +13,9 @@ from unittest.mock import patch
 
 import numpy as np
 
-from tecomp.codegen import Kernel
+from tecomp.codegen import Code, Kernel, Real, each_lane, register_type
 from tecomp.codegen.llvm import jit
-from tecomp.codegen.llvm.ir_builder import Code, register_type
-from tecomp.codegen.math.vector_values import Real, each_lane
-from tecomp.ir.nodes.dtype import DType
-from tecomp.ir.parser.func_parser import parse
+from tecomp.ir import DType, parse
 from tests.strategies.functions import BOUNDS, Array, arguments, compiled, exact, ulps
 
 SAMPLES = 1 << 20

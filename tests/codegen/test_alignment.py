@@ -10,12 +10,8 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.codegen import Kernel, emit_assembly
-from tecomp.codegen.emit.compile import module_text
-from tecomp.codegen.llvm.ir_builder import Options
-from tecomp.codegen.memory.alignment import divisor
-from tecomp.ir.nodes.expr import BinOp, Const, Expr, Select, Var, binary, cast
-from tecomp.ir.parser.func_parser import parse
+from tecomp.codegen import Kernel, Options, divisor, emit_assembly, module_text
+from tecomp.ir import BinOp, Const, Expr, Select, Var, binary, cast, parse
 
 X, Y = Var("i"), Var("j")
 

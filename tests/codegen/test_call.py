@@ -10,8 +10,7 @@ import pytest
 
 from tecomp.codegen import Kernel
 from tecomp.errors import CallError, LowerError
-from tecomp.ir.nodes.stmt import Buffer
-from tecomp.ir.parser.func_parser import parse
+from tecomp.ir import Buffer, parse
 from tests.messages import Diagnostic, diagnostic
 
 ADD = '''def add(A: Buffer("float32", (4, 6), axis_separators=(0,)), \

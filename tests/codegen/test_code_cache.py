@@ -11,9 +11,8 @@ from pathlib import Path
 import platformdirs
 import pytest
 
+from tecomp.codegen import Contents, Source, Store, current_store
 from tecomp.codegen.llvm import code_cache, jit
-from tecomp.codegen.llvm.code_cache import Contents, Store, current_store
-from tecomp.codegen.llvm.ir_builder import Source
 from tecomp.errors import CacheError, InternalError
 from tests.messages import Diagnostic, diagnostic
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from tecomp.codegen import Kernel, emit_assembly
-from tecomp.ir.nodes.stmt import PrimFunc
-from tecomp.ir.parser.func_parser import parse
+from tecomp.ir import PrimFunc, parse
 
 CPUS = ("haswell", "znver3", "skylake-avx512", "znver4")
 

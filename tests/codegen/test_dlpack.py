@@ -12,7 +12,7 @@ import pytest
 
 from tecomp.codegen import Kernel
 from tecomp.errors import CallError
-from tecomp.ir.parser.func_parser import parse
+from tecomp.ir import parse
 from tests.messages import Diagnostic, diagnostic
 
 Array = np.ndarray[Any, Any]

@@ -11,20 +11,20 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.codegen import Kernel, emit_assembly
+from tecomp.codegen import (
+    Kernel,
+    Machine,
+    ModuleText,
+    Options,
+    Source,
+    dots_of,
+    emit_assembly,
+    module_text,
+)
 from tecomp.codegen.emit import compile as compile_module
-from tecomp.codegen.emit.compile import module_text
-from tecomp.codegen.llvm.compiled import ModuleText
-from tecomp.codegen.llvm.cpu_features import dots_of
-from tecomp.codegen.llvm.ir_builder import Options, Source
-from tecomp.codegen.llvm.jit import Machine
 from tecomp.errors import InternalError, TypeMismatchError
-from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.nodes.dtype import DType
-from tecomp.ir.nodes.stmt import PrimFunc
-from tecomp.ir.parser.func_parser import parse
-from tecomp.ir.traversal.verify import verify
-from tecomp.lowering.vectorize.vectorize import vectorize_loops
+from tecomp.ir import DType, PrimFunc, evaluate, parse, verify
+from tecomp.lowering import vectorize_loops
 from tests.messages import Diagnostic, diagnostic
 from tests.strategies.arrays import Array
 

@@ -12,14 +12,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tecomp.codegen import Kernel
-from tecomp.codegen.dispatch.array_interop import empty
-from tecomp.codegen.dispatch.fast_call import arrays_are_known
-from tecomp.codegen.dispatch.parameter import Stored
+from tecomp.codegen import Kernel, Stored, arrays_are_known, empty
 from tecomp.errors import CallError
-from tecomp.ir.nodes.stmt import PrimFunc
-from tecomp.ir.parser.func_parser import parse
-from tecomp.layout.addressing.layout_tags import mark
+from tecomp.ir import PrimFunc, parse
+from tecomp.layout import mark
 from tests.messages import Diagnostic, diagnostic
 
 ADD = parse('''def add(A: Buffer("float32", (n,)), B: Buffer("float32", (8,)), C: Buffer("float32", (n,)), \

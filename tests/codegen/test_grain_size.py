@@ -8,10 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tecomp.codegen import compile_function
-from tecomp.codegen.emit.parallel import least_iterations
-from tecomp.ir.nodes.stmt import For, PrimFunc
-from tecomp.ir.parser.func_parser import parse
+from tecomp.codegen import compile_function, least_iterations
+from tecomp.ir import For, PrimFunc, parse
 from tests.strategies.native import Inside, as_kernel
 
 HEAD = 'def f(A: Buffer("float32", (4096,)), B: Buffer("float32", (4096,)), *, n: "int64"):\n    '

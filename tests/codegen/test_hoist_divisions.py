@@ -5,13 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tecomp.codegen import Kernel
-from tecomp.codegen.emit.pre_emission_passes import name_quotients
-from tecomp.codegen.llvm.ir_builder import Source
-from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.nodes.stmt import PrimFunc
-from tecomp.ir.parser.func_parser import parse
-from tecomp.ir.traversal.verify import verify
+from tecomp.codegen import Kernel, Source, name_quotients
+from tecomp.ir import PrimFunc, evaluate, parse, verify
 
 HEAD = '(A: Buffer("int64", (m * n,)), B: Buffer("int64", (m * n,)), m: "int64", n: "int64"):'
 

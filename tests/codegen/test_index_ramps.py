@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tecomp.codegen import Kernel, emit_assembly
-from tecomp.ir.parser.func_parser import parse
+from tecomp.ir import parse
 
 
 @pytest.mark.parametrize("lanes", [2, 5, 8, 31])

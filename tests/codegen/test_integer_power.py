@@ -8,7 +8,7 @@ import numpy as np
 
 import tecomp
 from tecomp import te
-from tecomp.ir.nodes.dtype import DType
+from tecomp.ir import DType
 from tests.strategies.pairwise import pairwise
 
 SIGNED, UNSIGNED = ("int8", "int16", "int32", "int64"), ("uint8", "uint16", "uint32", "uint64")

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tecomp.codegen import emit_assembly
+from tecomp.codegen import emit_assembly, has_fma
 from tecomp.codegen.llvm import jit
-from tecomp.codegen.llvm.cpu_features import has_fma
-from tecomp.ir.nodes.dtype import DType
+from tecomp.ir import DType
 from tests.strategies.functions import BOUNDS, SLACK, Array, arguments, compiled, exact, ulps
 
 NAMES = sorted(BOUNDS["float32"])

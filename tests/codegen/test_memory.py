@@ -11,8 +11,7 @@ import pytest
 
 from tecomp.codegen import Kernel
 from tecomp.errors import CallError, LowerError
-from tecomp.ir.nodes.dtype import DType
-from tecomp.ir.parser.func_parser import parse
+from tecomp.ir import DType, parse
 from tests.messages import Diagnostic, diagnostic
 from tests.strategies.pairwise import pairwise
 

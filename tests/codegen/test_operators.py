@@ -11,16 +11,24 @@ import numpy as np
 import pytest
 
 from tecomp.codegen import Kernel
-from tecomp.ir.nodes.dtype import BOOL, SCALARS, DType
-from tecomp.ir.nodes.expr import (
+from tecomp.ir import (
+    BOOL,
+    INTRINSICS,
+    SCALARS,
     Binary,
     BinOp,
+    Buffer,
     BufferLoad,
+    BufferStore,
     Call,
     CmpOp,
     Const,
+    DType,
     Expr,
+    For,
+    ForKind,
     Not,
+    PrimFunc,
     Ramp,
     Var,
     binary,
@@ -29,8 +37,6 @@ from tecomp.ir.nodes.expr import (
     const,
     select,
 )
-from tecomp.ir.nodes.operators import INTRINSICS
-from tecomp.ir.nodes.stmt import Buffer, BufferStore, For, ForKind, PrimFunc
 
 LANES = (1, 3, 4, 7, 8, 16)
 FEW_LANES = (1, 7, 8)

@@ -7,11 +7,8 @@ import re
 import numpy as np
 import pytest
 
-from tecomp.codegen import compile_function, emit_assembly
-from tecomp.codegen.dispatch.kernel import Kernel
-from tecomp.codegen.llvm.pass_selection import has_loop_work
-from tecomp.ir.nodes.stmt import PrimFunc
-from tecomp.ir.parser.func_parser import parse
+from tecomp.codegen import Kernel, compile_function, emit_assembly, has_loop_work
+from tecomp.ir import PrimFunc, parse
 
 HEAD = 'def f(A: Buffer("float32", (64,)), B: Buffer("float32", (64,)), I: Buffer("int64", (64,))):'
 TILE = """

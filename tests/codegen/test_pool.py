@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tecomp.codegen import Kernel
-from tecomp.codegen.runtime.thread_pool_ir import pool_text
-from tecomp.ir.parser.func_parser import parse
+from tecomp.codegen import Kernel, pool_text
+from tecomp.ir import parse
 from tests.strategies.native import Inside, as_kernel
 
 COUNTING = '''def f(O: Buffer("int64", (n,)), first: "int64", *, n: "int64"):

@@ -12,8 +12,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.codegen import Kernel, emit_assembly
-from tecomp.ir.nodes.dtype import DType
-from tecomp.ir.parser.func_parser import parse
+from tecomp.ir import DType, parse
 from tecomp.schedules import argreduce
 from tests.strategies.pairwise import pairwise
 

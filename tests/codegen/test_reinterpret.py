@@ -9,10 +9,7 @@ import tecomp
 from tecomp import te
 from tecomp.codegen import Kernel
 from tecomp.errors import InternalError, TypeMismatchError
-from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.nodes.dtype import DType
-from tecomp.ir.parser.func_parser import parse
-from tecomp.ir.traversal.verify import verify
+from tecomp.ir import DType, evaluate, parse, verify
 from tests.messages import Diagnostic, diagnostic
 
 

@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 import tecomp
-from tecomp.codegen.llvm.code_cache import Store
-from tecomp.codegen.llvm.ir_builder import Source
-from tecomp.codegen.llvm.jit import object_code
+from tecomp.codegen import Source, Store, object_code
 from tests.strategies.machine_code import Code, remembered, ships
 
 ONE = Source("define i32 @f(ptr %x) {\n  ret i32 1\n}\n")

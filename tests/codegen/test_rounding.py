@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 import tecomp
 from tecomp import te
-from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.nodes.dtype import DType
+from tecomp.ir import DType, evaluate
 
 NAMES = ("float16", "bfloat16", "float32", "float64")
 

@@ -9,12 +9,8 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.codegen import compile_function
-from tecomp.codegen.dispatch.kernel import Kernel
-from tecomp.codegen.memory.vector_access import Run, runs_of
-from tecomp.ir.nodes.expr import BufferLoad
-from tecomp.ir.nodes.stmt import BufferStore, For, PrimFunc
-from tecomp.ir.parser.func_parser import parse
+from tecomp.codegen import Kernel, Run, compile_function, runs_of
+from tecomp.ir import BufferLoad, BufferStore, For, PrimFunc, parse
 from tecomp.schedules import auto
 from tests.strategies.fenced import call_fenced
 

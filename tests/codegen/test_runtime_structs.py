@@ -7,14 +7,14 @@ import re
 
 import pytest
 
-from tecomp.codegen.dispatch.process_runtime import process_text
-from tecomp.codegen.llvm.jit import host
-from tecomp.codegen.runtime.runtime_structs import (
+from tecomp.codegen import (
     BLOCK,
     FIRST_ARGUMENT_WORD,
     RECORDS,
     Record,
     assembled,
+    host,
+    process_text,
     words,
 )
 from tecomp.errors import InternalError

@@ -14,10 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tecomp.codegen import Kernel
-from tecomp.codegen.dispatch.process_runtime import use_threads
-from tecomp.codegen.runtime.runtime_structs import ALIGNMENT, CALLERS, LIMIT
-from tecomp.ir.parser.func_parser import parse
+from tecomp.codegen import ALIGNMENT, CALLERS, LIMIT, Kernel, use_threads
+from tecomp.ir import parse
 from tests.strategies.native import Inside, as_kernel
 
 MEGABYTE = 2**20

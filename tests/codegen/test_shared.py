@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tecomp.codegen import compile_function
-from tecomp.codegen.dispatch.kernel import Kernel
-from tecomp.ir.parser.func_parser import parse
+from tecomp.codegen import Kernel, compile_function
+from tecomp.ir import parse
 
 HEAD = """def f(A: Buffer("float32", (64,)), B: Buffer("float32", (64,)), C: Buffer("float32", (64,))):
     for i in range(8):

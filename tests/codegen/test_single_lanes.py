@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tecomp.codegen import Kernel
-from tecomp.ir.nodes.dtype import DType
-from tecomp.ir.parser.func_parser import parse
+from tecomp.ir import DType, parse
 from tests.strategies.pairwise import pairwise
 
 NARROW = ("bool", "int8", "uint8", "int16", "uint16", "float16", "bfloat16", "int32", "float32")

@@ -10,12 +10,15 @@ import pytest
 
 from tecomp.codegen import Kernel, compile_function
 from tecomp.errors import CallError, InternalError, LowerError
-from tecomp.ir.nodes.dtype import FLOAT32, INT32
-from tecomp.ir.nodes.expr import BufferLoad, Const, Expr, Var, if_then_else
-from tecomp.ir.nodes.stmt import (
+from tecomp.ir import (
+    FLOAT32,
+    INT32,
     Buffer,
+    BufferLoad,
     BufferRealize,
     BufferStore,
+    Const,
+    Expr,
     For,
     ForKind,
     IfThenElse,
@@ -24,9 +27,11 @@ from tecomp.ir.nodes.stmt import (
     Range,
     SeqStmt,
     Stmt,
+    Var,
+    if_then_else,
+    parse,
     seq,
 )
-from tecomp.ir.parser.func_parser import parse
 from tests.messages import Diagnostic, diagnostic
 
 Both = Callable[..., Kernel]

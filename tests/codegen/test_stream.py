@@ -10,8 +10,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.codegen import Kernel, emit_assembly
-from tecomp.ir.nodes.stmt import Buffer, PrimFunc
-from tecomp.ir.parser.func_parser import parse
+from tecomp.ir import Buffer, PrimFunc, parse
 from tecomp.schedules import elementwise, transpose
 
 X86 = "x86_64-unknown-linux-gnu"

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from tecomp.codegen import Kernel
-from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.parser.func_parser import parse
+from tecomp.ir import evaluate, parse
 from tests.strategies.fenced import call_fenced
 
 

@@ -13,11 +13,9 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.codegen import compile_function, emit_assembly
-from tecomp.codegen.llvm.ir_builder import Source
-from tecomp.codegen.llvm.jit import object_code
+from tecomp.codegen import Source, compile_function, emit_assembly, object_code
 from tecomp.errors import InternalError
-from tecomp.ir.parser.func_parser import parse
+from tecomp.ir import parse
 from tests.messages import Diagnostic, diagnostic
 
 zen5 = partial(emit_assembly, triple="x86_64-unknown-linux-gnu", cpu="znver5")

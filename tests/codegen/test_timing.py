@@ -10,10 +10,9 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.codegen import Kernel
-from tecomp.codegen.dispatch.kernel import Timing, time_call
+from tecomp.codegen import Kernel, Timing, time_call
 from tecomp.errors import CallError
-from tecomp.ir.parser.func_parser import parse
+from tecomp.ir import parse
 from tests.messages import Diagnostic, diagnostic
 
 SQUARE = Kernel(parse('''def square(A: Buffer("float32", (64,)), B: Buffer("float32", (64,))):

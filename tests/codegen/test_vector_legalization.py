@@ -10,18 +10,22 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.codegen import Kernel
-from tecomp.codegen.emit.compile import emit_assembly
-from tecomp.codegen.emit.pre_emission_passes import keep_partial_sums
-from tecomp.codegen.llvm.jit import host
-from tecomp.codegen.ops.vector_legalization import prefix, whole_vectors
-from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.nodes.expr import BufferLoad, Expr, Var
-from tecomp.ir.nodes.stmt import BufferStore, Let, PrimFunc
-from tecomp.ir.parser.func_parser import parse
-from tecomp.ir.traversal.rewrite import bottom_up, map_body, walk
-from tecomp.ir.traversal.verify import verify
-from tecomp.lowering.vectorize.unroll import unroll_loops
+from tecomp.codegen import Kernel, emit_assembly, host, keep_partial_sums, prefix, whole_vectors
+from tecomp.ir import (
+    BufferLoad,
+    BufferStore,
+    Expr,
+    Let,
+    PrimFunc,
+    Var,
+    bottom_up,
+    evaluate,
+    map_body,
+    parse,
+    verify,
+)
+from tecomp.ir.traversal.rewrite import walk
+from tecomp.lowering import unroll_loops
 from tecomp.scheduling.schedule import Schedule
 
 Program = tuple[Schedule, list[Any]]

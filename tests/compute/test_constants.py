@@ -14,8 +14,7 @@ import pytest
 import tecomp
 from tecomp import Layout, StickLayout, te
 from tecomp.errors import TecompError
-from tecomp.ir.nodes.dtype import DType
-from tecomp.ir.nodes.operators import holds
+from tecomp.ir import DType, holds
 from tests.messages import Diagnostic, diagnostic
 
 TYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",

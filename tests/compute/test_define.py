@@ -10,14 +10,9 @@ import numpy as np
 import pytest
 
 from tecomp import te
-from tecomp.compute.iter_var import IterKind
-from tecomp.compute.operation import ComputeOp, PlaceholderOp
-from tecomp.compute.reduce import Reduce
-from tecomp.compute.tensor import Tensor
+from tecomp.compute import ComputeOp, IterKind, PlaceholderOp, Reduce, Tensor
 from tecomp.errors import DefinitionError
-from tecomp.ir.nodes.dtype import DType
-from tecomp.ir.nodes.expr import Const
-from tecomp.ir.nodes.stmt import Range
+from tecomp.ir import Const, DType, Range
 from tests.messages import Diagnostic, diagnostic
 
 A = te.placeholder((4, 5), name="A")

@@ -10,7 +10,7 @@ import pytest
 
 from tecomp import te
 from tecomp.errors import TecompError
-from tecomp.ir.nodes.stmt import Range
+from tecomp.ir import Range
 from tests.messages import Diagnostic, diagnostic
 
 A = te.placeholder((4, 5), name="A")

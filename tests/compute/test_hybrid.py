@@ -14,7 +14,7 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.compute.extern import ExternOp
+from tecomp.compute import ExternOp
 from tecomp.errors import DefinitionError, TypeMismatchError
 from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close

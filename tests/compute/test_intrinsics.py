@@ -10,8 +10,7 @@ import pytest
 
 from tecomp import te
 from tecomp.errors import TecompError
-from tecomp.ir.nodes.expr import Call, Const, Expr
-from tecomp.ir.nodes.operators import INTRINSICS, result_type
+from tecomp.ir import INTRINSICS, Call, Const, Expr, result_type
 from tests.messages import Diagnostic, diagnostic
 
 FLOATS = ["float16", "bfloat16", "float32", "float64"]

@@ -11,7 +11,7 @@ import pytest
 
 from tecomp import te
 from tecomp.errors import DefinitionError, TecompError, TypeMismatchError
-from tecomp.ir.nodes.expr import Call, Expr, Select
+from tecomp.ir import Call, Expr, Select
 from tests.messages import Diagnostic, diagnostic
 
 i = te.var("i")

@@ -11,11 +11,9 @@ import numpy as np
 import pytest
 
 from tecomp import te
-from tecomp.compute.reduce import Reduce
+from tecomp.compute import Reduce
 from tecomp.errors import TecompError
-from tecomp.ir.nodes.expr import Const, Expr
-from tecomp.ir.nodes.structural_equality import same
-from tecomp.ir.traversal.rewrite import bottom_up, free_variables, substitute
+from tecomp.ir import Const, Expr, bottom_up, free_variables, same, substitute
 from tests.messages import Diagnostic, diagnostic
 
 A = te.placeholder((4, 5), name="A")

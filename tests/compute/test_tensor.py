@@ -12,11 +12,9 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.compute.tensor import Tensor, TensorLoad
+from tecomp.compute import Tensor, TensorLoad
 from tecomp.errors import DefinitionError, TecompError, TypeMismatchError
-from tecomp.ir.nodes.expr import Compare, Expr
-from tecomp.ir.nodes.structural_equality import same
-from tecomp.ir.traversal.rewrite import substitute
+from tecomp.ir import Compare, Expr, same, substitute
 from tests.messages import Diagnostic, diagnostic
 
 A = te.placeholder((4, 5), name="A")

@@ -9,7 +9,7 @@ import pytest
 
 import tecomp
 from tecomp import te, tir
-from tecomp.ir.nodes.structural_equality import same
+from tecomp.ir import same
 
 
 @pytest.mark.parametrize("name", [name for name in tir.__all__ if hasattr(te, name)])

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from tecomp import te
-from tecomp.compute.expression_analysis import post_order
-from tecomp.compute.operation import Operation
+from tecomp.compute import Operation, post_order
 
 A = te.placeholder((4,), name="A")
 

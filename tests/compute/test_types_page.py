@@ -12,8 +12,7 @@ import pytest
 
 from tecomp import te
 from tecomp.errors import TypeMismatchError
-from tecomp.ir.nodes.dtype import SCALARS, DType, promote
-from tecomp.ir.nodes.expr_nodes import as_expr, match_types
+from tecomp.ir import SCALARS, DType, as_expr, match_types, promote
 
 PAGE = Path(__file__).parents[2] / "docs" / "types.md"
 TABLE = re.compile(r"(?:^\|.*\n)+", re.MULTILINE)

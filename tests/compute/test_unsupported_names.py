@@ -8,7 +8,7 @@ import pytest
 
 import tecomp
 from tecomp import MissingError, te, tir
-from tecomp.compute.tvm_compat import ABSENT
+from tecomp.compute import ABSENT
 from tests.messages import Diagnostic, diagnostic
 
 

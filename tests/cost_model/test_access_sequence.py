@@ -7,13 +7,7 @@ from functools import reduce
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tecomp.cost_model.iteration_counting import (
-    NOTHING,
-    AccessSequence,
-    Granularity,
-    joined,
-    single,
-)
+from tecomp.cost_model import NOTHING, AccessSequence, Granularity, joined, single
 
 
 def counted(addresses: list[int], unit: Granularity) -> AccessSequence:

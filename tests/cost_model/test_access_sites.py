@@ -8,11 +8,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tecomp.cost_model.access_sites import Sites, sites_of, sources_of
-from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.nodes.expr import BufferLoad
-from tecomp.ir.nodes.stmt import BufferStore, PrimFunc
-from tecomp.ir.parser.func_parser import parse
+from tecomp.cost_model import Sites, sites_of, sources_of
+from tecomp.ir import BufferLoad, BufferStore, PrimFunc, evaluate, parse
 from tests.strategies.loop_nests import value, visited
 
 SIZE = 12

@@ -7,11 +7,8 @@ from collections import Counter
 
 import pytest
 
-from tecomp.cost_model.access_sites import Site, Sites, sites_of
-from tecomp.cost_model.interconnect import exchanges, link_between, uses_of
-from tecomp.cost_model.iteration_counting import Loop
-from tecomp.ir.nodes.expr import Var
-from tecomp.ir.parser.func_parser import parse
+from tecomp.cost_model import Loop, Site, Sites, exchanges, link_between, sites_of, uses_of
+from tecomp.ir import Var, parse
 from tecomp.machine.descriptor import Target
 from tests.strategies.loop_nests import value, visited
 

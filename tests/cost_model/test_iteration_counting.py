@@ -8,10 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tecomp.cost_model.iteration_counting import AccessSequence, Counter, Frame, Loop, Where
-from tecomp.ir.nodes.dtype import FLOAT32, INT64
-from tecomp.ir.nodes.expr import Const, Expr, Not, Var, logical_and
-from tecomp.ir.nodes.stmt import Buffer
+from tecomp.cost_model import AccessSequence, Counter, Frame, Loop, Where
+from tecomp.ir import FLOAT32, INT64, Buffer, Const, Expr, Not, Var, logical_and
 from tests.strategies.loop_nests import nests, value, visited
 
 SIZE = FLOAT32.bytes

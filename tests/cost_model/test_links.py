@@ -10,12 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tecomp.cost_model.access_sites import Site
-from tecomp.cost_model.interconnect import cycles, distance, hops, latency, outside_of_transfer
-from tecomp.cost_model.iteration_counting import Counter, Frame, Loop, Where
-from tecomp.ir.nodes.dtype import FLOAT32, INT64
-from tecomp.ir.nodes.expr import Const, Expr, Var
-from tecomp.ir.nodes.stmt import Buffer
+from tecomp.cost_model import (
+    Counter,
+    Frame,
+    Loop,
+    Site,
+    Where,
+    cycles,
+    distance,
+    hops,
+    latency,
+    outside_of_transfer,
+)
+from tecomp.ir import FLOAT32, INT64, Buffer, Const, Expr, Var
 from tecomp.machine.components import Link
 
 Core = tuple[int, ...]

@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 from hypothesis import given
 
-from tecomp.cost_model.iteration_counting import (
+from tecomp.cost_model import (
     CountedLoop,
     Counter,
     Frame,
@@ -20,8 +20,9 @@ from tecomp.cost_model.iteration_counting import (
     known_outside,
     surroundings_of,
 )
-from tecomp.ir.nodes.dtype import INT64
-from tecomp.ir.nodes.expr import (
+from tecomp.ir import (
+    INT64,
+    Buffer,
     BufferLoad,
     CmpOp,
     Compare,
@@ -32,7 +33,6 @@ from tecomp.ir.nodes.expr import (
     logical_and,
     logical_or,
 )
-from tecomp.ir.nodes.stmt import Buffer
 from tests.strategies.loop_nests import nests, value, visited
 
 X, Y, Z = Var("i"), Var("j"), Var("k")

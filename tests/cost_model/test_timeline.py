@@ -9,15 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tecomp.cost_model.timeline import (
-    SLICES,
-    Activity,
-    Event,
-    Lane,
-    last_slice,
-    timeline,
-    timelines,
-)
+from tecomp.cost_model import SLICES, Activity, Event, Lane, last_slice, timelines
+from tecomp.cost_model.timeline import timeline
 from tests.strategies.draws import Draw
 
 

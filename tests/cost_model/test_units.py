@@ -8,11 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tecomp.cost_model.access_sites import cycles_of, unit_of
+from tecomp.cost_model import cycles_of, unit_of
 from tecomp.errors import TargetError
-from tecomp.ir.nodes.dtype import DType
-from tecomp.ir.nodes.expr import BufferLoad, Const
-from tecomp.ir.nodes.stmt import Buffer, SeqStmt, TensorOp, Touch, seq
+from tecomp.ir import Buffer, BufferLoad, Const, DType, SeqStmt, TensorOp, Touch, seq
 from tecomp.machine.components import MatmulUnit, Unit, VectorUnit
 from tests.messages import Diagnostic, diagnostic
 

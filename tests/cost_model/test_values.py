@@ -12,11 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tecomp import te
-from tecomp.cost_model.access_sites import has_load, is_copy, operations
-from tecomp.cost_model.iteration_counting import Frame, Where
-from tecomp.ir.nodes.dtype import FLOAT32, INT64
-from tecomp.ir.nodes.expr import BufferLoad, Const, Expr, Ramp, Select, Var
-from tecomp.ir.nodes.stmt import Buffer
+from tecomp.cost_model import Frame, Where, has_load, is_copy, operations
+from tecomp.ir import FLOAT32, INT64, Buffer, BufferLoad, Const, Expr, Ramp, Select, Var
 from tests.strategies.draws import Draw
 from tests.strategies.reference import number
 

@@ -20,8 +20,7 @@ from tecomp import dist
 from tecomp.array.graph.node import leaf
 from tecomp.array.single_controller.protocol import Call, coded, packed, unpacked
 from tecomp.errors import TeamError
-from tecomp.ptensor.operations.elementwise import FUNCTIONS
-from tecomp.ptensor.types import PTensorType
+from tecomp.ptensor import FUNCTIONS, PTensorType
 from tests.messages import Diagnostic, diagnostic
 from tests.strategies.ranks import LIMIT, PROGRAMS, environment
 

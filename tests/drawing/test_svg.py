@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tecomp import CallError, Layout
-from tecomp.drawing.canvas import Canvas, fitted, text_width
+from tecomp.drawing import Canvas, fitted, text_width
 from tests.messages import Diagnostic, diagnostic
 from tests.strategies.pictures import check_picture
 

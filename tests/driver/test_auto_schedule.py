@@ -11,11 +11,9 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.codegen.dispatch.process_runtime import process
+from tecomp.codegen import process
 from tecomp.codegen.llvm import code_cache as cached_code
-from tecomp.driver import build_cache
-from tecomp.driver.auto_schedule import scheduled
-from tecomp.driver.build import ScheduledKernel
+from tecomp.driver import ScheduledKernel, build_cache, scheduled
 from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 

@@ -11,11 +11,10 @@ import pytest
 
 import tecomp
 from tecomp import te, tir
-from tecomp.codegen.dispatch.kernel import Kernel
-from tecomp.driver.build import ScheduledKernel
+from tecomp.codegen import Kernel
+from tecomp.driver import ScheduledKernel
 from tecomp.errors import CallError, LowerError
-from tecomp.ir.nodes.expr import Binary, BinOp, BufferLoad
-from tecomp.ir.nodes.stmt import BufferStore
+from tecomp.ir import Binary, BinOp, BufferLoad, BufferStore
 from tecomp.ir.traversal.rewrite import walk
 from tecomp.schedules.auto import auto
 from tests.messages import Diagnostic, diagnostic
@@ -309,7 +308,7 @@ def test_a_packed_tensor_begins_inside_of_an_array(scope: str) -> None:
 
 
 X8 = te.placeholder((8,), name="X8")
-OUTSIDE: dict[str, tuple[tuple[Any, ...], str]] = {
+OUTSIDE: dict[str, tuple[tuple[Any, ...], Diagnostic]] = {
     "behind": ((f32(12), 10, 3), Diagnostic(
         "other-array", where="argument 0 (A) of main", shape="float32[3]", first=10, last=12,
         got="float32[12]",
@@ -344,8 +343,7 @@ def test_elements_outside_of_an_array(name: str) -> None:
     assert refused(lambda: kernel(memory, out, offset, size)) == message
     if name in ("behind", "before"):
         assert refused(lambda: tecomp.evaluate(func, [memory, out, offset, size])) == (
-            f"A of shape (3,) at element {offset} exceeds its array of 12 elements; pass a longer "
-            "array"
+            Diagnostic("out-of-bounds", name="A", shape=(3,), offset=offset, array_count=12)
         )
 
 
@@ -367,13 +365,11 @@ def test_offsets_that_no_argument_tells() -> None:
     )
     both = {A: moved(A, 2), B: moved(B, 4)}
     assert refused(lambda: tecomp.build(B, [A, B], binds=both)) == (
-        "main: size `n` is no axis of any argument by itself, so no array tells its value; add the "
-        "variable n to the arguments"
+        Diagnostic("unknown-size", func="main", var="n")
     )
     W = te.compute((4,), lambda i: V[i], name="W")
     assert refused(lambda: tecomp.build(W, [V, W], binds={V: moved(V, 1)})) == (
-        "build: binds: V: an elem_offset counts numbers, and an element is a float32x4; declare a "
-        "tensor of float32 with an axis more, or leave the offset out"
+        Diagnostic("lower", where="build: binds: V", dtype="float32x4", scalar="float32")
     )
 
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 import tecomp
 from tecomp import te
-from tecomp.compute.tensor import Tensor
-from tecomp.driver.build import ScheduledKernel
+from tecomp.compute import Tensor
+from tecomp.driver import ScheduledKernel
 from tests.messages import Diagnostic, diagnostic
 
 TARGETS = Path(__file__).parents[2] / "targets"

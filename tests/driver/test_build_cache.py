@@ -19,14 +19,18 @@ from hypothesis import given
 
 import tecomp
 from tecomp import te
-from tecomp.codegen.dispatch.kernel import Kernel
-from tecomp.codegen.dispatch.process_runtime import process
+from tecomp.codegen import Kernel, Options, Store, current_store, process
 from tecomp.codegen.llvm import code_cache as cached_code
-from tecomp.codegen.llvm.code_cache import Store, current_store
-from tecomp.codegen.llvm.ir_builder import Options
-from tecomp.driver import build_cache, calibrate, layout_packing
-from tecomp.driver.build import ScheduledKernel, build
-from tecomp.driver.build_cache import Build, fingerprint, program_keys
+from tecomp.driver import (
+    Build,
+    ScheduledKernel,
+    build_cache,
+    calibrate,
+    fingerprint,
+    layout_packing,
+    program_keys,
+)
+from tecomp.driver.build import build
 from tecomp.errors import CallError, LowerError, TargetError
 from tecomp.lowering import pipeline
 from tecomp.machine.descriptor import Target, read_target

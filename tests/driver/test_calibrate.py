@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tecomp
-from tecomp.codegen.llvm.code_cache import current_store
+from tecomp.codegen import current_store
 from tecomp.driver import calibrate as room
-from tecomp.driver.calibrate import calibrate, rates_of
+from tecomp.driver import rates_of
+from tecomp.driver.calibrate import calibrate
 from tecomp.errors import TargetError
 from tecomp.machine.components import Rates
 from tests.messages import Diagnostic, diagnostic

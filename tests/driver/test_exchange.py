@@ -10,11 +10,10 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.cost_model.access_sites import sites_of
-from tecomp.cost_model.interconnect import uses_of
-from tecomp.driver.build import ScheduledKernel
+from tecomp.cost_model import sites_of, uses_of
+from tecomp.driver import ScheduledKernel
 from tecomp.errors import TargetError
-from tecomp.ir.parser.func_parser import parse
+from tecomp.ir import parse
 from tecomp.machine.descriptor import Target
 from tecomp.scheduling.schedule import Schedule
 from tests.messages import Diagnostic, diagnostic

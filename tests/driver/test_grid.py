@@ -9,10 +9,9 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.compute.tensor import Tensor
+from tecomp.compute import Tensor
 from tecomp.errors import CapacityError, ScheduleError, TargetError
-from tecomp.ir.nodes.expr import Expr
-from tecomp.ir.nodes.stmt import For, ForKind
+from tecomp.ir import Expr, For, ForKind
 from tecomp.ir.traversal.rewrite import walk
 from tecomp.machine import Target
 from tecomp.scheduling.schedule import Schedule

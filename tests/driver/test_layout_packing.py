@@ -9,7 +9,7 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.driver.build import ScheduledKernel
+from tecomp.driver import ScheduledKernel
 from tests.messages import Diagnostic, diagnostic
 
 n = te.var("n")

@@ -19,10 +19,10 @@ import pytest
 
 import tecomp
 from tecomp import IndexMap, Layout, relayout, te
-from tecomp.codegen.dispatch.array_interop import mark_of, marked
-from tecomp.driver.build import ScheduledKernel
+from tecomp.codegen import mark_of, marked
+from tecomp.driver import ScheduledKernel
 from tecomp.errors import CallError
-from tecomp.layout.addressing.layout_tags import Mark, mark, mark_of_maps
+from tecomp.layout import Mark, mark, mark_of_maps
 from tests.messages import Diagnostic, diagnostic
 
 Array = np.ndarray[Any, Any]

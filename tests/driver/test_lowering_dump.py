@@ -13,12 +13,9 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.codegen.emit.compile import module_with_lines
-from tecomp.codegen.llvm.ir_builder import Options
-from tecomp.codegen.llvm.line_table import numbered_llvm, with_line_table
-from tecomp.driver.lowering_dump import differences
-from tecomp.ir.nodes.stmt import For, IfThenElse
-from tecomp.ir.traversal.analyses import lines_of
+from tecomp.codegen import Options, module_with_lines, numbered_llvm, with_line_table
+from tecomp.driver import differences
+from tecomp.ir import For, IfThenElse, lines_of
 from tecomp.ir.traversal.rewrite import walk
 from tecomp.lowering import pipeline
 from tests.messages import Diagnostic, diagnostic

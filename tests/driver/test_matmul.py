@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tecomp import te
-from tecomp.driver.build import ScheduledKernel
+from tecomp.driver import ScheduledKernel
 
 Agrees = Callable[..., ScheduledKernel]
 M, K, N = 12, 12, 32

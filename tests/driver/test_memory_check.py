@@ -12,18 +12,12 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.codegen.dispatch.kernel import Kernel
-from tecomp.driver.build import ScheduledKernel
-from tecomp.driver.memory_check import plan
+from tecomp.codegen import Kernel
+from tecomp.driver import ScheduledKernel, plan
 from tecomp.errors import CallError, CapacityError, TargetError
-from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.nodes.stmt import Allocate, For
-from tecomp.ir.parser.func_parser import parse
+from tecomp.ir import Allocate, For, evaluate, parse, verify
 from tecomp.ir.traversal.rewrite import walk
-from tecomp.ir.traversal.verify import verify
-from tecomp.lowering.pipeline import lower_all
-from tecomp.lowering.storage.allocation import place_buffers
-from tecomp.lowering.storage.memory_planner import plan_arenas
+from tecomp.lowering import lower_all, place_buffers, plan_arenas
 from tecomp.machine.descriptor import Target, read_target
 from tests.messages import Diagnostic, diagnostic
 from tests.strategies.machines import scratchpads

@@ -21,7 +21,7 @@ from tecomp import te
 from tecomp.codegen.llvm import code_cache as cached_code
 from tecomp.driver import build_cache
 from tecomp.errors import CallError, DefinitionError
-from tecomp.ir.extern.binding import RAISED
+from tecomp.ir import RAISED
 from tecomp.lowering import pipeline
 from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close

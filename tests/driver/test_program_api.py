@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 import tecomp
 from tecomp import te
-from tecomp.compute.iter_var import IterVar
-from tecomp.driver.build import ScheduledKernel
+from tecomp.compute import IterVar
+from tecomp.driver import ScheduledKernel
 from tests.numerics import assert_product
 
 Agrees = Callable[..., ScheduledKernel]

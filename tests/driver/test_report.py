@@ -12,8 +12,7 @@ import pytest
 import tecomp
 from tecomp import te, topi
 from tecomp.cost_model import iteration_counting
-from tecomp.driver import profiling
-from tecomp.driver.build import ScheduledKernel
+from tecomp.driver import ScheduledKernel, profiling
 from tecomp.errors import CallError, LowerError
 from tecomp.machine.descriptor import Target, read_target
 from tests.messages import Diagnostic, diagnostic

@@ -10,8 +10,8 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.cost_model.report import Report
-from tecomp.driver.build import ScheduledKernel
+from tecomp.cost_model import Report
+from tecomp.driver import ScheduledKernel
 from tecomp.machine.host import host_clock, host_cores
 from tecomp.schedules import matmul, softmax
 from tests.strategies.draws import Dice, Draws

@@ -8,7 +8,7 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.cost_model.report import Report
+from tecomp.cost_model import Report
 from tecomp.errors import TargetError
 from tecomp.machine.descriptor import read_target
 from tests.messages import Diagnostic, diagnostic

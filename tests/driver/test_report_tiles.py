@@ -10,8 +10,8 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.cost_model.report import Report
-from tecomp.driver.build import ScheduledKernel
+from tecomp.cost_model import Report
+from tecomp.driver import ScheduledKernel
 from tecomp.errors import TargetError
 from tecomp.machine.descriptor import Target, read_target
 from tests.messages import Diagnostic, diagnostic

@@ -9,8 +9,7 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.driver import profiling
-from tecomp.driver.build import ScheduledKernel
+from tecomp.driver import ScheduledKernel, profiling
 from tecomp.errors import CallError
 from tests.messages import Diagnostic, diagnostic
 from tests.properties.test_timeline import demo

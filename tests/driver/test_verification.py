@@ -11,9 +11,7 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.ir.nodes.expr_nodes import Const
-from tecomp.ir.nodes.stmt import BufferStore, For, PrimFunc
-from tecomp.ir.traversal.rewrite import bottom_up, map_body
+from tecomp.ir import BufferStore, Const, For, PrimFunc, bottom_up, map_body
 from tecomp.lowering import pipeline
 from tests.messages import Diagnostic, diagnostic
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import inf
 
-from tecomp.compute.operation import Operation
-from tecomp.compute.tensor import Tensor
-from tecomp.graph.dag import Graph
-from tecomp.graph.layout_combinations import Machine, Way
-from tecomp.graph.layout_problem import Problem, State, moved_for, problem_of
-from tecomp.layout.core.layout import Layout
+from tecomp.compute import Operation, Tensor
+from tecomp.graph import Graph, Machine, Problem, State, Way, moved_for, problem_of
+from tecomp.layout import Layout
 from tecomp.machine.descriptor import Target
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import tecomp
 from tecomp import te, topi
-from tecomp.driver.program_api import CompiledProgram
+from tecomp.driver import CompiledProgram
 from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 from tests.strategies.te_programs import draw_program

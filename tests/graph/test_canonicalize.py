@@ -10,7 +10,7 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.graph.canonicalize import with_conversions_apart
+from tecomp.graph import with_conversions_apart
 from tecomp.machine.descriptor import Target
 from tecomp.schedules import matmul
 

@@ -11,7 +11,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.errors import CapacityError
-from tecomp.graph.memory_plan import Needed, check_fits
+from tecomp.graph import Needed, check_fits
 
 MEMORY = tecomp.Target.load("cpu").memories["global"]
 

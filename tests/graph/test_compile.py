@@ -15,9 +15,9 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.driver.program_api import CompiledProgram
+from tecomp.driver import CompiledProgram
 from tecomp.errors import CallError, DefinitionError
-from tecomp.graph.program import Program
+from tecomp.graph import Program
 from tecomp.schedules import cumsum
 from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close, assert_product

@@ -8,7 +8,7 @@ from math import inf
 import numpy as np
 import pytest
 
-from tecomp.graph.constraint_solver import Factor, minimise
+from tecomp.graph import Factor, minimise
 
 
 def drawn(seed: int) -> tuple[list[int], list[Factor]]:

@@ -242,7 +242,7 @@ def test_from_pages_to_shards() -> None:
     ([shards(8, 8), "default"],
      Diagnostic("demand", x="T", memory="l1")),
 ])
-def test_shards_that_cannot_be(layout: Any, message: str) -> None:
+def test_shards_that_cannot_be(layout: Any, message: Diagnostic) -> None:
     (X, W), (T, Y, _) = chain_and_product()
 
     with pytest.raises(tecomp.LayoutError) as caught:
@@ -266,7 +266,7 @@ def test_shards_that_cannot_be(layout: Any, message: str) -> None:
      )),
 ])
 def test_shards_that_do_not_fit(
-    shape: tuple[int, int], grid: tuple[int, int], message: str
+    shape: tuple[int, int], grid: tuple[int, int], message: Diagnostic
 ) -> None:
     X = te.placeholder(shape, name="X")
     T = te.compute(shape, lambda i, j: te.exp(X[i, j]), name="T")

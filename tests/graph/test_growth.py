@@ -10,11 +10,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from tecomp import te
-from tecomp.compute.access_relations import accesses
-from tecomp.compute.expression_analysis import post_order
-from tecomp.compute.operation import ComputeOp, Operation
-from tecomp.graph.compilation_steps import compiled
-from tecomp.graph.compile_options import asked_for
+from tecomp.compute import ComputeOp, Operation, accesses, post_order
+from tecomp.graph import asked_for, compiled
 from tests.bench import growth_command
 from tests.bench.programs_of_size import KINDS
 

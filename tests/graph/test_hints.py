@@ -10,11 +10,9 @@ import pytest
 
 import tecomp
 from tecomp import StickLayout, Target, te
-from tecomp.constraints.user_hints import DivisionHint, Hint
+from tecomp.constraints import DivisionHint, Hint
 from tecomp.errors import LayoutError
-from tecomp.graph.dag import graph_of
-from tecomp.graph.layout_assignment import choose_layouts
-from tecomp.graph.layout_result import Layouts
+from tecomp.graph import Layouts, choose_layouts, graph_of
 from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 

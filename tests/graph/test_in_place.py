@@ -11,10 +11,9 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.driver.program_api import CompiledProgram
-from tecomp.graph.memory_plan import plan_memory, written_over
-from tecomp.graph.sizes import bytes_of
-from tecomp.ir.interpreter.evaluate import evaluate
+from tecomp.driver import CompiledProgram
+from tecomp.graph import bytes_of, plan_memory, written_over
+from tecomp.ir import evaluate
 from tests.graph.test_compile import SIZE, arrays, product_of, with_memory
 from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close

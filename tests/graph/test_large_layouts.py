@@ -8,9 +8,7 @@ from time import process_time
 import pytest
 
 from tecomp import Target, te
-from tecomp.graph.dag import graph_of
-from tecomp.graph.layout_assignment import choose_layouts
-from tecomp.graph.layout_candidates import candidates
+from tecomp.graph import candidates, choose_layouts, graph_of
 
 STICK = Target.load("stick128")
 SHAPE = (2,) * 7

@@ -14,14 +14,11 @@ import pytest
 
 import tecomp
 from tecomp import StickFormat, StickLayout, Target, te
-from tecomp.compute.operation import ComputeOp, Operation
-from tecomp.constraints.check import keeps_rules
-from tecomp.constraints.operation_view import computation
+from tecomp.compute import ComputeOp, Operation
+from tecomp.constraints import computation, keeps_rules
 from tecomp.errors import LayoutError
-from tecomp.graph.dag import graph_of
-from tecomp.graph.layout_assignment import choose_layouts
-from tecomp.graph.layout_result import Layouts
-from tecomp.poly.sets.isl_context import isl_work
+from tecomp.graph import Layouts, choose_layouts, graph_of
+from tecomp.poly import isl_work
 from tests.bench.layouts_table import MACHINES, residual
 from tests.graph.forward import forward_relayouts
 from tests.messages import Diagnostic, diagnostic

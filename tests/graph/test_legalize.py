@@ -12,8 +12,7 @@ import pytest
 import tecomp
 from tecomp import Target, te
 from tecomp.errors import LayoutError
-from tecomp.graph.dag import graph_of
-from tecomp.graph.layout_assignment import choose_layouts
+from tecomp.graph import choose_layouts, graph_of
 from tests.numerics import assert_close
 
 Array = np.ndarray[Any, Any]

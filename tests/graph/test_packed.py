@@ -10,10 +10,8 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.errors import DefinitionError, LayoutError
-from tecomp.graph.layout_candidates import candidates
-from tecomp.graph.sizes import sizes_of
-from tecomp.layout.core.layout import Layout
-from tecomp.layout.sticks.stick_layout import StickLayout
+from tecomp.graph import candidates, sizes_of
+from tecomp.layout import Layout, StickLayout
 from tecomp.machine.descriptor import Target
 from tests.messages import Diagnostic, diagnostic
 

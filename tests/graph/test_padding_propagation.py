@@ -11,10 +11,8 @@ import pytest
 import tecomp
 from tecomp import StickLayout, Target, te
 from tecomp.errors import LayoutError
-from tecomp.graph.dag import graph_of
-from tecomp.graph.layout_assignment import choose_layouts
-from tecomp.graph.layout_result import Layouts
-from tecomp.layout.core.layout import Layout
+from tecomp.graph import Layouts, choose_layouts, graph_of
+from tecomp.layout import Layout
 from tecomp.machine.operand_constraints import OperandPadding
 from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close

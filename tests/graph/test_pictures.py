@@ -13,8 +13,8 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.drawing.panels import lanes_of
-from tecomp.driver.program_api import CompiledProgram
+from tecomp.drawing import lanes_of
+from tecomp.driver import CompiledProgram
 from tests.graph.test_compile import MACHINE, SIZE, arrays, layers, product_of
 from tests.graph.test_relayout_insertion import transposed_sum
 from tests.numerics import assert_close

@@ -16,11 +16,10 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.codegen.llvm.code_cache import Store, current_store
-from tecomp.driver.program_api import CompiledProgram
+from tecomp.codegen import Store, current_store
+from tecomp.driver import CompiledProgram
 from tecomp.errors import CallError
-from tecomp.graph import compilation_steps, serialization
-from tecomp.graph.compile_options import asked_for
+from tecomp.graph import asked_for, compilation_steps, serialization
 from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 

@@ -13,9 +13,7 @@ import pytest
 
 from tecomp import StickFormat, StickLayout, Target, te
 from tecomp.errors import LayoutError
-from tecomp.graph.dag import graph_of
-from tecomp.graph.layout_assignment import choose_layouts
-from tecomp.graph.layout_result import Layouts
+from tecomp.graph import Layouts, choose_layouts, graph_of
 from tests.messages import Diagnostic, diagnostic
 
 STICK = Target.load("stick128")

@@ -14,8 +14,7 @@ import pytest
 import tecomp
 from tecomp import StickLayout, te
 from tecomp.errors import LayoutError
-from tecomp.graph.fusion import border_of
-from tecomp.graph.sizes import bytes_of
+from tecomp.graph import border_of, bytes_of
 from tests.messages import Diagnostic, diagnostic
 
 HALF = "float16"

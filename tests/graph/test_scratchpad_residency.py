@@ -12,9 +12,8 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.driver.program_api import CompiledProgram
-from tecomp.graph.scratchpad_residency import Residency
-from tecomp.graph.value_placement import SpillKind
+from tecomp.driver import CompiledProgram
+from tecomp.graph import Residency, SpillKind
 from tests.numerics import assert_close
 
 Array = np.ndarray[Any, Any]

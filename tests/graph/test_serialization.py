@@ -17,9 +17,9 @@ import pytest
 
 import tecomp
 from tecomp import Layout, ShardLayout, StickLayout, TtnnLayout, te
-from tecomp.driver.program_api import CompiledProgram
+from tecomp.driver import CompiledProgram
 from tecomp.errors import CacheError, CallError
-from tecomp.graph.definition_keys import definitions_from, definitions_text
+from tecomp.graph import definitions_from, definitions_text
 from tests.graph.test_relayout_insertion import transposed_sum
 from tests.messages import Diagnostic, diagnostic
 

@@ -12,8 +12,8 @@ import pytest
 
 import tecomp
 from tecomp import ShardLayout, te
-from tecomp.compute.expression_analysis import post_order
-from tecomp.graph.layout_demands import parts_along
+from tecomp.compute import post_order
+from tecomp.graph import parts_along
 from tests.numerics import assert_close
 
 Values = dict[te.Tensor, np.ndarray[Any, Any]]

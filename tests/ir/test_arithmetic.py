@@ -11,18 +11,22 @@ import numpy as np
 import pytest
 import scipy.special
 
-from tecomp.ir.interpreter.arithmetic import (
+from tecomp.ir import (
+    INTRINSICS,
+    SCALARS,
+    BinOp,
+    CmpOp,
+    DType,
     binary_function,
     call_function,
     cast_function,
     compare_function,
     constant,
+    integer_range,
+    result_type,
     saturating,
     wrapping,
 )
-from tecomp.ir.nodes.dtype import SCALARS, DType
-from tecomp.ir.nodes.expr import BinOp, CmpOp, integer_range
-from tecomp.ir.nodes.operators import INTRINSICS, result_type
 from tests.numerics import assert_close
 
 INTEGERS = [name for name in SCALARS if DType(name).is_integer]

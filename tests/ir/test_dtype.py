@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tecomp.errors import TypeMismatchError
-from tecomp.ir.nodes.dtype import SCALARS, DType, holds_every, promote
+from tecomp.ir import SCALARS, DType, holds_every, promote
 from tests.messages import Diagnostic, diagnostic
 
 

@@ -11,11 +11,19 @@ import pytest
 from numpy.typing import NDArray
 
 from tecomp.errors import CallError
-from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.nodes.expr import Binary, BinOp, Const, Expr, Var
-from tecomp.ir.nodes.stmt import Buffer, BufferStore, PrimFunc
-from tecomp.ir.parser.func_parser import parse
-from tecomp.ir.traversal.verify import verify
+from tecomp.ir import (
+    Binary,
+    BinOp,
+    Buffer,
+    BufferStore,
+    Const,
+    Expr,
+    PrimFunc,
+    Var,
+    evaluate,
+    parse,
+    verify,
+)
 from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close, assert_product
 

@@ -11,8 +11,11 @@ import numpy as np
 import pytest
 
 from tecomp.errors import TypeMismatchError
-from tecomp.ir.nodes.dtype import BOOL, FLOAT32, INT32, INT64, DType
-from tecomp.ir.nodes.expr import (
+from tecomp.ir import (
+    BOOL,
+    FLOAT32,
+    INT32,
+    INT64,
     Binary,
     BinOp,
     Broadcast,
@@ -20,6 +23,7 @@ from tecomp.ir.nodes.expr import (
     CmpOp,
     Compare,
     Const,
+    DType,
     Expr,
     Not,
     Select,
@@ -33,9 +37,9 @@ from tecomp.ir.nodes.expr import (
     index_value,
     logical_and,
     logical_or,
+    same,
     select,
 )
-from tecomp.ir.nodes.structural_equality import same
 from tests.messages import Diagnostic, diagnostic
 
 I = Var("i")  # noqa: E741

@@ -11,16 +11,22 @@ import pytest
 
 import tecomp
 from tecomp.errors import CallError, InternalError
-from tecomp.ir.arith.extents import start_and_strides
-from tecomp.ir.arith.simplify import simplify
-from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.nodes.dtype import INT32
-from tecomp.ir.nodes.expr import BufferLoad, Const, Var
-from tecomp.ir.nodes.stmt import OutsideCall, PrimFunc
-from tecomp.ir.parser.func_parser import parse
-from tecomp.ir.traversal.rewrite import substitute, walk
-from tecomp.ir.traversal.verify import verify
-from tecomp.lowering.storage.physical_layout import flatten_buffer
+from tecomp.ir import (
+    INT32,
+    BufferLoad,
+    Const,
+    OutsideCall,
+    PrimFunc,
+    Var,
+    evaluate,
+    parse,
+    simplify,
+    start_and_strides,
+    substitute,
+    verify,
+)
+from tecomp.ir.traversal.rewrite import walk
+from tecomp.lowering import flatten_buffer
 from tests.messages import Diagnostic, diagnostic
 
 TEXT = """\

@@ -8,18 +8,37 @@ import numpy as np
 import pytest
 
 from tecomp.errors import ParseError
-from tecomp.ir.arith.simplify import simplify
-from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.nodes.dtype import INT64, DType
-from tecomp.ir.nodes.expr import Binary, BinOp, BufferLoad, Const, Expr, Var, if_then_else
-from tecomp.ir.nodes.graph_utils import fold, post_order, walk
-from tecomp.ir.nodes.stmt import Buffer, BufferStore, For, ForKind, PrimFunc, seq
-from tecomp.ir.nodes.structural_equality import same
-from tecomp.ir.parser.func_parser import parse
-from tecomp.ir.traversal.analyses import Numbers
-from tecomp.ir.traversal.rewrite import bottom_up, children, free_variables, substitute, top_down
-from tecomp.ir.traversal.serialization import encode
-from tecomp.ir.traversal.verify import verify
+from tecomp.ir import (
+    INT64,
+    Binary,
+    BinOp,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    Const,
+    DType,
+    Expr,
+    For,
+    ForKind,
+    Numbers,
+    PrimFunc,
+    Var,
+    bottom_up,
+    children,
+    encode,
+    evaluate,
+    free_variables,
+    if_then_else,
+    parse,
+    post_order,
+    same,
+    seq,
+    simplify,
+    substitute,
+    top_down,
+    verify,
+)
+from tecomp.ir.nodes.graph_utils import fold, walk
 from tests.messages import Diagnostic, diagnostic
 
 FLOAT32 = DType("float32")

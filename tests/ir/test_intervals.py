@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from tecomp.ir.arith.intervals import Interval, interval_of_sum
+from tecomp.ir import Interval, interval_of_sum
 
 ENDS: tuple[Interval, ...] = ((-2, 3), (0, 0), (1, None), (None, 4), (None, None))
 FAR = 1000

@@ -8,38 +8,41 @@ from typing import Any
 import pytest
 
 from tecomp.errors import ParseError
-from tecomp.ir.nodes.dtype import BOOL, FLOAT32, INT32, INT64, SCALARS, DType
-from tecomp.ir.nodes.expr import (
+from tecomp.ir import (
+    BOOL,
+    FLOAT32,
+    INT32,
+    INT64,
+    SCALARS,
+    Allocate,
     Binary,
     BinOp,
+    Buffer,
     BufferLoad,
+    BufferStore,
     Call,
     Cast,
     CmpOp,
     Compare,
     Const,
+    DType,
     Expr,
-    Not,
-    Scalar,
-    Select,
-    Var,
-    const,
-)
-from tecomp.ir.nodes.stmt import (
-    Allocate,
-    Buffer,
-    BufferStore,
     For,
     ForKind,
     IndexMap,
     Let,
+    Not,
     PadValue,
     PrimFunc,
+    Scalar,
+    Select,
     SeqStmt,
     Stmt,
+    Var,
+    const,
+    parse,
     seq,
 )
-from tecomp.ir.parser.func_parser import parse
 from tests.messages import Diagnostic, diagnostic
 
 

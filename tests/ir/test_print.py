@@ -4,43 +4,45 @@ from __future__ import annotations
 
 import pytest
 
-from tecomp.ir.nodes.dtype import BOOL, FLOAT32, INT32, DType
-from tecomp.ir.nodes.expr import (
+from tecomp.ir import (
+    BOOL,
+    FLOAT32,
+    INT32,
+    Allocate,
     Binary,
     BinOp,
     Broadcast,
-    BufferLoad,
-    Call,
-    Const,
-    Expr,
-    Not,
-    Ramp,
-    Var,
-    binary,
-    const,
-    if_then_else,
-    logical_and,
-    logical_or,
-)
-from tecomp.ir.nodes.printer import identifier
-from tecomp.ir.nodes.stmt import (
-    Allocate,
     Buffer,
+    BufferLoad,
     BufferRealize,
     BufferStore,
+    Call,
+    Const,
     DeclBuffer,
+    DType,
+    Expr,
     For,
     ForKind,
     IfThenElse,
     IndexMap,
     Let,
+    Not,
     PadValue,
     PrimFunc,
+    Ramp,
     Range,
     SeqStmt,
+    Var,
+    binary,
+    const,
+    identifier,
+    if_then_else,
+    logical_and,
+    logical_or,
+    parse,
+    parse_pad_value,
     seq,
 )
-from tecomp.ir.parser.func_parser import parse, parse_pad_value
 
 I, J, P = Var("i"), Var("j"), Var("p", BOOL)  # noqa: E741
 A = Buffer("A", (8, 8))

@@ -4,19 +4,35 @@ from __future__ import annotations
 
 from typing import Any
 
-from tecomp.ir.nodes.dtype import FLOAT32, INT32, DType
-from tecomp.ir.nodes.expr import Binary, BinOp, BufferLoad, Const, Expr, Ramp, Var, const
-from tecomp.ir.nodes.stmt import Buffer, BufferStore, For, ForKind, Let, PrimFunc, SeqStmt, seq
-from tecomp.ir.traversal.rewrite import (
+from tecomp.ir import (
+    FLOAT32,
+    INT32,
+    Binary,
+    BinOp,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    Const,
+    DType,
+    Expr,
+    For,
+    ForKind,
+    Let,
+    PrimFunc,
+    Ramp,
+    SeqStmt,
+    Var,
     bottom_up,
     children,
+    const,
     free_variables,
     map_body,
     rebuild,
+    seq,
     substitute,
     top_down,
-    walk,
 )
+from tecomp.ir.traversal.rewrite import walk
 
 A = Buffer("A", (8,))
 I, J, N = Var("i"), Var("j"), Var("n")  # noqa: E741

@@ -11,11 +11,18 @@ import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
-from tecomp.ir.arith.intervals import Interval
-from tecomp.ir.arith.quasi_affine import Digit, Opaque, QuasiAffine, Term
-from tecomp.ir.arith.rewrite_rules import floordiv, modulo, recombine_digits
-from tecomp.ir.nodes.expr import BinOp
-from tecomp.poly.sets.quasi_affine_reader import Reader
+from tecomp.ir import (
+    BinOp,
+    Digit,
+    Interval,
+    Opaque,
+    QuasiAffine,
+    Term,
+    floordiv,
+    modulo,
+    recombine_digits,
+)
+from tecomp.poly import Reader
 from tests.strategies.draws import Draws
 
 Point = tuple[int, ...]

@@ -9,47 +9,49 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.nodes.dtype import BOOL, FLOAT32, INT32, INT64, DType
-from tecomp.ir.nodes.expr import (
+from tecomp.ir import (
+    BOOL,
+    FLOAT32,
+    INT32,
+    INT64,
+    Allocate,
     Binary,
     BinOp,
     Broadcast,
+    Buffer,
     BufferLoad,
+    BufferRealize,
+    BufferStore,
     Call,
     Cast,
     CmpOp,
     Compare,
     Const,
-    Expr,
-    Not,
-    Ramp,
-    Select,
-    Var,
-)
-from tecomp.ir.nodes.stmt import (
-    Allocate,
-    Buffer,
-    BufferRealize,
-    BufferStore,
     DeclBuffer,
+    DType,
+    Expr,
     For,
     ForKind,
     IfThenElse,
     IndexMap,
     Let,
+    Not,
     PadValue,
     PrimFunc,
+    Ramp,
     Range,
+    Select,
     Stmt,
     TensorOp,
     Touch,
+    Var,
+    bottom_up,
+    evaluate,
+    parse,
+    same,
     seq,
+    verify,
 )
-from tecomp.ir.nodes.structural_equality import same
-from tecomp.ir.parser.func_parser import parse
-from tecomp.ir.traversal.rewrite import bottom_up
-from tecomp.ir.traversal.verify import verify
 
 TYPES = [FLOAT32, INT64, INT32, BOOL, DType("uint8"), DType("float64"), DType("bfloat16")]
 EXTENT = 6

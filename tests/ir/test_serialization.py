@@ -10,11 +10,23 @@ from typing import Any
 
 import pytest
 
-from tecomp.ir.nodes.dtype import FLOAT32, INT64, DType
-from tecomp.ir.nodes.expr import Binary, BinOp, Const, Expr, Var
-from tecomp.ir.nodes.operators import CmpOp
-from tecomp.ir.nodes.stmt import Buffer, PrimFunc, SeqStmt
-from tecomp.ir.traversal.serialization import NotPlainError, decode, encode
+from tecomp.ir import (
+    FLOAT32,
+    INT64,
+    Binary,
+    BinOp,
+    Buffer,
+    CmpOp,
+    Const,
+    DType,
+    Expr,
+    NotPlainError,
+    PrimFunc,
+    SeqStmt,
+    Var,
+    decode,
+    encode,
+)
 
 KINDS = (Var, Const, Binary, BinOp, Buffer, PrimFunc, SeqStmt)
 I, J = Var("i"), Var("j")  # noqa: E741

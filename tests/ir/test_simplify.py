@@ -10,47 +10,49 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tecomp.ir.arith.simplify import bounds, constant_upper_bound, simplify
-from tecomp.ir.nodes.dtype import FLOAT32, INT32, INT64
-from tecomp.ir.nodes.expr import (
+from tecomp.ir import (
+    FLOAT32,
+    INT32,
+    INT64,
+    Allocate,
     Binary,
     BinOp,
     Broadcast,
+    Buffer,
     BufferLoad,
+    BufferStore,
     Call,
     Cast,
     CmpOp,
     Compare,
     Const,
     Expr,
-    Not,
-    Ramp,
-    Select,
-    Var,
-    binary,
-    cast,
-    compare,
-    const,
-    if_then_else,
-    index_value,
-    logical_and,
-    logical_or,
-    select,
-)
-from tecomp.ir.nodes.stmt import (
-    Allocate,
-    Buffer,
-    BufferStore,
     For,
     ForKind,
     IfThenElse,
     Let,
+    Not,
     PrimFunc,
+    Ramp,
+    Select,
     SeqStmt,
     Stmt,
+    Var,
+    binary,
+    bounds,
+    cast,
+    compare,
+    const,
+    constant_upper_bound,
+    if_then_else,
+    index_value,
+    logical_and,
+    logical_or,
+    parse,
+    select,
     seq,
+    simplify,
 )
-from tecomp.ir.parser.func_parser import parse
 from tecomp.ir.traversal.rewrite import walk
 
 i, j, k, n, m = (Var(name) for name in "ijknm")

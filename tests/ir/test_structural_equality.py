@@ -5,25 +5,35 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tecomp.ir.nodes.dtype import BOOL, FLOAT32, INT32, DType
-from tecomp.ir.nodes.expr import Binary, BinOp, BufferLoad, Const, Expr, Ramp, Var, const
-from tecomp.ir.nodes.stmt import (
+from tecomp.ir import (
+    BOOL,
+    FLOAT32,
+    INT32,
     Allocate,
+    Binary,
+    BinOp,
     Buffer,
+    BufferLoad,
     BufferStore,
+    Const,
     DeclBuffer,
+    DType,
+    Expr,
     For,
     ForKind,
     IndexMap,
     Let,
     PadValue,
     PrimFunc,
+    Ramp,
     Range,
     SeqStmt,
     Stmt,
+    Var,
+    const,
+    same,
     seq,
 )
-from tecomp.ir.nodes.structural_equality import same
 
 A = Buffer("A", (8,))
 

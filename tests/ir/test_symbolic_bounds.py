@@ -8,9 +8,7 @@ from random import Random
 
 import pytest
 
-from tecomp.ir.arith.symbolic_bounds import SymbolicBounds
-from tecomp.ir.nodes.dtype import INT64
-from tecomp.ir.nodes.expr import Binary, BinOp, Const, Expr, Var, binary, const
+from tecomp.ir import INT64, Binary, BinOp, Const, Expr, SymbolicBounds, Var, binary, const
 
 n, m, k = SIZES = [Var(name, INT64) for name in "nmk"]
 i, j = AXES = [Var(name, INT64) for name in "ij"]

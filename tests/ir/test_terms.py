@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, note, settings
 
-from tecomp.ir.arith.quasi_affine import DEEPEST
-from tecomp.ir.arith.quasi_affine_conversion import Terms
-from tecomp.ir.nodes.expr import BinOp, Expr, Var, binary
+from tecomp.ir import DEEPEST, BinOp, Expr, Terms, Var, binary
 from tests.properties.test_index_algebra import assert_same
 from tests.strategies.index_algebra import World, worlds_and_digits, worlds_and_indices
 

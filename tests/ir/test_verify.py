@@ -7,46 +7,49 @@ from dataclasses import dataclass
 import pytest
 
 from tecomp.errors import InternalError
-from tecomp.ir.nodes.dtype import BOOL, FLOAT32, HANDLE, INT32, INT64, DType
-from tecomp.ir.nodes.expr import (
+from tecomp.ir import (
+    BOOL,
+    FLOAT32,
+    HANDLE,
+    INT32,
+    INT64,
+    Allocate,
     Binary,
     BinOp,
     Broadcast,
+    Buffer,
     BufferLoad,
+    BufferRealize,
+    BufferStore,
     Call,
     Cast,
     CmpOp,
     Compare,
     Const,
-    Expr,
-    Not,
-    Ramp,
-    Select,
-    Var,
-    const,
-)
-from tecomp.ir.nodes.stmt import (
-    Allocate,
-    Buffer,
-    BufferRealize,
-    BufferStore,
     DeclBuffer,
+    DType,
+    Expr,
     For,
     ForKind,
     IfThenElse,
     IndexMap,
     Let,
+    Not,
     PadValue,
     Prefetch,
     PrimFunc,
+    Ramp,
     Range,
+    Select,
     SeqStmt,
     Stmt,
     TensorOp,
     Touch,
+    Var,
+    const,
+    parse,
+    verify,
 )
-from tecomp.ir.parser.func_parser import parse
-from tecomp.ir.traversal.verify import verify
 from tests.messages import Diagnostic, diagnostic
 
 A = Buffer("A", (8, 4))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tecomp.layout.formats.block_float import BlockFloat
+from tecomp.layout import BlockFloat
 
 Array = np.ndarray[Any, Any]
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from tecomp.errors import LayoutError
-from tecomp.layout.core.layout import Layout
-from tecomp.layout.notations.cute import cute, cute_complement, cute_text
+from tecomp.layout import Layout, cute, cute_complement, cute_text
 from tests.messages import Diagnostic, diagnostic
 
 

@@ -12,12 +12,8 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.errors import LayoutError
-from tecomp.layout.core.layout import Layout
-from tecomp.layout.formats.block_float import BlockFloat
-from tecomp.layout.formats.format import Format
-from tecomp.layout.formats.narrow_types import PackedInt
-from tecomp.layout.formats.registry import BFP8, INT4, UINT4, storage_format
-from tecomp.poly.maps.index_map import IndexMap
+from tecomp.layout import BFP8, INT4, UINT4, BlockFloat, Format, Layout, PackedInt, storage_format
+from tecomp.poly import IndexMap
 from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 

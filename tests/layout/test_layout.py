@@ -11,7 +11,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.errors import LayoutError
-from tecomp.layout.core.layout import Layout
+from tecomp.layout import Layout
 from tecomp.poly.maps import brute_force
 from tests.messages import Diagnostic, diagnostic
 

@@ -10,8 +10,7 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.layout.formats.narrow_types import SmallFloat
-from tecomp.layout.formats.registry import DLFLOAT16, FLOAT8_E4M3FN, FLOAT8_E5M2, storage_format
+from tecomp.layout import DLFLOAT16, FLOAT8_E4M3FN, FLOAT8_E5M2, SmallFloat, storage_format
 
 Array = np.ndarray[Any, Any]
 

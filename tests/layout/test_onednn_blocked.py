@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from tecomp.errors import LayoutError
-from tecomp.layout.core.layout import Layout, same_memory
-from tecomp.layout.notations.onednn_blocked import blocked, blocked_tag
+from tecomp.layout import Layout, blocked, blocked_tag, same_memory
 from tests.messages import Diagnostic, diagnostic
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tecomp import Layout, LayoutError, ShardLayout
-from tecomp.layout.transfers import Runs
+from tecomp.layout import Runs
 from tests.messages import Diagnostic, diagnostic
 from tests.strategies.copies import host_offsets, run_lengths
 

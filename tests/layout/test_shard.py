@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import tecomp
 from tecomp import LayoutError, ShardLayout, te
-from tecomp.layout.sharding.checks import ALLOWED_TILES
+from tecomp.layout import ALLOWED_TILES
 from tecomp.poly.maps import brute_force
 from tests.messages import Diagnostic, diagnostic
 

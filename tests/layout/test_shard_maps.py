@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tecomp.errors import LayoutError
-from tecomp.layout.sharding.shard_maps import collapsed, joined_dims
+from tecomp.layout import collapsed, joined_dims
 from tecomp.poly.maps import brute_force
 from tests.messages import Diagnostic, diagnostic
 

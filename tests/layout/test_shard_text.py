@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tecomp import IndexMap, LayoutError, ShardLayout
-from tecomp.layout.notations.mlir_affine import map_text, read_map
-from tecomp.layout.notations.scanner import Scanner
+from tecomp.layout import Scanner, map_text, read_map
 from tecomp.poly.maps import brute_force
 from tests.messages import Diagnostic, diagnostic
 
@@ -319,9 +318,15 @@ def test_texts_of_aligned_layouts_can_be_read(seed: int) -> None:
     assert len(places) == len(indices)
 
 
-METAL_ERRORS: dict[str, tuple[str, str, str]] = {
-    "interleaved": ("sharded", "interleaved", "expected 'sharded'"),
-    "odd": ("6x1x1x1x", "6x1x1x", "expected as many shard extents as grid extents"),
+METAL_ERRORS: dict[str, tuple[str, str, Diagnostic]] = {
+    "interleaved": ("sharded", "interleaved", Diagnostic(
+        "layout-text", who="shard layout", wanted="'sharded'", place=181, line=1, column=182,
+        found="found `interleaved>>`",
+    )),
+    "odd": ("6x1x1x1x", "6x1x1x", Diagnostic(
+        "layout-text", who="shard layout", wanted="as many shard extents as grid extents", place=13,
+        line=1, column=14, found="found `!ttcore.tile<32x32, ...`",
+    )),
     "shards": ("6x1x1x1x", "6x1x2x1x", Diagnostic(
         "shards", memref="2x1", shape="3x43x7", grid="6x1", memref_shape="1x1",
     )),
@@ -331,17 +336,20 @@ METAL_ERRORS: dict[str, tuple[str, str, str]] = {
     "alignments": ("1x32x32", "32x32", Diagnostic(
         "wrong-argument", where="shard layout: dim_alignments", values=(32, 32), many="3 ",
     )),
-    "count": ("2x2xi64", "3x2xi64", "expected 2x2x"),
+    "count": ("2x2xi64", "3x2xi64", Diagnostic(
+        "layout-text", who="shard layout", wanted="2x2x", place=167, line=1, column=168,
+        found="found `3x2xi64>, l1, sharde...`",
+    )),
 }
 
 
 @pytest.mark.parametrize("name", METAL_ERRORS)
 def test_aligned_layouts_that_cannot_be_read(name: str) -> None:
-    old, new, message = METAL_ERRORS[name]
+    old, new, expected = METAL_ERRORS[name]
     with pytest.raises(LayoutError) as error:
         ShardLayout.parse(METAL.replace(old, new, 1))
 
-    assert message in error.value.message
+    assert diagnostic(error.value) == expected
 
 
 def test_a_map_and_alignments_exclude_each_other() -> None:

@@ -13,8 +13,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.errors import LayoutError
-from tecomp.layout.sticks.stick_formats import DataFormats, ElementArrangement, name_of_type
-from tecomp.layout.sticks.stick_layout import Dense, Sparse, StickLayout
+from tecomp.layout import DataFormats, Dense, ElementArrangement, Sparse, StickLayout, name_of_type
 from tests.messages import Diagnostic, diagnostic
 
 Golden = Callable[[object], None]

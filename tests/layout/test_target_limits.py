@@ -9,7 +9,7 @@ import pytest
 
 from tecomp import Layout, ShardLayout, Target, TecompError
 from tecomp.errors import CapacityError, LayoutError, TargetError
-from tecomp.layout.sticks.stick_layout import StickLayout
+from tecomp.layout import StickLayout
 from tests.messages import Diagnostic, diagnostic
 
 STICK = Target.load("stick128")

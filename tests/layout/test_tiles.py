@@ -9,7 +9,7 @@ import pytest
 
 from tecomp import column_major, strided
 from tecomp.errors import LayoutError
-from tecomp.layout.hardware_tiles import amx, crouton, n11c, partitions, vnni
+from tecomp.layout import amx, crouton, n11c, partitions, vnni
 from tests.messages import Diagnostic, diagnostic
 
 

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tecomp.errors import LayoutError
-from tecomp.layout.core.layout import Layout
-from tecomp.layout.notations.xla import xla, xla_layout, xla_text
+from tecomp.layout import Layout, xla, xla_layout, xla_text
 from tests.messages import Diagnostic, diagnostic
 
 

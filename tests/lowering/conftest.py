@@ -9,17 +9,25 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tecomp.compute.tensor import Tensor
-from tecomp.ir.arith.simplify import simplify
-from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.nodes.dtype import INT32
-from tecomp.ir.nodes.expr import BufferLoad, Const
-from tecomp.ir.nodes.stmt import Buffer, BufferRealize, BufferStore, PrimFunc, seq
-from tecomp.ir.parser.func_parser import parse
-from tecomp.ir.traversal.rewrite import bottom_up, map_body, walk
-from tecomp.ir.traversal.verify import verify
-from tecomp.lowering.loops.loop_nest import build_nest
-from tecomp.lowering.stages.program import prepare
+from tecomp.compute import Tensor
+from tecomp.ir import (
+    INT32,
+    Buffer,
+    BufferLoad,
+    BufferRealize,
+    BufferStore,
+    Const,
+    PrimFunc,
+    bottom_up,
+    evaluate,
+    map_body,
+    parse,
+    seq,
+    simplify,
+    verify,
+)
+from tecomp.ir.traversal.rewrite import walk
+from tecomp.lowering import build_nest, prepare
 from tecomp.scheduling.schedule import Schedule
 
 Array: TypeAlias = NDArray[Any]

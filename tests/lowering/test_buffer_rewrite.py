@@ -8,13 +8,13 @@ import numpy as np
 
 import tecomp
 from tecomp import te
-from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.nodes.dtype import INT64
-from tecomp.ir.nodes.expr import BufferLoad, Const, Var
-from tecomp.ir.nodes.stmt import (
+from tecomp.ir import (
+    INT64,
     Allocate,
     Buffer,
+    BufferLoad,
     BufferStore,
+    Const,
     DeclBuffer,
     For,
     ForKind,
@@ -22,11 +22,14 @@ from tecomp.ir.nodes.stmt import (
     Let,
     PrimFunc,
     Stmt,
+    Var,
+    evaluate,
     seq,
+    statements_in,
+    verify,
 )
-from tecomp.ir.traversal.rewrite import fold, statements_in
-from tecomp.ir.traversal.verify import verify
-from tecomp.lowering.storage.buffer_rewrite import distinct
+from tecomp.ir.traversal.rewrite import fold
+from tecomp.lowering import distinct
 
 n = Var("n", INT64)
 A = Buffer("A", (n,))

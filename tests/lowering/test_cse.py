@@ -13,9 +13,7 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.nodes.stmt import Let
-from tecomp.ir.parser.func_parser import parse
+from tecomp.ir import Let, evaluate, parse
 from tecomp.ir.traversal.rewrite import walk
 from tests.messages import Diagnostic, diagnostic
 

@@ -9,9 +9,8 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.nodes.stmt import Buffer
-from tecomp.lowering.pipeline import lower_all
+from tecomp.ir import Buffer, evaluate
+from tecomp.lowering import lower_all
 from tests.numerics import assert_close, assert_product
 
 

@@ -9,10 +9,10 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.compute.tensor import Tensor
+from tecomp.compute import Tensor
 from tecomp.errors import LowerError, ScheduleError
-from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.lowering.pipeline import lower_all
+from tecomp.ir import evaluate
+from tecomp.lowering import lower_all
 from tecomp.scheduling.replay import replay
 from tests.messages import Diagnostic, diagnostic
 

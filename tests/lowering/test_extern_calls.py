@@ -11,8 +11,8 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.errors import LowerError
-from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.lowering.pipeline import lower_all
+from tecomp.ir import evaluate
+from tecomp.lowering import lower_all
 from tecomp.scheduling.replay import replay
 from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close

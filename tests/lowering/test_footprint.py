@@ -12,8 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tecomp import te
-from tecomp.compute.iter_var import IterVar
-from tecomp.compute.tensor import Tensor
+from tecomp.compute import IterVar, Tensor
 from tecomp.errors import LowerError
 from tecomp.scheduling.schedule import Schedule
 from tests.messages import Diagnostic, diagnostic

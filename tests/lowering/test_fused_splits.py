@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from tecomp import te
-from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.lowering.pipeline import lower_all
-from tecomp.poly.sets.isl_context import isl_work
+from tecomp.ir import evaluate
+from tecomp.lowering import lower_all
+from tecomp.poly import isl_work
 
 # A few times what is needed.
 STEPS = 1_000_000

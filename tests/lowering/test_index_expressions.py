@@ -11,7 +11,7 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.ir.nodes.expr import BufferLoad, Expr
+from tecomp.ir import BufferLoad, Expr
 from tecomp.ir.traversal.rewrite import walk
 
 SIZE = 7

@@ -10,12 +10,12 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.compute.tensor import Tensor
+from tecomp.compute import Tensor
 from tecomp.errors import LowerError, TecompError
-from tecomp.ir.nodes.expr import Binary, BinOp
+from tecomp.ir import Binary, BinOp
 from tecomp.ir.traversal.rewrite import walk
+from tecomp.scheduling import At
 from tecomp.scheduling.schedule import Schedule
-from tecomp.scheduling.state import At
 from tests.messages import Diagnostic, diagnostic
 
 N = 10

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tecomp import te
-from tecomp.compute.tensor import Tensor
+from tecomp.compute import Tensor
 from tecomp.errors import ScheduleError
 from tecomp.scheduling.schedule import Schedule
 from tests.messages import Diagnostic, diagnostic

@@ -10,11 +10,10 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.compute.iter_var import IterVar
-from tecomp.compute.tensor import Tensor
+from tecomp.compute import IterVar, Tensor
 from tecomp.errors import LowerError
-from tecomp.ir.arith.simplify import simplify
-from tecomp.lowering.storage.physical_layout import flatten_buffer
+from tecomp.ir import simplify
+from tecomp.lowering import flatten_buffer
 from tecomp.scheduling.schedule import Schedule
 from tests.messages import Diagnostic, diagnostic
 

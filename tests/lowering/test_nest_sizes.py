@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 import tecomp
 from tecomp import te
-from tecomp.compute.tensor import Tensor
-from tecomp.ir.interpreter.evaluate import evaluate
+from tecomp.compute import Tensor
+from tecomp.ir import evaluate
 from tecomp.scheduling.schedule import Schedule
 
 SIZES = (1, 2, 3, 7, 127, 1000, 1023)

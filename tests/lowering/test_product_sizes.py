@@ -14,7 +14,7 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.poly.sets.to_isl import products_of
+from tecomp.poly import products_of
 from tests.messages import Diagnostic, diagnostic
 
 Agrees = Callable[..., Any]

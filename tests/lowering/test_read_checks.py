@@ -11,9 +11,9 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.compute.tensor import Tensor
+from tecomp.compute import Tensor
 from tecomp.errors import CallError, LowerError
-from tecomp.ir.nodes.expr import BufferLoad
+from tecomp.ir import BufferLoad
 from tecomp.ir.traversal.rewrite import walk
 from tests.messages import Diagnostic, diagnostic
 

@@ -9,11 +9,9 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.nodes.expr import BufferLoad, Var
-from tecomp.ir.nodes.stmt import Buffer, BufferStore
+from tecomp.ir import Buffer, BufferLoad, BufferStore, Var, evaluate
 from tecomp.ir.traversal.rewrite import walk
-from tecomp.lowering.pipeline import lower_all
+from tecomp.lowering import lower_all
 from tecomp.schedules import argreduce
 from tests.numerics import assert_close
 

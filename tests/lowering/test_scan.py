@@ -10,11 +10,10 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.compute.tensor import Tensor
+from tecomp.compute import Tensor
 from tecomp.errors import LowerError
-from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.nodes.stmt import PrimFunc
-from tecomp.lowering.pipeline import lower_all
+from tecomp.ir import PrimFunc, evaluate
+from tecomp.lowering import lower_all
 from tecomp.scheduling.replay import replay
 from tecomp.scheduling.schedule import Schedule
 from tests.messages import Diagnostic, diagnostic

@@ -8,8 +8,8 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.codegen.llvm.ir_builder import Options
-from tecomp.driver.build_cache import Build, program_keys
+from tecomp.codegen import Options
+from tecomp.driver import Build, program_keys
 from tecomp.errors import TargetError
 from tecomp.machine.components import Rates
 from tecomp.machine.descriptor import read_target

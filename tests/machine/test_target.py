@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from tecomp.errors import CapacityError, TargetError, TypeMismatchError
-from tecomp.ir.nodes.dtype import FLOAT32
-from tecomp.ir.nodes.stmt import Buffer
+from tecomp.ir import FLOAT32, Buffer
 from tecomp.machine import Target, list_targets, registry
 from tecomp.machine.descriptor import read_target
 from tests.messages import Diagnostic, diagnostic

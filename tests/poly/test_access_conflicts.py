@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tecomp.ir.nodes.expr import Const, Var
-from tecomp.poly.accesses.access_conflicts import Use, by_owner, shared
+from tecomp.ir import Const, Var
+from tecomp.poly import Use, by_owner, shared
 from tests.strategies.draws import Draw
 from tests.strategies.linear import Sum, box, sums
 from tests.strategies.reference import number

@@ -11,7 +11,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tecomp.ir.nodes.expr import (
+from tecomp.ir import (
     BinOp,
     Call,
     CmpOp,
@@ -27,8 +27,7 @@ from tecomp.ir.nodes.expr import (
     logical_or,
     select,
 )
-from tecomp.poly.maps.brute_force import values
-from tecomp.poly.sets.to_isl import (
+from tecomp.poly import (
     Space,
     ast_expr,
     condition,
@@ -36,6 +35,7 @@ from tecomp.poly.sets.to_isl import (
     pw_aff,
     set_to_condition,
     to_expr,
+    values,
 )
 
 ROW, COLUMN, N = Var("mod"), Var("max"), Var("n")  # isl reads two as operators

@@ -8,10 +8,17 @@ import islpy as isl
 import pytest
 
 from tecomp.errors import LowerError
-from tecomp.ir.nodes.expr import Var
+from tecomp.ir import Var
+from tecomp.poly import (
+    CONTEXT,
+    NotAffine,
+    Space,
+    asked_of_sets,
+    asked_once,
+    isl_work,
+    relation_unless_identity,
+)
 from tecomp.poly.sets import isl_context
-from tecomp.poly.sets.isl_context import CONTEXT, asked_of_sets, asked_once, isl_work
-from tecomp.poly.sets.to_isl import NotAffine, Space, relation_unless_identity
 
 
 def points(text: str) -> isl.Set:

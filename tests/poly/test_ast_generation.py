@@ -10,15 +10,9 @@ import numpy as np
 import pytest
 
 from tecomp.errors import InternalError, LowerError
-from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.nodes.dtype import INT32
-from tecomp.ir.nodes.expr import Const, Var
-from tecomp.ir.nodes.stmt import Buffer, BufferStore, PrimFunc, SeqStmt
+from tecomp.ir import INT32, Buffer, BufferStore, Const, PrimFunc, SeqStmt, Var, evaluate
+from tecomp.poly import CONTEXT, Space, Undecided, isl_work, scan, set_to_condition
 from tecomp.poly.loops import ast_generation
-from tecomp.poly.loops.ast_generation import scan
-from tecomp.poly.sets.from_isl import set_to_condition
-from tecomp.poly.sets.isl_context import CONTEXT, Undecided, isl_work
-from tecomp.poly.sets.to_isl import Space
 from tests.messages import Diagnostic, diagnostic
 
 

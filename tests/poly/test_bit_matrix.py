@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tecomp.ir.nodes.expr import Expr, Var
-from tecomp.poly.maps.bit_matrix import greatest, invert
+from tecomp.ir import Expr, Var
+from tecomp.poly import greatest, invert
 from tests.strategies.draws import Draw
 from tests.strategies.linear import box
 from tests.strategies.reference import number

@@ -8,14 +8,8 @@ import islpy as isl
 import numpy as np
 import pytest
 
-from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.nodes.dtype import INT64
-from tecomp.ir.nodes.expr import BufferLoad, Const, Expr, Var
-from tecomp.ir.nodes.stmt import Buffer, BufferStore, PrimFunc
-from tecomp.poly.loops.ast_generation import scan
-from tecomp.poly.loops.box_loops import ends_of
-from tecomp.poly.sets.isl_context import CONTEXT
-from tecomp.poly.sets.to_isl import Space
+from tecomp.ir import INT64, Buffer, BufferLoad, BufferStore, Const, Expr, PrimFunc, Var, evaluate
+from tecomp.poly import CONTEXT, Space, ends_of, scan
 
 ROW, COLUMN, N, M = Var("i"), Var("j"), Var("n"), Var("m")
 SPACE = Space((ROW, COLUMN), (N, M))

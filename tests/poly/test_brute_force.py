@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tecomp import te
 from tecomp.errors import LayoutError
-from tecomp.ir.nodes.expr import Const, Not, Var
-from tecomp.poly.maps.brute_force import (
+from tecomp.ir import Const, Not, Var
+from tecomp.poly import (
     LIMIT,
     count_places,
     few_enough,

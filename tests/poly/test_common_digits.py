@@ -11,11 +11,8 @@ import numpy as np
 import pytest
 
 from tecomp import IndexMap
-from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.nodes.dtype import INT64
-from tecomp.ir.nodes.stmt import Buffer, BufferStore, PrimFunc
-from tecomp.poly.transfers.common_digits import Axis, CommonDigits, common_digits
-from tecomp.poly.transfers.padding_boxes import empty_boxes
+from tecomp.ir import INT64, Buffer, BufferStore, PrimFunc, evaluate
+from tecomp.poly import Axis, CommonDigits, common_digits, empty_boxes
 
 Map = Callable[..., list[Any]]
 

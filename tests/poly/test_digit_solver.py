@@ -9,11 +9,9 @@ from itertools import product
 
 import numpy as np
 
-from tecomp.ir.nodes.expr import Expr, Var
+from tecomp.ir import Expr, Var
+from tecomp.poly import Reader, Solution, bounds_of, solve
 from tecomp.poly.maps import brute_force
-from tecomp.poly.maps.digit_solver import Solution, solve
-from tecomp.poly.maps.image_extents import bounds_of
-from tecomp.poly.sets.quasi_affine_reader import Reader
 from tests.strategies.digit_sums import draw_sum, indices
 
 

@@ -11,15 +11,9 @@ import pytest
 
 from tecomp import te
 from tecomp.errors import LayoutError
-from tecomp.ir.nodes.expr import BinOp, Const, Expr, Var, binary, index_value
-from tecomp.ir.nodes.stmt import IndexMap as PlainIndexMap
-from tecomp.ir.nodes.stmt import Range
-from tecomp.poly.maps.brute_force import values
-from tecomp.poly.maps.index_map import (
-    AXIS_SEPARATOR,
-    IndexMap,
-    image_box,
-)
+from tecomp.ir import BinOp, Const, Expr, Range, Var, binary, index_value
+from tecomp.ir import IndexMap as PlainIndexMap
+from tecomp.poly import AXIS_SEPARATOR, IndexMap, image_box, values
 from tests.messages import Diagnostic, diagnostic
 
 Shape = tuple[int, ...]

@@ -14,10 +14,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tecomp.errors import LayoutError
-from tecomp.ir.nodes.expr import Expr, Var, index_value
-from tecomp.ir.nodes.stmt import Range
-from tecomp.poly.maps.brute_force import over_box
-from tecomp.poly.maps.index_map import IndexMap, image_box
+from tecomp.ir import Expr, Range, Var, index_value
+from tecomp.poly import IndexMap, image_box, over_box
 from tests.messages import Diagnostic, diagnostic
 
 Index = tuple[int, ...]

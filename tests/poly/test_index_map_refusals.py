@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 
 from tecomp.errors import DefinitionError, LayoutError
-from tecomp.ir.nodes.dtype import DType
-from tecomp.ir.nodes.expr import BufferLoad, Const, Var, cast
-from tecomp.ir.nodes.stmt import Buffer, Range
-from tecomp.ir.nodes.stmt import IndexMap as PlainIndexMap
-from tecomp.poly.maps.index_map import AXIS_SEPARATOR, IndexMap, image_box
+from tecomp.ir import Buffer, BufferLoad, Const, DType, Range, Var, cast
+from tecomp.ir import IndexMap as PlainIndexMap
+from tecomp.poly import AXIS_SEPARATOR, IndexMap, image_box
 from tests.messages import Diagnostic, diagnostic
 
 N = Var("n")

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tecomp.ir.nodes.expr import Expr, Var
+from tecomp.ir import Expr, Var
+from tecomp.poly import Places
 from tecomp.poly.accesses import lane_access
-from tecomp.poly.accesses.lane_access import Places
 from tests.strategies.draws import Draw
 from tests.strategies.linear import Sum, box, sums
 

@@ -6,12 +6,23 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.nodes.dtype import INT64
-from tecomp.ir.nodes.expr import BufferLoad, Const, Expr, Var
-from tecomp.ir.nodes.stmt import Buffer, BufferStore, IfThenElse, PrimFunc, Range, Stmt, seq
+from tecomp.ir import (
+    INT64,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    Const,
+    Expr,
+    IfThenElse,
+    PrimFunc,
+    Range,
+    Stmt,
+    Var,
+    evaluate,
+    seq,
+)
 from tecomp.ir.traversal.rewrite import walk
-from tecomp.poly.loops.ast_generation import padding_loops
+from tecomp.poly import padding_loops
 from tests.strategies.linear import Sum, box, sums
 from tests.strategies.reference import number
 

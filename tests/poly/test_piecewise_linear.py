@@ -10,11 +10,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from tecomp.ir.arith.quasi_affine import Digit, QuasiAffine
-from tecomp.ir.nodes.expr import Expr, Var
+from tecomp.ir import Digit, Expr, QuasiAffine, Var
+from tecomp.poly import Cell, Reader, TooManyError, fused, linear_cells
 from tecomp.poly.maps import brute_force
-from tecomp.poly.maps.piecewise_linear import Cell, TooManyError, fused, linear_cells
-from tecomp.poly.sets.quasi_affine_reader import Reader
 from tests.strategies.digit_sums import draw_box, draw_sum, indices, points_of
 
 

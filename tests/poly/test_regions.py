@@ -11,26 +11,29 @@ import islpy as isl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tecomp.ir.nodes.expr import Const, Var
-from tecomp.poly.accesses.access_conflicts import shared_point
-from tecomp.poly.loops.box_loops import box_around
-from tecomp.poly.loops.regions import (
+from tecomp.ir import Const, Var
+from tecomp.poly import (
+    CONTEXT,
     Scope,
+    Space,
+    box_around,
+    condition,
     convex_around,
     first_dims,
+    first_point,
     fix,
+    free,
+    full_tiles,
     image,
     of_earlier_iterations,
     preimage,
     rounded,
+    shared_point,
     united,
     where_equal,
     without_first,
     without_gaps,
 )
-from tecomp.poly.loops.tile_loops import free, full_tiles
-from tecomp.poly.sets.isl_context import CONTEXT
-from tecomp.poly.sets.to_isl import Space, condition, first_point
 from tests.strategies.draws import Draw
 from tests.strategies.linear import Sum, box, sums
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import islpy as isl
 
-from tecomp.ir.nodes.expr import Var
-from tecomp.poly.loops.regions import rest_of
-from tecomp.poly.sets.isl_context import CONTEXT
+from tecomp.ir import Var
+from tecomp.poly import CONTEXT, rest_of
 
 
 def test_parts_of_a_union_may_name_their_coordinates_differently() -> None:

@@ -10,17 +10,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from tecomp.ir.nodes.expr import Expr, Var
+from tecomp.ir import Expr, Var
+from tecomp.poly import Nest, NotDigitsError, Side, TooManyError, fewest_nests, find_runs, nests
 from tecomp.poly.transfers import contiguous_runs as runs_module
-from tecomp.poly.transfers.contiguous_runs import find_runs
-from tecomp.poly.transfers.strided_nests import (
-    Nest,
-    NotDigitsError,
-    Side,
-    TooManyError,
-    fewest_nests,
-    nests,
-)
 from tests.strategies.digit_sums import Box, draw_box, draw_sum, indices, points_of
 
 Find = Callable[..., tuple[Nest, ...]]

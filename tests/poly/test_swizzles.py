@@ -13,9 +13,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tecomp import IndexMap, Layout
-from tecomp.ir.nodes.expr import Const
+from tecomp.ir import Const
+from tecomp.poly import over_box
 from tecomp.poly.maps import bit_matrix, image_extents
-from tecomp.poly.maps.brute_force import over_box
 
 Mapping = Callable[..., Sequence[Any]]
 

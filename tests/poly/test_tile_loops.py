@@ -11,15 +11,22 @@ import islpy as isl
 import numpy as np
 import pytest
 
-from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.nodes.dtype import INT64
-from tecomp.ir.nodes.expr import BufferLoad, Const, Expr, Var
-from tecomp.ir.nodes.stmt import Buffer, BufferStore, For, PrimFunc, Stmt, seq
+from tecomp.ir import (
+    INT64,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    Const,
+    Expr,
+    For,
+    PrimFunc,
+    Stmt,
+    Var,
+    evaluate,
+    seq,
+)
 from tecomp.ir.traversal.rewrite import walk
-from tecomp.poly.loops.ast_generation import scan
-from tecomp.poly.loops.tile_loops import tiles_of
-from tecomp.poly.sets.isl_context import CONTEXT
-from tecomp.poly.sets.to_isl import Space
+from tecomp.poly import CONTEXT, Space, scan, tiles_of
 
 N, M = Var("n"), Var("m")
 COUNT = Buffer("count", (1,), INT64)

@@ -10,22 +10,23 @@ from itertools import product
 import islpy as isl
 import pytest
 
-from tecomp.ir.nodes.expr import Const, Expr, Var
-from tecomp.poly.accesses.tiles import (
+from tecomp.ir import Const, Expr, Var
+from tecomp.poly import (
     Access,
+    Scope,
+    Space,
     Tile,
     TileDigit,
     clash,
     digits_of,
+    index_relation,
     overrun,
     tile_of,
     touched_condition,
     values_at,
     view,
 )
-from tecomp.poly.loops.regions import Scope
 from tecomp.poly.maps import brute_force
-from tecomp.poly.sets.to_isl import Space, index_relation
 
 OUTSIDE = Scope.of_sizes(())
 X, Y = Var("x"), Var("y")

@@ -6,12 +6,13 @@ import islpy as isl
 import pytest
 
 from tecomp.errors import LayoutError, LowerError
-from tecomp.ir.nodes.dtype import DType
-from tecomp.ir.nodes.expr import (
+from tecomp.ir import (
     Binary,
     BinOp,
+    Buffer,
     BufferLoad,
     Const,
+    DType,
     Expr,
     Var,
     binary,
@@ -21,21 +22,26 @@ from tecomp.ir.nodes.expr import (
     logical_or,
     select,
 )
-from tecomp.ir.nodes.stmt import Buffer
-from tecomp.poly.loops.box_loops import box_around
-from tecomp.poly.loops.regions import Scope, first_dims, fix, image, preimage
-from tecomp.poly.sets.isl_context import CONTEXT, isl_work, within_share
-from tecomp.poly.sets.isl_expressions import python_int
-from tecomp.poly.sets.to_isl import (
+from tecomp.poly import (
+    CONTEXT,
     NotAffine,
+    Scope,
     Space,
     ast_expr,
+    box_around,
     condition,
     condition_hull,
+    first_dims,
+    fix,
+    image,
     index_relation,
+    isl_work,
+    preimage,
     pw_aff,
+    python_int,
     set_to_condition,
     to_expr,
+    within_share,
 )
 from tests.messages import Diagnostic, diagnostic
 

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tecomp.poly.maps.image_extents import value_range
-from tecomp.poly.maps.index_map import IndexMap
+from tecomp.poly import IndexMap, value_range
 
 CASES: dict[str, Callable[..., Any]] = {
     "sum": lambda i, j, k: i * 40 + j * 3 + k,

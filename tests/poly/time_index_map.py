@@ -9,8 +9,8 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 
-from tecomp.ir.nodes.expr import Expr, Var
-from tecomp.poly.maps.index_map import IndexMap
+from tecomp.ir import Expr, Var
+from tecomp.poly import IndexMap
 
 REPEATS = 30
 

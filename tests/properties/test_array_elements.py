@@ -9,7 +9,7 @@ import pytest
 
 import tecomp.array as xp
 from tecomp.array.statistics import counters
-from tecomp.ptensor.operations.elementwise import FUNCTIONS
+from tecomp.ptensor import FUNCTIONS
 from tests.array.test_elementwise import oracle
 from tests.strategies.elements import Data, elements
 

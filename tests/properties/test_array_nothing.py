@@ -14,7 +14,7 @@ import tecomp
 import tecomp.array as xp
 from tecomp.array.graph.node import leaf
 from tecomp.array.kernels.strided_operands import dense, merged, operand_of, strides_of
-from tecomp.ptensor.types import PTensorType
+from tecomp.ptensor import PTensorType
 from tests.numerics import assert_close
 
 SHAPES = ((4, 5), (0, 5), (4, 0), (0, 0), (1, 0), (0, 1), (2, 0, 4), (2, 3, 0), (0, 1, 0))

@@ -11,10 +11,8 @@ import numpy as np
 import pytest
 
 from tecomp import Format, TecompError, storage_format, te
-from tecomp.ir.nodes.dtype import DType
-from tecomp.layout.formats.block_float import BlockFloat
-from tecomp.layout.formats.narrow_types import PackedInt, SmallFloat
-from tecomp.layout.formats.registry import FLOAT8_E5M2
+from tecomp.ir import DType
+from tecomp.layout import FLOAT8_E5M2, BlockFloat, PackedInt, SmallFloat
 from tests.messages import Diagnostic, diagnostic
 from tests.strategies.bad_arguments import Right, failures
 

@@ -12,7 +12,7 @@ import pytest
 
 import tecomp
 from tecomp import TecompError, te
-from tecomp.driver.build import ScheduledKernel
+from tecomp.driver import ScheduledKernel
 from tests.messages import Diagnostic, diagnostic
 from tests.strategies.bad_arguments import DEEP, WRONG, Right, failures, tried
 

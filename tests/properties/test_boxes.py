@@ -12,23 +12,26 @@ from tecomp.array.distributed.overlap import cutting_of
 from tecomp.array.graph.access_regions import Box, Boxed, Graph, size_of
 from tecomp.array.graph.node import type_of
 from tecomp.array.graph.views import is_view, view_of
-from tecomp.ptensor.operation import Operation
-from tecomp.ptensor.operations.elementwise import FUNCTIONS
-from tecomp.ptensor.operations.linear_algebra import MatrixTranspose
-from tecomp.ptensor.operations.manipulation import (
+from tecomp.ptensor import (
+    FUNCTIONS,
     Broadcast,
     Combine,
+    Cumulative,
+    Diff,
     ExpandDims,
     ExtractSlice,
     Flip,
     InsertSlice,
+    MatrixTranspose,
+    Operation,
     PermuteDims,
+    PTensorType,
+    Reduce,
     Reshape,
     Roll,
+    Shape,
     Squeeze,
 )
-from tecomp.ptensor.operations.reduction import Cumulative, Diff, Reduce
-from tecomp.ptensor.types import PTensorType, Shape
 
 Array = np.ndarray[Any, Any]
 Random = np.random.Generator

@@ -10,12 +10,9 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.codegen.runtime.runtime_structs import ALIGNMENT
-from tecomp.driver.program_api import CompiledProgram
-from tecomp.graph import compile
-from tecomp.graph.definition_keys import definitions_from, definitions_text
-from tecomp.graph.fusion import border_of
-from tecomp.graph.sizes import bytes_of
+from tecomp.codegen import ALIGNMENT
+from tecomp.driver import CompiledProgram
+from tecomp.graph import border_of, bytes_of, compile, definitions_from, definitions_text
 from tests.numerics import assert_close
 from tests.strategies.graphs import draw_program
 

@@ -10,8 +10,7 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.compute.operation import ComputeOp
-from tecomp.compute.reduce import CommReducer, Reduce
+from tecomp.compute import CommReducer, ComputeOp, Reduce
 from tests.strategies.draws import Dice, Draws
 
 EXTENTS = (1, 2, 3, 4, 7, 8, 12, 17)

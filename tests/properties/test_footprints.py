@@ -13,19 +13,21 @@ from hypothesis import strategies as st
 
 import tecomp
 from tecomp import te
-from tecomp.ir.nodes.expr import BufferLoad, Expr, Var
-from tecomp.ir.nodes.stmt import (
+from tecomp.ir import (
+    BufferLoad,
     BufferRealize,
     BufferStore,
+    Expr,
     For,
     IfThenElse,
     Let,
     PrimFunc,
     SeqStmt,
     Stmt,
+    Var,
 )
 from tecomp.ir.traversal.rewrite import walk
-from tecomp.poly.maps.brute_force import values
+from tecomp.poly import values
 from tests.strategies.draws import Draws
 
 _SLACK = 2

@@ -12,8 +12,7 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.parser.func_parser import parse
+from tecomp.ir import evaluate, parse
 
 N = 37
 Array = Any

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import tecomp
 from tecomp import te
-from tecomp.driver.build import ScheduledKernel
-from tecomp.ir.nodes.stmt import Allocate
+from tecomp.driver import ScheduledKernel
+from tecomp.ir import Allocate
 from tecomp.ir.traversal.rewrite import walk
 from tests.strategies.arrays import Array
 from tests.strategies.draws import Draws

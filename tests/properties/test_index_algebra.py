@@ -9,9 +9,7 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tecomp.ir.arith.simplify import Ranges, bounds, simplify
-from tecomp.ir.nodes.expr import Expr, Var
-from tecomp.ir.nodes.stmt import Stmt
+from tecomp.ir import Expr, Ranges, Stmt, Var, bounds, simplify
 from tests.strategies.index_algebra import World, worlds_and_digits, worlds_and_indices
 from tests.strategies.index_programs import places, programs
 

@@ -6,11 +6,20 @@ import numpy as np
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
-from tecomp.ir.arith.simplify import simplify
-from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.nodes.dtype import INT64
-from tecomp.ir.nodes.expr import BinOp, BufferLoad, Const, Expr, binary, index_value
-from tecomp.ir.nodes.stmt import Buffer, BufferStore, PrimFunc
+from tecomp.ir import (
+    INT64,
+    BinOp,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    Const,
+    Expr,
+    PrimFunc,
+    binary,
+    evaluate,
+    index_value,
+    simplify,
+)
 from tests.strategies.draws import Draws
 
 DATA, OUT = Buffer("D", (2,), INT64), Buffer("O", (1,), INT64)

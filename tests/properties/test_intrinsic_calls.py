@@ -9,7 +9,7 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.ir.interpreter.evaluate import evaluate
+from tecomp.ir import evaluate
 from tests.strategies.draws import Dice, Draws
 from tests.strategies.intrinsics import tile_product
 

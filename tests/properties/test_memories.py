@@ -9,10 +9,9 @@ import pytest
 from hypothesis import event, given
 
 from tecomp.codegen import Kernel
-from tecomp.driver.memory_check import check_fits, in_memories, is_open, plan
-from tecomp.driver.static_shapes import in_numbers
+from tecomp.driver import check_fits, in_memories, in_numbers, is_open, plan
 from tecomp.errors import CapacityError, TargetError
-from tecomp.lowering.pipeline import Lowered
+from tecomp.lowering import Lowered
 from tecomp.machine import Target
 from tests.strategies.agreement import Sizes, bindings, check_ends
 from tests.strategies.schedules import Case, cases

@@ -7,10 +7,9 @@ from typing import Any
 from hypothesis import given, note, settings
 
 from tecomp import te
-from tecomp.codegen.dispatch.kernel import Kernel
-from tecomp.ir.nodes.stmt import PrimFunc
-from tecomp.ir.parser.func_parser import parse
-from tecomp.lowering.pipeline import lower_all
+from tecomp.codegen import Kernel
+from tecomp.ir import PrimFunc, parse
+from tecomp.lowering import lower_all
 from tecomp.scheduling.replay import replay
 from tests.strategies.agreement import bindings, check_numbers
 from tests.strategies.schedules import Case, cases

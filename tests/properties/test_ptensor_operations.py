@@ -11,12 +11,16 @@ import pytest
 from tecomp import dist
 from tecomp.array.executor import execute
 from tecomp.errors import TecompError
-from tecomp.ptensor.formulas.tables import is_elementwise
-from tecomp.ptensor.function import Function
-from tecomp.ptensor.lowering.lower import lower_ptensor
-from tecomp.ptensor.operation import Operation
+from tecomp.ptensor import (
+    ALL,
+    Function,
+    Operation,
+    PTensorType,
+    ValueType,
+    is_elementwise,
+    lower_ptensor,
+)
 from tecomp.ptensor.parse import parse
-from tecomp.ptensor.types import ALL, PTensorType, ValueType
 from tests.numerics import assert_close
 from tests.ptensor.drawn import Case, cases
 from tests.ptensor.in_numpy import in_numpy

@@ -9,12 +9,18 @@ import pytest
 
 from tecomp.array.executor import execute
 from tecomp.errors import TecompError
-from tecomp.ptensor.function import Apply, Function, Parameter
-from tecomp.ptensor.lowering.lower import lower_ptensor
-from tecomp.ptensor.lowering.lowered_ir import DeviceRegion, Let, Lowered
-from tecomp.ptensor.lowering.runtime_calls import dist_to_runtime
+from tecomp.ptensor import (
+    Apply,
+    DeviceRegion,
+    Function,
+    Let,
+    Lowered,
+    Parameter,
+    PTensorType,
+    dist_to_runtime,
+    lower_ptensor,
+)
 from tecomp.ptensor.parse import parse
-from tecomp.ptensor.types import PTensorType
 from tests.numerics import assert_close
 from tests.ptensor.drawn import cases
 from tests.ptensor.in_numpy import in_numpy

@@ -18,13 +18,11 @@ import pytest
 import tecomp
 import tecomp.array as xp
 from tecomp import te
-from tecomp.compute.operation import ComputeOp
-from tecomp.compute.reduce import Reduce
-from tecomp.compute.tensor import TensorLoad
-from tecomp.constraints.operation_view import loads_of
+from tecomp.compute import ComputeOp, Reduce, TensorLoad
+from tecomp.constraints import loads_of
 from tecomp.errors import LayoutError
-from tecomp.graph.layout_result import Layouts
-from tecomp.layout.core.layout import Layout
+from tecomp.graph import Layouts
+from tecomp.layout import Layout
 from tests.numerics import assert_close
 
 Array = np.ndarray[Any, Any]

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tecomp import Core, IndexMap, Layout, relayout
-from tecomp.codegen.dispatch.kernel import Kernel
-from tecomp.ir.nodes.dtype import DType
+from tecomp.codegen import Kernel
+from tecomp.ir import DType
 from tecomp.relayout_kernels import kernel
 from tecomp.relayout_kernels.box_copy import Copy, Side
 from tests.strategies.arrays import Guarded

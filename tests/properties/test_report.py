@@ -6,15 +6,12 @@ import numpy as np
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from tecomp.compute.iter_var import IterKind
-from tecomp.compute.operation import ComputeOp
-from tecomp.driver.memory_check import check_grid, check_memories
-from tecomp.driver.profiling import counted_form, report_of
+from tecomp.compute import ComputeOp, IterKind
+from tecomp.driver import check_grid, check_memories, counted_form, report_of
 from tecomp.errors import LowerError, ScheduleError, TargetError
-from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.nodes.stmt import Buffer, Let
-from tecomp.ir.traversal.rewrite import statements_in, walk
-from tecomp.lowering.pipeline import lower_all
+from tecomp.ir import Buffer, Let, evaluate, statements_in
+from tecomp.ir.traversal.rewrite import walk
+from tecomp.lowering import lower_all
 from tecomp.machine import Target
 from tests.strategies.draws import Draw
 from tests.strategies.schedules import Case, cases

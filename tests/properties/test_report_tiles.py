@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 import tecomp
 from tecomp import te
-from tecomp.driver.profiling import counted_form
+from tecomp.driver import counted_form
 from tecomp.errors import LowerError, TargetError
-from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.nodes.stmt import Buffer
+from tecomp.ir import Buffer, evaluate
 from tecomp.machine.descriptor import read_target
 from tests.strategies.draws import Draw
 from tests.strategies.intrinsics import tile_product

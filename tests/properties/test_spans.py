@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from tecomp.lowering.storage.memory_planner import Span, most_at_once, places_of
+from tecomp.lowering import Span, most_at_once, places_of
 
 
 @pytest.mark.parametrize("seed", range(200))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 import tecomp
 from tecomp import te, tir
-from tecomp.ir.nodes.stmt import Buffer
+from tecomp.ir import Buffer
 
 Array = NDArray[Any]
 TYPES = (

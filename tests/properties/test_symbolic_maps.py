@@ -13,10 +13,8 @@ from hypothesis import assume, given, note, settings
 from hypothesis import strategies as st
 
 from tecomp.errors import LayoutError
-from tecomp.ir.nodes.expr import Var
-from tecomp.ir.nodes.stmt import Extent
-from tecomp.poly.maps.brute_force import values
-from tecomp.poly.maps.index_map import IndexMap
+from tecomp.ir import Extent, Var
+from tecomp.poly import IndexMap, values
 from tests.strategies.index_algebra import Algebra
 
 Place = tuple[int, ...]

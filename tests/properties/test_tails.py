@@ -11,10 +11,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.nodes.dtype import SCALARS, DType
-from tecomp.ir.nodes.expr import BufferLoad, Cast, Const, Ramp, Var
-from tecomp.ir.nodes.stmt import Buffer, BufferStore, For, ForKind, PrimFunc, Stmt, seq
+from tecomp.ir import (
+    SCALARS,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    Cast,
+    Const,
+    DType,
+    For,
+    ForKind,
+    PrimFunc,
+    Ramp,
+    Stmt,
+    Var,
+    evaluate,
+    seq,
+)
 from tests.strategies.arrays import Array, assert_equal
 from tests.strategies.draws import Draw
 from tests.strategies.fenced import PROCESSORS, Fenced, kernel_for

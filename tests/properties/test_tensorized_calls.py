@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import tecomp
 from tecomp import te
-from tecomp.ir.interpreter.evaluate import evaluate
+from tecomp.ir import evaluate
 from tests.strategies.draws import Draw
 
 

@@ -16,12 +16,11 @@ from hypothesis import strategies as st
 
 import tecomp
 from tecomp import te
-from tecomp.cost_model.report import Report
-from tecomp.cost_model.timeline import SLICES, Activity, last_slice, timeline
+from tecomp.cost_model import SLICES, Activity, Report, last_slice
+from tecomp.cost_model.timeline import timeline
 from tecomp.demo.filters import filtered_on
-from tecomp.driver.build import ScheduledKernel
-from tecomp.ir.nodes.expr import BufferLoad
-from tecomp.ir.nodes.stmt import Allocate, BufferStore, Touch
+from tecomp.driver import ScheduledKernel
+from tecomp.ir import Allocate, BufferLoad, BufferStore, Touch
 from tecomp.ir.traversal.rewrite import walk
 from tests.strategies.draws import Draw
 from tests.strategies.pictures import words_of

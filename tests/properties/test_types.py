@@ -13,9 +13,7 @@ from numpy.typing import NDArray
 import tecomp
 from tecomp import te
 from tecomp.errors import DefinitionError, TypeMismatchError
-from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.nodes.dtype import SCALARS, DType, promote
-from tecomp.ir.nodes.expr import Expr, integer_range
+from tecomp.ir import SCALARS, DType, Expr, evaluate, integer_range, promote
 
 Array = NDArray[Any]
 Operator = Callable[[Any, Any], Any]

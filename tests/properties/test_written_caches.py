@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import tecomp
 from tecomp import te
-from tecomp.compute.iter_var import IterVar
-from tecomp.ir.interpreter.evaluate import evaluate
+from tecomp.compute import IterVar
+from tecomp.ir import evaluate
 from tests.strategies.draws import Draw
 
 DEPTH = 6

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tecomp.ptensor.operation import Operation
+from tecomp.ptensor import (
+    FindIndex,
+    Matrices,
+    MeshGrid,
+    Operation,
+    PseudoInverse,
+    PTensorType,
+    Rank,
+    Shape,
+    Solve,
+    Transform,
+    ValueType,
+)
 from tecomp.ptensor.operations import (
     base,
     creation,
@@ -15,10 +27,6 @@ from tecomp.ptensor.operations import (
     sorting,
 )
 from tecomp.ptensor.operations import manipulation as moves
-from tecomp.ptensor.operations.creation import MeshGrid
-from tecomp.ptensor.operations.library_ops import Matrices, PseudoInverse, Rank, Solve, Transform
-from tecomp.ptensor.operations.reduction import FindIndex
-from tecomp.ptensor.types import PTensorType, Shape, ValueType
 
 Case = tuple[Operation, tuple[ValueType, ...]]
 Operands = tuple[tuple[Shape, str], ...]

@@ -7,10 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tecomp.ptensor.library_functions import compute
-from tecomp.ptensor.operation import Operation
-from tecomp.ptensor.operations.base import LibraryOperation
-from tecomp.ptensor.operations.elementwise import POWERS
+from tecomp.ptensor import POWERS, LibraryOperation, Operation, compute
 
 Made = Callable[..., Any]
 NAMES = {"bitwise_invert": "invert", "negative": "negative", "conj": "conjugate", "bitwise_left_shift": "left_shift",

@@ -11,13 +11,17 @@ import numpy as np
 from tecomp import dist
 from tecomp.array.executor import execute
 from tecomp.dist.runtime.team import Team
-from tecomp.ptensor.devices import results_on_device
-from tecomp.ptensor.function import Apply, Function, Parameter
-from tecomp.ptensor.lowering.lower import lower_ptensor
-from tecomp.ptensor.lowering.runtime_calls import dist_to_runtime
-from tecomp.ptensor.operation import Operation
+from tecomp.ptensor import (
+    Apply,
+    Function,
+    Operation,
+    Parameter,
+    ValueType,
+    dist_to_runtime,
+    lower_ptensor,
+    results_on_device,
+)
 from tecomp.ptensor.parse import parse
-from tecomp.ptensor.types import ValueType
 from tests.ptensor.drawn import Case, cases
 from tests.ptensor.in_numpy import in_numpy
 

@@ -9,14 +9,27 @@ from typing import Any
 
 import numpy as np
 
-from tecomp.ptensor.function import Apply, Function, Parameter
-from tecomp.ptensor.operation import Operation
-from tecomp.ptensor.operations.elementwise import FUNCTIONS as CALLS
-from tecomp.ptensor.operations.linear_algebra import MatMul
-from tecomp.ptensor.operations.manipulation import Combine, ExpandDims, Flip, PermuteDims, Squeeze
-from tecomp.ptensor.operations.reduction import CountNonzero, Cumulative, Reduce, TruthTest
-from tecomp.ptensor.operations.sorting import Sort
-from tecomp.ptensor.types import PTensorType
+from tecomp.ptensor import (
+    FUNCTIONS as CALLS,
+)
+from tecomp.ptensor import (
+    Apply,
+    Combine,
+    CountNonzero,
+    Cumulative,
+    ExpandDims,
+    Flip,
+    Function,
+    MatMul,
+    Operation,
+    Parameter,
+    PermuteDims,
+    PTensorType,
+    Reduce,
+    Sort,
+    Squeeze,
+    TruthTest,
+)
 
 Oracle = Callable[..., list[Any]]
 

@@ -15,12 +15,18 @@ from tecomp.errors import (
     TeamMismatchError,
     TecompError,
 )
-from tecomp.ptensor.lowering.lower import lower_ptensor
-from tecomp.ptensor.operations.base import RankOf, ResultType, ShapeOf
-from tecomp.ptensor.operations.creation import AsArray, CreateLike, MeshGrid
-from tecomp.ptensor.operations.manipulation import Nonzero
+from tecomp.ptensor import (
+    AsArray,
+    CreateLike,
+    MeshGrid,
+    Nonzero,
+    PTensorType,
+    RankOf,
+    ResultType,
+    ShapeOf,
+    lower_ptensor,
+)
 from tecomp.ptensor.parse import parse
-from tecomp.ptensor.types import PTensorType
 from tests.messages import Diagnostic, diagnostic
 
 

@@ -7,21 +7,25 @@ import pytest
 
 from tecomp.array.executor import execute
 from tecomp.errors import ArrayValueError, DeviceMismatchError, TeamMismatchError, TecompError
-from tecomp.ptensor.function import Apply, Function, Module
-from tecomp.ptensor.lowering.device_regions import verify_lowered, verify_lowered_module
-from tecomp.ptensor.lowering.lower import lower_ptensor
-from tecomp.ptensor.lowering.lowered_ir import (
+from tecomp.ptensor import (
+    Apply,
+    Call,
     DeviceRegion,
+    Function,
     FunctionCall,
     Let,
     Literal,
     Lowered,
     LoweredModule,
+    Module,
+    PTensorType,
+    dist_to_runtime,
+    lower_ptensor,
+    parse_module,
+    verify_lowered,
+    verify_lowered_module,
 )
-from tecomp.ptensor.lowering.runtime_calls import dist_to_runtime
-from tecomp.ptensor.operations.base import Call
-from tecomp.ptensor.parse import parse, parse_module
-from tecomp.ptensor.types import PTensorType
+from tecomp.ptensor.parse import parse
 from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 from tests.ptensor.team_functions import SEVERAL

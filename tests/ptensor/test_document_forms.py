@@ -10,8 +10,8 @@ import pytest
 
 from tecomp.array.executor import execute
 from tecomp.errors import ParseError, TecompError
-from tecomp.ptensor.lowering.lower import lower_ptensor
-from tecomp.ptensor.parse import parse, parse_type
+from tecomp.ptensor import lower_ptensor, parse_type
+from tecomp.ptensor.parse import parse
 from tests.messages import Diagnostic, diagnostic
 
 X = np.array([[3, 1, 2], [9, 7, 8]], "float32")

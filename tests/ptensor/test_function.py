@@ -15,14 +15,24 @@ from tecomp.errors import (
     ParseError,
     TeamMismatchError,
 )
-from tecomp.ptensor.function import Apply, Function, Parameter, verify
-from tecomp.ptensor.operation import Argument, Operation
-from tecomp.ptensor.operation_registry import operation_classes
-from tecomp.ptensor.operations.creation import Linspace
-from tecomp.ptensor.operations.elementwise import Cast, ElementwiseBinaryOp, ElementwiseBinaryTest
-from tecomp.ptensor.operations.manipulation import Reshape
-from tecomp.ptensor.parse import parse, parse_module, parse_type
-from tecomp.ptensor.types import PTensorType
+from tecomp.ptensor import (
+    Apply,
+    Argument,
+    Cast,
+    ElementwiseBinaryOp,
+    ElementwiseBinaryTest,
+    Function,
+    Linspace,
+    Operation,
+    Parameter,
+    PTensorType,
+    Reshape,
+    operation_classes,
+    parse_module,
+    parse_type,
+    verify,
+)
+from tecomp.ptensor.parse import parse
 from tests.messages import Diagnostic, diagnostic
 
 TEXT = """\

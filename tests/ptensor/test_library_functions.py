@@ -8,24 +8,34 @@ import numpy as np
 import pytest
 
 from tecomp.errors import ArrayTypeError
-from tecomp.ptensor.function import Apply, Function, Parameter
-from tecomp.ptensor.library_functions import compute
-from tecomp.ptensor.lowering.lower import lower_ptensor
-from tecomp.ptensor.lowering.lowered_ir import body_lines
-from tecomp.ptensor.operations.base import LibraryOperation
-from tecomp.ptensor.operations.library_ops import Matrices, PseudoInverse, Rank, Solve, Transform
-from tecomp.ptensor.operations.linear_algebra import MatMul, TensorDot
-from tecomp.ptensor.operations.reduction import Cumulative, FindIndex, Reduce, TruthTest
-from tecomp.ptensor.operations.sorting import (
+from tecomp.ptensor import (
+    Apply,
     Argsort,
+    Cumulative,
+    FindIndex,
+    Function,
     IsIn,
+    LibraryOperation,
+    MatMul,
+    Matrices,
+    Parameter,
+    PseudoInverse,
+    PTensorType,
+    Rank,
+    Reduce,
     SearchSorted,
+    Solve,
     Sort,
+    TensorDot,
+    Transform,
+    TruthTest,
     UniqueAll,
     UniqueValues,
+    body_lines,
+    compute,
+    lower_ptensor,
 )
 from tecomp.ptensor.parse import parse
-from tecomp.ptensor.types import PTensorType
 from tests.messages import Diagnostic, diagnostic
 
 ROW = PTensorType((4,), "float64")

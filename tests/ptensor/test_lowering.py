@@ -7,15 +7,25 @@ from typing import Any, cast
 import pytest
 
 from tecomp.errors import ArrayValueError
-from tecomp.ptensor.function import Apply, Function, Parameter
-from tecomp.ptensor.lowering.device_regions import verify_lowered
-from tecomp.ptensor.lowering.lower import lower_ptensor
-from tecomp.ptensor.lowering.lowered_ir import DeviceRegion, Let, Literal, Lowered, Name, body_lines
-from tecomp.ptensor.operation import Argument
-from tecomp.ptensor.operations.creation import Arange
-from tecomp.ptensor.operations.elementwise import ElementwiseBinaryOp, ElementwiseUnaryOp
+from tecomp.ptensor import (
+    Apply,
+    Arange,
+    Argument,
+    DeviceRegion,
+    ElementwiseBinaryOp,
+    ElementwiseUnaryOp,
+    Function,
+    Let,
+    Literal,
+    Lowered,
+    Name,
+    Parameter,
+    PTensorType,
+    body_lines,
+    lower_ptensor,
+    verify_lowered,
+)
 from tecomp.ptensor.parse import parse
-from tecomp.ptensor.types import PTensorType
 from tests.messages import Diagnostic, diagnostic
 
 ADD = ElementwiseBinaryOp("add")

@@ -11,26 +11,27 @@ from tecomp.errors import (
     DeviceMismatchError,
     TecompError,
 )
-from tecomp.ptensor.function import Apply, Function, Parameter
-from tecomp.ptensor.operation import Operation
-from tecomp.ptensor.operations.creation import (
+from tecomp.ptensor import (
+    Apply,
     Arange,
-    Create,
-    CreateLike,
-    ExtractTriangle,
-    Eye,
-    Linspace,
-)
-from tecomp.ptensor.operations.manipulation import (
     Broadcast,
     Combine,
+    Create,
+    CreateLike,
     ExpandDims,
     ExtractMask,
     ExtractSlice,
+    ExtractTriangle,
+    Eye,
     Flip,
+    Function,
     InsertSlice,
+    Linspace,
     Nonzero,
+    Operation,
+    Parameter,
     PermuteDims,
+    PTensorType,
     Repeat,
     Reshape,
     Roll,
@@ -40,7 +41,6 @@ from tecomp.ptensor.operations.manipulation import (
     Tile,
 )
 from tecomp.ptensor.parse import parse
-from tecomp.ptensor.types import PTensorType
 from tests.messages import Diagnostic, diagnostic
 
 X = PTensorType((2, 3), "int8", device="cpu")

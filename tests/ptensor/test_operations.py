@@ -8,18 +8,23 @@ from itertools import product
 import pytest
 
 from tecomp.errors import ArrayValueError, DeviceMismatchError, ParseError, TeamMismatchError
-from tecomp.ptensor.devices import results_on_device
-from tecomp.ptensor.function import Apply, Function, Parameter
-from tecomp.ptensor.lowering.device_regions import verify_lowered
-from tecomp.ptensor.lowering.lower import lower_ptensor
-from tecomp.ptensor.lowering.lowered_ir import body_lines
-from tecomp.ptensor.operation import Operation
-from tecomp.ptensor.operation_registry import operation_classes
-from tecomp.ptensor.operations.base import Attribute
-from tecomp.ptensor.operations.library_ops import Matrices
-from tecomp.ptensor.operations.sorting import UniqueCounts
+from tecomp.ptensor import (
+    Apply,
+    Attribute,
+    Function,
+    Matrices,
+    Operation,
+    Parameter,
+    PTensorType,
+    UniqueCounts,
+    ValueType,
+    body_lines,
+    lower_ptensor,
+    operation_classes,
+    results_on_device,
+    verify_lowered,
+)
 from tecomp.ptensor.parse import parse
-from tecomp.ptensor.types import PTensorType, ValueType
 from tests.messages import Diagnostic, diagnostic
 from tests.ptensor.drawn import cases
 

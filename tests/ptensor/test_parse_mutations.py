@@ -11,8 +11,8 @@ from random import Random
 import pytest
 
 from tecomp.errors import ParseError, TecompError
-from tecomp.ptensor.lowering.lower import lower_ptensor
-from tecomp.ptensor.parse import parse, parse_module, parse_type
+from tecomp.ptensor import lower_ptensor, parse_module, parse_type
+from tecomp.ptensor.parse import parse
 from tests.ptensor.drawn import cases
 from tests.ptensor.team_functions import CHAIN, PRODUCT, RANGE, SEVERAL
 from tests.ptensor.test_operations import PLACES, applied

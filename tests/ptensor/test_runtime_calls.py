@@ -7,9 +7,16 @@ from collections.abc import Callable
 import pytest
 
 from tecomp.errors import ArrayValueError
-from tecomp.ptensor.lowering.lower import lower_ptensor
-from tecomp.ptensor.lowering.lowered_ir import DeviceRegion, Dist, Let, Literal, Lowered, Name
-from tecomp.ptensor.lowering.runtime_calls import dist_to_runtime
+from tecomp.ptensor import (
+    DeviceRegion,
+    Dist,
+    Let,
+    Literal,
+    Lowered,
+    Name,
+    dist_to_runtime,
+    lower_ptensor,
+)
 from tecomp.ptensor.parse import parse
 from tests.messages import Diagnostic, diagnostic
 from tests.ptensor.team_functions import FUNCTIONS

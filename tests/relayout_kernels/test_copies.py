@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from tecomp import Core, IndexMap
-from tecomp.codegen.dispatch.kernel import Kernel
-from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.nodes.dtype import DType
+from tecomp.codegen import Kernel
+from tecomp.ir import DType, evaluate
 from tecomp.relayout_kernels.box_copy import Copy, Side
 from tecomp.relayout_kernels.kernel import function_of, kernel_of
 from tests.strategies.arrays import Guarded

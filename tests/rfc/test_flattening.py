@@ -6,23 +6,27 @@ from collections.abc import Callable
 
 import pytest
 
-from tecomp.ir.nodes.dtype import DType
-from tecomp.ir.nodes.expr import BufferLoad, Ramp, Var, const, index_value
-from tecomp.ir.nodes.stmt import (
+from tecomp.ir import (
     Allocate,
     Buffer,
+    BufferLoad,
     BufferStore,
     DeclBuffer,
+    DType,
     IndexMap,
     LayoutMaps,
     PrimFunc,
+    Ramp,
     Stmt,
+    Var,
+    const,
+    index_value,
     seq,
 )
 from tecomp.ir.traversal.rewrite import walk
-from tecomp.lowering.storage.physical_layout import apply_buffer_transforms, flatten_buffer
-from tecomp.poly.maps.index_map import AXIS_SEPARATOR
-from tecomp.poly.maps.index_map import IndexMap as Layout
+from tecomp.lowering import apply_buffer_transforms, flatten_buffer
+from tecomp.poly import AXIS_SEPARATOR
+from tecomp.poly import IndexMap as Layout
 
 OUT = Buffer("out", (1,))
 

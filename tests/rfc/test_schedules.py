@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 import tecomp
 from tecomp import te
-from tecomp.driver.build import ScheduledKernel
-from tecomp.ir.nodes.stmt import Allocate, Buffer, For, PrimFunc
+from tecomp.driver import ScheduledKernel
+from tecomp.ir import Allocate, Buffer, For, PrimFunc
 from tecomp.ir.traversal.rewrite import walk
 from tests.messages import Diagnostic, diagnostic
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from tecomp.errors import LayoutError
-from tecomp.layout.sticks.stick_formats import DataFormats
-from tecomp.layout.sticks.stick_layout import Dense, Sparse, SpyreTensorLayout, StickLayout
+from tecomp.layout import DataFormats, Dense, Sparse, SpyreTensorLayout, StickLayout
 from tests.messages import Diagnostic, diagnostic
 
 DEFAULT = (

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tecomp.layout.core.layout import Layout
-from tecomp.layout.sticks.stick_layout import Sparse, SpyreTensorLayout
+from tecomp.layout import Layout, Sparse, SpyreTensorLayout
 from tests.bench import tiled_table
 from tests.bench.layouts_table import encoder
 

@@ -11,8 +11,7 @@ import pytest
 
 from tecomp import apply_buffer_transforms, evaluate, flatten_buffer, parse
 from tecomp.codegen import Kernel
-from tecomp.ir.nodes.expr import BufferLoad
-from tecomp.ir.nodes.stmt import Buffer, DeclBuffer, PrimFunc
+from tecomp.ir import Buffer, BufferLoad, DeclBuffer, PrimFunc
 from tecomp.ir.traversal.rewrite import walk
 
 SCALARS = 'A: Buffer("float32", (64,))'

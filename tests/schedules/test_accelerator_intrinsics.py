@@ -12,7 +12,7 @@ import pytest
 
 import tecomp
 from tecomp import Target, te
-from tecomp.ir.nodes.dtype import DType
+from tecomp.ir import DType
 from tecomp.schedules.intrinsics import accelerator
 from tecomp.schedules.scratchpad.placement import sizes_of
 from tests.numerics import assert_close

@@ -17,8 +17,7 @@ import pytest
 
 import tecomp
 from tecomp import schedules, te
-from tecomp.compute.operation import PlaceholderOp
-from tecomp.compute.scan import ScanOp
+from tecomp.compute import PlaceholderOp, ScanOp
 from tecomp.schedules import (
     activations,
     argreduce,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 import tecomp
 from tecomp import te
-from tecomp.ir.nodes.dtype import DType
+from tecomp.ir import DType
 from tecomp.schedules import activations, conv2d
 from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close

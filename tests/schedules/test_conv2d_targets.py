@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 import tecomp
 from tecomp import te
-from tecomp.driver.build import ScheduledKernel
-from tecomp.ir.nodes.dtype import DType
+from tecomp.driver import ScheduledKernel
+from tecomp.ir import DType
 from tecomp.schedules import activations, conv2d
 from tests.strategies.fenced import call_fenced
 from tests.strategies.machines import shipped

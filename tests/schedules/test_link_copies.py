@@ -10,8 +10,8 @@ import pytest
 
 import tecomp
 from tecomp import LowerError, Target, TargetError, te
-from tecomp.cost_model.report import Report
-from tecomp.ir.nodes.dtype import DType
+from tecomp.cost_model import Report
+from tecomp.ir import DType
 from tecomp.machine.descriptor import read_target
 from tecomp.schedules.intrinsics.accelerator import copy_intrinsic, vector_intrinsic
 from tecomp.schedules.scratchpad.placement import placement_of, sizes_of

@@ -11,7 +11,7 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.ir.nodes.dtype import DType
+from tecomp.ir import DType
 from tecomp.schedules import activations, matmul
 from tecomp.schedules.common import round_up
 from tests.messages import Diagnostic, diagnostic

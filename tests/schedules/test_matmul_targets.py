@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 import tecomp
 from tecomp import Target, te
-from tecomp.driver.build import ScheduledKernel
+from tecomp.driver import ScheduledKernel
 from tecomp.errors import CapacityError, TargetError
-from tecomp.ir.nodes.dtype import DType
+from tecomp.ir import DType
 from tecomp.machine.descriptor import read_target
 from tecomp.schedules import activations, matmul
 from tests.messages import Diagnostic, diagnostic

@@ -15,9 +15,7 @@ from hypothesis import strategies as st
 import tecomp.array as xp
 from tecomp.array.kernels.kernel import MANY
 from tecomp.machine.host import host_vector_bytes
-from tecomp.ptensor.operations.reduction import TruthTest
-from tecomp.ptensor.te_definitions.reduction import summed_in
-from tecomp.ptensor.types import FLOATS, REAL
+from tecomp.ptensor import FLOATS, REAL, TruthTest, summed_in
 from tecomp.schedules.reduce import _REDUCERS
 from tests.strategies.instructions import counted
 

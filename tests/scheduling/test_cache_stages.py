@@ -11,8 +11,7 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.compute.iter_var import IterKind
-from tecomp.compute.tensor import Tensor
+from tecomp.compute import IterKind, Tensor
 from tecomp.errors import ScheduleError
 from tecomp.scheduling.schedule import Schedule
 from tests.messages import Diagnostic, diagnostic

@@ -10,8 +10,8 @@ import pytest
 
 from tecomp import te
 from tecomp.errors import ScheduleError
+from tecomp.scheduling import At, AtRoot, Inline
 from tecomp.scheduling.schedule import Schedule
-from tecomp.scheduling.state import At, AtRoot, Inline
 from tests.messages import Diagnostic, diagnostic
 
 A = te.placeholder((10, 12), name="A")

@@ -12,7 +12,7 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.ir.nodes.dtype import SCALARS, DType
+from tecomp.ir import SCALARS, DType
 from tecomp.scheduling.replay import replay
 from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close

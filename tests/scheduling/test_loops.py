@@ -9,11 +9,10 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.compute.iter_var import IterKind, IterVar
-from tecomp.compute.tensor import Tensor
-from tecomp.ir.nodes.stmt import ForKind
+from tecomp.compute import IterKind, IterVar, Tensor
+from tecomp.ir import ForKind
+from tecomp.scheduling import StageState
 from tecomp.scheduling.schedule import Schedule
-from tecomp.scheduling.state import StageState
 from tests.messages import Diagnostic, diagnostic
 
 A = te.placeholder((10, 12), name="A")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tecomp.scheduling.replay import CALLS
+from tecomp.scheduling import CALLS
 
 PAGE = Path(__file__).parents[2] / "docs" / "primitives.md"
 

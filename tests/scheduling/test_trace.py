@@ -11,9 +11,8 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.compute.tensor import Tensor
-from tecomp.lowering.loops.loop_nest import build_nest
-from tecomp.lowering.stages.program import prepare
+from tecomp.compute import Tensor
+from tecomp.lowering import build_nest, prepare
 from tecomp.scheduling.replay import replay
 from tecomp.scheduling.schedule import Schedule
 

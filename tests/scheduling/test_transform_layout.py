@@ -10,8 +10,8 @@ import pytest
 
 from tecomp import IndexMap, lower, te
 from tecomp.errors import LayoutError, ScheduleError
+from tecomp.scheduling import stored_shape
 from tecomp.scheduling.schedule import Schedule
-from tecomp.scheduling.transform_layout import stored_shape
 from tests.messages import Diagnostic, diagnostic
 
 A = te.placeholder((8, 6), name="A")

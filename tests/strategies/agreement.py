@@ -10,13 +10,10 @@ import hypothesis
 import numpy as np
 from numpy.typing import NDArray
 
-from tecomp.codegen.dispatch.kernel import Kernel
-from tecomp.compute.tensor import Tensor
-from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.nodes.dtype import DType
-from tecomp.ir.nodes.expr import Var, integer_range
-from tecomp.ir.nodes.stmt import Buffer, PrimFunc
-from tecomp.lowering.pipeline import Lowered
+from tecomp.codegen import Kernel
+from tecomp.compute import Tensor
+from tecomp.ir import Buffer, DType, PrimFunc, Var, evaluate, integer_range
+from tecomp.lowering import Lowered
 from tests.strategies.arrays import Guarded, assert_equal, garbage
 from tests.strategies.layouts import function_of, pack, unpack
 from tests.strategies.programs import Program

@@ -6,8 +6,7 @@ import random
 from collections.abc import Sequence
 from itertools import product
 
-from tecomp.ir.nodes.dtype import INT64
-from tecomp.ir.nodes.expr import Binary, BinOp, Expr, Var
+from tecomp.ir import INT64, Binary, BinOp, Expr, Var
 
 Box = tuple[tuple[int, int], ...]
 

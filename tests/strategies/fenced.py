@@ -8,12 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from tecomp.codegen import Kernel
-from tecomp.codegen.emit.compile import interface_of, module_text
-from tecomp.codegen.llvm.compiled import Compiled
-from tecomp.codegen.llvm.ir_builder import Options
-from tecomp.codegen.llvm.jit import Machine, host, link, object_code
-from tecomp.ir.nodes.stmt import PrimFunc
+from tecomp.codegen import (
+    Compiled,
+    Kernel,
+    Machine,
+    Options,
+    host,
+    interface_of,
+    link,
+    module_text,
+    object_code,
+)
+from tecomp.ir import PrimFunc
 from tests.strategies.arrays import GUARD, PATTERN, Array
 
 # Host and older processors, whose code the host runs too; the older ones have no mask registers.

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from tecomp.codegen import Kernel
-from tecomp.ir.parser.func_parser import parse
+from tecomp.ir import parse
 
 Array: TypeAlias = NDArray[Any]
 

@@ -10,12 +10,12 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tecomp.ir.arith.simplify import Ranges
-from tecomp.ir.nodes.expr import (
+from tecomp.ir import (
     BinOp,
     CmpOp,
     Const,
     Expr,
+    Ranges,
     Var,
     binary,
     cast,
@@ -26,7 +26,7 @@ from tecomp.ir.nodes.expr import (
     logical_or,
     select,
 )
-from tecomp.poly.maps.brute_force import values
+from tecomp.poly import values
 from tests.strategies.draws import Draws
 
 Points = Mapping[Var, NDArray[np.int64]]

@@ -6,32 +6,30 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tecomp.ir.nodes.expr import (
+from tecomp.ir import (
     Binary,
     BinOp,
+    Buffer,
+    BufferStore,
     Call,
     Cast,
     CmpOp,
     Compare,
     Const,
     Expr,
+    For,
+    ForKind,
+    IfThenElse,
+    Let,
     Not,
     Select,
+    SeqStmt,
+    Stmt,
     Var,
     binary,
     const,
     if_then_else,
     index_value,
-)
-from tecomp.ir.nodes.stmt import (
-    Buffer,
-    BufferStore,
-    For,
-    ForKind,
-    IfThenElse,
-    Let,
-    SeqStmt,
-    Stmt,
     seq,
 )
 from tests.strategies.index_algebra import Algebra

@@ -16,8 +16,8 @@ import pytest
 
 from tecomp.array.kernels import execution_plan, kernel
 from tecomp.array.lru_cache import Recent
+from tecomp.codegen import Source
 from tecomp.codegen.llvm import code_cache, jit
-from tecomp.codegen.llvm.ir_builder import Source
 
 # Code that was compiled with counters may be kept by caches, so the counter is never freed.
 _COUNTER = ctypes.c_uint64()

@@ -6,10 +6,20 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from hypothesis import strategies as st
 
-from tecomp.cost_model.iteration_counting import Frame, Loop, Where
-from tecomp.ir.interpreter.expr import Scope, compile_expr
-from tecomp.ir.nodes.dtype import INT64
-from tecomp.ir.nodes.expr import CmpOp, Compare, Const, Expr, Not, Var, logical_and, logical_or
+from tecomp.cost_model import Frame, Loop, Where
+from tecomp.ir import (
+    INT64,
+    CmpOp,
+    Compare,
+    Const,
+    Expr,
+    Not,
+    Scope,
+    Var,
+    compile_expr,
+    logical_and,
+    logical_or,
+)
 from tests.strategies.draws import Draw
 
 

@@ -8,9 +8,7 @@ from functools import cache
 
 import pytest
 
-from tecomp.codegen.llvm.code_cache import Store, digest, made_by
-from tecomp.codegen.llvm.ir_builder import Source
-from tecomp.codegen.llvm.jit import object_code
+from tecomp.codegen import Source, Store, digest, made_by, object_code
 from tecomp.machine.descriptor import Target
 from tecomp.machine.registry import list_targets
 

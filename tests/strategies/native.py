@@ -6,8 +6,7 @@ import ctypes
 from collections.abc import Callable
 from typing import Any
 
-from tecomp.codegen.dispatch.process_runtime import process
-from tecomp.codegen.runtime.runtime_structs import TABLE
+from tecomp.codegen import TABLE, process
 
 _WORD, _ADDRESS = ctypes.c_int64, ctypes.c_void_p
 _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, _ADDRESS)

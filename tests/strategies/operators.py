@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 import tecomp
 from tecomp import te
-from tecomp.codegen.dispatch.kernel import Kernel
+from tecomp.codegen import Kernel
 from tecomp.schedules import (
     activations,
     argreduce,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from xml.etree import ElementTree as ET
 
-from tecomp.drawing.canvas import ASCENT, DESCENT, text_width
+from tecomp.drawing import ASCENT, DESCENT, text_width
 
 SVG = "{http://www.w3.org/2000/svg}"
 MOST_BYTES = 200_000

@@ -10,13 +10,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tecomp.compute.expression_analysis import post_order
-from tecomp.compute.operation import ComputeOp, Operation
-from tecomp.compute.reduce import Reduce
-from tecomp.compute.scan import ScanOp
-from tecomp.compute.tensor import Tensor, TensorLoad
-from tecomp.ir.nodes.dtype import DType
-from tecomp.ir.nodes.expr import (
+from tecomp.compute import ComputeOp, Operation, Reduce, ScanOp, Tensor, TensorLoad, post_order
+from tecomp.ir import (
     Binary,
     BinOp,
     Call,
@@ -24,13 +19,14 @@ from tecomp.ir.nodes.expr import (
     CmpOp,
     Compare,
     Const,
+    DType,
     Expr,
+    Extent,
     Not,
     Select,
     Var,
     integer_range,
 )
-from tecomp.ir.nodes.stmt import Extent
 
 Array: TypeAlias = NDArray[Any]
 Values: TypeAlias = "Mapping[Var, Array]"

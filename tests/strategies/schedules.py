@@ -12,13 +12,12 @@ from hypothesis import strategies as st
 from hypothesis.errors import UnsatisfiedAssumption
 
 from tecomp import te
-from tecomp.compute.iter_var import IterKind, IterVar
-from tecomp.compute.operation import ComputeOp, Operation
-from tecomp.compute.tensor import Tensor
-from tecomp.driver.build import ScheduledKernel, build
+from tecomp.compute import ComputeOp, IterKind, IterVar, Operation, Tensor
+from tecomp.driver import ScheduledKernel
+from tecomp.driver.build import build
 from tecomp.errors import LayoutError, LowerError, ScheduleError, TecompError
-from tecomp.lowering.pipeline import Lowered, lower_all
-from tecomp.scheduling.compute_location import consumers_below
+from tecomp.lowering import Lowered, lower_all
+from tecomp.scheduling import consumers_below
 from tecomp.scheduling.replay import replay
 from tecomp.scheduling.schedule import Schedule, Stage
 from tests.strategies.draws import Dice, Draw, Draws, event

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import tecomp
 from tecomp import te
-from tecomp.compute.expression_analysis import post_order
+from tecomp.compute import post_order
 from tests.strategies import reference
 from tests.strategies.agreement import random_input
 from tests.strategies.arrays import Guarded, assert_equal, garbage

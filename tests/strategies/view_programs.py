@@ -21,11 +21,8 @@ from numpy.typing import NDArray
 from tecomp import te
 from tecomp.codegen import Kernel
 from tecomp.errors import LowerError
-from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.nodes.stmt import Buffer, PrimFunc
-from tecomp.ir.parser.func_parser import parse
-from tecomp.ir.traversal.verify import verify
-from tecomp.lowering.pipeline import PASSES
+from tecomp.ir import Buffer, PrimFunc, evaluate, parse, verify
+from tecomp.lowering import PASSES
 from tests.strategies.arrays import Guarded, assert_equal, garbage
 from tests.strategies.draws import Dice, Draw, Draws
 from tests.strategies.layouts import draw_layout, function_of, pack

@@ -7,10 +7,19 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tecomp.cost_model.report import Report
-from tecomp.ir.nodes.expr import Binary, BinOp, BufferLoad, Call, Const, Expr
-from tecomp.ir.nodes.stmt import Buffer, BufferStore, TensorOp
-from tecomp.ir.traversal.rewrite import children
+from tecomp.cost_model import Report
+from tecomp.ir import (
+    Binary,
+    BinOp,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    Call,
+    Const,
+    Expr,
+    TensorOp,
+    children,
+)
 
 
 @dataclass

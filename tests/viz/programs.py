@@ -6,7 +6,7 @@ from functools import cache
 
 import tecomp
 from tecomp import te
-from tecomp.driver.build import ScheduledKernel
+from tecomp.driver import ScheduledKernel
 from tecomp.scheduling.schedule import Schedule
 
 

@@ -16,7 +16,7 @@ from tecomp.array.array_object import Array
 from tecomp.array.statistics import counters
 from tecomp.dist import Mesh, Replicate, Shard
 from tecomp.dist.partition.partition import Partition
-from tecomp.drawing.canvas import Canvas
+from tecomp.drawing import Canvas
 from tecomp.viz.array import _parts
 from tests.array.arrays import array
 from tests.messages import Diagnostic, diagnostic

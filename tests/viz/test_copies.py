@@ -9,9 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tecomp import IndexMap, Layout, ShardLayout, relayout, te
-from tecomp.layout.core.layout import FixedTiledLayout
-from tecomp.layout.sharding.virtual_grid import GridMap
-from tecomp.layout.transfers import DmaNest
+from tecomp.layout import DmaNest, FixedTiledLayout, GridMap
 from tests.strategies.layouts import draw_layout, function_of
 from tests.strategies.pictures import check_picture, words_of
 

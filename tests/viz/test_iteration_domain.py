@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import tecomp
 from tecomp import ScheduleError, te
-from tecomp.compute.operation import ComputeOp
-from tecomp.ir.interpreter.evaluate import evaluate
+from tecomp.compute import ComputeOp
+from tecomp.ir import evaluate
 from tecomp.scheduling.schedule import Schedule
 from tecomp.viz.iteration_domain import domain_of, steps, sums
 from tests.messages import Diagnostic, diagnostic

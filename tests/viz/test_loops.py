@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import tecomp
 from tecomp import ScheduleError
-from tecomp.drawing.canvas import Canvas
-from tecomp.ir.nodes.stmt import For
+from tecomp.drawing import Canvas
+from tecomp.ir import For
 from tecomp.ir.traversal.rewrite import walk
 from tecomp.scheduling.schedule import Schedule
 from tecomp.viz.loop_nest import Row, draw_nest

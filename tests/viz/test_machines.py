@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import tecomp
 from tecomp import te
-from tecomp.cost_model.roofline import Mark, Roof, Roofline
-from tecomp.driver.build import ScheduledKernel
+from tecomp.cost_model import Mark, Roof, Roofline
+from tecomp.driver import ScheduledKernel
 from tests.properties.test_timeline import chains, demo
 from tests.strategies.draws import Draw
 from tests.strategies.pictures import SVG, check_picture, words_of

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import tecomp
-from tecomp.drawing.chrome_trace import Trace, bar, lane_named, level, process_named, trace_of
+from tecomp.drawing import Trace, bar, lane_named, level, process_named, trace_of
 from tests.graph.test_pictures import residual
 from tests.messages import Diagnostic, diagnostic
 from tests.strategies.pictures import check_picture, words_of

@@ -10,10 +10,17 @@ import numpy as np
 
 from tecomp import TecompError, dist
 from tecomp.array.executor import execute
-from tecomp.ptensor.lowering.lower import lower_ptensor
-from tecomp.ptensor.lowering.lowered_ir import Dist, Let, Literal, Lowered, Name
-from tecomp.ptensor.lowering.runtime_calls import dist_to_runtime
-from tecomp.ptensor.parse import parse, parse_module
+from tecomp.ptensor import (
+    Dist,
+    Let,
+    Literal,
+    Lowered,
+    Name,
+    dist_to_runtime,
+    lower_ptensor,
+    parse_module,
+)
+from tecomp.ptensor.parse import parse
 from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 from tests.ptensor.drawn import cases

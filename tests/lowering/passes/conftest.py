@@ -10,13 +10,19 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tecomp.ir.arith.simplify import simplify
-from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.nodes.expr import Expr, Var, index_value
-from tecomp.ir.nodes.stmt import Buffer, Extent, PrimFunc
-from tecomp.ir.parser.func_parser import parse
-from tecomp.ir.traversal.rewrite import substitute
-from tecomp.ir.traversal.verify import verify
+from tecomp.ir import (
+    Buffer,
+    Expr,
+    Extent,
+    PrimFunc,
+    Var,
+    evaluate,
+    index_value,
+    parse,
+    simplify,
+    substitute,
+    verify,
+)
 
 Array: TypeAlias = NDArray[Any]
 Pass: TypeAlias = Callable[[PrimFunc], PrimFunc]

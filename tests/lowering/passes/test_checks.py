@@ -9,8 +9,7 @@ import pytest
 
 from tecomp import te
 from tecomp.errors import InternalError
-from tecomp.ir.nodes.expr import Var
-from tecomp.ir.nodes.stmt import PrimFunc
+from tecomp.ir import PrimFunc, Var
 from tecomp.lowering import pipeline
 from tests.messages import Diagnostic, diagnostic
 

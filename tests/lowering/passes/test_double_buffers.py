@@ -11,9 +11,8 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.errors import LowerError, ScheduleError
-from tecomp.ir.nodes.stmt import Buffer
-from tecomp.lowering.pipeline import lower_all
-from tecomp.lowering.storage.buffering import double_buffers
+from tecomp.ir import Buffer
+from tecomp.lowering import double_buffers, lower_all
 from tecomp.scheduling.schedule import Schedule
 from tests.messages import Diagnostic, diagnostic
 

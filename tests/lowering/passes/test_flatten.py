@@ -11,13 +11,21 @@ import pytest
 
 from tecomp.codegen import Kernel
 from tecomp.errors import CallError, DefinitionError, InternalError, LowerError
-from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.nodes.dtype import INT64
-from tecomp.ir.nodes.expr import BufferLoad, Const, Ramp, Var, index_value
-from tecomp.ir.nodes.stmt import Buffer, BufferStore, PrimFunc
-from tecomp.ir.parser.func_parser import parse
-from tecomp.ir.traversal.verify import verify
-from tecomp.lowering.storage.physical_layout import flatten_buffer
+from tecomp.ir import (
+    INT64,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    Const,
+    PrimFunc,
+    Ramp,
+    Var,
+    evaluate,
+    index_value,
+    parse,
+    verify,
+)
+from tecomp.lowering import flatten_buffer
 from tests.messages import Diagnostic, diagnostic
 
 Check = Callable[..., PrimFunc]

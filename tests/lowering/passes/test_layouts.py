@@ -9,13 +9,9 @@ import numpy as np
 import pytest
 
 from tecomp.errors import LayoutError, LowerError
-from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.nodes.stmt import Buffer, PrimFunc
-from tecomp.ir.parser.func_parser import parse, parse_index_map
-from tecomp.ir.traversal.verify import verify
-from tecomp.lowering.storage.allocation import lower_storage
-from tecomp.lowering.storage.physical_layout import apply_buffer_transforms, fill_padding
-from tecomp.poly.maps.index_map import IndexMap
+from tecomp.ir import Buffer, PrimFunc, evaluate, parse, parse_index_map, verify
+from tecomp.lowering import apply_buffer_transforms, fill_padding, lower_storage
+from tecomp.poly import IndexMap
 from tests.messages import Diagnostic, diagnostic
 
 Check = Callable[..., PrimFunc]

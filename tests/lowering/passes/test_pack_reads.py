@@ -6,11 +6,8 @@ import numpy as np
 import pytest
 
 import tecomp
-from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.nodes.stmt import PrimFunc
-from tecomp.ir.parser.func_parser import parse
-from tecomp.ir.traversal.verify import verify
-from tecomp.lowering.vectorize.pack_reads import pack_reads
+from tecomp.ir import PrimFunc, evaluate, parse, verify
+from tecomp.lowering import pack_reads
 from tests.messages import Diagnostic, diagnostic
 
 

@@ -9,13 +9,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tecomp.ir.arith.simplify import simplify
-from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.nodes.stmt import ForKind, PrimFunc
-from tecomp.ir.parser.func_parser import parse
-from tecomp.ir.traversal.verify import verify
-from tecomp.lowering.vectorize.unroll import unroll_loops
-from tecomp.lowering.vectorize.vectorize import vectorize_loops
+from tecomp.ir import ForKind, PrimFunc, evaluate, parse, simplify, verify
+from tecomp.lowering import unroll_loops, vectorize_loops
 
 HEAD = """
 @sites("t.py:1: A[idx[j]]")

@@ -10,12 +10,11 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.compute.tensor import Tensor
+from tecomp.compute import Tensor
 from tecomp.errors import LowerError, ScheduleError
-from tecomp.ir.interpreter.evaluate import evaluate
-from tecomp.ir.nodes.stmt import Allocate
+from tecomp.ir import Allocate, evaluate
 from tecomp.ir.traversal.rewrite import walk
-from tecomp.lowering.pipeline import lower_all
+from tecomp.lowering import lower_all
 from tecomp.scheduling.replay import replay
 from tecomp.scheduling.schedule import Schedule, Stage
 from tests.messages import Diagnostic, diagnostic

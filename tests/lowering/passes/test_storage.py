@@ -8,11 +8,8 @@ from dataclasses import replace
 import pytest
 
 from tecomp.errors import LowerError
-from tecomp.ir.nodes.expr import index_value
-from tecomp.ir.nodes.stmt import BufferRealize, PrimFunc, Range, seq
-from tecomp.ir.parser.func_parser import parse
-from tecomp.lowering.storage.allocation import lower_storage
-from tecomp.lowering.storage.buffering import double_buffers, roll_buffers
+from tecomp.ir import BufferRealize, PrimFunc, Range, index_value, parse, seq
+from tecomp.lowering import double_buffers, lower_storage, roll_buffers
 from tests.messages import Diagnostic, diagnostic
 
 Check = Callable[..., PrimFunc]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tecomp.ir.nodes.stmt import PrimFunc
-from tecomp.lowering.tensor_ops.operand_binding import expand_tensor_ops
+from tecomp.ir import PrimFunc
+from tecomp.lowering import expand_tensor_ops
 
 Check = Callable[..., PrimFunc]
 

@@ -10,9 +10,8 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.errors import LowerError
-from tecomp.ir.nodes.stmt import PrimFunc
-from tecomp.ir.parser.func_parser import parse
-from tecomp.lowering.vectorize.unroll import unroll_loops
+from tecomp.ir import PrimFunc, parse
+from tecomp.lowering import unroll_loops
 from tests.messages import Diagnostic, diagnostic
 
 Check = Callable[..., PrimFunc]

@@ -7,9 +7,8 @@ from functools import partial
 
 import pytest
 
-from tecomp.ir.nodes.stmt import PrimFunc
-from tecomp.ir.parser.func_parser import parse
-from tecomp.lowering.vectorize.vectorize import vectorize_loops
+from tecomp.ir import PrimFunc, parse
+from tecomp.lowering import vectorize_loops
 
 Check = Callable[..., PrimFunc]
 
