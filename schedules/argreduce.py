@@ -16,7 +16,7 @@ from typing import Literal
 
 from tecomp import Target, accesses, te
 from tecomp.schedules.analysis.reduction import need_reduction
-from tecomp.schedules.analysis.stages import is_own
+from tecomp.schedules.analysis.stages import is_private_formula
 from tecomp.schedules.common import Size, product
 from tecomp.schedules.reduce import across_rows
 from tecomp.schedules.tiling.reduction import fold
@@ -24,8 +24,8 @@ from tecomp.schedules.tiling.register_blocking import core_of, lanes_of
 from tecomp.schedules.tiling.traversal import (
     are_transposed,
     number_of,
+    transpose_last_axis_first,
     transpose_where_used,
-    transposed,
 )
 from tecomp.schedules.transpose import describe
 
@@ -79,11 +79,11 @@ def define(
         )
     if axis == rank - 1 and are_transposed(A):
         rows = A.shape[:-1]
-        place = _across(transposed(A, A.dtype, f"{name}_transposed"), 0, op, name)
+        place = _across(transpose_last_axis_first(A, A.dtype, f"{name}_transposed"), 0, op, name)
         return te.compute(
             rows, lambda *i: te.cast(place(number_of(i, rows)), out_dtype), name=name
         )
-    find = _along if axis == rank - 1 else _across
+    find = _reduce_last_axis if axis == rank - 1 else _across
     place = find(A, axis, op, name)
     return te.compute(place.shape, lambda *i: te.cast(place(*i), out_dtype), name=name)
 
@@ -148,7 +148,7 @@ def _worst(dtype: str, op: Operation) -> te.Expr:
     return te.min_value(dtype) if op == "argmax" else te.max_value(dtype)
 
 
-def _along(A: te.Tensor, axis: int, op: Operation, name: str) -> te.Tensor:
+def _reduce_last_axis(A: te.Tensor, axis: int, op: Operation, name: str) -> te.Tensor:
     """Compute the extremes of blocks of the last axis, and search the extreme of the row again.
 
     The last block starts early enough to be a full block.
@@ -207,7 +207,7 @@ def schedule(output: te.Tensor, target: str | Path | Target) -> te.Schedule:
     (found,) = output.op.input_tensors
     if found.op.num_outputs > 1:
         (values,) = {read.tensor for read in accesses(found).reads}
-        if is_own(s, values, found.op.output(0)) and describe(values) is not None:
+        if is_private_formula(s, values, found.op.output(0)) and describe(values) is not None:
             _side_by_side(s, output, found, values, target)
         else:
             columns = need_reduction(found, "argreduce.schedule").columns

@@ -17,7 +17,7 @@ from tecomp import Target, te
 from tecomp.schedules.common import Size, wide_type
 from tecomp.schedules.tiling.register_blocking import (
     RegisterTile,
-    balanced,
+    balanced_block_size,
     core_of,
     fill_registers,
     register_tile,
@@ -121,7 +121,7 @@ def _totals(scores: te.Tensor, V: te.Tensor, later: Size | None, name: str) -> t
     """Return the weighted sums of values for each group, followed by the sums of the weights."""
     *batch, groups, n, _ = scores.shape
     width, wide = V.shape[-1], scores.dtype
-    size = balanced(n, _KEYS_AT_ONCE)
+    size = balanced_block_size(n, _KEYS_AT_ONCE)
     parts = (n + size - 1) // size
     key, part = te.reduce_axis((0, n), name="key"), te.reduce_axis((0, parts), name="part")
     place, again = (te.reduce_axis((0, size), name=x) for x in ("place", "again"))

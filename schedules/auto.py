@@ -15,18 +15,23 @@ from pathlib import Path
 from types import MappingProxyType
 
 from tecomp import ScheduleError, Target, accesses, te
-from tecomp.schedules.analysis.convolution import Convolution, Windows, convolution_of, windows_of
+from tecomp.schedules.analysis.convolution import (
+    Convolution,
+    WindowReduction,
+    convolution_of,
+    windows_of,
+)
 from tecomp.schedules.analysis.matmul import Product, product_of
 from tecomp.schedules.analysis.pointwise_chains import (
     NO_STRIDES,
     Strides,
-    factors_to_keep,
-    shared_terms,
+    factors_to_materialize,
+    find_shared_terms,
 )
 from tecomp.schedules.analysis.reduction import (
     Reduction,
-    grouped_scan_of,
     is_of_reductions,
+    match_grouped_scan,
     reduction_of,
 )
 from tecomp.schedules.analysis.stages import (
@@ -36,20 +41,20 @@ from tecomp.schedules.analysis.stages import (
     is_scan,
     is_untouched,
     readers_of,
-    unconverted,
+    strip_cast,
 )
-from tecomp.schedules.common import Walk, first_taken
+from tecomp.schedules.common import Walk, first_legal
 from tecomp.schedules.conv2d import convolution_at_root
 from tecomp.schedules.cumsum import groups_at_root
-from tecomp.schedules.fusion.generic_loops import any_at_root, is_shared_in_tiles
-from tecomp.schedules.fusion.groups import Group, groups_of, program_of, turned_terms
+from tecomp.schedules.fusion.generic_loops import generic_reduction_at_root, is_shared_in_tiles
+from tecomp.schedules.fusion.groups import FusedStages, find_transposed_terms, groups_of, program_of
 from tecomp.schedules.fusion.scratchpad import on_scratchpads
 from tecomp.schedules.gemm.loops import product_at_root
 from tecomp.schedules.pool import windows_at_root
 from tecomp.schedules.reduce import across_rows, reduce_at_root
 from tecomp.schedules.rowwise import rows_at_root, values_at_root
 from tecomp.schedules.scratchpad.placement import NO_LAYOUTS, Layouts, placement_of
-from tecomp.schedules.scratchpad.work_division import Cut, Cuts
+from tecomp.schedules.scratchpad.work_division import Cuts, DivisionSpec
 from tecomp.schedules.tiling.reduction import NO_BOUNDS, Bounds
 from tecomp.schedules.tiling.traversal import walk_steps, walk_transposed
 from tecomp.schedules.transpose import formula_at_root
@@ -63,7 +68,7 @@ _SEARCHED_ALONG = 40
 
 
 @dataclass(frozen=True)
-class _Place:
+class _ScheduleInput:
     """Context in which loops are generated.
 
     Attributes:
@@ -160,7 +165,7 @@ def _check_wishes(division: Cuts, near: Collection[te.Tensor]) -> None:
             tensors.
     """
     if not isinstance(division, Mapping) or not all(
-        isinstance(x, te.Tensor) and isinstance(cut, Cut) for x, cut in division.items()
+        isinstance(x, te.Tensor) and isinstance(cut, DivisionSpec) for x, cut in division.items()
     ):
         raise ScheduleError(
             "auto: the division is {division!r}; give a Cut for each tensor",
@@ -180,18 +185,18 @@ def _in_caches(
     _merge_reductions(s)
     _narrow_reductions(s)
     for stage in s.stages:
-        for factors in factors_to_keep(stage.op.output(0)):
+        for factors in factors_to_materialize(stage.op.output(0)):
             s.cache_factor(stage.op.output(0), factors, "global")
-    while (turned := turned_terms(program_of(s))) is not None:
+    while (turned := find_transposed_terms(program_of(s))) is not None:
         s.merge_formula(turned)
     groups, inlined = groups_of(program_of(s), target)
     if any([_share_terms(s, group) for group in groups]):
         groups, inlined = groups_of(program_of(s), target)
     for x in inlined:
         s[x].compute_inline()
-    place = _Place(target, frozenset(group.output for group in groups), strides, bounds)
+    place = _ScheduleInput(target, frozenset(group.output for group in groups), strides, bounds)
     for group in groups:
-        s = _scheduled(s, group, place)
+        s = _schedule_group(s, group, place)
     return s
 
 
@@ -218,32 +223,32 @@ def _narrow_reductions(s: te.Schedule) -> None:
             continue
 
 
-def _share_terms(s: te.Schedule, group: Group) -> bool:
+def _share_terms(s: te.Schedule, group: FusedStages) -> bool:
     """Materialize common subexpressions of the stages of a row; return whether any were found."""
-    found = shared_terms([*group.rows, group.output]) if not group.is_value else {}
+    found = find_shared_terms([*group.rows, group.output]) if not group.is_value else {}
     for x, readers in found.items():
         s.cache_terms(x, "global", readers)
     return bool(found)
 
 
-def _scheduled(s: te.Schedule, group: Group, place: _Place) -> te.Schedule:
+def _schedule_group(s: te.Schedule, group: FusedStages, place: _ScheduleInput) -> te.Schedule:
     """Return the schedule with the loop nest of a group, by the first legal candidate.
 
     If no candidate is legal, the stages of the rows are scheduled as separate groups.
     """
     for x in group.chain[1:-1]:
         s[x].compute_inline()
-    found: te.Schedule | None = first_taken(s, _walks(group, place))
+    found: te.Schedule | None = first_legal(s, _walks(group, place))
     if found is not None:
         return found
     for x in group.rows:
-        s = _scheduled(s, Group(x, (x,)), place)
+        s = _schedule_group(s, FusedStages(x, (x,)), place)
     if not group.rows:
         return s
-    return _scheduled(s, Group(group.output, group.chain), place)
+    return _schedule_group(s, FusedStages(group.output, group.chain), place)
 
 
-def _walks(group: Group, place: _Place) -> list[Walk]:
+def _walks(group: FusedStages, place: _ScheduleInput) -> list[Walk]:
     """Return the scheduling candidates of a group, best first."""
     output, chain, target = group.output, group.chain, place.target
     if group.rows:
@@ -251,7 +256,7 @@ def _walks(group: Group, place: _Place) -> list[Walk]:
     if not chain[-1].op.reduce_axis:
         return _elements(output, place)
     reduction = reduction_of(output, chain)
-    plain = partial(_any, chain, target)
+    plain = partial(_schedule_any, chain, target)
     along: Walk | None = None if reduction is None else partial(_reduction, reduction, place)
     if accesses(chain[-1]).reducer is None:
         # Custom reducers may depend on the order, for example to take the first of equal values.
@@ -284,8 +289,8 @@ def _is_long(d: Reduction) -> bool:
     return (total.rising is not None or total.is_apart) and d.adjacent > 0 and is_long
 
 
-def _rows(group: Group, target: Target) -> Walk:
-    if (scan := grouped_scan_of(group.output)) is not None and scan.sums in group.rows:
+def _rows(group: FusedStages, target: Target) -> Walk:
+    if (scan := match_grouped_scan(group.output)) is not None and scan.sums in group.rows:
         return lambda s: groups_at_root(s, scan, target)
     if is_scan(group.rows[0]):
         return lambda s: walk_transposed(s, group.output, group.rows[0], target)
@@ -293,7 +298,7 @@ def _rows(group: Group, target: Target) -> Walk:
     return lambda s: walk(s, group.output, group.rows, target)
 
 
-def _elements(output: te.Tensor, place: _Place) -> list[Walk]:
+def _elements(output: te.Tensor, place: _ScheduleInput) -> list[Walk]:
     """Return the scheduling candidates of a scan or of an element-wise stage."""
     if is_scan(output) and output.shape:
         return [lambda s: walk_steps(s, output, place.target, place.apart)]
@@ -312,11 +317,11 @@ def _convolution(d: Convolution, target: Target, s: te.Schedule) -> None:
     _walk_operands(s, (d.image, d.weights), target)
 
 
-def _any(chain: Sequence[te.Tensor], target: Target, s: te.Schedule) -> None:
-    any_at_root(s, chain, target)
+def _schedule_any(chain: Sequence[te.Tensor], target: Target, s: te.Schedule) -> None:
+    generic_reduction_at_root(s, chain, target)
 
 
-def _reduction(d: Reduction, place: _Place, s: te.Schedule) -> None:
+def _reduction(d: Reduction, place: _ScheduleInput, s: te.Schedule) -> None:
     reduce_at_root(s, d, place.target, place.bounds)
 
 
@@ -324,7 +329,7 @@ def _across(d: Reduction, target: Target, s: te.Schedule) -> None:
     across_rows(s, d.output, d.total, d.columns, target)
 
 
-def _windows(d: Windows, target: Target, s: te.Schedule) -> None:
+def _windows(d: WindowReduction, target: Target, s: te.Schedule) -> None:
     windows_at_root(s, d, target)
     _walk_operands(s, (d.image,), target)
 
@@ -332,5 +337,5 @@ def _windows(d: Windows, target: Target, s: te.Schedule) -> None:
 def _walk_operands(s: te.Schedule, operands: Sequence[te.Tensor], target: Target) -> None:
     """Schedule operands that were to be packed for their reader but are read unpacked."""
     for x in dict.fromkeys(operands):
-        if is_pointwise(x) and is_untouched(s, x) and unconverted(x) is x:
+        if is_pointwise(x) and is_untouched(s, x) and strip_cast(x) is x:
             formula_at_root(s, x, target)

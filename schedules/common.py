@@ -52,7 +52,7 @@ Walk: TypeAlias = Callable[[te.Schedule], None]
 """Scheduling candidate: a function that schedules the loops of some stages in place."""
 
 
-def first_taken(s: te.Schedule, walks: Iterable[Walk]) -> te.Schedule | None:
+def first_legal(s: te.Schedule, walks: Iterable[Walk]) -> te.Schedule | None:
     """Apply the first scheduling candidate that raises no ScheduleError to a copy of a schedule.
 
     Args:
@@ -66,7 +66,7 @@ def first_taken(s: te.Schedule, walks: Iterable[Walk]) -> te.Schedule | None:
     >>> B = te.compute((8,), lambda i: A[i] + 1, name="B")
     >>> s = te.create_schedule(B.op)
     >>> walks = [lambda s: s[B].compute_inline(), lambda s: s[B].unroll(B.op.axis[0])]
-    >>> print(first_taken(s, walks).trace)
+    >>> print(first_legal(s, walks).trace)
     def schedule(B):
         s = te.create_schedule(B.op)
         i, = s[B].op.axis

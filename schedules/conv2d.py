@@ -22,18 +22,33 @@ from tecomp import Target, te
 from tecomp.schedules.analysis.convolution import (
     Convolution,
     Pair,
-    Sliding,
+    WindowGeometry,
     need_convolution,
     pair,
 )
 from tecomp.schedules.analysis.matmul import of_images
-from tecomp.schedules.analysis.stages import begin, is_computed, is_own
+from tecomp.schedules.analysis.stages import (
+    create_inlined_schedule,
+    is_computed,
+    is_private_formula,
+)
 from tecomp.schedules.common import is_one, wide_type
 from tecomp.schedules.scratchpad import contraction
 from tecomp.schedules.scratchpad.placement import placement_of
 from tecomp.schedules.tiling import register_blocking
-from tecomp.schedules.tiling.reduction import add_dots, dot_types, finished, one, sum_in_vectors
-from tecomp.schedules.tiling.register_blocking import Plan, keep_tile, transpose_squares, walk_tiles
+from tecomp.schedules.tiling.reduction import (
+    add_dots,
+    apply_epilogue,
+    dot_types,
+    first_output,
+    sum_in_vectors,
+)
+from tecomp.schedules.tiling.register_blocking import (
+    ConvBlocking,
+    keep_tile,
+    transpose_squares,
+    walk_tiles,
+)
 
 Layout = Literal["NHWC", "NCHW"]
 
@@ -83,7 +98,7 @@ def define(
     dtype = out_dtype or X.dtype
     wide = wide_type(dtype)
     *taps, depth, k = (W.shape[i] for i in ((2, 3, 1, 0) if first else (0, 1, 2, 3)))
-    sliding = Sliding(2 if first else 1, taps, pair(stride), pair(padding), pair(dilation))
+    sliding = WindowGeometry(2 if first else 1, taps, pair(stride), pair(padding), pair(dilation))
     image = sliding.padded(X, te.const(0, X.dtype))
     r, s = (te.reduce_axis((0, many), name=axis) for many, axis in zip(taps, "rs", strict=True))
     channel, channels = te.reduce_axis((0, depth), name="c"), 1 if first else 3
@@ -101,7 +116,7 @@ def define(
     if bias is None and activation is None and wide == dtype:
         return te.compute(tuple(shape), total_at, name=name, attrs=wish)
     total = te.compute(tuple(shape), total_at, name=f"{name}_sum", attrs=wish)
-    result: te.Tensor = finished(total, dtype, bias, channels, activation, name)
+    result: te.Tensor = apply_epilogue(total, dtype, bias, channels, activation, name)
     return result
 
 
@@ -117,7 +132,7 @@ def describe(output: te.Tensor) -> Convolution:
     return need_convolution(output, "conv2d.describe")
 
 
-def plan(op: te.Tensor | Convolution, target: str | Path | Target) -> Plan:
+def plan(op: te.Tensor | Convolution, target: str | Path | Target) -> ConvBlocking:
     """Choose the register tile and the block of rows of a convolution.
 
     Raises:
@@ -129,7 +144,7 @@ def plan(op: te.Tensor | Convolution, target: str | Path | Target) -> Plan:
 
 
 def schedule(
-    op: te.Tensor | Convolution, target: str | Path | Target, plan: Plan | None = None
+    op: te.Tensor | Convolution, target: str | Path | Target, plan: ConvBlocking | None = None
 ) -> te.Schedule:
     """Return a schedule for a convolution with an optional element-wise epilogue.
 
@@ -144,7 +159,7 @@ def schedule(
     """
     target = Target.of(target)
     d = need_convolution(op, "conv2d.schedule")
-    s: te.Schedule = begin(d.output, d.between)
+    s: te.Schedule = create_inlined_schedule(d.output, d.between)
     where = placement_of(target)
     if where is not None:
         padded = [d.image] if is_computed(d.image) else []
@@ -156,16 +171,16 @@ def schedule(
 
 
 def convolution_at_root(
-    s: te.Schedule, d: Convolution, target: Target, plan: Plan | None = None
+    s: te.Schedule, d: Convolution, target: Target, plan: ConvBlocking | None = None
 ) -> None:
     """Schedule a convolution and its epilogue as a separate loop nest on a CPU."""
     given = d.image
     d, moved = _by_dots(s, d, target)
     p = plan or register_blocking.plan(d, target)
     image = d.image
-    copies = [x for x in dict.fromkeys((image, given)) if is_own(s, x, d.total, image)]
+    copies = [x for x in dict.fromkeys((image, given)) if is_private_formula(s, x, d.total, image)]
     if d.first and not d.depthwise:
-        sums, block = _transposed(s, d, p)
+        sums, block = _schedule_transposed_block(s, d, p)
         if image is not given or not copies:
             image = s.cache_read(image, "global", [sums])
             copies.insert(0, image)
@@ -220,7 +235,7 @@ def _channels_last(n: te.Expr, channel: te.Expr, y: te.Expr, x: te.Expr) -> list
     return [n, y, x, channel]
 
 
-def _in_order(s: te.Schedule, d: Convolution, p: Plan) -> tuple[te.Tensor, te.IterVar]:
+def _in_order(s: te.Schedule, d: Convolution, p: ConvBlocking) -> tuple[te.Tensor, te.IterVar]:
     """Schedule register tiles that are stored to the result directly.
 
     Returns:
@@ -228,7 +243,7 @@ def _in_order(s: te.Schedule, d: Convolution, p: Plan) -> tuple[te.Tensor, te.It
     """
     sums = d.total
     if d.total is d.output:
-        sums = one(s.cache_write(d.total, "local"))
+        sums = first_output(s.cache_write(d.total, "local"))
     else:
         s[d.total].set_scope("local")
     first, stage = d.first, s[d.output]
@@ -257,14 +272,15 @@ def _in_order(s: te.Schedule, d: Convolution, p: Plan) -> tuple[te.Tensor, te.It
     return sums, shared
 
 
-def _transposed(s: te.Schedule, d: Convolution, p: Plan) -> tuple[te.Tensor, te.IterVar]:
+def _schedule_transposed_block(s: te.Schedule, d: Convolution, p: ConvBlocking) -> tuple[te.Tensor,
+        te.IterVar]:
     """Schedule register tiles into a channels-last block that is transposed into the result.
 
     Returns:
         The stage of the sums, and the loop over blocks of rows.
     """
-    rows = one(s.cache_write(d.total, "global")) if d.total is d.output else d.total
-    sums = one(s.cache_write(rows, "local"))
+    rows = first_output(s.cache_write(d.total, "global")) if d.total is d.output else d.total
+    sums = first_output(s.cache_write(rows, "local"))
     for x in (rows, sums):
         s[x].transform_layout(_channels_last)
     stage = s[d.output]
@@ -287,7 +303,7 @@ def _transposed(s: te.Schedule, d: Convolution, p: Plan) -> tuple[te.Tensor, te.
 
 
 def _pack_weights(
-    s: te.Schedule, d: Convolution, readers: Sequence[te.Tensor], p: Plan
+    s: te.Schedule, d: Convolution, readers: Sequence[te.Tensor], p: ConvBlocking
 ) -> None:
     """Pack the filters so that the values a tile needs for one tap are contiguous."""
     width, weights, first = p.tile.columns, d.weights, d.order[3] == 0
@@ -296,7 +312,7 @@ def _pack_weights(
         r, q, c, k = (axes[dim] for dim in d.order)
         return [k // width, r, q, c, k % width]
 
-    computed = is_own(s, weights, *readers)
+    computed = is_private_formula(s, weights, *readers)
     if computed and first:
         _side_by_side(s, weights, p.tile.lanes)
     copy = weights if computed and not first else s.cache_read(weights, "global", readers)

@@ -24,16 +24,16 @@ from __future__ import annotations
 from pathlib import Path
 
 from tecomp import Target, accesses, te
-from tecomp.schedules.analysis.reduction import GroupedScan, grouped_scan_of, scanned
-from tecomp.schedules.analysis.stages import is_own, is_scan
+from tecomp.schedules.analysis.reduction import GroupedScan, match_grouped_scan, scan_input
+from tecomp.schedules.analysis.stages import is_private_formula, is_scan
 from tecomp.schedules.common import Size, product, round_up, wide_type
 from tecomp.schedules.tiling.register_blocking import core_of, lanes_of, transpose_squares, width_of
 from tecomp.schedules.tiling.traversal import (
     are_long_rows_transposed,
     number_of,
     stream_large,
+    transpose_last_axis_first,
     transpose_where_used,
-    transposed,
     walk_steps,
 )
 
@@ -100,8 +100,9 @@ def define(
         sums.append(_groups(sums[-1], axis, wide, f"{name}_groups{len(sums)}"))
     before = None
     for level in reversed(range(1, len(sums))):
-        before = _running(sums[level], axis, wide, before, wide, False, f"{name}_before{level}")
-    return _running(A, axis, wide, before, dtype, not exclusive, name)
+        before = _cumulative_sums(sums[level], axis, wide, before, wide, False,
+            f"{name}_before{level}")
+    return _cumulative_sums(A, axis, wide, before, dtype, not exclusive, name)
 
 
 def _are_open(A: te.Tensor) -> bool:
@@ -153,7 +154,8 @@ def _by_groups(
 def _by_rows(A: te.Tensor, exclusive: bool, dtype: str, wide: str, name: str) -> te.Tensor:
     """Compute cumulative sums over transposed rows, and transpose them back."""
     *rows, _ = A.shape
-    sums = _by_steps(transposed(A, wide, f"{name}_transposed"), exclusive, wide, f"{name}_sums")
+    sums = _by_steps(transpose_last_axis_first(A, wide, f"{name}_transposed"), exclusive, wide,
+        f"{name}_sums")
     return te.compute(
         A.shape, lambda *i: te.cast(sums(i[-1], number_of(i[:-1], rows)), dtype), name=name
     )
@@ -209,7 +211,7 @@ def _inside(place: te.Expr, extent: Size, group: int) -> te.Expr | None:
     return None if is_whole else place < extent
 
 
-def _running(
+def _cumulative_sums(
     A: te.Tensor, axis: int, wide: str, before: te.Tensor | None, dtype: str, inclusive: bool,
     name: str,
 ) -> te.Tensor:
@@ -248,7 +250,7 @@ def schedule(output: te.Tensor, target: str | Path | Target) -> te.Schedule:
     """Return a schedule for the result of `define`."""
     target = Target.of(target)
     s = te.create_schedule(output)
-    if (groups := grouped_scan_of(output)) is not None:
+    if (groups := match_grouped_scan(output)) is not None:
         groups_at_root(s, groups, target)
         return s
     scans = [x for x in (output, *output.op.input_tensors) if is_scan(x)]
@@ -268,7 +270,7 @@ def schedule(output: te.Tensor, target: str | Path | Target) -> te.Schedule:
         stage.reorder(*outer, strip, axes[axis], axes[-1])
         place = stage.fuse(*outer, strip)
     stage.parallel(place)
-    walk = _along if is_last else _across
+    walk = _schedule_vector_groups if is_last else _across
     walk(s, output, axes, axis, target)
     for groups, before in _levels(output):
         for x in (groups, before):
@@ -336,7 +338,7 @@ def groups_at_root(s: te.Schedule, d: GroupedScan, target: Target) -> None:
     s[columns].unroll(step)
     s[columns].vectorize(lane)
     for padded in columns.op.input_tensors:
-        if is_own(s, padded, columns):
+        if is_private_formula(s, padded, columns):
             s[padded].compute_at(stage, row)
             last = padded.op.axis[-1]
             _, lane = s[padded].split(last, factor=lanes_of(padded, last, target))
@@ -362,7 +364,7 @@ def _walk_rows(s: te.Schedule, output: te.Tensor, target: Target) -> None:
     _, step = s[sums].split(sums.op.axis[0], factor=_STEPS)
     s[sums].unroll(step)
     s[sums].vectorize(row)
-    if (columns := scanned(sums)) is not None:
+    if (columns := scan_input(sums)) is not None:
         transpose_where_used(s, columns, output, block, lanes)
 
 
@@ -391,7 +393,7 @@ def _add_groups(s: te.Schedule, x: te.Tensor, is_last: bool, target: Target) -> 
     s[x].vectorize(lane)
 
 
-def _along(
+def _schedule_vector_groups(
     s: te.Schedule, x: te.Tensor, axes: list[te.IterVar], axis: int, target: Target
 ) -> None:
     """Schedule groups along memory as one vector each."""

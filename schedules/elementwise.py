@@ -37,7 +37,7 @@ def define(
     shape = broadcast_shape([x.shape for x in inputs])
 
     def value(*axes: te.Expr) -> te.Expr:
-        return function(*(x(*_own(x, axes)) for x in inputs))
+        return function(*(x(*_corresponding_index(x, axes)) for x in inputs))
 
     return te.compute(shape, value, name=name)
 
@@ -67,7 +67,7 @@ def broadcast_shape(shapes: Sequence[Sequence[Size]]) -> tuple[Size, ...]:
     return tuple(reversed(result))
 
 
-def _own(x: te.Tensor, axes: Sequence[te.Expr]) -> list[te.Expr]:
+def _corresponding_index(x: te.Tensor, axes: Sequence[te.Expr]) -> list[te.Expr]:
     """Return the index into `x` that corresponds to the index `axes` of the result."""
     last = axes[len(axes) - len(x.shape) :]
     return [

@@ -17,11 +17,11 @@ from pathlib import Path
 from tecomp import ScheduleError, Target, te
 from tecomp.schedules.analysis.matmul import Contraction, Product, need_product, of_matrices
 from tecomp.schedules.common import wide_type
-from tecomp.schedules.gemm.blocking import Plan, plan_blocks
+from tecomp.schedules.gemm.blocking import GemmBlocking, plan_blocks
 from tecomp.schedules.gemm.loops import product_at_root
 from tecomp.schedules.scratchpad import contraction
 from tecomp.schedules.scratchpad.placement import Placement, placement_of
-from tecomp.schedules.tiling.reduction import finished
+from tecomp.schedules.tiling.reduction import apply_epilogue
 
 
 def define(
@@ -67,7 +67,7 @@ def define(
     if A is B:
         # The two operands are packed differently, so they must be distinct tensors.
         B = te.compute(B.shape, lambda *axes: A(*axes), name=f"{B.name}_again")
-    A, B = _converted(A, wide), _converted(B, wide)
+    A, B = _convert(A, wide), _convert(B, wide)
     k = te.reduce_axis((0, depth), name="k")
 
     def product(*axes: te.Expr) -> te.Expr:
@@ -81,11 +81,11 @@ def define(
     if bias is None and activation is None and wide == dtype:
         return te.compute(shape, product, name=name, attrs=wish)
     total = te.compute(shape, product, name=f"{name}_sum", attrs=wish)
-    result: te.Tensor = finished(total, dtype, bias, len(shape) - 1, activation, name)
+    result: te.Tensor = apply_epilogue(total, dtype, bias, len(shape) - 1, activation, name)
     return result
 
 
-def _converted(x: te.Tensor, dtype: str) -> te.Tensor:
+def _convert(x: te.Tensor, dtype: str) -> te.Tensor:
     """Convert `x` to the accumulator dtype; each value is converted once, while it is packed."""
     if x.dtype == dtype:
         return x
@@ -114,7 +114,7 @@ def describe(output: te.Tensor) -> Product:
     return need_product(output, "matmul.describe")
 
 
-def plan(op: te.Tensor | Product, target: str | Path | Target, each: int = 1) -> Plan:
+def plan(op: te.Tensor | Product, target: str | Path | Target, each: int = 1) -> GemmBlocking:
     """Choose the block sizes of a matrix product of any size.
 
     * A column tile over one block of the depth occupies an eighth of the second-level cache.
@@ -137,7 +137,7 @@ def plan(op: te.Tensor | Product, target: str | Path | Target, each: int = 1) ->
 
 
 def schedule(
-    op: te.Tensor | Product, target: str | Path | Target, plan: Plan | None = None
+    op: te.Tensor | Product, target: str | Path | Target, plan: GemmBlocking | None = None
 ) -> te.Schedule:
     """Return a schedule for a matrix product with an optional element-wise epilogue.
 
@@ -165,7 +165,7 @@ def schedule(
 
 def product_on_cores(
     s: te.Schedule, d: Product, where: Placement, whole: Collection[te.Tensor] | None = None
-) -> contraction.Plan:
+) -> contraction.ContractionTiling:
     """Schedule a matrix product and its epilogue on a target with scratchpads.
 
     Args:

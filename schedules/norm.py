@@ -55,7 +55,7 @@ def layer_norm(
         rows, lambda *i: te.sum(difference(*i, r) * difference(*i, r), axis=r),
         name=f"{name}_squares",
     )
-    return _scaled(A, difference, squares, scale, shift, epsilon, name)
+    return _normalize(A, difference, squares, scale, shift, epsilon, name)
 
 
 def rms_norm(
@@ -84,10 +84,10 @@ def rms_norm(
     squares = te.compute(
         rows, lambda *i: te.sum(value(*i, r) * value(*i, r), axis=r), name=f"{name}_squares"
     )
-    return _scaled(A, value, squares, scale, None, epsilon, name)
+    return _normalize(A, value, squares, scale, None, epsilon, name)
 
 
-def _scaled(
+def _normalize(
     A: te.Tensor,
     value: Callable[..., te.Expr],
     squares: te.Tensor,

@@ -14,16 +14,21 @@ from tecomp import Target, te
 from tecomp.schedules import reduce
 from tecomp.schedules.analysis.convolution import (
     Pair,
-    Sliding,
-    Windows,
+    WindowGeometry,
+    WindowReduction,
     need_windows,
     pair,
     windows_of,
 )
-from tecomp.schedules.analysis.stages import begin, is_own
+from tecomp.schedules.analysis.stages import create_inlined_schedule, is_private_formula
 from tecomp.schedules.common import Size, ceil_div, product, wide_type
-from tecomp.schedules.tiling.reduction import one
-from tecomp.schedules.tiling.register_blocking import balanced, core_of, lanes_of, width_of
+from tecomp.schedules.tiling.reduction import first_output
+from tecomp.schedules.tiling.register_blocking import (
+    balanced_block_size,
+    core_of,
+    lanes_of,
+    width_of,
+)
 
 Operation = Literal["max", "mean"]
 Layout = Literal["NHWC", "NCHW"]
@@ -71,13 +76,13 @@ def define(
     ((1, 28, 28, 64), (1, 28, 28, 64))
     """
     first, sizes, pads = 2 if layout == "NCHW" else 1, pair(window), pair(padding)
-    sliding = Sliding(first, sizes, pair(stride or window), pads, pair(dilation))
+    sliding = WindowGeometry(first, sizes, pair(stride or window), pads, pair(dilation))
     if any(2 * pad > size for pad, size in zip(pads, sizes, strict=True)):
         raise ValueError(
             f"pool.define: padding={pads} is more than half of window={sizes}; take less, or "
             "a larger window"
         )
-    image = sliding.padded(X, _around(X.dtype, op))
+    image = sliding.padded(X, _neutral_padding(X.dtype, op))
     taps = [te.reduce_axis((0, size), name=axis) for size, axis in zip(sizes, "rs", strict=True)]
     wide = wide_type(X.dtype) if op == "mean" else X.dtype
 
@@ -99,7 +104,7 @@ def define(
     return te.compute(shape, result, name=name)
 
 
-def _around(dtype: str, op: Operation) -> te.Expr:
+def _neutral_padding(dtype: str, op: Operation) -> te.Expr:
     """Return the padding value, which is neutral for the reduction."""
     if op == "mean":
         return te.const(0, dtype)
@@ -107,7 +112,7 @@ def _around(dtype: str, op: Operation) -> te.Expr:
     return -te.infinity(dtype) if is_float else te.min_value(dtype)
 
 
-def _count_inside(X: te.Tensor, sliding: Sliding, i: Sequence[te.Expr]) -> te.Expr:
+def _count_inside(X: te.Tensor, sliding: WindowGeometry, i: Sequence[te.Expr]) -> te.Expr:
     """Return the number of elements of a window that are inside the image."""
     down, across = (
         _count_from(
@@ -138,7 +143,7 @@ def whole(
     return result
 
 
-def describe(output: te.Tensor) -> Windows:
+def describe(output: te.Tensor) -> WindowReduction:
     """Return the roles of the axes of a windowed reduction with an optional epilogue.
 
     Args:
@@ -150,7 +155,7 @@ def describe(output: te.Tensor) -> Windows:
     return need_windows(output, "pool.describe")
 
 
-def schedule(op: te.Tensor | Windows, target: str | Path | Target) -> te.Schedule:
+def schedule(op: te.Tensor | WindowReduction, target: str | Path | Target) -> te.Schedule:
     """Return a schedule for a reduction of windows or of whole images, with an optional epilogue.
 
     Vectors run along the last axis. Padding is materialized for a few rows at a time, which stay in
@@ -169,16 +174,16 @@ def schedule(op: te.Tensor | Windows, target: str | Path | Target) -> te.Schedul
         whole_images: te.Schedule = reduce.schedule(op, target)
         return whole_images
     d = need_windows(op, "pool.schedule")
-    s: te.Schedule = begin(d.output, d.between)
+    s: te.Schedule = create_inlined_schedule(d.output, d.between)
     windows_at_root(s, d, target)
     return s
 
 
-def windows_at_root(s: te.Schedule, d: Windows, target: Target) -> None:
+def windows_at_root(s: te.Schedule, d: WindowReduction, target: Target) -> None:
     """Schedule a windowed reduction and its epilogue as a separate loop nest."""
     output, image, total = d.output, d.image, d.total
     if total is output:
-        total = one(s.cache_write(total, "local"))
+        total = first_output(s.cache_write(total, "local"))
     stage, lanes = s[output], lanes_of(output, output.op.axis[-1], target)
     *axes, last = stage.op.axis
     outer, row, between = axes[: d.row], axes[d.row], axes[d.row + 1 :]
@@ -194,13 +199,13 @@ def windows_at_root(s: te.Schedule, d: Windows, target: Target) -> None:
     shared = stage.fuse(*outer, block)
     stage.parallel(shared)
     _hold(s, total, output, tile, vectors, lanes)
-    if is_own(s, image, total):
+    if is_private_formula(s, image, total):
         s[image].compute_at(stage, shared)
         _, lane = s[image].split(s[image].op.axis[-1], factor=lanes)
         s[image].vectorize(lane)
 
 
-def _rows(d: Windows, target: Target) -> int:
+def _rows(d: WindowReduction, target: Target) -> int:
     """Return the output rows of a block: their input fits the L2 cache, with a block for each core.
 
     Padding is recomputed for rows that two blocks read.
@@ -212,7 +217,7 @@ def _rows(d: Windows, target: Target) -> int:
         most = max(core.second_cache // 4 // (max(values, 1) * d.factor * width_of(output)), 1)
     if isinstance(height, int):
         most = min(most, max(ceil_div(height, core.count), 1))
-    size: int = balanced(height, most, share=core.count)
+    size: int = balanced_block_size(height, most, share=core.count)
     return size
 
 

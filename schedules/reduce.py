@@ -12,21 +12,21 @@ from typing import Literal
 
 from tecomp import Target, accesses, te
 from tecomp.schedules.analysis.reduction import Reduction, need_reduction
-from tecomp.schedules.analysis.stages import begin
+from tecomp.schedules.analysis.stages import create_inlined_schedule
 from tecomp.schedules.common import ceil_div, is_one, product, wide_type
 from tecomp.schedules.tiling.reduction import (
     LONG,
     NO_BOUNDS,
     VECTOR_OF_ROWS,
     Bounds,
+    first_output,
     fold,
-    left_of,
-    one,
+    remaining_reduction_loops,
 )
 from tecomp.schedules.tiling.register_blocking import (
-    balanced,
+    balanced_block_size,
     core_of,
-    elements_at_hand,
+    elements_fitting_l1,
     lanes_of,
     width_of,
 )
@@ -166,7 +166,7 @@ def schedule(
     """
     target = Target.of(target)
     d = need_reduction(op, "reduce.schedule")
-    s: te.Schedule = begin(d.output, d.between)
+    s: te.Schedule = create_inlined_schedule(d.output, d.between)
     reduce_at_root(s, d, target, bounds)
     return s
 
@@ -215,7 +215,7 @@ def _columns_before(d: Reduction, target: Target) -> int | None:
         if own is not axis:
             break
     place = product(axis.extent for axis in d.total.op.axis)
-    if not isinstance(place, int) or place * row > elements_at_hand(d.total, target):
+    if not isinstance(place, int) or place * row > elements_fitting_l1(d.total, target):
         return None
     rows = product(axis.extent for axis in outer)
     return columns if not isinstance(rows, int) or rows >= _ROWS_AT_ONCE else None
@@ -230,15 +230,16 @@ def _across_then_along(s: te.Schedule, d: Reduction, columns: int, target: Targe
     along = d.runs[len(d.runs) - d.adjacent :]
     s[total].reorder(*d.runs)
     last = s[total].fuse(*along) if len(along) > 1 else along[0]
-    partial = one(s.rfactor(total, last, factor_axis=len(total.shape)))
+    partial = first_output(s.rfactor(total, last, factor_axis=len(total.shape)))
     stage, axes = s[partial], list(partial.op.axis)
     run = stage.fuse(*axes[len(axes) - 1 - columns :])
     lanes = lanes_of(partial, run, target)
-    most = balanced(run.extent, max(ceil_div(_number(run), core_of(target).count), lanes), lanes)
+    most = balanced_block_size(run.extent,
+        max(ceil_div(_number(run), core_of(target).count), lanes), lanes)
     block, column = stage.split(run, factor=most)
     vectors, lane = stage.split(column, factor=lanes)
     outer = axes[: len(axes) - 1 - columns]
-    stage.reorder(*outer, block, *left_of(s, partial), vectors, lane)
+    stage.reorder(*outer, block, *remaining_reduction_loops(s, partial), vectors, lane)
     stage.parallel(stage.fuse(*outer, block))
     stage.vectorize(lane)
 
@@ -266,12 +267,12 @@ def _vectors_of_rows(s: te.Schedule, d: Reduction, target: Target) -> None:
     """
     total = d.total
     if total is d.output:  # accumulate in registers instead of in the result
-        total = one(s.cache_write(total, "local"))
+        total = first_output(s.cache_write(total, "local"))
     rows = _vectors(s, d.output, target)
     s[d.output].parallel(rows)
     s[total].compute_at(s[d.output], rows)
     lane = next(axis for axis in reversed(s[total].op.axis) if not is_one(axis.extent))
-    (run,) = left_of(s, total)
+    (run,) = remaining_reduction_loops(s, total)
     s[total].reorder(run, lane)
     s[total].vectorize(lane)
     s[total].unroll(run)
@@ -293,8 +294,8 @@ def _along_rows(s: te.Schedule, d: Reduction, target: Target, bounds: Bounds) ->
     partial = total
     if (length := _part_length(total, [*outer, run], target)) is not None:
         parts, _ = s[total].split(outer[0] if outer else run, factor=length)
-        partial = one(s.rfactor(total, parts, factor_axis=0))
-        run = left_of(s, partial)[-1]
+        partial = first_output(s.rfactor(total, parts, factor_axis=0))
+        run = remaining_reduction_loops(s, partial)[-1]
         several = _side_by_side(partial, run, target, bounds, order is not None)
         place = _groups(s, partial, several)
         s[partial].parallel(place)
@@ -380,7 +381,7 @@ def _part_length(
     parts: int = min(size * width_of(total) // _PART_BYTES, 4 * core.count, extent)
     if rows >= core.count or parts < 2:
         return None
-    length: int = balanced(extent, extent // parts, 64 if len(loops) == 1 else 1)
+    length: int = balanced_block_size(extent, extent // parts, 64 if len(loops) == 1 else 1)
     return length
 
 
@@ -411,12 +412,12 @@ def _across_short_rows(
         place = s[total].fuse(*rows, whole)
     lanes = core_of(target).lanes(total.dtype)
     _, row = s[total].split(s[total].op.reduce_axis[-1], factor=lanes)
-    partial = one(s.rfactor(total, row, factor_axis=len(outer)))
+    partial = first_output(s.rfactor(total, row, factor_axis=len(outer)))
     s[partial].set_scope("local")
     s[partial].compute_at(s[total], place)
     *_, row, column = s[partial].op.axis
     vectors, lane = s[partial].split(s[partial].fuse(row, column), factor=lanes)
-    s[partial].reorder(*left_of(s, partial), vectors, lane)
+    s[partial].reorder(*remaining_reduction_loops(s, partial), vectors, lane)
     s[partial].unroll(vectors)
     s[partial].vectorize(lane)
 
@@ -438,7 +439,7 @@ def across_rows(
         target: Target whose vector registers and caches decide the sizes.
     """
     most = _elements_of_a_block(total, columns, target)
-    block, inside = _blocked(s, output, columns, most, target)
+    block, inside = _split_into_blocks(s, output, columns, most, target)
     s[output].parallel(block)
     if total is not output:
         _, lane = s[output].split(inside[-1], factor=lanes_of(total, inside[-1], target))
@@ -449,7 +450,7 @@ def across_rows(
     if not _are_read_in_order(total, columns, target):
         *outer, last = s[total].op.reduce_axis
         steps, _ = s[total].split(last, factor=_ROWS_AT_ONCE)
-        few = one(s.rfactor(total, s[total].fuse(*outer, steps), factor_axis=0))
+        few = first_output(s.rfactor(total, s[total].fuse(*outer, steps), factor_axis=0))
     vectors, lane = s[total].split(inside[-1], factor=lanes_of(total, inside[-1], target))
     s[total].reorder(*s[total].op.reduce_axis, *inside[:-1], vectors, lane)
     s[total].vectorize(lane)
@@ -479,7 +480,7 @@ def _elements_of_a_block(total: te.Tensor, columns: int, target: Target) -> int:
 
     The larger of the two is used if rows come from memory, limited by an eighth of the L2 cache.
     """
-    core, most = core_of(target), elements_at_hand(total, target)
+    core, most = core_of(target), elements_fitting_l1(total, target)
     row = product(total.shape[len(total.shape) - columns :])
     if not isinstance(row, int) or not _is_far(total, target):
         return int(most)
@@ -493,7 +494,7 @@ def _is_far(total: te.Tensor, target: Target) -> bool:
     return isinstance(count, int) and count * width > core_of(target).cache_bytes[-1] // 4
 
 
-def _blocked(
+def _split_into_blocks(
     s: te.Schedule, x: te.Tensor, count: int, most: int, target: Target
 ) -> tuple[te.IterVar, list[te.IterVar]]:
     """Split the elements of `x` into blocks that fit a cache several times.
@@ -511,7 +512,7 @@ def _blocked(
     stage, axes = s[x], list(s[x].op.axis)
     outer, last = axes[:-1], axes[-1]
     if not isinstance(last.extent, int) or last.extent > most:
-        size = balanced(last.extent, most, lanes_of(x, last, target))
+        size = balanced_block_size(last.extent, most, lanes_of(x, last, target))
         block, inner = stage.split(last, factor=size)
         return stage.fuse(*outer, block), [inner]
     if count == 1:

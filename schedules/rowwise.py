@@ -122,7 +122,7 @@ def _side_by_side(
     transpose_squares(stage, row, column, lanes)
     shared = stage.fuse(*outer, block)
     stage.parallel(shared)
-    copies = _copied(s, output, made)
+    copies = _cache_row_inputs(s, output, made)
     for x in reversed([*copies, *made]):
         part = s[x]
         part.compute_at(stage, shared)
@@ -151,7 +151,7 @@ def _values_of_rows(s: te.Schedule, output: te.Tensor) -> list[te.Tensor]:
     return found
 
 
-def _copied(
+def _cache_row_inputs(
     s: te.Schedule, output: te.Tensor, made: Sequence[te.Tensor]
 ) -> list[te.Tensor]:
     """Create local copies of the row inputs that are in memory, for the stages in `made`."""

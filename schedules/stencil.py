@@ -41,7 +41,7 @@ def define(
             (weight, A(*outer, y + dy, x + dx))
             for dy, row in enumerate(weights) for dx, weight in enumerate(row)
         ]
-        return _weighted(terms)
+        return _weighted_sum(terms)
 
     shape = _shape(A, len(weights), len(weights[0]))
     return te.compute(shape, value, name=name)
@@ -59,13 +59,13 @@ def separable(
 
     def along_row(*index: te.Expr) -> te.Expr:
         *outer, y, x = index
-        return _weighted([(weight, A(*outer, y, x + k)) for k, weight in enumerate(row)])
+        return _weighted_sum([(weight, A(*outer, y, x + k)) for k, weight in enumerate(row)])
 
     first = te.compute(_shape(A, 1, len(row)), along_row, name=f"{name}_rows")
 
     def along_column(*index: te.Expr) -> te.Expr:
         *outer, y, x = index
-        return _weighted([(weight, first(*outer, y + k, x)) for k, weight in enumerate(column)])
+        return _weighted_sum([(weight, first(*outer, y + k, x)) for k, weight in enumerate(column)])
 
     shape = _shape(A, len(column), len(row))
     return te.compute(shape, along_column, name=name)
@@ -76,7 +76,7 @@ def _shape(A: te.Tensor, height: int, width: int) -> tuple[int | te.Expr, ...]:
     return (*outer, rows - (height - 1), columns - (width - 1))
 
 
-def _weighted(terms: Sequence[tuple[float, te.Expr]]) -> te.Expr:
+def _weighted_sum(terms: Sequence[tuple[float, te.Expr]]) -> te.Expr:
     """Return the sum of products; equal weights are factored out and zero weights are omitted."""
     sums: dict[float, te.Expr] = {}
     for weight, value in terms:

@@ -13,10 +13,10 @@ from pathlib import Path
 from tecomp import Target, copy_schedule, te
 from tecomp.schedules.analysis.pointwise_chains import (
     NO_STRIDES,
-    Moved,
+    ChainRead,
     Strides,
     inline_chain,
-    lies_apart,
+    is_strided,
     reads_of_chain,
     run_length,
     work_of_chain,
@@ -74,13 +74,13 @@ def describe(output: te.Tensor, apart: Container[te.Tensor] | None = None) -> in
     >>> describe(define(A, (2, 0, 1))), describe(define(A, (1, 0, 2)))
     (0, None)
     """
-    read = _transposed(output, apart)
+    read = _find_transposed_read(output, apart)
     return None if read is None else read.along
 
 
-def _transposed(
+def _find_transposed_read(
     output: te.Tensor, apart: Container[te.Tensor] | None, strides: Strides = NO_STRIDES
-) -> Moved | None:
+) -> ChainRead | None:
     """Find the first read that depends on the last axis but is contiguous along another axis.
 
     Return None if the expression has more than `_MOST_WORK` operations, because each operation
@@ -118,7 +118,7 @@ def formula_at_root(
         apart: Element-wise inputs that are not inlined. Default: none.
         strides: Strides of the tensors that are not contiguous in memory.
     """
-    read = _transposed(output, apart, strides)
+    read = _find_transposed_read(output, apart, strides)
     if read is not None:
         core = core_of(target)
         joined = _neighbours(output, apart, strides)
@@ -128,12 +128,12 @@ def formula_at_root(
         copy_schedule.schedule_moves(s[output], axes, walk, core.count)
     elif output.shape:
         row = run_length(output, apart, strides)
-        stream(s, output, target, row, apart, one_by_one=lies_apart(output, apart, strides))
+        stream(s, output, target, row, apart, one_by_one=is_strided(output, apart, strides))
         if is_result(s, output) and output not in strides:
             stream_large(s, output, target, row)
 
 
-def _dims(output: te.Tensor, read: Moved) -> list[copy_schedule.Dim]:
+def _dims(output: te.Tensor, read: ChainRead) -> list[copy_schedule.Dim]:
     """Return the extent of each axis with the strides of the read tensor and of the result."""
     steps = _steps(read.tensor.shape) if read.strides is None else [
         n if isinstance(n, int) else copy_schedule.FAR for n in read.strides]
@@ -171,7 +171,7 @@ def _neighbours(
     ]
 
 
-def _are_one(read: Moved, axis: int, extent: int) -> bool:
+def _are_one(read: ChainRead, axis: int, extent: int) -> bool:
     """Return whether `axis` and the next axis, of `extent`, are dense in the read tensor."""
     pairs = zip(pairwise(read.dims), read.tensor.shape[1:], strict=True)
     return any(

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from tecomp.codegen.dispatch.array_interop import as_array, empty, is_in_layout, mark_of
+from tecomp.codegen.dispatch.array_interop import as_array, empty, is_in_layout, layout_tag_of
 from tecomp.codegen.dispatch.kernel import Kernel
 from tecomp.compute.define import placeholder, size_var
 from tecomp.compute.tensor import Tensor
@@ -16,11 +16,11 @@ from tecomp.driver.build import ScheduledKernel, build
 from tecomp.errors import CallError, LayoutError
 from tecomp.ir.arith.extents import ceil_div
 from tecomp.ir.nodes.dtype import DType
-from tecomp.layout.addressing.layout_tags import plain_mark
+from tecomp.layout.addressing.layout_tags import row_major_tag
 from tecomp.layout.addressing.stored_tensor import check_layout
 from tecomp.layout.core.layout import Layout, formula
 from tecomp.layout.formats.format import Format
-from tecomp.relayout_kernels.box_copy import Copy, Side, bit_pattern
+from tecomp.relayout_kernels.box_copy import CopyEndpoint, CopySpec, bit_pattern
 from tecomp.relayout_kernels.kernel import kernel_of
 from tecomp.scheduling.schedule import create_schedule
 
@@ -30,7 +30,7 @@ _ROW = 1024
 """Minimum number of elements in a row of the conversion kernels."""
 
 
-def encoded(storage: Format, array: Array) -> Array:
+def encode_array(storage: Format, array: Array) -> Array:
     """Return `array` encoded in a storage format.
 
     Args:
@@ -44,7 +44,7 @@ def encoded(storage: Format, array: Array) -> Array:
         LayoutError: If the last axis of `array` is not a whole number of blocks.
     """
     array = as_array(array, f"format {storage.name}: encode_array")
-    shape = _resized(storage, array, storage.elements, storage.units, "elements")
+    shape = _resize(storage, array, storage.elements, storage.units, "elements")
     out = np.empty(shape, storage.stored.numpy)
     if array.size:
         count = _blocks_in_a_row(storage)
@@ -53,7 +53,7 @@ def encoded(storage: Format, array: Array) -> Array:
     return out
 
 
-def decoded(storage: Format, array: Array, dtype: DType) -> Array:
+def decode_array(storage: Format, array: Array, dtype: DType) -> Array:
     """Return the values that `array` encodes in a storage format.
 
     Args:
@@ -75,7 +75,7 @@ def decoded(storage: Format, array: Array, dtype: DType) -> Array:
             "returned, or view it as {stored}",
             kind="storage-format", storage=storage.name, stored=storage.stored, dtype=array.dtype,
         )
-    shape = _resized(storage, array, storage.units, storage.elements, "units")
+    shape = _resize(storage, array, storage.units, storage.elements, "units")
     out = np.empty(shape, dtype.numpy)
     if array.size:
         count = _blocks_in_a_row(storage)
@@ -107,7 +107,7 @@ def _run(kernel: ScheduledKernel, array: Array, row: int, out: Array, new_row: i
         result[rows * new_row :] = its_result[0, : len(result) - rows * new_row]
 
 
-def _resized(storage: Format, array: Array, old: int, new: int, what: str) -> tuple[int, ...]:
+def _resize(storage: Format, array: Array, old: int, new: int, what: str) -> tuple[int, ...]:
     shape: tuple[int, ...] = array.shape
     if old == new == 1:
         return shape
@@ -128,17 +128,17 @@ def _blocks_in_a_row(storage: Format) -> int:
 def _encoder(storage: Format, dtype: DType) -> ScheduledKernel:
     row = _blocks_in_a_row(storage) * storage.elements
     values = placeholder((size_var("rows", "int64"), row), dtype, name="values")
-    return _built(values, storage.encode(values), "encode")
+    return _build(values, storage.encode(values), "encode")
 
 
 @lru_cache(maxsize=64)
 def _decoder(storage: Format, dtype: DType) -> ScheduledKernel:
     row = _blocks_in_a_row(storage) * storage.units
     units = placeholder((size_var("rows", "int64"), row), storage.stored, name="units")
-    return _built(units, storage.decode(units, dtype), "decode")
+    return _build(units, storage.decode(units, dtype), "decode")
 
 
-def _built(given: Tensor, result: Tensor, name: str) -> ScheduledKernel:
+def _build(given: Tensor, result: Tensor, name: str) -> ScheduledKernel:
     s = create_schedule(result)
     for stage in s.stages:
         if stage.op.input_tensors:
@@ -293,11 +293,11 @@ def _relayout_kernel(src: Layout, dst: Layout) -> Kernel:
     """Return the kernel that copies from one layout to another."""
     is_direct = _is_direct(src, dst)
     return kernel_of(
-        Copy(
+        CopySpec(
             src.shape,
             src.storage.stored if is_direct else src.dtype,
-            Side(src.index_map, src.physical_shape),
-            Side(dst.index_map, dst.physical_shape),
+            CopyEndpoint(src.index_map, src.physical_shape),
+            CopyEndpoint(dst.index_map, dst.physical_shape),
             _padding(dst, is_stored=is_direct),
         ),
         "relayout",
@@ -309,7 +309,7 @@ def _is_direct(src: Layout, dst: Layout) -> bool:
     return src.storage == dst.storage and src.storage.elements == 1
 
 
-def packed(layout: Layout, array: Any, out: Any) -> Array:
+def pack_array(layout: Layout, array: Any, out: Any) -> Array:
     """Pack a NumPy array into a layout.
 
     Padding positions get the pad value of the layout, or 0.
@@ -326,9 +326,9 @@ def packed(layout: Layout, array: Any, out: Any) -> Array:
         CallError: If the dtype or shape of an array does not match the layout, `array` is already
             packed, or `out` is read-only.
     """
-    found = mark_of(array)
+    found = layout_tag_of(array)
     shape = layout.shape
-    if found is not None and not is_in_layout(array, plain_mark(len(shape)), shape, shape):
+    if found is not None and not is_in_layout(array, row_major_tag(len(shape)), shape, shape):
         raise CallError(
             "pack: the array is packed already, as {formula}; pass the one that it was packed "
             "from, use relayout, or pass np.asarray(...) of it if it is right",
@@ -343,7 +343,7 @@ def packed(layout: Layout, array: Any, out: Any) -> Array:
     return relayout(host, layout)(given.transpose(order).reshape(host.physical_shape), out)
 
 
-def unpacked(layout: Layout, array: Any, out: Any) -> Array:
+def unpack_array(layout: Layout, array: Any, out: Any) -> Array:
     """Unpack an array in a layout to a NumPy array.
 
     Args:
@@ -366,7 +366,7 @@ def unpacked(layout: Layout, array: Any, out: Any) -> Array:
     result: Array = out
     order = _dense_order(out)
     if order is None:
-        np.copyto(out, unpacked(layout, array, None))
+        np.copyto(out, unpack_array(layout, array, None))
         return result
     host = _row_major(layout.shape, layout.dtype, order)
     relayout(layout, host)(array, out.transpose(order).reshape(host.physical_shape))
@@ -420,7 +420,7 @@ def check_mark(what: str, array: Any, layout: Layout) -> None:
     Raises:
         CallError: If `array` is tagged with another layout.
     """
-    found = mark_of(array)
+    found = layout_tag_of(array)
     if found is not None and not is_in_layout(
         array, layout.mark, layout.shape, layout.physical_shape
     ):

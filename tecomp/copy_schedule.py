@@ -241,7 +241,7 @@ def schedule_moves(
     innermost = [inner[k] for k in moves.innermost if k in inner]
     # The loops in `left` have a single iteration, so their position has no effect.
     stage.reorder(*left.values(), *around, *innermost)
-    shared = _shared(levels, moves, cores)
+    shared = _num_parallel_loops(levels, moves, cores)
     if shared < len(around) and _is_short_row(levels, moves):
         innermost = [around.pop(), *innermost]
     if shared:
@@ -278,7 +278,7 @@ def _is_short_row(levels: Sequence[_TileLoop], moves: Moves) -> bool:
     return levels[-1].dim in moves.innermost and levels[-1].size <= _UNROLLED
 
 
-def _shared(levels: Sequence[_TileLoop], moves: Moves, cores: int) -> int:
+def _num_parallel_loops(levels: Sequence[_TileLoop], moves: Moves, cores: int) -> int:
     """Return the number of outermost loops to fuse and run in parallel.
 
     The loops are taken until they give each core `_SHARES` iterations. Loops of unknown extent do

@@ -16,11 +16,11 @@ from typing import Any, ClassVar
 
 from tecomp.source_locations import (
     LONGEST,
-    Described,
     Location,
-    end_at_user,
+    RemoteLocation,
     ends_of,
-    shown_place,
+    format_location,
+    trim_traceback,
     user_location,
     watch,
 )
@@ -36,7 +36,7 @@ _LONGEST_INTEGER = 1024
 _LONG = re.compile(r"`[^`]{500,}`|[^\s`]{500,}")
 
 
-def _abridged(message: str) -> str:
+def _abridge(message: str) -> str:
     """Return a message of readable length, with the middle of long texts left out."""
     message = _LONG.sub(lambda found: ends_of(found[0], 400), message)
     return ends_of(message, LONGEST)
@@ -132,7 +132,7 @@ def _plain(value: object) -> Any:
         parts = [part for part in value if type(part) is str or _is_number(part)]
         if len(parts) == len(value):
             return tuple(parts) if isinstance(value, tuple) else parts
-    return _abridged(_ADDRESS.sub("", safe_str(value)))
+    return _abridge(_ADDRESS.sub("", safe_str(value)))
 
 
 class TecompError(Exception):
@@ -168,14 +168,14 @@ class TecompError(Exception):
     """Whether tracebacks omit the frames of the compiler."""
 
     def __init__(
-        self, template: str, /, location: Location | Described | None = None, *,
+        self, template: str, /, location: Location | RemoteLocation | None = None, *,
         kind: str | None = None, **parameters: object,
     ) -> None:
-        message = _abridged(_ADDRESS.sub("", _filled(template, parameters)))
+        message = _abridge(_ADDRESS.sub("", _filled(template, parameters)))
         super().__init__(message)
         self.message = message
         self.parameters = {name: _plain(value) for name, value in parameters.items()}
-        self.location: Location | Described | None = location or user_location()
+        self.location: Location | RemoteLocation | None = location or user_location()
         self.kind = kind or self.usual
         watch()
 
@@ -183,11 +183,11 @@ class TecompError(Exception):
     def code(self) -> str:
         """Error code, such as `TE0201`; `tecomp explain` prints its page."""
         # The pages are loaded lazily, on the first access to a code.
-        return str(pages()[self.kind].code)
+        return str(error_pages()[self.kind].code)
 
     def _render_traceback_(self) -> list[str]:
         """Return the traceback lines that IPython displays; IPython calls this hook by name."""
-        end_at_user(self)
+        trim_traceback(self)
         shown_by = sys.modules["IPython"].get_ipython().InteractiveTB
         lines: list[str] = shown_by.structured_traceback(type(self), self, self.__traceback__)
         return lines
@@ -195,16 +195,16 @@ class TecompError(Exception):
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the location as text: other processes do not have its code object."""
         at = self.location
-        known = Described(at.file, at.line, at.text, at.picture) if at is not None else None
+        known = RemoteLocation(at.file, at.line, at.text, at.picture) if at is not None else None
         return _again, (type(self), self.message, known, self.kind, self.parameters)
 
     def __str__(self) -> str:
-        where = f"\n  at {shown_place(self.location)}" if self.location else ""
+        where = f"\n  at {format_location(self.location)}" if self.location else ""
         return f"{self.message}{where}\n  {self.code}: `tecomp explain {self.code}` tells more"
 
 
 def _again(
-    type: type[TecompError], message: str, location: Described | None, kind: str,
+    type: type[TecompError], message: str, location: RemoteLocation | None, kind: str,
     parameters: dict[str, Any],
 ) -> TecompError:
     """Rebuild an error that was raised in another process."""
@@ -535,7 +535,7 @@ class TecompWarning(UserWarning):
     @property
     def code(self) -> str:
         """Error code, such as `TE1100`; `tecomp explain` prints its page."""
-        return str(pages()[self.kind].code)
+        return str(error_pages()[self.kind].code)
 
     def __str__(self) -> str:
         return f"{self.message} ({self.code})"
@@ -569,7 +569,7 @@ error. Errors that only `build` detects refer to the line of the primitive that 
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ErrorPage:
     """Page of an error code.
 
     Attributes:
@@ -592,23 +592,23 @@ class Page:
 
 
 @cache
-def pages() -> dict[str, Page]:
+def error_pages() -> dict[str, ErrorPage]:
     """Return all pages by kind, in the order of `errors.md`."""
     with open(join(dirname(__file__), "errors.md"), encoding="utf-8") as file:
         _, *parts = _HEADING.split(file.read())
     found = zip(parts[::3], parts[1::3], parts[2::3], strict=True)
-    return {kind: Page(code, kind, text.strip() + "\n") for code, kind, text in found}
+    return {kind: ErrorPage(code, kind, text.strip() + "\n") for code, kind, text in found}
 
 
 def document() -> str:
     """Return all pages as one document, `docs/errors.md`."""
-    known = pages().values()
+    known = error_pages().values()
     rows = (f"| [{x.code}](#{x.code.lower()}-{x.kind}) | {x.kind} | {x.title} |" for x in known)
     parts = (f"## {page.code} {page.kind}\n\n{page.text}" for page in known)
     return "\n".join((_HEAD, *rows, "", *parts))
 
 
-def page_of(asked: str) -> Page | None:
+def page_of(asked: str) -> ErrorPage | None:
     """Return the page of a code (case-insensitive) or kind, or None."""
-    by_code = {page.code: page for page in pages().values()}
-    return by_code.get(asked.upper()) or pages().get(asked.lower())
+    by_code = {page.code: page for page in error_pages().values()}
+    return by_code.get(asked.upper()) or error_pages().get(asked.lower())

@@ -21,7 +21,7 @@ _UNDER_WAY: list[tuple[str, float]] = []
 """Activities of all threads of this process with their start times, outermost first."""
 
 
-def listens() -> bool:
+def is_enabled() -> bool:
     """Return whether the logger `tecomp` records debug messages."""
     # A program that configures `logging` has imported it; importing it here would cost time.
     logging = sys.modules.get("logging")
@@ -36,15 +36,15 @@ def _wait_before_logging() -> None:
     wait_first()
 
 
-def tell(text: str, *values: Any) -> None:
+def log_debug(text: str, *values: Any) -> None:
     """Log a debug message to the logger `tecomp`; callable values are called only if logged."""
-    if listens():
+    if is_enabled():
         made = [value() if callable(value) else value for value in values]
         sys.modules["logging"].getLogger("tecomp").debug(text, *made)
 
 
 @contextmanager
-def doing(what: str) -> Iterator[None]:
+def log_duration(what: str) -> Iterator[None]:
     """Report an activity on the status line while it runs, and log its duration."""
     begin = time.monotonic()
     entry = (what, begin)
@@ -55,12 +55,12 @@ def doing(what: str) -> Iterator[None]:
         yield
     finally:
         _UNDER_WAY.remove(entry)
-        tell("%s: %.1f ms", what, 1e3 * (time.monotonic() - begin))
+        log_debug("%s: %.1f ms", what, 1e3 * (time.monotonic() - begin))
 
 
-def timed(what: str, run: Callable[[], Any]) -> Any:
-    """Return `run()`, reported as the activity `what` by `doing`."""
-    with doing(what):
+def run_timed(what: str, run: Callable[[], Any]) -> Any:
+    """Return `run()`, reported as the activity `what` by `log_duration`."""
+    with log_duration(what):
         return run()
 
 

@@ -35,7 +35,7 @@ def _is_between(frame: FrameType) -> bool:
     return top == "tecomp" or top in sys.stdlib_module_names
 
 
-def end_at_user(error: BaseException) -> None:
+def trim_traceback(error: BaseException) -> None:
     """Remove the frames of tecomp from the tracebacks of an error and of its causes.
 
     Nothing is removed if `TECOMP_DEBUG` is set, or from an error with `ends_at_user` False.
@@ -81,7 +81,7 @@ def watch() -> None:
         kind: type[BaseException], error: BaseException, traceback: TracebackType | None
     ) -> None:
         if getattr(error, "ends_at_user", False):
-            end_at_user(error)
+            trim_traceback(error)
             traceback = error.__traceback__
         shown_by(kind, error, traceback)
 
@@ -145,7 +145,7 @@ class Location:
         if not any(lines):
             return ""
         if start is None or stop is None:
-            return _indented(lines[:1])
+            return _indent(lines[:1])
         ends = [*(len(line.encode()) for line in lines[:-1]), stop]
         begins = [start, *(len(line) - len(line.lstrip()) for line in lines[1:])]
         marked = [
@@ -155,14 +155,14 @@ class Location:
         if len(marked) > _MOST_LINES:
             half = _MOST_LINES // 2
             marked = [*marked[:half], ("...", ""), *marked[-half:]]
-        return _indented([text for pair in marked for text in pair if text])
+        return _indent([text for pair in marked for text in pair if text])
 
     def __str__(self) -> str:
-        return _described(self)
+        return _describe(self)
 
 
 @dataclass(frozen=True)
-class Described:
+class RemoteLocation:
     """Source location from another process, stored as text because its code is unavailable.
 
     Attributes:
@@ -178,7 +178,7 @@ class Described:
     picture: str = ""
 
     def __str__(self) -> str:
-        return _described(self)
+        return _describe(self)
 
 
 _MOST_LINES = 8
@@ -196,7 +196,7 @@ def _width(character: str) -> int:
     return 2 if east_asian_width(character) in "WF" else 1
 
 
-def _indented(lines: list[str]) -> str:
+def _indent(lines: list[str]) -> str:
     """Return the lines as one block whose leftmost line is indented by four spaces."""
     least = min(
         (len(line) - len(line.lstrip()) for line in lines if line != "..."), default=0
@@ -206,12 +206,12 @@ def _indented(lines: list[str]) -> str:
     )
 
 
-def _described(place: Location | Described) -> str:
+def _describe(place: Location | RemoteLocation) -> str:
     where = f"{place.file}:{place.line}"
     return f"{where}: {ends_of(place.text, LONGEST)}" if place.text else where
 
 
-def shown_place(at: Location | Described) -> str:
+def format_location(at: Location | RemoteLocation) -> str:
     """Return file and line of an expression and its source lines, as shown below a message."""
     where = f"{_cell(at.file) or at.file}:{at.line}"
     return f"{where}\n{at.picture}" if at.picture else where

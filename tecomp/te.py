@@ -92,8 +92,8 @@ from tecomp.compute.statement_builder import Operand, allocate, for_range, if_st
 from tecomp.compute.tensor import Tensor, TensorSlice
 from tecomp.compute.tensor_compute import TensorComputeOp
 from tecomp.compute.tensor_intrin import TensorIntrin, check_tensor_intrin, decl_tensor_intrin
-from tecomp.compute.tvm_compat import absent as _absent
 from tecomp.compute.tvm_compat import tag_scope
+from tecomp.compute.tvm_compat import unsupported_name_message as _absent
 from tecomp.ir.nodes.expr import Expr, Var, const
 from tecomp.ir.nodes.stmt import Stmt
 from tecomp.poly.maps.index_map import AXIS_SEPARATOR, IndexMap

@@ -25,7 +25,7 @@ from tecomp.compute.tvm_compat import (
     Or,
     Sub,
 )
-from tecomp.compute.tvm_compat import absent as _absent
+from tecomp.compute.tvm_compat import unsupported_name_message as _absent
 from tecomp.te import (
     AXIS_SEPARATOR,
     IndexMap,

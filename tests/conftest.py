@@ -108,7 +108,7 @@ def _every_pass_is_verified() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pipeline, "_run", run_verified)
         patch.setattr(memory_check, "place_buffers", placed)
-        for name in ("name_quotients", "whole_vectors", "keep_partial_sums"):
+        for name in ("hoist_divisions", "legalize_vectors", "promote_accumulators"):
             patch.setattr(code_generator, name, verified(getattr(code_generator, name)))
         yield
 

@@ -121,7 +121,7 @@ def catalogue() -> str:
 
 
 def _code(kind: str) -> str:
-    page = errors.pages().get(kind)
+    page = errors.error_pages().get(kind)
     return page.code if page else "computed"
 
 

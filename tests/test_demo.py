@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import tecomp
-from tecomp.demo import Job, filters, main, run
-from tecomp.demo.filters import filtered, filtered_on
+from tecomp.demo import DemoRun, filters, main, run
+from tecomp.demo.filters import schedule_on_cpu, schedule_on_target
 from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 
@@ -54,7 +54,7 @@ def test_numpy_and_scipy_agree(corner: filters.Array) -> None:
 def test_the_kernel_computes_the_features(corner: filters.Array) -> None:
     bank = filters.filter_bank()
     _, height, width, _ = corner.shape
-    program = filtered(height, width, 32)
+    program = schedule_on_cpu(height, width, 32)
     kernel = tecomp.build(program.schedule, program.args, target="cpu")
     blocked = np.full((1, height, 2, width, 16), np.nan, np.float32)
 
@@ -72,7 +72,7 @@ def test_machines_compute_the_features(corner: filters.Array, name: str) -> None
     bank = filters.filter_bank()
     _, height, width, _ = corner.shape
     target = tecomp.Target.load(name)
-    program = filtered_on(target, height, width, 32)
+    program = schedule_on_target(target, height, width, 32)
     assert program is not None
     kernel = tecomp.build(program.schedule, program.args, target=target, check_bounds=True)
     features = np.full((1, height, width, 32), np.nan, np.float32)
@@ -87,7 +87,7 @@ def test_machines_compute_the_features(corner: filters.Array, name: str) -> None
 def test_machines_are_used(name: str) -> None:
     """Of the whole photograph: most cores, all with about the same work, each pixel copied once."""
     target = tecomp.Target.load(name)
-    program = filtered_on(target, 600, 512, 32)
+    program = schedule_on_target(target, 600, 512, 32)
     assert program is not None
     report = tecomp.build(program.schedule, program.args, target=target).report()
 
@@ -108,7 +108,7 @@ def test_small_scratchpads_take_small_parts(corner: filters.Array) -> None:
     target = tecomp.Target.load("stick128").overridden(
         memory={"lx": {"capacity_bytes": 16384, "reserved_bytes": 0}}
     )
-    program = filtered_on(target, height, width, 32)
+    program = schedule_on_target(target, height, width, 32)
     assert program is not None
     features = np.full((1, height, width, 32), np.nan, np.float32)
 
@@ -122,7 +122,7 @@ def test_small_scratchpads_take_small_parts(corner: filters.Array) -> None:
 
 
 def test_a_processor_has_no_scratchpads() -> None:
-    assert filtered_on(tecomp.Target.load("cpu"), 37, 61, 32) is None
+    assert schedule_on_target(tecomp.Target.load("cpu"), 37, 61, 32) is None
 
 
 def test_a_machine_without_scratchpads_is_refused_at_once(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_a_machine_without_scratchpads_is_refused_at_once(tmp_path: Path) -> Non
     shown: list[str] = []
 
     with pytest.raises(tecomp.TargetError) as caught:
-        run(Job(without, tmp_path / "demo.png"), shown.append)
+        run(DemoRun(without, tmp_path / "demo.png"), shown.append)
 
     assert diagnostic(caught.value) == (
         Diagnostic("target", target="vtcm2d")
@@ -149,7 +149,7 @@ def test_errors_of_a_build_come_before_loops(
     shown: list[str] = []
 
     with pytest.raises(tecomp.CapacityError):
-        run(Job(small, tmp_path / "demo.png"), shown.append)
+        run(DemoRun(small, tmp_path / "demo.png"), shown.append)
 
     assert sum(line.startswith("\n---") for line in shown) == 1
 
@@ -161,7 +161,7 @@ def test_wrong_numbers_are_noticed(
     monkeypatch.setattr(main, "photograph", lambda: corner)
     monkeypatch.setattr(main, "with_scipy", lambda image, bank: right(image, bank) + 1e-3)
     shown: list[str] = []
-    job = Job(tecomp.Target.load("stick128"), tmp_path / "demo.png")
+    job = DemoRun(tecomp.Target.load("stick128"), tmp_path / "demo.png")
 
     assert not run(job, shown.append)
     assert any(line.endswith("THE NUMBERS DO NOT AGREE") for line in shown)

@@ -141,5 +141,5 @@ def test_the_architecture_lists_every_pass_in_order() -> None:
 
     assert listed[: len(STAGES)] == list(STAGES)
     # What passes are built from is none.
-    assert passes() - {*listed, "across_iterations"} == set()
+    assert passes() - {*listed, "hoist_loop_carried"} == set()
     assert {*listed} - {*STAGES} <= passes()

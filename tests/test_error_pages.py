@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from tecomp import errors
 from tecomp.cli import main
-from tecomp.errors import TecompError, TecompWarning, page_of, pages
+from tecomp.errors import TecompError, TecompWarning, error_pages, page_of
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = re.compile(r"^```py\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -25,11 +25,11 @@ CLASSES = {
 }
 
 
-@pytest.mark.parametrize("kind", pages())
+@pytest.mark.parametrize("kind", error_pages())
 def test_the_first_example_makes_the_mistake_and_the_second_mends_it(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    page = pages()[kind]
+    page = error_pages()[kind]
     wrong, right = EXAMPLE.findall(page.text)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TECOMP_CACHE", "off")
@@ -60,7 +60,7 @@ def refused_alone(file: Path, program: str) -> str:
 
 
 def test_codes_are_in_order_and_each_is_of_one_kind() -> None:
-    codes = [page.code for page in pages().values()]
+    codes = [page.code for page in error_pages().values()]
 
     assert codes == sorted(set(codes))
     assert len(codes) == len((ROOT / "tecomp/errors.md").read_text().split("\n## ")), "a kind twice"
@@ -110,7 +110,7 @@ def test_every_error_that_is_raised_has_a_kind_with_a_page() -> None:
         name = ast.unparse(call.func).rpartition(".")[2]
         kinds = [word.value for word in call.keywords if word.arg == "kind"]
         for kind in kinds:
-            if isinstance(kind, ast.Constant) and name not in CLASSES and kind.value not in pages():
+            if isinstance(kind, ast.Constant) and name not in CLASSES and kind.value not in error_pages():
                 continue
             if isinstance(kind, ast.Constant):
                 used.add(str(kind.value))
@@ -118,9 +118,9 @@ def test_every_error_that_is_raised_has_a_kind_with_a_page() -> None:
                 wrong.append(f"{place}: the kind is {ast.unparse(kind)}")
         wrong += [
             f"{place}: there is no page of {kind.value!r}" for kind in kinds
-            if name in CLASSES and isinstance(kind, ast.Constant) and kind.value not in pages()
+            if name in CLASSES and isinstance(kind, ast.Constant) and kind.value not in error_pages()
         ]
 
     assert wrong == []
-    assert {each.usual for each in CLASSES.values()} <= set(pages())
-    assert set(pages()) - used == set(), "pages of mistakes that nobody makes"
+    assert {each.usual for each in CLASSES.values()} <= set(error_pages())
+    assert set(error_pages()) - used == set(), "pages of mistakes that nobody makes"

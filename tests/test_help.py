@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tecomp.codegen import Kernel
-from tecomp.drawing import Page, Svg
+from tecomp.drawing import HtmlPage, Svg
 from tecomp.driver import ScheduledKernel
 from tecomp.errors import TecompError
 from tecomp.ir import Buffer, PrimFunc
@@ -98,7 +98,7 @@ def _without_example(names: dict[str, Any]) -> Iterator[str]:
 
 
 def test_what_users_are_given_has_examples() -> None:
-    given = [ScheduledKernel, Kernel, Trace, Group, ThreadAxis, Svg, Page, PrimFunc, Buffer]
+    given = [ScheduledKernel, Kernel, Trace, Group, ThreadAxis, Svg, HtmlPage, PrimFunc, Buffer]
 
     assert list(_without_example({cls.__name__: cls for cls in given})) == []
 

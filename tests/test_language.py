@@ -13,11 +13,11 @@ import pytest
 from tecomp.ir import (
     BinOp,
     Buffer,
+    CallingConvention,
     CmpOp,
-    Convention,
     Expr,
     ForKind,
-    IndexMap,
+    IndexMapNode,
     PadValue,
     PrimFunc,
     Range,
@@ -80,9 +80,9 @@ def test_the_examples_use_every_production() -> None:
 
 def test_the_examples_have_every_part_of_the_language() -> None:
     parts = [part for text in fenced("te") for part in parts_of(parse(text))]
-    words = [word for kind in (BinOp, CmpOp, ForKind, Convention) for word in kind]
+    words = [word for kind in (BinOp, CmpOp, ForKind, CallingConvention) for word in kind]
 
-    others = {each.__name__ for each in (Buffer, IndexMap, PadValue, PrimFunc, Range)}
+    others = {each.__name__ for each in (Buffer, IndexMapNode, PadValue, PrimFunc, Range)}
     assert classes(Expr) | classes(Stmt) | others <= {type(part).__name__ for part in parts}
     assert [word for word in words if not any(part is word for part in parts)] == []
 

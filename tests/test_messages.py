@@ -18,8 +18,7 @@ from tecomp import te, tir, topi
 from tecomp.array.executor import execute
 from tecomp.dist import protect
 from tecomp.layout import FixedTiledLayout, blocked
-from tecomp.ptensor import Call as CallOp
-from tecomp.ptensor import ElementwiseUnaryTest, lower_ptensor, verify_lowered
+from tecomp.ptensor import CallOp, ElementwiseUnaryTest, lower_ptensor, verify_lowered
 from tecomp.ptensor.parse import parse as parse_p
 from tecomp.schedules import matmul
 from tecomp.schedules.analysis.convolution import need_windows

@@ -42,7 +42,7 @@ def told(terminal: Terminal) -> list[str]:
 
 def test_what_takes_long_is_told_and_gone_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = a_terminal(monkeypatch)
-    with progress_module.doing("find a schedule"), progress_module.doing("count points"):
+    with progress_module.log_duration("find a schedule"), progress_module.log_duration("count points"):
         time.sleep(0.2)
 
     lines = told(terminal)
@@ -54,7 +54,7 @@ def test_what_takes_long_is_told_and_gone_afterwards(monkeypatch: pytest.MonkeyP
 def test_nothing_is_told_of_what_takes_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = a_terminal(monkeypatch)
     monkeypatch.setattr(progress_module, "MOMENT", 1.0)
-    with progress_module.doing("count points"):
+    with progress_module.log_duration("count points"):
         pass
 
     assert told(terminal) == []
@@ -62,7 +62,7 @@ def test_nothing_is_told_of_what_takes_a_moment(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_line_that_counts_steps_is_not_written_over(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = a_terminal(monkeypatch)
-    with progress("compile net", 2), progress_module.doing("count points"):
+    with progress("compile net", 2), progress_module.log_duration("count points"):
         time.sleep(0.1)
 
     assert told(terminal) == []

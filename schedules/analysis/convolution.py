@@ -119,7 +119,8 @@ def _roles(
     if len(image.index) != 4 or len(weights.index) != 4:
         return None
     frame, row, column, channel = (image.index[dim] for dim in _dims(first))
-    r, s, c = (_run(index, found.reduce_axis) for index in (row, column, channel))
+    r, s, c = (_contiguous_reduction_axis(index, found.reduce_axis) for index
+        in (row, column, channel))
     if r is None or s is None or c is None:
         return None
     order = tuple(_place(weights.axes, axis) for axis in (r, s, c, k))
@@ -139,7 +140,7 @@ def _roles(
     )
 
 
-def _run(index: Affine, runs: Sequence[te.IterVar]) -> te.IterVar | None:
+def _contiguous_reduction_axis(index: Affine, runs: Sequence[te.IterVar]) -> te.IterVar | None:
     """Return the only reduction axis that an index depends on, or None."""
     found = [run for run in runs if index.coefficient(run)]
     return found[0] if len(found) == 1 else None
@@ -185,7 +186,7 @@ def pair(value: Pair) -> tuple[int, int]:
 
 
 @dataclass(frozen=True)
-class Sliding:
+class WindowGeometry:
     """Geometry of windows that slide over images.
 
     Attributes:
@@ -205,7 +206,7 @@ class Sliding:
     def shape(self, X: te.Tensor) -> list[Size]:
         """Return the shape of images with window positions instead of rows and columns.
 
-        >>> sliding = Sliding(1, (3, 3), steps=(2, 2), pads=(1, 1), apart=(1, 1))
+        >>> sliding = WindowGeometry(1, (3, 3), steps=(2, 2), pads=(1, 1), apart=(1, 1))
         >>> sliding.shape(te.placeholder((1, 56, 56, 64), name="X"))
         [1, 28, 28, 64]
         """
@@ -250,7 +251,7 @@ class Sliding:
 
 
 @dataclass(frozen=True)
-class Windows:
+class WindowReduction:
     """Windowed reduction with the roles of its axes.
 
     Attributes:
@@ -272,7 +273,7 @@ class Windows:
 
 def windows_of(
     output: te.Tensor, chain: Sequence[te.Tensor] | None = None
-) -> Windows | None:
+) -> WindowReduction | None:
     """Recognize `output` as a windowed reduction with an optional epilogue; None if it is not one.
 
     Args:
@@ -301,16 +302,16 @@ def windows_of(
     for axis in stepped:
         factor *= _step(read, axis, found.reduce_axis)
     row = next(k for k, axis in enumerate(found.axis) if axis is stepped[0])
-    return Windows(total, output, tuple(steps[1:-1]), read.tensor, row, factor)
+    return WindowReduction(total, output, tuple(steps[1:-1]), read.tensor, row, factor)
 
 
-def need_windows(op: te.Tensor | Windows, who: str) -> Windows:
+def need_windows(op: te.Tensor | WindowReduction, who: str) -> WindowReduction:
     """Return the description of a windowed reduction.
 
     Raises:
         ScheduleError: If `op` is not a windowed reduction.
     """
-    if isinstance(op, Windows):
+    if isinstance(op, WindowReduction):
         return op
     found = windows_of(op)
     if found is None:

@@ -7,12 +7,17 @@ from dataclasses import dataclass, replace
 
 from tecomp import Access, ScheduleError, accesses, te
 from tecomp.schedules.analysis.convolution import Convolution
-from tecomp.schedules.analysis.stages import copied, is_own, steps_to_reduction, unconverted
+from tecomp.schedules.analysis.stages import (
+    is_private_formula,
+    match_copy,
+    steps_to_reduction,
+    strip_cast,
+)
 from tecomp.schedules.common import Size, ceil_div, is_one, product
 
 
 @dataclass(frozen=True)
-class Factor:
+class MatmulOperand:
     """Factor of a product.
 
     Attributes:
@@ -37,20 +42,20 @@ class Factor:
         return product(self.tensor.shape[dim + 1 :])
 
 
-def before_copy(factor: Factor) -> Factor:
+def source_before_copy(factor: MatmulOperand) -> MatmulOperand:
     """Return the factor before its conversion to a wider dtype or a permutation of its axes.
 
     >>> A = te.placeholder((4, 9), "int8", name="A")
     >>> B = te.compute((9, 4), lambda i, j: te.cast(A[j, i], "int32"), name="B")
-    >>> found = before_copy(Factor(B, tuple(B.op.axis)))
+    >>> found = source_before_copy(MatmulOperand(B, tuple(B.op.axis)))
     >>> found.tensor.name, [axis.name for axis in found.axes]
     ('A', ['j', 'i'])
     """
-    source = copied(factor.tensor)
+    source = match_copy(factor.tensor)
     if source is None:
         return factor
     own = dict(zip(factor.tensor.op.axis, factor.axes, strict=True))
-    return Factor(source.tensor, tuple(own[axis] for axis in source.axes if axis in own))
+    return MatmulOperand(source.tensor, tuple(own[axis] for axis in source.axes if axis in own))
 
 
 @dataclass(frozen=True)
@@ -82,8 +87,8 @@ class Product:
     total: te.Tensor
     output: te.Tensor
     between: tuple[te.Tensor, ...]
-    rows: Factor
-    columns: Factor
+    rows: MatmulOperand
+    columns: MatmulOperand
     row: te.IterVar
     column: te.IterVar
     batch: tuple[te.IterVar, ...]
@@ -146,8 +151,8 @@ class Product:
 
         rows, columns = (second, first) if self.is_swapped else (first, second)
         return replace(
-            self, total=total, rows=Factor(rows, moved(self.rows.axes)),
-            columns=Factor(columns, moved(self.columns.axes)), row=own[self.row],
+            self, total=total, rows=MatmulOperand(rows, moved(self.rows.axes)),
+            columns=MatmulOperand(columns, moved(self.columns.axes)), row=own[self.row],
             column=own[self.column], batch=moved(self.batch), across=moved(self.across),
             depth=moved(self.depth),
         )
@@ -196,7 +201,7 @@ def need_product(op: te.Tensor | Product, who: str) -> Product:
 
 def operand(s: te.Schedule, x: te.Tensor, *readers: te.Tensor) -> te.Tensor:
     """Return a tensor that may be packed for some stages: `x` if only they read it, else a copy."""
-    return x if is_own(s, x, *readers) else s.cache_read(x, "global", list(readers))
+    return x if is_private_formula(s, x, *readers) else s.cache_read(x, "global", list(readers))
 
 
 def _roles(steps: Sequence[te.Tensor], *, any_terms: bool) -> Product | None:
@@ -236,12 +241,12 @@ def _roles(steps: Sequence[te.Tensor], *, any_terms: bool) -> Product | None:
     )
 
 
-def _factor(read: Access) -> Factor | None:
+def _factor(read: Access) -> MatmulOperand | None:
     """Return a read as a factor if each dimension is indexed by a distinct axis, else None."""
     axes = [axis for axis in read.axes if axis is not None and _is_zero(axis.low)]
     if not axes or len(axes) < len(read.axes) or len(set(axes)) < len(axes):
         return None
-    return Factor(read.tensor, tuple(axes))
+    return MatmulOperand(read.tensor, tuple(axes))
 
 
 def _is_zero(low: Size) -> bool:
@@ -265,7 +270,7 @@ def _size(axis: te.IterVar) -> float:
 
 
 def _inner_last(
-    depth: Sequence[te.IterVar], rows: Factor, columns: Factor
+    depth: Sequence[te.IterVar], rows: MatmulOperand, columns: MatmulOperand
 ) -> tuple[te.IterVar, ...]:
     """Return the depth axes with the one along which a factor is contiguous last, if any."""
     inner = [axis for axis in depth if columns.ends_in(axis) or rows.ends_in(axis)]
@@ -337,7 +342,7 @@ def of_matrices(d: Product) -> Contraction:
 
     return Contraction(
         d.total, (d.rows.tensor, d.columns.tensor),
-        (unconverted(d.rows.tensor), unconverted(d.columns.tensor)), d.row, d.column,
+        (strip_cast(d.rows.tensor), strip_cast(d.columns.tensor)), d.row, d.column,
         d.depth[-1], (roles(d.rows.axes), roles(d.columns.axes), roles(d.total.op.axis)), read,
     )
 

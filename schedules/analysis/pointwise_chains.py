@@ -17,7 +17,7 @@ NO_STRIDES: Strides = MappingProxyType({})
 
 
 @dataclass(frozen=True)
-class Moved:
+class ChainRead:
     """Read of a chain of pointwise stages, in terms of the axes of its result.
 
     Attributes:
@@ -79,7 +79,7 @@ def run_length(
     return length
 
 
-def lies_apart(
+def is_strided(
     output: te.Tensor, apart: Container[te.Tensor] | None = None, strides: Strides = NO_STRIDES
 ) -> bool:
     """Return whether the result or an input is strided along the last axis.
@@ -89,7 +89,7 @@ def lies_apart(
     >>> A, B = (te.placeholder((4, 8), name=name) for name in "AB")
     >>> C = te.compute((4, 8), lambda i, j: A[i, j] + B[i, j], name="C")
     >>> s = te.var("s")
-    >>> lies_apart(C, None, {A: (s, s)}), lies_apart(C, None, {A: (s, 1), B: (s, 0)})
+    >>> is_strided(C, None, {A: (s, s)}), is_strided(C, None, {A: (s, 1), B: (s, 0)})
     (True, False)
     """
     last = len(output.shape) - 1
@@ -103,7 +103,7 @@ def lies_apart(
 
 def reads_of_chain(
     output: te.Tensor, apart: Container[te.Tensor] | None = None, strides: Strides = NO_STRIDES
-) -> list[Moved]:
+) -> list[ChainRead]:
     """Return the reads of `output`, including those through stages that are inlined.
 
     Args:
@@ -123,12 +123,12 @@ def reads_of_chain(
     [('A', (None, None, 0))]
     """
     place = {axis: k for k, axis in enumerate(output.op.axis)}
-    found: list[Moved] = []
+    found: list[ChainRead] = []
     for x, own in _links(output, apart):
         for read in accesses(x).reads:
             if not _is_here(read, x, output, apart):
                 index = read.at(own).index if own else read.index
-                found.append(_moved(read.tensor, index, place, strides.get(read.tensor)))
+                found.append(_read_at(read.tensor, index, place, strides.get(read.tensor)))
     return found
 
 
@@ -168,10 +168,10 @@ def _links(
                     todo.append((read.tensor, dict(zip(read.tensor.op.axis, index, strict=True))))
 
 
-def _moved(
+def _read_at(
     x: te.Tensor, index: Sequence[Affine], place: Mapping[te.IterVar, int],
     strides: Sequence[Size] | None,
-) -> Moved:
+) -> ChainRead:
     """Return a read of `x` at an index; a dimension of stride 0 depends on no axis."""
     still = [isinstance(step, int) and step == 0 for step in strides or ()] or [False] * len(index)
     dims = tuple(
@@ -182,7 +182,7 @@ def _moved(
         place[axis] for each, is_still in zip(index, still, strict=True) if not is_still
         for axis in each.axes if axis in place
     }
-    return Moved(x, dims, frozenset(used), None if strides is None else tuple(strides))
+    return ChainRead(x, dims, frozenset(used), None if strides is None else tuple(strides))
 
 
 def _is_here(
@@ -235,14 +235,14 @@ def longest_path(output: te.Tensor, apart: Container[te.Tensor] | None = None) -
     return found[output]
 
 
-def repeated_work(output: te.Tensor, axis: int, apart: Container[te.Tensor] | None = None) -> int:
+def invariant_cost(output: te.Tensor, axis: int, apart: Container[te.Tensor] | None = None) -> int:
     """Return the operations of a chain that are invariant along an axis of its result.
 
     Stages in `apart` do not count.
 
     >>> A, b = te.placeholder((9, 8), name="A"), te.placeholder((8,), name="b")
     >>> B = te.compute((9, 8), lambda i, j: A[i, j] * te.exp(b[j]), name="B")
-    >>> repeated_work(B, 0), repeated_work(B, 1)
+    >>> invariant_cost(B, 0), invariant_cost(B, 1)
     (10, 0)
     """
     links, todo = {output}, [output]
@@ -258,7 +258,7 @@ def repeated_work(output: te.Tensor, axis: int, apart: Container[te.Tensor] | No
     return sum(accesses(x).repeated[axis] for x in links)
 
 
-def _moves(read: Moved, axis: int, back: int) -> bool | None:
+def _moves(read: ChainRead, axis: int, back: int) -> bool | None:
     """Return whether a read advances along an axis of the result; None if it moves otherwise."""
     if axis not in read.used:
         return False
@@ -271,7 +271,7 @@ _USES = 4
 """Minimum uses of an element for which storing and loading it pays."""
 
 
-def factors_to_keep(x: te.Tensor) -> list[list[int]]:
+def factors_to_materialize(x: te.Tensor) -> list[list[int]]:
     """Return the factors of a sum's terms to materialize: one list of numbers per stage.
 
     The factors are combined into two groups, so that the terms are products of two elements. The
@@ -280,7 +280,7 @@ def factors_to_keep(x: te.Tensor) -> list[list[int]]:
     >>> A, B = te.placeholder((8, 16), name="A"), te.placeholder((16, 9), name="B")
     >>> k = te.reduce_axis((0, 16), name="k")
     >>> C = te.compute((8, 9), lambda i, j: te.sum(te.tanh(A[i, k]) * B[k, j], axis=k), name="C")
-    >>> factors_to_keep(C)
+    >>> factors_to_materialize(C)
     [[0]]
     """
     if not x.op.reduce_axis or x.op.num_outputs > 1:
@@ -289,7 +289,7 @@ def factors_to_keep(x: te.Tensor) -> list[list[int]]:
     if not found.reducer or not found.is_plain or len(found.written) < 2:
         return []
     left, kept = list(range(len(found.written))), []
-    for group in _two([part.axes for part in found.written], found.axis):
+    for group in _split_factors_in_two([part.axes for part in found.written], found.axis):
         is_formula = len(group) > 1 or not _is_direct(found.written[group[0]].element)
         own = frozenset[te.IterVar]().union(*(found.written[k].axes for k in group))
         uses = product(axis.extent for axis in found.axis if axis not in own)
@@ -299,7 +299,8 @@ def factors_to_keep(x: te.Tensor) -> list[list[int]]:
     return kept
 
 
-def _two(parts: Sequence[frozenset[te.IterVar]], axes: Sequence[te.IterVar]) -> list[list[int]]:
+def _split_factors_in_two(parts: Sequence[frozenset[te.IterVar]],
+        axes: Sequence[te.IterVar]) -> list[list[int]]:
     """Partition factors into two groups that each depend on an axis the other group does not.
 
     The other factors join a group that already depends on all of their axes. Return an empty list
@@ -335,7 +336,7 @@ _FREE = 4
 """Maximum operations per element that cost no more than storing and loading it."""
 
 
-def shared_terms(stages: Sequence[te.Tensor]) -> dict[te.Tensor, list[te.Tensor]]:
+def find_shared_terms(stages: Sequence[te.Tensor]) -> dict[te.Tensor, list[te.Tensor]]:
     """Return reductions with expensive terms, each with the other stages that compute them.
 
     Each stage occurs once: after it reads the terms of one reduction, it computes no terms.
@@ -343,7 +344,7 @@ def shared_terms(stages: Sequence[te.Tensor]) -> dict[te.Tensor, list[te.Tensor]
     >>> A, k = te.placeholder((4, 8), name="A"), te.reduce_axis((0, 8), name="k")
     >>> C = te.compute((4,), lambda i: te.sum(te.exp(A[i, k]), axis=k), name="C")
     >>> D = te.compute((4, 8), lambda i, j: te.exp(A[i, j]) / C[i], name="D")
-    >>> {x.name: [y.name for y in readers] for x, readers in shared_terms([C, D]).items()}
+    >>> {x.name: [y.name for y in readers] for x, readers in find_shared_terms([C, D]).items()}
     {'C': ['D']}
     """
     found: dict[te.Tensor, list[te.Tensor]] = {}

@@ -64,13 +64,13 @@ def reduction_of(
     others = [run for run in found.reduce_axis if not any(run is axis for axis in own)]
     runs = (*others, *dict.fromkeys(axis for axis in own if axis is not None))
     between = tuple(steps[1:-1])
-    adjacent = _trailing(main.axes, lambda axis, _: any(axis is run for run in runs))
+    adjacent = _num_trailing_axes(main.axes, lambda axis, _: any(axis is run for run in runs))
     if adjacent:
         return Reduction(total, output, between, runs, adjacent, 0)
     if (run := _run_anywhere(main, found)) is not None:
         others = [axis for axis in found.reduce_axis if axis is not run]
         return Reduction(total, output, between, (*others, run), 1, 0)
-    columns = _trailing(
+    columns = _num_trailing_axes(
         main.axes, lambda axis, back: back <= len(found.axis) and axis is found.axis[-back]
     )
     return Reduction(total, output, between, runs, 0, columns) if columns else None
@@ -107,7 +107,7 @@ def _run_anywhere(main: Access, found: Accesses) -> te.IterVar | None:
     return steps[0] if len(steps) == 1 else None
 
 
-def _trailing(
+def _num_trailing_axes(
     axes: Sequence[te.IterVar | None], fits: Callable[[te.IterVar | None, int], bool]
 ) -> int:
     """Return the number of trailing axes that fit; `fits` gets each and its number from the end."""
@@ -161,7 +161,7 @@ class GroupedScan:
         return int(str(self.sums.shape[0]))
 
 
-def grouped_scan_of(output: te.Tensor) -> GroupedScan | None:
+def match_grouped_scan(output: te.Tensor) -> GroupedScan | None:
     """Recognize a tensor as the result of a grouped scan.
 
     Returns:
@@ -173,7 +173,7 @@ def grouped_scan_of(output: te.Tensor) -> GroupedScan | None:
     if not all(is_scan(x) and has_own_columns(x) for x in made_of):
         return None
     for sums, before in (made_of, made_of[::-1]):
-        columns, totals = scanned(sums), scanned(before)
+        columns, totals = scan_input(sums), scan_input(before)
         is_of_groups = totals is not None and set(totals.op.input_tensors) == {sums}
         if columns is None or totals is None or not is_of_groups or not is_pointwise(totals):
             continue
@@ -212,7 +212,7 @@ def _is_read_by_columns(x: te.Tensor, read: te.Tensor) -> bool:
     return bool(columns) and all(is_same(axes, x.op.axis[1:]) for axes in columns)
 
 
-def scanned(x: te.Tensor) -> te.Tensor | None:
+def scan_input(x: te.Tensor) -> te.Tensor | None:
     """Return the tensor that the steps of a scan read besides their state, if it is computed."""
     *_, step = x.op.input_tensors
     return next((read.tensor for read in accesses(step).reads if is_computed(read.tensor)), None)

@@ -13,13 +13,13 @@ def is_same(first: Sequence[te.IterVar | None], second: Sequence[te.IterVar | No
     return len(first) == len(second) and all(a is b for a, b in zip(first, second, strict=True))
 
 
-def begin(output: te.Tensor, between: Sequence[te.Tensor]) -> te.Schedule:
+def create_inlined_schedule(output: te.Tensor, between: Sequence[te.Tensor]) -> te.Schedule:
     """Create a schedule for a result and inline the stages in `between`.
 
     >>> A = te.placeholder((4,), name="A")
     >>> B = te.compute((4,), lambda i: A[i] + 1.0, name="B")
     >>> C = te.compute((4,), lambda i: B[i] * 2.0, name="C")
-    >>> begin(C, [B]).trace.to_json().count("compute_inline")
+    >>> create_inlined_schedule(C, [B]).trace.to_json().count("compute_inline")
     1
     """
     s = by_loops(output)
@@ -91,11 +91,11 @@ def _leads_to_reduction(x: te.Tensor) -> bool:
     return False
 
 
-def unconverted(x: te.Tensor) -> te.Tensor:
+def strip_cast(x: te.Tensor) -> te.Tensor:
     """Return the source of `x` if `x` is a dtype conversion; else `x` itself.
 
     >>> A = te.placeholder((4,), "int8", name="A")
-    >>> unconverted(te.compute((4,), lambda i: te.cast(A[i], "int32"), name="wide")).name
+    >>> strip_cast(te.compute((4,), lambda i: te.cast(A[i], "int32"), name="wide")).name
     'A'
     """
     found = accesses(x)
@@ -106,13 +106,13 @@ def unconverted(x: te.Tensor) -> te.Tensor:
     return source.tensor if is_copy else x
 
 
-def copied(x: te.Tensor) -> Access | None:
+def match_copy(x: te.Tensor) -> Access | None:
     """Return the read of the source if `x` is a converted or permuted whole copy, or None.
 
     >>> A = te.placeholder((4, 9), "int8", name="A")
-    >>> copied(te.compute((9, 4), lambda i, j: te.cast(A[j, i], "int32"))).tensor.name
+    >>> match_copy(te.compute((9, 4), lambda i, j: te.cast(A[j, i], "int32"))).tensor.name
     'A'
-    >>> copied(te.compute((4,), lambda i: te.cast(A[i, i], "int32"))) is None
+    >>> match_copy(te.compute((4,), lambda i: te.cast(A[i, i], "int32"))) is None
     True
     """
     found = accesses(x)
@@ -135,7 +135,7 @@ def is_result(s: te.Schedule, x: te.Tensor) -> bool:
     return any(s[op].op is s[x].op for op in s.outputs)
 
 
-def is_own(s: te.Schedule, x: te.Tensor, *readers: te.Tensor) -> bool:
+def is_private_formula(s: te.Schedule, x: te.Tensor, *readers: te.Tensor) -> bool:
     """Return whether `x` is an unscheduled pointwise intermediate that only `readers` read."""
     is_free = not is_result(s, x) and is_untouched(s, x)
     return is_free and is_pointwise(x) and set(readers_of(s, x)) <= set(readers)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from tecomp import Access, Target, accesses, te
 from tecomp.schedules.common import is_one, product
-from tecomp.schedules.tiling.reduction import one
-from tecomp.schedules.tiling.register_blocking import balanced, lanes_of
+from tecomp.schedules.tiling.reduction import first_output
+from tecomp.schedules.tiling.register_blocking import balanced_block_size, lanes_of
 from tecomp.schedules.transpose import formula_at_root
 
 _TILE = 8
@@ -22,7 +22,7 @@ _WRITTEN_OUT = 512
 """Maximum operations of all terms of a sum that are unrolled."""
 
 
-def any_at_root(s: te.Schedule, chain: Sequence[te.Tensor], target: Target) -> None:
+def generic_reduction_at_root(s: te.Schedule, chain: Sequence[te.Tensor], target: Target) -> None:
     """Schedule a reduction as a separate loop nest, followed by its epilogue.
 
     A vector consists of result elements that are contiguous in an input if there are such, else in
@@ -36,7 +36,7 @@ def any_at_root(s: te.Schedule, chain: Sequence[te.Tensor], target: Target) -> N
     output, total = chain[0], chain[-1]
     if output is not total and output.shape:
         formula_at_root(s, output, target)
-    along = _along(total)
+    along = _vector_axis(total)
     if along is None:
         return
     if total.op.num_outputs > 1:
@@ -49,7 +49,7 @@ def any_at_root(s: te.Schedule, chain: Sequence[te.Tensor], target: Target) -> N
 def _lay_out(s: te.Schedule, total: te.Tensor, along: te.IterVar) -> None:
     """Copy inputs that are reused often and strided along vectors, with the vector axis last."""
     for read in accesses(total).reads:
-        dim = _apart(read, total, along)
+        dim = _vector_dimension(read, total, along)
         if dim is not None:
             _put_last(s[s.cache_read(read.tensor, "global", [total])], dim)
 
@@ -59,7 +59,7 @@ def _put_last(stage: te.Stage, dim: int) -> None:
     stage.transform_layout(lambda *i: [*i[:dim], *i[dim + 1 :], i[dim]])
 
 
-def _apart(read: Access, total: te.Tensor, along: te.IterVar) -> int | None:
+def _vector_dimension(read: Access, total: te.Tensor, along: te.IterVar) -> int | None:
     """Return the dimension along vectors of an often reused read, if not the last; else None."""
     dims = [k for k, index in enumerate(read.index) if index.coefficient(along) != 0]
     if len(dims) != 1 or dims[0] == len(read.index) - 1:
@@ -100,12 +100,12 @@ def _read_across(total: te.Tensor, along: te.IterVar) -> te.IterVar | None:
 
 def _in_registers(s: te.Schedule, total: te.Tensor, along: te.IterVar, target: Target) -> None:
     """Accumulate a tile of results in registers, which share loaded values."""
-    stage, held = s[total], one(s.cache_write(total, "local"))
+    stage, held = s[total], first_output(s.cache_write(total, "local"))
     outer, lane = stage.split(along, factor=lanes_of(total, along, target))
     others = [axis for axis in total.op.axis if axis is not along]
     inside = [lane]
-    if (shared := _sharing(total, along)) is not None:
-        tiles, row = stage.split(shared, factor=balanced(shared.extent, _TILE))
+    if (shared := _most_invariant_axis(total, along)) is not None:
+        tiles, row = stage.split(shared, factor=balanced_block_size(shared.extent, _TILE))
         others = [tiles if axis is shared else axis for axis in others]
         inside.insert(0, row)
         stage.unroll(row)
@@ -140,15 +140,15 @@ def is_shared_in_tiles(total: te.Tensor) -> bool:
     last = found.axis[-1]
     moving = [read for read in found.reads if last in _axes_of(read)]
     in_order = all(
-        _apart(read, total, last) is not None
+        _vector_dimension(read, total, last) is not None
         or (read.index[-1].coefficient(last)
             and all(index.coefficient(last) == 0 for index in read.index[:-1]))
         for read in moving
     )
-    return bool(moving) and in_order and _sharing(total, last) is not None
+    return bool(moving) and in_order and _most_invariant_axis(total, last) is not None
 
 
-def _sharing(total: te.Tensor, along: te.IterVar) -> te.IterVar | None:
+def _most_invariant_axis(total: te.Tensor, along: te.IterVar) -> te.IterVar | None:
     """Return the axis, other than the vector axis, along which most reads are invariant, or None.
 
     Reads of overlapping windows count as invariant, because most of their elements are the same.
@@ -172,7 +172,7 @@ def _axes_of(read: Access) -> set[te.IterVar]:
     return {axis for index in read.index for axis in index.axes}
 
 
-def _along(total: te.Tensor) -> te.IterVar | None:
+def _vector_axis(total: te.Tensor) -> te.IterVar | None:
     """Return the axis of the result along which vectors run; None for a scalar."""
     axes = [axis for axis in total.op.axis if not is_one(axis.extent)]
     if not axes:

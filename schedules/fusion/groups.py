@@ -10,8 +10,8 @@ from math import prod
 from tecomp import Access, Target, accesses, te
 from tecomp.schedules.analysis.convolution import convolution_of, windows_of
 from tecomp.schedules.analysis.matmul import product_of
-from tecomp.schedules.analysis.reduction import grouped_scan_of, has_own_columns
-from tecomp.schedules.analysis.stages import copied, is_pointwise, is_same, is_scan, unconverted
+from tecomp.schedules.analysis.reduction import has_own_columns, match_grouped_scan
+from tecomp.schedules.analysis.stages import is_pointwise, is_same, is_scan, match_copy, strip_cast
 from tecomp.schedules.common import Size, is_one, same_shape
 from tecomp.schedules.scratchpad.placement import Placement
 from tecomp.schedules.tiling.register_blocking import core_of, width_of
@@ -29,7 +29,7 @@ _UNKNOWN = 1024
 
 
 @dataclass(frozen=True)
-class Group:
+class FusedStages:
     """Fusion group: stages that are computed in the same loop nest.
 
     Attributes:
@@ -49,7 +49,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Program:
+class StageGraph:
     """Stages of a schedule with their readers.
 
     Attributes:
@@ -63,7 +63,7 @@ class Program:
     results: frozenset[te.Tensor]
 
 
-def program_of(s: te.Schedule) -> Program:
+def program_of(s: te.Schedule) -> StageGraph:
     """Return the program of a schedule; an operation with several outputs counts as its first."""
     stages = tuple(x.op.output(0) for x in s.stages if x.op.input_tensors)
     readers: dict[te.Tensor, list[te.Tensor]] = {x: [] for x in stages}
@@ -71,13 +71,13 @@ def program_of(s: te.Schedule) -> Program:
         for op in dict.fromkeys(x.op for x in y.op.input_tensors):
             if op.output(0) in readers:
                 readers[op.output(0)].append(y)
-    return Program(stages, readers, frozenset(s[op].op.output(0) for op in s.outputs))
+    return StageGraph(stages, readers, frozenset(s[op].op.output(0) for op in s.outputs))
 
 
-def groups_of(p: Program, target: Target) -> tuple[list[Group], list[te.Tensor]]:
+def groups_of(p: StageGraph, target: Target) -> tuple[list[FusedStages], list[te.Tensor]]:
     """Return the groups of a program in order of computation, and the stages that are inlined."""
-    inlined = _inlined(p)
-    found: dict[te.Tensor, Group] = {}
+    inlined = _stages_to_inline(p)
+    found: dict[te.Tensor, FusedStages] = {}
     taken = {x for x in p.stages if _is_absorbed(p, x) or is_of_scan(p, x)}
     for group in _scans_in_groups(p):
         found[group.output] = group
@@ -88,28 +88,28 @@ def groups_of(p: Program, target: Target) -> tuple[list[Group], list[te.Tensor]]
             group = replace(group, is_value=is_value)
             found[group.output] = group
     for x in p.stages:
-        output = _transposed(p, x, inlined, target) if x not in taken else None
+        output = _transposable_stage(p, x, inlined, target) if x not in taken else None
         if output is not None and output not in taken:
-            found[output] = Group(output, (output,), (x,))
+            found[output] = FusedStages(output, (output,), (x,))
             taken |= {x, output}
     for x in p.stages:
         if x.op.reduce_axis and x not in taken:
             chain = _chain(p, x, taken)
-            found[chain[0]] = Group(chain[0], chain)
+            found[chain[0]] = FusedStages(chain[0], chain)
             taken |= set(chain)
             inlined.discard(chain[0])
     for x in p.stages:
         if x not in taken and x not in inlined:
-            found[x] = Group(x, (x,))
+            found[x] = FusedStages(x, (x,))
     order = [found[x] for x in p.stages if x in found]
     between = _between(order)
     return order, [x for x in p.stages if x in inlined and x not in between]
 
 
 def _row_by_row(
-    p: Program, taken: set[te.Tensor], inlined: set[te.Tensor], target: Target,
+    p: StageGraph, taken: set[te.Tensor], inlined: set[te.Tensor], target: Target,
     members_of: Callable[..., set[te.Tensor]],
-) -> Iterator[Group]:
+) -> Iterator[FusedStages]:
     """Yield the groups that are computed row by row of their last stage; add them to `taken`."""
     after = _after_reductions(p)
     for x in reversed(p.stages):
@@ -123,10 +123,10 @@ def _row_by_row(
             inlined -= members
         made = tuple(y for y in p.stages if y in members and y not in inlined)
         taken |= members | {x}
-        yield Group(x, (x,), made)
+        yield FusedStages(x, (x,), made)
 
 
-def _after_reductions(p: Program) -> set[te.Tensor]:
+def _after_reductions(p: StageGraph) -> set[te.Tensor]:
     """Return the stages that depend on a reduction; only these may be computed from rows."""
     found: set[te.Tensor] = set()
     for x in p.stages:
@@ -135,12 +135,12 @@ def _after_reductions(p: Program) -> set[te.Tensor]:
     return found
 
 
-def _between(groups: Iterable[Group]) -> set[te.Tensor]:
+def _between(groups: Iterable[FusedStages]) -> set[te.Tensor]:
     """Return the stages between a reduction and the output of its group, which inlines them."""
     return {x for group in groups for x in group.chain[1:-1]}
 
 
-def _inlined(p: Program) -> set[te.Tensor]:
+def _stages_to_inline(p: StageGraph) -> set[te.Tensor]:
     """Return the pointwise stages to inline, because that adds little or no work."""
     found: set[te.Tensor] = set()
     factors = {x for y in p.stages for x in _factors(y)}
@@ -162,7 +162,7 @@ def _inlined(p: Program) -> set[te.Tensor]:
     return _short(p, found)
 
 
-def turned_terms(p: Program) -> te.Tensor | None:
+def find_transposed_terms(p: StageGraph) -> te.Tensor | None:
     """Return a transposing stage that only reductions read, and that they can absorb.
 
     Absorbed into the reduction, its source is traversed in memory order. Factors of products are
@@ -174,7 +174,7 @@ def turned_terms(p: Program) -> te.Tensor | None:
             return x
     if not any(map(_is_transposing, p.stages)):
         return None
-    inlined = _inlined(p)
+    inlined = _stages_to_inline(p)
     turning: set[te.Tensor] = set()
     for x in p.stages:
         if x not in inlined:
@@ -186,9 +186,9 @@ def turned_terms(p: Program) -> te.Tensor | None:
     return None
 
 
-def _is_turned_factor(p: Program, x: te.Tensor) -> bool:
+def _is_turned_factor(p: StageGraph, x: te.Tensor) -> bool:
     """Return whether a stage permutes the axes of a tensor and is a factor of products only."""
-    source = copied(x)
+    source = match_copy(x)
     if source is None or source.tensor.dtype != x.dtype:
         return False
     if x in p.results or not p.readers[x] or is_same(source.axes, x.op.axis):
@@ -258,7 +258,7 @@ def _is_far(read: Access) -> bool:
     return read.offset is None or not read.offset.is_affine
 
 
-def _short(p: Program, inlined: set[te.Tensor]) -> set[te.Tensor]:
+def _short(p: StageGraph, inlined: set[te.Tensor]) -> set[te.Tensor]:
     """Return the stages to inline that make no expression longer than `_LONGEST`."""
     size: dict[te.Tensor, int] = {}
     left = set(inlined)
@@ -289,7 +289,7 @@ def _factors(y: te.Tensor) -> tuple[te.Tensor, ...]:
     return ()
 
 
-def _is_absorbed(p: Program, x: te.Tensor) -> bool:
+def _is_absorbed(p: StageGraph, x: te.Tensor) -> bool:
     """Return whether a pointwise stage is computed while it is packed for its only reader.
 
     Packing may run several times, once for each core. Expensive stages are therefore fused with the
@@ -303,15 +303,15 @@ def _is_absorbed(p: Program, x: te.Tensor) -> bool:
     )
 
 
-def is_of_scan(p: Program, x: te.Tensor) -> bool:
+def is_of_scan(p: StageGraph, x: te.Tensor) -> bool:
     """Return whether a stage is the start or the step of a scan."""
     return any(accesses(y).is_scan for y in p.readers[x])
 
 
-def _scans_in_groups(p: Program) -> Iterator[Group]:
+def _scans_in_groups(p: StageGraph) -> Iterator[FusedStages]:
     """Yield grouped scans, each with the stage that adds the prefix of each group."""
     for x in p.stages:
-        d = grouped_scan_of(x)
+        d = match_grouped_scan(x)
         if d is None:
             continue
         own = {d.columns, d.sums, d.totals, d.before, x}
@@ -320,11 +320,12 @@ def _scans_in_groups(p: Program) -> Iterator[Group]:
                 and p.readers[y] == [d.columns] and y not in p.results}
         made = own - {x}
         if not made & p.results and all(set(p.readers[y]) <= own for y in made):
-            yield Group(x, (x,), tuple(y for y in p.stages if y in made and not is_of_scan(p, y)))
+            yield FusedStages(x, (x,),
+                tuple(y for y in p.stages if y in made and not is_of_scan(p, y)))
 
 
-def _transposed(
-    p: Program, scan: te.Tensor, inlined: set[te.Tensor], target: Target
+def _transposable_stage(
+    p: StageGraph, scan: te.Tensor, inlined: set[te.Tensor], target: Target
 ) -> te.Tensor | None:
     """Return the pointwise stage whose rows are the steps of a scan, if it is the only reader."""
     if not is_scan(scan) or len(scan.shape) != 2 or scan.op.num_outputs > 1 or scan in p.results:
@@ -355,7 +356,7 @@ def _count(sizes: Iterable[Size]) -> int:
     return prod(size if isinstance(size, int) else _UNKNOWN for size in sizes)
 
 
-def _chain(p: Program, total: te.Tensor, taken: set[te.Tensor]) -> tuple[te.Tensor, ...]:
+def _chain(p: StageGraph, total: te.Tensor, taken: set[te.Tensor]) -> tuple[te.Tensor, ...]:
     """Return the element-wise epilogue of a reduction and the reduction, last stage first."""
     chain = [total]
     while True:
@@ -373,7 +374,7 @@ def _chain(p: Program, total: te.Tensor, taken: set[te.Tensor]) -> tuple[te.Tens
 
 
 def _rows(
-    p: Program, output: te.Tensor, taken: set[te.Tensor], target: Target
+    p: StageGraph, output: te.Tensor, taken: set[te.Tensor], target: Target
 ) -> set[te.Tensor]:
     """Return the stages that can be computed row by row of `output`: no other stage reads them."""
     if len(output.shape) < 2 or not is_pointwise(output) or not _fits(output, target):
@@ -385,7 +386,7 @@ def _rows(
 
 
 def _values(
-    p: Program, output: te.Tensor, taken: set[te.Tensor], target: Target, inlined: set[te.Tensor]
+    p: StageGraph, output: te.Tensor, taken: set[te.Tensor], target: Target, inlined: set[te.Tensor]
 ) -> set[te.Tensor]:
     """Return the stages that compute one value per row; empty if a single stage reads the row."""
     is_shared = target.core is not None and _count(output.shape) >= target.core.count
@@ -439,7 +440,7 @@ def _reads_own(y: te.Tensor, x: te.Tensor, lead: int) -> bool:
     return all(is_same(read.axes[:lead], y.op.axis[:lead]) for read in reads)
 
 
-def _members(p: Program, output: te.Tensor, taken: set[te.Tensor]) -> set[te.Tensor]:
+def _members(p: StageGraph, output: te.Tensor, taken: set[te.Tensor]) -> set[te.Tensor]:
     members: set[te.Tensor] = {output}
     for x in reversed(p.stages[: p.stages.index(output)]):
         readers = p.readers[x]
@@ -484,18 +485,19 @@ def _stays_in_row(x: te.Tensor, y: te.Tensor, output: te.Tensor) -> bool:
     return all(is_same(read.axes[:lead], y.op.axis[:lead]) for read in reads)
 
 
-def whole_of(s: te.Schedule, groups: Sequence[Group]) -> set[te.Tensor]:
+def materialized_tensors(s: te.Schedule, groups: Sequence[FusedStages]) -> set[te.Tensor]:
     """Return the tensors that are in memory before their readers: inputs and results of groups."""
-    given = _every(stage.op.output(0) for stage in s.stages if not stage.op.input_tensors)
-    return given | _every(group.output for group in groups)
+    given = _with_sibling_outputs(stage.op.output(0) for stage in s.stages
+        if not stage.op.input_tensors)
+    return given | _with_sibling_outputs(group.output for group in groups)
 
 
-def _every(tensors: Iterable[te.Tensor]) -> set[te.Tensor]:
+def _with_sibling_outputs(tensors: Iterable[te.Tensor]) -> set[te.Tensor]:
     """Return the tensors with all other outputs of their operations."""
     return {y for x in tensors for y in x.op.outputs}
 
 
-def groups_on_cores(p: Program, where: Placement) -> list[Group]:
+def groups_on_cores(p: StageGraph, where: Placement) -> list[FusedStages]:
     """Return the groups for scratchpads; a stage that several groups need is a separate group."""
     groups, inlined = groups_of(p, where.target)
     found = {group.output: group for group in groups}
@@ -506,13 +508,13 @@ def groups_on_cores(p: Program, where: Placement) -> list[Group]:
         home[x] = {y for reader in p.readers[x] for y in home[reader]}
         is_local = x in inlined or is_of_scan(p, x) or _is_brought(p, x)
         if not is_local or len(home[x]) > 1 or any(found[y].rows for y in home[x]):
-            found[x], home[x] = Group(x, (x,)), {x}
+            found[x], home[x] = FusedStages(x, (x,)), {x}
     return [found[x] for x in p.stages if x in found]
 
 
-def _is_brought(p: Program, x: te.Tensor) -> bool:
+def _is_brought(p: StageGraph, x: te.Tensor) -> bool:
     """Return whether a factor is converted or padded while it is copied to a scratchpad."""
-    if unconverted(x) is not x:
+    if strip_cast(x) is not x:
         return True
     found = [convolution_of(y, [y]) for y in p.readers[x] if y.op.reduce_axis]
     return any(d is not None and d.image == x for d in found)

@@ -11,20 +11,26 @@ from math import gcd, lcm
 from tecomp import CapacityError, ScheduleError, accesses, te
 from tecomp.schedules.analysis.convolution import Convolution, convolution_of
 from tecomp.schedules.analysis.matmul import Product, of_images, product_of
-from tecomp.schedules.analysis.stages import by_loops, is_same, unconverted
-from tecomp.schedules.common import Walk, ceil_div, first_taken, same_shape
-from tecomp.schedules.fusion.groups import Group, Program, groups_on_cores, program_of, whole_of
+from tecomp.schedules.analysis.stages import by_loops, is_same, strip_cast
+from tecomp.schedules.common import Walk, ceil_div, first_legal, same_shape
+from tecomp.schedules.fusion.groups import (
+    FusedStages,
+    StageGraph,
+    groups_on_cores,
+    materialized_tensors,
+    program_of,
+)
 from tecomp.schedules.matmul import contraction_of, product_on_cores
 from tecomp.schedules.scratchpad import contraction, generic, rowwise
-from tecomp.schedules.scratchpad.footprint import Box, Span, Work, work_of
+from tecomp.schedules.scratchpad.footprint import Box, IndexInterval, TiledComputation, work_of
 from tecomp.schedules.scratchpad.generic import outline_partial, schedule_partial, schedule_parts
 from tecomp.schedules.scratchpad.placement import Placement, sizes_of
-from tecomp.schedules.scratchpad.work_division import Cut, Outline, Uncut
-from tecomp.schedules.tiling.reduction import left_of
+from tecomp.schedules.scratchpad.work_division import DivisionPlan, DivisionSpec, UndividedResult
+from tecomp.schedules.tiling.reduction import remaining_reduction_loops
 
 
 @dataclass(frozen=True)
-class Way:
+class CoreScheduleCandidate:
     """Scheduling candidate of a group.
 
     Attributes:
@@ -34,12 +40,12 @@ class Way:
     """
 
     walk: Walk
-    outline: Callable[[], Outline | Uncut]
+    outline: Callable[[], DivisionPlan | UndividedResult]
 
 
-def ways(
-    group: Group, p: Program, whole: Collection[te.Tensor], where: Placement
-) -> list[Way]:
+def core_schedule_candidates(
+    group: FusedStages, p: StageGraph, whole: Collection[te.Tensor], where: Placement
+) -> list[CoreScheduleCandidate]:
     """Return the scheduling candidates of a group, best first.
 
     Args:
@@ -53,38 +59,42 @@ def ways(
         return [_row_by_row(group, whole, where)] if _are_plain_rows(group, whole) else []
     total = chain[-1] if chain[-1].op.reduce_axis else None
     if not accesses(output).reads or not output.shape:
-        return [] if output in where.cuts else [_undivided(partial(_put, output, where))]
+        return [] if output in where.cuts else [
+            _undivided_candidate(partial(_store_in_scratchpad, output, where))]
     if _is_transfer(output, where):
         walk = partial(_transfer, output, where)
-        return [] if output in where.cuts else [_undivided(walk)]
+        return [] if output in where.cuts else [_undivided_candidate(walk)]
     w = work_of(output, total, p.stages, whole)
-    shared = Way(lambda s: schedule_partial(s, w, where), lambda: outline_partial(w, where))
+    shared = CoreScheduleCandidate(lambda s: schedule_partial(s, w, where),
+        lambda: outline_partial(w, where))
     product = None if total is None else product_of(output, chain)
-    if any(axis >= len(output.shape) for axis in where.cuts.get(output, Cut()).cores):
+    if any(axis >= len(output.shape) for axis in where.cuts.get(output, DivisionSpec()).cores):
         return [shared]
-    found: list[Way] = []
+    found: list[CoreScheduleCandidate] = []
     if product is not None:
         found += [_product(w, product, where), *_products_in_parts(w, product, where)]
     if total is not None and (convolution := convolution_of(output, chain)) is not None:
         found.append(_convolution(w, convolution, where))
-    apart = Way(lambda s: schedule_parts(s, w, where), lambda: generic.outline(w, where))
+    apart = CoreScheduleCandidate(lambda s: schedule_parts(s, w, where),
+        lambda: generic.outline(w, where))
     return [*found, shared, apart]
 
 
-def _undivided(walk: Walk) -> Way:
+def _undivided_candidate(walk: Walk) -> CoreScheduleCandidate:
     """Return a candidate whose result is not divided among cores."""
-    return Way(walk, lambda: Uncut("host", "no core computes it"))
+    return CoreScheduleCandidate(walk, lambda: UndividedResult("host", "no core computes it"))
 
 
-def _put(x: te.Tensor, where: Placement, s: te.Schedule) -> None:
+def _store_in_scratchpad(x: te.Tensor, where: Placement, s: te.Schedule) -> None:
     where.put(s, x)
 
 
-def _row_by_row(group: Group, whole: Collection[te.Tensor], where: Placement) -> Way:
+def _row_by_row(group: FusedStages, whole: Collection[te.Tensor],
+        where: Placement) -> CoreScheduleCandidate:
     output, rows = group.output, group.rows
     reads = (x for y in (output, *rows) for x in y.op.input_tensors if x in whole)
-    read, cut = list(dict.fromkeys(reads)), where.cuts.get(output, Cut())
-    return Way(
+    read, cut = list(dict.fromkeys(reads)), where.cuts.get(output, DivisionSpec())
+    return CoreScheduleCandidate(
         lambda s: rowwise.schedule_blocks(s, output, rows, where),
         lambda: rowwise.outline(output, read, cut, where),
     )
@@ -110,7 +120,7 @@ def _transfer(output: te.Tensor, where: Placement, s: te.Schedule) -> None:
     contraction.walk(s, output, output.op.axis, where)
 
 
-def _product(w: Work, product: Product, where: Placement) -> Way:
+def _product(w: TiledComputation, product: Product, where: Placement) -> CoreScheduleCandidate:
     """Return the candidate for a matrix product of tensors in memory, with its epilogue.
 
     It raises ScheduleError if a factor is computed for the product, or the tiles exceed the
@@ -125,14 +135,15 @@ def _product(w: Work, product: Product, where: Placement) -> Way:
         _inline(s, w)
         _need_room(w, product_on_cores(s, product, where, w.whole))
 
-    def outline() -> Outline:
+    def outline() -> DivisionPlan:
         check()
         return contraction.outline(contraction_of(product), w.output, where)
 
-    return Way(walk, outline)
+    return CoreScheduleCandidate(walk, outline)
 
 
-def _products_in_parts(w: Work, product: Product, where: Placement) -> list[Way]:
+def _products_in_parts(w: TiledComputation, product: Product, where: Placement) -> list[
+        CoreScheduleCandidate]:
     """Return candidates that split the depth of a product over cores.
 
     They apply if the addressable span of a core is otherwise exceeded. Candidates are ordered by
@@ -143,21 +154,22 @@ def _products_in_parts(w: Work, product: Product, where: Placement) -> list[Way]
         return []
     c = contraction_of(product)
 
-    def way(count: int) -> Way:
+    def way(count: int) -> CoreScheduleCandidate:
         def walk(s: te.Schedule) -> None:
             _need_whole(w, factors)
             schedule_partial(s, w, where, (c.depth, count), partly)
 
-        return Way(walk, lambda: Uncut("reduction", f"cores share its depth {c.depth.name}"))
+        return CoreScheduleCandidate(walk,
+            lambda: UndividedResult("reduction", f"cores share its depth {c.depth.name}"))
 
     def partly(s: te.Schedule, partial: te.Tensor, where: Placement) -> None:
-        part = contraction.of_partial(c, partial, left_of(s, partial))
+        part = contraction.of_partial(c, partial, remaining_reduction_loops(s, partial))
         _need_room(w, contraction.schedule(s, partial, part, where, w.whole))
 
     return [way(count) for count in contraction.parts_of_depth(c, w.output, where)]
 
 
-def _convolution(w: Work, d: Convolution, where: Placement) -> Way:
+def _convolution(w: TiledComputation, d: Convolution, where: Placement) -> CoreScheduleCandidate:
     """Return the candidate for a convolution, whose image may be padded at its use.
 
     It raises ScheduleError if a factor is computed in another way, or the tiles exceed the
@@ -171,25 +183,25 @@ def _convolution(w: Work, d: Convolution, where: Placement) -> Way:
         _inline(s, w, padded)
         _need_room(w, contraction.schedule(s, d.output, of_images(d, padded), where, w.whole))
 
-    def outline() -> Outline:
+    def outline() -> DivisionPlan:
         _need_whole(w, (d.weights, *images))
         return contraction.outline(of_images(d, padded), w.output, where)
 
-    return Way(walk, outline)
+    return CoreScheduleCandidate(walk, outline)
 
 
-def _need_whole(w: Work, factors: Collection[te.Tensor]) -> None:
+def _need_whole(w: TiledComputation, factors: Collection[te.Tensor]) -> None:
     """Raise if a factor is neither in memory nor a conversion of a tensor in memory."""
     for x in factors:
-        source = x if x in w.whole else unconverted(x)
-        if source not in w.whole or unconverted(x) is not source:
+        source = x if x in w.whole else strip_cast(x)
+        if source not in w.whole or strip_cast(x) is not source:
             raise ScheduleError(
                 "{output}: {x} is computed for it",
                 kind="not-divided", output=w.output.name, x=x.name,
             )
 
 
-def _need_room(w: Work, p: contraction.Plan) -> None:
+def _need_room(w: TiledComputation, p: contraction.ContractionTiling) -> None:
     """Raise if the tiles of a matrix unit exceed the scratchpad."""
     if not p.fits:
         raise ScheduleError(
@@ -198,13 +210,13 @@ def _need_room(w: Work, p: contraction.Plan) -> None:
         )
 
 
-def _inline(s: te.Schedule, w: Work, but: Collection[te.Tensor] = ()) -> None:
+def _inline(s: te.Schedule, w: TiledComputation, but: Collection[te.Tensor] = ()) -> None:
     for x in w.inlined:
         if x not in but:
             s[x].compute_inline()
 
 
-def _are_plain_rows(group: Group, whole: Collection[te.Tensor]) -> bool:
+def _are_plain_rows(group: FusedStages, whole: Collection[te.Tensor]) -> bool:
     """Return whether rows and row values depend only on rows and per-column values."""
     lead = len(group.output.shape) - 1
     for y in (group.output, *group.rows):
@@ -219,7 +231,7 @@ def _are_plain_rows(group: Group, whole: Collection[te.Tensor]) -> bool:
 
 
 @dataclass(frozen=True)
-class Outlined:
+class DividedResult:
     """Work division of a result, and the elements that each core reads.
 
     Attributes:
@@ -229,15 +241,15 @@ class Outlined:
         far: Inputs that are gathered by data-dependent indices.
     """
 
-    outline: Outline
+    outline: DivisionPlan
     axes: tuple[te.IterVar, ...]
     needs: Mapping[te.Tensor, Box]
     far: frozenset[te.Tensor]
 
     @property
-    def cut(self) -> Cut:
+    def cut(self) -> DivisionSpec:
         """Request for the same work division."""
-        return Cut(dict(enumerate(self.outline.count)))
+        return DivisionSpec(dict(enumerate(self.outline.count)))
 
     def least_for(self, x: te.Tensor, units: Sequence[int]) -> dict[int, int]:
         """Return minimum block extents of the result that keep the blocks of an input whole.
@@ -283,7 +295,7 @@ class Outlined:
         divided = [axis for axis, count in enumerate(self.outline.count) if count > 1]
         return tuple(axes) if sorted(axis for axis in axes if axis is not None) == divided else None
 
-    def _divided(self, span: Span) -> list[tuple[int, int]] | None:
+    def _divided(self, span: IndexInterval) -> list[tuple[int, int]] | None:
         """Return the divided result axes, by number, whose multiples are the start of a part.
 
         Return None if the start is unknown.
@@ -297,7 +309,7 @@ class Outlined:
         ]
 
 
-def outlined(result: te.Tensor, where: Placement) -> Outlined | Uncut:
+def divide_result(result: te.Tensor, where: Placement) -> DividedResult | UndividedResult:
     """Return how the result of a program is divided, or why it is not.
 
     Raises:
@@ -308,19 +320,21 @@ def outlined(result: te.Tensor, where: Placement) -> Outlined | Uncut:
     where = where.within(s)
     p = program_of(s)
     groups = groups_on_cores(p, where)
-    whole = whole_of(s, groups)
+    whole = materialized_tensors(s, groups)
     # A stage without reads is in no group.
-    for way in ways(groups[-1], p, whole, where) if groups and groups[-1].output.shape else ():
+    for way in core_schedule_candidates(groups[-1], p, whole, where) if groups and groups[
+            -1].output.shape else ():
         # A ScheduleError means that the program is of another kind, as during scheduling.
         with suppress(ScheduleError):
             found = way.outline()
-            return found if isinstance(found, Uncut) else _with_needs(found, groups, p, whole)
-    return Uncut("steps", "it is computed step by step")
+            return found if isinstance(found, UndividedResult) else _with_needs(found, groups, p,
+                whole)
+    return UndividedResult("steps", "it is computed step by step")
 
 
 def _with_needs(
-    found: Outline, groups: Sequence[Group], p: Program, whole: set[te.Tensor]
-) -> Outlined:
+    found: DivisionPlan, groups: Sequence[FusedStages], p: StageGraph, whole: set[te.Tensor]
+) -> DividedResult:
     output = groups[-1].output
     work = work_of(output, None, p.stages, whole)
     boxes = work.boxes(found.core, {})
@@ -331,11 +345,11 @@ def _with_needs(
     }
     needs = {x: box for x, box in boxes.items() if x in whole and x not in (*before, output)}
     far = frozenset(needs).difference(work.copied())
-    return Outlined(found, tuple(output.op.axis), needs, far)
+    return DividedResult(found, tuple(output.op.axis), needs, far)
 
 
 @dataclass(frozen=True)
-class Member:
+class GroupMember:
     """Computation of one resident value, or of the result.
 
     Attributes:
@@ -345,12 +359,12 @@ class Member:
         where: Placement, with the scratchpad bytes that other values leave free.
     """
 
-    groups: Sequence[Group]
-    program: Program
+    groups: Sequence[FusedStages]
+    program: StageGraph
     where: Placement
 
 
-def together(s: te.Schedule, p: Program, where: Placement) -> te.Schedule:
+def schedule_groups_together(s: te.Schedule, p: StageGraph, where: Placement) -> te.Schedule:
     """Return the schedule of a program with one result and values resident in scratchpads.
 
     Each resident value is computed inside the core loops of the result: the region that a core
@@ -377,12 +391,12 @@ def together(s: te.Schedule, p: Program, where: Placement) -> te.Schedule:
     where.put_arguments(s)
     # Attach to the innermost core loop of the result that exists.
     attached = (partial(_attach, heads, axis) for axis in reversed(where.target.grid))
-    found: te.Schedule | None = first_taken(s, attached)
+    found: te.Schedule | None = first_legal(s, attached)
     assert found is not None
     return found
 
 
-def _result_of(p: Program, where: Placement) -> te.Tensor:
+def _result_of(p: StageGraph, where: Placement) -> te.Tensor:
     """Return the single result for which values are resident.
 
     Raises:
@@ -413,11 +427,13 @@ def _result_of(p: Program, where: Placement) -> te.Tensor:
 
 
 def _schedule_resident(
-    s: te.Schedule, group: Group, member: Member, whole: Collection[te.Tensor], where: Placement
+    s: te.Schedule, group: FusedStages, member: GroupMember, whole: Collection[te.Tensor],
+    where: Placement
 ) -> te.Schedule:
     is_last = group is member.groups[-1]
-    every = ways(group, member.program, whole, member.where if is_last else where)
-    found: te.Schedule | None = first_taken(s, [way.walk for way in every])
+    every = core_schedule_candidates(group, member.program, whole, member.where if is_last
+        else where)
+    found: te.Schedule | None = first_legal(s, [way.walk for way in every])
     if found is None:
         raise ScheduleError(
             "auto: {output} is computed step by step, so that no value stays in the scratchpads "
@@ -432,7 +448,7 @@ def _attach(heads: Sequence[te.Tensor], axis: str, s: te.Schedule) -> None:
         s[x].compute_at(s[heads[-1]], te.thread_axis(axis))
 
 
-def _members(heads: Sequence[te.Tensor], p: Program, where: Placement) -> Iterator[Member]:
+def _members(heads: Sequence[te.Tensor], p: StageGraph, where: Placement) -> Iterator[GroupMember]:
     """Yield the computation of each resident value and of the result, producers first.
 
     Raises:
@@ -442,7 +458,7 @@ def _members(heads: Sequence[te.Tensor], p: Program, where: Placement) -> Iterat
     own = {head: _stages_of(head, heads, p) for head in heads}
     for k, head in enumerate(heads):
         readers = {x: [y for y in p.readers[x] if y in own[head]] for x in own[head]}
-        program = Program(tuple(own[head]), readers, frozenset({head}))
+        program = StageGraph(tuple(own[head]), readers, frozenset({head}))
         groups = groups_on_cores(program, where)
         _check_before(groups, program, heads)
         taken = sum(_bytes_near(x, where) for x in _live(k, heads, own))
@@ -455,11 +471,11 @@ def _members(heads: Sequence[te.Tensor], p: Program, where: Placement) -> Iterat
                 taken=taken, scratchpad=where.scratchpad, head=head.name,
                 target=where.target.name, room=where.room,
             )
-        yield Member(groups, program, replace(where, room=room))
+        yield GroupMember(groups, program, replace(where, room=room))
 
 
 def _check_before(
-    groups: Sequence[Group], program: Program, heads: Collection[te.Tensor]
+    groups: Sequence[FusedStages], program: StageGraph, heads: Collection[te.Tensor]
 ) -> None:
     """Raise if a stage outside the core loops reads a resident value."""
     outputs = {group.output for group in groups}
@@ -492,7 +508,7 @@ def _bytes_near(x: te.Tensor, where: Placement) -> int:
     return int(where.bytes_near(x, part))
 
 
-def _stages_of(head: te.Tensor, heads: Sequence[te.Tensor], p: Program) -> list[te.Tensor]:
+def _stages_of(head: te.Tensor, heads: Sequence[te.Tensor], p: StageGraph) -> list[te.Tensor]:
     """Return the stages that are computed for one value, producers first."""
     own, todo = {head}, [head]
     while todo:
@@ -516,18 +532,18 @@ def on_scratchpads(results: Sequence[te.Tensor], where: Placement) -> te.Schedul
     where = where.within(s)
     p = program_of(s)
     if where.near:
-        joined: te.Schedule = together(s, p, where)
+        joined: te.Schedule = schedule_groups_together(s, p, where)
         return joined
     groups = groups_on_cores(p, where)
     _check_cuts(groups, where)
-    whole = whole_of(s, groups)
+    whole = materialized_tensors(s, groups)
     for group in groups:
         s = _schedule_group(s, group, p, whole, where)
     where.put_arguments(s)
     return s
 
 
-def _check_cuts(groups: Sequence[Group], where: Placement) -> None:
+def _check_cuts(groups: Sequence[FusedStages], where: Placement) -> None:
     """Raise if a tensor to be divided is inlined, or its kernel has an undivided loop nest."""
     if not where.cuts:
         return
@@ -556,13 +572,14 @@ def _is_beside(x: te.Tensor, others: Sequence[te.Tensor]) -> ScheduleError:
 
 
 def _schedule_group(
-    s: te.Schedule, group: Group, p: Program, whole: set[te.Tensor], where: Placement
+    s: te.Schedule, group: FusedStages, p: StageGraph, whole: set[te.Tensor], where: Placement
 ) -> te.Schedule:
     """Return the schedule with the loop nest of a group, by the first legal candidate.
 
     If no candidate is legal, the stages of the rows are scheduled as separate groups.
     """
-    found: te.Schedule | None = first_taken(s, [way.walk for way in ways(group, p, whole, where)])
+    found: te.Schedule | None = first_legal(s,
+        [way.walk for way in core_schedule_candidates(group, p, whole, where)])
     if found is not None:
         return found
     if not group.rows:
@@ -577,5 +594,5 @@ def _schedule_group(
         raise _is_beside(group.output, group.rows)
     whole |= set(group.rows)
     for x in group.rows:
-        s = _schedule_group(s, Group(x, (x,)), p, whole, where)
-    return _schedule_group(s, Group(group.output, group.chain), p, whole, where)
+        s = _schedule_group(s, FusedStages(x, (x,)), p, whole, where)
+    return _schedule_group(s, FusedStages(group.output, group.chain), p, whole, where)

@@ -10,10 +10,10 @@ from tecomp.schedules.analysis.stages import is_computed
 from tecomp.schedules.common import ceil_div, is_one, product, round_up
 from tecomp.schedules.tiling.register_blocking import (
     RegisterTile,
-    balanced,
+    balanced_block_size,
     core_of,
     register_tile,
-    used_share,
+    utilization,
 )
 from tecomp.schedules.tiling.traversal import is_short
 
@@ -61,7 +61,7 @@ _LINE_BYTES = 64
 
 
 @dataclass(frozen=True)
-class Plan:
+class GemmBlocking:
     """Block sizes and packing decisions of a matrix product.
 
     Attributes:
@@ -89,7 +89,7 @@ class Plan:
     read_columns: bool = False
 
 
-def plan_blocks(d: Product, target: Target, each: int) -> Plan:
+def plan_blocks(d: Product, target: Target, each: int) -> GemmBlocking:
     """Choose the blocks of a product whose steps accumulate `each` terms; see `matmul.plan`."""
     core, dtype = core_of(target), d.total.dtype
     m, n = d.m, d.n
@@ -114,11 +114,11 @@ def plan_blocks(d: Product, target: Target, each: int) -> Plan:
     elif not batched:
         most_rows = min(most_rows, _open_row_tiles(d, tile, pack_rows) * tile.rows)
     sharers = 1 if batched else core.count
-    block_rows = balanced(m, max(most_rows, tile.rows), tile.rows, share=sharers)
+    block_rows = balanced_block_size(m, max(most_rows, tile.rows), tile.rows, share=sharers)
     blocks = ceil_div(m, block_rows) if isinstance(m, int) else core.count
     is_few = isinstance(m, int) and m < pays
     read_columns = each == 1 and _are_read(d, tile, target, is_few=is_few)
-    return Plan(
+    return GemmBlocking(
         tile=tile,
         block_rows=block_rows,
         depth=depth,
@@ -212,7 +212,7 @@ def _used_columns(n: int | te.Expr, tile: RegisterTile) -> float:
     """
     if not isinstance(n, int) or n >= tile.columns or n % tile.lanes == 0:
         size = min(n, tile.columns) if isinstance(n, int) else tile.columns
-        used: float = used_share(n, size)
+        used: float = utilization(n, size)
         return used
     return n / (1 << (n - 1).bit_length()) if n else 1.0
 
@@ -247,7 +247,7 @@ def _rows_of_a_tile(m: int | te.Expr, most: int, sharers: int = 1) -> int:
     """
     if not isinstance(m, int):
         return min(most, _OPEN_ROWS)
-    even: int = balanced(m, most)
+    even: int = balanced_block_size(m, most)
     near = [even, *range(even - 1, most * 3 // 4, -1)]
     rows = {n: ceil_div(ceil_div(m, n), sharers) * n for n in near}
     usual: int = min(range(even, most * 5 // 6, -1), default=even, key=lambda n: round_up(m, n))

@@ -6,21 +6,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tecomp import Target, te
-from tecomp.schedules.analysis.matmul import Factor, Product, before_copy, operand
-from tecomp.schedules.analysis.stages import unconverted
+from tecomp.schedules.analysis.matmul import MatmulOperand, Product, operand, source_before_copy
+from tecomp.schedules.analysis.stages import strip_cast
 from tecomp.schedules.common import Size, ceil_div, is_one
-from tecomp.schedules.gemm.blocking import OPEN_TILES, Plan, plan_blocks
+from tecomp.schedules.gemm.blocking import OPEN_TILES, GemmBlocking, plan_blocks
 from tecomp.schedules.tiling.reduction import (
     add_dots,
     dot_types,
+    first_output,
     lanes_of_dots,
-    left_of,
-    one,
+    remaining_reduction_loops,
     sum_in_vectors,
 )
 from tecomp.schedules.tiling.register_blocking import (
     RegisterTile,
-    balanced,
+    balanced_block_size,
     core_of,
     keep_tile,
     register_tile,
@@ -36,7 +36,7 @@ def stream(s: te.Schedule, d: Product, target: Target) -> None:
     """
     total = d.total
     for factor in total.op.input_tensors:
-        if unconverted(factor) is not factor:
+        if strip_cast(factor) is not factor:
             s[factor].compute_inline()
     if is_one(d.n) and not is_one(d.m) and d.rows.ends_in(d.row):
         shared = _rows(s, d, (d.column, d.row), target)
@@ -72,8 +72,8 @@ def _rows(
         most = max(min(most, ceil_div(n, core.count)), tile.columns)
     else:
         most = min(most // tile.columns, 2 * OPEN_TILES) * tile.columns
-    block, j = stage.split(j, factor=balanced(n, most, tile.columns))
-    tile = RegisterTile(balanced(m, tile.rows), tile.columns, tile.lanes)
+    block, j = stage.split(j, factor=balanced_block_size(n, most, tile.columns))
+    tile = RegisterTile(balanced_block_size(m, tile.rows), tile.columns, tile.lanes)
     steps, k = stage.split(k, factor=8)
     if isinstance(n, int):
         row, column, tiles = walk_tiles(stage, i, j, tile)
@@ -112,15 +112,15 @@ def _sum_steps(
     """
     stage, ((row_at, i), (column_at, j)) = s[d.total], axes
     step = stage.fuse(*steps) if len(steps) > 1 else steps[0]
-    few = one(s.rfactor(d.total, step, factor_axis=0))
+    few = first_output(s.rfactor(d.total, step, factor_axis=0))
     row, column, inside = walk_tiles(stage, i, j, tile)
-    stage.reorder(*outer, *left_of(s, d.total), row, column, *inside)
+    stage.reorder(*outer, *remaining_reduction_loops(s, d.total), row, column, *inside)
     part = s[few]
     part.set_scope("local")
     part.compute_at(stage, column)
     first, *own = part.op.axis
     others = [axis for place, axis in enumerate(own) if place not in (row_at, column_at)]
-    (k,) = left_of(s, few)
+    (k,) = remaining_reduction_loops(s, few)
     part.reorder(first, *others, k, *keep_tile(part, own[row_at], own[column_at]))
     part.unroll(k)
 
@@ -134,7 +134,7 @@ def _dots(s: te.Schedule, d: Product, target: Target) -> te.IterVar:
     lanes = core_of(target).lanes(d.total.dtype)
     if d.rows.ends_in(d.row) and not is_one(d.m):
         _turn(s, d)
-    stage, held = s[d.total], one(s.cache_write(d.total, "local"))
+    stage, held = s[d.total], first_output(s.cache_write(d.total, "local"))
     batch, i, j = d.outer, d.row, d.column
     by_rows = _is_fewer(j.extent, i.extent, lanes)
     several, row = (i, j) if by_rows else (j, i)
@@ -147,7 +147,7 @@ def _dots(s: te.Schedule, d: Product, target: Target) -> te.IterVar:
         s[held].reorder(*taps, k)
         k = s[held].fuse(*taps, k)
     _, lane = s[held].split(k, factor=lanes * max(4 // max(count, 1), 1))
-    sums = one(s.rfactor(held, lane))
+    sums = first_output(s.rfactor(held, lane))
     s[held].compute_at(stage, row)
     (lane,) = s[held].op.reduce_axis
     _, i, _, j = d.axes_of(held)
@@ -158,7 +158,7 @@ def _dots(s: te.Schedule, d: Product, target: Target) -> te.IterVar:
     part.compute_at(stage, row)
     part.transform_layout(lambda lane, *place: [*place, lane])
     *rows, lane = part.leaf_iter_vars[: len(sums.shape)]
-    part.reorder(*left_of(s, sums), *rows, lane)
+    part.reorder(*remaining_reduction_loops(s, sums), *rows, lane)
     for axis in rows:
         part.unroll(axis)
     part.vectorize(lane)
@@ -188,7 +188,7 @@ def _turn(s: te.Schedule, d: Product) -> None:
 
 
 def product_at_root(
-    s: te.Schedule, d: Product, target: Target, plan: Plan | None = None
+    s: te.Schedule, d: Product, target: Target, plan: GemmBlocking | None = None
 ) -> None:
     """Schedule a matrix product and its epilogue as a separate loop nest on a CPU."""
     given, (d, types) = d, _as_dots(d, target)
@@ -220,29 +220,29 @@ def product_at_root(
         _finish(s, driver, d, p)
 
 
-def _sums(s: te.Schedule, d: Product, p: Plan) -> tuple[te.Tensor, te.Tensor]:
+def _sums(s: te.Schedule, d: Product, p: GemmBlocking) -> tuple[te.Tensor, te.Tensor]:
     """Return the stage that has the loops over tiles, and the stage of the accumulators."""
     if p.is_split:
         return d.total, _in_parts(s, d, p)
     if d.total is d.output:
-        return d.total, one(s.cache_write(d.total, "local"))
+        return d.total, first_output(s.cache_write(d.total, "local"))
     s[d.total].set_scope("local")
     return d.output, d.total
 
 
-def _in_parts(s: te.Schedule, d: Product, p: Plan) -> te.Tensor:
+def _in_parts(s: te.Schedule, d: Product, p: GemmBlocking) -> te.Tensor:
     """Split the sum: accumulate a block of the depth in registers, then add it to the result."""
     first, *others = d.depth_of(d.total)
     outer, inner = s[d.total].split(first, factor=p.depth)
     if others:
         s[d.total].reorder(outer, inner, *others)
-    sums: te.Tensor = one(s.rfactor(d.total, outer))
+    sums: te.Tensor = first_output(s.rfactor(d.total, outer))
     s[sums].set_scope("local")
     return sums
 
 
 def _walk(
-    s: te.Schedule, driver: te.Tensor, d: Product, p: Plan
+    s: te.Schedule, driver: te.Tensor, d: Product, p: GemmBlocking
 ) -> tuple[te.IterVar, te.IterVar | None, te.IterVar]:
     """Create the loops over row blocks, depth blocks, column tiles, row tiles and inside a tile.
 
@@ -266,7 +266,7 @@ def _walk(
     return block, depth[0] if depth else None, tile
 
 
-def _fill(s: te.Schedule, sums: te.Tensor, d: Product, p: Plan) -> list[te.IterVar]:
+def _fill(s: te.Schedule, sums: te.Tensor, d: Product, p: GemmBlocking) -> list[te.IterVar]:
     """Order the loops so that each step of the depth adds an outer product to the register tile.
 
     Returns:
@@ -274,13 +274,13 @@ def _fill(s: te.Schedule, sums: te.Tensor, d: Product, p: Plan) -> list[te.IterV
     """
     stage = s[sums]
     batch, i, across, j = d.axes_of(sums)
-    depth: list[te.IterVar] = left_of(s, sums) if p.is_split else d.depth_of(sums)
+    depth: list[te.IterVar] = remaining_reduction_loops(s, sums) if p.is_split else d.depth_of(sums)
     stage.reorder(*batch, *across, *depth, *keep_tile(stage, i, j))
     return depth
 
 
 def _pack_columns(
-    s: te.Schedule, readers: Sequence[te.Tensor], d: Product, p: Plan
+    s: te.Schedule, readers: Sequence[te.Tensor], d: Product, p: GemmBlocking
 ) -> te.Tensor:
     """Pack the columns into tiles."""
     packed: te.Tensor = operand(s, d.columns.tensor, *readers)
@@ -293,7 +293,7 @@ def _pack_columns(
 
 
 def _pack_rows(
-    s: te.Schedule, sums: te.Tensor, d: Product, p: Plan, depth: Sequence[te.IterVar]
+    s: te.Schedule, sums: te.Tensor, d: Product, p: GemmBlocking, depth: Sequence[te.IterVar]
 ) -> te.Tensor:
     """Pack the rows into tiles.
 
@@ -310,7 +310,7 @@ def _pack_rows(
 
 
 def _place(
-    d: Product, factor: Factor, along: te.IterVar, width: int, steps: int = 1
+    d: Product, factor: MatmulOperand, along: te.IterVar, width: int, steps: int = 1
 ) -> Callable[..., list[te.Expr]]:
     """Return the packed layout of an operand: `width` values of each step are contiguous.
 
@@ -362,7 +362,7 @@ def _share(stage: te.Stage, d: Product, loops: Sequence[te.IterVar]) -> None:
         stage.parallel(loops[0])
 
 
-def _finish(s: te.Schedule, driver: te.Tensor, d: Product, p: Plan) -> None:
+def _finish(s: te.Schedule, driver: te.Tensor, d: Product, p: GemmBlocking) -> None:
     """Apply the epilogue to a block of rows while it is in the cache."""
     stage = s[d.output]
     batch, i, across, j = d.axes_of(d.output)
@@ -386,7 +386,7 @@ def _as_dots(d: Product, target: Target) -> tuple[Product, tuple[str, str] | Non
     """
     if not d.is_sum or not d.total.op.attrs.get("pairs", True):
         return d, None
-    rows, columns = map(before_copy, (d.rows, d.columns))
+    rows, columns = map(source_before_copy, (d.rows, d.columns))
     names = str(rows.tensor.dtype), str(columns.tensor.dtype)
     types: tuple[str, str] | None = dot_types(*names, str(d.total.dtype), target)
     return (d, None) if types is None else (replace(d, rows=rows, columns=columns), types)

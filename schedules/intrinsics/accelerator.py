@@ -31,7 +31,7 @@ def copy_intrinsic(target: Target, link: str, dtype: str) -> te.TensorIntrin:
     >>> copy_intrinsic(Target.load("tensix_wh"), "load", "uint8").tile
     (2, 2, 16, 16)
     """
-    known = copied_links(target)
+    known = links_between_memories(target)
     if link not in known:
         near = get_close_matches(link, known, n=1)
         if near:
@@ -69,7 +69,7 @@ def copy_intrinsic(target: Target, link: str, dtype: str) -> te.TensorIntrin:
         c.op, statements, f"{link}_copy_{dtype}", binds, unit=link, check="later")
 
 
-def copied_links(target: Target) -> list[str]:
+def links_between_memories(target: Target) -> list[str]:
     """Return the names of the links between two different memories."""
     return [name for name, link in target.links.items() if link.from_ != link.to]
 
@@ -152,7 +152,7 @@ def vector_intrinsic(
             kind="target-lacks", unit=unit, target=target.name, operation=operation, dtype=dtype,
             number=" and a number" if with_number else "", possible=", ".join(possible),
         )
-    return _declared(known, operation, table[operation], dtype, with_number=with_number)
+    return _declare(known, operation, table[operation], dtype, with_number=with_number)
 
 
 def vector_intrinsics(target: Target) -> list[te.TensorIntrin]:
@@ -165,7 +165,7 @@ def vector_intrinsics(target: Target) -> list[te.TensorIntrin]:
             table = _table(unit, dtype)
             for name, function in table.items():
                 kinds = (False, True) if name in _WITH_A_NUMBER else (False,)
-                found += [_declared(unit, name, function, dtype, with_number=n) for n in kinds]
+                found += [_declare(unit, name, function, dtype, with_number=n) for n in kinds]
     return found
 
 
@@ -177,7 +177,7 @@ def _table(unit: VectorUnit, dtype: str) -> dict[str, Function]:
     return _ARITHMETIC | {name: others[name] for name in unit.cycles if name in others}
 
 
-def _declared(
+def _declare(
     unit: VectorUnit, operation: str, function: Function, dtype: str, *, with_number: bool
 ) -> te.TensorIntrin:
     lanes = unit.lanes(dtype)
@@ -254,7 +254,7 @@ def intrinsics(target: Target) -> list[te.TensorIntrin]:
     ]
     copies = [
         copy_intrinsic(target, link, dtype)
-        for link in copied_links(target) for dtype in _types(target)
+        for link in links_between_memories(target) for dtype in _types(target)
     ]
     return [*products, *vector_intrinsics(target), *copies]
 

@@ -12,10 +12,10 @@ from tecomp.schedules.analysis.stages import leads_to
 from tecomp.schedules.common import ceil_div, round_up
 from tecomp.schedules.intrinsics.accelerator import TileProduct, tile_product
 from tecomp.schedules.scratchpad.footprint import Reach, reach_of
-from tecomp.schedules.scratchpad.placement import Map, Placement, lengthened, number, sizes_of
+from tecomp.schedules.scratchpad.placement import Map, Placement, grow_block, number, sizes_of
 from tecomp.schedules.scratchpad.work_division import (
-    Cut,
-    Outline,
+    DivisionPlan,
+    DivisionSpec,
     Shares,
     blocks_as,
     cheapest,
@@ -27,7 +27,7 @@ _ROWS = (("m", "k"), ("k", "n"), ("m", "n"))
 
 
 @dataclass(frozen=True)
-class Plan:
+class ContractionTiling:
     """Work division and blocks of a contraction.
 
     Attributes:
@@ -52,7 +52,7 @@ class Plan:
     refusal: TargetError | None = None
 
 
-def plan(c: Contraction, output: te.Tensor, where: Placement) -> Plan:
+def plan(c: Contraction, output: te.Tensor, where: Placement) -> ContractionTiling:
     """Choose the tile of the unit, the part of each core, and the largest blocks that fit.
 
     Blocks grow step by step along the axis that saves the most reads from device memory. The depth
@@ -64,11 +64,11 @@ def plan(c: Contraction, output: te.Tensor, where: Placement) -> Plan:
     """
     product, tile = _tile(c, where)
     whole = {axis: number(axis.extent, c.total) for axis in tile}
-    cut = where.cuts.get(output, Cut())
+    cut = where.cuts.get(output, DivisionSpec())
     units = [tile[axis] for axis in c.axes]
     if where.target.stick is not None:
         units = [lcm(own, n) for own, n in zip(units, where.units(output), strict=True)]
-    span = _Span(c, output, reach_of((*_whole_factors(c), output), where), whole)
+    span = _ContractionAddressSpan(c, output, reach_of((*_whole_factors(c), output), where), whole)
     if cut.cores:
         core, shares = _part_as_asked(c, output, cut, where, units)
     else:
@@ -78,7 +78,7 @@ def plan(c: Contraction, output: te.Tensor, where: Placement) -> Plan:
     refusal = span.error(core, where.target)
     if refusal is not None and cut.cores:
         raise refusal
-    room = _Room(c, output, where, product, tile)
+    room = _ContractionBudget(c, output, where, product, tile)
     block = {axis: tile[axis] for axis in c.axes} | {axis: whole[axis] for axis in c.taps}
     block[c.depth] = tile[c.depth]
     deep = round_up(max(whole[c.depth], 1), tile[c.depth])
@@ -89,17 +89,17 @@ def plan(c: Contraction, output: te.Tensor, where: Placement) -> Plan:
     fixed |= pieces_as(output, cut, c.total.op.reduce_axis, {**tile, **whole_taps})
     block, limit = {**block, **fixed}, {**limit, **fixed}
     for axes in (c.axes, (c.depth,)):
-        block = dict(lengthened(block, limit, axes, room.fits, lambda more: room.read(more, core)))
+        block = dict(grow_block(block, limit, axes, room.fits, lambda more: room.read(more, core)))
     for axis, most in limit.items():
         # Make the blocks even without changing their number.
         count = ceil_div(most, block[axis])
         block[axis] = round_up(max(ceil_div(most, count), 1), tile[axis])
     fits = room.fits(block)
     is_doubled = fits and block[c.depth] < deep
-    return Plan(product, tile, core, shares, block, is_doubled, fits, refusal)
+    return ContractionTiling(product, tile, core, shares, block, is_doubled, fits, refusal)
 
 
-def outline(c: Contraction, output: te.Tensor, where: Placement) -> Outline:
+def outline(c: Contraction, output: te.Tensor, where: Placement) -> DivisionPlan:
     """Return how a contraction is divided among cores.
 
     Raises:
@@ -115,11 +115,11 @@ def outline(c: Contraction, output: te.Tensor, where: Placement) -> Outline:
             kind="not-divided", output=output.name,
         )
     count = [ceil_div(number(axis.extent, c.total), p.core[axis]) for axis in c.axes]
-    read = _Room(c, output, where, p.product, p.tile).read(p.block, p.core)
-    return Outline(tuple(count), tuple(p.core[axis] for axis in c.axes), prod(count) * read)
+    read = _ContractionBudget(c, output, where, p.product, p.tile).read(p.block, p.core)
+    return DivisionPlan(tuple(count), tuple(p.core[axis] for axis in c.axes), prod(count) * read)
 
 
-def check_reach(p: Plan) -> None:
+def check_reach(p: ContractionTiling) -> None:
     """Raise if the parts of a plan exceed the address span of a core.
 
     Raises:
@@ -137,7 +137,7 @@ def _whole_factors(c: Contraction) -> list[te.Tensor]:
 
 
 @dataclass(frozen=True)
-class _Span:
+class _ContractionAddressSpan:
     """Check of the address span that a core uses of each operand.
 
     Attributes:
@@ -188,7 +188,7 @@ def _tile(c: Contraction, where: Placement) -> tuple[TileProduct | None, dict[te
 
 
 @dataclass(frozen=True)
-class _Room:
+class _ContractionBudget:
     """Scratchpad bytes of blocks."""
 
     c: Contraction
@@ -245,7 +245,7 @@ def _bytes_read(c: Contraction, part: Sizes) -> int:
 
 
 def _part_of_a_core(
-    c: Contraction, where: Placement, piece: Sizes, whole: Sizes, span: _Span
+    c: Contraction, where: Placement, piece: Sizes, whole: Sizes, span: _ContractionAddressSpan
 ) -> tuple[Sizes, Shares]:
     """Divide tiles evenly among cores, with parts that read the least of the factors.
 
@@ -269,7 +269,7 @@ def _part_of_a_core(
 
 
 def _part_as_asked(
-    c: Contraction, output: te.Tensor, cut: Cut, where: Placement, units: Sequence[int]
+    c: Contraction, output: te.Tensor, cut: DivisionSpec, where: Placement, units: Sequence[int]
 ) -> tuple[Sizes, Shares]:
     """Divide tiles among cores as requested."""
     found = divide_as(output, cut, units, where.target)
@@ -311,7 +311,7 @@ def is_transposed_and_padded(c: Contraction, operand: int, product: TileProduct 
 def schedule(
     s: te.Schedule, output: te.Tensor, c: Contraction, where: Placement,
     whole: Collection[te.Tensor] | None = None,
-) -> Plan:
+) -> ContractionTiling:
     """Schedule a contraction with an optional element-wise epilogue.
 
     Args:
@@ -347,7 +347,7 @@ def schedule(
     part = _add_up(s, sums, c, p, where)
     for k, x in enumerate(c.factors):
         reader = sums if readers[k] is x else readers[k]
-        _bring(s, x, reader, k, c, p, where, (sums, part))
+        _copy_block(s, x, reader, k, c, p, where, (sums, part))
     return p
 
 
@@ -390,8 +390,9 @@ def parts_of_depth(c: Contraction, output: te.Tensor, where: Placement) -> list[
     return [n for n in range(2, min(pieces, where.target.cores) + 1) if pieces % n == 0]
 
 
-def _bring(
-    s: te.Schedule, x: te.Tensor, reader: te.Tensor, operand: int, c: Contraction, p: Plan,
+def _copy_block(
+    s: te.Schedule, x: te.Tensor, reader: te.Tensor, operand: int, c: Contraction,
+    p: ContractionTiling,
     where: Placement, site: tuple[te.Tensor, te.IterVar],
 ) -> None:
     """Copy a block of a factor to the scratchpad, for each iteration of a loop of the sums."""
@@ -500,13 +501,13 @@ def _finish(
     site: tuple[te.Tensor, te.IterVar], whole: Collection[te.Tensor] | None,
 ) -> None:
     """Compute the epilogue in the scratchpad, and copy its other inputs there."""
-    for x, readers in _beside(made, c.total, whole).items():
+    for x, readers in _epilogue_inputs(made, c.total, whole).items():
         where.keep(s, s.cache_read(x, where.scratchpad, readers), *site)
     where.keep(s, made, *site)
     s[c.total].set_scope(where.scratchpad)
 
 
-def _beside(
+def _epilogue_inputs(
     made: te.Tensor, total: te.Tensor, whole: Collection[te.Tensor] | None
 ) -> dict[te.Tensor, list[te.Tensor]]:
     """Return the inputs of the epilogue other than the sum, each with its readers."""
@@ -524,7 +525,7 @@ def _beside(
 
 
 def _add_up(
-    s: te.Schedule, sums: te.Tensor, c: Contraction, p: Plan, where: Placement
+    s: te.Schedule, sums: te.Tensor, c: Contraction, p: ContractionTiling, where: Placement
 ) -> te.IterVar:
     """Accumulate the tiles of a block, one block of the depth after the other.
 
@@ -551,7 +552,7 @@ def _add_up(
 
 
 def _place(
-    c: Contraction, p: Plan, where: Placement, x: te.Tensor, operand: int
+    c: Contraction, p: ContractionTiling, where: Placement, x: te.Tensor, operand: int
 ) -> Map:
     """Return the scratchpad layout of an operand: tile by tile, in the order of the unit."""
     product, roles, shape = p.product, c.roles[operand], sizes_of(x)

@@ -16,7 +16,7 @@ Sizes = Mapping[te.IterVar, int]
 
 
 @dataclass(frozen=True)
-class Span:
+class IndexInterval:
     """Values of an index while a part of the result is computed.
 
     Attributes:
@@ -32,13 +32,13 @@ class Span:
     terms: frozenset[tuple[te.IterVar, int]] | None
     most: int
 
-    def joined(self, other: Span) -> Span:
+    def joined(self, other: IndexInterval) -> IndexInterval:
         """Return a span that contains both spans."""
         if self.terms is None or self.terms != other.terms:
-            return Span(self.most, 0, None, self.most)
+            return IndexInterval(self.most, 0, None, self.most)
         start = min(self.start, other.start)
         extent = max(self.start + self.extent, other.start + other.extent) - start
-        return Span(min(extent, self.most), start, self.terms, self.most)
+        return IndexInterval(min(extent, self.most), start, self.terms, self.most)
 
     def room(self, unit: int) -> int:
         """Return the extent rounded out to the sticks or tiles of `unit` values that it touches."""
@@ -51,11 +51,11 @@ class Span:
         return self.extent + unit - 1
 
 
-Box = tuple[Span, ...]
+Box = tuple[IndexInterval, ...]
 
 
 @dataclass(frozen=True)
-class Work:
+class TiledComputation:
     """Result with the stages that are computed for it, part by part.
 
     Attributes:
@@ -117,29 +117,29 @@ class Work:
         return found
 
 
-def _begin(axis: te.IterVar, extent: int) -> Span:
-    return Span(extent, 0, frozenset({(axis, 1)}), number(axis.extent, axis))
+def _begin(axis: te.IterVar, extent: int) -> IndexInterval:
+    return IndexInterval(extent, 0, frozenset({(axis, 1)}), number(axis.extent, axis))
 
 
 def _span(
-    index: Affine, extent: int, most: int, spans: Mapping[te.IterVar, Span]
-) -> Span:
+    index: Affine, extent: int, most: int, spans: Mapping[te.IterVar, IndexInterval]
+) -> IndexInterval:
     """Return the span of an index from the spans of its axes."""
     start, terms = index.const, dict[te.IterVar, int]()
     for axis, factor in index.terms:
         own = spans[axis] if isinstance(axis, te.IterVar) else None
         if own is None or own.terms is None:
-            return Span(extent, 0, None, most)
+            return IndexInterval(extent, 0, None, most)
         start += factor * (own.start if factor > 0 else own.start + own.extent - 1)
         for outer, step in own.terms:
             terms[outer] = terms.get(outer, 0) + factor * step
-    return Span(extent, start, frozenset((x, c) for x, c in terms.items() if c), most)
+    return IndexInterval(extent, start, frozenset((x, c) for x, c in terms.items() if c), most)
 
 
 def work_of(
     output: te.Tensor, total: te.Tensor | None, stages: Sequence[te.Tensor],
     whole: Collection[te.Tensor],
-) -> Work:
+) -> TiledComputation:
     """Return the stages that are computed for a result.
 
     Args:
@@ -155,10 +155,10 @@ def work_of(
         todo += new
     ordered = [x for x in reversed(stages) if x in own]
     depth = () if total is None else tuple(total.op.reduce_axis)
-    return Work(output, total, {x: accesses(x).reads for x in ordered}, whole, depth)
+    return TiledComputation(output, total, {x: accesses(x).reads for x in ordered}, whole, depth)
 
 
-def reached(
+def transitive_inputs(
     first: te.Tensor, reads: Mapping[te.Tensor, Sequence[Access]]
 ) -> dict[te.Tensor, Sequence[Access]]:
     """Return `first` and the stages it depends on, among stages listed after their readers."""
@@ -199,7 +199,7 @@ def bytes_of(x: te.Tensor, box: Box, where: Placement, *, is_lone: bool = False)
     return int(where.bytes([s.room(n) for s, n in zip(box, own, strict=True)], x.dtype))
 
 
-def is_beside(w: Work, reader: te.Tensor) -> bool:
+def is_beside(w: TiledComputation, reader: te.Tensor) -> bool:
     """Return whether a stage is computed after a reduction and not for each of its terms."""
     return w.total is None or not leads_to(w.total, reader)
 

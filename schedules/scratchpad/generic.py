@@ -27,31 +27,31 @@ from tecomp.schedules.scratchpad.footprint import (
     Box,
     Reach,
     Sizes,
-    Work,
+    TiledComputation,
     bytes_of,
     is_beside,
     order_of,
     reach_of,
-    reached,
+    transitive_inputs,
 )
-from tecomp.schedules.scratchpad.placement import Placement, largest, lengthened, number, sizes_of
+from tecomp.schedules.scratchpad.placement import Placement, grow_block, largest, number, sizes_of
 from tecomp.schedules.scratchpad.work_division import (
-    Cut,
-    Division,
-    Outline,
-    Uncut,
+    DivisionPlan,
+    DivisionSpec,
+    UndividedResult,
+    WorkDivision,
     blocks_as,
     divide,
     divide_as,
     divide_depth,
     pieces_as,
 )
-from tecomp.schedules.tiling.reduction import left_of, one
+from tecomp.schedules.tiling.reduction import first_output, remaining_reduction_loops
 from tecomp.schedules.tiling.register_blocking import width_of
 
 
 @dataclass(frozen=True)
-class Plan:
+class GenericTiling:
     """Work division and blocks of a result.
 
     Attributes:
@@ -63,7 +63,7 @@ class Plan:
         copied: Tensors that are copied to the scratchpad.
     """
 
-    division: Division
+    division: WorkDivision
     core: tuple[int, ...]
     block: tuple[int, ...]
     depth: Sizes
@@ -71,7 +71,7 @@ class Plan:
     copied: tuple[te.Tensor, ...]
 
 
-def schedule_parts(s: te.Schedule, w: Work, where: Placement) -> None:
+def schedule_parts(s: te.Schedule, w: TiledComputation, where: Placement) -> None:
     """Schedule a result and the stages that are computed for it on the cores of a target.
 
     Args:
@@ -98,7 +98,7 @@ def schedule_parts(s: te.Schedule, w: Work, where: Placement) -> None:
     if made != output and w.total != output:
         where.keep(s, made, output, loop, where.lane_of(output))
     for x in p.copied:
-        _bring(s, x, w, made, where, loop, part, p)
+        _copy_inputs(s, x, w, made, where, loop, part, p)
 
 
 SchedulePartial = Callable[[te.Schedule, te.Tensor, Placement], object]
@@ -106,7 +106,8 @@ SchedulePartial = Callable[[te.Schedule, te.Tensor, Placement], object]
 
 
 def schedule_partial(
-    s: te.Schedule, w: Work, where: Placement, shared: tuple[te.IterVar, int] | None = None,
+    s: te.Schedule, w: TiledComputation, where: Placement, shared: tuple[te.IterVar, int]
+    | None = None,
     schedule: SchedulePartial | None = None,
 ) -> None:
     """Schedule a result with too few parts for all cores: cores share the reduction as well.
@@ -131,23 +132,25 @@ def schedule_partial(
     axis, count = shared or _shared_depth(w, cut, where)
     assert w.total is not None
     outer, _ = s[w.total].split(axis, nparts=count)
-    partial = one(s.rfactor(w.total, outer))
-    own = reached(partial, {partial: accesses(partial).reads, **w.reads})
+    partial = first_output(s.rfactor(w.total, outer))
+    own = transitive_inputs(partial, {partial: accesses(partial).reads, **w.reads})
     total = s[w.total].op
-    left = reached(w.output, {**w.reads, w.total: accesses(total.output(0)).reads})
+    left = transitive_inputs(w.output, {**w.reads, w.total: accesses(total.output(0)).reads})
     if not own.keys().isdisjoint(left):
         raise ScheduleError(
             "{output}: a formula is computed for its reduction and after",
             kind="not-divided", output=w.output.name,
         )
-    work = Work(partial, partial, own, w.whole, tuple(left_of(s, partial)))
-    rest = Work(w.output, w.total, left, {*w.whole, partial}, tuple(total.reduce_axis))
+    work = TiledComputation(partial, partial, own, w.whole,
+        tuple(remaining_reduction_loops(s, partial)))
+    rest = TiledComputation(w.output, w.total, left, {*w.whole, partial}, tuple(total.reduce_axis))
     cuts = {} if cut is None else {
         partial: cut.of_partial(len(w.output.shape)), w.output: cut.along(len(w.output.shape))
     }
     where = replace(where, cuts=cuts)
     if schedule is not None and where.target.stick is not None:
-        where = replace(where, given={**where.given, partial: _apart(partial, where)})
+        where = replace(where,
+            given={**where.given, partial: _partial_result_layout(partial, where)})
     try:
         if schedule is None:
             schedule_parts(s, work, where)
@@ -165,7 +168,7 @@ def schedule_partial(
     schedule_parts(s, rest, where)
 
 
-def _apart(partial: te.Tensor, where: Placement) -> IndexMap:
+def _partial_result_layout(partial: te.Tensor, where: Placement) -> IndexMap:
     """Return an unpadded layout of partial results with the parts of a result row adjacent."""
     lanes = where.lanes(partial.dtype)
 
@@ -175,7 +178,7 @@ def _apart(partial: te.Tensor, where: Placement) -> IndexMap:
     return IndexMap.from_func(place, len(partial.shape))
 
 
-def outline_partial(w: Work, where: Placement) -> Uncut:
+def outline_partial(w: TiledComputation, where: Placement) -> UndividedResult:
     """Return the reason why a result whose reduction several cores share is not divided.
 
     Raises:
@@ -183,10 +186,11 @@ def outline_partial(w: Work, where: Placement) -> Uncut:
         TargetError: If the requested parts are not possible.
     """
     axis, count = _shared_depth(w, where.cuts.get(w.output), where)
-    return Uncut("reduction", f"{count} cores share its reduction along {axis.name}")
+    return UndividedResult("reduction", f"{count} cores share its reduction along {axis.name}")
 
 
-def _shared_depth(w: Work, cut: Cut | None, where: Placement) -> tuple[te.IterVar, int]:
+def _shared_depth(w: TiledComputation, cut: DivisionSpec | None, where: Placement) -> tuple[
+        te.IterVar, int]:
     """Return the reduction axis that cores share, and the number of its parts.
 
     Raises:
@@ -202,7 +206,8 @@ def _shared_depth(w: Work, cut: Cut | None, where: Placement) -> tuple[te.IterVa
     return found
 
 
-def _depth_as_asked(w: Work, cut: Cut, where: Placement) -> tuple[te.IterVar, int] | None:
+def _depth_as_asked(w: TiledComputation, cut: DivisionSpec, where: Placement) -> tuple[te.IterVar,
+        int] | None:
     """Return the reduction axis that the caller requests to share, and the number of its parts.
 
     Raises:
@@ -232,7 +237,7 @@ def _depth_as_asked(w: Work, cut: Cut, where: Placement) -> tuple[te.IterVar, in
     return axis, count
 
 
-def _depth_units(w: Work, where: Placement) -> dict[te.IterVar, int]:
+def _depth_units(w: TiledComputation, where: Placement) -> dict[te.IterVar, int]:
     """Return the indivisible extents along the reduction axes: sticks, if they run along them."""
     units = dict.fromkeys(w.depth, 1)
     for read in (read for reads in w.reads.values() for read in reads if read.index):
@@ -242,13 +247,13 @@ def _depth_units(w: Work, where: Placement) -> dict[te.IterVar, int]:
     return units
 
 
-def _lane_of(w: Work, where: Placement) -> te.IterVar | None:
+def _lane_of(w: TiledComputation, where: Placement) -> te.IterVar | None:
     """Return the axis of the result along its lanes; None if each element has a separate stick."""
     dim = where.lane_of(w.output)
     return None if dim is None else w.output.op.axis[dim]
 
 
-def _lane_in(x: te.Tensor, box: Box, w: Work, where: Placement) -> int | None:
+def _lane_in(x: te.Tensor, box: Box, w: TiledComputation, where: Placement) -> int | None:
     """Return the axis along the lanes of a tensor in the scratchpad.
 
     Return None if each element has a separate stick, because a copy cannot gather elements of
@@ -260,7 +265,8 @@ def _lane_in(x: te.Tensor, box: Box, w: Work, where: Placement) -> int | None:
 
 
 def _reduce(
-    s: te.Schedule, w: Work, total: te.Tensor, p: Plan, where: Placement, loop: te.IterVar
+    s: te.Schedule, w: TiledComputation, total: te.Tensor, p: GenericTiling, where: Placement,
+    loop: te.IterVar
 ) -> te.IterVar | None:
     """Reduce a block in the scratchpad, in vectors along the block.
 
@@ -274,7 +280,7 @@ def _reduce(
     *outer, lane = stage.transform_layout(where.near_layout(total, along))
     stage.compute_at(s[w.output], loop)
     pieces, steps = [], []
-    for axis, own in zip(w.depth, left_of(s, total), strict=True):
+    for axis, own in zip(w.depth, remaining_reduction_loops(s, total), strict=True):
         if p.depth[axis] < number(axis.extent, total):
             piece, own = stage.split(own, factor=p.depth[axis])
             pieces.append(piece)
@@ -285,9 +291,10 @@ def _reduce(
     return pieces[-1] if pieces else None
 
 
-def _bring(
-    s: te.Schedule, x: te.Tensor, w: Work, made: te.Tensor, where: Placement, loop: te.IterVar,
-    part: te.IterVar | None, p: Plan,
+def _copy_inputs(
+    s: te.Schedule, x: te.Tensor, w: TiledComputation, made: te.Tensor, where: Placement,
+    loop: te.IterVar,
+    part: te.IterVar | None, p: GenericTiling,
 ) -> None:
     """Copy the inputs of a block, once per block or once per piece of the reduction."""
     beside = [y for y in w.readers(x) if part is None or is_beside(w, y)]
@@ -312,7 +319,7 @@ def _bring(
             s[copy].double_buffer()
 
 
-def plan(w: Work, where: Placement) -> Plan:
+def plan(w: TiledComputation, where: Placement) -> GenericTiling:
     """Choose the part of each core, and the largest blocks that fit the scratchpad.
 
     Blocks grow step by step along the axis that saves the most reads from device memory.
@@ -323,18 +330,18 @@ def plan(w: Work, where: Placement) -> Plan:
         TargetError: If the target does not have the requested cores, or the parts exceed the
             address span of a core.
     """
-    output, cut = w.output, where.cuts.get(w.output, Cut())
+    output, cut = w.output, where.cuts.get(w.output, DivisionSpec())
     units = where.units(output)
     shared = cut.pieces(sizes_of(output), units)
-    division = _divided(w, where, cut, shared)
+    division = _choose_division(w, where, cut, shared)
     core = tuple(n * unit for n, unit in zip(division.part, shared, strict=True))
-    room = _Room(w, where, core, _brought(w, where))
+    room = _GenericBudget(w, where, core, _tensors_to_copy(w, where))
     whole: Sizes = {axis: number(axis.extent, output) for axis in w.depth}
     asked = blocks_as(output, cut, core, units)
     pieces = pieces_as(output, cut, w.depth, _depth_units(w, where))
     whole = {**whole, **pieces}
     if not asked and room.fits(core, whole, doubled=False):
-        return Plan(division, core, core, whole, False, room.copied)
+        return GenericTiling(division, core, core, whole, False, room.copied)
     least: Sizes = {**dict.fromkeys(whole, 1), **pieces}
     smallest = tuple(asked.get(axis, unit) for axis, unit in enumerate(units))
     if asked or pieces:
@@ -351,10 +358,10 @@ def plan(w: Work, where: Placement) -> Plan:
         round_up(ceil_div(most, ceil_div(most, n)), unit)
         for n, most, unit in zip(block, core, units, strict=True)
     )
-    return Plan(division, core, even, depth, is_doubled, room.copied)
+    return GenericTiling(division, core, even, depth, is_doubled, room.copied)
 
 
-def outline(w: Work, where: Placement) -> Outline:
+def outline(w: TiledComputation, where: Placement) -> DivisionPlan:
     """Return how a result is divided among cores.
 
     Raises:
@@ -364,11 +371,11 @@ def outline(w: Work, where: Placement) -> Outline:
     """
     p = plan(w, where)
     whole: Sizes = {axis: number(axis.extent, w.output) for axis in w.depth}
-    read = _Room(w, where, p.core, p.copied).read(p.block, whole)
-    return Outline(p.division.count, p.core, p.division.cores * read)
+    read = _GenericBudget(w, where, p.core, p.copied).read(p.block, whole)
+    return DivisionPlan(p.division.count, p.core, p.division.cores * read)
 
 
-def _brought(w: Work, where: Placement) -> tuple[te.Tensor, ...]:
+def _tensors_to_copy(w: TiledComputation, where: Placement) -> tuple[te.Tensor, ...]:
     """Return the tensors to copy to the scratchpad.
 
     Resident tensors are read in place if their lanes match those of the result.
@@ -380,15 +387,16 @@ def _brought(w: Work, where: Placement) -> tuple[te.Tensor, ...]:
     return tuple(x for x in w.copied() if x not in there)
 
 
-def _divided(w: Work, where: Placement, cut: Cut, units: Sequence[int]) -> Division:
+def _choose_division(w: TiledComputation, where: Placement, cut: DivisionSpec,
+        units: Sequence[int]) -> WorkDivision:
     """Return the part of each core, as requested or chosen automatically.
 
     Raises:
         TargetError: If the target does not have the requested cores, or the parts exceed the
             address span of a core.
     """
-    span = _Span(w, reach_of((w.output, *w.copied()), where), units)
-    division: Division
+    span = _GenericAddressSpan(w, reach_of((w.output, *w.copied()), where), units)
+    division: WorkDivision
     if cut.cores:
         division = divide_as(w.output, cut, units, where.target)
     else:
@@ -397,7 +405,7 @@ def _divided(w: Work, where: Placement, cut: Cut, units: Sequence[int]) -> Divis
     return division
 
 
-def parts_of_depth(w: Work, where: Placement) -> tuple[te.IterVar, int] | None:
+def parts_of_depth(w: TiledComputation, where: Placement) -> tuple[te.IterVar, int] | None:
     """Return the reduction axis to share among cores without a part of the result, and its parts.
 
     Return None if that does not pay, because partial results are written and read again. An axis
@@ -421,7 +429,7 @@ def parts_of_depth(w: Work, where: Placement) -> tuple[te.IterVar, int] | None:
     return w.depth[count.index(many)], many
 
 
-def _division(x: te.Tensor, where: Placement) -> Division:
+def _division(x: te.Tensor, where: Placement) -> WorkDivision:
     """Return the division of a tensor without constraints on its parts."""
     return divide(_pieces(sizes_of(x), where.units(x)), where.target.grid)
 
@@ -432,7 +440,7 @@ def _pieces(shape: Sequence[int], units: Sequence[int]) -> list[int]:
 
 
 @dataclass(frozen=True)
-class _Room:
+class _GenericBudget:
     """Scratchpad bytes of blocks.
 
     Attributes:
@@ -442,7 +450,7 @@ class _Room:
         copied: Tensors that are copied to the scratchpad.
     """
 
-    w: Work
+    w: TiledComputation
     where: Placement
     core: tuple[int, ...]
     copied: tuple[te.Tensor, ...]
@@ -483,7 +491,7 @@ class _Room:
                 room=self.where.room,
             )
 
-    def without_far(self) -> _Room:
+    def without_far(self) -> _GenericBudget:
         """Exclude gathered tensors from the copies if a single element does not fit the scratchpad.
 
         Raises:
@@ -542,7 +550,7 @@ class _Room:
         """Return the block that minimizes the total reads of its inputs."""
         # The last axis wins ties, because its elements are contiguous.
         axes = reversed(range(len(block)))
-        found = lengthened(
+        found = grow_block(
             dict(enumerate(block)), dict(enumerate(self.core)), axes,
             lambda sizes: self.fits(tuple(sizes.values()), depth, doubled=doubled),
             lambda sizes: self.read(tuple(sizes.values()), depth),
@@ -558,7 +566,7 @@ class _Room:
 
 
 @dataclass(frozen=True)
-class _Span:
+class _GenericAddressSpan:
     """Check of the address span that a core uses of each tensor.
 
     Attributes:
@@ -567,7 +575,7 @@ class _Span:
         units: Indivisible extents in which parts are counted.
     """
 
-    w: Work
+    w: TiledComputation
     reach: Reach
     units: Sequence[int]
 

@@ -39,7 +39,7 @@ def largest(most: int, fits: Callable[[int], bool]) -> int:
     return low
 
 
-def lengthened(
+def grow_block(
     block: Mapping[_Axis, int],
     limit: Mapping[_Axis, int],
     axes: Iterable[_Axis],
@@ -55,7 +55,7 @@ def lengthened(
         fits: Predicate whether a block fits.
         cost: Cost function of blocks.
 
-    >>> lengthened({"m": 1, "n": 1}, {"m": 8, "n": 3}, "nm", lambda b: b["m"] * b["n"] < 9,
+    >>> grow_block({"m": 1, "n": 1}, {"m": 8, "n": 3}, "nm", lambda b: b["m"] * b["n"] < 9,
     ...            lambda b: -b["n"])
     {'m': 2, 'n': 3}
     """
@@ -109,9 +109,9 @@ class Placement:
         """Return the placement for the tensors of a schedule, which may have redefined them."""
         return replace(
             self,
-            given={_within(s, x): place for x, place in self.given.items()},
-            cuts={_within(s, x): cut for x, cut in self.cuts.items()},
-            near=frozenset(_within(s, x) for x in self.near),
+            given={_store_within(s, x): place for x, place in self.given.items()},
+            cuts={_store_within(s, x): cut for x, cut in self.cuts.items()},
+            near=frozenset(_store_within(s, x) for x in self.near),
         )
 
     def lanes(self, dtype: str) -> int:
@@ -242,7 +242,7 @@ class Placement:
             leads = [*[_zero()] * (rank - len(i)), *i[:-1]]
             first = len(leads) - (rank - 2)
             apart = [part for each in leads[first:] for part in (te.AXIS_SEPARATOR, each)]
-            return [*leads[:first], *apart, te.AXIS_SEPARATOR, *_cut(i[-1:], (lanes,))]
+            return [*leads[:first], *apart, te.AXIS_SEPARATOR, *_split_index(i[-1:], (lanes,))]
 
         return place
 
@@ -250,7 +250,7 @@ class Placement:
         rows, columns = self.blocks(dtype)
 
         def place(*i: te.Expr) -> list[object]:
-            pairs = zip(_cut(i[-2:-1], rows), _cut(i[-1:], columns), strict=True)
+            pairs = zip(_split_index(i[-2:-1], rows), _split_index(i[-1:], columns), strict=True)
             return [*i[:-2], *(part for pair in pairs for part in pair)]
 
         return place
@@ -261,7 +261,7 @@ class Placement:
         is_flat = self.target.memory(self.scratchpad).rank == 1
 
         def place(*i: te.Expr) -> list[object]:
-            axes = [*i[:-1], *_cut(i[-1:], rows)]
+            axes = [*i[:-1], *_split_index(i[-1:], rows)]
             return [*axes, *([] if is_flat else [te.AXIS_SEPARATOR]), _zero()]
 
         return place
@@ -399,9 +399,9 @@ class Placement:
         """
         heights, widths = self.blocks(x.dtype)
         is_flat = self.target.memory(self.device).rank == 1 and self.device != HOST
-        columns = _split(s, x, column, widths)
+        columns = _split_loop(s, x, column, widths)
         if is_flat and heights and rows:
-            parts = _split(s, x, rows[-1], heights)
+            parts = _split_loop(s, x, rows[-1], heights)
             s[x].reorder(*(part for pair in zip(parts, columns, strict=True) for part in pair))
         elif is_flat and len(x.shape) == 2:
             s[x].reorder(columns[0], *rows, *columns[1:])
@@ -469,7 +469,7 @@ def placement_of(target: Target, given: Layouts = NO_LAYOUTS) -> Placement | Non
     return None
 
 
-def _within(s: te.Schedule, x: te.Tensor) -> te.Tensor:
+def _store_within(s: te.Schedule, x: te.Tensor) -> te.Tensor:
     try:
         return s[x].op.output(x.value_index)
     except ScheduleError:
@@ -514,7 +514,7 @@ def _with_axes(given: Layout | IndexMap, rank: int) -> Layout | IndexMap:
     return IndexMap(index_map.initial_indices, results, tuple(separators))
 
 
-def _split(
+def _split_loop(
     s: te.Schedule, x: te.Tensor, loop: te.IterVar, sizes: Sequence[int]
 ) -> list[te.IterVar]:
     """Split a loop into nested blocks."""
@@ -533,7 +533,7 @@ def _bytes(dtype: str) -> int:
     return max(int(te.const(0, dtype).dtype.bytes), 1)
 
 
-def _cut(index: Sequence[te.Expr], blocks: Sequence[int]) -> list[te.Expr]:
+def _split_index(index: Sequence[te.Expr], blocks: Sequence[int]) -> list[te.Expr]:
     """Split an index into nested blocks: `i // 32, i % 32 // 16, i % 16`; an empty index is 0."""
     rest = index[0] if index else _zero()
     parts = []

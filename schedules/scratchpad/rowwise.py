@@ -15,14 +15,14 @@ from tecomp.schedules.common import ceil_div, round_up
 from tecomp.schedules.scratchpad.contraction import walk_parts
 from tecomp.schedules.scratchpad.placement import Placement, sizes_of
 from tecomp.schedules.scratchpad.work_division import (
-    Cut,
-    Division,
-    Outline,
+    DivisionPlan,
+    DivisionSpec,
+    WorkDivision,
     blocks_as,
     divide,
     divide_as,
 )
-from tecomp.schedules.tiling.register_blocking import balanced, width_of
+from tecomp.schedules.tiling.register_blocking import balanced_block_size, width_of
 
 
 def schedule_blocks(
@@ -43,8 +43,8 @@ def schedule_blocks(
 
 
 def outline(
-    output: te.Tensor, read: Collection[te.Tensor], cut: Cut, where: Placement
-) -> Outline:
+    output: te.Tensor, read: Collection[te.Tensor], cut: DivisionSpec, where: Placement
+) -> DivisionPlan:
     """Return how rows are divided among cores.
 
     Args:
@@ -59,12 +59,12 @@ def outline(
     division, core = _rows_of_cores(output, cut.along(len(output.shape)), where)
     far = [x for x in read if x not in where.near]
     size = sum(prod(sizes_of(x)) * width_of(x) for x in far)
-    return Outline(division.count, core, size)
+    return DivisionPlan(division.count, core, size)
 
 
 def _rows_of_cores(
-    output: te.Tensor, cut: Cut, where: Placement
-) -> tuple[Division, tuple[int, ...]]:
+    output: te.Tensor, cut: DivisionSpec, where: Placement
+) -> tuple[WorkDivision, tuple[int, ...]]:
     """Return the division of the rows among cores, and the extents of a core's part.
 
     Raises:
@@ -133,7 +133,7 @@ class _Rows:
         if self._need(fit, columns) > where.room:
             lanes = max(where.unit(x.dtype)[1] for x in (self.output, *self.readers))
             piece = where.largest(columns, lanes, lambda part: self._need(unit, part))
-            return unit, balanced(columns, piece, lanes)
+            return unit, balanced_block_size(columns, piece, lanes)
         return self._even(prod(lead), rows, fit, unit), None
 
     def _even(self, lead: int, rows: int, fit: int, unit: int) -> int:
@@ -192,7 +192,7 @@ class _Rows:
         self.sites[output] = result, output, place
         return step
 
-    def _share_as_asked(self, asked: Cut) -> te.IterVar:
+    def _share_as_asked(self, asked: DivisionSpec) -> te.IterVar:
         """Divide the rows as requested, and return the loop over a core's blocks.
 
         Raises:

@@ -22,7 +22,7 @@ Shares = Mapping[int, Sequence[tuple[str, int]]]
 
 
 @dataclass(frozen=True)
-class Cut:
+class DivisionSpec:
     """Work division of a result that the caller requests.
 
     Attributes:
@@ -58,10 +58,11 @@ class Cut:
                     axis=axis,
                 )
 
-    def along(self, rank: int) -> Cut:
+    def along(self, rank: int) -> DivisionSpec:
         """Return the request for the axes of the result only; no other cores are requested."""
         cores = {axis: self.cores.get(axis, 1) for axis in range(rank)} if self.cores else {}
-        return Cut(cores, {axis: n for axis, n in self.tiles.items() if axis < rank}, self.least)
+        return DivisionSpec(cores, {axis: n for axis, n in self.tiles.items() if axis < rank},
+            self.least)
 
     def pieces(self, shape: Sequence[int], units: Sequence[int]) -> tuple[int, ...]:
         """Return the indivisible extents along each axis, as multiples of the units."""
@@ -69,21 +70,21 @@ class Cut:
         whole = [ceil_div(max(n, 1), unit) * unit for n, unit in zip(shape, units, strict=True)]
         return tuple(map(min, least, whole))
 
-    def of_partial(self, rank: int) -> Cut:
+    def of_partial(self, rank: int) -> DivisionSpec:
         """Return the request for partial results, whose first axis is the part of the reduction.
 
         Only one reduction axis can be divided among cores.
         """
         cores = {0 if axis >= rank else axis + 1: n for axis, n in self.cores.items()}
-        return Cut(cores, {axis + 1: n for axis, n in self.tiles.items()})
+        return DivisionSpec(cores, {axis + 1: n for axis, n in self.tiles.items()})
 
 
-Cuts = Mapping[te.Tensor, Cut]
+Cuts = Mapping[te.Tensor, DivisionSpec]
 """Requested work divisions, for the results that have one."""
 
 
 @dataclass(frozen=True)
-class Division:
+class WorkDivision:
     """Work division of a result.
 
     Attributes:
@@ -103,7 +104,7 @@ class Division:
 
 
 @dataclass(frozen=True)
-class Outline:
+class DivisionPlan:
     """Summary of a work division, available before there is a schedule.
 
     Attributes:
@@ -126,7 +127,7 @@ several cores share each element. "room": it exceeds the scratchpad.
 
 
 @dataclass(frozen=True)
-class Uncut:
+class UndividedResult:
     """Result that is not divided among cores.
 
     Attributes:
@@ -142,7 +143,7 @@ def divide(
     pieces: Sequence[int],
     grid: Mapping[str, int],
     fits: Callable[[Sequence[int]], bool] = lambda part: True,
-) -> Division:
+) -> WorkDivision:
     """Return the division of a result whose largest part is the smallest.
 
     Args:
@@ -173,7 +174,7 @@ def cheapest(
     grid: Mapping[str, int],
     cost: Callable[[Sequence[int]], tuple[object, ...]],
     sharers: int = _SHARERS,
-) -> Division:
+) -> WorkDivision:
     """Return the division with the lowest cost; ties prefer short parts along the first axes.
 
     Args:
@@ -185,14 +186,14 @@ def cheapest(
     >>> cheapest((4, 8), {"x": 8}, lambda part: (part[0] * part[1], part[0] + part[1])).part
     (2, 2)
     """
-    best: tuple[tuple[object, ...], Division] | None = None
+    best: tuple[tuple[object, ...], WorkDivision] | None = None
     for part in _parts(pieces, prod(grid.values())):
         found = cost(part)
         if best is not None and found >= best[0]:
             continue
         count = _count(pieces, part)
         if (shares := shares_of(count, grid, sharers)) is not None:
-            best = found, Division(part, count, shares)
+            best = found, WorkDivision(part, count, shares)
     assert best is not None  # A single core can always compute the whole result.
     return best[1]
 
@@ -202,7 +203,8 @@ def _count(pieces: Sequence[int], part: Sequence[int]) -> tuple[int, ...]:
     return tuple(ceil_div(n, size) for n, size in zip(pieces, part, strict=True))
 
 
-def divide_as(x: te.Tensor, cut: Cut, units: Sequence[int], target: Target) -> Division:
+def divide_as(x: te.Tensor, cut: DivisionSpec, units: Sequence[int],
+        target: Target) -> WorkDivision:
     """Return the division of a result that the caller requests.
 
     Args:
@@ -235,11 +237,11 @@ def divide_as(x: te.Tensor, cut: Cut, units: Sequence[int], target: Target) -> D
             "which two axes can share; ask for numbers that divide those, or along fewer axes",
             kind="not-divided", x=x.name, listed=listed, target=target.name, grid=grid,
         )
-    return Division(part, tuple(asked), shares)
+    return WorkDivision(part, tuple(asked), shares)
 
 
 def blocks_as(
-    x: te.Tensor, cut: Cut, core: Sequence[int], units: Sequence[int]
+    x: te.Tensor, cut: DivisionSpec, core: Sequence[int], units: Sequence[int]
 ) -> dict[int, int]:
     """Return the extents of the requested blocks, for the axes that `cut.tiles` names.
 
@@ -259,7 +261,7 @@ def blocks_as(
 
 
 def pieces_as(
-    x: te.Tensor, cut: Cut, depth: Sequence[te.IterVar], units: Mapping[te.IterVar, int]
+    x: te.Tensor, cut: DivisionSpec, depth: Sequence[te.IterVar], units: Mapping[te.IterVar, int]
 ) -> dict[te.IterVar, int]:
     """Return the extents of the requested pieces of a reduction, for the axes in `cut.tiles`.
 

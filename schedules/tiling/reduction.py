@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from tecomp import Target, accesses, te
-from tecomp.schedules.analysis.stages import copied
+from tecomp.schedules.analysis.stages import match_copy
 from tecomp.schedules.common import ceil_div, wide_type
 from tecomp.schedules.tiling.register_blocking import core_of, lanes_of
 
@@ -58,7 +58,7 @@ def add_dots(
         factor was shifted by 128, else None.
     """
     for factor in total.op.input_tensors:
-        if copied(factor) is not None:
+        if match_copy(factor) is not None:
             s[factor].compute_inline()
     sums, first, second, *moved = s.into_dots(total, axis, *types)
     if total is not output:
@@ -76,7 +76,7 @@ def sum_in_vectors(s: te.Schedule, moved: te.Tensor, width: int) -> None:
     stage.parallel(stage.fuse(*outer, column))
 
 
-def finished(
+def apply_epilogue(
     total: te.Tensor,
     dtype: str,
     bias: te.Tensor | None,
@@ -95,7 +95,7 @@ def finished(
         name: Name of the result.
 
     >>> total = te.placeholder((4, 8), "float32", name="total")
-    >>> finished(total, "float16", None, 1, None, "C").dtype
+    >>> apply_epilogue(total, "float16", None, 1, None, "C").dtype
     'float16'
     """
     wide = wide_type(dtype)
@@ -162,7 +162,7 @@ def fold(s: te.Schedule, result: te.Tensor, run: te.IterVar, place: te.IterVar,
     partial = _combine_later(s, result, inner, place, order)
     *outer, many = s[partial].op.axis
     several, lane = s[partial].split(many, factor=lanes)
-    steps = left_of(s, partial)
+    steps = remaining_reduction_loops(s, partial)
     if rows == 1 and len(steps) == 1 and _is_long_sum(result, steps[0]):
         steps = [_in_blocks(s, partial, steps[0], lanes)]
     s[partial].reorder(*outer, *steps, several, lane)
@@ -174,8 +174,10 @@ def fold(s: te.Schedule, result: te.Tensor, run: te.IterVar, place: te.IterVar,
         (left,) = s[result].op.reduce_axis
         _, inner = s[result].split(left, factor=width)
         half = _combine_later(s, result, inner, place)
-        s[half].reorder(*s[half].op.axis[:-1], *left_of(s, half), s[half].op.axis[-1])
-        for axis in (*(s[half].op.axis[:-1] if rows > 1 else ()), *left_of(s, half)):
+        s[half].reorder(*s[half].op.axis[:-1], *remaining_reduction_loops(s, half),
+            s[half].op.axis[-1])
+        for axis in (*(s[half].op.axis[:-1] if rows > 1 else ()),
+                *remaining_reduction_loops(s, half)):
             s[half].unroll(axis)
         s[half].vectorize(s[half].op.axis[-1])
         width //= 2
@@ -190,7 +192,7 @@ def _combine_pairs(s: te.Schedule, result: te.Tensor, place: te.IterVar) -> None
     (left,) = s[result].op.reduce_axis
     _, inner = s[result].split(left, factor=1)
     pair = _combine_later(s, result, inner, place)
-    (step,) = left_of(s, pair)
+    (step,) = remaining_reduction_loops(s, pair)
     *outer, row, lane = s[pair].op.axis
     s[pair].reorder(*outer, lane, step, row)
     s[pair].unroll(step)
@@ -211,13 +213,13 @@ def _in_blocks(
 ) -> te.IterVar:
     """Accumulate blocks of steps in separate registers; return the loop over blocks."""
     blocks, _ = s[partial].split(steps, factor=_BLOCK)
-    block = one(s.rfactor(partial, blocks, factor_axis=0))
+    block = first_output(s.rfactor(partial, blocks, factor_axis=0))
     (blocks,) = s[partial].op.reduce_axis
     s[block].set_scope("local")
     s[block].compute_at(s[partial], blocks)
     *outer, many = s[block].op.axis
     several, lane = s[block].split(many, factor=lanes)
-    s[block].reorder(*outer, *left_of(s, block), several, lane)
+    s[block].reorder(*outer, *remaining_reduction_loops(s, block), several, lane)
     s[block].unroll(several)
     s[block].vectorize(lane)
     return blocks
@@ -228,19 +230,19 @@ def _combine_later(
     order: int | None = None,
 ) -> te.Tensor:
     """Create partial results in registers for each value of `inner`."""
-    partial = one(s.rfactor(result, inner, factor_axis=-1, order=order))
+    partial = first_output(s.rfactor(result, inner, factor_axis=-1, order=order))
     s[partial].set_scope("local")
     s[partial].compute_at(s[result], place)
     return partial
 
 
-def left_of(s: te.Schedule, partial: te.Tensor) -> list[te.IterVar]:
+def remaining_reduction_loops(s: te.Schedule, partial: te.Tensor) -> list[te.IterVar]:
     """Return the reduction loops that `rfactor` left to the partial results, in their order."""
     return [
         axis for axis in s[partial].leaf_iter_vars if axis.iter_type == te.IterVar.CommReduce
     ]
 
 
-def one(made: te.Tensor | tuple[te.Tensor, ...]) -> te.Tensor:
+def first_output(made: te.Tensor | tuple[te.Tensor, ...]) -> te.Tensor:
     """Return the first tensor that `rfactor` created; reductions of tuples have several."""
     return made if isinstance(made, te.Tensor) else made[0]

@@ -14,16 +14,16 @@ _SPARE = 2
 """Vector registers for neither accumulators nor columns: a broadcast value and a temporary."""
 
 
-def used_share(extent: Size, size: int) -> float:
+def utilization(extent: Size, size: int) -> float:
     """Return the fraction of the tiles along an axis that is inside the axis; 1.0 if symbolic.
 
-    >>> used_share(48, 32), used_share(96, 32)
+    >>> utilization(48, 32), utilization(96, 32)
     (0.75, 1.0)
     """
     return extent / round_up(extent, size) if isinstance(extent, int) and extent else 1.0
 
 
-def balanced(extent: Size, most: int, unit: int = 1, share: int = 1) -> int:
+def balanced_block_size(extent: Size, most: int, unit: int = 1, share: int = 1) -> int:
     """Return the size of even parts of at most `most` elements, a multiple of `unit`.
 
     Even parts balance the load: parts of 96, 96 and 1 take longer than three parts of 65, and of 3
@@ -36,9 +36,11 @@ def balanced(extent: Size, most: int, unit: int = 1, share: int = 1) -> int:
         share: Number of cores. The number of parts is a multiple of it, unless parts would be
             smaller than `unit`. Default: 1.
 
-    >>> balanced(193, 96), balanced(193, 96, unit=8), balanced(10, 96, unit=8)
+    >>> balanced_block_size(193, 96), balanced_block_size(193, 96, unit=8), balanced_block_size(10,
+    ...     96, unit=8)
     (65, 72, 16)
-    >>> balanced(193, 96, share=2), balanced(3, 96, share=2), balanced(3, 1, share=2)
+    >>> balanced_block_size(193, 96, share=2), balanced_block_size(3, 96,
+    ...     share=2), balanced_block_size(3, 1, share=2)
     (49, 2, 1)
     """
     if not isinstance(extent, int):
@@ -160,7 +162,7 @@ def lanes_of(x: te.Tensor, along: te.IterVar, target: Target) -> int:
     return lanes
 
 
-def elements_at_hand(x: te.Tensor, target: Target) -> int:
+def elements_fitting_l1(x: te.Tensor, target: Target) -> int:
     """Return the elements of `x` that fill a quarter of the first-level cache."""
     return max(core_of(target).cache_bytes[0] // 4 // width_of(x), 1)
 
@@ -187,7 +189,7 @@ _LOAD = 0.5
 
 
 @dataclass(frozen=True)
-class Plan:
+class ConvBlocking:
     """Register tile and block size of a convolution.
 
     Attributes:
@@ -200,7 +202,7 @@ class Plan:
     rows: int
 
 
-def plan(d: Convolution, target: Target) -> Plan:
+def plan(d: Convolution, target: Target) -> ConvBlocking:
     """Choose the tile that wastes the least work at the edges and fits the registers.
 
     Accumulators, vectors and one broadcast value must fit. At least 8 accumulators are needed to
@@ -226,7 +228,7 @@ def plan(d: Convolution, target: Target) -> Plan:
         for single in range(1, max(room // vectors, 1) + 1):
             if own is not None and own % (vectors * lanes):
                 continue
-            used = used_share(along, single) * used_share(across, vectors * lanes)
+            used = utilization(along, single) * utilization(across, vectors * lanes)
             # Each step loads `single` values and `vectors` vectors. The vectors come from more
             # distant memory, so they cost twice as much. The products hide a part of the cost.
             work = single * vectors / (single + 2 * vectors)
@@ -235,7 +237,7 @@ def plan(d: Convolution, target: Target) -> Plan:
                 best, chosen = score, (single, vectors)
     single, vectors = chosen
     rows = _rows(d, target, transposed)
-    return Plan(RegisterTile(single, vectors * lanes, lanes), rows)
+    return ConvBlocking(RegisterTile(single, vectors * lanes, lanes), rows)
 
 
 def _rows(d: Convolution, target: Target, transposed: bool) -> int:
@@ -257,7 +259,7 @@ def _rows(d: Convolution, target: Target, transposed: bool) -> int:
     is_even = isinstance(blocks, int) and blocks % core.count == 0
     if isinstance(height, int) and not is_even:
         most = min(most, max(ceil_div(height, core.count), 1))
-    rows: int = balanced(height, most, share=1 if is_even else core.count)
+    rows: int = balanced_block_size(height, most, share=1 if is_even else core.count)
     return rows
 
 

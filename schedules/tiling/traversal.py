@@ -8,17 +8,17 @@ from math import prod
 from tecomp import Target, te
 from tecomp.schedules.analysis.pointwise_chains import (
     are_counted,
+    invariant_cost,
     longest_path,
     reads_of_chain,
-    repeated_work,
     work_of_chain,
 )
 from tecomp.schedules.analysis.reduction import has_own_columns
 from tecomp.schedules.common import Size, ceil_div, product, round_up
 from tecomp.schedules.tiling.register_blocking import (
-    balanced,
+    balanced_block_size,
     core_of,
-    elements_at_hand,
+    elements_fitting_l1,
     lanes_of,
     transpose_squares,
     width_of,
@@ -50,7 +50,7 @@ def walk_steps(
     if all(isinstance(axis.extent, int) for axis in axes):
         axes = [stage.fuse(*axes)]
     core, last = core_of(target), axes.pop()
-    lanes, most = core.lanes(scan.dtype), elements_at_hand(scan, target)
+    lanes, most = core.lanes(scan.dtype), elements_fitting_l1(scan, target)
     if isinstance(last.extent, int):
         most = min(most, max(ceil_div(last.extent, core.count), 1))
     most = lanes if is_across else round_up(most, lanes)
@@ -176,11 +176,11 @@ def stream(
     lanes *= 1 if is_short_row or not _gains_by_two(output, apart) else _VECTORS
     if one_by_one:
         lanes = min(lanes, _LANES_ONE_BY_ONE)
-    most = max(elements_at_hand(output, target), unit * lanes)
-    is_repeated = bool(rows) and repeated_work(output, len(rows) - 1, apart) >= _FUNCTION
+    most = max(elements_fitting_l1(output, target), unit * lanes)
+    is_repeated = bool(rows) and invariant_cost(output, len(rows) - 1, apart) >= _FUNCTION
     if not is_repeated and _are_many(rows, target) and isinstance(along.extent, int):
         most = max(along.extent, most)
-    chunk, along = stage.split(along, factor=balanced(along.extent, most, unit * lanes))
+    chunk, along = stage.split(along, factor=balanced_block_size(along.extent, most, unit * lanes))
     vectors, lane = stage.split(along, factor=lanes)
     stage.vectorize(lane)
     if is_repeated:
@@ -271,10 +271,11 @@ def _are_transposed(A: te.Tensor, most: int, many: int) -> bool:
     return fits and isinstance(columns, int) and columns < most
 
 
-def transposed(A: te.Tensor, dtype: str, name: str) -> te.Tensor:
+def transpose_last_axis_first(A: te.Tensor, dtype: str, name: str) -> te.Tensor:
     """Copy `A` with its last axis first and the other axes fused into the second one.
 
-    >>> transposed(te.placeholder((4, 5, 3), name="A"), "float32", "A_transposed").shape
+    >>> transpose_last_axis_first(te.placeholder((4, 5, 3), name="A"), "float32",
+    ...     "A_transposed").shape
     (3, 20)
     """
     *rows, columns = A.shape
@@ -304,7 +305,7 @@ def _index_of(number: te.Expr, shape: Sequence[Size]) -> list[te.Expr]:
 def transpose_where_used(
     s: te.Schedule, x: te.Tensor, output: te.Tensor, block: te.IterVar, lanes: int
 ) -> None:
-    """Compute a `transposed` copy for a block of rows of `output`, in squares."""
+    """Compute a `transpose_last_axis_first` copy for a block of rows of `output`, in squares."""
     s[x].compute_at(s[output], block)
     s[x].set_scope("local")
     transpose_squares(s[x], *s[x].op.axis, lanes)

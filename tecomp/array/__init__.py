@@ -173,7 +173,7 @@ from tecomp.array.jit import jit as jit
 from tecomp.array.reporting import report as report
 from tecomp.array.reporting import reset as reset
 from tecomp.array.reporting import timeline as timeline
-from tecomp.array.unsupported_names import absent_function
+from tecomp.array.unsupported_names import unsupported_function_message
 
 __array_api_version__ = "2024.12"
 
@@ -191,7 +191,8 @@ if not TYPE_CHECKING:
             message = "tecomp.array.counters was renamed: use tecomp.array.statistics"
             importlib.import_module("warnings").warn(message, DeprecationWarning, stacklevel=2)
             return importlib.import_module("tecomp.array.statistics")
-        raise absent_function(name, [n for n, value in globals().items() if callable(value)])
+        raise unsupported_function_message(name,
+            [n for n, value in globals().items() if callable(value)])
 
     def __dir__() -> list[str]:
         """Return the public names of the namespace, without the modules of the package."""

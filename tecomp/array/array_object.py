@@ -10,21 +10,21 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from tecomp.array.graph.evaluate import FEWEST, cut, data_of
-from tecomp.array.graph.node import Buffer, Node, leaf, local_type, record
-from tecomp.array.graph.views import moved
+from tecomp.array.graph.evaluate import FEWEST, data_of, flush_if_long
+from tecomp.array.graph.node import Buffer, Node, local_type, materialized_node, record
+from tecomp.array.graph.views import apply_view
 from tecomp.array.indexing.aliasing import (
     IndexedView,
     MovedView,
     Place,
-    View,
-    relate,
-    replaced,
-    write,
+    ViewRelation,
+    register_view,
+    replace_node,
+    write_through,
 )
-from tecomp.array.indexing.getitem import is_plain, selected
+from tecomp.array.indexing.getitem import is_plain, select_at
 from tecomp.array.indexing.setitem import NodeHolder, assign
-from tecomp.array.interop.device_transfer import on_device, stored_of
+from tecomp.array.interop.device_transfer import device_buffer_of, on_device
 from tecomp.array.interop.exports import (
     COPIED_BYTES,
     as_numpy,
@@ -35,37 +35,37 @@ from tecomp.array.interop.exports import (
     text_of,
 )
 from tecomp.array.interop.numpy_dispatch import call_numpy_function, ufunc_of
-from tecomp.array.unsupported_names import absent_method
-from tecomp.array.validation import Scalar, beside, check_of_one_process
+from tecomp.array.unsupported_names import unsupported_method_message
+from tecomp.array.validation import Scalar, check_of_one_process, weak_scalar
 from tecomp.drawing.drawable import Drawable
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.devices import device_name, is_apart
-from tecomp.ptensor.operation import Operation
+from tecomp.ptensor.operation import PTensorOp
 from tecomp.ptensor.operations.elementwise import FUNCTIONS, POWERS, ElementwisePower
 from tecomp.ptensor.operations.linear_algebra import MatMul
 from tecomp.ptensor.operations.manipulation import PermuteDims
 from tecomp.ptensor.types import COMPLEX, FLOATING, FLOATS, NUMERIC, PTensorType, Shape, numpy_dtype
 
 _POWER = FUNCTIONS["pow"]
-_OF_ROOTS: Mapping[object, Operation] = {
+_OF_ROOTS: Mapping[object, PTensorOp] = {
     power: ElementwisePower(kind) for kind, power in POWERS.items()
 }
 
 Methods: TypeAlias = "tuple[Callable[[Array, Any], Array], ...]"
 
 
-def _binary(op: Operation) -> Methods:
+def _binary(op: PTensorOp) -> Methods:
     where = op.where
 
     def forward(self: Array, other: object) -> Any:
         if isinstance(other, Array):
-            return _made(record(op, self._node, other._node))
+            return _create(record(op, self._node, other._node))
         node = _with_number(op, self._node, other, where)
-        return _foreign(other, where) if node is None else _made(node)
+        return _foreign(other, where) if node is None else _create(node)
 
     def reflected(self: Array, other: object) -> Any:
-        node = beside(self._node.type, other, where)
-        return _foreign(other, where) if node is None else _made(record(op, node, self._node))
+        node = weak_scalar(self._node.type, other, where)
+        return _foreign(other, where) if node is None else _create(record(op, node, self._node))
 
     def inplace(self: Array, other: object) -> Any:
         while True:
@@ -80,17 +80,17 @@ def _binary(op: Operation) -> Methods:
                     "y instead of x += y",
                     where=where, new=new, old=old,
                 )
-            if replaced(self, before, result._node):  # False after a concurrent write
+            if replace_node(self, before, result._node):  # False after a concurrent write
                 return self
 
     return forward, reflected, inplace
 
 
-def _with_number(op: Operation, node: Node, number: object, where: str) -> Node | None:
+def _with_number(op: PTensorOp, node: Node, number: object, where: str) -> Node | None:
     """Record an operation on an array and a Python scalar; return None for any other operand."""
     if op is _POWER and (made := _shorter_power(node, number)):
         return made
-    other = beside(node.type, number, where)
+    other = weak_scalar(node.type, number, where)
     return None if other is None else record(op, node, other)
 
 
@@ -127,14 +127,14 @@ def _foreign(other: object, where: str) -> Any:
     return NotImplemented
 
 
-def _test(op: Operation) -> Callable[[Array, object], Array]:
+def _test(op: PTensorOp) -> Callable[[Array, object], Array]:
     method: Callable[[Array, object], Array] = _binary(op)[0]
     return method
 
 
-def _unary(op: Operation) -> Callable[[Array], Array]:
+def _unary(op: PTensorOp) -> Callable[[Array], Array]:
     def method(self: Array) -> Array:
-        return _made(record(op, self._node))
+        return _create(record(op, self._node))
 
     return method
 
@@ -208,7 +208,7 @@ class Array(Drawable):
     @property
     def partition(self) -> Any:
         """Owner of each element, a `dist.Partition`; None without a team."""
-        return None if self.team is None else on_teams().alike(self._node)
+        return None if self.team is None else on_teams().partition_of_node(self._node)
 
     def to_local(self) -> Array:
         """Return the shard of this process as an array without a team.
@@ -220,7 +220,7 @@ class Array(Drawable):
         >>> x.to_local() is x
         True
         """
-        return self if self.team is None else _made(on_teams().part(self._node))
+        return self if self.team is None else _create(on_teams().local_part(self._node))
 
     @property
     def layout(self) -> Any:
@@ -230,7 +230,7 @@ class Array(Drawable):
         machine with sticks. Complex numbers are pairs along a last axis of size 2. For a
         distributed array, this is the layout of the local shard. Pending operations are evaluated.
         """
-        return stored_of(self.to_local()._node).layout if is_apart(self.device) else None
+        return device_buffer_of(self.to_local()._node).layout if is_apart(self.device) else None
 
     def device_tensor_layout(self) -> Any:
         """Return `layout`, under the name that torch-spyre gives to this method.
@@ -284,7 +284,7 @@ class Array(Drawable):
     def __getattr__(self, name: str) -> Any:
         # Called only for attributes that do not exist. NumPy probes `__array_interface__` and other
         # protocols on each conversion, so the names of the namespace are listed once.
-        raise absent_method(name, _functions())
+        raise unsupported_method_message(name, _functions())
 
     @property
     def itemsize(self) -> int:
@@ -366,18 +366,18 @@ class Array(Drawable):
 
     def __getitem__(self, key: Any, /) -> Array:
         whole = self._node
-        plain = _plain(key)
-        node = selected(whole, plain)
+        plain = _index_with_nodes(key)
+        node = select_at(whole, plain)
         if is_plain(plain) and (node.type.shape or _has_dots(plain)):
             return part_of(self, whole, IndexedView(plain, whole.type), node)
-        return _made(node)
+        return _create(node)
 
     def __setitem__(self, key: Any, value: Any, /) -> None:
-        given = node_beside(self._node.type, value, "x[...] = value", "value")
-        plain = _plain(key)
-        write(self, lambda holder: assign(holder, plain, given))
+        given = node_or_weak_scalar(self._node.type, value, "x[...] = value", "value")
+        plain = _index_with_nodes(key)
+        write_through(self, lambda holder: assign(holder, plain, given))
         if self._node.pending > FEWEST:
-            cut(self._node)
+            flush_if_long(self._node)
 
     @property
     def T(self) -> Array:  # noqa: N802  the standard's name
@@ -388,7 +388,7 @@ class Array(Drawable):
                 "matrices, permute_dims for other axes",
                 kind="array-shapes", shape=self.shape,
             )
-        return turned_array(self, PermuteDims((1, 0)))
+        return permuted_view(self, PermuteDims((1, 0)))
 
     @property
     def mT(self) -> Array:  # noqa: N802  the standard's name
@@ -399,7 +399,7 @@ class Array(Drawable):
                 kind="array-shapes", shape=self.shape,
             )
         rank = self.ndim
-        return turned_array(self, PermuteDims((*range(rank - 2), rank - 1, rank - 2)))
+        return permuted_view(self, PermuteDims((*range(rank - 2), rank - 1, rank - 2)))
 
     def to_device(self, device: Any, /, *, stream: Any = None, layout: Any = None) -> Array:
         """Return the array on a device, copied if device or layout differ.
@@ -429,7 +429,7 @@ class Array(Drawable):
             return self
         if layout is not None and self.team is not None:
             check_of_one_process(layout, "to_device")
-        return _made(on_device(self._node, place, layout))
+        return _create(on_device(self._node, place, layout))
 
     def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
         return namespace_of(api_version)
@@ -460,16 +460,16 @@ class Array(Drawable):
         return call_numpy_function(function, args, options, namespace_of(None), Array)
 
     def __copy__(self) -> Array:
-        return _made(self._node)  # nodes are immutable, so writes do not affect the copy
+        return _create(self._node)  # nodes are immutable, so writes do not affect the copy
 
     def __deepcopy__(self, _: object) -> Array:
-        return _made(self._node)
+        return _create(self._node)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Pickle all elements, because the reader may not belong to the team.
         type = self._node.type
         layout = None if type.team is not None or self._node.stored is None else self.layout
-        return _restored, (data_of(self._node), local_type(type, type.shape), layout)
+        return _restore, (data_of(self._node), local_type(type, type.shape), layout)
 
     def __repr__(self) -> str:
         return text_of(data_of(self._node), self.device)
@@ -521,16 +521,16 @@ def on_teams() -> Any:
 _new = Array.__new__
 
 
-def _made(node: Node) -> Array:
+def _create(node: Node) -> Array:
     if node.pending > FEWEST:
-        cut(node)
+        flush_if_long(node)
     array = _new(Array)
     array._node = node
     array._place = None
     return array
 
 
-def part_of(whole: Array, of: Node, view: View, node: Node) -> Array:
+def part_of(whole: Array, of: Node, view: ViewRelation, node: Node) -> Array:
     """Create an array that shares its elements with the array from which it is taken.
 
     Args:
@@ -539,26 +539,26 @@ def part_of(whole: Array, of: Node, view: View, node: Node) -> Array:
         view: View operation.
         node: Node of the new array.
     """
-    part = _made(node)
-    relate(part, whole, view, of)
+    part = _create(node)
+    register_view(part, whole, view, of)
     return part
 
 
-def turned_array(array: Array, op: Operation) -> Array:
+def permuted_view(array: Array, op: PTensorOp) -> Array:
     """Create a view of all elements with another shape or axis order."""
     whole = array._node
-    return part_of(array, whole, MovedView(op, whole.type), moved(op, whole))
+    return part_of(array, whole, MovedView(op, whole.type), apply_view(op, whole))
 
 
-def _restored(data: Buffer, type: PTensorType, layout: Any = None) -> Array:
+def _restore(data: Buffer, type: PTensorType, layout: Any = None) -> Array:
     """Restore an array from its pickled state."""
-    node = leaf(data, type)
-    return _made(node if layout is None else on_device(node, type.device or "cpu", layout))
+    node = materialized_node(data, type)
+    return _create(node if layout is None else on_device(node, type.device or "cpu", layout))
 
 
-def made(node: Node) -> Array:
+def from_node(node: Node) -> Array:
     """Return a new array for a node."""
-    return _made(node)
+    return _create(node)
 
 
 def node_of(array: object, where: str, what: str = "x") -> Node:
@@ -575,15 +575,15 @@ def node_of(array: object, where: str, what: str = "x") -> Node:
     )
 
 
-def combined(op: Operation, x1: Array | Scalar, x2: Array | Scalar) -> Array:
+def apply_binary(op: PTensorOp, x1: Array | Scalar, x2: Array | Scalar) -> Array:
     """Record an operation on two arrays, or on an array and a Python scalar.
 
     Raises:
         ArrayTypeError: If an operand is neither an array nor a number, or both are numbers.
     """
     if op is _POWER and isinstance(x1, Array) and (shorter := _shorter_power(x1._node, x2)):
-        return _made(shorter)
-    return _made(record(op, *nodes_of_pair(x1, x2, op.where)))
+        return _create(shorter)
+    return _create(record(op, *nodes_of_pair(x1, x2, op.where)))
 
 
 def nodes_of_pair(x1: Array | Scalar, x2: Array | Scalar, where: str) -> tuple[Node, Node]:
@@ -593,12 +593,12 @@ def nodes_of_pair(x1: Array | Scalar, x2: Array | Scalar, where: str) -> tuple[N
         ArrayTypeError: If an operand is neither an array nor a number, or both are numbers.
     """
     if isinstance(x1, Array):
-        return x1._node, node_beside(x1._node.type, x2, where, "x2")
+        return x1._node, node_or_weak_scalar(x1._node.type, x2, where, "x2")
     second = node_of(x2, where, "x2")
-    return node_beside(second.type, x1, where, "x1"), second
+    return node_or_weak_scalar(second.type, x1, where, "x1"), second
 
 
-def node_beside(type: PTensorType, value: object, where: str, what: str) -> Node:
+def node_or_weak_scalar(type: PTensorType, value: object, where: str, what: str) -> Node:
     """Return the node of an array, or of a Python scalar converted to the dtype of an array type.
 
     Raises:
@@ -606,7 +606,7 @@ def node_beside(type: PTensorType, value: object, where: str, what: str) -> Node
     """
     if isinstance(value, Array):
         return value._node
-    node = beside(type, value, where)
+    node = weak_scalar(type, value, where)
     if node is not None:
         return node
     raise ArrayTypeError(
@@ -624,7 +624,7 @@ def _has_dots(key: Any) -> bool:
 _NUMBERS = (int, type(None))
 
 
-def _plain(key: Any) -> Any:
+def _index_with_nodes(key: Any) -> Any:
     """Return an index with nodes in place of arrays and Python integers in place of index objects.
 
     A view stores its index, so the index must not change when an object in it is modified.
@@ -640,7 +640,7 @@ def _plain(key: Any) -> Any:
     if isinstance(key, Array):
         return key._node
     if isinstance(key, tuple):
-        return tuple([_plain(part) for part in key])
+        return tuple([_index_with_nodes(part) for part in key])
     return key if isinstance(key, bool | np.bool) else _integer(key)
 
 

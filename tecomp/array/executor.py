@@ -13,38 +13,38 @@ import numpy as np
 from tecomp import dist
 from tecomp.array.distributed.reductions import outermost
 from tecomp.array.graph.evaluate import data_of
-from tecomp.array.graph.node import Node, leaf, local_type, record
-from tecomp.array.graph.views import moved
-from tecomp.array.indexing.getitem import places_in, selected, truth_of
+from tecomp.array.graph.node import Node, local_type, materialized_node, record
+from tecomp.array.graph.views import apply_view
+from tecomp.array.indexing.getitem import places_in, select_at, truth_of
 from tecomp.array.interop.imports import as_node
-from tecomp.array.kernels.generators import created
-from tecomp.array.library_fallback import library_call
-from tecomp.dist.partition.placements import Places, count_of, listed
+from tecomp.array.kernels.generators import create_array
+from tecomp.array.library_fallback import call_library
+from tecomp.dist.partition.placements import Places, count_of, indices_as_array
 from tecomp.errors import ArrayValueError, TeamError, TecompError
 from tecomp.ptensor.devices import CPU
 from tecomp.ptensor.function import Parameter
 from tecomp.ptensor.lowering.lowered_ir import (
-    Call,
     Compute,
     FunctionCall,
     Generic,
-    Given,
-    Import,
-    LibraryCall,
+    ImportStatement,
+    InputNumber,
     Literal,
-    Lowered,
+    LoweredFunction,
+    LoweredLibraryCall,
     LoweredModule,
-    Name,
     RuntimeCall,
+    ScalarCall,
     Slice,
     Together,
+    ValueName,
 )
-from tecomp.ptensor.lowering.runtime_calls import numbered
-from tecomp.ptensor.operation import Argument
+from tecomp.ptensor.lowering.runtime_calls import enumerate_statements
+from tecomp.ptensor.operation import AttributeOperand
 from tecomp.ptensor.operations.creation import Arange, AsArray, Create, CreateLike, ExtractTriangle
-from tecomp.ptensor.operations.manipulation import Broadcast, ExtractMask, ExtractSlice, Nonzero
-from tecomp.ptensor.operations.reduction import Reduce
-from tecomp.ptensor.types import PTensorType, Shape, axes_of, numpy_dtype, without
+from tecomp.ptensor.operations.manipulation import BroadcastOp, ExtractMask, ExtractSlice, Nonzero
+from tecomp.ptensor.operations.reduction import ReduceOp
+from tecomp.ptensor.types import PTensorType, Shape, axes_of, drop_axes, numpy_dtype
 
 Values = dict[str, Any]
 _AMONG = "@"
@@ -52,7 +52,7 @@ _AMONG = "@"
 
 
 def execute(
-    function: Lowered, *arguments: Any, among: LoweredModule | None = None
+    function: LoweredFunction, *arguments: Any, among: LoweredModule | None = None
 ) -> tuple[Any, ...]:
     """Execute a lowered function on this process.
 
@@ -92,13 +92,13 @@ def execute(
         )
     values: Values = {_AMONG: among}
     for parameter, argument in zip(function.parameters, arguments, strict=True):
-        values[parameter.name] = _taken(parameter, argument, function.name)
+        values[parameter.name] = _bind_parameter(parameter, argument, function.name)
     return tuple([_given_back(each) for each in _run(function, values)])
 
 
-def _run(function: Lowered, values: Values) -> list[Any]:
+def _run(function: LoweredFunction, values: Values) -> list[Any]:
     """Run the statements on the values of the parameters and return the results."""
-    for line, statement in numbered(function):
+    for line, statement in enumerate_statements(function):
         try:
             made = _value(statement.value, values)
         except TecompError as error:
@@ -109,7 +109,7 @@ def _run(function: Lowered, values: Values) -> list[Any]:
     return [values[name] for name in function.results]
 
 
-def _taken(parameter: Parameter, argument: Any, function: str) -> Any:
+def _bind_parameter(parameter: Parameter, argument: Any, function: str) -> Any:
     if isinstance(parameter.type, str):
         return argument
     local, device, team, gid = argument
@@ -120,7 +120,7 @@ def _taken(parameter: Parameter, argument: Any, function: str) -> Any:
     if team is not None:
         _check_usual(team, gid, where)
     type = PTensorType(data.shape, data.dtype.name, device)
-    return leaf(data, type), device, team, gid
+    return materialized_node(data, type), device, team, gid
 
 
 def _check_type(shape: Shape, dtype: str, wanted: PTensorType, where: str) -> None:
@@ -164,7 +164,7 @@ def _is_same_part(one: Places, other: Places) -> bool:
         return False
     if isinstance(one, slice) and isinstance(other, slice):
         return one == other or not count_of(one)
-    return np.array_equal(listed(one), listed(other))
+    return np.array_equal(indices_as_array(one), indices_as_array(other))
 
 
 def _given_back(value: Any) -> Any:
@@ -177,7 +177,7 @@ def _given_back(value: Any) -> Any:
 def _operand(operand: Any, values: Values) -> Any:
     if isinstance(operand, Literal):
         return operand.value
-    assert isinstance(operand, Name)
+    assert isinstance(operand, ValueName)
     value = values[operand.name]
     return value if operand.part is None else value[operand.part]
 
@@ -189,7 +189,7 @@ def _value(value: Any, values: Values) -> Any:
 
 
 @_value.register
-def _(value: Given, values: Values) -> None:
+def _(value: InputNumber, values: Values) -> None:
     """Skip a number that is an argument: the statement that needs the argument reads it."""
 
 
@@ -204,18 +204,19 @@ def _(value: Together, values: Values) -> Any:
 
 
 @_value.register
-def _(value: Call, values: Values) -> Any:
+def _(value: ScalarCall, values: Values) -> Any:
     operands = [_operand(operand, values) for operand in value.operands]
     if value.function == "linalg.init_tensor":
         shape, type = operands[0], value.type
         assert type is not None
-        return leaf(np.empty(shape, numpy_dtype(type.dtype)), local_type(type, shape))
+        return materialized_node(np.empty(shape, numpy_dtype(type.dtype)), local_type(type, shape))
     return _CALLS[value.function](*operands)
 
 
 def _part(tensor: Node, part: Any) -> Node:
     """Return the elements of a local slice."""
-    return moved(ExtractSlice(tuple([(at.start, at.step, _length(at)) for at in part])), tensor)
+    return apply_view(ExtractSlice(tuple([(at.start, at.step, _length(at)) for at in part])),
+        tensor)
 
 
 def _length(part: Any) -> int:
@@ -249,23 +250,23 @@ _CALLS: Mapping[str, Callable[..., Any]] = {
 @_value.register
 def _(value: Compute, values: Values) -> Any:
     nodes = [_operand(operand, values) for operand in value.operands]
-    op = _filled(value.op, values) if isinstance(value.op, ExtractTriangle) else value.op
+    op = _fill(value.op, values) if isinstance(value.op, ExtractTriangle) else value.op
     if isinstance(op, ExtractMask):
-        return selected(nodes[0], nodes[1])
+        return select_at(nodes[0], nodes[1])
     if isinstance(op, Nonzero):
         places = places_in(truth_of(nodes[0]))
         return tuple(places) if len(places) > 1 else places[0]
-    if isinstance(op, Reduce) and op.kind in ("max", "min"):
+    if isinstance(op, ReduceOp) and op.kind in ("max", "min"):
         shape = nodes[0].type.shape
         axes = axes_of(op.axis, len(shape), op.kind)
         if any(shape[axis] == 0 for axis in axes):  # an empty shard must not change the reduction
-            found = nodes[0].type.like(without(shape, axes, op.keepdims))
-            return leaf(np.full(found.shape, outermost(op.kind, found.dtype)), found)
+            found = nodes[0].type.like(drop_axes(shape, axes, op.keepdims))
+            return materialized_node(np.full(found.shape, outermost(op.kind, found.dtype)), found)
     return record(op, *nodes)
 
 
 @_value.register
-def _(value: Import, values: Values) -> Node:
+def _(value: ImportStatement, values: Values) -> Node:
     (given,) = [_operand(operand, values) for operand in value.operands]
     op, type = value.op, value.type
     dtype, copy = (type.dtype, op.copy) if isinstance(op, AsArray) else (None, False)
@@ -274,7 +275,7 @@ def _(value: Import, values: Values) -> Node:
     if type.device is not None:
         return node
     # Tensors without a device can only be combined with other tensors without a device.
-    return leaf(data_of(node), PTensorType(node.type.shape, node.type.dtype))
+    return materialized_node(data_of(node), PTensorType(node.type.shape, node.type.dtype))
 
 
 @_value.register
@@ -291,29 +292,31 @@ def _(value: FunctionCall, values: Values) -> Any:
 
 
 @_value.register
-def _(value: LibraryCall, values: Values) -> Any:
+def _(value: LoweredLibraryCall, values: Values) -> Any:
     assert value.op.library is not None
-    found = library_call(value.op, *[_operand(operand, values) for operand in value.operands])  # type: ignore[arg-type]
+    found = call_library(value.op, *[_operand(operand, values) for operand in value.operands])  # type: ignore[arg-type]
     return found if len(value.results) > 1 else found[0]
 
 
 @_value.register
 def _(value: Generic, values: Values) -> Node:
     part, shape, _, *rest = [_operand(operand, values) for operand in value.operands]
-    op = _filled(value.op, values)
+    op = _fill(value.op, values)
     if isinstance(op, Create | CreateLike):
         own = PTensorType((), value.type.dtype, value.type.device)
-        one = record(Create((), own.dtype, own.device), leaf(data_of(rest[0]), rest[0].type))
-        return moved(Broadcast(shape), one)
+        one = record(Create((), own.dtype, own.device),
+            materialized_node(data_of(rest[0]), rest[0].type))
+        return apply_view(BroadcastOp(shape), one)
     starts = tuple([at.start for at in part]) if part is not None else (0,) * len(shape)
-    return created(op, (shape, starts))
+    return create_array(op, (shape, starts))
 
 
-def _filled(op: Any, values: Values) -> Any:
+def _fill(op: Any, values: Values) -> Any:
     """Return an operation with the numbers of this call, without its team."""
     found = {f.name: getattr(op, f.name) for f in fields(op)}
     known = {
-        name: values[value.name] for name, value in found.items() if isinstance(value, Argument)
+        name: values[value.name] for name, value in found.items()
+        if isinstance(value, AttributeOperand)
     }
     alone = {"team": None} if "team" in found else {}
     return replace(op, **{**known, **alone})
@@ -325,14 +328,14 @@ def _(value: RuntimeCall, values: Values) -> Any:
     given = [data_of(each) if isinstance(each, Node) else each for each in operands]
     named = {"placements": list(value.placements)} if value.placements else {}
     if value.function in ("copy", "finalize_reduce"):
-        return _writing(value, given, values)
+        return _run_writing_call(value, given, values)
     return getattr(dist, value.function)(_operand(value.team, values), *given, **named)
 
 
-def _writing(value: RuntimeCall, given: list[Any], values: Values) -> None:
+def _run_writing_call(value: RuntimeCall, given: list[Any], values: Values) -> None:
     """Run a call that writes its last operand, on a private copy of that operand."""
     name = value.operands[-1]
-    assert isinstance(name, Name)
+    assert isinstance(name, ValueName)
     data = np.array(given[-1], order="C")
     getattr(dist, value.function)(_operand(value.team, values), *given[:-1], data)
-    values[name.name] = leaf(data, values[name.name].type)
+    values[name.name] = materialized_node(data, values[name.name].type)

@@ -8,14 +8,14 @@ from typing import Any, Literal, SupportsIndex
 
 import numpy as np
 
-from tecomp.array.array_object import Array, made, node_of
-from tecomp.array.graph.node import Node, leaf, no_memory, record
-from tecomp.array.library_fallback import library_call
+from tecomp.array.array_object import Array, from_node, node_of
+from tecomp.array.graph.node import Node, materialized_node, no_memory, record
+from tecomp.array.library_fallback import call_library
 from tecomp.array.statistics import counters
-from tecomp.array.validation import dtype_at, integer, integers, shape_of, word
+from tecomp.array.validation import check_choice, dtype_at, integer, integers, shape_of
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.devices import device_name
-from tecomp.ptensor.operations.library_ops import NORMS, Transform
+from tecomp.ptensor.operations.library_ops import NORMS, FourierTransformOp
 from tecomp.ptensor.operations.manipulation import Roll
 from tecomp.ptensor.types import FLOATS, Axes, PTensorType, axes_of, axis_of, numpy_dtype
 
@@ -32,23 +32,24 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-def _along(
+def _transform_along(
     kind: str, x: object, n: SupportsIndex | None, axis: SupportsIndex, norm: str
 ) -> Array:
     node = node_of(x, kind)
     place = axis_of(axis, node.type.rank, kind)
     size = None if n is None else integer(n, kind, "n")
-    return _transformed(Transform(kind, (size,), (place,), word(norm, NORMS, kind, "norm")), node)
+    return _transform(
+        FourierTransformOp(kind, (size,), (place,), check_choice(norm, NORMS, kind, "norm")), node)
 
 
-def _transformed(op: Transform, node: Node) -> Array:
+def _transform(op: FourierTransformOp, node: Node) -> Array:
     (result,) = op.results(node.type)
     shape_of(result.shape, op.kind, result.dtype)  # reject sizes beyond every machine
-    (found,) = library_call(op, node)
-    return made(found)
+    (found,) = call_library(op, node)
+    return from_node(found)
 
 
-def _over(
+def _transform_over(
     kind: str, x: object, s: Sequence[int] | None, axes: Sequence[int] | None, norm: str
 ) -> Array:
     node = node_of(x, kind)
@@ -65,7 +66,8 @@ def _over(
             "{form}: x has shape {shape}, and no axis to transform along; give one",
             kind="array-shapes", form=kind, shape=node.type.shape,
         )
-    return _transformed(Transform(kind, given, places, word(norm, NORMS, kind, "norm")), node)
+    return _transform(
+        FourierTransformOp(kind, given, places, check_choice(norm, NORMS, kind, "norm")), node)
 
 
 def fft(
@@ -93,7 +95,7 @@ def fft(
     >>> fft(xp.asarray([1.0, 0.0, 0.0]))
     Array([1.+0.j, 1.+0.j, 1.+0.j], dtype=complex128)
     """
-    return _along("fft", x, n, axis, norm)
+    return _transform_along("fft", x, n, axis, norm)
 
 
 def ifft(
@@ -121,7 +123,7 @@ def ifft(
     >>> ifft(fft(xp.asarray([1.0, 0.0, 0.0])))
     Array([1.+0.j, 0.+0.j, 0.+0.j], dtype=complex128)
     """
-    return _along("ifft", x, n, axis, norm)
+    return _transform_along("ifft", x, n, axis, norm)
 
 
 def fftn(
@@ -156,7 +158,7 @@ def fftn(
     Array([[4.+0.j, 0.+0.j],
            [0.+0.j, 0.+0.j]], dtype=complex128)
     """
-    return _over("fftn", x, s, axes, norm)
+    return _transform_over("fftn", x, s, axes, norm)
 
 
 def ifftn(
@@ -190,7 +192,7 @@ def ifftn(
     >>> ifftn(fftn(xp.ones((1, 2))))
     Array([[1.+0.j, 1.+0.j]], dtype=complex128)
     """
-    return _over("ifftn", x, s, axes, norm)
+    return _transform_over("ifftn", x, s, axes, norm)
 
 
 def rfft(
@@ -217,7 +219,7 @@ def rfft(
     >>> rfft(xp.asarray([1.0, 0.0, 0.0]))
     Array([1.+0.j, 1.+0.j], dtype=complex128)
     """
-    return _along("rfft", x, n, axis, norm)
+    return _transform_along("rfft", x, n, axis, norm)
 
 
 def irfft(
@@ -245,7 +247,7 @@ def irfft(
     >>> irfft(rfft(xp.asarray([1.0, 0.0, 0.0, 0.0])))
     Array([1., 0., 0., 0.], dtype=float64)
     """
-    return _along("irfft", x, n, axis, norm)
+    return _transform_along("irfft", x, n, axis, norm)
 
 
 def rfftn(
@@ -281,7 +283,7 @@ def rfftn(
     Array([[4.+0.j, 0.+0.j],
            [0.+0.j, 0.+0.j]], dtype=complex128)
     """
-    return _over("rfftn", x, s, axes, norm)
+    return _transform_over("rfftn", x, s, axes, norm)
 
 
 def irfftn(
@@ -316,7 +318,7 @@ def irfftn(
     >>> irfftn(rfftn(xp.ones((1, 2))))
     Array([[1., 1.]], dtype=float64)
     """
-    return _over("irfftn", x, s, axes, norm)
+    return _transform_over("irfftn", x, s, axes, norm)
 
 
 def hfft(
@@ -344,7 +346,7 @@ def hfft(
     >>> hfft(xp.asarray([1.0, 0.0]))
     Array([1., 1.], dtype=float64)
     """
-    return _along("hfft", x, n, axis, norm)
+    return _transform_along("hfft", x, n, axis, norm)
 
 
 def ihfft(
@@ -372,7 +374,7 @@ def ihfft(
     >>> ihfft(hfft(xp.asarray([1.0, 0.0])))
     Array([1.-0.j, 0.-0.j], dtype=complex128)
     """
-    return _along("ihfft", x, n, axis, norm)
+    return _transform_along("ihfft", x, n, axis, norm)
 
 
 def fftfreq(n: SupportsIndex, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Array:
@@ -455,7 +457,7 @@ def _frequencies(
         data = function(count, d).astype(numpy_dtype(name))
     except MemoryError:
         raise no_memory(shape, numpy_dtype(name)) from None
-    return made(leaf(data, PTensorType(data.shape, name, place)))
+    return from_node(materialized_node(data, PTensorType(data.shape, name, place)))
 
 
 def fftshift(x: Array, /, *, axes: Axes = None) -> Array:
@@ -476,7 +478,7 @@ def fftshift(x: Array, /, *, axes: Axes = None) -> Array:
     >>> fftshift(fftfreq(4, d=0.5))
     Array([-1. , -0.5,  0. ,  0.5], dtype=float64)
     """
-    return _shifted("fftshift", x, axes, lambda extent: extent // 2)
+    return _shift("fftshift", x, axes, lambda extent: extent // 2)
 
 
 def ifftshift(x: Array, /, *, axes: Axes = None) -> Array:
@@ -497,11 +499,11 @@ def ifftshift(x: Array, /, *, axes: Axes = None) -> Array:
     >>> ifftshift(fftshift(fftfreq(3)))
     Array([ 0.        ,  0.33333333, -0.33333333], dtype=float64)
     """
-    return _shifted("ifftshift", x, axes, lambda extent: -(extent // 2))
+    return _shift("ifftshift", x, axes, lambda extent: -(extent // 2))
 
 
-def _shifted(where: str, x: object, axes: Axes, by: Callable[[int], int]) -> Array:
+def _shift(where: str, x: object, axes: Axes, by: Callable[[int], int]) -> Array:
     node = node_of(x, where)
     places = axes_of(axes, node.type.rank, where)
     shifts = tuple([by(node.type.shape[k]) for k in places])
-    return made(record(Roll(shifts, places), node) if places else node)
+    return from_node(record(Roll(shifts, places), node) if places else node)

@@ -8,14 +8,22 @@ from dataclasses import dataclass, field
 from functools import update_wrapper
 from typing import Any, ParamSpec, TypeVar
 
-from tecomp.array.array_object import Array, made
+from tecomp.array.array_object import Array, from_node
 from tecomp.array.graph.evaluate import MOST, DataDependentShapeError, compute, evaluate
-from tecomp.array.graph.node import HostCall, HostResult, Node, leaf, looking, record, tracing
-from tecomp.array.graph.pending import Pending, Piece, pending, pieces_of
-from tecomp.array.indexing.aliasing import outermost, replaced
-from tecomp.array.indexing.data_dependent import copied
+from tecomp.array.graph.node import (
+    HostCall,
+    HostResult,
+    Node,
+    looking,
+    materialized_node,
+    record,
+    tracing,
+)
+from tecomp.array.graph.pending import GraphSegment, PendingGraph, pending_graph_of, pieces_of
+from tecomp.array.indexing.aliasing import outermost, replace_node
+from tecomp.array.indexing.data_dependent import copy_row_major
 from tecomp.array.indexing.setitem import NodeHolder, is_borrowed
-from tecomp.array.lru_cache import Recent
+from tecomp.array.lru_cache import LRUCache
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.fork_gate import leaf_lock
 from tecomp.ptensor.types import PTensorType
@@ -77,7 +85,7 @@ class _Recorded:
     """
 
     types: tuple[PTensorType, ...]
-    pieces: tuple[Piece, ...]
+    pieces: tuple[GraphSegment, ...]
     captured: tuple[Array, ...]
     leaves: tuple[Source, ...]
     results: tuple[Source, ...]
@@ -137,7 +145,7 @@ def _own_node(node: Node) -> Node:
         evaluate((node,))
     finally:
         tracing.depth = depth
-    own = leaf(node.data, node.type)
+    own = materialized_node(node.data, node.type)
     own.stored = node.stored
     return own
 
@@ -200,14 +208,14 @@ def jit(function: Callable[P, R]) -> Callable[P, R]:
             "jit: {function!r} is {type}; give a function of arrays",
             function=function, type=type(function).__name__,
         )
-    known: Recent[Any, _Recorded | None] = Recent(_MOST)
+    known: LRUCache[Any, _Recorded | None] = LRUCache(_MOST)
     name = getattr(function, "__name__", "function")
 
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
         if tracing.depth:  # an outer function records these operations
             return function(*args, **kwargs)
         arrays: list[Array] = []
-        structure = _taken((args, kwargs), arrays, f"jit {name}: arguments")
+        structure = _extract_arrays((args, kwargs), arrays, f"jit {name}: arguments")
         nodes = [array._node for array in arrays]
         key = structure, tuple([node.type for node in nodes])
         try:
@@ -240,8 +248,8 @@ def _record(
     """Record the operations of a function; return None if it must be called every time."""
     nodes = [Node(type, None, (), None, 0, 0) for type in types]
     with _Recording():
-        arguments = [made(node) for node in nodes]
-        args, kwargs = _given(structure, arguments)
+        arguments = [from_node(node) for node in nodes]
+        args, kwargs = _insert_arrays(structure, arguments)
         assert _watch.captured is not None
         captured = _watch.captured
         try:
@@ -254,7 +262,7 @@ def _record(
             for array, node in outside:
                 _NODE.__set__(array, node)
     results: list[Array] = []
-    outline = _taken(given, results, f"jit {name}: results")
+    outline = _extract_arrays(given, results, f"jit {name}: results")
     sources = _Sources(arguments, nodes, outside)
     changed = [
         (("argument object", k), array._node)
@@ -302,7 +310,7 @@ class _Sources:
 def _constant(node: Node) -> Node:
     """Return a node with a snapshot of the current elements."""
     if node.data is not None and node.type.team is None and is_borrowed(node.data):
-        return leaf(copied(node.data), node.type)
+        return materialized_node(copy_row_major(node.data), node.type)
     return node
 
 
@@ -312,11 +320,11 @@ def _recorded(
 ) -> _Recorded:
     wanted = [array._node for array in results] + [node for _, node in changed]
     with looking:
-        work = pending([node for node in wanted if node.op is not None])
+        work = pending_graph_of([node for node in wanted if node.op is not None])
     sources.know(work.nodes)
     numbers = {node: k for k, node in enumerate(work.nodes)}
     outputs = tuple(sorted({numbers[node] for node in wanted if node in numbers}))
-    work = Pending(work.leaves, work.nodes, work.steps, outputs)
+    work = PendingGraph(work.leaves, work.nodes, work.steps, outputs)
     return _Recorded(
         tuple([node.type for node in work.nodes]),
         pieces_of(work, MOST, lambda op: isinstance(op, HostResult)),
@@ -357,7 +365,7 @@ def _run(recorded: _Recorded, arrays: list[Array], arguments: list[Node]) -> Any
     }
     leaves = [where if kind == "constant" else found[kind][where]
               for kind, where in recorded.leaves]
-    found["computed"] = _computed(recorded, leaves)
+    found["computed"] = _replay(recorded, leaves)
 
     def node_at(source: Source) -> Node:
         kind, where = source
@@ -365,17 +373,18 @@ def _run(recorded: _Recorded, arrays: list[Array], arguments: list[Node]) -> Any
         return node
 
     results = [
-        found[kind][where] if kind.endswith("object") else made(node_at((kind, where)))
+        found[kind][where] if kind.endswith("object") else from_node(node_at((kind, where)))
         for kind, where in recorded.results
     ]
     for (kind, where), source in recorded.changed:
         array, node = found[kind][where], node_at(source)
-        while not replaced(array, NodeHolder(array._node), node):  # retry after a concurrent write
+        # retry after a concurrent write
+        while not replace_node(array, NodeHolder(array._node), node):
             pass
-    return _given(recorded.structure, results)
+    return _insert_arrays(recorded.structure, results)
 
 
-def _computed(recorded: _Recorded, leaves: list[Node]) -> dict[int, Node]:
+def _replay(recorded: _Recorded, leaves: list[Node]) -> dict[int, Node]:
     """Run the recorded operations and return the remaining nodes by position."""
     is_divided = any([type.team is not None for type in recorded.types])
     if not is_divided:
@@ -389,11 +398,11 @@ def _computed(recorded: _Recorded, leaves: list[Node]) -> dict[int, Node]:
         op, places = piece.steps[0]
         if isinstance(op, HostResult):
             operands = [nodes[piece.leaves[-1 - place]] for place in places]
-            nodes[piece.nodes[0]] = _called(op, operands, calls)
+            nodes[piece.nodes[0]] = _host_call_result(op, operands, calls)
         else:
             for place in piece.nodes:
                 nodes[place] = Node(recorded.types[place], None, (), None, 0, 0)
-            compute(Pending(
+            compute(PendingGraph(
                 [nodes[place] for place in piece.leaves], [nodes[place] for place in piece.nodes],
                 piece.steps, piece.outputs,
             ))
@@ -402,7 +411,7 @@ def _computed(recorded: _Recorded, leaves: list[Node]) -> dict[int, Node]:
     return nodes
 
 
-def _called(
+def _host_call_result(
     op: HostResult, operands: list[Node], calls: dict[HostCall, tuple[Node, ...]]
 ) -> Node:
     """Return one result of a host call; the first request runs the call."""
@@ -415,18 +424,20 @@ def _called(
 
 
 def _record_again(
-    piece: Piece, nodes: dict[int, Node], calls: dict[HostCall, tuple[Node, ...]]
+    piece: GraphSegment, nodes: dict[int, Node], calls: dict[HostCall, tuple[Node, ...]]
 ) -> None:
     """Record the operations on distributed arrays again on all ranks, with their current shards."""
     made: list[Node] = []
     for op, places in piece.steps:
         operands = [made[k] if k >= 0 else nodes[piece.leaves[-1 - k]] for k in places]
         made.append(
-            _called(op, operands, calls) if isinstance(op, HostResult) else record(op, *operands))
+            _host_call_result(op, operands, calls) if isinstance(op, HostResult)
+            else record(op, *operands))
     nodes.update(zip(piece.nodes, made, strict=True))
 
 
-def _taken(value: Any, arrays: list[Array], where: str, around: tuple[int, ...] = ()) -> Any:
+def _extract_arrays(value: Any, arrays: list[Array], where: str,
+        around: tuple[int, ...] = ()) -> Any:
     """Replace arrays in a structure by slots and add each array once to `arrays`.
 
     Raises:
@@ -446,7 +457,7 @@ def _taken(value: Any, arrays: list[Array], where: str, around: tuple[int, ...] 
         return _Slot(len(arrays) - 1)
 
     def inside(item: Any) -> Any:
-        return _taken(item, arrays, where, (*around, id(value)))
+        return _extract_arrays(item, arrays, where, (*around, id(value)))
 
     if isinstance(value, dict):
         items = value.items()
@@ -461,13 +472,13 @@ def _is_named(value: object) -> bool:
     return isinstance(value, tuple) and hasattr(value, "_fields")
 
 
-def _given(structure: Any, arrays: Sequence[Array]) -> Any:
+def _insert_arrays(structure: Any, arrays: Sequence[Array]) -> Any:
     if isinstance(structure, _Slot):
         return arrays[structure.position]
     if isinstance(structure, _Value):
         return structure.value
     kind, inside = structure
     if kind == "dict":
-        return {key.value: _given(item, arrays) for key, item in inside}
-    items = [_given(item, arrays) for item in inside]
+        return {key.value: _insert_arrays(item, arrays) for key, item in inside}
+    items = [_insert_arrays(item, arrays) for item in inside]
     return items if kind is list else tuple(items) if kind is tuple else kind(*items)

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from tecomp.array.graph.evaluate import check_recordable, data_of
 from tecomp.array.graph.node import (
     CallResult,
-    LibraryCall,
+    LibraryCallRecord,
     Node,
+    distributed_hooks,
     record_call,
-    teams,
     tracing,
 )
 from tecomp.array.statistics import costs_of, counters
@@ -21,7 +21,7 @@ from tecomp.ptensor.operations.base import LibraryOperation
 from tecomp.ptensor.types import PTensorType, numpy_dtype
 
 
-def library_call(op: LibraryOperation, *operands: Node) -> tuple[Node, ...]:
+def call_library(op: LibraryOperation, *operands: Node) -> tuple[Node, ...]:
     """Compute an operation with a library function and return the results.
 
     The operands are evaluated first. The results are on the device of the operands. While `jit`
@@ -47,7 +47,7 @@ def library_call(op: LibraryOperation, *operands: Node) -> tuple[Node, ...]:
     if is_apart(device):
         costs_of(device).libraries[op.library] += 1
     if types[0].team is not None:
-        made = teams().called(op, operands)
+        made = distributed_hooks().called(op, operands)
         if made is not None:
             return made
     buffers = [data_of(operand, op.library) for operand in operands]
@@ -61,7 +61,7 @@ def library_call(op: LibraryOperation, *operands: Node) -> tuple[Node, ...]:
             where=op.where, library=op.library,
             operands=" and ".join(map(str, [o.type for o in operands])), reason=error,
         ) from None
-    call = LibraryCall(op, tuple([operand.type for operand in operands]), types)
+    call = LibraryCallRecord(op, tuple([operand.type for operand in operands]), types)
     results: tuple[Node, ...] = tuple([
         CallResult(
             type.like(data.shape, type.dtype), data.astype(numpy_dtype(type.dtype), copy=False),
@@ -69,7 +69,8 @@ def library_call(op: LibraryOperation, *operands: Node) -> tuple[Node, ...]:
         )
         for number, (data, type) in enumerate(zip(found, types, strict=True))
     ])
-    return teams().like_operands(results, operands) if types[0].team is not None else results
+    return distributed_hooks().like_operands(results, operands) if types[
+        0].team is not None else results
 
 
 def _library_call_later(
@@ -79,6 +80,6 @@ def _library_call_later(
         check_recordable(op.where)
 
     def run(*given: Node) -> tuple[Node, ...]:
-        return library_call(op, *given)
+        return call_library(op, *given)
 
     return record_call(run, types, *operands)

@@ -7,18 +7,26 @@ from typing import Any, Literal, NamedTuple, SupportsIndex
 
 import numpy as np
 
-from tecomp.array.array_object import Array, made, node_of
+from tecomp.array.array_object import Array, from_node, node_of
 from tecomp.array.functions.creation import eye
 from tecomp.array.functions.linear_algebra import matmul as matmul
 from tecomp.array.functions.linear_algebra import matrix_transpose as matrix_transpose
 from tecomp.array.functions.linear_algebra import tensordot as tensordot
 from tecomp.array.functions.linear_algebra import vecdot as vecdot
 from tecomp.array.graph.node import Node, record
-from tecomp.array.library_fallback import library_call
-from tecomp.array.validation import beside, diagonal_of, dtype_name, flag, float64_of, integer, word
+from tecomp.array.library_fallback import call_library
+from tecomp.array.validation import (
+    check_bool,
+    check_choice,
+    diagonal_of,
+    dtype_name,
+    float64_of,
+    integer,
+    weak_scalar,
+)
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.operations.elementwise import (
-    Cast,
+    CastOp,
     ElementwiseUnaryOp,
 )
 from tecomp.ptensor.operations.library_ops import Matrices, PseudoInverse, Rank, Solve
@@ -27,12 +35,12 @@ from tecomp.ptensor.operations.linear_algebra import (
     Diagonal,
     MatMul,
     Outer,
-    Trace,
+    TraceOp,
     need_matrices,
 )
-from tecomp.ptensor.operations.manipulation import Broadcast, Reshape
-from tecomp.ptensor.operations.reduction import CountNonzero, Reduce
-from tecomp.ptensor.types import COMPLEX, FLOATING, PART, Axes, axes_of, need_dtype, without
+from tecomp.ptensor.operations.manipulation import BroadcastOp, Reshape
+from tecomp.ptensor.operations.reduction import CountNonzero, ReduceOp
+from tecomp.ptensor.types import COMPLEX, FLOATING, PART, Axes, axes_of, drop_axes, need_dtype
 
 __all__ = [
     "cholesky", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "matmul",
@@ -82,8 +90,8 @@ class SVDResult(NamedTuple):
     Vh: Array
 
 
-def _called(kind: str, x: object, full: bool = False) -> list[Array]:
-    return [made(node) for node in library_call(Matrices(kind, full), node_of(x, kind))]
+def _call(kind: str, x: object, full: bool = False) -> list[Array]:
+    return [from_node(node) for node in call_library(Matrices(kind, full), node_of(x, kind))]
 
 
 def cholesky(x: Array, /, *, upper: bool = False) -> Array:
@@ -106,7 +114,7 @@ def cholesky(x: Array, /, *, upper: bool = False) -> Array:
     Array([[2., 0.],
            [1., 1.]], dtype=float64)
     """
-    return _called("cholesky", x, flag(upper, "cholesky", "upper"))[0]
+    return _call("cholesky", x, check_bool(upper, "cholesky", "upper"))[0]
 
 
 def cross(x1: Array, x2: Array, /, *, axis: SupportsIndex = -1) -> Array:
@@ -136,7 +144,7 @@ def cross(x1: Array, x2: Array, /, *, axis: SupportsIndex = -1) -> Array:
     along = integer(axis, "cross", "axis")
     if along >= 0 and first.type.rank == second.type.rank:
         along -= first.type.rank
-    return made(record(Cross(along), first, second))
+    return from_node(record(Cross(along), first, second))
 
 
 def det(x: Array, /) -> Array:
@@ -156,7 +164,7 @@ def det(x: Array, /) -> Array:
     >>> det(xp.asarray([[2.0, 0.0], [0.0, 3.0]]))
     Array(6., dtype=float64)
     """
-    return _called("det", x)[0]
+    return _call("det", x)[0]
 
 
 def diagonal(x: Array, /, *, offset: SupportsIndex = 0) -> Array:
@@ -177,7 +185,7 @@ def diagonal(x: Array, /, *, offset: SupportsIndex = 0) -> Array:
     Array([1, 4], dtype=int64)
     """
     op = Diagonal(integer(offset, "diagonal", "offset"))
-    return made(record(op, node_of(x, "diagonal")))
+    return from_node(record(op, node_of(x, "diagonal")))
 
 
 def eig(x: Array, /) -> EigResult:
@@ -198,7 +206,7 @@ def eig(x: Array, /) -> EigResult:
     >>> eig(xp.asarray([[0.0, 1.0], [-1.0, 0.0]])).eigenvalues
     Array([0.+1.j, 0.-1.j], dtype=complex128)
     """
-    return EigResult(*_called("eig", x))
+    return EigResult(*_call("eig", x))
 
 
 def eigh(x: Array, /) -> EighResult:
@@ -219,7 +227,7 @@ def eigh(x: Array, /) -> EighResult:
     >>> eigh(xp.asarray([[2.0, 0.0], [0.0, 1.0]])).eigenvalues
     Array([1., 2.], dtype=float64)
     """
-    return EighResult(*_called("eigh", x))
+    return EighResult(*_call("eigh", x))
 
 
 def eigvals(x: Array, /) -> Array:
@@ -232,7 +240,7 @@ def eigvals(x: Array, /) -> Array:
     >>> eigvals(xp.asarray([[0.0, 1.0], [-1.0, 0.0]]))
     Array([0.+1.j, 0.-1.j], dtype=complex128)
     """
-    return _called("eigvals", x)[0]
+    return _call("eigvals", x)[0]
 
 
 def eigvalsh(x: Array, /) -> Array:
@@ -245,7 +253,7 @@ def eigvalsh(x: Array, /) -> Array:
     >>> eigvalsh(xp.asarray([[2.0, 0.0], [0.0, 1.0]]))
     Array([1., 2.], dtype=float64)
     """
-    return _called("eigvalsh", x)[0]
+    return _call("eigvalsh", x)[0]
 
 
 def inv(x: Array, /) -> Array:
@@ -266,7 +274,7 @@ def inv(x: Array, /) -> Array:
     Array([[0.5 , 0.  ],
            [0.  , 0.25]], dtype=float64)
     """
-    return _called("inv", x)[0]
+    return _call("inv", x)[0]
 
 
 def matrix_norm(
@@ -299,25 +307,25 @@ def matrix_norm(
     node = node_of(x, where)
     need_dtype(node.type.dtype, FLOATING, where)
     need_matrices(node.type, where)
-    rank, keepdims = node.type.rank, flag(keepdims, where, "keepdims")
+    rank, keepdims = node.type.rank, check_bool(keepdims, where, "keepdims")
     if not isinstance(ord, str | int | float | np.generic | None):
         raise _no_norm(ord)
     if ord is None or ord == "fro":
-        return made(_euclidean(node, (rank - 2, rank - 1), keepdims))
+        return from_node(_euclidean(node, (rank - 2, rank - 1), keepdims))
     if ord in ("nuc", 2, -2):
-        (values,) = library_call(Matrices("svdvals"), node)
+        (values,) = call_library(Matrices("svdvals"), node)
         kind = {"nuc": "sum", 2: "max", -2: "min"}[ord]
-        found = record(Reduce(kind, (rank - 2,)), values)
-        shape = without(node.type.shape, (rank - 2, rank - 1), keepdims)
-        return made(record(Reshape(shape), found) if keepdims else found)
+        found = record(ReduceOp(kind, (rank - 2,)), values)
+        shape = drop_axes(node.type.shape, (rank - 2, rank - 1), keepdims)
+        return from_node(record(Reshape(shape), found) if keepdims else found)
     if ord not in (1, -1, inf, -inf):
         raise _no_norm(ord)
     added, other = (rank - 2, rank - 1) if ord in (1, -1) else (rank - 1, rank - 2)
-    sums = record(Reduce("sum", (added,), True), _sizes(node))
-    found = record(Reduce("max" if ord > 0 else "min", (other,), True), sums)
+    sums = record(ReduceOp("sum", (added,), True), _sizes(node))
+    found = record(ReduceOp("max" if ord > 0 else "min", (other,), True), sums)
     if keepdims:
-        return made(found)
-    return made(record(Reshape(node.type.shape[:-2]), found))
+        return from_node(found)
+    return from_node(record(Reshape(node.type.shape[:-2]), found))
 
 
 def _no_norm(ord: object) -> ArrayValueError:
@@ -335,7 +343,7 @@ def _euclidean(node: Node, axes: tuple[int, ...], keepdims: bool) -> Node:
     """Return the square root of the sum of squared magnitudes."""
     sizes = _sizes(node) if node.type.dtype in COMPLEX else node
     squares = record(ElementwiseUnaryOp("square"), sizes)
-    total = record(Reduce("sum", axes, keepdims), squares)
+    total = record(ReduceOp("sum", axes, keepdims), squares)
     return record(ElementwiseUnaryOp("sqrt"), total)
 
 
@@ -369,12 +377,12 @@ def matrix_power(x: Array, n: SupportsIndex, /) -> Array:
             kind="array-shapes", where=where, shape=node.type.shape,
         )
     if times < 0:
-        (node,) = library_call(Matrices("inv"), node)
+        (node,) = call_library(Matrices("inv"), node)
         times = -times
     if times == 0:
         size, dtype = node.type.shape[-1], x.dtype
         identity = node_of(eye(size, dtype=dtype, device=node.type.device), where)
-        return made(record(Broadcast(node.type.shape), identity))
+        return from_node(record(BroadcastOp(node.type.shape), identity))
     result: Node | None = None
     while times:
         if times % 2:
@@ -382,7 +390,7 @@ def matrix_power(x: Array, n: SupportsIndex, /) -> Array:
         times //= 2
         node = record(MatMul(), node, node) if times else node
     assert result is not None
-    return made(result)
+    return from_node(result)
 
 
 def matrix_rank(x: Array, /, *, rtol: float | Array | None = None) -> Array:
@@ -408,8 +416,8 @@ def matrix_rank(x: Array, /, *, rtol: float | Array | None = None) -> Array:
     Array(1, dtype=int64)
     """
     node = node_of(x, "matrix_rank")
-    (result,) = library_call(Rank(), node, *_tolerance(rtol, node, "matrix_rank"))
-    return made(result)
+    (result,) = call_library(Rank(), node, *_tolerance(rtol, node, "matrix_rank"))
+    return from_node(result)
 
 
 def _tolerance(rtol: object, node: Node, where: str) -> tuple[Node, ...]:
@@ -420,7 +428,7 @@ def _tolerance(rtol: object, node: Node, where: str) -> tuple[Node, ...]:
         return (node_of(rtol, where, "rtol"),)
     if isinstance(rtol, int | float):
         real = node.type.like((), PART.get(node.type.dtype, node.type.dtype))
-        number = beside(real, float64_of(rtol, where, "rtol"), where)
+        number = weak_scalar(real, float64_of(rtol, where, "rtol"), where)
         assert number is not None
         return (number,)
     raise ArrayTypeError(
@@ -450,7 +458,7 @@ def outer(x1: Array, x2: Array, /) -> Array:
     Array([[3, 4],
            [6, 8]], dtype=int64)
     """
-    return made(record(Outer(), node_of(x1, "outer", "x1"), node_of(x2, "outer", "x2")))
+    return from_node(record(Outer(), node_of(x1, "outer", "x1"), node_of(x2, "outer", "x2")))
 
 
 def pinv(x: Array, /, *, rtol: float | Array | None = None) -> Array:
@@ -476,8 +484,8 @@ def pinv(x: Array, /, *, rtol: float | Array | None = None) -> Array:
     Array([[0.5, 0. ]], dtype=float64)
     """
     node = node_of(x, "pinv")
-    (result,) = library_call(PseudoInverse(), node, *_tolerance(rtol, node, "pinv"))
-    return made(result)
+    (result,) = call_library(PseudoInverse(), node, *_tolerance(rtol, node, "pinv"))
+    return from_node(result)
 
 
 def qr(x: Array, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRResult:
@@ -498,8 +506,8 @@ def qr(x: Array, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRRe
     >>> qr(xp.ones((5, 2))).Q.shape, qr(xp.ones((5, 2)), mode="complete").Q.shape
     ((5, 2), (5, 5))
     """
-    is_complete = word(mode, ("reduced", "complete"), "qr", "mode") == "complete"
-    return QRResult(*_called("qr", x, is_complete))
+    is_complete = check_choice(mode, ("reduced", "complete"), "qr", "mode") == "complete"
+    return QRResult(*_call("qr", x, is_complete))
 
 
 def slogdet(x: Array, /) -> SlogdetResult:
@@ -519,7 +527,7 @@ def slogdet(x: Array, /) -> SlogdetResult:
     >>> slogdet(xp.asarray([[0.0, 1.0], [1.0, 0.0]])).sign
     Array(-1., dtype=float64)
     """
-    return SlogdetResult(*_called("slogdet", x))
+    return SlogdetResult(*_call("slogdet", x))
 
 
 def solve(x1: Array, x2: Array, /) -> Array:
@@ -543,8 +551,8 @@ def solve(x1: Array, x2: Array, /) -> Array:
     Array([1. , 0.5], dtype=float64)
     """
     nodes = node_of(x1, "solve", "x1"), node_of(x2, "solve", "x2")
-    (result,) = library_call(Solve(), *nodes)
-    return made(result)
+    (result,) = call_library(Solve(), *nodes)
+    return from_node(result)
 
 
 def svd(x: Array, /, *, full_matrices: bool = True) -> SVDResult:
@@ -566,7 +574,7 @@ def svd(x: Array, /, *, full_matrices: bool = True) -> SVDResult:
     >>> svd(xp.asarray([[0.0, 2.0], [3.0, 0.0]])).S
     Array([3., 2.], dtype=float64)
     """
-    return SVDResult(*_called("svd", x, flag(full_matrices, "svd", "full_matrices")))
+    return SVDResult(*_call("svd", x, check_bool(full_matrices, "svd", "full_matrices")))
 
 
 def svdvals(x: Array, /) -> Array:
@@ -579,7 +587,7 @@ def svdvals(x: Array, /) -> Array:
     >>> svdvals(xp.asarray([[0.0, 2.0], [3.0, 0.0]]))
     Array([3., 2.], dtype=float64)
     """
-    return _called("svdvals", x)[0]
+    return _call("svdvals", x)[0]
 
 
 def trace(x: Array, /, *, offset: SupportsIndex = 0, dtype: Any = None) -> Array:
@@ -603,8 +611,8 @@ def trace(x: Array, /, *, offset: SupportsIndex = 0, dtype: Any = None) -> Array
     """
     wanted = None if dtype is None else dtype_name(dtype, "trace")
     node = node_of(x, "trace")
-    op = Trace(diagonal_of(offset, node.type.shape, "trace", "offset"), wanted)
-    return made(record(op, node))
+    op = TraceOp(diagonal_of(offset, node.type.shape, "trace", "offset"), wanted)
+    return from_node(record(op, node))
 
 
 def vector_norm(
@@ -640,17 +648,18 @@ def vector_norm(
             "{where}: ord is {ord!r}; give a number of Python",
             where=where, ord=ord,
         )
-    axes, keeps = axes_of(axis, node.type.rank, where), flag(keepdims, where, "keepdims")
+    axes, keeps = axes_of(axis, node.type.rank, where), check_bool(keepdims, where, "keepdims")
     if ord == 2:
-        return made(_euclidean(node, axes, keeps))
+        return from_node(_euclidean(node, axes, keeps))
     sizes = _sizes(node)
     if ord in (inf, -inf):
-        return made(record(Reduce("max" if ord > 0 else "min", axes, keeps), sizes))
+        return from_node(record(ReduceOp("max" if ord > 0 else "min", axes, keeps), sizes))
     if ord == 0:
         count = record(CountNonzero(axes, keeps), node)
-        return made(record(Cast(sizes.type.dtype), count))
+        return from_node(record(CastOp(sizes.type.dtype), count))
     if ord == 1:
-        return made(record(Reduce("sum", axes, keeps), sizes))
+        return from_node(record(ReduceOp("sum", axes, keeps), sizes))
     power = float64_of(ord, where, "ord")
-    total = made(record(Reduce("sum", axes, keeps), node_of(made(sizes) ** power, where)))
+    total = from_node(
+        record(ReduceOp("sum", axes, keeps), node_of(from_node(sizes) ** power, where)))
     return total ** (1 / power)

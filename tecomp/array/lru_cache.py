@@ -10,7 +10,7 @@ Key = TypeVar("Key")
 Value = TypeVar("Value")
 Other = TypeVar("Other")
 
-class Recent(Generic[Key, Value]):
+class LRUCache(Generic[Key, Value]):
     """Cache that evicts values that were not used recently.
 
     The cache has two generations. A value that is stored or found moves to the first generation;
@@ -25,7 +25,7 @@ class Recent(Generic[Key, Value]):
     Attributes:
         most: Maximum number of values with small keys.
 
-    >>> squares: Recent[int, int] = Recent(4)
+    >>> squares: LRUCache[int, int] = LRUCache(4)
     >>> for k in range(5):
     ...     _ = squares.keep(k, k * k), squares.get(0, None)
     >>> [squares.get(k, None) for k in range(5)]

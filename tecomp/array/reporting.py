@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from tecomp.array.array_object import Array, node_of
 from tecomp.array.graph.evaluate import evaluate, lane
-from tecomp.array.statistics import Costs, costs, counters
+from tecomp.array.statistics import DeviceCosts, costs, counters
 
 if TYPE_CHECKING:
-    from tecomp.dist.runtime.call_tracking import Waits
-    from tecomp.drawing.chrome_trace import Trace
+    from tecomp.dist.runtime.call_tracking import WaitLog
+    from tecomp.drawing.chrome_trace import ChromeTrace
 
 _cleared = [0.0]
 """Time of the last reset, in seconds of `time.time`."""
@@ -67,7 +67,7 @@ class DeviceReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ActivityReport:
     """Activity on devices and communication of this process.
 
     Attributes:
@@ -105,7 +105,7 @@ class Report:
         return "\n".join(lines)
 
 
-def report(*arrays: Array) -> Report:
+def report(*arrays: Array) -> ActivityReport:
     """Report device and communication activity since the last reset, or of the given arrays.
 
     Args:
@@ -126,7 +126,7 @@ def report(*arrays: Array) -> Report:
     if not arrays:
         known = _waits()
         waited = {} if known is None else known.seconds
-        return Report(
+        return ActivityReport(
             {name: _device(name, each) for name, each in costs.items()}, counters.called,
             counters.messages, counters.collectives, counters.exchanges, counters.overlapped,
             tuple(sorted(counters.sent.items())), tuple(sorted(counters.gathered.items())),
@@ -134,16 +134,16 @@ def report(*arrays: Array) -> Report:
         )
     nodes = [node_of(x, "report") for x in arrays]
     evaluate(nodes)
-    made: dict[str, Costs] = {}
+    made: dict[str, DeviceCosts] = {}
     for stored in [node.stored for node in nodes if node.stored is not None]:
-        own = made.setdefault(str(stored.type.device), Costs())
+        own = made.setdefault(str(stored.type.device), DeviceCosts())
         if stored.program is not None:
             own.programs[stored.program] = 1
     total = sum(sum(own.programs.values()) for own in made.values())
-    return Report({name: _device(name, own) for name, own in made.items()}, total)
+    return ActivityReport({name: _device(name, own) for name, own in made.items()}, total)
 
 
-def timeline(team: Any) -> Trace:
+def timeline(team: Any) -> ChromeTrace:
     """Return the timeline of all ranks of a team since the last reset, with one track per rank.
 
     This is a collective call: every rank of the team must make it. The timeline has the last 10,000
@@ -170,7 +170,8 @@ def timeline(team: Any) -> Trace:
     ['team 1', 'rank 0']
     """
     # Import lazily: programs without a team do not need the communication packages.
-    found: Trace = import_module("tecomp.array.distributed.timeline").lanes_of(team, _cleared[0])
+    found: ChromeTrace = import_module("tecomp.array.distributed.timeline").lanes_of(team,
+        _cleared[0])
     return found
 
 
@@ -194,13 +195,13 @@ def reset() -> None:
         named.clear()
 
 
-def _waits() -> Waits | None:
+def _waits() -> WaitLog | None:
     """Return the wait counters, or None if no team has loaded them."""
     loaded = sys.modules.get("tecomp.dist.runtime.call_tracking")
     return None if loaded is None else loaded.waits
 
 
-def _device(name: str, own: Costs) -> DeviceReport:
+def _device(name: str, own: DeviceCosts) -> DeviceReport:
     known = [(program.report(), count) for program, count in own.programs.items()]
     kernels = [(kernel, count) for found, count in known for kernel in found.kernels]
     return DeviceReport(

@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclass
-class Costs:
+class DeviceCosts:
     """Activity on one device.
 
     Attributes:
@@ -40,13 +40,13 @@ class Costs:
         self.bytes_to_host += count
 
 
-costs: dict[str, Costs] = {}
+costs: dict[str, DeviceCosts] = {}
 """Activity of this process since the last reset, by device."""
 
 
-def costs_of(device: str | None) -> Costs:
+def costs_of(device: str | None) -> DeviceCosts:
     """Return the activity record of a device."""
-    return costs.setdefault(str(device), Costs())
+    return costs.setdefault(str(device), DeviceCosts())
 
 
 @dataclass

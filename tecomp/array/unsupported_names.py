@@ -46,14 +46,14 @@ INSTEAD: Mapping[str, str] = {
 }
 
 
-def absent_method(name: str, known: Collection[str]) -> AttributeError:
+def unsupported_method_message(name: str, known: Collection[str]) -> AttributeError:
     """Return the error for an attribute that `Array` does not have, with a replacement if known.
 
     Args:
         name: Attribute name.
         known: Function names of the namespace.
 
-    >>> absent_method("sum", ["sum"]).message
+    >>> unsupported_method_message("sum", ["sum"]).message
     "Array has no 'sum'; write xp.sum(x)"
     """
     if name.startswith("_"):  # libraries probe for protocols
@@ -65,10 +65,10 @@ def absent_method(name: str, known: Collection[str]) -> AttributeError:
     return AttributeError(f"'Array' object has no attribute {name!r}")
 
 
-def absent_function(name: str, known: Collection[str]) -> AttributeError:
+def unsupported_function_message(name: str, known: Collection[str]) -> AttributeError:
     """Return the error for a name that the namespace does not have, with a replacement if known.
 
-    >>> absent_function("concatenate", []).message
+    >>> unsupported_function_message("concatenate", []).message
     "tecomp.array has no 'concatenate'; write xp.concat(arrays, axis=...)"
     """
     if name in INSTEAD:

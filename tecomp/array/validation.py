@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, SupportsIndex, TypeAlias
 
 import numpy as np
 
-from tecomp.array.graph.node import Buffer, Node, leaf
+from tecomp.array.graph.node import Buffer, Node, materialized_node
 from tecomp.errors import ArrayTypeError, ArrayValueError, safe_repr
 from tecomp.ptensor.devices import check_dtype, default_dtype, dtypes_of
 from tecomp.ptensor.types import ALL, PART, PTensorType, Shape, float_limits, numpy_dtype, of_scalar
@@ -167,13 +167,13 @@ def shape_of(
     return extents
 
 
-def flag(value: Any, where: str, what: str) -> bool:
+def check_bool(value: Any, where: str, what: str) -> bool:
     """Convert a flag argument to a bool.
 
     Raises:
         ArrayTypeError: If the value has no truth value, such as an array.
 
-    >>> flag(1, "sum", "keepdims")
+    >>> check_bool(1, "sum", "keepdims")
     True
     """
     try:
@@ -185,16 +185,16 @@ def flag(value: Any, where: str, what: str) -> bool:
         ) from None
 
 
-def copying(copy: Any, where: str) -> bool | None:
+def check_copy(copy: Any, where: str) -> bool | None:
     """Convert a `copy` argument: True (always), False (never) or None (if necessary).
 
     Raises:
         ArrayTypeError: If the value has no truth value.
     """
-    return None if copy is None else flag(copy, where, "copy")
+    return None if copy is None else check_bool(copy, where, "copy")
 
 
-def word(value: Any, known: Sequence[str], where: str, what: str) -> str:
+def check_choice(value: Any, known: Sequence[str], where: str, what: str) -> str:
     """Validate an argument that selects one of several names.
 
     Raises:
@@ -253,7 +253,7 @@ _kinds: dict[tuple[PTensorType, type], _Kind] = {}
 _MOST = float(np.finfo("float64").max)
 
 
-def beside(type: PTensorType, value: object, where: str) -> Node | None:
+def weak_scalar(type: PTensorType, value: object, where: str) -> Node | None:
     """Convert a Python scalar to a node next to an array; return None for other objects.
 
     Args:
@@ -268,7 +268,7 @@ def beside(type: PTensorType, value: object, where: str) -> Node | None:
     if kind is not None and (
         kind.least is None or kind.least <= value <= kind.most  # type: ignore[operator]
     ):
-        return leaf(np.array(value, kind.dtype), kind.type)
+        return materialized_node(np.array(value, kind.dtype), kind.type)
     if isinstance(value, np.generic):
         value = value.item()
     if not isinstance(value, Scalar):
@@ -286,7 +286,7 @@ def _looked_at(type: PTensorType, value: Scalar, where: str) -> Node:
         if len(_kinds) > 20_000:
             _kinds.clear()
         _kinds[type, value.__class__] = _Kind(scalar, dtype, *_range(name, value))
-    return leaf(_made(value, dtype, where), scalar)
+    return materialized_node(_create(value, dtype, where), scalar)
 
 
 def _range(dtype: str, value: Scalar) -> tuple[float | None, float | None]:
@@ -303,7 +303,7 @@ def _range(dtype: str, value: Scalar) -> tuple[float | None, float | None]:
     return kind(limits.min), kind(limits.max)
 
 
-def _made(value: Scalar, dtype: np.dtype[Any], where: str) -> Buffer:
+def _create(value: Scalar, dtype: np.dtype[Any], where: str) -> Buffer:
     if isinstance(value, int) and dtype.kind not in "biu" and abs(value) > _MOST:
         raise ArrayTypeError(
             "{where}: an int of {bits} bits is no {dtype}; give float('inf'), or a number that a "

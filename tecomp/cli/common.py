@@ -16,7 +16,7 @@ from click.shell_completion import CompletionItem
 
 import tecomp
 from tecomp.compute.tensor import Tensor
-from tecomp.errors import TecompError, pages
+from tecomp.errors import TecompError, error_pages
 from tecomp.scheduling.schedule import Schedule
 
 Row = Mapping[str, Any]
@@ -100,7 +100,7 @@ def _text(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def defined(words: str) -> Any:
+def load_definitions(words: str) -> Any:
     """Run a script and return the value of a name; a function without parameters is called.
 
     Args:
@@ -128,19 +128,19 @@ def defined(words: str) -> Any:
     return value() if is_function else value
 
 
-def complaint(error: TecompError, words: str) -> str:
+def format_error(error: TecompError, words: str) -> str:
     """Format an error for a command, with the lines of the script that caused it."""
     at, path = error.location, words.rpartition(":")[0]
     return str(error) if at is not None and at.file == path else error.message
 
 
-def scheduled(words: str) -> tuple[Schedule | Tensor | list[Tensor], Sequence[Any]]:
+def parse_schedule_value(words: str) -> tuple[Schedule | Tensor | list[Tensor], Sequence[Any]]:
     """Return a schedule or results, and the kernel arguments, as `tecomp.build` accepts them.
 
     Raises:
         click.ClickException: If the value has another type.
     """
-    value = defined(words)
+    value = load_definitions(words)
     match value:
         case (Schedule() | Tensor() | list() as results, list() | tuple() as arguments):
             return results, arguments
@@ -163,7 +163,7 @@ def machines(
 
 def codes(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
     """Return completions for an error code or kind: codes with their messages, and kinds."""
-    known = pages().values()
+    known = error_pages().values()
     by_code = [
         CompletionItem(page.code, help=page.title)
         for page in known if page.code.startswith(begun.upper())

@@ -20,7 +20,7 @@ from tecomp import te
 from tecomp.cli.common import codes, show, show_record, with_json
 from tecomp.codegen.llvm.code_cache import Store, current_store
 from tecomp.codegen.llvm.jit import host
-from tecomp.errors import CacheError, TecompError, document, page_of, pages
+from tecomp.errors import CacheError, TecompError, document, error_pages, page_of
 from tecomp.machine.registry import broken_plugins
 
 
@@ -71,13 +71,13 @@ def doctor(context: click.Context, as_json: bool) -> None:
 
     The exit status is 0 only if all required components work; optional components may be missing.
     """
-    rows = [_checked(name, check) for name, check in _CHECKS.items()]
+    rows = [_check(name, check) for name, check in _CHECKS.items()]
     show(rows, as_json=as_json)
     if not all(row["well"] for row in rows):
         context.exit(1)
 
 
-def _checked(name: str, check: Callable[[], str]) -> dict[str, Any]:
+def _check(name: str, check: Callable[[], str]) -> dict[str, Any]:
     try:
         return {"check": name, "well": True, "found": check()}
     except (TecompError, OSError, ImportError, ArithmeticError) as error:
@@ -184,12 +184,13 @@ def explain(code: str | None, markdown: bool, as_json: bool) -> None:
         return
     if code is None:
         listed = [
-            {"code": each.code, "kind": each.kind, "title": each.title} for each in pages().values()
+            {"code": each.code, "kind": each.kind, "title": each.title} for each
+            in error_pages().values()
         ]
         show(listed, as_json=as_json)
         return
     if (page := page_of(code)) is None:
-        near = get_close_matches(code.lower(), list(pages()), n=1)
+        near = get_close_matches(code.lower(), list(error_pages()), n=1)
         hint = f"did you mean {near[0]}? " if near else ""
         raise click.ClickException(
             f"explain: there is no error {code!r}; {hint}tecomp explain lists all codes"

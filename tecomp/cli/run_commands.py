@@ -17,7 +17,7 @@ from tecomp import demo as demonstration
 from tecomp import te, topi
 from tecomp.cli.common import machines, show, with_json
 from tecomp.codegen.dispatch.kernel import time_call
-from tecomp.dist.launch import launched, most_processes
+from tecomp.dist.launch import launch_ranks, most_processes
 from tecomp.errors import MissingLibraryError, TeamError, TecompError
 
 Array = np.ndarray[Any, Any]
@@ -67,11 +67,11 @@ def bench(names: Sequence[str], n: int, seconds: float, as_json: bool) -> None:
     """
     asked: Sequence[str] = names or sorted(_CASES)
     with click.progressbar(asked, file=sys.stderr) as chosen:
-        rows = [_measured(name, _CASES[name], n, seconds) for name in chosen]
+        rows = [_measure(name, _CASES[name], n, seconds) for name in chosen]
     show(rows, as_json=as_json)
 
 
-def _measured(name: str, case: _Case, n: int, seconds: float) -> dict[str, object]:
+def _measure(name: str, case: _Case, n: int, seconds: float) -> dict[str, object]:
     inputs = [te.placeholder((n,) * rank, name=f"X{k}") for k, rank in enumerate(case.ranks)]
     output = case.define(*inputs)
     kernel = tecomp.build(output, [*inputs, output], name=name)
@@ -122,7 +122,7 @@ def demo(name: str, output: Path, timeline: Path | None, as_json: bool) -> None:
     shown: list[str] = []
     try:
         agree = demonstration.run(
-            demonstration.Job(tecomp.Target.load(name), output, timeline),
+            demonstration.DemoRun(tecomp.Target.load(name), output, timeline),
             shown.append if as_json else click.echo,
         )
     except ModuleNotFoundError as error:
@@ -183,7 +183,7 @@ def run(
     if not module and not Path(script).is_file():
         raise click.BadParameter(f"File {script!r} does not exist.", param_hint="'SCRIPT'")
     try:
-        status = launched(
+        status = launch_ranks(
             script, arguments, n, timeout, survive=survive, controller=controller, module=module)
     except (MissingLibraryError, TeamError) as error:
         raise click.ClickException(error.message) from error

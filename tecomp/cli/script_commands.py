@@ -9,7 +9,13 @@ from pathlib import Path
 import click
 
 import tecomp
-from tecomp.cli.common import complaint, defined, machines, scheduled, with_json
+from tecomp.cli.common import (
+    format_error,
+    load_definitions,
+    machines,
+    parse_schedule_value,
+    with_json,
+)
 from tecomp.errors import TecompError
 from tecomp.lowering.pipeline import STAGES
 from tecomp.ptensor.lowering.lower import lower_ptensor
@@ -88,10 +94,10 @@ def _ptensor_texts(path: Path, stage: str, *, ignore_team: bool) -> dict[str, st
 def _schedule_texts(source: str, target: str, stage: str, form: str) -> dict[str, str]:
     """Return the requested texts of a schedule by the names of passes or of the form."""
     try:
-        results, arguments = scheduled(source)
+        results, arguments = parse_schedule_value(source)
         kernel = tecomp.build(results, arguments, target=target)
     except TecompError as error:
-        raise click.ClickException(complaint(error, source)) from error
+        raise click.ClickException(format_error(error, source)) from error
     if form != "ir":
         return {form: kernel.source("llvm" if form == "llvm" else "asm")}
     if stage == "schedule":
@@ -115,10 +121,10 @@ def viz(source: str, output: Path, as_json: bool) -> None:
     if not output.parent.is_dir():
         raise click.BadParameter(f"there is no folder {output.parent}", param_hint="--output")
     try:
-        value = defined(source)
+        value = load_definitions(source)
         if not hasattr(value, "picture"):
             raise click.BadParameter(f"{source} is {type(value).__name__}, which has no picture")
         value.picture().save(output)
     except TecompError as error:
-        raise click.ClickException(complaint(error, source)) from error
+        raise click.ClickException(format_error(error, source)) from error
     click.echo(json.dumps({"picture": str(output)}) if as_json else output)

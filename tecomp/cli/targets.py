@@ -20,7 +20,7 @@ from tecomp.plugin.skeleton import write_skeleton
 def targets(as_json: bool) -> None:
     """List the described machines."""
     if as_json:
-        show([_described(name) for name in tecomp.list_targets()], as_json=True)
+        show([_describe(name) for name in tecomp.list_targets()], as_json=True)
         return
     for name in tecomp.list_targets():
         try:
@@ -34,7 +34,7 @@ def targets(as_json: bool) -> None:
         click.echo(complaint, err=True)
 
 
-def _described(name: str) -> dict[str, object]:
+def _describe(name: str) -> dict[str, object]:
     try:
         target = tecomp.Target.load(name)
     except TargetError as error:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from tecomp.lazy_imports import lazy_names
 
 if TYPE_CHECKING:
-    from tecomp.codegen.dispatch.array_interop import empty, mark_of, marked
+    from tecomp.codegen.dispatch.array_interop import empty, layout_tag_of, with_layout_tag
     from tecomp.codegen.dispatch.fast_call import arrays_are_known
     from tecomp.codegen.dispatch.kernel import Kernel, Timing, time_call
-    from tecomp.codegen.dispatch.parameter import Stored
+    from tecomp.codegen.dispatch.parameter import ArgumentStorage
     from tecomp.codegen.dispatch.process_runtime import process, process_text, use_threads
     from tecomp.codegen.emit.compile import (
         compile_function,
@@ -19,19 +19,25 @@ if TYPE_CHECKING:
         module_text,
         module_with_lines,
     )
-    from tecomp.codegen.emit.parallel import least_iterations
-    from tecomp.codegen.emit.pre_emission_passes import keep_partial_sums, name_quotients
-    from tecomp.codegen.llvm.code_cache import Contents, Store, current_store, digest, made_by
-    from tecomp.codegen.llvm.compiled import Compiled, ModuleText
+    from tecomp.codegen.emit.parallel import min_iterations_per_task
+    from tecomp.codegen.emit.pre_emission_passes import hoist_divisions, promote_accumulators
+    from tecomp.codegen.llvm.code_cache import (
+        Store,
+        StoreContents,
+        compiler_fingerprint,
+        current_store,
+        digest,
+    )
+    from tecomp.codegen.llvm.compiled import CompiledFunction, ModuleText
     from tecomp.codegen.llvm.cpu_features import dots_of, has_fma
-    from tecomp.codegen.llvm.ir_builder import Code, Options, Source, register_type
-    from tecomp.codegen.llvm.jit import Machine, host, link, object_code
-    from tecomp.codegen.llvm.line_table import numbered_llvm, with_line_table
+    from tecomp.codegen.llvm.ir_builder import FunctionBuilder, LlvmSource, Options, register_type
+    from tecomp.codegen.llvm.jit import LlvmTarget, host, link, object_code
+    from tecomp.codegen.llvm.line_table import number_llvm_lines, with_line_table
     from tecomp.codegen.llvm.pass_selection import has_loop_work, has_plain_loops
-    from tecomp.codegen.math.vector_values import Real, each_lane
+    from tecomp.codegen.math.vector_values import FloatVector, call_libm_per_lane
     from tecomp.codegen.memory.alignment import divisor
-    from tecomp.codegen.memory.vector_access import Run, runs_of
-    from tecomp.codegen.ops.vector_legalization import prefix, whole_vectors
+    from tecomp.codegen.memory.vector_access import LaneRun, runs_of
+    from tecomp.codegen.ops.vector_legalization import active_prefix, legalize_vectors
     from tecomp.codegen.runtime.runtime_structs import (
         ALIGNMENT,
         BLOCK,
@@ -40,8 +46,8 @@ if TYPE_CHECKING:
         LIMIT,
         RECORDS,
         TABLE,
-        Record,
-        assembled,
+        StructLayout,
+        expand_fields,
         words,
     )
     from tecomp.codegen.runtime.thread_pool_ir import pool_text

@@ -6,8 +6,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from tecomp.compute.affine_index import Affine, added, affine_of, axes_of, key_of, shortest
-from tecomp.compute.expression_analysis import Factor, factors_of, is_selection, written_factors
+from tecomp.compute.affine_index import (
+    Affine,
+    add_scaled,
+    affine_of,
+    axes_of,
+    key_of,
+    simplify_affine,
+)
+from tecomp.compute.expression_analysis import (
+    ProductFactor,
+    explicit_factors,
+    factors_of,
+    is_selection,
+)
 from tecomp.compute.extern import ExternOp
 from tecomp.compute.iter_var import IterVar
 from tecomp.compute.operation import ComputeOp, Operation
@@ -22,7 +34,7 @@ from tecomp.ir.nodes.stmt import Extent
 from tecomp.ir.traversal.rewrite import children, fold, free_variables, post_order, walk
 
 
-def reach(index: Expr, sizes: Mapping[IterVar, int]) -> int | None:
+def index_extent(index: Expr, sizes: Mapping[IterVar, int]) -> int | None:
     """Return an upper bound of the difference between the maximum and the minimum of an index.
 
     Args:
@@ -34,7 +46,8 @@ def reach(index: Expr, sizes: Mapping[IterVar, int]) -> int | None:
 
     >>> from tecomp.compute.iter_var import make_axis, IterKind
     >>> i, j = (make_axis(name, 0, 100, IterKind.DATA) for name in "ij")
-    >>> reach(i * 3 + j, {i: 4, j: 2}), reach(i // 8, {i: 8}), reach(i % 8, {j: 5})
+    >>> index_extent(i * 3 + j, {i: 4, j: 2}), index_extent(i // 8, {i: 8}), index_extent(i % 8,
+    ...     {j: 5})
     (10, 1, 0)
     """
     def own(node: Any, parts: list[int | None]) -> int | None:
@@ -162,12 +175,12 @@ class Access:
         if all(index.is_affine for index in self.index):
             moved, step = Affine(), 1
             for index, extent in zip(self.index[::-1], self.tensor.shape[::-1], strict=True):
-                moved, step = added(moved, index, step), step * int(extent)
+                moved, step = add_scaled(moved, index, step), step * int(extent)
             return moved
         total: Expr = index_value(0)
         for index, extent in zip(self.index, self.tensor.shape, strict=True):
             total = total * extent + index.value
-        return shortest(total)
+        return simplify_affine(total)
 
     def at(self, places: Mapping[IterVar, Affine]) -> Access:
         """Substitute linear combinations for axes, as for inlining the reader.
@@ -210,14 +223,14 @@ class Access:
                     "call; give numbers",
                     kind="unknown-size", tensor=self.tensor.name, extent=extent,
                 )
-            steps = [(reach(term, sizes), abs(factor)) for term, factor in index.terms]
+            steps = [(index_extent(term, sizes), abs(factor)) for term, factor in index.terms]
             known = [step * factor for step, factor in steps if step is not None]
             found.append(min(sum(known) + 1, extent) if len(known) == len(steps) else extent)
         return tuple(found)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class ProductTerm:
     """Factor of a product.
 
     Attributes:
@@ -287,7 +300,7 @@ class Accesses:
     work: int = 0
     paths: Mapping[Tensor | None, int] = field(default_factory=dict)
     is_scan: bool = False
-    written: tuple[Part, ...] = ()
+    written: tuple[ProductTerm, ...] = ()
     repeated: tuple[int, ...] = ()
     rising: int | None = None
     is_apart: bool = False
@@ -333,7 +346,7 @@ def _accesses(op: ComputeOp, body: Expr) -> Accesses:
     bodies = op.body[:1] if isinstance(body, Reduce) else op.body
     loads = (node for node in walk(*bodies) if isinstance(node, TensorLoad))
     reads: dict[object, Access] = {}
-    for read in (_named(access_of(load), op.axis) for load in loads):
+    for read in (_rename_unit_axes(access_of(load), op.axis) for load in loads):
         key = read.tensor, tuple(key_of(index) for index in read.index)
         times = reads[key].times + 1 if key in reads else 1
         reads[key] = replace(read, times=times)
@@ -343,21 +356,21 @@ def _accesses(op: ComputeOp, body: Expr) -> Accesses:
         value = body.source[body.value_index]
         has_start = bool(body.init)
         is_plain = is_const(body.condition, True) and not has_start
-    factors = tuple(_named(access_of(load), op.axis) for load in factors_of(value))
-    written = written_factors(value)
+    factors = tuple(_rename_unit_axes(access_of(load), op.axis) for load in factors_of(value))
+    written = explicit_factors(value)
     parts = tuple(_part(factor, op.axis) for factor in written) if len(written) > 1 else ()
     every = tuple(reads.values())
     return Accesses(
         op.axis, op.reduce_axis, reducer, every, factors, is_plain, has_start, _work(bodies),
         _paths(bodies),
-        written=parts, repeated=_repeated(op),
-        rising=_rising(body) if isinstance(body, Reduce) else None,
+        written=parts, repeated=_repeated_work(op),
+        rising=_monotonic_index(body) if isinstance(body, Reduce) else None,
         is_apart=isinstance(body, Reduce) and _are_apart(body.combiner),
         counted=frozenset(_outside_of_indices(bodies)) & frozenset(op.axis),
     )
 
 
-def _rising(reduce: Reduce) -> int | None:
+def _monotonic_index(reduce: Reduce) -> int | None:
     """Return the index of a value that increases along the reduction axis of a selecting reducer.
 
     This value gives the order of two partial results, independently of their elements.
@@ -393,7 +406,7 @@ def _rises(value: Expr, axis: IterVar) -> bool:
     return all(low <= least and most <= high for low, high in ranges)
 
 
-def _repeated(op: ComputeOp) -> tuple[int, ...]:
+def _repeated_work(op: ComputeOp) -> tuple[int, ...]:
     """Return for each axis the work on values that depend on other axes only."""
     loads = [node for node in walk(*op.body) if isinstance(node, TensorLoad)]
     places = {id(node) for load in loads for node in walk(*load.indices)}
@@ -461,7 +474,7 @@ def _kind_of(combiner: CommReducer, k: int) -> Reducer | None:
     return _REDUCERS.get(result.op)
 
 
-def _named(read: Access, axes: tuple[IterVar, ...]) -> Access:
+def _rename_unit_axes(read: Access, axes: tuple[IterVar, ...]) -> Access:
     """Replace index 0 by the axis at the same position if both extents are 1."""
     if len(read.index) != len(axes):
         return read
@@ -481,11 +494,11 @@ def _is_one(extent: Extent) -> bool:
     return isinstance(extent, int) and extent == 1
 
 
-def _part(factor: Factor, axes: tuple[IterVar, ...]) -> Part:
+def _part(factor: ProductFactor, axes: tuple[IterVar, ...]) -> ProductTerm:
     value, element = factor.value, None
     if isinstance(value, TensorLoad) and not factor.divides:
-        element = _named(access_of(value), axes)
-    return Part(frozenset(axes_of(value)), element)
+        element = _rename_unit_axes(access_of(value), axes)
+    return ProductTerm(frozenset(axes_of(value)), element)
 
 
 def access_of(load: TensorLoad) -> Access:

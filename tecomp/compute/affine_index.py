@@ -11,7 +11,7 @@ from tecomp.compute.shape_validation import extent_of
 from tecomp.compute.tensor import TensorLoad
 from tecomp.errors import DefinitionError
 from tecomp.ir.arith.simplify import simplify
-from tecomp.ir.nodes.dtype import INT64, holds_every
+from tecomp.ir.nodes.dtype import INT64, represents_all
 from tecomp.ir.nodes.expr import (
     Binary,
     BinOp,
@@ -105,7 +105,7 @@ class Affine:
         if (axis := self.axis) is not None and axis in places:
             return places[axis]
         moved = {axis: place.value for axis, place in places.items()}
-        return shortest(substitute(self.value, moved))
+        return simplify_affine(substitute(self.value, moved))
 
     @property
     def value(self) -> Expr:
@@ -154,7 +154,7 @@ def affine_of(index: Expr) -> Affine:
     return fold(index, _affine)
 
 
-def shortest(index: Expr) -> Affine:
+def simplify_affine(index: Expr) -> Affine:
     """Simplify an index with the ranges of its axes, and convert it to a linear combination.
 
     An index that depends on data is converted without simplification.
@@ -205,21 +205,21 @@ def _affine(node: Any, parts: list[Affine]) -> Affine:
     if isinstance(node, Const):
         return Affine((), int(node.value))
     if isinstance(node, Cast) and node.value.dtype.is_integer and (
-        holds_every(node.dtype, node.value.dtype)
+        represents_all(node.dtype, node.value.dtype)
     ):
         return parts[0]
     if isinstance(node, Binary):
         a, b = parts
         if node.op is BinOp.ADD:
-            return added(a, b, 1)
+            return add_scaled(a, b, 1)
         if node.op is BinOp.SUB:
-            return added(a, b, -1)
+            return add_scaled(a, b, -1)
         if node.op is BinOp.MUL and not (a.terms and b.terms):
-            return added(Affine(), a, b.const) if a.terms else added(Affine(), b, a.const)
+            return add_scaled(Affine(), a, b.const) if a.terms else add_scaled(Affine(), b, a.const)
     return Affine(((node, 1),))
 
 
-def added(a: Affine, b: Affine, factor: int) -> Affine:
+def add_scaled(a: Affine, b: Affine, factor: int) -> Affine:
     """Return `a + factor * b`."""
     terms = dict(a.terms)
     for term, coefficient in b.terms:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, overload
 
 from tecomp.compute.affine_index import dependent_axis
-from tecomp.compute.expr_like import MOST_OPERATIONS, Arithmetic, Value, operations, value_of
+from tecomp.compute.expr_like import MOST_OPERATIONS, ExprLike, Value, operations, value_of
 from tecomp.compute.iter_var import IterKind, IterVar, make_axis
 from tecomp.compute.operation import ComputeOp, PlaceholderOp
 from tecomp.compute.reduce import Reduce
@@ -341,7 +341,7 @@ def _body(result: object, where: str) -> tuple[Expr, ...]:
         )
     body = []
     for value in given:
-        if not isinstance(value, Expr | Arithmetic | int | float) and not hasattr(value, "dtype"):
+        if not isinstance(value, Expr | ExprLike | int | float) and not hasattr(value, "dtype"):
             raise TypeMismatchError(
                 "{where}: the index function gives {value!r} ({type}); it returns an expression, "
                 "a number, or a tuple of them",

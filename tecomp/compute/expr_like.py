@@ -13,7 +13,12 @@ import numpy as np
 from tecomp.errors import TecompError, TypeMismatchError
 from tecomp.ir.nodes.expr import Const, Expr, Like, Var, as_expr
 from tecomp.ir.nodes.expr_nodes import COMPARABLE
-from tecomp.ir.nodes.numpy_protocol import called, indexes_array, numpy_name, refused_number
+from tecomp.ir.nodes.numpy_protocol import (
+    indexes_array,
+    numpy_name,
+    operator_of_ufunc,
+    record_refused_index,
+)
 from tecomp.ir.traversal.rewrite import walk
 
 _INSTEAD = (
@@ -32,7 +37,7 @@ OPERATOR_NAMES: Mapping[Callable[..., object], str] = MappingProxyType({
 """Names that TVM's topi gives to the results of operators."""
 
 
-class Arithmetic:
+class ExprLike:
     """Mixin that provides Python operators for objects that convert to expressions."""
 
     __slots__ = ()
@@ -56,7 +61,7 @@ class Arithmetic:
         self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any
     ) -> Any:
         """Apply the operator that corresponds to a NumPy ufunc, as expressions do."""
-        return self.operated(called(ufunc, method, inputs, options), *inputs)
+        return self.operated(operator_of_ufunc(ufunc, method, inputs, options), *inputs)
 
     def __array_function__(
         self, function: Callable[..., Any], types: object, args: Any, options: Any
@@ -115,7 +120,7 @@ class Arithmetic:
         Raises:
             TypeMismatchError: Always.
         """
-        refused_number(self, sys._getframe(1))
+        record_refused_index(self, sys._getframe(1))
         raise TypeMismatchError(
             "`{subject!r}` has no elements before the kernel runs, and cannot count or index "
             "things; {instead}",
@@ -261,12 +266,12 @@ class Arithmetic:
     __hash__ = object.__hash__
 
 
-Value: TypeAlias = "Like | Arithmetic"
+Value: TypeAlias = "Like | ExprLike"
 
 
 def is_whole(value: object) -> bool:
     """Return whether operators on a value apply element-wise and return a tensor."""
-    return isinstance(value, Arithmetic) and value.is_whole
+    return isinstance(value, ExprLike) and value.is_whole
 
 
 def value_of(value: Value, where: str = "") -> Expr:
@@ -279,7 +284,7 @@ def value_of(value: Value, where: str = "") -> Expr:
     Raises:
         TypeMismatchError: If the value cannot be converted.
     """
-    return value.as_expr() if isinstance(value, Arithmetic) else as_expr(value, where=where)
+    return value.as_expr() if isinstance(value, ExprLike) else as_expr(value, where=where)
 
 
 # An expression of this size takes about a minute to compile, nearly all of it in LLVM.

@@ -13,7 +13,7 @@ from tecomp.compute.reduce import CommReducer, Reduce
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import DefinitionError
 from tecomp.ir.nodes.argument_checks import check_kind
-from tecomp.ir.nodes.dtype import holds_every
+from tecomp.ir.nodes.dtype import represents_all
 from tecomp.ir.nodes.expr import (
     Binary,
     BinOp,
@@ -31,7 +31,7 @@ from tecomp.ir.nodes.expr import (
     select,
 )
 from tecomp.ir.nodes.graph_utils import post_order as inner_first
-from tecomp.ir.nodes.structural_equality import same
+from tecomp.ir.nodes.structural_equality import structural_equal
 from tecomp.ir.traversal.rewrite import bottom_up, children, fold, rebuild, substitute, walk
 
 _MOST_FACTORS = 64
@@ -39,36 +39,37 @@ _MOST_FACTORS = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Factor:
+class ProductFactor:
     """Factor of a product; with `divides`, the product is divided by `value`."""
 
     value: Expr
     divides: bool
 
 
-def written_factors(value: Expr) -> list[Factor]:
+def explicit_factors(value: Expr) -> list[ProductFactor]:
     """Return the factors of a product in textual order; a value that is no product is one factor.
 
     A product with more than `_MOST_FACTORS` factors also counts as one factor, because the number
     of factors of nested squares doubles at each level.
     """
-    if fold(value, _number_of_factors, _multiplied) > _MOST_FACTORS:
-        return [Factor(value, False)]
-    found: list[Factor] = []
-    todo = [Factor(value, False)]
+    if fold(value, _number_of_factors, _multiply) > _MOST_FACTORS:
+        return [ProductFactor(value, False)]
+    found: list[ProductFactor] = []
+    todo = [ProductFactor(value, False)]
     while todo:
         factor = todo.pop()
         node = factor.value
         if isinstance(node, Binary) and node.op is BinOp.MUL:
-            todo += [Factor(node.b, factor.divides), Factor(node.a, factor.divides)]
+            todo += [ProductFactor(node.b, factor.divides), ProductFactor(node.a, factor.divides)]
         elif isinstance(node, Binary) and node.op is BinOp.DIV:
-            todo += [Factor(node.b, not factor.divides), Factor(node.a, factor.divides)]
+            todo += [ProductFactor(node.b, not factor.divides),
+                ProductFactor(node.a, factor.divides)]
         else:
             found.append(factor)
     return found
 
 
-def _multiplied(node: Expr) -> tuple[Expr, ...]:
+def _multiply(node: Expr) -> tuple[Expr, ...]:
     if isinstance(node, Binary) and node.op in (BinOp.MUL, BinOp.DIV):
         return node.a, node.b
     return ()
@@ -80,7 +81,7 @@ def _number_of_factors(node: Expr, inside: list[int]) -> int:
 
 def factors_of(value: Expr) -> list[TensorLoad]:
     """Return the loads whose product is `value`; empty if a factor is not a load."""
-    every = written_factors(value)
+    every = explicit_factors(value)
     found = [_without_casts(factor.value) for factor in every if not factor.divides]
     is_product = len(found) == len(every) and all(isinstance(x, TensorLoad) for x in found)
     return found if is_product else []
@@ -88,12 +89,12 @@ def factors_of(value: Expr) -> list[TensorLoad]:
 
 def _without_casts(node: Any) -> Any:
     """Strip lossless casts from a value."""
-    while isinstance(node, Cast) and holds_every(node.dtype, node.value.dtype):
+    while isinstance(node, Cast) and represents_all(node.dtype, node.value.dtype):
         node = node.value
     return node
 
 
-class NoLanesError(Exception):
+class NotScalarizableError(Exception):
     """Raised if a vector expression cannot be split into lanes."""
 
 
@@ -123,21 +124,21 @@ def _lanes(node: Any, parts: list[tuple[Expr, ...]]) -> tuple[Expr, ...]:
             return parts[0] + parts[1]
         case Binary() | Compare() | Not() | Select() | Cast() | Call():
             return tuple(_lane(node, parts, k) for k in range(count))
-    raise NoLanesError
+    raise NotScalarizableError
 
 
 def _lane(node: Any, parts: list[tuple[Expr, ...]], k: int) -> Expr:
     values: dict[int, Expr] = {}
     for child, part in zip(children(node), parts, strict=True):
         if len(part) not in (1, node.dtype.lanes):
-            raise NoLanesError
+            raise NotScalarizableError
         values[id(child)] = part[k] if len(part) > 1 else part[0]
     made: Any = rebuild(node, lambda child: values[id(child)])
     lane: Expr = replace(made, dtype=node.dtype.scalar) if isinstance(made, Cast | Call) else made
     return lane
 
 
-def rebuilt(
+def substitute_inputs(
     operations: Sequence[Operation],
     inputs: Mapping[Tensor, Tensor],
     *,
@@ -157,25 +158,25 @@ def rebuilt(
     >>> A, P = te.placeholder((4,), name="A"), te.placeholder((4,), name="P")
     >>> B = te.compute((4,), lambda i: A[i] + 1.0, name="B")
     >>> C = te.compute((4,), lambda i: B[i] * A[i], name="C")
-    >>> print(rebuilt([C.op], {B: P})[C].op)
+    >>> print(substitute_inputs([C.op], {B: P})[C].op)
     C[i] = P[i] * A[i]
     """
     known = dict(inputs)
     for op in operations:
-        changed = change(_rebuilt(op, known) if isinstance(op, ComputeOp) else op)
+        changed = change(_rebuild_definition(op, known) if isinstance(op, ComputeOp) else op)
         if changed is op:
             continue
         known.update(zip(op.outputs, changed.outputs, strict=True))
     return known
 
 
-def _rebuilt(op: ComputeOp, known: Mapping[Tensor, Tensor]) -> ComputeOp:
+def _rebuild_definition(op: ComputeOp, known: Mapping[Tensor, Tensor]) -> ComputeOp:
     if not any(x in known for x in op.input_tensors):
         return op
-    return op.rewritten(lambda value: _moved(value, known))
+    return op.rewritten(lambda value: _shift_expr(value, known))
 
 
-def _moved(value: Expr, known: Mapping[Tensor, Tensor]) -> Expr:
+def _shift_expr(value: Expr, known: Mapping[Tensor, Tensor]) -> Expr:
     def rule(node: Any) -> Expr | None:
         if not isinstance(node, TensorLoad) or node.tensor not in known:
             return None
@@ -252,10 +253,10 @@ def computes_terms(reader: Tensor, tensor: Tensor) -> bool:
 
 def has_term(op: ComputeOp, term: Expr) -> bool:
     """Return whether an operation contains a term, up to renaming of axes."""
-    return any(axes_instead(node, term) is not None for node in walk(*op.body))
+    return any(match_axis_substitution(node, term) is not None for node in walk(*op.body))
 
 
-def axes_instead(node: object, term: Expr) -> dict[Var, Expr] | None:
+def match_axis_substitution(node: object, term: Expr) -> dict[Var, Expr] | None:
     """Return the axis substitution that turns a term into a value, or None if there is none.
 
     Axes are matched in textual order, which is the same in both expressions.
@@ -266,12 +267,12 @@ def axes_instead(node: object, term: Expr) -> dict[Var, Expr] | None:
     if len(own) != len(others) or not all(map(_has_values_of, others, own)):
         return None
     instead: dict[Var, Expr] = dict(zip(own, others, strict=True))
-    return instead if same(substitute(term, instead), node) else None
+    return instead if structural_equal(substitute(term, instead), node) else None
 
 
 def _has_values_of(axis: IterVar, other: IterVar) -> bool:
     """Return whether two axes have the same dtype and domain."""
-    return axis.dtype == other.dtype and same(axis.dom, other.dom)
+    return axis.dtype == other.dtype and structural_equal(axis.dom, other.dom)
 
 
 def post_order(outputs: Sequence[Operation]) -> tuple[Operation, ...]:

@@ -17,27 +17,27 @@ from tecomp.compute.statement_builder import Operand, check_scope, check_stateme
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.compute.tvm_compat import tag_of
 from tecomp.errors import DefinitionError, TypeMismatchError
-from tecomp.ir.extern.c_function import Argument
+from tecomp.ir.extern.c_function import CArgument
 from tecomp.ir.extern.registry import (
-    Callee,
+    CallSignature,
     NumberType,
     c_function,
     callee_of,
     function_of,
     get_global_func,
 )
-from tecomp.ir.nodes.argument_checks import check_function, check_list, is_one_of, whole_number
+from tecomp.ir.nodes.argument_checks import as_int, check_function, check_list, is_one_of
 from tecomp.ir.nodes.dtype import INT64, DType
 from tecomp.ir.nodes.expr import Call, Expr, Var, const
 from tecomp.ir.nodes.operators import outside_call
-from tecomp.ir.nodes.printer import Name, Pieces
+from tecomp.ir.nodes.printer import Pieces, PrintedName
 from tecomp.ir.nodes.stmt import (
     ArrayArgument,
     Buffer,
     BufferStore,
-    Convention,
+    CallingConvention,
     Extent,
-    OutsideCall,
+    ExternCall,
     Passed,
     Stmt,
 )
@@ -89,7 +89,7 @@ def decl_buffer(
     where = f"te.decl_buffer {name_of(name, 'te.decl_buffer')}"
     check_scope(scope, where)
     for number, what in ((data_alignment, "data_alignment"), (offset_factor, "offset_factor")):
-        if whole_number(number) is None:
+        if as_int(number) is None:
             raise TypeMismatchError(
                 "{where}: {what} is {number!r}; give a whole number",
                 kind="wrong-argument", where=where, what=what, number=number,
@@ -178,8 +178,8 @@ def call_packed(name: str, *args: Any, multiply_adds: Value | None = None) -> St
     """
     where = "te.call_packed"
     _check_name(name, where)
-    call = OutsideCall(name, Convention.PACKED, tuple(
-        _passed(each, f"{where} {name}: argument {k}") for k, each in enumerate(args)
+    call = ExternCall(name, CallingConvention.PACKED, tuple(
+        _as_passed(each, f"{where} {name}: argument {k}") for k, each in enumerate(args)
     ), _work(multiply_adds, f"{where} {name}"))
     if get_global_func(name, allow_missing=True) is not None:
         function_of(callee_of(call, where))
@@ -223,8 +223,8 @@ def call_extern(
     given = [
         _number_as(each, declared[k]) if k < len(declared) else each for k, each in enumerate(args)
     ]
-    call = OutsideCall(name, Convention.C, tuple(
-        _passed(each, f"{where} {name}: argument {k}") for k, each in enumerate(given)
+    call = ExternCall(name, CallingConvention.C, tuple(
+        _as_passed(each, f"{where} {name}: argument {k}") for k, each in enumerate(given)
     ), _work(multiply_adds, f"{where} {name}"))
     function_of(callee_of(call, where))
     return call
@@ -260,7 +260,7 @@ def call_pure_extern(dtype: str, name: str, *args: Any) -> Expr:
         for k, each in enumerate(args)
     )
     kinds = tuple(NumberType(value.dtype) for value in values)
-    function_of(Callee(name, Convention.C, kinds, where, result))
+    function_of(CallSignature(name, CallingConvention.C, kinds, where, result))
     return Call(outside_call(name), values, result)
 
 
@@ -277,7 +277,7 @@ def _work(multiply_adds: Value | None, where: str) -> Expr | None:
     return None if multiply_adds is None else integer(multiply_adds, f"{where}: multiply_adds")
 
 
-def _passed(given: Any, where: str) -> Passed:
+def _as_passed(given: Any, where: str) -> Passed:
     if isinstance(given, BufferVar):
         given = given.operand
     if isinstance(given, Operand):
@@ -303,7 +303,7 @@ def _literal(given: Any) -> Expr | None:
     return const(given, _FLOAT64) if isinstance(given, float) else None
 
 
-def _number_as(given: Any, declared: Argument) -> Any:
+def _number_as(given: Any, declared: CArgument) -> Any:
     """Convert a Python number to the dtype of a C parameter; return other values unchanged."""
     is_number = isinstance(given, bool | int | float)
     if not is_number or declared.is_pointer:
@@ -364,11 +364,11 @@ class ExternOp(ComputeOp):
         """Yield the pieces of the printed text, `E = extern(A, B)`."""
         for k, tensor in enumerate(self.outputs):
             yield ", " if k else ""
-            yield Name(tensor)
+            yield PrintedName(tensor)
         yield " = extern("
         for k, tensor in enumerate(self.inputs):
             yield ", " if k else ""
-            yield Name(tensor)
+            yield PrintedName(tensor)
         yield ")"
 
 
@@ -452,7 +452,7 @@ def extern(
     where = f"te.extern {name}"
     read = _inputs(inputs, where)
     shapes = _shapes(shape, where)
-    outs = _declared(out_buffers, f"{where}: out_buffers")
+    outs = _declared_buffers(out_buffers, f"{where}: out_buffers")
     if dtype is None and len(outs) == len(shapes):
         dtype = [buffer.dtype for buffer in outs]
     types = _types(dtype, read, len(shapes), where)
@@ -463,8 +463,9 @@ def extern(
     ins = [Buffer(t.name, t.shape, t.dtype, "") for t in read]
     made = [Buffer(n, each, t, "") for n, each, t in zip(results, shapes, types, strict=True)]
     buffers = (
-        *_named(ins, _declared(in_buffers, f"{where}: in_buffers"), f"{where}: in_buffers"),
-        *_named(made, outs, f"{where}: out_buffers"),
+        *_name_buffers(ins, _declared_buffers(in_buffers, f"{where}: in_buffers"),
+        f"{where}: in_buffers"),
+        *_name_buffers(made, outs, f"{where}: out_buffers"),
     )
     statement = _statement(fcompute, buffers, len(read), where)
     location = user_location()
@@ -477,14 +478,14 @@ def extern(
     return outputs[0] if len(outputs) == 1 else list(outputs)
 
 
-def _declared(given: object, where: str) -> tuple[Buffer, ...]:
+def _declared_buffers(given: object, where: str) -> tuple[Buffer, ...]:
     """Return the buffers that the user declared for operands; empty for None."""
     buffers: Any = () if given is None else [given] if isinstance(given, Buffer) else given
     check_list(buffers, Buffer, where, "give a list of te.decl_buffer", TypeMismatchError)
     return tuple(buffers)
 
 
-def _named(own: Sequence[Buffer], given: Sequence[Buffer], where: str) -> Iterator[Buffer]:
+def _name_buffers(own: Sequence[Buffer], given: Sequence[Buffer], where: str) -> Iterator[Buffer]:
     """Yield the buffers of operands under their declared names.
 
     Raises:

@@ -162,10 +162,10 @@ def _floats(x1: Value, x2: Value, who: str) -> tuple[Expr, Expr]:
 
 
 def _bits(x: Expr) -> Expr:
-    return reinterpret(_whole(x.dtype), x)
+    return reinterpret(_uint_of_width(x.dtype), x)
 
 
-def _whole(dtype: DType) -> DType:
+def _uint_of_width(dtype: DType) -> DType:
     """Return the unsigned integer dtype of the same width and lanes."""
     return DType(f"uint{dtype.bits}").with_lanes(dtype.lanes)
 
@@ -173,7 +173,7 @@ def _whole(dtype: DType) -> DType:
 def _sign_bit(dtype: DType) -> tuple[Expr, Expr]:
     """Return the mask of the sign bit of a dtype, and the mask of all other bits."""
     sign = 1 << (dtype.bits - 1)
-    return const(sign, _whole(dtype)), const(sign - 1, _whole(dtype))
+    return const(sign, _uint_of_width(dtype)), const(sign - 1, _uint_of_width(dtype))
 
 
 def _number(value: int, like: Expr) -> Expr:
@@ -183,7 +183,7 @@ def _number(value: int, like: Expr) -> Expr:
 def _power_of_2(exponent: Expr, dtype: DType) -> Expr:
     """Return 2 to an integer power, which must be a normal number of `dtype`."""
     fraction, most = FLOAT_FORMATS[dtype.scalar]
-    kind = _whole(dtype.scalar.with_lanes(exponent.dtype.lanes))
+    kind = _uint_of_width(dtype.scalar.with_lanes(exponent.dtype.lanes))
     biased = cast(kind.scalar, binary(BinOp.ADD, exponent, _number(most, exponent)))
     shifted = binary(BinOp.SHL, biased, const(fraction, biased.dtype))
     return reinterpret(dtype.scalar.with_lanes(exponent.dtype.lanes), shifted)

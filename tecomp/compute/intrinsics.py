@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from tecomp.compute.expr_like import Arithmetic, Value, value_of
+from tecomp.compute.expr_like import ExprLike, Value, value_of
 from tecomp.errors import TypeMismatchError
 from tecomp.ir.nodes import expr as ir
 from tecomp.ir.nodes.dtype import BOOL, DType
@@ -513,7 +513,7 @@ def dot(a: Value, b: Value) -> Expr:
     return Call("dot", (x, y), sum_type)
 
 
-def joined(parts: Sequence[Expr]) -> Expr:
+def concat_vectors(parts: Sequence[Expr]) -> Expr:
     """Concatenate a power-of-two number of values of one dtype into a vector."""
     values = list(parts)
     while len(values) > 1:
@@ -558,7 +558,7 @@ def clip(x: Value, a_min: Value, a_max: Value) -> Expr:
     """
     node = value_of(x)
     low, high = (
-        bound if isinstance(bound, Expr | Arithmetic) else as_expr(bound, node.dtype)
+        bound if isinstance(bound, Expr | ExprLike) else as_expr(bound, node.dtype)
         for bound in (a_min, a_max)
     )
     raised = binary(BinOp.MAX, node, value_of(low))

@@ -100,7 +100,7 @@ class IRBuilder:
             )
         (parts,) = self._scopes
         self._scopes = [[]]
-        return _joined(parts)
+        return _join(parts)
 
     def buffer_ptr(self, buffer: Any, shape: Any = None) -> BufferVar:
         """Return a buffer for an operand, with reads and stores by index.
@@ -187,7 +187,7 @@ class IRBuilder:
                     "te.thread_axis makes",
                     kind="statements", attr_key=attr_key, node=node,
                 )
-            self._around(_over(var, integer(value, "ir_builder.scope_attr: the extent")))
+            self._around(_wrap(var, integer(value, "ir_builder.scope_attr: the extent")))
         elif not isinstance(attr_key, str) or not attr_key.startswith(_MARKS):
             raise DefinitionError(
                 "ir_builder.scope_attr: nothing is known of {attr_key!r}; there are "
@@ -229,14 +229,14 @@ class IRBuilder:
         var = Var(name_of(name, where), INT64)
         with self._scope() as parts:
             yield var
-        self.emit(For(var, first, last - first, _KINDS[kind], _joined(parts)))
+        self.emit(For(var, first, last - first, _KINDS[kind], _join(parts)))
 
     @contextmanager
     def new_scope(self) -> Iterator[None]:
         """Open a scope; buffers and variables of the `with` block end with the block."""
         with self._scope() as parts:
             yield
-        self.emit(_joined(parts))
+        self.emit(_join(parts))
 
     @contextmanager
     def if_scope(self, cond: Value) -> Iterator[None]:
@@ -244,7 +244,7 @@ class IRBuilder:
         if_stmt(cond, seq())  # raises before the block runs if `cond` is not a condition
         with self._scope() as parts:
             yield
-        self.emit(if_stmt(cond, _joined(parts)))
+        self.emit(if_stmt(cond, _join(parts)))
 
     @contextmanager
     def else_scope(self) -> Iterator[None]:
@@ -261,7 +261,7 @@ class IRBuilder:
             )
         with self._scope() as parts:
             yield
-        self._scopes[-1][-1] = IfThenElse(before.condition, before.then_case, _joined(parts))
+        self._scopes[-1][-1] = IfThenElse(before.condition, before.then_case, _join(parts))
 
     def while_loop(self, condition: Value) -> Any:
         """Raise, because loops need an extent that is known at their start.
@@ -308,7 +308,7 @@ def create() -> IRBuilder:
     return IRBuilder()
 
 
-def _joined(parts: Sequence[Stmt | Rest]) -> Stmt:
+def _join(parts: Sequence[Stmt | Rest]) -> Stmt:
     """Join statements in order; each wrapper encloses all statements that follow it."""
     body = seq()
     for part in reversed(parts):
@@ -316,7 +316,7 @@ def _joined(parts: Sequence[Stmt | Rest]) -> Stmt:
     return body
 
 
-def _over(var: Var, extent: Expr) -> Rest:
+def _wrap(var: Var, extent: Expr) -> Rest:
     own = Var(var.name, INT64)
     return lambda body: For(
         own, index_value(0), extent, ForKind.SERIAL, substitute(body, {var: own}))

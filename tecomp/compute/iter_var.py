@@ -102,7 +102,7 @@ def make_axis(
     first, count = as_expr(low), as_expr(extent)
     wide = any(_is_wide(bound.dtype) for bound in (first, count))
     dtype = INT64 if wide else INT32
-    domain = Range(_typed(first, dtype), _typed(count, dtype))
+    domain = Range(_as_typed(first, dtype), _as_typed(count, dtype))
     return IterVar(
         name, dtype, dom=domain, kind=kind, thread_tag=thread_tag, inside=inside)
 
@@ -111,14 +111,14 @@ def _is_wide(dtype: DType) -> bool:
     return dtype.bits > 32 or (dtype.kind == "uint" and dtype.bits == 32)
 
 
-def _typed(bound: Expr, dtype: DType) -> Expr:
+def _as_typed(bound: Expr, dtype: DType) -> Expr:
     return Const(bound.value, dtype) if isinstance(bound, Const) else bound
 
 
-class Known(int):
+class ConstantExtent(int):
     """Constant extent: an int with the attribute `value`, for compatibility with TVM's IntImm.
 
-    >>> Known(8), Known(8).value
+    >>> ConstantExtent(8), ConstantExtent(8).value
     (8, 8)
     """
 
@@ -130,6 +130,6 @@ class Known(int):
         return int(self)
 
 
-def known(shape: tuple[Extent, ...]) -> tuple[Extent, ...]:
-    """Return the shape with constant extents as `Known`."""
-    return tuple(Known(extent) if isinstance(extent, int) else extent for extent in shape)
+def as_constant_extents(shape: tuple[Extent, ...]) -> tuple[Extent, ...]:
+    """Return the shape with constant extents as `ConstantExtent`."""
+    return tuple(ConstantExtent(extent) if isinstance(extent, int) else extent for extent in shape)

@@ -13,7 +13,7 @@ from tecomp.compute.tensor import Operation, Tensor, TensorLoad, access
 from tecomp.ir.nodes.argument_checks import broadcast_index, broadcast_shape
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import Expr
-from tecomp.ir.nodes.printer import NEWLINE, Name, Operand, Pieces, tuple_of
+from tecomp.ir.nodes.printer import NEWLINE, ParenthesizedOperand, Pieces, PrintedName, tuple_of
 from tecomp.ir.nodes.stmt import Extent
 from tecomp.ir.traversal.rewrite import fold, walk
 from tecomp.source_locations import Location, user_location
@@ -87,7 +87,7 @@ class PlaceholderOp(Operation):
 
     def pieces(self) -> Pieces:
         """Yield the pieces of the printed text."""
-        yield Name(self.outputs[0])
+        yield PrintedName(self.outputs[0])
         yield " = placeholder("
         yield from tuple_of(self.shape)
         yield f', "{self.dtype}")'
@@ -199,7 +199,7 @@ class ComputeOp(Operation):
                 yield NEWLINE
             yield from access(tensor, self.axis)
             yield " = "
-            yield Operand(expr)
+            yield ParenthesizedOperand(expr)
 
 
 def _elementwise(name: str, function: Callable[..., Any], operands: Sequence[Any]) -> Tensor:

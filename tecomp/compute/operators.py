@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from tecomp.compute.expr_like import Arithmetic, Value, is_whole, value_of
+from tecomp.compute.expr_like import ExprLike, Value, is_whole, value_of
 from tecomp.errors import DefinitionError, TypeMismatchError
 from tecomp.ir.nodes import expr as ir
 from tecomp.ir.nodes.dtype import DType
@@ -17,11 +17,11 @@ from tecomp.ir.nodes.expr import (
     Expr,
     Not,
     binary,
+    build_division,
     cast,
     compare,
     condition_of,
     const,
-    divided,
     logical_and,
     logical_or,
     match_types,
@@ -35,7 +35,7 @@ def floordiv(a: Value, b: Value) -> Expr:
     >>> te.floordiv(te.var("a"), te.var("b"))
     a // b
     """
-    return divided(BinOp.FLOORDIV, value_of(a), value_of(b))
+    return build_division(BinOp.FLOORDIV, value_of(a), value_of(b))
 
 
 def floormod(a: Value, b: Value) -> Expr:
@@ -45,7 +45,7 @@ def floormod(a: Value, b: Value) -> Expr:
     >>> te.floormod(te.var("a"), te.var("b"))
     a % b
     """
-    return divided(BinOp.MOD, value_of(a), value_of(b))
+    return build_division(BinOp.MOD, value_of(a), value_of(b))
 
 
 indexdiv = floordiv
@@ -63,7 +63,7 @@ def truncdiv(a: Value, b: Value) -> Expr:
     a // b
     """
     x, y = _integers(a, b, "truncdiv")
-    floor = divided(BinOp.FLOORDIV, x, y)
+    floor = build_division(BinOp.FLOORDIV, x, y)
     if x.dtype.kind == "uint":
         return floor
     return binary(BinOp.ADD, floor, cast(x.dtype, _rounded_down(x, y)))
@@ -80,7 +80,7 @@ def truncmod(a: Value, b: Value) -> Expr:
     a % b
     """
     x, y = _integers(a, b, "truncmod")
-    rest = divided(BinOp.MOD, x, y)
+    rest = build_division(BinOp.MOD, x, y)
     if x.dtype.kind == "uint":
         return rest
     return binary(BinOp.SUB, rest, ir.select(_rounded_down(x, y), y, const(0, y.dtype)))
@@ -227,7 +227,7 @@ def add(lhs: Value, rhs: Value) -> Any:
     >>> add(3, 4)
     int32(7)
     """
-    return _operated(operator.add, lhs, rhs)
+    return _apply_operator(operator.add, lhs, rhs)
 
 
 def subtract(lhs: Value, rhs: Value) -> Any:
@@ -236,7 +236,7 @@ def subtract(lhs: Value, rhs: Value) -> Any:
     >>> subtract(3, 4)
     int32(-1)
     """
-    return _operated(operator.sub, lhs, rhs)
+    return _apply_operator(operator.sub, lhs, rhs)
 
 
 def multiply(lhs: Value, rhs: Value) -> Any:
@@ -245,7 +245,7 @@ def multiply(lhs: Value, rhs: Value) -> Any:
     >>> multiply(3, 4)
     int32(12)
     """
-    return _operated(operator.mul, lhs, rhs)
+    return _apply_operator(operator.mul, lhs, rhs)
 
 
 def divide(lhs: Value, rhs: Value) -> Any:
@@ -255,7 +255,7 @@ def divide(lhs: Value, rhs: Value) -> Any:
     float32(3.0) / float32(4.0)
     """
     if builtins.any(map(_is_float, (lhs, rhs))):
-        return _operated(operator.truediv, lhs, rhs)
+        return _apply_operator(operator.truediv, lhs, rhs)
     return div(lhs, rhs)
 
 
@@ -264,9 +264,9 @@ def _is_float(value: Value) -> bool:
     return isinstance(value, float) if dtype is None else DType(dtype).is_float
 
 
-def _operated(function: Callable[[Any, Any], Any], lhs: Value, rhs: Value) -> Any:
+def _apply_operator(function: Callable[[Any, Any], Any], lhs: Value, rhs: Value) -> Any:
     tensor: Any = next((each for each in (lhs, rhs) if is_whole(each)), lhs)
     for each in (tensor, lhs, rhs):
-        if isinstance(each, Arithmetic):
+        if isinstance(each, ExprLike):
             return each.operated(function, lhs, rhs)
     return function(value_of(lhs), value_of(rhs))

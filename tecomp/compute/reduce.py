@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeGuard, overload
 
-from tecomp.compute.expr_like import Arithmetic, Value, value_of
+from tecomp.compute.expr_like import ExprLike, Value, value_of
 from tecomp.compute.iter_var import IterKind, IterVar
 from tecomp.compute.limits import max_value, min_value
 from tecomp.compute.shape_validation import name_of
@@ -28,7 +28,15 @@ from tecomp.ir.nodes.expr import (
     is_const,
     logical_and,
 )
-from tecomp.ir.nodes.printer import Name, Operand, Pieces, comma, counted, operands, tuple_of
+from tecomp.ir.nodes.printer import (
+    ParenthesizedOperand,
+    Pieces,
+    PrintedName,
+    comma,
+    format_count,
+    operands,
+    tuple_of,
+)
 from tecomp.ir.traversal.rewrite import children, substitute, top_down, walk
 from tecomp.source_locations import Location, user_location
 
@@ -110,11 +118,11 @@ class Reduce(Expr):
         yield f"{self.combiner.name}("
         yield from _one_or_tuple(self.source)
         yield ", axis=["
-        yield from comma(Name(axis) for axis in self.axis)
+        yield from comma(PrintedName(axis) for axis in self.axis)
         yield "]"
         if not (isinstance(self.condition, Const) and self.condition.value is True):
             yield ", where="
-            yield Operand(self.condition)
+            yield ParenthesizedOperand(self.condition)
         if self.init:
             yield ", init="
             yield from _one_or_tuple(self.init)
@@ -185,13 +193,13 @@ class Reducer:
         """
         who = f"{self.room}{self.name}"
         if _is_operand(axis):
-            return self._pairwise(who, [expr, axis, *_given(where, init, *args)])
+            return self._pairwise(who, [expr, axis, *_values_as_list(where, init, *args)])
         if args:
             raise DefinitionError(
                 "{who}: there {verb} {arguments} more than a reduction takes; give the "
                 "expression, axis, where and init",
                 kind="reduction", who=who, verb="is" if len(args) == 1 else "are",
-                arguments=counted(len(args), "argument"),
+                arguments=format_count(len(args), "argument"),
             )
         axes = _axes(axis, who)
         several = isinstance(expr, list | tuple)
@@ -201,7 +209,7 @@ class Reducer:
                 "{who}: there is no value to combine; give one at least",
                 kind="nothing-given", who=who,
             )
-        condition = _within(
+        condition = _combine_with_bounds(
             axes, condition_of(True if where is None else value_of(where), f"{who}(where=)"))
         combiner, given = _combiner(
             self, tuple(value.dtype for value in source), several=several)
@@ -227,7 +235,7 @@ class Reducer:
                 )
             types = tuple(value.dtype for value in result)
             if several:
-                result = _fitted(
+                result = _convert_values(
                     self.fcombine(result, other), types, f"{who}: the combination", several=True)
             else:
                 result = (value_of(self.fcombine(result[0], other[0])),)
@@ -309,7 +317,7 @@ def _axes(axis: object, who: str) -> tuple[IterVar, ...]:
     return tuple(axes)
 
 
-def _within(axes: Sequence[IterVar], condition: Expr) -> Expr:
+def _combine_with_bounds(axes: Sequence[IterVar], condition: Expr) -> Expr:
     """Combine `condition` with the bounds of axes whose domains depend on other axes."""
     inside = [
         part for axis in axes for part in (
@@ -343,11 +351,11 @@ def _combiner(
     lhs = tuple(Var(f"x{mark}", dtype) for mark, dtype in zip(marks, dtypes, strict=True))
     rhs = tuple(Var(f"y{mark}", dtype) for mark, dtype in zip(marks, dtypes, strict=True))
     combined = reducer.fcombine(lhs, rhs) if several else reducer.fcombine(lhs[0], rhs[0])
-    result = _fitted(combined, dtypes, f"{who}: the combination", several=several)
+    result = _convert_values(combined, dtypes, f"{who}: the combination", several=several)
     check_function(
         reducer.fidentity, len(dtypes), f"{who}: the identity", _IDENTITY, TypeMismatchError)
     neutral = reducer.fidentity(*dtypes)
-    identity = _fitted(neutral, dtypes, f"{who}: the identity", several=several)
+    identity = _convert_values(neutral, dtypes, f"{who}: the identity", several=several)
     for node in walk(*result, *identity):
         is_reduced = isinstance(node, IterVar) and node.kind is IterKind.REDUCE
         if is_reduced or isinstance(node, Reduce):
@@ -374,7 +382,7 @@ def _outside_of_indices(node: Any) -> Sequence[Any]:
     return () if isinstance(node, TensorLoad) else children(node)
 
 
-def _fitted(
+def _convert_values(
     values: object, dtypes: tuple[DType, ...], what: str, *, several: bool
 ) -> tuple[Expr, ...]:
     """Return `values` as expressions, one per dtype; Python numbers take that dtype.
@@ -393,7 +401,7 @@ def _fitted(
         )
     fitted = []
     for k, (value, dtype) in enumerate(zip(given, dtypes, strict=True)):
-        standing = isinstance(value, Expr | Arithmetic)
+        standing = isinstance(value, Expr | ExprLike)
         node = value_of(value) if standing else as_expr(value, dtype)
         if node.dtype != dtype:
             which = f" of value {k}" if several else ""
@@ -410,7 +418,7 @@ def _start(
     who: str, init: object, source: tuple[Expr, ...], axes: tuple[IterVar, ...]
 ) -> tuple[Expr, ...]:
     several = len(source) > 1
-    start = _fitted(init, tuple(s.dtype for s in source), f"{who}: init=", several=several)
+    start = _convert_values(init, tuple(s.dtype for s in source), f"{who}: init=", several=several)
     for node in walk(*start):
         if isinstance(node, IterVar) and any(node is axis for axis in axes):
             raise DefinitionError(
@@ -518,7 +526,7 @@ def min(
     if axis is None or _is_axes(axis):
         made: Expr = _MIN(expr, axis, where, init, *args)
         return made
-    return _elementwise(BinOp.MIN, expr, axis, *_given(where, init, *args))
+    return _elementwise(BinOp.MIN, expr, axis, *_values_as_list(where, init, *args))
 
 
 def max(
@@ -546,7 +554,7 @@ def max(
     if axis is None or _is_axes(axis):
         made: Expr = _MAX(expr, axis, where, init, *args)
         return made
-    return _elementwise(BinOp.MAX, expr, axis, *_given(where, init, *args))
+    return _elementwise(BinOp.MAX, expr, axis, *_values_as_list(where, init, *args))
 
 
 def _is_axes(axis: object) -> TypeGuard[Axes]:
@@ -562,12 +570,12 @@ def _is_operand(axis: object) -> bool:
         # For a reducer of tuples, the argument is a tuple of values, none of which is an axis and
         # at least one of which is an expression.
         return bool(axis) and not any(isinstance(each, IterVar) for each in axis) and any(
-            isinstance(each, Expr | Arithmetic) for each in axis
+            isinstance(each, Expr | ExprLike) for each in axis
         )
-    return isinstance(axis, Expr | Arithmetic) and not isinstance(axis, IterVar)
+    return isinstance(axis, Expr | ExprLike) and not isinstance(axis, IterVar)
 
 
-def _given(*values: Any) -> list[Any]:
+def _values_as_list(*values: Any) -> list[Any]:
     return [value for value in values if value is not None]
 
 

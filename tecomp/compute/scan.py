@@ -14,9 +14,9 @@ from tecomp.compute.tvm_compat import tag_of
 from tecomp.errors import DefinitionError, TypeMismatchError
 from tecomp.ir.nodes.argument_checks import shape_text
 from tecomp.ir.nodes.expr import BinOp, Expr, as_expr, binary, const, if_then_else, logical_and
-from tecomp.ir.nodes.printer import NEWLINE, Name, Operand, Pieces
+from tecomp.ir.nodes.printer import NEWLINE, ParenthesizedOperand, Pieces, PrintedName
 from tecomp.ir.nodes.stmt import Extent
-from tecomp.ir.nodes.structural_equality import same
+from tecomp.ir.nodes.structural_equality import structural_equal
 from tecomp.ir.traversal.rewrite import walk
 from tecomp.source_locations import user_location
 
@@ -97,13 +97,13 @@ class ScanOp(ComputeOp):
             yield from access(tensor, self.axis)
             first = self.scan_axis.dom.min
             yield " = "
-            yield Operand(start)
+            yield ParenthesizedOperand(start)
             yield f" if {self.scan_axis.name} < {getattr(first, 'value', first)} else "
-            yield Operand(self.body[k])
+            yield ParenthesizedOperand(self.body[k])
             yield " with "
-            yield Name(self.states[k])
+            yield PrintedName(self.states[k])
             yield " = "
-            yield Name(tensor)
+            yield PrintedName(tensor)
 
 
 @overload
@@ -213,7 +213,7 @@ def _longest(extents: Sequence[Extent]) -> Extent:
     for extent in extents[1:]:
         if isinstance(longest, int) and isinstance(extent, int):
             longest = max(longest, extent)
-        elif not _alike([longest], [extent]):
+        elif not _are_equal_shapes([longest], [extent]):
             longest = binary(BinOp.MAX, as_expr(longest), as_expr(extent))
     return longest
 
@@ -222,7 +222,7 @@ def _inside(axis: Sequence[IterVar], shape: Sequence[Extent]) -> Expr | None:
     """Return the condition that an element of a step is within `shape`, or None if it always is."""
     shorter = [
         place < extent for place, extent in zip(axis[1:], shape[1:], strict=True)
-        if not _alike([place.extent], [extent])
+        if not _are_equal_shapes([place.extent], [extent])
     ]
     return logical_and(*shorter) if shorter else None
 
@@ -285,21 +285,21 @@ def _check_shapes(
             "{where}: {rule} has no axes; the first axis of a scan counts its steps",
             kind="scan", where=where, rule=rule.name,
         )
-    if not _alike(rule.shape, state.shape):
+    if not _are_equal_shapes(rule.shape, state.shape):
         raise DefinitionError(
             "{where}: {rule} has shape {shape} and {state} {state_shape}; both have all steps of "
             "the result",
             kind="scan", where=where, rule=rule.name, shape=shape_text(rule.shape),
             state=state.name, state_shape=shape_text(state.shape),
         )
-    if state.ndim != other.ndim or not _alike(state.shape[:1], other.shape[:1]):
+    if state.ndim != other.ndim or not _are_equal_shapes(state.shape[:1], other.shape[:1]):
         raise DefinitionError(
             "{where}: {state} has shape {shape} and {other} {other_shape}; the states of a scan "
             "have as many axes and as many steps",
             kind="scan", where=where, state=state.name, shape=shape_text(state.shape),
             other=other.name, other_shape=shape_text(other.shape),
         )
-    if not start.ndim or not _alike(start.shape[1:], rule.shape[1:]):
+    if not start.ndim or not _are_equal_shapes(start.shape[1:], rule.shape[1:]):
         raise DefinitionError(
             "{where}: {start} has shape {shape}, and a step of {rule}, of shape {rule_shape}, has "
             "other axes; give init the first steps of that shape",
@@ -317,7 +317,7 @@ def _check_shapes(
 
 def _check_first_steps(starts: Sequence[Tensor], where: str) -> None:
     for start in starts[1:]:
-        if not _alike(start.shape[:1], starts[0].shape[:1]):
+        if not _are_equal_shapes(start.shape[:1], starts[0].shape[:1]):
             raise DefinitionError(
                 "{where}: {start} has {extent} steps and {start_name} {extent2}; the states of a "
                 "scan start with as many steps",
@@ -326,7 +326,7 @@ def _check_first_steps(starts: Sequence[Tensor], where: str) -> None:
             )
 
 
-def _alike(one: Sequence[Extent], other: Sequence[Extent]) -> bool:
+def _are_equal_shapes(one: Sequence[Extent], other: Sequence[Extent]) -> bool:
     return len(one) == len(other) and all(
-        same(as_expr(a), as_expr(b)) for a, b in zip(one, other, strict=True)
+        structural_equal(as_expr(a), as_expr(b)) for a, b in zip(one, other, strict=True)
     )

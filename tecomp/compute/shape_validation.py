@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tecomp.compute.iter_var import IterVar
-from tecomp.compute.tensor import Formula, TensorLoad
+from tecomp.compute.tensor import ScalarFormula, TensorLoad
 from tecomp.errors import DefinitionError, TypeMismatchError
 from tecomp.ir.nodes.argument_checks import dictionary_of
 from tecomp.ir.nodes.dtype import DType
@@ -47,7 +47,7 @@ def extent_of(value: object, where: str, *, least: int = 0) -> Extent:
         DefinitionError: If the value is less than `least`, too large, or not a size.
         TypeMismatchError: If the value is not an integer.
     """
-    if isinstance(value, Formula):
+    if isinstance(value, ScalarFormula):
         value = value.as_expr()
     if isinstance(value, Const) and not value.dtype.is_bool:
         value = value.value

@@ -9,12 +9,12 @@ from operator import mul
 from typing import Any
 
 from tecomp.compute.expr_like import Value, value_of
-from tecomp.compute.expression_analysis import NoLanesError, lanes_of
-from tecomp.compute.intrinsics import joined
-from tecomp.compute.iter_var import known
+from tecomp.compute.expression_analysis import NotScalarizableError, lanes_of
+from tecomp.compute.intrinsics import concat_vectors
+from tecomp.compute.iter_var import as_constant_extents
 from tecomp.compute.shape_validation import dtype_of, name_of, shape_of
 from tecomp.errors import DefinitionError, TypeMismatchError
-from tecomp.ir.nodes.argument_checks import check_function, check_kind, is_one_of, whole_number
+from tecomp.ir.nodes.argument_checks import as_int, check_function, check_kind, is_one_of
 from tecomp.ir.nodes.dtype import INT64, DType
 from tecomp.ir.nodes.expr import (
     BufferLoad,
@@ -81,7 +81,7 @@ class Operand:
     @property
     def shape(self) -> tuple[Extent, ...]:
         """Shape of the tile, with `Known` ints for constant extents, as for tensors."""
-        return known(self.buffer.shape)
+        return as_constant_extents(self.buffer.shape)
 
     @property
     def dtype(self) -> DType:
@@ -125,7 +125,7 @@ class Operand:
             )
         *outer, last = self._place(begin)
         parts: list[Expr] = [self[(*outer, last + k)] for k in range(kind.lanes)]
-        return joined(parts)
+        return concat_vectors(parts)
 
     def store(self, indices: object, value: Value) -> Stmt:
         """Return the statement that stores `value`, cast to the dtype of the operand.
@@ -159,7 +159,7 @@ class Operand:
             raise self._refused(stored)
         try:
             values = lanes_of(stored)
-        except NoLanesError:
+        except NotScalarizableError:
             raise self._refused(stored) from None
         *outer, last = place
         return seq(*(
@@ -178,7 +178,8 @@ class Operand:
     def strides(self) -> tuple[Extent, ...]:
         """Strides in elements of the contiguous array that a call receives."""
         factors = self.buffer.shape[1:]
-        return known(tuple(reduce(mul, factors[k:], 1) for k in range(len(self.buffer.shape))))
+        return as_constant_extents(
+            tuple(reduce(mul, factors[k:], 1) for k in range(len(self.buffer.shape))))
 
     @property
     def elem_offset(self) -> int:
@@ -473,7 +474,7 @@ def integer(value: Any, where: str) -> Expr:
     Raises:
         TypeMismatchError: If the value is not an integer.
     """
-    whole = whole_number(value)
+    whole = as_int(value)
     given = whole if whole is not None else value_of(value)
     if isinstance(given, Expr) and not given.dtype.is_integer:
         raise TypeMismatchError(

@@ -9,13 +9,13 @@ from typing import Any, ClassVar, NoReturn, Self, overload
 
 import numpy as np
 
-from tecomp.compute.expr_like import OPERATOR_NAMES, Arithmetic, value_of
-from tecomp.compute.iter_var import IterVar, known
+from tecomp.compute.expr_like import OPERATOR_NAMES, ExprLike, value_of
+from tecomp.compute.iter_var import IterVar, as_constant_extents
 from tecomp.errors import DefinitionError, TypeMismatchError
 from tecomp.ir.nodes.argument_checks import shape_text
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import Const, Expr, as_expr
-from tecomp.ir.nodes.printer import Name, Pieces, operands, render
+from tecomp.ir.nodes.printer import Pieces, PrintedName, operands, render
 from tecomp.ir.nodes.stmt import Extent
 from tecomp.ir.traversal.rewrite import walk
 from tecomp.source_locations import Location, user_location
@@ -132,7 +132,7 @@ class Operation(ABC):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Tensor(Arithmetic):
+class Tensor(ExprLike):
     """Output `value_index` of an operation.
 
     Two tensors are equal if they are the same output of the same operation. In arithmetic, a
@@ -165,7 +165,7 @@ class Tensor(Arithmetic):
     @property
     def shape(self) -> tuple[Extent, ...]:
         """Extents of the axes; constant extents are ints with a `value` attribute, as in TVM."""
-        return known(self.op.shapes[self.value_index])
+        return as_constant_extents(self.op.shapes[self.value_index])
 
     @property
     def ndim(self) -> int:
@@ -216,10 +216,10 @@ class Tensor(Arithmetic):
     def of_element(self, function: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
         """Return the zero-dimensional tensor of an operator on such tensors and on numbers."""
         if function not in OPERATOR_NAMES or not all(map(_is_alone, operands)):
-            return Arithmetic.of_element(self, function, operands)
+            return ExprLike.of_element(self, function, operands)
         formula = function(*map(value_of, operands))
         made = self.op.elementwise(OPERATOR_NAMES[function], function, operands)
-        return Formula(made.op, 0, formula)
+        return ScalarFormula(made.op, 0, formula)
 
     def astype(self, dtype: str) -> Any:
         """Cast the tensor to `dtype` element-wise.
@@ -236,7 +236,7 @@ class Tensor(Arithmetic):
         Tensor(T_cast, shape=(4, 5), dtype=int32)
         """
         if not self.is_whole:
-            return Arithmetic.astype(self, dtype)
+            return ExprLike.astype(self, dtype)
         kind = DType(dtype)
         return self.op.elementwise("T_cast", lambda value: value.astype(kind), (self,))
 
@@ -271,12 +271,12 @@ class Tensor(Arithmetic):
     def __eq__(self, other: object) -> Any:
         if isinstance(other, Tensor):
             return self.op is other.op and self.value_index == other.value_index
-        return Arithmetic.__eq__(self, other)
+        return ExprLike.__eq__(self, other)
 
     def __ne__(self, other: object) -> Any:
         if isinstance(other, Tensor):
             return not self == other
-        return Arithmetic.__ne__(self, other)
+        return ExprLike.__ne__(self, other)
 
     def __hash__(self) -> int:
         return hash((id(self.op), self.value_index))
@@ -286,7 +286,7 @@ class Tensor(Arithmetic):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Formula(Tensor):
+class ScalarFormula(Tensor):
     """Zero-dimensional tensor made by an operator; in an expression, it stands for its formula.
 
     Scalar inputs can therefore be combined by operators inside the function of a `te.compute`.
@@ -303,7 +303,7 @@ class Formula(Tensor):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class TensorSlice(Arithmetic):
+class TensorSlice(ExprLike):
     """Tensor with leading indices or ranges, such as `A[i]` or `A[i, 0:16]`.
 
     `A[i][j]` equals `A[i, j]`. Slices with ranges are the arguments of intrinsics.
@@ -396,7 +396,7 @@ class TensorLoad(Expr):
 
 def access(tensor: Tensor, indices: tuple[Expr, ...]) -> Pieces:
     """Yield the printed text of an access: `A[i, j]`, or `A[()]` without indices."""
-    yield Name(tensor)
+    yield PrintedName(tensor)
     yield "["
     yield from operands(indices) if indices else ("()",)
     yield "]"
@@ -475,7 +475,7 @@ def _place(tensor: Tensor, axis: int, index: Any) -> Expr:
     Raises:
         TypeMismatchError: If the index is not an integer.
     """
-    if isinstance(index, Arithmetic):
+    if isinstance(index, ExprLike):
         index = index.as_expr()
     if isinstance(index, int | np.integer) and not isinstance(index, bool):
         return as_expr(index)

@@ -98,7 +98,7 @@ def tensor_compute(
             intrinsic is not determined.
     """
     where = f"te.compute {name}"
-    own = _known(call, inside, where)
+    own = _bind_sizes(call, inside, where)
     data = tuple(
         make_axis(f"ax{k}", 0, length(axis), IterKind.DATA) for k, axis in enumerate(own.op.axis)
     )
@@ -122,7 +122,8 @@ def tensor_compute(
         # replaced loads contain axes of the program, which must not be substituted.
         return bottom_up(substitute(value, axes), rule)
 
-    body = tuple(_around(value, (*call.reduce_axis, *rest), moved) for value in own.op.body)
+    body = tuple(_around_condition(value, (*call.reduce_axis, *rest), moved) for value
+        in own.op.body)
     read = {node.tensor: node for value in own.op.body for node in _loads(value)}
     return TensorComputeOp(
         name, (*around, *data), body, tag, attrs, user_location(), intrin=own,
@@ -131,7 +132,7 @@ def tensor_compute(
     )
 
 
-def _known(call: TensorIntrinCall, inside: Sequence[Extent], where: str) -> TensorIntrin:
+def _bind_sizes(call: TensorIntrinCall, inside: Sequence[Extent], where: str) -> TensorIntrin:
     """Return the intrinsic with the sizes that operands and result determine.
 
     Raises:
@@ -159,7 +160,8 @@ def _known(call: TensorIntrinCall, inside: Sequence[Extent], where: str) -> Tens
     return with_sizes(call.intrin, sizes)
 
 
-def _around(value: Expr, axes: tuple[IterVar, ...], moved: Callable[[Expr], Expr]) -> Expr:
+def _around_condition(value: Expr, axes: tuple[IterVar, ...],
+        moved: Callable[[Expr], Expr]) -> Expr:
     if not isinstance(value, Reduce):
         return moved(value)
     return replace(

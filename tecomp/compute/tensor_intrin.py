@@ -15,16 +15,16 @@ from tecomp.compute.tensor_intrin_call import Check, TensorIntrin, check_stateme
 from tecomp.errors import DefinitionError, TypeMismatchError
 from tecomp.ir.extern.registry import get_global_func
 from tecomp.ir.nodes.argument_checks import (
+    as_int,
     check_function,
     check_kind,
     check_list,
     dictionary_of,
     is_one_of,
-    whole_number,
 )
 from tecomp.ir.nodes.expr import Expr, Var
-from tecomp.ir.nodes.stmt import Buffer, OutsideCall, Stmt
-from tecomp.ir.nodes.structural_equality import same
+from tecomp.ir.nodes.stmt import Buffer, ExternCall, Stmt
+from tecomp.ir.nodes.structural_equality import structural_equal
 from tecomp.ir.traversal.rewrite import walk
 
 __all__ = [
@@ -88,7 +88,7 @@ def decl_tensor_intrin(
     """
     name = name_of(name, "te.decl_tensor_intrin")
     where = f"te.decl_tensor_intrin {name}"
-    compute = _checked(op, where)
+    compute = _check_definition(op, where)
     for text, what in ((unit, "unit"), (mode, "mode")):
         check_kind(text, str, f"{where}: {what}", "give a text", TypeMismatchError)
     if not is_one_of(check, get_args(Check)):
@@ -103,7 +103,7 @@ def decl_tensor_intrin(
         for t, scope in zip(tensors, scopes, strict=True)
     )
     scalars = _scalars(scalar_params, where)
-    given = _called(fcompute, buffers, len(compute.input_tensors), scalars, where)
+    given = _call_user_function(fcompute, buffers, len(compute.input_tensors), scalars, where)
     body, reset, update = _statements(given, where)
     intrin = TensorIntrin(
         name, compute, buffers, scalars, body, reset, update, scopes, unit, mode, check)
@@ -115,7 +115,7 @@ def decl_tensor_intrin(
     return intrin
 
 
-def _called(
+def _call_user_function(
     fcompute: Callable[..., Statements], buffers: Sequence[Buffer], count: int,
     scalars: Sequence[Var], where: str,
 ) -> Statements:
@@ -130,7 +130,7 @@ def _called(
 
 def _is_known(*statements: Stmt | None) -> bool:
     """Return whether all functions that the statements call are registered, and thus can run."""
-    calls = (node for node in walk(*filter(None, statements)) if isinstance(node, OutsideCall))
+    calls = (node for node in walk(*filter(None, statements)) if isinstance(node, ExternCall))
     return all(get_global_func(call.function, allow_missing=True) is not None for call in calls)
 
 
@@ -167,7 +167,7 @@ def _scopes(
     for buffer in asked.values():
         check_without_gaps(buffer, f"{where}: binds: {buffer.name}")
     for name in ALIGNMENT:
-        number = whole_number(params.get(name, 1))
+        number = as_int(params.get(name, 1))
         if number is None or number < 1:
             raise DefinitionError(
                 "{where}: default_buffer_params: {name} is {param!r}; give a number from 1 on",
@@ -214,7 +214,7 @@ def _scalars(given: object, where: str) -> tuple[Var, ...]:
     return tuple(scalars)
 
 
-def _checked(op: object, where: str) -> ComputeOp:
+def _check_definition(op: object, where: str) -> ComputeOp:
     compute = op.op if isinstance(op, Tensor) else op
     if not isinstance(compute, ComputeOp):
         raise DefinitionError(
@@ -259,7 +259,7 @@ def _check_reads(compute: ComputeOp, where: str) -> None:
         found: list[TensorLoad] = []
         for node in walk(*compute.body):
             is_read = isinstance(node, TensorLoad) and node.tensor == tensor
-            if is_read and not any(same(node, other) for other in found):
+            if is_read and not any(structural_equal(node, other) for other in found):
                 found.append(node)
         if len(found) > 1:
             raise DefinitionError(

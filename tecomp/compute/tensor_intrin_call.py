@@ -10,14 +10,14 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tecomp.compute.expr_like import Arithmetic, value_of
+from tecomp.compute.expr_like import ExprLike, value_of
 from tecomp.compute.iter_var import IterKind, IterVar, make_axis
 from tecomp.compute.operation import ComputeOp, PlaceholderOp
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.tensor import Tensor, TensorLoad
-from tecomp.compute.tensor_region import Part, part_of
+from tecomp.compute.tensor_region import TensorRegion, part_of
 from tecomp.errors import CallError, DefinitionError, InternalError, TypeMismatchError
-from tecomp.ir.arith.extents import simplified
+from tecomp.ir.arith.extents import simplify_extent
 from tecomp.ir.nodes.argument_checks import shape_text
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import BufferLoad, Const, Expr, Var, cast, index_value, integer_range
@@ -43,7 +43,7 @@ _PRECISION = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "fl
 _LEAST_ROUNDINGS = {"float32": 80, "float64": 80}
 
 
-def difference(
+def find_mismatch(
     op: ComputeOp,
     buffers: Sequence[Buffer],
     scalars: Sequence[Var],
@@ -70,7 +70,7 @@ def difference(
     numbers = [_random(draw, (), var.dtype).item() for var in scalars]
     *inputs, before = (_random(draw, _shape(b), b.dtype) for b in buffers)
     for name, statement in parts.items():
-        meant = _meaning(op, buffers, name) if statement is not None else None
+        meant = _reference_statements(op, buffers, name) if statement is not None else None
         if statement is None or meant is None:
             continue
         results = []
@@ -87,12 +87,12 @@ def difference(
         if (place := _first_difference(wanted, got, _terms(op))) is not None:
             return (
                 f"the {name} stores {got[place]} at {_at(op.name, place)}, where the definition "
-                f"gives {wanted[place]}, for {_given(op, inputs, scalars, numbers, place)}"
+                f"gives {wanted[place]}, for {_format_inputs(op, inputs, scalars, numbers, place)}"
             )
     return None
 
 
-def _meaning(op: ComputeOp, buffers: Sequence[Buffer], part: str) -> Stmt | None:
+def _reference_statements(op: ComputeOp, buffers: Sequence[Buffer], part: str) -> Stmt | None:
     """Return reference statements for a part; None if the definition has no such part."""
     *inputs, out = buffers
     held = dict(zip(op.input_tensors, inputs, strict=True))
@@ -102,7 +102,7 @@ def _meaning(op: ComputeOp, buffers: Sequence[Buffer], part: str) -> Stmt | None
     place = tuple(axes[axis] for axis in op.axis)
     value = op.body[0]
     if not isinstance(value, Reduce):
-        once = _over(op.axis, axes, BufferStore(out, _read(value, held, axes), place))
+        once = _loops_over(op.axis, axes, BufferStore(out, _read(value, held, axes), place))
         return once if part == "body" else None
     reset = BufferStore(out, value.combiner.identity[0], place)
     combiner = value.combiner
@@ -110,12 +110,12 @@ def _meaning(op: ComputeOp, buffers: Sequence[Buffer], part: str) -> Stmt | None
         combiner.lhs[0]: BufferLoad(out, place),
         combiner.rhs[0]: _read(value.source[0], held, axes),
     })
-    update = _over(op.reduce_axis, axes, BufferStore(out, combined, place))
+    update = _loops_over(op.reduce_axis, axes, BufferStore(out, combined, place))
     steps = {"body": seq(reset, update), "reset": reset, "update": update}
-    return _over(op.axis, axes, steps[part])
+    return _loops_over(op.axis, axes, steps[part])
 
 
-def _over(loops: Sequence[IterVar], axes: Mapping[IterVar, Expr], body: Stmt) -> Stmt:
+def _loops_over(loops: Sequence[IterVar], axes: Mapping[IterVar, Expr], body: Stmt) -> Stmt:
     for axis in reversed(loops):
         var = axes[axis]
         assert isinstance(var, Var)
@@ -171,7 +171,7 @@ def _at(name: str, place: Sequence[object]) -> str:
     return f"{name}[{', '.join(map(str, place))}]"
 
 
-def _given(
+def _format_inputs(
     op: ComputeOp, inputs: Sequence[Array], scalars: Sequence[Var], numbers: Sequence[Any],
     place: Sequence[int],
 ) -> str:
@@ -300,7 +300,7 @@ class TensorIntrin:
         """
         where = f"{self.name}(...)"
         given = [part_of(arg, where) or value_of(arg) for arg in args]
-        parts = tuple(each for each in given if isinstance(each, Part))
+        parts = tuple(each for each in given if isinstance(each, TensorRegion))
         scalars = tuple(each for each in given if isinstance(each, Expr))
         self._check_counts(parts, scalars, where)
         sizes: dict[Var, int] = {}
@@ -315,7 +315,7 @@ class TensorIntrin:
         return TensorIntrinCall(self, parts, axes, values, sizes)
 
     def _check_counts(
-        self, parts: Sequence[Part], scalars: Sequence[Expr], where: str
+        self, parts: Sequence[TensorRegion], scalars: Sequence[Expr], where: str
     ) -> None:
         names = [tensor.name for tensor in self.inputs]
         if len(parts) != len(names):
@@ -360,7 +360,7 @@ class TensorIntrin:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TensorIntrinCall(Arithmetic):
+class TensorIntrinCall(ExprLike):
     """Call of a tensor intrinsic on parts of tensors.
 
     Attributes:
@@ -372,7 +372,7 @@ class TensorIntrinCall(Arithmetic):
     """
 
     intrin: TensorIntrin
-    parts: tuple[Part, ...]
+    parts: tuple[TensorRegion, ...]
     reduce_axis: tuple[IterVar, ...]
     scalars: tuple[Expr, ...]
     sizes: Sizes
@@ -391,7 +391,7 @@ class TensorIntrinCall(Arithmetic):
         )
 
 
-def _check_part(own: Tensor, part: Part, sizes: dict[Var, int], where: str) -> None:
+def _check_part(own: Tensor, part: TensorRegion, sizes: dict[Var, int], where: str) -> None:
     """Raise if a part does not match an operand; record the size variables that it determines.
 
     Raises:
@@ -428,7 +428,7 @@ def fits(extent: Extent, number: int, sizes: dict[Var, int]) -> bool:
         return extent == number
     if isinstance(extent, Var):
         return sizes.setdefault(extent, number) == number
-    found = simplified(substitute(extent, _literals(sizes)))
+    found = simplify_extent(substitute(extent, _literals(sizes)))
     return isinstance(found, int) and found == number
 
 
@@ -451,7 +451,7 @@ def with_sizes(intrin: TensorIntrin, sizes: Sizes) -> TensorIntrin:
         for part in (intrin.body, intrin.reset, intrin.update)
     )
     made = replace(
-        intrin, op=_sized(intrin.op, numbers), body=body, reset=reset, update=update,
+        intrin, op=_substitute_sizes(intrin.op, numbers), body=body, reset=reset, update=update,
         buffers=tuple(_sized_buffer(buffer, numbers) for buffer in intrin.buffers),
     )
     if made.check == "now":
@@ -469,14 +469,15 @@ def _sized_statement(statement: Stmt, numbers: Mapping[Var, Expr]) -> Stmt:
 
 
 def _sized_buffer(buffer: Buffer, numbers: Mapping[Var, Expr]) -> Buffer:
-    shape = (n if isinstance(n, int) else simplified(substitute(n, numbers)) for n in buffer.shape)
+    shape = (n if isinstance(n, int) else simplify_extent(substitute(n, numbers)) for n
+        in buffer.shape)
     return replace(buffer, shape=tuple(shape))
 
 
-def _sized(op: ComputeOp, numbers: Mapping[Var, Expr]) -> ComputeOp:
+def _substitute_sizes(op: ComputeOp, numbers: Mapping[Var, Expr]) -> ComputeOp:
     """Return a definition with constants substituted for the variables in its extents."""
     def extent(value: Extent) -> Extent:
-        return value if isinstance(value, int) else simplified(substitute(value, numbers))
+        return value if isinstance(value, int) else simplify_extent(substitute(value, numbers))
 
     inputs = {
         tensor: PlaceholderOp(
@@ -516,7 +517,7 @@ def check_statements(intrin: TensorIntrin) -> None:
         DefinitionError: If the results differ.
     """
     parts = {"body": intrin.body, "reset": intrin.reset, "update": intrin.update}
-    found = difference(intrin.op, intrin.buffers, intrin.scalar_params, parts)
+    found = find_mismatch(intrin.op, intrin.buffers, intrin.scalar_params, parts)
     if found is not None:
         raise DefinitionError(
             'te.decl_tensor_intrin {intrin}: {found}; mend one of them, or say check="never" if '

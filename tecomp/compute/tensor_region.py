@@ -13,7 +13,7 @@ from tecomp.source_locations import Location, user_location
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TensorRegion:
     """Rectangular region of a tensor, given by its first element and its extents.
 
     Attributes:
@@ -61,7 +61,7 @@ class Part:
         return TensorLoad(self.tensor, place, self.location)
 
 
-def part_of(given: object, where: str) -> Part | None:
+def part_of(given: object, where: str) -> TensorRegion | None:
     """Return the region that an intrinsic argument denotes, or None for a number.
 
     Raises:
@@ -87,7 +87,7 @@ def part_of(given: object, where: str) -> Part | None:
         last = extent if index.stop is None else index.stop
         starts.append(first)
         extents.append(_count(first, last, extent, f"{where}: {text}: axis {k}"))
-    return Part(tensor, tuple(starts), tuple(extents), text, user_location())
+    return TensorRegion(tensor, tuple(starts), tuple(extents), text, user_location())
 
 
 def _count(first: Expr, last: Expr | int, extent: Extent, where: str) -> Extent:

@@ -89,7 +89,7 @@ ABSENT: Mapping[str, Mapping[str, str]] = MappingProxyType({
 })
 
 
-def absent(module: str, name: str) -> AttributeError:
+def unsupported_name_message(module: str, name: str) -> AttributeError:
     """Return the error for a missing name of a module, with an alternative for TVM names.
 
     Args:

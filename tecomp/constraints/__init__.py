@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tecomp.lazy_imports import lazy_names
 
 if TYPE_CHECKING:
-    from tecomp.constraints.check import keeps_rules
+    from tecomp.constraints.check import satisfies_constraints
     from tecomp.constraints.operation_view import computation, loads_of
     from tecomp.constraints.user_hints import DivisionHint, Hint
 else:

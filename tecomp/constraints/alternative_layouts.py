@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from tecomp.constraints.operation_view import Computation, Use
+from tecomp.constraints.operation_view import AnalyzedOperation, OperandUse
 from tecomp.ir.arith.extents import round_up
 from tecomp.ir.nodes.expr import Binary, BinOp, Expr, Var, index_value
 from tecomp.ir.traversal.rewrite import free_variables
@@ -17,7 +17,7 @@ from tecomp.machine.operand_constraints import OperandMemory, OperandPadding, Ru
 from tecomp.poly.maps.index_map import IndexMap
 
 
-def candidates(use: Use, each: Computation, rule: Rule) -> Iterator[Layout]:
+def candidates(use: OperandUse, each: AnalyzedOperation, rule: Rule) -> Iterator[Layout]:
     """Yield layouts of an operand that may satisfy a rule: other memory, padding or lanes.
 
     Layouts with lanes along another dimension have the same number of lanes as the current layout.
@@ -28,10 +28,10 @@ def candidates(use: Use, each: Computation, rule: Rule) -> Iterator[Layout]:
     elif isinstance(rule, OperandPadding):
         yield _with(layout, pad_value=each.neutral_in(layout))
         if rule.multiple_bytes is not None:
-            yield _padded(use, each, rule)
+            yield _pad(use, each, rule)
     else:
         for dim in reversed(range(len(layout.shape))):
-            yield _along(layout, dim)
+            yield _lanes_along(layout, dim)
         if use is each.out and isinstance(layout, StickLayout):
             for dim in range(len(layout.shape)):
                 yield _sparse(layout, dim)
@@ -46,7 +46,7 @@ def _with(layout: Layout, **fields: Any) -> Layout:
     return replace(plain, **fields)
 
 
-def dims_of_lanes(use: Use, each: Computation, rule: OperandPadding) -> list[int]:
+def dims_of_lanes(use: OperandUse, each: AnalyzedOperation, rule: OperandPadding) -> list[int]:
     """Return the dimensions of an operand along rule axes that are lanes of another operand."""
     wanted = set(each.op.reduce_axis if rule.axis == "reduced" else each.op.axis)
     lanes = {
@@ -59,7 +59,7 @@ def dims_of_lanes(use: Use, each: Computation, rule: OperandPadding) -> list[int
     ]
 
 
-def _padded(use: Use, each: Computation, rule: OperandPadding) -> Layout:
+def _pad(use: OperandUse, each: AnalyzedOperation, rule: OperandPadding) -> Layout:
     """Return the layout with dimensions padded to the rule's multiple and neutral padding values.
 
     An unmodified dimension in the index map declares the padding as a modulo.
@@ -79,7 +79,7 @@ def _padded(use: Use, each: Computation, rule: OperandPadding) -> Layout:
     return _with(layout, index_map=index_map, pad_value=each.neutral_in(layout))
 
 
-def _along(layout: Layout, dim: int) -> Layout:
+def _lanes_along(layout: Layout, dim: int) -> Layout:
     """Return a layout with the same number of lanes along another dimension."""
     if isinstance(layout, StickLayout):
         return _sticks(layout, dim, StickFormat.Dense)

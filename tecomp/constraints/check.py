@@ -12,9 +12,9 @@ from tecomp.compute.extern import ExternOp
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.constraints.alternative_layouts import candidates
-from tecomp.constraints.operation_view import Computation, Use, computation
+from tecomp.constraints.operation_view import AnalyzedOperation, OperandUse, computation
 from tecomp.constraints.rules import (
-    Problem,
+    ConstraintFailure,
     lane_access,
     lane_reduction,
     memory_rank,
@@ -50,7 +50,7 @@ from tecomp.scheduling.schedule import Schedule
 from tecomp.scheduling.state import StageState
 
 
-def scheduled(schedule: Schedule) -> Iterator[tuple[ComputeOp, Expr, Mapping[Tensor, Layout]]]:
+def stored_stages(schedule: Schedule) -> Iterator[tuple[ComputeOp, Expr, Mapping[Tensor, Layout]]]:
     """Yield each computed stage that is stored: the operation, its inlined body, and all layouts.
 
     `te.extern` stages are skipped, because their body is opaque.
@@ -184,7 +184,8 @@ def check_constraints(
     return tuple(found)
 
 
-def keeps_rules(each: Computation, target: Target, *, is_alone: bool = False) -> bool:
+def satisfies_constraints(each: AnalyzedOperation, target: Target, *,
+        is_alone: bool = False) -> bool:
     """Return whether the layouts of the operands of an operation satisfy the target's rules.
 
     Args:
@@ -195,7 +196,7 @@ def keeps_rules(each: Computation, target: Target, *, is_alone: bool = False) ->
     """
     rules = (rule for rule in target.rules if rule.operation == each.kind)
     return not any(
-        next(_decided(rule, each), None) for rule in rules
+        next(_decide(rule, each), None) for rule in rules
         if (_is_about_one_input(rule) if is_alone else isinstance(rule, _ABOUT_LANES))
     )
 
@@ -214,7 +215,7 @@ def _is_about_one_input(rule: Rule) -> bool:
     return isinstance(rule, LaneReduction | StickDensity)
 
 
-def violations_of(each: Computation, target: Target) -> tuple[Violation, ...]:
+def violations_of(each: AnalyzedOperation, target: Target) -> tuple[Violation, ...]:
     """Return the violations of layout rules by an operation, with suggested relayouts.
 
     Raises:
@@ -227,9 +228,9 @@ def violations_of(each: Computation, target: Target) -> tuple[Violation, ...]:
 
 def _computations(
     what: Schedule | Operation | Tensor, layouts: Mapping[Tensor, Layout]
-) -> Iterator[Computation]:
+) -> Iterator[AnalyzedOperation]:
     if isinstance(what, Schedule):
-        for op, body, own in scheduled(what):
+        for op, body, own in stored_stages(what):
             yield computation(op, body, {**own, **layouts})
         return
     single = what.op if isinstance(what, Tensor) else what
@@ -241,7 +242,7 @@ def _computations(
     yield computation(single, single.body[0], layouts)
 
 
-def _violations(each: Computation, target: Target) -> Iterator[Violation]:
+def _violations(each: AnalyzedOperation, target: Target) -> Iterator[Violation]:
     name = each.op.name
     for use in {use.tensor: use for use in each.uses}.values():
         if (why := memory_rank(use, target)) is not None:
@@ -249,20 +250,21 @@ def _violations(each: Computation, target: Target) -> Iterator[Violation]:
     yield from _broken(each, target)
 
 
-def _broken(each: Computation, target: Target) -> Iterator[Violation]:
+def _broken(each: AnalyzedOperation, target: Target) -> Iterator[Violation]:
     name = each.op.name
     rules = [rule for rule in target.rules if rule.operation == each.kind]
     for rule in rules:
         for problem in {p.key: p for p in _problems(rule, each)}.values():
-            mended = _mended(rule, rules, each, problem, target)
+            mended = _find_legal_layout(rule, rules, each, problem, target)
             yield Violation(
                 rule, name, problem.names, f"{name}: {problem.why}",
                 *((None, None) if mended is None else (mended[0].name, mended[1])),
             )
 
 
-def _mended(
-    rule: Rule, rules: Sequence[Rule], each: Computation, problem: Problem, target: Target
+def _find_legal_layout(
+    rule: Rule, rules: Sequence[Rule], each: AnalyzedOperation, problem: ConstraintFailure,
+    target: Target
 ) -> tuple[Tensor, Layout] | None:
     """Return an operand and a layout that satisfies the rule and that the target can copy to.
 
@@ -284,7 +286,7 @@ def _mended(
     return None if best is None else best[1:]
 
 
-def _can_copy(use: Use, layout: Layout, target: Target) -> bool:
+def _can_copy(use: OperandUse, layout: Layout, target: Target) -> bool:
     """Return whether the target's rules permit the copy of an operand to another layout."""
     source = placeholder(use.layout.shape, use.tensor.dtype, use.name)
     copy = compute(use.layout.shape, lambda *i: source[i if i else ()], name="copy")
@@ -296,19 +298,19 @@ def _can_copy(use: Use, layout: Layout, target: Target) -> bool:
     )
 
 
-def _problems(rule: Rule, each: Computation) -> list[Problem]:
-    return list(_decided(rule, each))
+def _problems(rule: Rule, each: AnalyzedOperation) -> list[ConstraintFailure]:
+    return list(_decide(rule, each))
 
 
-def _decided(rule: Rule, each: Computation) -> Iterator[Problem]:
-    decide: Callable[[Any, Computation], Iterator[Problem]] = _DECIDE[type(rule)]
+def _decide(rule: Rule, each: AnalyzedOperation) -> Iterator[ConstraintFailure]:
+    decide: Callable[[Any, AnalyzedOperation], Iterator[ConstraintFailure]] = _DECIDE[type(rule)]
     return decide(rule, each)
 
 
 _ABOUT_LANES = (
     LaneAccess, LaneReduction, StickDensity, OperandAlignment, OperandPadding, SharedLanes
 )
-_DECIDE: dict[type, Callable[[Any, Computation], Iterator[Problem]]] = {
+_DECIDE: dict[type, Callable[[Any, AnalyzedOperation], Iterator[ConstraintFailure]]] = {
     LaneAccess: lane_access,
     SharedLanes: shared_lanes,
     StickDensity: stick_density,

@@ -22,11 +22,11 @@ from tecomp.layout.core.layout import Layout
 from tecomp.lowering.stages.index_expressions import index_of
 from tecomp.machine.operand_constraints import Operand
 from tecomp.machine.operand_constraints import Operation as Kind
-from tecomp.poly.accesses.lane_access import Places
+from tecomp.poly.accesses.lane_access import LaneAddresses
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class IndirectAccess:
     """Access to elements of another tensor through index expressions, in the memory of that tensor.
 
     Attributes:
@@ -44,9 +44,9 @@ class View:
         """Address expressions of an element as text, with indices named `i0`, `i1` and so on."""
         return _texts(self.layout, self.axes, self.indices)
 
-    def of(self, axes: tuple[Var, ...], indices: Sequence[Expr]) -> View:
+    def of(self, axes: tuple[Var, ...], indices: Sequence[Expr]) -> IndirectAccess:
         """Return the view with index variables `axes` that accesses this view at `indices`."""
-        return View(self.layout, axes, self.at(indices))
+        return IndirectAccess(self.layout, axes, self.at(indices))
 
     def at(self, indices: Sequence[Expr]) -> tuple[Expr, ...]:
         """Return the index in the other tensor of the element at `indices`."""
@@ -56,7 +56,7 @@ class View:
 
 @lru_cache(4096)
 def texts_of(layout: Layout) -> tuple[str, ...]:
-    """Return the address expressions of an element of a layout as text, as in `View.texts`."""
+    """Return the address expressions of an element as text, as in `IndirectAccess.texts`."""
     axes = layout.index_map.initial_indices
     return _texts(layout, axes, axes)
 
@@ -74,7 +74,7 @@ def _texts(layout: Layout, axes: Sequence[Var], indices: Sequence[Expr]) -> tupl
 
 
 @dataclass(frozen=True, eq=False)
-class Use:
+class OperandUse:
     """Operand of an operation: a read or the result.
 
     Attributes:
@@ -87,16 +87,16 @@ class Use:
     tensor: Tensor
     indices: tuple[Expr, ...]
     layout: Layout
-    places: Places
+    places: LaneAddresses
 
     @property
     def name(self) -> str:
         """Name of the tensor."""
         return self.tensor.name
 
-    def at(self, layout: Layout | View) -> Use:
+    def at(self, layout: Layout | IndirectAccess) -> OperandUse:
         """Return the operand in another layout, or as accessed through a view."""
-        if isinstance(layout, View):
+        if isinstance(layout, IndirectAccess):
             return replace(self, indices=layout.at(self.indices)).at(layout.layout)
         places = replace(self.places, exprs=layout.index_map.at(self.indices))
         return replace(self, layout=layout, places=places)
@@ -120,12 +120,12 @@ class Use:
     def dims_along_lanes(self) -> list[int]:
         """Return the dimensions of the tensor that run along the lanes."""
         axes = tuple(self.layout.index_map.initial_indices)
-        own = Places(axes, self.layout.shape, tuple(self.layout.index_map.final_indices))
+        own = LaneAddresses(axes, self.layout.shape, tuple(self.layout.index_map.final_indices))
         return [dim for dim in range(len(axes)) if own.runs_along(dim)]
 
 
 @dataclass(frozen=True, eq=False)
-class Unknown:
+class DataDependentIndex:
     """Data-dependent index; equal loads at equal indices give equal values.
 
     Attributes:
@@ -140,7 +140,7 @@ class Unknown:
 
 
 @dataclass(frozen=True, eq=False)
-class Computation:
+class AnalyzedOperation:
     """Operation with the layouts of its operands.
 
     Attributes:
@@ -153,16 +153,16 @@ class Computation:
 
     op: ComputeOp
     kind: Kind
-    inputs: tuple[Use, ...]
-    out: Use
-    unknown: tuple[Unknown, ...] = ()
+    inputs: tuple[OperandUse, ...]
+    out: OperandUse
+    unknown: tuple[DataDependentIndex, ...] = ()
 
     @property
-    def uses(self) -> tuple[Use, ...]:
+    def uses(self) -> tuple[OperandUse, ...]:
         """Inputs, followed by the result."""
         return (*self.inputs, self.out)
 
-    def named(self, operand: Operand) -> tuple[Use, ...]:
+    def named(self, operand: Operand) -> tuple[OperandUse, ...]:
         """Return the operands that a rule calls `a`, `b`, `inputs` or `out`."""
         if operand == "out":
             return (self.out,)
@@ -182,11 +182,11 @@ class Computation:
         """Return the identity of the reduction as a storable value; -inf may become finite."""
         return None if self.neutral is None else storable(self.neutral, layout)
 
-    def with_inputs(self, inputs: tuple[Use, ...]) -> Computation:
+    def with_inputs(self, inputs: tuple[OperandUse, ...]) -> AnalyzedOperation:
         """Return the operation with other inputs."""
         return replace(self, inputs=inputs)
 
-    def with_layout(self, tensor: Tensor, layout: Layout) -> Computation:
+    def with_layout(self, tensor: Tensor, layout: Layout) -> AnalyzedOperation:
         """Return the operation with one tensor in another layout."""
         inputs = tuple(use.at(layout) if use.tensor == tensor else use for use in self.inputs)
         out = self.out.at(layout) if self.out.tensor == tensor else self.out
@@ -210,7 +210,7 @@ def storable(value: float, layout: Layout) -> float:
 
 def computation(
     op: ComputeOp, body: Expr, layouts: Mapping[Tensor, Layout]
-) -> Computation:
+) -> AnalyzedOperation:
     """Return the constraint view of an operation.
 
     Args:
@@ -228,15 +228,15 @@ def computation(
     dims = (*axes, *(each.var for each in unknown))
     box = (*extents, *(each.extent for each in unknown))
 
-    def use(tensor: Tensor, indices: tuple[Expr, ...]) -> Use:
+    def use(tensor: Tensor, indices: tuple[Expr, ...]) -> OperandUse:
         layout = _layout_of(tensor, layouts, op.name)
-        return Use(tensor, indices, layout, Places(dims, box, ())).at(layout)
+        return OperandUse(tensor, indices, layout, LaneAddresses(dims, box, ())).at(layout)
 
     inputs = tuple(
         use(n.tensor, tuple(_index(i, unknown) for i in n.indices)) for n in loads
     )
     out = use(op.output(0), tuple(index_value(axis) for axis in op.axis))
-    return Computation(op, _kind(body, loads), inputs, out, unknown)
+    return AnalyzedOperation(op, _kind(body, loads), inputs, out, unknown)
 
 
 def _layout_of(tensor: Tensor, layouts: Mapping[Tensor, Layout], where: str) -> Layout:
@@ -275,18 +275,18 @@ def loads_of(body: Expr) -> list[TensorLoad]:
     return [node for node in walk(*roots, parts=parts) if isinstance(node, TensorLoad)]
 
 
-def _unknown(loads: Sequence[TensorLoad], where: str) -> tuple[Unknown, ...]:
-    found: dict[int, Unknown] = {}
+def _unknown(loads: Sequence[TensorLoad], where: str) -> tuple[DataDependentIndex, ...]:
+    found: dict[int, DataDependentIndex] = {}
     for load in loads:
         for index, extent in zip(load.indices, load.tensor.shape, strict=True):
             for node in walk(index):
                 if isinstance(node, TensorLoad) and id(node) not in found:
                     var = Var(str(node), INT64)
-                    found[id(node)] = Unknown(node, var, _number(extent, where))
+                    found[id(node)] = DataDependentIndex(node, var, _number(extent, where))
     return tuple(found.values())
 
 
-def _index(index: Expr, unknown: Sequence[Unknown]) -> Expr:
+def _index(index: Expr, unknown: Sequence[DataDependentIndex]) -> Expr:
     vars_of = {id(each.load): each.var for each in unknown}
     return index_of(top_down(index, lambda node: vars_of.get(id(node))), {})
 
@@ -305,7 +305,7 @@ def _kind(body: Expr, loads: list[TensorLoad]) -> Kind:
     return "reduction"
 
 
-def only_moves(body: Expr) -> bool:
+def is_pure_movement(body: Expr) -> bool:
     """Return whether each element is a load or a constant, selected by conditions on indices only.
 
     Padding and concatenation are examples. A target can execute such operations as several copies.
@@ -319,7 +319,7 @@ def only_moves(body: Expr) -> bool:
         return isinstance(value, Const | TensorLoad)
     condition, *values = parts
     is_known = not any(isinstance(node, TensorLoad) for node in walk(condition))
-    return is_known and all(map(only_moves, values))
+    return is_known and all(map(is_pure_movement, values))
 
 
 def _axes(load: TensorLoad, reduce: Reduce) -> set[Var]:
@@ -341,7 +341,7 @@ def _reads(load: TensorLoad, reduce: Reduce) -> bool:
     return any(axis in used for axis in reduce.axis)
 
 
-def places_along(layout: Layout, dim: int) -> int | None:
+def physical_extent_along(layout: Layout, dim: int) -> int | None:
     """Return the number of physical positions along a dimension.
 
     Returns:
@@ -358,7 +358,7 @@ def places_along(layout: Layout, dim: int) -> int | None:
     return places
 
 
-def padded_along(layout: Layout, dim: int) -> bool:
+def has_padding_along(layout: Layout, dim: int) -> bool:
     """Return whether a layout has padding at the end of a dimension."""
-    places = places_along(layout, dim)
+    places = physical_extent_along(layout, dim)
     return layout.padding_count > 0 if places is None else places > layout.shape[dim]

@@ -8,7 +8,12 @@ from functools import partial
 
 from tecomp.compute.iter_var import IterVar
 from tecomp.constraints.alternative_layouts import dims_of_lanes
-from tecomp.constraints.operation_view import Computation, Use, padded_along, places_along
+from tecomp.constraints.operation_view import (
+    AnalyzedOperation,
+    OperandUse,
+    has_padding_along,
+    physical_extent_along,
+)
 from tecomp.ir.nodes.expr import Expr, Var
 from tecomp.ir.traversal.rewrite import free_variables
 from tecomp.machine.descriptor import Target
@@ -23,21 +28,21 @@ from tecomp.machine.operand_constraints import (
     StickDensity,
 )
 from tecomp.poly.accesses.lane_access import (
+    LaneAddresses,
     Pair,
-    Places,
+    find_stick_conflict,
+    find_unaligned_point,
     has_lanes,
-    not_alone,
+    has_one_element_per_stick,
     not_broadcast,
     not_consecutive,
     not_in_one_lane,
-    one_to_a_stick,
-    unaligned,
 )
 from tecomp.poly.accesses.tiles import values_at
 
 
 @dataclass(frozen=True)
-class Problem:
+class ConstraintFailure:
     """Operands that violate a rule, and the reason.
 
     Attributes:
@@ -45,7 +50,7 @@ class Problem:
         told: Reason, or a function that formats it on demand.
     """
 
-    uses: tuple[Use, ...]
+    uses: tuple[OperandUse, ...]
     told: str | Callable[[], str]
 
     @property
@@ -64,7 +69,7 @@ class Problem:
         return tuple(dict.fromkeys(use.name for use in self.uses))
 
 
-def listed(axes: Sequence[Var]) -> str:
+def format_axes(axes: Sequence[Var]) -> str:
     """Format the names of axes."""
     return ", ".join(axis.name for axis in axes)
 
@@ -79,12 +84,12 @@ def at_point(point: Mapping[Var, int]) -> str:
     return "(" + ", ".join(f"{var.name}={value}" for var, value in point.items()) + ")"
 
 
-def both_points(pair: Pair) -> str:
+def format_two_indices(pair: Pair) -> str:
     """Format two indices for messages."""
     return f"{at_point(pair[0])} and {at_point(pair[1])}"
 
 
-def lane_access(rule: LaneAccess, each: Computation) -> Iterator[Problem]:
+def lane_access(rule: LaneAccess, each: AnalyzedOperation) -> Iterator[ConstraintFailure]:
     """Check that the lanes of the result access each input as the rule allows.
 
     The terms of a reduction have the lanes of an input, and all other inputs must match that input.
@@ -93,14 +98,14 @@ def lane_access(rule: LaneAccess, each: Computation) -> Iterator[Problem]:
     """
     for use in each.inputs:
         if (text := _read_across_lanes(use, each)) is not None:
-            yield Problem((use,), text)
+            yield ConstraintFailure((use,), text)
             return
     if "gather" in rule.allowed:
         return
     is_reduction = each.kind == "reduction"
     if is_reduction:
         reduced = reduced_along_lanes(each)
-        models = reduced or [use for use in each.inputs if _along(use)]
+        models = reduced or [use for use in each.inputs if _lane_axes(use)]
         if (problem := _terms_across_lanes(rule, each, models)) is not None:
             yield problem
         if reduced or problem is not None:
@@ -108,16 +113,17 @@ def lane_access(rule: LaneAccess, each: Computation) -> Iterator[Problem]:
     for use in each.inputs:
         pair = _across_lanes(rule, each.out.places, use.places, len(each.op.axis))
         if pair is not None and not (is_reduction and _is_converted(use, each.out)):
-            yield Problem((use,), partial(_lanes_text, rule, use, each, pair))
+            yield ConstraintFailure((use,), partial(_lanes_text, rule, use, each, pair))
 
 
-def _is_converted(use: Use, out: Use) -> bool:
+def _is_converted(use: OperandUse, out: OperandUse) -> bool:
     """Return whether an operand has the lanes of the result, in sticks of another size."""
     sizes = {each.layout.physical_shape[-1:] for each in (use, out)}
-    return len(sizes) > 1 and bool(_along(use)) and _along(use) == _along(out)
+    return len(sizes) > 1 and bool(_lane_axes(use)) and _lane_axes(use) == _lane_axes(out)
 
 
-def _across_lanes(rule: LaneAccess, lanes: Places, read: Places, n_kept: int) -> Pair | None:
+def _across_lanes(rule: LaneAccess, lanes: LaneAddresses, read: LaneAddresses,
+        n_kept: int) -> Pair | None:
     """Return two points that show that the lanes read an operand in a forbidden way, or None."""
     pair = not_consecutive(lanes, read, n_kept)
     if pair is None and "consecutive" in rule.allowed:
@@ -130,7 +136,8 @@ def _across_lanes(rule: LaneAccess, lanes: Places, read: Places, n_kept: int) ->
     return pair
 
 
-def _not_repeated(rule: LaneAccess, lanes: Places, read: Places, n_kept: int) -> Pair | None:
+def _not_repeated(rule: LaneAccess, lanes: LaneAddresses, read: LaneAddresses,
+        n_kept: int) -> Pair | None:
     """Return two points that show that the lanes do not read one element as required, or None."""
     pair = not_broadcast(lanes, read, n_kept)
     if pair is None and "broadcast" not in rule.allowed:
@@ -138,7 +145,7 @@ def _not_repeated(rule: LaneAccess, lanes: Places, read: Places, n_kept: int) ->
     return pair
 
 
-def reduced_along_lanes(each: Computation) -> list[Use]:
+def reduced_along_lanes(each: AnalyzedOperation) -> list[OperandUse]:
     """Return the inputs with a reduced axis along their lanes."""
     kept = len(each.op.axis)
     return [
@@ -148,14 +155,14 @@ def reduced_along_lanes(each: Computation) -> list[Use]:
 
 
 def _terms_across_lanes(
-    rule: LaneAccess, each: Computation, models: Sequence[Use]
-) -> Problem | None:
+    rule: LaneAccess, each: AnalyzedOperation, models: Sequence[OperandUse]
+) -> ConstraintFailure | None:
     """Return the inputs of a reduction whose lanes do not match, or None.
 
     An input in `models` defines the lanes of the terms; if all other inputs match any of these,
     there is no problem.
     """
-    first: Problem | None = None
+    first: ConstraintFailure | None = None
     for model in models:
         terms = _terms_like(model.places, len(each.axes))
         pairs = (
@@ -167,22 +174,22 @@ def _terms_across_lanes(
             return None
         use, pair = found
         uses = model, use
-        first = first or Problem(uses, partial(_terms_text, rule, uses, terms, pair))
+        first = first or ConstraintFailure(uses, partial(_terms_text, rule, uses, terms, pair))
     return first
 
 
-def _terms_like(places: Places, n_axes: int) -> Places:
+def _terms_like(places: LaneAddresses, n_axes: int) -> LaneAddresses:
     """Return the accesses of the reduction terms: one per point, with the lanes of an operand."""
 
-    def terms() -> Places:
+    def terms() -> LaneAddresses:
         along = places.parts[-1][1]
         others = (axis for axis in places.axes[:n_axes] if axis not in along)
-        return Places(places.axes, places.extents, (*others, *places.exprs))
+        return LaneAddresses(places.axes, places.extents, (*others, *places.exprs))
 
     return places.once(("terms", n_axes), terms)
 
 
-def _read_across_lanes(use: Use, each: Computation) -> str | None:
+def _read_across_lanes(use: OperandUse, each: AnalyzedOperation) -> str | None:
     """Return the problem if lane accesses are data-dependent, else None."""
     lane = free_variables(use.places.exprs[-1]) if use.places.exprs else set()
     along = [axis for k, axis in enumerate(each.op.axis) if each.out.places.runs_along(k)]
@@ -200,54 +207,57 @@ def _read_across_lanes(use: Use, each: Computation) -> str | None:
     return None
 
 
-def _lanes_text(rule: LaneAccess, use: Use, each: Computation, pair: Pair) -> str:
+def _lanes_text(rule: LaneAccess, use: OperandUse, each: AnalyzedOperation, pair: Pair) -> str:
     out = each.out
     ours, theirs = _places_at(out, pair), _places_at(use, pair)
     return (
-        f"its elements at {both_points(pair)} are at {ours[0]} and {ours[1]}, "
+        f"its elements at {format_two_indices(pair)} are at {ours[0]} and {ours[1]}, "
         f"and those of {use.name} that they read at {theirs[0]} and {theirs[1]}, which are neither "
         "the next lane of one stick, at one offset in all sticks, nor one element"
         + _one_lane_text(rule, out.places, use.places, len(each.op.axis))
     )
 
 
-def _terms_text(rule: LaneAccess, uses: tuple[Use, Use], terms: Places, pair: Pair) -> str:
+def _terms_text(rule: LaneAccess, uses: tuple[OperandUse, OperandUse], terms: LaneAddresses,
+        pair: Pair) -> str:
     model, use = uses
     ours, theirs = _places_at(model, pair), _places_at(use, pair)
     return (
-        f"its terms at {both_points(pair)} read {model.name} at {ours[0]} and {ours[1]}, and "
+        f"its terms at {format_two_indices(pair)} read {model.name} at {ours[0]} and {ours[1]}, "
+        "and "
         f"{use.name} at {theirs[0]} and {theirs[1]}; operands of a reduction along lanes must read "
         "the next lane of one stick, at one offset in all sticks, or one element"
         + _one_lane_text(rule, terms, use.places, len(terms.axes))
     )
 
 
-def _places_at(use: Use, pair: Pair) -> list[str]:
+def _places_at(use: OperandUse, pair: Pair) -> list[str]:
     return [at_place(values_at(use.places.exprs, use.places.space, point)) for point in pair]
 
 
-def _one_lane_text(rule: LaneAccess, lanes: Places, read: Places, n_kept: int) -> str:
+def _one_lane_text(rule: LaneAccess, lanes: LaneAddresses, read: LaneAddresses, n_kept: int) -> str:
     is_one = not_broadcast(lanes, read, n_kept) is None and "lane_broadcast" in rule.allowed
     return " in one lane of all sticks" if is_one else ""
 
 
-def shared_lanes(rule: SharedLanes, each: Computation) -> Iterator[Problem]:
+def shared_lanes(rule: SharedLanes, each: AnalyzedOperation) -> Iterator[ConstraintFailure]:
     """Check that operands have the same axis, or the same dimension, along their lanes."""
     uses = [use for operand in rule.operands for use in each.named(operand)]
     reduced = set(each.op.reduce_axis)
-    wanted = _wanted(rule, each, uses)
+    wanted = _constrained_axes(rule, each, uses)
     found = []
     for use in uses:
         if wanted and rule.absent == "refused" and (pair := _sparse_along(use, wanted)) is not None:
-            yield Problem((use,), partial(_absent_text, use, pair, wanted, each))
+            yield ConstraintFailure((use,), partial(_absent_text, use, pair, wanted, each))
             continue
         loops = [axis for k, axis in enumerate(each.axes) if use.places.runs_along(k)]
         dims = _dimensions(use, each)
         if rule.axis != "any" and any((axis in reduced) != (rule.axis == "reduced")
                                       for axis in loops):  # fmt: skip
             kind = "sums over" if rule.axis == "reduced" else "keeps"
-            yield Problem((use,), (
-                f"{use.name} has {listed(loops)} along its lanes, and it has to be an axis that "
+            yield ConstraintFailure((use,), (
+                f"{use.name} has {format_axes(loops)} along its lanes, and it has to be an axis "
+                "that "
                 f"{each.op.name} {kind}"
             ))
             continue
@@ -257,26 +267,27 @@ def shared_lanes(rule: SharedLanes, each: Computation) -> Iterator[Problem]:
         return
     what = "axis" if rule.by == "loop" else "dimension"
     texts = [f"{use.name} has {what} {', '.join(map(str, axes))}" for use, axes in present]
-    yield Problem(
+    yield ConstraintFailure(
         tuple(use for use, _ in present),
         f"{' and '.join(texts)} along its lanes; they have to be one",
     )
 
 
 def _absent_text(
-    use: Use, pair: Pair, wanted: Sequence[IterVar],
-    each: Computation,
+    use: OperandUse, pair: Pair, wanted: Sequence[IterVar],
+    each: AnalyzedOperation,
 ) -> str:
     text = _one_to_a_stick(use, pair)
     if use is each.out:
-        return f"{text}; it has to have {listed(wanted)} along its lanes"
+        return f"{text}; it has to have {format_axes(wanted)} along its lanes"
     return (
-        f"{text}; it takes full sticks of {listed(wanted)}, and no copy makes those of others, so "
+        f"{text}; it takes full sticks of {format_axes(wanted)}, and no copy makes those of "
+        "others, so "
         "compute it in full sticks"
     )
 
 
-def _dimensions(use: Use, each: Computation) -> list[int]:
+def _dimensions(use: OperandUse, each: AnalyzedOperation) -> list[int]:
     """Return the dimensions along the lanes of an operand, counted from the last.
 
     Dimensions of a contraction factor are numbered as in a matrix product, regardless of their
@@ -286,9 +297,9 @@ def _dimensions(use: Use, each: Computation) -> list[int]:
         return [dim - len(use.layout.shape) for dim in use.dims_along_lanes()]
     is_first = use is each.inputs[0]
     reduced = set(each.op.reduce_axis)
-    both = set.intersection(*(_used(other) for other in each.inputs))
+    both = set.intersection(*(_used_variables(other) for other in each.inputs))
     found = []
-    for axis in _along(use):
+    for axis in _lane_axes(use):
         if axis not in reduced and axis in both:
             found.append(-3)
         else:
@@ -296,11 +307,12 @@ def _dimensions(use: Use, each: Computation) -> list[int]:
     return found
 
 
-def _used(use: Use) -> set[Var]:
+def _used_variables(use: OperandUse) -> set[Var]:
     return {var for index in use.indices for var in free_variables(index)}
 
 
-def _wanted(rule: SharedLanes, each: Computation, uses: Sequence[Use]) -> list[IterVar]:
+def _constrained_axes(rule: SharedLanes, each: AnalyzedOperation,
+        uses: Sequence[OperandUse]) -> list[IterVar]:
     """Return the axes of the kind a rule names along which every operand has several elements."""
     if rule.axis == "any":
         return []
@@ -311,29 +323,30 @@ def _wanted(rule: SharedLanes, each: Computation, uses: Sequence[Use]) -> list[I
     ]
 
 
-def _several(use: Use) -> set[Var]:
+def _several(use: OperandUse) -> set[Var]:
     """Return the axes along which an operand has several elements."""
     extents = dict(zip(use.places.axes, use.places.extents, strict=True))
     used = {var for index in use.indices for var in free_variables(index)}
     return {var for var in used if extents.get(var, 1) > 1}
 
 
-def _is_sparse(use: Use) -> bool:
+def _is_sparse(use: OperandUse) -> bool:
     """Return whether each stick contains only one of several elements.
 
     In a dense stick, an axis runs along the lanes, possibly backwards or with a stride.
     """
     lanes = use.layout.physical_shape[-1] if use.layout.physical_shape else 1
-    return lanes > 1 and bool(_several(use)) and not _along(use) and one_to_a_stick(use.places)
+    return lanes > 1 and bool(_several(use)) and not _lane_axes(use) and has_one_element_per_stick(
+        use.places)
 
 
-def _along(use: Use) -> list[Var]:
+def _lane_axes(use: OperandUse) -> list[Var]:
     """Return the axes along the lanes of an operand."""
     return [axis for k, axis in enumerate(use.places.axes) if use.places.runs_along(k)]
 
 
 def _sparse_along(
-    use: Use, axes: Sequence[Var]
+    use: OperandUse, axes: Sequence[Var]
 ) -> tuple[Mapping[Var, int], Mapping[Var, int]] | None:
     """Return two neighbours along the first axis if each stick has one element, else None."""
     if not axes or not _is_sparse(use):
@@ -342,61 +355,65 @@ def _sparse_along(
     return first, {**first, axes[0]: 1}
 
 
-def _one_to_a_stick(use: Use, pair: Pair) -> str:
+def _one_to_a_stick(use: OperandUse, pair: Pair) -> str:
     first, second = (
         at_place(values_at(use.places.exprs, use.places.space, point)) for point in pair
     )
     return (
-        f"{use.name} has one element to a stick: those at {both_points(pair)} "
+        f"{use.name} has one element to a stick: those at {format_two_indices(pair)} "
         f"are at {first} and {second}"
     )
 
 
-def stick_density(rule: StickDensity, each: Computation) -> Iterator[Problem]:
+def stick_density(rule: StickDensity, each: AnalyzedOperation) -> Iterator[ConstraintFailure]:
     """Check that inputs and result are either all dense or all have one element per stick."""
     for use in each.inputs:
         sparse, full = (use, each.out) if _is_sparse(use) else (each.out, use)
-        axes = [axis for axis in _along(full) if axis in _several(sparse) & _several(full)]
+        axes = [axis for axis in _lane_axes(full) if axis in _several(sparse) & _several(full)]
         if (pair := _sparse_along(sparse, axes)) is None:
             continue
         makes = "gathers elements of several sticks into one" if sparse is use else (
             "scatters the elements of one stick to several")
-        yield Problem((use, each.out), partial(_density_text, sparse, pair, full, axes, makes))
+        yield ConstraintFailure((use, each.out),
+            partial(_density_text, sparse, pair, full, axes, makes))
 
 
 def _density_text(
-    sparse: Use, pair: Pair, full: Use,
+    sparse: OperandUse, pair: Pair, full: OperandUse,
     axes: Sequence[Var], makes: str,
 ) -> str:
     return (
-        f"{_one_to_a_stick(sparse, pair)}, and {full.name} has {listed(axes)} along its lanes; "
+        f"{_one_to_a_stick(sparse, pair)}, and {full.name} has {format_axes(axes)} along its "
+        "lanes; "
         f"nothing {makes}, so compute both in full sticks"
     )
 
 
-def lane_reduction(rule: LaneReduction, each: Computation) -> Iterator[Problem]:
+def lane_reduction(rule: LaneReduction, each: AnalyzedOperation) -> Iterator[ConstraintFailure]:
     """Check the result of a reduction along lanes."""
     along = reduced_along_lanes(each)
     if not along or rule.result == "dense":
         return
     name = along[0].name
     if rule.result == "refused":
-        yield Problem((along[0],), f"it reduces along the lanes of {name}, which is not done")
+        yield ConstraintFailure((along[0],),
+            f"it reduces along the lanes of {name}, which is not done")
         return
-    pair = not_alone(each.out.places)
+    pair = find_stick_conflict(each.out.places)
     if pair is None:
         return
     first, second = (
         at_place(values_at(each.out.places.exprs, each.out.places.space, point)) for point in pair
     )
-    yield Problem((each.out,), (
+    yield ConstraintFailure((each.out,), (
         f"it reduces along the lanes of {name}, so that each stick of {each.out.name} has one "
-        f"element, in lane 0; those at {both_points(pair)} are at {first} and "
+        f"element, in lane 0; those at {format_two_indices(pair)} are at {first} and "
         f"{second}"
     ))
 
 
-def operand_alignment(rule: OperandAlignment, each: Computation) -> Iterator[Problem]:
+def operand_alignment(rule: OperandAlignment, each: AnalyzedOperation) -> Iterator[
+        ConstraintFailure]:
     """Check that the element that lane 0 of the result reads has an aligned byte offset."""
     kept = len(each.op.axis)
     for operand in rule.operands:
@@ -407,26 +424,27 @@ def operand_alignment(rule: OperandAlignment, each: Computation) -> Iterator[Pro
             )
             if offset is None or rest is None or not together:
                 continue
-            point = unaligned(each.out.places, rest, rule.offset_bytes)
+            point = find_unaligned_point(each.out.places, rest, rule.offset_bytes)
             if point is not None:
                 at = values_at([offset], each.out.places.space, point)[0]
-                yield Problem((use,), (
+                yield ConstraintFailure((use,), (
                     f"lane 0 of {each.out.name} at {at_point(point)} has byte {at} of {use.name}, "
                     f"which is no multiple of {rule.offset_bytes}"
                 ))
 
 
-def operand_rank(rule: OperandRank, each: Computation) -> Iterator[Problem]:
+def operand_rank(rule: OperandRank, each: AnalyzedOperation) -> Iterator[ConstraintFailure]:
     """Check the number of physical axes of operands."""
     for operand in rule.operands:
         for use in each.named(operand):
             rank = len(use.layout.memory_shape)
             if rank not in rule.ranks:
                 ranks = " or ".join(map(str, rule.ranks))
-                yield Problem((use,), f"{use.name} has {rank} physical axes instead of {ranks}")
+                yield ConstraintFailure((use,),
+                    f"{use.name} has {rank} physical axes instead of {ranks}")
 
 
-def memory_rank(use: Use, target: Target) -> str | None:
+def memory_rank(use: OperandUse, target: Target) -> str | None:
     """Return the problem if the memory of an operand does not support its rank, else None."""
     memory = target.memory(use.layout.memory)
     rank = len(use.layout.memory_shape)
@@ -438,18 +456,18 @@ def memory_rank(use: Use, target: Target) -> str | None:
     )
 
 
-def operand_memory(rule: OperandMemory, each: Computation) -> Iterator[Problem]:
+def operand_memory(rule: OperandMemory, each: AnalyzedOperation) -> Iterator[ConstraintFailure]:
     """Check the memories of operands."""
     for operand in rule.operands:
         for use in each.named(operand):
             if use.layout.memory not in rule.memories:
-                yield Problem((use,), (
+                yield ConstraintFailure((use,), (
                     f"{use.name} is in memory {use.layout.memory}, and has to be in "
                     f"{' or '.join(rule.memories)}"
                 ))
 
 
-def operand_padding(rule: OperandPadding, each: Computation) -> Iterator[Problem]:
+def operand_padding(rule: OperandPadding, each: AnalyzedOperation) -> Iterator[ConstraintFailure]:
     """Check that the padding of operands contains values that do not affect the result."""
     if rule.value == "any":
         return
@@ -459,22 +477,23 @@ def operand_padding(rule: OperandPadding, each: Computation) -> Iterator[Problem
             neutral = each.neutral_in(use.layout)
             dims = [d for d, index in enumerate(use.indices) if _is_along(index, wanted)]
             if (text := _no_multiple(rule, use, each)) is not None:
-                yield Problem((use,), f"{text}, and has to be padded with {neutral}")
+                yield ConstraintFailure((use,), f"{text}, and has to be padded with {neutral}")
                 continue
-            if any(padded_along(use.layout, d) for d in dims) and use.layout.pad_value != neutral:
-                yield Problem((use,), (
+            if any(has_padding_along(use.layout, d) for d
+                    in dims) and use.layout.pad_value != neutral:
+                yield ConstraintFailure((use,), (
                     f"the padding of {use.name} along dimension {dims[0]} holds "
                     f"{'nothing known' if use.layout.pad_value is None else use.layout.pad_value}, "
                     f"and has to hold {neutral}"
                 ))
 
 
-def _no_multiple(rule: OperandPadding, use: Use, each: Computation) -> str | None:
+def _no_multiple(rule: OperandPadding, use: OperandUse, each: AnalyzedOperation) -> str | None:
     """Return the problem if a dimension is not padded to the required multiple, else None."""
     if rule.multiple_bytes is None:
         return None
     for dim in dims_of_lanes(use, each, rule):
-        places = places_along(use.layout, dim)
+        places = physical_extent_along(use.layout, dim)
         size = None if places is None else places * use.layout.dtype.bytes
         if size is None or size % rule.multiple_bytes == 0 or use.layout.shape[dim] == 1:
             continue

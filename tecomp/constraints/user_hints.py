@@ -17,7 +17,7 @@ from tecomp.ir.arith.extents import constant_shape
 from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.layout.addressing.stored_tensor import check_layout
 from tecomp.layout.core.layout import Layout
-from tecomp.layout.sticks.stick_layout import sized
+from tecomp.layout.sticks.stick_layout import with_tensor_shape
 
 Kind = Literal["cores", "num_tiles_per_dim"]
 
@@ -273,7 +273,7 @@ def relayout_to(tensor: Tensor, layout: Layout, name: str | None = None) -> Tens
     """
     check_kind(tensor, Tensor, "relayout_to: the tensor", "give what te.compute makes", LayoutError)
     check_layout(layout, "relayout_to")
-    layout = sized(layout, constant_shape(tensor.shape))
+    layout = with_tensor_shape(layout, constant_shape(tensor.shape))
     if layout.shape != constant_shape(tensor.shape) or layout.dtype != tensor.dtype:
         raise LayoutError(
             "relayout_to: {tensor} is {dtype}{shape}, and the layout is for "
@@ -284,7 +284,7 @@ def relayout_to(tensor: Tensor, layout: Layout, name: str | None = None) -> Tens
     return _copy(tensor, layout, name)
 
 
-def asked_of(op: Operation) -> Layout | int | None:
+def requested_layout_of(op: Operation) -> Layout | int | None:
     """Return the requested layout or lane axis of a relayout copy; None for other operations."""
     found = op.attrs.get(RELAYOUT)
     return found if isinstance(found, Layout | int) else None

@@ -8,10 +8,10 @@ from tecomp.lazy_imports import lazy_names
 
 if TYPE_CHECKING:
     from tecomp.cost_model.access_sites import (
+        AccessSites,
         Site,
-        Sites,
+        contains_load,
         cycles_of,
-        has_load,
         is_copy,
         operations,
         sites_of,
@@ -35,18 +35,25 @@ if TYPE_CHECKING:
         Counter,
         Frame,
         Granularity,
+        GuardCondition,
         Loop,
         Surroundings,
-        Where,
+        concat_accesses,
         depth_of,
         is_known,
-        joined,
-        known_outside,
+        known_outside_loop,
         single,
         surroundings_of,
     )
-    from tecomp.cost_model.report import Report
-    from tecomp.cost_model.roofline import Mark, Roof, Roofline
-    from tecomp.cost_model.timeline import SLICES, Activity, Event, Lane, last_slice, timelines
+    from tecomp.cost_model.report import CostReport
+    from tecomp.cost_model.roofline import Roof, Roofline, RooflinePoint
+    from tecomp.cost_model.timeline import (
+        SLICES,
+        Activity,
+        Event,
+        TimelineLane,
+        last_slice,
+        timelines,
+    )
 else:
     __getattr__, __dir__ = lazy_names(__name__)

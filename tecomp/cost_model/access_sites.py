@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any, Literal, TypeAlias
 
-from tecomp.cost_model.iteration_counting import Frame, Loop, Where
+from tecomp.cost_model.iteration_counting import Frame, GuardCondition, Loop
 from tecomp.errors import TargetError
 from tecomp.ir.arith.extents import ceil_div
 from tecomp.ir.nodes.dtype import INT64, DType
@@ -30,22 +30,22 @@ from tecomp.ir.nodes.operators import outside_function
 from tecomp.ir.nodes.stmt import (
     Buffer,
     BufferStore,
+    ExternCall,
     For,
     ForKind,
     IfThenElse,
     Let,
-    OutsideCall,
+    OperandTransfer,
     PrimFunc,
     Stmt,
     TensorOp,
-    Touch,
 )
 from tecomp.ir.traversal.rewrite import (
     Task,
     children,
     conjuncts,
     fold,
-    run,
+    run_trampoline,
     statements_in,
     substitute,
     walk,
@@ -95,7 +95,7 @@ def _tiles(tile: tuple[int, ...], unit: MatmulUnit) -> int:
 
 def _type(op: TensorOp) -> DType:
     """Return the dtype of the first input, or of the output if there is no input."""
-    places = [node for node in walk(op.operands) if isinstance(node, Touch)]
+    places = [node for node in walk(op.operands) if isinstance(node, OperandTransfer)]
     reads = [node for node in places if not node.is_written]
     return (reads or places)[0].place.dtype
 
@@ -103,7 +103,7 @@ def _type(op: TensorOp) -> DType:
 _LOGIC = (BinOp.AND, BinOp.OR)
 
 
-def has_load(node: Expr) -> bool:
+def contains_load(node: Expr) -> bool:
     """Return whether an expression depends on data."""
     return any(isinstance(part, BufferLoad) for part in walk(node))
 
@@ -113,14 +113,14 @@ def is_copy(value: Expr) -> bool:
     def chosen(node: Expr) -> Sequence[Expr]:
         match node:
             case Call("if_then_else", (condition, a, b)) | Select(condition, a, b) if (
-                not has_load(condition)
+                not contains_load(condition)
             ):
                 return a, b
         return ()
 
     def is_element(node: Expr) -> bool:
         if isinstance(node, BufferLoad):
-            return not any(map(has_load, node.indices))
+            return not any(map(contains_load, node.indices))
         return isinstance(node, Const)
 
     return all(chosen(node) or is_element(node) for node in walk(value, parts=chosen))
@@ -134,7 +134,7 @@ def operations(
     while groups:
         start, around = groups.pop()
         counts: Counter[tuple[str, str]] = Counter()
-        for node in walk(start, parts=_computed):
+        for node in walk(start, parts=_computed_operands):
             match node:
                 case Call("if_then_else", (condition, then, other)):
                     groups += [
@@ -151,14 +151,14 @@ def operations(
             yield around, counts
 
 
-def _computed(node: Expr) -> Sequence[Expr]:
+def _computed_operands(node: Expr) -> Sequence[Expr]:
     """Return the operands of `node` that are computed on elements without a further guard."""
     match node:
         case Call("if_then_else", (condition, _, _)):
-            return (condition,) if has_load(condition) else ()
+            return (condition,) if contains_load(condition) else ()
         case BufferLoad() | Const() | Var():
             return ()
-        case Select(condition, a, b) if not has_load(condition):
+        case Select(condition, a, b) if not contains_load(condition):
             return a, b
     return children(node)
 
@@ -193,7 +193,7 @@ class Site:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class ComputeSite:
     """Operations on elements of one execution of a statement.
 
     Attributes:
@@ -227,7 +227,7 @@ class TileWork:
 
 
 @dataclass(frozen=True, slots=True)
-class Sites:
+class AccessSites:
     """All sites of a function.
 
     Attributes:
@@ -241,14 +241,14 @@ class Sites:
     """
 
     sites: tuple[Site, ...]
-    works: tuple[Work, ...]
+    works: tuple[ComputeSite, ...]
     tiles: tuple[TileWork, ...]
     axes: tuple[str, ...]
     unknown: tuple[str, ...]
     calls: tuple[str, ...] = ()
 
 
-def sites_of(func: PrimFunc, engine: Mapping[str, Unit]) -> Sites:
+def sites_of(func: PrimFunc, engine: Mapping[str, Unit]) -> AccessSites:
     """Return the sites of a flat function before vectorization, one for each access as written.
 
     An operation of a unit in `engine` reads and writes each element of its operands once.
@@ -258,13 +258,13 @@ def sites_of(func: PrimFunc, engine: Mapping[str, Unit]) -> Sites:
     """
     finder = _Finder(engine)
     finder.run(func.body)
-    return Sites(tuple(finder.sites), tuple(finder.works), tuple(finder.tiles),
+    return AccessSites(tuple(finder.sites), tuple(finder.works), tuple(finder.tiles),
                  tuple(finder.axes), tuple(dict.fromkeys(finder.unknown)),
                  tuple(dict.fromkeys(finder.calls)))
 
 
 @dataclass(slots=True)
-class Needed:
+class DataSources:
     """Statements that a statement depends on.
 
     Attributes:
@@ -277,7 +277,7 @@ class Needed:
     everywhere: dict[int, None] = field(default_factory=dict)
 
 
-def sources_of(sites: Sites, exchanged: Collection[int] = ()) -> dict[int, Needed]:
+def sources_of(sites: AccessSites, exchanged: Collection[int] = ()) -> dict[int, DataSources]:
     """Return, for each statement, the statements that write the data it reads.
 
     Args:
@@ -286,7 +286,7 @@ def sources_of(sites: Sites, exchanged: Collection[int] = ()) -> dict[int, Neede
     """
     loops: dict[int, tuple[Loop, ...]] = {}
     writers: dict[Var, dict[int, None]] = {}
-    found: dict[int, Needed] = {}
+    found: dict[int, DataSources] = {}
     for site in sorted(sites.sites, key=lambda site: (site.statement, site.direction)):
         around = tuple(frame for frame in site.frames if isinstance(frame, Loop))
         loops.setdefault(site.statement, around)
@@ -295,7 +295,7 @@ def sources_of(sites: Sites, exchanged: Collection[int] = ()) -> dict[int, Neede
             continue
         for writer in writers.get(site.buffer.data, ()):
             if writer != site.statement:
-                needed = found.setdefault(site.statement, Needed())
+                needed = found.setdefault(site.statement, DataSources())
                 needed.iterations[writer] = _shared_iterations(loops[writer], around)
                 if id(site) in exchanged or _threads(loops[writer]) != _threads(around):
                     needed.everywhere[writer] = None
@@ -323,7 +323,7 @@ class _Finder:
     def __init__(self, engine: Mapping[str, Unit]) -> None:
         self.engine = engine
         self.sites: list[Site] = []
-        self.works: list[Work] = []
+        self.works: list[ComputeSite] = []
         self.tiles: list[TileWork] = []
         self.axes: dict[str, None] = {}
         self.unknown: list[str] = []
@@ -337,7 +337,7 @@ class _Finder:
     def run(self, root: Stmt) -> None:
         """Collect all sites in `root`."""
         fold(root, self._statements, statements_in)
-        run(self._visit(root, (), {}))
+        run_trampoline(self._visit(root, (), {}))
 
     def _visit(self, node: Stmt, frames: tuple[Frame, ...], values: dict[Var, Expr]) -> Task:
         owner = self.owners.get(id(node))
@@ -366,9 +366,9 @@ class _Finder:
                 return [(self._operation(node, frames), frames, values)]
             case BufferStore():
                 self._store(node, frames, values)
-            case Touch():
+            case OperandTransfer():
                 self._touched(node, frames, values)
-            case OutsideCall():
+            case ExternCall():
                 self._called(substitute(node, values), frames)
                 return []
         return [(child, frames, values) for child in statements_in(node)]
@@ -429,7 +429,8 @@ class _Finder:
         self.tiles.append(TileWork(node, unit, frames, self.statement))
         return node.body if unit is None else node.operands
 
-    def _touched(self, node: Touch, frames: tuple[Frame, ...], values: dict[Var, Expr]) -> None:
+    def _touched(self, node: OperandTransfer, frames: tuple[Frame, ...],
+            values: dict[Var, Expr]) -> None:
         place = substitute(node.place, values)
         assert isinstance(place, BufferLoad)
         if not node.is_written:
@@ -439,7 +440,7 @@ class _Finder:
         self.sites.append(
             Site("write", place.buffer, place.indices, around, self.statement, place.buffer))
 
-    def _called(self, node: OutsideCall, frames: tuple[Frame, ...]) -> None:
+    def _called(self, node: ExternCall, frames: tuple[Frame, ...]) -> None:
         """Record each array element once: as written if the array may be written, else as read."""
         numbers = [each for each in node.arguments if isinstance(each, Expr)]
         self._reads(numbers, frames, None)
@@ -458,7 +459,7 @@ class _Finder:
         written = next((a.place.buffer for a in node.arrays if a.is_written), None)
         dtype = str(written.dtype.scalar) if written is not None else "float32"
         times = Loop(Var("work"), index_value(0), self._known(node.multiply_adds), "")
-        self.works.append(Work(
+        self.works.append(ComputeSite(
             ((("add", dtype), 1), (("mul", dtype), 1)), (*frames, times), self.statement,
             node.function))
 
@@ -473,11 +474,12 @@ class _Finder:
         called = (outside_function(node.name) for node in walk(value) if isinstance(node, Call))
         self.calls += [function for function in called if function is not None]
         for around, counts in operations(value, frames, where):
-            self.works.append(Work(tuple(sorted(counts.items())), around, self.statement, name))
+            self.works.append(
+                ComputeSite(tuple(sorted(counts.items())), around, self.statement, name))
 
     def _statements(self, node: Stmt, inside: list[int]) -> int:
         """Return the number of accessing statements; mark loops around a single one."""
-        count = sum(inside) + isinstance(node, BufferStore | Touch)
+        count = sum(inside) + isinstance(node, BufferStore | OperandTransfer)
         if isinstance(node, TensorOp):
             operands, body = inside
             count = body if unit_of(node, self.engine) is None else operands
@@ -524,15 +526,15 @@ class _Finder:
         for part in conjuncts(condition):
             if _is_check(part):
                 continue
-            if has_load(part):
+            if contains_load(part):
                 self.unknown.append(str(part))
             else:
-                frames.append(Where(part))
+                frames.append(GuardCondition(part))
         return tuple(frames)
 
     def _known(self, expr: Expr) -> Expr:
         """Return an index or a bound unchanged, and record it if it depends on data."""
-        if has_load(expr):
+        if contains_load(expr):
             self.unknown.append(str(expr))
         return expr
 

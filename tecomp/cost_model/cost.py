@@ -12,11 +12,11 @@ from math import prod
 from typing import TypeAlias
 
 from tecomp.cost_model.access_sites import (
-    Needed,
+    AccessSites,
+    ComputeSite,
+    DataSources,
     Site,
-    Sites,
     TileWork,
-    Work,
     cycles_of,
     sites_of,
     sources_of,
@@ -32,7 +32,7 @@ from tecomp.cost_model.interconnect import (
     outside_of_transfer,
 )
 from tecomp.cost_model.iteration_counting import AccessSequence, Core, Counter, Frame, Loop
-from tecomp.cost_model.report import CoreWork, Direction, Occupancy, Report, Traffic, Transfers
+from tecomp.cost_model.report import CoreWork, CostReport, Direction, Occupancy, Traffic, Transfers
 from tecomp.cost_model.timeline import Activity
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import Const, Var, is_const
@@ -53,7 +53,7 @@ SHARED = "core.x"
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class CostModelInput:
     """Input of the cost model.
 
     Attributes:
@@ -69,7 +69,7 @@ class Program:
     padding: Mapping[str, int]
 
 
-def cost(program: Program, target: Target) -> Report:
+def cost(program: CostModelInput, target: Target) -> CostReport:
     """Return the cost report of a program.
 
     Raises:
@@ -135,7 +135,7 @@ _Moved: TypeAlias = tuple[Site, Mapping[Core, int]]
 class _Model:
     """Accumulator of traffic and work over the sites of a program."""
 
-    def __init__(self, target: Target, sites: Sites) -> None:
+    def __init__(self, target: Target, sites: AccessSites) -> None:
         self.target = target
         self.sites = sites
         self.counter = Counter({axis: target.grid.get(axis, 1) for axis in sites.axes})
@@ -205,7 +205,7 @@ class _Model:
                 self._worker(core)
         if site.direction == "read" and memory.latency_cycles:
             self._worker(user).awaits(memory.name, memory.latency_cycles)
-        self._busy(site, owner, memory, _moved(accesses, size, memory))
+        self._busy(site, owner, memory, _transferred_bytes(accesses, size, memory))
 
     def _link_of(self, site: Site, memory: Memory) -> Link | None:
         """Return the link from the memory that is read to the memory that is written, or None."""
@@ -234,7 +234,7 @@ class _Model:
                 passed = hops(link, self._place(core), grid)
             else:
                 passed = distance(link, self._place(core), self._place(source), grid)
-            moved = _moved(accesses, site.buffer.dtype.bytes, memory)
+            moved = _transferred_bytes(accesses, site.buffer.dtype.bytes, memory)
             transfers = min(begins[core], accesses.count)
             total.bytes += moved
             total.transfers += transfers
@@ -266,7 +266,7 @@ class _Model:
         worker = self.shared if is_shared else self._worker(core)
         worker.takes(site.statement, step, name, resource, cycles)
 
-    def compute(self, work: Work) -> None:
+    def compute(self, work: ComputeSite) -> None:
         """Add the operations of one statement."""
         for place, total in self.counter.times(work.frames).items():
             for core, times in self._shared(work.frames, place, total):
@@ -313,12 +313,12 @@ class _Model:
             return operations / (core.lanes(DType(dtype)) * core.vector_operations)
         return 1.0
 
-    def report(self, program: Program) -> Report:
+    def report(self, program: CostModelInput) -> CostReport:
         """Return the report of all accumulated costs."""
         self._add_levels(program.func)
         order = sorted(self.workers)
         after = sources_of(self.sites, self.sources)
-        return Report(
+        return CostReport(
             program.name, self.target.name,
             (SHARED,) if self.is_shared else self.sites.axes, self.target.cores,
             tuple(_core_work(core, self.workers[core], after) for core in order),
@@ -401,7 +401,7 @@ class _Model:
             for (name, direction), flow in found if flow.bytes
         ]
 
-    def _memories(self, program: Program) -> list[Occupancy]:
+    def _memories(self, program: CostModelInput) -> list[Occupancy]:
         return [
             Occupancy(memory.name, program.peaks.get(memory.name, 0), memory.usable_bytes,
                       program.padding.get(memory.name, 0))
@@ -442,19 +442,19 @@ def cores_among(frames: Sequence[Frame], target: Target) -> int:
     return 1
 
 
-def _moved(accesses: AccessSequence, size: int, memory: Memory) -> int:
+def _transferred_bytes(accesses: AccessSequence, size: int, memory: Memory) -> int:
     """Return the bytes that the memory moves: whole transactions if it has transactions."""
     block = memory.transaction_bytes
     return max(accesses.count * size, accesses.blocks * block if block else 0)
 
 
-def _core_work(core: Core, worker: _Worker, after: Mapping[int, Needed]) -> CoreWork:
+def _core_work(core: Core, worker: _Worker, after: Mapping[int, DataSources]) -> CoreWork:
     cycles: dict[str, float] = {}
     parts = []
     for key, each in sorted(worker.parts.items(), key=lambda item: item[0][:2]):
         statement, step, name, resource = key
         cycles[resource] = cycles.get(resource, 0.0) + each
-        needed = after.get(statement, Needed())
+        needed = after.get(statement, DataSources())
         parts.append(Activity(name, resource, each, statement, step,
                               tuple(needed.iterations.items()), tuple(needed.everywhere)))
     return CoreWork(

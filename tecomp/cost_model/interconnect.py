@@ -6,24 +6,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from tecomp.cost_model.access_sites import Site, Sites
-from tecomp.cost_model.iteration_counting import Frame, Loop, Where, address_of
+from tecomp.cost_model.access_sites import AccessSites, Site
+from tecomp.cost_model.iteration_counting import Frame, GuardCondition, Loop, address_of
 from tecomp.errors import LowerError
 from tecomp.ir.arith.quasi_affine import QuasiAffine
-from tecomp.ir.arith.quasi_affine_conversion import Terms
+from tecomp.ir.arith.quasi_affine_conversion import TermTable
 from tecomp.ir.nodes.expr import Const, Expr, Var
 from tecomp.ir.traversal.rewrite import free_variables
 from tecomp.machine.components import Link
 from tecomp.machine.descriptor import Target
-from tecomp.poly.accesses.access_conflicts import Use, by_owner
+from tecomp.poly.accesses.access_conflicts import CoreAccess, by_owner
 from tecomp.poly.sets.isl_context import isl_work
 
-Sources: TypeAlias = "tuple[tuple[tuple[int, ...], Where], ...]"
+Sources: TypeAlias = "tuple[tuple[tuple[int, ...], GuardCondition], ...]"
 """Cores that own elements which a copy reads, each with the condition of the read."""
 
 
 @dataclass(slots=True)
-class Uses:
+class BufferUses:
     """Accesses of one buffer.
 
     Attributes:
@@ -31,8 +31,8 @@ class Uses:
         copies: Reads that may access elements of another core.
     """
 
-    own: list[Use] = field(default_factory=list)
-    copies: list[Use] = field(default_factory=list)
+    own: list[CoreAccess] = field(default_factory=list)
+    copies: list[CoreAccess] = field(default_factory=list)
 
 
 def link_between(target: Target, source: str, to: str) -> Link | None:
@@ -41,27 +41,27 @@ def link_between(target: Target, source: str, to: str) -> Link | None:
     return next(found, None)
 
 
-def uses_by_core_loop(sites: Sites) -> dict[Var, list[list[Use]]]:
+def uses_by_core_loop(sites: AccessSites) -> dict[Var, list[list[CoreAccess]]]:
     """Return the accesses of each buffer by data variable, one list per outermost core loop."""
-    found: dict[Var, dict[Var | None, list[Use]]] = {}
+    found: dict[Var, dict[Var | None, list[CoreAccess]]] = {}
     for site in sites.sites:
         by_loop = found.setdefault(site.buffer.data, {})
         by_loop.setdefault(_side_by_side(site), []).append(_use(site, sites.axes))
     return {data: [*by_loop.values()] for data, by_loop in found.items()}
 
 
-def uses_of(sites: Sites) -> dict[Var, Uses]:
+def uses_of(sites: AccessSites) -> dict[Var, BufferUses]:
     """Return the accesses of each buffer, by its data variable."""
-    made = _made(sites)
-    found: dict[Var, Uses] = {}
+    made = _writing_core_loops(sites)
+    found: dict[Var, BufferUses] = {}
     for site in sites.sites:
-        uses = found.setdefault(site.buffer.data, Uses())
+        uses = found.setdefault(site.buffer.data, BufferUses())
         into = uses.copies if _may_cross(site, made) else uses.own
         into.append(_use(site, sites.axes))
     return found
 
 
-def exchanges(sites: Sites, target: Target) -> dict[int, Sources]:
+def exchanges(sites: AccessSites, target: Target) -> dict[int, Sources]:
     """Return the source cores of each copy that may read another core's memory, by site id.
 
     A buffer that the function never writes is an argument. Each core reads its own part of it.
@@ -71,7 +71,7 @@ def exchanges(sites: Sites, target: Target) -> dict[int, Sources]:
     """
     if not sites.axes:  # one core runs the function
         return {}
-    made = _made(sites)
+    made = _writing_core_loops(sites)
     copies = [
         site for site in sites.sites
         if site.buffer.data in made and _may_cross(site, made)
@@ -83,11 +83,11 @@ def exchanges(sites: Sites, target: Target) -> dict[int, Sources]:
         known = uses[site.buffer.data]
         with isl_work("report", LowerError):
             parts = by_owner(_use(site, sites.axes), known.own, known.copies)
-            found[id(site)] = tuple((core, Where(when)) for core, when in parts)
+            found[id(site)] = tuple((core, GuardCondition(when)) for core, when in parts)
     return found
 
 
-def _made(sites: Sites) -> dict[Var, set[Var | None]]:
+def _writing_core_loops(sites: AccessSites) -> dict[Var, set[Var | None]]:
     """Return the outermost core loops in which each buffer is written."""
     made: dict[Var, set[Var | None]] = {}
     for site in sites.sites:
@@ -111,10 +111,10 @@ def _side_by_side(site: Site) -> Var | None:
     return None if first is None else first.var
 
 
-def _use(site: Site, axes: Sequence[str]) -> Use:
+def _use(site: Site, axes: Sequence[str]) -> CoreAccess:
     around = [frame for frame in site.frames if isinstance(frame, Loop)]
     cores: dict[str, Expr] = {loop.thread: loop.var for loop in around if loop.thread}
-    return Use(
+    return CoreAccess(
         tuple((loop.var, loop.min, loop.extent) for loop in around),
         tuple(_conditions(site.frames)),
         tuple(cores.get(axis, Const(0)) for axis in axes), site.indices,
@@ -122,7 +122,7 @@ def _use(site: Site, axes: Sequence[str]) -> Use:
 
 
 def _conditions(frames: Sequence[Frame]) -> Iterator[Expr]:
-    return (frame.condition for frame in frames if isinstance(frame, Where))
+    return (frame.condition for frame in frames if isinstance(frame, GuardCondition))
 
 
 def hops(link: Link, here: Sequence[int], grid: Mapping[str, int]) -> int:
@@ -163,7 +163,7 @@ def cycles(link: Link, moved: int, requests: int, delay: float) -> float:
     return max(time, waiting) / link.instances
 
 
-def outside_of_transfer(terms: Terms, site: Site, link: Link) -> tuple[Frame, ...]:
+def outside_of_transfer(terms: TermTable, site: Site, link: Link) -> tuple[Frame, ...]:
     """Return the frames around a transfer, each iteration of which starts one descriptor.
 
     A transfer consists of the innermost loops that contain only the copy, up to the number of
@@ -201,7 +201,7 @@ def outside_of_transfer(terms: Terms, site: Site, link: Link) -> tuple[Frame, ..
     return site.frames[:outer]
 
 
-def _factor(terms: Terms, address: QuasiAffine, loop: Loop) -> int | None:
+def _factor(terms: TermTable, address: QuasiAffine, loop: Loop) -> int | None:
     """Return the stride of an address along a loop; None if the address is not linear in it."""
     total = 0
     for atom, factor in terms.listed(address):

@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 
 from tecomp.ir.arith.extents import ceil_div
 from tecomp.ir.arith.quasi_affine import QuasiAffine
-from tecomp.ir.arith.quasi_affine_conversion import Terms
-from tecomp.ir.interpreter.expr import Scope, compile_expr
+from tecomp.ir.arith.quasi_affine_conversion import TermTable
+from tecomp.ir.interpreter.expr import SlotScope, compile_expr
 from tecomp.ir.nodes.dtype import INT64
 from tecomp.ir.nodes.expr import (
     Binary,
@@ -54,13 +54,13 @@ class Loop:
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class GuardCondition:
     """Condition around a site."""
 
     condition: Expr
 
 
-Frame: TypeAlias = "Loop | Where"
+Frame: TypeAlias = "Loop | GuardCondition"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ def _blocks(address: int, unit: Granularity) -> int:
     return (address + unit.size - 1) // unit.block - address // unit.block + 1
 
 
-def joined(a: AccessSequence, b: AccessSequence, unit: Granularity) -> AccessSequence:
+def concat_accesses(a: AccessSequence, b: AccessSequence, unit: Granularity) -> AccessSequence:
     """Return the accesses of `a` followed by those of `b`."""
     if not a.count or not b.count:
         return a if a.count else b
@@ -170,7 +170,7 @@ def joined(a: AccessSequence, b: AccessSequence, unit: Granularity) -> AccessSeq
         max(a.longest, b.longest, middle),
         middle if a.runs == 1 else a.head,
         middle if b.runs == 1 else b.tail,
-        a.blocks + b.blocks - _shared(a.last, b.first, unit), bursts, *stretches,
+        a.blocks + b.blocks - _common_transactions(a.last, b.first, unit), bursts, *stretches,
     )
 
 
@@ -204,7 +204,7 @@ def _bursts(length: int, unit: Granularity) -> int:
     return ceil_div(length * unit.step, unit.burst * unit.size) if unit.burst else 1
 
 
-def _shared(last: int, first: int, unit: Granularity) -> int:
+def _common_transactions(last: int, first: int, unit: Granularity) -> int:
     """Return the number of transactions that two adjacent accesses have in common."""
     if unit.block is None:
         return 0
@@ -245,7 +245,7 @@ class Surroundings:
     loops: tuple[CountedLoop, ...]
 
 
-def surroundings_of(terms: Terms, frames: Sequence[Frame]) -> Surroundings:
+def surroundings_of(terms: TermTable, frames: Sequence[Frame]) -> Surroundings:
     """Return the loops and conditions of `frames`.
 
     A condition that depends on data is dropped. A bound that depends on data is replaced by 0, so a
@@ -286,7 +286,7 @@ def depth_of(expr: Expr, depths: Mapping[Var, int]) -> int:
     return max((depths[var] for var in free_variables(expr)), default=-1)
 
 
-def known_outside(exprs: Iterable[Expr], depths: Mapping[Var, int], k: int) -> list[Expr]:
+def known_outside_loop(exprs: Iterable[Expr], depths: Mapping[Var, int], k: int) -> list[Expr]:
     """Return the maximal subexpressions that depend only on loops outside loop `k`."""
     roots = list(exprs)
     deepest: dict[int, int] = {}
@@ -318,7 +318,7 @@ def _parts(condition: Expr) -> Iterator[Expr]:
                 yield node
 
 
-def _bounds(terms: Terms, part: Expr, loop: CountedLoop, depths: Mapping[Var, int]) -> bool:
+def _bounds(terms: TermTable, part: Expr, loop: CountedLoop, depths: Mapping[Var, int]) -> bool:
     """Turn a condition into a bound of the loop; return False if that is not possible."""
     if not isinstance(part, Compare) or part.op is CmpOp.NE or part.a.dtype != INT64:
         return False
@@ -343,7 +343,7 @@ def _bounds(terms: Terms, part: Expr, loop: CountedLoop, depths: Mapping[Var, in
     return True
 
 
-def _quotient(terms: Terms, value: QuasiAffine, divisor: int) -> Expr:
+def _quotient(terms: TermTable, value: QuasiAffine, divisor: int) -> Expr:
     found = terms.expr(value)
     return found if divisor == 1 else binary(BinOp.FLOORDIV, found, index_value(divisor))
 
@@ -373,7 +373,7 @@ class Counter:
 
     grid: Mapping[str, int]
     iterations: int = 0
-    terms: Terms = field(default_factory=Terms)
+    terms: TermTable = field(default_factory=TermTable)
     _times: dict[tuple[int, ...], tuple[Sequence[Frame], dict[Core, int]]] = field(
         default_factory=dict)
 
@@ -400,7 +400,7 @@ class Counter:
         found = self._by_core(frames, address, unit)
         if any(isinstance(part, BufferLoad) for index in indices for part in walk(index)):
             # The address depends on data: no two accesses are counted as contiguous.
-            return {core: _apart(each, block) for core, each in found.items()}
+            return {core: _strided_accesses(each, block) for core, each in found.items()}
         return found
 
     def times(self, frames: Sequence[Frame]) -> dict[Core, int]:
@@ -415,7 +415,7 @@ class Counter:
     def _by_core(
         self, frames: Sequence[Frame], address: QuasiAffine, unit: Granularity
     ) -> dict[Core, AccessSequence]:
-        place = _Place(self, frames, address, unit)
+        place = _CountedSite(self, frames, address, unit)
         found: dict[Core, AccessSequence] = {}
         for core in place.cores(self.grid):
             accesses = place.run(dict(zip(self.grid, core, strict=True)))
@@ -424,7 +424,7 @@ class Counter:
         return found
 
 
-def _apart(accesses: AccessSequence, block: int | None) -> AccessSequence:
+def _strided_accesses(accesses: AccessSequence, block: int | None) -> AccessSequence:
     count = accesses.count
     return AccessSequence(
         count, 0, 0, count, 1, 1, 1, count if block else 0, count, count, 1, 1
@@ -432,7 +432,7 @@ def _apart(accesses: AccessSequence, block: int | None) -> AccessSequence:
 
 
 def address_of(
-    terms: Terms, buffer: Buffer, indices: Sequence[Expr], block: int | None
+    terms: TermTable, buffer: Buffer, indices: Sequence[Expr], block: int | None
 ) -> QuasiAffine:
     """Return the byte address of an element, with rows padded so that no run crosses rows."""
     size = buffer.dtype.bytes
@@ -450,7 +450,7 @@ def address_of(
 
 
 @dataclass(slots=True)
-class _Loop:
+class _SymbolicLoop:
     """Loop around a site, compiled to functions of the enclosing variables.
 
     Attributes:
@@ -478,7 +478,7 @@ class _Loop:
     is_needed: bool
 
 
-class _Place:
+class _CountedSite:
     """One site, and memoized counts of parts of its loops."""
 
     def __init__(
@@ -488,7 +488,7 @@ class _Place:
         self.unit = unit
         self.block = unit.block or 1
         around = surroundings_of(counter.terms, frames)
-        self.scope = Scope(())
+        self.scope = SlotScope(())
         self.depths = {counted.var: k for k, counted in enumerate(around.loops)}
         self.slots = {var: self.scope.declare(var) for var in self.depths}
         self.conditions = self._compiled(around.conditions)
@@ -502,25 +502,25 @@ class _Place:
     def _compiled(self, exprs: Iterable[Expr]) -> list[_Compiled]:
         return [compile_expr(self.scope, expr) for expr in exprs]
 
-    def _loops(self, loops: Sequence[CountedLoop], address: QuasiAffine) -> list[_Loop]:
+    def _loops(self, loops: Sequence[CountedLoop], address: QuasiAffine) -> list[_SymbolicLoop]:
         """Compile the loops from the innermost outwards, as each depends on what is inside."""
         texts = self.counter.terms.listed(address)
         terms = [(a, c) for a, c in texts if is_known(a, self.depths)]
         factors = {atom: c for atom, c in terms if isinstance(atom, Var)}
         rest = [(a, c) for a, c in terms if not isinstance(a, Var)]
-        found: list[_Loop] = []
+        found: list[_SymbolicLoop] = []
         inside: list[Expr] = []
         threads: tuple[str, ...] = ()
         for k in reversed(range(len(loops))):
             counted = loops[k]
             adds = [(a, c) for a, c in rest if depth_of(a, self.depths) == k]
             inside += [*counted.conditions, *(atom for atom, _ in adds)]
-            found.append(_Loop(
+            found.append(_SymbolicLoop(
                 counted, self.slots[counted.var], compile_expr(self.scope, counted.low),
                 compile_expr(self.scope, counted.end), self._compiled(counted.conditions),
                 factors.get(counted.var, 0),
                 [(compile_expr(self.scope, a), c) for a, c in adds],
-                self._compiled(known_outside(inside, self.depths, k)), threads,
+                self._compiled(known_outside_loop(inside, self.depths, k)), threads,
                 any(part is counted.var for expr in inside for part in walk(expr)),
             ))
             inside += [counted.low, counted.end]
@@ -559,7 +559,7 @@ class _Place:
             power = (end - low).bit_length() - 1
             if low:
                 power = min(power, (low & -low).bit_length() - 1)
-            total = joined(total, self._part(k, line, offset, power, low), self.unit)
+            total = concat_accesses(total, self._part(k, line, offset, power, low), self.unit)
             low += 1 << power
         return total
 
@@ -583,7 +583,7 @@ class _Place:
             raise TooManyIterationsError
         if power:
             half = 1 << (power - 1)
-            made = joined(
+            made = concat_accesses(
                 self._part(k, line, offset, power - 1, start),
                 self._part(k, line, offset, power - 1, start + half), self.unit,
             )
@@ -592,7 +592,7 @@ class _Place:
         line[power, start] = made
         return made
 
-    def _round(self, k: int, loop: _Loop, offset: int, value: int) -> AccessSequence:
+    def _round(self, k: int, loop: _SymbolicLoop, offset: int, value: int) -> AccessSequence:
         env = self.env
         env[loop.slot] = value
         if not all(condition(env) for condition in loop.conditions):

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from tecomp.cost_model.timeline import SLICES, Activity, Event, Lane, timelines
-from tecomp.drawing.chrome_trace import Trace, bar, lane_named, process_named, trace_of
-from tecomp.drawing.drawable import Pictured, drawn_by
-from tecomp.ir.nodes.printer import counted
+from tecomp.cost_model.timeline import SLICES, Activity, Event, TimelineLane, timelines
+from tecomp.drawing.chrome_trace import ChromeTrace, bar, lane_named, process_named, trace_of
+from tecomp.drawing.drawable import Pictured, call_drawing_function
+from tecomp.ir.nodes.printer import format_count
 from tecomp.machine.components import Rates
 from tecomp.machine.toml_reader import table_of
 
@@ -109,7 +109,7 @@ class CoreWork:
 
 
 @dataclass(frozen=True, slots=True)
-class Report(Pictured):
+class CostReport(Pictured):
     """Modelled cost of a kernel on a target; `print` shows a table.
 
     Attributes:
@@ -206,7 +206,7 @@ class Report(Pictured):
         return next(found, None)
 
     def __repr__(self) -> str:
-        cores = counted(len(self.cores), "core")
+        cores = format_count(len(self.cores), "core")
         return f"<Report of {self.kernel} on {self.target}: {cores}, {_number(self.cycles)} cycles>"
 
     def to_json(self) -> str:
@@ -220,20 +220,20 @@ class Report(Pictured):
 
     def timeline_picture(self) -> Svg:
         """Return an SVG timeline of the resources of some cores; a part of `picture()`."""
-        made: Svg = drawn_by("report:draw_timeline", self)
+        made: Svg = call_drawing_function("report:draw_timeline", self)
         return made
 
     def roofline_picture(self) -> Svg:
         """Return an SVG roofline of the kernel; a part of `picture()`."""
-        made: Svg = drawn_by("report:draw_kernel_roofline", self)
+        made: Svg = call_drawing_function("report:draw_kernel_roofline", self)
         return made
 
     def timelines(self) -> list[tuple[str, tuple[Activity, ...], tuple[Event, ...]]]:
         """Return name, activities and events (in cycles) of each core, and of the chip if used."""
-        lanes = [Lane(core.activities, core.latency) for core in self.cores]
+        lanes = [TimelineLane(core.activities, core.latency) for core in self.cores]
         # Shared resources wait for their first data as long as the slowest core does.
         latency = max((core.latency for core in self.cores), default=0.0)
-        found = timelines(lanes, Lane(self.shared, latency))
+        found = timelines(lanes, TimelineLane(self.shared, latency))
         names = [
             "core " + ",".join(map(str, core.core)) if self.axes else "core" for core in self.cores
         ]
@@ -241,7 +241,7 @@ class Report(Pictured):
                          found, strict=True))
         return whole if self.shared else whole[:-1]
 
-    def trace(self) -> Trace:
+    def trace(self) -> ChromeTrace:
         """Return the modelled timeline as a trace for chrome://tracing and Perfetto.
 
         Each core has a row for each of its resources, and so has the chip for shared resources.

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-from tecomp.cost_model.report import Report
+from tecomp.cost_model.report import CostReport
 from tecomp.drawing.drawable import Pictured
 from tecomp.errors import CallError
 from tecomp.machine.components import Rates
@@ -50,7 +50,7 @@ class Roof:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class RooflinePoint:
     """Point of a roofline: a kernel, or its traffic with one memory.
 
     Attributes:
@@ -79,7 +79,7 @@ class Mark:
     def said(self, speed: str) -> str:
         """Format a speed with its share; a modelled speed on the roof is an upper bound.
 
-        >>> mark = Mark("main", "L1", 2.0, 5.0, 10.0)
+        >>> mark = RooflinePoint("main", "L1", 2.0, 5.0, 10.0)
         >>> mark.said("5"), replace(mark, bound=5.0).said("5")
         ('5, 50% of its roof', 'at most 5')
         """
@@ -107,7 +107,7 @@ class Roofline(Pictured):
     ('L1', 'memory, 4 cores')
     >>> naive, tiled = (
     ...     Roofline("cpu", "second", (Roof("float32 vectors", 1e11),), (Roof("L1", 2e11),),
-    ...              (Mark(name, "L1", 10.0, speed, 1e11, is_measured=True),), ())
+    ...              (RooflinePoint(name, "L1", 10.0, speed, 1e11, is_measured=True),), ())
     ...     for name, speed in (("naive", 2e9), ("tiled", 5e10))
     ... )
     >>> print(naive + tiled)
@@ -128,7 +128,7 @@ class Roofline(Pictured):
     unit: Literal["second", "cycle"]
     compute: tuple[Roof, ...]
     memories: tuple[Roof, ...]
-    marks: tuple[Mark, ...]
+    marks: tuple[RooflinePoint, ...]
     remarks: tuple[str, ...]
 
     def __repr__(self) -> str:
@@ -159,7 +159,8 @@ class Roofline(Pictured):
         return "\n".join([*lines, *self.remarks])
 
 
-def roofline_of(report: Report, seconds: float | None = None, label: str | None = None) -> Roofline:
+def roofline_of(report: CostReport, seconds: float | None = None, label: str
+        | None = None) -> Roofline:
     """Return the roofline of one kernel.
 
     Args:
@@ -173,7 +174,7 @@ def roofline_of(report: Report, seconds: float | None = None, label: str | None 
     return _of_description(report, name)
 
 
-def _of_description(report: Report, name: str) -> Roofline:
+def _of_description(report: CostReport, name: str) -> Roofline:
     """Return the roofline of a described machine in cycles, with one mark per memory and link."""
     operations = sum(core.operations for core in report.cores)
     computing = sum(core.computing for core in report.cores)
@@ -188,7 +189,7 @@ def _of_description(report: Report, name: str) -> Roofline:
     bounds = {each: operations / count * rate for each, (count, rate) in moved.items()}
     tightest = min(bounds, key=lambda each: bounds[each])
     marks = tuple(
-        Mark(name, each, operations / count, speed, min(peak, bounds[each]),
+        RooflinePoint(name, each, operations / count, speed, min(peak, bounds[each]),
              is_main=each == tightest)
         for each, (count, _) in moved.items()
     )
@@ -199,7 +200,7 @@ def _of_description(report: Report, name: str) -> Roofline:
     )
 
 
-def _rates(report: Report) -> dict[str, tuple[int, float]]:
+def _rates(report: CostReport) -> dict[str, tuple[int, float]]:
     """Return the bytes moved and the bytes per cycle that are possible, by memory and link."""
     moved = {f"{each.memory} {each.direction}": each.bytes for each in report.traffic}
     moved |= {each.link: each.bytes for each in report.links}
@@ -213,7 +214,7 @@ def _rates(report: Report) -> dict[str, tuple[int, float]]:
     return found
 
 
-def _of_processor(report: Report, name: str, seconds: float | None) -> Roofline:
+def _of_processor(report: CostReport, name: str, seconds: float | None) -> Roofline:
     """Return the roofline of a processor in seconds, with the measured rates of the target."""
     rates, dtype = report.rates, _type_of(report)
     if rates is None:
@@ -240,7 +241,8 @@ def _of_processor(report: Report, name: str, seconds: float | None) -> Roofline:
     if not operations or not moved:
         return Roofline(report.target, "second", compute, memories, (),
                         (_OF_CORES, _no_mark(name, moved, taken, near.rate * cores)))
-    mark = Mark(name, near.name, operations / moved, operations / taken, operations / least,
+    mark = RooflinePoint(name, near.name, operations / moved, operations / taken,
+        operations / least,
                 seconds is not None)
     return Roofline(report.target, "second", compute, memories, (mark,),
                     (_OF_CORES, _COMPULSORY, _MEASURED, *_doubts(mark, dtype, compute)))
@@ -257,7 +259,7 @@ def _level(size: int, caches: Sequence[int]) -> int:
     return next((k for k, cache in enumerate(caches) if size <= cache), len(caches))
 
 
-def _type_of(report: Report) -> str:
+def _type_of(report: CostReport) -> str:
     """Return the most frequent dtype, or the name of the most frequent dot-product instruction."""
     counts: Counter[str] = Counter()
     if dots := [name for name in report.operations if name.startswith("dot ")]:
@@ -267,7 +269,7 @@ def _type_of(report: Report) -> str:
     return max(counts, key=lambda each: counts[each], default="float32")
 
 
-def _doubts(mark: Mark, dtype: str, compute: Sequence[Roof]) -> Iterator[str]:
+def _doubts(mark: RooflinePoint, dtype: str, compute: Sequence[Roof]) -> Iterator[str]:
     if not compute:
         yield f"No roof of computing is known for {dtype}."
     elif mark.speed > _ABOVE * mark.bound:

@@ -54,7 +54,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
+class TimelineLane:
     """Activities of one core, or of the shared resources, and the cycle at which they may start."""
 
     activities: tuple[Activity, ...]
@@ -66,7 +66,7 @@ _Node = tuple[int, int, int]
 
 
 @dataclass(slots=True)
-class _Group:
+class _Join:
     """Set of slices that others wait for: number left, end of the last one, and waiting slices."""
 
     left: int = 0
@@ -82,13 +82,14 @@ def timeline(activities: Sequence[Activity]) -> tuple[Event, ...]:
     >>> [(event.activity, event.start) for event in timeline([load, add])][:4]
     [(0, 0.0), (0, 1.0), (1, 1.0), (0, 2.0)]
     """
-    return timelines([Lane(tuple(activities))])[0]
+    return timelines([TimelineLane(tuple(activities))])[0]
 
 
-def timelines(cores: Sequence[Lane], chip: Lane = Lane(())) -> list[tuple[Event, ...]]:
+def timelines(cores: Sequence[TimelineLane], chip: TimelineLane = TimelineLane(())) -> list[
+        tuple[Event, ...]]:
     """Return the slices of each core, then of the chip, in the order of their start."""
     lanes = [*cores, chip]
-    order = _Order(lanes)
+    order = _DependenceGraph(lanes)
     found: list[list[Event]] = [[] for _ in lanes]
     free: dict[tuple[int, str], float] = {}
     heap = [(order.ready[node], node) for node in order.nodes() if not order.pending[node]]
@@ -109,7 +110,7 @@ def timelines(cores: Sequence[Lane], chip: Lane = Lane(())) -> list[tuple[Event,
     return [tuple(events) for events in found]
 
 
-class _Order:
+class _DependenceGraph:
     """Dependence graph of the slices.
 
     Attributes:
@@ -117,15 +118,15 @@ class _Order:
         ready: Time at which the last finished dependence of each slice ended.
     """
 
-    def __init__(self, lanes: Sequence[Lane]) -> None:
+    def __init__(self, lanes: Sequence[TimelineLane]) -> None:
         self._lanes = lanes
-        self._groups: dict[tuple[int | None, int, int, int], _Group] = {}
+        self._groups: dict[tuple[int | None, int, int, int], _Join] = {}
         self._steps: dict[tuple[int | None, int], set[int]] = {}
         self.pending: dict[_Node, int] = {}
         self.ready: dict[_Node, float] = {}
         for node in self.nodes():
             for key in self._keys(node):
-                self._groups.setdefault(key, _Group()).left += 1
+                self._groups.setdefault(key, _Join()).left += 1
                 self._steps.setdefault(key[:2], set()).add(key[2])
         for node in self.nodes():
             self.ready[node] = lanes[node[0]].start
@@ -167,7 +168,7 @@ class _Order:
         yield lane, activity.statement, activity.step, piece
         yield None, activity.statement, activity.step, piece
 
-    def _waits(self, node: _Node) -> Iterator[_Group]:
+    def _waits(self, node: _Node) -> Iterator[_Join]:
         """Yield the groups that must end before a slice starts."""
         lane, k, piece = node
         activity = self._lanes[lane].activities[k]

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tecomp.demo.main import Job, run
+from tecomp.demo.main import DemoRun, run
 
-__all__ = ["Job", "run"]
+__all__ = ["DemoRun", "run"]

@@ -15,7 +15,7 @@ from tecomp import te
 from tecomp.errors import CapacityError
 from tecomp.machine.descriptor import Target
 from tecomp.schedules.scratchpad.placement import HOST, Placement, number, placement_of
-from tecomp.schedules.tiling.register_blocking import balanced, ceil_div
+from tecomp.schedules.tiling.register_blocking import balanced_block_size, ceil_div
 
 Array = NDArray[np.float32]
 
@@ -167,7 +167,7 @@ COLUMNS = 8  # pixels that one register tile covers
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class FilterProgram:
     """Tensors of one computation and its schedule."""
 
     schedule: te.Schedule
@@ -200,7 +200,7 @@ class Tensors:
         return [self.image, self.weights, self.bias, self.features]
 
 
-def written(height: int, width: int, n_filters: int) -> Tensors:
+def define_filters(height: int, width: int, n_filters: int) -> Tensors:
     """Define the filters over a photograph of the given size."""
     image = te.placeholder((1, height, width, 3), name="image")
     weights = te.placeholder((5, 5, 3, n_filters), name="weights")
@@ -232,9 +232,9 @@ def written(height: int, width: int, n_filters: int) -> Tensors:
     return Tensors(image, weights, bias, padded, response, features)
 
 
-def filtered(height: int, width: int, n_filters: int) -> Program:
+def schedule_on_cpu(height: int, width: int, n_filters: int) -> FilterProgram:
     """Schedule the filters for a CPU."""
-    made = written(height, width, n_filters)
+    made = define_filters(height, width, n_filters)
     weights, padded, response, features = (
         made.weights, made.padded, made.response, made.features
     )
@@ -270,7 +270,7 @@ def filtered(height: int, width: int, n_filters: int) -> Program:
     s[total].reorder(n, y, ry, rx, rc, x, k)
     s[total].unroll(x)
     s[total].vectorize(k)
-    return Program(s, made.args)
+    return FilterProgram(s, made.args)
 
 
 FLOAT = "float32"
@@ -278,14 +278,15 @@ BORDER = 4  # halo of a tile in pixels, both sides together
 
 
 @dataclass(frozen=True, slots=True)
-class Tile:
+class FilterTile:
     """Pixels that a core computes at a time."""
 
     rows: int
     columns: int
 
 
-def filtered_on(target: Target, height: int, width: int, n_filters: int) -> Program | None:
+def schedule_on_target(target: Target, height: int, width: int,
+        n_filters: int) -> FilterProgram | None:
     """Schedule the filters for the memories and cores of a target; None without scratchpads.
 
     The padded image, the weights and the bias are copied to device memory, in its sticks or tiles.
@@ -295,8 +296,8 @@ def filtered_on(target: Target, height: int, width: int, n_filters: int) -> Prog
     where = placement_of(target)
     if where is None:
         return None
-    made = written(height, width, n_filters)
-    return Program(_Device(where, made).schedule(), made.args)
+    made = define_filters(height, width, n_filters)
+    return FilterProgram(_Device(where, made).schedule(), made.args)
 
 
 class _Device:
@@ -339,13 +340,13 @@ class _Device:
         s[made.response].reorder(*pixel, *s[made.response].op.reduce_axis, filters)
         return s
 
-    def _tile(self) -> Tile:
+    def _tile(self) -> FilterTile:
         """Return a balanced tile of as many rows as fit the scratchpad, or of parts of a row."""
         columns, unit = self.width, self.where.unit(FLOAT)[0]
         rows = self.where.largest(self.height, 1, lambda part: self._need(part, columns))
         if self._need(rows, columns) > self.where.room:
             most = self.where.largest(columns, unit, lambda part: self._need(1, part))
-            columns = balanced(columns, most, unit)
+            columns = balanced_block_size(columns, most, unit)
             if self._need(1, columns) > self.where.room:
                 raise CapacityError(
                     "filters: a part of {columns} pixels takes {needed} bytes of memory "
@@ -357,7 +358,7 @@ class _Device:
                 )
         strips = ceil_div(self.width, columns)
         even = ceil_div(self.height * strips, self.where.target.cores)
-        return Tile(balanced(min(even, self.height), rows), columns)
+        return FilterTile(balanced_block_size(min(even, self.height), rows), columns)
 
     def _need(self, rows: int, columns: int) -> int:
         """Return the scratchpad bytes of a tile: window, weights, sums and features."""

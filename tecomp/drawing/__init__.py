@@ -7,10 +7,25 @@ from typing import TYPE_CHECKING
 from tecomp.lazy_imports import lazy_names
 
 if TYPE_CHECKING:
-    from tecomp.drawing.canvas import ASCENT, DESCENT, MARGIN, Canvas, colour, fitted, text_width
-    from tecomp.drawing.chrome_trace import Trace, bar, lane_named, level, process_named, trace_of
+    from tecomp.drawing.canvas import (
+        ASCENT,
+        DESCENT,
+        MARGIN,
+        Canvas,
+        colour,
+        text_width,
+        truncate_to_width,
+    )
+    from tecomp.drawing.chrome_trace import (
+        ChromeTrace,
+        bar,
+        lane_named,
+        level,
+        process_named,
+        trace_of,
+    )
     from tecomp.drawing.drawable import Pictured
     from tecomp.drawing.panels import head, lanes_of, legend
-    from tecomp.drawing.svg import Page, Svg
+    from tecomp.drawing.svg import HtmlPage, Svg
 else:
     __getattr__, __dir__ = lazy_names(__name__)

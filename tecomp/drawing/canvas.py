@@ -60,13 +60,15 @@ def with_tail(name: str, tail: str, width: float, size: float, style: str = "") 
     >>> with_tail("convolution", ": 8 B", 70, 10), with_tail("ReLU", ": 8 B", 70, 10)
     ('convol…: 8 B', 'ReLU: 8 B')
     """
-    return fitted(name, max(width - text_width(tail, size, style), 0.0), size, style) + tail
+    return truncate_to_width(name, max(width - text_width(tail, size, style), 0.0), size,
+        style) + tail
 
 
-def fitted(words: str, width: float, size: float, style: str = "") -> str:
+def truncate_to_width(words: str, width: float, size: float, style: str = "") -> str:
     """Return the text, truncated with `…` if it is wider than `width`; empty if nothing fits.
 
-    >>> fitted("convolution", 40, 10), fitted("ReLU", 40, 10), fitted("ReLU", 5, 10)
+    >>> truncate_to_width("convolution", 40, 10), truncate_to_width("ReLU", 40,
+    ...     10), truncate_to_width("ReLU", 5, 10)
     ('conv…', 'ReLU', '')
     """
     if text_width(words, size, style) <= width:
@@ -180,7 +182,7 @@ class Canvas:
                 Default: no limit.
         """
         line = _BLANKS.sub(" ", clean(words)).strip()
-        shown = line if width is None else fitted(line, width, size, style)
+        shown = line if width is None else truncate_to_width(line, width, size, style)
         if not shown:
             return x
         reach = text_width(shown, size, style) * {"start": 1, "middle": 0.5, "end": 0}[anchor]

@@ -7,10 +7,10 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tecomp.drawing.drawable import Pictured, drawn_by
+from tecomp.drawing.drawable import Pictured, call_drawing_function
 
 
-class Trace(str, Pictured):
+class ChromeTrace(str, Pictured):
     """JSON text of a trace for Perfetto and chrome://tracing; notebooks show it as a figure.
 
     The figure has one lane per thread or resource, with one bar per activity.
@@ -21,7 +21,7 @@ class Trace(str, Pictured):
     >>> B = te.compute((64,), lambda i: A[i] * 2.0, name="B")
     >>> trace = tecomp.build(B, [A, B]).timeline()
     >>> type(trace).__name__, trace.startswith('{"traceEvents": [')
-    ('Trace', True)
+    ('ChromeTrace', True)
     """
 
     __slots__ = ()
@@ -51,12 +51,12 @@ class Trace(str, Pictured):
         ...     print([path.name for path in Path(folder).iterdir()])
         ['sums.json']
         """
-        drawn_by("trace:save_trace", self, path)
+        call_drawing_function("trace:save_trace", self, path)
 
 
-def trace_of(events: Iterable[Mapping[str, Any]]) -> Trace:
+def trace_of(events: Iterable[Mapping[str, Any]]) -> ChromeTrace:
     """Build a trace from events, in display order."""
-    return Trace(json.dumps({"traceEvents": list(events), "displayTimeUnit": "ns"}))
+    return ChromeTrace(json.dumps({"traceEvents": list(events), "displayTimeUnit": "ns"}))
 
 
 def process_named(process: int, name: str) -> dict[str, Any]:
@@ -65,12 +65,12 @@ def process_named(process: int, name: str) -> dict[str, Any]:
     >>> process_named(0, "core 0")
     {'ph': 'M', 'name': 'process_name', 'pid': 0, 'tid': 0, 'args': {'name': 'core 0'}}
     """
-    return _named("process_name", process, 0, name)
+    return _name_event("process_name", process, 0, name)
 
 
 def lane_named(process: int, lane: int, name: str) -> dict[str, Any]:
     """Build the metadata event that names a lane of a process."""
-    return _named("thread_name", process, lane, name)
+    return _name_event("thread_name", process, lane, name)
 
 
 def bar(
@@ -98,5 +98,5 @@ def level(name: str, time: float, unit: str, value: float) -> dict[str, Any]:
     return {"ph": "C", "name": name, "pid": 0, "ts": time, "args": {unit: value}}
 
 
-def _named(what: str, process: int, lane: int, name: str) -> dict[str, Any]:
+def _name_event(what: str, process: int, lane: int, name: str) -> dict[str, Any]:
     return {"ph": "M", "name": what, "pid": process, "tid": lane, "args": {"name": name}}

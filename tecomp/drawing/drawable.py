@@ -7,11 +7,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
-    # Imported lazily by `drawn_by` with the first figure.
+    # Imported lazily by `call_drawing_function` with the first figure.
     from tecomp.drawing.svg import Svg
 
 
-def drawn_by(where: str, *arguments: Any) -> Any:
+def call_drawing_function(where: str, *arguments: Any) -> Any:
     """Call the drawing function `module:function` of `tecomp.viz` with the given arguments."""
     module, _, name = where.partition(":")
     return getattr(import_module(f"tecomp.viz.{module}"), name)(*arguments)
@@ -38,7 +38,7 @@ class Drawable:
         >>> tecomp.Layout.row_major((4, 8), "int8").picture().startswith("<svg")
         True
         """
-        made: Svg = drawn_by(self._drawn_by, self)
+        made: Svg = call_drawing_function(self._drawn_by, self)
         return made
 
     def save(self, path: str | os.PathLike[str]) -> None:

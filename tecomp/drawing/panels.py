@@ -105,19 +105,19 @@ def legend(
     return below + len(remarks) * 17
 
 
-def many(count: int, word: str) -> str:
+def format_thousands(count: int, word: str) -> str:
     """Return a count with its noun, with thousands separators.
 
-    >>> many(1, "run"), many(262144, "run")
+    >>> format_thousands(1, "run"), format_thousands(262144, "run")
     ('1 run', '262,144 runs')
     """
     return f"{count:,} {word}{'s' * (count != 1)}"
 
 
-def sampled(count: int, most: int, last: int = 1) -> list[int | None]:
+def sample_indices(count: int, most: int, last: int = 1) -> list[int | None]:
     """Return the indices below `count`; if more than `most`, the first ones, None and the last one.
 
-    >>> sampled(4, 6), sampled(1000, 4)
+    >>> sample_indices(4, 6), sample_indices(1000, 4)
     ([0, 1, 2, 3], [0, 1, 2, None, 999])
     """
     if count <= most:
@@ -143,14 +143,14 @@ def ticks(
     for n in range(floor(end / step) + 1):
         x = left + n * step * (right - left) / end
         canvas.line([(x, y), (x, y + 4)])
-        canvas.text(x, y + 16, short(n * step), size=9, style="mono soft", anchor="middle")
+        canvas.text(x, y + 16, format_short(n * step), size=9, style="mono soft", anchor="middle")
     canvas.text(right + 36, y + 16, unit, size=9, style="mono soft")
 
 
-def short(value: float) -> str:
+def format_short(value: float) -> str:
     """Format a number compactly, with an SI suffix.
 
-    >>> short(0.0), short(2500.0), short(3e9), short(0.5)
+    >>> format_short(0.0), format_short(2500.0), format_short(3e9), format_short(0.5)
     ('0', '2.5k', '3G', '0.5')
     """
     for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
@@ -165,5 +165,5 @@ def in_bytes(value: float) -> str:
     >>> in_bytes(42.0), in_bytes(2.2e11)
     ('42 B', '220 GB')
     """
-    text = short(value)
+    text = format_short(value)
     return f"{text[:-1]} {text[-1]}B" if text[-1].isalpha() else f"{text} B"

@@ -22,13 +22,13 @@ _PAGE = """\
 _TITLE = re.compile("<title>(.*?)</title>", re.DOTALL)
 
 
-class Page(str):
+class HtmlPage(str):
     """Text of an HTML page; notebooks display it in a frame.
 
     >>> import tecomp
     >>> page = tecomp.Layout.row_major((4, 8), "int8").explore()
     >>> type(page).__name__, "<html" in page
-    ('Page', True)
+    ('HtmlPage', True)
     """
 
     __slots__ = ()
@@ -56,7 +56,7 @@ class Page(str):
         ...     print([path.name for path in Path(folder).iterdir()])
         ['layout.html']
         """
-        written({".html": self}, path)
+        write_figure({".html": self}, path)
 
 
 class Svg(str):
@@ -91,7 +91,7 @@ class Svg(str):
         more = f"<details><summary>text</summary><pre>{in_html(text)}</pre></details>"
         return self._repr_html_() + more
 
-    def page(self) -> Page:
+    def page(self) -> HtmlPage:
         """Return an HTML page that contains only the figure.
 
         >>> import tecomp
@@ -99,7 +99,7 @@ class Svg(str):
         True
         """
         found = _TITLE.search(self)
-        return Page(_PAGE.format(title=found.group(1) if found else "picture", body=str(self)))
+        return HtmlPage(_PAGE.format(title=found.group(1) if found else "picture", body=str(self)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the figure to `x.svg`, or a page with the figure to `x.html`.
@@ -117,10 +117,10 @@ class Svg(str):
         ...     print([path.name for path in Path(folder).iterdir()])
         ['rows.html']
         """
-        written({".svg": self, ".html": self.page()}, path)
+        write_figure({".svg": self, ".html": self.page()}, path)
 
 
-def written(kinds: dict[str, str], path: str | os.PathLike[str]) -> None:
+def write_figure(kinds: dict[str, str], path: str | os.PathLike[str]) -> None:
     """Write the text that belongs to the suffix of a path, atomically.
 
     Raises:

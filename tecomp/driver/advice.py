@@ -16,9 +16,9 @@ from tecomp.ir.arith.simplify import simplify
 from tecomp.ir.nodes.expr import BufferLoad, Const, Expr
 from tecomp.ir.nodes.stmt import Allocate, Buffer, BufferStore, For, ForKind, PrimFunc, Stmt
 from tecomp.ir.traversal.rewrite import statements_in, substitute, walk
-from tecomp.lowering.pipeline import Lowered, lower_all
+from tecomp.lowering.pipeline import LoweringResult, lower_all
 from tecomp.machine.descriptor import Target
-from tecomp.scheduling.deferred_errors import called
+from tecomp.scheduling.deferred_errors import last_primitive_call
 from tecomp.scheduling.replay import replay
 from tecomp.scheduling.schedule import Schedule
 
@@ -37,7 +37,7 @@ _FAR = 2**20
 Loops = tuple[For, ...]
 
 
-def advise(schedule: Schedule, lowered: Lowered, target: Target) -> None:
+def emit_performance_warnings(schedule: Schedule, lowered: LoweringResult, target: Target) -> None:
     """Warn of slow primitive calls in user code, once per call; ignore calls of the library."""
     calls = {call[2] for call, place in schedule.calls if place is not None}
     func = lowered.functions["flatten_buffer"]
@@ -73,7 +73,7 @@ def _check_recomputed(schedule: Schedule, func: PrimFunc) -> None:
         size = prod(extents)
         if len(extents) < len(stage.op.output(0).shape) or _is_copy(stage.op):
             continue
-        place = called(schedule, "compute_at", stage.name)
+        place = last_primitive_call(schedule, "compute_at", stage.name)
         if place is not None and count >= _TIMES * size and count - size >= _ELEMENTS:
             warn(
                 "s[{stage}].compute_at: {count} elements are computed for the {size} that {stage} "
@@ -99,7 +99,7 @@ def _check_strides(schedule: Schedule, func: PrimFunc) -> None:
         lanes = next((loop for loop in loops if loop.kind is ForKind.VECTORIZED), None)
         if lanes is None or not isinstance(stmt, BufferStore):
             continue
-        place = called(schedule, "vectorize", lanes.loop_var.name)
+        place = last_primitive_call(schedule, "vectorize", lanes.loop_var.name)
         accesses: list[BufferStore | BufferLoad] = [stmt]
         accesses += (node for node in walk(stmt.value) if isinstance(node, BufferLoad))
         for access in accesses:
@@ -138,7 +138,7 @@ def _check_copies(schedule: Schedule, func: PrimFunc, limit: int) -> None:
         if len(extents) < len(stmt.buffer.shape) or size <= limit:
             continue
         for call in ("cache_read", "cache_write"):
-            place = called(schedule, call, stmt.buffer.name)
+            place = last_primitive_call(schedule, call, stmt.buffer.name)
             if place is not None:
                 warn(
                     "s.{call}: {buffer} takes {size} bytes, and the largest cache has {limit}; "
@@ -181,11 +181,11 @@ class _Choice:
         return max(self.old / self.new, self.new / self.old)
 
 
-def smaller_tile(
+def suggest_smaller_tile(
     schedule: Schedule,
     args: Sequence[object],
     name: str,
-    needed: Callable[[Schedule, Lowered], int],
+    needed: Callable[[Schedule, LoweringResult], int],
     limit: int,
 ) -> str:
     """Suggest a smaller split factor that makes a schedule fit a memory, as the end of a message.
@@ -204,7 +204,7 @@ def smaller_tile(
             if tried == _MOST or nodes > _MOST_NODES:
                 break
             tried += 1
-            made = _lowered(schedule, args, name, choice)
+            made = _try_change(schedule, args, name, choice)
             if made is None:
                 continue
             nodes += sum(1 for _ in walk(made[1].final.body))
@@ -240,28 +240,29 @@ def _factors(schedule: Schedule) -> Iterator[list[_Choice]]:
                     given = step["args"][2 + axis]
                     text = f"{_start(step, axis)}{'xy'[axis]}_factor="
                     if type(given) is int:
-                        yield [_Choice(k, 2 + axis, given, n, f"{text}{n})") for n in halves(given)]
+                        yield [_Choice(k, 2 + axis, given, n, f"{text}{n})") for n
+                            in halving_factors(given)]
 
 
-def halves(number: int) -> list[int]:
+def halving_factors(number: int) -> list[int]:
     """Return a half of a number, a quarter and so on, rounded down, to 1.
 
-    >>> halves(12)
+    >>> halving_factors(12)
     [6, 3, 1]
     """
     return [number >> k for k in range(1, number.bit_length())]
 
 
-def doubles(number: int) -> list[int]:
+def doubling_factors(number: int) -> list[int]:
     """Return twice a number, four times and so on, up to about `_MOST_PARTS`.
 
-    >>> doubles(12)[:3]
+    >>> doubling_factors(12)[:3]
     [24, 48, 96]
     """
     return [number << k for k in range(1, _MOST_PARTS.bit_length() - number.bit_length())]
 
 
-_WAYS = (("factor", halves), ("nparts", doubles))
+_WAYS = (("factor", halving_factors), ("nparts", doubling_factors))
 
 
 def _start(step: Any, axis: int) -> str:
@@ -271,9 +272,9 @@ def _start(step: Any, axis: int) -> str:
     return f"s[{step['stage']}].{step['call']}({shown}, "
 
 
-def _lowered(
+def _try_change(
     schedule: Schedule, args: Sequence[object], name: str, choice: _Choice
-) -> tuple[Schedule, Lowered] | None:
+) -> tuple[Schedule, LoweringResult] | None:
     """Return the changed schedule and its lowered form, or None if the change is invalid."""
     document = json.loads(schedule.trace.to_json())
     step = document["steps"][choice.step]
@@ -288,7 +289,7 @@ def _lowered(
 
 
 def _need(
-    schedule: Schedule, lowered: Lowered, needed: Callable[[Schedule, Lowered], int]
+    schedule: Schedule, lowered: LoweringResult, needed: Callable[[Schedule, LoweringResult], int]
 ) -> int | None:
     """Return the required bytes, or None if the target cannot run the schedule."""
     try:

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 from tecomp.codegen.llvm.ir_builder import Options
 from tecomp.compute.tensor import Tensor
-from tecomp.driver.build_cache import Build, keys_of, schedules
+from tecomp.driver.build_cache import BuildResult, keys_of, schedules
 from tecomp.ir.nodes.expr import Var
 from tecomp.ir.nodes.stmt import Buffer, Extent
 from tecomp.lowering.stages.index_expressions import offsets_of
 from tecomp.machine.descriptor import Target
-from tecomp.progress import doing, tell
+from tecomp.progress import log_debug, log_duration
 from tecomp.scheduling.schedule import Schedule
 from tecomp.scheduling.split_schedule import with_arguments
 
 if TYPE_CHECKING:
     from tecomp.layout.core.layout import Layout
-    from tecomp.lowering.pipeline import Lowered
+    from tecomp.lowering.pipeline import LoweringResult
     from tecomp.poly.maps.index_map import IndexMap
 
 _SCHEDULER = EntryPoint("auto", "tecomp.schedules.auto:auto", "tecomp.schedulers")
@@ -35,7 +35,7 @@ def is_program(value: object) -> bool:
     return bool(values) and all(isinstance(each, Tensor) for each in values)
 
 
-def scheduled(
+def build_default_schedule(
     outputs: Tensor | Sequence[Tensor], target: Target,
     layouts: Mapping[Tensor, Layout | IndexMap] = MappingProxyType({}),
     division: Mapping[Tensor, Any] = MappingProxyType({}),
@@ -56,16 +56,17 @@ def scheduled(
     """
     many = outputs if isinstance(outputs, list | tuple) else [outputs]
     names = ", ".join(each.name for each in many if isinstance(each, Tensor))
-    with doing(f"find a schedule of {names} for {target.name}"):
+    with log_duration(f"find a schedule of {names} for {target.name}"):
         hints = {"bounds": bounds} if bounds else {}
         made: Schedule = _SCHEDULER.load()(
             outputs, target, layouts, division, strides, near, **hints)
-    tell("the schedule of %s for %s:\n%s", names, target.name, lambda: str(made.trace).rstrip())
+    log_debug("the schedule of %s for %s:\n%s", names, target.name,
+        lambda: str(made.trace).rstrip())
     return made
 
 
 @dataclass(frozen=True)
-class Unscheduled:
+class UnscheduledBuild:
     """Request of `tecomp.build` for outputs without a schedule.
 
     Attributes:
@@ -91,19 +92,20 @@ class Unscheduled:
     bounds: tuple[tuple[Var, int], ...] = ()
 
     @cached_property
-    def build(self) -> Build:
+    def build(self) -> BuildResult:
         """Build request with the schedule of the automatic scheduler."""
         known = {
             arg: each for arg, each in zip(self.args, self.strides, strict=False)
             if isinstance(arg, Tensor) and each is not None
         }
-        found = scheduled(self.outputs, self.target, strides=known, bounds=dict(self.bounds))
+        found = build_default_schedule(self.outputs, self.target, strides=known,
+            bounds=dict(self.bounds))
         whole = copy(with_arguments(found, self.args))
-        return Build(
+        return BuildResult(
             whole, self.args, self.name, self.target, self.options, self.binds, self.verify
         )
 
-    def lowered(self) -> Lowered:
+    def lowered(self) -> LoweringResult:
         """Return the function after each pass."""
         return self.build.lowered()
 

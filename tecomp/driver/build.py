@@ -15,46 +15,46 @@ import numpy as np
 
 from tecomp.codegen.dispatch.fast_call import Quick
 from tecomp.codegen.dispatch.kernel import Kernel
-from tecomp.codegen.dispatch.parameter import Parameter
+from tecomp.codegen.dispatch.parameter import KernelParameter
 from tecomp.codegen.llvm.code_cache import current_store
 from tecomp.codegen.llvm.ir_builder import Options
 from tecomp.compute.tensor import Tensor
-from tecomp.driver.auto_schedule import Unscheduled, is_program
+from tecomp.driver.auto_schedule import UnscheduledBuild, is_program
 from tecomp.driver.build_cache import (
     DUMP_FOLDER,
-    Build,
-    Made,
+    BuildResult,
+    CachedCode,
     build_kernel,
-    found_by,
-    keep,
+    get_or_build,
     kernel_or_none,
-    make,
+    lookup,
+    store_build,
 )
 from tecomp.driver.layout_packing import (
-    Packing,
+    LayoutPacker,
+    argument_storage,
+    call_with_logical_arrays,
     logical_parameter,
-    plain_arguments,
-    run_logical,
-    stored_arguments,
+    row_major_argument_storage,
 )
-from tecomp.driver.static_shapes import known_sizes
+from tecomp.driver.static_shapes import check_sizes
 from tecomp.errors import CallError, LowerError
 from tecomp.ir.nodes.argument_checks import check_kind, dictionary_of
 from tecomp.ir.nodes.expr import Var
 from tecomp.ir.nodes.stmt import Buffer
 from tecomp.lowering.stages.index_expressions import offsets_of, strides_of
 from tecomp.machine.descriptor import Target
-from tecomp.progress import tell
-from tecomp.scheduling.deferred_errors import told_at_primitives
+from tecomp.progress import log_debug
+from tecomp.scheduling.deferred_errors import attach_to_primitives
 from tecomp.scheduling.schedule import Schedule
 from tecomp.scheduling.split_schedule import with_arguments
-from tecomp.scheduling.state import State
+from tecomp.scheduling.state import ScheduleState
 
 if TYPE_CHECKING:
-    from tecomp.cost_model.report import Report
+    from tecomp.cost_model.report import CostReport
     from tecomp.cost_model.roofline import Roofline
-    from tecomp.drawing.chrome_trace import Trace
-    from tecomp.lowering.pipeline import Lowered
+    from tecomp.drawing.chrome_trace import ChromeTrace
+    from tecomp.lowering.pipeline import LoweringResult
 
 _MOMENT = 0.1
 """Measurement time of a kernel for its roofline, in seconds."""
@@ -80,28 +80,30 @@ class ScheduledKernel(Kernel):
     __slots__ = ("_asked", "_logical", "_lowered", "_packing")
 
     def __init__(
-        self, asked: Build | Unscheduled, made: Made, lowered: Lowered | None = None
+        self, asked: BuildResult | UnscheduledBuild, made: CachedCode, lowered: LoweringResult
+        | None = None
     ) -> None:
-        stored = plain_arguments(asked.args) if isinstance(asked, Unscheduled) else (
-            stored_arguments(asked.schedule.state, asked.args, made.logical)
+        stored = row_major_argument_storage(asked.args) if isinstance(asked,
+            UnscheduledBuild) else (
+            argument_storage(asked.schedule.state, asked.args, made.logical)
         )
         super().__init__(made.compiled, made.signature, stored=stored)
         self._asked = asked
-        self._logical: tuple[Parameter, ...] | None = None
+        self._logical: tuple[KernelParameter, ...] | None = None
         self._lowered = lowered
-        self._packing: dict[Any, Packing] = {}
+        self._packing: dict[Any, LayoutPacker] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Do not pickle machine code, for security: the receiving process loads the kernel from its
         # own cache or builds it.
-        return _built, (self._build,)
+        return _build_kernel, (self._build,)
 
     @property
-    def _build(self) -> Build:
-        return self._asked.build if isinstance(self._asked, Unscheduled) else self._asked
+    def _build(self) -> BuildResult:
+        return self._asked.build if isinstance(self._asked, UnscheduledBuild) else self._asked
 
     @property
-    def _state(self) -> State:
+    def _state(self) -> ScheduleState:
         return self._build.schedule.state
 
     @property
@@ -110,7 +112,7 @@ class ScheduledKernel(Kernel):
         return self._build.schedule
 
     @property
-    def lowered(self) -> Lowered:
+    def lowered(self) -> LoweringResult:
         """Function after each lowering pass; computed on first access."""
         if self._lowered is None:
             self._lowered = self._build.lowered()
@@ -171,9 +173,9 @@ class ScheduledKernel(Kernel):
         if self._logical is None:
             self._logical = tuple(map(logical_parameter, self._parameters))
         sizes = self._checked(self._logical, arguments)
-        run_logical(self, self._parameters, arguments, self._packing_at, sizes)
+        call_with_logical_arrays(self, self._parameters, arguments, self._packing_at, sizes)
 
-    def _packing_at(self, parameter: Parameter) -> Packing:
+    def _packing_at(self, parameter: KernelParameter) -> LayoutPacker:
         tensor = self._build.args[parameter.position]
         assert isinstance(tensor, Tensor)
         return self._packing_of(tensor)
@@ -225,7 +227,7 @@ class ScheduledKernel(Kernel):
         """
         return self._packing_of(tensor).unpack(array, sizes)
 
-    def report(self, **sizes: int) -> Report:
+    def report(self, **sizes: int) -> CostReport:
         """Return the modelled cost of a call: traffic, memory, work per core, and cycles.
 
         The counts are exact and are derived from loops and conditions, without running the kernel.
@@ -250,12 +252,12 @@ class ScheduledKernel(Kernel):
         assert self._build.target is not None
         # Import lazily: only reports need the cost model.
         reporting = import_module("tecomp.driver.profiling")
-        report: Report = reporting.report_of(
+        report: CostReport = reporting.report_of(
             self.name, self._state, self.lowered, self._build.target, sizes
         )
         return report
 
-    def timeline(self, *arguments: Any, measured: bool = False, **sizes: int) -> Trace:
+    def timeline(self, *arguments: Any, measured: bool = False, **sizes: int) -> ChromeTrace:
         """Return a modelled or measured timeline as a trace for chrome://tracing and Perfetto.
 
         A measured timeline has one bar for each outermost loop or statement, with its time in the
@@ -291,14 +293,14 @@ class ScheduledKernel(Kernel):
         arguments = arguments or self._zeros("timeline", sizes)
         # An ordinary call first reports invalid arguments with the kernel's own messages.
         self(*arguments)
-        trace: Trace = import_module("tecomp.driver.profiling").measured_trace(
+        trace: ChromeTrace = import_module("tecomp.driver.profiling").measure_trace(
             self.lowered.final, self.signature, self._build.options, arguments
         )
         return trace
 
     def _zeros(self, what: str, sizes: Mapping[str, int]) -> tuple[Any, ...]:
         """Return arrays of zeros and default scalars, for a call that only measures time."""
-        known = known_sizes(self.lowered.final, sizes, f"{self.name}.{what}")
+        known = check_sizes(self.lowered.final, sizes, f"{self.name}.{what}")
         made: list[Any] = []
         for each in self._build.args:
             if isinstance(each, Tensor):
@@ -418,7 +420,7 @@ class ScheduledKernel(Kernel):
         """
         return self._packing_of(tensor).empty(sizes)
 
-    def _packing_of(self, tensor: Tensor) -> Packing:
+    def _packing_of(self, tensor: Tensor) -> LayoutPacker:
         stage = self._state.find(tensor.op) if isinstance(tensor, Tensor) else None
         if stage is None:
             known = ", ".join(stage.name for stage in self._state)
@@ -428,7 +430,7 @@ class ScheduledKernel(Kernel):
             )
         key = (stage.key, tensor.value_index)
         if key not in self._packing:
-            self._packing[key] = Packing(stage, tensor.value_index)
+            self._packing[key] = LayoutPacker(stage, tensor.value_index)
         return self._packing[key]
 
 
@@ -444,11 +446,11 @@ def _dumps() -> Any:
 
 
 def _asked_page(name: str) -> Path | None:
-    page: Path | None = _dumps().asked_page(name) if os.environ.get(DUMP_FOLDER) else None
+    page: Path | None = _dumps().dump_destination(name) if os.environ.get(DUMP_FOLDER) else None
     return page
 
 
-def _built(request: Build) -> ScheduledKernel:
+def _build_kernel(request: BuildResult) -> ScheduledKernel:
     return build_kernel(request, partial(ScheduledKernel, request))
 
 
@@ -531,47 +533,49 @@ def build(
         )
     if isinstance(schedule, Schedule):
         whole = copy(with_arguments(schedule, args))
-        asked = Build(whole, args, name, machine, options, strided, bool(verify))
+        asked = BuildResult(whole, args, name, machine, options, strided, bool(verify))
         page = _asked_page(name)
         return build_kernel(
-            asked, partial(ScheduledKernel, asked), partial(_made, schedule=schedule, page=page))
-    return _unscheduled(
-        Unscheduled(schedule, args, name, machine, options, strided, bool(verify), strides,
+            asked, partial(ScheduledKernel, asked),
+            partial(_build_code, schedule=schedule, page=page))
+    return _build_unscheduled(
+        UnscheduledBuild(schedule, args, name, machine, options, strided, bool(verify), strides,
         tuple(expected.items())))
 
 
-def _unscheduled(asked: Unscheduled) -> ScheduledKernel:
+def _build_unscheduled(asked: UnscheduledBuild) -> ScheduledKernel:
     """Build a kernel of unscheduled outputs; search a schedule only if no kernel is cached."""
     page = _asked_page(asked.name)
     # For targets with scratchpads, layouts are part of the schedule, so the cache cannot be keyed
     # by the unscheduled program.
     is_kept = page is None and asked.target.core is not None and current_store() is not None
     tried, keys = tee(asked.keys() if is_kept else ())
-    found = found_by(tried, asked)
+    found = lookup(tried, asked)
     if found is not None:
-        tell("build %s: found, as it was built before", asked.name)
+        log_debug("build %s: found, as it was built before", asked.name)
         kernel = kernel_or_none(asked.keys(), lambda: ScheduledKernel(asked, found))
         if kernel is not None:
             return kernel
 
-    def kept(made: Made, lowered: Lowered | None) -> ScheduledKernel:
+    def kept(made: CachedCode, lowered: LoweringResult | None) -> ScheduledKernel:
         kernel = ScheduledKernel(asked.build, made, lowered)
-        keep([*keys], made)
+        store_build([*keys], made)
         return kernel
 
     return build_kernel(
-        asked.build, kept, partial(_made, schedule=asked.build.schedule, page=page))
+        asked.build, kept, partial(_build_code, schedule=asked.build.schedule, page=page))
 
 
-def _made(
-    asked: Build, lowered: Lowered | None, *, schedule: Schedule, page: Path | None
-) -> tuple[Made, Lowered | None]:
-    with told_at_primitives(schedule):
+def _build_code(
+    asked: BuildResult, lowered: LoweringResult | None, *, schedule: Schedule, page: Path | None
+) -> tuple[CachedCode, LoweringResult | None]:
+    with attach_to_primitives(schedule):
         told = _dumps().dump_build(asked, page) if lowered is None and page else lowered
         assert asked.target is not None
         if any(stage.threads for stage in schedule.state):
             _memory_check().check_grid(schedule.state, asked.target)
-        made, lowered = make(asked, told)
+        made, lowered = get_or_build(asked, told)
     if lowered is not None:
-        import_module("tecomp.driver.advice").advise(asked.schedule, lowered, asked.target)
+        import_module("tecomp.driver.advice").emit_performance_warnings(asked.schedule, lowered,
+            asked.target)
     return made, lowered

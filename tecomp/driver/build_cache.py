@@ -17,32 +17,32 @@ from types import UnionType
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from tecomp.codegen.llvm.code_cache import (
-    Recent,
+    LockedLRUCache,
     Store,
-    cached_code,
     code_key,
+    compiler_fingerprint,
     current_store,
     digest,
-    made_by,
+    lookup_code,
 )
-from tecomp.codegen.llvm.compiled import Compiled, Interface
+from tecomp.codegen.llvm.compiled import CompiledFunction, KernelInterface
 from tecomp.codegen.llvm.ir_builder import Options
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import safe_str
 from tecomp.ir.extern.binding import bind
-from tecomp.ir.extern.registry import ArrayType, Callee, NumberType
+from tecomp.ir.extern.registry import ArrayType, CallSignature, NumberType
 from tecomp.ir.nodes.expr import Binary, BinOp, Call, Cast, CmpOp, Compare, Const, Not, Select, Var
-from tecomp.ir.nodes.stmt import Buffer, Convention, Extent, PrimFunc, SeqStmt
-from tecomp.ir.traversal.serialization import NotPlainError, Word, decode, encode
+from tecomp.ir.nodes.stmt import Buffer, CallingConvention, Extent, PrimFunc, SeqStmt
+from tecomp.ir.traversal.serialization import NotSerializableError, Word, decode, encode
 from tecomp.lowering.stages.index_expressions import offsets_of, strides_of
 from tecomp.machine.components import Rates
 from tecomp.machine.descriptor import Target
-from tecomp.progress import doing, tell
+from tecomp.progress import log_debug, log_duration
 from tecomp.scheduling.schedule import Schedule
 from tecomp.source_locations import Location
 
 if TYPE_CHECKING:
-    from tecomp.lowering.pipeline import Lowered
+    from tecomp.lowering.pipeline import LoweringResult
 
 PACKAGE = Path(__file__).parents[1]
 
@@ -94,7 +94,7 @@ SOURCES = fingerprint(PACKAGE)
 
 FACES = (
     PrimFunc, SeqStmt, Buffer, Var, Const, Binary, BinOp, Call, Cast, CmpOp, Compare, Not, Select,
-    Interface, Callee, ArrayType, NumberType, Convention,
+    KernelInterface, CallSignature, ArrayType, NumberType, CallingConvention,
 )  # fmt: skip
 """Classes that may occur in a serialized interface: function heads, parameters and extents."""
 
@@ -103,7 +103,7 @@ Shapes = tuple[tuple[Extent, ...] | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Build:
+class BuildResult:
     """Request of `tecomp.build`.
 
     Attributes:
@@ -124,7 +124,7 @@ class Build:
     binds: Mapping[Tensor, Buffer] = field(default_factory=dict)
     verify: bool = False
 
-    def lowered(self) -> Lowered:
+    def lowered(self) -> LoweringResult:
         """Return the function after each pass, including the placement in memories of the target.
 
         Raises:
@@ -133,18 +133,18 @@ class Build:
         """
         # Import lazily: a kernel from the cache does not need the passes.
         pipeline = import_module("tecomp.lowering.pipeline")
-        lowered: Lowered = pipeline.lower_all(
+        lowered: LoweringResult = pipeline.lower_all(
             self.schedule, self.args, self.name, binds=self.binds)
         if self.target is None:
             return lowered
         checks = import_module("tecomp.driver.memory_check")
-        lowered = checks.in_memories(self.schedule, self.args, lowered, self.target,
+        lowered = checks.place_in_memories(self.schedule, self.args, lowered, self.target,
                                      guards=self.options.check_bounds)
         return lowered
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class CachedCode:
     """Result of building a schedule.
 
     Attributes:
@@ -153,27 +153,28 @@ class Made:
         logical: Logical shapes of array parameters in the same variables; None for scalars.
     """
 
-    compiled: Compiled
+    compiled: CompiledFunction
     signature: Signature
     logical: Shapes
 
 
-class Asked(Protocol):
+class BuildRequest(Protocol):
     """Interface of a build request."""
 
     @property
     def options(self) -> Options:
         """Code generation options."""
 
-    def lowered(self) -> Lowered:
+    def lowered(self) -> LoweringResult:
         """Return the function after each pass."""
 
 
-MADE: Recent[Made] = Recent()
+MADE: LockedLRUCache[CachedCode] = LockedLRUCache()
 BuiltKernel = TypeVar("BuiltKernel")
 
 
-def make(build: Build, lowered: Lowered | None = None) -> tuple[Made, Lowered | None]:
+def get_or_build(build: BuildResult, lowered: LoweringResult | None = None) -> tuple[CachedCode,
+        LoweringResult | None]:
     """Return the code of a schedule from the cache, or lower and compile the schedule.
 
     Args:
@@ -187,24 +188,26 @@ def make(build: Build, lowered: Lowered | None = None) -> tuple[Made, Lowered | 
         TecompError: If lowering, a check of the target or code generation fails.
     """
     tried, keys = tee(program_keys(build) if current_store() is not None else ())
-    if lowered is None and (found := found_by(tried, build)) is not None:
-        tell("build %s: found, as it was built before", build.name)
+    if lowered is None and (found := lookup(tried, build)) is not None:
+        log_debug("build %s: found, as it was built before", build.name)
         return found, None
-    with doing(f"build {safe_str(build.name)}"):
+    with log_duration(f"build {safe_str(build.name)}"):
         if lowered is None:
-            tell("build %s: not built before", build.name)
+            log_debug("build %s: not built before", build.name)
             lowered = build.lowered()
         compiler = import_module("tecomp.codegen.emit.compile")
-        compiled: Compiled = compiler.compile_function(lowered.final, **asdict(build.options))
-    made = Made(compiled, _signature(build.args, lowered), _logical(lowered))
-    keep([*keys], made)
+        compiled: CompiledFunction = compiler.compile_function(lowered.final,
+            **asdict(build.options))
+    made = CachedCode(compiled, _signature(build.args, lowered), _logical(lowered))
+    store_build([*keys], made)
     return made, lowered
 
 
 def build_kernel(
-    build: Build,
-    kernel_of: Callable[[Made, Lowered | None], BuiltKernel],
-    make_code: Callable[[Build, Lowered | None], tuple[Made, Lowered | None]] = make,
+    build: BuildResult,
+    kernel_of: Callable[[CachedCode, LoweringResult | None], BuiltKernel],
+    make_code: Callable[[BuildResult, LoweringResult | None],
+    tuple[CachedCode, LoweringResult | None]] = get_or_build,
 ) -> BuiltKernel:
     """Return the kernel of a schedule; rebuild the code if its cache entry is unusable.
 
@@ -214,7 +217,8 @@ def build_kernel(
     Args:
         build: Build request.
         kernel_of: Function that constructs the kernel.
-        make_code: Function like `make`, which does not search the cache for given functions.
+        make_code: Function like `get_or_build`, which does not search the cache for given
+            functions.
 
     Raises:
         TecompError: If lowering, a check of the target or code generation fails.
@@ -237,7 +241,7 @@ def kernel_or_none(keys: Iterable[str], kernel_of: Callable[[], BuiltKernel]) ->
         return None
 
 
-def found_by(keys: Iterable[str], asked: Asked) -> Made | None:
+def lookup(keys: Iterable[str], asked: BuildRequest) -> CachedCode | None:
     """Return the cached result for the first key that has one, also from other processes.
 
     Args:
@@ -248,21 +252,21 @@ def found_by(keys: Iterable[str], asked: Asked) -> Made | None:
     for key in keys:
         found = MADE.get(key)
         if found is None and store is not None and (loaded := _load(store, key, asked)):
-            found = _kept(key, loaded)
+            found = _cache_code(key, loaded)
         if found is not None:
             return found
     return None
 
 
-def keep(keys: Sequence[str], made: Made) -> None:
+def store_build(keys: Sequence[str], made: CachedCode) -> None:
     """Store a result in the cache, under the least specific key that is sufficient."""
     store = current_store()
     if store is None or not keys:
         return
     # Code that reports source locations needs the second key, which includes the locations.
     key = keys[-1 if made.compiled.interface.sites else 0]
-    store.put(key, _saved(made))
-    _kept(key, made)
+    store.put(key, _encode_entry(made))
+    _cache_code(key, made)
 
 
 def discard(keys: Iterable[str]) -> None:
@@ -274,7 +278,7 @@ def discard(keys: Iterable[str]) -> None:
             store.remove(key)
 
 
-def _kept(key: str, made: Made) -> Made:
+def _cache_code(key: str, made: CachedCode) -> CachedCode:
     """Add a result to the cache of the process, unless it is bound to external functions.
 
     External functions may be registered anew, so such a result must be bound again by each build.
@@ -282,7 +286,7 @@ def _kept(key: str, made: Made) -> Made:
     return made if made.compiled.interface.calls else MADE.put(key, made)
 
 
-def program_keys(build: Build) -> Iterator[str]:
+def program_keys(build: BuildResult) -> Iterator[str]:
     """Yield the cache keys without and with source locations; none if it is not encodable."""
     if not isinstance(build.schedule, Schedule) or not isinstance(build.args, list | tuple):
         return
@@ -310,16 +314,16 @@ def keys_of(asked: object, *makers: str) -> Iterator[str]:
     try:
         # Exclude rates from the key: they may be measured again, and code does not depend on them.
         words = encode(asked, {Location: place, Rates: lambda _: encode(None)[0]})
-    except NotPlainError:
+    except NotSerializableError:
         return
-    compiler = [SOURCES, _isl(), sys.implementation.cache_tag, *made_by(), *makers]
+    compiler = [SOURCES, _isl(), sys.implementation.cache_tag, *compiler_fingerprint(), *makers]
     first = digest(words, compiler)
     yield first
     if places:
         yield digest(first, [(location.file, location.line) for location in places])
 
 
-def _signature(args: Sequence[object], lowered: Lowered) -> Signature:
+def _signature(args: Sequence[object], lowered: LoweringResult) -> Signature:
     # Scalar integers are int64 in the function; the signature has the declared dtypes.
     return tuple(
         Var(param.name, arg.dtype) if isinstance(param, Var) and isinstance(arg, Var) else param
@@ -327,12 +331,12 @@ def _signature(args: Sequence[object], lowered: Lowered) -> Signature:
     )
 
 
-def _logical(lowered: Lowered) -> Shapes:
+def _logical(lowered: LoweringResult) -> Shapes:
     params = lowered.functions["nest"].params
     return tuple(param.shape if isinstance(param, Buffer) else None for param in params)
 
 
-def _saved(made: Made) -> bytes:
+def _encode_entry(made: CachedCode) -> bytes:
     face = made.compiled.interface
     code = code_key(made.compiled.source, face.entry)
     words = encode((
@@ -342,28 +346,28 @@ def _saved(made: Made) -> bytes:
     return json.dumps(words).encode()
 
 
-def _load(store: Store, key: str, asked: Asked) -> Made | None:
-    found = store.read(key, _described)
+def _load(store: Store, key: str, asked: BuildRequest) -> CachedCode | None:
+    found = store.read(key, _decode_entry)
     if found is None:
         return None
     face, signature, logical, code = found
-    linked = cached_code(code, face.entry, bind(face.calls))
+    linked = lookup_code(code, face.entry, bind(face.calls))
     if linked is None:
         return None
-    compiled = Compiled(face, linked, asked.options, lambda: asked.lowered().final)
-    return Made(compiled, signature, logical)
+    compiled = CompiledFunction(face, linked, asked.options, lambda: asked.lowered().final)
+    return CachedCode(compiled, signature, logical)
 
 
-def _described(content: bytes) -> tuple[Interface, Signature, Shapes, str]:
+def _decode_entry(content: bytes) -> tuple[KernelInterface, Signature, Shapes, str]:
     """Decode a cache entry to interface, signature, logical shapes and key of the code.
 
     Raises:
-        Exception: Any exception, if the entry was not written by `_saved`.
+        Exception: Any exception, if the entry was not written by `_encode_entry`.
     """
     head, written, entry, sites, is_parallel, calls, signature, logical, code = decode(
         json.loads(content), FACES
     )
-    face = Interface(head, written, entry, sites, is_parallel, calls)
+    face = KernelInterface(head, written, entry, sites, is_parallel, calls)
     check_face(face)
     check_members(signature, Buffer | Var)
     check_members(logical, tuple | None)
@@ -372,7 +376,7 @@ def _described(content: bytes) -> tuple[Interface, Signature, Shapes, str]:
     return face, signature, logical, code
 
 
-def check_face(face: Interface) -> None:
+def check_face(face: KernelInterface) -> None:
     """Raise if a decoded interface has fields of wrong types, which the decoder does not check.
 
     Raises:
@@ -387,7 +391,7 @@ def check_face(face: Interface) -> None:
     check_members(face.calls, tuple)
     for name, callee in face.calls:
         check_members((name,), str)
-        check_members((callee,), Callee)
+        check_members((callee,), CallSignature)
 
 
 def check_members(values: object, kind: type | UnionType) -> None:

@@ -22,14 +22,14 @@ from tecomp.compute.define import compute, placeholder, reduce_axis, var
 from tecomp.compute.iter_var import IterVar
 from tecomp.compute.reduce import sum as sum_of
 from tecomp.compute.tensor import Tensor
-from tecomp.driver.build_cache import Build, build_kernel, keys_of
+from tecomp.driver.build_cache import BuildResult, build_kernel, keys_of
 from tecomp.errors import TargetError
 from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.machine.components import Core, Rates
 from tecomp.machine.descriptor import Target
-from tecomp.machine.schema import Place
+from tecomp.machine.schema import TomlPosition
 from tecomp.machine.toml_reader import read_table, table_of
-from tecomp.progress import doing
+from tecomp.progress import log_duration
 from tecomp.scheduling.schedule import Schedule, create_schedule
 
 _TYPES = ("float32", "float64", "int32")
@@ -102,18 +102,18 @@ def calibrate(target: str | Path | Target = "cpu", *, again: bool = False) -> Ta
     if machine.rates is not None and not again:
         return machine
     key = _key(core)
-    found = None if again else _KNOWN.get(key) or _kept(key)
+    found = None if again else _KNOWN.get(key) or _load_rates(key)
     if found is None or len(found.read_bytes_per_second) != len(core.cache_bytes) + 1:
-        with doing("calibrate"):
-            found = measured(core)
+        with log_duration("calibrate"):
+            found = measure_rates(core)
         _keep(key, found)
     _KNOWN[key] = found
     return replace(machine, rates=found)
 
 
-def measured(core: Core) -> Rates:
+def measure_rates(core: Core) -> Rates:
     """Measure the rates of one core of the host; see `calibrate`."""
-    probes = [*_computing(core), *_reading(core)]
+    probes = [*_compute_probes(core), *_read_probes(core)]
     best = dict.fromkeys((probe.name for probe in probes), float("inf"))
     until, rounds, steady = time.perf_counter() + _SECONDS, 0, 0
     # Interleave the kernels, so that a disturbance does not affect all calls of one kernel.
@@ -170,14 +170,14 @@ class _Probe:
         return max(time.perf_counter_ns() - start, 1) / 1e9
 
 
-def _computing(core: Core) -> Iterator[_Probe]:
+def _compute_probes(core: Core) -> Iterator[_Probe]:
     """Yield the compute kernels: products of small matrices whose tiles stay in registers."""
     rows = max(3 * core.vector_registers // 8, 1)
     wide = [("vectors", dtype, core.lanes(dtype)) for dtype in _TYPES]
     for kind, dtype, lanes in (*wide, *(("scalars", dtype, 1) for dtype in _SCALARS)):
         kernel, tensors = _product(dtype, rows, 2 * lanes, is_vector=lanes > 1)
         arrays = [_ones([int(n) for n in each.shape], dtype) for each in tensors]
-        yield _Probe((kind, dtype), _bound(kernel, *arrays), 2 * arrays[-1].size * _TERMS)
+        yield _Probe((kind, dtype), _bind_arguments(kernel, *arrays), 2 * arrays[-1].size * _TERMS)
 
 
 def _product(
@@ -196,7 +196,7 @@ def _product(
     return _in_registers(s, tile, made, [x, y, made])
 
 
-def _reading(core: Core) -> Iterator[_Probe]:
+def _read_probes(core: Core) -> Iterator[_Probe]:
     """Yield the read kernels: sums of arrays of half of each cache size, and of a larger array."""
     numbers = _VECTORS * core.lanes("int32")
     rows, times = var("rows"), var("times")
@@ -216,7 +216,7 @@ def _reading(core: Core) -> Iterator[_Probe]:
         part = space[: max(size // row, 1)]
         result = _ones((max(_READ // part.nbytes, 1), numbers), "int32")
         work = part.nbytes * len(result)
-        yield _Probe(("read", str(level)), _bound(kernel, part, result), work)
+        yield _Probe(("read", str(level)), _bind_arguments(kernel, part, result), work)
 
 
 def _in_registers(
@@ -225,7 +225,7 @@ def _in_registers(
     """Build a kernel that keeps the tile of each outermost iteration in registers."""
     s[tile].compute_at(s[result], _axes(result)[0])
     s[tile].reorder(*cast(Any, tile.op).reduce_axis, *_axes(tile)[1:])
-    asked = Build(s, args, "calibrate", None, Options())
+    asked = BuildResult(s, args, "calibrate", None, Options())
     return build_kernel(asked, lambda made, _: Kernel(made.compiled, made.signature)), args
 
 
@@ -248,7 +248,7 @@ def _tensor(made: object) -> Tensor:
     return made
 
 
-def _bound(kernel: Kernel, *arrays: Array) -> Callable[[], object]:
+def _bind_arguments(kernel: Kernel, *arrays: Array) -> Callable[[], object]:
     return lambda: kernel(*arrays)
 
 
@@ -259,15 +259,15 @@ def _key(core: Core) -> str:
     return f"rates-{next(iter(keys_of(facts)))}"
 
 
-def _kept(key: str) -> Rates | None:
+def _load_rates(key: str) -> Rates | None:
     """Return the stored rates, or None if they are missing or corrupt."""
     store = current_store()
-    return None if store is None else store.read(key, _read)
+    return None if store is None else store.read(key, _decode_rates)
 
 
-def _read(content: bytes) -> Rates:
+def _decode_rates(content: bytes) -> Rates:
     table = json.loads(content)
-    return read_table(Rates, table, Place("kept rates", table))
+    return read_table(Rates, table, TomlPosition("kept rates", table))
 
 
 def _keep(key: str, rates: Rates) -> None:

@@ -9,28 +9,33 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tecomp.codegen.dispatch.array_interop import as_array, empty, is_in_layout, mark_of
+from tecomp.codegen.dispatch.array_interop import as_array, empty, is_in_layout, layout_tag_of
 from tecomp.codegen.dispatch.kernel import Kernel
-from tecomp.codegen.dispatch.parameter import Parameter, Shape, Stored, array_text, make_parameter
+from tecomp.codegen.dispatch.parameter import (
+    ArgumentStorage,
+    KernelParameter,
+    Shape,
+    array_text,
+    make_parameter,
+)
 from tecomp.codegen.dispatch.shape_binding import Size, shape_value
 from tecomp.codegen.llvm.ir_builder import Options
 from tecomp.compute.define import compute, placeholder
 from tecomp.compute.tensor import Tensor
-from tecomp.driver.build_cache import Build, build_kernel
+from tecomp.driver.build_cache import BuildResult, build_kernel
 from tecomp.driver.static_shapes import extent_at
 from tecomp.errors import CallError
 from tecomp.ir.nodes.expr import Const, Expr, Var, const
-from tecomp.ir.nodes.stmt import Buffer, Extent
-from tecomp.ir.nodes.stmt import IndexMap as PlainIndexMap
+from tecomp.ir.nodes.stmt import Buffer, Extent, IndexMapNode
 from tecomp.ir.traversal.rewrite import walk
-from tecomp.layout.addressing.layout_tags import Mark, mark_of_maps, plain_mark
+from tecomp.layout.addressing.layout_tags import LayoutTag, layout_tag_of_maps, row_major_tag
 from tecomp.poly.maps.index_map import IndexMap
 from tecomp.scheduling.schedule import Schedule, create_schedule
-from tecomp.scheduling.state import StageState, State
-from tecomp.scheduling.transform_layout import pad_function, stored_shape
+from tecomp.scheduling.state import ScheduleState, StageState
+from tecomp.scheduling.transform_layout import pad_function, physical_shape_of
 
 if TYPE_CHECKING:
-    from tecomp.relayout_kernels.box_copy import Side
+    from tecomp.relayout_kernels.box_copy import CopyEndpoint
 
 
 def _boxes() -> Any:
@@ -38,7 +43,7 @@ def _boxes() -> Any:
     return import_module("tecomp.relayout_kernels.box_copy")
 
 
-class Packing:
+class LayoutPacker:
     """Conversion between the logical shape and the layout of one tensor of a schedule.
 
     Attributes:
@@ -55,7 +60,7 @@ class Packing:
         Raises:
             CallError: If the array does not match the tensor, or is already in another layout.
         """
-        self._check_mark(array, plain_mark(len(self.tensor.shape)), "pack", {})
+        self._check_mark(array, row_major_tag(len(self.tensor.shape)), "pack", {})
         source = np.asarray(as_array(array, "pack"), order="C")
         self._check_logical(source, "pack")
         if not self._stage.layout.maps:
@@ -83,20 +88,20 @@ class Packing:
         self._unpacker(stored, array)
 
     def _check_mark(
-        self, array: Any, wanted: Mark, who: str, sizes: Mapping[str, int]
+        self, array: Any, wanted: LayoutTag, who: str, sizes: Mapping[str, int]
     ) -> None:
         """Raise if an array is tagged with a layout that differs from `wanted` for these sizes.
 
         Raises:
             CallError: If the layouts differ.
         """
-        found = mark_of(array)
+        found = layout_tag_of(array)
         if found is None or found.formula == wanted.formula:
             return
         shape = stored = tuple(array.shape)
         if who == "unpack":
             shape, stored = (self._numbers(each, sizes, who)
-                             for each in (self.tensor.shape, stored_shape(self._stage)))
+                             for each in (self.tensor.shape, physical_shape_of(self._stage)))
         if not is_in_layout(array, wanted, shape, stored):
             raise CallError(
                 "{who}: the array is packed as {formula}, but {tensor} is {how} as "
@@ -112,7 +117,7 @@ class Packing:
         Raises:
             CallError: If the array does not match the layout, or a size is missing.
         """
-        known = {**sizes, **_sizes_in(stored_shape(self._stage), array)}
+        known = {**sizes, **_sizes_in(physical_shape_of(self._stage), array)}
         self._check_mark(array, self._mark, "unpack", known)
         if not self._stage.layout.maps:
             plain = as_array(array, "unpack")
@@ -127,7 +132,7 @@ class Packing:
 
     def empty(self, sizes: Mapping[str, int]) -> np.ndarray[Any, Any]:
         """Return an uninitialized array in the layout of the tensor, for sizes by name."""
-        return self.empty_of(self._numbers(stored_shape(self._stage), sizes, "empty"))
+        return self.empty_of(self._numbers(physical_shape_of(self._stage), sizes, "empty"))
 
     def empty_of(self, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
         """Return an uninitialized array of a physical shape, tagged with the layout."""
@@ -142,8 +147,8 @@ class Packing:
         )
 
     @cached_property
-    def _mark(self) -> Mark:
-        return mark_of_maps(len(self.tensor.shape), self._stage.layout.maps)
+    def _mark(self) -> LayoutTag:
+        return layout_tag_of_maps(len(self.tensor.shape), self._stage.layout.maps)
 
     def _fits(self, array: np.ndarray[Any, Any]) -> bool:
         """Return whether an array has the dtype and the logical shape of the tensor."""
@@ -197,10 +202,10 @@ class Packing:
         return tuple(extent_at(extent, known) or 0 for extent in shape)
 
     @cached_property
-    def _sides(self) -> tuple[tuple[int, ...], Side, Side] | None:
+    def _sides(self) -> tuple[tuple[int, ...], CopyEndpoint, CopyEndpoint] | None:
         """Shape, logical side and stored side of the copy, or None for symbolic shapes."""
         shape = tuple(n for n in self.tensor.shape if isinstance(n, int))
-        stored = tuple(n for n in stored_shape(self._stage) if isinstance(n, int))
+        stored = tuple(n for n in physical_shape_of(self._stage) if isinstance(n, int))
         if len(shape) < len(self.tensor.shape):
             return None
         first, *others = self._stage.layout.maps
@@ -208,8 +213,8 @@ class Packing:
         for other in others:
             index_map = index_map.then(other)
         axes = index_map.initial_indices
-        side = _boxes().Side
-        return shape, side(PlainIndexMap(axes, axes), shape), side(index_map, stored)
+        side = _boxes().CopyEndpoint
+        return shape, side(IndexMapNode(axes, axes), shape), side(index_map, stored)
 
     def _copy(self, *, packs: bool, fill: int) -> Kernel | None:
         """Return the specialized copy kernel of a constant shape, or None for symbolic shapes."""
@@ -217,7 +222,7 @@ class Packing:
             return None
         shape, logical, stored = self._sides
         sides = (logical, stored) if packs else (stored, logical)
-        copy = _boxes().Copy(shape, self.tensor.dtype, *sides, fill)
+        copy = _boxes().CopySpec(shape, self.tensor.dtype, *sides, fill)
         kernels = import_module("tecomp.relayout_kernels.kernel")
         made: Kernel = kernels.kernel_of(copy, "pack" if packs else "unpack")
         return made
@@ -238,7 +243,7 @@ class Packing:
             if last:
                 value = const(0, self.tensor.dtype) if pad is None else pad_function(pad)
             schedule[copy].transform_layout(index_map, pad_value=value, loops="logical")
-        return _compiled(schedule, [source, copy], "pack")
+        return _compile(schedule, [source, copy], "pack")
 
     @cached_property
     def _unpacker(self) -> Kernel:
@@ -248,7 +253,7 @@ class Packing:
         schedule = create_schedule(copy)
         for index_map in self._stage.layout.maps:
             schedule[stored].transform_layout(index_map)
-        return _compiled(schedule, [stored, copy], "unpack")
+        return _compile(schedule, [stored, copy], "unpack")
 
     def _copied(self) -> tuple[Tensor, Tensor]:
         """Return a placeholder like the tensor, and a tensor that copies the placeholder."""
@@ -258,8 +263,8 @@ class Packing:
         return source, copy
 
 
-def _compiled(schedule: Schedule, args: list[Tensor], name: str) -> Kernel:
-    asked = Build(schedule, args, name, None, Options())
+def _compile(schedule: Schedule, args: list[Tensor], name: str) -> Kernel:
+    asked = BuildResult(schedule, args, name, None, Options())
     return build_kernel(asked, lambda made, _: Kernel(made.compiled, made.signature))
 
 
@@ -280,9 +285,9 @@ def _sizes_of(shape: tuple[Extent, ...]) -> set[Var]:
     return {node for e in extents for node in walk(e) if isinstance(node, Var)}
 
 
-def stored_arguments(
-    state: State, args: Sequence[object], shapes: Sequence[Shape | None]
-) -> dict[int, Stored]:
+def argument_storage(
+    state: ScheduleState, args: Sequence[object], shapes: Sequence[Shape | None]
+) -> dict[int, ArgumentStorage]:
     """Return the storage of each tensor argument of a scheduled kernel, by position.
 
     Args:
@@ -296,36 +301,36 @@ def stored_arguments(
         if stage is None or not isinstance(tensor, Tensor):
             continue
         maps = stage.layout.maps
-        found[position] = Stored(
-            mark_of_maps(len(tensor.shape), maps), shapes[position] if maps else None
+        found[position] = ArgumentStorage(
+            layout_tag_of_maps(len(tensor.shape), maps), shapes[position] if maps else None
         )
     return found
 
 
-def plain_arguments(args: Sequence[object]) -> dict[int, Stored]:
+def row_major_argument_storage(args: Sequence[object]) -> dict[int, ArgumentStorage]:
     """Return the storage of each tensor argument of a kernel without layouts, by position."""
     return {
-        position: Stored(plain_mark(len(tensor.shape)), None)
+        position: ArgumentStorage(row_major_tag(len(tensor.shape)), None)
         for position, tensor in enumerate(args) if isinstance(tensor, Tensor)
     }
 
 
-def logical_parameter(parameter: Parameter) -> Parameter:
+def logical_parameter(parameter: KernelParameter) -> KernelParameter:
     """Return the parameter that accepts an array of logical shape."""
     if parameter.logical is None:
         return parameter
     buffer = Buffer(parameter.buffer.name, parameter.logical, parameter.buffer.dtype)
     return make_parameter(
         parameter.position, parameter.kernel, buffer, buffer, is_written=parameter.is_written,
-        stored=Stored(plain_mark(len(parameter.logical)), None),
+        stored=ArgumentStorage(row_major_tag(len(parameter.logical)), None),
     )
 
 
-def run_logical(
+def call_with_logical_arrays(
     run: Callable[..., None],
-    parameters: Sequence[Parameter],
+    parameters: Sequence[KernelParameter],
     arguments: Sequence[Any],
-    packings: Callable[[Parameter], Packing],
+    packings: Callable[[KernelParameter], LayoutPacker],
     sizes: Mapping[Var, Size],
 ) -> None:
     """Run a kernel on logical arrays, through temporary arrays in the layouts of the kernel.

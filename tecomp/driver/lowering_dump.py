@@ -17,23 +17,23 @@ from time import monotonic
 
 from tecomp.codegen.emit.compile import module_with_lines
 from tecomp.codegen.llvm.ir_builder import Options
-from tecomp.codegen.llvm.jit import Machine, assembly
-from tecomp.codegen.llvm.line_table import numbered_assembly, numbered_llvm, with_line_table
+from tecomp.codegen.llvm.jit import LlvmTarget, assembly
+from tecomp.codegen.llvm.line_table import number_assembly_lines, number_llvm_lines, with_line_table
 from tecomp.compute.tensor import Tensor
-from tecomp.driver.build_cache import DUMP_FOLDER, Build
-from tecomp.driver.memory_check import in_memories
+from tecomp.driver.build_cache import DUMP_FOLDER, BuildResult
+from tecomp.driver.memory_check import place_in_memories
 from tecomp.errors import LowerError, TecompError
 from tecomp.ir.arith.extents import constant_shape
 from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.ir.nodes.stmt import Buffer, Extent, PrimFunc
 from tecomp.layout.core.layout import Layout
-from tecomp.lowering.pipeline import STAGES, Lowered, check_stage, lower_all
+from tecomp.lowering.pipeline import STAGES, LoweringResult, check_stage, lower_all
 from tecomp.machine.descriptor import Target
 from tecomp.poly.maps.index_map import IndexMap
 from tecomp.scheduling.schedule import Schedule
 from tecomp.scheduling.split_schedule import with_arguments
 from tecomp.scheduling.state import StageState
-from tecomp.scheduling.transform_layout import stored_shape
+from tecomp.scheduling.transform_layout import physical_shape_of
 
 _MOST_LINES = 3000
 """Maximum length of texts for which differences are computed; longer texts take too long."""
@@ -121,7 +121,7 @@ def _table(times: Sequence[tuple[str, float]]) -> str:
     return f"<table>{rows}</table>"
 
 
-def plain(text: str) -> str:
+def preformatted_html(text: str) -> str:
     """Return HTML for preformatted text."""
     return f"<pre>{''.join(_line(line) for line in text.splitlines())}</pre>"
 
@@ -130,10 +130,10 @@ def differences(before: str, after: str) -> str:
     """Return HTML with the line differences of two texts, and the second text in full."""
     if before == after:
         return '<p class="soft">the same</p>'
-    whole = f'<div class="w">{plain(after)}</div>'
+    whole = f'<div class="w">{preformatted_html(after)}</div>'
     old, new = before.splitlines(), after.splitlines()
     if not old or max(len(old), len(new)) > _MOST_LINES:
-        return plain(after)
+        return preformatted_html(after)
     lines = []
     for group in SequenceMatcher(None, old, new).get_grouped_opcodes(_AROUND):
         lines.append(_line("...", "s"))
@@ -146,7 +146,7 @@ def differences(before: str, after: str) -> str:
     return f'<pre class="d">{"".join(lines)}</pre>{whole}'
 
 
-def numbered(left: Sequence[tuple[int, str]], right: Sequence[tuple[int, str]]) -> str:
+def side_by_side_html(left: Sequence[tuple[int, str]], right: Sequence[tuple[int, str]]) -> str:
     """Return HTML with two texts side by side; hovering highlights lines of the same number."""
     sides = (
         f"<pre>{''.join(_line(text, number=number) for number, text in side)}</pre>"
@@ -161,7 +161,7 @@ def _line(text: str, kind: str = "", number: int = 0) -> str:
     return f"<div{style}{told}>{escape(text)}</div>"
 
 
-def asked_page(name: str) -> Path | None:
+def dump_destination(name: str) -> Path | None:
     """Return the unused path for the page of a build, or None if no dump is requested.
 
     Raises:
@@ -226,7 +226,7 @@ class Dump:
         self.add(name, differences(before, self._text), seconds)
 
 
-def dump_build(build: Build, path: str | Path) -> Lowered:
+def dump_build(build: BuildResult, path: str | Path) -> LoweringResult:
     """Write the HTML page of a build: lowering, LLVM IR and assembly for the host, and cost.
 
     Args:
@@ -242,15 +242,15 @@ def dump_build(build: Build, path: str | Path) -> Lowered:
     machine = "" if build.target is None else f" for {build.target.name}"
     dump = Dump(Path(path), f"{build.name}{machine}")
     try:
-        return _dumped(build, dump)
+        return _dump(build, dump)
     except Exception as error:
         text = str(error) if isinstance(error, TecompError) else f"{type(error).__name__}: {error}"
-        dump.add("error", plain(text))
+        dump.add("error", preformatted_html(text))
         raise
 
 
-def _dumped(build: Build, dump: Dump) -> Lowered:
-    dump.add("schedule", plain(str(build.schedule.trace)))
+def _dump(build: BuildResult, dump: Dump) -> LoweringResult:
+    dump.add("schedule", preformatted_html(str(build.schedule.trace)))
     dump.add("layouts", _layouts(build))
     lowered = lower_all(
         build.schedule, build.args, build.name, binds=build.binds, watch=dump.after
@@ -258,7 +258,7 @@ def _dumped(build: Build, dump: Dump) -> Lowered:
     if build.target is not None:
         before = lowered.functions
         begin = monotonic()
-        lowered = in_memories(build.schedule, build.args, lowered, build.target,
+        lowered = place_in_memories(build.schedule, build.args, lowered, build.target,
                               guards=build.options.check_bounds)
         seconds = monotonic() - begin
         for name in (name for name in lowered.functions if name not in before):
@@ -272,37 +272,38 @@ def _dumped(build: Build, dump: Dump) -> Lowered:
                     build.name, build.schedule.state, lowered, build.target, {}))
         except TecompError as error:
             cost = error.message
-        dump.add("cost", plain(cost))
+        dump.add("cost", preformatted_html(cost))
     return lowered
 
 
-def _dump_code(build: Build, lowered: Lowered, dump: Dump) -> None:
+def _dump_code(build: BuildResult, lowered: LoweringResult, dump: Dump) -> None:
     begin = monotonic()
     made, source = module_with_lines(lowered.final, build.options)
     seconds = monotonic() - begin
     for name, func in zip(("name_quotients", "whole_vectors"), made[1:], strict=True):
         dump.after(name, func, seconds / 2)
     ir = list(enumerate(str(made[-1]).rstrip("\n").splitlines(), 1))
-    dump.add("LLVM", numbered(ir, list(numbered_llvm(source.text))), seconds)
+    dump.add("LLVM", side_by_side_html(ir, list(number_llvm_lines(source.text))), seconds)
     begin = monotonic()
-    text = assembly(replace(source, text=with_line_table(source.text)), Machine())
-    dump.add("assembly", numbered(ir, list(numbered_assembly(text))), monotonic() - begin)
+    text = assembly(replace(source, text=with_line_table(source.text)), LlvmTarget())
+    dump.add("assembly", side_by_side_html(ir, list(number_assembly_lines(text))),
+        monotonic() - begin)
 
 
-def _layouts(build: Build) -> str:
+def _layouts(build: BuildResult) -> str:
     stages = [stage for stage in build.schedule.state if stage.layout.maps]
-    parts = [plain(_stored(stage)) + _picture(stage) for stage in stages]
-    return "".join(parts) or plain("All tensors are stored in the order of NumPy.")
+    parts = [preformatted_html(_describe_storage(stage)) + _picture(stage) for stage in stages]
+    return "".join(parts) or preformatted_html("All tensors are stored in the order of NumPy.")
 
 
-def _stored(stage: StageState) -> str:
+def _describe_storage(stage: StageState) -> str:
     return (
-        f"{stage.name}{_listed(stage.op.output(0).shape)} is stored as "
-        f"{_listed(stored_shape(stage))}: {' then '.join(map(str, stage.layout.maps))}"
+        f"{stage.name}{_list_html(stage.op.output(0).shape)} is stored as "
+        f"{_list_html(physical_shape_of(stage))}: {' then '.join(map(str, stage.layout.maps))}"
     )
 
 
-def _listed(shape: Sequence[Extent]) -> str:
+def _list_html(shape: Sequence[Extent]) -> str:
     return f"[{', '.join(map(str, shape))}]"
 
 
@@ -317,7 +318,7 @@ def _picture(stage: StageState) -> str:
         return Layout.of(shape, tensor.dtype, whole).picture()._repr_html_()
     except TecompError as error:
         # Show the error in place of the figure, so that the page keeps its other sections.
-        return plain(error.message)
+        return preformatted_html(error.message)
 
 
 def lower(
@@ -373,5 +374,5 @@ def lower(
     check_kind(schedule, Schedule, "lower: the schedule", "make one with te.create_schedule",
                LowerError)
     whole = copy(with_arguments(schedule, args))
-    build = Build(whole, args, name, Target.of("cpu"), Options(), dict(binds or {}))
+    build = BuildResult(whole, args, name, Target.of("cpu"), Options(), dict(binds or {}))
     return dump_build(build, dump).functions[stop_after or STAGES[-1]]

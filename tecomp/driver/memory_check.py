@@ -10,30 +10,35 @@ from importlib import import_module
 from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tecomp.driver.advice import smaller_tile
+from tecomp.driver.advice import suggest_smaller_tile
 from tecomp.driver.static_shapes import in_numbers
 from tecomp.errors import CapacityError, TargetError
 from tecomp.ir.nodes.expr import BufferLoad, Var
 from tecomp.ir.nodes.stmt import Allocate, Buffer, BufferStore, Extent, For, PrimFunc, Stmt
 from tecomp.ir.traversal.rewrite import statements_in, walk
-from tecomp.lowering.pipeline import Lowered
+from tecomp.lowering.pipeline import LoweringResult
 from tecomp.lowering.storage.allocation import place_buffers
-from tecomp.lowering.storage.buffer_rewrite import distinct
+from tecomp.lowering.storage.buffer_rewrite import rename_duplicates
 from tecomp.lowering.storage.memory_planner import Arena, bytes_of, is_sized, plan_arenas
 from tecomp.machine.components import Link, Memory
 from tecomp.machine.descriptor import Target
-from tecomp.poly.accesses.access_conflicts import Shared, Use, shared, spans
+from tecomp.poly.accesses.access_conflicts import (
+    CoreAccess,
+    CoreSharing,
+    find_shared_element,
+    spans,
+)
 from tecomp.poly.sets.isl_context import isl_work
 from tecomp.poly.sets.to_isl import NotAffine
 from tecomp.scheduling.schedule import Schedule
-from tecomp.scheduling.state import At, StageState, State
+from tecomp.scheduling.state import ComputedAt, ScheduleState, StageState
 from tecomp.scheduling.threads import is_grid_axis
 
 if TYPE_CHECKING:
-    from tecomp.cost_model.interconnect import Uses
+    from tecomp.cost_model.interconnect import BufferUses
 
 
-def check_grid(state: State, target: Target) -> None:
+def check_grid(state: ScheduleState, target: Target) -> None:
     """Raise if a loop is bound to a grid axis that does not exist, is too short or is in use.
 
     Raises:
@@ -41,7 +46,7 @@ def check_grid(state: State, target: Target) -> None:
             enclosing loop is bound to the axis.
     """
     for stage in state:
-        around = _around(stage, state)
+        around = _thread_tags_around(stage, state)
         for leaf, tag in stage.threads.items():
             if not is_grid_axis(tag):
                 continue
@@ -55,10 +60,10 @@ def check_grid(state: State, target: Target) -> None:
             target.check_axis(tag, leaf.extent if isinstance(leaf.extent, int) else None, loop)
 
 
-def _around(stage: StageState, state: State) -> dict[str, str]:
+def _thread_tags_around(stage: StageState, state: ScheduleState) -> dict[str, str]:
     """Return the thread tags of the consumer loops around a stage, with text for each loop."""
     found: dict[str, str] = {}
-    while isinstance(attach := stage.attach, At):
+    while isinstance(attach := stage.attach, ComputedAt):
         stage = state.stage(attach.stage)
         for leaf in stage.leaves:
             if leaf in stage.threads:
@@ -73,7 +78,7 @@ Known: TypeAlias = "Callable[[PrimFunc], PrimFunc]"
 
 
 @dataclass(frozen=True, slots=True)
-class Resident:
+class ResidentBuffer:
     """Buffer that occupies a memory for the whole run.
 
     Attributes:
@@ -97,7 +102,7 @@ class MemoryPlan:
         func: Function to which the arenas belong: the result of the previous pass.
     """
 
-    residents: tuple[Resident, ...]
+    residents: tuple[ResidentBuffer, ...]
     arenas: tuple[Arena, ...]
     func: PrimFunc
 
@@ -107,9 +112,10 @@ class MemoryPlan:
         return fixed + max((a.peak for a in self.arenas if a.memory.name == name), default=0)
 
 
-def in_memories(
-    schedule: Schedule, args: Sequence[object], lowered: Lowered, target: Target, *, guards: bool
-) -> Lowered:
+def place_in_memories(
+    schedule: Schedule, args: Sequence[object], lowered: LoweringResult, target: Target, *,
+    guards: bool
+) -> LoweringResult:
     """Add a pass that places buffers, if the target has memories of limited capacity.
 
     Raises:
@@ -124,13 +130,13 @@ def in_memories(
     found = plan(lowered, target)
     _check_capacities(schedule, args, lowered, found, target)
     placed = place_buffers(found.func, found.arenas, guards=guards)
-    return Lowered({**lowered.functions, "place_buffers": placed})
+    return LoweringResult({**lowered.functions, "place_buffers": placed})
 
 
 def check_fits(
     schedule: Schedule,
     args: Sequence[object],
-    lowered: Lowered,
+    lowered: LoweringResult,
     target: Target,
     sizes: Mapping[str, int],
 ) -> None:
@@ -147,7 +153,7 @@ def check_fits(
 
 
 def _check_spans(
-    lowered: Lowered, target: Target, known: Known = lambda func: func
+    lowered: LoweringResult, target: Target, known: Known = lambda func: func
 ) -> None:
     """Raise if a core uses elements of a buffer that are too far apart for its addresses.
 
@@ -195,7 +201,7 @@ def _bytes(buffer: Buffer) -> int:
     return prod(extents) * buffer.dtype.bytes if len(extents) == len(buffer.shape) else 0
 
 
-def _span(buffer: Buffer, uses: Sequence[Use]) -> int:
+def _span(buffer: Buffer, uses: Sequence[CoreAccess]) -> int:
     """Return the bytes of a buffer that a core spans in one loop over cores.
 
     The span is rounded up to whole indices of the outermost axis that varies, as the hardware
@@ -211,7 +217,7 @@ def _span(buffer: Buffer, uses: Sequence[Use]) -> int:
     return widths[outer] * prod(shape[outer + 1 :]) * buffer.dtype.bytes
 
 
-def is_open(lowered: Lowered, target: Target) -> bool:
+def is_open(lowered: LoweringResult, target: Target) -> bool:
     """Return whether a memory of limited capacity holds a buffer of symbolic size."""
     func = lowered.functions["flatten_buffer"]
     made = (node.buffer for node in _allocations(func.body))
@@ -234,7 +240,7 @@ def check_memories(func: PrimFunc, target: Target) -> None:
             target.check_buffer(buffer)
 
 
-def plan(lowered: Lowered, target: Target, known: Known = lambda func: func) -> MemoryPlan:
+def plan(lowered: LoweringResult, target: Target, known: Known = lambda func: func) -> MemoryPlan:
     """Assign buffers to memories, resident or in arenas.
 
     Args:
@@ -246,13 +252,13 @@ def plan(lowered: Lowered, target: Target, known: Known = lambda func: func) -> 
         TargetError: If cores share data in a memory that belongs to one core.
     """
     passes = [func for name, func in lowered.functions.items() if name != "place_buffers"]
-    func = distinct(known(passes[-1]))
+    func = rename_duplicates(known(passes[-1]))
     flat = known(lowered.functions["flatten_buffer"])
     residents = _residents(flat, target, _shapes(lowered))
     return MemoryPlan(tuple(residents), plan_arenas(func, target.memories), func)
 
 
-def _shapes(lowered: Lowered) -> dict[Var, Shape]:
+def _shapes(lowered: LoweringResult) -> dict[Var, Shape]:
     """Return the shapes of buffers before flattening, by data variable."""
     shapes = {
         node.buffer.data: node.buffer.shape
@@ -269,24 +275,25 @@ def _exchange() -> Any:
 
 def _residents(
     func: PrimFunc, target: Target, shapes: Mapping[Var, Shape]
-) -> Iterator[Resident]:
+) -> Iterator[ResidentBuffer]:
     sites = import_module("tecomp.cost_model.access_sites").sites_of(func, {})
-    uses: Mapping[Var, Uses] = _exchange().uses_of(sites)
+    uses: Mapping[Var, BufferUses] = _exchange().uses_of(sites)
     crossing = {each.data for each in _allocated_around_cores(func)}
     params = [param for param in func.params if isinstance(param, Buffer)]
     for buffer in (*params, *_allocated_around_cores(func)):
         memory = target.memory(buffer.scope)
         if memory.scope == "core" and (buffer.data in crossing or buffer.data in uses):
-            own = uses.get(buffer.data) or _exchange().Uses()
+            own = uses.get(buffer.data) or _exchange().BufferUses()
             shape = shapes.get(buffer.data, buffer.shape)
             part = _part_of_a_core(buffer, shape, memory, own, sites.axes, target)
-            yield Resident(buffer, memory, part)
+            yield ResidentBuffer(buffer, memory, part)
         elif buffer.data not in crossing and memory.capacity_bytes is not None and is_sized(buffer):
-            yield Resident(buffer, memory, bytes_of(buffer, memory))
+            yield ResidentBuffer(buffer, memory, bytes_of(buffer, memory))
 
 
 def _part_of_a_core(
-    buffer: Buffer, shape: Shape, memory: Memory, uses: Uses, axes: Sequence[str], target: Target
+    buffer: Buffer, shape: Shape, memory: Memory, uses: BufferUses, axes: Sequence[str],
+    target: Target
 ) -> int:
     """Return the bytes of a buffer on one core, if no other core uses them.
 
@@ -300,9 +307,9 @@ def _part_of_a_core(
     cure = _cure(memory, link, axes)
     with isl_work("build", TargetError):
         try:
-            found = shared(uses.own, uses.copies)
+            found = find_shared_element(uses.own, uses.copies)
             if link is None and found.cores is None and uses.copies:
-                found = shared((*uses.own, *uses.copies))
+                found = find_shared_element((*uses.own, *uses.copies))
                 cure = f"no link of the target goes from `{memory.name}` to `{memory.name}`; {cure}"
         except NotAffine as error:
             raise TargetError(
@@ -328,7 +335,7 @@ def _cure(memory: Memory, link: Link | None, axes: Sequence[str]) -> str:
     )
 
 
-def _clash(buffer: Buffer, shape: Shape, found: Shared, axes: Sequence[str]) -> str:
+def _clash(buffer: Buffer, shape: Shape, found: CoreSharing, axes: Sequence[str]) -> str:
     assert found.cores is not None
     element = ", ".join(map(str, _in_shape(found.index, shape)))
     one, other = (
@@ -374,7 +381,7 @@ def _buffers(root: Stmt) -> Iterator[Buffer]:
 def _check_capacities(
     schedule: Schedule,
     args: Sequence[object],
-    lowered: Lowered,
+    lowered: LoweringResult,
     found: MemoryPlan,
     target: Target,
     known: Known = lambda func: func,
@@ -387,7 +394,7 @@ def _check_capacities(
         each = " of each core" if memory.scope == "core" else ""
         named = "; ".join(_largest(lowered, found, memory))
 
-        def needed(changed: Schedule, other: Lowered, name: str = memory.name) -> int:
+        def needed(changed: Schedule, other: LoweringResult, name: str = memory.name) -> int:
             check_grid(changed.state, target)
             return plan(other, target, known).peak(name)
 
@@ -396,11 +403,11 @@ def _check_capacities(
             "are needed at one time ({named}); {remedy}",
             final=lowered.final.name, memory=memory.name, each=each, target=target.name,
             limit=limit, need=need, named=named,
-            remedy=smaller_tile(schedule, args, lowered.final.name, needed, limit),
+            remedy=suggest_smaller_tile(schedule, args, lowered.final.name, needed, limit),
         )
 
 
-def _largest(lowered: Lowered, found: MemoryPlan, memory: Memory) -> list[str]:
+def _largest(lowered: LoweringResult, found: MemoryPlan, memory: Memory) -> list[str]:
     """Return text for the largest three buffers at the peak of a memory, with shape and bytes."""
     arenas = [arena for arena in found.arenas if arena.memory is memory]
     parts = [(each.buffer, each.bytes) for each in found.residents if each.memory is memory]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tecomp.codegen.dispatch.kernel import Kernel
-from tecomp.codegen.llvm.compiled import Compiled, Interface
+from tecomp.codegen.llvm.compiled import CompiledFunction, KernelInterface
 from tecomp.codegen.llvm.ir_builder import Options
 from tecomp.codegen.llvm.jit import link
 from tecomp.ir.extern.binding import bind
@@ -13,7 +13,7 @@ from tecomp.ir.nodes.stmt import Buffer
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
+class SequenceCode:
     """Machine code of kernels that run in sequence, as one function.
 
     Attributes:
@@ -23,7 +23,7 @@ class Code:
         has_places: Whether run-time errors can report the source location in user code.
     """
 
-    face: Interface
+    face: KernelInterface
     params: tuple[Buffer, ...]
     images: tuple[bytes, ...]
     has_places: bool
@@ -32,4 +32,4 @@ class Code:
         """Link the code, and return a callable kernel."""
         head = self.face.head
         code = link(self.images, self.face.entry, bind(self.face.calls))
-        return Kernel(Compiled(self.face, code, Options(), lambda: head), self.params)
+        return Kernel(CompiledFunction(self.face, code, Options(), lambda: head), self.params)

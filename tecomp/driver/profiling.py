@@ -15,14 +15,14 @@ import numpy as np
 
 from tecomp.codegen.dispatch.kernel import Kernel
 from tecomp.codegen.llvm.ir_builder import Options
-from tecomp.cost_model.cost import Program, cost
+from tecomp.cost_model.cost import CostModelInput, cost
 from tecomp.cost_model.iteration_counting import BUDGET, TooManyIterationsError
-from tecomp.cost_model.report import Report
+from tecomp.cost_model.report import CostReport
 from tecomp.cost_model.roofline import Roofline, roofline_of
-from tecomp.drawing.chrome_trace import Trace, bar, process_named, trace_of
+from tecomp.drawing.chrome_trace import ChromeTrace, bar, process_named, trace_of
 from tecomp.driver.calibrate import calibrate
 from tecomp.driver.memory_check import plan
-from tecomp.driver.static_shapes import extent_at, in_numbers, known_sizes
+from tecomp.driver.static_shapes import check_sizes, extent_at, in_numbers
 from tecomp.errors import LowerError
 from tecomp.ir.extern.c_function import CFunction
 from tecomp.ir.extern.registry import register_func, remove_global_func
@@ -32,10 +32,10 @@ from tecomp.ir.nodes.stmt import (
     Allocate,
     Buffer,
     BufferStore,
-    Convention,
+    CallingConvention,
     DeclBuffer,
+    ExternCall,
     Let,
-    OutsideCall,
     PrimFunc,
     SeqStmt,
     Stmt,
@@ -43,20 +43,20 @@ from tecomp.ir.nodes.stmt import (
     seq,
 )
 from tecomp.ir.traversal.rewrite import walk
-from tecomp.lowering.pipeline import Lowered
-from tecomp.lowering.storage.buffer_rewrite import distinct
+from tecomp.lowering.pipeline import LoweringResult
+from tecomp.lowering.storage.buffer_rewrite import rename_duplicates
 from tecomp.machine.descriptor import Target
-from tecomp.scheduling.state import AtRoot, State
-from tecomp.scheduling.transform_layout import stored_shape
+from tecomp.scheduling.state import AtRoot, ScheduleState
+from tecomp.scheduling.transform_layout import physical_shape_of
 
 _CLOCK = "tecomp.clock_gettime"
 _CALLS = 5
 """Number of measured calls; the fastest is reported, because other work disturbed it least."""
 
 
-def measured_trace(
+def measure_trace(
     func: PrimFunc, signature: Sequence[Buffer | Var], options: Options, arguments: Sequence[Any]
-) -> Trace:
+) -> ChromeTrace:
     """Measure the outermost loops and statements of a function, and return a trace.
 
     Args:
@@ -105,23 +105,23 @@ def with_clock(func: PrimFunc) -> tuple[PrimFunc, list[Stmt]]:
     def tick(number: int) -> Stmt:
         k = Var("k", INT64)
         taken = array_argument(clock, (k,), (Const(2),), (k + 2 * number,), is_written=True)
-        return OutsideCall(_CLOCK, Convention.C, (Const(time.CLOCK_MONOTONIC, INT32), taken))
+        return ExternCall(_CLOCK, CallingConvention.C, (Const(time.CLOCK_MONOTONIC, INT32), taken))
 
     def ended(part: Stmt) -> Stmt:
         parts.append(part)
         return seq(part, tick(len(parts)))
 
-    body = seq(tick(0), _mapped(func.body, ended))
+    body = seq(tick(0), _map_statements(func.body, ended))
     return replace(func, params=(*func.params, clock), body=body), parts
 
 
-def _mapped(stmt: Stmt, change: Callable[[Stmt], Stmt]) -> Stmt:
+def _map_statements(stmt: Stmt, change: Callable[[Stmt], Stmt]) -> Stmt:
     """Apply `change` to each outermost loop or statement, below allocations and bindings."""
     match stmt:
         case SeqStmt(stmts):
-            return seq(*[_mapped(each, change) for each in stmts])
+            return seq(*[_map_statements(each, change) for each in stmts])
         case Allocate() | DeclBuffer() | Let():
-            return replace(stmt, body=_mapped(stmt.body, change))
+            return replace(stmt, body=_map_statements(stmt.body, change))
     return change(stmt)
 
 
@@ -132,11 +132,11 @@ def _count(stmt: Stmt) -> int:
         found.append(part)
         return part
 
-    _mapped(stmt, noted)
+    _map_statements(stmt, noted)
     return len(found)
 
 
-def _trace(name: str, parts: Sequence[Stmt], ticks: Sequence[int]) -> Trace:
+def _trace(name: str, parts: Sequence[Stmt], ticks: Sequence[int]) -> ChromeTrace:
     events = [process_named(0, f"{name}, measured")]
     for part, start, end in zip(parts, ticks, ticks[1:], strict=False):
         stores = [node for node in walk(part) if isinstance(node, BufferStore)]
@@ -147,19 +147,20 @@ def _trace(name: str, parts: Sequence[Stmt], ticks: Sequence[int]) -> Trace:
 
 
 def report_of(
-    name: str, state: State, lowered: Lowered, target: Target, sizes: Mapping[str, int]
-) -> Report:
+    name: str, state: ScheduleState, lowered: LoweringResult, target: Target,
+    sizes: Mapping[str, int]
+) -> CostReport:
     """Return the cost report of a kernel.
 
     Raises:
         CallError: If a size is missing or invalid.
         LowerError: If there are too many iterations to count.
     """
-    flat, known = counted_form(name, lowered, sizes)
+    flat, known = specialize_for_cost_model(name, lowered, sizes)
     found = plan(lowered, target, partial(in_numbers, sizes=known))
     peaks = {memory: found.peak(memory) for memory in target.memories}
     try:
-        return cost(Program(name, flat, peaks, _padding(state, known)), target)
+        return cost(CostModelInput(name, flat, peaks, _padding(state, known)), target)
     except TooManyIterationsError:
         raise LowerError(
             "report: more than {budget} iterations of loops in {name} differ from each other, as "
@@ -168,8 +169,8 @@ def report_of(
         ) from None
 
 
-def counted_form(
-    name: str, lowered: Lowered, sizes: Mapping[str, int]
+def specialize_for_cost_model(
+    name: str, lowered: LoweringResult, sizes: Mapping[str, int]
 ) -> tuple[PrimFunc, Mapping[str, int]]:
     """Return the function with constant sizes to which the cost model applies, and its sizes.
 
@@ -177,11 +178,11 @@ def counted_form(
     counts as often as it occurs in the printed form.
     """
     func = lowered.functions["flatten_buffer"]
-    known = known_sizes(func, sizes, "report")
-    return distinct(in_numbers(func, known)), known
+    known = check_sizes(func, sizes, "report")
+    return rename_duplicates(in_numbers(func, known)), known
 
 
-def _padding(state: State, sizes: Mapping[str, int]) -> Mapping[str, int]:
+def _padding(state: ScheduleState, sizes: Mapping[str, int]) -> Mapping[str, int]:
     """Return the bytes of padding of placeholders and root stages, by memory."""
     found: Counter[str] = Counter()
     for stage in state:
@@ -190,14 +191,15 @@ def _padding(state: State, sizes: Mapping[str, int]) -> Mapping[str, int]:
         for tensor in stage.op.outputs:
             stored, elements = (
                 prod(extent_at(extent, sizes) or 0 for extent in shape)
-                for shape in (stored_shape(stage), tensor.shape)
+                for shape in (physical_shape_of(stage), tensor.shape)
             )
             found[stage.scope] += (stored - elements) * tensor.dtype.bytes
     return found
 
 
 def kernel_roofline(
-    name: str, state: State, lowered: Lowered, target: Target, sizes: Mapping[str, int],
+    name: str, state: ScheduleState, lowered: LoweringResult, target: Target,
+    sizes: Mapping[str, int],
     seconds: float | None,
 ) -> Roofline:
     """Return the roofline of a kernel; calibrate the host if the target does not state its rates.

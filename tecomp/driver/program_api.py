@@ -15,7 +15,7 @@ from tecomp.machine.descriptor import Target
 if TYPE_CHECKING:
     # Imported for type checkers only.
     from tecomp.codegen.dispatch.kernel import Timing
-    from tecomp.drawing.chrome_trace import Trace
+    from tecomp.drawing.chrome_trace import ChromeTrace
     from tecomp.drawing.svg import Svg
     from tecomp.layout.core.layout import Layout
 
@@ -74,7 +74,7 @@ class CompiledProgram(Protocol):
     def report(self, *, measured: bool = False) -> Any:
         """Return the structure of the program and the cost of its kernels."""
 
-    def timeline(self, *, measured: bool = False) -> Trace:
+    def timeline(self, *, measured: bool = False) -> ChromeTrace:
         """Return the timeline of the program as a trace for Perfetto and chrome://tracing."""
 
     def picture(self) -> Svg:

@@ -15,31 +15,37 @@ import numpy as np
 
 from tecomp.codegen.dispatch.kernel import Kernel
 from tecomp.codegen.emit.compile import interface_of, module_text
-from tecomp.codegen.emit.kernel_sequence import Given, Held, Rows, Step, sequence_text
-from tecomp.codegen.llvm.code_cache import cached_object
-from tecomp.codegen.llvm.compiled import Compiled, Interface, ModuleText
-from tecomp.codegen.llvm.ir_builder import Options, Source
+from tecomp.codegen.emit.kernel_sequence import (
+    ArenaValue,
+    RowPitch,
+    SequenceArgument,
+    SequenceCall,
+    sequence_text,
+)
+from tecomp.codegen.llvm.code_cache import get_or_compile_object
+from tecomp.codegen.llvm.compiled import CompiledFunction, KernelInterface, ModuleText
+from tecomp.codegen.llvm.ir_builder import LlvmSource, Options
 from tecomp.codegen.llvm.jit import link
 from tecomp.compute.define import compute, placeholder
 from tecomp.compute.tensor import Tensor
-from tecomp.driver.auto_schedule import scheduled
-from tecomp.driver.build_cache import Build
-from tecomp.driver.native_sequence import Code
+from tecomp.driver.auto_schedule import build_default_schedule
+from tecomp.driver.build_cache import BuildResult
+from tecomp.driver.native_sequence import SequenceCode
 from tecomp.fork_gate import no_fork
 from tecomp.ir.extern.binding import bind
 from tecomp.ir.nodes.stmt import Buffer, PrimFunc, SeqStmt
-from tecomp.lowering.pipeline import Lowered
-from tecomp.lowering.storage.physical_layout import flattened
+from tecomp.lowering.pipeline import LoweringResult
+from tecomp.lowering.storage.physical_layout import flatten_axis_groups
 from tecomp.machine.descriptor import Target
 
 if TYPE_CHECKING:
-    from tecomp.cost_model.report import Report
+    from tecomp.cost_model.report import CostReport
 
 @dataclass(slots=True, eq=False)
 class _Task:
     """Compilation task of one module."""
 
-    source: Source
+    source: LlvmSource
     is_fresh: bool
     is_done: Event = field(default_factory=Event)
     image: bytes = b""
@@ -47,7 +53,7 @@ class _Task:
 
     def run(self) -> None:
         try:
-            self.image = cached_object(self.source, is_fresh=self.is_fresh)
+            self.image = get_or_compile_object(self.source, is_fresh=self.is_fresh)
         except BaseException as error:
             self.error = error
         self.is_done.set()
@@ -55,7 +61,7 @@ class _Task:
 
 # Do not use `concurrent.futures`: it imports `logging`, and both take locks before a fork.
 @dataclass(frozen=True, slots=True)
-class Codes:
+class BackgroundCompiler:
     """Machine code of modules that a background thread compiles.
 
     Attributes:
@@ -100,9 +106,9 @@ class Codes:
 
 
 @contextmanager
-def codes(*, is_fresh: bool = False) -> Iterator[Codes]:
+def codes(*, is_fresh: bool = False) -> Iterator[BackgroundCompiler]:
     """Run a compilation thread; tasks that have not started when the block ends are discarded."""
-    made = Codes(is_fresh)
+    made = BackgroundCompiler(is_fresh)
     with no_fork:
         thread = Thread(target=no_fork.joined(made.work), name="tecomp-code")
         thread.start()
@@ -120,7 +126,7 @@ _COPIED = 1 << 26
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ProgramKernel:
     """Kernel of a sequence.
 
     Attributes:
@@ -129,8 +135,8 @@ class Part:
         module: LLVM IR of the kernel.
     """
 
-    build: Build
-    lowered: Lowered
+    build: BuildResult
+    lowered: LoweringResult
     module: ModuleText
 
     @property
@@ -144,12 +150,12 @@ class Part:
         return bool(self.lowered.final.sites)
 
     @property
-    def rows(self) -> tuple[Rows | None, ...]:
+    def rows(self) -> tuple[RowPitch | None, ...]:
         """Row layout of each array parameter with several physical axes; None for others."""
         params = (p for p in self.lowered.final.params if isinstance(p, Buffer))
         return tuple(_rows(p) if len(p.shape) > 1 else None for p in params)
 
-    def report(self) -> Report:
+    def report(self) -> CostReport:
         """Return the modelled cost of a call on the target.
 
         Raises:
@@ -157,17 +163,18 @@ class Part:
         """
         assert self.build.target is not None
         reporting = import_module("tecomp.driver.profiling")
-        report: Report = reporting.report_of(
+        report: CostReport = reporting.report_of(
             self.build.name, self.build.schedule.state, self.lowered, self.build.target, {}
         )
         return report
 
     def measured(self) -> float:
         """Measure the minimum time of a call on arrays of zeros, in seconds."""
-        image = cached_object(self.module.source)
+        image = get_or_compile_object(self.module.source)
         linked = link([image], self.module.entry, bind(self.module.calls))
         face = interface_of(self.lowered.final, self.module)
-        kernel = Kernel(Compiled(face, linked, self.build.options, lambda: self.lowered.final))
+        kernel = Kernel(
+            CompiledFunction(face, linked, self.build.options, lambda: self.lowered.final))
         params = [p for p in self.lowered.final.params if isinstance(p, Buffer)]
         # Write the zeros explicitly: untouched pages of `np.zeros` all map to one physical page,
         # which stays in the first-level cache.
@@ -180,29 +187,30 @@ def copy_rate(target: Target) -> float:
     source = placeholder((_COPIED // 4,), "float32", "source")
     result = compute(source.shape, lambda i: source[i], name="copy")
     assert isinstance(result, Tensor)
-    build = Build(scheduled(result, target), [source, result], "copy", target, Options())
+    build = BuildResult(build_default_schedule(result, target), [source, result], "copy", target,
+        Options())
     return 2 * _COPIED / part_of(build).measured()
 
 
-def _rows(buffer: Buffer) -> Rows:
+def _rows(buffer: Buffer) -> RowPitch:
     *outer, row = (extent for extent in buffer.shape if isinstance(extent, int))
-    return Rows(prod(outer), row * buffer.dtype.bytes)
+    return RowPitch(prod(outer), row * buffer.dtype.bytes)
 
 
-def part_of(build: Build, lowered: Lowered | None = None) -> Part:
+def part_of(build: BuildResult, lowered: LoweringResult | None = None) -> ProgramKernel:
     """Lower a kernel, unless `lowered` is given, and generate its LLVM IR."""
     lowered = build.lowered() if lowered is None else lowered
-    return Part(build, lowered, module_text(lowered.final, build.options))
+    return ProgramKernel(build, lowered, module_text(lowered.final, build.options))
 
 
 def sequence_of(
     name: str,
-    calls: Sequence[tuple[Part, Sequence[Given | Held]]],
+    calls: Sequence[tuple[ProgramKernel, Sequence[SequenceArgument | ArenaValue]]],
     params: Sequence[Buffer],
     outputs: Container[Buffer],
     bytes_held: int,
-    codes: Codes,
-) -> Code:
+    codes: BackgroundCompiler,
+) -> SequenceCode:
     """Return the function that calls kernels in sequence.
 
     Args:
@@ -217,13 +225,14 @@ def sequence_of(
         InternalError: If LLVM rejects a module.
     """
     parts = list({id(part): part for part, _ in calls}.values())
-    steps = [Step(p.module.entry, tuple(given), p.module.sites, p.rows) for p, given in calls]
+    steps = [SequenceCall(p.module.entry, tuple(given), p.module.sites, p.rows) for p, given
+        in calls]
     is_parallel = any(part.is_parallel for part in parts)
     text = sequence_text(name, steps, len(params), bytes_held, is_parallel=is_parallel)
-    own = cached_object(text.source, is_fresh=codes.is_fresh)
+    own = get_or_compile_object(text.source, is_fresh=codes.is_fresh)
     images = (*(codes.image(part.module) for part in parts), own)
-    head = PrimFunc(name, tuple(map(flattened, params)), SeqStmt(()), ())
+    head = PrimFunc(name, tuple(map(flatten_axis_groups, params)), SeqStmt(()), ())
     written = tuple(buffer.data for buffer in params if buffer in outputs)
     outside = tuple(dict.fromkeys(call for part in parts for call in part.module.calls))
-    face = Interface(head, written, text.entry, text.sites, is_parallel, outside)
-    return Code(face, tuple(params), images, any(part.has_places for part in parts))
+    face = KernelInterface(head, written, text.entry, text.sites, is_parallel, outside)
+    return SequenceCode(face, tuple(params), images, any(part.has_places for part in parts))

@@ -22,7 +22,7 @@ def extent_at(extent: Extent, sizes: Mapping[str, int]) -> int | None:
     return int(value.value) if isinstance(value, Const) else None
 
 
-def known_sizes(func: PrimFunc, sizes: Mapping[str, int], where: str) -> dict[str, int]:
+def check_sizes(func: PrimFunc, sizes: Mapping[str, int], where: str) -> dict[str, int]:
     """Return the validated sizes that a function depends on.
 
     Args:
@@ -68,13 +68,13 @@ def in_numbers(func: PrimFunc, sizes: Mapping[str, int]) -> PrimFunc:
     }
     if not values:
         return func
-    params = tuple(_sized(p, values) if isinstance(p, Buffer) else p for p in func.params)
+    params = tuple(_with_sizes(p, values) if isinstance(p, Buffer) else p for p in func.params)
     body = replace_variables(func.body, values)
     kept = tuple(var for var in func.sizes if var not in values and var not in scalars)
     return simplify(PrimFunc(func.name, params, body, kept, sites=func.sites))
 
 
-def _sized(buffer: Buffer, values: Mapping[Var, Expr]) -> Buffer:
+def _with_sizes(buffer: Buffer, values: Mapping[Var, Expr]) -> Buffer:
     return buffer.with_entries([
         n if isinstance(n, int) else simplify(substitute(n, dict(values))) for n in buffer.entries
     ])

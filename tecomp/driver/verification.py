@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tecomp.compute.tensor import Tensor
-from tecomp.driver.layout_packing import Packing
+from tecomp.driver.layout_packing import LayoutPacker
 from tecomp.driver.static_shapes import in_numbers
 from tecomp.errors import CallError, InternalError
 from tecomp.ir.interpreter.evaluate import evaluate
 from tecomp.ir.nodes.stmt import Buffer, PrimFunc
-from tecomp.lowering.pipeline import Lowered
-from tecomp.scheduling.state import State
+from tecomp.lowering.pipeline import LoweringResult
+from tecomp.scheduling.state import ScheduleState
 
 _ROUNDINGS = 1024
 """Tolerance in units in the last place of the largest element. A multiply-add is rounded once or
@@ -38,9 +38,9 @@ class Verifier:
 
     name: str
     args: Sequence[object]
-    state: State
-    lowered: Lowered
-    packing: Callable[[Tensor], Packing]
+    state: ScheduleState
+    lowered: LoweringResult
+    packing: Callable[[Tensor], LayoutPacker]
     written: Sequence[int]
 
     def check(

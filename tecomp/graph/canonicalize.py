@@ -20,7 +20,7 @@ from tecomp.constraints.operation_view import loads_of
 from tecomp.graph.layout_candidates import lanes_of
 from tecomp.graph.sizes import elements_of
 from tecomp.ir.arith.extents import constant_shape
-from tecomp.ir.nodes.dtype import BOOL, FLOAT32, INT32, DType, holds_every
+from tecomp.ir.nodes.dtype import BOOL, FLOAT32, INT32, DType, represents_all
 from tecomp.ir.nodes.expr import Cast, Expr, const, is_const
 from tecomp.ir.traversal.rewrite import substitute, top_down, walk
 from tecomp.machine.components import MatmulUnit
@@ -29,7 +29,7 @@ from tecomp.machine.descriptor import Target
 _OPAQUE = ScanOp, ExternOp  # their bodies describe what they read, not what they compute
 
 
-def with_conversions_apart(target: Target) -> Callable[[Operation], Operation]:
+def extract_casts(target: Target) -> Callable[[Operation], Operation]:
     """Return a rewrite that extracts casts from element-wise operations into separate operations.
 
     A cast that several operations share is computed once. Boolean operands are converted and
@@ -40,7 +40,7 @@ def with_conversions_apart(target: Target) -> Callable[[Operation], Operation]:
     >>> from tecomp import te
     >>> A, B = te.placeholder((8,), "float16", name="A"), te.placeholder((8,), name="B")
     >>> C = te.compute((8,), lambda i: A[i] * B[i], name="C")
-    >>> print(with_conversions_apart(Target.load("stick128"))(C.op))
+    >>> print(extract_casts(Target.load("stick128"))(C.op))
     C[i] = A_float32[i] * B[i]
     """
     if target.stick is None:
@@ -76,7 +76,8 @@ class _Conversions:
         result = op.output(0).dtype
         if not self._is_stored(result) and not op.reduce_axis:
             wide = next((x for x in (FLOAT32, INT32)
-                         if x in self.target.formats and holds_every(x, result)), None)  # fmt: skip
+                         if x in self.target.formats and represents_all(x, result)),
+                         None)  # fmt: skip
             if wide is not None:
                 held = self._of_formula(_value(op, Cast(wide, body)).op)
                 self.stored[made.output(0)] = held.output(0)
@@ -162,7 +163,7 @@ class _Conversions:
         return next((
             each for each in (dtype, FLOAT32, INT32)
             if each in self.target.formats and self._lanes(each) == lanes
-            and holds_every(each, dtype)
+            and represents_all(each, dtype)
         ), None)
 
 
@@ -201,7 +202,7 @@ def _conversion(tensor: Tensor, dtype: DType) -> Tensor:
     return made
 
 
-def with_plain_factors(op: Operation) -> Operation:
+def linearize_factors(op: Operation) -> Operation:
     """Replace factors of a sum of products by views if their indices are sums of loop variables.
 
     >>> from tecomp import te
@@ -209,7 +210,7 @@ def with_plain_factors(op: Operation) -> Operation:
     >>> e = te.reduce_axis((0, 3), name="e")
     >>> S = te.compute(
     ...     (2, 8, 9), lambda h, i, j: te.sum(Q[i, h * 3 + e] * K[j, h * 3 + e], axis=e), name="S")
-    >>> print(with_plain_factors(S.op))
+    >>> print(linearize_factors(S.op))
     S[h, i, j] = sum(Q_view[h, i, e] * K_view[h, j, e], axis=[e])
     """
     if not isinstance(op, ComputeOp) or isinstance(op, ScanOp) or len(op.body) != 1:
@@ -280,7 +281,7 @@ def _cast_source(tensor: Tensor) -> Tensor | None:
         return None
     match op.body[0]:
         case Cast(dtype, TensorLoad() as load) if (
-            all(map(is_, load.indices, op.axis)) and holds_every(dtype, load.dtype)
+            all(map(is_, load.indices, op.axis)) and represents_all(dtype, load.dtype)
         ):
             source: Tensor = load.tensor
             return source

@@ -11,16 +11,16 @@ from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.driver.program_codegen import codes
 from tecomp.errors import InternalError, TecompError
-from tecomp.graph.compile_options import Asked
-from tecomp.graph.fusion import Group, border_of
-from tecomp.graph.kernels import Call, GroupKernel, Kernels
-from tecomp.graph.layout_result import Layouts
+from tecomp.graph.compile_options import CompileRequest
+from tecomp.graph.fusion import FusionGroup, group_inputs
+from tecomp.graph.kernels import FusedKernel, KernelBuilder, KernelCall
+from tecomp.graph.layout_result import ProgramLayouts
 from tecomp.graph.linking import native_of
-from tecomp.graph.memory_plan import Plan
-from tecomp.graph.native_program import Native
-from tecomp.graph.planning import Outline, graph_asked, layouts_chosen, outline_of
-from tecomp.graph.report import Details
-from tecomp.graph.work_division import wishes_of
+from tecomp.graph.memory_plan import ArenaPlan
+from tecomp.graph.native_program import NativeProgram
+from tecomp.graph.planning import ProgramPlan, choose_program_layouts, plan_program, requested_graph
+from tecomp.graph.report import ProgramDetails
+from tecomp.graph.work_division import division_outcomes
 from tecomp.progress import progress
 
 Made = TypeVar("Made")
@@ -34,29 +34,30 @@ class _RefusedError(Exception):
         self.result, self.reason = result, reason
 
 
-def details_of(asked: Asked) -> Details:
+def details_of(asked: CompileRequest) -> ProgramDetails:
     """Return the details of a program without generating machine code."""
     return _as_near_as_can_be(asked, details_from)
 
 
-def layouts_of(asked: Asked) -> Layouts:
+def layouts_of(asked: CompileRequest) -> ProgramLayouts:
     """Assign the layouts of a program."""
-    return layouts_chosen(asked, graph_asked(asked))
+    return choose_program_layouts(asked, requested_graph(asked))
 
 
-def compiled(asked: Asked, *, is_fresh: bool = False) -> tuple[Native, Details]:
+def compile_native(asked: CompileRequest, *, is_fresh: bool = False) -> tuple[NativeProgram,
+        ProgramDetails]:
     """Compile a program to machine code, and return the code with the program details.
 
     Args:
         asked: Compilation request.
         is_fresh: If True, do not use object code from the cache.
     """
-    return _as_near_as_can_be(asked, partial(_compiled, is_fresh=is_fresh))
+    return _as_near_as_can_be(asked, partial(_compile, is_fresh=is_fresh))
 
 
-def _as_near_as_can_be(asked: Asked, make: Callable[[Outline], Made]) -> Made:
+def _as_near_as_can_be(asked: CompileRequest, make: Callable[[ProgramPlan], Made]) -> Made:
     """Run `make` with as many values resident in scratchpads as fit after lowering."""
-    outline, refused = outline_of(asked), dict[Operation, str]()
+    outline, refused = plan_program(asked), dict[Operation, str]()
     while True:
         try:
             return make(outline)
@@ -65,14 +66,14 @@ def _as_near_as_can_be(asked: Asked, make: Callable[[Outline], Made]) -> Made:
             outline = outline.without(refused)
 
 
-def _kernels(outline: Outline, begin: Callable[[ModuleText], None]) -> Kernels:
+def _kernels(outline: ProgramPlan, begin: Callable[[ModuleText], None]) -> KernelBuilder:
     found = outline.residency
-    return Kernels(
+    return KernelBuilder(
         outline.asked.target, begin, outline.places, outline.wished, found.cuts, found.held
     )
 
 
-def _kernel_of(group: Group, outline: Outline, kernels: Kernels) -> GroupKernel:
+def _kernel_of(group: FusionGroup, outline: ProgramPlan, kernels: KernelBuilder) -> FusedKernel:
     try:
         return kernels.of(group, outline.known, outline.over(group))
     except InternalError:
@@ -83,8 +84,8 @@ def _kernel_of(group: Group, outline: Outline, kernels: Kernels) -> GroupKernel:
         raise _RefusedError(group.result, error.message) from None
 
 
-def _compiled(outline: Outline, *, is_fresh: bool) -> tuple[Native, Details]:
-    asked, found = outline.asked, list[GroupKernel]()
+def _compile(outline: ProgramPlan, *, is_fresh: bool) -> tuple[NativeProgram, ProgramDetails]:
+    asked, found = outline.asked, list[FusedKernel]()
     shown_as, count = f"compile {asked.name}", len(outline.groups)
     with progress(shown_as, count) as shown, codes(is_fresh=is_fresh) as made:
         kernels = _kernels(outline, made.add)
@@ -100,31 +101,32 @@ def _compiled(outline: Outline, *, is_fresh: bool) -> tuple[Native, Details]:
     return native, _details(outline, found, plan)
 
 
-def details_from(outline: Outline) -> Details:
+def details_from(outline: ProgramPlan) -> ProgramDetails:
     """Return the program details for a plan, without generating machine code."""
     kernels = _kernels(outline, lambda _: None)
     found = [_kernel_of(group, outline, kernels) for group in outline.groups]
     return _details(outline, found, outline.plan(_written_over(outline, found)))
 
 
-def _written_over(outline: Outline, kernels: Sequence[GroupKernel]) -> Mapping[Tensor, Tensor]:
+def _written_over(outline: ProgramPlan, kernels: Sequence[FusedKernel]) -> Mapping[Tensor, Tensor]:
     """Return the values that kernels write in place, each with the operand that it overwrites."""
     return {
-        group.result.output(0): border_of(group)[kernel.over]
+        group.result.output(0): group_inputs(group)[kernel.over]
         for group, kernel in zip(outline.groups, kernels, strict=True) if kernel.over is not None
     }
 
 
-def _details(outline: Outline, kernels: Sequence[GroupKernel], plan: Plan) -> Details:
+def _details(outline: ProgramPlan, kernels: Sequence[FusedKernel],
+        plan: ArenaPlan) -> ProgramDetails:
     pairs = [*zip(outline.groups, kernels, strict=True)]
     calls = [
-        Call(group, kernel.part, kernel.packed(group), group.result in outline.copies)
+        KernelCall(group, kernel.part, kernel.packed(group), group.result in outline.copies)
         for group, kernel in pairs
         if not outline.runs_once(group)
     ]
     graph = outline.graph
     refused = {group.result: kernel.refused for group, kernel in pairs}
-    wishes = wishes_of(outline.wished, refused, outline.of_hints)
-    return Details(
+    wishes = division_outcomes(outline.wished, refused, outline.of_hints)
+    return ProgramDetails(
         graph.inputs, graph.outputs, tuple(calls), plan, outline.layouts, outline.stored, wishes
     )

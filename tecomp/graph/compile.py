@@ -14,10 +14,16 @@ from typing import Any
 from tecomp.compute.tensor import Tensor
 from tecomp.constraints.user_hints import DivisionHint, Hint
 from tecomp.errors import InternalError
-from tecomp.graph.compile_options import asked_for
+from tecomp.graph.compile_options import validate_request
 from tecomp.graph.layout_candidates import Wanted
 from tecomp.graph.program import Program
-from tecomp.graph.serialization import damaged, discard, keep, kept, load
+from tecomp.graph.serialization import (
+    corrupted_program_error,
+    discard,
+    load,
+    load_cached_program,
+    store_cached_program,
+)
 from tecomp.machine.descriptor import Target
 
 
@@ -34,23 +40,23 @@ def compile_program(
     packed: Sequence[Tensor],
 ) -> Program:
     """Compile a program; `tecomp.compile` documents the arguments and errors."""
-    asked = asked_for(
+    asked = validate_request(
         outputs, inputs, target, constants, name, layouts, hints, relayouts=relayouts,
         packed=packed,
     )
-    found = kept(asked)
+    found = load_cached_program(asked)
     if found is not None:
         try:
             return Program(asked, found, lambda: _steps().details_of(asked))
         except Exception:  # a corrupted entry whose code cannot be linked
             discard(asked)
-    native, details = _steps().compiled(asked)
+    native, details = _steps().compile_native(asked)
     try:
         program = Program(asked, native, lambda: details)
     except InternalError:  # corrupted object code in the cache
-        native, details = _steps().compiled(asked, is_fresh=True)
+        native, details = _steps().compile_native(asked, is_fresh=True)
         program = Program(asked, native, lambda: details)
-    keep(asked, native)
+    store_cached_program(asked, native)
     return program
 
 
@@ -60,7 +66,7 @@ def load_program(folder: str | PathLike[str]) -> Program:
     try:
         return Program(asked, native, lambda: _steps().details_of(asked))
     except (InternalError, AttributeError, IndexError) as error:
-        raise damaged(Path(folder), "its code cannot be linked") from error
+        raise corrupted_program_error(Path(folder), "its code cannot be linked") from error
 
 
 def _steps() -> Any:

@@ -12,21 +12,21 @@ import numpy as np
 
 from tecomp.compute.expression_analysis import post_order
 from tecomp.compute.tensor import Tensor
-from tecomp.constraints.user_hints import DivisionHint, Hint, asked_of
+from tecomp.constraints.user_hints import DivisionHint, Hint, requested_layout_of
 from tecomp.errors import CallError, DefinitionError
 from tecomp.graph.layout_candidates import Wanted, candidates, has_layouts, layouts_in
 from tecomp.ir.arith.extents import constant_shape
 from tecomp.ir.nodes.argument_checks import check_kind, check_list
 from tecomp.layout.addressing.stored_tensor import check_layout
 from tecomp.layout.core.layout import Layout
-from tecomp.layout.sticks.stick_layout import sized
+from tecomp.layout.sticks.stick_layout import with_tensor_shape
 from tecomp.machine.descriptor import Target
 
 Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CompileRequest:
     """Validated arguments of `tecomp.compile`.
 
     Attributes:
@@ -67,10 +67,10 @@ class Asked:
         if has_layouts(self.target) or self.layouts or self.stick_hints:
             return True
         every = post_order([x.op for x in self.outputs])
-        return any(isinstance(asked_of(op), Layout) for op in every)
+        return any(isinstance(requested_layout_of(op), Layout) for op in every)
 
 
-def asked_for(
+def validate_request(
     outputs: Tensor | Sequence[Tensor],
     inputs: Sequence[Tensor],
     target: str | Path | Target,
@@ -81,7 +81,7 @@ def asked_for(
     *,
     relayouts: bool = True,
     packed: Sequence[Tensor] = (),
-) -> Asked:
+) -> CompileRequest:
     """Validate the arguments of `tecomp.compile`.
 
     Raises:
@@ -107,33 +107,33 @@ def asked_for(
         for layout in layouts_in(asked):
             if layout != "default":
                 check_layout(layout, f"compile: the layout of {tensor.name}")
-    layouts = {tensor: _sized(tensor, asked) for tensor, asked in layouts.items()}
+    layouts = {tensor: _extend_layouts(tensor, asked) for tensor, asked in layouts.items()}
     check_list(
         hints, (Hint, DivisionHint), "compile: hints", "give a list of what tecomp.hint makes",
         DefinitionError,
     )
     cure = "give True or False"
     check_kind(relayouts, bool, "compile: relayouts", cure, DefinitionError)
-    there = _packed(packed, wanted, inputs, layouts)
+    there = _check_packed(packed, wanted, inputs, layouts)
     for x in there:
         if layouts.get(x) == "default" and (shape := constant_shape(x.shape)) is not None:
             layouts[x] = candidates(machine, shape, x.dtype)[0]
-    return Asked(
+    return CompileRequest(
         tuple(wanted), tuple(inputs), machine, _arrays(constants), name, layouts,
         tuple(hints), relayouts, there,
     )
 
 
-def _sized(tensor: Tensor, asked: Wanted) -> Wanted:
+def _extend_layouts(tensor: Tensor, asked: Wanted) -> Wanted:
     """Return the layouts, extended to the tensor size if they differ from it by padding only."""
     shape = constant_shape(tensor.shape)
     found: list[Layout | Literal["default"]] = [
-        each if each == "default" else sized(each, shape) for each in layouts_in(asked)
+        each if each == "default" else with_tensor_shape(each, shape) for each in layouts_in(asked)
     ]
     return found if isinstance(asked, list | tuple) else found[0]
 
 
-def _packed(
+def _check_packed(
     given: Sequence[Tensor], outputs: Sequence[Tensor], inputs: Sequence[Tensor],
     layouts: Mapping[Tensor, Wanted],
 ) -> tuple[Tensor, ...]:

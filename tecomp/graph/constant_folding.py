@@ -6,28 +6,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from tecomp.compute.tensor import Tensor
-from tecomp.driver.build_cache import Build
-from tecomp.graph.dag import Graph
-from tecomp.graph.fusion import Group, border_of
+from tecomp.driver.build_cache import BuildResult
+from tecomp.graph.dag import ProgramGraph
+from tecomp.graph.fusion import FusionGroup, group_inputs
 from tecomp.ir.arith.extents import round_up
 from tecomp.scheduling.schedule import Schedule
-from tecomp.scheduling.split_schedule import after, before, stages_of
-from tecomp.scheduling.state import StageState, State
+from tecomp.scheduling.split_schedule import consumers_schedule, producers_schedule, stages_of
+from tecomp.scheduling.state import ScheduleState, StageState
 
 
-def known_once(graph: Graph, groups: Sequence[Group]) -> frozenset[Tensor]:
+def compile_time_constants(graph: ProgramGraph, groups: Sequence[FusionGroup]) -> frozenset[Tensor]:
     """Return the constants and the results of groups that depend on constants only."""
     known = set(graph.constants)
     for group in groups:
         is_asked_for = not set(graph.outputs).isdisjoint(group.result.outputs)
-        if not is_asked_for and all(x in known for x in border_of(group)):
+        if not is_asked_for and all(x in known for x in group_inputs(group)):
             known.update(group.result.outputs)
     return frozenset(known)
 
 
 def fold(
-    asked: Build, constants: Sequence[Tensor]
-) -> tuple[Build, tuple[tuple[Build, tuple[int, ...]], ...]]:
+    asked: BuildResult, constants: Sequence[Tensor]
+) -> tuple[BuildResult, tuple[tuple[BuildResult, tuple[int, ...]], ...]]:
     """Split the stages that depend on constants only off a kernel.
 
     Args:
@@ -43,20 +43,21 @@ def fold(
     stages = stages_of(state, constants)
     if not stages:
         return asked, ()
-    left, places = after(state, stages)
+    left, places = consumers_schedule(state, stages)
     reads = [x for x in asked.args if isinstance(x, Tensor) and _is_read(left, x)]
     results = [x for x in asked.args if isinstance(x, Tensor) and x.op in state.outputs]
     args = [*reads, *(places[stage.key] for stage in stages), *results]
-    folded = tuple(_folded(asked, before(state, stage), stage) for stage in stages)
+    folded = tuple(_fold(asked, producers_schedule(state, stage), stage) for stage in stages)
     return replace(asked, schedule=Schedule(left), args=args), folded
 
 
-def _is_read(state: State, tensor: Tensor) -> bool:
+def _is_read(state: ScheduleState, tensor: Tensor) -> bool:
     stage = state.find(tensor.op)
     return stage is not None and stage.is_placeholder
 
 
-def _folded(asked: Build, state: State, stage: StageState) -> tuple[Build, tuple[int, ...]]:
+def _fold(asked: BuildResult, state: ScheduleState, stage: StageState) -> tuple[BuildResult,
+        tuple[int, ...]]:
     sources = [
         (k, x) for k, x in enumerate(asked.args) if isinstance(x, Tensor) and _is_read(state, x)
     ]
@@ -66,7 +67,7 @@ def _folded(asked: Build, state: State, stage: StageState) -> tuple[Build, tuple
 
 
 @dataclass(slots=True)
-class Room:
+class ConstantPool:
     """Pool of constants of a program: an allocator of consecutive aligned regions.
 
     Attributes:

@@ -18,7 +18,7 @@ BUDGET = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Factor:
+class CostTable:
     """Joint cost of a few variables.
 
     Attributes:
@@ -66,7 +66,7 @@ class _Elimination:
 
 
 def minimise(
-    domains: Sequence[int], factors: Iterable[Factor], budget: int = BUDGET
+    domains: Sequence[int], factors: Iterable[CostTable], budget: int = BUDGET
 ) -> Assignment:
     """Find a minimum-cost assignment by variable elimination.
 
@@ -79,32 +79,32 @@ def minimise(
         The assignment; optimal unless a table would exceed the budget.
 
     >>> apart = np.array([[0.0, 3.0], [3.0, 0.0]])
-    >>> own = Factor((0,), np.array([5.0, 0.0])), Factor((1,), np.array([0.0, 4.0]))
-    >>> minimise([2, 2], [Factor((0, 1), apart), *own])
+    >>> own = CostTable((0,), np.array([5.0, 0.0])), CostTable((1,), np.array([0.0, 4.0]))
+    >>> minimise([2, 2], [CostTable((0, 1), apart), *own])
     Assignment(values=(1, 0), cost=3.0, lower_bound=3.0, width=2, is_exact=True)
     """
     if 0 in domains:
         return Assignment((0,) * len(domains), inf, inf, 0, is_exact=True)
     given = [factor for factor in factors if factor.variables]
     steps, bound, width = _eliminate(domains, given, budget)
-    values = _decoded(domains, steps)
+    values = _back_substitute(domains, steps)
     if all(step.costs is not None for step in steps):
         # Recompute the cost in input order: float sums depend on the order in the last bits.
         cost = _cost(given, values)
         return Assignment(tuple(values), cost, cost, width, is_exact=True)
-    values = _improved(domains, given, values)
+    values = _descend(domains, given, values)
     cost = _cost(given, values)
     return Assignment(tuple(values), cost, bound, width, is_exact=cost <= bound)
 
 
 def _eliminate(
-    domains: Sequence[int], factors: Sequence[Factor], budget: int
+    domains: Sequence[int], factors: Sequence[CostTable], budget: int
 ) -> tuple[list[_Elimination], float, int]:
     """Eliminate all variables; return the steps, a lower bound of the cost, and the width."""
-    tables: dict[int, list[Factor]] = {v: [] for v in range(len(domains))}
+    tables: dict[int, list[CostTable]] = {v: [] for v in range(len(domains))}
     place = {v: k for k, v in enumerate(_order(domains, factors))}
 
-    def put(factor: Factor) -> float:
+    def put(factor: CostTable) -> float:
         if not factor.variables:
             return float(factor.costs)
         tables[min(factor.variables, key=place.__getitem__)].append(factor)
@@ -118,19 +118,19 @@ def _eliminate(
         scope = (*neighbours, variable)
         width = max(width, len(scope))
         if prod(domains[v] for v in scope) <= budget:
-            costs = _joined(own, scope, domains)
+            costs = _join(own, scope, domains)
             steps.append(_Elimination(variable, neighbours, costs))
-            bound += put(Factor(neighbours, costs.min(axis=-1)))
+            bound += put(CostTable(neighbours, costs.min(axis=-1)))
             continue
         steps.append(_Elimination(variable, neighbours, None))
         for part in _parts(own, variable, domains, budget):
             others = tuple(sorted({v for f in part for v in f.variables} - {variable}))
-            costs = _joined(part, (*others, variable), domains)
-            bound += put(Factor(others, costs.min(axis=-1)))
+            costs = _join(part, (*others, variable), domains)
+            bound += put(CostTable(others, costs.min(axis=-1)))
     return steps, bound, width
 
 
-def _order(domains: Sequence[int], factors: Sequence[Factor]) -> list[int]:
+def _order(domains: Sequence[int], factors: Sequence[CostTable]) -> list[int]:
     """Return an elimination order: variables from the leaves of a tree decomposition upwards."""
     import networkx as nx  # imported lazily: it takes 0.25 s, and most programs need no layouts
 
@@ -149,7 +149,7 @@ def _order(domains: Sequence[int], factors: Sequence[Factor]) -> list[int]:
     return order[::-1]
 
 
-def _joined(factors: Iterable[Factor], scope: tuple[int, ...], domains: Sequence[int]) -> Table:
+def _join(factors: Iterable[CostTable], scope: tuple[int, ...], domains: Sequence[int]) -> Table:
     """Sum cost tables over the variables of `scope`, with one axis per variable."""
     total = np.zeros([domains[v] for v in scope])
     for factor in factors:
@@ -161,10 +161,10 @@ def _joined(factors: Iterable[Factor], scope: tuple[int, ...], domains: Sequence
 
 
 def _parts(
-    factors: Sequence[Factor], variable: int, domains: Sequence[int], budget: int
-) -> list[list[Factor]]:
+    factors: Sequence[CostTable], variable: int, domains: Sequence[int], budget: int
+) -> list[list[CostTable]]:
     """Partition tables greedily so that the sum of each part stays within the budget."""
-    parts: list[tuple[set[int], list[Factor]]] = []
+    parts: list[tuple[set[int], list[CostTable]]] = []
     for factor in sorted(factors, key=lambda f: -f.costs.size):
         for scope, part in parts:
             if prod(domains[v] for v in scope | set(factor.variables)) <= budget:
@@ -176,7 +176,7 @@ def _parts(
     return [part for _, part in parts]
 
 
-def _decoded(domains: Sequence[int], steps: Sequence[_Elimination]) -> list[int]:
+def _back_substitute(domains: Sequence[int], steps: Sequence[_Elimination]) -> list[int]:
     """Recover the minimizing candidates by back-substitution in reverse elimination order."""
     values = [0] * len(domains)
     for step in reversed(steps):
@@ -186,16 +186,16 @@ def _decoded(domains: Sequence[int], steps: Sequence[_Elimination]) -> list[int]
     return values
 
 
-def _cost(factors: Sequence[Factor], values: Sequence[int]) -> float:
+def _cost(factors: Sequence[CostTable], values: Sequence[int]) -> float:
     return float(sum(f.costs[tuple(values[v] for v in f.variables)] for f in factors))
 
 
-def _improved(
-    domains: Sequence[int], factors: Sequence[Factor], values: Sequence[int]
+def _descend(
+    domains: Sequence[int], factors: Sequence[CostTable], values: Sequence[int]
 ) -> list[int]:
     """Improve an assignment by coordinate descent: fewest forbidding tables, then lowest cost."""
     best = list(values)
-    around: dict[int, list[Factor]] = {v: [] for v in range(len(domains))}
+    around: dict[int, list[CostTable]] = {v: [] for v in range(len(domains))}
     for factor in factors:
         for variable in factor.variables:
             around[variable].append(factor)
@@ -211,7 +211,7 @@ def _improved(
 
 
 def _price(
-    factors: Sequence[Factor], values: Sequence[int], variable: int, value: int
+    factors: Sequence[CostTable], values: Sequence[int], variable: int, value: int
 ) -> tuple[int, float]:
     """Return the number of tables that forbid a candidate, and its cost in the other tables."""
     costs = [
@@ -224,7 +224,7 @@ def _price(
 T = TypeVar("T")
 
 
-def least_clash(wishes: Sequence[T], is_possible: Callable[[Sequence[T]], bool]) -> list[T]:
+def minimal_conflict(wishes: Sequence[T], is_possible: Callable[[Sequence[T]], bool]) -> list[T]:
     """Return a minimal infeasible subset of constraints.
 
     Args:

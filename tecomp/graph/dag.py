@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from tecomp.compute.access_relations import variables_of
-from tecomp.compute.expression_analysis import post_order, rebuilt
+from tecomp.compute.expression_analysis import post_order, substitute_inputs
 from tecomp.compute.operation import Operation, PlaceholderOp
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import DefinitionError
 from tecomp.graph.canonicalize import (
-    with_conversions_apart,
+    extract_casts,
+    linearize_factors,
     with_factors_of_unit,
-    with_plain_factors,
 )
 from tecomp.ir.nodes.stmt import Extent
 from tecomp.ir.traversal.rewrite import walk
@@ -24,7 +24,7 @@ from tecomp.machine.descriptor import Target
 
 
 @dataclass(frozen=True, slots=True)
-class Graph:
+class ProgramGraph:
     """A program of many operations.
 
     Attributes:
@@ -59,7 +59,7 @@ def graph_of(
     inputs: Sequence[Tensor],
     constants: Sequence[Tensor],
     target: Target | None = None,
-) -> Graph:
+) -> ProgramGraph:
     """Build the operation graph between inputs and outputs, rewritten for `target` if given.
 
     Raises:
@@ -85,24 +85,24 @@ def graph_of(
             )
         _check_variables(op)
     steps = steps_of_scans(written)
-    apart = with_conversions_apart(target) if target is not None else lambda op: op
-    plain = Graph(
+    apart = extract_casts(target) if target is not None else lambda op: op
+    plain = ProgramGraph(
         tuple(inputs), tuple(constants), tuple(outputs), tuple(written), MappingProxyType({}),
         MappingProxyType({}),
     )
 
     def canonical(now: Operation) -> Operation:
         own = now if target is None else with_factors_of_unit(now, target)
-        return apart(with_plain_factors(own))
+        return apart(linearize_factors(own))
 
     return graph_with(plain, lambda op, now: now if op in steps else canonical(now))
 
 
 def graph_with(
-    graph: Graph,
+    graph: ProgramGraph,
     change: Callable[[Operation, Operation], Operation] = lambda before, now: now,
     inputs: Mapping[Tensor, Tensor] = MappingProxyType({}),
-) -> Graph:
+) -> ProgramGraph:
     """Rewrite the operations of a program.
 
     Args:
@@ -113,7 +113,7 @@ def graph_with(
             Default: none.
     """
     before = iter(graph.operations)
-    moved = rebuilt(graph.operations, inputs, change=lambda op: change(next(before), op))
+    moved = substitute_inputs(graph.operations, inputs, change=lambda op: change(next(before), op))
     outputs = tuple(moved.get(x, x) for x in graph.outputs)
     every = post_order([x.op for x in outputs])
     known = {x.op for x in (*graph.inputs, *graph.constants)}
@@ -121,7 +121,7 @@ def graph_with(
     ops = tuple(op for op in every if op not in known)
     origins = {x: made for x, made in moved.items() if x not in inputs}
     origins |= {x: moved.get(made, made) for x, made in graph.origins.items()}
-    return Graph(
+    return ProgramGraph(
         graph.inputs, graph.constants, outputs, ops, readers_of(ops), MappingProxyType(origins)
     )
 

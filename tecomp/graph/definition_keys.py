@@ -22,12 +22,12 @@ from tecomp.compute import (
     tensor_intrin_call,
 )
 from tecomp.compute.define import placeholder
-from tecomp.compute.expression_analysis import rebuilt
+from tecomp.compute.expression_analysis import substitute_inputs
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.constraints import user_hints
 from tecomp.ir.nodes import buffer, expr, expr_nodes, operators, stmt, stmt_nodes
-from tecomp.ir.traversal.serialization import NotPlainError, Word, decode, encode
+from tecomp.ir.traversal.serialization import NotSerializableError, Word, decode, encode
 from tecomp.layout.core import layout
 from tecomp.layout.formats import block_float, format, narrow_types
 from tecomp.layout.sharding import shard_layout, shard_maps, ttnn, virtual_grid
@@ -97,12 +97,12 @@ def definition_key(
     def without_name(op: Operation) -> Operation:
         return replace(op, name=f"s{next(numbers)}") if isinstance(op, ComputeOp) else op
 
-    moved = rebuilt(operations, unnamed, change=without_name)
+    moved = substitute_inputs(operations, unnamed, change=without_name)
     ops = tuple(moved.get(x, x).op for op in operations for x in op.outputs)
     place: Callable[[Location], Word] = _place if with_places else _nowhere
     try:
         return digest(encode(ops, {Location: place}))
-    except NotPlainError:
+    except NotSerializableError:
         # Attributes of an operation may be arbitrary user objects, which equal no other object.
         return f"operation {id(operations[-1])}"
 

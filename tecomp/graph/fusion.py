@@ -12,12 +12,12 @@ from tecomp.compute.iter_var import IterVar
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor, TensorLoad
-from tecomp.graph.dag import Graph, steps_of_scans
-from tecomp.schedules.analysis.reduction import grouped_scan_of
+from tecomp.graph.dag import ProgramGraph, steps_of_scans
+from tecomp.schedules.analysis.reduction import match_grouped_scan
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class FusionGroup:
     """A fusion group: operations that one kernel computes.
 
     Attributes:
@@ -33,7 +33,7 @@ class Group:
         return self.operations[-1]
 
 
-def border_of(group: Group) -> list[Tensor]:
+def group_inputs(group: FusionGroup) -> list[Tensor]:
     """Return the tensors that a group reads from outside."""
     inside = set(group.operations)
     states = {x for op in group.operations if isinstance(op, ScanOp) for x in op.states}
@@ -41,11 +41,11 @@ def border_of(group: Group) -> list[Tensor]:
     return [x for x in dict.fromkeys(reads) if x not in states]
 
 
-def groups_of(
-    graph: Graph, apart: Container[Operation] = (), stored: Iterable[Operation] = (),
+def form_fusion_groups(
+    graph: ProgramGraph, apart: Container[Operation] = (), stored: Iterable[Operation] = (),
     parts: Mapping[Operation, Operation] = MappingProxyType({}),
     near: Container[Operation] = (),
-) -> tuple[Group, ...]:
+) -> tuple[FusionGroup, ...]:
     """Partition the operations into fusion groups, in topological order.
 
     An operation joins the group of its readers if there is exactly one such group, all readers
@@ -87,10 +87,10 @@ def groups_of(
         for home in homes[op]:
             members.setdefault(home, []).append(op)
     # Groups keep the order of the graph, which is topological for their results too.
-    return tuple(Group(tuple(members[op])) for op in graph.operations if op in members)
+    return tuple(FusionGroup(tuple(members[op])) for op in graph.operations if op in members)
 
 
-def parts_of_scans(graph: Graph) -> dict[Operation, Operation]:
+def scan_only_operations(graph: ProgramGraph) -> dict[Operation, Operation]:
     """Return the operations of scans inside of grouped rows, each with the result of its scan.
 
     Separate kernels would move all intermediate values of such a scan through memory.
@@ -98,7 +98,7 @@ def parts_of_scans(graph: Graph) -> dict[Operation, Operation]:
     found: dict[Operation, Operation] = {}
     outputs = {tensor.op for tensor in graph.outputs}
     for op in graph.operations:
-        d = grouped_scan_of(op.output(0))
+        d = match_grouped_scan(op.output(0))
         if d is None:
             continue
         rules = [x.op for scan in (d.sums, d.before) for x in scan.op.input_tensors]

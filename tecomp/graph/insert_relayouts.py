@@ -13,15 +13,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tecomp.compute.define import compute
-from tecomp.compute.expression_analysis import post_order, rebuilt
+from tecomp.compute.expression_analysis import post_order, substitute_inputs
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor, TensorLoad
-from tecomp.graph.dag import Graph, readers_of
-from tecomp.graph.fusion import Group
-from tecomp.graph.layout_combinations import Slot
+from tecomp.graph.dag import ProgramGraph, readers_of
+from tecomp.graph.fusion import FusionGroup
+from tecomp.graph.layout_combinations import OperandSlot
 from tecomp.graph.layout_problem import is_scattered
-from tecomp.graph.layout_result import Layouts, Wish
+from tecomp.graph.layout_result import HintOutcome, ProgramLayouts
 from tecomp.ir.nodes.expr import Expr
 from tecomp.ir.traversal.rewrite import top_down
 from tecomp.layout.core.layout import Layout
@@ -29,7 +29,7 @@ from tecomp.schedules.scratchpad.placement import HOST
 
 
 @dataclass(frozen=True, slots=True)
-class Laid:
+class ProgramWithLayouts:
     """A program with explicit layouts.
 
     Attributes:
@@ -41,7 +41,7 @@ class Laid:
         copies: Copies between scratchpads and device memory, with their sources and readers.
     """
 
-    graph: Graph
+    graph: ProgramGraph
     stored: Mapping[Tensor, Layout]
     apart: frozenset[Operation]
     asked: frozenset[Operation]
@@ -50,7 +50,7 @@ class Laid:
 
     def with_copy(
         self, x: Tensor, readers: Container[Operation]
-    ) -> tuple[Laid, Mapping[Tensor, Tensor]]:
+    ) -> tuple[ProgramWithLayouts, Mapping[Tensor, Tensor]]:
         """Copy a value between scratchpads and device memory for some of its readers.
 
         Args:
@@ -67,7 +67,7 @@ class Laid:
         known: dict[Tensor, Tensor] = {} if readers else {x: copy}
         for op in self.graph.operations:
             own = {y: known[y] for y in op.input_tensors if y in known}
-            moved = rebuilt([op], {**own, x: copy} if op in readers else own)
+            moved = substitute_inputs([op], {**own, x: copy} if op in readers else own)
             known |= {y: moved[y] for y in op.outputs if y in moved}
         others = readers or self.graph.readers.get(x.op, ())
         every = tuple(op for op in self.graph.operations if op in others)
@@ -76,7 +76,7 @@ class Laid:
     def _moved(
         self, known: Mapping[Tensor, Tensor], copy: Tensor, x: Tensor,
         readers: tuple[Operation, ...],
-    ) -> Laid:
+    ) -> ProgramWithLayouts:
         def now(op: Operation) -> Operation:
             return known.get(op.output(0), op.output(0)).op
 
@@ -92,23 +92,23 @@ class Laid:
             now(op): (known.get(y, y), tuple(map(now, own)))
             for op, (y, own) in self.copies.items()
         }
-        return Laid(
+        return ProgramWithLayouts(
             replace(graph, outputs=outputs, operations=ops, readers=readers_of(ops)), stored,
             frozenset(map(now, self.apart)), frozenset({*map(now, self.asked), x.op, copy.op}),
             {y: known.get(made, made) for y, made in self.made.items()},
             {**copies, copy.op: (x, tuple(map(now, readers)))},
         )
 
-    def homes(self, layouts: Layouts, groups: Sequence[Group]) -> Layouts:
+    def homes(self, layouts: ProgramLayouts, groups: Sequence[FusionGroup]) -> ProgramLayouts:
         """Return the layouts, with the fate of hinted values that were fused into kernels."""
         return replace(layouts, wishes=tuple(
             replace(wish, inside=self._inside(layouts, wish, groups))
-            if isinstance(wish, Wish) else wish
+            if isinstance(wish, HintOutcome) else wish
             for wish in layouts.wishes
         ))
 
     def _inside(
-        self, layouts: Layouts, wish: Wish, groups: Sequence[Group]
+        self, layouts: ProgramLayouts, wish: HintOutcome, groups: Sequence[FusionGroup]
     ) -> tuple[str, ...]:
         op = self.made[layouts.graph.of(wish.hint.tensor)].op
         if any(group.result is op for group in groups):
@@ -116,9 +116,10 @@ class Laid:
         return tuple(group.result.name for group in groups if op in group.operations)
 
 
-def laid(
-    found: Layouts, packed: Container[Tensor] = frozenset(), near: Container[Tensor] = frozenset()
-) -> Laid:
+def insert_relayouts(
+    found: ProgramLayouts, packed: Container[Tensor] = frozenset(),
+    near: Container[Tensor] = frozenset()
+) -> ProgramWithLayouts:
     """Insert the copies that the assigned layouts require.
 
     Args:
@@ -141,7 +142,7 @@ def laid(
     asked = frozenset(
         making.made[x].op for op in graph.operations if op in found.asked for x in op.outputs
     )
-    return Laid(inside, making.stored, frozenset(making.apart), asked, making.made)
+    return ProgramWithLayouts(inside, making.stored, frozenset(making.apart), asked, making.made)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +159,7 @@ class _Making:
         apart: Copy operations.
     """
 
-    found: Layouts
+    found: ProgramLayouts
     packed: Container[Tensor]
     near: Container[Tensor]
     made: dict[Tensor, Tensor]
@@ -212,10 +213,10 @@ class _Making:
         moved = op
         if isinstance(op, ComputeOp) and any(slot.indices for slot, _ in reads):
             moved = replace(op, body=tuple(self._with_copies(e, reads) for e in op.body))
-        known = rebuilt([moved], own)
+        known = substitute_inputs([moved], own)
         return tuple(known.get(x, x) for x in moved.outputs)
 
-    def _with_copies(self, body: Expr, reads: Sequence[tuple[Slot, Layout | None]]) -> Expr:
+    def _with_copies(self, body: Expr, reads: Sequence[tuple[OperandSlot, Layout | None]]) -> Expr:
         """Return an expression in which loads are redirected to the copies assigned to them."""
 
         def rule(node: Any) -> Expr | None:

@@ -10,30 +10,30 @@ from itertools import count
 from tecomp.codegen.llvm.compiled import ModuleText
 from tecomp.codegen.llvm.ir_builder import Options
 from tecomp.compute.define import placeholder
-from tecomp.compute.expression_analysis import rebuilt
+from tecomp.compute.expression_analysis import substitute_inputs
 from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.constraints.user_hints import DivisionHint
-from tecomp.driver.auto_schedule import scheduled
-from tecomp.driver.build_cache import Build
-from tecomp.driver.program_codegen import Part, part_of
+from tecomp.driver.auto_schedule import build_default_schedule
+from tecomp.driver.build_cache import BuildResult
+from tecomp.driver.program_codegen import ProgramKernel, part_of
 from tecomp.graph.constant_folding import fold
 from tecomp.graph.definition_keys import definition_key
-from tecomp.graph.fusion import Group, border_of
-from tecomp.graph.memory_plan import written_over
+from tecomp.graph.fusion import FusionGroup, group_inputs
+from tecomp.graph.memory_plan import reuse_input_buffer
 from tecomp.graph.sizes import bytes_of, sizes_of
-from tecomp.graph.value_placement import Places
-from tecomp.graph.work_division import Divided, agreed
+from tecomp.graph.value_placement import ValueLocations
+from tecomp.graph.work_division import KernelDivision, compile_with_hints
 from tecomp.ir.nodes.printer import identifier
 from tecomp.ir.nodes.stmt import Buffer
-from tecomp.lowering.pipeline import Lowered
+from tecomp.lowering.pipeline import LoweringResult
 from tecomp.machine.descriptor import Target
 from tecomp.schedules.scratchpad.placement import placement_of
-from tecomp.schedules.scratchpad.work_division import Cut, Cuts
+from tecomp.schedules.scratchpad.work_division import Cuts, DivisionSpec
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
+class PackedConstants:
     """A constant that was packed once into the layout that a kernel requires.
 
     Attributes:
@@ -48,7 +48,7 @@ class Packed:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class KernelCall:
     """One kernel call of a program.
 
     Attributes:
@@ -58,14 +58,14 @@ class Call:
         is_relayout: Whether the kernel only copies a value to another layout.
     """
 
-    group: Group
-    part: Part
-    packed: tuple[Packed, ...] = ()
+    group: FusionGroup
+    part: ProgramKernel
+    packed: tuple[PackedConstants, ...] = ()
     is_relayout: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Folded:
+class FoldedOperand:
     """A kernel operand that depends on constants only, such as weights packed into tiles.
 
     Attributes:
@@ -73,18 +73,18 @@ class Folded:
         sources: Positions, among the operands of the group, of the constants that it reads.
     """
 
-    part: Part
+    part: ProgramKernel
     sources: tuple[int, ...]
 
-    def of(self, source: Tensor) -> Packed:
+    def of(self, source: Tensor) -> PackedConstants:
         """Describe the packed constant, given its first source."""
         result = self.part.lowered.signature.params[-1]
         assert isinstance(result, Buffer)
-        return Packed(source, sizes_of(result), bytes_of(result))
+        return PackedConstants(source, sizes_of(result), bytes_of(result))
 
 
 @dataclass(frozen=True, slots=True)
-class GroupKernel:
+class FusedKernel:
     """Kernel of equal fusion groups.
 
     Attributes:
@@ -95,20 +95,20 @@ class GroupKernel:
         refused: Division hints that were not honoured, with the reasons.
     """
 
-    part: Part
+    part: ProgramKernel
     reads: tuple[int, ...]
-    folded: tuple[Folded, ...]
+    folded: tuple[FoldedOperand, ...]
     over: int | None = None
     refused: Mapping[DivisionHint, str] = field(default_factory=dict)
 
-    def packed(self, group: Group) -> tuple[Packed, ...]:
+    def packed(self, group: FusionGroup) -> tuple[PackedConstants, ...]:
         """Return the packed constants of a group."""
-        border = border_of(group)
+        border = group_inputs(group)
         return tuple(each.of(border[each.sources[0]]) for each in self.folded if each.sources)
 
 
 @dataclass(frozen=True, slots=True)
-class Kernels:
+class KernelBuilder:
     """Cache of the kernels of a program, by structural key.
 
     Attributes:
@@ -124,16 +124,16 @@ class Kernels:
 
     target: Target
     begin: Callable[[ModuleText], None]
-    places: Places
-    wished: Mapping[Operation, Sequence[Divided]] = field(default_factory=dict)
+    places: ValueLocations
+    wished: Mapping[Operation, Sequence[KernelDivision]] = field(default_factory=dict)
     near: Mapping[Operation, Cuts] = field(default_factory=dict)
     held: Mapping[Operation, int] = field(default_factory=dict)
-    _known: dict[str, GroupKernel] = field(default_factory=dict)
+    _known: dict[str, FusedKernel] = field(default_factory=dict)
     _number: Iterator[int] = field(default_factory=count)
 
     def of(
-        self, group: Group, constants: Container[Tensor], over: Sequence[int] = ()
-    ) -> GroupKernel:
+        self, group: FusionGroup, constants: Container[Tensor], over: Sequence[int] = ()
+    ) -> FusedKernel:
         """Return the kernel of a group; equal groups share one kernel.
 
         Args:
@@ -142,7 +142,7 @@ class Kernels:
             over: Positions of operands that the result may overwrite. On processors it does if each
                 element is read directly before the result is stored.
         """
-        border = border_of(group)
+        border = group_inputs(group)
         if self.target.core is None:
             constants = ()  # core memories keep nothing between calls
         around = (*border, *group.result.outputs)
@@ -170,11 +170,11 @@ class Kernels:
         return self._of(key, group, border, constants)
 
     def _of(
-        self, key: str, group: Group, border: Sequence[Tensor], constants: Container[Tensor],
+        self, key: str, group: FusionGroup, border: Sequence[Tensor], constants: Container[Tensor],
         over: int | None = None,
-    ) -> GroupKernel:
+    ) -> FusedKernel:
         if key not in self._known:
-            made, refused = agreed(
+            made, refused = compile_with_hints(
                 self.wished.get(group.result, ()),
                 lambda cut: self._made(group, border, constants, over, cut),
             )
@@ -182,11 +182,11 @@ class Kernels:
         return self._known[key]
 
     def _made(
-        self, group: Group, border: Sequence[Tensor], constants: Container[Tensor],
-        over: int | None, cut: Cut | None,
-    ) -> GroupKernel:
+        self, group: FusionGroup, border: Sequence[Tensor], constants: Container[Tensor],
+        over: int | None, cut: DivisionSpec | None,
+    ) -> FusedKernel:
         own = {x: placeholder(x.shape, x.dtype, x.name) for x in border}
-        moved = rebuilt(group.operations, own)
+        moved = substitute_inputs(group.operations, own)
         results = [moved.get(x, x) for x in group.result.outputs]
         pairs = zip((*border, *group.result.outputs), (*own.values(), *results), strict=True)
         places = {new: self.places.of(x) for x, new in pairs}
@@ -198,25 +198,25 @@ class Kernels:
         near = [x for x in division if x not in results]
         division |= {} if cut is None else {results[0]: cut}
         target = _with_less_room(self.target, self.held.get(group.result, 0))
-        schedule = scheduled(results, target, maps, division, near=near)
+        schedule = build_default_schedule(results, target, maps, division, near=near)
         args = [*own.values(), *results]
-        asked = Build(schedule, args, group.result.name, target, Options())
+        asked = BuildResult(schedule, args, group.result.name, target, Options())
         asked, folds = fold(asked, [own[x] for x in border if x in constants])
-        folded = tuple(Folded(self._part(self._named(x)), sources) for x, sources in folds)
+        folded = tuple(FoldedOperand(self._part(self._named(x)), sources) for x, sources in folds)
         asked = self._named(asked)
         reads = tuple(k for k, x in enumerate(own.values()) if x in asked.args)
         lowered = asked.lowered()
-        merged = written_over(lowered, reads.index(over)) if over in reads else None
+        merged = reuse_input_buffer(lowered, reads.index(over)) if over in reads else None
         if merged is None:
-            return GroupKernel(self._part(asked, lowered), reads, folded)
+            return FusedKernel(self._part(asked, lowered), reads, folded)
         reads = tuple(k for k in reads if k != over)
-        return GroupKernel(self._part(asked, merged), reads, folded, over)
+        return FusedKernel(self._part(asked, merged), reads, folded, over)
 
-    def _named(self, build: Build) -> Build:
+    def _named(self, build: BuildResult) -> BuildResult:
         # Function names are unique in a program; tensor names are arbitrary text.
         return replace(build, name=identifier(f"{build.name}_{next(self._number)}"))
 
-    def _part(self, build: Build, lowered: Lowered | None = None) -> Part:
+    def _part(self, build: BuildResult, lowered: LoweringResult | None = None) -> ProgramKernel:
         part = part_of(build, lowered)
         self.begin(part.module)
         return part
@@ -232,7 +232,7 @@ def _with_less_room(target: Target, held: int) -> Target:
     return replace(target, memories={**target.memories, memory.name: less})
 
 
-def labels_of(calls: Sequence[Call]) -> Mapping[Operation, str]:
+def labels_of(calls: Sequence[KernelCall]) -> Mapping[Operation, str]:
     """Return a unique label of each kernel, by its result.
 
     Args:

@@ -10,34 +10,39 @@ from typing import Any
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.constraints.check import Violation, violations_of
-from tecomp.constraints.operation_view import View, computation
+from tecomp.constraints.operation_view import IndirectAccess, computation
 from tecomp.constraints.user_hints import Hint
 from tecomp.errors import LayoutError
-from tecomp.graph.constraint_solver import least_clash
-from tecomp.graph.dag import Graph
+from tecomp.graph.constraint_solver import minimal_conflict
+from tecomp.graph.dag import ProgramGraph
 from tecomp.graph.layout_candidates import Wanted, candidates, has_layouts, is_one_to_a_row
 from tecomp.graph.layout_combinations import (
-    Machine,
+    LayoutCapabilities,
+    LayoutCombination,
+    OperandSlot,
     Seat,
-    Slot,
-    Way,
-    is_opaque,
-    places_written,
+    is_layout_opaque,
     view_of,
+    written_elements,
 )
-from tecomp.graph.layout_demands import Demand, demands_of
+from tecomp.graph.layout_demands import LayoutRequirement, demands_of
 from tecomp.graph.layout_problem import (
-    Choice,
-    Problem,
-    State,
+    LayoutChoice,
+    LayoutProblem,
+    LayoutState,
+    build_layout_problem,
     can_copy,
-    cheapest,
-    keeps,
-    problem_of,
+    minimum_cost_layouts,
+    satisfies_hint,
     states_of,
 )
-from tecomp.graph.layout_result import Certificate, Copy, Layouts, Wish
-from tecomp.graph.legalize import mended
+from tecomp.graph.layout_result import (
+    HintOutcome,
+    InsertedCopy,
+    OptimalityCertificate,
+    ProgramLayouts,
+)
+from tecomp.graph.legalize import legalize
 from tecomp.graph.sizes import sizes_of
 from tecomp.layout.core.layout import Layout
 from tecomp.machine.descriptor import Target
@@ -56,7 +61,7 @@ def _infeasible(
         outs: Candidate storage of the result.
         can_mend: Whether an explicit relayout would make the operation feasible.
     """
-    found = _least(op, target, seats, outs)
+    found = _fewest_violations(op, target, seats, outs)
     reads = ", ".join(dict.fromkeys(x.name for x in op.input_tensors)) or "nothing"
     where: dict[str, Any] = {"operation": op.name, "target": target.name}
     if not found:
@@ -87,14 +92,14 @@ def _infeasible(
     )
 
 
-def _least(
+def _fewest_violations(
     op: Operation, target: Target, seats: Mapping[Tensor, Seat], outs: Sequence[Seat]
 ) -> tuple[Violation, ...]:
     """Return the rules that are violated, for the result layout with the fewest violations.
 
     Ties are resolved in favour of the first candidate, which is the default of the target.
     """
-    if is_opaque(op) or not isinstance(op, ComputeOp):
+    if is_layout_opaque(op) or not isinstance(op, ComputeOp):
         return ()
     plain = {
         x: seat for x, seat in seats.items() if isinstance(seat, Layout) and x in op.input_tensors
@@ -127,13 +132,13 @@ _MOST_ROUNDS = 8
 
 
 def choose_layouts(
-    graph: Graph,
+    graph: ProgramGraph,
     target: Target,
     given: Mapping[Tensor, Wanted] = MappingProxyType({}),
     hints: Sequence[Hint] = (),
     *,
     relayouts: bool = True,
-) -> Layouts:
+) -> ProgramLayouts:
     """Assign layouts to all values, minimizing the number of elements that relayouts move.
 
     Args:
@@ -149,34 +154,34 @@ def choose_layouts(
         LayoutError: If an operation has no layouts that the rules allow, if it cannot be analyzed,
             or if two requirements conflict.
     """
-    machine = Machine(target)
+    machine = LayoutCapabilities(target)
     demands = demands_of(graph, target, given, hints)
     # On targets without lanes soft hints have no benefit: layouts affect memory order only.
-    problem = problem_of(graph, machine, demands, hints if has_layouts(target) else ())
-    choice = cheapest(problem, _states(problem, relayouts=relayouts), len(problem.ways))
+    problem = build_layout_problem(graph, machine, demands, hints if has_layouts(target) else ())
+    choice = minimum_cost_layouts(problem, _states(problem, relayouts=relayouts), len(problem.ways))
     if choice.found.cost < inf:
         return _layouts(problem, choice, hints, relayouts=relayouts)
     if relayouts:
         found = _in_parts(graph, target, given, hints)
-        if isinstance(found, Layouts):
+        if isinstance(found, ProgramLayouts):
             return found
         graph, machine = found.graph, found.machine
         demands = demands_of(graph, target, given, hints)
     # Input layouts are facts, not requests: if they alone are infeasible, an operation is to blame.
     facts = [each for each in demands if each.axis is None and each.tensor in graph.inputs]
-    least = problem_of(graph, machine, facts, ())
+    least = build_layout_problem(graph, machine, facts, ())
     if len(facts) < len(demands) and _is_possible(least, relayouts=relayouts):
         raise _clash(graph, machine, demands, relayouts=relayouts)
     raise _refusal(least, relayouts=relayouts)
 
 
-def _states(problem: Problem, *, relayouts: bool) -> dict[Tensor, list[State]]:
+def _states(problem: LayoutProblem, *, relayouts: bool) -> dict[Tensor, list[LayoutState]]:
     return {x: states_of(value, may_copy=relayouts) for x, value in problem.values.items()}
 
 
 def _in_parts(
-    graph: Graph, target: Target, given: Mapping[Tensor, Wanted], hints: Sequence[Hint]
-) -> Layouts | Problem:
+    graph: ProgramGraph, target: Target, given: Mapping[Tensor, Wanted], hints: Sequence[Hint]
+) -> ProgramLayouts | LayoutProblem:
     """Assign layouts after legalizing the operations that are infeasible as they are.
 
     This is the last resort, because layouts with one input element per stick cost much memory and
@@ -186,35 +191,40 @@ def _in_parts(
         The layouts, or the remaining problem if it is infeasible.
     """
     for is_lone, is_repeated in ((False, False), (True, False), (True, True)):
-        machine = Machine(target, is_strict=False, is_lone=is_lone, is_repeated=is_repeated)
+        machine = LayoutCapabilities(target, is_strict=False, is_lone=is_lone,
+            is_repeated=is_repeated)
         for _ in range(_MOST_ROUNDS):
-            problem = problem_of(graph, machine, demands_of(graph, target, given, hints), hints)
-            choice = cheapest(problem, _states(problem, relayouts=True), len(problem.ways))
+            problem = build_layout_problem(graph, machine, demands_of(graph, target, given, hints),
+                hints)
+            choice = minimum_cost_layouts(problem, _states(problem, relayouts=True),
+                len(problem.ways))
             if choice.found.cost < inf:
                 return _layouts(problem, choice, hints, relayouts=True)
-            parts = mended(problem)
+            parts = legalize(problem)
             if parts is None:
                 break
             graph = parts
     return problem
 
 
-def _is_possible(problem: Problem, *, relayouts: bool) -> bool:
+def _is_possible(problem: LayoutProblem, *, relayouts: bool) -> bool:
     states = _states(problem, relayouts=relayouts)
-    return cheapest(problem, states, len(problem.ways)).found.cost < inf
+    return minimum_cost_layouts(problem, states, len(problem.ways)).found.cost < inf
 
 
 def _clash(
-    graph: Graph, machine: Machine, demands: Sequence[Demand], *, relayouts: bool
+    graph: ProgramGraph, machine: LayoutCapabilities, demands: Sequence[LayoutRequirement], *,
+    relayouts: bool
 ) -> LayoutError:
     """Return the error for conflicting layout requirements."""
-    left = least_clash(
+    left = minimal_conflict(
         demands,
-        lambda some: _is_possible(problem_of(graph, machine, some, ()), relayouts=relayouts),
+        lambda some: _is_possible(build_layout_problem(graph, machine, some, ()),
+        relayouts=relayouts),
     )
     texts = " and ".join(each.text for each in left)
     if len(left) == 1:
-        why = _refusal(problem_of(graph, machine, left, ()), relayouts=relayouts).message
+        why = _refusal(build_layout_problem(graph, machine, left, ()), relayouts=relayouts).message
         return LayoutError(
             "layouts: {demand} cannot be kept on {target}{instead}; {reason}",
             kind="demand", demand=texts, target=machine.target.name,
@@ -227,7 +237,7 @@ def _clash(
     )
 
 
-def _instead(demand: Demand, machine: Machine) -> str:
+def _instead(demand: LayoutRequirement, machine: LayoutCapabilities) -> str:
     """Return the remedy for a layout that no operation can write or read."""
     if demand.axis is not None or not has_layouts(machine.target):
         return ", so leave more to choose"
@@ -236,18 +246,18 @@ def _instead(demand: Demand, machine: Machine) -> str:
     return f", so leave it out, or pass one of its layouts, such as {layout.index_map}"
 
 
-def _refusal(problem: Problem, *, relayouts: bool) -> LayoutError:
+def _refusal(problem: LayoutProblem, *, relayouts: bool) -> LayoutError:
     """Return the error for the first operation that makes the program infeasible."""
     states = _states(problem, relayouts=relayouts)
     ops = list(problem.ways)
     low, high = 0, len(ops)
     while high - low > 1:
         middle = (low + high) // 2
-        if cheapest(problem, states, middle).found.cost == inf:
+        if minimum_cost_layouts(problem, states, middle).found.cost == inf:
             high = middle
         else:
             low = middle
-    before, op = cheapest(problem, states, low), ops[high - 1]
+    before, op = minimum_cost_layouts(problem, states, low), ops[high - 1]
     # With relayouts every operand can be brought to the default layout, so report that one.
     made = {x: value.made[0] for x, value in problem.values.items()}
     made |= {} if relayouts else {x: state.made for x, state in before.states.items()}
@@ -257,15 +267,15 @@ def _refusal(problem: Problem, *, relayouts: bool) -> LayoutError:
 
 
 def _layouts(
-    problem: Problem, choice: Choice, hints: Sequence[Hint], *, relayouts: bool
-) -> Layouts:
+    problem: LayoutProblem, choice: LayoutChoice, hints: Sequence[Hint], *, relayouts: bool
+) -> ProgramLayouts:
     exact = "variable elimination along a tree decomposition, exact"
     bounded = "variables changed one at a time, against a bound of tables minimised apart"
     found, values = choice.found, problem.values
-    certificate = Certificate(
+    certificate = OptimalityCertificate(
         int(found.cost), int(found.lower_bound), exact if found.is_exact else bounded
     )
-    first = {x: State(value.made[0], frozenset()) for x, value in values.items()}
+    first = {x: LayoutState(value.made[0], frozenset()) for x, value in values.items()}
     taken = first | dict(choice.states)
     copies = tuple(each for x in values for each in _copies(problem, choice, x, taken[x]))
     for_host = _copies_for_host(problem, taken) if relayouts else ()
@@ -274,7 +284,7 @@ def _layouts(
     reads = {op: tuple(_reads(problem, op, way, taken)) for op, way in choice.ways.items()}
     views = {op for op in problem.ways if op not in problem.opaque and view_of(op) is not None}
     asked = frozenset(op for op in views if op in problem.copying)
-    return Layouts(
+    return ProgramLayouts(
         of, copies, certificate, seats, frozenset(op.output(0) for op in views - asked),
         reads, asked, frozenset(x.op for x in problem.wanted),
         tuple(_wish(problem, each, seats) for each in hints),
@@ -282,17 +292,18 @@ def _layouts(
     )
 
 
-def _wish(problem: Problem, hint: Hint, seats: Mapping[Tensor, Seat]) -> Wish:
+def _wish(problem: LayoutProblem, hint: Hint, seats: Mapping[Tensor, Seat]) -> HintOutcome:
     tensor, target = problem.graph.of(hint.tensor), problem.machine.target
     reason = f"for {hint.cost:,.0f} elements" if has_layouts(target) else (
         f"as nothing on {target.name} has lanes; only a hard one says how it is to lie in memory"
     )
-    return Wish(hint, "" if keeps(seats[tensor], tensor, hint) else reason)
+    return HintOutcome(hint, "" if satisfies_hint(seats[tensor], tensor, hint) else reason)
 
 
 def _reads(
-    problem: Problem, op: Operation, way: Way, taken: Mapping[Tensor, State]
-) -> Iterator[tuple[Slot, Layout | None]]:
+    problem: LayoutProblem, op: Operation, way: LayoutCombination,
+    taken: Mapping[Tensor, LayoutState]
+) -> Iterator[tuple[OperandSlot, Layout | None]]:
     """Yield the operand slots of an operation, each with the layout of the copy read, if any."""
     for slot, number in zip(problem.slots[op], way.inputs, strict=True):
         seat = problem.values[slot.tensor].seats[number]
@@ -302,8 +313,8 @@ def _reads(
 
 
 def _copies(
-    problem: Problem, choice: Choice, tensor: Tensor, state: State
-) -> Iterator[Copy]:
+    problem: LayoutProblem, choice: LayoutChoice, tensor: Tensor, state: LayoutState
+) -> Iterator[InsertedCopy]:
     value = problem.values[tensor]
     for number in sorted(state.copies):
         readers = tuple(
@@ -315,15 +326,16 @@ def _copies(
         )
         source, layout = value.seats[state.made], value.seats[number]
         assert isinstance(layout, Layout)
-        held = source.layout if isinstance(source, View) else source
-        moved = 0 if value.is_known else places_written(source, layout)
+        held = source.layout if isinstance(source, IndirectAccess) else source
+        moved = 0 if value.is_known else written_elements(source, layout)
         is_of_host = value.detour > 0 and not can_copy(problem, tensor, state.made, number)
-        yield Copy(
+        yield InsertedCopy(
             tensor, held, layout, readers, int(value.detour) if is_of_host else moved, is_of_host
         )
 
 
-def _copies_for_host(problem: Problem, taken: Mapping[Tensor, State]) -> Iterator[Copy]:
+def _copies_for_host(problem: LayoutProblem, taken: Mapping[Tensor, LayoutState]) -> Iterator[
+        InsertedCopy]:
     """Yield relayouts of outputs that the host would otherwise get element by element."""
     for x in dict.fromkeys(problem.graph.outputs):
         value, state = problem.values[x], taken[x]
@@ -335,6 +347,6 @@ def _copies_for_host(problem: Problem, taken: Mapping[Tensor, State]) -> Iterato
                 isinstance(layout, Layout) and number not in value.scattered
                 and not is_one_to_a_row(layout) and can_copy(problem, x, state.made, number)
             ):
-                held = source.layout if isinstance(source, View) else source
-                yield Copy(x, held, layout, (), places_written(source, layout))
+                held = source.layout if isinstance(source, IndirectAccess) else source
+                yield InsertedCopy(x, held, layout, (), written_elements(source, layout))
                 break

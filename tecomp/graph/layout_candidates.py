@@ -54,7 +54,7 @@ def candidates(target: Target, shape: Shape, dtype: DType) -> tuple[Layout, ...]
         found[StickLayout.for_target(target, shape, dtype)] = None
     dims = range(len(shape)) if has_layouts(target) else range(len(shape))[-1:]
     for dim in reversed(dims):
-        found.setdefault(along(target, shape, dtype, dim))
+        found.setdefault(layout_along(target, shape, dtype, dim))
     if not found:
         found[_without_dimensions(target, dtype)] = None
     is_sparse = any(isinstance(r, LaneReduction) and r.result == "sparse" for r in target.rules)
@@ -63,7 +63,7 @@ def candidates(target: Target, shape: Shape, dtype: DType) -> tuple[Layout, ...]
     return tuple(found)
 
 
-def along(
+def layout_along(
     target: Target, shape: Shape, dtype: DType, dim: int, *, pads_all: bool = False
 ) -> Layout:
     """Return the layout with a given dimension along the lanes.

@@ -17,14 +17,14 @@ from tecomp.compute.extern import ExternOp
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor, TensorLoad
-from tecomp.constraints.check import has_roles, keeps_rules
+from tecomp.constraints.check import has_roles, satisfies_constraints
 from tecomp.constraints.operation_view import (
-    Computation,
-    Use,
-    View,
+    AnalyzedOperation,
+    IndirectAccess,
+    OperandUse,
     computation,
+    is_pure_movement,
     loads_of,
-    only_moves,
     texts_of,
 )
 from tecomp.errors import LayoutError
@@ -35,7 +35,7 @@ from tecomp.ir.traversal.rewrite import free_variables, walk
 from tecomp.layout.core.layout import Layout
 from tecomp.layout.sticks.stick_layout import StickLayout
 from tecomp.machine.descriptor import Target
-from tecomp.poly.accesses.lane_access import Places
+from tecomp.poly.accesses.lane_access import LaneAddresses
 from tecomp.poly.maps.index_map import IndexMap
 from tecomp.poly.sets.isl_context import isl_work
 from tecomp.poly.sets.to_isl import NotAffine
@@ -45,12 +45,12 @@ _FEW = 2
 _MOST = 4
 """Maximum number of layouts of one tensor per operation; each multiplies the combinations tried."""
 
-Seat: TypeAlias = "Layout | View"
+Seat: TypeAlias = "Layout | IndirectAccess"
 """Candidate storage of a value: a layout or a view."""
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class LayoutCombination:
     """A combination of layouts of results and operands that an operation supports.
 
     Attributes:
@@ -65,7 +65,7 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class OperandSlot:
     """Reads of a tensor by an operation that share one layout.
 
     Attributes:
@@ -85,7 +85,7 @@ class Slot:
 
 def slots_of(
     op: Operation, known: Container[Tensor], *, is_opaque: bool
-) -> tuple[Slot, ...]:
+) -> tuple[OperandSlot, ...]:
     """Return the operand slots of an operation; an opaque one has one slot per tensor in `known`.
 
     Reads of one tensor may use different layouts of it, as in `X[i, k] * X[j, k]`. If there are
@@ -93,14 +93,16 @@ def slots_of(
     occur only in indices may have any layout and have no slot.
     """
     if is_opaque or not isinstance(op, ComputeOp):
-        return tuple(Slot(x) for x in op.input_tensors if x in known)
+        return tuple(OperandSlot(x) for x in op.input_tensors if x in known)
     found: dict[Tensor, dict[tuple[str, ...], TensorLoad]] = {}
     for load in loads_of(op.body[0]):
         found.setdefault(load.tensor, {})[tuple(map(str, load.indices))] = load
-    return tuple(Slot(tensor, own) for tensor, reads in found.items() for own in _apart(reads))
+    return tuple(OperandSlot(tensor, own) for tensor, reads in found.items() for own
+        in _partition_reads(reads))
 
 
-def _apart(reads: Mapping[tuple[str, ...], TensorLoad]) -> list[frozenset[tuple[str, ...]]]:
+def _partition_reads(reads: Mapping[tuple[str, ...], TensorLoad]) -> list[
+        frozenset[tuple[str, ...]]]:
     """Partition the reads of a tensor by shared layout; one empty set stands for all reads."""
     alike: dict[object, list[tuple[str, ...]]] = {}
     for text, load in reads.items():
@@ -109,7 +111,7 @@ def _apart(reads: Mapping[tuple[str, ...], TensorLoad]) -> list[frozenset[tuple[
     return [frozenset(own) for own in alike.values()] if 1 < len(alike) <= _MOST else [frozenset()]
 
 
-def is_opaque(op: Operation) -> bool:
+def is_layout_opaque(op: Operation) -> bool:
     """Return whether no operand rules describe the layouts in which an operation runs."""
     return (
         not isinstance(op, ComputeOp) or isinstance(op, ScanOp | ExternOp) or op.num_outputs > 1
@@ -118,7 +120,7 @@ def is_opaque(op: Operation) -> bool:
 
 def view_of(op: Operation) -> TensorLoad | None:
     """Return the load of an operation that is a view, or None."""
-    if is_opaque(op) or not isinstance(op, ComputeOp):
+    if is_layout_opaque(op) or not isinstance(op, ComputeOp):
         return None
     (load,) = op.body
     if not isinstance(load, TensorLoad):
@@ -127,15 +129,15 @@ def view_of(op: Operation) -> TensorLoad | None:
     return load if is_known else None
 
 
-def seen(op: Operation, load: TensorLoad, seat: Seat) -> View:
+def view_in_layout(op: Operation, load: TensorLoad, seat: Seat) -> IndirectAccess:
     """Return the view of a load, given the storage of the loaded tensor."""
     assert isinstance(op, ComputeOp)
-    if isinstance(seat, View):
+    if isinstance(seat, IndirectAccess):
         return seat.of(op.axis, load.indices)
-    return View(seat, op.axis, tuple(load.indices))
+    return IndirectAccess(seat, op.axis, tuple(load.indices))
 
 
-def is_same_place(view: View, layout: Layout) -> bool:
+def is_same_place(view: IndirectAccess, layout: Layout) -> bool:
     """Return whether a view has the same element addresses as a layout."""
     used = {node for index in view.indices for node in walk(index) if isinstance(node, Var)}
     if len(view.indices) != len(view.axes) or used != set(view.axes):
@@ -154,9 +156,9 @@ def is_same_place(view: View, layout: Layout) -> bool:
 def runs_along(seat: Seat, tensor: Tensor, axis: int) -> bool:
     """Return whether an axis of a tensor runs along the lanes of its storage."""
     if isinstance(seat, Layout):
-        seat = View(seat, seat.index_map.initial_indices, seat.index_map.initial_indices)
+        seat = IndirectAccess(seat, seat.index_map.initial_indices, seat.index_map.initial_indices)
     places = seat.layout.index_map.at(seat.indices)
-    return Places(tuple(seat.axes), sizes_of(tensor), places).runs_along(axis)
+    return LaneAddresses(tuple(seat.axes), sizes_of(tensor), places).runs_along(axis)
 
 
 def key_of(seat: Seat) -> object:
@@ -167,7 +169,7 @@ def key_of(seat: Seat) -> object:
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class LayoutCapabilities:
     """Layout capabilities of a target, with caches of query results.
 
     Attributes:
@@ -186,7 +188,7 @@ class Machine:
     is_strict: bool = True
     is_lone: bool = False
     is_repeated: bool = False
-    allowed: dict[object, tuple[Way, ...]] = field(default_factory=dict)
+    allowed: dict[object, tuple[LayoutCombination, ...]] = field(default_factory=dict)
     moved: dict[object, dict[tuple[int, int], float]] = field(default_factory=dict)
     known: dict[object, tuple[Layout, ...]] = field(default_factory=dict)
 
@@ -196,8 +198,8 @@ class Machine:
         return self.is_strict and has_roles(self.target)
 
     def ways(
-        self, op: Operation, slots: Sequence[Slot], seats: Mapping[Tensor, Sequence[Seat]]
-    ) -> tuple[Way, ...]:
+        self, op: Operation, slots: Sequence[OperandSlot], seats: Mapping[Tensor, Sequence[Seat]]
+    ) -> tuple[LayoutCombination, ...]:
         """Return the supported combinations of an operation for the given candidates.
 
         Raises:
@@ -213,8 +215,8 @@ class Machine:
         return self.allowed[key]
 
     def _ways(
-        self, op: ComputeOp, slots: Sequence[Slot], seats: Mapping[Tensor, Sequence[Seat]]
-    ) -> list[Way]:
+        self, op: ComputeOp, slots: Sequence[OperandSlot], seats: Mapping[Tensor, Sequence[Seat]]
+    ) -> list[LayoutCombination]:
         with isl_work("layouts", LayoutError):
             try:
                 return _combinations(op, slots, seats, self)
@@ -236,17 +238,17 @@ class Machine:
             after = compute(tensor.shape, lambda *i: before[i if i else ()], name="copy")
             assert isinstance(after, Tensor)
             assert isinstance(after.op, ComputeOp)
-            ways = self._ways(after.op, [Slot(before)], {after: results, before: sources})
+            ways = self._ways(after.op, [OperandSlot(before)], {after: results, before: sources})
             self.moved[key] = {
                 (way.inputs[0], way.outs[0]): float(
-                    places_written(sources[way.inputs[0]], results[way.outs[0]])
+                    written_elements(sources[way.inputs[0]], results[way.outs[0]])
                 )
                 for way in ways
             }
         return self.moved[key]
 
 
-def places_written(source: Seat, result: Layout) -> int:
+def written_elements(source: Seat, result: Layout) -> int:
     """Return the number of elements that a copy writes, including padding with a defined value.
 
     If all elements keep their addresses, only padding is written.
@@ -258,8 +260,9 @@ def places_written(source: Seat, result: Layout) -> int:
 
 
 def _combinations(
-    op: ComputeOp, slots: Sequence[Slot], seats: Mapping[Tensor, Sequence[Seat]], machine: Machine
-) -> list[Way]:
+    op: ComputeOp, slots: Sequence[OperandSlot], seats: Mapping[Tensor, Sequence[Seat]],
+    machine: LayoutCapabilities
+) -> list[LayoutCombination]:
     result, target = op.output(0), machine.target
     first = {x: plain_layout(x) for x in (result, *(slot.tensor for slot in slots))}
     base = computation(op, op.body[0], first)
@@ -268,7 +271,7 @@ def _combinations(
     # Uses cache query results, so each is created once for all combinations.
     read = [[[use.at(seat) for use, k in zip(base.inputs, number, strict=True) if k == n]
              for seat in seats[slot.tensor]] for n, slot in enumerate(slots)]  # fmt: skip
-    found: dict[tuple[int, tuple[int, ...]], Way] = {}
+    found: dict[tuple[int, tuple[int, ...]], LayoutCombination] = {}
     for each, turn in _readings(base, machine):
         cost = 0.0 if each.kind == base.kind else float(elements_of(result))
         for k, seat in enumerate(seats[result]):
@@ -279,14 +282,15 @@ def _combinations(
             for chosen in product(*alone):
                 taken = [iter(own[n]) for own, n in zip(read, chosen, strict=True)]
                 inputs = tuple(next(taken[n]) for n in number)[::turn]
-                if (k, chosen) not in found and keeps_rules(
+                if (k, chosen) not in found and satisfies_constraints(
                     replace(each, inputs=inputs, out=out), target
                 ):
-                    found[k, chosen] = Way((k,), chosen, cost)
+                    found[k, chosen] = LayoutCombination((k,), chosen, cost)
     return list(found.values())
 
 
-def _readings(base: Computation, machine: Machine) -> list[tuple[Computation, int]]:
+def _readings(base: AnalyzedOperation, machine: LayoutCapabilities) -> list[
+        tuple[AnalyzedOperation, int]]:
     """Return the interpretations of an operation under the rules, each with its operand order.
 
     The first is the operation as written. A product also permits exchanged factors, and a guarded
@@ -295,13 +299,15 @@ def _readings(base: Computation, machine: Machine) -> list[tuple[Computation, in
     found = [(base, 1)]
     if base.kind == "contraction" and not machine.has_roles:
         found.append((base, -1))
-    if not machine.is_strict and base.kind == "elementwise" and only_moves(base.op.body[0]):
+    if not machine.is_strict and base.kind == "elementwise" and is_pure_movement(base.op.body[0]):
         found.append((replace(base, kind="copy"), 1))
     return found
 
 
-def _fit(base: Computation, out: Use, uses: Sequence[Use], target: Target) -> bool:
+def _fit(base: AnalyzedOperation, out: OperandUse, uses: Sequence[OperandUse],
+        target: Target) -> bool:
     """Return whether the result layout is compatible with an operand, for all its uses."""
     return all(
-        keeps_rules(replace(base, inputs=(use,), out=out), target, is_alone=True) for use in uses
+        satisfies_constraints(replace(base, inputs=(use,), out=out), target, is_alone=True) for use
+        in uses
     )

@@ -8,9 +8,9 @@ from math import prod
 from typing import TypeGuard
 
 from tecomp.compute.tensor import Tensor
-from tecomp.constraints.user_hints import Hint, asked_of, relayout_to
+from tecomp.constraints.user_hints import Hint, relayout_to, requested_layout_of
 from tecomp.errors import LayoutError
-from tecomp.graph.dag import Graph, graph_with
+from tecomp.graph.dag import ProgramGraph, graph_with
 from tecomp.graph.layout_candidates import Wanted, candidates, has_layouts, layouts_in
 from tecomp.graph.sizes import sizes_of
 from tecomp.graph.value_placement import Shards
@@ -24,7 +24,7 @@ from tecomp.schedules.scratchpad.placement import HOST, device_of, placement_of
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
+class LayoutRequirement:
     """A layout requirement on a value.
 
     Attributes:
@@ -41,21 +41,21 @@ class Demand:
 
 
 def demands_of(
-    graph: Graph, target: Target, given: Mapping[Tensor, Wanted], hints: Sequence[Hint]
-) -> list[Demand]:
+    graph: ProgramGraph, target: Target, given: Mapping[Tensor, Wanted], hints: Sequence[Hint]
+) -> list[LayoutRequirement]:
     """Collect the layout requirements of the caller on the values of the program."""
     every = dict.fromkeys((*graph.inputs, *graph.constants, *graph.computed))
     found = []
     for op in graph.operations:
-        wanted = asked_of(op)
+        wanted = requested_layout_of(op)
         if is_near(wanted, target):
-            found.append(Demand(op.output(0), f"the copy {op.name}"))
+            found.append(LayoutRequirement(op.output(0), f"the copy {op.name}"))
         elif isinstance(wanted, Layout) or (wanted is not None and has_layouts(target)):
             said = {"axis": wanted} if isinstance(wanted, int) else {"wanted": wanted}
-            found.append(Demand(op.output(0), f"the copy {op.name}", **said))
+            found.append(LayoutRequirement(op.output(0), f"the copy {op.name}", **said))
     for x, asked in given.items():
         own = _on_device(x, asked, target)
-        found.append(Demand(graph.of(x), f"the layout of {x.name}", own))
+        found.append(LayoutRequirement(graph.of(x), f"the layout of {x.name}", own))
     for each in hints:
         x = graph.of(each.tensor)
         if x not in every:
@@ -64,7 +64,7 @@ def demands_of(
                 kind="demand", tensor=each.tensor.name, every=", ".join(x.name for x in every),
             )
         if each.is_hard:
-            found.append(Demand(x, str(each), axis=each.stick))
+            found.append(LayoutRequirement(x, str(each), axis=each.stick))
     for demand in found:
         if demand.tensor not in every:
             raise LayoutError(
@@ -103,9 +103,9 @@ def is_near(layout: object, target: Target) -> TypeGuard[ShardLayout]:
     )
 
 
-def inputs_near(
-    graph: Graph, target: Target, given: Mapping[Tensor, Wanted], packed: Container[Tensor]
-) -> Graph:
+def copy_resident_inputs(
+    graph: ProgramGraph, target: Target, given: Mapping[Tensor, Wanted], packed: Container[Tensor]
+) -> ProgramGraph:
     """Copy inputs whose layout is in the scratchpads of the target to their shards.
 
     Callers pass inputs in the memory of the device, so the copies are operations of the program.
@@ -120,7 +120,7 @@ def inputs_near(
 
 
 def shards_of(
-    graph: Graph, target: Target, given: Mapping[Tensor, Wanted], packed: Container[Tensor]
+    graph: ProgramGraph, target: Target, given: Mapping[Tensor, Wanted], packed: Container[Tensor]
 ) -> dict[Tensor, Shards]:
     """Return the values that must be in scratchpads, with their shards.
 
@@ -129,7 +129,8 @@ def shards_of(
     Raises:
         LayoutError: If the value is a constant, or if cores cannot compute the shards.
     """
-    wanted: dict[Tensor, object] = {op.output(0): asked_of(op) for op in graph.operations}
+    wanted: dict[Tensor, object] = {op.output(0): requested_layout_of(op) for op
+        in graph.operations}
     wanted |= {graph.of(x): layout for x, layout in given.items() if isinstance(layout, Layout)}
     found: dict[Tensor, Shards] = {}
     for x, layout in wanted.items():
@@ -299,7 +300,7 @@ def check_shape(tensor: Tensor, layout: Layout) -> None:
         )
 
 
-def check_given(tensor: Tensor, layout: Layout, target: Target) -> None:
+def check_demanded_layout(tensor: Tensor, layout: Layout, target: Target) -> None:
     """Check that a value can have a layout.
 
     Raises:

@@ -15,35 +15,35 @@ from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.constraints.user_hints import Hint
 from tecomp.errors import LayoutError
-from tecomp.graph.constraint_solver import Assignment, Factor, Table, minimise
-from tecomp.graph.dag import Graph, steps_of_scans
+from tecomp.graph.constraint_solver import Assignment, CostTable, Table, minimise
+from tecomp.graph.dag import ProgramGraph, steps_of_scans
 from tecomp.graph.layout_candidates import (
-    along,
     candidates,
     has_layouts,
     is_one_to_a_row,
+    layout_along,
     layouts_in,
 )
 from tecomp.graph.layout_combinations import (
-    Machine,
+    LayoutCapabilities,
+    LayoutCombination,
+    OperandSlot,
     Seat,
-    Slot,
-    Way,
-    is_opaque,
+    is_layout_opaque,
     is_same_place,
     runs_along,
-    seen,
     slots_of,
+    view_in_layout,
     view_of,
 )
-from tecomp.graph.layout_demands import Demand, check_given
-from tecomp.graph.padding_propagation import asked_paddings, is_padded_anyway, with_paddings
+from tecomp.graph.layout_demands import LayoutRequirement, check_demanded_layout
+from tecomp.graph.padding_propagation import has_padding_value, requested_paddings, with_paddings
 from tecomp.graph.sizes import elements_of, plain_layout, sizes_of
 from tecomp.layout.core.layout import Layout
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class LayoutState:
     """Assignment of a value: the candidate in which it is computed, and those of its copies."""
 
     made: int
@@ -51,7 +51,7 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class LayoutVariable:
     """Storage candidates of a value.
 
     Attributes:
@@ -75,7 +75,7 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Problem:
+class LayoutProblem:
     """Layout optimization problem of a program.
 
     Attributes:
@@ -92,12 +92,12 @@ class Problem:
         readers: Number of operand slots that read each value.
     """
 
-    graph: Graph
-    machine: Machine
-    values: dict[Tensor, Value]
-    slots: dict[Operation, tuple[Slot, ...]]
+    graph: ProgramGraph
+    machine: LayoutCapabilities
+    values: dict[Tensor, LayoutVariable]
+    slots: dict[Operation, tuple[OperandSlot, ...]]
     opaque: frozenset[Operation]
-    ways: dict[Operation, tuple[Way, ...]]
+    ways: dict[Operation, tuple[LayoutCombination, ...]]
     copying: set[Operation]
     wanted: Mapping[Tensor, tuple[Layout, ...]]
     soft: Mapping[Tensor, Sequence[Hint]]
@@ -112,7 +112,7 @@ class Problem:
 
     def seats(self, tensor: Tensor, own: Sequence[Layout]) -> tuple[Layout, ...]:
         """Return the given layouts and all others that the target or a reader suggests."""
-        found = dict.fromkeys((*own, *_known(tensor, self.machine)))
+        found = dict.fromkeys((*own, *_target_candidates(tensor, self.machine)))
         values = sorted(self.paddings.get(tensor, ()))
         found = dict.fromkeys(with_paddings(tuple(found), values, self.machine.target))
         if any(op in self.opaque for op in self.graph.readers.get(tensor.op, ())):
@@ -121,17 +121,18 @@ class Problem:
 
     def value(
         self, tensor: Tensor, own: Sequence[Seat], made: Iterable[int], *, is_known: bool
-    ) -> Value:
+    ) -> LayoutVariable:
         """Return the candidates of a value, beginning with `own`."""
         layouts = [seat for seat in own if isinstance(seat, Layout)]
         seats = tuple(dict.fromkeys((*own, *self.seats(tensor, layouts))))
         hints = tuple(self.soft.get(tensor, ()))
-        return Value(seats, tuple(made), is_known, self.readers.get(tensor, 0), hints)
+        return LayoutVariable(seats, tuple(made), is_known, self.readers.get(tensor, 0), hints)
 
 
-def problem_of(
-    graph: Graph, machine: Machine, demands: Sequence[Demand], hints: Sequence[Hint]
-) -> Problem:
+def build_layout_problem(
+    graph: ProgramGraph, machine: LayoutCapabilities, demands: Sequence[LayoutRequirement],
+    hints: Sequence[Hint]
+) -> LayoutProblem:
     """Build the layout optimization problem.
 
     Raises:
@@ -139,7 +140,7 @@ def problem_of(
     """
     every = (*graph.inputs, *graph.constants, *(x for op in graph.operations for x in op.outputs))
     steps = steps_of_scans(graph.operations)
-    opaque = frozenset(op for op in graph.operations if is_opaque(op) or op in steps)
+    opaque = frozenset(op for op in graph.operations if is_layout_opaque(op) or op in steps)
     slots = {op: slots_of(op, set(every), is_opaque=op in opaque) for op in graph.operations}
     readers: dict[Tensor, int] = {}
     for slot in (slot for own in slots.values() for slot in own):
@@ -149,13 +150,14 @@ def problem_of(
         soft.setdefault(graph.of(each.tensor), []).append(each)
     ruled = [op for op in graph.operations if op not in opaque]
     views = {op: load for op in ruled if (load := view_of(op)) is not None}
-    paddings = asked_paddings(ruled, views, machine.target, has_roles=machine.has_roles)
-    problem = Problem(
-        graph, machine, {}, slots, opaque, {}, set(), _wanted(demands, machine), soft, paddings,
+    paddings = requested_paddings(ruled, views, machine.target, has_roles=machine.has_roles)
+    problem = LayoutProblem(
+        graph, machine, {}, slots, opaque, {}, set(), _required_layouts(demands, machine), soft,
+        paddings,
         readers,
     )
     for x in (*graph.inputs, *graph.constants):
-        problem.values[x] = _given(problem, x)
+        problem.values[x] = _input_variable(problem, x)
     for op in graph.operations:
         _add(problem, op)
     if has_layouts(machine.target):
@@ -163,7 +165,7 @@ def problem_of(
     return problem
 
 
-def _count_host_copies(problem: Problem) -> None:
+def _count_host_copies(problem: LayoutProblem) -> None:
     """Find the layouts of outputs that the host would get element by element."""
     for x in problem.graph.outputs:
         value = problem.values[x]
@@ -184,8 +186,8 @@ def is_scattered(seat: Seat, tensor: Tensor) -> bool:
     return not runs_along(seat, tensor, long[-1])
 
 
-def _wanted(
-    demands: Sequence[Demand], machine: Machine
+def _required_layouts(
+    demands: Sequence[LayoutRequirement], machine: LayoutCapabilities
 ) -> dict[Tensor, tuple[Layout, ...]]:
     """Return the permitted layouts of values with requirements; empty if these conflict."""
     found: dict[Tensor, tuple[Layout, ...]] = {}
@@ -195,7 +197,7 @@ def _wanted(
     return found
 
 
-def _given(problem: Problem, tensor: Tensor) -> Value:
+def _input_variable(problem: LayoutProblem, tensor: Tensor) -> LayoutVariable:
     """Return the candidates of an input or a constant.
 
     An input arrives in a required layout, else in the default layout of the target or a hinted
@@ -219,7 +221,7 @@ def _given(problem: Problem, tensor: Tensor) -> Value:
     return problem.value(tensor, own, full, is_known=is_known)
 
 
-def _add(problem: Problem, op: Operation) -> None:
+def _add(problem: LayoutProblem, op: Operation) -> None:
     """Add the candidates of the results of an operation, and the combinations that it supports."""
     values, machine = problem.values, problem.machine
     reads = [x for x in op.input_tensors if x in values]
@@ -227,7 +229,7 @@ def _add(problem: Problem, op: Operation) -> None:
     shown = None if op in problem.opaque else view_of(op)
     if shown is not None and op.output(0) not in problem.wanted and shown.tensor in values:
         x = op.output(0)
-        own, ways = _shown(op, values[shown.tensor].seats, problem.seats(x, ()))
+        own, ways = _view_candidates(op, values[shown.tensor].seats, problem.seats(x, ()))
         made = dict.fromkeys(way.outs[0] for way in ways)
         values[x] = problem.value(x, own, made, is_known=is_known)
         problem.ways[op] = ways
@@ -240,32 +242,33 @@ def _add(problem: Problem, op: Operation) -> None:
     if op in problem.opaque:
         reads = [slot.tensor for slot in problem.slots[op]]
         plain = tuple(values[x].seats.index(plain_layout(x)) for x in reads)
-        problem.ways[op] = (Way((0,) * op.num_outputs, plain),)
+        problem.ways[op] = (LayoutCombination((0,) * op.num_outputs, plain),)
         return
     seats = {x: value.seats for x, value in values.items()}
-    problem.ways[op] = _priced(op, machine.ways(op, problem.slots[op], seats), problem)
+    problem.ways[op] = _with_costs(op, machine.ways(op, problem.slots[op], seats), problem)
 
 
-def _priced(op: Operation, ways: Sequence[Way], problem: Problem) -> tuple[Way, ...]:
+def _with_costs(op: Operation, ways: Sequence[LayoutCombination], problem: LayoutProblem) -> tuple[
+        LayoutCombination, ...]:
     """Set the costs of combinations; an explicit copy moves all elements."""
     made = [set(problem.values[x].made) for x in op.outputs]
     fit = [w for w in ways if all(k in own for k, own in zip(w.outs, made, strict=True))]
     shown = view_of(op)
     if shown is None:
-        return tuple(replace(way, cost=_filled(op, way, problem)) for way in fit)
+        return tuple(replace(way, cost=_num_filled_elements(op, way, problem)) for way in fit)
     problem.copying.add(op)
     source, result = problem.values[shown.tensor], problem.values[op.output(0)]
     priced = []
     for way in fit:
         to = result.seats[way.outs[0]]
-        view = seen(op, shown, source.seats[way.inputs[0]])
+        view = view_in_layout(op, shown, source.seats[way.inputs[0]])
         is_free = source.is_known or (isinstance(to, Layout) and is_same_place(view, to))
         cost = 0.0 if is_free else float(elements_of(op.output(0)))
-        priced.append(Way(way.outs, way.inputs, cost))
+        priced.append(LayoutCombination(way.outs, way.inputs, cost))
     return tuple(priced)
 
 
-def _filled(op: Operation, way: Way, problem: Problem) -> float:
+def _num_filled_elements(op: Operation, way: LayoutCombination, problem: LayoutProblem) -> float:
     """Return the number of padding elements that an operation must fill explicitly."""
     out = problem.values[op.output(0)].seats[way.outs[0]]
     if not isinstance(out, Layout) or out.pad_value is None:
@@ -274,28 +277,28 @@ def _filled(op: Operation, way: Way, problem: Problem) -> float:
         slot.tensor: problem.values[slot.tensor].seats[n]
         for slot, n in zip(problem.slots[op], way.inputs, strict=True)
     }
-    return 0.0 if is_padded_anyway(op, out, seats) else float(out.padding_count)
+    return 0.0 if has_padding_value(op, out, seats) else float(out.padding_count)
 
 
-def _shown(
+def _view_candidates(
     op: Operation, source: Sequence[Seat], known: Sequence[Layout]
-) -> tuple[tuple[Seat, ...], tuple[Way, ...]]:
+) -> tuple[tuple[Seat, ...], tuple[LayoutCombination, ...]]:
     """Return the candidates of a view, and the pairs of view and source candidates."""
     load = view_of(op)
     assert load is not None
     seats: list[Seat] = list(known)
     ways = []
     for n, seat in enumerate(source):
-        view = seen(op, load, seat)
+        view = view_in_layout(op, load, seat)
         same = next((k for k, layout in enumerate(known) if is_same_place(view, layout)), None)
         if same is None:
             same = len(seats)
             seats.append(view)
-        ways.append(Way((same,), (n,)))
+        ways.append(LayoutCombination((same,), (n,)))
     return tuple(seats), tuple(ways)
 
 
-def _known(tensor: Tensor, machine: Machine) -> tuple[Layout, ...]:
+def _target_candidates(tensor: Tensor, machine: LayoutCapabilities) -> tuple[Layout, ...]:
     """Return the candidate layouts of a tensor on the target.
 
     Raises:
@@ -315,18 +318,19 @@ def _known(tensor: Tensor, machine: Machine) -> tuple[Layout, ...]:
     return machine.known[key]
 
 
-def _layouts_of(demand: Demand, machine: Machine) -> tuple[Layout, ...]:
+def _layouts_of(demand: LayoutRequirement, machine: LayoutCapabilities) -> tuple[Layout, ...]:
     """Return the layouts that a requirement permits."""
     tensor, asked = demand.tensor, demand.wanted
     if demand.axis is not None:
-        order = along(machine.target, sizes_of(tensor), tensor.dtype, demand.axis)
-        known = dict.fromkeys((*_known(tensor, machine), order))
+        order = layout_along(machine.target, sizes_of(tensor), tensor.dtype, demand.axis)
+        known = dict.fromkeys((*_target_candidates(tensor, machine), order))
         return tuple(each for each in known if runs_along(each, tensor, demand.axis))
     found = tuple(
-        _known(tensor, machine)[0] if each == "default" else each for each in layouts_in(asked)
+        _target_candidates(tensor, machine)[0] if each == "default" else each for each
+        in layouts_in(asked)
     )
     for layout in found:
-        check_given(tensor, layout, machine.target)
+        check_demanded_layout(tensor, layout, machine.target)
     if not found:
         raise LayoutError(
             "layouts: {tensor} is given no layout to choose; give one or more",
@@ -336,51 +340,51 @@ def _layouts_of(demand: Demand, machine: Machine) -> tuple[Layout, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class LayoutChoice:
     """Solution: the state of each value, and the combination of each operation."""
 
     found: Assignment
-    states: Mapping[Tensor, State]
-    ways: Mapping[Operation, Way]
+    states: Mapping[Tensor, LayoutState]
+    ways: Mapping[Operation, LayoutCombination]
 
 
-def states_of(value: Value, *, may_copy: bool) -> list[State]:
+def states_of(value: LayoutVariable, *, may_copy: bool) -> list[LayoutState]:
     """Enumerate the candidates of a value together with sets of copies, at most one per reader."""
     layouts = [k for k, seat in enumerate(value.seats) if isinstance(seat, Layout)]
     found = []
     for made in value.made:
         others = [k for k in layouts if k != made]
         for size in range(min(value.readers, len(others)) + 1 if may_copy else 1):
-            found += [State(made, frozenset(each)) for each in combinations(others, size)]
+            found += [LayoutState(made, frozenset(each)) for each in combinations(others, size)]
     return found
 
 
-def cheapest(
-    problem: Problem, states: Mapping[Tensor, Sequence[State]], count: int
-) -> Choice:
+def minimum_cost_layouts(
+    problem: LayoutProblem, states: Mapping[Tensor, Sequence[LayoutState]], count: int
+) -> LayoutChoice:
     """Find the minimum-cost choice for the first `count` operations."""
     ways = dict(list(problem.ways.items())[:count])
     around = {x for op in ways for x in (*op.outputs, *(s.tensor for s in problem.slots[op]))}
     own = {x: states[x] for x in problem.values if x in around}
     if not all(own.values()) or not all(ways.values()):
-        return Choice(Assignment((), inf, inf, 0, is_exact=True), {}, {})
+        return LayoutChoice(Assignment((), inf, inf, 0, is_exact=True), {}, {})
     keys: tuple[Tensor | Operation, ...] = (*own, *ways)
     number = {key: k for k, key in enumerate(keys)}
-    factors = [Factor((number[x],), _costs(problem, x, states[x])) for x in own]
+    factors = [CostTable((number[x],), _costs(problem, x, states[x])) for x in own]
     for op, each in ways.items():
-        factors.append(Factor((number[op],), np.array([way.cost for way in each], float)))
+        factors.append(CostTable((number[op],), np.array([way.cost for way in each], float)))
         factors += _tables(problem, op, states, number)
     found = minimise([*map(len, own.values()), *map(len, ways.values())], factors)
     taken = {x: each[found.values[number[x]]] for x, each in own.items()}
     picked = {op: each[found.values[number[op]]] for op, each in ways.items()}
-    return Choice(found, taken, picked)
+    return LayoutChoice(found, taken, picked)
 
 
-def _costs(problem: Problem, tensor: Tensor, states: Sequence[State]) -> Table:
+def _costs(problem: LayoutProblem, tensor: Tensor, states: Sequence[LayoutState]) -> Table:
     """Return the cost of each state of a value: its copies and its unmet hints."""
     value = problem.values[tensor]
     unkept = {
-        made: sum(h.cost for h in value.hints if not keeps(value.seats[made], tensor, h))
+        made: sum(h.cost for h in value.hints if not satisfies_hint(value.seats[made], tensor, h))
         for made in value.made
     }
     wished = np.array([unkept[state.made] for state in states], float)
@@ -389,19 +393,19 @@ def _costs(problem: Problem, tensor: Tensor, states: Sequence[State]) -> Table:
     least = 0.25 / max(len(problem.graph.outputs), 1)
     wished += [least * value.scattered.issuperset({s.made, *s.copies}) for s in states]
     if not value.is_known:
-        return wished + moved_for(problem, tensor, states)
+        return wished + moved_elements(problem, tensor, states)
     # Constants are packed once, so they cost memory only.
     sizes = [seat.nbytes if isinstance(seat, Layout) else 0 for seat in value.seats]
     held = np.array([sum(sizes[k] for k in (s.made, *s.copies)) for s in states], float)
     return wished + problem.share * held
 
 
-def keeps(seat: Seat, tensor: Tensor, hint: Hint) -> bool:
+def satisfies_hint(seat: Seat, tensor: Tensor, hint: Hint) -> bool:
     """Return whether the storage of a value satisfies a hint."""
     return runs_along(seat, tensor, hint.stick)
 
 
-def copies_of(problem: Problem, tensor: Tensor, made: Iterable[int]) -> frozenset[int]:
+def copies_of(problem: LayoutProblem, tensor: Tensor, made: Iterable[int]) -> frozenset[int]:
     """Return the given candidates of a value, and the candidates that copies of them can reach."""
     seats, own = problem.values[tensor].seats, frozenset(made)
     layouts = {k: seat for k, seat in enumerate(seats) if isinstance(seat, Layout)}
@@ -412,7 +416,7 @@ def copies_of(problem: Problem, tensor: Tensor, made: Iterable[int]) -> frozense
     return own | {numbers[result] for source, result in prices if source in own}
 
 
-def can_copy(problem: Problem, tensor: Tensor, made: int, copied: int) -> bool:
+def can_copy(problem: LayoutProblem, tensor: Tensor, made: int, copied: int) -> bool:
     """Return whether the target can copy a value from one candidate to another."""
     seats = problem.values[tensor].seats
     numbers = [k for k, seat in enumerate(seats) if isinstance(seat, Layout)]
@@ -420,7 +424,7 @@ def can_copy(problem: Problem, tensor: Tensor, made: int, copied: int) -> bool:
     return (made, numbers.index(copied)) in problem.machine.prices(tensor, seats, layouts)
 
 
-def moved_for(problem: Problem, tensor: Tensor, states: Sequence[State]) -> Table:
+def moved_elements(problem: LayoutProblem, tensor: Tensor, states: Sequence[LayoutState]) -> Table:
     """Return the number of elements that the copies of a value move, for each state."""
     value = problem.values[tensor]
     if not any(state.copies for state in states):
@@ -439,19 +443,19 @@ def moved_for(problem: Problem, tensor: Tensor, states: Sequence[State]) -> Tabl
 
 
 def _tables(
-    problem: Problem, op: Operation, states: Mapping[Tensor, Sequence[State]],
+    problem: LayoutProblem, op: Operation, states: Mapping[Tensor, Sequence[LayoutState]],
     number: Mapping[Tensor | Operation, int],
-) -> Iterator[Factor]:
+) -> Iterator[CostTable]:
     """Yield tables that tie the combinations of an operation to the states of its values."""
     ways = problem.ways[op]
     for k, x in enumerate(op.outputs):
         made = np.array([state.made for state in states[x]])
         outs = np.array([way.outs[k] for way in ways], int)
-        yield Factor((number[op], number[x]), np.where(outs[:, None] == made, 0.0, inf))
+        yield CostTable((number[op], number[x]), np.where(outs[:, None] == made, 0.0, inf))
     for k, slot in enumerate(problem.slots[op]):
         own = states[slot.tensor]
         there = np.full((len(problem.values[slot.tensor].seats), len(own)), inf)
         for n, state in enumerate(own):
             there[[state.made, *state.copies], n] = 0.0
         seats = np.array([way.inputs[k] for way in ways], int)
-        yield Factor((number[op], number[slot.tensor]), there[seats])
+        yield CostTable((number[op], number[slot.tensor]), there[seats])

@@ -8,11 +8,11 @@ from typing import Any
 
 from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
-from tecomp.constraints.operation_view import View
+from tecomp.constraints.operation_view import IndirectAccess
 from tecomp.constraints.user_hints import DivisionHint, Hint
 from tecomp.errors import LayoutError
-from tecomp.graph.dag import Graph
-from tecomp.graph.layout_combinations import Seat, Slot
+from tecomp.graph.dag import ProgramGraph
+from tecomp.graph.layout_combinations import OperandSlot, Seat
 from tecomp.graph.sizes import sizes_of
 from tecomp.ir.arith.simplify import simplify
 from tecomp.ir.nodes.dtype import INT64
@@ -22,7 +22,7 @@ from tecomp.layout.core.layout import FixedTiledLayout, Layout
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
+class InsertedCopy:
     """A copy of a value in another layout (a relayout).
 
     Attributes:
@@ -56,7 +56,7 @@ class Copy:
 
 
 @dataclass(frozen=True, slots=True)
-class Certificate:
+class OptimalityCertificate:
     """Optimality certificate of a layout assignment.
 
     Attributes:
@@ -71,7 +71,7 @@ class Certificate:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class HintOutcome:
     """A layout hint and its outcome.
 
     Attributes:
@@ -91,11 +91,11 @@ class Wish:
 
     def __str__(self) -> str:
         kept = "is kept" if self.is_kept else f"is not kept, {self.reason}"
-        return f"{self.hint} {kept}{_where(self.hint.tensor, self.inside)}"
+        return f"{self.hint} {kept}{_fusion_remark(self.hint.tensor, self.inside)}"
 
 
 @dataclass(frozen=True, slots=True)
-class DivisionWish:
+class DivisionHintOutcome:
     """A work-division hint and its outcome.
 
     Attributes:
@@ -115,10 +115,10 @@ class DivisionWish:
 
     def __str__(self) -> str:
         kept = f"is not kept: {self.refused}" if self.refused else "is kept"
-        return f"{self.hint} {kept}{_where(self.hint.tensor, self.inside)}"
+        return f"{self.hint} {kept}{_fusion_remark(self.hint.tensor, self.inside)}"
 
 
-def _where(tensor: Tensor, inside: Sequence[str]) -> str:
+def _fusion_remark(tensor: Tensor, inside: Sequence[str]) -> str:
     """Return the remark on a value that was fused into kernels."""
     if not inside:
         return ""
@@ -126,7 +126,7 @@ def _where(tensor: Tensor, inside: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Layouts(Mapping[Tensor, FixedTiledLayout]):
+class ProgramLayouts(Mapping[Tensor, FixedTiledLayout]):
     """Layouts of a program, by the tensors of the caller's program.
 
     Attributes:
@@ -146,19 +146,19 @@ class Layouts(Mapping[Tensor, FixedTiledLayout]):
     """
 
     of: Mapping[Tensor, Layout]
-    relayouts: tuple[Copy, ...]
-    certificate: Certificate
+    relayouts: tuple[InsertedCopy, ...]
+    certificate: OptimalityCertificate
     seats: Mapping[Tensor, Seat]
     shown: frozenset[Tensor]
-    reads: Mapping[Operation, tuple[tuple[Slot, Layout | None], ...]]
+    reads: Mapping[Operation, tuple[tuple[OperandSlot, Layout | None], ...]]
     copying: frozenset[Operation]
     asked: frozenset[Operation]
-    wishes: tuple[Wish | DivisionWish, ...]
-    graph: Graph
-    for_host: tuple[Copy, ...] = ()
-    reshards: tuple[Copy, ...] = ()
+    wishes: tuple[HintOutcome | DivisionHintOutcome, ...]
+    graph: ProgramGraph
+    for_host: tuple[InsertedCopy, ...] = ()
+    reshards: tuple[InsertedCopy, ...] = ()
 
-    def copies_of(self, tensor: Tensor) -> tuple[Copy, ...]:
+    def copies_of(self, tensor: Tensor) -> tuple[InsertedCopy, ...]:
         """Return the copies of a value."""
         return tuple(x for x in (*self.relayouts, *self.for_host) if x.tensor is tensor)
 
@@ -174,7 +174,7 @@ class Layouts(Mapping[Tensor, FixedTiledLayout]):
                 kind="demand", tensor=tensor, seats=", ".join(x.name for x in self.seats),
             )
         found = self.graph.of(tensor)
-        return _fixed(found, self.seats[found])
+        return _fixed_layout(found, self.seats[found])
 
     def __contains__(self, tensor: object) -> bool:
         return isinstance(tensor, Tensor) and self.graph.of(tensor) in self.seats
@@ -200,7 +200,7 @@ class Layouts(Mapping[Tensor, FixedTiledLayout]):
         lines = [f"{x.name}: {self[x]}" for x in self]
         for copy in (*self.relayouts, *self.for_host, *self.reshards):
             readers = ", ".join(op.name for op in copy.readers) or "the host"
-            to = _fixed(copy.tensor, copy.layout)
+            to = _fixed_layout(copy.tensor, copy.layout)
             lines.append(f"{copy.tensor.name} for {readers}: {to}, {copy.elements:,} elements")
         known = self.certificate
         lines.append(
@@ -211,14 +211,14 @@ class Layouts(Mapping[Tensor, FixedTiledLayout]):
         return "\n".join(lines)
 
 
-def _fixed(tensor: Tensor, seat: Seat) -> FixedTiledLayout:
+def _fixed_layout(tensor: Tensor, seat: Seat) -> FixedTiledLayout:
     size = sizes_of(tensor)
     if isinstance(seat, Layout):
         return FixedTiledLayout(size, row_major(size), seat)
     return FixedTiledLayout(size, _strides(seat, size), seat.layout)
 
 
-def _strides(view: View, size: Sequence[int]) -> tuple[int, ...]:
+def _strides(view: IndirectAccess, size: Sequence[int]) -> tuple[int, ...]:
     """Return the host strides of a view in elements; row-major strides if it is not linear."""
     steps = row_major(view.layout.shape)
 

@@ -19,13 +19,18 @@ from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.reduce import sum as sum_of
 from tecomp.compute.tensor import Tensor, TensorLoad
-from tecomp.constraints.check import keeps_rules
-from tecomp.constraints.operation_view import View, computation, loads_of, only_moves
+from tecomp.constraints.check import satisfies_constraints
+from tecomp.constraints.operation_view import (
+    IndirectAccess,
+    computation,
+    is_pure_movement,
+    loads_of,
+)
 from tecomp.errors import LayoutError
-from tecomp.graph.canonicalize import with_conversions_apart
-from tecomp.graph.dag import Graph, graph_with
+from tecomp.graph.canonicalize import extract_casts
+from tecomp.graph.dag import ProgramGraph, graph_with
 from tecomp.graph.layout_candidates import is_one_to_a_row
-from tecomp.graph.layout_problem import Problem, Value, copies_of
+from tecomp.graph.layout_problem import LayoutProblem, LayoutVariable, copies_of
 from tecomp.ir.nodes.dtype import BOOL, INT64
 from tecomp.ir.nodes.expr import (
     Binary,
@@ -51,11 +56,11 @@ Reached = Mapping[Tensor, frozenset[int]]
 """Candidates that each value can have on the target, computed there or copied."""
 
 
-def mended(problem: Problem) -> Graph | None:
+def legalize(problem: LayoutProblem) -> ProgramGraph | None:
     """Split infeasible operations into feasible ones; return None if no operation can be split."""
-    reached, stuck = _reached(problem)
-    apart = with_conversions_apart(problem.machine.target)
-    reads = {op: _misplaced(op, problem, reached) for op in stuck}
+    reached, stuck = _reachable_candidates(problem)
+    apart = extract_casts(problem.machine.target)
+    reads = {op: _misaligned_reads(op, problem, reached) for op in stuck}
     # Comparing all elements reduces many more terms than there are results: the last resort.
     found = {op for op in stuck if problem.machine.is_lone and _is_found_by_data(op)}
 
@@ -73,7 +78,7 @@ def mended(problem: Problem) -> Graph | None:
     return graph_with(problem.graph, changed)
 
 
-def _reached(problem: Problem) -> tuple[Reached, list[ComputeOp]]:
+def _reachable_candidates(problem: LayoutProblem) -> tuple[Reached, list[ComputeOp]]:
     """Return the reachable candidates of each value, and the operations without any combination."""
     graph = problem.graph
     reached: dict[Tensor, frozenset[int]] = {}
@@ -95,11 +100,11 @@ def _reached(problem: Problem) -> tuple[Reached, list[ComputeOp]]:
     return reached, stuck
 
 
-def _full(value: Value) -> list[int]:
+def _full(value: LayoutVariable) -> list[int]:
     """Return the candidates of a value with more than one element per stick."""
     return [
         k for k in value.made
-        if isinstance(seat := value.seats[k], View) or not is_one_to_a_row(seat)
+        if isinstance(seat := value.seats[k], IndirectAccess) or not is_one_to_a_row(seat)
     ]
 
 
@@ -109,13 +114,13 @@ def _has_terms(op: ComputeOp) -> bool:
     return isinstance(body, Reduce) and not isinstance(body.source[0], TensorLoad)
 
 
-def _misplaced(op: ComputeOp, problem: Problem, reached: Reached) -> frozenset[int]:
+def _misaligned_reads(op: ComputeOp, problem: LayoutProblem, reached: Reached) -> frozenset[int]:
     """Return the numbers of misaligned reads, for the result candidate with the fewest of them.
 
     Reads at the indices of the loops are excluded, since a copy would not change them.
     """
     loads = loads_of(op.body[0])
-    if only_moves(op.body[0]):
+    if is_pure_movement(op.body[0]):
         return frozenset()
     with isl_work("layouts", LayoutError):
         try:
@@ -135,7 +140,7 @@ def _is_as_computed(load: TensorLoad, op: ComputeOp) -> bool:
 
 
 def _misplaced_in(
-    op: ComputeOp, out: int, problem: Problem, reached: Reached
+    op: ComputeOp, out: int, problem: LayoutProblem, reached: Reached
 ) -> list[int]:
     """Return the misaligned reads for one result candidate and the best operand candidates."""
     values, target = problem.values, problem.machine.target
@@ -149,7 +154,7 @@ def _misplaced_in(
         }
         by_seat = [
             [n for n, use in uses.items()
-             if not keeps_rules(each.with_inputs((use.at(seat),)), target, is_alone=True)]
+             if not satisfies_constraints(each.with_inputs((use.at(seat),)), target, is_alone=True)]
             for seat in (values[slot.tensor].seats[k] for k in sorted(reached[slot.tensor]))
         ]  # fmt: skip
         fewest = min(map(len, by_seat), default=0)
@@ -160,7 +165,7 @@ def _misplaced_in(
 def _with_reads_apart(op: ComputeOp, numbers: frozenset[int]) -> ComputeOp:
     """Replace the given reads by reads of copies that have one element per iteration."""
     loads = loads_of(op.body[0])
-    guarded = _guarded(op.body[0])
+    guarded = _guarded_node_ids(op.body[0])
     axes = (*op.axis, *op.reduce_axis)
     made = {
         id(load): _copy(load, axes, op.name, is_guarded=id(load) in guarded)
@@ -186,7 +191,7 @@ def _copy(
         values = _values(own, indices)
         at = tuple(substitute(index, values) for index in load.indices)
         if is_guarded and any(map(_is_data, at)):
-            return _clamped(load, at)
+            return _clamp(load, at)
         value = TensorLoad(load.tensor, at, load.location)
         inside = [
             test for before, index, extent in zip(load.indices, at, load.tensor.shape, strict=True)
@@ -203,7 +208,7 @@ def _copy(
     return TensorLoad(made, _numbers(own), load.location)
 
 
-def _clamped(load: TensorLoad, at: Sequence[Expr]) -> Expr:
+def _clamp(load: TensorLoad, at: Sequence[Expr]) -> Expr:
     """Return the element at data-dependent indices, clamped to the bounds of the tensor.
 
     A guard on data would turn the copy into an element-wise operation.
@@ -244,7 +249,7 @@ def _numbers(axes: Sequence[IterVar]) -> tuple[Expr, ...]:
     return tuple(axis if is_const(axis.dom.min, 0) else axis - axis.low for axis in axes)
 
 
-def _guarded(body: Expr) -> set[int]:
+def _guarded_node_ids(body: Expr) -> set[int]:
     """Return the ids of guarded nodes, whose indices may be out of bounds if the guard is False."""
     found: set[int] = set()
     for node in walk(body):

@@ -5,35 +5,35 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tecomp.codegen.emit.kernel_sequence import Given, Held
+from tecomp.codegen.emit.kernel_sequence import ArenaValue, SequenceArgument
 from tecomp.codegen.runtime.runtime_structs import ALIGNMENT
 from tecomp.compute.tensor import Tensor
-from tecomp.driver.program_codegen import Codes, Part, sequence_of
-from tecomp.graph.constant_folding import Room
-from tecomp.graph.dag import Graph
+from tecomp.driver.program_codegen import BackgroundCompiler, ProgramKernel, sequence_of
+from tecomp.graph.constant_folding import ConstantPool
+from tecomp.graph.dag import ProgramGraph
 from tecomp.graph.definition_keys import definitions_text
-from tecomp.graph.fusion import Group, border_of
-from tecomp.graph.kernels import GroupKernel
-from tecomp.graph.memory_plan import Plan
-from tecomp.graph.native_program import Native
+from tecomp.graph.fusion import FusionGroup, group_inputs
+from tecomp.graph.kernels import FusedKernel
+from tecomp.graph.memory_plan import ArenaPlan
+from tecomp.graph.native_program import NativeProgram
 from tecomp.graph.sizes import bytes_of, plain_layout
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.stmt import Buffer
 from tecomp.layout.core.layout import Layout
 
-Step = tuple[Part, Sequence[Given | Held]]
+Step = tuple[ProgramKernel, Sequence[SequenceArgument | ArenaValue]]
 
 
 def native_of(
     name: str,
-    graph: Graph,
-    kernels: Sequence[tuple[Group, GroupKernel]],
+    graph: ProgramGraph,
+    kernels: Sequence[tuple[FusionGroup, FusedKernel]],
     known: frozenset[Tensor],
-    plan: Plan,
-    codes: Codes,
+    plan: ArenaPlan,
+    codes: BackgroundCompiler,
     stored: Mapping[Tensor, Layout],
     packed: Sequence[Tensor] = (),
-) -> Native:
+) -> NativeProgram:
     """Link the kernels of a program to machine code.
 
     Args:
@@ -47,8 +47,9 @@ def native_of(
         packed: Inputs and outputs that the caller passes in device layout.
     """
     arguments = (*graph.inputs, *graph.outputs)
-    where: dict[Tensor, Given | Held] = {x: Given(k) for k, x in enumerate(arguments)}
-    where |= {value.tensor: Held(value.offset) for value in plan.values}
+    where: dict[Tensor, SequenceArgument | ArenaValue] = {x: SequenceArgument(k) for k, x
+        in enumerate(arguments)}
+    where |= {value.tensor: ArenaValue(value.offset) for value in plan.values}
     steps = _Steps(frozenset(graph.constants), known, where, len(arguments), stored)
     for group, kernel in kernels:
         steps.add(group, kernel)
@@ -61,7 +62,7 @@ def native_of(
         f"{name}_constants", steps.once, [data, *sources], [data], 0, codes
     ) if steps.once else None
     positions = {tensor: k for k, tensor in enumerate(graph.constants)}
-    return Native(
+    return NativeProgram(
         run, pack, tuple(positions[x] for x in steps.sources),
         tuple((positions[x], offset) for x, offset in steps.copied.items()), steps.room.end,
         len(steps.each), _text_of([stored.get(x, plain_layout(x)) for x in packed]),
@@ -87,28 +88,28 @@ class _Steps:
 
     constants: frozenset[Tensor]
     known: frozenset[Tensor]
-    where: Mapping[Tensor, Given | Held]
+    where: Mapping[Tensor, SequenceArgument | ArenaValue]
     last: int
     stored: Mapping[Tensor, Layout]
-    room: Room = field(default_factory=lambda: Room(ALIGNMENT))
+    room: ConstantPool = field(default_factory=lambda: ConstantPool(ALIGNMENT))
     once: list[Step] = field(default_factory=list)
     each: list[Step] = field(default_factory=list)
     sources: dict[Tensor, int] = field(default_factory=dict)
     copied: dict[Tensor, int] = field(default_factory=dict)
 
-    def add(self, group: Group, kernel: GroupKernel) -> None:
+    def add(self, group: FusionGroup, kernel: FusedKernel) -> None:
         """Append a kernel call; the kernels that it depends on must have been added."""
-        border = border_of(group)
+        border = group_inputs(group)
         results = group.result.outputs
         folded = [self._folded(kernel, number, border) for number in range(len(kernel.folded))]
         is_once = self.known.issuperset(results)
         place = self._once if is_once else self._each
         reads = [place(border[k]) for k in kernel.reads]
-        made = [Given(0 if is_once else self.last, offset) for offset in folded]
+        made = [SequenceArgument(0 if is_once else self.last, offset) for offset in folded]
         step = kernel.part, [*reads, *made, *map(place, results)]
         (self.once if is_once else self.each).append(step)
 
-    def _folded(self, kernel: GroupKernel, number: int, border: Sequence[Tensor]) -> int:
+    def _folded(self, kernel: FusedKernel, number: int, border: Sequence[Tensor]) -> int:
         """Return the offset of a folded operand, and add its kernel call on first use."""
         folded = kernel.folded[number]
         sources = [border[k] for k in folded.sources]
@@ -116,26 +117,27 @@ class _Steps:
         is_new = key not in self.room.places
         offset = self.room.offset(key, _result_bytes(folded.part))
         if is_new:
-            self.once.append((folded.part, [*map(self._once, sources), Given(0, offset)]))
+            self.once.append(
+                (folded.part, [*map(self._once, sources), SequenceArgument(0, offset)]))
         return offset
 
-    def _once(self, tensor: Tensor) -> Given | Held:
+    def _once(self, tensor: Tensor) -> SequenceArgument | ArenaValue:
         """Return the location of a value during packing."""
         if tensor in self.constants:
-            return Given(self.sources.setdefault(tensor, len(self.sources) + 1))
-        return Given(0, self.room.offset(tensor, bytes_of(tensor, self.stored)))
+            return SequenceArgument(self.sources.setdefault(tensor, len(self.sources) + 1))
+        return SequenceArgument(0, self.room.offset(tensor, bytes_of(tensor, self.stored)))
 
-    def _each(self, tensor: Tensor) -> Given | Held:
+    def _each(self, tensor: Tensor) -> SequenceArgument | ArenaValue:
         """Return the location of a value during a program call."""
         if tensor not in self.known:
             return self.where[tensor]
         offset = self.room.offset(tensor, bytes_of(tensor, self.stored))
         if tensor in self.constants:
             self.copied[tensor] = offset
-        return Given(self.last, offset)
+        return SequenceArgument(self.last, offset)
 
 
-def _result_bytes(part: Part) -> int:
+def _result_bytes(part: ProgramKernel) -> int:
     """Return the size in bytes of the last parameter of a kernel, in its layout."""
     result = part.lowered.final.params[-1]
     assert isinstance(result, Buffer)

@@ -16,24 +16,24 @@ from tecomp.cost_model.access_sites import Site, sites_of
 from tecomp.cost_model.iteration_counting import Counter, TooManyIterationsError
 from tecomp.drawing.drawable import Pictured
 from tecomp.errors import CapacityError
-from tecomp.graph.dag import Graph
-from tecomp.graph.fusion import Group, border_of
+from tecomp.graph.dag import ProgramGraph
+from tecomp.graph.fusion import FusionGroup, group_inputs
 from tecomp.graph.sizes import elements_of
-from tecomp.graph.value_placement import Resident, Spill
+from tecomp.graph.value_placement import ResidentValue, Spill
 from tecomp.ir.arith.extents import round_up
 from tecomp.ir.nodes.expr import BufferLoad
-from tecomp.ir.nodes.printer import counted
+from tecomp.ir.nodes.printer import format_count
 from tecomp.ir.nodes.stmt import Buffer, PrimFunc
-from tecomp.ir.nodes.structural_equality import same
+from tecomp.ir.nodes.structural_equality import structural_equal
 from tecomp.ir.traversal.rewrite import walk
-from tecomp.lowering.pipeline import Lowered
+from tecomp.lowering.pipeline import LoweringResult
 from tecomp.lowering.storage.buffer_rewrite import map_buffers
-from tecomp.lowering.storage.memory_planner import Span, most_at_once, places_of
+from tecomp.lowering.storage.memory_planner import LiveInterval, assign_offsets, peak_live_bytes
 from tecomp.machine.components import Memory
 
 
-def candidates(
-    group: Group, number: int, lifetimes: Mapping[Tensor, tuple[int, int]]
+def in_place_candidates(
+    group: FusionGroup, number: int, lifetimes: Mapping[Tensor, tuple[int, int]]
 ) -> tuple[int, ...]:
     """Return the positions of the operands of a group that its result may overwrite.
 
@@ -50,13 +50,13 @@ def candidates(
         return ()
     (result,) = results
     return tuple(
-        k for k, x in enumerate(border_of(group))
+        k for k, x in enumerate(group_inputs(group))
         if x in lifetimes and lifetimes[x][1] == number and x.dtype == result.dtype
         and x.shape == result.shape and _is_read_in_place(group, x)
     )
 
 
-def _is_read_in_place(group: Group, x: Tensor) -> bool:
+def _is_read_in_place(group: FusionGroup, x: Tensor) -> bool:
     readers = [op for op in group.operations if x in op.input_tensors]
     return all(
         not isinstance(op, ExternOp | ScanOp) and op.num_outputs == 1 and not op.reduce_axis
@@ -69,7 +69,7 @@ def _is_read_in_place(group: Group, x: Tensor) -> bool:
     )
 
 
-def written_over(lowered: Lowered, position: int) -> Lowered | None:
+def reuse_input_buffer(lowered: LoweringResult, position: int) -> LoweringResult | None:
     """Rewrite a kernel so that its result overwrites an operand, which is no longer a parameter.
 
     Args:
@@ -88,7 +88,8 @@ def written_over(lowered: Lowered, position: int) -> Lowered | None:
         return None
     body = map_buffers(func.body, lambda buffer: new if buffer.data is old.data else buffer)
     params = tuple(param for k, param in enumerate(func.params) if k != position)
-    return Lowered({**lowered.functions, "in_place": replace(func, params=params, body=body)})
+    return LoweringResult(
+        {**lowered.functions, "in_place": replace(func, params=params, body=body)})
 
 
 def _stores_last(func: PrimFunc, position: int) -> bool:
@@ -101,7 +102,7 @@ def _stores_last(func: PrimFunc, position: int) -> bool:
     stores = [site for site in found.sites if site.buffer.data is new.data]
     is_in_order = all(site.direction == "write" for site in stores) and all(
         site.direction == "read" and site.target is not None and site.target.data is new.data
-        and same(site.indices, site.target_indices) for site in reads
+        and structural_equal(site.indices, site.target_indices) for site in reads
     )
     return is_in_order and not found.unknown and _times(stores) == elements_of(new)
 
@@ -118,7 +119,7 @@ def _times(stores: Sequence[Site]) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class ArenaBuffer:
     """A value between kernels.
 
     Attributes:
@@ -137,7 +138,7 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan(Pictured):
+class ArenaPlan(Pictured):
     """Arena of the values between kernels.
 
     Attributes:
@@ -150,23 +151,24 @@ class Plan(Pictured):
 
     _drawn_by: ClassVar[str] = "program:draw_memory_plan"
 
-    values: tuple[Value, ...]
+    values: tuple[ArenaBuffer, ...]
     bytes: int
     lower_bound: int
-    residents: tuple[Resident, ...] = ()
+    residents: tuple[ResidentValue, ...] = ()
     spills: tuple[Spill, ...] = ()
 
     def __repr__(self) -> str:
-        return f"<Plan of {self.bytes:_} bytes for {counted(len(self.values), 'value')}>"
+        return f"<Plan of {self.bytes:_} bytes for {format_count(len(self.values), 'value')}>"
 
-    def live(self, number: int) -> tuple[Value, ...]:
+    def live(self, number: int) -> tuple[ArenaBuffer, ...]:
         """Return the values live during a kernel; of an in-place chain only the latest value."""
         # Values with equal offset are ordered by their first kernel.
         now = (value for value in self.values if value.first <= number <= value.last)
         return tuple({value.offset: value for value in now}.values())
 
 
-def lifetimes_of(graph: Graph, groups: Sequence[Group]) -> dict[Tensor, tuple[int, int]]:
+def lifetimes_of(graph: ProgramGraph, groups: Sequence[FusionGroup]) -> dict[Tensor,
+        tuple[int, int]]:
     """Return the first and the last kernel that needs each value between kernels."""
     number = {op: k for k, group in enumerate(groups) for op in group.operations}
     found: dict[Tensor, tuple[int, int]] = {}
@@ -183,7 +185,7 @@ def plan_memory(
     alignment: int,
     sizes: Mapping[Tensor, int],
     over: Mapping[Tensor, Tensor] = MappingProxyType({}),
-) -> Plan:
+) -> ArenaPlan:
     """Assign arena offsets such that values with overlapping live ranges share no byte.
 
     Args:
@@ -194,20 +196,20 @@ def plan_memory(
             is that kernel.
     """
     homes: dict[Tensor, Tensor] = {}
-    spans: dict[Tensor, Span] = {}
+    spans: dict[Tensor, LiveInterval] = {}
     for tensor, (first, last) in lifetimes.items():
         home = homes[tensor] = homes[over[tensor]] if tensor in over else tensor
         size = round_up(max(sizes[tensor], 1), alignment)
-        span = spans.get(home, Span(size, alignment, first, last))
+        span = spans.get(home, LiveInterval(size, alignment, first, last))
         spans[home] = replace(span, last=max(span.last, last))
-    places = dict(zip(spans, places_of([*spans.values()]), strict=True))
+    places = dict(zip(spans, assign_offsets([*spans.values()]), strict=True))
     values = [
-        Value(tensor, spans[homes[tensor]].bytes, first, last, places[homes[tensor]])
+        ArenaBuffer(tensor, spans[homes[tensor]].bytes, first, last, places[homes[tensor]])
         for tensor, (first, last) in lifetimes.items()
     ]
     values.sort(key=lambda value: (value.offset, value.first))
     total = max((value.offset + value.bytes for value in values), default=0)
-    return Plan(tuple(values), total, most_at_once([*spans.values()]))
+    return ArenaPlan(tuple(values), total, peak_live_bytes([*spans.values()]))
 
 
 _MOST = 16
@@ -215,7 +217,7 @@ _MOST = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Needed:
+class MemoryDemand:
     """Values between kernels, as input to the memory planner.
 
     Attributes:
@@ -229,25 +231,25 @@ class Needed:
     over: Mapping[Tensor, Tensor]
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> ArenaPlan:
         """Memory plan of the values."""
         return plan_memory(self.lifetimes, ALIGNMENT, self.sizes, self.over)
 
-    def without(self, gone: Collection[Tensor]) -> Needed:
+    def without(self, gone: Collection[Tensor]) -> MemoryDemand:
         """Return the values without the given ones."""
         out = set(gone)
         left = {x: life for x, life in self.lifetimes.items() if x not in out}
         kept = {x: old for x, old in self.over.items() if x in left and old in left}
         return replace(self, lifetimes=left, over=kept)
 
-    def with_size(self, tensor: Tensor, size: int) -> Needed:
+    def with_size(self, tensor: Tensor, size: int) -> MemoryDemand:
         """Return the values with a changed size of one of them, which is no longer in place."""
         kept = {x: old for x, old in self.over.items() if tensor not in (x, old)}
         return replace(self, sizes={**self.sizes, tensor: size}, over=kept)
 
 
 def check_fits(
-    name: str, memory: Memory, outside: int, what: str, needed: Needed, plan: Plan
+    name: str, memory: Memory, outside: int, what: str, needed: MemoryDemand, plan: ArenaPlan
 ) -> None:
     """Check that a program fits into its memory.
 
@@ -280,17 +282,17 @@ def check_fits(
     )
 
 
-def _at_peak(plan: Plan) -> list[Value]:
+def _at_peak(plan: ArenaPlan) -> list[ArenaBuffer]:
     """Return the live values at the memory peak, the largest first."""
     sets = [plan.live(now) for now in sorted({value.first for value in plan.values})]
     fullest = max(sets, key=lambda live: sum(v.bytes for v in live), default=())
     return sorted(fullest, key=lambda v: -v.bytes)
 
 
-def _cure(live: Sequence[Value], needed: Needed, room: int) -> str:
+def _cure(live: Sequence[ArenaBuffer], needed: MemoryDemand, room: int) -> str:
     """Describe the smallest change that makes the values fit into `room` bytes."""
     if room < 0:
-        return f"make what is passed smaller by {counted(-room, 'byte')}"
+        return f"make what is passed smaller by {format_count(-room, 'byte')}"
     for value in reversed(live):
         if _fits(needed.without([value.tensor]), room):
             return (
@@ -307,7 +309,7 @@ def _cure(live: Sequence[Value], needed: Needed, room: int) -> str:
     return f"without {names} it fits: {how}compute them again where they are read"
 
 
-def _smaller(value: Value, needed: Needed, room: int) -> str:
+def _smaller(value: ArenaBuffer, needed: MemoryDemand, room: int) -> str:
     """Return the reduction in bytes that suffices for a value, as text; empty if none does."""
     size = needed.sizes[value.tensor]
     least, most = 1, size
@@ -319,10 +321,10 @@ def _smaller(value: Value, needed: Needed, room: int) -> str:
             most = middle
         else:
             least = middle + 1
-    return f"make it smaller by {counted(most, 'byte')}, or "
+    return f"make it smaller by {format_count(most, 'byte')}, or "
 
 
-def _fewest(needed: Needed, room: int) -> list[Tensor]:
+def _fewest(needed: MemoryDemand, room: int) -> list[Tensor]:
     """Return a minimal set of values without which the others fit, the largest of each peak.
 
     If there are too many to name, return the first `_MOST + 1` of them.
@@ -338,5 +340,5 @@ def _fewest(needed: Needed, room: int) -> list[Tensor]:
     return gone
 
 
-def _fits(needed: Needed, room: int) -> bool:
+def _fits(needed: MemoryDemand, room: int) -> bool:
     return needed.plan.bytes <= room

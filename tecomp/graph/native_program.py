@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from tecomp.codegen.runtime.runtime_structs import ALIGNMENT
-from tecomp.driver.native_sequence import Code
+from tecomp.driver.native_sequence import SequenceCode
 from tecomp.graph.compile_options import Array
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 
 @dataclass(frozen=True, slots=True)
-class Native:
+class NativeProgram:
     """Machine code of a program.
 
     Attributes:
@@ -30,8 +30,8 @@ class Native:
         packed_in: Serialized layouts of the arguments in device layout.
     """
 
-    run: Code
-    pack: Code | None
+    run: SequenceCode
+    pack: SequenceCode | None
     packed: tuple[int, ...]
     copied: tuple[tuple[int, int], ...]
     constant_bytes: int
@@ -39,7 +39,7 @@ class Native:
     packed_in: str = ""
 
     @property
-    def codes(self) -> tuple[Code, ...]:
+    def codes(self) -> tuple[SequenceCode, ...]:
         """Code objects: `run`, and `pack` if present."""
         return (self.run,) if self.pack is None else (self.run, self.pack)
 

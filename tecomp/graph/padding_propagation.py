@@ -16,8 +16,8 @@ import numpy as np
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.reduce import Reduce
 from tecomp.compute.tensor import Tensor, TensorLoad
-from tecomp.constraints.operation_view import View, computation, storable
-from tecomp.graph.layout_candidates import along
+from tecomp.constraints.operation_view import IndirectAccess, computation, storable
+from tecomp.graph.layout_candidates import layout_along
 from tecomp.graph.layout_combinations import Seat
 from tecomp.graph.sizes import plain_layout
 from tecomp.ir.interpreter.evaluate import evaluate
@@ -30,7 +30,7 @@ from tecomp.machine.descriptor import Target
 from tecomp.machine.operand_constraints import OperandPadding
 
 
-def asked_paddings(
+def requested_paddings(
     operations: Sequence[Operation], views: Mapping[Operation, TensorLoad], target: Target,
     *, has_roles: bool,
 ) -> dict[Tensor, set[float]]:
@@ -82,16 +82,16 @@ def with_paddings(
         wider = [layout]
         if values and steps and target.stick is not None and target.stick.padding == "stick":
             wider += [
-                along(target, layout.shape, layout.dtype, dim, pads_all=True)
+                layout_along(target, layout.shape, layout.dtype, dim, pads_all=True)
                 for dim in range(len(layout.shape))
             ]
         for each in wider:
             for value in values if each.padding_count else ():
-                found.setdefault(padded_with(each, value))
+                found.setdefault(with_pad_value(each, value))
     return tuple(found)
 
 
-def padded_with(layout: Layout, value: float) -> Layout:
+def with_pad_value(layout: Layout, value: float) -> Layout:
     """Return the layout with a padding value, rounded to the nearest representable value."""
     plain = Layout(
         layout.shape, layout.dtype, layout.index_map, layout.storage, layout.pad_value,
@@ -100,7 +100,7 @@ def padded_with(layout: Layout, value: float) -> Layout:
     return replace(plain, pad_value=storable(value, layout))
 
 
-def is_padded_anyway(op: Operation, out: Layout, seats: Mapping[Tensor, Seat]) -> bool:
+def has_padding_value(op: Operation, out: Layout, seats: Mapping[Tensor, Seat]) -> bool:
     """Return whether evaluating an operation in the padding yields the required padding value.
 
     This holds for element-wise operations on operands with the layout of the result and with known
@@ -114,7 +114,7 @@ def is_padded_anyway(op: Operation, out: Layout, seats: Mapping[Tensor, Seat]) -
         if not isinstance(node, TensorLoad):
             return None
         seat = seats.get(node.tensor)
-        if seat is None or isinstance(seat, View) or seat.pad_value is None:
+        if seat is None or isinstance(seat, IndirectAccess) or seat.pad_value is None:
             return None
         if _places(seat, node.indices) != places or seat.physical_shape != out.physical_shape:
             return None

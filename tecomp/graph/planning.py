@@ -9,21 +9,26 @@ from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.constraints.user_hints import DivisionHint
 from tecomp.errors import LayoutError
-from tecomp.graph.compile_options import Asked
-from tecomp.graph.constant_folding import known_once
-from tecomp.graph.dag import Graph, graph_of
-from tecomp.graph.fusion import Group, border_of, groups_of, parts_of_scans
-from tecomp.graph.insert_relayouts import Laid, laid
+from tecomp.graph.compile_options import CompileRequest
+from tecomp.graph.constant_folding import compile_time_constants
+from tecomp.graph.dag import ProgramGraph, graph_of
+from tecomp.graph.fusion import FusionGroup, form_fusion_groups, group_inputs, scan_only_operations
+from tecomp.graph.insert_relayouts import ProgramWithLayouts, insert_relayouts
 from tecomp.graph.layout_assignment import choose_layouts
 from tecomp.graph.layout_candidates import candidates, has_layouts
-from tecomp.graph.layout_demands import inputs_near, is_near, shards_of
-from tecomp.graph.layout_result import Copy, Layouts
-from tecomp.graph.memory_plan import Needed, Plan, check_fits, lifetimes_of
-from tecomp.graph.memory_plan import candidates as written_over
+from tecomp.graph.layout_demands import copy_resident_inputs, is_near, shards_of
+from tecomp.graph.layout_result import InsertedCopy, ProgramLayouts
+from tecomp.graph.memory_plan import (
+    ArenaPlan,
+    MemoryDemand,
+    check_fits,
+    in_place_candidates,
+    lifetimes_of,
+)
 from tecomp.graph.scratchpad_residency import Residency, residency
 from tecomp.graph.sizes import bytes_of, elements_of, plain_layout, sizes_of
-from tecomp.graph.value_placement import Barred, Places, ReshardError, Shards
-from tecomp.graph.work_division import Divided, divided
+from tecomp.graph.value_placement import ReshardError, ResidencyExclusions, Shards, ValueLocations
+from tecomp.graph.work_division import KernelDivision, apply_division_hints
 from tecomp.layout.core.layout import Layout
 from tecomp.schedules.scratchpad.placement import device_of
 
@@ -31,7 +36,7 @@ _PASSED = "inputs, outputs and constants"
 
 
 @dataclass(frozen=True, slots=True)
-class Outline:
+class ProgramPlan:
     """Decisions made before code generation.
 
     Attributes:
@@ -48,26 +53,26 @@ class Outline:
         shards: Values of the program that must be in scratchpads, with their shards.
     """
 
-    asked: Asked
-    graph: Graph
-    parts: tuple[Group, ...]
+    asked: CompileRequest
+    graph: ProgramGraph
+    parts: tuple[FusionGroup, ...]
     known: frozenset[Tensor]
-    chosen: Layouts | None
-    made: Laid | None
-    wished: Mapping[Operation, Sequence[Divided]]
+    chosen: ProgramLayouts | None
+    made: ProgramWithLayouts | None
+    wished: Mapping[Operation, Sequence[KernelDivision]]
     of_hints: Mapping[DivisionHint, Operation]
     residency: Residency
     lifetimes: Mapping[Tensor, tuple[int, int]]
     shards: Mapping[Tensor, Shards]
 
     @property
-    def groups(self) -> tuple[Group, ...]:
+    def groups(self) -> tuple[FusionGroup, ...]:
         """Groups that become kernels, in execution order; groups of constants come first."""
         known = (group for group in self.parts if self.runs_once(group))
         return (*known, *self.residency.groups)
 
     @property
-    def layouts(self) -> Layouts | None:
+    def layouts(self) -> ProgramLayouts | None:
         """Layouts of all values with the fate of hinted values; None if layouts do not matter."""
         if self.chosen is None or self.made is None:
             return None
@@ -84,7 +89,7 @@ class Outline:
             reshards=tuple(self._reshards(self.made)),
         )
 
-    def _reshards(self, made: Laid) -> Iterator[Copy]:
+    def _reshards(self, made: ProgramWithLayouts) -> Iterator[InsertedCopy]:
         """Yield the copies of values in scratchpads that readers of other parts read."""
         before = {made.made.get(x, x): x for x in self.shards}
         for op, (source, readers) in made.copies.items():
@@ -93,7 +98,7 @@ class Outline:
             shards, other = self.shards[x].layout, source if copy in before else copy
             device = made.stored.get(other, plain_layout(x))
             near, far = (shards, device) if source in before else (device, shards)
-            yield Copy(x, near, far, readers, elements_of(x))
+            yield InsertedCopy(x, near, far, readers, elements_of(x))
 
     @property
     def stored(self) -> Mapping[Tensor, Layout]:
@@ -106,11 +111,11 @@ class Outline:
         return frozenset() if self.made is None else self.made.apart
 
     @property
-    def places(self) -> Places:
+    def places(self) -> ValueLocations:
         """Storage of the values in memory."""
         graph = self.graph
         arguments = frozenset((*graph.inputs, *graph.outputs, *graph.constants))
-        return Places(self.asked.target, self.stored, arguments.difference(self.packed))
+        return ValueLocations(self.asked.target, self.stored, arguments.difference(self.packed))
 
     @property
     def packed(self) -> tuple[Tensor, ...]:
@@ -119,16 +124,16 @@ class Outline:
         now = dict(zip(before, (*self.graph.inputs, *self.graph.outputs), strict=True))
         return tuple(now[x] for x in self.asked.packed)
 
-    def over(self, group: Group) -> tuple[int, ...]:
+    def over(self, group: FusionGroup) -> tuple[int, ...]:
         """Return the positions of the operands that the result of a group may overwrite."""
         made = self.lifetimes.get(group.result.output(0))
-        return written_over(group, made[0], self.lifetimes) if made else ()
+        return in_place_candidates(group, made[0], self.lifetimes) if made else ()
 
-    def runs_once(self, group: Group) -> bool:
+    def runs_once(self, group: FusionGroup) -> bool:
         """Return whether a group is computed once, when constants are packed."""
         return self.known.issuperset(group.result.outputs)
 
-    def without(self, refused: Mapping[Operation, str]) -> Outline:
+    def without(self, refused: Mapping[Operation, str]) -> ProgramPlan:
         """Return the plan without resident values in the given kernels.
 
         Values in shards get copies in device memory for readers of other parts.
@@ -141,7 +146,7 @@ class Outline:
         """
         made = self.made
         now = {} if made is None else made.made
-        barred = Barred(
+        barred = ResidencyExclusions(
             self.copies, frozenset() if made is None else made.asked, self.wished.keys(), refused,
             {now.get(x, x): shards for x, shards in self.shards.items()},
             frozenset() if made is None else frozenset(made.copies),
@@ -159,13 +164,13 @@ class Outline:
             self, residency=found, lifetimes=lifetimes_of(self.graph, found.groups)
         )
 
-    def with_groups(self, made: Laid) -> Outline:
+    def with_groups(self, made: ProgramWithLayouts) -> ProgramPlan:
         """Return the plan for a program with explicit layouts, with its fusion groups."""
         assert self.chosen is not None
         written, stands = self.chosen.graph, dict(made.made)
         near = {stands.get(x, x).op for x in self.shards} | {*made.copies}
-        groups = groups_of(made.graph, made.apart, made.asked, near=near)
-        known = known_once(made.graph, groups)
+        groups = form_fusion_groups(made.graph, made.apart, made.asked, near=near)
+        known = compile_time_constants(made.graph, groups)
         for x in self.shards:
             if stands.get(x, x) in known:
                 raise LayoutError(
@@ -176,11 +181,11 @@ class Outline:
         hinted = {hint: written.of(hint.tensor) for hint in self.asked.division_hints}
         return replace(
             self, graph=made.graph, parts=groups, known=known, made=made,
-            wished=divided(self.asked.division_hints, written, stands, groups),
+            wished=apply_division_hints(self.asked.division_hints, written, stands, groups),
             of_hints={hint: stands.get(x, x).op for hint, x in hinted.items()},
         )
 
-    def plan(self, over: Mapping[Tensor, Tensor]) -> Plan:
+    def plan(self, over: Mapping[Tensor, Tensor]) -> ArenaPlan:
         """Compute the memory plan of the values between kernels, with the given in-place results.
 
         Raises:
@@ -188,7 +193,7 @@ class Outline:
         """
         asked, graph = self.asked, self.graph
         sizes = {x: bytes_of(x, self.stored) for x in self.lifetimes}
-        needed = Needed(self.lifetimes, sizes, over)
+        needed = MemoryDemand(self.lifetimes, sizes, over)
         plan = replace(
             needed.plan, residents=self.residency.residents, spills=self.residency.spills
         )
@@ -204,13 +209,13 @@ class Outline:
         return plan
 
 
-def graph_asked(asked: Asked) -> Graph:
+def requested_graph(asked: CompileRequest) -> ProgramGraph:
     """Build the operation graph of a compile request, with copies of inputs to scratchpads."""
     graph = graph_of(asked.outputs, asked.inputs, list(asked.constants), asked.target)
-    return inputs_near(graph, asked.target, asked.layouts, asked.packed)
+    return copy_resident_inputs(graph, asked.target, asked.layouts, asked.packed)
 
 
-def layouts_chosen(asked: Asked, graph: Graph) -> Layouts:
+def choose_program_layouts(asked: CompileRequest, graph: ProgramGraph) -> ProgramLayouts:
     """Assign the layouts of a compile request."""
     given = dict(asked.layouts)
     if has_layouts(asked.target):
@@ -224,33 +229,33 @@ def layouts_chosen(asked: Asked, graph: Graph) -> Layouts:
     )
 
 
-def outline_of(asked: Asked) -> Outline:
+def plan_program(asked: CompileRequest) -> ProgramPlan:
     """Make all decisions that precede code generation.
 
     Raises:
         CapacityError: If the memory of the target is too small.
         LayoutError: If hints or layouts cannot be honoured.
     """
-    graph = graph_asked(asked)
+    graph = requested_graph(asked)
     if asked.is_laid_out:
         shards = shards_of(graph, asked.target, asked.layouts, asked.packed)
-        chosen = layouts_chosen(asked, graph)
-        made = laid(chosen, frozenset(map(graph.of, asked.packed)), shards)
-        plain = Outline(
+        chosen = choose_program_layouts(asked, graph)
+        made = insert_relayouts(chosen, frozenset(map(graph.of, asked.packed)), shards)
+        plain = ProgramPlan(
             asked, graph, (), frozenset(), chosen, made, {}, {}, Residency(()), {}, shards)
         apart = plain.with_groups(made)
     else:
-        groups = groups_of(graph, parts=parts_of_scans(graph))
+        groups = form_fusion_groups(graph, parts=scan_only_operations(graph))
         hinted = {hint: graph.of(hint.tensor) for hint in asked.division_hints}
-        apart = Outline(
-            asked, graph, groups, known_once(graph, groups), None, None,
-            divided(asked.division_hints, graph, {}, groups),
+        apart = ProgramPlan(
+            asked, graph, groups, compile_time_constants(graph, groups), None, None,
+            apply_division_hints(asked.division_hints, graph, {}, groups),
             {hint: x.op for hint, x in hinted.items()}, Residency(()), {}, {},
         )
     found = apart.without({})
     # Check capacity with all possible in-place results: if this does not fit, nothing does.
     found.plan({
-        group.result.output(0): border_of(group)[position]
+        group.result.output(0): group_inputs(group)[position]
         for group in found.residency.groups for position in found.over(group)[:1]
     })
     return found

@@ -14,29 +14,29 @@ import numpy as np
 
 from tecomp.codegen.dispatch.kernel import Timing, time_call
 from tecomp.compute.tensor import Tensor
-from tecomp.drawing.drawable import Pictured, drawn_by
+from tecomp.drawing.drawable import Pictured, call_drawing_function
 from tecomp.driver.program_api import CompiledProgram, compile
 from tecomp.errors import CallError
-from tecomp.graph.compile_options import Asked
-from tecomp.graph.native_program import Native
+from tecomp.graph.compile_options import CompileRequest
+from tecomp.graph.native_program import NativeProgram
 from tecomp.graph.serialization import save
 from tecomp.graph.sizes import sizes_of
 from tecomp.ir.nodes.argument_checks import check_kind
-from tecomp.ir.nodes.printer import counted
+from tecomp.ir.nodes.printer import format_count
 
 if TYPE_CHECKING:
     # Details of a program are imported only when they are inspected.
-    from tecomp.drawing.chrome_trace import Trace
+    from tecomp.drawing.chrome_trace import ChromeTrace
     from tecomp.drawing.svg import Svg
-    from tecomp.graph.kernels import Call
-    from tecomp.graph.layout_result import Layouts
-    from tecomp.graph.memory_plan import Plan
-    from tecomp.graph.report import Details, ProgramReport
+    from tecomp.graph.kernels import KernelCall
+    from tecomp.graph.layout_result import ProgramLayouts
+    from tecomp.graph.memory_plan import ArenaPlan
+    from tecomp.graph.report import ProgramDetails, ProgramReport
     from tecomp.ir.nodes.stmt import Buffer
     from tecomp.layout.core.layout import Layout
 
 
-def _again(asked: Asked) -> CompiledProgram:
+def _again(asked: CompileRequest) -> CompiledProgram:
     return compile(
         asked.outputs, asked.inputs, asked.target, constants=asked.constants, name=asked.name,
         layouts=asked.layouts, hints=asked.hints, relayouts=asked.relayouts,
@@ -44,9 +44,9 @@ def _again(asked: Asked) -> CompiledProgram:
     )
 
 
-def _plain_layouts(asked: Asked) -> Layouts:
+def _plain_layouts(asked: CompileRequest) -> ProgramLayouts:
     """Compute the layouts on a target that has no layout rules: all are row-major."""
-    made: Layouts = import_module("tecomp.graph.compilation_steps").layouts_of(asked)
+    made: ProgramLayouts = import_module("tecomp.graph.compilation_steps").layouts_of(asked)
     return made
 
 
@@ -68,7 +68,8 @@ class Program(Pictured):
         "target",
     )
 
-    def __init__(self, asked: Asked, native: Native, details: Callable[[], Details]) -> None:
+    def __init__(self, asked: CompileRequest, native: NativeProgram,
+            details: Callable[[], ProgramDetails]) -> None:
         """Create a program; `details` computes the inspection data on first use."""
         self._asked = asked
         self._native = native
@@ -77,23 +78,23 @@ class Program(Pictured):
         self.inputs = asked.inputs
         self.outputs = asked.outputs
         self._make = details
-        self._details: Details | None = None
+        self._details: ProgramDetails | None = None
         self.target = asked.target
 
     @property
-    def details(self) -> Details:
+    def details(self) -> ProgramDetails:
         """Inspection data; recomputed if the program was loaded from the cache or a file."""
         if self._details is None:
             self._details = self._make()
         return self._details
 
     @property
-    def kernels(self) -> tuple[Call, ...]:
+    def kernels(self) -> tuple[KernelCall, ...]:
         """Kernel calls in order."""
         return self.details.kernels
 
     @property
-    def layouts(self) -> Layouts:
+    def layouts(self) -> ProgramLayouts:
         """Layouts of values (`program.layouts[T]`), relayouts, hint outcomes and certificate."""
         found = self.details.layouts or _plain_layouts(self._asked)
         more = self.details.wishes
@@ -110,7 +111,7 @@ class Program(Pictured):
         return dict(zip(self._asked.packed, found, strict=True))
 
     @property
-    def memory(self) -> Plan:
+    def memory(self) -> ArenaPlan:
         """Memory plan of the values between kernels."""
         return self.details.memory
 
@@ -140,7 +141,7 @@ class Program(Pictured):
         """
         if len(arrays) != len(self.inputs):
             names = ", ".join(tensor.name for tensor in self.inputs)
-            wanted = counted(len(self.inputs), "input")
+            wanted = format_count(len(self.inputs), "input")
             raise CallError(
                 "{kernel}: expected {wanted} ({names}), got {array_count}; outputs are passed as "
                 "`out`, and constants are known",
@@ -160,7 +161,8 @@ class Program(Pictured):
             raise CallError(
                 "{kernel}: expected {arrays} in `out` ({names}), got {given_count}",
                 kind="argument-count", kernel=self._kernel.name,
-                arrays=counted(len(self.outputs), "array"), names=names, given_count=len(given),
+                arrays=format_count(len(self.outputs), "array"), names=names,
+                given_count=len(given),
             )
         return given
 
@@ -231,7 +233,7 @@ class Program(Pictured):
         Returns:
             SVG text; notebooks display it.
         """
-        made: Svg = drawn_by(self._drawn_by, self)
+        made: Svg = call_drawing_function(self._drawn_by, self)
         return made
 
     @property
@@ -239,7 +241,7 @@ class Program(Pictured):
         """Program name."""
         return self._kernel.name
 
-    def timeline(self, *, measured: bool = False) -> Trace:
+    def timeline(self, *, measured: bool = False) -> ChromeTrace:
         """Return a trace of kernels and live bytes for Perfetto and chrome://tracing.
 
         Args:
@@ -258,7 +260,7 @@ class Program(Pictured):
     def __repr__(self) -> str:
         inputs = ", ".join(tensor.name for tensor in self.inputs)
         outputs = ", ".join(tensor.name for tensor in self.outputs)
-        kernels = counted(self._native.calls, "kernel")
+        kernels = format_count(self._native.calls, "kernel")
         return f"<Program {self._kernel.name}({inputs}) -> {outputs}: {kernels}>"
 
 

@@ -7,17 +7,17 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from tecomp.compute.tensor import Tensor
-from tecomp.cost_model.report import Report
-from tecomp.drawing.chrome_trace import Trace, bar, lane_named, level, process_named, trace_of
+from tecomp.cost_model.report import CostReport
+from tecomp.drawing.chrome_trace import ChromeTrace, bar, lane_named, level, process_named, trace_of
 from tecomp.driver.program_codegen import copy_rate
-from tecomp.graph.fusion import border_of
-from tecomp.graph.kernels import Call, labels_of
+from tecomp.graph.fusion import group_inputs
+from tecomp.graph.kernels import KernelCall, labels_of
 from tecomp.graph.layout_candidates import is_one_to_a_row
-from tecomp.graph.layout_result import DivisionWish, Layouts
-from tecomp.graph.memory_plan import Plan
+from tecomp.graph.layout_result import DivisionHintOutcome, ProgramLayouts
+from tecomp.graph.memory_plan import ArenaPlan
 from tecomp.graph.sizes import bytes_of
-from tecomp.graph.value_placement import Resident, Spill
-from tecomp.ir.nodes.printer import counted
+from tecomp.graph.value_placement import ResidentValue, Spill
+from tecomp.ir.nodes.printer import format_count
 from tecomp.layout.core.layout import Layout
 from tecomp.machine.descriptor import Target
 
@@ -155,7 +155,7 @@ class ProgramReport:
     constants: int
     edges: tuple[EdgeReport, ...] = ()
     relayouts: tuple[RelayoutReport, ...] = ()
-    residents: tuple[Resident, ...] = ()
+    residents: tuple[ResidentValue, ...] = ()
     spills: tuple[Spill, ...] = ()
     copy_rate: float | None = None
 
@@ -178,7 +178,8 @@ class ProgramReport:
 
     @property
     def _head(self) -> str:
-        calls, kernels = counted(len(self.kernels), "call"), counted(self.distinct, "kernel")
+        calls, kernels = format_count(len(self.kernels), "call"), format_count(self.distinct,
+            "kernel")
         return f"{self.program} on {self.target}: {calls} of {kernels}"
 
     def __repr__(self) -> str:
@@ -209,7 +210,7 @@ class ProgramReport:
     def _moved(self) -> list[str]:
         if not self.relayouts:
             return []
-        count = counted(len(self.relayouts), "relayout")
+        count = format_count(len(self.relayouts), "relayout")
         moved = sum(each.elements for each in self.relayouts)
         written = sum(each.bytes for each in self.relayouts)
         return [f"{count}: {moved:_} elements are moved, {written:_} bytes written"]
@@ -217,7 +218,7 @@ class ProgramReport:
     def _stay(self) -> list[str]:
         if not self.residents:
             return []
-        count = counted(len(self.residents), "value")
+        count = format_count(len(self.residents), "value")
         verb = "stays" if len(self.residents) == 1 else "stay"
         saved = sum(each.bytes for each in self.residents)
         return [f"{count} {verb} in scratchpads: {saved:_} bytes are neither stored nor loaded"]
@@ -287,7 +288,7 @@ def _table(rows: Sequence[Sequence[str]], left: Container[int]) -> list[str]:
 
 
 def edges_of(
-    inputs: Sequence[Tensor], outputs: Sequence[Tensor], calls: Sequence[Call],
+    inputs: Sequence[Tensor], outputs: Sequence[Tensor], calls: Sequence[KernelCall],
     stored: Mapping[Tensor, Layout],
 ) -> tuple[EdgeReport, ...]:
     """Report the values that kernels read or compute, in order of first use.
@@ -316,7 +317,7 @@ def edges_of(
     for call in calls:
         name = labels[call.group.result]
         packed = {each.source for each in call.packed}
-        for x in border_of(call.group):
+        for x in group_inputs(call.group):
             if x not in found and x not in packed:
                 enter(x, "constant")  # neither an input nor computed, hence a constant
             if x not in packed:
@@ -331,7 +332,7 @@ def edges_of(
     return tuple(found.values())
 
 
-def relayouts_of(layouts: Layouts | None) -> Iterator[RelayoutReport]:
+def relayouts_of(layouts: ProgramLayouts | None) -> Iterator[RelayoutReport]:
     """Yield the reports of the relayouts."""
     every = (*layouts.relayouts, *layouts.for_host, *layouts.reshards) if layouts else ()
     for copy in every:
@@ -353,7 +354,7 @@ _MOMENT = 1e-6
 """Seconds assumed for a kernel without measured or modelled time."""
 
 
-def trace(report: ProgramReport, plan: Plan) -> Trace:
+def trace(report: ProgramReport, plan: ArenaPlan) -> ChromeTrace:
     """Build the trace of a program.
 
     Args:
@@ -369,7 +370,7 @@ def trace(report: ProgramReport, plan: Plan) -> Trace:
         events.append(level("bytes between kernels", now * 1e6, "bytes", live))
         seconds = _seconds(kernel)
         events.append(bar(
-            kernel.name, kernel.bound_by, now * 1e6, seconds * 1e6, said=_said(kernel)))
+            kernel.name, kernel.bound_by, now * 1e6, seconds * 1e6, said=_describe(kernel)))
         now += seconds
     events.append(level("bytes between kernels", now * 1e6, "bytes", 0))
     return trace_of(events)
@@ -379,7 +380,7 @@ def _seconds(kernel: KernelReport) -> float:
     return kernel.seconds or kernel.bound or _MOMENT
 
 
-def _said(kernel: KernelReport) -> dict[str, Any]:
+def _describe(kernel: KernelReport) -> dict[str, Any]:
     said = {
         "operations": " ".join(kernel.operations), "reads": kernel.reads, "writes": kernel.writes,
         "least": kernel.bound, "measured": kernel.seconds,
@@ -388,7 +389,7 @@ def _said(kernel: KernelReport) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Details:
+class ProgramDetails:
     """Inspection data of a program.
 
     Attributes:
@@ -403,11 +404,11 @@ class Details:
 
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
-    kernels: tuple[Call, ...]
-    memory: Plan
-    layouts: Layouts | None
+    kernels: tuple[KernelCall, ...]
+    memory: ArenaPlan
+    layouts: ProgramLayouts | None
     stored: Mapping[Tensor, Layout]
-    wishes: tuple[DivisionWish, ...]
+    wishes: tuple[DivisionHintOutcome, ...]
 
     def report(self, name: str, target: Target, constants: int, *, measured: bool) -> ProgramReport:
         """Report the cost of the program.
@@ -421,7 +422,7 @@ class Details:
         Raises:
             LowerError: If there are too many iterations to count.
         """
-        costs: dict[int, tuple[Report, float | None]] = {}
+        costs: dict[int, tuple[CostReport, float | None]] = {}
         for call in self.kernels:
             if id(call.part) not in costs:
                 seconds = call.part.measured() if measured else None
@@ -439,17 +440,18 @@ class Details:
             tuple(relayouts_of(self.layouts)), self.memory.residents, self.memory.spills, rate,
         )
 
-    def timeline(self, report: ProgramReport) -> Trace:
+    def timeline(self, report: ProgramReport) -> ChromeTrace:
         """Build the trace of the program with the times of a report."""
         return trace(report, self.memory)
 
 
 def _kernel_report(
-    call: Call, name: str, stored: Mapping[Tensor, Layout], report: Report, seconds: float | None,
+    call: KernelCall, name: str, stored: Mapping[Tensor, Layout], report: CostReport, seconds: float
+    | None,
     copy_rate: float | None,
 ) -> KernelReport:
     group, target = call.group, call.part.build.target
-    reads = sum(bytes_of(x, stored) for x in border_of(group))
+    reads = sum(bytes_of(x, stored) for x in group_inputs(group))
     writes = sum(bytes_of(x, stored) for x in group.result.outputs)
     core = None if target is None else target.core
     # Targets without a cached core have many cores with memories of their own.

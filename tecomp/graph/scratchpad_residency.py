@@ -19,26 +19,26 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from tecomp.compute.define import placeholder
-from tecomp.compute.expression_analysis import rebuilt
+from tecomp.compute.expression_analysis import substitute_inputs
 from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import CapacityError, LayoutError, TargetError
-from tecomp.graph.dag import Graph
-from tecomp.graph.fusion import Group, border_of
+from tecomp.graph.dag import ProgramGraph
+from tecomp.graph.fusion import FusionGroup, group_inputs
 from tecomp.graph.sizes import bytes_of, sizes_of
 from tecomp.graph.value_placement import (
-    Barred,
-    Places,
     ReshardError,
-    Resident,
+    ResidencyExclusions,
+    ResidentValue,
     Spill,
     SpillKind,
+    ValueLocations,
 )
 from tecomp.ir.arith.extents import ceil_div
 from tecomp.layout.sharding.shard_layout import ShardLayout
-from tecomp.schedules.fusion.scratchpad import Outlined, outlined
+from tecomp.schedules.fusion.scratchpad import DividedResult, divide_result
 from tecomp.schedules.scratchpad.placement import Placement, placement_of
-from tecomp.schedules.scratchpad.work_division import Cut, Uncut
+from tecomp.schedules.scratchpad.work_division import DivisionSpec, UndividedResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +55,17 @@ class Residency:
             of the kernel.
     """
 
-    groups: tuple[Group, ...]
-    cuts: Mapping[Operation, Mapping[Tensor, Cut]] = field(default_factory=dict)
-    residents: tuple[Resident, ...] = ()
+    groups: tuple[FusionGroup, ...]
+    cuts: Mapping[Operation, Mapping[Tensor, DivisionSpec]] = field(default_factory=dict)
+    residents: tuple[ResidentValue, ...] = ()
     spills: tuple[Spill, ...] = ()
     kept: Mapping[Tensor, ShardLayout] = field(default_factory=dict)
     held: Mapping[Operation, int] = field(default_factory=dict)
 
 
 def residency(
-    groups: Sequence[Group], graph: Graph, places: Places, barred: Barred
+    groups: Sequence[FusionGroup], graph: ProgramGraph, places: ValueLocations,
+    barred: ResidencyExclusions
 ) -> Residency:
     """Choose the values that stay in scratchpads.
 
@@ -104,7 +105,7 @@ class _Along:
 
 
 @dataclass(frozen=True, slots=True)
-class _View:
+class _KernelTiling:
     """A kernel with its division.
 
     Attributes:
@@ -116,31 +117,31 @@ class _View:
     """
 
     name: str
-    found: Outlined | _Reason
+    found: DividedResult | _Reason
     own: Mapping[Tensor, Tensor]
     size: int
     cores: tuple[int | None, ...]
 
     @property
-    def cut(self) -> Cut:
+    def cut(self) -> DivisionSpec:
         """Division of the kernel."""
-        assert isinstance(self.found, Outlined)
+        assert isinstance(self.found, DividedResult)
         return self.found.cut
 
     @property
     def parts(self) -> str:
         """Number of parts per axis, as text."""
-        assert isinstance(self.found, Outlined)
+        assert isinstance(self.found, DividedResult)
         return _times(self.found.outline.count)
 
     def part_of(self, x: Tensor) -> tuple[int, ...]:
         """Return the shape of the part of an operand that one core reads."""
-        assert isinstance(self.found, Outlined)
+        assert isinstance(self.found, DividedResult)
         return tuple(span.extent for span in self.found.needs[self.own[x]])
 
     def along(self, x: Tensor) -> _Along | None:
         """Return the division of an operand; None if several cores read the same elements."""
-        assert isinstance(self.found, Outlined)
+        assert isinstance(self.found, DividedResult)
         axes = self.found.along(self.own[x])
         if axes is None:
             return None
@@ -148,10 +149,10 @@ class _View:
         count = tuple(counts[0 if axis is None else axis + 1] for axis in axes)
         return _Along(count, tuple(None if axis is None else self.cores[axis] for axis in axes))
 
-    def cost(self, best: _View) -> int:
+    def cost(self, best: _KernelTiling) -> int:
         """Return the extra traffic over the best division, in bytes, scaled to the busiest core."""
-        assert isinstance(self.found, Outlined)
-        assert isinstance(best.found, Outlined)
+        assert isinstance(self.found, DividedResult)
+        assert isinstance(best.found, DividedResult)
         largest, least = prod(self.found.outline.core), prod(best.found.outline.core)
         moved: int = self.found.outline.read + self.size
         before: int = best.found.outline.read + best.size
@@ -172,10 +173,10 @@ class _Joint:
     """
 
     last: int
-    members: Mapping[int, _View]
+    members: Mapping[int, _KernelTiling]
     near: Mapping[Tensor, int] = field(default_factory=dict)
     taken: Mapping[int, int] = field(default_factory=dict)
-    cuts: Mapping[Tensor, Cut] = field(default_factory=dict)
+    cuts: Mapping[Tensor, DivisionSpec] = field(default_factory=dict)
 
 
 class _Chooser:
@@ -190,15 +191,16 @@ class _Chooser:
     """
 
     def __init__(
-        self, groups: Sequence[Group], graph: Graph, places: Places, where: Placement,
-        barred: Barred,
+        self, groups: Sequence[FusionGroup], graph: ProgramGraph, places: ValueLocations,
+        where: Placement,
+        barred: ResidencyExclusions,
     ) -> None:
         self.groups, self.graph, self.places = groups, graph, places
         given = {x: place for x in places.stored if (place := places.of(x)) is not None}
         self.where, self.barred = replace(where, given=given), barred
         self.readers: dict[Tensor, list[int]] = {}
         for k, group in enumerate(groups):
-            for x in border_of(group):
+            for x in group_inputs(group):
                 self.readers.setdefault(x, []).append(k)
         self.joints: dict[int, _Joint] = {}
         self.kept: dict[Tensor, ShardLayout] = {}
@@ -229,13 +231,13 @@ class _Chooser:
         """
         group = self.groups[k]
         x = group.result.output(0)
-        view = self._view(k, Cut(dict(enumerate(self.barred.shards[x].count))))
+        view = self._view(k, DivisionSpec(dict(enumerate(self.barred.shards[x].count))))
         refused = self.barred.refused.get(group.result)
         is_hinted = group.result in self.barred.hinted
-        if not isinstance(view.found, Outlined) or refused is not None or is_hinted:
+        if not isinstance(view.found, DividedResult) or refused is not None or is_hinted:
             if group.result not in self.barred.copies:
                 raise ReshardError(x, ())
-            why = reason if isinstance(view.found, Outlined) else view.found
+            why = reason if isinstance(view.found, DividedResult) else view.found
             raise self._refusal(x, why[1] if refused is None else refused)
         self.joints[k] = _Joint(k, {k: view})
         self._keep(x, k, k)
@@ -285,13 +287,13 @@ class _Chooser:
         joint = self.joints[m]
         view, others = joint.members[m], self.held[m] + joint.taken.get(m, 0)
         if size + others < self.where.room:
-            if not isinstance(view.found, Outlined):
+            if not isinstance(view.found, DividedResult):
                 return
-            if isinstance(self._view(m, view.cut, size + others).found, Outlined):
+            if isinstance(self._view(m, view.cut, size + others).found, DividedResult):
                 return
         raise self._refusal(x, self._no_room(size, others))
 
-    def _on_same_cores(self, r: int, x: Tensor) -> _View | None:
+    def _on_same_cores(self, r: int, x: Tensor) -> _KernelTiling | None:
         """Return a reader divided such that each core reads the shard that it has, or None."""
         if self._reads_memory(r, x) is not None:
             return None
@@ -302,7 +304,7 @@ class _Chooser:
             found.append(divided.members[r])
         return next((view for view in found if self._is_on_same_cores(view, x)), None)
 
-    def _is_on_same_cores(self, view: _View, x: Tensor) -> bool:
+    def _is_on_same_cores(self, view: _KernelTiling, x: Tensor) -> bool:
         along = view.along(x)
         if along is None or along.count != self.barred.shards[x].count:
             return False
@@ -321,9 +323,9 @@ class _Chooser:
 
     def _result(self, spills: tuple[Spill, ...]) -> Residency:
         order = {op: k for k, op in enumerate(self.graph.operations)}
-        groups: list[Group] = []
-        cuts: dict[Operation, Mapping[Tensor, Cut]] = {}
-        residents: list[Resident] = []
+        groups: list[FusionGroup] = []
+        cuts: dict[Operation, Mapping[Tensor, DivisionSpec]] = {}
+        residents: list[ResidentValue] = []
         for k, group in enumerate(self.groups):
             joint = self.joints[k]
             if not joint.near:
@@ -332,24 +334,24 @@ class _Chooser:
                     cuts[group.result] = {group.result.output(0): joint.members[k].cut}
             elif k == joint.last:
                 every = {op for member in joint.members for op in self.groups[member].operations}
-                groups.append(Group(tuple(sorted(every, key=order.__getitem__))))
+                groups.append(FusionGroup(tuple(sorted(every, key=order.__getitem__))))
                 result = group.result.output(0)
                 cuts[group.result] = {**joint.cuts, result: joint.members[k].cut}
                 residents += self._residents(joint, result)
         held = {group.result: self._held_outside(group) for group in groups} if self.kept else {}
         return Residency(tuple(groups), cuts, tuple(residents), spills, self.kept, held)
 
-    def _held_outside(self, group: Group) -> int:
+    def _held_outside(self, group: FusionGroup) -> int:
         """Return the bytes of kept values on a core that a kernel neither reads nor computes."""
         (k,) = [k for k, each in enumerate(self.groups) if each.result is group.result]
-        own = {*border_of(group), *group.result.outputs}
+        own = {*group_inputs(group), *group.result.outputs}
         return self.held[k] - sum(
             layout.shard_nbytes for x, layout in self.kept.items() if x in own
         )
 
-    def _residents(self, joint: _Joint, kernel: Tensor) -> list[Resident]:
+    def _residents(self, joint: _Joint, kernel: Tensor) -> list[ResidentValue]:
         return [
-            Resident(
+            ResidentValue(
                 x, bytes_of(x, self.places.stored), size, tuple(joint.cuts[x].cores.values()),
                 kernel,
             )
@@ -358,7 +360,7 @@ class _Chooser:
 
     def _place(self, k: int) -> _Reason | None:
         """Assign a kernel to a core loop; return the reason if its result must be stored."""
-        best = self._view(k, Cut())
+        best = self._view(k, DivisionSpec())
         reason = self._in_memory(k, best) or self._read_from_memory(k)
         found = self._joined(k, best) if reason is None else reason
         if isinstance(found, _Joint):
@@ -368,7 +370,7 @@ class _Chooser:
         self.joints[k] = _Joint(k, {k: best})
         return found
 
-    def _in_memory(self, k: int, best: _View) -> _Reason | None:
+    def _in_memory(self, k: int, best: _KernelTiling) -> _Reason | None:
         """Return the reason why a result must be stored regardless of its readers, or None."""
         op, barred = self.groups[k].result, self.barred
         x = op.output(0)
@@ -376,7 +378,7 @@ class _Chooser:
         if x in self.graph.outputs:
             return "result", "the caller gets it"
         if op in barred.relayouts:
-            if any(self.places.is_outside(y) for y in border_of(self.groups[k])):
+            if any(self.places.is_outside(y) for y in group_inputs(self.groups[k])):
                 return "host", "it comes from the host"
             return "relayout", "it is brought to another layout"
         if op in barred.asked and x not in barred.shards:
@@ -387,7 +389,7 @@ class _Chooser:
             return "padding", f"its padding holds {layout.pad_value:g}"
         if op.num_outputs > 1:
             return "steps", f"one kernel makes {op.num_outputs} values at once"
-        return None if isinstance(best.found, Outlined) else best.found
+        return None if isinstance(best.found, DividedResult) else best.found
 
     def _read_from_memory(self, k: int) -> _Reason | None:
         """Return the reason why a reader requires a value in memory; None if no reader does."""
@@ -404,7 +406,7 @@ class _Chooser:
             return "relayout", f"{op.name} brings it to another layout"
         if op in self.barred.hinted:
             return "hint", f"a hint says how {op.name} is divided, which reads it"
-        if not isinstance(view.found, Outlined):
+        if not isinstance(view.found, DividedResult):
             kind, text = view.found
             return kind, f"{op.name} reads it, and {text}"
         if view.own[x] in view.found.far:
@@ -414,7 +416,7 @@ class _Chooser:
         refused = self.barred.refused.get(self.groups[self.joints[r].last].result)
         return None if refused is None else ("room", refused)
 
-    def _joined(self, k: int, best: _View) -> _Joint | _Reason | None:
+    def _joined(self, k: int, best: _KernelTiling) -> _Joint | _Reason | None:
         """Return the core loop of the readers with a kernel added, or the reason why that fails."""
         x = self.groups[k].result.output(0)
         readers = self.readers.get(x, ())
@@ -422,7 +424,7 @@ class _Chooser:
             return None
         last = dict.fromkeys(self.joints[r].last for r in readers)
         if len(last) > 1:
-            names = " and ".join(_divided(self.joints[r].members[r]) for r in readers)
+            names = " and ".join(_division_text(self.joints[r].members[r]) for r in readers)
             return "readers", f"{names} read it, each in a kernel of its own"
         joint = self.joints[readers[0]]
         if len(joint.near) == _MOST:
@@ -447,7 +449,7 @@ class _Chooser:
         """Divide the single kernel of a core loop to match the shards of an operand."""
         view = joint.members[joint.last]
         is_fixed = bool(joint.near) or joint.last in self.fixed
-        if is_fixed or not isinstance(view.found, Outlined):
+        if is_fixed or not isinstance(view.found, DividedResult):
             return joint
         axes, cores = view.found.axes, dict[int, int]()
         for span, count in zip(view.found.needs[view.own[x]], wanted, strict=True):
@@ -455,22 +457,22 @@ class _Chooser:
             walked = [k for k, axis in enumerate(axes) if any(axis is own for own, _ in terms)]
             if count > 1 and len(walked) == 1:
                 cores[walked[0]] = count
-        other = self._view(joint.last, Cut(cores or {0: 1}))
-        found = isinstance(other.found, Outlined)
+        other = self._view(joint.last, DivisionSpec(cores or {0: 1}))
+        found = isinstance(other.found, DividedResult)
         return replace(joint, members={joint.last: other}) if found else joint
 
     def _narrowed(self, joint: _Joint, x: Tensor) -> tuple[_Joint, int] | None:
         """Return a single-kernel loop divided along fewer axes to match a value, and its cost."""
         view = joint.members[joint.last]
-        assert isinstance(view.found, Outlined)
+        assert isinstance(view.found, DividedResult)
         least = view.found.least_for(view.own[x], self.where.units(x))
-        other = self._view(joint.last, Cut(least=least))
-        if not isinstance(other.found, Outlined):
+        other = self._view(joint.last, DivisionSpec(least=least))
+        if not isinstance(other.found, DividedResult):
             return None
         return replace(joint, members={joint.last: other}), other.cost(view)
 
     def _attempt(
-        self, k: int, best: _View, joint: _Joint, cost: int | None
+        self, k: int, best: _KernelTiling, joint: _Joint, cost: int | None
     ) -> _Joint | _Reason:
         """Return a core loop with a kernel added, or the reason why that fails.
 
@@ -490,29 +492,29 @@ class _Chooser:
             part = _times(first.part_of(x))
             return "division", (
                 f"it is divided {best.parts}, and of {_times(sizes_of(x))} elements a core reads "
-                f"{part} for {_divided(first)}"
+                f"{part} for {_division_text(first)}"
             )
         near = self._bytes_near(x, along.count)
-        cut = Cut(dict(enumerate(along.count)))
+        cut = DivisionSpec(dict(enumerate(along.count)))
         made = self._view(k, cut, near) if near < self.where.room else best
-        if not isinstance(made.found, Outlined) or made is best:
+        if not isinstance(made.found, DividedResult) or made is best:
             is_full = made is best or made.found[0] == "room"
             return ("room", self._no_room(near, 0)) if is_full else made.found
         parts = zip(along.count, made.found.outline.core, first.part_of(x), strict=True)
         if any(count > 1 and own != part for count, own, part in parts):
             return "division", (
-                f"it is divided {best.parts}, and {_divided(first)} reads parts of "
+                f"it is divided {best.parts}, and {_division_text(first)} reads parts of "
                 f"{_times(first.part_of(x))}, that would cut sticks or tiles of it"
             )
         total, saved = (cost or 0) + made.cost(best), (1 + len(readers)) * made.size
         if cost is not None and total >= saved:
             return "division", (
-                f"it is divided {best.parts}, and {_divided(first)} reads it divided "
+                f"it is divided {best.parts}, and {_division_text(first)} reads it divided "
                 f"{made.parts}: made so it costs {total:_} bytes more, and {saved:_} are saved"
             )
         return self._with_room(k, replace(made, cores=along.cores), joint, near)
 
-    def _with_room(self, k: int, made: _View, joint: _Joint, near: int) -> _Joint | _Reason:
+    def _with_room(self, k: int, made: _KernelTiling, joint: _Joint, near: int) -> _Joint | _Reason:
         """Add a kernel to a core loop if its result fits into the scratchpads while it is live."""
         x = self.groups[k].result.output(0)
         last = max(self.readers[x])
@@ -526,9 +528,9 @@ class _Chooser:
                 return "room", self._no_room(near, taken[m] + held - near)
         for r in self.readers[x]:
             view = self._view(r, joint.members[r].cut, taken[r] + held)
-            if not isinstance(view.found, Outlined):
+            if not isinstance(view.found, DividedResult):
                 return "room", self._no_room(near, taken[r] + held - near)
-        cuts = {**joint.cuts, x: Cut(made.cut.cores)}
+        cuts = {**joint.cuts, x: DivisionSpec(made.cut.cores)}
         return _Joint(
             joint.last, {k: made, **joint.members}, {**joint.near, x: near}, taken, cuts
         )
@@ -544,7 +546,7 @@ class _Chooser:
         part = [ceil_div(n, parts) for n, parts in zip(sizes_of(x), count, strict=True)]
         return int(self.where.bytes_near(x, part))
 
-    def _view(self, k: int, cut: Cut, taken: int = 0) -> _View:
+    def _view(self, k: int, cut: DivisionSpec, taken: int = 0) -> _KernelTiling:
         """Divide a kernel.
 
         Args:
@@ -554,29 +556,29 @@ class _Chooser:
         """
         group = self.groups[k]
         x = group.result.output(0)
-        own = {y: placeholder(y.shape, y.dtype, y.name) for y in border_of(group)}
-        result = rebuilt(group.operations, own).get(x, x)
+        own = {y: placeholder(y.shape, y.dtype, y.name) for y in group_inputs(group)}
+        result = substitute_inputs(group.operations, own).get(x, x)
         places = {new: self.places.of(old) for old, new in (*own.items(), (x, result))}
         given = {new: place for new, place in places.items() if place is not None}
         where = replace(
             self.where, given=given, room=self.where.room - taken,
-            cuts={} if cut == Cut() else {result: cut},
+            cuts={} if cut == DivisionSpec() else {result: cut},
         )
         size, cores = bytes_of(x, self.places.stored), tuple(range(len(x.shape)))
-        return _View(x.name, _outlined(result, where), own, size, cores)
+        return _KernelTiling(x.name, _outline(result, where), own, size, cores)
 
 
-def _outlined(result: Tensor, where: Placement) -> Outlined | _Reason:
+def _outline(result: Tensor, where: Placement) -> DividedResult | _Reason:
     try:
-        found = outlined(result, where)
+        found = divide_result(result, where)
     except CapacityError as error:
         return "room", error.message
     except TargetError as error:
         return "division", error.message
-    return (found.kind, found.reason) if isinstance(found, Uncut) else found
+    return (found.kind, found.reason) if isinstance(found, UndividedResult) else found
 
 
-def _divided(view: _View) -> str:
+def _division_text(view: _KernelTiling) -> str:
     return f"{view.name} (divided {view.parts})"
 
 

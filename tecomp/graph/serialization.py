@@ -14,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 
 from tecomp import __version__
-from tecomp.codegen.llvm.code_cache import current_store, digest, made_by
+from tecomp.codegen.llvm.code_cache import compiler_fingerprint, current_store, digest
 from tecomp.compute.tensor import Tensor
 from tecomp.driver.build_cache import (
     FACES,
@@ -24,21 +24,21 @@ from tecomp.driver.build_cache import (
     keys_of,
     schedules,
 )
-from tecomp.driver.native_sequence import Code
+from tecomp.driver.native_sequence import SequenceCode
 from tecomp.errors import CacheError
-from tecomp.graph.compile_options import Array, Asked
+from tecomp.graph.compile_options import Array, CompileRequest
 from tecomp.graph.definition_keys import definitions_from, definitions_text
-from tecomp.graph.native_program import Native
+from tecomp.graph.native_program import NativeProgram
 from tecomp.graph.sizes import bytes_of, sizes_of
 from tecomp.ir.arith.extents import round_up
 from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.ir.nodes.stmt import Buffer
-from tecomp.ir.traversal.serialization import NotPlainError, decode, encode
+from tecomp.ir.traversal.serialization import NotSerializableError, decode, encode
 
 _LENGTH = 8
 
 
-def native_text(native: Native) -> bytes:
+def encode_native(native: NativeProgram) -> bytes:
     """Serialize the machine code of a program: header length, header, and code images."""
     codes = native.codes
     faces = tuple(
@@ -55,8 +55,8 @@ def native_text(native: Native) -> bytes:
     return b"".join([len(head).to_bytes(_LENGTH, "little"), head, *images])
 
 
-def native_from(content: bytes) -> Native | None:
-    """Deserialize a program that `native_text` wrote; return None if the bytes are invalid.
+def decode_native(content: bytes) -> NativeProgram | None:
+    """Deserialize a program that `encode_native` wrote; return None if the bytes are invalid.
 
     Invalid bytes can raise any exception, from the parser or from the constructed classes.
     """
@@ -64,20 +64,21 @@ def native_from(content: bytes) -> Native | None:
         start = _LENGTH + int.from_bytes(content[:_LENGTH], "little")
         words = json.loads(content[_LENGTH:start])
         faces, packed, copied, size, calls, packed_in = decode(words, FACES)
-        codes: list[Code] = []
+        codes: list[SequenceCode] = []
         for face, params, lengths, has_places in faces:
             check_face(face)
             check_members(params, Buffer)
             check_members(lengths, int)
-            codes.append(Code(face, params, _cut(content, start, lengths), has_places))
+            codes.append(
+                SequenceCode(face, params, _slice_content(content, start, lengths), has_places))
             start += sum(lengths)
         if start == len(content):
             pack = codes[1] if codes[1:] else None
-            return Native(codes[0], pack, packed, copied, size, calls, packed_in)
+            return NativeProgram(codes[0], pack, packed, copied, size, calls, packed_in)
     return None
 
 
-def _cut(content: bytes, start: int, lengths: Sequence[int]) -> tuple[bytes, ...]:
+def _slice_content(content: bytes, start: int, lengths: Sequence[int]) -> tuple[bytes, ...]:
     found = []
     for length in lengths:
         found.append(content[start : start + length])
@@ -85,14 +86,14 @@ def _cut(content: bytes, start: int, lengths: Sequence[int]) -> tuple[bytes, ...
     return tuple(found)
 
 
-def kept(asked: Asked) -> Native | None:
+def load_cached_program(asked: CompileRequest) -> NativeProgram | None:
     """Return the machine code of a program from the compilation cache, or None."""
     store = current_store()
     if store is None:
         return None
     for key in _keys(asked):
         content = store.get(key)
-        native = None if content is None else native_from(content)
+        native = None if content is None else decode_native(content)
         if native is not None:
             return native
         if content is not None:
@@ -100,7 +101,7 @@ def kept(asked: Asked) -> Native | None:
     return None
 
 
-def discard(asked: Asked) -> None:
+def discard(asked: CompileRequest) -> None:
     """Remove a program that cannot be linked from the compilation cache."""
     store = current_store()
     if store is not None:
@@ -108,17 +109,17 @@ def discard(asked: Asked) -> None:
             store.remove(key)
 
 
-def keep(asked: Asked, native: Native) -> None:
+def store_cached_program(asked: CompileRequest, native: NativeProgram) -> None:
     """Store the machine code of a program in the compilation cache."""
     store = current_store()
     keys = [] if store is None else list(_keys(asked))
     if store is not None and keys:
         # The last key includes source locations, which run-time errors report.
         has_places = any(code.has_places for code in native.codes)
-        store.put(keys[-1 if has_places else 0], native_text(native))
+        store.put(keys[-1 if has_places else 0], encode_native(native))
 
 
-def _keys(asked: Asked) -> Iterator[str]:
+def _keys(asked: CompileRequest) -> Iterator[str]:
     definitions = (
         asked.outputs, asked.inputs, tuple(asked.constants), asked.target, asked.name,
         dict(asked.layouts), asked.hints, asked.relayouts, asked.packed,
@@ -132,7 +133,7 @@ _STEP = 128
 """Alignment of constants in the file, in bytes."""
 
 
-def save(asked: Asked, native: Native, folder: str | os.PathLike[str]) -> None:
+def save(asked: CompileRequest, native: NativeProgram, folder: str | os.PathLike[str]) -> None:
     """Save a program to a folder, from which `load` reads it.
 
     Raises:
@@ -149,7 +150,7 @@ def save(asked: Asked, native: Native, folder: str | os.PathLike[str]) -> None:
     try:
         part.mkdir(parents=True)
         _fill(part, definitions, asked, native)
-        _put(part, place)
+        _move_into_place(part, place)
     except OSError as error:
         raise CacheError(
             "save: {place} cannot be written ({reason}); give a folder that can",
@@ -159,7 +160,7 @@ def save(asked: Asked, native: Native, folder: str | os.PathLike[str]) -> None:
         shutil.rmtree(part, ignore_errors=True)
 
 
-def load(folder: str | os.PathLike[str]) -> tuple[Asked, Native]:
+def load(folder: str | os.PathLike[str]) -> tuple[CompileRequest, NativeProgram]:
     """Load a program that `save` wrote to a folder.
 
     Raises:
@@ -170,17 +171,18 @@ def load(folder: str | os.PathLike[str]) -> tuple[Asked, Native]:
     head = _head(place)
     _check_maker(place, head)
     contents = {name: _content(place, name, said) for name, said in head["files"].items()}
-    native = native_from(contents[_CODE].tobytes())
+    native = decode_native(contents[_CODE].tobytes())
     try:
         text = contents[_DEFINITIONS].tobytes().decode()
         outputs, inputs, constants, target, name, *others = definitions_from(text)
         layouts, hints, relayouts, packed = others
         values = dict(zip(constants, _values(contents[_CONSTANTS], constants), strict=True))
-        made = Asked(outputs, inputs, target, values, name, layouts, hints, relayouts, packed)
-    except Exception:  # as in `native_from`
+        made = CompileRequest(outputs, inputs, target, values, name, layouts, hints, relayouts,
+            packed)
+    except Exception:  # as in `decode_native`
         native = None
     if native is None:
-        raise damaged(place, "its parts contradict each other")
+        raise corrupted_program_error(place, "its parts contradict each other")
     return made, native
 
 
@@ -200,14 +202,14 @@ def _may_be_replaced(place: Path) -> bool:
     return place.is_dir() and (not any(place.iterdir()) or (place / _HEAD).is_file())
 
 
-def _definitions(asked: Asked) -> bytes:
+def _definitions(asked: CompileRequest) -> bytes:
     constants = tuple(asked.constants)
     try:
         text = definitions_text((
             asked.outputs, asked.inputs, constants, asked.target, asked.name,
             dict(asked.layouts), asked.hints, asked.relayouts, asked.packed,
         ))
-    except NotPlainError as error:
+    except NotSerializableError as error:
         (kind,) = error.args
         raise CacheError(
             "save: the definitions of {asked} hold a value of type {qualname}, which no file can; "
@@ -217,12 +219,12 @@ def _definitions(asked: Asked) -> bytes:
     return text.encode()
 
 
-def _fill(part: Path, definitions: bytes, asked: Asked, native: Native) -> None:
+def _fill(part: Path, definitions: bytes, asked: CompileRequest, native: NativeProgram) -> None:
     """Write all files; the header comes last and completes the program."""
     files = {
-        _CODE: [native_text(native)],
+        _CODE: [encode_native(native)],
         _DEFINITIONS: [definitions],
-        _CONSTANTS: _padded(list(asked.constants.values())),
+        _CONSTANTS: _pad(list(asked.constants.values())),
     }
     said: dict[str, list[Any]] = {}
     for name, pieces in files.items():
@@ -239,7 +241,7 @@ def _fill(part: Path, definitions: bytes, asked: Asked, native: Native) -> None:
     (part / _HEAD).write_text(text)
 
 
-def _padded(values: Sequence[Array]) -> Iterator[Any]:
+def _pad(values: Sequence[Array]) -> Iterator[Any]:
     for value in values:
         yield value.reshape(-1).view(np.uint8).data
         yield bytes(-value.nbytes % _STEP)
@@ -255,7 +257,7 @@ def _values(content: Array, tensors: Sequence[Tensor]) -> Iterator[Array]:
         start += round_up(size, _STEP)
 
 
-def _put(part: Path, place: Path) -> None:
+def _move_into_place(part: Path, place: Path) -> None:
     """Rename a finished folder to its destination, replacing the previous contents."""
     if place.exists() and any(place.iterdir()):
         old = part.with_suffix(".old")
@@ -267,7 +269,7 @@ def _put(part: Path, place: Path) -> None:
 
 
 def _maker() -> dict[str, Any]:
-    triple, cpu, features, *llvm = made_by()
+    triple, cpu, features, *llvm = compiler_fingerprint()
     return {
         "version": __version__,
         "compiler": digest(SOURCES, schedules(), llvm),
@@ -288,7 +290,7 @@ def _head(place: Path) -> Mapping[str, Any]:
     try:
         head = json.loads(text)
     except (ValueError, RecursionError):
-        raise damaged(place, f"{_HEAD} is not whole") from None
+        raise corrupted_program_error(place, f"{_HEAD} is not whole") from None
     if not isinstance(head, dict) or head.get("form") != _FORM:
         raise CacheError(
             "load: {place} is saved in another form than `{form}`; compile the program and save "
@@ -299,7 +301,7 @@ def _head(place: Path) -> Mapping[str, Any]:
     if not isinstance(files, dict) or set(files) != {_CODE, _DEFINITIONS, _CONSTANTS} or not all(
         isinstance(said, list) and len(said) == 2 for said in files.values()
     ):
-        raise damaged(place, f"{_HEAD} names other files")
+        raise corrupted_program_error(place, f"{_HEAD} names other files")
     return head
 
 
@@ -342,20 +344,20 @@ def _content(place: Path, name: str, said: Sequence[Any]) -> Array:
     size, hashed = said
     path = place / name
     if not path.is_file():
-        raise damaged(place, f"{name} cannot be read")
+        raise corrupted_program_error(place, f"{name} cannot be read")
     try:
         found = path.stat().st_size
         if found != size:
-            raise damaged(place, f"{name} has {found} bytes of {size}")
+            raise corrupted_program_error(place, f"{name} has {found} bytes of {size}")
         content: Array = np.memmap(path, np.uint8, "r") if size else np.zeros(0, np.uint8)
     except OSError:
-        raise damaged(place, f"{name} cannot be read") from None
+        raise corrupted_program_error(place, f"{name} cannot be read") from None
     if sha256(content.data).hexdigest() != hashed:
-        raise damaged(place, f"{name} is not what was written")
+        raise corrupted_program_error(place, f"{name} is not what was written")
     return content
 
 
-def damaged(place: Path, how: str) -> CacheError:
+def corrupted_program_error(place: Path, how: str) -> CacheError:
     """Return the error for a corrupted saved program."""
     return CacheError(
         "load: {place} is damaged: {how}; save the program again",

@@ -18,7 +18,7 @@ from tecomp.schedules.scratchpad.placement import device_of
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class ValueLocations:
     """Storage of the values of a program in memory.
 
     Attributes:
@@ -81,7 +81,7 @@ class Shards:
 
 
 @dataclass(frozen=True, slots=True)
-class Barred:
+class ResidencyExclusions:
     """Constraints on the storage of values: in memory, or in given shards in scratchpads.
 
     Attributes:
@@ -153,7 +153,7 @@ class Spill:
 
 
 @dataclass(frozen=True, slots=True)
-class Resident:
+class ResidentValue:
     """A value that stays in scratchpads: each core reads the part that it computed.
 
     Attributes:

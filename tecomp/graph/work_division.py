@@ -11,11 +11,11 @@ from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.constraints.user_hints import DivisionHint
 from tecomp.errors import InternalError, LayoutError, TecompError
-from tecomp.graph.constraint_solver import least_clash
-from tecomp.graph.dag import Graph
-from tecomp.graph.fusion import Group
-from tecomp.graph.layout_result import DivisionWish
-from tecomp.schedules.scratchpad.work_division import Cut
+from tecomp.graph.constraint_solver import minimal_conflict
+from tecomp.graph.dag import ProgramGraph
+from tecomp.graph.fusion import FusionGroup
+from tecomp.graph.layout_result import DivisionHintOutcome
+from tecomp.schedules.scratchpad.work_division import DivisionSpec
 
 Made = TypeVar("Made")
 
@@ -24,7 +24,7 @@ _CURE = "leave one of them out, or make it a soft hint"
 
 
 @dataclass(frozen=True, slots=True)
-class Divided:
+class KernelDivision:
     """A division hint, mapped to the axes of the result of a kernel.
 
     Attributes:
@@ -36,10 +36,10 @@ class Divided:
     parts: tuple[tuple[int | None, int], ...]
 
 
-def divided(
-    hints: Sequence[DivisionHint], graph: Graph, made: Mapping[Tensor, Tensor],
-    groups: Sequence[Group],
-) -> dict[Operation, tuple[Divided, ...]]:
+def apply_division_hints(
+    hints: Sequence[DivisionHint], graph: ProgramGraph, made: Mapping[Tensor, Tensor],
+    groups: Sequence[FusionGroup],
+) -> dict[Operation, tuple[KernelDivision, ...]]:
     """Return the division hints of each group, by its result.
 
     Args:
@@ -52,7 +52,7 @@ def divided(
         LayoutError: If a hinted value is not computed by the program, or a hard hint refers to a
             value that no kernel computes.
     """
-    found: dict[Operation, tuple[Divided, ...]] = {}
+    found: dict[Operation, tuple[KernelDivision, ...]] = {}
     for hint in hints:
         x = graph.of(hint.tensor)
         if x.op not in graph.operations:
@@ -74,15 +74,15 @@ def divided(
             if len(axes) != len(hint.axes):
                 axes = [None] * len(hint.axes)  # legalization split the operation
             parts = tuple((axes[axis], count) for axis, count in hint.parts)
-            found[group.result] = (*found.get(group.result, ()), Divided(hint, parts))
+            found[group.result] = (*found.get(group.result, ()), KernelDivision(hint, parts))
     return found
 
 
-def wishes_of(
-    wished: Mapping[Operation, Sequence[Divided]],
+def division_outcomes(
+    wished: Mapping[Operation, Sequence[KernelDivision]],
     refused: Mapping[Operation, Mapping[DivisionHint, str]],
     results: Mapping[DivisionHint, Operation],
-) -> tuple[DivisionWish, ...]:
+) -> tuple[DivisionHintOutcome, ...]:
     """Return the outcomes of the division hints.
 
     Args:
@@ -97,12 +97,12 @@ def wishes_of(
         if not homes:
             reasons = [_NO_KERNEL]
         inside = () if result in homes else tuple(op.name for op in homes)
-        found.append(DivisionWish(hint, "; ".join(dict.fromkeys(reasons)), inside))
+        found.append(DivisionHintOutcome(hint, "; ".join(dict.fromkeys(reasons)), inside))
     return tuple(found)
 
 
-def agreed(
-    wished: Sequence[Divided], make: Callable[[Cut | None], Made]
+def compile_with_hints(
+    wished: Sequence[KernelDivision], make: Callable[[DivisionSpec | None], Made]
 ) -> tuple[Made, dict[DivisionHint, str]]:
     """Compile a kernel with as many division hints as possible.
 
@@ -137,9 +137,10 @@ def agreed(
     return (make(None) if made is None else made), refused
 
 
-def _attempt(wished: Sequence[Divided], make: Callable[[Cut | None], Made]) -> Made | str:
+def _attempt(wished: Sequence[KernelDivision],
+        make: Callable[[DivisionSpec | None], Made]) -> Made | str:
     """Compile with the given hints, or return the reason why they cannot be honoured."""
-    merged = _merged(wished)
+    merged = _merge(wished)
     if isinstance(merged, str):
         return merged
     try:
@@ -150,7 +151,7 @@ def _attempt(wished: Sequence[Divided], make: Callable[[Cut | None], Made]) -> M
         return error.message
 
 
-def _merged(wished: Sequence[Divided]) -> Cut | str:
+def _merge(wished: Sequence[KernelDivision]) -> DivisionSpec | str:
     """Merge hints into one division, or return the reason why they do not apply or conflict."""
     found: dict[str, dict[int, int]] = {"cores": {}, "num_tiles_per_dim": {}}
     for each in wished:
@@ -165,12 +166,13 @@ def _merged(wished: Sequence[Divided]) -> Cut | str:
             before = found[each.hint.kind].setdefault(axis, count)
             if before != count:
                 return f"{x.name}: its axis {name} is to have {before} parts and {count}; {_CURE}"
-    return Cut(found["cores"], found["num_tiles_per_dim"])
+    return DivisionSpec(found["cores"], found["num_tiles_per_dim"])
 
 
-def _refusal(wished: Sequence[Divided], make: Callable[[Cut | None], Made]) -> LayoutError:
+def _refusal(wished: Sequence[KernelDivision],
+        make: Callable[[DivisionSpec | None], Made]) -> LayoutError:
     """Return the error for hints that cannot be honoured."""
-    left = least_clash(wished, lambda some: not isinstance(_attempt(some, make), str))
+    left = minimal_conflict(wished, lambda some: not isinstance(_attempt(some, make), str))
     reason = _attempt(left, make)
     texts = " and ".join(str(each.hint) for each in left)
     how = "clash" if len(left) > 1 else "cannot be kept"
@@ -179,7 +181,7 @@ def _refusal(wished: Sequence[Divided], make: Callable[[Cut | None], Made]) -> L
     )
 
 
-def _axes_of_result(group: Group, op: Operation) -> list[int | None]:
+def _axes_of_result(group: FusionGroup, op: Operation) -> list[int | None]:
     """Return, for each axis of an operation, the corresponding axis of the result, or None.
 
     Axes of the only reduction of the group follow the axes of the result.

@@ -9,8 +9,8 @@ from tecomp.lazy_imports import lazy_names
 if TYPE_CHECKING:
     from tecomp.ir.arith.extents import start_and_strides
     from tecomp.ir.arith.intervals import Interval, interval_of_sum
-    from tecomp.ir.arith.quasi_affine import DEEPEST, Digit, Opaque, QuasiAffine, Term
-    from tecomp.ir.arith.quasi_affine_conversion import Terms
+    from tecomp.ir.arith.quasi_affine import DEEPEST, Digit, OpaqueTerm, QuasiAffine, Term
+    from tecomp.ir.arith.quasi_affine_conversion import TermTable
     from tecomp.ir.arith.rewrite_rules import floordiv, modulo, recombine_digits
     from tecomp.ir.arith.simplify import Ranges, bounds, constant_upper_bound, simplify
     from tecomp.ir.arith.symbolic_bounds import SymbolicBounds
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
         cast_function,
         compare_function,
         constant,
-        saturating,
-        wrapping,
+        saturating_conversion,
+        wrap_to_dtype,
     )
     from tecomp.ir.interpreter.evaluate import evaluate
-    from tecomp.ir.interpreter.expr import Scope, compile_expr
-    from tecomp.ir.nodes.buffer import Buffer, IndexMap, PadValue, Range
+    from tecomp.ir.interpreter.expr import SlotScope, compile_expr
+    from tecomp.ir.nodes.buffer import Buffer, IndexMapNode, PadValue, Range
     from tecomp.ir.nodes.dtype import (
         BOOL,
         FLOAT32,
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
         INT64,
         SCALARS,
         DType,
-        holds_every,
         promote,
+        represents_all,
     )
     from tecomp.ir.nodes.expr import (
         BufferLoad,
@@ -78,13 +78,13 @@ if TYPE_CHECKING:
     )
     from tecomp.ir.nodes.printer import identifier
     from tecomp.ir.nodes.stmt import (
-        Convention,
+        CallingConvention,
         Extent,
+        ExternCall,
         LayoutMaps,
-        OutsideCall,
+        OperandTransfer,
         PrimFunc,
         TensorOp,
-        Touch,
     )
     from tecomp.ir.nodes.stmt_nodes import (
         Allocate,
@@ -100,9 +100,9 @@ if TYPE_CHECKING:
         Stmt,
         seq,
     )
-    from tecomp.ir.nodes.structural_equality import same
+    from tecomp.ir.nodes.structural_equality import structural_equal
     from tecomp.ir.parser.func_parser import parse, parse_index_map, parse_pad_value
-    from tecomp.ir.traversal.analyses import Numbers, lines_of
+    from tecomp.ir.traversal.analyses import ValueNumbering, lines_of
     from tecomp.ir.traversal.rewrite import (
         bottom_up,
         children,
@@ -113,7 +113,7 @@ if TYPE_CHECKING:
         substitute,
         top_down,
     )
-    from tecomp.ir.traversal.serialization import NotPlainError, decode, encode
+    from tecomp.ir.traversal.serialization import NotSerializableError, decode, encode
     from tecomp.ir.traversal.verify import verify
 else:
     __getattr__, __dir__ = lazy_names(__name__)

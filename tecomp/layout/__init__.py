@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tecomp.lazy_imports import lazy_names
 
 if TYPE_CHECKING:
-    from tecomp.layout.addressing.layout_tags import Mark, mark, mark_of_maps
+    from tecomp.layout.addressing.layout_tags import LayoutTag, layout_tag, layout_tag_of_maps
     from tecomp.layout.core.layout import FixedTiledLayout, Layout, same_memory
     from tecomp.layout.formats.block_float import BlockFloat
     from tecomp.layout.formats.format import Format
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     )
     from tecomp.layout.hardware_tiles import amx, crouton, n11c, partitions, vnni
     from tecomp.layout.notations.cute import cute, cute_complement, cute_text
-    from tecomp.layout.notations.mlir_affine import map_text, read_map
+    from tecomp.layout.notations.mlir_affine import map_text, parse_affine_map
     from tecomp.layout.notations.onednn_blocked import blocked, blocked_tag
     from tecomp.layout.notations.scanner import Scanner
     from tecomp.layout.notations.xla import xla, xla_layout, xla_text
     from tecomp.layout.sharding.checks import ALLOWED_TILES
-    from tecomp.layout.sharding.shard_maps import collapsed, joined_dims
+    from tecomp.layout.sharding.shard_maps import collapse_map, merged_dims
     from tecomp.layout.sharding.virtual_grid import GridMap
     from tecomp.layout.sticks.stick_formats import DataFormats, ElementArrangement, name_of_type
     from tecomp.layout.sticks.stick_layout import Dense, Sparse, SpyreTensorLayout, StickLayout

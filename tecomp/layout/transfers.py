@@ -14,11 +14,17 @@ from tecomp.errors import LayoutError
 from tecomp.ir.arith.extents import ceil_div
 from tecomp.ir.arith.intervals import Box
 from tecomp.ir.nodes.argument_checks import check_kind
-from tecomp.layout.addressing.arguments import whole_numbers
+from tecomp.layout.addressing.arguments import as_int_tuple
 from tecomp.layout.addressing.stored_tensor import StoredTensor, check_layout, row_major
 from tecomp.poly.maps.brute_force import LIMIT
-from tecomp.poly.transfers.contiguous_runs import Found, Method, find_runs, run_nests
-from tecomp.poly.transfers.strided_nests import Nest, NotDigitsError, Side, TooManyError, nests
+from tecomp.poly.transfers.contiguous_runs import Method, RunStatistics, find_runs, nests_of_runs
+from tecomp.poly.transfers.strided_nests import (
+    AddressFunction,
+    Nest,
+    NotDigitsError,
+    TooManyError,
+    nests,
+)
 
 MOST_NESTS = 1024
 """Maximum number of nests of a copy."""
@@ -129,8 +135,8 @@ def dma_nests(
     extents: Sequence[int] | None,
 ) -> tuple[DmaNest, ...]:
     """Implement `Layout.dma`."""
-    box = checked_box(layout, start, extents, "layout.dma")
-    device = Side(layout.index_map.final_indices, row_major(layout.physical_shape))
+    box = check_box(layout, start, extents, "layout.dma")
+    device = AddressFunction(layout.index_map.final_indices, row_major(layout.physical_shape))
     host = host_side(layout, host_strides, host_offset, "layout.dma")
     axes = layout.index_map.initial_indices
     try:
@@ -158,7 +164,7 @@ def _host_axis(step: int, shape: Sequence[int], strides: Sequence[int]) -> int:
 
 
 def _of_runs(
-    layout: StoredTensor, device: Side, host: Side, box: Box[int]
+    layout: StoredTensor, device: AddressFunction, host: AddressFunction, box: Box[int]
 ) -> tuple[Nest, ...]:
     """Return the nests of a map that is not a sum of digits: loops over groups of equal runs."""
     count = prod(n for _, n in box)
@@ -170,7 +176,7 @@ def _of_runs(
             "extents=",
             kind="too-much", what=what, most_nests=MOST_NESTS, count=count, limit=LIMIT,
         )
-    found = run_nests(device, host, layout.index_map.initial_indices, box)
+    found = nests_of_runs(device, host, layout.index_map.initial_indices, box)
     if len(found) > MOST_NESTS:
         raise LayoutError(
             "{what} falls into {found_count} nests of loops, more than {most_nests}; copy parts "
@@ -182,7 +188,7 @@ def _of_runs(
 
 def host_side(
     layout: StoredTensor, strides: Sequence[int] | None, offset: int, who: str
-) -> Side:
+) -> AddressFunction:
     """Return the addresses of the elements of a tensor on the host.
 
     Raises:
@@ -214,10 +220,10 @@ def host_side(
             "smaller ones",
             kind="transfer", who=who, chosen=list(chosen), offset=offset,
         )
-    return Side(layout.index_map.initial_indices, tuple(map(int, chosen)), int(offset))
+    return AddressFunction(layout.index_map.initial_indices, tuple(map(int, chosen)), int(offset))
 
 
-def checked_box(
+def check_box(
     layout: StoredTensor, start: Sequence[int] | None, extents: Sequence[int] | None, who: str
 ) -> tuple[tuple[int, int], ...]:
     """Return start and extent of a box of indices along each axis. Default: the whole tensor.
@@ -226,10 +232,10 @@ def checked_box(
         LayoutError: If the box is out of bounds of the tensor.
     """
     shape = layout.shape
-    first = (0,) * len(shape) if start is None else whole_numbers(start, f"{who}: start")
+    first = (0,) * len(shape) if start is None else as_int_tuple(start, f"{who}: start")
     counts = (
         tuple(n - low for n, low in zip(shape, first, strict=False))
-        if extents is None else whole_numbers(extents, f"{who}: extents")
+        if extents is None else as_int_tuple(extents, f"{who}: extents")
     )
     fits = len(first) == len(counts) == len(shape) and all(
         min(low, count) >= 0 and low + count <= n
@@ -349,7 +355,7 @@ def host_runs(
     extents: Sequence[int] | None,
 ) -> Runs:
     """Implement `Layout.runs`."""
-    box = checked_box(layout, start, extents, "layout.runs")
+    box = check_box(layout, start, extents, "layout.runs")
     host = host_side(layout, host_strides, 0, "layout.runs")
     return _runs(find_runs(
         _core_side(layout, layout), host, layout.index_map.initial_indices, box
@@ -370,14 +376,14 @@ def copy_runs(
             "same shape, e.g. with maps of the one that they share",
             kind="other-shape", shape=list(source.shape), target_shape=list(target.shape),
         )
-    box = checked_box(source, start, extents, "layout.runs_to")
+    box = check_box(source, start, extents, "layout.runs_to")
     axes = source.index_map.initial_indices
     return _runs(find_runs(
         _core_side(target, source), _core_side(source, source), axes, box
     ), box)
 
 
-def _core_side(layout: StoredTensor, other: StoredTensor) -> Side:
+def _core_side(layout: StoredTensor, other: StoredTensor) -> AddressFunction:
     """Return the addresses in a layout for indices of `other`, with a gap after each core."""
     shape = layout.physical_shape
     grid = [axis for axis in range(len(shape)) if axis in layout.grid_axes]
@@ -391,9 +397,9 @@ def _core_side(layout: StoredTensor, other: StoredTensor) -> Side:
     exprs = layout.index_map.final_indices
     if layout is not other:
         exprs = tuple(layout.index_map.map_indices(other.index_map.initial_indices))
-    return Side(exprs, tuple(strides))
+    return AddressFunction(exprs, tuple(strides))
 
 
-def _runs(found: Found, box: Box[int]) -> Runs:
+def _runs(found: RunStatistics, box: Box[int]) -> Runs:
     lengths = tuple(sorted(found.lengths.items()))
     return Runs(lengths, found.elements, prod(count for _, count in box), found.method)

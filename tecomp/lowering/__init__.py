@@ -8,12 +8,17 @@ from tecomp.lazy_imports import lazy_names
 
 if TYPE_CHECKING:
     from tecomp.lowering.loops.loop_nest import build_nest
-    from tecomp.lowering.pipeline import PASSES, STAGES, Lowered, lower_all
+    from tecomp.lowering.pipeline import PASSES, STAGES, LoweringResult, lower_all
     from tecomp.lowering.stages.program import prepare
     from tecomp.lowering.storage.allocation import lower_storage, place_buffers
-    from tecomp.lowering.storage.buffer_rewrite import distinct
+    from tecomp.lowering.storage.buffer_rewrite import rename_duplicates
     from tecomp.lowering.storage.buffering import double_buffers, roll_buffers
-    from tecomp.lowering.storage.memory_planner import Span, most_at_once, places_of, plan_arenas
+    from tecomp.lowering.storage.memory_planner import (
+        LiveInterval,
+        assign_offsets,
+        peak_live_bytes,
+        plan_arenas,
+    )
     from tecomp.lowering.storage.physical_layout import (
         apply_buffer_transforms,
         fill_padding,

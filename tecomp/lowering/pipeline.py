@@ -32,8 +32,8 @@ from tecomp.lowering.vectorize.pack_reads import pack_reads
 from tecomp.lowering.vectorize.unroll import unroll_loops
 from tecomp.lowering.vectorize.vectorize import vectorize_loops
 from tecomp.poly.sets.isl_context import isl_work
-from tecomp.progress import doing
-from tecomp.scheduling.deferred_errors import told_at_primitives
+from tecomp.progress import log_duration
+from tecomp.scheduling.deferred_errors import attach_to_primitives
 from tecomp.scheduling.schedule import Schedule
 from tecomp.scheduling.split_schedule import with_arguments
 
@@ -89,7 +89,7 @@ STAGES = ("nest", *(p.name for p in PASSES))
 
 
 @dataclass(frozen=True, slots=True)
-class Lowered(Pictured):
+class LoweringResult(Pictured):
     """Functions after each pass by pass name, in pass order: `functions["flatten_buffer"]`."""
 
     _drawn_by: ClassVar[str] = "loop_nest:draw_passes"
@@ -126,7 +126,7 @@ class Lowered(Pictured):
 def lower_all(
     schedule: Schedule, args: Sequence[object], name: str = "main", stop_after: str | None = None,
     *, binds: Mapping[Tensor, Buffer] | None = None, watch: Watch | None = None,
-) -> Lowered:
+) -> LoweringResult:
     """Lower a schedule and return the function after every pass.
 
     Args:
@@ -162,9 +162,9 @@ def lower_all(
         )
     whole = with_arguments(schedule, args)
     strides, offsets = strides_of(binds, args, "lower"), offsets_of(binds, args)
-    with told_at_primitives(schedule), isl_work("lower"):
+    with attach_to_primitives(schedule), isl_work("lower"):
         begin = monotonic()
-        with doing(f"lower {name}: nest"):
+        with log_duration(f"lower {name}: nest"):
             functions = {"nest": simplify(build_nest(prepare(whole, args, strides, offsets), name))}
         if watch is not None:
             watch("nest", functions["nest"], monotonic() - begin)
@@ -174,7 +174,7 @@ def lower_all(
             # Report the first malformed function rather than the failure that follows from it.
             verify_each(functions)
             raise
-    return Lowered(functions)
+    return LoweringResult(functions)
 
 
 _TVM_NAMES = MappingProxyType({
@@ -216,7 +216,7 @@ def _run(functions: dict[str, PrimFunc], stop_after: str | None, watch: Watch | 
             break
         func = functions[last]
         begin = monotonic()
-        with doing(f"lower {func.name}: {step.name}"):
+        with log_duration(f"lower {func.name}: {step.name}"):
             if step.on_simple is not None and func is simple:
                 func = simple = step.on_simple(func)
             else:

@@ -23,7 +23,7 @@ from tecomp.machine.schema import (
     Count,
     DTypeName,
     FromHost,
-    Key,
+    KeyName,
     Matches,
     MemoryName,
     Name,
@@ -325,7 +325,7 @@ class Link:
     """
 
     name: Name
-    from_: Annotated[MemoryName, Key("from")]
+    from_: Annotated[MemoryName, KeyName("from")]
     to: MemoryName
     scope: Literal["chip", "core"]
     bytes_per_cycle: Rate

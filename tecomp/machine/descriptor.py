@@ -18,7 +18,7 @@ from tecomp.drawing.drawable import Pictured
 from tecomp.errors import CapacityError, TargetError, safe_str
 from tecomp.ir.nodes.argument_checks import check_kind, is_one_of
 from tecomp.ir.nodes.dtype import DType
-from tecomp.ir.nodes.printer import counted
+from tecomp.ir.nodes.printer import format_count
 from tecomp.ir.nodes.stmt import Buffer
 from tecomp.machine.components import Core, Link, Memory, Rates, Unit
 from tecomp.machine.host import host_clock, host_cores
@@ -30,12 +30,12 @@ from tecomp.machine.schema import (
     Count,
     DTypeName,
     FromHost,
-    Key,
+    KeyName,
     Matches,
-    Place,
     Rate,
     Source,
     TileExtent,
+    TomlPosition,
     VectorBytes,
 )
 from tecomp.machine.toml_reader import check_fields, read_table, table_of
@@ -157,7 +157,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
+class ExecutionSpec:
     """Execution mode of programs.
 
     Attributes:
@@ -209,17 +209,17 @@ class Target(Pictured):
 
     name: str
     description: str
-    memories: Annotated[Mapping[str, Memory], Key("memory")]
+    memories: Annotated[Mapping[str, Memory], KeyName("memory")]
     core: Core | None = None
-    code: Code = Code()
+    code: ExecutionSpec = ExecutionSpec()
     clock_hz: Annotated[Rate | None, FromHost(host_clock)] = None
     grid: Mapping[GridAxis, Extent] = field(default_factory=lambda: _NONE)
     stick: Stick | None = None
     tile: Tile | None = None
     formats: Mapping[DTypeName, tuple[str, ...]] = field(default_factory=lambda: _NONE)
     engine: Mapping[str, Unit] = field(default_factory=lambda: _NONE)
-    links: Annotated[Mapping[str, Link], Key("link")] = field(default_factory=lambda: _NONE)
-    rules: Annotated[tuple[Rule, ...], Key("rule")] = ()
+    links: Annotated[Mapping[str, Link], KeyName("link")] = field(default_factory=lambda: _NONE)
+    rules: Annotated[tuple[Rule, ...], KeyName("rule")] = ()
     limits: Limits | None = None
     rates: Rates | None = None
 
@@ -261,7 +261,8 @@ class Target(Pictured):
             raise TargetError(
                 "target {name} has {caches} and {given} read_bytes_per_second; give {expected}: "
                 "one for each cache, and one for memory",
-                name=self.name, caches=counted(caches, "cache"), given=given, expected=caches + 1,
+                name=self.name, caches=format_count(caches, "cache"), given=given, expected=caches
+                + 1,
             )
 
     @classmethod
@@ -316,8 +317,8 @@ class Target(Pictured):
         >>> small.memory("lx").usable_bytes
         65536
         """
-        merged = _merged(table_of(self), tables)
-        return read_table(Target, merged, Place(f"target {self.name}, overridden", merged))
+        merged = _merge(table_of(self), tables)
+        return read_table(Target, merged, TomlPosition(f"target {self.name}, overridden", merged))
 
     @property
     def cores(self) -> int:
@@ -472,19 +473,19 @@ def read_target(text: str, source: str) -> Target:
     Raises:
         TargetError: If a key is missing, unknown or of the wrong type; the message names the key.
     """
-    table = _parsed(text, source)
+    table = _parse(text, source)
     try:
-        return read_table(Target, table, Place(source, table, text))
+        return read_table(Target, table, TomlPosition(source, table, text))
     except RecursionError:
         raise _too_deep(source) from None
 
 
-def _parsed(text: str, source: str) -> Mapping[str, Any]:
+def _parse(text: str, source: str) -> Mapping[str, Any]:
     """Parse the text of a description as TOML."""
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        what, line = _told(str(error))
+        what, line = _split_toml_error(str(error))
         raise TargetError(
             "{source}{line}: no TOML ({what}); see https://toml.io",
             source=source, line=line, what=what,
@@ -512,7 +513,7 @@ def _line_of_digits(text: str) -> str:
     return f":{text.count(chr(10), 0, found.start()) + 1}" if found else ""
 
 
-def _told(message: str) -> tuple[str, str]:
+def _split_toml_error(message: str) -> tuple[str, str]:
     """Split a TOML error message into the problem and the line, as `:line`."""
     found = re.fullmatch(r"(.*) \(at line (\d+), (column \d+)\)", message)
     if found is None:
@@ -525,10 +526,10 @@ def _read_once(text: str, source: str) -> Target:
     return read_target(text, source)
 
 
-def _merged(table: Any, changes: Any) -> Any:
+def _merge(table: Any, changes: Any) -> Any:
     if not isinstance(table, Mapping) or not isinstance(changes, Mapping):
         return changes
     for key in changes:
         check_kind(key, str, "target: a key", "the keys of a description are text", TargetError)
-    both = {**table, **{k: _merged(table.get(k), value) for k, value in changes.items()}}
+    both = {**table, **{k: _merge(table.get(k), value) for k, value in changes.items()}}
     return {key: value for key, value in both.items() if value is not None}

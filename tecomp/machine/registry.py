@@ -57,7 +57,7 @@ def list_targets() -> tuple[str, ...]:
 
 def broken_plugins() -> tuple[str, ...]:
     """Return a message for each package whose targets failed to load."""
-    return tuple(_complaint(offer) for offer in _installed() if offer.failure)
+    return tuple(_complaint(offer) for offer in _installed_offers() if offer.failure)
 
 
 def find_description(target: object) -> Path:
@@ -82,7 +82,7 @@ def find_description(target: object) -> Path:
                 kind="plugin", name=name, owners=owners,
             )
         return next(iter(paths))
-    failed = [offer for offer in _installed() if offer.failure]
+    failed = [offer for offer in _installed_offers() if offer.failure]
     own = [offer for offer in failed if offer.entry.name == name or offer.owner == name]
     if own:
         raise TargetError(
@@ -113,14 +113,14 @@ def _complaint(offer: Offer) -> str:
 def _descriptions() -> Mapping[str, Mapping[Path, Offer]]:
     """Return the description files of each target, with the entry points that offer them."""
     found: dict[str, dict[Path, Offer]] = {}
-    for offer in _installed():
+    for offer in _installed_offers():
         for path in offer.paths:
             # A package that is installed twice, e.g. also from a checkout, lists equal paths.
             found.setdefault(path.stem, {}).setdefault(path, offer)
     return found
 
 
-def _installed() -> tuple[Offer, ...]:
+def _installed_offers() -> tuple[Offer, ...]:
     return _offers(entry_points, tuple(map(_state, sys.path)))
 
 

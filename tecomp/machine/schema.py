@@ -45,7 +45,7 @@ class FromHost:
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class KeyName:
     """Name of the key, if it differs from the name of the field."""
 
     name: str
@@ -57,12 +57,12 @@ class TableName:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Required:
     """Marker: the key is required in descriptions, even if the class has a default."""
 
 
 @dataclass(frozen=True, slots=True)
-class Refers:
+class TableReference:
     """Reference to the name of a table under this key of the description."""
 
     table: str
@@ -96,8 +96,8 @@ TileExtent = Annotated[int, AtLeast(1), AtMost(1 << 16)]
 Rank = Annotated[int, AtLeast(1), AtMost(8)]
 Alignment = Annotated[int, PowerOfTwo()]
 Name = Annotated[str, TableName()]
-Source = Annotated[str, Said()]
-MemoryName = Annotated[str, Refers("memory")]
+Source = Annotated[str, Required()]
+MemoryName = Annotated[str, TableReference("memory")]
 DTypeName = Annotated[str, OneOf("type", tuple(map(str, SCALARS)))]
 
 
@@ -152,7 +152,7 @@ def _parts(key: str) -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TomlPosition:
     """Position of a table in a description.
 
     Attributes:
@@ -167,9 +167,9 @@ class Place:
     text: str = ""
     path: Path = ()
 
-    def inside(self, *keys: str | int) -> Place:
+    def inside(self, *keys: str | int) -> TomlPosition:
         """Return the position of a nested table."""
-        return Place(self.source, self.root, self.text, (*self.path, *keys))
+        return TomlPosition(self.source, self.root, self.text, (*self.path, *keys))
 
     def error(
         self, template: str, key: str | int | None = None, /, **parameters: Any
@@ -190,9 +190,9 @@ class Place:
             return ""
         *names, last = self.path
         if isinstance(last, int):
-            return f"[[{_dotted(names)}]] {last + 1}: "
-        return f"[{_dotted(self.path)}]: "
+            return f"[[{_dotted_key(names)}]] {last + 1}: "
+        return f"[{_dotted_key(self.path)}]: "
 
 
-def _dotted(names: Path | list[str | int]) -> str:
+def _dotted_key(names: Path | list[str | int]) -> str:
     return ".".join(f'"{n}"' if isinstance(n, str) and "." in n else str(n) for n in names)

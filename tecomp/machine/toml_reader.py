@@ -26,14 +26,14 @@ from tecomp.machine.schema import (
     AtLeast,
     AtMost,
     FromHost,
-    Key,
+    KeyName,
     Matches,
     OneOf,
-    Place,
     PowerOfTwo,
-    Refers,
-    Said,
+    Required,
     TableName,
+    TableReference,
+    TomlPosition,
 )
 
 HOST = "host"
@@ -59,7 +59,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KeySchema:
     """A key of a table: name, type and constraints."""
 
     field: str
@@ -76,26 +76,27 @@ class Known:
 
 
 @cache
-def known_keys(kind: Any) -> Mapping[str, Known]:
+def keys_of_table(kind: Any) -> Mapping[str, KeySchema]:
     """Return the keys of the table of a class, in field order."""
     hints = get_annotations(kind, eval_str=True)
     return {
         found.key: found
-        for field in fields(kind) if field.init for found in (_known(field, hints[field.name]),)
+        for field in fields(kind) if field.init for found
+        in (_schema_of_field(field, hints[field.name]),)
     }
 
 
-def _known(field: Field[Any], hint: Any) -> Known:
+def _schema_of_field(field: Field[Any], hint: Any) -> KeySchema:
     kind, marks = _bare(hint)
-    named = [mark.name for mark in marks if isinstance(mark, Key)]
+    named = [mark.name for mark in marks if isinstance(mark, KeyName)]
     is_optional = NoneType in get_args(kind)
     if is_optional:
         inner = [part for part in get_args(kind) if part is not NoneType]
         kind, more = _bare(Union[tuple(inner)])  # noqa: UP007  (made of a list)
         marks += more
-    is_said = any(isinstance(mark, Said) for mark in marks)
+    is_said = any(isinstance(mark, Required) for mark in marks)
     has_default = (field.default, field.default_factory) != (MISSING, MISSING)
-    return Known(
+    return KeySchema(
         field.name, named[0] if named else field.name, kind, marks,
         is_said or not (is_optional or has_default), is_optional, has_default,
     )
@@ -109,7 +110,7 @@ def _bare(hint: Any) -> tuple[Any, tuple[Any, ...]]:
     return hint, ()
 
 
-def read_table(kind: type[T], table: object, place: Place) -> T:
+def read_table(kind: type[T], table: object, place: TomlPosition) -> T:
     """Build an object of a class from a table.
 
     Args:
@@ -122,7 +123,7 @@ def read_table(kind: type[T], table: object, place: Place) -> T:
     """
     if not isinstance(table, Mapping):
         raise place.error("expected a table, got {table!r}", table=table)
-    every = known_keys(cast(Hashable, kind))
+    every = keys_of_table(cast(Hashable, kind))
     keys = {key: known for key, known in every.items() if not known.has(TableName)}
     made: dict[str, Any] = {
         known.field: place.path[-1] for known in every.values() if known.has(TableName)
@@ -134,7 +135,7 @@ def read_table(kind: type[T], table: object, place: Place) -> T:
                 key, key=key, hint_of_key=_hint(key, keys),
             )
     if missing := [key for key, known in keys.items() if known.is_needed and key not in table]:
-        asked = ", ".join(f"`{key}` ({_asked(keys[key])})" for key in missing)
+        asked = ", ".join(f"`{key}` ({_describe_missing(keys[key])})" for key in missing)
         raise place.error(
             "missing {asked}; add {pronoun}",
             asked=asked, pronoun="it" if len(missing) == 1 else "them",
@@ -151,10 +152,10 @@ def read_table(kind: type[T], table: object, place: Place) -> T:
         raise place.error("{reason}", reason=error.message) from error
 
 
-def _asked(known: Known) -> str:
+def _describe_missing(known: KeySchema) -> str:
     """Describe the expected value of a missing key."""
     if known.kind in _PLAIN or get_origin(known.kind) in (tuple, Literal):
-        return _expected(known.kind, known.marks, known.key)
+        return _describe_expected(known.kind, known.marks, known.key)
     return f"a table [{known.key}]"
 
 
@@ -166,28 +167,29 @@ def _hint(key: str, known: Collection[str]) -> str:
     return f"did you mean `{near[0]}`?" if near else f"the keys are {', '.join(known)}"
 
 
-def _value(kind: Any, marks: tuple[Any, ...], value: Any, place: Place, key: str) -> Any:
+def _value(kind: Any, marks: tuple[Any, ...], value: Any, place: TomlPosition, key: str) -> Any:
     for mark in marks:
         if isinstance(mark, FromHost) and isinstance(value, str) and value == HOST:
             return mark.read()
     if kind in _PLAIN:
-        return _plain(kind, marks, value, place, key)
+        return _read_plain(kind, marks, value, place, key)
     origin = get_origin(kind)
     if origin in (Union, UnionType):
         return _one_of_kinds(get_args(kind), value, place.inside(key))
     if is_dataclass(kind) and isinstance(kind, type):
         return read_table(kind, value, place.inside(key))
     if origin is not None and isinstance(origin, type) and issubclass(origin, Mapping):
-        return _mapping(get_args(kind), value, place.inside(key))
+        return _read_mapping(get_args(kind), value, place.inside(key))
     if origin is tuple and _is_table(get_args(kind)[0]):
         return _tables(get_args(kind)[0], value, place, key)
-    read = _plain(kind, marks, value, place, key)
+    read = _read_plain(kind, marks, value, place, key)
     if origin is tuple:
         return tuple(tuple(each) if isinstance(each, list) else each for each in read)
     return read
 
 
-def _plain(kind: Any, marks: tuple[Any, ...], value: Any, place: Place, key: str) -> Any:
+def _read_plain(kind: Any, marks: tuple[Any, ...], value: Any, place: TomlPosition,
+        key: str) -> Any:
     """Validate and return a value that is not a table."""
     if type(value) is int and value not in _INTEGERS:
         raise place.error(
@@ -197,7 +199,7 @@ def _plain(kind: Any, marks: tuple[Any, ...], value: Any, place: Place, key: str
     if not _fits(kind, marks, value):
         raise place.error(
             "`{key}` is {value!r}; expected {expected}",
-            key, key=key, value=value, expected=_expected(kind, marks, key),
+            key, key=key, value=value, expected=_describe_expected(kind, marks, key),
         )
     _check_names(kind, marks, value, place, key)
     return float(value) if kind is float else value
@@ -208,7 +210,7 @@ def _is_table(kind: Any) -> bool:
     return all(isinstance(each, type) and is_dataclass(each) for each in kinds)
 
 
-def _tables(kind: Any, value: Any, place: Place, key: str) -> tuple[Any, ...]:
+def _tables(kind: Any, value: Any, place: TomlPosition, key: str) -> tuple[Any, ...]:
     if not isinstance(value, list | tuple):
         raise place.error(
             "`{key}` is {value!r}; expected tables, each under [[{key}]]",
@@ -220,37 +222,37 @@ def _tables(kind: Any, value: Any, place: Place, key: str) -> tuple[Any, ...]:
     )
 
 
-def _one_of_kinds(kinds: tuple[type, ...], value: Any, place: Place) -> Any:
+def _one_of_kinds(kinds: tuple[type, ...], value: Any, place: TomlPosition) -> Any:
     """Read a table whose key `kind` selects the class."""
     if len(kinds) == 1:
         return read_table(kinds[0], value, place)
     if not isinstance(value, Mapping):
         raise place.error("expected a table, got {value!r}", value=value)
-    by_name = {get_args(known_keys(kind)["kind"].kind)[0]: kind for kind in kinds}
+    by_name = {get_args(keys_of_table(kind)["kind"].kind)[0]: kind for kind in kinds}
     if "kind" not in value:
         raise place.error("missing `kind`; the kinds are {by_name}", by_name=", ".join(by_name))
     chosen = value["kind"]
     if not isinstance(chosen, str) or chosen not in by_name:
         raise place.error(
             "`kind` is {chosen!r}; {suggestion}",
-            'kind', chosen=chosen, suggestion=_near(chosen, by_name, "kinds"),
+            'kind', chosen=chosen, suggestion=_suggest(chosen, by_name, "kinds"),
         )
     return read_table(by_name[chosen], value, place)
 
 
-def _mapping(kinds: tuple[Any, ...], value: Any, place: Place) -> Mapping[str, Any]:
+def _read_mapping(kinds: tuple[Any, ...], value: Any, place: TomlPosition) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise place.error("expected a table, got {value!r}", value=value)
     (key_kind, key_marks), (kind, marks) = map(_bare, kinds)
     if any(isinstance(mark, Matches) for mark in key_marks):
-        value = dict(_joined(value))
+        value = dict(_join_keys(value))
     if not value:
         raise place.error("nothing is described; describe at least one, or leave the table out")
     for name in value:
         if not _fits(key_kind, key_marks, name):
             raise place.error(
                 "unknown key `{name}`; expected {key_marks}",
-                name, name=name, key_marks=_like(key_marks),
+                name, name=name, key_marks=_similar_key(key_marks),
             )
         _check_names(key_kind, key_marks, name, place, name)
     return MappingProxyType(
@@ -258,12 +260,12 @@ def _mapping(kinds: tuple[Any, ...], value: Any, place: Place) -> Mapping[str, A
     )
 
 
-def _joined(table: Mapping[str, Any], before: str = "") -> list[tuple[str, Any]]:
+def _join_keys(table: Mapping[str, Any], before: str = "") -> list[tuple[str, Any]]:
     """Join the keys of nested tables with dots, as TOML writes them."""
     found: list[tuple[str, Any]] = []
     for key, value in table.items():
         name = f"{before}{key}"
-        found += _joined(value, f"{name}.") if isinstance(value, Mapping) else [(name, value)]
+        found += _join_keys(value, f"{name}.") if isinstance(value, Mapping) else [(name, value)]
     return found
 
 
@@ -306,7 +308,7 @@ def _holds(mark: Any, value: Any) -> bool:
     return True
 
 
-def _expected(kind: Any, marks: tuple[Any, ...], key: str) -> str:
+def _describe_expected(kind: Any, marks: tuple[Any, ...], key: str) -> str:
     """Describe the expected value of a key."""
     unit = next((f" of {text}" for end, text in _UNITS.items() if key.endswith(end)), "")
     other = f', or "{HOST}"' if any(isinstance(mark, FromHost) for mark in marks) else ""
@@ -350,11 +352,12 @@ def _bounds(marks: tuple[Any, ...]) -> str:
     return ""
 
 
-def _like(marks: tuple[Any, ...]) -> str:
+def _similar_key(marks: tuple[Any, ...]) -> str:
     return next(mark.like for mark in marks if isinstance(mark, Matches))
 
 
-def _check_names(kind: Any, marks: tuple[Any, ...], value: Any, place: Place, key: str) -> None:
+def _check_names(kind: Any, marks: tuple[Any, ...], value: Any, place: TomlPosition,
+        key: str) -> None:
     """Check texts that must name something: permitted texts and references to tables."""
     if kind not in _PLAIN and get_origin(kind) is tuple:
         inner, inner_marks = _bare(get_args(kind)[0])
@@ -363,22 +366,22 @@ def _check_names(kind: Any, marks: tuple[Any, ...], value: Any, place: Place, ke
         return
     for mark in marks:
         if isinstance(mark, OneOf) and value not in mark.texts:
-            hint = _near(value, mark.texts, f"{mark.what}s")
+            hint = _suggest(value, mark.texts, f"{mark.what}s")
             raise place.error(
                 "`{key}`: there is no {what} `{value}`; {hint}",
                 key, key=key, what=mark.what, value=value, hint=hint,
             )
-        if isinstance(mark, Refers):
+        if isinstance(mark, TableReference):
             described = place.root.get(mark.table, {})
             if value not in described:
-                hint = _near(value, described, "described ones")
+                hint = _suggest(value, described, "described ones")
                 raise place.error(
                     "`{key}`: there is no {table} `{value}`; {hint}",
                     key, key=key, table=mark.table, value=value, hint=hint,
                 )
 
 
-def _near(value: Any, texts: Collection[str], what: str) -> str:
+def _suggest(value: Any, texts: Collection[str], what: str) -> str:
     near = get_close_matches(value if isinstance(value, str) else safe_repr(value), texts, n=1)
     return f"did you mean `{near[0]}`?" if near else f"the {what} are {', '.join(texts)}"
 
@@ -389,12 +392,12 @@ def check_fields(record: Any) -> None:
     Raises:
         TargetError: If a field has the wrong type or value.
     """
-    for known in known_keys(cast(Hashable, type(record))).values():
+    for known in keys_of_table(cast(Hashable, type(record))).values():
         value = getattr(record, known.field)
         if (value is None and known.is_optional) or _is_of(known.kind, known.marks, value):
             continue
         is_table = known.kind not in _PLAIN and not _is_list(known.kind)
-        wanted = f"what a description has under `{known.key}`" if is_table else _expected(
+        wanted = f"what a description has under `{known.key}`" if is_table else _describe_expected(
             known.kind, tuple(m for m in known.marks if not isinstance(m, FromHost)), known.key)
         raise TargetError(
             "{type}: {field} is {value!r}; give {wanted}",
@@ -442,7 +445,7 @@ def table_of(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return {
             key: table_of(getattr(value, known.field))
-            for key, known in known_keys(type(value)).items()
+            for key, known in keys_of_table(type(value)).items()
             if not known.has(TableName) and getattr(value, known.field) is not None
             and getattr(value, known.field) not in ((), {})
         }

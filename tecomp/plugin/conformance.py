@@ -43,7 +43,7 @@ _MOST_BYTES = 1 << 28
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class ConformanceCheck:
     """Result of one conformance check of a target.
 
     Attributes:
@@ -57,7 +57,7 @@ class Check:
     passed: bool
 
 
-def check_target(name: str | Path) -> tuple[Check, ...]:
+def check_target(name: str | Path) -> tuple[ConformanceCheck, ...]:
     """Check the description of a target, and build and run small programs on it.
 
     Args:
@@ -101,13 +101,13 @@ class _FailedError(Exception):
     """Error raised for a failed check; the argument is the reason."""
 
 
-def _ran(title: str, run: Callable[[], str]) -> Check:
+def _ran(title: str, run: Callable[[], str]) -> ConformanceCheck:
     try:
-        return Check(title, run(), passed=True)
+        return ConformanceCheck(title, run(), passed=True)
     except _FailedError as error:
-        return Check(title, str(error), passed=False)
+        return ConformanceCheck(title, str(error), passed=False)
     except TecompError as error:
-        return Check(title, error.message, passed=False)
+        return ConformanceCheck(title, error.message, passed=False)
 
 
 def _speed(path: Path) -> str:
@@ -166,12 +166,12 @@ def _memory(target: Target, memory: Memory) -> str:
         s = te.create_schedule(tensors[1].op)
         copied = s.cache_read(tensors[0], memory.name, [tensors[1]])
         if rank > 1:
-            _addressed(target, s, copied, memory.name)
+            _lay_out_addresses(target, s, copied, memory.name)
         _runs(target, s, tensors)
     return memory.axes
 
 
-def _addressed(target: Target, s: Schedule, tensor: Tensor, scope: str) -> None:
+def _lay_out_addresses(target: Target, s: Schedule, tensor: Tensor, scope: str) -> None:
     """Lay out a tensor for a memory with multi-axis addresses, which are its last axes."""
     rank = target.memory(scope).rank
 
@@ -262,7 +262,7 @@ def _formats(target: Target) -> str:
     return ", ".join(names) or "none"
 
 
-def _some(names: Sequence[str]) -> str:
+def _first_names(names: Sequence[str]) -> str:
     """Return the first `_FEW` names and the number of the others."""
     if not names:
         return "none"
@@ -283,7 +283,7 @@ def _operations(target: Target) -> str:
             raise _FailedError(
                 f"`{name}` gives {own[where]} at {list(where)}, its definition {plain[where]}"
             )
-    return _some(list(checked))
+    return _first_names(list(checked))
 
 
 def _operation(target: Target, intrin: TensorIntrin, *, is_own: bool) -> np.ndarray[Any, Any]:
@@ -306,10 +306,10 @@ def _operation(target: Target, intrin: TensorIntrin, *, is_own: bool) -> np.ndar
         *ins, out = intrin.scopes or ("",) * len(intrin.buffers)
         reader = s.cache_write(result, out) if out else result
         if out:
-            _addressed(target, s, reader, out)
+            _lay_out_addresses(target, s, reader, out)
         for tensor, scope in zip(intrin.inputs, ins, strict=True):
             if scope:
-                _addressed(target, s, s.cache_read(tensor, scope, [reader]), scope)
+                _lay_out_addresses(target, s, s.cache_read(tensor, scope, [reader]), scope)
         stage = s[reader]
         stage.tensorize(stage.op.axis[0], intrin)
     tensors = (*intrin.inputs, result)

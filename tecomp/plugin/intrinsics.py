@@ -38,7 +38,7 @@ def intrinsics(target: str | Target) -> Mapping[str, TensorIntrin]:
     owners: dict[str, str] = {}
     for entry in sorted(entry_points(group=GROUP, name=machine.name), key=lambda e: e.value):
         owner = entry.dist.name if entry.dist is not None else entry.name
-        for intrin in _declared(entry, owner, machine):
+        for intrin in _load_intrinsics(entry, owner, machine):
             if intrin.name in found:
                 both = " and by ".join(f"`{each}`" for each in (owners[intrin.name], owner))
                 raise TargetError(
@@ -50,7 +50,7 @@ def intrinsics(target: str | Target) -> Mapping[str, TensorIntrin]:
     return MappingProxyType(found)
 
 
-def _declared(entry: EntryPoint, owner: str, target: Target) -> tuple[TensorIntrin, ...]:
+def _load_intrinsics(entry: EntryPoint, owner: str, target: Target) -> tuple[TensorIntrin, ...]:
     where = f"operations of target {target.name}: plug-in `{entry.name}` of `{owner}`"
     try:
         offered = tuple(entry.load()(target))

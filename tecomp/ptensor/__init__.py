@@ -14,22 +14,22 @@ if TYPE_CHECKING:
     from tecomp.ptensor.lowering.device_regions import verify_lowered, verify_lowered_module
     from tecomp.ptensor.lowering.lower import lower_ptensor
     from tecomp.ptensor.lowering.lowered_ir import (
+        Binding,
         DeviceRegion,
         Dist,
         FunctionCall,
-        Let,
         Literal,
-        Lowered,
+        LoweredFunction,
         LoweredModule,
-        Name,
+        ValueName,
         body_lines,
     )
     from tecomp.ptensor.lowering.runtime_calls import dist_to_runtime
-    from tecomp.ptensor.operation import Argument, Operation
+    from tecomp.ptensor.operation import AttributeOperand, PTensorOp
     from tecomp.ptensor.operation_registry import operation_classes
     from tecomp.ptensor.operations.base import (
         Attribute,
-        Call,
+        CallOp,
         LibraryOperation,
         RankOf,
         ResultType,
@@ -48,23 +48,23 @@ if TYPE_CHECKING:
     from tecomp.ptensor.operations.elementwise import (
         FUNCTIONS,
         POWERS,
-        Cast,
+        CastOp,
         ElementwiseBinaryOp,
         ElementwiseBinaryTest,
         ElementwiseUnaryOp,
         ElementwiseUnaryTest,
-        Where,
+        WhereOp,
     )
     from tecomp.ptensor.operations.library_ops import (
+        FourierTransformOp,
         Matrices,
         PseudoInverse,
         Rank,
         Solve,
-        Transform,
     )
     from tecomp.ptensor.operations.linear_algebra import MatMul, MatrixTranspose, TensorDot
     from tecomp.ptensor.operations.manipulation import (
-        Broadcast,
+        BroadcastOp,
         Combine,
         ExpandDims,
         ExtractMask,
@@ -79,14 +79,14 @@ if TYPE_CHECKING:
         Squeeze,
         Take,
         TakeAlongAxis,
-        Tile,
+        TileOp,
     )
     from tecomp.ptensor.operations.reduction import (
         CountNonzero,
         Cumulative,
         Diff,
         FindIndex,
-        Reduce,
+        ReduceOp,
         TruthTest,
     )
     from tecomp.ptensor.operations.sorting import (
@@ -99,7 +99,7 @@ if TYPE_CHECKING:
         UniqueValues,
     )
     from tecomp.ptensor.parse import parse_module, parse_type
-    from tecomp.ptensor.te_definitions.reduction import summed_in
+    from tecomp.ptensor.te_definitions.reduction import te_accumulator_dtype
     from tecomp.ptensor.types import (
         ALL,
         COMPLEX,

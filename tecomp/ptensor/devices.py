@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from tecomp.errors import ArrayTypeError, ArrayValueError
-from tecomp.ptensor.operation import Operation
+from tecomp.ptensor.operation import PTensorOp
 from tecomp.ptensor.types import ALL, INTEGERS, PART, PTensorType, ValueType
 
 if typing.TYPE_CHECKING:
@@ -52,14 +52,14 @@ def device_name(device: object, where: str) -> str:
         if device in known:
             return device
     elif isinstance(device, _targets()):
-        return _named(device, where)
+        return _register_target(device, where)
     raise ArrayValueError(
         "{where}: there is no device {device!r}; these are {known}",
         kind="unknown-choice", where=where, device=device, known=", ".join(known),
     )
 
 
-def _named(target: Target, where: str) -> str:
+def _register_target(target: Target, where: str) -> str:
     """Register a user-defined target and return its name."""
     name = target.name
     if name in known_devices():
@@ -76,11 +76,11 @@ def _named(target: Target, where: str) -> str:
 
 def target_of(device: str) -> Target:
     """Return the target of a device."""
-    return _given[device] if device in _given else _loaded(device)
+    return _given[device] if device in _given else _load(device)
 
 
 @cache
-def _loaded(device: str) -> Target:
+def _load(device: str) -> Target:
     found: Target = _targets().load(device)
     return found
 
@@ -157,13 +157,13 @@ def on_its_device(type: PTensorType, where: str, asked: str | None, given: set[s
     Raises:
         ArrayTypeError: If the device does not support the dtype.
     """
-    narrow = _narrowed(type, asked, given)
+    narrow = _type_on_device(type, asked, given)
     if narrow is None:
         check_dtype(type.dtype, type.device, where, "the result is")
     return narrow or type
 
 
-def _narrowed(type: PTensorType, asked: str | None, given: set[str]) -> PTensorType | None:
+def _type_on_device(type: PTensorType, asked: str | None, given: set[str]) -> PTensorType | None:
     """Return a result type on a device; None if the device does not support the dtype."""
     if type.dtype in dtypes_of(type.device):
         return type
@@ -173,7 +173,7 @@ def _narrowed(type: PTensorType, asked: str | None, given: set[str]) -> PTensorT
     return type.like(type.shape, narrow) if narrow in dtypes_of(type.device) else None
 
 
-def results_on_device(op: Operation, *operands: Any) -> tuple[ValueType, ...]:
+def results_on_device(op: PTensorOp, *operands: Any) -> tuple[ValueType, ...]:
     """Return the result types of an operation, adapted to the device.
 
     On a machine without 64-bit integers, counts and indices have the default integer dtype of the
@@ -204,4 +204,4 @@ def results_on_device(op: Operation, *operands: Any) -> tuple[ValueType, ...]:
 def _on_known_device(type: ValueType, asked: str | None, given: set[str]) -> ValueType:
     if isinstance(type, str) or type.device in (None, CPU) or type.device not in known_devices():
         return type
-    return _narrowed(type, asked, given) or type
+    return _type_on_device(type, asked, given) or type

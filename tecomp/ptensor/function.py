@@ -8,8 +8,8 @@ from typing import Any
 
 from tecomp.errors import ArrayTypeError, ArrayValueError, DeviceMismatchError, TeamMismatchError
 from tecomp.ptensor.devices import results_on_device
-from tecomp.ptensor.operation import Argument, Operation, attribute_types
-from tecomp.ptensor.operations.base import Call
+from tecomp.ptensor.operation import AttributeOperand, PTensorOp, attribute_types
+from tecomp.ptensor.operations.base import CallOp
 from tecomp.ptensor.types import PTensorType, ValueType
 
 
@@ -49,7 +49,7 @@ class Apply:
     """
 
     result: str | None
-    op: Operation
+    op: PTensorOp
     operands: tuple[str, ...]
     types: tuple[ValueType, ...]
     type: ValueType
@@ -59,8 +59,8 @@ class Apply:
         self._check_count()
         self._check_kinds()
         given: tuple[Any, ...] = self.types
-        found = together(results_on_device(self.op, *given))
-        declared = together([self.type, *[each.type for each in self.more]])
+        found = format_result_types(results_on_device(self.op, *given))
+        declared = format_result_types([self.type, *[each.type for each in self.more]])
         if found != declared:
             raise ArrayValueError(
                 "{where}: the result is declared as {declared}, and follows as {found}; write "
@@ -102,7 +102,7 @@ class Apply:
                     kind="ptensor", where=self._where, name=name, type=type,
                 )
         for name, value in self.op.attributes:
-            if isinstance(value, Argument) and name not in self.op.open:
+            if isinstance(value, AttributeOperand) and name not in self.op.open:
                 raise ArrayTypeError(
                     "{where}: {name} is {value}; write the value itself, which the type of the "
                     "result follows from",
@@ -119,20 +119,20 @@ class Apply:
         types = ", ".join(map(str, self.types))
         names = ", ".join(f"%{each.name}" for each in self.made)
         head = f"{names} = " if names else ""
-        results = together([self.type, *[each.type for each in self.more]])
+        results = format_result_types([self.type, *[each.type for each in self.more]])
         return f"{head}{operation_text(self.op, self.operands)}: ({types}) -> {results}"
 
 
-def together(types: Sequence[ValueType]) -> str:
+def format_result_types(types: Sequence[ValueType]) -> str:
     """Format the types of results: a single type as it is, several in parentheses.
 
-    >>> together(["int64"]), together(["int64", "bool"])
+    >>> format_result_types(["int64"]), format_result_types(["int64", "bool"])
     ('int64', '(int64, bool)')
     """
     return str(types[0]) if len(types) == 1 else f"({', '.join(map(str, types))})"
 
 
-def operation_text(op: Operation, operands: Sequence[str]) -> str:
+def operation_text(op: PTensorOp, operands: Sequence[str]) -> str:
     """Format an operation on values, without types.
 
     >>> from tecomp.ptensor.operations.elementwise import ElementwiseBinaryOp
@@ -190,7 +190,7 @@ class Function:
 
     def __str__(self) -> str:
         parameters = ", ".join(map(str, self.parameters))
-        results = together([self.type_of(name) for name in self.results])
+        results = format_result_types([self.type_of(name) for name in self.results])
         lines = [f"func @{self.name}({parameters}) -> {results} {{"]
         lines += [f"  {apply}" for apply in self.body]
         lines += [f"  return {', '.join(f'%{name}' for name in self.results)}".rstrip(), "}"]
@@ -257,7 +257,7 @@ def verify_apply(apply: Apply, known: dict[str, ValueType], function: str) -> No
                 known=known[name],
             )
     for name, value in apply.op.attributes:
-        if isinstance(value, Argument):
+        if isinstance(value, AttributeOperand):
             taken = _PLACES.get(name) or _NUMBERS[attribute_types(apply.op.__class__)[name] is int]
             _check_argument(f"@{function}: %{apply.result}", name, value, known, taken)
     for made in apply.made:
@@ -265,7 +265,7 @@ def verify_apply(apply: Apply, known: dict[str, ValueType], function: str) -> No
 
 
 def _check_argument(
-    where: str, attribute: str, value: Argument, known: Mapping[str, ValueType],
+    where: str, attribute: str, value: AttributeOperand, known: Mapping[str, ValueType],
     taken: tuple[str, ...],
 ) -> None:
     found = known.get(value.name)
@@ -322,7 +322,7 @@ def verify_module(module: Module) -> None:
         known[function.name] = function
     for function in module.functions:
         for apply in function.body:
-            if isinstance(apply.op, Call):
+            if isinstance(apply.op, CallOp):
                 _check_call(function, apply, apply.op, known)
     callees_first(module)
 
@@ -352,10 +352,11 @@ def callees_first(module: Module) -> tuple[Function, ...]:
 
 
 def _callees(function: Function) -> set[str]:
-    return {apply.op.function for apply in function.body if isinstance(apply.op, Call)}
+    return {apply.op.function for apply in function.body if isinstance(apply.op, CallOp)}
 
 
-def _check_call(function: Function, apply: Apply, op: Call, known: Mapping[str, Function]) -> None:
+def _check_call(function: Function, apply: Apply, op: CallOp,
+        known: Mapping[str, Function]) -> None:
     where = f"@{function.name}: call of @{op.function}"
     callee = known.get(op.function)
     if callee is None:

@@ -9,7 +9,13 @@ import numpy as np
 
 from tecomp.errors import ArrayIndexError, ArrayValueError
 from tecomp.ptensor.operations.base import LibraryOperation
-from tecomp.ptensor.operations.library_ops import Matrices, PseudoInverse, Rank, Solve, Transform
+from tecomp.ptensor.operations.library_ops import (
+    FourierTransformOp,
+    Matrices,
+    PseudoInverse,
+    Rank,
+    Solve,
+)
 from tecomp.ptensor.operations.sorting import (
     Argsort,
     IsIn,
@@ -38,7 +44,7 @@ def compute(op: LibraryOperation, *operands: Buffer) -> tuple[Buffer, ...]:
     try:
         # Infinities and NaN are valid results, so suppress NumPy's warnings, e.g. about overflow.
         with np.errstate(all="ignore"):
-            found = _computed(op, *operands)
+            found = _compute(op, *operands)
     except np.linalg.LinAlgError as error:
         shapes = " and ".join(str(operand.shape) for operand in operands)
         raise ArrayValueError(
@@ -51,7 +57,7 @@ def compute(op: LibraryOperation, *operands: Buffer) -> tuple[Buffer, ...]:
 
 
 @singledispatch
-def _computed(op: LibraryOperation, *operands: Buffer) -> Any:
+def _compute(op: LibraryOperation, *operands: Buffer) -> Any:
     raise NotImplementedError(f"{op.name} has no function")
 
 
@@ -67,7 +73,7 @@ def _order_of_values(stable: bool, x: Buffer) -> Any:
     return "stable" if x.dtype.kind == "c" or (x == 0).any() else None
 
 
-@_computed.register
+@_compute.register
 def _(op: Sort, x: Buffer) -> Any:
     # Flip before and after sorting, so that a descending sort is stable: 0.0 and -0.0 are equal.
     if not op.descending:
@@ -76,7 +82,7 @@ def _(op: Sort, x: Buffer) -> Any:
     return np.flip(np.sort(np.flip(x, op.axis), op.axis, kind=order), op.axis)
 
 
-@_computed.register
+@_compute.register
 def _(op: Argsort, x: Buffer) -> Any:
     if not op.descending:
         return np.argsort(x, op.axis, kind=_order(op.stable))
@@ -84,18 +90,18 @@ def _(op: Argsort, x: Buffer) -> Any:
     return x.shape[op.axis] - 1 - np.flip(places, op.axis)
 
 
-@_computed.register
+@_compute.register
 def _(op: SearchSorted, x: Buffer, values: Buffer, sorter: Buffer | None = None) -> Any:
     side: Any = op.kind
     if sorter is not None:
         outside = sorter[(sorter < 0) | (sorter >= x.size)]
         if outside.size:
-            raise wrong_sorter(int(outside[0]), x.size)
+            raise find_invalid_sorter(int(outside[0]), x.size)
         sorter = sorter.astype(np.int64, copy=False)  # NumPy rejects uint64 sorters
     return np.searchsorted(x, values, side, sorter)
 
 
-def wrong_sorter(index: int, size: int) -> ArrayIndexError:
+def find_invalid_sorter(index: int, size: int) -> ArrayIndexError:
     """Return the error for a sorter index that is out of bounds."""
     return ArrayIndexError(
         "searchsorted: the sorter has the index {index}, and x1 has {size} elements; give "
@@ -104,33 +110,33 @@ def wrong_sorter(index: int, size: int) -> ArrayIndexError:
     )
 
 
-@_computed.register
+@_compute.register
 def _(op: IsIn, x: Buffer, among: Buffer) -> Any:
     return np.isin(x, among, invert=op.invert)
 
 
-@_computed.register
+@_compute.register
 def _(op: UniqueAll, x: Buffer) -> Any:
     return tuple(np.unique_all(x))
 
 
-@_computed.register
+@_compute.register
 def _(op: UniqueCounts, x: Buffer) -> Any:
     return tuple(np.unique_counts(x))
 
 
-@_computed.register
+@_compute.register
 def _(op: UniqueInverse, x: Buffer) -> Any:
     return tuple(np.unique_inverse(x))
 
 
-@_computed.register
+@_compute.register
 def _(op: UniqueValues, x: Buffer) -> Any:
     return np.unique(x, equal_nan=False)
 
 
-@_computed.register
-def _(op: Transform, x: Buffer) -> Any:
+@_compute.register
+def _(op: FourierTransformOp, x: Buffer) -> Any:
     function = getattr(np.fft, op.kind)
     if op.kind.endswith("n"):
         shape = [x.shape[axis] for axis in op.axes]
@@ -141,7 +147,7 @@ def _(op: Transform, x: Buffer) -> Any:
     return function(x, op.sizes[0], op.axes[0], op.norm)
 
 
-@_computed.register
+@_compute.register
 def _(op: Matrices, x: Buffer) -> Any:
     given: dict[str, Any] = {}
     if op.kind == "cholesky":
@@ -152,11 +158,11 @@ def _(op: Matrices, x: Buffer) -> Any:
         given["full_matrices"] = op.full
     found = getattr(np.linalg, op.kind)(x, **given)
     if op.kind in ("eig", "eigvals"):
-        return _whole(found, x)
+        return _as_complex(found, x)
     return tuple(found) if isinstance(found, tuple) else found
 
 
-def _whole(found: Any, x: Buffer) -> Any:
+def _as_complex(found: Any, x: Buffer) -> Any:
     """Return eigenvalues and eigenvectors as complex numbers, also if all of them are real."""
     dtype = np.result_type(x.dtype, np.complex64)
     if isinstance(found, tuple):
@@ -164,16 +170,16 @@ def _whole(found: Any, x: Buffer) -> Any:
     return found.astype(dtype)
 
 
-@_computed.register
+@_compute.register
 def _(op: Solve, a: Buffer, b: Buffer) -> Any:
     return np.linalg.solve(a, b)
 
 
-@_computed.register
+@_compute.register
 def _(op: PseudoInverse, x: Buffer, tolerance: Any = None) -> Any:
     return np.linalg.pinv(x, rtol=tolerance)
 
 
-@_computed.register
+@_compute.register
 def _(op: Rank, x: Buffer, tolerance: Any = None) -> Any:
     return np.linalg.matrix_rank(x, rtol=tolerance)

@@ -13,7 +13,7 @@ from tecomp.ptensor.types import PTensorType, ValueType
 
 
 @dataclass(frozen=True)
-class Operation:
+class PTensorOp:
     """Operation on parallel tensors.
 
     An instance of a subclass specifies the function and its attributes, such as axes, but not its
@@ -26,7 +26,8 @@ class Operation:
         library: Library function that computes the operation; None if loops compute it.
         takes: Minimum and maximum number of operands; None for no maximum.
         scalars: Types of operands that are not tensors; None if any types are accepted.
-        open: Attributes that may be an `Argument`, whose value the call of the function gives.
+        open: Attributes that may be an `AttributeOperand`, whose value the call of the function
+            gives.
         counts: Whether the extents of the operands must be known in advance.
 
     Source:
@@ -86,16 +87,16 @@ class Operation:
         ])
 
 
-def to_the_bit(op: Operation, other: object) -> bool:
+def to_the_bit(op: PTensorOp, other: object) -> bool:
     """Return whether two operations are equal with bitwise equal numbers: -0.0 differs from 0.0."""
     if op.__class__ is not other.__class__:
         return False
-    assert isinstance(other, Operation)
+    assert isinstance(other, PTensorOp)
     pairs = zip(op.attributes, other.attributes, strict=True)
     return all(a is b or (a == b and repr(a) == repr(b)) for (_, a), (_, b) in pairs)
 
 
-class Several(Operation):
+class Several(PTensorOp):
     """Operation that infers the types of all results together."""
 
     def results(self, *operands: PTensorType) -> tuple[PTensorType, ...]:
@@ -126,7 +127,7 @@ class Several(Operation):
 
 
 @dataclass(frozen=True, slots=True)
-class Argument:
+class AttributeOperand:
     """Function parameter that is used in place of an attribute.
 
     Attributes:
@@ -141,7 +142,7 @@ class Argument:
         return f"%{self.name}"
 
 
-def attribute_types(kind: type[Operation]) -> Mapping[str, Any]:
+def attribute_types(kind: type[PTensorOp]) -> Mapping[str, Any]:
     """Return the declared types of the attributes of an operation, by name.
 
     Args:
@@ -199,5 +200,5 @@ def type_text(declared: Any) -> str:
 
 _WORDS: Mapping[Any, str] = {
     int: "an integer of 64 bits", float: "a number", complex: "a number", bool: "True or False",
-    str: "a string", NoneType: "None", Argument: "a parameter such as %n",
+    str: "a string", NoneType: "None", AttributeOperand: "a parameter such as %n",
 }  # fmt: skip

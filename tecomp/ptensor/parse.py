@@ -15,25 +15,25 @@ from tecomp.ptensor.function import (
     Module,
     Parameter,
     declare,
-    together,
+    format_result_types,
     verify_apply,
     verify_module,
 )
 from tecomp.ptensor.operation import (
-    Argument,
-    Operation,
+    AttributeOperand,
+    PTensorOp,
     attribute_types,
     fits_type,
     type_text,
 )
 from tecomp.ptensor.operation_registry import operation_classes
-from tecomp.ptensor.operations.base import Call
+from tecomp.ptensor.operations.base import CallOp
 from tecomp.ptensor.operations.creation import (
     AsArray,
     Create,
     CreateLike,
     Creation,
-    Import,
+    ImportOp,
 )
 from tecomp.ptensor.operations.elementwise import BINARY_TESTS
 from tecomp.ptensor.scanner import (
@@ -199,7 +199,8 @@ def _function(reader: Reader) -> Function:
         if declared != found:
             raise ArrayValueError(
                 "@{name}: the results are declared as {declared}, and are {found}; write that",
-                kind="ptensor", name=name, declared=together(declared), found=together(found),
+                kind="ptensor", name=name, declared=format_result_types(declared),
+                found=format_result_types(found),
             )
     return function
 
@@ -296,7 +297,7 @@ def _mark(reader: Reader, marks: dict[str, Any]) -> None:
 def _apply(reader: Reader, function: str, known: dict[str, ValueType]) -> list[Apply]:
     start = reader.position
     names = _names(reader)
-    applied = [_called(reader, names)] if reader.has("func.call") else _applied(
+    applied = [_parse_call(reader, names)] if reader.has("func.call") else _applied(
         reader, names, known)
     with reader.located(start):
         for each in applied:
@@ -315,18 +316,18 @@ def _names(reader: Reader) -> list[str]:
     return found
 
 
-def _called(reader: Reader, names: list[str]) -> Apply:
+def _parse_call(reader: Reader, names: list[str]) -> Apply:
     start = reader.position
     callee = reader.expect(_FUNCTION, "the name of a function, such as `@f`")[1:]
     reader.need("(", "behind the name of a function")
     operands = reader.listed(lambda each: each.expect(VALUE, "an operand such as `%x`")[1:], ")")
     types, results = _signature(reader, names)
     with reader.located(start):
-        return _made(names, Call(callee, tuple(results)), operands, types, results)
+        return _create_apply(names, CallOp(callee, tuple(results)), operands, types, results)
 
 
-def _made(
-    names: list[str], op: Operation, operands: list[str], types: list[ValueType],
+def _create_apply(
+    names: list[str], op: PTensorOp, operands: list[str], types: list[ValueType],
     results: list[ValueType],
 ) -> Apply:
     more = tuple(map(Parameter, names[1:], results[1:]))
@@ -347,37 +348,38 @@ def _applied(reader: Reader, names: list[str], known: Mapping[str, ValueType]) -
     operands = [item for item in items if item.name is None]
     count = _operand_count(kind, operands, types)
     if count < len(operands):
-        operands = _typed(reader, operands, types, known)
+        operands = _parse_typed_items(reader, operands, types, known)
         attributes = _positional(reader, kind, operands[count:], attributes, results[0])
         operands = operands[:count]
         types = [each.type for each in operands if each.type is not None]
-    attributes = {**_LEFT_OUT.get(kind.name, {}), **_imported(kind, results[0]), **attributes}
+    attributes = {**_LEFT_OUT.get(kind.name, {}), **_import_attributes(kind, results[0]),
+        **attributes}
     _check_complete(reader, kind, attributes, start)
     for place in ("device", "team", "shape"):
-        if isinstance(value := attributes.get(place), Argument):
+        if isinstance(value := attributes.get(place), AttributeOperand):
             # The name belongs to the caller; its value is in the type.
-            attributes[place] = Argument(value.name, getattr(results[0], place, None))
+            attributes[place] = AttributeOperand(value.name, getattr(results[0], place, None))
     with reader.located(start):
         given = [item.value for item in operands]
         op = kind(**attributes)
         before = _tensor_of_number(reader, op, given, types, results[0])
-        return [*before, _made(names, op, given, types, results)]
+        return [*before, _create_apply(names, op, given, types, results)]
 
 
-def _imported(kind: type[Operation], result: ValueType) -> dict[str, Any]:
+def _import_attributes(kind: type[PTensorOp], result: ValueType) -> dict[str, Any]:
     """Return the attributes of an import that the type of its result implies.
 
     The RFC writes `from_dlpack(obj)` and `asarray(??)` without attributes.
     """
-    if not issubclass(kind, Import) or not isinstance(result, PTensorType):
+    if not issubclass(kind, ImportOp) or not isinstance(result, PTensorType):
         return {}
     names = {field.name for field in fields(kind)} & {"shape", "dtype", "device", "team"}
     return {name: getattr(result, name) for name in sorted(names)}
 
 
 def _of_shape(
-    kind: type[Operation], items: list[_Item], types: list[ValueType]
-) -> type[Operation]:
+    kind: type[PTensorOp], items: list[_Item], types: list[ValueType]
+) -> type[PTensorOp]:
     """Return `Create` for a `create_like` with a shape operand, with the shape after the value.
 
     In the RFC, the shape is the first operand. The `create_like` of a tensor is a different
@@ -394,7 +396,7 @@ def _of_shape(
 
 
 def _operand_count(
-    kind: type[Operation], items: list[_Item], types: list[ValueType]
+    kind: type[PTensorOp], items: list[_Item], types: list[ValueType]
 ) -> int:
     """Return the number of operands; the items after these are positional attributes."""
     least, most = kind.takes
@@ -409,7 +411,7 @@ def _operand_count(
 
 
 def _tensor_of_number(
-    reader: Reader, op: Operation, operands: list[str], types: list[ValueType], result: ValueType
+    reader: Reader, op: PTensorOp, operands: list[str], types: list[ValueType], result: ValueType
 ) -> list[Apply]:
     """Return an operation that creates a tensor of the number operand of a creation function.
 
@@ -428,7 +430,7 @@ def _tensor_of_number(
     return [apply]
 
 
-def _operation(reader: Reader) -> tuple[type[Operation], dict[str, Any]]:
+def _operation(reader: Reader) -> tuple[type[PTensorOp], dict[str, Any]]:
     """Return the operation class, and its kind if it has kinds."""
     start = reader.position
     name = reader.expect(NAME, "the name of an operation")
@@ -486,7 +488,7 @@ def _signature(reader: Reader, names: list[str]) -> tuple[list[ValueType], list[
 
 
 def _attributes(
-    reader: Reader, kind: type[Operation], items: list[_Item]
+    reader: Reader, kind: type[PTensorOp], items: list[_Item]
 ) -> dict[str, Any]:
     """Return the named attributes, checked against their declared types."""
     hints = {name: hint for name, hint in attribute_types(kind).items() if name != "kind"}
@@ -511,10 +513,10 @@ def _attributes(
     return found
 
 
-def _check_value(reader: Reader, kind: type[Operation], name: str, item: _Item) -> None:
+def _check_value(reader: Reader, kind: type[PTensorOp], name: str, item: _Item) -> None:
     """Reject an attribute value of another type than declared."""
     hint = attribute_types(kind)[name]
-    if isinstance(item.value, Argument):
+    if isinstance(item.value, AttributeOperand):
         if name not in kind.open:
             reader.refuse(
                 "{form}: {name} must be {hint}, as the type of the result follows from it",
@@ -528,7 +530,7 @@ def _check_value(reader: Reader, kind: type[Operation], name: str, item: _Item) 
 
 
 def _check_complete(
-    reader: Reader, kind: type[Operation], given: Mapping[str, Any], start: int
+    reader: Reader, kind: type[PTensorOp], given: Mapping[str, Any], start: int
 ) -> None:
     hints = attribute_types(kind)
     missing = [name for name in hints if name not in given]
@@ -544,7 +546,7 @@ def _check_complete(
         )
 
 
-def _typed(
+def _parse_typed_items(
     reader: Reader, items: list[_Item], types: list[ValueType], known: Mapping[str, ValueType]
 ) -> list[_Item]:
     """Return positional items with their types, which are optional for literals.
@@ -577,7 +579,7 @@ def _typed(
 
 
 def _positional(
-    reader: Reader, kind: type[Operation], items: list[_Item], named: dict[str, Any],
+    reader: Reader, kind: type[PTensorOp], items: list[_Item], named: dict[str, Any],
     result: ValueType,
 ) -> dict[str, Any]:
     """Return the attributes of an operation from positional values in RFC order.
@@ -625,7 +627,7 @@ def _is_dtype(item: _Item) -> bool:
 
 
 def _by_position(
-    reader: Reader, kind: type[Operation], name: str, item: _Item, result: ValueType
+    reader: Reader, kind: type[PTensorOp], name: str, item: _Item, result: ValueType
 ) -> Any:
     """Return the value of one attribute."""
     if item.is_literal:
@@ -639,7 +641,7 @@ def _by_position(
     elif (name, item.type) in (("dtype", "type"), ("shape", "shape.shape")):
         value = getattr(result, name, None)
         if name == "shape" and name in kind.open and value and set(value) == {None}:
-            return Argument(item.value)
+            return AttributeOperand(item.value)
         if value is None or (name == "shape" and None in value):
             reader.refuse(
                 "{form}: the type of the result must have the {name} that %{item} stands for",
@@ -647,6 +649,6 @@ def _by_position(
             )
         return value
     else:
-        value = Argument(item.value)
+        value = AttributeOperand(item.value)
     _check_value(reader, kind, name, replace(item, value=value))
     return value

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any, NoReturn, TypeVar
 
 from tecomp.errors import ParseError, TecompError
-from tecomp.ptensor.operation import Argument
+from tecomp.ptensor.operation import AttributeOperand
 
 VALUE = re.compile(r"%\w+")
 NAME = re.compile(r"[A-Za-z_]\w*")
@@ -132,7 +132,7 @@ class Reader:
 def literal(reader: Reader, depth: int = 0) -> Any:
     """Parse a number, a string, a constant, a parameter, or a tuple of these."""
     if match := reader.take(VALUE):
-        return Argument(match[0][1:])
+        return AttributeOperand(match[0][1:])
     start = reader.position
     if match := reader.take(STRING):
         return string(reader, match[0], start)
@@ -144,14 +144,14 @@ def literal(reader: Reader, depth: int = 0) -> Any:
                 "literals are nested at most {max_depth} deep",
                 start, max_depth=_MAX_DEPTH,
             )
-        return _parenthesized(reader, depth + 1)
+        return _parse_parenthesized(reader, depth + 1)
     match = reader.take(NAME)
     if match is None or match[0] not in CONSTANTS:
         reader.refuse("expected a number, a string, True, False, None, %name or a tuple", start)
     return CONSTANTS[match[0]]
 
 
-def _parenthesized(reader: Reader, depth: int) -> Any:
+def _parse_parenthesized(reader: Reader, depth: int) -> Any:
     """Parse a complex number with both parts, or a tuple."""
     if reader.has(")"):
         return ()

@@ -114,7 +114,7 @@ def float_limits(dtype: np.dtype[Any]) -> Any:
     return info(dtype)
 
 
-def check_together(types: Sequence[PTensorType], where: str) -> None:
+def check_same_device_and_team(types: Sequence[PTensorType], where: str) -> None:
     """Check that the operands of an operation have the same device and team.
 
     Raises:
@@ -236,10 +236,10 @@ def axes_of(axis: Axes, rank: int, where: str) -> tuple[int, ...]:
     return tuple(found)
 
 
-def without(shape: Shape, axes: Sequence[int], keepdims: bool) -> Shape:
+def drop_axes(shape: Shape, axes: Sequence[int], keepdims: bool) -> Shape:
     """Return a shape with axes removed or set to size 1.
 
-    >>> without((4, 5, 6), (0, 2), False), without((4, 5, 6), (0, 2), True)
+    >>> drop_axes((4, 5, 6), (0, 2), False), drop_axes((4, 5, 6), (0, 2), True)
     ((5,), (1, 5, 1))
     """
     return tuple([
@@ -265,10 +265,11 @@ WHOLE = {**dict.fromkeys(("float16", "bfloat16", "float32"), "complex64"), "floa
 
 
 @cache
-def promoted(first: str, second: str) -> str:
+def promote_all(first: str, second: str) -> str:
     """Return the promoted dtype of two dtypes: by the standard, or by NumPy where it has no rule.
 
-    >>> promoted("int8", "uint8"), promoted("float32", "complex128"), promoted("int32", "float32")
+    >>> promote_all("int8", "uint8"), promote_all("float32", "complex128"), promote_all("int32",
+    ...     "float32")
     ('int16', 'complex128', 'float64')
     """
     if first == second:
@@ -281,14 +282,14 @@ def promoted(first: str, second: str) -> str:
 def _with_bfloat16(other: str) -> str:
     if other in (*BOOLEAN, *INTEGERS):
         return "bfloat16"
-    return promoted("float32", other)
+    return promote_all("float32", other)
 
 
-def meet(dtypes: Sequence[str]) -> str:
+def promote_types(dtypes: Sequence[str]) -> str:
     """Return the promoted dtype of several dtypes."""
     result = dtypes[0]
     for dtype in dtypes[1:]:
-        result = promoted(result, dtype)
+        result = promote_all(result, dtype)
     return result
 
 

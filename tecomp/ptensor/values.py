@@ -93,7 +93,7 @@ def value_of(shape: Shape, element: Callable[..., Element], name: str) -> Value:
     return tensor
 
 
-def paired(value: ComplexTensor, name: str) -> te.Tensor:
+def interleave_complex(value: ComplexTensor, name: str) -> te.Tensor:
     """Interleave the parts of a complex value along a new last axis of size 2."""
     if value.pairs is not None:
         return value.pairs
@@ -103,7 +103,7 @@ def paired(value: ComplexTensor, name: str) -> te.Tensor:
     return made
 
 
-def unpaired(pairs: te.Tensor) -> ComplexTensor:
+def deinterleave_complex(pairs: te.Tensor) -> ComplexTensor:
     """Return a complex value from an interleaved tensor."""
     re, im = [
         te.compute(pairs.shape[:-1], lambda *i, part=part: pairs(*i, part), name=pairs.name)
@@ -112,14 +112,14 @@ def unpaired(pairs: te.Tensor) -> ComplexTensor:
     return ComplexTensor(re, im, pairs)
 
 
-def mapped(value: Value, function: Callable[[te.Tensor], te.Tensor]) -> Value:
+def map_parts(value: Value, function: Callable[[te.Tensor], te.Tensor]) -> Value:
     """Apply a data-movement function to a value, or to both parts of a complex value."""
     if isinstance(value, ComplexTensor):
         return ComplexTensor(function(value.re), function(value.im))
     return function(value)
 
 
-def either(condition: te.Expr, one: Element, other: Element) -> Element:
+def select_value(condition: te.Expr, one: Element, other: Element) -> Element:
     """Select one of two elements; the element that is not selected is not read."""
     if isinstance(one, Complex) and isinstance(other, Complex):
         return Complex(

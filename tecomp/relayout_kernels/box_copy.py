@@ -38,7 +38,7 @@ from tecomp.ir.nodes.stmt import (
     Buffer,
     BufferStore,
     DeclBuffer,
-    IndexMap,
+    IndexMapNode,
     Let,
     Prefetch,
     PrimFunc,
@@ -46,14 +46,14 @@ from tecomp.ir.nodes.stmt import (
     seq,
 )
 from tecomp.ir.traversal.rewrite import substitute
-from tecomp.lowering.loops.rectangular_loops import Counted
+from tecomp.lowering.loops.rectangular_loops import RectangularLoops
 from tecomp.lowering.vectorize.unroll import unroll_loops
 from tecomp.lowering.vectorize.vectorize import vectorize_loops
 from tecomp.scheduling.schedule import create_schedule
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
+class CopyEndpoint:
     """Physical layout of a tensor on one side of a copy.
 
     Attributes:
@@ -61,7 +61,7 @@ class Side:
         places: Extents of the physical indices; the memory stores their box in row-major order.
     """
 
-    index_map: IndexMap
+    index_map: IndexMapNode
     places: tuple[int, ...]
 
     @property
@@ -71,14 +71,14 @@ class Side:
         return str([substitute(e, names) for e in self.index_map.final_indices]), self.places
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Side) and self.key == other.key
+        return isinstance(other, CopyEndpoint) and self.key == other.key
 
     def __hash__(self) -> int:
         return hash(self.key)
 
 
 @dataclass(frozen=True)
-class Copy:
+class CopySpec:
     """Copy of a tensor from one physical layout to another.
 
     Attributes:
@@ -92,13 +92,13 @@ class Copy:
 
     shape: tuple[int, ...]
     dtype: DType
-    source: Side
-    result: Side
+    source: CopyEndpoint
+    result: CopyEndpoint
     fill: int | None = 0
 
 
 def bit_pattern(value: np.ndarray[Any, Any]) -> int:
-    """Return the bits of a one-element array as an integer for `Copy.fill`."""
+    """Return the bits of a one-element array as an integer for `CopySpec.fill`."""
     return int.from_bytes(value.tobytes(), sys.byteorder)
 
 
@@ -220,17 +220,17 @@ class CopiedBox:
 def copy_box(box: CopiedBox, threads: int = 1) -> Stmt:
     """Return statements that copy a box, with the outer loops parallel on `threads` threads."""
     box = _to_memory(_neighbours_as_one(_forwards(box)))
-    if (short := _joining(box)) is not None:
-        return _walked(*short, threads)
+    if (short := _join_short_rows(box)) is not None:
+        return _build_loops(*short, threads)
     moves = _moves(box)
     if not box.memories.is_streamed:
-        return _walked(box, moves, threads)
+        return _build_loops(box, moves, threads)
     if moves.is_transposed:
-        return _staged(box, moves, threads)
+        return _transpose_through_cache(box, moves, threads)
     if not moves.is_in_rows or moves.granules[moves.innermost[0]] < box.memories.lanes:
         # Non-temporal stores of partial cache lines would have to be combined in memory.
-        return _walked(replace(box, memories=box.memories.through_caches()), moves, threads)
-    return _walked(box, replace(moves, line_bytes=1), threads)
+        return _build_loops(replace(box, memories=box.memories.through_caches()), moves, threads)
+    return _build_loops(box, replace(moves, line_bytes=1), threads)
 
 
 def _moves(box: CopiedBox) -> Moves:
@@ -291,16 +291,16 @@ def _neighbours_as_one(box: CopiedBox) -> CopiedBox:
     if not rest or any(n % row.count for n in numbers):
         return box
     dims = tuple(Dim(d.count, d.source // row.count, d.result // row.count) for d in rest)
-    source, result = (_divided(e, row.count) for e in (box.source, box.result))
+    source, result = (_divide(e, row.count) for e in (box.source, box.result))
     return CopiedBox(dims, source, result, box.memories.wider(row.count))
 
 
-def _divided(value: Expr, divisor: int) -> Expr:
+def _divide(value: Expr, divisor: int) -> Expr:
     assert isinstance(value, Const)
     return index_value(int(value.value) // divisor)
 
 
-def _joining(box: CopiedBox) -> tuple[CopiedBox, Moves] | None:
+def _join_short_rows(box: CopiedBox) -> tuple[CopiedBox, Moves] | None:
     """Join short result rows of strided source elements into one integer store per row.
 
     Returns:
@@ -328,7 +328,7 @@ def _joining(box: CopiedBox) -> tuple[CopiedBox, Moves] | None:
         tuple(dims), memories.widths, tuple(granules), by_result(dims, along), (along,),
         ROW_BLOCK_BYTES,
     )
-    start = _divided(box.result, count)
+    start = _divide(box.result, count)
     return CopiedBox(tuple(dims), box.source, start, memories, row), moves
 
 
@@ -345,7 +345,7 @@ class _Walk:
 
     box: CopiedBox
     axes: tuple[IterVar, ...]
-    loops: Counted
+    loops: RectangularLoops
     around: tuple[IterVar, ...]
 
     @property
@@ -392,12 +392,12 @@ def _walk(box: CopiedBox, moves: Moves, threads: int = 1) -> _Walk:
     schedule = create_schedule(copy)
     axes = tuple(copy.op.axis)
     around = schedule_moves(schedule[copy], axes, moves, threads)
-    loops = Counted.of(schedule.state.stage(copy.op))
+    loops = RectangularLoops.of(schedule.state.stage(copy.op))
     assert loops is not None
     return _Walk(box, axes, loops, loops.stage.leaves[:around])
 
 
-def _walked(box: CopiedBox, moves: Moves, threads: int = 1) -> Stmt:
+def _build_loops(box: CopiedBox, moves: Moves, threads: int = 1) -> Stmt:
     """Build the loops of a box with vectorized and unrolled statements for each step."""
     walk = _walk(box, moves, threads)
     is_tile = box.memories.result.scope == "local"
@@ -456,7 +456,7 @@ def _requests(box: CopiedBox, moves: Moves, source: Expr) -> Iterator[Stmt]:
         yield Prefetch(BufferLoad(memory, (plus(below, index_value(k * step)),)))
 
 
-def _staged(box: CopiedBox, moves: Moves, threads: int) -> Stmt:
+def _transpose_through_cache(box: CopiedBox, moves: Moves, threads: int) -> Stmt:
     """Transpose squares into a cached tile and write its rows with non-temporal stores.
 
     Storing each square directly would evict partially filled cache lines of the result.

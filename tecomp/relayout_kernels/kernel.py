@@ -18,9 +18,9 @@ from tecomp.ir.nodes.stmt import Buffer, For, ForKind, IfThenElse, PrimFunc, Stm
 from tecomp.ir.traversal.rewrite import free_variables
 from tecomp.machine.components import Core
 from tecomp.machine.descriptor import Target
-from tecomp.poly.transfers.common_digits import Axis, CommonDigits, common_digits
+from tecomp.poly.transfers.common_digits import CommonDigits, DigitAxis, common_digits
 from tecomp.poly.transfers.padding_boxes import empty_boxes
-from tecomp.relayout_kernels.box_copy import CopiedBox, Copy, Memories, copy_box, plus
+from tecomp.relayout_kernels.box_copy import CopiedBox, CopySpec, Memories, copy_box, plus
 
 _MOST_BOXES = 16
 """Maximum number of boxes that are filled, or copied, separately."""
@@ -28,14 +28,14 @@ _SHARED_BYTES = 1 << 20
 """Minimum bytes of a parallel copy: a smaller copy ends before other threads have started."""
 
 
-def host_function(copy: Copy, name: str = "copy") -> PrimFunc:
+def host_function(copy: CopySpec, name: str = "copy") -> PrimFunc:
     """Return the function of a copy for the host processor."""
     core = Target.load("cpu").core
     assert core is not None
     return function_of(copy, core, name)
 
 
-def function_of(copy: Copy, core: Core, name: str = "copy") -> PrimFunc:
+def function_of(copy: CopySpec, core: Core, name: str = "copy") -> PrimFunc:
     """Return the function of a copy for processors with the given core."""
     return _Maker(copy, core).function(name)
 
@@ -43,7 +43,7 @@ def function_of(copy: Copy, core: Core, name: str = "copy") -> PrimFunc:
 class _Maker:
     """Builder of the function of one copy."""
 
-    def __init__(self, copy: Copy, core: Core) -> None:
+    def __init__(self, copy: CopySpec, core: Core) -> None:
         self._copy = copy
         self._source = Buffer("source", (prod(copy.source.places),), copy.dtype)
         self._result = Buffer("result", (prod(copy.result.places),), copy.dtype)
@@ -79,9 +79,9 @@ class _Maker:
                 yield from self._filled()
             else:
                 yield from (self._fill(dims, start) for start, dims in boxes)
-        guarded = _guarded(cut)
+        guarded = _guarded_axes(cut)
         for values in product(*(
-            [_all(axis)] if axis in guarded else list(axis.boxes()) for axis in cut.axes
+            [_full_box(axis)] if axis in guarded else list(axis.boxes()) for axis in cut.axes
         )):
             yield self._box(cut, values, guarded)
 
@@ -104,7 +104,7 @@ class _Maker:
         return copy_box(CopiedBox(steps, at, at, memories), self._threads)
 
     def _box(
-        self, cut: CommonDigits, values: Sequence[Box[int]], guarded: Sequence[Axis]
+        self, cut: CommonDigits, values: Sequence[Box[int]], guarded: Sequence[DigitAxis]
     ) -> Stmt:
         """Copy one box inside loops over the digits that have no fixed stride in both memories.
 
@@ -141,13 +141,13 @@ class _Maker:
         return body
 
 
-def _guarded(cut: CommonDigits) -> list[Axis]:
+def _guarded_axes(cut: CommonDigits) -> list[DigitAxis]:
     """Return the partial axes whose indices are checked at run time, longest strides first.
 
     A partial axis ends inside a block. An unchecked partial axis is split into at least two boxes,
     and the copy has one box per combination; axes are checked until `_MOST_BOXES` boxes suffice.
     """
-    guarded: list[Axis] = []
+    guarded: list[DigitAxis] = []
     cuts = {id(axis): len(list(axis.boxes())) for axis in cut.axes}
     rest = sorted(
         (axis for axis in cut.axes if cuts[id(axis)] > 1),
@@ -160,11 +160,11 @@ def _guarded(cut: CommonDigits) -> list[Axis]:
     return guarded
 
 
-def _all(axis: Axis) -> Box[int]:
+def _full_box(axis: DigitAxis) -> Box[int]:
     return tuple((0, digit.size) for digit in axis.digits)
 
 
-def _index(axis: Axis) -> Expr:
+def _index(axis: DigitAxis) -> Expr:
     """Return the index of an axis from its digits."""
     total: Expr = index_value(0)
     for digit in axis.digits:
@@ -173,7 +173,7 @@ def _index(axis: Axis) -> Expr:
 
 
 @lru_cache(maxsize=256)
-def kernel_of(copy: Copy, name: str = "copy") -> Kernel:
+def kernel_of(copy: CopySpec, name: str = "copy") -> Kernel:
     """Compile a copy; the kernel takes arrays with the shapes `places` of source and result."""
     signature = [
         Buffer("source", copy.source.places, copy.dtype),

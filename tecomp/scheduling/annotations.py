@@ -12,13 +12,13 @@ from tecomp.compute.operation import Operation
 from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import ScheduleError, safe_repr
-from tecomp.ir.nodes.argument_checks import is_one_of, whole_number
+from tecomp.ir.nodes.argument_checks import as_int, is_one_of
 from tecomp.ir.nodes.expr import Expr
 from tecomp.ir.nodes.stmt import ForKind
 from tecomp.ir.traversal.rewrite import walk
 from tecomp.scheduling.compute_location import check_loops, consumers_below
 from tecomp.scheduling.loops import mark
-from tecomp.scheduling.state import Ahead, StageState, State, is_data, leaf_position
+from tecomp.scheduling.state import Ahead, ScheduleState, StageState, is_data, leaf_position
 from tecomp.scheduling.threads import ThreadAxis
 
 STEPS = "auto_unroll_max_step"
@@ -69,7 +69,7 @@ def check_pragma(kind: object, value: object, where: str) -> tuple[str, int]:
             stacklevel=6,
         )
         return kind, 1
-    steps = None if isinstance(value, Expr) else whole_number(value)
+    steps = None if isinstance(value, Expr) else as_int(value)
     if steps is None or steps < 0:
         raise ScheduleError(
             "{where}: {steps} is how many statements may be written out, 0 or more, got {value!r}",
@@ -79,7 +79,7 @@ def check_pragma(kind: object, value: object, where: str) -> tuple[str, int]:
 
 
 def _truth(value: object, where: str) -> int:
-    number = 1 if value is None else int(value) if isinstance(value, bool) else whole_number(value)
+    number = 1 if value is None else int(value) if isinstance(value, bool) else as_int(value)
     if number not in (0, 1):
         raise ScheduleError(
             "{where}: {explicit} is True or False, got {value!r}",
@@ -88,7 +88,8 @@ def _truth(value: object, where: str) -> int:
     return number
 
 
-def set_store_predicate(state: State, key: Operation, predicate: Expr) -> tuple[State, None]:
+def set_store_predicate(state: ScheduleState, key: Operation, predicate: Expr) -> tuple[
+        ScheduleState, None]:
     """Store elements only where a condition of axes and threads holds; others stay unchanged.
 
     See `Stage.set_store_predicate`.
@@ -144,8 +145,8 @@ def check_env_threads(stage: StageState, threads: object) -> None:
 
 
 def prefetch(
-    state: State, key: Operation, tensor: Tensor, axis: IterVar, offset: int
-) -> tuple[State, None]:
+    state: ScheduleState, key: Operation, tensor: Tensor, axis: IterVar, offset: int
+) -> tuple[ScheduleState, None]:
     """Prefetch the elements of a tensor that a loop reads, some iterations ahead.
 
     See `Stage.prefetch`.
@@ -160,7 +161,7 @@ def prefetch(
             "{where}: {stage} does not read {tensor}; what it reads is {read}",
             kind="no-reader", where=where, stage=stage.name, tensor=tensor.name, read=read,
         )
-    count = None if isinstance(offset, Expr) else whole_number(offset)
+    count = None if isinstance(offset, Expr) else as_int(offset)
     if count is None or count < 0:
         raise ScheduleError(
             "{where}: the offset is a number of iterations, 0 or more, got {offset!r}",
@@ -176,8 +177,8 @@ def prefetch(
 
 
 def pragma(
-    state: State, key: Operation, axis: IterVar, kind: str, value: int | None = None
-) -> tuple[State, None]:
+    state: ScheduleState, key: Operation, axis: IterVar, kind: str, value: int | None = None
+) -> tuple[ScheduleState, None]:
     """Attach a pragma to a loop; see `Stage.pragma`."""
     if is_one_of(kind, tuple(MARKS)):
         return mark(state, key, axis, MARKS[kind])

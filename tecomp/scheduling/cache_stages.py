@@ -15,7 +15,7 @@ from tecomp.compute.scan import ScanOp
 from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.compute.tensor_compute import TensorComputeOp
 from tecomp.errors import ScheduleError, safe_repr, safe_str
-from tecomp.ir.nodes.argument_checks import whole_number
+from tecomp.ir.nodes.argument_checks import as_int
 from tecomp.ir.nodes.dtype import BOOL
 from tecomp.ir.nodes.expr import (
     Const,
@@ -32,23 +32,23 @@ from tecomp.ir.traversal.rewrite import bottom_up, substitute, walk
 from tecomp.scheduling.compute_location import check_loops, check_scope, direct_consumers
 from tecomp.scheduling.loop_relations import Iterations, iterations
 from tecomp.scheduling.state import (
-    At,
+    ComputedAt,
     Fuse,
+    LayoutTransform,
     Relation,
+    ScheduleState,
     Split,
     StageState,
-    State,
-    Transform,
+    drop_annotations,
     initial_stage,
     is_reduction,
     leaf_position,
-    unmarked,
 )
 
 
 def cache_read(
-    state: State, tensor: Tensor, scope: str, readers: Sequence[Operation]
-) -> tuple[State, Tensor]:
+    state: ScheduleState, tensor: Tensor, scope: str, readers: Sequence[Operation]
+) -> tuple[ScheduleState, Tensor]:
     """Insert a stage that copies a tensor into memory `scope`, and redirect `readers` to it.
 
     See `Schedule.cache_read`.
@@ -84,13 +84,13 @@ def cache_read(
     state = replace(state, stages=stages)
     for key in dict.fromkeys(readers):
         reader = state.stage(key)
-        state = state.redefine(reader, _reading(reader.compute, state, tensor, cached))
+        state = state.redefine(reader, _redirect_loads(reader.compute, state, tensor, cached))
     return state, cached
 
 
 def cache_write(
-    state: State, written: Tensor | Sequence[Tensor], scope: str
-) -> tuple[State, Tensor | tuple[Tensor, ...]]:
+    state: ScheduleState, written: Tensor | Sequence[Tensor], scope: str
+) -> tuple[ScheduleState, Tensor | tuple[Tensor, ...]]:
     """Compute a stage into memory `scope`, and copy the result to the original tensor.
 
     See `Schedule.cache_write`.
@@ -111,7 +111,7 @@ def cache_write(
     caches = cache_op.outputs
     copies = tuple(TensorLoad(cache, places, compute.location) for cache in caches)
     state = state.insert(initial_stage(cache_op, is_output=False, scope=scope), before=stage.key)
-    state = state.redefine(kept, redefined(compute, copies))
+    state = state.redefine(kept, with_body(compute, copies))
     return state, caches[0] if isinstance(written, Tensor) else caches
 
 
@@ -148,7 +148,7 @@ def _for_cache(axis: IterVar) -> IterVar:
 
 
 def _check_cached(
-    state: State, stage: StageState, tensors: Sequence[Tensor], where: str
+    state: ScheduleState, stage: StageState, tensors: Sequence[Tensor], where: str
 ) -> None:
     """Raise if `cache_write` does not support the stage.
 
@@ -189,17 +189,17 @@ def _check_cached(
         )
 
 
-def _begun_anew(state: State, stage: StageState, where: str) -> StageState:
+def _begun_anew(state: ScheduleState, stage: StageState, where: str) -> StageState:
     """Return `stage` with its loops reset to the data loops of its layout, without annotations.
 
     Raises:
         ScheduleError: If another stage is computed at one of its loops, or the stage is tensorized.
     """
-    layouts = tuple(r for r in stage.relations if isinstance(r, Transform))
+    layouts = tuple(r for r in stage.relations if isinstance(r, LayoutTransform))
     leaves = layouts[-1].after if layouts else stage.compute.axis
     gone = set(stage.leaves) - set(leaves)
     for other in state:
-        if isinstance(other.attach, At) and other.attach.axis in gone:
+        if isinstance(other.attach, ComputedAt) and other.attach.axis in gone:
             raise ScheduleError(
                 "{where}: {other} is computed at {axis}, and the loops of {stage} begin anew; "
                 "call cache_write before compute_at",
@@ -212,7 +212,7 @@ def _begun_anew(state: State, stage: StageState, where: str) -> StageState:
             "call cache_write first and tensorize the cache",
             kind="too-late", where=where, stage=stage.name, axis=stage.tensorized.axis.name,
         )
-    return unmarked(replace(stage, leaves=leaves, relations=layouts), *gone)
+    return drop_annotations(replace(stage, leaves=leaves, relations=layouts), *gone)
 
 
 def _at_iterations(value: Expr, found: Iterations) -> Expr:
@@ -224,10 +224,10 @@ def _at_iterations(value: Expr, found: Iterations) -> Expr:
     if not isinstance(moved, Reduce):
         return if_then_else(inside, moved, const(0, moved.dtype))
     init = tuple(if_then_else(inside, each, const(0, each.dtype)) for each in moved.init)
-    return replace(moved, condition=_guarded(found.conditions, moved.condition), init=init)
+    return replace(moved, condition=_guard_condition(found.conditions, moved.condition), init=init)
 
 
-def _guarded(conditions: Sequence[Expr], condition: Expr) -> Expr:
+def _guard_condition(conditions: Sequence[Expr], condition: Expr) -> Expr:
     """Return `conditions` and `condition`, where loads in `condition` are guarded by the others."""
     if conditions and any(isinstance(node, TensorLoad) for node in walk(condition)):
         # The condition loads elements and must not read out of bounds. `logical_and` does not
@@ -237,8 +237,9 @@ def _guarded(conditions: Sequence[Expr], condition: Expr) -> Expr:
 
 
 def rfactor(
-    state: State, tensor: Tensor, axis: IterVar, factor_axis: int = 0, *, order: int | None = None
-) -> tuple[State, Tensor | tuple[Tensor, ...]]:
+    state: ScheduleState, tensor: Tensor, axis: IterVar, factor_axis: int = 0, *, order: int
+    | None = None
+) -> tuple[ScheduleState, Tensor | tuple[Tensor, ...]]:
     """Factor a reduction loop into partial results, which a second reduction combines.
 
     See `Schedule.rfactor`.
@@ -264,14 +265,14 @@ def rfactor(
     )
     data_leaves = tuple(leaf for leaf in stage.leaves if not is_reduction(leaf))
     relations = tuple(r for r in stage.relations if not _is_reduction_relation(r))
-    kept = unmarked(
+    kept = drop_annotations(
         replace(stage, leaves=(*data_leaves, combined), relations=relations),
         *(leaf for leaf in stage.leaves if is_reduction(leaf)),
     )
     first = replace(
         initial_stage(factored, is_output=False), leaves=(*factored.axis, *loops))
     state = state.insert(first, before=stage.key)
-    state = state.redefine(kept, redefined(compute, body))
+    state = state.redefine(kept, with_body(compute, body))
     return state, partial if len(partial) > 1 else partial[0]
 
 
@@ -349,7 +350,7 @@ def _in_order(stage: StageState, reduce: Reduce, axis: IterVar, order: object) -
     Raises:
         ScheduleError: If `order` is out of range.
     """
-    count, number = len(reduce.source), whole_number(order)
+    count, number = len(reduce.source), as_int(order)
     if number is None or not 0 <= number < count:
         raise ScheduleError(
             "s.rfactor({stage}, {axis}): order={order!r} is no number of a value of {stage}; give "
@@ -382,7 +383,7 @@ def _factored_op(
     loops: dict[IterVar, Expr] = {a: index_value(rest.get(a, factor)) for a in leaves}
     found = iterations(compute.reduce_axis, relations, loops)
     moved = {**dict(zip(compute.axis, data, strict=True)), **found.axes}
-    condition = _guarded(found.conditions, substitute(reduce.condition, moved))
+    condition = _guard_condition(found.conditions, substitute(reduce.condition, moved))
     source = tuple(substitute(value, moved) for value in reduce.source)
     given = tuple(substitute(value, moved) for value in reduce.given)
     made = replace(reduce, source=source, condition=condition, init=(), given=given)
@@ -435,7 +436,7 @@ def _copy_of(tensor: Tensor, name: str) -> ComputeOp:
     return ComputeOp(name, axes, (load,), location=tensor.op.location)
 
 
-def whole_reduction(stage: StageState, where: str, why: str) -> Reduce:
+def check_plain_reduction(stage: StageState, where: str, why: str) -> Reduce:
     """Return the reduction of a stage, if it has one value, no condition and no initial value.
 
     Args:
@@ -458,17 +459,18 @@ def whole_reduction(stage: StageState, where: str, why: str) -> Reduce:
     return reduce
 
 
-def redefined(op: ComputeOp, body: tuple[Expr, ...]) -> ComputeOp:
+def with_body(op: ComputeOp, body: tuple[Expr, ...]) -> ComputeOp:
     """Return `op` with another body."""
     return ComputeOp(op.name, op.axis, body, op.tag, op.attrs, op.location)
 
 
-def _reading(op: ComputeOp, state: State, tensor: Tensor, cached: Tensor) -> ComputeOp:
+def _redirect_loads(op: ComputeOp, state: ScheduleState, tensor: Tensor,
+        cached: Tensor) -> ComputeOp:
     """Return `op` with loads of `cached` in place of loads of `tensor`."""
     return op.rewritten(lambda value: _read_instead(value, state, tensor, cached))
 
 
-def read_as_defined(state: State, stage: StageState) -> State:
+def redirect_readers(state: ScheduleState, stage: StageState) -> ScheduleState:
     """Redirect all direct and indirect readers of a stage to its current definition."""
     changed = {stage.key}
 
@@ -493,7 +495,7 @@ def read_as_defined(state: State, stage: StageState) -> State:
     return state
 
 
-def _read_instead(body: Expr, state: State, tensor: Tensor, cached: Tensor) -> Expr:
+def _read_instead(body: Expr, state: ScheduleState, tensor: Tensor, cached: Tensor) -> Expr:
     source = state.stage(tensor.op)
 
     def rule(node: object) -> Expr | None:
@@ -504,10 +506,11 @@ def _read_instead(body: Expr, state: State, tensor: Tensor, cached: Tensor) -> E
     return bottom_up(body, rule)
 
 
-def _is_output_of(state: State, candidate: Tensor, source: StageState, tensor: Tensor) -> bool:
+def _is_output_of(state: ScheduleState, candidate: Tensor, source: StageState,
+        tensor: Tensor) -> bool:
     same_stage = state.find(candidate.op) is source
     return same_stage and candidate.value_index == tensor.value_index
 
 
-def _position(state: State, stage: StageState) -> int:
+def _position(state: ScheduleState, stage: StageState) -> int:
     return next(k for k, s in enumerate(state.stages) if s.key is stage.key)

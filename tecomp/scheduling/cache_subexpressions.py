@@ -10,7 +10,12 @@ from typing import Any
 
 from tecomp.compute.access_relations import access_of
 from tecomp.compute.affine_index import Affine, affine_of, axes_of
-from tecomp.compute.expression_analysis import Factor, axes_instead, has_term, written_factors
+from tecomp.compute.expression_analysis import (
+    ProductFactor,
+    explicit_factors,
+    has_term,
+    match_axis_substitution,
+)
 from tecomp.compute.iter_var import IterKind, IterVar, make_axis
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.tensor import Tensor, TensorLoad
@@ -27,16 +32,16 @@ from tecomp.ir.nodes.expr import (
     const,
     is_const,
 )
-from tecomp.ir.nodes.structural_equality import same
+from tecomp.ir.nodes.structural_equality import structural_equal
 from tecomp.ir.traversal.rewrite import children, substitute, top_down, walk
-from tecomp.scheduling.cache_stages import read_as_defined, redefined, whole_reduction
+from tecomp.scheduling.cache_stages import check_plain_reduction, redirect_readers, with_body
 from tecomp.scheduling.compute_location import check_loops, check_scope
-from tecomp.scheduling.state import StageState, State, initial_stage, is_map
+from tecomp.scheduling.state import ScheduleState, StageState, initial_stage, is_map
 
 
 def cache_factor(
-    state: State, tensor: Tensor, factors: Sequence[int], scope: str
-) -> tuple[State, Tensor]:
+    state: ScheduleState, tensor: Tensor, factors: Sequence[int], scope: str
+) -> tuple[ScheduleState, Tensor]:
     """Hoist a product of factors out of the terms of a reduction into a stage of its own.
 
     See `Schedule.cache_factor`.
@@ -47,16 +52,16 @@ def cache_factor(
     stage = state.stage(tensor.op)
     where = f"s.cache_factor({stage.name}, {safe_repr(list(factors))}, {safe_repr(scope)})"
     check_scope(scope, where)
-    reduce = whole_reduction(
+    reduce = check_plain_reduction(
         stage, where, "only factors of terms that are all computed can be computed first")
-    every = written_factors(reduce.source[0])
+    every = explicit_factors(reduce.source[0])
     chosen = sorted(set(factors))
     if not chosen or len(chosen) >= len(every) or not all(0 <= k < len(every) for k in chosen):
         raise ScheduleError(
             "{where}: its terms have {every_count} factors; name some of 0 to {last}, and not all",
             kind="no-such-loop", where=where, every_count=len(every), last=len(every) - 1,
         )
-    value = _multiplied([every[k] for k in chosen])
+    value = _product_of_factors([every[k] for k in chosen])
     sums = sums_of(value)
     if not sums:
         raise ScheduleError(
@@ -66,14 +71,14 @@ def cache_factor(
     made = stage_of(stage, value, sums, f"{stage.name}_factor")
     element = TensorLoad(made, tuple(each.index for each in sums), stage.compute.location)
     rest = [
-        Factor(element, divides=False) if k == chosen[0] else each
+        ProductFactor(element, divides=False) if k == chosen[0] else each
         for k, each in enumerate(every) if k == chosen[0] or k not in chosen
     ]
     state = state.insert(
         initial_stage(made.op, is_output=False, scope=scope), before=stage.key)
-    body = replace(reduce, source=(_multiplied(rest),))
-    state = state.redefine(stage, redefined(stage.compute, (body,)))
-    return read_as_defined(state, state.stage(stage.key)), made
+    body = replace(reduce, source=(_product_of_factors(rest),))
+    state = state.redefine(stage, with_body(stage.compute, (body,)))
+    return redirect_readers(state, state.stage(stage.key)), made
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +137,7 @@ class Sum:
         return top_down(value, rule)
 
 
-def _multiplied(factors: Sequence[Factor]) -> Expr:
+def _product_of_factors(factors: Sequence[ProductFactor]) -> Expr:
     """Return the product of the multiplying factors divided by the product of the dividing ones."""
     above, below = (
         [each.value for each in factors if each.divides is divides] for divides in (False, True)
@@ -197,8 +202,8 @@ def stage_of(stage: StageState, value: Expr, sums: Sequence[Sum], name: str) -> 
 
 
 def cache_repeated(
-    state: State, tensor: Tensor, axis: IterVar, scope: str
-) -> tuple[State, Tensor]:
+    state: ScheduleState, tensor: Tensor, axis: IterVar, scope: str
+) -> tuple[ScheduleState, Tensor]:
     """Hoist the largest subexpression that is invariant along an axis into its own stage.
 
     See `Schedule.cache_repeated`.
@@ -224,7 +229,8 @@ def cache_repeated(
             "{where}: {stage} has no such axis; its axes are {names}",
             kind="no-such-loop", where=where, stage=stage.name, names=names,
         )
-    found = [node for node in walk(*compute.body, parts=_computed) if _is_part(node, others)]
+    found = [node for node in walk(*compute.body, parts=_unconditional_operands)
+        if _is_part(node, others)]
     if not others or not found:
         raise ScheduleError(
             "{where}: nothing is the same for all values of this axis, but not for those of the "
@@ -241,12 +247,13 @@ def cache_repeated(
     element = TensorLoad(op.output(0), tuple(others), compute.location)
     state = state.insert(initial_stage(op, is_output=False, scope=scope), before=stage.key)
     state = state.redefine(stage, compute.rewritten(lambda value: top_down(
-        value, lambda node: element if type(node) is type(chosen) and same(node, chosen) else None
+        value, lambda node: element if type(node) is type(chosen) and structural_equal(node, chosen)
+        else None
     )))
-    return read_as_defined(state, state.stage(stage.key)), op.output(0)
+    return redirect_readers(state, state.stage(stage.key)), op.output(0)
 
 
-def _computed(node: Any) -> Sequence[Any]:
+def _unconditional_operands(node: Any) -> Sequence[Any]:
     """Return the operands that are evaluated unconditionally, without the indices of loads."""
     if isinstance(node, TensorLoad):
         return ()
@@ -265,14 +272,15 @@ def _is_part(node: Any, axes: Sequence[IterVar]) -> bool:
     """
     if not isinstance(node, Expr) or isinstance(node, TensorLoad | Const | Var | Cast):
         return False
-    is_made = any(isinstance(part, TensorLoad) for part in walk(node, parts=_computed))
+    is_made = any(isinstance(part, TensorLoad) for part
+        in walk(node, parts=_unconditional_operands))
     is_value = is_made and not _is_guarding(node) and not node.dtype.is_bool
     return is_value and set(axes_of(node)) == set(axes)
 
 
 def cache_terms(
-    state: State, tensor: Tensor, scope: str, readers: Sequence[Operation]
-) -> tuple[State, Tensor]:
+    state: ScheduleState, tensor: Tensor, scope: str, readers: Sequence[Operation]
+) -> tuple[ScheduleState, Tensor]:
     """Materialize the terms of a reduction in a stage that other stages can read too.
 
     See `Schedule.cache_terms`.
@@ -283,7 +291,7 @@ def cache_terms(
     stage = state.stage(tensor.op)
     where = f"s.cache_terms({stage.name}, {safe_repr(scope)})"
     check_scope(scope, where)
-    reduce = whole_reduction(
+    reduce = check_plain_reduction(
         stage, where, "only terms that are all computed can be computed first")
     term = reduce.source[0]
     sums = sums_of(term)
@@ -309,13 +317,13 @@ def cache_terms(
         state = state.redefine(reader, reader.compute.rewritten(
             lambda value: top_down(value, lambda node: _element(node, term, made, sums))))
     for key in (stage.key, *others):
-        state = read_as_defined(state, state.stage(key))
+        state = redirect_readers(state, state.stage(key))
     return state, made
 
 
 def _element(node: object, term: Expr, made: Tensor, sums: Sequence[Sum]) -> Expr | None:
     """Return the load from the new stage that replaces a value, or None if it is not the term."""
-    axes = axes_instead(node, term)
+    axes = match_axis_substitution(node, term)
     if axes is None or not isinstance(node, Expr):
         return None
     indices = tuple(substitute(each.index, axes) for each in sums)

@@ -16,28 +16,28 @@ from tecomp.errors import ScheduleError
 from tecomp.ir.nodes.graph_utils import post_order
 from tecomp.ir.traversal.rewrite import walk
 from tecomp.scheduling.state import (
-    At,
     AtRoot,
+    ComputedAt,
     GroupKey,
     GroupState,
     Inline,
+    ScheduleState,
     StageState,
-    State,
-    check_alike,
+    check_equal_shapes,
     leaf_position,
 )
 
 
 def compute_at(
-    state: State, key: Operation, consumer: Operation, axis: IterVar
-) -> tuple[State, None]:
+    state: ScheduleState, key: Operation, consumer: Operation, axis: IterVar
+) -> tuple[ScheduleState, None]:
     """Compute, in each iteration of a consumer loop, the region of a stage that is read there.
 
     See `Stage.compute_at`.
     """
     stage, parent = state.stage(key), state.stage(consumer)
     where = f"s[{stage.name}].compute_at(s[{parent.name}])"
-    _computed(stage, "compute_at")
+    _check_computed(stage, "compute_at")
     if stage.key is parent.key:
         raise ScheduleError("{where}: a stage cannot be computed inside itself", where=where)
     leaf_position(parent, axis, f"compute_at target of {stage.name}")
@@ -53,17 +53,17 @@ def compute_at(
             "{where}: {parent} does not read {stage}, directly or through other stages; {instead}",
             kind="no-reader", where=where, parent=parent.name, stage=stage.name, instead=instead,
         )
-    return state.update(replace(stage, attach=At(parent.key, axis))), None
+    return state.update(replace(stage, attach=ComputedAt(parent.key, axis))), None
 
 
-def compute_inline(state: State, key: Operation) -> tuple[State, None]:
+def compute_inline(state: ScheduleState, key: Operation) -> tuple[ScheduleState, None]:
     """Substitute the expression of a stage into its readers, without allocating memory.
 
     See `Stage.compute_inline`.
     """
     stage = state.stage(key)
     where = f"s[{stage.name}].compute_inline"
-    _computed(stage, "compute_inline")
+    _check_computed(stage, "compute_inline")
     if stage.is_output:
         raise ScheduleError(
             "{where}: {stage} is an output and needs its memory; inline what it reads",
@@ -78,17 +78,17 @@ def compute_inline(state: State, key: Operation) -> tuple[State, None]:
     return state.update(replace(stage, attach=Inline())), None
 
 
-def compute_root(state: State, key: Operation) -> tuple[State, None]:
+def compute_root(state: ScheduleState, key: Operation) -> tuple[ScheduleState, None]:
     """Compute a stage once before its first consumer, or at the location of its group.
 
     See `Stage.compute_root`.
     """
     stage = state.stage(key)
-    _computed(stage, "compute_root")
+    _check_computed(stage, "compute_root")
     return state.update(replace(stage, attach=state.place_in_groups(stage.group))), None
 
 
-def set_scope(state: State, key: Operation, scope: str) -> tuple[State, None]:
+def set_scope(state: ScheduleState, key: Operation, scope: str) -> tuple[ScheduleState, None]:
     """Store the elements of a stage in memory `scope`; see `Stage.set_scope`."""
     stage = state.stage(key)
     check_scope(scope, f"s[{stage.name}].set_scope")
@@ -96,16 +96,16 @@ def set_scope(state: State, key: Operation, scope: str) -> tuple[State, None]:
 
 
 def storage_align(
-    state: State, key: Operation, axis: IterVar, factor: int, offset: int
-) -> tuple[State, None]:
+    state: ScheduleState, key: Operation, axis: IterVar, factor: int, offset: int
+) -> tuple[ScheduleState, None]:
     """Pad the tensor so that the stride of `axis` is `offset` modulo `factor` elements.
 
     See `Stage.storage_align`.
     """
     stage = state.stage(key)
     where = f"s[{stage.name}].storage_align"
-    _computed(stage, "storage_align")
-    check_alike(stage, where)
+    _check_computed(stage, "storage_align")
+    check_equal_shapes(stage, where)
     position = next((k for k, a in enumerate(stage.layout_axes) if a is axis), None)
     if position is None:
         names = ", ".join(a.name for a in stage.layout_axes)
@@ -128,14 +128,14 @@ def storage_align(
     return state.update(replace(stage, aligns=(*kept, (position, factor, offset)))), None
 
 
-def double_buffer(state: State, key: Operation) -> tuple[State, None]:
+def double_buffer(state: ScheduleState, key: Operation) -> tuple[ScheduleState, None]:
     """Double-buffer a stage: compute the data of the next iteration before the current use.
 
     See `Stage.double_buffer`.
     """
     stage = state.stage(key)
     where = f"s[{stage.name}].double_buffer"
-    _computed(stage, "double_buffer")
+    _check_computed(stage, "double_buffer")
     if stage.is_output:
         raise ScheduleError(
             "{where}: {stage} is an output, whose memory the caller passes; use "
@@ -150,13 +150,13 @@ def double_buffer(state: State, key: Operation) -> tuple[State, None]:
     return state.update(replace(stage, is_doubled=True)), None
 
 
-def rolling_buffer(state: State, key: Operation) -> tuple[State, None]:
+def rolling_buffer(state: ScheduleState, key: Operation) -> tuple[ScheduleState, None]:
     """Reuse elements computed by the previous iteration of the enclosing loop.
 
     See `Stage.rolling_buffer`.
     """
     stage = state.stage(key)
-    _computed(stage, "rolling_buffer")
+    _check_computed(stage, "rolling_buffer")
     if stage.is_output:
         raise ScheduleError(
             "s[{stage}].rolling_buffer: {stage} is an output, whose memory the caller passes; use "
@@ -179,7 +179,7 @@ def _why_memory(op: ComputeOp) -> str:
     return "has several outputs" if op.num_outputs > 1 else ""
 
 
-def expand(state: State, key: Operation) -> tuple[State, None]:
+def expand(state: ScheduleState, key: Operation) -> tuple[ScheduleState, None]:
     """Replace the intrinsic call of a stage by loops over its definition.
 
     See `Stage.expand`.
@@ -224,7 +224,7 @@ def check_scope(scope: object, where: str) -> None:
         )
 
 
-def _computed(stage: StageState, call: str) -> None:
+def _check_computed(stage: StageState, call: str) -> None:
     if stage.is_placeholder:
         raise ScheduleError(
             "s[{stage}].{call}: {stage} is a placeholder, which the caller passes in; use "
@@ -233,7 +233,7 @@ def _computed(stage: StageState, call: str) -> None:
         )
 
 
-def direct_consumers(state: State, stage: StageState) -> list[StageState]:
+def direct_consumers(state: ScheduleState, stage: StageState) -> list[StageState]:
     """Return the stages whose definitions read `stage`."""
     return [
         other
@@ -243,7 +243,7 @@ def direct_consumers(state: State, stage: StageState) -> list[StageState]:
     ]
 
 
-def consumers_below(state: State, key: Operation) -> set[Operation]:
+def consumers_below(state: ScheduleState, key: Operation) -> set[Operation]:
     """Return the keys of all stages that read stage `key`, directly or through other stages."""
     first = state.stage(key)
     readers = walk(first, parts=lambda stage: direct_consumers(state, stage))
@@ -251,8 +251,9 @@ def consumers_below(state: State, key: Operation) -> set[Operation]:
 
 
 def create_group(
-    state: State, outputs: Sequence[Tensor], inputs: Sequence[Tensor], include_inputs: bool = False
-) -> tuple[State, GroupKey]:
+    state: ScheduleState, outputs: Sequence[Tensor], inputs: Sequence[Tensor],
+    include_inputs: bool = False
+) -> tuple[ScheduleState, GroupKey]:
     """Group the stages between `inputs` and `outputs`, so that one call places all of them.
 
     See `Schedule.create_group`.
@@ -298,8 +299,9 @@ def create_group(
 
 
 def place_group(
-    state: State, group: GroupKey, consumer: Operation | None = None, axis: IterVar | None = None
-) -> tuple[State, None]:
+    state: ScheduleState, group: GroupKey, consumer: Operation | None = None, axis: IterVar
+    | None = None
+) -> tuple[ScheduleState, None]:
     """Compute the stages of a group in each iteration of a loop, as `compute_at` does.
 
     See `Schedule.place_group`.
@@ -321,30 +323,30 @@ def place_group(
             continue
         state, _ = compute_at(state, stage.key, consumer, axis)
         placed = state.stage(stage.key)
-        state = state.update(replace(placed, attach=At(consumer, axis, group)))
-    attach = AtRoot() if consumer is None or axis is None else At(consumer, axis, group)
+        state = state.update(replace(placed, attach=ComputedAt(consumer, axis, group)))
+    attach = AtRoot() if consumer is None or axis is None else ComputedAt(consumer, axis, group)
     groups = {**state.groups, group: replace(state.groups[group], attach=attach)}
     return replace(state, groups=MappingProxyType(groups)), None
 
 
-def stages_of(state: State, group: GroupKey) -> list[StageState]:
+def stages_of(state: ScheduleState, group: GroupKey) -> list[StageState]:
     """Return the stages of a group and of its inner groups."""
     return [stage for stage in state if group in state.around(stage.group)]
 
 
-def _is_inside(state: State, group: GroupKey, other: GroupKey) -> bool:
+def _is_inside(state: ScheduleState, group: GroupKey, other: GroupKey) -> bool:
     return other in state.around(group)
 
 
-def _is_placed_by(state: State, stage: StageState, group: GroupKey) -> bool:
+def _is_placed_by(state: ScheduleState, stage: StageState, group: GroupKey) -> bool:
     """Return whether a stage is at the root, or is placed by a group or an enclosing group."""
     if isinstance(stage.attach, AtRoot):
         return True
     around = state.around(group)
-    return isinstance(stage.attach, At) and stage.attach.group in set(around)
+    return isinstance(stage.attach, ComputedAt) and stage.attach.group in set(around)
 
 
-def scan_steps(state: State) -> dict[Operation, set[Operation]]:
+def scan_steps(state: ScheduleState) -> dict[Operation, set[Operation]]:
     """Return the stages that compute the steps of each scan; they form an implicit group."""
     found: dict[Operation, set[Operation]] = {}
     for stage in state:
@@ -358,7 +360,8 @@ def scan_steps(state: State) -> dict[Operation, set[Operation]]:
 
 
 def _between(
-    state: State, outputs: Sequence[Tensor], inputs: Sequence[Tensor], *, include_inputs: bool
+    state: ScheduleState, outputs: Sequence[Tensor], inputs: Sequence[Tensor], *,
+    include_inputs: bool
 ) -> set[Operation]:
     """Return the keys of the stages on dependence paths from `inputs` to `outputs`."""
     first = {state.stage(tensor.op).key for tensor in inputs}

@@ -20,7 +20,7 @@ _INTO_MEMORY = ("set_scope", "cache_read", "cache_write")
 
 
 @contextmanager
-def told_at_primitives(schedule: Schedule) -> Iterator[None]:
+def attach_to_primitives(schedule: Schedule) -> Iterator[None]:
     """Set the location of lowering errors to the primitive call that caused them.
 
     The call is identified by the start of the message: `s[B].compute_at(...)`, an unrolled loop, or
@@ -37,17 +37,18 @@ def told_at_primitives(schedule: Schedule) -> Iterator[None]:
 def _place(schedule: Schedule, error: LowerError | TargetError) -> Location | None:
     message = error.message
     if found := _CALL.match(message):
-        return called(schedule, found[2], found[1])
+        return last_primitive_call(schedule, found[2], found[1])
     if found := _UNROLLED.match(message):
-        return called(schedule, "unroll", found[1]) or called(schedule, "pragma", found[1])
+        return last_primitive_call(schedule, "unroll", found[1]) or last_primitive_call(schedule,
+            "pragma", found[1])
     if isinstance(error, TargetError) and (found := _BUFFER.match(message)):
         # A message about several buffers that are live together names the largest one first.
-        places = (called(schedule, call, found[1]) for call in _INTO_MEMORY)
+        places = (last_primitive_call(schedule, call, found[1]) for call in _INTO_MEMORY)
         return next((place for place in places if place is not None), None)
     return None
 
 
-def called(schedule: Schedule, call: str, name: str) -> Location | None:
+def last_primitive_call(schedule: Schedule, call: str, name: str) -> Location | None:
     """Return the location of the last call of a primitive on a stage, tensor or loop by name."""
     place: Location | None
     for (_, after, each, stage, args, _, result), place in reversed(schedule.calls):

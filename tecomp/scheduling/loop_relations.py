@@ -12,7 +12,7 @@ from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import BinOp, Cast, Const, Expr, binary, cast, index_value, is_const
 from tecomp.ir.nodes.stmt import Extent
 from tecomp.poly.maps.index_map import IndexMap
-from tecomp.scheduling.state import Fuse, Relation, Split, Transform
+from tecomp.scheduling.state import Fuse, LayoutTransform, Relation, Split
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Frame:
 
 
 Frames = dict[IterVar, Frame]
-BoxOf = Callable[[Transform, Frames, Mapping[IterVar, Expr]], Sequence[Frame]]
+BoxOf = Callable[[LayoutTransform, Frames, Mapping[IterVar, Expr]], Sequence[Frame]]
 
 
 def derive_frames(
@@ -64,7 +64,7 @@ def derive_frames(
                     extent = extent * frames[part].extent
                 frames[fused] = Frame(Const(0), extent)
                 values[fused] = value
-            case Transform(before, after, index_map):
+            case LayoutTransform(before, after, index_map):
                 absolute = [values[axis] + frames[axis].base for axis in before]
                 boxes = box_of(relation, frames, values)
                 for axis, place, frame in zip(
@@ -104,7 +104,7 @@ def recover(
                     rest = rest // extent
                 if several:
                     values[several[0]] = rest
-            case Transform(before, after, index_map) if all(axis in values for axis in after):
+            case LayoutTransform(before, after, index_map) if all(axis in values for axis in after):
                 inverse = inverse_of(index_map, [axis.extent for axis in before])
                 places = [values[axis] + frames[axis].base for axis in after]
                 for axis, index in zip(before, inverse.map_indices(places), strict=True):
@@ -176,7 +176,7 @@ def add_up(
                         count *= extent
                 unknown += several
                 ranges.append((total, 1))
-            case Transform():
+            case LayoutTransform():
                 return None
     return Sums(values, tuple(unknown), tuple(ranges))
 
@@ -252,7 +252,7 @@ def _shorter(count: Extent, extent: Extent) -> Extent:
     return count
 
 
-def made_from(leaves: Iterable[IterVar], relations: Sequence[Relation]) -> set[IterVar]:
+def derived_from_axes(leaves: Iterable[IterVar], relations: Sequence[Relation]) -> set[IterVar]:
     """Return the given loops and all axes from which splits and fusions derived them."""
     found = set(leaves)
     for relation in reversed(relations):
@@ -297,14 +297,15 @@ def iterations(
     conditions = [
         each
         for relation in relations
-        for axis in _exceeded(relation, frames)
-        for each in _within(values[axis], frames[axis].extent, isinstance(relation, Split))
+        for axis in _overshooting_axes(relation, frames)
+        for each
+        in _range_conditions(values[axis], frames[axis].extent, isinstance(relation, Split))
     ]
     at = {axis: _from(frames[axis], value, axis.dtype) for axis, value in places.items()}
     return Iterations(found, at, tuple(map(simplify, conditions)))
 
 
-def _physical(relation: Transform, frames: Frames, values: object) -> Sequence[Frame]:
+def _physical(relation: LayoutTransform, frames: Frames, values: object) -> Sequence[Frame]:
     return [Frame(Const(0), axis.extent) for axis in relation.after]
 
 
@@ -322,21 +323,21 @@ def _from(frame: Frame, value: Expr, dtype: DType) -> Expr:
     return cast(dtype, short)
 
 
-def _exceeded(relation: Relation, frames: Frames) -> Sequence[IterVar]:
+def _overshooting_axes(relation: Relation, frames: Frames) -> Sequence[IterVar]:
     """Return the axes of a relation whose recovered values can exceed their extents."""
     match relation:
         case Split(parent, outer) if not relation.is_shifted:
             factor = split_factor(relation, frames[parent].extent)
             whole = product((frames[outer].extent, factor))
             return () if are_equal(whole, frames[parent].extent) else (parent,)
-        case Transform(before, after):
+        case LayoutTransform(before, after):
             places, elements = (product([frames[axis].extent for axis in part])
                                 for part in (after, before))
             return () if are_equal(places, elements) else before
     return ()
 
 
-def _within(value: Expr, extent: Extent, is_counted: bool) -> list[Expr]:
+def _range_conditions(value: Expr, extent: Extent, is_counted: bool) -> list[Expr]:
     """Return the conditions of `0 <= value < extent`; counted values need the second only."""
     below = value < index_value(extent)
     return [below] if is_counted else [value >= index_value(0), below]

@@ -11,23 +11,23 @@ from types import MappingProxyType
 from tecomp.compute.iter_var import IterKind, IterVar
 from tecomp.compute.operation import Operation
 from tecomp.errors import ScheduleError
-from tecomp.ir.nodes.argument_checks import check_kind, is_one_of, whole_number
+from tecomp.ir.nodes.argument_checks import as_int, check_kind, is_one_of
 from tecomp.ir.nodes.expr import Const, Expr, index_value
 from tecomp.ir.nodes.stmt import Extent, ForKind, Range
 from tecomp.ir.traversal.rewrite import free_variables
 from tecomp.scheduling.loop_relations import split_extents
 from tecomp.scheduling.state import (
-    At,
+    ComputedAt,
     Fuse,
+    LayoutTransform,
+    ScheduleState,
     Split,
     StageState,
-    State,
-    Transform,
+    drop_annotations,
     is_map,
     is_reduction,
     is_scan,
     leaf_position,
-    unmarked,
 )
 from tecomp.scheduling.threads import BLOCKS, check_tag, is_grid_axis, is_parallel
 
@@ -36,14 +36,14 @@ TAILS = ("guard", "shift_inwards")
 
 
 def split(
-    state: State,
+    state: ScheduleState,
     key: Operation,
     axis: IterVar,
     factor: Extent | None = None,
     nparts: Extent | None = None,
     disable_predication: bool = False,
     tail: str = "guard",
-) -> tuple[State, tuple[IterVar, IterVar]]:
+) -> tuple[ScheduleState, tuple[IterVar, IterVar]]:
     """Split a loop into an outer and an inner loop.
 
     See `Stage.split`.
@@ -68,8 +68,8 @@ def split(
     outer_extent, inner_extent = split_extents(axis.extent, factor, nparts)
     check_kind(disable_predication, bool, f"{where}: disable_predication",
                "give True or False", ScheduleError)
-    outer = _derived(f"{axis.name}.outer", outer_extent, axis.kind)
-    inner = _derived(f"{axis.name}.inner", inner_extent, axis.kind)
+    outer = _derive(f"{axis.name}.outer", outer_extent, axis.kind)
+    inner = _derive(f"{axis.name}.inner", inner_extent, axis.kind)
     leaves = (*stage.leaves[:position], outer, inner, *stage.leaves[position + 1 :])
     if not is_one_of(tail, TAILS):
         raise ScheduleError(
@@ -84,7 +84,7 @@ def split(
         _check_shifted(stage, axis, factor, where, option)
     relation = Split(axis, outer, inner, factor, nparts, is_shifted)
     changed = replace(stage, leaves=leaves, relations=(*stage.relations, relation))
-    state = _placed_in(state.update(unmarked(changed, axis)), key, (axis,), inner)
+    state = _placed_in(state.update(drop_annotations(changed, axis)), key, (axis,), inner)
     return state, (outer, inner)
 
 
@@ -103,7 +103,7 @@ def _check_shifted(
             "adds to elements, or reads those before; leave it out, and the last part is guarded",
             kind="not-parallel", where=where, option=option, stage=stage.name,
         )
-    if any(isinstance(relation, Transform) for relation in stage.relations):
+    if any(isinstance(relation, LayoutTransform) for relation in stage.relations):
         raise ScheduleError(
             "{where}: {option} is for axes of the tensor, but transform_layout made new loops; "
             "give it loops='logical', or leave it out",
@@ -124,7 +124,7 @@ def _check_shifted(
         )
 
 
-def fuse(state: State, key: Operation, *axes: IterVar) -> tuple[State, IterVar]:
+def fuse(state: ScheduleState, key: Operation, *axes: IterVar) -> tuple[ScheduleState, IterVar]:
     """Fuse perfectly nested adjacent loops into one loop.
 
     See `Stage.fuse`.
@@ -134,7 +134,7 @@ def fuse(state: State, key: Operation, *axes: IterVar) -> tuple[State, IterVar]:
     """
     stage = state.stage(key)
     if not axes:
-        fused = _derived("singleton", 1, IterKind.DATA)
+        fused = _derive("singleton", 1, IterKind.DATA)
         stage.compute  # noqa: B018  (raises for a placeholder)
         relation = Fuse((), fused)
         return state.update(
@@ -165,32 +165,33 @@ def fuse(state: State, key: Operation, *axes: IterVar) -> tuple[State, IterVar]:
             )
         kind = IterKind.SCAN
     name = reduce(lambda outer, inner: f"{outer}.{inner}.fused", (axis.name for axis in axes))
-    fused = _derived(name, extent, kind)
+    fused = _derive(name, extent, kind)
     leaves = (*stage.leaves[:first], fused, *stage.leaves[first + len(axes) :])
     relation = Fuse(tuple(axes), fused)
     changed = replace(stage, leaves=leaves, relations=(*stage.relations, relation))
-    return _placed_in(state.update(unmarked(changed, *axes)), key, axes, fused), fused
+    return _placed_in(state.update(drop_annotations(changed, *axes)), key, axes, fused), fused
 
 
 def _placed_in(
-    state: State, key: Operation, gone: Sequence[IterVar], loop: IterVar
-) -> State:
+    state: ScheduleState, key: Operation, gone: Sequence[IterVar], loop: IterVar
+) -> ScheduleState:
     """Reattach stages and groups from the removed loops of a stage to `loop`."""
     owner = state.stage(key).key
     for stage in state:
         attach = stage.attach
-        if isinstance(attach, At) and attach.stage is owner and attach.axis in gone:
+        if isinstance(attach, ComputedAt) and attach.stage is owner and attach.axis in gone:
             state = state.update(replace(stage, attach=replace(attach, axis=loop)))
     groups = {
         group: replace(each, attach=replace(each.attach, axis=loop))
-        if isinstance(each.attach, At) and each.attach.stage is owner and each.attach.axis in gone
+        if isinstance(each.attach, ComputedAt) and each.attach.stage is owner and each.attach.axis
+        in gone
         else each
         for group, each in state.groups.items()
     }
     return replace(state, groups=MappingProxyType(groups)) if groups else state
 
 
-def reorder(state: State, key: Operation, *axes: IterVar) -> tuple[State, None]:
+def reorder(state: ScheduleState, key: Operation, *axes: IterVar) -> tuple[ScheduleState, None]:
     """Permute the given loops among the positions that they occupy in the nest.
 
     See `Stage.reorder`.
@@ -210,13 +211,13 @@ def reorder(state: State, key: Operation, *axes: IterVar) -> tuple[State, None]:
 
 
 def tile(
-    state: State,
+    state: ScheduleState,
     key: Operation,
     x_parent: IterVar,
     y_parent: IterVar,
     x_factor: Extent,
     y_factor: Extent,
-) -> tuple[State, tuple[IterVar, IterVar, IterVar, IterVar]]:
+) -> tuple[ScheduleState, tuple[IterVar, IterVar, IterVar, IterVar]]:
     """Tile two loops: split both and reorder to x outer, y outer, x inner, y inner.
 
     See `Stage.tile`.
@@ -237,7 +238,8 @@ def tile(
     return state, (xo, yo, xi, yi)
 
 
-def mark(state: State, key: Operation, axis: IterVar, kind: ForKind) -> tuple[State, None]:
+def mark(state: ScheduleState, key: Operation, axis: IterVar, kind: ForKind) -> tuple[ScheduleState,
+        None]:
     """Annotate a loop as parallel, vectorized or unrolled.
 
     See `Stage.vectorize`, `parallel` and `unroll`.
@@ -264,7 +266,8 @@ def mark(state: State, key: Operation, axis: IterVar, kind: ForKind) -> tuple[St
     return state.update(replace(stage, marks=marks)), None
 
 
-def bind(state: State, key: Operation, axis: IterVar, tag: str) -> tuple[State, None]:
+def bind(state: ScheduleState, key: Operation, axis: IterVar, tag: str) -> tuple[ScheduleState,
+        None]:
     """Bind a loop to a thread axis or to an axis of the core grid of the target.
 
     See `Stage.bind`.
@@ -299,7 +302,7 @@ def bind(state: State, key: Operation, axis: IterVar, tag: str) -> tuple[State, 
     return state.update(replace(stage, threads=threads)), None
 
 
-def bound_loop(stage: StageState, tag: str, where: str) -> IterVar:
+def loop_of_thread_axis(stage: StageState, tag: str, where: str) -> IterVar:
     """Return the loop of a stage bound to a thread axis, the innermost if there are several.
 
     Raises:
@@ -317,7 +320,7 @@ def bound_loop(stage: StageState, tag: str, where: str) -> IterVar:
 
 
 def check_threads(
-    state: State, key: Operation, axis: IterVar, tag: str, threads: int | None
+    state: ScheduleState, key: Operation, axis: IterVar, tag: str, threads: int | None
 ) -> None:
     """Raise if the extents of a loop and of the thread axis to bind are known and differ.
 
@@ -338,7 +341,7 @@ def check_threads(
 def _positive(value: object, what: str, where: str) -> Extent:
     if isinstance(value, Expr) and value.dtype.is_integer:
         return value if not isinstance(value, Const) else _positive(value.value, what, where)
-    number = None if isinstance(value, Expr) else whole_number(value)
+    number = None if isinstance(value, Expr) else as_int(value)
     if number is None:
         raise ScheduleError(
             "{where}: {what} must be a positive integer, got {value!r}",
@@ -371,7 +374,7 @@ def _is_product(extent: Extent, outer: Extent, inner: Extent) -> bool:
         return False
 
 
-def _derived(name: str, extent: Extent, kind: IterKind) -> IterVar:
+def _derive(name: str, extent: Extent, kind: IterKind) -> IterVar:
     # A symbolic extent keeps its dtype, like the extent of a root axis, and is not cast.
     count = index_value(extent) if isinstance(extent, int) else extent
     return IterVar(name, dom=Range(Const(0), count), kind=kind)

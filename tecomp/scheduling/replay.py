@@ -74,7 +74,7 @@ def _run(schedule: Schedule, values: dict[str, Any], step: Any) -> None:
     if call not in CALLS:
         raise ParseError("replay: there is no primitive {call!r}", kind="trace-text", call=call)
     for need in _field(step, "needs", list):
-        values.update(_needed(schedule, need))
+        values.update(_required_names(schedule, need))
     owner = schedule if stage is None else schedule[schedule.tensor(stage)]
     method = getattr(owner, call, None)
     if method is None:
@@ -163,7 +163,7 @@ def _document(text: str) -> dict[str, Any]:
     return document
 
 
-def _needed(schedule: Schedule, need: dict[str, Any]) -> dict[str, Any]:
+def _required_names(schedule: Schedule, need: dict[str, Any]) -> dict[str, Any]:
     kind = _field(need, "kind", str)
     if kind not in ("axis", "reduce_axis"):
         return {}

@@ -18,19 +18,19 @@ from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import Binary, BinOp, Call, Cast, Const, Expr, Select, Var, cast, const
 from tecomp.ir.nodes.operators import integer_range
 from tecomp.ir.traversal.rewrite import bottom_up, fold, substitute
-from tecomp.scheduling.cache_stages import read_as_defined, redefined, whole_reduction
+from tecomp.scheduling.cache_stages import check_plain_reduction, redirect_readers, with_body
 from tecomp.scheduling.compute_location import direct_consumers
-from tecomp.scheduling.state import At, StageState, State, initial_stage, is_map
+from tecomp.scheduling.state import ComputedAt, ScheduleState, StageState, initial_stage, is_map
 
 
-def merge_reduction(state: State, tensor: Tensor) -> tuple[State, None]:
+def merge_reduction(state: ScheduleState, tensor: Tensor) -> tuple[ScheduleState, None]:
     """Merge a reduction of a reduction into one reduction over the axes of both.
 
     See `Schedule.merge_reduction`.
     """
     stage = state.stage(tensor.op)
     where = f"s.merge_reduction({stage.name})"
-    outer = whole_reduction(stage, where, "only such are one")
+    outer = check_plain_reduction(stage, where, "only such are one")
     (load,) = outer.source
     inside = state.find(load.tensor.op) if isinstance(load, TensorLoad) else None
     if inside is None or inside.is_placeholder or not isinstance(load, TensorLoad):
@@ -38,7 +38,7 @@ def merge_reduction(state: State, tensor: Tensor) -> tuple[State, None]:
             "{where}: `{load}` is no element of a reduction; give one of such",
             kind="not-this-form", where=where, load=load,
         )
-    inner = whole_reduction(inside, where, "only such are one")
+    inner = check_plain_reduction(inside, where, "only such are one")
     _check_loops_of(state, (stage, inside), where, "the terms have new ones; merge them first")
     kinds = [accesses(each.op.output(0)).reducer for each in (stage, inside)]
     if kinds[0] is None or kinds[0] != kinds[1]:
@@ -53,14 +53,14 @@ def merge_reduction(state: State, tensor: Tensor) -> tuple[State, None]:
     axes = (*outer.axis, *fresh.values())
     body = Reduce(outer.combiner, (source,), axes, Const(True, outer.condition.dtype), (), 0)
     state = state.redefine(
-        replace(stage, leaves=(*stage.leaves, *fresh.values())), redefined(stage.compute, (body,))
+        replace(stage, leaves=(*stage.leaves, *fresh.values())), with_body(stage.compute, (body,))
     )
     if not inside.is_output and not direct_consumers(state, inside):
         state = replace(state, stages=tuple(x for x in state if x.key is not inside.key))
-    return read_as_defined(state, state.stage(stage.key)), None
+    return redirect_readers(state, state.stage(stage.key)), None
 
 
-def merge_formula(state: State, tensor: Tensor) -> tuple[State, None]:
+def merge_formula(state: ScheduleState, tensor: Tensor) -> tuple[ScheduleState, None]:
     """Substitute the definition of a stage into its readers, and remove the stage.
 
     See `Schedule.merge_formula`.
@@ -95,12 +95,12 @@ def merge_formula(state: State, tensor: Tensor) -> tuple[State, None]:
             reader, reader.compute.rewritten(lambda body: bottom_up(body, rule)))
     changed = replace(changed, stages=tuple(x for x in changed if x.key is not stage.key))
     for reader in readers:
-        changed = read_as_defined(changed, changed.stage(reader.key))
+        changed = redirect_readers(changed, changed.stage(reader.key))
     return changed, None
 
 
 def _check_loops_of(
-    state: State, stages: tuple[StageState, ...], where: str, what_to_do: str
+    state: ScheduleState, stages: tuple[StageState, ...], where: str, what_to_do: str
 ) -> None:
     """Raise if loops of the stages were changed, or other stages are computed at their loops.
 
@@ -109,7 +109,7 @@ def _check_loops_of(
     """
     own = {leaf for stage in stages for leaf in stage.leaves}
     changed = [stage.name for stage in stages if stage.leaves != stage.compute.loops]
-    inside = [x.name for x in state if isinstance(x.attach, At) and x.attach.axis in own]
+    inside = [x.name for x in state if isinstance(x.attach, ComputedAt) and x.attach.axis in own]
     if changed or inside:
         what = (
             f"the loops of {changed[0]} were changed" if changed
@@ -127,7 +127,8 @@ _REDUCERS: dict[str, Callable[..., Expr]] = {
 }
 
 
-def narrow_reduction(state: State, tensor: Tensor, dtype: str) -> tuple[State, Tensor]:
+def narrow_reduction(state: ScheduleState, tensor: Tensor, dtype: str) -> tuple[ScheduleState,
+        Tensor]:
     """Reduce integers in a narrower dtype that holds every result, and widen the result.
 
     See `Schedule.narrow_reduction`.
@@ -137,7 +138,7 @@ def narrow_reduction(state: State, tensor: Tensor, dtype: str) -> tuple[State, T
     """
     stage = state.stage(tensor.op)
     where = f"s.narrow_reduction({stage.name}, {safe_repr(dtype)})"
-    reduce = whole_reduction(stage, where, "only such is made narrower")
+    reduce = check_plain_reduction(stage, where, "only such is made narrower")
     kind = accesses(stage.op.output(0)).reducer
     target = const(0, dtype).dtype
     if not target.is_integer or not reduce.dtype.is_integer or kind not in _REDUCERS:
@@ -164,15 +165,15 @@ def narrow_reduction(state: State, tensor: Tensor, dtype: str) -> tuple[State, T
         )
     axes = [make_axis(axis.name, 0, axis.extent, IterKind.DATA) for axis in stage.compute.axis]
     moved: dict[Var, Expr] = dict(zip(stage.compute.axis, axes, strict=True))
-    term = substitute(_narrowed(reduce.source[0], target), moved)
+    term = substitute(_narrow_term(reduce.source[0], target), moved)
     body = _REDUCERS[kind](term, axis=list(reduce.axis))
     location = stage.compute.location
     op = ComputeOp(f"{stage.name}_narrow", tuple(axes), (body,), location=location)
     element = TensorLoad(op.output(0), tuple(stage.compute.axis), location)
     state = state.insert(initial_stage(op, is_output=False), before=stage.key)
-    wide = redefined(stage.compute, (cast(reduce.dtype, element),))
+    wide = with_body(stage.compute, (cast(reduce.dtype, element),))
     state = state.redefine(replace(stage, leaves=wide.axis), wide)
-    return read_as_defined(state, state.stage(stage.key)), op.output(0)
+    return redirect_readers(state, state.stage(stage.key)), op.output(0)
 
 
 def _holds(dtype: DType, values: _Range) -> bool:
@@ -218,7 +219,7 @@ def _known_range(node: Any, parts: list[_Range]) -> _Range | None:
     return None
 
 
-def _narrowed(term: Expr, dtype: DType) -> Expr:
+def _narrow_term(term: Expr, dtype: DType) -> Expr:
     """Return a term in a narrower dtype; casts move into the branches of selections."""
 
     def rule(node: Any, parts: list[Expr]) -> Expr:

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 
-from tecomp.compute.expression_analysis import rebuilt
+from tecomp.compute.expression_analysis import substitute_inputs
 from tecomp.compute.operation import ComputeOp, Operation, PlaceholderOp
 from tecomp.compute.tensor import Tensor
 from tecomp.scheduling.schedule import Schedule
-from tecomp.scheduling.state import AtRoot, Inline, StageState, State, initial_stage
+from tecomp.scheduling.state import AtRoot, Inline, ScheduleState, StageState, initial_stage
 
 
 def with_arguments(schedule: Schedule, args: Sequence[object]) -> Schedule:
@@ -36,7 +36,7 @@ def with_arguments(schedule: Schedule, args: Sequence[object]) -> Schedule:
     return made
 
 
-def stages_of(state: State, known: Sequence[Tensor]) -> list[StageState]:
+def stages_of(state: ScheduleState, known: Sequence[Tensor]) -> list[StageState]:
     """Return the root stages that depend on the given placeholders only and that other stages read.
 
     Outputs of the schedule and stages with several outputs are excluded.
@@ -60,15 +60,17 @@ def stages_of(state: State, known: Sequence[Tensor]) -> list[StageState]:
     ]
 
 
-def before(state: State, stage: StageState) -> State:
+def producers_schedule(state: ScheduleState, stage: StageState) -> ScheduleState:
     """Return the schedule state of a stage and its dependences, with the stage as the output."""
     stages = tuple(
-        replace(each, is_output=each.key is stage.key) for each in _needed(state, [stage.key])
+        replace(each, is_output=each.key is stage.key) for each
+        in _required_stages(state, [stage.key])
     )
     return replace(state, stages=stages, outputs=(stage.key,))
 
 
-def after(state: State, given: Sequence[StageState]) -> tuple[State, Mapping[Operation, Tensor]]:
+def consumers_schedule(state: ScheduleState, given: Sequence[StageState]) -> tuple[ScheduleState,
+        Mapping[Operation, Tensor]]:
     """Return the schedule state that remains when the caller passes the results of some stages.
 
     Returns:
@@ -86,15 +88,15 @@ def after(state: State, given: Sequence[StageState]) -> tuple[State, Mapping[Ope
         for reader in state:
             read = [x for x in reader.op.input_tensors if _key(state, x) is stage.key]
             if read and isinstance(reader.op, ComputeOp):
-                moved = rebuilt([reader.op], dict.fromkeys(read, place))
+                moved = substitute_inputs([reader.op], dict.fromkeys(read, place))
                 op = moved[reader.op.output(0)].op
                 assert isinstance(op, ComputeOp)
                 state = state.redefine(reader, op)
-    left = replace(state, stages=_needed(state, state.outputs))
+    left = replace(state, stages=_required_stages(state, state.outputs))
     return left, {key: op.output(0) for key, op in places.items()}
 
 
-def _needed(state: State, keys: Iterable[Operation]) -> tuple[StageState, ...]:
+def _required_stages(state: ScheduleState, keys: Iterable[Operation]) -> tuple[StageState, ...]:
     """Return the stages with the given keys and all their dependences, in schedule order."""
     needed = set(keys)
     for each in reversed(state.stages):
@@ -103,6 +105,6 @@ def _needed(state: State, keys: Iterable[Operation]) -> tuple[StageState, ...]:
     return tuple(each for each in state if each.key in needed)
 
 
-def _key(state: State, tensor: Tensor) -> Operation:
+def _key(state: ScheduleState, tensor: Tensor) -> Operation:
     stage = state.find(tensor.op)
     return tensor.op if stage is None else stage.key

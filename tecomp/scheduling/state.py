@@ -44,7 +44,7 @@ class Fuse:
 
 
 @dataclass(frozen=True, slots=True)
-class Transform:
+class LayoutTransform:
     """Layout transform of loops: `after` are the results of `index_map` at `before`."""
 
     before: tuple[IterVar, ...]
@@ -52,7 +52,7 @@ class Transform:
     index_map: IndexMap
 
 
-Relation: TypeAlias = "Split | Fuse | Transform"
+Relation: TypeAlias = "Split | Fuse | LayoutTransform"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class GroupKey:
 
 
 @dataclass(frozen=True, slots=True)
-class At:
+class ComputedAt:
     """Placement in a loop: the stage is computed in each iteration of a loop of a consumer.
 
     Attributes:
@@ -85,7 +85,7 @@ class At:
     group: GroupKey | None = None
 
 
-Attach: TypeAlias = "AtRoot | Inline | At"
+Attach: TypeAlias = "AtRoot | Inline | ComputedAt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +93,11 @@ class GroupState:
     """State of a stage group: enclosing group and placement."""
 
     parent: GroupKey | None = None
-    attach: AtRoot | At = AtRoot()
+    attach: AtRoot | ComputedAt = AtRoot()
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class StageLayout:
     """Layout of the tensors of a stage.
 
     Attributes:
@@ -164,7 +164,7 @@ class StageState:
     threads: Mapping[IterVar, str] = field(default_factory=dict)
     attach: Attach = AtRoot()
     scope: str = "global"
-    layout: Layout = Layout()
+    layout: StageLayout = StageLayout()
     layout_axes: tuple[IterVar, ...] = ()
     aligns: tuple[tuple[int, int, int], ...] = ()
     is_doubled: bool = False
@@ -201,7 +201,7 @@ class StageState:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class ScheduleState:
     """Frozen state of a whole schedule.
 
     Attributes:
@@ -253,13 +253,13 @@ class State:
             )
         return stage
 
-    def update(self, stage: StageState) -> State:
+    def update(self, stage: StageState) -> ScheduleState:
         """Return this state with one stage replaced."""
         return replace(
             self, stages=tuple(stage if s.key is stage.key else s for s in self.stages)
         )
 
-    def insert(self, stage: StageState, *, before: Operation) -> State:
+    def insert(self, stage: StageState, *, before: Operation) -> ScheduleState:
         """Return this state with a stage inserted before another."""
         at = next(k for k, s in enumerate(self.stages) if s.key is before)
         return replace(self, stages=(*self.stages[:at], stage, *self.stages[at:]))
@@ -270,12 +270,12 @@ class State:
             yield group
             group = self.groups[group].parent
 
-    def place_in_groups(self, group: GroupKey | None) -> AtRoot | At:
+    def place_in_groups(self, group: GroupKey | None) -> AtRoot | ComputedAt:
         """Return the placement that a stage inherits from its groups, the root by default."""
         places = (self.groups[each].attach for each in self.around(group))
-        return next((place for place in places if isinstance(place, At)), AtRoot())
+        return next((place for place in places if isinstance(place, ComputedAt)), AtRoot())
 
-    def redefine(self, stage: StageState, op: ComputeOp) -> State:
+    def redefine(self, stage: StageState, op: ComputeOp) -> ScheduleState:
         """Return this state with `op` as the definition of a stage; old handles stay valid."""
         aliases = {**self.aliases, op: stage.key}
         return replace(self.update(replace(stage, op=op)), aliases=MappingProxyType(aliases))
@@ -331,7 +331,7 @@ def _why_no_leaf(stage: StageState, axis: IterVar) -> str:
                 return f"axis {axis.name} was split into {parts_of} already; {loops}"
             case Fuse(parts, fused) if any(part is axis for part in parts):
                 return f"axis {axis.name} was fused into {fused.name} already; {loops}"
-            case Transform(before, after) if any(old is axis for old in before):
+            case LayoutTransform(before, after) if any(old is axis for old in before):
                 return (
                     f"axis {axis.name} was replaced by {_names(after)} in transform_layout; "
                     "use the axes that it returned"
@@ -345,7 +345,7 @@ def _names(axes: tuple[IterVar, ...]) -> str:
     return ", ".join(axis.name for axis in axes) or "none"
 
 
-def check_alike(stage: StageState, where: str) -> None:
+def check_equal_shapes(stage: StageState, where: str) -> None:
     """Raise if the output tensors of a stage have different shapes, as one layout applies to all.
 
     Raises:
@@ -380,7 +380,7 @@ def is_data(axis: IterVar) -> bool:
     return axis.kind is IterKind.DATA
 
 
-def unmarked(stage: StageState, *axes: IterVar) -> StageState:
+def drop_annotations(stage: StageState, *axes: IterVar) -> StageState:
     """Return `stage` without the annotations of axes that are no longer loops."""
     gone = set(axes)
     hinted = (*(ahead.axis for ahead in stage.prefetches), *(axis for axis, _ in stage.pragmas))

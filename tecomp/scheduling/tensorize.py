@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tecomp.compute.define import compute
-from tecomp.compute.intrinsics import dot, joined, reinterpret
+from tecomp.compute.intrinsics import concat_vectors, dot, reinterpret
 from tecomp.compute.iter_var import IterKind, IterVar, make_axis
 from tecomp.compute.operation import ComputeOp, Operation
 from tecomp.compute.reduce import Reduce
@@ -16,7 +16,7 @@ from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.compute.tensor_intrin_call import TensorIntrin, fits, with_sizes
 from tecomp.errors import ScheduleError, safe_str
 from tecomp.ir.arith.extents import ceil_div
-from tecomp.ir.nodes.dtype import DType, holds_every
+from tecomp.ir.nodes.dtype import DType, represents_all
 from tecomp.ir.nodes.expr import (
     Binary,
     BinOp,
@@ -32,18 +32,18 @@ from tecomp.ir.nodes.expr import (
 )
 from tecomp.ir.nodes.operators import dot_type
 from tecomp.ir.traversal.rewrite import substitute, walk
-from tecomp.scheduling.cache_stages import redefined
+from tecomp.scheduling.cache_stages import with_body
 from tecomp.scheduling.compute_location import check_loops
 from tecomp.scheduling.state import (
     Inline,
+    ScheduleState,
     StageState,
-    State,
     Tensorized,
+    drop_annotations,
     initial_stage,
     is_data,
     is_reduction,
     leaf_position,
-    unmarked,
 )
 
 _HOLDERS = {
@@ -77,8 +77,8 @@ class _Factor:
 
 
 def into_dots(
-    state: State, tensor: Tensor, axis: IterVar, first: str, second: str
-) -> tuple[State, tuple[Tensor, ...]]:
+    state: ScheduleState, tensor: Tensor, axis: IterVar, first: str, second: str
+) -> tuple[ScheduleState, tuple[Tensor, ...]]:
     """Group adjacent terms of a sum of products into `te.dot` of 32-bit vectors.
 
     See `Schedule.into_dots`.
@@ -91,7 +91,7 @@ def into_dots(
     where = f"s.into_dots({stage.name}, {safe_str(getattr(axis, 'name', axis))})"
     reduce = _checked_sum(stage, axis, where)
     factors = _factors(state, reduce, axis, (first, second), where)
-    sums = _Sums(stage, reduce, axis, factors, tuple(_words(factor, axis) for factor in factors))
+    sums = _DotSums(stage, reduce, axis, factors, tuple(_words(factor, axis) for factor in factors))
     made = [*sums.words, sums.of_dots()]
     value: Expr = TensorLoad(made[-1], stage.compute.axis, stage.compute.location)
     if any(factor.is_moved for factor in factors):
@@ -101,13 +101,13 @@ def into_dots(
     for each in made:
         state = state.insert(initial_stage(each.op, is_output=False), before=stage.key)
     leaves = tuple(leaf for leaf in stage.leaves if not is_reduction(leaf))
-    rest = unmarked(replace(stage, leaves=leaves), *reduce.axis)
+    rest = drop_annotations(replace(stage, leaves=leaves), *reduce.axis)
     left, right, dots, *more = made
-    return state.redefine(rest, redefined(stage.compute, (value,))), (dots, left, right, *more)
+    return state.redefine(rest, with_body(stage.compute, (value,))), (dots, left, right, *more)
 
 
 @dataclass(frozen=True)
-class _Sums:
+class _DotSums:
     """Builder of the sums that replace one sum of products.
 
     Attributes:
@@ -220,7 +220,7 @@ def _is_plain_sum(reduce: Reduce) -> bool:
 
 
 def _factors(
-    state: State, reduce: Reduce, axis: IterVar, types: tuple[str, str], where: str
+    state: ScheduleState, reduce: Reduce, axis: IterVar, types: tuple[str, str], where: str
 ) -> tuple[_Factor, _Factor]:
     """Return both factors of the products after a check of their dtypes and of the sum's dtype.
 
@@ -255,11 +255,11 @@ def _factors(
     return first, second
 
 
-def _element(state: State, value: Expr) -> Expr:
+def _element(state: ScheduleState, value: Expr) -> Expr:
     """Return the element that a factor reads, without lossless casts and through inlined stages."""
     if isinstance(value, Cast):
         element = _element(state, value.value)
-        return element if holds_every(value.dtype, element.dtype) else value
+        return element if represents_all(value.dtype, element.dtype) else value
     stage = state.find(value.tensor.op) if isinstance(value, TensorLoad) else None
     if stage is None or not isinstance(stage.attach, Inline):
         return value
@@ -313,25 +313,25 @@ def _words(factor: _Factor, axis: IterVar) -> Tensor:
         for k in range(group):
             place: list[Expr] = list(axes)
             place[dim] = axes[dim] * group + k
-            number = _held(factor, source(*place))
+            number = _cast_to_lane(factor, source(*place))
             if k and not is_const(axis.extent % group, 0):
                 number = if_then_else(place[dim] < axis.extent, number, const(0, number.dtype))
             numbers.append(number)
-        whole = reinterpret("int32", joined(numbers))
+        whole = reinterpret("int32", concat_vectors(numbers))
         return whole ^ const(_MOVED, "int32") if factor.is_moved else whole
 
     return compute(tuple(shape), word, name=f"{source.name}_dots")
 
 
-def _held(factor: _Factor, value: Expr) -> Expr:
+def _cast_to_lane(factor: _Factor, value: Expr) -> Expr:
     """Return an element in an integer dtype of the lane width, cast if its width differs."""
     bits = factor.kind.bits
     return value if value.dtype.bits == bits else cast(f"int{bits}", value)
 
 
 def tensorize(
-    state: State, key: Operation, axis: IterVar, intrin: TensorIntrin
-) -> tuple[State, None]:
+    state: ScheduleState, key: Operation, axis: IterVar, intrin: TensorIntrin
+) -> tuple[ScheduleState, None]:
     """Replace a loop and everything inside it by a tensor intrinsic; see `Stage.tensorize`."""
     stage = state.stage(key)
     leaf_position(stage, axis, "tensorize")
@@ -360,11 +360,12 @@ def tensorize(
             kind="tensorize", where=where, stage=stage.name, found=", ".join(found),
             intrin=intrin.name, known=", ".join(known),
         )
-    sized = _sized(stage, axis, intrin, where)
+    sized = _bind_extents(stage, axis, intrin, where)
     return state.update(replace(stage, tensorized=Tensorized(axis, sized))), None
 
 
-def _sized(stage: StageState, axis: IterVar, intrin: TensorIntrin, where: str) -> TensorIntrin:
+def _bind_extents(stage: StageState, axis: IterVar, intrin: TensorIntrin,
+        where: str) -> TensorIntrin:
     """Return the intrinsic with its symbolic extents bound to the extents of the replaced loops.
 
     Raises:

@@ -21,9 +21,9 @@ from tecomp.compute.tensor_intrin import TensorIntrin
 from tecomp.errors import ScheduleError, safe_repr
 from tecomp.ir.nodes.argument_checks import is_one_of
 from tecomp.ir.nodes.expr import Const, Expr, Var
-from tecomp.ir.nodes.printer import counted, take_name
+from tecomp.ir.nodes.printer import format_count, take_name
 from tecomp.ir.traversal.rewrite import free_variables, substitute
-from tecomp.scheduling.state import GroupKey, State
+from tecomp.scheduling.state import GroupKey, ScheduleState
 from tecomp.scheduling.threads import ThreadAxis
 
 _TYPE = re.compile(r"(?:bfloat|float|u?int)\d+(?:x\d+)?")
@@ -128,7 +128,7 @@ class Need:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TraceStep:
     """One recorded primitive call.
 
     Attributes:
@@ -211,18 +211,18 @@ class Trace:
     axes: Mapping[IterVar, str]
     said: frozenset[str]
     sizes: frozenset[str]
-    steps: tuple[Step, ...] = ()
+    steps: tuple[TraceStep, ...] = ()
     intrinsics: Mapping[str, TensorIntrin] = field(default_factory=dict)
     groups: Mapping[GroupKey, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        return f"<Trace of {', '.join(self.outputs)}: {counted(len(self.steps), 'call')}>"
+        return f"<Trace of {', '.join(self.outputs)}: {format_count(len(self.steps), 'call')}>"
 
     @classmethod
-    def start(cls, state: State) -> Trace:
+    def start(cls, state: ScheduleState) -> Trace:
         """Return the empty trace of a schedule state."""
         sizes = frozenset(state.sizes)
-        names = _Names({}, sizes)
+        names = _TraceNames({}, sizes)
         for stage in state:
             names.operation(stage.key, stage.name)
         outputs = tuple(names.of(op) for op in state.outputs)
@@ -249,8 +249,8 @@ class Trace:
 
     def then(
         self,
-        before: State,
-        after: State,
+        before: ScheduleState,
+        after: ScheduleState,
         call: str,
         stage: Operation | None,
         args: Sequence[Any],
@@ -258,13 +258,13 @@ class Trace:
         result: Any,
     ) -> Trace:
         """Return this trace extended by one call."""
-        writer = _Writer(self, before, after, stage)
+        writer = _StepEncoder(self, before, after, stage)
         owner = None if stage is None else writer.operation(stage)
         encode = partial(writer.argument, call)
         plain_args = tuple(encode(k, value) for k, value in enumerate(args))
         plain_kwargs = tuple((name, encode(name, value)) for name, value in kwargs.items())
         results = writer.results(result)
-        step = Step(
+        step = TraceStep(
             call, owner, plain_args, plain_kwargs, results, tuple(writer.needs),
             isinstance(result, tuple),
         )
@@ -321,7 +321,7 @@ class Trace:
         return self.to_python()
 
 
-class _Names:
+class _TraceNames:
     """Generator of unique Python identifiers for operations and axes."""
 
     def __init__(self, operations: Mapping[str, Operation], taken: Iterable[str]) -> None:
@@ -342,13 +342,13 @@ class _Names:
         return next(name for name, known in self.operations.items() if known is op)
 
 
-class _Writer:
+class _StepEncoder:
     """Encoder of the arguments and results of one call, which names new objects."""
 
     def __init__(
-        self, trace: Trace, before: State, after: State, stage: Operation | None
+        self, trace: Trace, before: ScheduleState, after: ScheduleState, stage: Operation | None
     ) -> None:
-        self.names = _Names(
+        self.names = _TraceNames(
             trace.operations,
             {*trace.axes.values(), *trace.sizes, *trace.intrinsics, *trace.groups.values()},
         )

@@ -25,12 +25,12 @@ from tecomp.ir.nodes.stmt import Extent, PadValue, Range
 from tecomp.ir.traversal.rewrite import free_variables, substitute, walk
 from tecomp.poly.maps.index_map import IndexMap
 from tecomp.scheduling.state import (
-    Layout,
+    LayoutTransform,
+    ScheduleState,
+    StageLayout,
     StageState,
-    State,
-    Transform,
-    check_alike,
-    unmarked,
+    check_equal_shapes,
+    drop_annotations,
 )
 
 LOOPS = ("physical", "logical")
@@ -71,12 +71,12 @@ class NamedLayout(HasIndexMap, Protocol):
 
 
 def transform_layout(
-    state: State,
+    state: ScheduleState,
     key: Operation,
     mapping: object,
     pad_value: object = None,
     loops: str = "physical",
-) -> tuple[State, tuple[IterVar, ...]]:
+) -> tuple[ScheduleState, tuple[IterVar, ...]]:
     """Store a tensor at `mapping(*index)`, and reorder its loops accordingly.
 
     See `Stage.transform_layout`.
@@ -92,8 +92,8 @@ def transform_layout(
             "{where}: loops is 'physical' or 'logical', not {loops!r}",
             kind="unknown-choice", where=where, loops=loops,
         )
-    check_alike(stage, where)
-    shape = stored_shape(stage)
+    check_equal_shapes(stage, where)
+    shape = physical_shape_of(stage)
     _check_described(mapping, stage, shape, where)
     index_map = _index_map(mapping, len(shape), where)
     *first, last = index_map.parts
@@ -102,7 +102,7 @@ def transform_layout(
             state, _ = transform_layout(state, key, part, loops=loops)
         return transform_layout(state, key, last, pad_value, loops)
     new_shape = _checked_shape(index_map, shape, stage, where)
-    layout = Layout(
+    layout = StageLayout(
         maps=(*stage.layout.maps, index_map),
         axis_separators=index_map.axis_separators or _kept_separators(stage, new_shape, where),
         pad_value=_pad_value(pad_value, stage, new_shape, where),
@@ -114,7 +114,7 @@ def transform_layout(
     after = _axes(index_map, before, new_shape)
     if loops == "logical" or isinstance(stage.op, ScanOp | ExternOp | TensorComputeOp):
         return state.update(replace(changed, layout_axes=after)), before
-    changed = _reloop(changed, Transform(before, after, index_map), where)
+    changed = _reloop(changed, LayoutTransform(before, after, index_map), where)
     return state.update(changed), after
 
 
@@ -127,7 +127,7 @@ def pad_function(pad: PadValue) -> Callable[..., Expr]:
     return value
 
 
-def stored_shape(stage: StageState) -> tuple[Extent, ...]:
+def physical_shape_of(stage: StageState) -> tuple[Extent, ...]:
     """Return the physical shape of the stage's tensor after its current layout maps."""
     shape = stage.op.output(0).shape
     for index_map in stage.layout.maps:
@@ -144,17 +144,17 @@ def _index_map(mapping: object, rank: int, where: str) -> IndexMap:
                 "{where}: the map takes {count} indices, but the tensor has {rank} axes here",
                 kind="other-shape", where=where, count=len(mapping.initial_indices), rank=rank,
             )
-        return _closed(mapping, where)
+        return _check_closed(mapping, where)
     if not callable(mapping):
         raise LayoutError(
             "{where}: expected a function of the indices, an IndexMap or a layout, got "
             "{mapping!r}",
             kind="wrong-argument", where=where, mapping=mapping,
         )
-    return _closed(IndexMap.from_func(mapping, ndim=rank), where)
+    return _check_closed(IndexMap.from_func(mapping, ndim=rank), where)
 
 
-def _closed(index_map: IndexMap, where: str) -> IndexMap:
+def _check_closed(index_map: IndexMap, where: str) -> IndexMap:
     """Return `index_map` after a check that its results use no variables except its indices.
 
     Raises:
@@ -247,7 +247,7 @@ def _pad_value(
             kind="pad-value", where=where, stage=stage.name,
         )
     indices = tuple(Var(f"p{k}") for k in range(len(shape)))
-    made = _called(value, indices, where) if callable(value) else value
+    made = _call_index_function(value, indices, where) if callable(value) else value
     expr = _expression(made, where)
     if any(isinstance(node, TensorLoad | Reduce) for node in walk(expr)):
         raise ScheduleError(
@@ -293,7 +293,8 @@ def _expression(value: Any, where: str) -> Expr:
         ) from None
 
 
-def _called(function: Callable[..., object], indices: tuple[Var, ...], where: str) -> object:
+def _call_index_function(function: Callable[..., object], indices: tuple[Var, ...],
+        where: str) -> object:
     try:
         signature(function).bind(*indices)
     except (TypeError, ValueError):
@@ -347,7 +348,7 @@ def _axis_name(result: Expr, names: dict[Var, str]) -> str | None:
     return None
 
 
-def _reloop(stage: StageState, transform: Transform, where: str) -> StageState:
+def _reloop(stage: StageState, transform: LayoutTransform, where: str) -> StageState:
     """Return `stage` with the loops over its data axes replaced by loops over physical axes.
 
     Raises:
@@ -379,7 +380,7 @@ def _reloop(stage: StageState, transform: Transform, where: str) -> StageState:
         relations=(*stage.relations, transform),
         layout_axes=transform.after,
     )
-    return unmarked(changed, *transform.before)
+    return drop_annotations(changed, *transform.before)
 
 
 def _brackets(shape: Sequence[Extent]) -> str:

@@ -13,7 +13,7 @@ from tecomp.ir.nodes.argument_checks import broadcast_shape, shape_text
 from tecomp.topi import extents as sizes
 from tecomp.topi import tag
 from tecomp.topi.extents import Size, element, place
-from tecomp.topi.type_stubs import of_one, of_two
+from tecomp.topi.type_stubs import as_binary_op, as_unary_op
 from tecomp.topi.validation import Operand, operand_of, shape_of, tensor_of, value_of
 
 
@@ -69,7 +69,7 @@ def _of_one(data: Operand, function: Callable[[Any], te.Expr], name: str) -> Any
     )
 
 
-@of_two
+@as_binary_op
 def add(lhs: Operand, rhs: Operand) -> Any:
     """Compute the sum element-wise.
 
@@ -93,7 +93,7 @@ def add(lhs: Operand, rhs: Operand) -> Any:
     return _of_two(lhs, rhs, lambda x, y: x + y, "add")
 
 
-@of_two
+@as_binary_op
 def subtract(lhs: Operand, rhs: Operand) -> Any:
     """Compute the difference `lhs - rhs` element-wise.
 
@@ -103,7 +103,7 @@ def subtract(lhs: Operand, rhs: Operand) -> Any:
     return _of_two(lhs, rhs, lambda x, y: x - y, "subtract")
 
 
-@of_two
+@as_binary_op
 def multiply(lhs: Operand, rhs: Operand) -> Any:
     """Compute the product element-wise.
 
@@ -113,7 +113,7 @@ def multiply(lhs: Operand, rhs: Operand) -> Any:
     return _of_two(lhs, rhs, lambda x, y: x * y, "multiply")
 
 
-@of_two
+@as_binary_op
 def divide(lhs: Operand, rhs: Operand) -> Any:
     """Divide element-wise; integers are rounded towards zero, as by `te.div`.
 
@@ -123,7 +123,7 @@ def divide(lhs: Operand, rhs: Operand) -> Any:
     return _of_two(lhs, rhs, te.div, "divide")
 
 
-@of_two
+@as_binary_op
 def floor_divide(lhs: Operand, rhs: Operand) -> Any:
     """Divide element-wise and round towards negative infinity; integer division by zero gives 0.
 
@@ -133,7 +133,7 @@ def floor_divide(lhs: Operand, rhs: Operand) -> Any:
     return _of_two(lhs, rhs, te.floordiv, "floor_divide")
 
 
-@of_two
+@as_binary_op
 def mod(lhs: Operand, rhs: Operand) -> Any:
     """Compute the remainder of truncated division element-wise; it has the sign of `lhs`, as in C.
 
@@ -161,7 +161,7 @@ def _is_float(value: Any) -> bool:
     return isinstance(value, float) or bool(getattr(getattr(value, "dtype", None), "is_float", 0))
 
 
-@of_two
+@as_binary_op
 def floor_mod(lhs: Operand, rhs: Operand) -> Any:
     """Compute the remainder of `floor_divide` element-wise; it has the sign of `rhs`.
 
@@ -180,7 +180,7 @@ def floor_mod(lhs: Operand, rhs: Operand) -> Any:
     return _of_two(lhs, rhs, te.floormod, "floor_mod")
 
 
-@of_two
+@as_binary_op
 def maximum(lhs: Operand, rhs: Operand) -> Any:
     """Return the larger operand element-wise; NaN propagates.
 
@@ -197,7 +197,7 @@ def maximum(lhs: Operand, rhs: Operand) -> Any:
     return _of_two(lhs, rhs, te.max, "maximum")
 
 
-@of_two
+@as_binary_op
 def minimum(lhs: Operand, rhs: Operand) -> Any:
     """Return the smaller operand element-wise; NaN propagates.
 
@@ -214,7 +214,7 @@ def minimum(lhs: Operand, rhs: Operand) -> Any:
     return _of_two(lhs, rhs, te.min, "minimum")
 
 
-@of_two
+@as_binary_op
 def power(lhs: Operand, rhs: Operand) -> Any:
     """Raise `lhs` to the power `rhs` element-wise.
 
@@ -235,7 +235,7 @@ def _power(x: Any, y: Any) -> te.Expr:
     return te.power(base, exponent)
 
 
-@of_two
+@as_binary_op
 def atan2(lhs: Operand, rhs: Operand) -> Any:
     """Compute the angle of the point (rhs, lhs) in [-pi, pi] element-wise, with quadrant.
 
@@ -245,7 +245,7 @@ def atan2(lhs: Operand, rhs: Operand) -> Any:
     return _of_two(lhs, rhs, te.atan2, "atan2")
 
 
-@of_two
+@as_binary_op
 def log_add_exp(lhs: Operand, rhs: Operand) -> Any:
     """Compute `log(exp(lhs) + exp(rhs))` element-wise without intermediate overflow.
 
@@ -255,7 +255,7 @@ def log_add_exp(lhs: Operand, rhs: Operand) -> Any:
     return _of_two(lhs, rhs, te.logaddexp, "log_add_exp")
 
 
-@of_two
+@as_binary_op
 def left_shift(lhs: Operand, rhs: Operand) -> Any:
     """Shift integer bits left element-wise, with the semantics of `<<` in `te`.
 
@@ -265,7 +265,7 @@ def left_shift(lhs: Operand, rhs: Operand) -> Any:
     return _of_two(lhs, rhs, lambda x, y: x << y, "left_shift")
 
 
-@of_two
+@as_binary_op
 def right_shift(lhs: Operand, rhs: Operand) -> Any:
     """Shift integer bits right element-wise, with the semantics of `>>` in `te`; the sign is kept.
 
@@ -275,7 +275,7 @@ def right_shift(lhs: Operand, rhs: Operand) -> Any:
     return _of_two(lhs, rhs, lambda x, y: x >> y, "right_shift")
 
 
-@of_two
+@as_binary_op
 def greater(lhs: Operand, rhs: Operand) -> Any:
     """Compare element-wise for the relation `lhs > rhs`; the result is bool.
 
@@ -285,7 +285,7 @@ def greater(lhs: Operand, rhs: Operand) -> Any:
     return _of_two(lhs, rhs, lambda x, y: x > y, "greater")
 
 
-@of_two
+@as_binary_op
 def greater_equal(lhs: Operand, rhs: Operand) -> Any:
     """Compare element-wise for the relation `lhs >= rhs`; the result is bool.
 
@@ -295,7 +295,7 @@ def greater_equal(lhs: Operand, rhs: Operand) -> Any:
     return _of_two(lhs, rhs, lambda x, y: x >= y, "greater_equal")
 
 
-@of_two
+@as_binary_op
 def less(lhs: Operand, rhs: Operand) -> Any:
     """Compare element-wise for the relation `lhs < rhs`; the result is bool.
 
@@ -305,7 +305,7 @@ def less(lhs: Operand, rhs: Operand) -> Any:
     return _of_two(lhs, rhs, lambda x, y: x < y, "less")
 
 
-@of_two
+@as_binary_op
 def less_equal(lhs: Operand, rhs: Operand) -> Any:
     """Compare element-wise for the relation `lhs <= rhs`; the result is bool.
 
@@ -315,7 +315,7 @@ def less_equal(lhs: Operand, rhs: Operand) -> Any:
     return _of_two(lhs, rhs, lambda x, y: x <= y, "less_equal")
 
 
-@of_two
+@as_binary_op
 def equal(lhs: Operand, rhs: Operand) -> Any:
     """Compare element-wise for the relation `lhs == rhs`; the result is bool.
 
@@ -325,7 +325,7 @@ def equal(lhs: Operand, rhs: Operand) -> Any:
     return _of_two(lhs, rhs, lambda x, y: x == y, "equal")
 
 
-@of_two
+@as_binary_op
 def not_equal(lhs: Operand, rhs: Operand) -> Any:
     """Compare element-wise for the relation `lhs != rhs`; the result is bool.
 
@@ -335,7 +335,7 @@ def not_equal(lhs: Operand, rhs: Operand) -> Any:
     return _of_two(lhs, rhs, lambda x, y: x != y, "not_equal")
 
 
-@of_two
+@as_binary_op
 def logical_and(lhs: Operand, rhs: Operand) -> Any:
     """Compute the logical AND element-wise.
 
@@ -354,7 +354,7 @@ def logical_and(lhs: Operand, rhs: Operand) -> Any:
     return _of_two(lhs, rhs, te.all, "logical_and")
 
 
-@of_two
+@as_binary_op
 def logical_or(lhs: Operand, rhs: Operand) -> Any:
     """Compute the logical OR element-wise.
 
@@ -373,7 +373,7 @@ def logical_or(lhs: Operand, rhs: Operand) -> Any:
     return _of_two(lhs, rhs, te.any, "logical_or")
 
 
-@of_two
+@as_binary_op
 def logical_xor(lhs: Operand, rhs: Operand) -> Any:
     """Compute the logical XOR element-wise.
 
@@ -396,7 +396,7 @@ def logical_xor(lhs: Operand, rhs: Operand) -> Any:
     )
 
 
-@of_one
+@as_unary_op
 def logical_not(data: Operand) -> Any:
     """Compute the logical NOT element-wise.
 
@@ -409,7 +409,7 @@ def logical_not(data: Operand) -> Any:
     return _of_one(data, te.logical_not, "logical_not")
 
 
-@of_two
+@as_binary_op
 def bitwise_and(lhs: Operand, rhs: Operand) -> Any:
     """Compute the bitwise AND of integers or booleans element-wise.
 
@@ -419,7 +419,7 @@ def bitwise_and(lhs: Operand, rhs: Operand) -> Any:
     return _of_two(lhs, rhs, lambda x, y: x & y, "bitwise_and")
 
 
-@of_two
+@as_binary_op
 def bitwise_or(lhs: Operand, rhs: Operand) -> Any:
     """Compute the bitwise OR of integers or booleans element-wise.
 
@@ -429,7 +429,7 @@ def bitwise_or(lhs: Operand, rhs: Operand) -> Any:
     return _of_two(lhs, rhs, lambda x, y: x | y, "bitwise_or")
 
 
-@of_two
+@as_binary_op
 def bitwise_xor(lhs: Operand, rhs: Operand) -> Any:
     """Compute the bitwise XOR of integers or booleans element-wise.
 
@@ -439,7 +439,7 @@ def bitwise_xor(lhs: Operand, rhs: Operand) -> Any:
     return _of_two(lhs, rhs, lambda x, y: x ^ y, "bitwise_xor")
 
 
-@of_one
+@as_unary_op
 def bitwise_not(data: Operand) -> Any:
     """Invert all bits of integers element-wise; negate booleans.
 

@@ -13,7 +13,7 @@ from tecomp.schedules import matmul as library
 from tecomp.schedules.common import wide_type
 from tecomp.topi.extents import Size, equal, product
 from tecomp.topi.transform.views import reshape
-from tecomp.topi.validation import axis_of, integer_of, listed, tensor_of, truth_of
+from tecomp.topi.validation import as_bool, as_list, axis_of, integer_of, tensor_of
 
 
 def matmul(
@@ -36,17 +36,17 @@ def matmul(
     >>> matmul(A, B, transp_b=True).shape
     (4, 6)
     """
-    return multiplied(a, b, transp_a, transp_b, None, "topi.matmul", "T_matmul")
+    return define_matmul(a, b, transp_a, transp_b, None, "topi.matmul", "T_matmul")
 
 
-def multiplied(
+def define_matmul(
     a: te.Tensor, b: te.Tensor, transpose_a: bool, transpose_b: bool, dtype: str | None,
     where: str, name: str, bias: te.Tensor | None = None,
 ) -> te.Tensor:
     """Define a matrix product with `tecomp.schedules.matmul`, which requires equal batch shapes."""
     a, b = tensor_of(a, where, "a"), tensor_of(b, where, "b")
-    transpose_a = truth_of(transpose_a, where, "the exchange of axes of a")
-    transpose_b = truth_of(transpose_b, where, "the exchange of axes of b")
+    transpose_a = as_bool(transpose_a, where, "the exchange of axes of a")
+    transpose_b = as_bool(transpose_b, where, "the exchange of axes of b")
     if a.ndim < 2 or b.ndim < 2:
         raise DefinitionError(
             "{where}: the shapes are {shape} and {b_shape}; give matrices, of two axes or more",
@@ -67,11 +67,11 @@ def multiplied(
     if a.ndim > 2 and b.ndim == 2 and not transpose_a:
         # `b` is shared by all batches, so the batches of `a` merge into one matrix.
         rows = reshape(a, (product(a.shape[:-1]), a.shape[-1]))
-        done = multiplied(rows, b, False, transpose_b, kind, where, name, bias)
+        done = define_matmul(rows, b, False, transpose_b, kind, where, name, bias)
         return reshape(done, (*a.shape[:-1], done.shape[-1]))
     outer = broadcast_shape([a.shape[:-2], b.shape[:-2]], where)
     a, b = (_batches(x, outer) for x in (a, b))
-    a, b = (_counted(x, kind) for x in (a, b))
+    a, b = (_as_number(x, kind) for x in (a, b))
     result: te.Tensor = library.define(
         a, b, transpose_a=transpose_a, transpose_b=transpose_b, bias=bias,
         out_dtype=kind, name=name)
@@ -97,7 +97,7 @@ def _batches(x: te.Tensor, outer: Sequence[Size]) -> te.Tensor:
     return te.compute(shape, value, name=f"{x.name}_batches")
 
 
-def _counted(x: te.Tensor, dtype: str) -> te.Tensor:
+def _as_number(x: te.Tensor, dtype: str) -> te.Tensor:
     """Cast a bool tensor to numbers; the library converts other dtypes itself."""
     if not x.dtype.is_bool:
         return x
@@ -139,7 +139,7 @@ def tensordot(
         second[j] = first[k]
     shared = {first[k] for k in of_a}
     kept = [letter for letter in (*first, *second) if letter not in shared]
-    return _contracted([_Term(a, first), _Term(b, second)], kept, where, "T_tensordot")
+    return _contract([_Term(a, first), _Term(b, second)], kept, where, "T_tensordot")
 
 
 def _axes(a: te.Tensor, b: te.Tensor, axes: Any, where: str) -> tuple[list[int], list[int]]:
@@ -152,7 +152,7 @@ def _axes(a: te.Tensor, b: te.Tensor, axes: Any, where: str) -> tuple[list[int],
                 kind="wrong-count", where=where, count=count, ndim=a.ndim, b_ndim=b.ndim,
             )
         return list(range(a.ndim - count, a.ndim)), list(range(count))
-    pairs = [[each] if isinstance(each, int) else listed(each, where, f"axes[{k}]")
+    pairs = [[each] if isinstance(each, int) else as_list(each, where, f"axes[{k}]")
              for k, each in enumerate(axes)]
     if len(pairs) != 2 or len(pairs[0]) != len(pairs[1]):
         raise DefinitionError(
@@ -203,9 +203,9 @@ def einsum(subscripts: str, *operand: te.Tensor | Sequence[te.Tensor]) -> te.Ten
         rest = {letter for term in terms[2:] for letter in term.letters} | set(result)
         kept = list(dict.fromkeys(
             letter for term in terms[:2] for letter in term.letters if letter in rest))
-        pair = _contracted(terms[:2], kept, where, "T_einsum_pair")
+        pair = _contract(terms[:2], kept, where, "T_einsum_pair")
         terms = [_Term(pair, kept), *terms[2:]]
-    return _contracted(terms, result, where, "T_einsum")
+    return _contract(terms, result, where, "T_einsum")
 
 
 def _read(
@@ -282,7 +282,7 @@ def _extents(terms: Sequence[_Term], where: str) -> Mapping[str, Size]:
     return extents
 
 
-def _contracted(
+def _contract(
     terms: Sequence[_Term], result: Sequence[str], where: str, name: str
 ) -> te.Tensor:
     """Define the product of the terms, summed over all letters that the result does not have."""
@@ -292,7 +292,7 @@ def _contracted(
         letter: te.reduce_axis((0, extents[letter]), name=f"k{k}")
         for k, letter in enumerate(summed)
     }
-    dtype = terms[0].tensor.dtype if len(terms) == 1 else _met(terms)
+    dtype = terms[0].tensor.dtype if len(terms) == 1 else _common_dtype(terms)
     kind = _sum_type(dtype)
     wide = wide_type(kind)
 
@@ -315,7 +315,7 @@ def _contracted(
     return te.compute(shape, lambda *i: te.cast(inner(*i), kind), name=name)
 
 
-def _met(terms: Sequence[_Term]) -> str:
+def _common_dtype(terms: Sequence[_Term]) -> str:
     """Return the common dtype of the tensors."""
     zeros = [te.const(0, term.tensor.dtype) for term in terms]
     met: Any = zeros[0]

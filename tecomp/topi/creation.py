@@ -33,10 +33,10 @@ def full(shape: Size | Sequence[Size], dtype: str, fill_value: Operand) -> te.Te
     >>> full((4, 8), "int8", 3).dtype
     'int8'
     """
-    return _filled(shape_of(shape), dtype, fill_value, "topi.full")
+    return _fill(shape_of(shape), dtype, fill_value, "topi.full")
 
 
-def _filled(shape: tuple[Size, ...], dtype: str, fill_value: Operand, where: str) -> te.Tensor:
+def _fill(shape: tuple[Size, ...], dtype: str, fill_value: Operand, where: str) -> te.Tensor:
     value = constant_of(fill_value, dtype, where, "fill_value")
     return te.compute(shape, lambda *_: value, name="T_full", tag=tag.ELEMWISE)
 
@@ -48,7 +48,7 @@ def full_like(x: te.Tensor, fill_value: Operand) -> te.Tensor:
     (4, 8)
     """
     x = tensor_of(x, "topi.full_like", "x")
-    return _filled(x.shape, x.dtype, fill_value, "topi.full_like")
+    return _fill(x.shape, x.dtype, fill_value, "topi.full_like")
 
 
 def eye(n: Size, m: Size | None = None, k: int = 0, dtype: str = "float32") -> te.Tensor:

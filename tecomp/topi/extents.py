@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from tecomp import te
 from tecomp.ir.nodes.expr import BinOp, as_expr
 from tecomp.ir.nodes.expr_nodes import Binary, Const
-from tecomp.ir.nodes.structural_equality import same
+from tecomp.ir.nodes.structural_equality import structural_equal
 
 Size: TypeAlias = "int | te.Expr"
 """Extent: an int, or an expression of size variables that are bound at call time."""
@@ -21,8 +21,8 @@ def plus(size: Size, count: Size) -> Size:
         return size + count
     number, other = (size, count) if isinstance(size, int) else (count, size)
     if not isinstance(number, int) or isinstance(other, int):
-        return _kept(size + count)
-    base, before = _apart(other)
+        return _fold_constant(size + count)
+    base, before = _split_constant(other)
     total = before + number
     if total == 0:
         return base
@@ -33,7 +33,7 @@ def minus(size: Size, count: Size) -> Size:
     """Return `size - count` with constants folded."""
     if isinstance(count, int):
         return plus(size, -count)
-    return 0 if equal(size, count) else _kept(size - count)
+    return 0 if equal(size, count) else _fold_constant(size - count)
 
 
 def times(size: Size, count: Size) -> Size:
@@ -41,7 +41,7 @@ def times(size: Size, count: Size) -> Size:
     for a, b in ((size, count), (count, size)):
         if isinstance(a, int) and a in (0, 1):
             return b if a else 0
-    return _kept(size * count)
+    return _fold_constant(size * count)
 
 
 def quotient(size: Size, count: Size) -> Size:
@@ -56,7 +56,7 @@ def quotient(size: Size, count: Size) -> Size:
     if isinstance(count, int) and numbers and prod(numbers) % count == 0:
         rest = (factor for factor in factors if not isinstance(factor, int))
         return product([prod(numbers) // count, *rest])
-    return _kept(size // count)
+    return _fold_constant(size // count)
 
 
 def ceil_div(size: Size, count: Size) -> Size:
@@ -86,7 +86,7 @@ def equal(a: Size, b: Size) -> bool:
     """
     if isinstance(a, int) or isinstance(b, int):
         return isinstance(a, int) and isinstance(b, int) and a == b
-    if same(as_expr(a), as_expr(b)):
+    if structural_equal(as_expr(a), as_expr(b)):
         return True
     are_products = any(isinstance(x, Binary) and x.op is BinOp.MUL for x in (a, b))
     return are_products and is_product((a,), (b,))
@@ -181,7 +181,7 @@ def _outermost(shape: Sequence[Size]) -> int:
     return next((k for k, extent in enumerate(shape) if not equal(extent, 1)), 0)
 
 
-def _apart(size: te.Expr) -> tuple[te.Expr, int]:
+def _split_constant(size: te.Expr) -> tuple[te.Expr, int]:
     """Split an expression into its base and the constant that is added last."""
     if isinstance(size, Binary) and isinstance(size.b, Const) and isinstance(size.b.value, int):
         if size.op is BinOp.ADD:
@@ -200,11 +200,11 @@ def _factors(size: Size) -> list[Size]:
         if isinstance(each, Binary) and each.op is BinOp.MUL:
             todo += [each.b, each.a]
         else:
-            found.append(_kept(each))
+            found.append(_fold_constant(each))
     return found
 
 
-def _kept(size: Any) -> Size:
+def _fold_constant(size: Any) -> Size:
     """Return the value of a constant expression; return other extents unchanged."""
     kept: Any = size.value if isinstance(size, Const) else size
     return kept  # type: ignore[no-any-return]  # an extent is never a float

@@ -10,10 +10,11 @@ from tecomp.topi import tag
 from tecomp.topi.validation import Operand, check_integer, constant_of, integer_of, tensor_of
 
 
-def each(x: te.Tensor, function: Callable[[te.Expr], te.Expr], name: str) -> te.Tensor:
+def define_elementwise(x: te.Tensor, function: Callable[[te.Expr], te.Expr],
+        name: str) -> te.Tensor:
     """Apply a function element-wise.
 
-    >>> each(te.placeholder((4, 8), name="A"), te.exp, "exp").op.tag
+    >>> define_elementwise(te.placeholder((4, 8), name="A"), te.exp, "exp").op.tag
     'elemwise'
     """
     x = tensor_of(x, f"topi.{name}", "x")
@@ -26,7 +27,7 @@ def identity(x: te.Tensor) -> te.Tensor:
     >>> identity(te.placeholder((4, 8), name="A")).shape
     (4, 8)
     """
-    return each(x, lambda value: value, "identity")
+    return define_elementwise(x, lambda value: value, "identity")
 
 
 def negative(x: te.Tensor) -> te.Tensor:
@@ -35,7 +36,7 @@ def negative(x: te.Tensor) -> te.Tensor:
     >>> negative(te.placeholder((4, 8), name="A")).shape
     (4, 8)
     """
-    return each(x, lambda value: -value, "negative")
+    return define_elementwise(x, lambda value: -value, "negative")
 
 
 def exp(x: te.Tensor) -> te.Tensor:
@@ -44,7 +45,7 @@ def exp(x: te.Tensor) -> te.Tensor:
     >>> exp(te.placeholder((4, 8), name="A")).shape
     (4, 8)
     """
-    return each(x, te.exp, "exp")
+    return define_elementwise(x, te.exp, "exp")
 
 
 def fast_exp(x: te.Tensor) -> te.Tensor:
@@ -62,7 +63,7 @@ def log(x: te.Tensor) -> te.Tensor:
     >>> log(te.placeholder((4, 8), name="A")).shape
     (4, 8)
     """
-    return each(x, te.log, "log")
+    return define_elementwise(x, te.log, "log")
 
 
 def log2(x: te.Tensor) -> te.Tensor:
@@ -71,7 +72,7 @@ def log2(x: te.Tensor) -> te.Tensor:
     >>> log2(te.placeholder((4, 8), name="A")).shape
     (4, 8)
     """
-    return each(x, te.log2, "log2")
+    return define_elementwise(x, te.log2, "log2")
 
 
 def log10(x: te.Tensor) -> te.Tensor:
@@ -80,7 +81,7 @@ def log10(x: te.Tensor) -> te.Tensor:
     >>> log10(te.placeholder((4, 8), name="A")).shape
     (4, 8)
     """
-    return each(x, te.log10, "log10")
+    return define_elementwise(x, te.log10, "log10")
 
 
 def sqrt(x: te.Tensor) -> te.Tensor:
@@ -89,7 +90,7 @@ def sqrt(x: te.Tensor) -> te.Tensor:
     >>> sqrt(te.placeholder((4, 8), name="A")).shape
     (4, 8)
     """
-    return each(x, te.sqrt, "sqrt")
+    return define_elementwise(x, te.sqrt, "sqrt")
 
 
 def rsqrt(x: te.Tensor) -> te.Tensor:
@@ -98,7 +99,7 @@ def rsqrt(x: te.Tensor) -> te.Tensor:
     >>> rsqrt(te.placeholder((4, 8), name="A")).shape
     (4, 8)
     """
-    return each(x, te.rsqrt, "rsqrt")
+    return define_elementwise(x, te.rsqrt, "rsqrt")
 
 
 def erf(x: te.Tensor) -> te.Tensor:
@@ -107,7 +108,7 @@ def erf(x: te.Tensor) -> te.Tensor:
     >>> erf(te.placeholder((4, 8), name="A")).shape
     (4, 8)
     """
-    return each(x, te.erf, "erf")
+    return define_elementwise(x, te.erf, "erf")
 
 
 def fast_erf(x: te.Tensor) -> te.Tensor:
@@ -125,7 +126,7 @@ def sigmoid(x: te.Tensor) -> te.Tensor:
     >>> sigmoid(te.placeholder((4, 8), name="A")).shape
     (4, 8)
     """
-    return each(x, te.sigmoid, "sigmoid")
+    return define_elementwise(x, te.sigmoid, "sigmoid")
 
 
 def sin(x: te.Tensor) -> te.Tensor:
@@ -134,7 +135,7 @@ def sin(x: te.Tensor) -> te.Tensor:
     >>> sin(te.placeholder((4, 8), name="A")).shape
     (4, 8)
     """
-    return each(x, te.sin, "sin")
+    return define_elementwise(x, te.sin, "sin")
 
 
 def cos(x: te.Tensor) -> te.Tensor:
@@ -143,7 +144,7 @@ def cos(x: te.Tensor) -> te.Tensor:
     >>> cos(te.placeholder((4, 8), name="A")).shape
     (4, 8)
     """
-    return each(x, te.cos, "cos")
+    return define_elementwise(x, te.cos, "cos")
 
 
 def tan(x: te.Tensor) -> te.Tensor:
@@ -152,7 +153,7 @@ def tan(x: te.Tensor) -> te.Tensor:
     >>> tan(te.placeholder((4, 8), name="A")).shape
     (4, 8)
     """
-    return each(x, te.tan, "tan")
+    return define_elementwise(x, te.tan, "tan")
 
 
 def sinh(x: te.Tensor) -> te.Tensor:
@@ -161,7 +162,7 @@ def sinh(x: te.Tensor) -> te.Tensor:
     >>> sinh(te.placeholder((4, 8), name="A")).shape
     (4, 8)
     """
-    return each(x, te.sinh, "sinh")
+    return define_elementwise(x, te.sinh, "sinh")
 
 
 def cosh(x: te.Tensor) -> te.Tensor:
@@ -170,7 +171,7 @@ def cosh(x: te.Tensor) -> te.Tensor:
     >>> cosh(te.placeholder((4, 8), name="A")).shape
     (4, 8)
     """
-    return each(x, te.cosh, "cosh")
+    return define_elementwise(x, te.cosh, "cosh")
 
 
 def tanh(x: te.Tensor) -> te.Tensor:
@@ -179,7 +180,7 @@ def tanh(x: te.Tensor) -> te.Tensor:
     >>> tanh(te.placeholder((4, 8), name="A")).shape
     (4, 8)
     """
-    return each(x, te.tanh, "tanh")
+    return define_elementwise(x, te.tanh, "tanh")
 
 
 def fast_tanh(x: te.Tensor) -> te.Tensor:
@@ -197,7 +198,7 @@ def asin(x: te.Tensor) -> te.Tensor:
     >>> asin(te.placeholder((4, 8), name="A")).shape
     (4, 8)
     """
-    return each(x, te.asin, "asin")
+    return define_elementwise(x, te.asin, "asin")
 
 
 def acos(x: te.Tensor) -> te.Tensor:
@@ -206,7 +207,7 @@ def acos(x: te.Tensor) -> te.Tensor:
     >>> acos(te.placeholder((4, 8), name="A")).shape
     (4, 8)
     """
-    return each(x, te.acos, "acos")
+    return define_elementwise(x, te.acos, "acos")
 
 
 def atan(x: te.Tensor) -> te.Tensor:
@@ -215,7 +216,7 @@ def atan(x: te.Tensor) -> te.Tensor:
     >>> atan(te.placeholder((4, 8), name="A")).shape
     (4, 8)
     """
-    return each(x, te.atan, "atan")
+    return define_elementwise(x, te.atan, "atan")
 
 
 def asinh(x: te.Tensor) -> te.Tensor:
@@ -224,7 +225,7 @@ def asinh(x: te.Tensor) -> te.Tensor:
     >>> asinh(te.placeholder((4, 8), name="A")).shape
     (4, 8)
     """
-    return each(x, te.asinh, "asinh")
+    return define_elementwise(x, te.asinh, "asinh")
 
 
 def acosh(x: te.Tensor) -> te.Tensor:
@@ -233,7 +234,7 @@ def acosh(x: te.Tensor) -> te.Tensor:
     >>> acosh(te.placeholder((4, 8), name="A")).shape
     (4, 8)
     """
-    return each(x, te.acosh, "acosh")
+    return define_elementwise(x, te.acosh, "acosh")
 
 
 def atanh(x: te.Tensor) -> te.Tensor:
@@ -242,7 +243,7 @@ def atanh(x: te.Tensor) -> te.Tensor:
     >>> atanh(te.placeholder((4, 8), name="A")).shape
     (4, 8)
     """
-    return each(x, te.atanh, "atanh")
+    return define_elementwise(x, te.atanh, "atanh")
 
 
 def floor(x: te.Tensor) -> te.Tensor:
@@ -251,7 +252,7 @@ def floor(x: te.Tensor) -> te.Tensor:
     >>> floor(te.placeholder((4, 8), name="A")).shape
     (4, 8)
     """
-    return _rounded(x, te.floor, "floor")
+    return _define_rounding(x, te.floor, "floor")
 
 
 def ceil(x: te.Tensor) -> te.Tensor:
@@ -260,7 +261,7 @@ def ceil(x: te.Tensor) -> te.Tensor:
     >>> ceil(te.placeholder((4, 8), name="A")).shape
     (4, 8)
     """
-    return _rounded(x, te.ceil, "ceil")
+    return _define_rounding(x, te.ceil, "ceil")
 
 
 def trunc(x: te.Tensor) -> te.Tensor:
@@ -269,7 +270,7 @@ def trunc(x: te.Tensor) -> te.Tensor:
     >>> trunc(te.placeholder((4, 8), name="A")).shape
     (4, 8)
     """
-    return _rounded(x, te.trunc, "trunc")
+    return _define_rounding(x, te.trunc, "trunc")
 
 
 def round(x: te.Tensor) -> te.Tensor:
@@ -278,7 +279,7 @@ def round(x: te.Tensor) -> te.Tensor:
     >>> round(te.placeholder((4, 8), name="A")).shape
     (4, 8)
     """
-    return _rounded(x, te.round, "round")
+    return _define_rounding(x, te.round, "round")
 
 
 def abs(x: te.Tensor) -> te.Tensor:
@@ -287,12 +288,13 @@ def abs(x: te.Tensor) -> te.Tensor:
     >>> abs(te.placeholder((4, 8), name="A")).shape
     (4, 8)
     """
-    return _rounded(x, te.abs, "abs")
+    return _define_rounding(x, te.abs, "abs")
 
 
-def _rounded(x: te.Tensor, function: Callable[[te.Expr], te.Expr], name: str) -> te.Tensor:
+def _define_rounding(x: te.Tensor, function: Callable[[te.Expr], te.Expr], name: str) -> te.Tensor:
     """Apply a function element-wise, with the identity for bool."""
-    return each(x, lambda value: value if value.dtype.is_bool else function(value), name)
+    return define_elementwise(x, lambda value: value if value.dtype.is_bool else function(value),
+        name)
 
 
 def isnan(x: te.Tensor) -> te.Tensor:
@@ -301,7 +303,7 @@ def isnan(x: te.Tensor) -> te.Tensor:
     >>> isnan(te.placeholder((4, 8), name="A")).dtype
     'bool'
     """
-    return _tested(x, te.isnan, "isnan", of_bool=False)
+    return _define_test(x, te.isnan, "isnan", of_bool=False)
 
 
 def isinf(x: te.Tensor) -> te.Tensor:
@@ -310,7 +312,7 @@ def isinf(x: te.Tensor) -> te.Tensor:
     >>> isinf(te.placeholder((4, 8), name="A")).dtype
     'bool'
     """
-    return _tested(x, te.isinf, "isinf", of_bool=False)
+    return _define_test(x, te.isinf, "isinf", of_bool=False)
 
 
 def isfinite(x: te.Tensor) -> te.Tensor:
@@ -319,13 +321,13 @@ def isfinite(x: te.Tensor) -> te.Tensor:
     >>> isfinite(te.placeholder((4, 8), name="A")).dtype
     'bool'
     """
-    return _tested(x, te.isfinite, "isfinite", of_bool=True)
+    return _define_test(x, te.isfinite, "isfinite", of_bool=True)
 
 
-def _tested(
+def _define_test(
     x: te.Tensor, function: Callable[[te.Expr], te.Expr], name: str, *, of_bool: bool
 ) -> te.Tensor:
-    return each(
+    return define_elementwise(
         x, lambda value: te.const(of_bool, "bool") if value.dtype.is_bool else function(value), name
     )
 
@@ -343,7 +345,7 @@ def sign(x: te.Tensor) -> te.Tensor:
         zero, one = te.const(0, value.dtype), te.const(1, value.dtype)
         return te.Select(value > zero, one, te.Select(value < zero, -one, value))
 
-    return each(x, of, "sign")
+    return define_elementwise(x, of, "sign")
 
 
 def clip(x: te.Tensor, a_min: Operand, a_max: Operand) -> te.Tensor:
@@ -358,7 +360,7 @@ def clip(x: te.Tensor, a_min: Operand, a_max: Operand) -> te.Tensor:
     x = tensor_of(x, "topi.clip", "x")
     low, high = (constant_of(bound, x.dtype, "topi.clip", what)
                  for bound, what in ((a_min, "a_min"), (a_max, "a_max")))  # fmt: skip
-    return each(x, lambda value: te.clip(value, low, high), "clip")
+    return define_elementwise(x, lambda value: te.clip(value, low, high), "clip")
 
 
 @overload
@@ -381,7 +383,7 @@ def cast(x: Operand, dtype: str, span: None = None) -> te.Tensor | te.Expr:
     'int8'
     """
     if isinstance(x, te.Tensor):
-        return each(x, lambda value: te.cast(value, dtype), "cast")
+        return define_elementwise(x, lambda value: te.cast(value, dtype), "cast")
     return te.cast(x, dtype)
 
 
@@ -394,7 +396,7 @@ def reinterpret(x: te.Tensor, dtype: str) -> te.Tensor:
     >>> reinterpret(te.placeholder((4, 8), name="A"), "int32").dtype
     'int32'
     """
-    return each(x, lambda value: te.reinterpret(dtype, value), "reinterpret")
+    return define_elementwise(x, lambda value: te.reinterpret(dtype, value), "reinterpret")
 
 
 def ceil_log2(x: te.Tensor) -> te.Tensor:
@@ -410,7 +412,7 @@ def ceil_log2(x: te.Tensor) -> te.Tensor:
         below = value - 1
         return te.cast(below.dtype.bits - te.clz(below), value.dtype)
 
-    return each(x, of, "ceil_log2")
+    return define_elementwise(x, of, "ceil_log2")
 
 
 def fixed_point_multiply(x: te.Tensor, multiplier: int, shift: int) -> te.Tensor:
@@ -438,4 +440,4 @@ def fixed_point_multiply(x: te.Tensor, multiplier: int, shift: int) -> te.Tensor
         total = wide * te.const(factor, "int64") + te.const(1 << (right - 1), "int64")
         return te.cast(total >> te.const(right, "int64"), value.dtype)
 
-    return each(x, of, "fixed_point_multiply")
+    return define_elementwise(x, of, "fixed_point_multiply")

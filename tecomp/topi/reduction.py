@@ -11,7 +11,7 @@ from tecomp.schedules import argreduce, reduce
 from tecomp.topi import tag
 from tecomp.topi.extents import Size, equal, minus, product
 from tecomp.topi.transform.views import flip, reshape, transpose
-from tecomp.topi.validation import Axes, axes_of, shape_of, tensor_of, truth_of
+from tecomp.topi.validation import Axes, as_bool, axes_of, shape_of, tensor_of
 
 Operation: TypeAlias = Literal["sum", "prod", "max", "min"]
 
@@ -36,7 +36,7 @@ def sum(data: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor
     >>> sum(A, (0, -1)).shape, sum(A, 1, keepdims=True).shape
     ((5,), (4, 1, 6))
     """
-    return reduced(data, axis, keepdims, "sum", "sum")
+    return define_reduction(data, axis, keepdims, "sum", "sum")
 
 
 def prod(data: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor:
@@ -56,7 +56,7 @@ def prod(data: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tenso
     >>> prod(te.placeholder((4, 8), name="A"), 1).shape
     (4,)
     """
-    return reduced(data, axis, keepdims, "prod", "prod")
+    return define_reduction(data, axis, keepdims, "prod", "prod")
 
 
 def max(data: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor:
@@ -76,7 +76,7 @@ def max(data: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor
     >>> max(te.placeholder((4, 8), name="A"), 1).shape
     (4,)
     """
-    return reduced(data, axis, keepdims, "max", "max")
+    return define_reduction(data, axis, keepdims, "max", "max")
 
 
 def min(data: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor:
@@ -96,7 +96,7 @@ def min(data: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor
     >>> min(te.placeholder((4, 8), name="A"), 1).shape
     (4,)
     """
-    return reduced(data, axis, keepdims, "min", "min")
+    return define_reduction(data, axis, keepdims, "min", "min")
 
 
 def all(data: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor:
@@ -115,7 +115,7 @@ def all(data: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor
     >>> all(te.placeholder((4, 8), "bool", name="A"), 1).shape
     (4,)
     """
-    return reduced(_conditions(data, "topi.all"), axis, keepdims, "min", "all")
+    return define_reduction(_conditions(data, "topi.all"), axis, keepdims, "min", "all")
 
 
 def any(data: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor:
@@ -134,7 +134,7 @@ def any(data: te.Tensor, axis: Axes = None, keepdims: bool = False) -> te.Tensor
     >>> any(te.placeholder((4, 8), "bool", name="A"), 1).shape
     (4,)
     """
-    return reduced(_conditions(data, "topi.any"), axis, keepdims, "max", "any")
+    return define_reduction(_conditions(data, "topi.any"), axis, keepdims, "max", "any")
 
 
 def _conditions(data: te.Tensor, where: str) -> te.Tensor:
@@ -148,24 +148,24 @@ def _conditions(data: te.Tensor, where: str) -> te.Tensor:
     )
 
 
-def reduced(
+def define_reduction(
     data: te.Tensor, axis: Axes, keepdims: bool, op: Operation, name: str
 ) -> te.Tensor:
     """Reduce `data` along the given axes; copy and cast a tensor of rank 0."""
     where = f"topi.{name}"
     data = tensor_of(data, where)
-    axes = axes_of(_given(axis), data.ndim, where)
+    axes = axes_of(_axes_or_none(axis), data.ndim, where)
     dtype = "int32" if data.dtype.is_bool and op in ("sum", "prod") else data.dtype
     if not axes:
         return te.compute(
             data.shape, lambda *i: te.cast(data(*i), dtype), name=f"T_{name}", tag=tag.ELEMWISE)
     result: te.Tensor = reduce.define(
-        data, axes, op, keepdims=truth_of(keepdims, where, "keepdims"), out_dtype=dtype,
+        data, axes, op, keepdims=as_bool(keepdims, where, "keepdims"), out_dtype=dtype,
         name=f"T_{name}", tag=tag.COMM_REDUCE)
     return result
 
 
-def _given(axis: Axes) -> Axes:
+def _axes_or_none(axis: Axes) -> Axes:
     """Return `axis`, or None, which means all axes, for an empty list."""
     return None if isinstance(axis, list | tuple) and not axis else axis
 
@@ -193,7 +193,7 @@ def argmax(
     >>> argmax(A).shape, argmax(A, 0).shape, argmax(A, 1, keepdims=True).shape
     ((), (5,), (4, 1))
     """
-    return _found(data, axis, keepdims, select_last_index, "argmax")
+    return _define_arg_reduction(data, axis, keepdims, select_last_index, "argmax")
 
 
 def argmin(
@@ -218,15 +218,15 @@ def argmin(
     >>> argmin(te.placeholder((4, 8), name="A"), 1).shape
     (4,)
     """
-    return _found(data, axis, keepdims, select_last_index, "argmin")
+    return _define_arg_reduction(data, axis, keepdims, select_last_index, "argmin")
 
 
-def _found(
+def _define_arg_reduction(
     data: te.Tensor, axis: Axes, keepdims: bool, last: bool, op: Literal["argmax", "argmin"]
 ) -> te.Tensor:
     where = f"topi.{op}"
     data = tensor_of(data, where)
-    axes = axes_of(_given(axis), data.ndim, where)
+    axes = axes_of(_axes_or_none(axis), data.ndim, where)
     count = product(data.shape[k] for k in axes)
     if equal(count, 0):
         raise DefinitionError(
@@ -236,8 +236,8 @@ def _found(
             axes=tuple(axes),
         )
     rows, along = _one_axis(data, axes)
-    last = truth_of(last, where, "select_last_index")
-    keepdims = truth_of(keepdims, where, "keepdims")
+    last = as_bool(last, where, "select_last_index")
+    keepdims = as_bool(keepdims, where, "keepdims")
     rows = flip(rows, along) if last else rows
     place = argreduce.define(rows, along, op, out_dtype="int32", name=f"T_{op}_found")
     kept = [k for k in range(data.ndim) if k not in axes]
@@ -291,6 +291,6 @@ def collapse_sum(data: te.Tensor, target_shape: Size | Sequence[Size]) -> te.Ten
     axes = [*range(spare), *own]
     if not axes:
         return data
-    total = reduced(data, axes, True, "sum", "collapse_sum")
+    total = define_reduction(data, axes, True, "sum", "collapse_sum")
     return reshape(total, target)
 

@@ -10,7 +10,7 @@ from tecomp.errors import safe_str
 from tecomp.schedules import cumsum as library
 from tecomp.schedules.common import wide_type
 from tecomp.topi.transform.views import reshape
-from tecomp.topi.validation import axis_of, tensor_of, truth_of
+from tecomp.topi.validation import as_bool, axis_of, tensor_of
 
 
 def cumsum(
@@ -42,7 +42,7 @@ def cumsum(
         rows = te.compute(
             counted.shape, lambda *i: te.cast(counted(*i), kind), name="T_cumsum_counted")
     result: te.Tensor = library.define(
-        rows, along, exclusive=truth_of(exclusive, "topi.cumsum", "exclusive"), out_dtype=kind,
+        rows, along, exclusive=as_bool(exclusive, "topi.cumsum", "exclusive"), out_dtype=kind,
         name="T_cumsum")
     return result
 
@@ -107,7 +107,7 @@ def scanop(
             "topi.{op_name}: binop is {binop!r} ({type}); give a function of two values",
             kind="wrong-argument", op_name=op_name, binop=binop, type=type(binop).__name__,
         )
-    exclusive = truth_of(exclusive, f"topi.{op_name}", "exclusive")
+    exclusive = as_bool(exclusive, f"topi.{op_name}", "exclusive")
     kind = _type(rows, dtype)
     wide = wide_type(kind)
     start = identity_value if isinstance(identity_value, te.Expr) else te.const(

@@ -13,9 +13,9 @@ from tecomp.topi.validation import (
     axis_of,
     check_integer,
     constant_of,
-    one_of,
     shape_of,
     tensor_of,
+    validate_choice,
 )
 
 _COMBINED: dict[str, Callable[[te.Expr, te.Expr], te.Expr]] = {
@@ -54,7 +54,7 @@ def scatter_elements(
     (9, 8)
     """
     where = "topi.scatter_elements"
-    data, along = _checked(data, indices, updates, reduction, where), 0
+    data, along = _check(data, indices, updates, reduction, where), 0
     along = axis_of(axis, data.ndim, where)
     one, other = indices.shape, updates.shape
     fits = len(one) == len(other) == data.ndim and not any(map(differ, one, other)) and not any(
@@ -72,11 +72,11 @@ def scatter_elements(
         def put(*i: te.Expr) -> Any:
             place, inside = _inside(ins[1][i], data.shape[along])
             at = (*i[:along], place, *i[along + 1 :])
-            return te.if_stmt(inside, out.store(at, _combined(reduction, out[at], ins[2][i])))
+            return te.if_stmt(inside, out.store(at, _combine(reduction, out[at], ins[2][i])))
 
-        return te.stmt_seq(_copied(data.shape, ins[0], out), _loops(one, put))
+        return te.stmt_seq(_copy(data.shape, ins[0], out), _loops(one, put))
 
-    return _scattered([data, indices, updates], body, "scatter_elements")
+    return _scatter([data, indices, updates], body, "scatter_elements")
 
 
 def scatter_nd(
@@ -102,7 +102,7 @@ def scatter_nd(
     (9, 8)
     """
     where = "topi.scatter_nd"
-    data = _checked(data, indices, updates, mode, where)
+    data = _check(data, indices, updates, mode, where)
     count = indices.shape[0] if indices.ndim else -1
     wanted = (*indices.shape[1:], *data.shape[count:]) if isinstance(count, int) else ()
     if not isinstance(count, int) or not 0 <= count <= data.ndim or len(wanted) != (
@@ -120,12 +120,12 @@ def scatter_nd(
         def put(*i: te.Expr) -> Any:
             found = [_inside(ins[1][(k, *i[:outer])], data.shape[k]) for k in range(count)]
             at = (*(place for place, _ in found), *i[outer:])
-            stored = out.store(at, _combined(mode, out[at], ins[2][i]))
+            stored = out.store(at, _combine(mode, out[at], ins[2][i]))
             return te.if_stmt(te.all(*(inside for _, inside in found)), stored) if found else stored
 
-        return te.stmt_seq(_copied(data.shape, ins[0], out), _loops(updates.shape, put))
+        return te.stmt_seq(_copy(data.shape, ins[0], out), _loops(updates.shape, put))
 
-    return _scattered([data, indices, updates], body, "scatter_nd")
+    return _scatter([data, indices, updates], body, "scatter_nd")
 
 
 def sparse_to_dense(
@@ -183,13 +183,13 @@ def sparse_to_dense(
     return made
 
 
-def _checked(
+def _check(
     data: te.Tensor, indices: te.Tensor, updates: te.Tensor, mode: str, where: str
 ) -> te.Tensor:
     data = tensor_of(data, where)
     check_integer(tensor_of(indices, where, "indices"), where, "indices")
     tensor_of(updates, where, "updates")
-    one_of(mode, tuple(_COMBINED), where, "the reduction")
+    validate_choice(mode, tuple(_COMBINED), where, "the reduction")
     if updates.dtype != data.dtype:
         raise DefinitionError(
             "{where}: {data} is {dtype} and updates are {updates_dtype}; convert them: "
@@ -200,7 +200,7 @@ def _checked(
     return data
 
 
-def _scattered(
+def _scatter(
     inputs: Sequence[te.Tensor], body: Callable[[Sequence[Any], Any], Any], name: str
 ) -> te.Tensor:
     made: te.Tensor = te.extern(
@@ -209,7 +209,7 @@ def _scattered(
     return made
 
 
-def _combined(mode: str, old: te.Expr, new: te.Expr) -> te.Expr:
+def _combine(mode: str, old: te.Expr, new: te.Expr) -> te.Expr:
     return te.cast(_COMBINED[mode](old, new), old.dtype)
 
 
@@ -220,7 +220,7 @@ def _inside(index: te.Expr, extent: Size, *, wrap: bool = True) -> tuple[te.Expr
     return place, te.all(place >= 0, place < extent)
 
 
-def _copied(shape: Sequence[Size], source: Any, out: Any) -> Any:
+def _copy(shape: Sequence[Size], source: Any, out: Any) -> Any:
     return _loops(shape, lambda *i: out.store(i, source[i]))
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tecomp import DefinitionError, register_func, te
 from tecomp.ir.nodes.argument_checks import shape_text
 from tecomp.topi.extents import differ
-from tecomp.topi.validation import check_float, tensor_of, truth_of
+from tecomp.topi.validation import as_bool, check_float, tensor_of
 
 Array = NDArray[Any]
 
@@ -64,7 +64,7 @@ def dft(
             im_data_dtype=im_data.dtype, shape2=shape_text(shapes[1]),
         )
     literal = getattr(inverse, "value", inverse)  # TVM passes a te.const
-    is_inverse = truth_of(bool(literal) if literal in (0, 1) else literal, where, "inverse")
+    is_inverse = as_bool(bool(literal) if literal in (0, 1) else literal, where, "inverse")
     made: tuple[te.Tensor, te.Tensor] = te.extern(
         [re_data.shape, im_data.shape], [re_data, im_data],
         lambda ins, outs: te.call_packed("tecomp.topi.dft", *ins, *outs, int(is_inverse)),

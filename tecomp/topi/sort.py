@@ -16,14 +16,14 @@ from tecomp import CallError, DefinitionError, register_func, te
 from tecomp.ir.nodes.argument_checks import shape_text
 from tecomp.topi.extents import Size, differ
 from tecomp.topi.validation import (
+    as_bool,
     axis_of,
     check_integer,
     check_rank,
     integer_of,
-    one_of,
     shape_of,
     tensor_of,
-    truth_of,
+    validate_choice,
 )
 
 Array = NDArray[Any]
@@ -68,7 +68,7 @@ _TOO_MANY = (
 )
 
 
-def _chosen(data: Array, out: Array, axis: int, is_ascend: bool) -> Array:
+def _choose_first(data: Array, out: Array, axis: int, is_ascend: bool) -> Array:
     """Return the indices of the first elements in sorted order, as many as `out` has."""
     count, extent = out.shape[axis], data.shape[axis]
     if count > extent:
@@ -82,20 +82,20 @@ def _chosen(data: Array, out: Array, axis: int, is_ascend: bool) -> Array:
 
 @register_func("tecomp.topi.topk", override=True)
 def _topk(data: Array, values: Array, places: Array, axis: int, is_ascend: bool) -> None:
-    chosen = _chosen(data, values, axis, is_ascend)
+    chosen = _choose_first(data, values, axis, is_ascend)
     values[...] = np.take_along_axis(np.asarray(data), chosen, axis)
     places[...] = chosen
 
 
 @register_func("tecomp.topi.topk_values", override=True)
 def _topk_values(data: Array, values: Array, axis: int, is_ascend: bool) -> None:
-    chosen = _chosen(data, values, axis, is_ascend)
+    chosen = _choose_first(data, values, axis, is_ascend)
     values[...] = np.take_along_axis(np.asarray(data), chosen, axis)
 
 
 @register_func("tecomp.topi.topk_indices", override=True)
 def _topk_indices(data: Array, places: Array, axis: int, is_ascend: bool) -> None:
-    places[...] = _chosen(data, places, axis, is_ascend)
+    places[...] = _choose_first(data, places, axis, is_ascend)
 
 
 @register_func("tecomp.topi.searchsorted", override=True)
@@ -191,7 +191,7 @@ def sort(data: te.Tensor, axis: int = -1, is_ascend: bool = True) -> te.Tensor:
     """
     data = tensor_of(data, "topi.sort")
     along = axis_of(axis, data.ndim, "topi.sort")
-    return _called(data, data.dtype, "tecomp.topi.sort", along, is_ascend, "T_sort")
+    return _call_sort(data, data.dtype, "tecomp.topi.sort", along, is_ascend, "T_sort")
 
 
 def argsort(
@@ -219,7 +219,7 @@ def argsort(
     data = tensor_of(data, where)
     along = axis_of(axis, data.ndim, where)
     if valid_count is None:
-        return _called(data, dtype, "tecomp.topi.argsort", along, is_ascend, "T_argsort")
+        return _call_sort(data, dtype, "tecomp.topi.argsort", along, is_ascend, "T_argsort")
     check_integer(tensor_of(valid_count, where, "valid_count"), where, "valid_count")
     rows = (*data.shape[:along], *data.shape[along + 1 :])
     if valid_count.ndim != len(rows) or any(map(differ, valid_count.shape, rows)):
@@ -229,7 +229,7 @@ def argsort(
             kind="shapes", where=where, shape=shape_text(valid_count.shape), data=data.name,
             along=along, rows=shape_text(rows),
         )
-    up = truth_of(is_ascend, where, "is_ascend")
+    up = as_bool(is_ascend, where, "is_ascend")
     made: te.Tensor = te.extern(
         data.shape, [data, valid_count],
         lambda ins, outs: te.call_packed(
@@ -239,10 +239,10 @@ def argsort(
     return made
 
 
-def _called(
+def _call_sort(
     data: te.Tensor, dtype: str, function: str, axis: int, is_ascend: bool, name: str
 ) -> te.Tensor:
-    up = truth_of(is_ascend, f"topi.{name.removeprefix('T_')}", "is_ascend")
+    up = as_bool(is_ascend, f"topi.{name.removeprefix('T_')}", "is_ascend")
     made: te.Tensor = te.extern(
         data.shape, [data],
         lambda ins, outs: te.call_packed(function, ins[0], outs[0], axis, int(up)),
@@ -279,7 +279,7 @@ def topk(
     """
     where = "topi.topk"
     data = tensor_of(data, where)
-    one_of(ret_type, ("both", "values", "indices"), where, "ret_type")
+    validate_choice(ret_type, ("both", "values", "indices"), where, "ret_type")
     along = axis_of(axis, data.ndim, where)
     extent, wanted = data.shape[along], integer_of(k, where, "k")
     if isinstance(extent, int) and wanted > extent:
@@ -290,7 +290,7 @@ def topk(
     count: Size = wanted if wanted >= 1 else extent
     shape = (*data.shape[:along], count, *data.shape[along + 1 :])
     types = {"values": data.dtype, "indices": dtype}
-    up = truth_of(is_ascend, where, "is_ascend")
+    up = as_bool(is_ascend, where, "is_ascend")
     kinds = list(types) if ret_type == "both" else [ret_type]
     function = "tecomp.topi.topk" if ret_type == "both" else f"tecomp.topi.topk_{ret_type}"
     made = te.extern(
@@ -335,7 +335,7 @@ def searchsorted(
             kind="wrong-count", where=where, shape=shape_text(sequence.shape),
             values_shape=shape_text(values.shape),
         )
-    after = truth_of(right, where, "right")
+    after = as_bool(right, where, "right")
     made: te.Tensor = te.extern(
         values.shape, [sequence, values],
         lambda ins, outs: te.call_packed(
@@ -370,8 +370,8 @@ def unique(
     """
     where = "topi.unique"
     check_rank(tensor_of(data, where), 1, where, data.name, "a row")
-    has_counts = truth_of(return_counts, where, "return_counts")
-    in_order = truth_of(is_sorted, where, "is_sorted")
+    has_counts = as_bool(return_counts, where, "return_counts")
+    in_order = as_bool(is_sorted, where, "is_sorted")
     shape = data.shape
     shapes = [shape, shape, shape, (1,), *([shape] if has_counts else [])]
     made = te.extern(

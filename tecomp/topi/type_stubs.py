@@ -11,7 +11,7 @@ from tecomp.topi.validation import Operand
 _Value = te.Expr | int | float | bool
 
 
-class OfOne(Protocol):
+class UnaryOp(Protocol):
     """Type of an element-wise operator on a tensor or a scalar value."""
 
     @overload
@@ -20,7 +20,7 @@ class OfOne(Protocol):
     def __call__(self, data: _Value) -> te.Expr: ...
 
 
-class OfTwo(Protocol):
+class BinaryOp(Protocol):
     """Type of an element-wise operator on two operands, each a tensor or a scalar value."""
 
     @overload
@@ -31,11 +31,11 @@ class OfTwo(Protocol):
     def __call__(self, lhs: _Value, rhs: _Value) -> te.Expr: ...
 
 
-def of_one(function: Callable[[Operand], Any]) -> OfOne:
+def as_unary_op(function: Callable[[Operand], Any]) -> UnaryOp:
     """Return the function itself, typed as a unary element-wise operator."""
-    return cast("OfOne", function)
+    return cast("UnaryOp", function)
 
 
-def of_two(function: Callable[[Operand, Operand], Any]) -> OfTwo:
+def as_binary_op(function: Callable[[Operand, Operand], Any]) -> BinaryOp:
     """Return the function itself, typed as a binary element-wise operator."""
-    return cast("OfTwo", function)
+    return cast("BinaryOp", function)

@@ -96,7 +96,7 @@ def integers_of(
     )
 
 
-def listed(value: object, where: str, what: str) -> list[Any]:
+def as_list(value: object, where: str, what: str) -> list[Any]:
     """Return an iterable as a list.
 
     Raises:
@@ -120,11 +120,11 @@ def extents_of(value: object, where: str, what: str) -> list[Size]:
     return [
         each if isinstance(each, te.Expr) and not hasattr(each, "value")
         else integer_of(each, where, f"{what}[{k}]")
-        for k, each in enumerate(listed(value, where, what))
+        for k, each in enumerate(as_list(value, where, what))
     ]
 
 
-def truth_of(value: object, where: str, what: str) -> bool:
+def as_bool(value: object, where: str, what: str) -> bool:
     """Return `value` as a bool; None gives False.
 
     Raises:
@@ -212,7 +212,7 @@ def check_rank(x: te.Tensor, rank: int, where: str, what: str, axes: str = "") -
     )
 
 
-def one_of(value: object, choices: Sequence[Any], where: str, what: str) -> None:
+def validate_choice(value: object, choices: Sequence[Any], where: str, what: str) -> None:
     """Raise if `value` is not one of the choices.
 
     Raises:

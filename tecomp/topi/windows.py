@@ -105,7 +105,7 @@ def paddings(
 
 
 @dataclass(frozen=True)
-class Windows:
+class SlidingWindows:
     """Sliding windows over images.
 
     Attributes:
@@ -160,7 +160,7 @@ class Windows:
 def windows_of(
     images: Images, sizes: Sequence[Size], stride: Any, dilation: Any, padding: Any, where: str,
     stride_name: str = "stride",
-) -> Windows:
+) -> SlidingWindows:
     """Build sliding windows from validated arguments.
 
     Raises:
@@ -171,7 +171,7 @@ def windows_of(
     steps = integers_of(stride, count, where, stride_name, least=1)
     apart = integers_of(dilation, count, where, "dilation", least=1)
     reaches = [_reach(size, gap) for size, gap in zip(sizes, apart, strict=True)]
-    return Windows(images, sizes, steps, apart, *paddings(padding, reaches, where))
+    return SlidingWindows(images, sizes, steps, apart, *paddings(padding, reaches, where))
 
 
 def taps_of(sizes: Sequence[Size]) -> list[te.IterVar]:

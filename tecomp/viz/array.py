@@ -9,13 +9,13 @@ import numpy as np
 
 from tecomp.array.array_object import Array, node_of
 from tecomp.array.graph.node import Node, looking
-from tecomp.array.graph.pending import Pending, pending
+from tecomp.array.graph.pending import PendingGraph, pending_graph_of
 from tecomp.dist.partition.partition import Partition
 from tecomp.dist.partition.placements import Places
 from tecomp.drawing.canvas import MARGIN, NEUTRAL, STRONG, Canvas, colour, text_width
-from tecomp.drawing.panels import connect, head, heading, legend, sampled
+from tecomp.drawing.panels import connect, head, heading, legend, sample_indices
 from tecomp.drawing.svg import Svg
-from tecomp.ir.nodes.printer import counted, shortened
+from tecomp.ir.nodes.printer import format_count, truncate
 from tecomp.layout.core.layout import Layout, formula
 from tecomp.viz.layout import draw_layout, sizes_of
 
@@ -34,17 +34,17 @@ def draw_array(array: Array) -> Svg:
     partition = array.partition
     part: Node = node if partition is None else getattr(node, "_part", None) or node
     with looking:
-        work = pending([node for node in (part,) if node.op is not None])
+        work = pending_graph_of([node for node in (part,) if node.op is not None])
         layout = _layout(part)
     canvas = Canvas()
     size = prod(array.shape) * array.dtype.itemsize
-    left = f"{counted(len(work.nodes), 'operation')} to come" if work.nodes else "computed"
+    left = f"{format_count(len(work.nodes), 'operation')} to come" if work.nodes else "computed"
     where = "on the processor" if array.device == "cpu" else f"on {array.device}"
     lines = [f"{size:,} B {where}, {left}"]
     if partition is not None:
-        lines.append(shortened(str(partition), 140))
+        lines.append(truncate(str(partition), 140))
     if layout is not None:
-        lines += [shortened(formula(layout), 140), *sizes_of(layout)]
+        lines += [truncate(formula(layout), 140), *sizes_of(layout)]
     y = head(canvas, title, *lines) + 30
     if partition is not None:
         y = _parts(canvas, partition, y) + 36
@@ -65,7 +65,7 @@ def _layout(node: Node) -> Layout | None:
     return Layout.row_major(data.shape, data.dtype.name)
 
 
-def _operations(canvas: Canvas, work: Pending, y: float) -> None:
+def _operations(canvas: Canvas, work: PendingGraph, y: float) -> None:
     """Draw the pending operations in topological order."""
     heading(canvas, MARGIN, y, "Operations", "in an order in which they can run; lines are values")
     rows = [(f"x{k}: {_type(leaf)}", NEUTRAL) for k, leaf in enumerate(work.leaves)]
@@ -73,8 +73,8 @@ def _operations(canvas: Canvas, work: Pending, y: float) -> None:
         name = node.op.where if node.op is not None else "there"
         rows.append((f"{name}: {_type(node)}", colour(0)))
     rows[-1] = rows[-1][0], STRONG
-    order, readers = _ordered(work)
-    values = [None if k is None else order[k] for k in sampled(len(order), _MOST_ROWS)]
+    order, readers = _display_order(work)
+    values = [None if k is None else order[k] for k in sample_indices(len(order), _MOST_ROWS)]
     wide = 16 + max(text_width(rows[k][0], 10, "mono") for k in values if k is not None)
     tops = [y + 14 + k * _ROW for k in range(len(values))]
     for value, top in zip(values, tops, strict=True):
@@ -95,7 +95,7 @@ def _operations(canvas: Canvas, work: Pending, y: float) -> None:
     ])
 
 
-def _ordered(work: Pending) -> tuple[list[int], dict[int, list[int]]]:
+def _display_order(work: PendingGraph) -> tuple[list[int], dict[int, list[int]]]:
     """Return the values in display order, and the readers of each value.
 
     Each available value precedes its first reader directly, so that operations are shown even if
@@ -114,7 +114,7 @@ def _ordered(work: Pending) -> tuple[list[int], dict[int, list[int]]]:
 
 
 def _type(node: Node) -> str:
-    return shortened(f"{node.type.dtype}{list(node.type.shape)}", 60)
+    return truncate(f"{node.type.dtype}{list(node.type.shape)}", 60)
 
 
 def _parts(canvas: Canvas, partition: Partition, y: float) -> float:

@@ -7,10 +7,10 @@ from math import prod
 
 from tecomp.compiled_copies import Relayout
 from tecomp.drawing.canvas import MARGIN, NEUTRAL, Canvas, colour, text_width
-from tecomp.drawing.panels import head, heading, legend, many, sampled
+from tecomp.drawing.panels import format_thousands, head, heading, legend, sample_indices
 from tecomp.drawing.svg import Svg
 from tecomp.errors import LayoutError
-from tecomp.ir.nodes.printer import counted, shortened
+from tecomp.ir.nodes.printer import format_count, truncate
 from tecomp.ir.traversal.rewrite import free_variables
 from tecomp.layout.core.layout import Layout, formula
 from tecomp.layout.sharding.virtual_grid import GridMap
@@ -18,8 +18,8 @@ from tecomp.layout.transfers import DmaNest, Runs
 from tecomp.poly.maps.brute_force import unravel
 from tecomp.poly.maps.index_map import IndexMap
 from tecomp.viz.layout import Scale, draw_memories, row_colours
-from tecomp.viz.layout_parts import Piece, parts_of
-from tecomp.viz.loop_nest import Row, draw_nest
+from tecomp.viz.layout_parts import DrawnRun, parts_of
+from tecomp.viz.loop_nest import LoopRow, draw_nest
 
 _MOST_DEVICES, _MOST_ROWS, _MOST_COLUMNS = 4, 12, 12
 _HIGH = 22.0
@@ -28,14 +28,14 @@ _HIGH = 22.0
 def draw_core_grid(grid: GridMap) -> Svg:
     """Draw a virtual grid: the physical cores, each labelled with its virtual core."""
     canvas = Canvas()
-    lines = [shortened(grid.index_map.formula, 140),
-             f"{counted(prod(grid.shape), 'virtual core')} on {list(grid.physical)}, "
-             f"{counted(grid.idle_count, 'core')} idle"]
+    lines = [truncate(grid.index_map.formula, 140),
+             f"{format_count(prod(grid.shape), 'virtual core')} on {list(grid.physical)}, "
+             f"{format_count(grid.idle_count, 'core')} idle"]
     y = head(canvas, f"virtual grid {list(grid.shape)}", *lines) + 30
     *outer, rows, columns = (1, 1, *grid.physical)[-max(len(grid.physical), 2):]
     last = ",".join(str(n - 1) for n in grid.shape)
     wide = max(30.0, text_width(last, 9, "mono") + 8)
-    for number in sampled(prod(outer), _MOST_DEVICES):
+    for number in sample_indices(prod(outer), _MOST_DEVICES):
         if number is None:
             canvas.text(MARGIN, y, "⋮", style="soft")
             y += 24
@@ -51,10 +51,10 @@ def _device(
     canvas: Canvas, grid: GridMap, first: int, extents: tuple[int, int], wide: float, y: float
 ) -> float:
     """Draw the cores of one device; return the bottom y coordinate."""
-    rows = sampled(extents[0], _MOST_ROWS)
+    rows = sample_indices(extents[0], _MOST_ROWS)
     for line, row in enumerate(rows):
         top = y + line * _HIGH
-        for place, column in enumerate(sampled(extents[1], _MOST_COLUMNS)):
+        for place, column in enumerate(sample_indices(extents[1], _MOST_COLUMNS)):
             x = MARGIN + place * wide
             if row is None or column is None:
                 canvas.text(x + 8, top + 14, "⋯" if row is not None else "⋮", style="soft")
@@ -74,14 +74,14 @@ def draw_dma_nest(nest: DmaNest) -> Svg:
     """Draw the loop nest of a DMA transfer, with the strides of each loop in both memories."""
     canvas = Canvas()
     start = f"from host {nest.host_offset:,} to device {nest.device_offset:,} on"
-    y = head(canvas, "loops of a DMA engine", f"{counted(nest.size, 'element')}, {start}") + 24
+    y = head(canvas, "loops of a DMA engine", f"{format_count(nest.size, 'element')}, {start}") + 24
     rows = [
-        Row(depth, "loop", f"{count:,} times",
+        LoopRow(depth, "loop", f"{count:,} times",
             f"{host:,} further on the host, {device:,} further on the device")
         for depth, (count, device, host) in enumerate(
             zip(nest.ranges, nest.device_strides, nest.host_strides, strict=True))
     ]
-    draw_nest(canvas, [*rows, Row(len(rows), "statement", "copies an element")], MARGIN, y)
+    draw_nest(canvas, [*rows, LoopRow(len(rows), "statement", "copies an element")], MARGIN, y)
     return canvas.finished("loops of a DMA engine")
 
 
@@ -95,17 +95,18 @@ def draw_copy_runs(runs: Runs) -> Svg:
 def draw_runs(canvas: Canvas, runs: Runs, y: float) -> float:
     """Draw a histogram of run lengths; return the bottom y coordinate."""
     heading(canvas, MARGIN, y, "Runs",
-            f"{many(runs.count, 'sequence')} of elements that follow each other on both sides: "
-            f"{runs.elements:,} of {many(runs.total, 'element')}")
+            f"{format_thousands(runs.count, 'sequence')} of elements that follow each other on "
+            "both sides: "
+            f"{runs.elements:,} of {format_thousands(runs.total, 'element')}")
     most = max((count for _, count in runs.lengths), default=1)
     top = y + 14
-    for k in sampled(len(runs.lengths), _MOST_LENGTHS):
+    for k in sample_indices(len(runs.lengths), _MOST_LENGTHS):
         if k is None:
             canvas.text(MARGIN, top + 12, "⋮", style="soft")
             top += 18
             continue
         length, count = runs.lengths[k]
-        words = f"{many(count, 'run')} of {many(length, 'element')}"
+        words = f"{format_thousands(count, 'run')} of {format_thousands(length, 'element')}"
         wide = max(420 * count / most, 1)
         canvas.box(MARGIN, top, wide, 14, colour(0, 1), words)
         canvas.text(MARGIN + wide + 8, top + 11, words, size=10, style="soft")
@@ -118,12 +119,12 @@ def draw_relayout(relayout: Relayout) -> Svg:
     src, dst = relayout.src, relayout.dst
     canvas = Canvas()
     title = f"{src.dtype}{list(src.shape)}"
-    y = head(canvas, f"relayout of {title}", f"from {shortened(formula(src), 140)}",
-             f"to {shortened(formula(dst), 140)}") + 34
+    y = head(canvas, f"relayout of {title}", f"from {truncate(formula(src), 140)}",
+             f"to {truncate(formula(dst), 140)}") + 34
     if not src.num_elements:
         canvas.text(MARGIN, y, "nothing is copied", style="soft")
         return canvas.finished(f"relayout of {title}: nothing is copied")
-    pieces: list[Piece] = []
+    pieces: list[DrawnRun] = []
     for words, layout in (("From", src), ("To", dst)):
         y, shown = _memory(canvas, words, layout, y)
         y += 40
@@ -135,7 +136,7 @@ def draw_relayout(relayout: Relayout) -> Svg:
 
 def _memory(
     canvas: Canvas, words: str, layout: Layout, y: float
-) -> tuple[float, Sequence[Piece]]:
+) -> tuple[float, Sequence[DrawnRun]]:
     """Draw the memory of one side; return the bottom y coordinate and the pieces shown."""
     try:
         parts = parts_of(layout, by_rows=True)
@@ -152,9 +153,9 @@ def draw_index_map(index_map: IndexMap) -> Svg:
     """Draw an index map: which indices each result depends on."""
     canvas = Canvas()
     indices, results = index_map.initial_indices, index_map.final_indices
-    names = [shortened(variable.name, 40) for variable in indices]
-    texts = [shortened(str(expr), 90) for expr in results]
-    y = head(canvas, "index map", shortened(index_map.formula, 160)) + 34
+    names = [truncate(variable.name, 40) for variable in indices]
+    texts = [truncate(str(expr), 90) for expr in results]
+    y = head(canvas, "index map", truncate(index_map.formula, 160)) + 34
     wide = 24 + max([text_width(name, 12, "mono") for name in names], default=0)
     right = MARGIN + wide + 120
     heading(canvas, MARGIN, y, "Index")

@@ -21,15 +21,14 @@ from tecomp.drawing.panels import head, heading, legend
 from tecomp.drawing.svg import Svg
 from tecomp.errors import ScheduleError
 from tecomp.ir.nodes.expr import Const, Expr, Var, index_value
-from tecomp.ir.nodes.printer import counted, shortened
+from tecomp.ir.nodes.printer import format_count, truncate
 from tecomp.ir.nodes.stmt_nodes import ForKind
-from tecomp.ir.traversal.analyses import Guards
+from tecomp.ir.traversal.analyses import PathConditions
 from tecomp.ir.traversal.rewrite import free_variables, substitute, walk
 from tecomp.poly.maps.brute_force import values
 from tecomp.scheduling.loop_relations import Frame, Frames, derive_frames
 from tecomp.scheduling.schedule import Stage
-from tecomp.scheduling.state import At as AttachedAt
-from tecomp.scheduling.state import Inline, StageState, State, Transform
+from tecomp.scheduling.state import ComputedAt, Inline, LayoutTransform, ScheduleState, StageState
 
 Numbers = npt.NDArray[np.int64]
 At = Mapping[Var, Any]
@@ -79,7 +78,7 @@ class Domain:
         return [found[thread] for thread in sorted(found)]
 
 
-def domain_of(state: State, stage: StageState, axes: tuple[IterVar, ...]) -> Domain:
+def domain_of(state: ScheduleState, stage: StageState, axes: tuple[IterVar, ...]) -> Domain:
     """Compute the iteration points of the given axes, with all other axes at their first value."""
     op = stage.compute
     at: dict[Var, Any] = {size: np.asarray(SIZE) for size in _sizes(state, stage)}
@@ -98,13 +97,13 @@ def domain_of(state: State, stage: StageState, axes: tuple[IterVar, ...]) -> Dom
         extents, (_MOST_ROWS, _MOST_COLUMNS)[-len(extents):], strict=True))
     is_inside = np.full(shape, fill_value=True)
     for condition in _conditions(op):
-        is_inside &= _seen(condition, at, shape).astype(bool)
-    leaves = {leaf: _seen(value, at, shape) for leaf, value in _loops(stage).items()}
+        is_inside &= _evaluate_at_points(condition, at, shape).astype(bool)
+    leaves = {leaf: _evaluate_at_points(value, at, shape) for leaf, value in _loops(stage).items()}
     thread, time = _order(stage, leaves, shape)
     return Domain(axes, tuple(extents), tuple(firsts), is_inside, leaves, thread, time, at)
 
 
-def _sizes(state: State, stage: StageState) -> Iterator[Var]:
+def _sizes(state: ScheduleState, stage: StageState) -> Iterator[Var]:
     """Yield the size variables of shapes and loops that are bound at call time."""
     yield from state.sizes.values()
     op = stage.compute
@@ -126,7 +125,7 @@ def _conditions(op: ComputeOp) -> Iterator[Expr]:
             yield body.condition
 
 
-def _seen(expr: Expr, at: At, shape: tuple[int, ...]) -> Numbers:
+def _evaluate_at_points(expr: Expr, at: At, shape: tuple[int, ...]) -> Numbers:
     """Evaluate an expression at each point; expressions that read memory evaluate to 1."""
     try:
         found = values(expr, at)
@@ -143,14 +142,14 @@ def _loops(stage: StageState) -> dict[IterVar, Expr]:
         for axis in (*op.axis, *op.reduce_axis, *op.loops)
     }
 
-    def box_of(relation: Transform, frames: Frames, places: object) -> Sequence[Frame]:
+    def box_of(relation: LayoutTransform, frames: Frames, places: object) -> Sequence[Frame]:
         return [Frame(Const(0), axis.extent) for axis in relation.after]
 
     _, found = derive_frames(stage.relations, roots, box_of)
     return {leaf: found[leaf] for leaf in stage.leaves}
 
 
-def at_once(stage: StageState) -> tuple[IterVar, ...]:
+def simultaneous_loops(stage: StageState) -> tuple[IterVar, ...]:
     """Return the loops whose iterations run simultaneously: vectorized and tensorized loops."""
     lanes = [leaf for leaf in stage.leaves if stage.marks.get(leaf) is ForKind.VECTORIZED]
     if stage.tensorized is not None:
@@ -158,7 +157,7 @@ def at_once(stage: StageState) -> tuple[IterVar, ...]:
     return tuple(dict.fromkeys(lanes))
 
 
-def shared(stage: StageState) -> tuple[IterVar, ...]:
+def distributed_loops(stage: StageState) -> tuple[IterVar, ...]:
     """Return the loops that are distributed over threads and cores."""
     return tuple(
         leaf for leaf in stage.leaves
@@ -166,7 +165,7 @@ def shared(stage: StageState) -> tuple[IterVar, ...]:
     )
 
 
-def numbered(columns: Sequence[Numbers], shape: tuple[int, ...]) -> Numbers:
+def number_combinations(columns: Sequence[Numbers], shape: tuple[int, ...]) -> Numbers:
     """Number the value combinations of the given loops in lexicographic order."""
     if not columns or 0 in shape:
         return np.zeros(shape, np.int64)
@@ -178,10 +177,10 @@ def _order(
     stage: StageState, leaves: Mapping[IterVar, Numbers], shape: tuple[int, ...]
 ) -> tuple[Numbers, Numbers]:
     """Compute the thread of each point and its position in the thread."""
-    apart, lanes = shared(stage), at_once(stage)
-    thread = numbered([leaves[leaf] for leaf in apart], shape)
+    apart, lanes = distributed_loops(stage), simultaneous_loops(stage)
+    thread = number_combinations([leaves[leaf] for leaf in apart], shape)
     rest = [leaves[leaf] for leaf in stage.leaves if leaf not in (*apart, *lanes)]
-    time = numbered(rest, shape)
+    time = number_combinations(rest, shape)
     for each in np.unique(thread):
         mine = thread == each
         time[mine] = np.unique(time[mine], return_inverse=True)[1]
@@ -209,7 +208,7 @@ def sums(domain: Domain) -> list[Arrow]:
 
 
 @dataclass(frozen=True)
-class Read:
+class StepRead:
     """A read of an element of an earlier scan step.
 
     Attributes:
@@ -221,7 +220,7 @@ class Read:
     conditions: tuple[Expr, ...]
 
 
-def steps(state: State, stage: StageState, domain: Domain) -> list[Arrow]:
+def steps(state: ScheduleState, stage: StageState, domain: Domain) -> list[Arrow]:
     """Return the dependences from points of earlier scan steps to the points that read them."""
     found: dict[Arrow, None] = {}
     axes = stage.compute.axis
@@ -236,7 +235,7 @@ def steps(state: State, stage: StageState, domain: Domain) -> list[Arrow]:
                 continue  # an index that is read from memory
             holds = domain.is_inside.copy()
             for condition in read.conditions:
-                holds &= _seen(condition, at, domain.shape).astype(bool)
+                holds &= _evaluate_at_points(condition, at, domain.shape).astype(bool)
             for k, (axis, index) in enumerate(zip(axes, indices, strict=True)):
                 if k not in places:
                     holds &= index == domain.at[axis]
@@ -254,7 +253,7 @@ def _is_shown(point: tuple[int, ...], domain: Domain) -> bool:
         domain.is_inside[point])
 
 
-def _terms(read: Read, domain: Domain) -> Iterator[At]:
+def _terms(read: StepRead, domain: Domain) -> Iterator[At]:
     """Yield variable bindings that enumerate the first terms of reductions inside the read."""
     variables = dict.fromkeys(
         node for node in walk(*read.indices, *read.conditions)
@@ -270,7 +269,7 @@ def _terms(read: Read, domain: Domain) -> Iterator[At]:
         yield {**domain.at, **dict(zip(variables, map(np.asarray, chosen), strict=True))}
 
 
-def scan_around(state: State, stage: StageState) -> ScanOp | None:
+def enclosing_scan(state: ScheduleState, stage: StageState) -> ScanOp | None:
     """Return the scan that a stage is or whose steps it computes, or None."""
     if isinstance(stage.op, ScanOp):
         return stage.op
@@ -285,18 +284,18 @@ def scan_around(state: State, stage: StageState) -> ScanOp | None:
     return None
 
 
-def _reads(state: State, stage: StageState) -> Iterator[Read]:
+def _reads(state: ScheduleState, stage: StageState) -> Iterator[StepRead]:
     """Yield the reads of earlier steps by the body of a step, through intermediate stages."""
-    scan = scan_around(state, stage)
+    scan = enclosing_scan(state, stage)
     if scan is None:
         return
     states = frozenset(scan.states)
-    has_state = _reaching(state, states)
-    found: Iterator[Read] = _inside(state, stage.compute.body, states, has_state, {}, ())
+    has_state = _state_readers(state, states)
+    found: Iterator[StepRead] = _inside(state, stage.compute.body, states, has_state, {}, ())
     yield from islice(found, _MOST_READS)
 
 
-def _reaching(state: State, states: frozenset[Tensor]) -> set[Operation]:
+def _state_readers(state: ScheduleState, states: frozenset[Tensor]) -> set[Operation]:
     """Return the stages that read the given states, directly or through other stages."""
     placeholders = {each.op for each in states}
     found: set[Operation] = set()
@@ -309,11 +308,11 @@ def _reaching(state: State, states: frozenset[Tensor]) -> set[Operation]:
 
 
 def _inside(
-    state: State, body: Sequence[Expr], states: frozenset[Tensor], reaching: set[Operation],
+    state: ScheduleState, body: Sequence[Expr], states: frozenset[Tensor], reaching: set[Operation],
     known: Mapping[Var, Expr], around: tuple[Expr, ...],
-) -> Iterator[Read]:
+) -> Iterator[StepRead]:
     parts = [part for each in body for part in _sources(each)]
-    guards = Guards(parts)
+    guards = PathConditions(parts)
     for node in walk(*parts):
         if not isinstance(node, TensorLoad):
             continue
@@ -323,7 +322,7 @@ def _inside(
         indices = tuple(substitute(index_value(each), known) for each in node.indices)
         stage = state.find(node.tensor.op)
         if node.tensor in states:
-            yield Read(indices, conditions)
+            yield StepRead(indices, conditions)
         elif stage is not None and stage.key in reaching and not isinstance(stage.op, ScanOp):
             inner: dict[Var, Expr] = dict(zip(stage.compute.axis, indices, strict=True))
             yield from _inside(state, stage.compute.body, states, reaching, inner, conditions)
@@ -359,7 +358,7 @@ def draw_domain(stage: Stage, axes: Sequence[IterVar]) -> Svg:
         canvas.dot(MARGIN + _DOT, y, _DOT, colour(0), "the only point")
         return canvas.finished(f"the iteration domain of {own.name}")
     domain = domain_of(state, own, chosen)
-    names = ", ".join(shortened(axis.name, 40) for axis in chosen)
+    names = ", ".join(truncate(axis.name, 40) for axis in chosen)
     loops = ", ".join(f"{leaf.name}" for leaf in own.leaves) or "none"
     y = head(canvas, f"iteration domain of {own.name}", _slice(own.compute, chosen, domain),
              f"loops, outermost first: {loops}") + 30
@@ -372,7 +371,7 @@ def draw_domain(stage: Stage, axes: Sequence[IterVar]) -> Svg:
     return canvas.finished(f"the iteration domain of {own.name} over {names}")
 
 
-def _axes(state: State, stage: StageState, given: Sequence[IterVar]) -> tuple[IterVar, ...]:
+def _axes(state: ScheduleState, stage: StageState, given: Sequence[IterVar]) -> tuple[IterVar, ...]:
     """Return the axes to draw.
 
     Raises:
@@ -391,21 +390,21 @@ def _axes(state: State, stage: StageState, given: Sequence[IterVar]) -> tuple[It
                 names=names,
             )
         return tuple(given)
-    if op.reduce_axis and scan_around(state, stage) is None:
+    if op.reduce_axis and enclosing_scan(state, stage) is None:
         return (*op.axis[-1:], op.reduce_axis[0]) if op.axis else op.reduce_axis[:2]
     return known[:2]
 
 
 def _slice(op: ComputeOp, chosen: Sequence[IterVar], domain: Domain) -> str:
     """Describe the definition and the fixed values of the axes that are not drawn."""
-    text = shortened(" ".join(str(op).split()), 120)
+    text = truncate(" ".join(str(op).split()), 120)
     others = [axis for axis in (*op.axis, *op.reduce_axis) if axis not in chosen]
     fixed = ", ".join(f"{axis.name} = {int(domain.at[axis])}" for axis in others)
     return f"{text}, where {fixed}" if fixed else text
 
 
 def _dependences(
-    state: State, stage: StageState, domain: Domain
+    state: ScheduleState, stage: StageState, domain: Domain
 ) -> tuple[Sequence[Arrow], str]:
     """Return the dependences between drawn points, and a remark on them."""
     reduces = any(axis.kind is IterKind.REDUCE for axis in domain.axes)
@@ -433,7 +432,8 @@ def _colours(stage: StageState, domain: Domain) -> tuple[dict[Point, str], str]:
     """
     best, used = np.zeros(domain.shape, np.int64), 0
     for count in range(1, len(stage.leaves) + 1):
-        found = numbered([domain.leaves[leaf] for leaf in stage.leaves[:count]], domain.shape)
+        found = number_combinations([domain.leaves[leaf] for leaf in stage.leaves[:count]],
+            domain.shape)
         different = len(np.unique(found[domain.is_inside]))
         if different > _MOST_COLOURS or 1 < different == domain.is_inside.sum():
             break
@@ -447,7 +447,7 @@ def _colours(stage: StageState, domain: Domain) -> tuple[dict[Point, str], str]:
         for point in np.argwhere(domain.is_inside).tolist()
     }
     words = f"one colour: one iteration of {', '.join(varied)}" if varied else ""
-    return fills, shortened(words, 120)
+    return fills, truncate(words, 120)
 
 
 def _draw(
@@ -478,11 +478,11 @@ def _names(canvas: Canvas, domain: Domain, y: float) -> tuple[float, float]:
     """Write the values of the axes; return the left and top coordinates of the points."""
     *down, across = domain.axes
     rows = [str(domain.firsts[0] + k) for k in range(domain.shape[0])] if down else []
-    corner = f"{shortened(down[0].name, 20)} ↓" if down else ""
+    corner = f"{truncate(down[0].name, 20)} ↓" if down else ""
     widths = [text_width(name, 10, "mono") for name in (*rows, corner)]
     left, top = MARGIN + max(widths) + 18, y + 30
     canvas.text(left - 16, y + 14, corner, size=10, style="mono soft", anchor="end")
-    label = f"{shortened(across.name, 20)} →"
+    label = f"{truncate(across.name, 20)} →"
     canvas.text(left - 8, y - 2, label, size=10, style="mono soft")
     for k in range(domain.shape[-1]):
         canvas.text(left + k * _STEP + _DOT, y + 14, str(domain.firsts[-1] + k), size=9,
@@ -510,14 +510,14 @@ def _point(
 ) -> None:
     x, y = middle
     loops = ", ".join(f"{leaf.name} {int(domain.leaves[leaf][point])}" for leaf in stage.leaves)
-    title = f"{_at(domain, point)}: {shortened(loops, 120)}"
+    title = f"{_at(domain, point)}: {truncate(loops, 120)}"
     canvas.dot(x, y, _DOT, fill, title)
     canvas.text(x, y + 3, str(int(domain.time[point])), size=9, style="mono dark", anchor="middle")
 
 
 def _at(domain: Domain, point: Point) -> str:
     return ", ".join(
-        f"{shortened(axis.name, 30)} = {first + k}"
+        f"{truncate(axis.name, 30)} = {first + k}"
         for axis, first, k in zip(domain.axes, domain.firsts, point, strict=True))
 
 
@@ -534,14 +534,14 @@ def _arrow(
 def _remarks(stage: StageState, domain: Domain) -> list[str]:
     """Return remarks on the execution order and on omitted points."""
     found = []
-    if lanes := [leaf.name for leaf in at_once(stage)]:
+    if lanes := [leaf.name for leaf in simultaneous_loops(stage)]:
         found.append("Points with one number are computed at once, in lanes of "
                      f"{', '.join(lanes)}.")
-    if apart := [leaf.name for leaf in shared(stage)]:
+    if apart := [leaf.name for leaf in distributed_loops(stage)]:
         found.append(f"Iterations of {', '.join(apart)} run beside each other, each with numbers "
                      "of its own.")
     match stage.attach:
-        case AttachedAt():
+        case ComputedAt():
             where = f"{stage.attach.stage.name}, {stage.attach.axis.name}"
             found.append(f"It is computed at {where}, in parts; this is the order if it was "
                          "computed once.")
@@ -555,5 +555,5 @@ def _remarks(stage: StageState, domain: Domain) -> list[str]:
         whole = " by ".join(f"{n:,}" for n in domain.extents)
         shown = " by ".join(map(str, domain.shape))
         found.append(f"A corner of {shown} of the {whole} points is shown; numbers count its "
-                     f"{counted(int(domain.is_inside.sum()), 'point')} alone.")
+                     f"{format_count(int(domain.is_inside.sum()), 'point')} alone.")
     return found

@@ -7,19 +7,19 @@ from itertools import pairwise
 from math import prod
 
 from tecomp.drawing.canvas import MARGIN, Canvas, colour, text_width
-from tecomp.drawing.panels import head, heading, legend, many, sampled
+from tecomp.drawing.panels import format_thousands, head, heading, legend, sample_indices
 from tecomp.drawing.svg import Svg
 from tecomp.errors import LayoutError
-from tecomp.ir.nodes.printer import counted, shortened
+from tecomp.ir.nodes.printer import format_count, truncate
 from tecomp.layout.addressing.stored_tensor import StoredTensor
 from tecomp.layout.core.layout import FixedTiledLayout, Layout, formula
 from tecomp.layout.sharding.shard_layout import ShardLayout
 from tecomp.poly.maps.brute_force import unravel
 from tecomp.viz.layout_parts import (
     Block,
-    Memory,
+    DrawnRun,
+    MemoryPanel,
     Parts,
-    Piece,
     Slab,
     parts_of,
     rows_of,
@@ -40,7 +40,7 @@ def draw_layout_figure(layout: Layout) -> Svg:
     """Draw a layout: every place of a small layout, representative parts of a large one."""
     canvas = Canvas()
     title = f"{layout.dtype}{list(layout.shape)}"
-    y = head(canvas, title, shortened(formula(layout), 160), *sizes_of(layout)) + 30
+    y = head(canvas, title, truncate(formula(layout), 160), *sizes_of(layout)) + 30
     left_out = draw_layout(canvas, layout, y)
     return canvas.finished(f"{title}: {left_out}" if left_out else f"{title} as {formula(layout)}")
 
@@ -89,7 +89,7 @@ def sizes_of(layout: Layout) -> list[str]:
     cores = prod(layout.grid_shape)
     return [
         text,
-        f"grid {list(layout.grid_shape)}: {counted(cores, 'core')}, each with "
+        f"grid {list(layout.grid_shape)}: {format_count(cores, 'core')}, each with "
         f"{list(shard_of(layout))} = {layout.shard_nbytes:,} B in a memory of its own",
     ]
 
@@ -112,14 +112,14 @@ class Scale:
             return self._cell * count
         return max(_BLOCK * count / self._size, 14.0)
 
-    def fill(self, piece: Piece) -> str:
+    def fill(self, piece: DrawnRun) -> str:
         """Return the fill of a piece, as for `Canvas.box`."""
         if piece.first is None:
             return "pad"
         return colour(piece.part, self._shades[piece.core, piece.offset])
 
     @staticmethod
-    def name(piece: Piece) -> str:
+    def name(piece: DrawnRun) -> str:
         """Return the index of the first element of a piece as text."""
         return "" if piece.first is None else ",".join(map(str, piece.first)) or "()"
 
@@ -132,23 +132,23 @@ def _grid(canvas: Canvas, layout: Layout, parts: Parts, y: float) -> float:
     heading(canvas, MARGIN, y, "Cores", "numbers are the cores shown below")
     counts = layout.elements_per_core.ravel() if isinstance(layout, ShardLayout) else None
     x0, top = MARGIN, y + 14
-    for line, row in enumerate(sampled(rows, 12)):
+    for line, row in enumerate(sample_indices(rows, 12)):
         if row is None:
             canvas.text(x0 + 6, top + line * 20 + 13, "⋮", style="soft")
             continue
-        for place, column in enumerate(sampled(columns, 32)):
+        for place, column in enumerate(sample_indices(columns, 32)):
             x, above = x0 + place * 32, top + line * 20
             if column is None:
                 canvas.text(x + 8, above + 13, "⋯", style="soft")
                 continue
             core = row * columns + column
-            held = "" if counts is None else f": {counted(int(counts[core]), 'element')}"
+            held = "" if counts is None else f": {format_count(int(counts[core]), 'element')}"
             is_idle = counts is not None and not counts[core]
             fill = "pad" if is_idle else colour(shown[core], 1) if core in shown else "plain"
             at = ", ".join(map(str, unravel(core, layout.grid_shape)))
             words = str(core) if core in shown and not is_idle else ""
             canvas.box(x, above, 30, 18, fill, f"core ({at}){held}", words)
-    lines, wide = len(sampled(rows, 12)), len(sampled(columns, 32))
+    lines, wide = len(sample_indices(rows, 12)), len(sample_indices(columns, 32))
     canvas.frame(x0 - 4, top - 4, wide * 32 + 6, lines * 20 + 6, title="the grid of cores")
     return top + lines * 20
 
@@ -163,7 +163,7 @@ def _tensor(
     slots = _slots(rows)
     rows = {row: seen for row, pieces in rows.items()
             if (seen := [piece for piece in pieces if _column(piece) in slots])}
-    chosen = [n for n in sampled(len(rows), _MOST_ROWS) if n is not None]
+    chosen = [n for n in sample_indices(len(rows), _MOST_ROWS) if n is not None]
     numbers = [list(rows)[n] for n in chosen]
     names = [",".join(map(str, unravel(row, layout.shape[:-1]))) for row in numbers]
     x0 = MARGIN + max((text_width(name, 10, "mono") for name in names), default=0) + 18
@@ -183,11 +183,11 @@ def _tensor(
     return max(right, last)
 
 
-def _column(piece: Piece) -> int:
+def _column(piece: DrawnRun) -> int:
     return piece.first[-1] if piece.first else 0
 
 
-def _slots(rows: dict[int, list[Piece]]) -> dict[int, int]:
+def _slots(rows: dict[int, list[DrawnRun]]) -> dict[int, int]:
     """Return the start columns of pieces that are drawn, each with its longest piece."""
     found: dict[int, int] = {}
     for pieces in rows.values():
@@ -196,7 +196,8 @@ def _slots(rows: dict[int, list[Piece]]) -> dict[int, int]:
             found[start] = max(found.get(start, 0), piece.count)
     starts = sorted(found)
     if all(count == 1 for count in found.values()):
-        return {starts[n]: found[starts[n]] for n in sampled(len(starts), 32) if n is not None}
+        return {starts[n]: found[starts[n]] for n in sample_indices(len(starts), 32)
+            if n is not None}
     if len(starts) <= _MOST_COLUMNS:
         return {start: found[start] for start in starts}
     ends: dict[int, list[int]] = {}
@@ -238,7 +239,7 @@ def _columns(
 
 
 def _draw(
-    canvas: Canvas, layout: Layout, piece: Piece, scale: Scale, x: float, y: float,
+    canvas: Canvas, layout: Layout, piece: DrawnRun, scale: Scale, x: float, y: float,
     *, is_memory: bool,
 ) -> None:
     """Draw a piece as a bar, labelled with its address or (in memory) its element."""
@@ -247,7 +248,7 @@ def _draw(
     canvas.box(x, y, width, _BAR, scale.fill(piece), _title(layout, piece), name)
 
 
-def _title(layout: Layout, piece: Piece) -> str:
+def _title(layout: Layout, piece: DrawnRun) -> str:
     """Return the tooltip of a piece."""
     place = f"place {piece.offset:,}"
     if piece.count > 1:
@@ -314,12 +315,12 @@ def _block_width(block: Block, scale: Scale) -> float:
     return sum(16 if piece is None else scale.width(piece.count) for piece in block.pieces)
 
 
-def _memory_width(layout: Layout, memory: Memory, scale: Scale) -> float:
+def _memory_width(layout: Layout, memory: MemoryPanel, scale: Scale) -> float:
     wide = sum(24 if slab is None else _slab_width(layout, slab, scale) for slab in memory.slabs)
     return max(wide + 12, text_width(_memory_name(memory), 11, "bold") + 16)
 
 
-def _memory_name(memory: Memory) -> str:
+def _memory_name(memory: MemoryPanel) -> str:
     return f"core ({', '.join(map(str, memory.at))})" if memory.at else ""
 
 
@@ -331,7 +332,7 @@ def _slab_name(layout: Layout, slab: Slab) -> str:
 
 
 def _memory(
-    canvas: Canvas, layout: Layout, memory: Memory, scale: Scale, corner: tuple[float, float]
+    canvas: Canvas, layout: Layout, memory: MemoryPanel, scale: Scale, corner: tuple[float, float]
 ) -> float:
     """Draw the panel of one memory; return the bottom y coordinate."""
     x, y = corner
@@ -386,8 +387,8 @@ def _slab(
 def _allocation(canvas: Canvas, layout: Layout, y: float) -> float:
     """Draw the shares of elements and padding in memory; return the bottom y coordinate."""
     share = layout.padding_share
-    held = many(layout.num_elements, "element")
-    rest = f"{many(layout.padding_count, 'place')} of padding"
+    held = format_thousands(layout.num_elements, "element")
+    rest = f"{format_thousands(layout.padding_count, 'place')} of padding"
     heading(
         canvas, MARGIN, y, "Allocation",
         f"{layout.nbytes:,} B; {held} ({100 * (1 - share):.1f} %), {rest} ({100 * share:.1f} %)",
@@ -416,7 +417,7 @@ def _colours(layout: Layout, parts: Parts) -> list[tuple[str, str]]:
     return found
 
 
-def row_colours(shape: Sequence[int], pieces: Iterable[Piece]) -> list[tuple[str, str]]:
+def row_colours(shape: Sequence[int], pieces: Iterable[DrawnRun]) -> list[tuple[str, str]]:
     """Return the legend of colours that distinguish tensor rows, for the rows shown."""
     rows = max(prod(shape[:-1]), 1)
     count = min(rows, 4)
@@ -433,7 +434,7 @@ def _remarks(layout: Layout, parts: Parts) -> Sequence[str]:
     shard = shard_of(layout) or (1,)
     size = shard[-1]
     block = _byte(layout, size)
-    width = counted(size, "place") + ("" if block is None else f" = {block:,} B")
+    width = format_count(size, "place") + ("" if block is None else f" = {block:,} B")
     borders = f"A thin border is a block of {width}, a dashed one a part with blocks side by side"
     borders += "; a thick one is the memory of a core." if layout.grid_axes else "."
     left = _left_out(layout, parts)

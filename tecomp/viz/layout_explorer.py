@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from html import escape
 
 from tecomp.drawing.canvas import HUES, clean
-from tecomp.drawing.svg import Page
+from tecomp.drawing.svg import HtmlPage
 from tecomp.errors import InternalError, LayoutError
 from tecomp.ir.nodes.expr import Binary, Call, Cast, Compare, Const, Expr, Not, Select, Var
 from tecomp.ir.nodes.operators import BinOp
@@ -239,7 +239,7 @@ build();draw();
 """
 
 
-def explorer_page(layout: Layout) -> Page:
+def explorer_page(layout: Layout) -> HtmlPage:
     """Build the explorer page of a layout.
 
     Raises:
@@ -254,7 +254,7 @@ def explorer_page(layout: Layout) -> Page:
     indices = layout.index_map.initial_indices
     results = layout.index_map.final_indices
     place = function_text("placeOf", indices, results, sizes)
-    back = _back(layout)
+    back = _inverse_map_script(layout)
     places = layout.num_places
     data = {
         "shape": layout.shape, "physical": layout.physical_shape, "grid": layout.grid_axes,
@@ -275,10 +275,10 @@ def explorer_page(layout: Layout) -> Page:
         # Names are arbitrary text; escaping `<` prevents a name from closing the script element.
         "data": json.dumps(data).replace("<", "\\u003c"),
     }
-    return Page(re.sub(f"@({'|'.join(parts)})@", lambda found: parts[found[1]], _PAGE))
+    return HtmlPage(re.sub(f"@({'|'.join(parts)})@", lambda found: parts[found[1]], _PAGE))
 
 
-def _back(layout: Layout) -> str | None:
+def _inverse_map_script(layout: Layout) -> str | None:
     """Return the JavaScript of the inverse map; None if no closed form is known."""
     try:
         inverse = layout.inverse

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tecomp.drawing.panels import sampled
+from tecomp.drawing.panels import sample_indices
 from tecomp.errors import LayoutError
 from tecomp.layout.addressing.stored_tensor import (
     StoredTensor,
@@ -37,7 +37,7 @@ _FEW_CORES = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class DrawnRun:
     """A run of places in one block that holds consecutive elements, or padding.
 
     Attributes:
@@ -62,7 +62,7 @@ class Block:
     """Places along the last axis: block `number` of its slab; None marks omitted pieces."""
 
     number: int
-    pieces: tuple[Piece | None, ...]
+    pieces: tuple[DrawnRun | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Slab:
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class MemoryPanel:
     """The parts of the memory of one core that are shown."""
 
     core: int
@@ -93,10 +93,10 @@ class Parts:
     """
 
     layout: StoredTensor
-    memories: tuple[Memory | None, ...]
+    memories: tuple[MemoryPanel | None, ...]
 
     @cached_property
-    def pieces(self) -> tuple[Piece, ...]:
+    def pieces(self) -> tuple[DrawnRun, ...]:
         """All pieces that are shown, in memory order."""
         return tuple(
             piece
@@ -108,7 +108,7 @@ class Parts:
 
 
 @dataclass(frozen=True)
-class Space:
+class DrawnSpace:
     """The axes of a layout as a figure uses them, and the lookup of elements.
 
     Attributes:
@@ -203,9 +203,10 @@ def parts_of(layout: StoredTensor, *, by_rows: bool = False) -> Parts:
     Raises:
         LayoutError: If the layout is large and has no closed-form inverse.
     """
-    space = Space(layout, layout.num_places <= _FEW_PLACES, by_rows or prod(layout.grid_shape) == 1)
+    space = DrawnSpace(layout, layout.num_places <= _FEW_PLACES, by_rows or prod(layout.grid_shape)
+        == 1)
     most = 4 if space.few else 3
-    memories: list[Memory | None] = []
+    memories: list[MemoryPanel | None] = []
     before = -1
     for number, core in enumerate(_cores(layout.grid_shape)):
         if core > before + 1:
@@ -224,34 +225,34 @@ def _cores(grid: Index) -> list[int]:
     return sorted({0, *steps[-_FEW_CORES + 2 :], count - 1})
 
 
-def _memory(space: Space, core: int, number: int, most: int) -> Memory:
+def _memory(space: DrawnSpace, core: int, number: int, most: int) -> MemoryPanel:
     several = space.cores > 1
     most_rows = 16 if space.few else 4 if several else 8
     most_slabs = 16 if space.few else most if several else 4
     slabs = [
         None if n is None else _slab(space, core, number, n, most_rows)
-        for n in sampled(space.slabs, most_slabs)
+        for n in sample_indices(space.slabs, most_slabs)
     ]
-    return Memory(core, unravel(core, space.layout.grid_shape), tuple(slabs))
+    return MemoryPanel(core, unravel(core, space.layout.grid_shape), tuple(slabs))
 
 
-def _slab(space: Space, core: int, number: int, slab: int, most: int) -> Slab:
+def _slab(space: DrawnSpace, core: int, number: int, slab: int, most: int) -> Slab:
     outer = space.shard[: max(space.rows_axis, 0)]
     each = space.rows * space.size
     blocks = [
         None if n is None else
         Block(n, tuple(_pieces(space, core, number, slab * each + n * space.size)))
-        for n in sampled(space.rows, most)
+        for n in sample_indices(space.rows, most)
     ]
     return Slab(unravel(slab, outer), slab * each, tuple(blocks))
 
 
-def _pieces(space: Space, core: int, number: int, start: int) -> Iterator[Piece | None]:
+def _pieces(space: DrawnSpace, core: int, number: int, start: int) -> Iterator[DrawnRun | None]:
     """Yield the pieces of the block that starts at `start`; None marks omitted pieces."""
     count = min(space.size, _MOST_PLACES)
     found = space.elements(core, start, count)
     cuts = _cuts(found, space.few)
-    chosen = [*sampled(len(cuts) - 1, 1 << 9 if space.few else 5)]
+    chosen = [*sample_indices(len(cuts) - 1, 1 << 9 if space.few else 5)]
     for n in chosen:
         if n is None:
             yield None
@@ -265,11 +266,11 @@ def _pieces(space: Space, core: int, number: int, start: int) -> Iterator[Piece 
 
 
 def _piece(
-    space: Space, core: int, number: int, start: int, first: int, count: int, at: Numbers
-) -> Piece:
+    space: DrawnSpace, core: int, number: int, start: int, first: int, count: int, at: Numbers
+) -> DrawnRun:
     rank = len(space.layout.shape)
     if at[0] < 0:
-        return Piece(first, count, None, start + first, core, number)
+        return DrawnRun(first, count, None, start + first, core, number)
     index = tuple(int(n) for n in at[:rank])
     if rank:
         count = min(count, space.layout.shape[-1] - index[-1])
@@ -278,7 +279,7 @@ def _piece(
         row = row * extent + n
     rows = max(prod(space.layout.shape[:-1]), 1)
     part = row * min(rows, 4) // rows if space.by_rows else number
-    return Piece(first, count, index, start + first, core, part)
+    return DrawnRun(first, count, index, start + first, core, part)
 
 
 def _cuts(found: Numbers, few: bool) -> list[int]:
@@ -294,9 +295,9 @@ def _cuts(found: Numbers, few: bool) -> list[int]:
     return [0, *map(int, np.flatnonzero(~goes_on) + 1), count]
 
 
-def rows_of(layout: StoredTensor, pieces: Sequence[Piece]) -> dict[int, list[Piece]]:
+def rows_of(layout: StoredTensor, pieces: Sequence[DrawnRun]) -> dict[int, list[DrawnRun]]:
     """Group the pieces shown by tensor row; rows are numbered by all indices but the last."""
-    found: dict[int, list[Piece]] = {}
+    found: dict[int, list[DrawnRun]] = {}
     for piece in pieces:
         if piece.first is None:
             continue
@@ -309,7 +310,7 @@ def rows_of(layout: StoredTensor, pieces: Sequence[Piece]) -> dict[int, list[Pie
     }
 
 
-def shades_of(layout: StoredTensor, rows: dict[int, list[Piece]]) -> dict[tuple[int, int], int]:
+def shades_of(layout: StoredTensor, rows: dict[int, list[DrawnRun]]) -> dict[tuple[int, int], int]:
     """Return, by core and offset of a piece, the number of block changes before it in its row."""
     size = (shard_of(layout) or (1,))[-1]
     found: dict[tuple[int, int], int] = {}

@@ -15,10 +15,10 @@ from tecomp.drawing.canvas import MARGIN, NEUTRAL, Canvas, colour, text_width, w
 from tecomp.drawing.panels import connect, head, heading, legend
 from tecomp.drawing.svg import Svg
 from tecomp.errors import ScheduleError
-from tecomp.ir.nodes.argument_checks import whole_number
+from tecomp.ir.nodes.argument_checks import as_int
 from tecomp.ir.nodes.buffer import Buffer
 from tecomp.ir.nodes.expr import Const, Expr, Var
-from tecomp.ir.nodes.printer import counted, shortened
+from tecomp.ir.nodes.printer import format_count, truncate
 from tecomp.ir.nodes.stmt import PrimFunc, TensorOp
 from tecomp.ir.nodes.stmt_nodes import (
     Allocate,
@@ -33,9 +33,9 @@ from tecomp.ir.nodes.stmt_nodes import (
     Stmt,
 )
 from tecomp.ir.traversal.rewrite import walk
-from tecomp.lowering.pipeline import Lowered
+from tecomp.lowering.pipeline import LoweringResult
 from tecomp.scheduling.schedule import Schedule, Stage
-from tecomp.scheduling.state import At, Inline, StageState, State
+from tecomp.scheduling.state import ComputedAt, Inline, ScheduleState, StageState
 
 STEP, ROW, BAR = 18.0, 22.0, 18.0
 _WIDEST = 620.0
@@ -56,7 +56,7 @@ KINDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class LoopRow:
     """A row of a loop nest.
 
     Attributes:
@@ -84,7 +84,7 @@ def extent_text(extent: Expr | int) -> str:
     return str(extent.value if isinstance(extent, Const) else extent)
 
 
-def draw_nest(canvas: Canvas, rows: Sequence[Row], x: float, y: float) -> tuple[float, float]:
+def draw_nest(canvas: Canvas, rows: Sequence[LoopRow], x: float, y: float) -> tuple[float, float]:
     """Draw the rows below each other; return the right and bottom coordinates."""
     right = x
     for number, row in enumerate(rows):
@@ -103,7 +103,7 @@ def draw_nest(canvas: Canvas, rows: Sequence[Row], x: float, y: float) -> tuple[
     return right, y + len(rows) * ROW
 
 
-def _bars(canvas: Canvas, rows: Sequence[Row], x: float, y: float) -> None:
+def _bars(canvas: Canvas, rows: Sequence[LoopRow], x: float, y: float) -> None:
     """Draw a vertical line from each row along the rows nested in it."""
     for number, row in enumerate(rows):
         end = number
@@ -115,7 +115,7 @@ def _bars(canvas: Canvas, rows: Sequence[Row], x: float, y: float) -> None:
             canvas.line([(left, top), (left, y + end * ROW + BAR)], style="faint", width=1)
 
 
-def kinds_of(rows: Sequence[Row]) -> list[tuple[str, str]]:
+def kinds_of(rows: Sequence[LoopRow]) -> list[tuple[str, str]]:
     """Return the legend of the kinds that occur."""
     used = {row.kind for row in rows}
     return [KINDS[kind] for kind in KINDS if kind in used]
@@ -132,7 +132,7 @@ _KINDS = {
 
 def draw_function(func: PrimFunc) -> Svg:
     """Draw a function."""
-    return _drawn(func, [f"a function of {counted(len(func.params), 'parameter')}"])
+    return _draw(func, [f"a function of {format_count(len(func.params), 'parameter')}"])
 
 
 def draw_kernel(kernel: Kernel) -> Svg:
@@ -140,13 +140,13 @@ def draw_kernel(kernel: Kernel) -> Svg:
     func = kernel.func
     note = "the loops that were compiled"
     lowered = getattr(kernel, "lowered", None)
-    if isinstance(lowered, Lowered):
+    if isinstance(lowered, LoweringResult):
         func = lowered.functions.get("pack_reads", lowered.final)
         note = "its loops, before vectorized and unrolled ones are written out"
-    return _drawn(func, [repr(kernel)[1:-1], note])
+    return _draw(func, [repr(kernel)[1:-1], note])
 
 
-def draw_passes(lowered: Lowered) -> Svg:
+def draw_passes(lowered: LoweringResult) -> Svg:
     """Draw the function of a lowering, with its loops before vectorization."""
     changed = [
         name for (name, func), before in zip(
@@ -154,10 +154,10 @@ def draw_passes(lowered: Lowered) -> Svg:
         if func is not before
     ]
     func = lowered.functions.get("pack_reads", lowered.final)
-    return _drawn(func, [f"passes that changed it: {', '.join(changed)}"])
+    return _draw(func, [f"passes that changed it: {', '.join(changed)}"])
 
 
-def _drawn(func: PrimFunc, lines: list[str]) -> Svg:
+def _draw(func: PrimFunc, lines: list[str]) -> Svg:
     canvas = Canvas()
     y = head(canvas, func.name, *lines) + 30
     end = heading(canvas, MARGIN, y, "Loops", "outer loops hold what is below and further right")
@@ -173,13 +173,13 @@ def _drawn(func: PrimFunc, lines: list[str]) -> Svg:
     return canvas.finished(f"the loops of {func.name}")
 
 
-def _rows(body: Stmt) -> Iterator[Row]:
+def _rows(body: Stmt) -> Iterator[LoopRow]:
     """Yield the rows of a statement in pre-order, without recursion."""
     left: list[tuple[Stmt | str, int, int | None]] = [(body, 0, 1)]
     while left:
         node, depth, times = left.pop()
         if isinstance(node, str):
-            yield Row(depth, "condition", node)
+            yield LoopRow(depth, "condition", node)
             continue
         match node:
             case SeqStmt():
@@ -189,19 +189,20 @@ def _rows(body: Stmt) -> Iterator[Row]:
                 yield _loop(node, depth, inner)
                 left.append((node.body, depth + 1, inner))
             case IfThenElse():
-                yield Row(depth, "condition", f"if {shortened(str(node.condition), 80)}")
+                yield LoopRow(depth, "condition", f"if {truncate(str(node.condition), 80)}")
                 if node.else_case is not None:
                     left += [(node.else_case, depth + 1, times), ("else", depth, times)]
                 left.append((node.then_case, depth + 1, times))
             case Allocate() | DeclBuffer() | BufferRealize():
-                yield Row(depth, "memory", _memory(node))
+                yield LoopRow(depth, "memory", _memory(node))
                 left.append((node.body, depth + 1, times))
             case Let():
-                yield Row(depth, "statement", f"{node.var.name} = {shortened(str(node.value), 80)}")
+                yield LoopRow(depth, "statement",
+                    f"{node.var.name} = {truncate(str(node.value), 80)}")
                 left.append((node.body, depth, times))
             case TensorOp():
                 unit = f"on {node.unit}" if node.unit else ""
-                yield Row(depth, "tensorized", node.name, unit)
+                yield LoopRow(depth, "tensorized", node.name, unit)
             case _:
                 yield _statement(node, depth, times)
 
@@ -211,14 +212,14 @@ def _times(extent: Expr, outer: int | None) -> int | None:
     return outer * int(extent.value) if outer is not None and isinstance(extent, Const) else None
 
 
-def _loop(node: For, depth: int, times: int | None) -> Row:
+def _loop(node: For, depth: int, times: int | None) -> LoopRow:
     kind = "bound" if node.thread else _KINDS[node.kind]
     start = "" if isinstance(node.min, Const) and not node.min.value else f" from {node.min}"
-    words = f"{node.loop_var.name}: {shortened(extent_text(node.extent), 60)}{start}"
+    words = f"{node.loop_var.name}: {truncate(extent_text(node.extent), 60)}{start}"
     marks = [node.thread or ("" if kind == "loop" else kind)]
     if times is not None and depth:
         marks.append(f"runs {times:,} times in all" if times != 1 else "")
-    return Row(depth, kind, words, ", ".join(filter(None, marks)))
+    return LoopRow(depth, kind, words, ", ".join(filter(None, marks)))
 
 
 def _memory(node: Allocate | DeclBuffer | BufferRealize) -> str:
@@ -226,12 +227,12 @@ def _memory(node: Allocate | DeclBuffer | BufferRealize) -> str:
         extents = ", ".join(extent_text(part.extent) for part in node.bounds)
         where = f": {node.buffer.dtype}[{extents}] in {node.buffer.scope}"
     else:
-        where = _described(node.buffer)
+        where = _describe(node.buffer)
     kind = "another view: " if isinstance(node, DeclBuffer) else ""
-    return shortened(f"{kind}{shortened(node.buffer.name, _LETTERS)}{where}", 90)
+    return truncate(f"{kind}{truncate(node.buffer.name, _LETTERS)}{where}", 90)
 
 
-def _described(buffer: Buffer) -> str:
+def _describe(buffer: Buffer) -> str:
     """Describe a buffer: dtype, shape, scope and size."""
     extents = ", ".join(map(extent_text, buffer.shape))
     text = f": {buffer.dtype}[{extents}] in {buffer.scope}"
@@ -246,15 +247,15 @@ def _bytes(buffer: Buffer) -> int | None:
     return prod(n for n in extents if isinstance(n, int)) * buffer.dtype.bytes
 
 
-def _statement(node: Stmt, depth: int, times: int | None) -> Row:
+def _statement(node: Stmt, depth: int, times: int | None) -> LoopRow:
     text = str(node)
     lanes = 1
     if isinstance(node, BufferStore):
         lanes = max((index.dtype.lanes for index in node.indices), default=1)
     marks = [f"{lanes} lanes" if lanes > 1 else "", f"{times:,} times" if times else ""]
     first = " ".join(text.split())
-    return Row(depth, "statement", shortened(first, 100), ", ".join(filter(None, marks)),
-               shortened(first, 400))
+    return LoopRow(depth, "statement", truncate(first, 100), ", ".join(filter(None, marks)),
+               truncate(first, 400))
 
 
 def _buffers(canvas: Canvas, func: PrimFunc, x: float, y: float) -> float:
@@ -272,14 +273,14 @@ def _buffers(canvas: Canvas, func: PrimFunc, x: float, y: float) -> float:
     bottom = y + 14
     for number, (var, buffer) in enumerate(held.items()):
         if number == _MOST_BUFFERS:
-            more = counted(len(held) - number, "more buffer")
+            more = format_count(len(held) - number, "more buffer")
             canvas.text(x, bottom + 13, f"⋮ {more}", style="soft")
             return bottom + ROW
         role = "parameter, " if var in data else ""
         use = "written" if var in written else "read"
         canvas.dot(x + 5, bottom + 9, 4, "#4a9ad9" if var in written else "#aab2bd",
                    f"{role}{use}")
-        said = _described(buffer)
+        said = _describe(buffer)
         words, whole = with_tail(buffer.name, said, 420, 10, "mono"), buffer.name + said
         canvas.text(x + 16, bottom + 13, words, size=10, style="mono", width=420,
                     title=whole if words != whole else "")
@@ -299,8 +300,8 @@ def draw_schedule(schedule: Schedule) -> Svg:
     canvas = Canvas()
     names = ", ".join(op.name for op in state.outputs)
     stages = list(state)
-    calls = counted(len(schedule.trace.steps), "call")
-    y = head(canvas, f"schedule of {names}", f"{counted(len(stages), 'stage')}, {calls}") + 30
+    calls = format_count(len(schedule.trace.steps), "call")
+    y = head(canvas, f"schedule of {names}", f"{format_count(len(stages), 'stage')}, {calls}") + 30
     heading(canvas, MARGIN, y, "Stages", "with their loops; lines go from a tensor to its readers")
     rows, bottom = _draw_stages(canvas, state, MARGIN, y + 14, connects=True)
     legend(canvas, bottom + 20, kinds_of(rows))
@@ -329,17 +330,17 @@ def draw_step(schedule: Schedule, step: int) -> Svg:
         ScheduleError: If there is no such call, or it was recorded in another process.
     """
     calls = schedule._calls
-    number = whole_number(step)
+    number = as_int(step)
     if number is None or not -len(calls) <= number < len(calls):
         raise ScheduleError(
             "schedule: no call has the number {step!r}; this schedule saw {calls} in this process",
-            kind="wrong-number", step=step, calls=counted(len(calls), "call"),
+            kind="wrong-number", step=step, calls=format_count(len(calls), "call"),
         )
     step = number
     before, after = calls[step][:2]
     text = schedule.trace.steps[step].to_python().splitlines()[-1]
     canvas = Canvas()
-    y = head(canvas, shortened(text, 120), f"call {step % len(calls) + 1} of {len(calls)}") + 30
+    y = head(canvas, truncate(text, 120), f"call {step % len(calls) + 1} of {len(calls)}") + 30
     same = {id(stage) for stage in before} & {id(stage) for stage in after}
     changed = {stage.key for state in (before, after) for stage in state if id(stage) not in same}
     left, rows, bottom = MARGIN, [], y
@@ -354,20 +355,20 @@ def draw_step(schedule: Schedule, step: int) -> Svg:
 
 
 def _draw_stages(
-    canvas: Canvas, state: State, x: float, y: float, *,
+    canvas: Canvas, state: ScheduleState, x: float, y: float, *,
     connects: bool = False, only: set[Operation] | None = None,
-) -> tuple[list[Row], float]:
+) -> tuple[list[LoopRow], float]:
     """Draw stages below each other; return their rows and the bottom y coordinate."""
     stages = [stage for stage in state if only is None or stage.key in only]
     shown = stages[:_MOST_STAGES]
-    rows: list[Row] = []
+    rows: list[LoopRow] = []
     starts: list[int] = []
     for stage in shown:
         starts.append(len(rows))
         rows += _rows_of(stage)
     right, bottom = draw_nest(canvas, rows, x, y)
     if len(shown) < len(stages):
-        more = counted(len(stages) - len(shown), "more stage")
+        more = format_count(len(stages) - len(shown), "more stage")
         canvas.text(x, bottom + 13, f"⋮ {more}", style="soft")
         bottom += ROW
     if connects:
@@ -397,25 +398,25 @@ def _flows(stages: Sequence[StageState]) -> dict[Tensor, tuple[int, list[int]]]:
     return made
 
 
-def _rows_of(stage: StageState) -> Iterator[Row]:
+def _rows_of(stage: StageState) -> Iterator[LoopRow]:
     """Yield the row of a stage, followed by the rows of its loops."""
-    yield Row(0, "stage", stage.name, _place(stage))
+    yield LoopRow(0, "stage", stage.name, _place(stage))
     for depth, axis in enumerate(stage.leaves):
         tag = stage.threads.get(axis)
         tensorized = stage.tensorized is not None and stage.tensorized.axis == axis
         mark = "bound" if tag else _MARKS.get(stage.marks.get(axis, ForKind.SERIAL), "loop")
         kind = "tensorized" if tensorized else mark
-        extent = f": {shortened(extent_text(axis.dom.extent), 40)}"
+        extent = f": {truncate(extent_text(axis.dom.extent), 40)}"
         remarks = [tag or ("" if kind == "loop" else kind)]
         remarks += ["adds up"] if axis.kind is IterKind.REDUCE else []
-        yield Row(depth + 1, kind, f"{axis.name}{extent}", ", ".join(filter(None, remarks)))
+        yield LoopRow(depth + 1, kind, f"{axis.name}{extent}", ", ".join(filter(None, remarks)))
 
 
 def _place(stage: StageState) -> str:
     """Describe the compute location and storage of a stage."""
     words = [f"in {stage.scope}"]
     match stage.attach:
-        case At():
+        case ComputedAt():
             words.insert(0, f"computed at {stage.attach.stage.name}, {stage.attach.axis.name}")
         case Inline():
             words = ["computed inline"]

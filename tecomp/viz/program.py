@@ -9,11 +9,11 @@ from tecomp.compute.tensor import Tensor
 from tecomp.drawing.canvas import MARGIN, NEUTRAL, STRONG, Canvas, colour, text_width
 from tecomp.drawing.panels import connect, head, heading, legend
 from tecomp.drawing.svg import Svg
-from tecomp.graph.fusion import border_of
-from tecomp.graph.kernels import Call
-from tecomp.graph.memory_plan import Plan
+from tecomp.graph.fusion import group_inputs
+from tecomp.graph.kernels import KernelCall
+from tecomp.graph.memory_plan import ArenaPlan
 from tecomp.graph.program import Program
-from tecomp.ir.nodes.printer import counted, shortened
+from tecomp.ir.nodes.printer import format_count, truncate
 from tecomp.layout.core.layout import Layout
 
 _WIDE = 420.0
@@ -21,7 +21,7 @@ _PLAN_ROW, _BAR = 26.0, 22.0
 _MOST_PLAN_ROWS = 160
 
 
-def draw_memory_plan(plan: Plan) -> Svg:
+def draw_memory_plan(plan: ArenaPlan) -> Svg:
     """Draw a memory plan."""
     canvas = Canvas()
     y = head(canvas, "memory between kernels", sizes_of(plan)) + 30
@@ -38,7 +38,7 @@ def draw_memory_plan(plan: Plan) -> Svg:
     return canvas.finished("the memory between kernels")
 
 
-def sizes_of(plan: Plan) -> str:
+def sizes_of(plan: ArenaPlan) -> str:
     """Describe the memory size of a plan."""
     if not plan.values:
         return "none"
@@ -46,7 +46,7 @@ def sizes_of(plan: Plan) -> str:
 
 
 def draw_values(
-    canvas: Canvas, plan: Plan, left: float, top_of: Callable[[float], float], bar: float,
+    canvas: Canvas, plan: ArenaPlan, left: float, top_of: Callable[[float], float], bar: float,
     rows: int,
 ) -> float:
     """Draw the values at their addresses over their live ranges; return the bottom y coordinate.
@@ -89,7 +89,7 @@ _WIDEST = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class KernelRow:
     """A row of the figure: an input or a kernel.
 
     Attributes:
@@ -112,7 +112,7 @@ class Row:
 def draw_program(program: Program) -> Svg:
     """Draw a program."""
     details, stored = program.details, program.details.stored
-    rows = [Row(x.name, (x,), (), _text(x, stored), "", NEUTRAL) for x in details.inputs]
+    rows = [KernelRow(x.name, (x,), (), _text(x, stored), "", NEUTRAL) for x in details.inputs]
     colours: dict[int, str] = {}
     for call in details.kernels:
         fill = colours.setdefault(id(call.part), colour(len(colours), len(colours) // 8))
@@ -120,8 +120,8 @@ def draw_program(program: Program) -> Svg:
     whole, rows = len(rows), rows[:_MOST_ROWS]
     width = max((_box_width(row) for row in rows), default=0.0)
     canvas = Canvas()
-    calls = counted(len(details.kernels), "call")
-    kinds = counted(len({id(call.part) for call in details.kernels}), "kernel")
+    calls = format_count(len(details.kernels), "call")
+    kinds = format_count(len({id(call.part) for call in details.kernels}), "kernel")
     head(canvas, program.name, f"{calls} of {kinds} on {program.target.name}")
     end = heading(canvas, MARGIN, 82, "Kernels", "in the order in which they run")
     for number, row in enumerate(rows):
@@ -140,16 +140,16 @@ def draw_program(program: Program) -> Svg:
 
 
 def _kernel_row(
-    call: Call, outputs: Sequence[Tensor], stored: Mapping[Tensor, Layout], fill: str
-) -> Row:
+    call: KernelCall, outputs: Sequence[Tensor], stored: Mapping[Tensor, Layout], fill: str
+) -> KernelRow:
     made = tuple(call.group.result.outputs)
     name = " ".join(op.name for op in call.group.operations)
     given = {x: " (output)" for x in outputs}
     gives = ", ".join(_text(x, stored) + given.get(x, "") for x in made)
     relayouts = ", ".join(f"{each.source.name} as {list(each.shape)}" for each in call.packed)
-    read = tuple(border_of(call.group))
+    read = tuple(group_inputs(call.group))
     fill = STRONG if call.is_relayout else fill
-    return Row(_short(name), made, read, _short(gives), _short(relayouts), fill)
+    return KernelRow(_short(name), made, read, _short(gives), _short(relayouts), fill)
 
 
 def _text(tensor: Tensor, stored: Mapping[Tensor, Layout]) -> str:
@@ -158,21 +158,21 @@ def _text(tensor: Tensor, stored: Mapping[Tensor, Layout]) -> str:
 
 
 def _short(text: str) -> str:
-    return shortened(text, _WIDEST)
+    return truncate(text, _WIDEST)
 
 
 def _y(row: float) -> float:
     return _TOP + row * _ROW
 
 
-def _box_width(row: Row) -> float:
+def _box_width(row: KernelRow) -> float:
     lower = text_width(row.remark, 10, "mono")
     if row.relayouts:
         lower += 14 + text_width(row.relayouts, 10, "mono")
     return 16 + max(text_width(row.name, 11, "bold"), lower)
 
 
-def _draw_row(canvas: Canvas, y: float, row: Row, width: float) -> None:
+def _draw_row(canvas: Canvas, y: float, row: KernelRow, width: float) -> None:
     canvas.box(MARGIN, y, width, _BOX, row.colour, row.name)
     canvas.text(MARGIN + 8, y + 14, row.name, size=11, style="dark bold")
     canvas.text(MARGIN + 8, y + 28, row.remark, size=10, style="dark mono")
@@ -182,7 +182,7 @@ def _draw_row(canvas: Canvas, y: float, row: Row, width: float) -> None:
         canvas.text(x + 4, y + 28, row.relayouts, size=10, style="dark mono")
 
 
-def _draw_values(canvas: Canvas, rows: Sequence[Row], right: float) -> float:
+def _draw_values(canvas: Canvas, rows: Sequence[KernelRow], right: float) -> float:
     """Draw connectors from producers to consumers of values; return the right x coordinate."""
     made: dict[Tensor, tuple[int, list[int]]] = {
         tensor: (k, []) for k, row in enumerate(rows) for tensor in row.made
@@ -198,7 +198,7 @@ def _draw_values(canvas: Canvas, rows: Sequence[Row], right: float) -> float:
     )
 
 
-def _draw_memory(canvas: Canvas, plan: Plan, above: int, rows: int, left: float) -> None:
+def _draw_memory(canvas: Canvas, plan: ArenaPlan, above: int, rows: int, left: float) -> None:
     """Draw the values between kernels at their addresses; `above` rows precede the first kernel."""
     heading(canvas, left, 82, "Memory between kernels")
     if plan.values:

@@ -7,13 +7,21 @@ from dataclasses import dataclass
 from itertools import groupby
 from math import ceil, floor, log10
 
-from tecomp.cost_model.report import Report
-from tecomp.cost_model.roofline import Mark, Roof, Roofline, roofline_of
+from tecomp.cost_model.report import CostReport
+from tecomp.cost_model.roofline import Roof, Roofline, RooflinePoint, roofline_of
 from tecomp.cost_model.timeline import Activity, Event
 from tecomp.drawing.canvas import MARGIN, Canvas, colour, text_width, with_tail
-from tecomp.drawing.panels import head, heading, in_bytes, legend, sampled, short, ticks
+from tecomp.drawing.panels import (
+    format_short,
+    head,
+    heading,
+    in_bytes,
+    legend,
+    sample_indices,
+    ticks,
+)
 from tecomp.drawing.svg import Svg
-from tecomp.ir.nodes.printer import counted
+from tecomp.ir.nodes.printer import format_count
 
 _PLOT_WIDTH, _PLOT_HEIGHT = 560.0, 280.0
 _LINE, _WORDS, _SIZE = 15.0, 330.0, 11.0
@@ -45,7 +53,7 @@ def panel(canvas: Canvas, roofline: Roofline, y: float) -> float:
     plot = _plot(roofline, (MARGIN + 60, y + 16, _PLOT_WIDTH, high))
     plot.axes(canvas)
     # A line that other lines cover is drawn wider, so that all remain visible.
-    below = _covered([(log10(roof.rate), fills[roof.name]) for roof in roofline.memories])
+    below = _count_covered([(log10(roof.rate), fills[roof.name]) for roof in roofline.memories])
     for roof, covers in zip(roofline.memories, below, strict=True):
         _slope(canvas, plot, roof, fills[roof.name], 2 + 3 * covers, roofline)
     for roof in roofline.compute:
@@ -54,7 +62,7 @@ def panel(canvas: Canvas, roofline: Roofline, y: float) -> float:
                   is_dashed=roof.cores > 1)
     _write(canvas, plot, labels)
     places = [plot.at(mark.intensity, mark.speed) for mark in roofline.marks]
-    below = _covered([
+    below = _count_covered([
         (round(x) * 1e4 + round(y), fills[mark.memory])
         for (x, y), mark in zip(places, roofline.marks, strict=True)
     ])
@@ -65,10 +73,10 @@ def panel(canvas: Canvas, roofline: Roofline, y: float) -> float:
     return legend(canvas, y + 16 + high + 34, entries, roofline.remarks)
 
 
-def _covered(things: Sequence[tuple[float, str]]) -> list[int]:
+def _count_covered(things: Sequence[tuple[float, str]]) -> list[int]:
     """Count, for each item, the other colours drawn later at the same position.
 
-    >>> _covered([(1.0, "a"), (2.0, "a"), (1.0, "b"), (1.0, "b")])
+    >>> _count_covered([(1.0, "a"), (2.0, "a"), (1.0, "b"), (1.0, "b")])
     [1, 0, 0, 0]
     """
     return [
@@ -91,12 +99,12 @@ class _Label:
 def _labels(roofline: Roofline) -> list[_Label]:
     """Return the labels beside the frame: compute roofs, and each kernel once."""
     found = [
-        _Label(f"{roof.title}: {short(roof.rate)}", 0.0, roof.rate, "bold")
+        _Label(f"{roof.title}: {format_short(roof.rate)}", 0.0, roof.rate, "bold")
         for roof in roofline.compute
     ]
     for mark in roofline.marks:
         if mark.is_main:
-            said = f": {mark.said(short(mark.speed))}"
+            said = f": {mark.said(format_short(mark.speed))}"
             words = with_tail(mark.kernel, said, _WORDS, _SIZE)
             found.append(_Label(words, mark.intensity, mark.speed, "", mark.kernel + said))
     return found
@@ -107,17 +115,18 @@ def _write(canvas: Canvas, plot: _Plot, labels: Sequence[_Label]) -> None:
     points = [plot.at(label.x or plot.high, label.y) for label in labels]
     # At equal height the rightmost point comes first, so that leader lines do not cross.
     order = sorted(range(len(labels)), key=lambda k: (round(points[k][1]), -points[k][0]))
-    for k, y in zip(order, _apart([points[k][1] for k in order], plot.bottom_edge), strict=True):
+    for k, y in zip(order, _spread_positions([points[k][1] for k in order], plot.bottom_edge),
+            strict=True):
         label, left = labels[k], plot.right_edge + 24
         canvas.line([points[k], (left - 12, y), (left - 4, y)], style="faint", width=1)
         title = label.title if label.title != label.words else ""
         canvas.text(left, y + 4, label.words, size=_SIZE, style=label.style, title=title)
 
 
-def _apart(places: Sequence[float], last: float) -> list[float]:
+def _spread_positions(places: Sequence[float], last: float) -> list[float]:
     """Move positions until they are a line apart and stay above `last`, keeping their order.
 
-    >>> _apart([10.0, 12.0, 100.0], 200.0), _apart([190.0, 195.0], 200.0)
+    >>> _spread_positions([10.0, 12.0, 100.0], 200.0), _spread_positions([190.0, 195.0], 200.0)
     ([10.0, 25.0, 100.0], [182.0, 197.0])
     """
     found: list[float] = []
@@ -161,8 +170,8 @@ class _Plot:
         self, frame: tuple[float, float, float, float], xs: Sequence[float], ys: Sequence[float]
     ) -> None:
         self._x, self._y, self._wide, self._high = frame
-        self.low, self.high = _around(xs)
-        self.bottom, self.top = _around(ys)
+        self.low, self.high = _enclosing_powers_of_ten(xs)
+        self.bottom, self.top = _enclosing_powers_of_ten(ys)
         self.right_edge, self.bottom_edge = self._x + self._wide, self._y + self._high
 
     def at(self, x: float, y: float) -> tuple[float, float]:
@@ -176,11 +185,12 @@ class _Plot:
         canvas.frame(self._x, self._y, self._wide, self._high)
         for power in _powers(self.low, self.high, 8):
             x, _ = self.at(10.0**power, self.bottom)
-            canvas.text(x, self.bottom_edge + 14, short(10.0**power), size=9, style="mono soft",
+            canvas.text(x, self.bottom_edge + 14, format_short(10.0**power), size=9,
+                style="mono soft",
                         anchor="middle")
         for power in _powers(self.bottom, self.top, 8):
             _, y = self.at(self.low, 10.0**power)
-            canvas.text(self._x - 6, y + 3, short(10.0**power), size=9, style="mono soft",
+            canvas.text(self._x - 6, y + 3, format_short(10.0**power), size=9, style="mono soft",
                         anchor="end")
 
     def line(
@@ -194,7 +204,7 @@ class _Plot:
         canvas.line([self.at(x0, y0), self.at(x1, y1)], fill, title=title, width=width,
                     is_dashed=is_dashed)
 
-    def dot(self, canvas: Canvas, mark: Mark, fill: str, radius: float, unit: str) -> None:
+    def dot(self, canvas: Canvas, mark: RooflinePoint, fill: str, radius: float, unit: str) -> None:
         """Draw a kernel: a filled dot if its time was measured, else a ring."""
         across, up = self.at(mark.intensity, mark.speed)
         bound = "" if mark.bound == float("inf") else f", of {mark.bound:,.4g}"
@@ -205,10 +215,10 @@ class _Plot:
             canvas.dot(across, up, 2.5, "paper")
 
 
-def _around(values: Sequence[float]) -> tuple[float, float]:
+def _enclosing_powers_of_ten(values: Sequence[float]) -> tuple[float, float]:
     """Return powers of ten that enclose all values with a margin.
 
-    >>> _around([2.0, 300.0]), _around([1.0])
+    >>> _enclosing_powers_of_ten([2.0, 300.0]), _enclosing_powers_of_ten([1.0])
     ((1.0, 1000.0), (0.1, 10.0))
     """
     low, high = log10(min(values) / _SPARE), log10(max(values) * _SPARE)
@@ -227,7 +237,7 @@ _ROW = 20.0
 _MOST_BARS, _MOST_NAMES, _MOST_CORES = 220, 24, 128
 
 
-def draw_report(report: Report) -> Svg:
+def draw_report(report: CostReport) -> Svg:
     """Draw a complete report: timeline, cores, roofline and memories."""
     canvas = Canvas()
     y = _with_timeline(canvas, report) + 40
@@ -236,21 +246,21 @@ def draw_report(report: Report) -> Svg:
     return canvas.finished(f"what {report.kernel} costs on {report.target}")
 
 
-def draw_timeline(report: Report) -> Svg:
+def draw_timeline(report: CostReport) -> Svg:
     """Draw the timeline of each resource."""
     canvas = Canvas()
     _with_timeline(canvas, report)
     return canvas.finished(f"the timeline of {report.kernel} on {report.target}")
 
 
-def draw_kernel_roofline(report: Report) -> Svg:
+def draw_kernel_roofline(report: CostReport) -> Svg:
     """Draw the roofline of a kernel: its performance against the compute and memory bounds."""
     canvas = Canvas()
     _roofline(canvas, report, _head(canvas, report) + 34)
     return canvas.finished(f"the roofline of {report.kernel} on {report.target}")
 
 
-def _with_timeline(canvas: Canvas, report: Report) -> float:
+def _with_timeline(canvas: Canvas, report: CostReport) -> float:
     """Draw the head with the total time and the timeline; return the bottom y coordinate."""
     lanes = report.timelines()
     end = max((event.end for _, _, found in lanes for event in found), default=0.0)
@@ -258,11 +268,11 @@ def _with_timeline(canvas: Canvas, report: Report) -> float:
     return _timeline(canvas, lanes, end, _head(canvas, report, order) + 34)
 
 
-def _head(canvas: Canvas, report: Report, order: str = "") -> float:
+def _head(canvas: Canvas, report: CostReport, order: str = "") -> float:
     cycles = f"at least {_cycles(report.cycles)} cycles"
     if report.seconds is not None:
         cycles += f", {report.seconds:.3g} s"
-    cores = f"{len(report.cores)} of {counted(report.available, 'core')}"
+    cores = f"{len(report.cores)} of {format_count(report.available, 'core')}"
     parts = (f"{cycles}, bound by {report.bound_by}", order, cores)
     return head(canvas, f"{report.kernel} on {report.target}", "; ".join(filter(None, parts)))
 
@@ -305,7 +315,7 @@ def _timeline(canvas: Canvas, lanes: Sequence[_Named], end: float, y: float) -> 
     ticks(canvas, left, _TIMELINE_WIDTH, top, end, "cycles")
     words = "Bars with no name are named where a mouse rests."
     if len(shown) < len(lanes):
-        words += f" Left out: {len(lanes) - len(shown)} of {counted(len(lanes), 'lane')}."
+        words += f" Left out: {len(lanes) - len(shown)} of {format_count(len(lanes), 'lane')}."
     entries = [(colours[name], name) for name in names[:_MOST_NAMES]]
     return legend(canvas, top + 34, entries, [words])
 
@@ -336,7 +346,7 @@ def _bars(
     yield from sorted((bar for bar in longest if bar[2] > bar[1]), key=lambda bar: bar[1])
 
 
-def _cores(canvas: Canvas, report: Report, y: float) -> float:
+def _cores(canvas: Canvas, report: CostReport, y: float) -> float:
     """Draw a bar for the busiest resource of each core; return the bottom y coordinate."""
     heading(canvas, MARGIN, y, "Cores",
             f"cycles of the busiest resource of each; imbalance {report.imbalance:.2f}")
@@ -344,7 +354,7 @@ def _cores(canvas: Canvas, report: Report, y: float) -> float:
     if not most:
         canvas.text(MARGIN, y + 22, "no core has anything to do", style="soft")
         return y + 22
-    chosen = sampled(len(report.cores), _MOST_CORES)
+    chosen = sample_indices(len(report.cores), _MOST_CORES)
     wide = max(min((_TIMELINE_WIDTH - MARGIN) / len(chosen), 40.0), 5.0)
     base = y + 14 + 90
     for place, k in enumerate(chosen):
@@ -363,19 +373,19 @@ def _cores(canvas: Canvas, report: Report, y: float) -> float:
     words = [f"The highest bar is {_cycles(most)} cycles."]
     if len(chosen) < len(report.cores):
         left = len(report.cores) - _MOST_CORES
-        words.append(f"Left out: {left} of {counted(len(report.cores), 'core')}.")
+        words.append(f"Left out: {left} of {format_count(len(report.cores), 'core')}.")
     fills = [
         (colour(0, 1), "busiest resource, with the latency before"), (colour(1, 1), "computing"),
     ]
     return legend(canvas, base + 12, fills, words)
 
 
-def _roofline(canvas: Canvas, report: Report, y: float) -> float:
+def _roofline(canvas: Canvas, report: CostReport, y: float) -> float:
     """Draw the roofline; return the bottom y coordinate."""
     return panel(canvas, roofline_of(report), y)
 
 
-def _memories(canvas: Canvas, report: Report, y: float) -> float:
+def _memories(canvas: Canvas, report: CostReport, y: float) -> float:
     """Draw the occupancy of the memories; return the bottom y coordinate."""
     heading(canvas, MARGIN, y, "Memories", "the most bytes in use at one time; padding is hatched")
     top = y + 14

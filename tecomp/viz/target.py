@@ -5,9 +5,17 @@ from __future__ import annotations
 from math import prod
 
 from tecomp.drawing.canvas import MARGIN, NEUTRAL, Canvas, colour, text_width
-from tecomp.drawing.panels import connect, head, heading, in_bytes, legend, sampled, short
+from tecomp.drawing.panels import (
+    connect,
+    format_short,
+    head,
+    heading,
+    in_bytes,
+    legend,
+    sample_indices,
+)
 from tecomp.drawing.svg import Svg
-from tecomp.ir.nodes.printer import counted, shortened
+from tecomp.ir.nodes.printer import format_count, truncate
 from tecomp.machine.components import Link, Memory, Rates, VectorUnit
 from tecomp.machine.descriptor import Target
 
@@ -21,7 +29,7 @@ def draw_target(target: Target) -> Svg:
     canvas = Canvas()
     clock = "" if target.clock_hz is None else f", {target.clock_hz / 1e9:.4g} GHz"
     y = head(canvas, target.name, target.description,
-             f"{counted(target.cores, 'core')}{clock}{_units_of_data(target)}") + 34
+             f"{format_count(target.cores, 'core')}{clock}{_units_of_data(target)}") + 34
     heading(canvas, MARGIN, y, "Memories", "the fill says whose; lines are links")
     bottom = _memories(canvas, target, y + 14)
     if target.grid:
@@ -55,7 +63,7 @@ def _amount(count: float) -> str:
     return f"{count:.4g} B"
 
 
-def _described(memory: Memory) -> str:
+def _describe(memory: Memory) -> str:
     size = "no limit" if memory.capacity_bytes is None else _amount(memory.capacity_bytes)
     words = [size, "1 axis" if memory.rank == 1 else f"{memory.rank} axes"]
     words.append(f"aligned to {memory.alignment_bytes} B")
@@ -69,17 +77,17 @@ def _described(memory: Memory) -> str:
 def _memories(canvas: Canvas, target: Target, y: float) -> float:
     """Draw a bar per memory and a line per link; return the bottom y coordinate."""
     memories = list(target.memories.values())[:_MOST]
-    lines = [_described(memory) for memory in memories]
+    lines = [_describe(memory) for memory in memories]
     wide = 24 + max(
         [text_width(line, 10, "mono") for line in lines]
-        + [text_width(shortened(memory.name, 60), 12, "bold") for memory in memories]
+        + [text_width(truncate(memory.name, 60), 12, "bold") for memory in memories]
     )
     rows = {memory.name: k for k, memory in enumerate(memories)}
     for k, (memory, line) in enumerate(zip(memories, lines, strict=True)):
         top = y + k * _ROW
         canvas.box(MARGIN, top, wide, _BAR, _SCOPES[memory.scope][0],
                    f"{memory.name}: {line}. {memory.source}")
-        canvas.text(MARGIN + 10, top + 16, shortened(memory.name, 60), size=12, style="dark bold")
+        canvas.text(MARGIN + 10, top + 16, truncate(memory.name, 60), size=12, style="dark bold")
         canvas.text(MARGIN + 10, top + 31, line, size=10, style="mono dark")
     links = {name: link for name, link in target.links.items() if {link.from_, link.to} <= {*rows}}
     starts = [y + k * _ROW + _BAR * 0.75 for k in range(len(memories))]
@@ -114,14 +122,14 @@ def _grid(canvas: Canvas, target: Target, y: float) -> float:
     axes = " x ".join(f"{axis} = {extent}" for axis, extent in target.grid.items())
     heading(canvas, MARGIN, y, "Cores", axes)
     rows, columns = prod(extents[:-1]), extents[-1]
-    for line, row in enumerate(sampled(rows, 16)):
-        for place, column in enumerate(sampled(columns, 32)):
+    for line, row in enumerate(sample_indices(rows, 16)):
+        for place, column in enumerate(sample_indices(columns, 32)):
             x, top = MARGIN + place * 22, y + 14 + line * 18
             if row is None or column is None:
                 canvas.text(x + 4, top + 12, "⋮" if row is None else "⋯", style="soft")
                 continue
             canvas.box(x, top, 20, 16, colour(2), f"core {row}, {column}")
-    return y + 14 + len(sampled(rows, 16)) * 18
+    return y + 14 + len(sample_indices(rows, 16)) * 18
 
 
 def _rates(rates: Rates) -> list[str]:
@@ -130,7 +138,7 @@ def _rates(rates: Rates) -> list[str]:
     lines = [f"reads in a second: {', '.join(f'{name} {in_bytes(rate)}' for name, rate in reads)}"]
     for how, of in (("with vectors", rates.flops), ("one by one", rates.scalar_flops)):
         if of:
-            each = ", ".join(f"{dtype} {short(rate)}" for dtype, rate in of.items())
+            each = ", ".join(f"{dtype} {format_short(rate)}" for dtype, rate in of.items())
             lines.append(f"operations in a second, {how}: {each}")
     return lines
 

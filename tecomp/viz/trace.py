@@ -11,10 +11,10 @@ from itertools import groupby
 from typing import Any
 
 from tecomp.drawing.canvas import MARGIN, NEUTRAL, Canvas, colour, text_width
-from tecomp.drawing.chrome_trace import Trace
-from tecomp.drawing.panels import head, legend, sampled, short, ticks
-from tecomp.drawing.svg import Svg, written
-from tecomp.ir.nodes.printer import counted
+from tecomp.drawing.chrome_trace import ChromeTrace
+from tecomp.drawing.panels import format_short, head, legend, sample_indices, ticks
+from tecomp.drawing.svg import Svg, write_figure
+from tecomp.ir.nodes.printer import format_count
 
 _WIDE, _ROW, _HIGH = 820.0, 20.0, 40.0
 _MOST_BARS, _MOST_NAMES, _MOST_LANES = 880, 24, 24
@@ -41,7 +41,7 @@ class _Lane:
     bars: list[_Bar] = field(default_factory=list)
 
 
-def draw_trace(trace: Trace) -> Svg:
+def draw_trace(trace: ChromeTrace) -> Svg:
     """Draw a trace."""
     events: list[dict[str, Any]] = json.loads(trace)["traceEvents"]
     lanes = _lanes(events)
@@ -62,10 +62,10 @@ def draw_trace(trace: Trace) -> Svg:
     return canvas.finished(f"the timeline of {title}")
 
 
-def save_trace(trace: Trace, path: str | os.PathLike[str]) -> None:
+def save_trace(trace: ChromeTrace, path: str | os.PathLike[str]) -> None:
     """Write the trace, its figure or a page with the figure, chosen by the path suffix."""
     picture = trace.picture()
-    written({".json": trace, ".svg": picture, ".html": picture.page()}, path)
+    write_figure({".json": trace, ".svg": picture, ".html": picture.page()}, path)
 
 
 def _lanes(events: Sequence[dict[str, Any]]) -> list[_Lane]:
@@ -91,7 +91,7 @@ def _draw_lanes(
     canvas: Canvas, lanes: Sequence[_Lane], left: float, end: float, y: float, *, is_titled: bool
 ) -> tuple[float, list[str], list[tuple[str, str]]]:
     """Draw the lanes; return the bottom y coordinate, remarks and legend entries."""
-    shown = _shown(lanes)
+    shown = _select_lanes(lanes)
     names = dict.fromkeys(bar.name for k in shown if k is not None for bar in lanes[k].bars)
     colours = {name: colour(n % 8, n // 8) for n, name in enumerate(names)}
     title, too_many = "", 0
@@ -106,7 +106,7 @@ def _draw_lanes(
             canvas.text(MARGIN, y + 14, title, size=11, style="bold")
             y += _ROW
         canvas.text(left - 8, y + 13, lane.name, size=10, style="mono soft", anchor="end")
-        bars = sorted(_joined(lane.bars, end), key=lambda bar: bar.start - bar.stop)
+        bars = sorted(_merge_bars(lane.bars, end), key=lambda bar: bar.start - bar.stop)
         most = _MOST_BARS // len(shown)
         too_many += len(bars[most:])
         for bar in sorted(bars[:most], key=lambda bar: bar.start):
@@ -117,13 +117,13 @@ def _draw_lanes(
     if None in shown:
         remarks.append(f"Left out: {len(lanes) - len(shown) + 1} of {len(lanes)} lanes.")
     if too_many:
-        remarks.append(f"Left out: {counted(too_many, 'bar')}, the shortest of their lanes.")
+        remarks.append(f"Left out: {format_count(too_many, 'bar')}, the shortest of their lanes.")
     if len(names) > _MOST_NAMES:
-        remarks.append(f"Not in this list: {counted(len(names) - _MOST_NAMES, 'name')}.")
+        remarks.append(f"Not in this list: {format_count(len(names) - _MOST_NAMES, 'name')}.")
     return y, remarks, [(fill, name) for name, fill in colours.items()]
 
 
-def _shown(lanes: Sequence[_Lane]) -> list[int | None]:
+def _select_lanes(lanes: Sequence[_Lane]) -> list[int | None]:
     """Select the lanes to draw: if too many, the first processes and the last one."""
     if len(lanes) <= _MOST_LANES:
         return list(range(len(lanes)))
@@ -134,7 +134,7 @@ def _shown(lanes: Sequence[_Lane]) -> list[int | None]:
         if len(first) + len(group) + len(last) > _MOST_LANES:
             break
         first += group
-    return [*first, None, *last] if first else sampled(len(lanes), _MOST_LANES)
+    return [*first, None, *last] if first else sample_indices(len(lanes), _MOST_LANES)
 
 
 def _draw_bar(
@@ -146,7 +146,7 @@ def _draw_bar(
                fill, f"{words}; {bar.said}" if bar.said else words, bar.name)
 
 
-def _joined(bars: Sequence[_Bar], end: float) -> list[_Bar]:
+def _merge_bars(bars: Sequence[_Bar], end: float) -> list[_Bar]:
     """Sort bars by start and merge touching bars with the same name."""
     made: list[_Bar] = []
     for bar in sorted(bars, key=lambda bar: bar.start):
@@ -171,7 +171,7 @@ def _draw_levels(
         most = max(value for _, value in steps)
         if not most:
             continue
-        canvas.text(MARGIN, y + 16, f"{name}, at most {short(most)}", size=11, style="bold")
+        canvas.text(MARGIN, y + 16, f"{name}, at most {format_short(most)}", size=11, style="bold")
         y += _ROW + _HIGH
         for (start, value), (stop, _) in zip(steps, [*steps[1:], (end, 0)], strict=True):
             high = (_HIGH - 4) * value / most

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from tecomp.array.array_object import Array, made
-from tecomp.array.graph.node import leaf
+from tecomp.array.array_object import Array, from_node
+from tecomp.array.graph.node import materialized_node
 from tecomp.ptensor import PTensorType
 
 
 def array(data: np.ndarray[Any, Any]) -> Array:
     """The elements as they lie."""
-    return made(leaf(data, PTensorType(data.shape, data.dtype.name)))
+    return from_node(materialized_node(data, PTensorType(data.shape, data.dtype.name)))

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tecomp.array.array_object import Array, made
-from tecomp.array.graph.node import leaf
+from tecomp.array.array_object import Array, from_node
+from tecomp.array.graph.node import materialized_node
 from tecomp.ptensor import PTensorType
 from tests.numerics import assert_close
 
@@ -22,7 +22,7 @@ Data = np.ndarray[Any, Any]
 
 def array(data: Any, device: str = "cpu", team: int | None = None) -> Array:
     data = np.asarray(data)
-    return made(leaf(data, PTensorType(data.shape, data.dtype.name, device, team)))
+    return from_node(materialized_node(data, PTensorType(data.shape, data.dtype.name, device, team)))
 
 
 def draw(shape: tuple[int, ...], dtype: str, seed: int = 0) -> Data:

@@ -10,7 +10,7 @@ import pytest
 
 import tecomp.array as xp
 from tecomp.errors import ArrayTypeError, ArrayValueError, DeviceMismatchError
-from tecomp.ptensor import PTensorType, Where
+from tecomp.ptensor import PTensorType, WhereOp
 from tests.messages import Diagnostic, diagnostic
 from tests.strategies.elements import Data, elements
 
@@ -86,7 +86,7 @@ def test_numbers_as_conditions_are_true_unless_they_are_0() -> None:
     (places,) = xp.where(xp.asarray(test))
     np.testing.assert_array_equal(np.asarray(places), np.where(test)[0])
     with pytest.raises(ArrayTypeError) as refused:
-        Where().infer(PTensorType((1,), "int64"), PTensorType((), "int64"), PTensorType((), "int64"))
+        WhereOp().infer(PTensorType((1,), "int64"), PTensorType((), "int64"), PTensorType((), "int64"))
     assert diagnostic(refused.value) == (
         Diagnostic("array-type", dtype="int64")
     )

@@ -11,7 +11,7 @@ import pytest
 import tecomp.array as xp
 from tecomp.array.graph import evaluate
 from tecomp.array.graph.evaluate import MOST
-from tecomp.array.graph.pending import Pending
+from tecomp.array.graph.pending import PendingGraph
 from tecomp.array.statistics import counters
 from tests.array.arrays import array
 from tests.numerics import assert_close
@@ -47,7 +47,7 @@ def computed_together(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     sizes: list[tuple[int, int]] = []
     run = evaluate._run
 
-    def note(work: Pending) -> None:
+    def note(work: PendingGraph) -> None:
         sizes.append((len(work.steps), len(work.outputs)))
         run(work)
 

@@ -47,7 +47,7 @@ def test_what_views_cost(rows: slice) -> None:
 
 
 def test_kernels_whose_sizes_are_built_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernel, "calls_that_pay", lambda kernels, points: 3)
+    monkeypatch.setattr(kernel, "specialization_threshold", lambda kernels, points: 3)
     x = array(np.ones((6000, 3)))
     before = counters.compiled
     for _ in range(5):

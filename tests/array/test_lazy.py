@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tecomp.array.array_object import Array, made
+from tecomp.array.array_object import Array, from_node
 from tecomp.array.graph.evaluate import data_of
-from tecomp.array.graph.node import Node, leaf, record
+from tecomp.array.graph.node import Node, materialized_node, record
 from tecomp.array.statistics import counters
 from tecomp.ptensor import ElementwiseBinaryOp, ElementwiseUnaryOp, PTensorType
 from tests.numerics import assert_close
@@ -15,11 +15,11 @@ ADD, EXP = ElementwiseBinaryOp("add"), ElementwiseUnaryOp("exp")
 
 
 def node(data: np.ndarray) -> Node:
-    return leaf(data, PTensorType(data.shape, data.dtype.name))
+    return materialized_node(data, PTensorType(data.shape, data.dtype.name))
 
 
 def array(data: np.ndarray) -> Array:
-    return made(node(data))
+    return from_node(node(data))
 
 
 def test_values_are_computed_once_and_only_those_that_are_held() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import tecomp.array as xp
 from tecomp.array import Array
-from tecomp.array.array_object import made
+from tecomp.array.array_object import from_node
 from tecomp.array.graph.node import record
 from tecomp.errors import (
     ArrayIndexError,
@@ -19,7 +19,7 @@ from tecomp.errors import (
     DeviceMismatchError,
     TecompError,
 )
-from tecomp.ptensor import ALL, Cast, numpy_dtype
+from tecomp.ptensor import ALL, CastOp, numpy_dtype
 from tests.messages import Diagnostic, diagnostic
 
 SHAPES: list[tuple[int, ...]] = [(), (4,), (0,), (2, 3), (3, 0, 2), (1, 3, 1)]
@@ -40,7 +40,7 @@ def both(call: Callable[..., Any], *data: np.ndarray[Any, Any], **more: Any) -> 
     expected = call(np, data if len(data) > 1 else data[0], **more)
     arrays = [xp.asarray(one) for one in data]
     same(call(xp, arrays if len(data) > 1 else arrays[0], **more), expected)
-    pending = [made(record(Cast(one.dtype.name), xp.asarray(one)._node)) for one in data]
+    pending = [from_node(record(CastOp(one.dtype.name), xp.asarray(one)._node)) for one in data]
     same(call(xp, pending if len(data) > 1 else pending[0], **more), expected)
 
 

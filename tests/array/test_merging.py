@@ -7,7 +7,7 @@ from functools import total_ordering
 import numpy as np
 import pytest
 
-from tecomp.array.distributed.sorting import merged
+from tecomp.array.distributed.sorting import merge_runs
 
 
 @total_ordering
@@ -29,7 +29,7 @@ def test_rows_in_order_are_merged_and_not_sorted_again(descending: bool) -> None
     parts = [np.sort(np.random.default_rng(k).integers(0, 10**6, 1000)) for k in range(3)]
     data = np.concatenate([part[::-1] if descending else part for part in parts])
     Counted.compared = 0
-    found = merged(np.array([Counted(int(n)) for n in data]), descending=descending)
+    found = merge_runs(np.array([Counted(int(n)) for n in data]), descending=descending)
 
     expected = np.sort(data)[::-1] if descending else np.sort(data)
     assert [each.value for each in found] == expected.tolist()
@@ -38,6 +38,6 @@ def test_rows_in_order_are_merged_and_not_sorted_again(descending: bool) -> None
 
 @pytest.mark.parametrize("descending", [False, True])
 def test_of_equal_elements_the_first_stays_the_first(descending: bool) -> None:
-    found = merged(np.array([0.0, 0.0, -0.0, -0.0, 0.0]), descending=descending)
+    found = merge_runs(np.array([0.0, 0.0, -0.0, -0.0, 0.0]), descending=descending)
 
     assert np.signbit(found).tolist() == [False, False, True, True, False]

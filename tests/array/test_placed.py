@@ -16,7 +16,7 @@ import tecomp
 import tecomp.array as xp
 from tecomp import dist, te
 from tecomp.array.array_object import Array
-from tecomp.array.kernels.device_storage import stored_of
+from tecomp.array.kernels.device_storage import device_buffer_of
 from tecomp.errors import ArrayTypeError, ArrayValueError, DeviceMismatchError
 from tecomp.layout import Layout
 from tecomp.machine.registry import find_description
@@ -147,7 +147,7 @@ def test_elements_come_back_as_they_went(shape: tuple[int, ...], device: str) ->
         layout = x.layout
         pairs = a[..., None].view(a.real.dtype) if a.dtype.kind == "c" else a
         assert layout.shape == pairs.shape
-        memory = stored_of(x._node).data
+        memory = device_buffer_of(x._node).data
         assert memory.shape == layout.physical_shape
         np.testing.assert_array_equal(memory.reshape(-1)[layout.offsets()], pairs)
         back = x.to_device("cpu")
@@ -653,7 +653,7 @@ def test_element_wise_operations_on_shards_stay_in_scratchpads() -> None:
     y = x + x
     xp.eval(y)
 
-    program = stored_of(y._node).program
+    program = device_buffer_of(y._node).program
     scopes = {param.scope for param in program.kernels[0].part.lowered.final.params}
     assert (len(program.kernels), scopes) == (1, {"l1"})
     assert program.report().kernels[0].bound_by == "l1 read"

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import tecomp.array as xp
-from tecomp.array.array_object import Array, made
-from tecomp.array.graph.node import leaf
+from tecomp.array.array_object import Array, from_node
+from tecomp.array.graph.node import materialized_node
 from tecomp.errors import DeviceMismatchError, TeamMismatchError, TecompError
 from tecomp.ptensor import PTensorType
 
@@ -109,7 +109,7 @@ def _dtype(name: str) -> str:
 
 def _here(dtype: str, team: int | None) -> Array:
     data = np.array([[1, 1], [0, 1]], dtype)
-    return made(leaf(data, PTensorType((2, 2), dtype, "cpu", team)))
+    return from_node(materialized_node(data, PTensorType((2, 2), dtype, "cpu", team)))
 
 
 def test_many_take_several_arrays() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import tecomp.array as xp
 from tecomp.array.kernels import execution_plan, kernel
-from tecomp.array.kernels.kernel import calls_that_pay
+from tecomp.array.kernels.kernel import specialization_threshold
 from tecomp.array.statistics import counters
 from tecomp.machine.host import host_vector_bytes
 from tests.numerics import assert_close
@@ -40,7 +40,7 @@ def test_tiny_sizes_are_not_built_in_while_that_cannot_pay() -> None:
 
 
 def test_a_program_follows_on_the_call_that_pays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execution_plan, "calls_that_pay", lambda kernels, points: 6)
+    monkeypatch.setattr(execution_plan, "specialization_threshold", lambda kernels, points: 6)
     assert compiled_by(5, 11, 4) == 0
     assert compiled_by(20, 12, 4) == 1
 
@@ -48,7 +48,7 @@ def test_a_program_follows_on_the_call_that_pays(monkeypatch: pytest.MonkeyPatch
 def test_a_kernel_of_several_loops_follows_on_the_call_that_pays(
     monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kernel, "calls_that_pay", lambda kernels, points: 6)
+    monkeypatch.setattr(kernel, "specialization_threshold", lambda kernels, points: 6)
     a = xp.asarray(np.ones((6001, 3)))
     xp.eval(xp.sum(a - a * a, axis=1))
     before = counters.compiled
@@ -61,11 +61,11 @@ def test_a_kernel_of_several_loops_follows_on_the_call_that_pays(
 
 
 def test_the_calls_that_pay_take_as_long_as_compiling() -> None:
-    assert calls_that_pay(1, 10) == 3332
-    assert calls_that_pay(3, 30) == 3332
-    assert calls_that_pay(1, 1_000_000) == 50
-    assert calls_that_pay(1, 4_000_000) == 16
-    assert calls_that_pay(3, 10**9) == 16
+    assert specialization_threshold(1, 10) == 3332
+    assert specialization_threshold(3, 30) == 3332
+    assert specialization_threshold(1, 1_000_000) == 50
+    assert specialization_threshold(1, 4_000_000) == 16
+    assert specialization_threshold(3, 10**9) == 16
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
@@ -145,5 +145,5 @@ def test_indices_of_extremes_with_ties_and_nan(data: st.DataObject) -> None:
 def test_extents_beyond_32_bits_are_built_in() -> None:
     """Indices have 32 bits where a size is open."""
     most = 2**31 - 1
-    assert kernel.known_of((5, most), 10**10) == (None, None)
-    assert kernel.known_of((most + 1, 5), 10**10, short=0) == (most + 1, None)
+    assert kernel.static_extents((5, most), 10**10) == (None, None)
+    assert kernel.static_extents((most + 1, 5), 10**10, short=0) == (most + 1, None)

@@ -17,7 +17,7 @@ import pytest
 import tecomp
 import tecomp.array as xp
 from tecomp.array import Array
-from tecomp.array.indexing.aliasing import write
+from tecomp.array.indexing.aliasing import write_through
 from tecomp.array.kernels import execution_plan
 from tecomp.array.statistics import counters
 from tecomp.errors import ArrayTypeError, ArrayValueError
@@ -231,7 +231,7 @@ def test_elements_are_not_asked_for_while_they_are_written() -> None:
             float(x[0])
         told.append(diagnostic(caught.value))
 
-    write(x, change)
+    write_through(x, change)
 
     assert told == [
         Diagnostic("array-value")

@@ -17,8 +17,8 @@ import numpy as np
 
 import tecomp.array as xp
 from tecomp.array.graph.evaluate import computable
-from tecomp.array.kernels.execution_plan import Plan, recipe_of, run_plan
-from tecomp.array.kernels.kernel import computed
+from tecomp.array.kernels.execution_plan import ExecutionPlan, execute_plan, select_kernel
+from tecomp.array.kernels.kernel import call_kernel
 from tecomp.array.kernels.static_programs import run_program
 from tecomp.array.statistics import counters
 from tests.array.test_all_sizes import PATTERNS, numbers, sizes
@@ -62,19 +62,19 @@ def _ratio(name: str, shape: tuple[int, int]) -> str:
     if array.size > LARGEST:
         return "-"
     work = computable([array._node])
-    recipe = recipe_of(work)
+    recipe = select_kernel(work)
     if recipe is None:
         return "-"
 
     def by_kernels() -> None:
         assert recipe is not None
-        if isinstance(recipe, Plan):
+        if isinstance(recipe, ExecutionPlan):
             for each in recipe.recipes:
                 each.calls = 0  # so that sizes are not built in
-            run_plan(recipe, work)
+            execute_plan(recipe, work)
         else:
             recipe.calls = 0
-            computed(recipe, [node.data for node in work.leaves if node.data is not None])
+            call_kernel(recipe, [node.data for node in work.leaves if node.data is not None])
 
     pairs = [(_seconds(by_kernels), _seconds(lambda: run_program(work))) for _ in range(ROUNDS)]
     return f"{min(ours for ours, _ in pairs) / min(other for _, other in pairs):.2f}"

@@ -13,13 +13,13 @@ import numpy as np
 
 from tecomp import Target, te
 from tecomp.compute import Operation
-from tecomp.graph import Outline, ProgramReport, asked_for, details_from, outline_of
+from tecomp.graph import ProgramPlan, ProgramReport, details_from, plan_program, validate_request
 from tests.bench.layouts_table import Network, encoder, residual
 
 MACHINES = ("stick128", "tensix_wh")
 
 
-def reported(outline: Outline) -> ProgramReport:
+def reported(outline: ProgramPlan) -> ProgramReport:
     """What a program costs that is decided so."""
     return details_from(outline).report("program", outline.asked.target, 0, measured=False)
 
@@ -30,14 +30,14 @@ def moved(report: ProgramReport) -> int:
     return sum(each.reads + each.writes for each in kernels)
 
 
-def outlined(program: Network, machine: str) -> Outline:
+def outlined(program: Network, machine: str) -> ProgramPlan:
     """What is decided about a program."""
     passed, constants, output = program
     values: Mapping[te.Tensor, object] = {
         x: np.zeros([int(n) for n in x.shape], str(x.dtype)) for x in constants
     }
-    asked = asked_for([output], passed, Target.load(machine), values, "program", {}, [], relayouts=True)
-    return outline_of(asked)
+    asked = validate_request([output], passed, Target.load(machine), values, "program", {}, [], relayouts=True)
+    return plan_program(asked)
 
 
 def row(name: str, program: Network, machine: str) -> str:

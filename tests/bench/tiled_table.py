@@ -13,7 +13,7 @@ import numpy as np
 
 from tecomp import Layout, StickLayout, Target, te
 from tecomp.compute import post_order
-from tecomp.graph import asked_for, details_of
+from tecomp.graph import details_of, validate_request
 from tests.bench.layouts_table import Network, encoder
 
 MACHINE = Target.load("stick128")
@@ -61,7 +61,7 @@ def cycles(program: Network, given: Mapping[te.Tensor, Layout]) -> float:
     """Return the cycles of the kernels of a program without host transfers."""
     passed, constants, output = program
     known = {x: np.zeros([int(n) for n in x.shape], str(x.dtype)) for x in constants}
-    asked = asked_for([output], passed, MACHINE, known, "program", given)
+    asked = validate_request([output], passed, MACHINE, known, "program", given)
     report = details_of(asked).report("program", MACHINE, 0, measured=False)
     return sum(each.cycles for each in report.kernels if not each.bound_by.startswith("host"))
 

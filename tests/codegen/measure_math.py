@@ -13,7 +13,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from tecomp.codegen import Code, Kernel, Real, each_lane, register_type
+from tecomp.codegen import FloatVector, FunctionBuilder, Kernel, call_libm_per_lane, register_type
 from tecomp.codegen.llvm import jit
 from tecomp.ir import DType, parse
 from tests.strategies.functions import BOUNDS, Array, arguments, compiled, exact, ulps
@@ -56,7 +56,7 @@ def without_fused_operations() -> Iterator[None]:
     """Code for a machine that has vectors of 128 bits, and no fused operations."""
     here = jit.host()
     features = re.sub(r"\+(fma4?|avx2|avx512\w+)\b", r"-\1", here.features)
-    with patch.object(jit, "host", lambda: jit.Machine(here.triple, "", features)):
+    with patch.object(jit, "host", lambda: jit.LlvmTarget(here.triple, "", features)):
         yield
 
 
@@ -81,20 +81,20 @@ def kernel_of(expression: str, lanes: int, dtype: str) -> Kernel:
 '''))
 
 
-def of_libmvec(code: Code, name: str, dtype: DType, args: Sequence[str]) -> str:
+def of_libmvec(code: FunctionBuilder, name: str, dtype: DType, args: Sequence[str]) -> str:
     """A call of the vector library of glibc, for vectors of 256 bits."""
     kind, letter = register_type(dtype), "" if dtype.bits == 64 else "f"
     symbol = f"_ZGVdN{dtype.lanes}{'v' * len(args)}_{name}{letter}"
     return code.call(kind, symbol, [(kind, arg) for arg in args])
 
 
-def lane_by_lane(code: Code, name: str, dtype: DType, args: Sequence[str]) -> str:
+def lane_by_lane(code: FunctionBuilder, name: str, dtype: DType, args: Sequence[str]) -> str:
     """Calls of the C library; of `sigmoid`, which it lacks, of `exp`."""
     scalar = register_type(dtype.scalar)
-    values = [Real(code, arg, scalar, dtype.lanes) for arg in args]
+    values = [FloatVector(code, arg, scalar, dtype.lanes) for arg in args]
     if name == "sigmoid":
-        return (1.0 / (each_lane("exp", -values[0]) + 1.0)).operand
-    return each_lane(name, *values).operand
+        return (1.0 / (call_libm_per_lane("exp", -values[0]) + 1.0)).operand
+    return call_libm_per_lane(name, *values).operand
 
 
 def contenders(
@@ -104,10 +104,10 @@ def contenders(
     made: dict[str, Callable[[Array, Array], object]] = {
         "tecomp": kernel_of(expression, width, dtype)
     }
-    with patch("tecomp.codegen.ops.math_calls.by_formula", lane_by_lane):
+    with patch("tecomp.codegen.ops.math_calls.emit_formula", lane_by_lane):
         made["lane by lane"] = kernel_of(expression, width, dtype)
     if with_libmvec and name != "sigmoid":
-        with patch("tecomp.codegen.ops.math_calls.by_formula", of_libmvec):
+        with patch("tecomp.codegen.ops.math_calls.emit_formula", of_libmvec):
             made["libmvec"] = kernel_of(expression, width // 2, dtype)
     if name in NUMPY:
         function = NUMPY[name]

@@ -11,7 +11,7 @@ from pathlib import Path
 import platformdirs
 import pytest
 
-from tecomp.codegen import Contents, Source, Store, current_store
+from tecomp.codegen import LlvmSource, Store, StoreContents, current_store
 from tecomp.codegen.llvm import code_cache, jit
 from tecomp.errors import CacheError, InternalError
 from tests.messages import Diagnostic, diagnostic
@@ -36,7 +36,7 @@ def test_what_is_put_is_found(store: Store) -> None:
 
     assert store.get("a") == b"better code"
     assert store.get("b") == b""
-    assert store.contents() == Contents(2, 2 * 41 + 11)
+    assert store.contents() == StoreContents(2, 2 * 41 + 11)
 
 
 def test_only_the_user_can_read_the_folder(store: Store) -> None:
@@ -114,7 +114,7 @@ def test_code_that_cannot_be_linked_is_made_again(
     kept = code_cache.current_store()
     assert kept is not None
     source, other = (
-        Source(f"define i32 @{name}(ptr %p) {{\n  ret i32 {number}\n}}\n")
+        LlvmSource(f"define i32 @{name}(ptr %p) {{\n  ret i32 {number}\n}}\n")
         for name, number in (("first", 7), ("second", 8))
     )
     key = code_cache.code_key(source, "first")
@@ -124,7 +124,7 @@ def test_code_that_cannot_be_linked_is_made_again(
     code_cache.LINKED.clear()
     kept.put(key, content)
 
-    assert code_cache.cached_code(key, "first") is None
+    assert code_cache.lookup_code(key, "first") is None
     kept.put(key, content)
     linked = code_cache.machine_code(source, "first")
     assert linked.entry(None) == 7
@@ -150,8 +150,8 @@ def test_a_folder_that_is_a_link_or_a_file_is_not_used(tmp_path: Path) -> None:
         store.put("a", b"code")
 
         assert store.get("a") is None
-        assert store.contents() == Contents(0, 0)
-        assert store.clear() == Contents(0, 0)
+        assert store.contents() == StoreContents(0, 0)
+        assert store.clear() == StoreContents(0, 0)
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="no such folder")
@@ -222,7 +222,7 @@ def test_clear_leaves_what_is_not_ours(store: Store) -> None:
     store.put("a", b"code")
     (store.folder / "notes.txt").write_text("mine")
 
-    assert store.clear() == Contents(1, 45)
+    assert store.clear() == StoreContents(1, 45)
     assert [path.name for path in store.folder.iterdir()] == ["notes.txt"]
 
 

@@ -13,10 +13,10 @@ import tecomp
 from tecomp import te
 from tecomp.codegen import (
     Kernel,
-    Machine,
+    LlvmSource,
+    LlvmTarget,
     ModuleText,
     Options,
-    Source,
     dots_of,
     emit_assembly,
     module_text,
@@ -200,9 +200,9 @@ def test_dot_products_are_one_instruction_of_arm(
 
 
 def test_machines_of_other_makers_have_none() -> None:
-    assert dots_of(Machine("riscv64-linux-gnu", "sifive-x280")) == {}
-    assert dots_of(Machine(ARM, "cortex-a57")) == {}
-    assert dots_of(Machine(X86, "znver3")) == {}
+    assert dots_of(LlvmTarget("riscv64-linux-gnu", "sifive-x280")) == {}
+    assert dots_of(LlvmTarget(ARM, "cortex-a57")) == {}
+    assert dots_of(LlvmTarget(X86, "znver3")) == {}
 
 
 @pytest.mark.parametrize("lanes", [4, 12, 24])
@@ -212,7 +212,7 @@ def test_forms_for_instructions_mean_the_same(
 ) -> None:
     """An instruction for unsigned times signed bytes is stood in for by the general form."""
     func = added(first, second, lanes)
-    text = module_text(func, Options(), Machine(X86, "znver4")).text
+    text = module_text(func, Options(), LlvmTarget(X86, "znver4")).text
     used = sorted(set(re.findall(r"@(llvm\.x86\.avx512\w*\.\w+)", text)))
     expected = {"b": ["llvm.x86.avx512bf16.dpbf16ps"], "i": ["llvm.x86.avx512.vpdpbusd"]}
     assert used == ([] if first == "int16x2" else expected[first.lstrip("u")[0]])
@@ -228,9 +228,9 @@ def test_forms_for_instructions_mean_the_same(
 
 def stand_in(func: PrimFunc, options: Options) -> ModuleText:
     """The module for a machine with these instructions, and what does as they do instead of them."""
-    made = module_text(func, options, Machine(X86, "znver4"))
+    made = module_text(func, options, LlvmTarget(X86, "znver4"))
     text = re.sub(r"declare (.*) @llvm\.x86\.(avx512\w*)\.(\w+)\.(\d+)\(.*\)", substitute, made.text)
-    return replace(made, source=Source(re.sub(r"@llvm\.x86\.(avx512\w*)\.", r"@stand.in.\1.", text)))
+    return replace(made, source=LlvmSource(re.sub(r"@llvm\.x86\.(avx512\w*)\.", r"@stand.in.\1.", text)))
 
 
 def substitute(match: re.Match[str]) -> str:

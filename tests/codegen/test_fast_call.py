@@ -12,10 +12,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tecomp.codegen import Kernel, Stored, arrays_are_known, empty
+from tecomp.codegen import ArgumentStorage, Kernel, arrays_are_known, empty
 from tecomp.errors import CallError
 from tecomp.ir import PrimFunc, parse
-from tecomp.layout import mark
+from tecomp.layout import layout_tag
 from tests.messages import Diagnostic, diagnostic
 
 ADD = parse('''def add(A: Buffer("float32", (n,)), B: Buffer("float32", (8,)), C: Buffer("float32", (n,)), \
@@ -385,8 +385,8 @@ def test_a_call_is_quick(kernel: Watched) -> None:
 
 
 def test_marks_of_layouts_need_no_care() -> None:
-    right, wrong = mark("(i0) -> (i0 + 1)"), mark("(i0) -> (i0 + 2)")
-    kernel = Watched(ADD, stored={0: Stored(right, (8,))})
+    right, wrong = layout_tag("(i0) -> (i0 + 1)"), layout_tag("(i0) -> (i0 + 2)")
+    kernel = Watched(ADD, stored={0: ArgumentStorage(right, (8,))})
     marked_out = empty((8,), np.float32, wrong)
     numbers = empty((8,), np.float32, wrong)
     numbers[...] = 0

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tecomp.codegen import compile_function, least_iterations
+from tecomp.codegen import compile_function, min_iterations_per_task
 from tecomp.ir import For, PrimFunc, parse
 from tests.strategies.native import Inside, as_kernel
 
@@ -22,7 +22,7 @@ def function(body: str) -> PrimFunc:
 def least(body: str) -> int:
     loop = function(f"for i in parallel(8):\n    {body}").body
     assert isinstance(loop, For)
-    return least_iterations(loop.body)
+    return min_iterations_per_task(loop.body)
 
 
 LEAST = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tecomp.codegen import Kernel, Source, name_quotients
+from tecomp.codegen import Kernel, LlvmSource, hoist_divisions
 from tecomp.ir import PrimFunc, evaluate, parse, verify
 
 HEAD = '(A: Buffer("int64", (m * n,)), B: Buffer("int64", (m * n,)), m: "int64", n: "int64"):'
@@ -24,7 +24,7 @@ ROWS = program(
 
 
 def test_each_quotient_has_one_name_in_the_loop_that_it_depends_on() -> None:
-    assert str(name_quotients(ROWS)) == str(program(
+    assert str(hoist_divisions(ROWS)) == str(program(
         "for f in parallel(m):",
         "    quotient = f // n",
         "    rest = f % n",
@@ -40,7 +40,7 @@ def test_quotients_of_quotients() -> None:
         "    for j in range(f // m):",
         "        B[f // m // n + (f // m % n + j) // n] = A[(f + 1) // 8 % n]",
     )
-    named = name_quotients(func)
+    named = hoist_divisions(func)
 
     assert str(named) == str(program(
         "for f in range(m):",
@@ -52,7 +52,7 @@ def test_quotients_of_quotients() -> None:
         "        quotient_2 = (rest_1 + j) // n",
         "        B[quotient_1 + quotient_2] = A[rest]",
     ))
-    assert name_quotients(named) == named
+    assert hoist_divisions(named) == named
 
 
 def test_what_is_left_alone() -> None:
@@ -62,7 +62,7 @@ def test_what_is_left_alone() -> None:
         ("for f in range(m):", "    B[f] = A[A[f] // n]"),
     ):
         func = program(*lines)
-        assert name_quotients(func) is func or name_quotients(func) == func
+        assert hoist_divisions(func) is func or hoist_divisions(func) == func
 
 
 @pytest.mark.parametrize("shape", [(6, 4), (4, 1), (3, 0)])
@@ -75,8 +75,8 @@ def test_results_are_the_same_also_where_a_divisor_is_0(shape: tuple[int, int]) 
     )
     m, n = shape
     results = []
-    verify(name_quotients(func), flat=True)
-    for each in (func, name_quotients(func), None):
+    verify(hoist_divisions(func), flat=True)
+    for each in (func, hoist_divisions(func), None):
         a, b = np.arange(m * n), np.zeros(m * n, np.int64)
         if each is None:
             Kernel(func)(a, b, m, n)
@@ -88,7 +88,7 @@ def test_results_are_the_same_also_where_a_divisor_is_0(shape: tuple[int, int]) 
 
 
 def test_llvm_has_nothing_to_move_out_of_loops() -> None:
-    source: Source = Kernel(parse('''def main(A: Buffer("float32", (n,)), B: Buffer("float32", (n,)), \
+    source: LlvmSource = Kernel(parse('''def main(A: Buffer("float32", (n,)), B: Buffer("float32", (n,)), \
 k: "int64", *, n: "int64"):
     for f in range(n // 64):
         for j in range(4):

@@ -50,7 +50,7 @@ def test_errors_are_bounded_without_fused_operations(
 ) -> None:
     here = jit.host()
     features = re.sub(r"\+(fma4?|avx2|avx512\w+)\b", r"-\1", here.features)
-    monkeypatch.setattr(jit, "host", lambda: jit.Machine(here.triple, "", features))
+    monkeypatch.setattr(jit, "host", lambda: jit.LlvmTarget(here.triple, "", features))
 
     check_errors(name, dtype)
 
@@ -116,7 +116,7 @@ def test_functions_stay_vectors_on_every_machine(name: str, cpu: str, dtype: str
 def test_which_machines_have_fused_operations(cpu: str) -> None:
     triple, _ = MACHINES[cpu]
 
-    assert has_fma(jit.Machine(triple, cpu)) == (cpu != "x86-64-v2")
+    assert has_fma(jit.LlvmTarget(triple, cpu)) == (cpu != "x86-64-v2")
 
 
 @pytest.mark.parametrize("dtype", COUNTS)

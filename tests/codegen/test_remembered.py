@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 import tecomp
-from tecomp.codegen import Source, Store, object_code
+from tecomp.codegen import LlvmSource, Store, object_code
 from tests.strategies.machine_code import Code, remembered, ships
 
-ONE = Source("define i32 @f(ptr %x) {\n  ret i32 1\n}\n")
+ONE = LlvmSource("define i32 @f(ptr %x) {\n  ret i32 1\n}\n")
 
 
 def test_each_module_is_made_once(tmp_path: Path) -> None:
-    made: list[tuple[Source, int]] = []
+    made: list[tuple[LlvmSource, int]] = []
 
-    def make(source: Source, effort: int) -> bytes:
+    def make(source: LlvmSource, effort: int) -> bytes:
         made.append((source, effort))
         return object_code(source, effort)
 
@@ -30,9 +30,9 @@ def test_each_module_is_made_once(tmp_path: Path) -> None:
 
 
 def test_code_for_numbers_is_made_with_no_effort() -> None:
-    made: list[tuple[Source, int]] = []
+    made: list[tuple[LlvmSource, int]] = []
 
-    def make(source: Source, effort: int) -> bytes:
+    def make(source: LlvmSource, effort: int) -> bytes:
         made.append((source, effort))
         return b""
 

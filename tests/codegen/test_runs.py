@@ -9,7 +9,7 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.codegen import Kernel, Run, compile_function, runs_of
+from tecomp.codegen import Kernel, LaneRun, compile_function, runs_of
 from tecomp.ir import BufferLoad, BufferStore, For, PrimFunc, parse
 from tecomp.schedules import auto
 from tests.strategies.fenced import call_fenced
@@ -24,7 +24,7 @@ def function(index: str, elements: int, dtype: str, lanes: int) -> PrimFunc:
 ''')
 
 
-def runs(index: str, lanes: int = 8, count: int = 8) -> tuple[Run, ...] | None:
+def runs(index: str, lanes: int = 8, count: int = 8) -> tuple[LaneRun, ...] | None:
     loop = function(index, 1000, "float32", lanes).body
     assert isinstance(loop, For)
     assert isinstance(loop.body, BufferStore)
@@ -34,12 +34,12 @@ def runs(index: str, lanes: int = 8, count: int = 8) -> tuple[Run, ...] | None:
 
 
 HALF, PARITY = "ramp(0, 1, 8) // broadcast(2, 8)", "ramp(0, 1, 8) % broadcast(2, 8)"
-FOUND: dict[str, tuple[str, tuple[Run, ...] | None]] = {
-    "two rows": (f"{HALF} + {PARITY} * broadcast(100, 8)", (Run(0, 4), Run(100, 4))),
-    "one row": (f"broadcast(i, 8) + {HALF} + {PARITY} * broadcast(3, 8)", (Run(0, 7),)),
-    "twice the same": (f"broadcast(7 * i, 8) + {HALF}", (Run(0, 4),)),
-    "a factor": (f"(broadcast(i, 8) + {HALF}) * broadcast(9, 8)", tuple(Run(9 * k, 1) for k in range(4))),
-    "backwards": (f"broadcast(50, 8) - {HALF}", (Run(-3, 4),)),
+FOUND: dict[str, tuple[str, tuple[LaneRun, ...] | None]] = {
+    "two rows": (f"{HALF} + {PARITY} * broadcast(100, 8)", (LaneRun(0, 4), LaneRun(100, 4))),
+    "one row": (f"broadcast(i, 8) + {HALF} + {PARITY} * broadcast(3, 8)", (LaneRun(0, 7),)),
+    "twice the same": (f"broadcast(7 * i, 8) + {HALF}", (LaneRun(0, 4),)),
+    "a factor": (f"(broadcast(i, 8) + {HALF}) * broadcast(9, 8)", tuple(LaneRun(9 * k, 1) for k in range(4))),
+    "backwards": (f"broadcast(50, 8) - {HALF}", (LaneRun(-3, 4),)),
     "a single step": ("ramp(i, 5, 8)", None),
     "a sum of single steps": ("ramp(0, 2, 8) + ramp(i, 1, 8)", None),
     "too many": (f"{HALF} * broadcast(9, 8) + {PARITY} * broadcast(100, 8)", None),
@@ -56,7 +56,7 @@ def test_runs(name: str) -> None:
 
 
 def test_lanes_that_take_no_part_are_in_no_run() -> None:
-    assert runs(f"{HALF} + {PARITY} * broadcast(100, 8)", count=3) == (Run(0, 2), Run(100, 1))
+    assert runs(f"{HALF} + {PARITY} * broadcast(100, 8)", count=3) == (LaneRun(0, 2), LaneRun(100, 1))
 
 
 @pytest.mark.parametrize("seed", range(40))

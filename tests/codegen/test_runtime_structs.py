@@ -11,8 +11,8 @@ from tecomp.codegen import (
     BLOCK,
     FIRST_ARGUMENT_WORD,
     RECORDS,
-    Record,
-    assembled,
+    StructLayout,
+    expand_fields,
     host,
     process_text,
     words,
@@ -23,12 +23,12 @@ from tests.messages import Diagnostic, diagnostic
 _KINDS = {"i32": ctypes.c_int32, "i64": ctypes.c_int64, "ptr": ctypes.c_void_p}
 
 
-def plain_records() -> list[Record]:
+def plain_records() -> list[StructLayout]:
     return [each for each in RECORDS if all(kind in _KINDS for _, kind in each.fields)]
 
 
 @pytest.mark.parametrize("record", plain_records(), ids=lambda record: record.name)
-def test_offsets_are_those_of_c(record: Record) -> None:
+def test_offsets_are_those_of_c(record: StructLayout) -> None:
     fields = [(name, _KINDS[kind]) for name, kind in record.fields]
     structure = type(record.name, (ctypes.Structure,), {"_fields_": fields})
 
@@ -62,6 +62,6 @@ def test_arguments_follow_the_head_of_their_block() -> None:
 )
 def test_unknown_names(text: str, expected: Diagnostic) -> None:
     with pytest.raises(InternalError) as caught:
-        assembled(text, [words("Span", "first", "end")], {})
+        expand_fields(text, [words("Span", "first", "end")], {})
 
     assert diagnostic(caught.value) == expected

@@ -13,7 +13,7 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.codegen import Source, compile_function, emit_assembly, object_code
+from tecomp.codegen import LlvmSource, compile_function, emit_assembly, object_code
 from tecomp.errors import InternalError
 from tecomp.ir import parse
 from tests.messages import Diagnostic, diagnostic
@@ -152,7 +152,7 @@ def test_names_of_any_length(length: int) -> None:
 def test_broken_code_is_an_internal_error() -> None:
     text = "define i32 @f(ptr %x) {\n  ret i32 %y\n}\n"
     with pytest.raises(InternalError) as error:
-        object_code(Source(text))
+        object_code(LlvmSource(text))
 
     reason = error.value.parameters["reason"]
     assert "use of undefined value '%y'" in reason

@@ -10,7 +10,14 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.codegen import Kernel, emit_assembly, host, keep_partial_sums, prefix, whole_vectors
+from tecomp.codegen import (
+    Kernel,
+    active_prefix,
+    emit_assembly,
+    host,
+    legalize_vectors,
+    promote_accumulators,
+)
 from tecomp.ir import (
     BufferLoad,
     BufferStore,
@@ -55,11 +62,11 @@ def f(A: Buffer("{kind}", ({2 * size},)), B: Buffer("{kind}", ({size},)), C: Buf
             store(B[{spread}], B[{spread}] + A.load(ramp(i + {lanes - 1}, -1, {lanes}), where=third), where=third)
             C[{spread}] = cast("int16x{lanes}", A[{spread}])
 """)
-    made = whole_vectors(func)
+    made = legalize_vectors(func)
     sizes = {node.dtype.lanes for node in walk(made.body) if isinstance(node, Expr)}
     assert all(size & (size - 1) == 0 for size in sizes)
     means_the_same(func, made)
-    means_the_same(func, keep_partial_sums(made))
+    means_the_same(func, promote_accumulators(made))
 
 
 def test_empty_registers_are_left_out() -> None:
@@ -69,8 +76,8 @@ def f(A: Buffer("float32", (40,)), B: Buffer("float32", (40,))):
 """
     lanes = {
         count: [
-            (node.indices[-1].dtype.lanes, prefix(node.predicate))
-            for node in walk(whole_vectors(parse(text.format(count))).body)
+            (node.indices[-1].dtype.lanes, active_prefix(node.predicate))
+            for node in walk(legalize_vectors(parse(text.format(count))).body)
             if isinstance(node, BufferStore)
         ]
         for count in (15, 17, 23, 31, 32, 40)
@@ -90,7 +97,7 @@ def test_lanes_that_read_what_others_store_go_together() -> None:
 def f(A: Buffer("float64", (40,))):
     A[ramp(0, 1, 17)] = A[ramp(1, 1, 17)] + A[ramp(16, -1, 17)]
 """)
-    made = whole_vectors(func)
+    made = legalize_vectors(func)
     assert sum(isinstance(node, BufferStore) for node in walk(made.body)) == 1
     means_the_same(func, made)
 
@@ -114,8 +121,8 @@ def f(A: Buffer("float32", (300,)), C: Buffer("float32", (40,))):
 ])
 def test_sums_stay_where_nothing_overlaps(more: str, *, is_kept: bool) -> None:
     func = parse(SUMS.format(rounds=5, more=more))
-    whole = whole_vectors(func)
-    made = keep_partial_sums(whole)
+    whole = legalize_vectors(func)
+    made = promote_accumulators(whole)
     assert ("C_part" in str(made)) == is_kept
     means_the_same(func, made)
 
@@ -137,8 +144,8 @@ def f(A: Buffer("{kind}", (80,)), B: Buffer("{kind}", (80,))):
                 store(B[ramp(i * {lanes}, 1, {width})], own.load(ramp(8, 1, {width}), where=mask), where=mask)
             B[ramp(72, 1, 8)] = own[ramp(0, 1, 8)]
 """)
-    whole = whole_vectors(func)
-    made = keep_partial_sums(whole)
+    whole = legalize_vectors(func)
+    made = promote_accumulators(whole)
     means_the_same(func, whole)
     means_the_same(func, made)
     # No access of memory that is allocated here has a mask.
@@ -157,13 +164,13 @@ def f(A: Buffer("float32", (40,)), B: Buffer("float32", (40,))):
             store(B[ramp(u * 8, 1, 8)], A.load(ramp(u * 8, 1, 8), where=mask), where=mask)
 """)
     func = unroll_loops(loop)
-    means_the_same(loop, whole_vectors(func))
-    counts = [_lanes(node) for node in walk(whole_vectors(func).body) if isinstance(node, BufferStore)]
+    means_the_same(loop, legalize_vectors(func))
+    counts = [_lanes(node) for node in walk(legalize_vectors(func).body) if isinstance(node, BufferStore)]
     assert counts == [3, 5, 7]
 
 
 def _lanes(store: BufferStore) -> int:
-    return prefix(store.predicate) or store.indices[-1].dtype.lanes
+    return active_prefix(store.predicate) or store.indices[-1].dtype.lanes
 
 
 @pytest.mark.parametrize(("more", "is_kept"), [
@@ -181,7 +188,7 @@ def f(A: Buffer("float32", (40,)), B: Buffer("float32", (40,))):
             own[ramp(0, 1, 5)] = own[ramp(0, 1, 5)] * A[ramp(i, 1, 5)]
             B[ramp(i * 5, 1, 5)] = own[ramp(0, 1, 5)]
 """)
-    made = keep_partial_sums(whole_vectors(func))
+    made = promote_accumulators(legalize_vectors(func))
     assert ("own_part" in str(made)) == is_kept
     means_the_same(func, made)
 
@@ -192,7 +199,7 @@ def f(A: Buffer("float32", (8,)), n: "int64"):
     for k in range(n):
         A[ramp(n, 1, 7)] = A[ramp(n, 1, 7)] + broadcast(float32(1.0), 7)
 """)
-    made = keep_partial_sums(whole_vectors(func))
+    made = promote_accumulators(legalize_vectors(func))
     assert "if n > 0:" in str(made)
     for n in (0, 1):
         wanted, got = np.ones(8, np.float32), np.ones(8, np.float32)
@@ -302,7 +309,7 @@ def f(A: Buffer("float32", (20,)), B: Buffer("float32", (5,))):
             store(B[ramp(4, 1, 4)], B.load(ramp(4, 1, 4), where=mask) + y * y, where=mask)
 """))
     shared = _with_one_variable(func)
-    made = whole_vectors(shared)
+    made = legalize_vectors(shared)
 
     verify(made, flat=True)
     means_the_same(shared, made)

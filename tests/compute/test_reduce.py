@@ -13,7 +13,7 @@ import pytest
 from tecomp import te
 from tecomp.compute import Reduce
 from tecomp.errors import TecompError
-from tecomp.ir import Const, Expr, bottom_up, free_variables, same, substitute
+from tecomp.ir import Const, Expr, bottom_up, free_variables, structural_equal, substitute
 from tests.messages import Diagnostic, diagnostic
 
 A = te.placeholder((4, 5), name="A")
@@ -214,9 +214,9 @@ def test_reductions_are_compared_by_structure() -> None:
     def build() -> Reduce:
         return reduction(te.sum(A[i, k], axis=k))
 
-    assert same(build(), build())
-    assert not same(build(), reduction(te.prod(A[i, k], axis=k)))
-    assert not same(build(), replace(build(), condition=k > 1))
+    assert structural_equal(build(), build())
+    assert not structural_equal(build(), reduction(te.prod(A[i, k], axis=k)))
+    assert not structural_equal(build(), replace(build(), condition=k > 1))
 
 
 @pytest.mark.parametrize(

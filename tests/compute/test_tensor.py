@@ -14,7 +14,7 @@ import tecomp
 from tecomp import te
 from tecomp.compute import Tensor, TensorLoad
 from tecomp.errors import DefinitionError, TecompError, TypeMismatchError
-from tecomp.ir import Compare, Expr, same, substitute
+from tecomp.ir import Compare, Expr, structural_equal, substitute
 from tests.messages import Diagnostic, diagnostic
 
 A = te.placeholder((4, 5), name="A")
@@ -120,9 +120,9 @@ def test_a_load_keeps_its_place_when_rewritten() -> None:
 def test_loads_are_the_same_wherever_they_were_written() -> None:
     other = te.placeholder((4, 5), name="A")
 
-    assert same(A[i, 3], A(i, 3))
-    assert not same(A[i, 3], A[i, 4])
-    assert not same(A[i, 3], other[i, 3])
+    assert structural_equal(A[i, 3], A(i, 3))
+    assert not structural_equal(A[i, 3], A[i, 4])
+    assert not structural_equal(A[i, 3], other[i, 3])
 
 
 def test_equality_is_that_of_the_output() -> None:

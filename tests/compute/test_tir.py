@@ -9,7 +9,7 @@ import pytest
 
 import tecomp
 from tecomp import te, tir
-from tecomp.ir import same
+from tecomp.ir import structural_equal
 
 
 @pytest.mark.parametrize("name", [name for name in tir.__all__ if hasattr(te, name)])
@@ -58,7 +58,7 @@ p, q = x > 1, y > 2
     ],
 )
 def test_classes_of_expressions_give_them(made: Any, wanted: Any) -> None:
-    assert same(made, wanted)
+    assert structural_equal(made, wanted)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from functools import reduce
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tecomp.cost_model import NOTHING, AccessSequence, Granularity, joined, single
+from tecomp.cost_model import NOTHING, AccessSequence, Granularity, concat_accesses, single
 
 
 def counted(addresses: list[int], unit: Granularity) -> AccessSequence:
@@ -67,7 +67,7 @@ places = st.lists(st.integers(0, 12), max_size=12)
 def test_joined(a: list[int], b: list[int], unit: Granularity) -> None:
     left, right = ([n * unit.size for n in each] for each in (a, b))
 
-    found = joined(counted(left, unit), counted(right, unit), unit)
+    found = concat_accesses(counted(left, unit), counted(right, unit), unit)
 
     assert found == counted(left + right, unit)
 
@@ -76,7 +76,7 @@ def test_one_by_one() -> None:
     unit = Granularity(4, 16)
     addresses = [0, 4, 8, 12, 16, 40, 40, 44]
 
-    found = reduce(lambda a, b: joined(a, single(b, unit), unit), addresses, NOTHING)
+    found = reduce(lambda a, b: concat_accesses(a, single(b, unit), unit), addresses, NOTHING)
 
     assert (found.runs, found.longest, found.blocks) == (2, 5, 3)
     assert found == counted(addresses, unit)

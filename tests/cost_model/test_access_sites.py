@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tecomp.cost_model import Sites, sites_of, sources_of
+from tecomp.cost_model import AccessSites, sites_of, sources_of
 from tecomp.ir import BufferLoad, BufferStore, PrimFunc, evaluate, parse
 from tests.strategies.loop_nests import value, visited
 
@@ -95,7 +95,7 @@ class Accesses:
         return seen
 
 
-def counted(sites: Sites) -> Counter[Access]:
+def counted(sites: AccessSites) -> Counter[Access]:
     return Counter(
         (site.direction, site.buffer.name, tuple(value(index, at) for index in site.indices))
         for site in sites.sites for at in visited(site.frames, {}, {})

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from tecomp.cost_model import Loop, Site, Sites, exchanges, link_between, sites_of, uses_of
+from tecomp.cost_model import AccessSites, Loop, Site, exchanges, link_between, sites_of, uses_of
 from tecomp.ir import Var, parse
 from tecomp.machine.descriptor import Target
 from tests.strategies.loop_nests import value, visited
@@ -15,7 +15,7 @@ from tests.strategies.loop_nests import value, visited
 TARGET = Target.load("stick128")
 
 
-def program(cores: int, rows: int, made: str, read: str) -> Sites:
+def program(cores: int, rows: int, made: str, read: str) -> AccessSites:
     """Each core makes some of X; another part of it is copied into Y."""
     size = cores * rows
     return sites_of(parse(f'''def main(A: Buffer("float32", ({size},))):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tecomp.cost_model import AccessSequence, Counter, Frame, Loop, Where
+from tecomp.cost_model import AccessSequence, Counter, Frame, GuardCondition, Loop
 from tecomp.ir import FLOAT32, INT64, Buffer, Const, Expr, Not, Var, logical_and
 from tests.strategies.loop_nests import nests, value, visited
 
@@ -60,17 +60,17 @@ X, Y, Z = Var("i"), Var("j"), Var("k")
     [
         # a triangle
         ([loop(X, 0, 2048), loop(Y, 0, X + 1)], 2048 * 2049 // 2),
-        ([loop(X, 0, 2048), loop(Y, 0, 2048), Where(Y <= X)], 2048 * 2049 // 2),
+        ([loop(X, 0, 2048), loop(Y, 0, 2048), GuardCondition(Y <= X)], 2048 * 2049 // 2),
         # a pyramid
         ([loop(X, 0, 2048), loop(Y, 0, X + 1), loop(Z, 0, Y)], 2047 * 2048 * 2049 // 6),
         # without the border
-        ([loop(X, 0, 2048), loop(Y, 0, 2048), Where(logical_and(X >= 1, X < 2047)),
-          Where(logical_and(Y >= 1, Y < 2047))], 2046 * 2046),
+        ([loop(X, 0, 2048), loop(Y, 0, 2048), GuardCondition(logical_and(X >= 1, X < 2047)),
+          GuardCondition(logical_and(Y >= 1, Y < 2047))], 2046 * 2046),
         # the border
         ([loop(X, 0, 2048), loop(Y, 0, 2048),
-          Where(Not(logical_and(X >= 1, Y >= 1, X < 2047, Y < 2047)))], 2048**2 - 2046**2),
+          GuardCondition(Not(logical_and(X >= 1, Y >= 1, X < 2047, Y < 2047)))], 2048**2 - 2046**2),
         # a band
-        ([loop(X, 0, 2048), loop(Y, 0, 2048), Where(Y - X <= 3), Where(X - Y <= 3)],
+        ([loop(X, 0, 2048), loop(Y, 0, 2048), GuardCondition(Y - X <= 3), GuardCondition(X - Y <= 3)],
          7 * 2048 - 2 * (1 + 2 + 3)),
     ],
 )

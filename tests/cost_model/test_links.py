@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from tecomp.cost_model import (
     Counter,
     Frame,
+    GuardCondition,
     Loop,
     Site,
-    Where,
     cycles,
     distance,
     hops,
@@ -181,7 +181,7 @@ def test_other_statements_and_cores_end_a_transfer() -> None:
     alone: list[Frame] = [around(x, 2), around(y, 3), around(z, 4)]
     shared: list[Frame] = [around(x, 2), around(y, 3, is_alone=False), around(z, 4)]
     bound: list[Frame] = [around(x, 2), around(y, 3, "core.x"), around(z, 4)]
-    guarded: list[Frame] = [alone[0], Where(x < 1), *alone[1:]]
+    guarded: list[Frame] = [alone[0], GuardCondition(x < 1), *alone[1:]]
     terms = Counter({}).terms
 
     assert outside_of_transfer(terms, copy(alone, strides), link()) == ()

@@ -12,12 +12,12 @@ from tecomp.cost_model import (
     CountedLoop,
     Counter,
     Frame,
+    GuardCondition,
     Loop,
     Surroundings,
-    Where,
     depth_of,
     is_known,
-    known_outside,
+    known_outside_loop,
     surroundings_of,
 )
 from tecomp.ir import (
@@ -89,7 +89,7 @@ def loop(var: Var, extent: Expr | int) -> Loop:
 def test_every_comparison(op: CmpOp) -> None:
     """Of a multiple of the variable with a number, on both sides of 0."""
     for factor, other in product((-3, -1, 1, 2), range(-7, 8)):
-        frames: list[Frame] = [loop(X, 5), Where(Compare(op, X * factor + 1, Const(other, INT64)))]
+        frames: list[Frame] = [loop(X, 5), GuardCondition(Compare(op, X * factor + 1, Const(other, INT64)))]
         around = surroundings_of(Counter({}).terms, frames)
 
         assert list(reached(around, {})) == list(visited(frames, {}, {})), (factor, other)
@@ -99,7 +99,7 @@ def test_every_comparison(op: CmpOp) -> None:
 def test_linear_conditions_are_bounds() -> None:
     border = Not(logical_or(X < 2, X * 3 > 20))
     around = surroundings_of(Counter({}).terms, [
-        loop(X, 100), Where(border), loop(Y, 100), Where(logical_and(Y * 2 < X, Y >= 1)),
+        loop(X, 100), GuardCondition(border), loop(Y, 100), GuardCondition(logical_and(Y * 2 < X, Y >= 1)),
     ])
 
     assert around.conditions == ()
@@ -114,7 +114,7 @@ def test_what_depends_on_data_is_left_out() -> None:
     """Such a condition holds; a loop has no iterations."""
     element = BufferLoad(Buffer("A", (9,), INT64), (X,))
     around = surroundings_of(Counter({}).terms, [
-        loop(X, 9), Where(element > 0), loop(Y, element), loop(Z, 3),
+        loop(X, 9), GuardCondition(element > 0), loop(Y, element), loop(Z, 3),
     ])
 
     assert not is_known(element, [X])
@@ -126,7 +126,7 @@ def test_the_largest_parts_that_are_known_outside() -> None:
     depths = {X: 0, Y: 1, Z: 2}
     inner = (X * 3 + 1) % 5
 
-    found = known_outside([Z + inner * Y, Z * 2, X + 1], depths, 2)
+    found = known_outside_loop([Z + inner * Y, Z * 2, X + 1], depths, 2)
 
     assert {str(each) for each in found} == {"(i * 3 + 1) % 5 * j", "i + 1"}
-    assert {str(each) for each in known_outside([Z + inner * Y], depths, 1)} == {str(inner)}
+    assert {str(each) for each in known_outside_loop([Z + inner * Y], depths, 1)} == {str(inner)}

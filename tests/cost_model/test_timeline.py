@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tecomp.cost_model import SLICES, Activity, Event, Lane, last_slice, timelines
+from tecomp.cost_model import SLICES, Activity, Event, TimelineLane, last_slice, timelines
 from tecomp.cost_model.timeline import timeline
 from tests.strategies.draws import Draw
 
@@ -98,7 +98,7 @@ def test_cores_move_what_the_chip_has_read_and_the_chip_writes_what_cores_have_m
     read = Activity("A.lx", "ddr read", 80.0, 0, 0)
     write = Activity("B", "ddr write", 16.0, 1, 2, ((0, 8),))
 
-    first, second, chip = timelines([Lane((load, store))] * 2, Lane((read, write)))
+    first, second, chip = timelines([TimelineLane((load, store))] * 2, TimelineLane((read, write)))
 
     assert first == second
     at = [{(event.activity, event.slice): event for event in lane} for lane in (first, chip)]
@@ -114,5 +114,5 @@ def test_a_core_waits_for_data_of_others_where_it_reads_them() -> None:
     others = Activity("B", "compute", 8.0, 1, 1, ((0, 1),), (0,))
 
     for activity, start in ((own, 8.0), (others, 108.0)):
-        first, _, _ = timelines([Lane((made, activity)), Lane((made,), 100.0)])
+        first, _, _ = timelines([TimelineLane((made, activity)), TimelineLane((made,), 100.0)])
         assert min(event.start for event in first if event.activity == 1) == start

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tecomp.cost_model import cycles_of, unit_of
 from tecomp.errors import TargetError
-from tecomp.ir import Buffer, BufferLoad, Const, DType, SeqStmt, TensorOp, Touch, seq
+from tecomp.ir import Buffer, BufferLoad, Const, DType, OperandTransfer, SeqStmt, TensorOp, seq
 from tecomp.machine.components import MatmulUnit, Unit, VectorUnit
 from tests.messages import Diagnostic, diagnostic
 
@@ -30,7 +30,7 @@ def operation(
     tile: tuple[int, ...], unit: str, dtype: str = "float16", name: str = "product", mode: str = ""
 ) -> TensorOp:
     read, written = (
-        Touch(BufferLoad(Buffer(each, (4,), DType(kind)), (Const(0),)), is_written=each == "C")
+        OperandTransfer(BufferLoad(Buffer(each, (4,), DType(kind)), (Const(0),)), is_written=each == "C")
         for each, kind in (("A", dtype), ("C", "float32"))
     )
     return TensorOp(name, seq(written, read), NOTHING, tile, unit, mode)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tecomp import te
-from tecomp.cost_model import Frame, Where, has_load, is_copy, operations
+from tecomp.cost_model import Frame, GuardCondition, contains_load, is_copy, operations
 from tecomp.ir import FLOAT32, INT64, Buffer, BufferLoad, Const, Expr, Ramp, Select, Var
 from tests.strategies.draws import Draw
 from tests.strategies.reference import number
@@ -72,12 +72,12 @@ def values(draw: Draw, depth: int = 3) -> Value:
 
 
 def holds(frames: Sequence[Frame], at: Mapping[Var, int]) -> bool:
-    return all(number(each.condition, at) for each in frames if isinstance(each, Where))
+    return all(number(each.condition, at) for each in frames if isinstance(each, GuardCondition))
 
 
 @given(values())
 def test_operations_at_each_point(made: Value) -> None:
-    groups = list(operations(made.expr, (), lambda condition: (Where(condition),)))
+    groups = list(operations(made.expr, (), lambda condition: (GuardCondition(condition),)))
 
     for at in POINTS:
         found: Counts = Counter()
@@ -131,5 +131,5 @@ def test_copies(value: Expr, copies: bool) -> None:
 
 
 def test_what_depends_on_data() -> None:
-    assert has_load(X + load(Y).astype("int64"))
-    assert not has_load(X + Y)
+    assert contains_load(X + load(Y).astype("int64"))
+    assert not contains_load(X + Y)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tecomp.dist.runtime.call_tracking import KEPT_CALLS, SAME, Calls
+from tecomp.dist.runtime.call_tracking import KEPT_CALLS, SAME, CollectiveLog
 
 
 class Node:
@@ -41,8 +41,8 @@ class Window:
         return self.memory, 1
 
 
-def calls_of(*made: list[str], ended: tuple[int, ...] = (), waits: dict[int, str] | None = None) -> Calls:
-    calls = Calls(Node(len(made)), Window())
+def calls_of(*made: list[str], ended: tuple[int, ...] = (), waits: dict[int, str] | None = None) -> CollectiveLog:
+    calls = CollectiveLog(Node(len(made)), Window())
     for rank, names in enumerate(made):
         calls._mine = rank
         for name in names:

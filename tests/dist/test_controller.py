@@ -17,8 +17,13 @@ import numpy as np
 import pytest
 
 from tecomp import dist
-from tecomp.array.graph.node import leaf
-from tecomp.array.single_controller.protocol import Call, coded, packed, unpacked
+from tecomp.array.graph.node import materialized_node
+from tecomp.array.single_controller.protocol import (
+    RemoteCall,
+    encode_value,
+    pack_message,
+    unpack_message,
+)
 from tecomp.errors import TeamError
 from tecomp.ptensor import FUNCTIONS, PTensorType
 from tests.messages import Diagnostic, diagnostic
@@ -189,10 +194,10 @@ print(hash(op) == hash(FUNCTIONS["add"]), hash(type) == hash(PTensorType((3,), "
 
 
 def test_what_is_sent_of_an_array_without_a_team() -> None:
-    node = leaf(np.arange(3.0), PTensorType((3,), "float64"))
-    found = unpacked(packed(Call(0, "kept", coded((node, [dist.Shard(0)], None, "asarray")), ())))
+    node = materialized_node(np.arange(3.0), PTensorType((3,), "float64"))
+    found = unpack_message(pack_message(RemoteCall(0, "kept", encode_value((node, [dist.Shard(0)], None, "asarray")), ())))
 
-    assert isinstance(found, Call)
+    assert isinstance(found, RemoteCall)
     elements, placements, *rest = found.arguments
     np.testing.assert_array_equal(elements.data, np.arange(3.0))
     assert (placements, rest) == ([dist.Shard(0)], [None, "asarray"])
@@ -200,6 +205,6 @@ def test_what_is_sent_of_an_array_without_a_team() -> None:
 
 def test_what_cannot_be_sent() -> None:
     with pytest.raises(TeamError) as caught:
-        packed(Call(0, "kept", (threading.Lock(),), ()))
+        pack_message(RemoteCall(0, "kept", (threading.Lock(),), ()))
     assert diagnostic(caught.value) == (
         Diagnostic("team", reason="cannot pickle '_thread.lock' object"))

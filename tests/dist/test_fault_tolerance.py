@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tecomp.dist import Mesh, Partition, Replicate, Shard
-from tecomp.dist.fault_tolerance.buddy_checkpoint import Copies, holders, on_fewer
+from tecomp.dist.fault_tolerance.buddy_checkpoint import BuddyCheckpoint, holders, shrink_partition
 from tecomp.errors import TeamError
 from tests.messages import Diagnostic, diagnostic
 from tests.strategies.ranks import printed, ran
@@ -54,7 +54,7 @@ class Left:
 
 
 def test_who_has_what_the_lost_ones_had() -> None:
-    copies = Copies(20, 0, 4, (), {})
+    copies = BuddyCheckpoint(20, 0, 4, (), {})
 
     assert holders(Left(0, 1, 2, 3), copies) == {0: 0, 1: 1, 2: 2, 3: 3}
     assert holders(Left(0, 2), copies) == {0: 0, 1: 1, 2: 1, 3: 0}
@@ -70,7 +70,7 @@ def test_partitions_on_fewer_processes() -> None:
     plane = Partition((9, 4), "int8", mesh, [Shard(0, block=2), Replicate()])
     uneven = Partition((9,), "int8", Mesh((2,)), [Shard(0, sizes=(8, 1))])
 
-    assert on_fewer(plane, 3) == Partition(
+    assert shrink_partition(plane, 3) == Partition(
         (9, 4), "int8", Mesh((3, 1), ("x", "y")), [Shard(0, block=2), Replicate()])
-    assert [on_fewer(uneven, 3).local_shape(rank) for rank in range(3)] == [(3,), (3,), (3,)]
-    assert np.dtype("int8") == on_fewer(plane, 3).dtype
+    assert [shrink_partition(uneven, 3).local_shape(rank) for rank in range(3)] == [(3,), (3,), (3,)]
+    assert np.dtype("int8") == shrink_partition(plane, 3).dtype

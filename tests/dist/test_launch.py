@@ -76,7 +76,7 @@ def test_what_is_refused(words: tuple[str, ...], message: str) -> None:
 ])
 def test_numbers_that_are_refused(n: int, timeout: float | None, expected: Diagnostic) -> None:
     with pytest.raises(TeamError) as caught:
-        launch.launched(SCRIPT, [], n, timeout)
+        launch.launch_ranks(SCRIPT, [], n, timeout)
 
     assert diagnostic(caught.value) == expected
 
@@ -175,7 +175,7 @@ def test_survivors_do_not_wait_for_a_process_that_never_started_mpi(
 
     monkeypatch.setattr(os, "kill", recorded)
     with pytest.raises(TeamError) as caught:
-        launch.launched(SCRIPT, [], 2, 60, survive=True)
+        launch.launch_ranks(SCRIPT, [], 2, 60, survive=True)
 
     assert diagnostic(caught.value) == (
         Diagnostic("team", n=2, lost="1")
@@ -210,7 +210,7 @@ def test_the_launcher_is_the_one_beside_python(monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_openmpi_is_told_what_mpich_takes_for_granted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launch, "installed", lambda: ["openmpi"])
+    monkeypatch.setattr(launch, "installed_mpi_packages", lambda: ["openmpi"])
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     command = launch.command_of(4, survive=True)
 

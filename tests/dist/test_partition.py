@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tecomp.dist.partition.partition import Partition
-from tecomp.dist.partition.placements import Mesh, Partial, Replicate, Shard, listed
+from tecomp.dist.partition.placements import Mesh, Partial, Replicate, Shard, indices_as_array
 from tecomp.errors import LayoutError
 from tests.messages import Diagnostic, diagnostic
 from tests.strategies.partitions import drawn_partition, drawn_slices, taken
@@ -81,7 +81,7 @@ def test_the_layout_of_a_partition_says_the_same(seed: int) -> None:
     assert layout.grid_axes == tuple(range(len(shards)))
     for rank in range(partition.mesh.size):
         at = tuple(partition.mesh.coordinates(rank)[k] for k in shards)
-        parts = [listed(places) for places in partition.local_index(rank)]
+        parts = [indices_as_array(places) for places in partition.local_index(rank)]
         for inside in product(*(range(len(part)) for part in parts)):
             index = tuple(int(part[k]) for part, k in zip(parts, inside, strict=True))
             assert layout.place(index) == (*at, *inside)

@@ -6,7 +6,14 @@ from itertools import product
 
 import numpy as np
 
-from tecomp.dist.partition.placements import chosen, common, count_of, listed, seen, steps
+from tecomp.dist.partition.placements import (
+    common,
+    count_of,
+    indices_as_array,
+    select_indices,
+    steps,
+    window_positions,
+)
 
 SLICES = [
     steps(start, stop, step)
@@ -17,12 +24,12 @@ SLICES = [
 def test_common_places() -> None:
     for owned, wanted in product(SLICES, SLICES):
         here, there = common(owned, wanted)
-        both = np.intersect1d(listed(owned), listed(wanted))
+        both = np.intersect1d(indices_as_array(owned), indices_as_array(wanted))
 
         assert isinstance(here, slice)
         assert isinstance(there, slice)
-        np.testing.assert_array_equal(listed(owned)[here], both)
-        np.testing.assert_array_equal(listed(wanted)[there], both)
+        np.testing.assert_array_equal(indices_as_array(owned)[here], both)
+        np.testing.assert_array_equal(indices_as_array(wanted)[there], both)
         assert count_of(here) == count_of(there) == len(both)
 
 
@@ -35,12 +42,12 @@ def test_places_in_any_order_and_more_than_once() -> None:
 
 def test_chosen_places() -> None:
     for places, inner in product(SLICES, SLICES):
-        if not count_of(inner) or listed(inner)[-1] < count_of(places):
-            np.testing.assert_array_equal(listed(chosen(places, inner)), listed(places)[listed(inner)])
+        if not count_of(inner) or indices_as_array(inner)[-1] < count_of(places):
+            np.testing.assert_array_equal(indices_as_array(select_indices(places, inner)), indices_as_array(places)[indices_as_array(inner)])
 
 
 def test_seen_places() -> None:
     for places, start, step, extent in product(SLICES, (0, 3, 9), (1, 2, 3, -1, -2), (0, 1, 4, 12)):
-        numbers = [k for k in range(extent) if start + step * k in listed(places)]
+        numbers = [k for k in range(extent) if start + step * k in indices_as_array(places)]
 
-        np.testing.assert_array_equal(listed(seen(places, start, step, extent)), numbers)
+        np.testing.assert_array_equal(indices_as_array(window_positions(places, start, step, extent)), numbers)

@@ -21,7 +21,7 @@ from tecomp.dist import (
     Shard,
     redistribution,
 )
-from tecomp.dist.partition.placements import listed
+from tecomp.dist.partition.placements import indices_as_array
 from tecomp.errors import LayoutError
 from tests.messages import Diagnostic, diagnostic
 from tests.strategies.partitions import drawn_partition, drawn_slices, taken
@@ -89,7 +89,7 @@ def runs_of(message: Message) -> int:
 def listed_of(message: Message) -> list[list[int]]:
     """Its elements, on both sides."""
     (box,) = message.boxes
-    return [listed(places).tolist() for places in (*box.sent, *box.received)]
+    return [indices_as_array(places).tolist() for places in (*box.sent, *box.received)]
 
 
 @pytest.mark.parametrize("seed", range(150))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tecomp import CallError, Layout
-from tecomp.drawing import Canvas, fitted, text_width
+from tecomp.drawing import Canvas, text_width, truncate_to_width
 from tests.messages import Diagnostic, diagnostic
 from tests.strategies.pictures import check_picture
 
@@ -32,7 +32,7 @@ def test_any_words_fit(words: str, style: str, width: float) -> None:
     canvas.box(5, 40, width, 20, "#aad2ef", words, words)
 
     check_picture(canvas.finished(words or "none"))
-    assert text_width(fitted(words, width, 11, style), 11, style) <= width
+    assert text_width(truncate_to_width(words, width, 11, style), 11, style) <= width
 
 
 def test_a_notebook_shows_a_layout_as_its_picture() -> None:

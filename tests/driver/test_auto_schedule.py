@@ -13,7 +13,7 @@ import tecomp
 from tecomp import te
 from tecomp.codegen import process
 from tecomp.codegen.llvm import code_cache as cached_code
-from tecomp.driver import ScheduledKernel, build_cache, scheduled
+from tecomp.driver import ScheduledKernel, build_cache, build_default_schedule
 from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 
@@ -88,13 +88,13 @@ def arrays(name: str) -> list[np.ndarray[Any, Any]]:
 def sought(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """The results that a schedule was looked for."""
     found: list[object] = []
-    before = scheduled
+    before = build_default_schedule
 
     def noted(outputs: Any, *args: Any, **options: Any) -> te.Schedule:
         found.append(outputs)
         return before(outputs, *args, **options)
 
-    monkeypatch.setattr("tecomp.driver.auto_schedule.scheduled", noted)
+    monkeypatch.setattr("tecomp.driver.auto_schedule.build_default_schedule", noted)
     return found
 
 

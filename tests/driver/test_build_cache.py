@@ -22,7 +22,7 @@ from tecomp import te
 from tecomp.codegen import Kernel, Options, Store, current_store, process
 from tecomp.codegen.llvm import code_cache as cached_code
 from tecomp.driver import (
-    Build,
+    BuildResult,
     ScheduledKernel,
     build_cache,
     calibrate,
@@ -184,7 +184,7 @@ VARIANTS: dict[str, Callable[[], Made]] = {
 def keys(made: Made, **changed: Any) -> list[str]:
     s, args = made
     given = {"name": "main", "target": CPU, "options": Options(), **changed}
-    return list(program_keys(Build(s, args, **given)))
+    return list(program_keys(BuildResult(s, args, **given)))
 
 
 def test_every_difference_makes_another_key() -> None:
@@ -390,7 +390,7 @@ def copied() -> Kernel:
     B = te.compute((n,), lambda i: A[i], name="B")
     s = te.create_schedule(B)
     s[B].transform_layout(lambda i: [i // 4, i % 4])
-    return layout_packing._compiled(s, [A, B], "pack")
+    return layout_packing._compile(s, [A, B], "pack")
 
 
 def product() -> Kernel:

@@ -44,7 +44,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[Rates]:
         found.append(made)
         return made
 
-    monkeypatch.setattr(room, "measured", measured)
+    monkeypatch.setattr(room, "measure_rates", measured)
     return found
 
 

@@ -19,10 +19,10 @@ import pytest
 
 import tecomp
 from tecomp import IndexMap, Layout, relayout, te
-from tecomp.codegen import mark_of, marked
+from tecomp.codegen import layout_tag_of, with_layout_tag
 from tecomp.driver import ScheduledKernel
 from tecomp.errors import CallError
-from tecomp.layout import Mark, mark, mark_of_maps
+from tecomp.layout import LayoutTag, layout_tag, layout_tag_of_maps
 from tests.messages import Diagnostic, diagnostic
 
 Array = np.ndarray[Any, Any]
@@ -231,18 +231,18 @@ def test_what_is_made_of_a_packed_array_is_an_array_like_any_other() -> None:
     made = (packed + 1, packed[:4], packed.T, packed.copy(), packed.reshape(-1), np.asarray(packed),
             packed.astype("float64"), np.sin(packed), pickle.loads(pickle.dumps(packed)))
 
-    assert mark_of(packed) is not None
-    assert [mark_of(each) for each in made] == [None] * len(made)
+    assert layout_tag_of(packed) is not None
+    assert [layout_tag_of(each) for each in made] == [None] * len(made)
     assert repr(packed) == repr(np.asarray(packed))
     assert repr(made[0]) == repr(np.asarray(made[0]))
 
 
 def test_marks_are_forgotten_with_their_arrays() -> None:
     formula = "(i0) -> (i0 * 12345)"
-    array = marked(numbers(2), mark(formula))
-    gone = weakref.ref(mark(formula))
+    array = with_layout_tag(numbers(2), layout_tag(formula))
+    gone = weakref.ref(layout_tag(formula))
 
-    assert mark_of(array) is gone() is mark(formula)
+    assert layout_tag_of(array) is gone() is layout_tag(formula)
     del array
     gc.collect()
     assert gone() is None
@@ -293,7 +293,7 @@ def test_threads_share_the_mark_of_a_layout() -> None:
     others = Barrier(2)
 
     with ThreadPoolExecutor(2) as pool:
-        first, second = pool.map(mark, [Late("(i0) -> (i0 * 54321)", others) for _ in range(2)])
+        first, second = pool.map(layout_tag, [Late("(i0) -> (i0 * 54321)", others) for _ in range(2)])
 
     assert first is second
 
@@ -301,7 +301,7 @@ def test_threads_share_the_mark_of_a_layout() -> None:
 def test_two_marks_of_one_formula_are_one_layout() -> None:
     kernel, x, out = turned(), numbers(8, 8), np.zeros((8, 8), "float32")
     columns = Layout.of((8, 8), "float32", lambda i, j: [j, i])
-    other = marked(np.ascontiguousarray(x.T), Mark(columns.mark.formula))
+    other = with_layout_tag(np.ascontiguousarray(x.T), LayoutTag(columns.mark.formula))
 
     kernel(other, out)
 
@@ -314,14 +314,14 @@ def test_maps_of_one_formula_that_pad_otherwise_have_marks_of_their_own() -> Non
     there = IndexMap.from_func(lambda i: [i // 4, i % 4])
     back = IndexMap.from_func(lambda a, b: [a * 4 + b])
 
-    padded, unpadded = mark_of_maps(1, [there, back]), mark_of_maps(1, [])
+    padded, unpadded = layout_tag_of_maps(1, [there, back]), layout_tag_of_maps(1, [])
 
     assert padded.formula == unpadded.formula
     assert padded.index_map is not None
     assert unpadded.index_map is not None
     assert padded.index_map.map_shape((6,)) == (8,)
     assert unpadded.index_map.map_shape((6,)) == (6,)
-    assert mark_of_maps(1, [there, back]) is padded
+    assert layout_tag_of_maps(1, [there, back]) is padded
 
 
 @pytest.mark.parametrize("rows", [2, 3])
@@ -334,7 +334,7 @@ def test_arrays_of_equal_places_fit_for_the_sizes_of_a_call(rows: int) -> None:
     other[X].transform_layout(lambda i, j: [j % 8, i])
     kernel, values = tecomp.build(s, [X, Y]), numbers(rows, 8)
     packed, same = kernel.pack(X, values), tecomp.build(other, [X, Y]).pack(X, values)
-    turned = marked(np.asarray(packed), mark("(i0, i1) -> (i0, i1)"))
+    turned = with_layout_tag(np.asarray(packed), layout_tag("(i0, i1) -> (i0, i1)"))
 
     assert (kernel.unpack(X, packed, n=rows) == values).all()
     assert (kernel.unpack(X, same, n=rows) == values).all()

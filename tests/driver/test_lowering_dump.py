@@ -13,7 +13,7 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.codegen import Options, module_with_lines, numbered_llvm, with_line_table
+from tecomp.codegen import Options, module_with_lines, number_llvm_lines, with_line_table
 from tecomp.driver import differences
 from tecomp.ir import For, IfThenElse, lines_of
 from tecomp.ir.traversal.rewrite import walk
@@ -136,7 +136,7 @@ def test_a_line_table_changes_no_instruction() -> None:
     plain = tecomp.build(s, args).source("llvm").splitlines()
     source = module_with_lines(func, Options())[1]
 
-    assert [text for _, text in numbered_llvm(source.text)] == plain
+    assert [text for _, text in number_llvm_lines(source.text)] == plain
     marked = with_line_table(source.text).splitlines()
     bare = [re.sub(r",? ?!dbg !\d+", "", text) for text in marked]
     assert [text for text in bare if not re.match(r"!(llvm|1000\d\d)", text)][: len(plain)] == plain

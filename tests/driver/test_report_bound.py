@@ -10,7 +10,7 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.cost_model import Report
+from tecomp.cost_model import CostReport
 from tecomp.driver import ScheduledKernel
 from tecomp.machine.host import host_clock, host_cores
 from tecomp.schedules import matmul, softmax
@@ -131,7 +131,7 @@ def test_no_random_kernel_is_quicker_than_its_report(seed: int, *, is_calibrated
     assert 0 < modelled <= measured * TIMER_NOISE
 
 
-def addition(size: int, **tables: Any) -> Report:
+def addition(size: int, **tables: Any) -> CostReport:
     """The report of a sum of two float32 vectors on a made-up core with 8 lanes at 1 GHz."""
     target = tecomp.Target.load(
         "cpu", clock_hz=1e9, grid={"core.x": 2}, core={
@@ -199,7 +199,7 @@ def test_repeated_elements_are_moved_once() -> None:
     assert report.shares["L1"] * report.cycles == pytest.approx(64 * 4096 * 4 / 128)
 
 
-def report_of(count: int, extent: int) -> Report:
+def report_of(count: int, extent: int) -> CostReport:
     """Of a sum in a parallel loop of so many iterations, and of one that is not, on so many cores."""
     target = tecomp.Target.load("cpu", core={"count": count, "vector_bytes": 32}, clock_hz=1e9)
     A = te.placeholder((extent, 64), name="A")

@@ -8,7 +8,7 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.cost_model import Report
+from tecomp.cost_model import CostReport
 from tecomp.errors import TargetError
 from tecomp.machine.descriptor import read_target
 from tests.messages import Diagnostic, diagnostic
@@ -28,7 +28,7 @@ source = "assumed"
 TARGET = read_target(MACHINE, "linked.toml")
 
 
-def copied(machine: tecomp.Target = TARGET, tiled: bool = False, **link: Any) -> Report:
+def copied(machine: tecomp.Target = TARGET, tiled: bool = False, **link: Any) -> CostReport:
     """Each of four cores copies four tiles of 16x16 from 64x64 elements of four bytes."""
     A = te.placeholder((64, 64), name="A")
     B = te.compute((64, 64), lambda i, j: A[i, j] + 1.0, name="B")
@@ -45,7 +45,7 @@ def copied(machine: tecomp.Target = TARGET, tiled: bool = False, **link: Any) ->
     return tecomp.build(s, [A, B], target=target).report()
 
 
-def busy(report: Report) -> list[float]:
+def busy(report: CostReport) -> list[float]:
     return [core.cycles["load"] for core in report.cores]
 
 

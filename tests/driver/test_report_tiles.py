@@ -10,7 +10,7 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.cost_model import Report
+from tecomp.cost_model import CostReport
 from tecomp.driver import ScheduledKernel
 from tecomp.errors import TargetError
 from tecomp.machine.descriptor import Target, read_target
@@ -78,7 +78,7 @@ def program(
     return s, [A, B, C]
 
 
-def report_of(intrin: te.TensorIntrin, dtype: str = "float32", **sizes: int) -> Report:
+def report_of(intrin: te.TensorIntrin, dtype: str = "float32", **sizes: int) -> CostReport:
     return tecomp.build(*program(intrin, dtype=dtype, **sizes), target=TILED).report()
 
 

@@ -6,12 +6,20 @@ from collections.abc import Mapping
 from math import inf
 
 from tecomp.compute import Operation, Tensor
-from tecomp.graph import Graph, Machine, Problem, State, Way, moved_for, problem_of
+from tecomp.graph import (
+    LayoutCapabilities,
+    LayoutCombination,
+    LayoutProblem,
+    LayoutState,
+    ProgramGraph,
+    build_layout_problem,
+    moved_elements,
+)
 from tecomp.layout import Layout
 from tecomp.machine.descriptor import Target
 
 
-def forward_relayouts(graph: Graph, target: Target) -> tuple[int, int] | None:
+def forward_relayouts(graph: ProgramGraph, target: Target) -> tuple[int, int] | None:
     """What relayouts cost if each operation in turn takes the layouts that are cheapest for it.
 
     It copies for itself what it reads in other layouts. Exact choice is compared with that.
@@ -24,7 +32,7 @@ def forward_relayouts(graph: Graph, target: Target) -> tuple[int, int] | None:
         The elements that are moved, and the bytes that are written; None where that ends with an
         operation that has no layouts then.
     """
-    problem = problem_of(graph, Machine(target), [], ())
+    problem = build_layout_problem(graph, LayoutCapabilities(target), [], ())
     made = {x: value.made[0] for x, value in problem.values.items()}
     elements, nbytes = 0, 0
     for op, ways in problem.ways.items():
@@ -41,7 +49,7 @@ def forward_relayouts(graph: Graph, target: Target) -> tuple[int, int] | None:
 
 
 def _copied(
-    problem: Problem, op: Operation, way: Way, made: Mapping[Tensor, int]
+    problem: LayoutProblem, op: Operation, way: LayoutCombination, made: Mapping[Tensor, int]
 ) -> set[tuple[Tensor, int]]:
     """What an operation reads in other seats than it is made in."""
     wanted = {(s.tensor, n) for s, n in zip(problem.slots[op], way.inputs, strict=True)}
@@ -49,16 +57,16 @@ def _copied(
 
 
 def _cost_now(
-    problem: Problem, op: Operation, way: Way, made: Mapping[Tensor, int]
+    problem: LayoutProblem, op: Operation, way: LayoutCombination, made: Mapping[Tensor, int]
 ) -> float:
     """The elements that are moved for one operation, after those before it."""
     if any(k not in problem.values[x].made for k, x in zip(way.outs, op.outputs, strict=True)):
         return inf
     cost = way.cost
     for tensor, number in _copied(problem, op, way, made):
-        state = State(made[tensor], frozenset({number}))
+        state = LayoutState(made[tensor], frozenset({number}))
         value = problem.values[tensor]
         is_layout = isinstance(value.seats[number], Layout)
-        moved = moved_for(problem, tensor, [state])[0] if is_layout else inf
+        moved = moved_elements(problem, tensor, [state])[0] if is_layout else inf
         cost += 0.0 if value.is_known and is_layout else moved
     return cost

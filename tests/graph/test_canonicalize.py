@@ -10,7 +10,7 @@ import pytest
 
 import tecomp
 from tecomp import te
-from tecomp.graph import with_conversions_apart
+from tecomp.graph import extract_casts
 from tecomp.machine.descriptor import Target
 from tecomp.schedules import matmul
 
@@ -95,7 +95,7 @@ def test_formulas_of_several_types_equal_numpy(name: str, target: str) -> None:
 
 
 def _apart(formula: Formula, target: str = "stick128") -> str:
-    return str(with_conversions_apart(Target.load(target))(te.compute(SHAPE, formula, name="Y").op))
+    return str(extract_casts(Target.load(target))(te.compute(SHAPE, formula, name="Y").op))
 
 
 def test_values_are_converted_before_formulas_of_other_lanes() -> None:
@@ -117,11 +117,11 @@ def test_other_operations_stay_as_they_are(name: str) -> None:
     target, formula = UNCHANGED[name]
     op = te.compute(SHAPE, formula, name="Y").op
 
-    assert with_conversions_apart(Target.load(target))(op) is op
+    assert extract_casts(Target.load(target))(op) is op
 
 
 def test_a_value_is_converted_once() -> None:
-    change = with_conversions_apart(Target.load("stick128"))
+    change = extract_casts(Target.load("stick128"))
     first, second = (
         change(te.compute(SHAPE, lambda i, j, by=by: A[i, j] * by, name="Y").op) for by in (2.0, 3.0)
     )

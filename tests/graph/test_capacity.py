@@ -11,12 +11,12 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.errors import CapacityError
-from tecomp.graph import Needed, check_fits
+from tecomp.graph import MemoryDemand, check_fits
 
 MEMORY = tecomp.Target.load("cpu").memories["global"]
 
 
-def drawn(seed: int) -> Needed:
+def drawn(seed: int) -> MemoryDemand:
     """Values of many sizes, some of which are written over those that end when they begin."""
     rng = np.random.default_rng(seed)
     lives: dict[te.Tensor, tuple[int, int]] = {}
@@ -33,7 +33,7 @@ def drawn(seed: int) -> Needed:
             over[tensor] = fit[0]
             sizes[tensor] = sizes[fit[0]]
         lives[tensor] = number, number + int(rng.integers(0, 5))
-    return Needed(lives, sizes, over)
+    return MemoryDemand(lives, sizes, over)
 
 
 @pytest.mark.parametrize("seed", range(60))

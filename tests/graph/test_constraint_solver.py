@@ -8,10 +8,10 @@ from math import inf
 import numpy as np
 import pytest
 
-from tecomp.graph import Factor, minimise
+from tecomp.graph import CostTable, minimise
 
 
-def drawn(seed: int) -> tuple[list[int], list[Factor]]:
+def drawn(seed: int) -> tuple[list[int], list[CostTable]]:
     rng = np.random.default_rng(seed)
     count = int(rng.integers(1, 7))
     domains = [int(n) for n in rng.integers(1, 4, count)]
@@ -21,11 +21,11 @@ def drawn(seed: int) -> tuple[list[int], list[Factor]]:
         variables = tuple(int(v) for v in rng.permutation(count)[:size])
         costs = rng.integers(0, 10, [domains[v] for v in variables]).astype(float)
         costs[rng.random(costs.shape) < 0.15] = inf
-        factors.append(Factor(variables, costs))
+        factors.append(CostTable(variables, costs))
     return domains, factors
 
 
-def cheapest(domains: list[int], factors: list[Factor]) -> float:
+def cheapest(domains: list[int], factors: list[CostTable]) -> float:
     return min(
         sum(float(f.costs[tuple(values[v] for v in f.variables)]) for f in factors)
         for values in product(*map(range, domains))
@@ -54,6 +54,6 @@ def test_small_tables_give_a_bound(budget: int) -> None:
 
 def test_a_chain_takes_tables_of_two() -> None:
     rng = np.random.default_rng(0)
-    factors = [Factor((k, k + 1), rng.random((5, 5))) for k in range(300)]
+    factors = [CostTable((k, k + 1), rng.random((5, 5))) for k in range(300)]
 
     assert minimise([5] * 301, factors).width == 2

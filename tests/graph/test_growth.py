@@ -11,7 +11,7 @@ import pytest
 
 from tecomp import te
 from tecomp.compute import ComputeOp, Operation, accesses, post_order
-from tecomp.graph import asked_for, compiled
+from tecomp.graph import compile_native, validate_request
 from tests.bench import growth_command
 from tests.bench.programs_of_size import KINDS
 
@@ -51,9 +51,9 @@ def operations(value: te.Tensor) -> tuple[Operation, ...]:
 def calls(value: te.Tensor) -> int:
     """How many calls of Python functions it takes to compile a program."""
     source = operations(value)[0].output(0)
-    asked = asked_for(value, [source], "cpu", {}, "program")
+    asked = validate_request(value, [source], "cpu", {}, "program")
     profile = cProfile.Profile()
-    profile.runcall(compiled, asked)
+    profile.runcall(compile_native, asked)
     return sum(int(entry.callcount) for entry in profile.getstats())
 
 

@@ -12,7 +12,7 @@ import tecomp
 from tecomp import StickLayout, Target, te
 from tecomp.constraints import DivisionHint, Hint
 from tecomp.errors import LayoutError
-from tecomp.graph import Layouts, choose_layouts, graph_of
+from tecomp.graph import ProgramLayouts, choose_layouts, graph_of
 from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 
@@ -28,7 +28,7 @@ def chain() -> tuple[te.Tensor, te.Tensor, te.Tensor]:
     return A, B, te.compute((SIZE, SIZE), lambda i, j: B[i, j] + A[i, j], name="C")
 
 
-def chosen(C: te.Tensor, A: te.Tensor, hints: list[Hint], **more: Any) -> Layouts:
+def chosen(C: te.Tensor, A: te.Tensor, hints: list[Hint], **more: Any) -> ProgramLayouts:
     return choose_layouts(graph_of([C], [A], []), STICK, more.pop("given", {}), hints, **more)
 
 

@@ -12,7 +12,7 @@ import pytest
 import tecomp
 from tecomp import te
 from tecomp.driver import CompiledProgram
-from tecomp.graph import bytes_of, plan_memory, written_over
+from tecomp.graph import bytes_of, plan_memory, reuse_input_buffer
 from tecomp.ir import evaluate
 from tests.graph.test_compile import SIZE, arrays, product_of, with_memory
 from tests.messages import Diagnostic, diagnostic
@@ -153,7 +153,7 @@ def kernel(tail: str, bound: int = 40) -> tuple[te.Schedule, list[te.Tensor]]:
 
 def test_each_element_is_stored_once() -> None:
     lowered = tecomp.lower_all(*kernel("guard"))
-    merged = written_over(lowered, 0)
+    merged = reuse_input_buffer(lowered, 0)
     assert merged is not None
 
     (b,) = arrays((3, 40))
@@ -164,7 +164,7 @@ def test_each_element_is_stored_once() -> None:
 
 def test_elements_that_are_stored_twice_are_not_read_again() -> None:
     """The last part begins earlier, and would read what the one before it has stored."""
-    assert written_over(tecomp.lower_all(*kernel("shift_inwards")), 0) is None
+    assert reuse_input_buffer(tecomp.lower_all(*kernel("shift_inwards")), 0) is None
 
 
 def test_what_is_computed_twice_is_not_read_again() -> None:
@@ -176,7 +176,7 @@ def test_what_is_computed_twice_is_not_read_again() -> None:
     outer, _ = s[C].split(s[C].op.axis[0], factor=4)
     s[B].compute_at(s[C], outer)
 
-    assert written_over(tecomp.lower_all(s, [A, C, D]), 0) is None
+    assert reuse_input_buffer(tecomp.lower_all(s, [A, C, D]), 0) is None
 
 
 def test_kernels_that_write_over_and_others_are_not_the_same() -> None:

@@ -15,9 +15,9 @@ import pytest
 import tecomp
 from tecomp import StickFormat, StickLayout, Target, te
 from tecomp.compute import ComputeOp, Operation
-from tecomp.constraints import computation, keeps_rules
+from tecomp.constraints import computation, satisfies_constraints
 from tecomp.errors import LayoutError
-from tecomp.graph import Layouts, choose_layouts, graph_of
+from tecomp.graph import ProgramLayouts, choose_layouts, graph_of
 from tecomp.poly import isl_work
 from tests.bench.layouts_table import MACHINES, residual
 from tests.graph.forward import forward_relayouts
@@ -59,7 +59,7 @@ def broadcast(x: te.Tensor, y: te.Tensor) -> te.Tensor:
 
 def layouts_of(
     output: te.Tensor, inputs: list[te.Tensor], known: Mapping[te.Tensor, StickLayout] = NONE
-) -> Layouts:
+) -> ProgramLayouts:
     return choose_layouts(graph_of([output], inputs, []), STICK, known)
 
 
@@ -243,7 +243,7 @@ def fits(op: Operation, reads: Mapping[te.Tensor, StickLayout], out: StickLayout
         else:
             with isl_work("layouts"):
                 every = computation(op, op.body[0], {**reads, op.output(0): out})
-                FITS[key] = keeps_rules(every, STICK)
+                FITS[key] = satisfies_constraints(every, STICK)
     return FITS[key]
 
 

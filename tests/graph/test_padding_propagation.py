@@ -11,7 +11,7 @@ import pytest
 import tecomp
 from tecomp import StickLayout, Target, te
 from tecomp.errors import LayoutError
-from tecomp.graph import Layouts, choose_layouts, graph_of
+from tecomp.graph import ProgramLayouts, choose_layouts, graph_of
 from tecomp.layout import Layout
 from tecomp.machine.operand_constraints import OperandPadding
 from tests.messages import Diagnostic, diagnostic
@@ -43,7 +43,7 @@ def relu(x: te.Tensor) -> te.Tensor:
     return te.compute(x.shape, lambda i, j: te.max(x[i, j], te.const(0, HALF)), name="R")
 
 
-def chosen(output: te.Tensor, inputs: list[te.Tensor], **more: Any) -> Layouts:
+def chosen(output: te.Tensor, inputs: list[te.Tensor], **more: Any) -> ProgramLayouts:
     target = more.pop("target", STICK)
     return choose_layouts(graph_of([output], inputs, []), target, more.pop("given", {}), **more)
 

@@ -19,7 +19,7 @@ from tecomp import te
 from tecomp.codegen import Store, current_store
 from tecomp.driver import CompiledProgram
 from tecomp.errors import CallError
-from tecomp.graph import asked_for, compilation_steps, serialization
+from tecomp.graph import compilation_steps, serialization, validate_request
 from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 
@@ -39,13 +39,13 @@ def store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Store:
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The programs that were compiled, by name."""
     names: list[str] = []
-    make = compilation_steps.compiled
+    make = compilation_steps.compile_native
 
     def noted(asked: Any) -> Any:
         names.append(asked.name)
         return make(asked)
 
-    monkeypatch.setattr(compilation_steps, "compiled", noted)
+    monkeypatch.setattr(compilation_steps, "compile_native", noted)
     return names
 
 
@@ -110,7 +110,7 @@ def _asked(**said: Any) -> list[str]:
     B = te.compute((64, 64), lambda i, j: te.exp(A[i, j]), name="B")
     layouts = {B: said["layout"]} if "layout" in said else {}
     hints = [tecomp.hint(B, **said["hint"])] if "hint" in said else []
-    return list(serialization._keys(asked_for(B, [A], "stick128", {}, "net", layouts, hints)))
+    return list(serialization._keys(validate_request(B, [A], "stick128", {}, "net", layouts, hints)))
 
 
 def test_all_that_is_said_of_layouts_counts() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from tecomp import StickFormat, StickLayout, Target, te
 from tecomp.errors import LayoutError
-from tecomp.graph import Layouts, choose_layouts, graph_of
+from tecomp.graph import ProgramLayouts, choose_layouts, graph_of
 from tests.messages import Diagnostic, diagnostic
 
 STICK = Target.load("stick128")
@@ -277,7 +277,7 @@ GIVEN: dict[str, tuple[Callable[[Inputs], te.Tensor], Mapping[str, StickLayout],
 }  # fmt: skip
 
 
-def counted(found: Layouts) -> int:
+def counted(found: ProgramLayouts) -> int:
     """The elements of each copy, for each of those that read it."""
     return sum(copy.elements * len(copy.readers) for copy in found.relayouts)
 

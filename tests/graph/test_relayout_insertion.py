@@ -14,7 +14,7 @@ import pytest
 import tecomp
 from tecomp import StickLayout, te
 from tecomp.errors import LayoutError
-from tecomp.graph import border_of, bytes_of
+from tecomp.graph import bytes_of, group_inputs
 from tests.messages import Diagnostic, diagnostic
 
 HALF = "float16"
@@ -33,7 +33,7 @@ def check_sizes(program: Any) -> None:
     """What kernels take is as large as memory is planned for it."""
     stored = program.details.stored
     for call in program.kernels:
-        around = [*border_of(call.group), *call.group.result.outputs]
+        around = [*group_inputs(call.group), *call.group.result.outputs]
         params = call.part.lowered.final.params
         assert [prod(p.shape) * p.dtype.bytes for p in params] == [
             bytes_of(x, stored) for x in around
@@ -52,7 +52,7 @@ def test_a_report_has_layouts_and_relayouts(
     assert relayout.elements == program.layouts.certificate.cost
     assert relayout.bytes == program.layouts.moved_bytes
     assert relayout.readers == ("Y",)
-    read = [border_of(call.group) for call in program.kernels]
+    read = [group_inputs(call.group) for call in program.kernels]
     stored = program.details.stored
     assert [kernel.reads for kernel in report.kernels] == [
         sum(bytes_of(x, stored) for x in own) for own in read

@@ -24,8 +24,8 @@ from tecomp.ir import (
     constant,
     integer_range,
     result_type,
-    saturating,
-    wrapping,
+    saturating_conversion,
+    wrap_to_dtype,
 )
 from tests.numerics import assert_close
 
@@ -218,9 +218,9 @@ def test_truth_values_convert() -> None:
 
 
 def test_wrapping_and_saturating() -> None:
-    assert [wrapping(DType("int8"))(v) for v in (127, 128, -129, 256)] == [127, -128, 127, 0]
-    assert [wrapping(DType("uint8"))(v) for v in (255, 256, -1)] == [255, 0, 255]
-    assert [saturating(DType("uint16"))(v) for v in (1e9, -1.0, 2.5)] == [65535, 0, 2]
+    assert [wrap_to_dtype(DType("int8"))(v) for v in (127, 128, -129, 256)] == [127, -128, 127, 0]
+    assert [wrap_to_dtype(DType("uint8"))(v) for v in (255, 256, -1)] == [255, 0, 255]
+    assert [saturating_conversion(DType("uint16"))(v) for v in (1e9, -1.0, 2.5)] == [65535, 0, 2]
 
 
 X = np.linspace(0.05, 0.95, 16)
@@ -274,7 +274,7 @@ def test_functions_of_integers(name: str) -> None:
     values = samples(dtype)
     vector = dtype.with_lanes(len(values))
     ones = [bin(value % 2**dtype.bits).count("1") for value in values]
-    sizes = [wrapping(dtype)(abs(value)) for value in values]
+    sizes = [wrap_to_dtype(dtype)(abs(value)) for value in values]
 
     assert [call_function("popcount", dtype)(value) for value in values] == ones
     assert [call_function("abs", dtype)(value) for value in values] == sizes

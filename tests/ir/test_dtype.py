@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tecomp.errors import TypeMismatchError
-from tecomp.ir import SCALARS, DType, holds_every, promote
+from tecomp.ir import SCALARS, DType, promote, represents_all
 from tests.messages import Diagnostic, diagnostic
 
 
@@ -118,11 +118,11 @@ def test_a_type_holds_every_value_that_a_cast_to_it_keeps(own: str, to: str) -> 
     # Numbers of Python are compared exactly, integers with floats too.
     is_same = all(x == y for x, y in zip(given.tolist(), kept.tolist(), strict=True))
 
-    assert holds_every(DType(to), DType(own)) == is_same
-    assert holds_every(DType(f"{to}x4"), DType(f"{own}x4")) == is_same
+    assert represents_all(DType(to), DType(own)) == is_same
+    assert represents_all(DType(f"{to}x4"), DType(f"{own}x4")) == is_same
 
 
 def test_a_type_of_other_lanes_or_an_address_holds_none() -> None:
-    assert not holds_every(DType("int32x4"), DType("int8"))
-    assert not holds_every(DType("int64"), DType("handle"))
-    assert not holds_every(DType("handle"), DType("uint8"))
+    assert not represents_all(DType("int32x4"), DType("int8"))
+    assert not represents_all(DType("int64"), DType("handle"))
+    assert not represents_all(DType("handle"), DType("uint8"))

@@ -15,7 +15,7 @@ from tecomp.ir import (
     INT32,
     BufferLoad,
     Const,
-    OutsideCall,
+    ExternCall,
     PrimFunc,
     Var,
     evaluate,
@@ -52,8 +52,8 @@ def seen() -> Iterator[list[Any]]:
     tecomp.remove_global_func("len")
 
 
-def call_of(func: PrimFunc) -> OutsideCall:
-    return next(node for node in walk(func.body) if isinstance(node, OutsideCall))
+def call_of(func: PrimFunc) -> ExternCall:
+    return next(node for node in walk(func.body) if isinstance(node, ExternCall))
 
 
 def test_text_is_read_back() -> None:

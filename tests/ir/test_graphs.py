@@ -20,8 +20,8 @@ from tecomp.ir import (
     Expr,
     For,
     ForKind,
-    Numbers,
     PrimFunc,
+    ValueNumbering,
     Var,
     bottom_up,
     children,
@@ -31,14 +31,14 @@ from tecomp.ir import (
     if_then_else,
     parse,
     post_order,
-    same,
     seq,
     simplify,
+    structural_equal,
     substitute,
     top_down,
     verify,
 )
-from tecomp.ir.nodes.graph_utils import fold, walk
+from tecomp.ir.nodes.graph_utils import fold, preorder
 from tests.messages import Diagnostic, diagnostic
 
 FLOAT32 = DType("float32")
@@ -69,7 +69,7 @@ class Counted:
         return [str(number - 1)] * 2 if number else []
 
 
-@pytest.mark.parametrize("order", [walk, post_order])
+@pytest.mark.parametrize("order", [preorder, post_order])
 def test_a_node_is_visited_once(order: Any) -> None:
     counted = Counted()
 
@@ -100,14 +100,14 @@ def test_rewriting_keeps_what_is_shared() -> None:
         return j if node is i else None
 
     for rewritten in (bottom_up(big, rule), top_down(big, rule), substitute(big, {i: j})):
-        assert same(rewritten, squared(j, 1000))
-        assert not same(rewritten, big)
+        assert structural_equal(rewritten, squared(j, 1000))
+        assert not structural_equal(rewritten, big)
     assert len(asked) == 2 * 3001
     assert free_variables(big) == {i: None}
 
 
 def test_the_same_trees_have_one_number() -> None:
-    numbers = Numbers()
+    numbers = ValueNumbering()
 
     assert numbers.of(squared(i, 1000)) == numbers.of(squared(i, 1000))
     assert numbers.of(squared(i, 1000)) != numbers.of(squared(j, 1000))
@@ -171,7 +171,7 @@ def test_shared_parts_are_simplified_and_computed_once() -> None:
     for _ in range(200):
         index = (index * index + 3) % 4
     simple = simplify(index, {i: (0, 3)})
-    assert sum(1 for _ in walk(simple, parts=operands)) < 2000
+    assert sum(1 for _ in preorder(simple, parts=operands)) < 2000
 
     func = statement(squared(BufferLoad(X, (i,)), 60) * 0.0)
     x, y = np.full(4, 0.5, "float32"), np.zeros(4, "float32")
@@ -183,7 +183,7 @@ def test_long_minima_and_conditions() -> None:
     least: Expr = i
     for k in range(500):
         least = Binary(BinOp.MIN, least, j + k)
-    assert sum(1 for _ in walk(simplify(least), parts=operands)) < 20
+    assert sum(1 for _ in preorder(simplify(least), parts=operands)) < 20
 
 
 def test_conditions_that_share_parts_are_simplified_in_linear_time() -> None:

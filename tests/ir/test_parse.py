@@ -29,7 +29,7 @@ from tecomp.ir import (
     Expr,
     For,
     ForKind,
-    IndexMap,
+    IndexMapNode,
     Let,
     Not,
     PadValue,
@@ -166,7 +166,7 @@ def test_sites_with_quotes_and_lines() -> None:
 def test_maps_with_typed_arguments_and_without_any() -> None:
     a, n = Buffer("A", ()), Var("n")
     i, j = Var("i", INT32), Var("j")
-    maps = (IndexMap((i, j), (j, j + n)), IndexMap((), (Const(0), Const(0)), (0,)))
+    maps = (IndexMapNode((i, j), (j, j + n)), IndexMapNode((), (Const(0), Const(0)), (0,)))
     pad = PadValue((), BufferLoad(a, ()))
 
     assert survives(PrimFunc("f", (a, n), SeqStmt(()), (), ((a.data, maps),), ((a.data, pad),)))

@@ -24,7 +24,7 @@ from tecomp.ir import (
     For,
     ForKind,
     IfThenElse,
-    IndexMap,
+    IndexMapNode,
     Let,
     Not,
     PadValue,
@@ -129,9 +129,9 @@ def test_a_long_chain_prints_without_recursion() -> None:
 
 def test_maps_ranges_and_buffers() -> None:
     n, h, w, c = (Var(name) for name in "nhwc")
-    nchwc = IndexMap((n, h, w, c), (n, c // 4, h, w, c % 4))
-    split = IndexMap((n, h, w, c), (n, c // 4, h, w, c % 4), (2,))
-    typed = IndexMap((Var("i", INT32),), (Const(0),))
+    nchwc = IndexMapNode((n, h, w, c), (n, c // 4, h, w, c % 4))
+    split = IndexMapNode((n, h, w, c), (n, c // 4, h, w, c % 4), (2,))
+    typed = IndexMapNode((Var("i", INT32),), (Const(0),))
     texture = Buffer("T", (n, 64), DType("float16x4"), "global.texture", (0,), (64, 1))
 
     assert str(nchwc) == repr(nchwc) == "lambda n, h, w, c: [n, c // 4, h, w, c % 4]"
@@ -170,7 +170,7 @@ def everything() -> PrimFunc:
     realize = BufferRealize(x, (Range(Const(0), Const(4)), Range(n, Const(2))),
                             BufferStore(x, const(7, "int32"), (Const(1), n)), ((0, 4, 1),))
     h, c = Var("h"), Var("c")
-    layout = IndexMap((h, c), (h, c // 4, c % 4), (0,))
+    layout = IndexMapNode((h, c), (h, c // 4, c % 4), (0,))
     return PrimFunc("every", (a, m), seq(body, realize), (n,),
                     ((a.data, (layout, layout)), (x.data, (layout,))),
                     ((a.data, PadValue((h, c), const(-0.0, "float32"))),), ("f.py:1: A[\"x\"]",))
@@ -215,7 +215,7 @@ def test_a_buffer_of_the_body_that_a_decorator_names_keeps_its_name_to_itself() 
         return Buffer("T", (4,))
 
     i, first, second = Var("i"), local(), local()
-    layout = IndexMap((i,), (i // 2, i % 2))
+    layout = IndexMapNode((i,), (i // 2, i % 2))
     body = seq(*(Allocate(b, BufferStore(b, const(0.0, "float32"), (Const(0),)))
                  for b in (first, second)))
     func = PrimFunc("f", (), body, (), ((second.data, (layout,)),))

@@ -15,14 +15,14 @@ from tecomp.ir import (
     BinOp,
     Digit,
     Interval,
-    Opaque,
+    OpaqueTerm,
     QuasiAffine,
     Term,
     floordiv,
     modulo,
     recombine_digits,
 )
-from tecomp.poly import Reader
+from tecomp.poly import IndexReader
 from tests.strategies.draws import Draws
 
 Point = tuple[int, ...]
@@ -37,7 +37,7 @@ def value(total: QuasiAffine, at: Point) -> int:
 
 
 def term_value(term: Term, at: Point) -> int:
-    if isinstance(term, Opaque):
+    if isinstance(term, OpaqueTerm):
         a, b = (value(operand, at) for operand in term.operands)
         return BITS[term.op](a, b)
     x = at[term.of] if isinstance(term.of, int) else value(term.of, at)
@@ -49,7 +49,7 @@ def term_value(term: Term, at: Point) -> int:
 class Sums(Draws):
     """Draws sums of up to three unknowns, as operations make them and as nobody simplified them."""
 
-    def reader(self) -> tuple[Reader, list[range]]:
+    def reader(self) -> tuple[IndexReader, list[range]]:
         """What is known of the unknowns, and values that each may have."""
         bounds: list[Interval] = []
         values = []
@@ -58,7 +58,7 @@ class Sums(Draws):
             values.append(range(low, low + count))
             last = low + count - 1
             bounds.append(self.pick(((low, last), (low, last), (low, None), (None, None))))
-        return Reader({}, bounds, keeps_periods=self.chance(30)), values
+        return IndexReader({}, bounds, keeps_periods=self.chance(30)), values
 
     def total(self, depth: int = 2) -> QuasiAffine:
         """Some terms, that digits are drawn of sums."""
@@ -77,12 +77,12 @@ class Sums(Draws):
             if inner.terms and (low, high) != (1, None):
                 return Digit(inner, low, high)
         if depth and self.chance(8):
-            return Opaque(self.pick((*BITS,)), (self.total(depth - 1), self.total(depth - 1)))
+            return OpaqueTerm(self.pick((*BITS,)), (self.total(depth - 1), self.total(depth - 1)))
         return Digit(self.number(0, 2), low, high)
 
 
 @st.composite
-def sums(draw: st.DrawFn) -> tuple[Reader, list[range], QuasiAffine, int]:
+def sums(draw: st.DrawFn) -> tuple[IndexReader, list[range], QuasiAffine, int]:
     """A sum, what is known of it, the values of its unknowns, and a divisor."""
     drawn = Sums(draw)
     reader, values = drawn.reader()
@@ -92,7 +92,7 @@ def sums(draw: st.DrawFn) -> tuple[Reader, list[range], QuasiAffine, int]:
 @settings(max_examples=10 * settings().max_examples)
 @given(sums())
 def test_operations_have_the_values_that_they_are_named_for(
-    case: tuple[Reader, list[range], QuasiAffine, int],
+    case: tuple[IndexReader, list[range], QuasiAffine, int],
 ) -> None:
     reader, values, total, d = case
     quotient, remainder = floordiv(reader, total, d), modulo(reader, total, d)
@@ -114,8 +114,8 @@ def test_operations_have_the_values_that_they_are_named_for(
 @settings(max_examples=5 * settings().max_examples)
 @given(sums(), sums())
 def test_sums_of_the_same_terms_are_equal_in_any_order(
-    one: tuple[Reader, list[range], QuasiAffine, int],
-    other: tuple[Reader, list[range], QuasiAffine, int],
+    one: tuple[IndexReader, list[range], QuasiAffine, int],
+    other: tuple[IndexReader, list[range], QuasiAffine, int],
 ) -> None:
     a, b, n = one[2], other[2], one[3]
     both = a.plus(b, n)
@@ -130,7 +130,7 @@ def test_sums_of_the_same_terms_are_equal_in_any_order(
 
 X, Y = QuasiAffine({Digit(0): 1}), QuasiAffine({Digit(1): 1})
 SUM = X.plus(Y)
-FREE = Reader({}, [(None, None), (None, None)])
+FREE = IndexReader({}, [(None, None), (None, None)])
 
 
 @pytest.mark.parametrize(("found", "wanted"), [

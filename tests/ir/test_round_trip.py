@@ -33,9 +33,10 @@ from tecomp.ir import (
     For,
     ForKind,
     IfThenElse,
-    IndexMap,
+    IndexMapNode,
     Let,
     Not,
+    OperandTransfer,
     PadValue,
     PrimFunc,
     Ramp,
@@ -43,13 +44,12 @@ from tecomp.ir import (
     Select,
     Stmt,
     TensorOp,
-    Touch,
     Var,
     bottom_up,
     evaluate,
     parse,
-    same,
     seq,
+    structural_equal,
     verify,
 )
 
@@ -184,7 +184,7 @@ class Maker:
         """The operands of an operation."""
         loads = [self.load(buffer.dtype, 2) for buffer in self.buffers]
         var = Var(self.name())
-        touched = (Touch(load, self.chance(50)) for load in loads if load is not None)
+        touched = (OperandTransfer(load, self.chance(50)) for load in loads if load is not None)
         return For(var, Const(0), Const(EXTENT), ForKind.SERIAL, seq(*touched))
 
     def inside(self, bound: Var | Buffer, depth: int) -> Stmt:
@@ -203,7 +203,7 @@ class Maker:
         self.variables, self.buffers = [n, m], [a, b, out]
         body = seq(*(self.stmt(4) for _ in range(3)))
         i, j = Var(self.name()), Var(self.name())
-        layout = IndexMap((i, j), (Binary(BinOp.FLOORDIV, i, Const(4)), j, i), (0,))
+        layout = IndexMapNode((i, j), (Binary(BinOp.FLOORDIV, i, Const(4)), j, i), (0,))
         pad = PadValue((i, j), Const(0.0, FLOAT32), Compare(CmpOp.LT, i, j))
         maps = ((out.data, (layout, layout)),) if self.chance(50) else ()
         pads = ((a.data, pad),) if self.chance(50) else ()
@@ -242,6 +242,6 @@ def test_what_is_printed_is_read_back_and_runs_the_same(seed: int) -> None:
 @given(st.integers(0, 2**32))
 def test_a_changed_leaf_makes_another_function(seed: int) -> None:
     func = Maker(seed).function()
-    changed = bottom_up(func.body, lambda node: Const(4) if same(node, Const(EXTENT)) else None)
+    changed = bottom_up(func.body, lambda node: Const(4) if structural_equal(node, Const(EXTENT)) else None)
 
     assert (changed is func.body) == (changed == func.body)

@@ -20,7 +20,7 @@ from tecomp.ir import (
     Const,
     DType,
     Expr,
-    NotPlainError,
+    NotSerializableError,
     PrimFunc,
     SeqStmt,
     Var,
@@ -113,7 +113,7 @@ def test_deep_values() -> None:
 
 @pytest.mark.parametrize("value", [object(), (1, {2}), 1j, lambda: 1, {"a": b"b"}])
 def test_what_is_not_plain_is_refused(value: object) -> None:
-    with pytest.raises(NotPlainError):
+    with pytest.raises(NotSerializableError):
         encode(value)
 
 
@@ -121,7 +121,7 @@ def test_what_contains_itself_is_refused() -> None:
     loop = Loop([])
     loop.inner.append(loop)
 
-    with pytest.raises(NotPlainError):
+    with pytest.raises(NotSerializableError):
         encode(loop)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, note, settings
 
-from tecomp.ir import DEEPEST, BinOp, Expr, Terms, Var, binary
+from tecomp.ir import DEEPEST, BinOp, Expr, TermTable, Var, binary
 from tests.properties.test_index_algebra import assert_same
 from tests.strategies.index_algebra import World, worlds_and_digits, worlds_and_indices
 
@@ -25,14 +25,14 @@ def test_digits_read_and_written_have_the_same_values(case: tuple[World, Expr]) 
 
 
 def check(world: World, expr: Expr) -> None:
-    terms = Terms()
+    terms = TermTable()
     total = terms.sum_of(expr)
     text = terms.expr(total)
     note(f"{expr} is {total}, written {text}")
     assert_same(world, text, world.at(expr))
     assert terms.sum_of(text) == total
     assert terms.expr(total) is text
-    again = Terms()
+    again = TermTable()
     assert again.expr(again.sum_of(text), like=text) is text
 
 
@@ -47,7 +47,7 @@ def check(world: World, expr: Expr) -> None:
     ((i // 4) * j, j * (i // 4)),
 ])
 def test_what_is_the_same_has_one_key(one: Expr, other: Expr) -> None:
-    terms = Terms()
+    terms = TermTable()
     assert terms.key(one) == terms.key(other)
     assert terms.sum_of(one) == terms.sum_of(other)
 
@@ -57,7 +57,7 @@ def test_what_is_the_same_has_one_key(one: Expr, other: Expr) -> None:
     i * j * 4 + i % 4, binary(BinOp.MIN, i, j) // 4 * 4,
 ])
 def test_what_is_written_so_stays_the_same_object(expr: Expr) -> None:
-    terms = Terms()
+    terms = TermTable()
     assert terms.expr(terms.sum_of(expr), like=expr) is expr
 
 
@@ -65,7 +65,7 @@ def test_deep_expressions_are_read_without_recursion() -> None:
     expr: Expr = i
     for _ in range(20 * DEEPEST):
         expr = (expr + j) // 3
-    terms = Terms()
+    terms = TermTable()
     total = terms.sum_of(expr)
     assert total.depth <= DEEPEST
     assert terms.expr(total, like=expr) is expr
@@ -73,7 +73,7 @@ def test_deep_expressions_are_read_without_recursion() -> None:
 
 def test_squares_of_squares_are_no_list_of_factors() -> None:
     """Sixty squares have 2 to the power of 60 factors, and are entered once each."""
-    terms = Terms()
+    terms = TermTable()
     square: Expr = i
     for _ in range(60):
         square = square * square

@@ -32,9 +32,10 @@ from tecomp.ir import (
     For,
     ForKind,
     IfThenElse,
-    IndexMap,
+    IndexMapNode,
     Let,
     Not,
+    OperandTransfer,
     PadValue,
     Prefetch,
     PrimFunc,
@@ -44,7 +45,6 @@ from tecomp.ir import (
     SeqStmt,
     Stmt,
     TensorOp,
-    Touch,
     Var,
     const,
     parse,
@@ -217,7 +217,7 @@ LOCAL = Buffer("T", (4,))
         (Prefetch(X), Diagnostic("internal", function="f", node="prefetch(x)")),
         (Prefetch(BufferLoad(A, (ZERO, LANES))),
          Diagnostic("internal", function="f", node="prefetch(A[0, ramp(0, 1, 4)])")),
-        (Touch(X), Diagnostic("internal", function="f", node="reads(x)")),
+        (OperandTransfer(X), Diagnostic("internal", function="f", node="reads(x)")),
         (TensorOp("t", BufferStore(A, ONE, (ZERO, ZERO)), NONE),
          Diagnostic("internal", function="f", node='with TensorOp("t", tile=()):')),
         (TensorOp("t", NONE, BufferStore(A, ONE, (ZERO, I))),
@@ -321,7 +321,7 @@ def test_flat_code_has_one_index_for_each_physical_axis() -> None:
                     "    A[0, 0] = float32(1.0)")
     realized = BufferRealize(LOCAL, (Range(ZERO, Const(4)),), NONE)
     i = Var("i")
-    mapped = PrimFunc("f", (A,), NONE, (), ((A.data, (IndexMap((i,), (i,)),)),))
+    mapped = PrimFunc("f", (A,), NONE, (), ((A.data, (IndexMapNode((i,), (i,)),)),))
     verify(logical)
     verify(texture, flat=True)
 
@@ -341,11 +341,11 @@ def test_flat_code_has_one_index_for_each_physical_axis() -> None:
 
 def test_maps_are_for_memory_of_the_function() -> None:
     i, gone = Var("i"), Var("gone", HANDLE)
-    map_of_nothing = PrimFunc("f", (), NONE, (), ((gone, (IndexMap((i,), (i,)),)),))
-    to_floats = PrimFunc("f", (A,), NONE, (), ((A.data, (IndexMap((i,), (ONE,)),)),))
+    map_of_nothing = PrimFunc("f", (), NONE, (), ((gone, (IndexMapNode((i,), (i,)),)),))
+    to_floats = PrimFunc("f", (A,), NONE, (), ((A.data, (IndexMapNode((i,), (ONE,)),)),))
     place = PadValue((i,), ONE, i)
     padded = PrimFunc("f", (A,), NONE, (), (), ((A.data, place),))
-    free = PrimFunc("f", (A,), NONE, (), ((A.data, (IndexMap((i,), (N,)),)),))
+    free = PrimFunc("f", (A,), NONE, (), ((A.data, (IndexMapNode((i,), (N,)),)),))
 
     assert refusal(map_of_nothing) == (
         Diagnostic("internal", function="f", node="gone.data")

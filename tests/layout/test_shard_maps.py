@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tecomp.errors import LayoutError
-from tecomp.layout import collapsed, joined_dims
+from tecomp.layout import collapse_map, merged_dims
 from tecomp.poly.maps import brute_force
 from tests.messages import Diagnostic, diagnostic
 
@@ -33,7 +33,7 @@ from tests.messages import Diagnostic, diagnostic
 def test_groups(
     rank: int, intervals: list[tuple[int, int]] | None, groups: list[list[int]]
 ) -> None:
-    assert [list(group) for group in joined_dims(rank, intervals)] == groups
+    assert [list(group) for group in merged_dims(rank, intervals)] == groups
 
 
 def test_every_interval_of_a_small_tensor() -> None:
@@ -42,7 +42,7 @@ def test_every_interval_of_a_small_tensor() -> None:
     for begin, end in product(range(4), range(5)):
         if begin > end:
             continue
-        index_map = collapsed(shape, [(begin, end)], None)
+        index_map = collapse_map(shape, [(begin, end)], None)
         axes = dict(zip(index_map.initial_indices, np.indices(shape), strict=True))
         values = [brute_force.values(expr, axes) for expr in index_map.final_indices]
         extents = [int(value.max()) + 1 for value in values]
@@ -51,7 +51,7 @@ def test_every_interval_of_a_small_tensor() -> None:
 
 
 def test_missing_axes_are_zeros_in_front() -> None:
-    assert str(collapsed((7,), None, 3)) == "lambda d0: [0, 0, d0]"
+    assert str(collapse_map((7,), None, 3)) == "lambda d0: [0, 0, d0]"
 
 
 @pytest.mark.parametrize(
@@ -86,6 +86,6 @@ def test_missing_axes_are_zeros_in_front() -> None:
 )
 def test_refusals(rank: int, intervals: Any, expected: Diagnostic) -> None:
     with pytest.raises(LayoutError) as caught:
-        joined_dims(rank, intervals)
+        merged_dims(rank, intervals)
 
     assert diagnostic(caught.value) == expected

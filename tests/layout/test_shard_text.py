@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tecomp import IndexMap, LayoutError, ShardLayout
-from tecomp.layout import Scanner, map_text, read_map
+from tecomp.layout import Scanner, map_text, parse_affine_map
 from tecomp.poly.maps import brute_force
 from tests.messages import Diagnostic, diagnostic
 
@@ -22,7 +22,7 @@ GOOD = (
 
 
 def read(text: str) -> IndexMap:
-    return read_map(Scanner(text, "map"))
+    return parse_affine_map(Scanner(text, "map"))
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from tecomp.ir import (
     verify,
 )
 from tecomp.ir.traversal.rewrite import fold
-from tecomp.lowering import distinct
+from tecomp.lowering import rename_duplicates
 
 n = Var("n", INT64)
 A = Buffer("A", (n,))
@@ -74,7 +74,7 @@ def test_what_repeats_is_copied_with_new_variables() -> None:
     body = add_one()
     func = PrimFunc("f", (A,), seq(body, body, IfThenElse(n > 2, body, body)), (n,))
 
-    found = distinct(func)
+    found = rename_duplicates(func)
 
     assert found == func
     assert_distinct(found)
@@ -92,7 +92,7 @@ def test_loops_inside_loops_over_the_same_variable() -> None:
     store = BufferStore(A, BufferLoad(A, (i,)) + 1.0, (i,))
     func = PrimFunc("f", (A,), over(i, 2, seq(store, over(i, 3, store), store)), (n,))
 
-    found = distinct(func)
+    found = rename_duplicates(func)
 
     assert_distinct(found)
     assert str(found) == str(func)
@@ -101,7 +101,7 @@ def test_loops_inside_loops_over_the_same_variable() -> None:
 def test_a_function_in_which_nothing_repeats_is_the_same_object() -> None:
     func = PrimFunc("f", (A,), add_one(), (n,))
 
-    assert distinct(func) is func
+    assert rename_duplicates(func) is func
 
 
 def test_depth_has_no_limit() -> None:
@@ -110,7 +110,7 @@ def test_depth_has_no_limit() -> None:
         body = Allocate(Buffer(f"T{k}", (1,)), body)
     func = PrimFunc("f", (A,), seq(body, body), (n,))
 
-    assert_distinct(distinct(func))
+    assert_distinct(rename_duplicates(func))
 
 
 def test_a_report_of_more_stages_than_python_nests() -> None:

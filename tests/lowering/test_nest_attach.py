@@ -14,7 +14,7 @@ from tecomp.compute import Tensor
 from tecomp.errors import LowerError, TecompError
 from tecomp.ir import Binary, BinOp
 from tecomp.ir.traversal.rewrite import walk
-from tecomp.scheduling import At
+from tecomp.scheduling import ComputedAt
 from tecomp.scheduling.schedule import Schedule
 from tests.messages import Diagnostic, diagnostic
 
@@ -264,7 +264,7 @@ def test_loops_may_change_after_compute_at(agrees: Any, change: str) -> None:
         place = s[E].split(place, factor=5)[1] if change == "both" else place
     a = np.arange(N * N, dtype=np.float32).reshape(N, N)
 
-    assert s.state.stage(P.op).attach == At(E.op, place)
+    assert s.state.stage(P.op).attach == ComputedAt(E.op, place)
     assert tecomp.replay(s.trace.to_json(), E).trace.to_json() == s.trace.to_json()
     agrees(s, [A, E], {A: a, E: 2 * a + 1})
 

@@ -55,7 +55,7 @@ def loops_of(s: Schedule) -> str:
 def test_they_are_the_same(s: Schedule) -> None:
     counted = loops_of(s)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop_nest, "counted", lambda *_: None)
+        patch.setattr(loop_nest, "rectangular_loops", lambda *_: None)
         asked = loops_of(s)
 
     assert counted == asked
@@ -86,10 +86,10 @@ def streamed(s: Schedule, fused: int) -> Schedule:
 def test_no_set_is_asked_for_vectors_of_symbolic_extent(fused: int) -> None:
     made = tecomp.lower(streamed(te.create_schedule(Q), fused), [P, Q], stop_after="nest")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop_nest, "counted", lambda *_: None)
+        patch.setattr(loop_nest, "rectangular_loops", lambda *_: None)
         asked = tecomp.lower(streamed(te.create_schedule(Q), fused), [P, Q], stop_after="nest")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop_nest, "whole", None)
+        patch.setattr(loop_nest, "all_elements", None)
         tecomp.lower(streamed(te.create_schedule(Q), fused), [P, Q], stop_after="nest")
 
     assert str(made) == str(asked)

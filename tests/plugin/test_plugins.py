@@ -338,7 +338,7 @@ def test_a_new_target_runs_the_demo(
     monkeypatch.setattr(demo_main, "photograph", lambda: np.ascontiguousarray(corner))
     shown: list[str] = []
 
-    assert demo_main.run(demo_main.Job(written, tmp_path / "demo.png"), shown.append)
+    assert demo_main.run(demo_main.DemoRun(written, tmp_path / "demo.png"), shown.append)
     assert any(line.endswith("the numbers agree") for line in shown)
     assert any("4 of 4 cores" in line for line in shown)
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tecomp.ir import Const, Var
-from tecomp.poly import Use, by_owner, shared
+from tecomp.poly import CoreAccess, by_owner, find_shared_element
 from tests.strategies.draws import Draw
 from tests.strategies.linear import Sum, box, sums
 from tests.strategies.reference import number
@@ -28,11 +28,11 @@ class Accesses:
     indices: tuple[Sum, ...]
     where: Sum
 
-    def use(self) -> Use:
+    def use(self) -> CoreAccess:
         loops = tuple(
             (var, Const(0), Const(n)) for var, n in zip(LOOPS, self.extents, strict=True))
         indices = tuple(index(LOOPS) + Const(0) for index in self.indices)
-        return Use(loops, (self.where(LOOPS) + Const(0) >= 0,), (CORE,), indices)
+        return CoreAccess(loops, (self.where(LOOPS) + Const(0) >= 0,), (CORE,), indices)
 
     def points(self) -> list[Point]:
         return [at for at in box(self.extents) if self.where(at) >= 0]
@@ -77,7 +77,7 @@ def test_elements_of_several_cores(program: tuple[list[Accesses], list[Accesses]
     if not cores_of:
         return
 
-    found = shared([each.use() for each in uses], [each.use() for each in copies])
+    found = find_shared_element([each.use() for each in uses], [each.use() for each in copies])
 
     clashes = {element: cores for element, cores in cores_of.items() if len(cores) > 1}
     assert (found.cores is not None) == bool(clashes)

@@ -13,8 +13,8 @@ from tecomp.poly import (
     CONTEXT,
     NotAffine,
     Space,
-    asked_of_sets,
-    asked_once,
+    cached_question,
+    cached_set_question,
     isl_work,
     relation_unless_identity,
 )
@@ -28,7 +28,7 @@ def points(text: str) -> isl.Set:
 def test_answers_are_kept_for_one_block() -> None:
     asked: list[tuple[isl.Set, int]] = []
 
-    @asked_once
+    @cached_question
     def greatest(line: isl.Set, dim: int) -> int:
         asked.append((line, dim))
         return int(line.dim_max_val(dim).to_python())
@@ -55,7 +55,7 @@ def test_a_question_about_what_has_another_hash_each_time_is_answered() -> None:
         def __hash__(self) -> int:
             return next(hashes)
 
-    @asked_once
+    @cached_question
     def answer(about: Untidy) -> int:
         return 42
 
@@ -66,12 +66,12 @@ def test_a_question_about_what_has_another_hash_each_time_is_answered() -> None:
 def test_no_answer_is_kept_where_there_is_none() -> None:
     asked: list[int] = []
 
-    @asked_once
+    @cached_question
     def refuse(number: int) -> None:
         asked.append(number)
         raise LowerError("no")
 
-    @asked_once
+    @cached_question
     def nothing(number: int) -> None:
         asked.append(number)
 
@@ -99,7 +99,7 @@ def test_spaces_with_other_variables_are_others() -> None:
 def test_answers_about_sets_stay_for_other_blocks() -> None:
     asked: list[isl.Set] = []
 
-    @asked_of_sets
+    @cached_set_question
     def least(line: isl.Set) -> int | None:
         asked.append(line)
         return None if line.is_empty() else int(line.dim_min_val(0).to_python())
@@ -118,7 +118,7 @@ def test_so_many_answers_about_sets_are_kept(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(isl_context, "_MOST_ANSWERS", 2)
     asked: list[int] = []
 
-    @asked_of_sets
+    @cached_set_question
     def next_of(number: int) -> int:
         asked.append(number)
         return number + 1

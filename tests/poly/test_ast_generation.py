@@ -44,14 +44,14 @@ def test_loops_that_leave_points_out_are_made_again_or_refused(
     i, j = Var("i"), Var("j")
     space = Space((i, j))
     triangle, part = space.box([(0, 4), (0, i)]), space.box([(0, 3), (0, 4)])
-    made = ast_generation._generated
+    made = ast_generation._generate
     calls = []
 
     def lossy(points: Any, *others: Any) -> Any:
         calls.append(points)
         return made(points.intersect(part) if len(calls) <= times else points, *others)
 
-    monkeypatch.setattr(ast_generation, "_generated", lossy)
+    monkeypatch.setattr(ast_generation, "_generate", lossy)
     if times == 2:
         with pytest.raises(InternalError) as error:
             scan(triangle, space, lambda point, copy: SeqStmt(()))
@@ -102,9 +102,9 @@ def test_loops_that_isl_does_not_make_are_tested_inside(monkeypatch: pytest.Monk
     points = islpy.Set.read_from_str(
         CONTEXT, "{ [d0, d1] : 0 <= d0 <= 5 and 0 <= d1 <= d0 and (d0 + 2d1) % 3 = 1 }"
     )
-    made = ast_generation._visiting
+    made = ast_generation._build_ast
     monkeypatch.setattr(
-        ast_generation, "_visiting",
+        ast_generation, "_build_ast",
         lambda points, *others: None if points.involves_locals() else made(points, *others),
     )
 

@@ -16,10 +16,10 @@ from tecomp.ir import Const, Not, Var
 from tecomp.poly import (
     LIMIT,
     count_places,
-    few_enough,
+    evaluate_over_box,
     first_collision,
+    is_enumerable,
     is_small,
-    over_box,
     unravel,
 )
 from tests.messages import Diagnostic, diagnostic
@@ -47,7 +47,7 @@ def test_values(name: str, a: Sum, b: Sum) -> None:
     def value(x: Any) -> Any:
         return OPERATIONS[name](a(x) + x[0] * 0, b(x) + x[0] * 0)
 
-    (found,) = over_box([value((X, Y))], (X, Y), (4, 5))
+    (found,) = evaluate_over_box([value((X, Y))], (X, Y), (4, 5))
 
     assert found.tolist() == [value(at) for at in box((4, 5))]
 
@@ -60,7 +60,7 @@ def test_choices_and_comparisons(a: Sum, b: Sum) -> None:
         te.abs(x), te.if_then_else(te.any(x != y, x >= 2), X, Const(7)),
     ]
 
-    found = over_box(exprs, (X, Y), (4, 5))
+    found = evaluate_over_box(exprs, (X, Y), (4, 5))
 
     for k, at in enumerate(box((4, 5))):
         p, q = a(at), b(at)
@@ -72,7 +72,7 @@ def test_choices_and_comparisons(a: Sum, b: Sum) -> None:
 
 
 def test_division_by_zero_gives_zero() -> None:
-    found = over_box([Const(7) // X, Const(7) % X], (X,), (3,))
+    found = evaluate_over_box([Const(7) // X, Const(7) % X], (X,), (3,))
 
     assert [each.tolist() for each in found] == [[0, 7, 3], [0, 0, 1]]
 
@@ -81,7 +81,7 @@ def test_division_by_zero_gives_zero() -> None:
 def test_collisions(places: list[Sum], rows: int, columns: int) -> None:
     shape = rows, columns
     index = (X, Y)
-    found = over_box([place(index) + X * 0 for place in places], index, shape)
+    found = evaluate_over_box([place(index) + X * 0 for place in places], index, shape)
     first: dict[tuple[int, ...], tuple[int, ...]] = {}
     pairs = []
     for at in box(shape):
@@ -107,7 +107,7 @@ def test_what_is_looked_at() -> None:
     assert not is_small([X + Y], (X, Y), (64, 65))
     assert not is_small([X + Y], (X, Y), (64, n))
     assert not is_small([X + n], (X, Y), (4, 4))
-    assert few_enough([X ^ Y], (X, Y), (1 << 11, 1 << 11)) == (1 << 11, 1 << 11)
+    assert is_enumerable([X ^ Y], (X, Y), (1 << 11, 1 << 11)) == (1 << 11, 1 << 11)
 
 
 @pytest.mark.parametrize(
@@ -121,14 +121,14 @@ def test_what_is_looked_at() -> None:
 )
 def test_what_is_not(expr: Any, shape: Any, parameters: dict[str, Any]) -> None:
     with pytest.raises(LayoutError) as error:
-        few_enough([expr], (X, Y), shape)
+        is_enumerable([expr], (X, Y), shape)
 
     what = "index map: bit operations are decided by looking at every element"
     assert diagnostic(error.value) == Diagnostic("too-much", what=what, **parameters)
 
 
 def test_arrays_are_64_bits_wide() -> None:
-    (found,) = over_box([X * (1 << 40)], (X,), (3,))
+    (found,) = evaluate_over_box([X * (1 << 40)], (X,), (3,))
 
     assert found.dtype == np.int64
     assert found[2] == 1 << 41

@@ -12,7 +12,7 @@ import pytest
 
 from tecomp import IndexMap
 from tecomp.ir import INT64, Buffer, BufferStore, PrimFunc, evaluate
-from tecomp.poly import Axis, CommonDigits, common_digits, empty_boxes
+from tecomp.poly import CommonDigits, DigitAxis, common_digits, empty_boxes
 
 Map = Callable[..., list[Any]]
 
@@ -24,7 +24,7 @@ def cut(shape: tuple[int, ...], *functions: Map) -> tuple[CommonDigits, list[tup
     return common_digits(shape, list(zip(maps, places, strict=True))), places
 
 
-def units(axis: Axis) -> list[tuple[int, int]]:
+def units(axis: DigitAxis) -> list[tuple[int, int]]:
     """Unit and size of each digit."""
     return [(digit.unit, digit.size) for digit in axis.digits]
 

@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 
 from tecomp.ir import Expr, Var
-from tecomp.poly import Reader, Solution, bounds_of, solve
+from tecomp.poly import IndexReader, Solution, bounds_of, solve
 from tecomp.poly.maps import brute_force
 from tests.strategies.digit_sums import draw_sum, indices
 
@@ -35,7 +35,7 @@ def draw_layout(draw: random.Random, axes: Sequence[Var], shape: Sequence[int]) 
 
 def solved(forms: Sequence[Expr], axes: Sequence[Var], shape: Sequence[int], places: Sequence[Var],
            ends: Sequence[int]) -> Solution | None:
-    reader = Reader({axis: k for k, axis in enumerate(axes)}, bounds_of(shape))
+    reader = IndexReader({axis: k for k, axis in enumerate(axes)}, bounds_of(shape))
     read = [reader.form(form) for form in forms]
     known = [form for form in read if form is not None]
     assert len(known) == len(read)

@@ -11,8 +11,7 @@ import pytest
 
 from tecomp import te
 from tecomp.errors import LayoutError
-from tecomp.ir import BinOp, Const, Expr, Range, Var, binary, index_value
-from tecomp.ir import IndexMap as PlainIndexMap
+from tecomp.ir import BinOp, Const, Expr, IndexMapNode, Range, Var, binary, index_value
 from tecomp.poly import AXIS_SEPARATOR, IndexMap, image_box, values
 from tests.messages import Diagnostic, diagnostic
 
@@ -345,7 +344,7 @@ def test_equivalence(
 
 def test_plain_maps() -> None:
     i = Var("i")
-    plain = PlainIndexMap((i,), (i // 4, i % 4), (0,))
+    plain = IndexMapNode((i,), (i // 4, i % 4), (0,))
 
     lifted = IndexMap.lift(plain)
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tecomp.errors import LayoutError
 from tecomp.ir import Expr, Range, Var, index_value
-from tecomp.poly import IndexMap, image_box, over_box
+from tecomp.poly import IndexMap, evaluate_over_box, image_box
 from tests.messages import Diagnostic, diagnostic
 
 Index = tuple[int, ...]
@@ -129,7 +129,7 @@ def truth_of(made: list[Step], shape: Index) -> Truth:
 
 def on_box(exprs: Sequence[Expr], variables: Sequence[Var], shape: Index) -> list[Any]:
     """The values of expressions at every index of a box, as tuples."""
-    return list(zip(*(a.tolist() for a in over_box(exprs, variables, shape)), strict=True))
+    return list(zip(*(a.tolist() for a in evaluate_over_box(exprs, variables, shape)), strict=True))
 
 
 def check_shape(truth: Truth) -> Index | None:
@@ -266,7 +266,7 @@ def test_symbolic_extents(made: list[Step], rank: int, size: int) -> None:
         assert truth.collision is None
         inverse, is_padding = index_map.non_surjective_inverse(symbolic)
         ends = tuple(
-            end if isinstance(end, int) else int(over_box([end], [n], (size + 1,))[0][size])
+            end if isinstance(end, int) else int(evaluate_over_box([end], [n], (size + 1,))[0][size])
             for end in index_map.map_shape(symbolic)
         )
         assume(prod(ends) < 20_000)

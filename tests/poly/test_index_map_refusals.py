@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from tecomp.errors import DefinitionError, LayoutError
-from tecomp.ir import Buffer, BufferLoad, Const, DType, Range, Var, cast
-from tecomp.ir import IndexMap as PlainIndexMap
+from tecomp.ir import Buffer, BufferLoad, Const, DType, IndexMapNode, Range, Var, cast
 from tecomp.poly import AXIS_SEPARATOR, IndexMap, image_box
 from tests.messages import Diagnostic, diagnostic
 
@@ -197,7 +196,7 @@ def test_divisions_by_0(function: Any, op: str, part: str) -> None:
 def test_lifted_maps_are_checked_too() -> None:
     i, j = Var("i"), Var("j")
 
-    found = refusal_of(lambda: IndexMap.lift(PlainIndexMap((i, j), (i * j,))))
+    found = refusal_of(lambda: IndexMap.lift(IndexMapNode((i, j), (i * j,))))
 
     assert found == Diagnostic("map-function", node="i * j")
 

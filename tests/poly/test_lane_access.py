@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tecomp.ir import Expr, Var
-from tecomp.poly import Places
+from tecomp.poly import LaneAddresses
 from tecomp.poly.accesses import lane_access
 from tests.strategies.draws import Draw
 from tests.strategies.linear import Sum, box, sums
@@ -25,8 +25,8 @@ class Operand:
         self.extents = extents
         self.parts = stick, lane
 
-    def places(self) -> Places:
-        return Places(AXES, self.extents, tuple(part(AXES) + X * 0 for part in self.parts))
+    def places(self) -> LaneAddresses:
+        return LaneAddresses(AXES, self.extents, tuple(part(AXES) + X * 0 for part in self.parts))
 
     def at(self, point: Point) -> Point:
         return tuple(part(point) for part in self.parts)
@@ -112,7 +112,7 @@ def test_offsets_of_first_lanes(
     bad = [a for a in box(out.extents) if out.at(a)[1] == 0 and offset(a) % multiple]
     text: Expr = offset(AXES) + X * 0
 
-    found = lane_access.unaligned(out.places(), text, multiple)
+    found = lane_access.find_unaligned_point(out.places(), text, multiple)
 
     assert (None if found is None else point(found)) == min(bad, default=None)
 
@@ -127,7 +127,7 @@ def test_alone_in_a_stick(operation: tuple[Operand, Operand]) -> None:
     ]
     elsewhere = [(a, a) for a in points if out.at(a)[1]]
 
-    agrees(lane_access.not_alone(out.places()), shared or elsewhere)
+    agrees(lane_access.find_stick_conflict(out.places()), shared or elsewhere)
 
 
 @given(operations(), st.integers(0, 2))

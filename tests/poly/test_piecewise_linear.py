@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from tecomp.ir import Digit, Expr, QuasiAffine, Var
-from tecomp.poly import Cell, Reader, TooManyError, fused, linear_cells
+from tecomp.poly import Cell, IndexReader, TooManyError, fuse_digit_pairs, linear_cells
 from tecomp.poly.maps import brute_force
 from tests.strategies.digit_sums import draw_box, draw_sum, indices, points_of
 
 
 def cell_of(exprs: Sequence[Expr], axes: tuple[Var, ...], box: tuple[tuple[int, int], ...]) -> Cell:
-    reader = Reader(
+    reader = IndexReader(
         {axis: k for k, axis in enumerate(axes)}, [(low, low + n - 1) for low, n in box]
     )
     forms = [reader.form(expr) for expr in exprs]
@@ -54,7 +54,7 @@ def test_every_point_is_in_one_cell_with_its_values(is_fused: bool) -> None:
         exprs = [*axes, draw_sum(draw, axes), draw_sum(draw, axes)]
         whole = cell_of(exprs, axes, box)
 
-        cells = linear_cells(fused(whole) if is_fused else whole, 10_000)
+        cells = linear_cells(fuse_digit_pairs(whole) if is_fused else whole, 10_000)
 
         found: Counter[tuple[int, ...]] = Counter()
         for cell in cells:

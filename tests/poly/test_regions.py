@@ -14,25 +14,25 @@ from hypothesis import strategies as st
 from tecomp.ir import Const, Var
 from tecomp.poly import (
     CONTEXT,
-    Scope,
+    LoopScope,
     Space,
-    box_around,
+    bounding_box,
+    coalesce_convex,
     condition,
-    convex_around,
+    convex_superset,
+    equality_points,
+    fill_gaps,
+    find_shared_point,
     first_dims,
     first_point,
     fix,
-    free,
     full_tiles,
     image,
     of_earlier_iterations,
     preimage,
-    rounded,
-    shared_point,
-    united,
-    where_equal,
-    without_first,
-    without_gaps,
+    project_out_dim,
+    project_out_first_dim,
+    round_to_blocks,
 )
 from tests.strategies.draws import Draw
 from tests.strategies.linear import Sum, box, sums
@@ -40,7 +40,7 @@ from tests.strategies.linear import Sum, box, sums
 X, Y, N = Var("i"), Var("j"), Var("n")
 SIZE = 6
 PLANE = Space((X, Y))
-NOWHERE = Scope.of_sizes(())
+NOWHERE = LoopScope.of_sizes(())
 Point = tuple[int, ...]
 
 
@@ -112,8 +112,8 @@ def test_dimensions_come_and_go(region: Region) -> None:
     points = region.points()
 
     assert points_of(first_dims(region.as_set(), 1)) == {(x,) for x, _ in points}
-    assert points_of(without_first(region.as_set())) == {(y,) for _, y in points}
-    whole = free(region.as_set(), 1).intersect(PLANE.box([(0, SIZE)] * 2))
+    assert points_of(project_out_first_dim(region.as_set())) == {(y,) for _, y in points}
+    whole = project_out_dim(region.as_set(), 1).intersect(PLANE.box([(0, SIZE)] * 2))
     assert points_of(whole) == {(x, y) for x, _ in points for y in range(SIZE)}
 
 
@@ -136,9 +136,9 @@ def test_one_piece_around_others(region: Region) -> None:
     points = region.points()
     if not points:
         return
-    one = united(region.as_set(), NOWHERE)
-    hull = convex_around(region.as_set())
-    filled = without_gaps(region.as_set())
+    one = coalesce_convex(region.as_set(), NOWHERE)
+    hull = convex_superset(region.as_set())
+    filled = fill_gaps(region.as_set())
 
     assert points_of(one) == points
     assert hull.n_basic_set() == 1
@@ -156,7 +156,7 @@ def test_values_of_a_block(region: Region, dim: int, size: int) -> None:
         first = at[dim] // size * size
         expected |= {(*at[:dim], value, *at[dim + 1 :]) for value in range(first, first + size)}
 
-    assert points_of(rounded(region.as_set(), dim, size)) == expected
+    assert points_of(round_to_blocks(region.as_set(), dim, size)) == expected
 
 
 @given(areas(), st.sampled_from(([(1, SIZE)], [(0, SIZE)], [(0, SIZE), (1, SIZE)])))
@@ -186,7 +186,7 @@ def test_boxes_hold_their_points(region: Region) -> None:
     if not points:
         return
 
-    found = box_around(region.as_set(), region.as_set(), NOWHERE, [Const(SIZE), Const(SIZE)])
+    found = bounding_box(region.as_set(), region.as_set(), NOWHERE, [Const(SIZE), Const(SIZE)])
 
     for (start, extent), (low, high) in zip(found, ends(points), strict=True):
         first, count = int(str(start)), int(str(extent))
@@ -203,7 +203,7 @@ def test_ends_follow_from_digits_of_a_fused_loop() -> None:
         "10i <= p0 and 32p0 - 320i <= j < 32 + 32p0 - 320i }",
     )
 
-    found = box_around(points, points, scope, [3, 300])
+    found = bounding_box(points, points, scope, [3, 300])
 
     ends = [(str(start), extent) for start, extent in found]
     assert ends == [("n // 10", 1), ("32 * (n % 10)", 32)]
@@ -232,7 +232,7 @@ def test_iterations_that_meet(region: Region) -> None:
     each = [region.points(now) for now in range(4)]
     meeting = {(a, b) for a in range(4) for b in range(a + 1, 4) if each[a] & each[b]}
 
-    found = shared_point(points, scope, N)
+    found = find_shared_point(points, scope, N)
 
     assert (found is None) == (not meeting)
     if found is not None:
@@ -253,7 +253,7 @@ def test_the_first_point(region: Region) -> None:
 def test_where_two_values_are_equal(region: Region, a: Sum, b: Sum) -> None:
     pair: Any = a((X, Y)) + X * 0, b((X, Y)) + X * 0
 
-    found = where_equal(region.as_set(), PLANE, [pair, (X * Y, X)])
+    found = equality_points(region.as_set(), PLANE, [pair, (X * Y, X)])
 
     assert points_of(found) == {at for at in region.points() if a(at) == b(at)}
 
@@ -266,6 +266,6 @@ def test_a_scope_knows_nothing_of_unknowns_that_have_no_expression() -> None:
         "{ [d0] : 0 <= d0 <= 40 and exists (a, b : 0 <= a <= 3 and 5b <= d0 + 2a <= 5b + 1) }",
     )
 
-    scope = Scope.of_sizes([]).enter([index], inside)
+    scope = LoopScope.of_sizes([]).enter([index], inside)
 
     assert str(scope.context) == "[p0] -> {  : 0 <= p0 <= 40 }"

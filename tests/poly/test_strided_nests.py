@@ -11,14 +11,22 @@ import numpy as np
 import pytest
 
 from tecomp.ir import Expr, Var
-from tecomp.poly import Nest, NotDigitsError, Side, TooManyError, fewest_nests, find_runs, nests
+from tecomp.poly import (
+    AddressFunction,
+    Nest,
+    NotDigitsError,
+    TooManyError,
+    find_runs,
+    minimal_nests,
+    nests,
+)
 from tecomp.poly.transfers import contiguous_runs as runs_module
 from tests.strategies.digit_sums import Box, draw_box, draw_sum, indices, points_of
 
 Find = Callable[..., tuple[Nest, ...]]
 
 
-def draw_copy(draw: random.Random) -> tuple[Side, Side, tuple[Var, ...], Box]:
+def draw_copy(draw: random.Random) -> tuple[AddressFunction, AddressFunction, tuple[Var, ...], Box]:
     """A first side that has an address for each element, and any second one."""
     while True:
         box = draw_box(draw)
@@ -29,10 +37,10 @@ def draw_copy(draw: random.Random) -> tuple[Side, Side, tuple[Var, ...], Box]:
             return sides[0], sides[1], axes, box
 
 
-def draw_side(draw: random.Random, axes: Sequence[Var], box: Box) -> Side:
+def draw_side(draw: random.Random, axes: Sequence[Var], box: Box) -> AddressFunction:
     """Rows of digits of indices, as a layout in tiles has them, or any sum of digits."""
     if draw.random() < 0.25:
-        return Side((draw_sum(draw, axes),), (1,), draw.choice((0, 3)))
+        return AddressFunction((draw_sum(draw, axes),), (1,), draw.choice((0, 3)))
     exprs: list[Expr] = []
     for axis, (low, count) in zip(axes, box, strict=True):
         size = draw.choice((1, 2, 3, 4, 5, 8))
@@ -43,10 +51,10 @@ def draw_side(draw: random.Random, axes: Sequence[Var], box: Box) -> Side:
     for _ in exprs:
         strides.append(step * draw.choice((1, 1, 1, -1)))
         step *= draw.choice((8, 9, 12))
-    return Side(tuple(exprs), tuple(strides), draw.choice((0, 0, 5)))
+    return AddressFunction(tuple(exprs), tuple(strides), draw.choice((0, 0, 5)))
 
 
-def pairs_of(first: Side, second: Side, axes: Sequence[Var], box: Box) -> list[tuple[int, int]]:
+def pairs_of(first: AddressFunction, second: AddressFunction, axes: Sequence[Var], box: Box) -> list[tuple[int, int]]:
     points = [*np.array(points_of(box)).T]
     return sorted(zip(first.at(axes, points).tolist(), second.at(axes, points).tolist(), strict=True))
 
@@ -61,7 +69,7 @@ def visited(nest: Nest) -> list[tuple[int, int]]:
     return found
 
 
-@pytest.mark.parametrize("find", [nests, fewest_nests])
+@pytest.mark.parametrize("find", [nests, minimal_nests])
 def test_every_element_is_visited_once(find: Find) -> None:
     draw, sizes = random.Random(2), Counter[int]()
     for _ in range(150):
@@ -80,21 +88,21 @@ def test_every_element_is_visited_once(find: Find) -> None:
 
 def test_an_empty_box_takes_no_nest() -> None:
     (x,) = indices(1)
-    side = Side((x,), (1,))
+    side = AddressFunction((x,), (1,))
 
     assert nests(side, side, (x,), ((0, 0),), 1) == ()
-    assert fewest_nests(side, side, (x,), ((0, 0),), 1) == ()
+    assert minimal_nests(side, side, (x,), ((0, 0),), 1) == ()
 
 
-@pytest.mark.parametrize("find", [nests, fewest_nests])
+@pytest.mark.parametrize("find", [nests, minimal_nests])
 def test_what_takes_too_many_nests_or_is_no_digit_is_refused(find: Find) -> None:
     x, y = indices(2)
-    row, scattered = Side((x,), (1,)), Side((x * 5 % 13,), (1,))
+    row, scattered = AddressFunction((x,), (1,)), AddressFunction((x * 5 % 13,), (1,))
 
     with pytest.raises(TooManyError):
         find(row, scattered, (x,), ((0, 13),), 2)
     with pytest.raises(NotDigitsError):
-        find(Side((x, y), (4, 1)), Side((x * y,), (1,)), (x, y), ((0, 3), (0, 4)), 9)
+        find(AddressFunction((x, y), (4, 1)), AddressFunction((x * y,), (1,)), (x, y), ((0, 3), (0, 4)), 9)
 
 
 def run_lengths(pairs: Sequence[tuple[int, int]]) -> Counter[int]:
@@ -130,7 +138,7 @@ def test_of_a_large_box_the_first_values_of_outer_indices_are_looked_at(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     x, y = indices(2)
-    row, mixed = Side((x, y), (8, 1)), Side((x, y * 5 % 8), (8, 1))
+    row, mixed = AddressFunction((x, y), (8, 1)), AddressFunction((x, y * 5 % 8), (8, 1))
     monkeypatch.setattr(runs_module, "MOST_NESTS", 1)
     monkeypatch.setattr(runs_module, "MOST_COUNTED", 24)
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tecomp import IndexMap, Layout
 from tecomp.ir import Const
-from tecomp.poly import over_box
+from tecomp.poly import evaluate_over_box
 from tecomp.poly.maps import bit_matrix, image_extents
 
 Mapping = Callable[..., Sequence[Any]]
@@ -83,7 +83,7 @@ def test_greatest_values_are_those_of_all_elements(text: str, rows: int, columns
     function = eval(f"lambda i, j: [{text}, i, j]")
     index_map = IndexMap.from_func(function)
     axes, expr = index_map.initial_indices, index_map.final_indices[0]
-    (values,) = over_box([expr], axes, (rows, columns))
+    (values,) = evaluate_over_box([expr], axes, (rows, columns))
 
     found = image_extents.greatest_by_bits(expr, axes, (rows, columns))
 

@@ -12,23 +12,23 @@ import pytest
 
 from tecomp.ir import Const, Expr, Var
 from tecomp.poly import (
-    Access,
-    Scope,
+    IterationTile,
+    LoopScope,
+    OperandAccess,
     Space,
-    Tile,
     TileDigit,
     clash,
     digits_of,
     index_relation,
-    overrun,
+    missing_reduction_points,
+    readable_condition,
     tile_of,
-    touched_condition,
     values_at,
     view,
 )
 from tecomp.poly.maps import brute_force
 
-OUTSIDE = Scope.of_sizes(())
+OUTSIDE = LoopScope.of_sizes(())
 X, Y = Var("x"), Var("y")
 Point = tuple[int, int]
 
@@ -69,7 +69,7 @@ def test_values_that_are_no_digits_or_have_no_bound_are_none() -> None:
     assert digits_of(space.box([(1, 3)]), [Const(0)], [X], OUTSIDE) is None
 
 
-def tiles_at_random(count: int) -> list[tuple[Tile, list[Point], set[Point]]]:
+def tiles_at_random(count: int) -> list[tuple[IterationTile, list[Point], set[Point]]]:
     """Tiles at the edge of a small array, with all their points and those that are asked for."""
     draw, found = random.Random(4), []
     for _ in range(count):
@@ -110,15 +110,15 @@ def test_what_is_asked_for_and_what_is_missing() -> None:
             point for point in set(box) - asked
             if any((point[0], other) in asked for other in range(tile.extents[1]))
         }
-        assert points_of(overrun(tile, [Y]), box) == wanted
+        assert points_of(missing_reduction_points(tile, [Y]), box) == wanted
     assert min(full.values()) > 10
 
 
-def accesses(draw: random.Random) -> Access:
+def accesses(draw: random.Random) -> OperandAccess:
     def index() -> Expr:
         return X * draw.choice((0, 1, 2)) + Y * draw.choice((0, 1, 3)) + draw.randint(0, 2)
 
-    return Access((index(), index()), (index(), index()))
+    return OperandAccess((index(), index()), (index(), index()))
 
 
 def test_two_points_that_clash_and_views_where_none_do() -> None:
@@ -151,8 +151,8 @@ def test_two_points_that_clash_and_views_where_none_do() -> None:
 def test_elements_that_may_be_read_are_those_of_points_that_are_asked_for() -> None:
     indices = (Var("a"), Var("b"))
     for tile, box, asked in tiles_at_random(40):
-        access = Access((X, Y // 2), tile.places)
-        condition = touched_condition(access, tile, indices, None)
+        access = OperandAccess((X, Y // 2), tile.places)
+        condition = readable_condition(access, tile, indices, None)
         wanted = {(x, y // 2) for x, y in asked}
         for x, y in box:
             element = (x, y // 2)

@@ -24,11 +24,11 @@ from tecomp.ir import (
 )
 from tecomp.poly import (
     CONTEXT,
+    LoopScope,
     NotAffine,
-    Scope,
     Space,
     ast_expr,
-    box_around,
+    bounding_box,
     condition,
     condition_hull,
     first_dims,
@@ -41,7 +41,7 @@ from tecomp.poly import (
     python_int,
     set_to_condition,
     to_expr,
-    within_share,
+    within_budget,
 )
 from tests.messages import Diagnostic, diagnostic
 
@@ -246,10 +246,10 @@ def test_other_errors_of_isl() -> None:
     assert error.value.message.endswith("); use simpler index expressions")
 
 
-def slow_region() -> tuple[isl.Set, Scope]:
+def slow_region() -> tuple[isl.Set, LoopScope]:
     """What `j % 4` is in loop i, where remainders of both are compared: isl works on it long."""
     i, j, n, m = (Var(name) for name in ("i", "j", "n", "m"))
-    scope = Scope.of_sizes([n, m], [n, m])
+    scope = LoopScope.of_sizes([n, m], [n, m])
     space = scope.space([i, j])
     points = space.box([(Const(0), n), (Const(0), n)])
     for holds in (
@@ -266,7 +266,7 @@ def test_a_box_that_takes_too_long_is_everything() -> None:
     with isl_work("here"):
         region, scope = slow_region()
     with isl_work("here", budget=3_000_000):
-        ((start, extent),) = box_around(region, region, scope, [4])
+        ((start, extent),) = bounding_box(region, region, scope, [4])
 
     assert (str(start), extent) == ("0", 4)
 
@@ -277,13 +277,13 @@ def test_a_share_ends_and_the_budget_goes_on() -> None:
             condition(x < 3, PLAIN)
         return rounds
 
-    assert within_share(lambda: work(100), 10) == 100  # there is no budget to have a share of
+    assert within_budget(lambda: work(100), 10) == 100  # there is no budget to have a share of
     with isl_work("here", budget=100_000):
-        assert within_share(lambda: work(1000), 1000) is None
-        assert within_share(lambda: work(1), 1000) == 1
+        assert within_budget(lambda: work(1000), 1000) is None
+        assert within_budget(lambda: work(1), 1000) == 1
         assert work(10) == 10
     with pytest.raises(LowerError), isl_work("here", budget=10_000):
-        within_share(lambda: work(1000), 20_000)
+        within_budget(lambda: work(1000), 20_000)
 
 
 def test_numbers_of_isl_end_with_its_operations_too() -> None:

@@ -12,8 +12,8 @@ import pytest
 
 import tecomp
 import tecomp.array as xp
-from tecomp.array.graph.node import leaf
-from tecomp.array.kernels.strided_operands import dense, merged, operand_of, strides_of
+from tecomp.array.graph.node import materialized_node
+from tecomp.array.kernels.strided_operands import dense, merge_axes, operand_of, strides_of
 from tecomp.ptensor import PTensorType
 from tests.numerics import assert_close
 
@@ -98,10 +98,10 @@ def test_functions_of_extents_of_0_equal_those_of_numpy(seed: int) -> None:
 def test_operands_have_the_extents_of_their_loops(shape: tuple[int, ...]) -> None:
     """Also if no stride says anything, as NumPy's of arrays without elements."""
     for data in ways_to_lie(shape):
-        node = leaf(data, PTensorType(shape, "float64"))
+        node = materialized_node(data, PTensorType(shape, "float64"))
         found = strides_of([node], shape)
         assert found is not None
-        groups = merged(shape, [*found, dense(shape)], [None] * len(shape))
+        groups = merge_axes(shape, [*found, dense(shape)], [None] * len(shape))
         loops = tuple([int(np.prod([shape[axis] for axis in group])) for group in groups])
         how = operand_of(node, groups, loops, found[0])
 

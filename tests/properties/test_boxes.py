@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tecomp.array.distributed.overlap import cutting_of
-from tecomp.array.graph.access_regions import Box, Boxed, Graph, size_of
+from tecomp.array.distributed.overlap import plan_overlap
+from tecomp.array.graph.access_regions import Box, OpGraph, RegionGraph, size_of
 from tecomp.array.graph.node import type_of
 from tecomp.array.graph.views import is_view, view_of
 from tecomp.ptensor import (
     FUNCTIONS,
-    Broadcast,
+    BroadcastOp,
     Combine,
     Cumulative,
     Diff,
@@ -23,10 +23,10 @@ from tecomp.ptensor import (
     Flip,
     InsertSlice,
     MatrixTranspose,
-    Operation,
     PermuteDims,
+    PTensorOp,
     PTensorType,
-    Reduce,
+    ReduceOp,
     Reshape,
     Roll,
     Shape,
@@ -50,10 +50,10 @@ def sliced(random: Random, shape: Shape) -> tuple[tuple[int, int, int], ...]:
     return tuple(found)
 
 
-def op_on(random: Random, shape: Shape) -> Operation:
+def op_on(random: Random, shape: Shape) -> PTensorOp:
     """An operation on one array."""
     axis = int(random.integers(len(shape)))
-    made: list[Callable[[], Operation]] = [
+    made: list[Callable[[], PTensorOp]] = [
         lambda: ExtractSlice(sliced(random, shape)),
         lambda: Flip((axis,)),
         lambda: Roll((int(random.integers(-3, 4)),), (axis - len(shape),)),
@@ -61,8 +61,8 @@ def op_on(random: Random, shape: Shape) -> Operation:
         lambda: ExpandDims((int(random.integers(len(shape) + 1)),)),
         lambda: Cumulative("sum", axis),
         lambda: Diff(axis - len(shape)) if shape[axis] > 1 else Flip((axis,)),
-        lambda: Reduce("sum", (axis,), True),
-        lambda: Broadcast((int(random.integers(1, 3)), *shape)),
+        lambda: ReduceOp("sum", (axis,), True),
+        lambda: BroadcastOp((int(random.integers(1, 3)), *shape)),
         lambda: Reshape(shape if random.integers(2) else (int(np.prod(shape)),)),
         lambda: MatrixTranspose() if len(shape) > 1 else Flip((axis,)),
         lambda: Squeeze((axis,)) if shape[axis] == 1 and len(shape) > 1 else Flip((axis,)),
@@ -71,11 +71,11 @@ def op_on(random: Random, shape: Shape) -> Operation:
     return made[random.integers(len(made))]()
 
 
-def graph_of(random: Random) -> Graph:
+def graph_of(random: Random) -> OpGraph:
     """Operations on two arrays, each on what is there already."""
     shape = tuple([int(n) for n in random.integers(3, 9, random.integers(1, 4))])
     leaves = (PTensorType(shape, "int64"), PTensorType(shape, "int64"))
-    steps: list[tuple[Operation, tuple[int, ...]]] = []
+    steps: list[tuple[PTensorOp, tuple[int, ...]]] = []
     types: list[PTensorType] = []
     for _ in range(random.integers(1, 7)):
         places = [*range(-2, len(types))]
@@ -105,10 +105,10 @@ def graph_of(random: Random) -> Graph:
         steps.append(step)
         types.append(type_of(step[0], *[leaves[-1 - p] if p < 0 else types[p] for p in step[1]]))
     outputs = {len(steps) - 1, int(random.integers(len(steps)))} if steps else set()
-    return Graph(leaves, tuple(steps), tuple(sorted(outputs)))
+    return OpGraph(leaves, tuple(steps), tuple(sorted(outputs)))
 
 
-def computed(op: Operation, xs: Sequence[Array]) -> Array:
+def computed(op: PTensorOp, xs: Sequence[Array]) -> Array:
     """What NumPy makes of it."""
     if is_view(op):
         found = view_of(op, xs[0])
@@ -125,12 +125,12 @@ def computed(op: Operation, xs: Sequence[Array]) -> Array:
         return np.cumsum(xs[0], op.axis)
     if isinstance(op, Diff):
         return np.diff(xs[0], axis=op.axis)
-    if isinstance(op, Reduce):
+    if isinstance(op, ReduceOp):
         return np.sum(xs[0], op.axis, keepdims=True)
     return np.add(*xs) if len(xs) == 2 else np.square(xs[0])
 
 
-def results(graph: Graph, leaves: Sequence[Array]) -> list[Array]:
+def results(graph: OpGraph, leaves: Sequence[Array]) -> list[Array]:
     """All that is wanted."""
     made: list[Array] = []
     for op, places in graph.steps:
@@ -138,7 +138,7 @@ def results(graph: Graph, leaves: Sequence[Array]) -> list[Array]:
     return [made[p] if p >= 0 else leaves[-1 - p] for p in graph.outputs]
 
 
-def put(each: Boxed, leaves: Sequence[Array], into: dict[int, Array], times: dict[int, Array]) -> None:
+def put(each: RegionGraph, leaves: Sequence[Array], into: dict[int, Array], times: dict[int, Array]) -> None:
     """Compute boxes, and put them where they belong."""
     given = [leaves[number][index] for number, index in each.leaves]
     for found, type in zip(given, each.graph.leaves, strict=True):
@@ -163,7 +163,7 @@ def test_a_core_reads_what_is_there_and_borders_are_the_rest(first: int) -> None
             tuple([(0, n) if random.integers(3) else (1, max(n - 1, 2)) for n in type.shape])
             for type in graph.leaves
         ]
-        cutting = cutting_of(graph, tuple(boxes))
+        cutting = plan_overlap(graph, tuple(boxes))
         if cutting is None:
             continue
         early = [np.full_like(x, NOT_THERE) for x in whole]

@@ -12,7 +12,7 @@ import tecomp
 from tecomp import te
 from tecomp.codegen import ALIGNMENT
 from tecomp.driver import CompiledProgram
-from tecomp.graph import border_of, bytes_of, compile, definitions_from, definitions_text
+from tecomp.graph import bytes_of, compile, definitions_from, definitions_text, group_inputs
 from tests.numerics import assert_close
 from tests.strategies.graphs import draw_program
 
@@ -40,7 +40,7 @@ def _watch(program: CompiledProgram) -> None:
     places = {value.tensor: value for value in plan.values}
     owner = np.full(plan.bytes, -1)
     for call in program.kernels:
-        for tensor in border_of(call.group):
+        for tensor in group_inputs(call.group):
             if (value := places.get(tensor)) is not None:
                 assert (owner[value.offset :][: bytes_of(tensor)] == id(tensor.op)).all()
         for tensor in call.group.result.outputs:

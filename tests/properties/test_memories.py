@@ -9,9 +9,9 @@ import pytest
 from hypothesis import event, given
 
 from tecomp.codegen import Kernel
-from tecomp.driver import check_fits, in_memories, in_numbers, is_open, plan
+from tecomp.driver import check_fits, in_numbers, is_open, place_in_memories, plan
 from tecomp.errors import CapacityError, TargetError
-from tecomp.lowering import Lowered
+from tecomp.lowering import LoweringResult
 from tecomp.machine import Target
 from tests.strategies.agreement import Sizes, bindings, check_ends
 from tests.strategies.schedules import Case, cases
@@ -41,9 +41,9 @@ def test_capacities_are_exact(case: Case) -> None:
     event(f"memories in use: {sum(map(bool, peaks.values()))}")
     for small, refusal in one_byte_less(peaks):
         with pytest.raises(CapacityError) as refused:
-            in_memories(case.schedule, case.args, lowered, small, guards=False)
+            place_in_memories(case.schedule, case.args, lowered, small, guards=False)
         assert_refuses(refused.value, *refusal)
-    made: dict[tuple[int, ...], list[tuple[Lowered, Kernel]]] = {}
+    made: dict[tuple[int, ...], list[tuple[LoweringResult, Kernel]]] = {}
     for sizes in bindings(case):
         # A call with empty loops may need less than what is known to be needed by all others.
         called = check_calls(case, lowered, sizes) if is_known_at_calls else peaks
@@ -54,17 +54,17 @@ def test_capacities_are_exact(case: Case) -> None:
             check_ends(case, func, kernel, sizes)
 
 
-def placed(case: Case, lowered: Lowered, target: Target) -> list[tuple[Lowered, Kernel]]:
+def placed(case: Case, lowered: LoweringResult, target: Target) -> list[tuple[LoweringResult, Kernel]]:
     """What a program becomes in the memories of a machine, as it is and with guards."""
     found = []
     for guards in (False, True):
-        func = in_memories(case.schedule, case.args, lowered, target, guards=guards)
+        func = place_in_memories(case.schedule, case.args, lowered, target, guards=guards)
         kernel = Kernel(func.final, func.signature.params, check_bounds=guards)
         found.append((func, kernel))
     return found
 
 
-def check_calls(case: Case, lowered: Lowered, sizes: Sizes) -> dict[str, int]:
+def check_calls(case: Case, lowered: LoweringResult, sizes: Sizes) -> dict[str, int]:
     """What a call needs with these sizes is refused where there is a byte less; returns it."""
     named = {var.name: value for var, value in sizes.items()}
     found = plan(lowered, BIG, partial(in_numbers, sizes=named))

@@ -14,7 +14,7 @@ from tecomp.errors import TecompError
 from tecomp.ptensor import (
     ALL,
     Function,
-    Operation,
+    PTensorOp,
     PTensorType,
     ValueType,
     is_elementwise,
@@ -29,7 +29,7 @@ from tests.ptensor.rows import CLOSE, check_row, drawn_value, function_of, rows
 DTYPES = [name for name in ALL if name != "bfloat16"]  # which NumPy has not
 
 
-def drawn_types(op: Operation, types: tuple[ValueType, ...], dice: Random) -> tuple[ValueType, ...]:
+def drawn_types(op: PTensorOp, types: tuple[ValueType, ...], dice: Random) -> tuple[ValueType, ...]:
     """Others that the operation takes: of other elements, and of other shapes where any fits."""
     if any(isinstance(each, str) for each in types):
         return types

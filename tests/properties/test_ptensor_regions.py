@@ -11,10 +11,10 @@ from tecomp.array.executor import execute
 from tecomp.errors import TecompError
 from tecomp.ptensor import (
     Apply,
+    Binding,
     DeviceRegion,
     Function,
-    Let,
-    Lowered,
+    LoweredFunction,
     Parameter,
     PTensorType,
     dist_to_runtime,
@@ -57,11 +57,11 @@ def drawn_function(dice: Random, teams: tuple[int | None, ...]) -> Function:
     return Function("f", parameters, tuple(body), tuple([f"y{k}" for k in range(len(body))]))
 
 
-def check_regions(lowered: Lowered) -> None:
+def check_regions(lowered: LoweredFunction) -> None:
     regions = [each for each in lowered.body if isinstance(each, DeviceRegion)]
     for region in regions:
         assert region.body
-        assert all(isinstance(each, Let) for each in region.body)
+        assert all(isinstance(each, Binding) for each in region.body)
     for one, other in zip(lowered.body, lowered.body[1:], strict=False):
         both = isinstance(one, DeviceRegion) and isinstance(other, DeviceRegion)
         assert not (both and one.device == other.device)  # type: ignore[union-attr]

@@ -21,7 +21,7 @@ from tecomp import te
 from tecomp.compute import ComputeOp, Reduce, TensorLoad
 from tecomp.constraints import loads_of
 from tecomp.errors import LayoutError
-from tecomp.graph import Layouts
+from tecomp.graph import ProgramLayouts
 from tecomp.layout import Layout
 from tests.numerics import assert_close
 
@@ -99,7 +99,7 @@ def _in_order(array: Array, order: Sequence[str]) -> Array:
     return array[tuple(slice(None) if x in own else None for x in LETTERS)]
 
 
-def reductions(layouts: Layouts) -> Iterator[tuple[ComputeOp, list[Layout], Layout]]:
+def reductions(layouts: ProgramLayouts) -> Iterator[tuple[ComputeOp, list[Layout], Layout]]:
     """The reductions of a program that are no products, and where they read and write."""
     for op in layouts.graph.operations:
         if not isinstance(op, ComputeOp) or not isinstance(op.body[0], Reduce):

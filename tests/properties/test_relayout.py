@@ -15,7 +15,7 @@ from tecomp import Core, IndexMap, Layout, relayout
 from tecomp.codegen import Kernel
 from tecomp.ir import DType
 from tecomp.relayout_kernels import kernel
-from tecomp.relayout_kernels.box_copy import Copy, Side
+from tecomp.relayout_kernels.box_copy import CopyEndpoint, CopySpec
 from tests.strategies.arrays import Guarded
 from tests.strategies.draws import Draw
 from tests.strategies.layouts import draw_layout, function_of, places
@@ -142,8 +142,8 @@ def test_threads_and_small_caches_move_the_same(
     """Loops that are shared, tiles, and stores past the caches, of few elements."""
     shape, dtype, texts = tensor
     maps = [IndexMap.from_func(function_of(text), ndim=len(shape)) for text in texts]
-    sides = [Side(each, tuple(int(str(n)) for n in each.map_shape(shape))) for each in maps]
-    copy = Copy(shape, DType(dtype), sides[0], sides[1], 7)
+    sides = [CopyEndpoint(each, tuple(int(str(n)) for n in each.map_shape(shape))) for each in maps]
+    copy = CopySpec(shape, DType(dtype), sides[0], sides[1], 7)
     source = random_bits(copy.source.places, dtype).reshape(-1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernel, "_SHARED_BYTES", 0)

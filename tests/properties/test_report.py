@@ -7,7 +7,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from tecomp.compute import ComputeOp, IterKind
-from tecomp.driver import check_grid, check_memories, counted_form, report_of
+from tecomp.driver import check_grid, check_memories, report_of, specialize_for_cost_model
 from tecomp.errors import LowerError, ScheduleError, TargetError
 from tecomp.ir import Buffer, Let, evaluate, statements_in
 from tecomp.ir.traversal.rewrite import walk
@@ -49,7 +49,7 @@ def test_counts(case: Case) -> None:
         return
     check_memories(lowered.final, CPU)
     sizes = {name: values[0] for name, values in case.program.sizes.items()}
-    func, _ = counted_form("main", lowered, sizes)
+    func, _ = specialize_for_cost_model("main", lowered, sizes)
     report = report_of("main", case.schedule.state, lowered, CPU, sizes)
     watcher = Watcher(report.axes, BLOCKS)
     args = [

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import tecomp
 from tecomp import te
-from tecomp.driver import counted_form
+from tecomp.driver import specialize_for_cost_model
 from tecomp.errors import LowerError, TargetError
 from tecomp.ir import Buffer, evaluate
 from tecomp.machine.descriptor import read_target
@@ -134,7 +134,7 @@ def test_tile_operations_of_each_core(plan: Plan) -> None:
         return
     report = kernel.report()
     watcher = Watcher(report.axes, BLOCKS, ["unit"])
-    func, _ = counted_form("main", kernel.lowered, {})
+    func, _ = specialize_for_cost_model("main", kernel.lowered, {})
     rng = np.random.default_rng(0)
     arrays = {
         p.name: rng.integers(-3, 4, [int(str(n)) for n in p.shape]).astype("float32")

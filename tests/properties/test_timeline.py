@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 import tecomp
 from tecomp import te
-from tecomp.cost_model import SLICES, Activity, Report, last_slice
+from tecomp.cost_model import SLICES, Activity, CostReport, last_slice
 from tecomp.cost_model.timeline import timeline
-from tecomp.demo.filters import filtered_on
+from tecomp.demo.filters import schedule_on_target
 from tecomp.driver import ScheduledKernel
-from tecomp.ir import Allocate, BufferLoad, BufferStore, Touch
+from tecomp.ir import Allocate, BufferLoad, BufferStore, OperandTransfer
 from tecomp.ir.traversal.rewrite import walk
 from tests.strategies.draws import Draw
 from tests.strategies.pictures import words_of
@@ -31,7 +31,7 @@ _NEARLY = 1e-6
 
 def demo(name: str) -> ScheduledKernel:
     target = tecomp.Target.load(name)
-    program = filtered_on(target, 64, 64, 16)
+    program = schedule_on_target(target, 64, 64, 16)
     if program is None:
         pytest.skip("the demo has no program of its own for this machine")
     return tecomp.build(program.schedule, program.args, target=target)
@@ -62,7 +62,7 @@ def sources(kernel: ScheduledKernel) -> dict[str, list[set[str]]]:
     func = kernel.lowered.functions["flatten_buffer"]
     found: dict[str, list[set[str]]] = defaultdict(list)
     for node in walk(func.body):
-        assert not isinstance(node, Touch)
+        assert not isinstance(node, OperandTransfer)
         if isinstance(node, BufferStore):
             read = {part.buffer.name for part in walk(node.value) if isinstance(part, BufferLoad)}
             found[node.buffer.name].append(read - {node.buffer.name})
@@ -201,7 +201,7 @@ def test_head_and_axis_of_a_demo_say_the_same(name: str) -> None:
     check_ends(demo(name))
 
 
-def in_blocks(blocks: int) -> Report:
+def in_blocks(blocks: int) -> CostReport:
     """Elements that are doubled, each block loaded, computed and stored by one core after the other."""
     A = te.placeholder((64, 4096), "float16", name="A")
     B = te.compute(A.shape, lambda i, j: A[i, j] + A[i, j], name="B")

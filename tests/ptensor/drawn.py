@@ -6,15 +6,15 @@ from dataclasses import replace
 
 from tecomp.ptensor import (
     FindIndex,
+    FourierTransformOp,
     Matrices,
     MeshGrid,
-    Operation,
     PseudoInverse,
+    PTensorOp,
     PTensorType,
     Rank,
     Shape,
     Solve,
-    Transform,
     ValueType,
 )
 from tecomp.ptensor.operations import (
@@ -28,7 +28,7 @@ from tecomp.ptensor.operations import (
 )
 from tecomp.ptensor.operations import manipulation as moves
 
-Case = tuple[Operation, tuple[ValueType, ...]]
+Case = tuple[PTensorOp, tuple[ValueType, ...]]
 Operands = tuple[tuple[Shape, str], ...]
 
 _ROW: Operands = (((4,), "float64"),)
@@ -61,7 +61,7 @@ def _narrowed(case: Case) -> Case:
 
 
 def _cases(device: str | None, team: int | None) -> list[Case]:
-    found: list[tuple[Operation, Operands]] = [
+    found: list[tuple[PTensorOp, Operands]] = [
         *_elementwise(), *_moves(), *_reductions(), *_indexed(), *_libraries(), *_products(),
         *_attributes(),
     ]
@@ -88,9 +88,9 @@ def _imports(device: str | None, team: int | None) -> list[Case]:
     return found
 
 
-def _elementwise() -> list[tuple[Operation, Operands]]:
-    def of(kinds: object, kind: type[Operation], count: int) -> list[tuple[Operation, Operands]]:
-        found: list[tuple[Operation, Operands]] = []
+def _elementwise() -> list[tuple[PTensorOp, Operands]]:
+    def of(kinds: object, kind: type[PTensorOp], count: int) -> list[tuple[PTensorOp, Operands]]:
+        found: list[tuple[PTensorOp, Operands]] = []
         for name, dtypes in kinds.items():  # type: ignore[attr-defined]
             found.append((kind(name), (((4, 1), dtypes[0]), ((5,), dtypes[0]))[:count]))  # type: ignore[call-arg]
         return found
@@ -101,12 +101,12 @@ def _elementwise() -> list[tuple[Operation, Operands]]:
         *of(elementwise.ElementwisePower.functions, elementwise.ElementwisePower, 1),
         *of(elementwise.BINARY, elementwise.ElementwiseBinaryOp, 2),
         *of(elementwise.BINARY_TESTS, elementwise.ElementwiseBinaryTest, 2),
-        (elementwise.Cast("complex64"), _ROW), (elementwise.Cast("int8", False), _ROW),
-        (elementwise.Where(), (*_MASK, *_ROW, *_MATRIX)),
+        (elementwise.CastOp("complex64"), _ROW), (elementwise.CastOp("int8", False), _ROW),
+        (elementwise.WhereOp(), (*_MASK, *_ROW, *_MATRIX)),
     ]
 
 
-def _creations(device: str | None, team: int | None) -> list[Operation]:
+def _creations(device: str | None, team: int | None) -> list[PTensorOp]:
     place = device, team
     return [
         creation.Arange(0, 5, 2, "int32", *place), creation.Arange(0.5, -1.5, -0.5, "float64", *place),
@@ -118,7 +118,7 @@ def _creations(device: str | None, team: int | None) -> list[Operation]:
     ]  # fmt: skip
 
 
-def _attributes() -> list[tuple[Operation, Operands]]:
+def _attributes() -> list[tuple[PTensorOp, Operands]]:
     return [
         (base.ShapeOf(), _MATRIX), (base.RankOf(), _MATRIX), (base.SizeOf(), _MATRIX),
         (base.ResultType(), _ROW), (base.ResultType(), (*_MASK, *_PLACES, *_ROW)),
@@ -127,12 +127,12 @@ def _attributes() -> list[tuple[Operation, Operands]]:
     ]  # fmt: skip
 
 
-def _moves() -> list[tuple[Operation, Operands]]:
-    found: list[tuple[Operation, Operands]] = [
-        (moves.Broadcast((3, 4)), _ROW), (moves.ExpandDims((0, 2)), _ROW), (moves.Flip((0, 1)), _MATRIX),
+def _moves() -> list[tuple[PTensorOp, Operands]]:
+    found: list[tuple[PTensorOp, Operands]] = [
+        (moves.BroadcastOp((3, 4)), _ROW), (moves.ExpandDims((0, 2)), _ROW), (moves.Flip((0, 1)), _MATRIX),
         (moves.PermuteDims((1, 0)), _MATRIX), (moves.Reshape((2, 2), None), _ROW),
         (moves.Reshape((2, 2), True), _ROW), (moves.Roll((1, -2), (0, 1)), _MATRIX),
-        (moves.Squeeze((0,)), (((1, 4), "int8"),)), (moves.Repeat(2, 0), _ROW), (moves.Tile((2, 1)), _MATRIX),
+        (moves.Squeeze((0,)), (((1, 4), "int8"),)), (moves.Repeat(2, 0), _ROW), (moves.TileOp((2, 1)), _MATRIX),
         (moves.Combine("concat", 0), (*_ROW, *_ROW)), (moves.Combine("stack", 1), (*_ROW, *_ROW)),
     ]  # fmt: skip
     return [
@@ -141,11 +141,11 @@ def _moves() -> list[tuple[Operation, Operands]]:
     ]  # fmt: skip
 
 
-def _reductions() -> list[tuple[Operation, Operands]]:
+def _reductions() -> list[tuple[PTensorOp, Operands]]:
     return [
-        *[(reduction.Reduce(kind, (0,), True, 0.5), _MATRIX) for kind in ("var", "std")],
-        *[(reduction.Reduce(kind, None), _MATRIX) for kind in ("max", "min", "mean", "prod", "sum")],
-        (reduction.Reduce("sum", (1,), False, 0.0, "float32"), _MATRIX),
+        *[(reduction.ReduceOp(kind, (0,), True, 0.5), _MATRIX) for kind in ("var", "std")],
+        *[(reduction.ReduceOp(kind, None), _MATRIX) for kind in ("max", "min", "mean", "prod", "sum")],
+        (reduction.ReduceOp("sum", (1,), False, 0.0, "float32"), _MATRIX),
         (reduction.TruthTest("any"), _MATRIX), (reduction.TruthTest("all", (0,)), _MASK),
         (reduction.CountNonzero((0,)), _ROW), (reduction.Diff(0), _ROW),
         (reduction.Cumulative("sum", 1, True, "float32"), _MATRIX),
@@ -154,7 +154,7 @@ def _reductions() -> list[tuple[Operation, Operands]]:
     ]  # fmt: skip
 
 
-def _indexed() -> list[tuple[Operation, Operands]]:
+def _indexed() -> list[tuple[PTensorOp, Operands]]:
     return [
         (manipulation.ExtractSlice(((3, -1, 2),)), _ROW), (manipulation.ExtractMask(), (*_ROW, *_MASK)),
         (manipulation.Nonzero(), _MATRIX), (manipulation.Nonzero(), _ROW), (manipulation.InsertSlice(((0, 1, 4),)), (*_ROW, *_ROW)),
@@ -163,27 +163,27 @@ def _indexed() -> list[tuple[Operation, Operands]]:
     ]  # fmt: skip
 
 
-def _libraries() -> list[tuple[Operation, Operands]]:
+def _libraries() -> list[tuple[PTensorOp, Operands]]:
     return [
         (sorting.Sort(0, True), _ROW), (sorting.Argsort(1, False, False), _MATRIX),
         (sorting.SearchSorted("left"), (*_ROW, *_MATRIX)),
         (sorting.SearchSorted("right"), (*_ROW, *_MATRIX, *_PLACES)),
         (sorting.IsIn(True), (*_ROW, *_MATRIX)), (sorting.UniqueValues(), _ROW), (sorting.UniqueAll(), _ROW),
         (sorting.UniqueCounts(), _MATRIX), (sorting.UniqueInverse(), _MATRIX),
-        (Transform("fft", (None,), (0,), "backward"), (((4,), "complex128"),)),
-        (Transform("rfftn", (3, None), (0, 1), "ortho"), _MATRIX),
+        (FourierTransformOp("fft", (None,), (0,), "backward"), (((4,), "complex128"),)),
+        (FourierTransformOp("rfftn", (3, None), (0, 1), "ortho"), _MATRIX),
         *[(Matrices(kind), _MATRIX) for kind in ("inv", "det", "eigh", "eigvalsh", "slogdet", "eig")],
         *[(Matrices(kind, True), _MATRIX) for kind in ("cholesky", "qr", "svd")],
         (Solve(), (*_MATRIX, *_ROW)), (PseudoInverse(), (*_MATRIX, *_SCALAR)), (Rank(), _MATRIX),
     ]  # fmt: skip
 
 
-def _products() -> list[tuple[Operation, Operands]]:
+def _products() -> list[tuple[PTensorOp, Operands]]:
     pair: Operands = (*_MATRIX, *_MATRIX)
     return [
         (linear_algebra.MatMul(), pair), (linear_algebra.MatrixTranspose(), _MATRIX),
         (linear_algebra.VecDot(-1), pair), (linear_algebra.TensorDot(((0, 1), (1, 0))), pair),
         (linear_algebra.TensorDot(((), ())), pair), (linear_algebra.Outer(), (*_ROW, *_ROW)),
-        (linear_algebra.Diagonal(1), _MATRIX), (linear_algebra.Trace(0, None), _MATRIX),
+        (linear_algebra.Diagonal(1), _MATRIX), (linear_algebra.TraceOp(0, None), _MATRIX),
         (linear_algebra.Cross(-1), (((3,), "int8"), ((3,), "int8"))),
     ]  # fmt: skip

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from tecomp.ptensor import POWERS, LibraryOperation, Operation, compute
+from tecomp.ptensor import POWERS, LibraryOperation, PTensorOp, compute
 
 Made = Callable[..., Any]
 NAMES = {"bitwise_invert": "invert", "negative": "negative", "conj": "conjugate", "bitwise_left_shift": "left_shift",
          "bitwise_right_shift": "right_shift"}  # fmt: skip
 
 
-def in_numpy(op: Operation, *given: Any) -> tuple[Any, ...]:
+def in_numpy(op: PTensorOp, *given: Any) -> tuple[Any, ...]:
     """The results of an operation on arrays, numbers and buffers."""
     with np.errstate(all="ignore"):
         if isinstance(op, LibraryOperation):

@@ -14,8 +14,8 @@ from tecomp.dist.runtime.team import Team
 from tecomp.ptensor import (
     Apply,
     Function,
-    Operation,
     Parameter,
+    PTensorOp,
     ValueType,
     dist_to_runtime,
     lower_ptensor,
@@ -28,7 +28,7 @@ from tests.ptensor.in_numpy import in_numpy
 CLOSE = {"float16": 2e-2, "float32": 1e-4, "complex64": 1e-4, "float64": 1e-9, "complex128": 1e-9}
 
 
-def drawn_value(type: ValueType, op: Operation, dice: Random) -> Any:
+def drawn_value(type: ValueType, op: PTensorOp, dice: Random) -> Any:
     """Small numbers, from 1 where they divide or shift, and places that there are."""
     rng = np.random.default_rng(dice.randrange(1000))
     if isinstance(type, str):
@@ -50,7 +50,7 @@ def drawn_value(type: ValueType, op: Operation, dice: Random) -> Any:
     return np.sort(made) if op.name == "searchsorted" else made
 
 
-def function_of(op: Operation, types: tuple[ValueType, ...]) -> Function:
+def function_of(op: PTensorOp, types: tuple[ValueType, ...]) -> Function:
     """A function of one operation."""
     operands = tuple(map(Parameter, [f"x{k}" for k in range(len(types))], types))
     first, *more = [Parameter(f"y{k}", type) for k, type in enumerate(results_on_device(op, *types))]

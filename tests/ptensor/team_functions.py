@@ -21,11 +21,11 @@ from tecomp.ptensor import (
     Flip,
     Function,
     MatMul,
-    Operation,
     Parameter,
     PermuteDims,
+    PTensorOp,
     PTensorType,
-    Reduce,
+    ReduceOp,
     Sort,
     Squeeze,
     TruthTest,
@@ -109,15 +109,15 @@ def drawn_function(dice: Random) -> tuple[Function, list[Any]]:
     return Function("f", parameters, tuple(body), tuple(apply.result or "" for apply in body)), arguments
 
 
-def drawn_operation(dice: Random, known: Mapping[str, PTensorType]) -> tuple[Operation, tuple[str, ...]]:
+def drawn_operation(dice: Random, known: Mapping[str, PTensorType]) -> tuple[PTensorOp, tuple[str, ...]]:
     """An operation and its operands, which need not fit."""
     one, two = (dice.choice(list(known)) for _ in range(2))
     axis = dice.randrange(2)
     keep = dice.random() < 0.5
-    kinds: list[tuple[Operation, int]] = [
+    kinds: list[tuple[PTensorOp, int]] = [
         (CALLS[dice.choice(["add", "multiply", "subtract", "less", "maximum"])], 2),
         (CALLS[dice.choice(["tanh", "negative", "abs"])], 1),
-        (Reduce(dice.choice(["sum", "max", "min", "mean", "var"]), dice.choice([None, (axis,)]), keep), 1),
+        (ReduceOp(dice.choice(["sum", "max", "min", "mean", "var"]), dice.choice([None, (axis,)]), keep), 1),
         (TruthTest(dice.choice(["any", "all"]), (axis,), keep), 1),
         (CountNonzero(dice.choice([None, (axis,)]), keep), 1),
         (PermuteDims((1, 0)), 1), (MatMul(), 2), (Combine("concat", axis), 2), (ExpandDims((axis,)), 1),

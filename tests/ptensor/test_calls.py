@@ -9,13 +9,13 @@ from tecomp.array.executor import execute
 from tecomp.errors import ArrayValueError, DeviceMismatchError, TeamMismatchError, TecompError
 from tecomp.ptensor import (
     Apply,
-    Call,
+    Binding,
+    CallOp,
     DeviceRegion,
     Function,
     FunctionCall,
-    Let,
     Literal,
-    Lowered,
+    LoweredFunction,
     LoweredModule,
     Module,
     PTensorType,
@@ -197,9 +197,9 @@ def test_a_function_without_those_that_it_calls_is_refused() -> None:
 
 
 def test_a_call_is_in_no_region() -> None:
-    call = Let("y", FunctionCall("g", (), (), (PTensorType((), "int8"),), (False,)))
+    call = Binding("y", FunctionCall("g", (), (), (PTensorType((), "int8"),), (False,)))
     with pytest.raises(ArrayValueError) as caught:
-        verify_lowered(Lowered("f", (), (DeviceRegion(Literal("cpu"), (call,)),), ("y",)))
+        verify_lowered(LoweredFunction("f", (), (DeviceRegion(Literal("cpu"), (call,)),), ("y",)))
     assert diagnostic(caught.value) == (
         Diagnostic(
             "ptensor", statement="func.call @g(): () -> tuple<tensor<int8>, str, int64, int64>",
@@ -207,7 +207,7 @@ def test_a_call_is_in_no_region() -> None:
         )
     )
     with pytest.raises(ArrayValueError) as caught:
-        verify_lowered_module(LoweredModule((Lowered("f", (), (call,), ("y",)),)))
+        verify_lowered_module(LoweredModule((LoweredFunction("f", (), (call,), ("y",)),)))
     assert diagnostic(caught.value) == (
         Diagnostic(
             "ptensor", function="f",
@@ -221,5 +221,5 @@ def test_functions_may_stand_in_any_order() -> None:
     turned = Module(module.functions[::-1])
     assert lower_ptensor(turned) == lower_ptensor(module)
     unread = Function("h", module.functions[1].parameters, (
-        Apply("n", Call("size", ("int64",)), (), (), "int64"),), ())
+        Apply("n", CallOp("size", ("int64",)), (), (), "int64"),), ())
     assert str(unread.body[0]) == "%n = func.call @size(): () -> int64"

@@ -17,14 +17,14 @@ from tecomp.errors import (
 )
 from tecomp.ptensor import (
     Apply,
-    Argument,
-    Cast,
+    AttributeOperand,
+    CastOp,
     ElementwiseBinaryOp,
     ElementwiseBinaryTest,
     Function,
     Linspace,
-    Operation,
     Parameter,
+    PTensorOp,
     PTensorType,
     Reshape,
     operation_classes,
@@ -50,7 +50,7 @@ def built() -> Function:
     body = (
         Apply("c", ElementwiseBinaryOp("add"), ("a", "b"), (a, b), c),
         Apply("d", ElementwiseBinaryTest("less"), ("c", "a"), (c, a), c.like(c.shape, "bool")),
-        Apply("e", Cast("complex64"), ("c",), (c,), c.like(c.shape, "complex64")),
+        Apply("e", CastOp("complex64"), ("c",), (c,), c.like(c.shape, "complex64")),
     )
     return Function("f", (Parameter("a", a), Parameter("b", b)), body, ("d", "e"))
 
@@ -106,7 +106,7 @@ def test_a_result_of_another_type_is_refused() -> None:
 
 def test_attributes_that_the_type_follows_from_are_no_parameters() -> None:
     t = PTensorType((4,), "int8")
-    shape: Any = Argument("s")
+    shape: Any = AttributeOperand("s")
     with pytest.raises(ArrayTypeError) as caught:
         Apply("c", Reshape(shape), ("a",), (t,), t)
     assert diagnostic(caught.value) == (
@@ -350,7 +350,7 @@ def test_numbers_by_position_that_do_not_fit_are_refused(old: str, new: str, exp
         ],
     ],
 )
-def test_spellings_of_the_document_are_read(spelling: str, op: Operation) -> None:
+def test_spellings_of_the_document_are_read(spelling: str, op: PTensorOp) -> None:
     t = PTensorType((4,), "int8")
     result = op.infer(t, t)
     text = (

@@ -13,6 +13,7 @@ from tecomp.ptensor import (
     Argsort,
     Cumulative,
     FindIndex,
+    FourierTransformOp,
     Function,
     IsIn,
     LibraryOperation,
@@ -22,12 +23,11 @@ from tecomp.ptensor import (
     PseudoInverse,
     PTensorType,
     Rank,
-    Reduce,
+    ReduceOp,
     SearchSorted,
     Solve,
     Sort,
     TensorDot,
-    Transform,
     TruthTest,
     UniqueAll,
     UniqueValues,
@@ -43,7 +43,7 @@ SQUARE = PTensorType((4, 4), "float64")
 CASES: list[tuple[LibraryOperation, tuple[PTensorType, ...]]] = [
     (Sort(0, descending=True), (ROW,)), (Argsort(-1, stable=False), (SQUARE,)),
     (SearchSorted("right"), (ROW, SQUARE)), (IsIn(), (ROW, SQUARE)), (UniqueValues(), (SQUARE,)),
-    (UniqueAll(), (SQUARE,)), (Transform("rfftn", (3, None), (0, 1), "ortho"), (SQUARE,)),
+    (UniqueAll(), (SQUARE,)), (FourierTransformOp("rfftn", (3, None), (0, 1), "ortho"), (SQUARE,)),
     (Matrices("svd"), (SQUARE,)), (Matrices("inv"), (SQUARE,)), (Solve(), (SQUARE, ROW)),
     (PseudoInverse(), (SQUARE,)), (Rank(), (SQUARE, PTensorType((), "float64"))),
 ]
@@ -69,7 +69,7 @@ def test_a_call_of_a_library_is_seen() -> None:
 
 
 @pytest.mark.parametrize(("op", "types"), [
-    *[case for case in CASES if len(case[0].results(*case[1])) == 1], (Reduce("var", (0,), True, 1), (SQUARE,)), (TruthTest("any"), (SQUARE,)),
+    *[case for case in CASES if len(case[0].results(*case[1])) == 1], (ReduceOp("var", (0,), True, 1), (SQUARE,)), (TruthTest("any"), (SQUARE,)),
     (Cumulative("sum", 1, True, "float32"), (SQUARE,)), (FindIndex("argmin"), (SQUARE,)),
     (MatMul(), (SQUARE, ROW)), (TensorDot(((0, 1), (1, 0))), (SQUARE, SQUARE)),
 ])  # fmt: skip

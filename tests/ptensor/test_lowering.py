@@ -10,17 +10,17 @@ from tecomp.errors import ArrayValueError
 from tecomp.ptensor import (
     Apply,
     Arange,
-    Argument,
+    AttributeOperand,
+    Binding,
     DeviceRegion,
     ElementwiseBinaryOp,
     ElementwiseUnaryOp,
     Function,
-    Let,
     Literal,
-    Lowered,
-    Name,
+    LoweredFunction,
     Parameter,
     PTensorType,
+    ValueName,
     body_lines,
     lower_ptensor,
     verify_lowered,
@@ -88,30 +88,30 @@ func @f(%x: tuple<tensor<4xfloat32>, str, int64, int64>) {
 
 
 def test_regions_are_not_nested_and_neighbours_are_joined() -> None:
-    region = DeviceRegion(Literal("a"), (Let("x", Literal(1)),))
-    nested = Lowered("f", (), (DeviceRegion(Literal("b"), (region,)),), ())
+    region = DeviceRegion(Literal("a"), (Binding("x", Literal(1)),))
+    nested = LoweredFunction("f", (), (DeviceRegion(Literal("b"), (region,)),), ())
     with pytest.raises(ArrayValueError) as caught:
         verify_lowered(nested)
     assert diagnostic(caught.value) == (
         Diagnostic("ptensor", device="'a'", region="'b'")
     )
-    other = DeviceRegion(Literal("a"), (Let("y", Name("x")),))
+    other = DeviceRegion(Literal("a"), (Binding("y", ValueName("x")),))
     with pytest.raises(ArrayValueError) as caught:
-        verify_lowered(Lowered("f", (), (region, other), ()))
+        verify_lowered(LoweredFunction("f", (), (region, other), ()))
     assert diagnostic(caught.value) == Diagnostic("ptensor", function="f", device="'a'")
 
 
 def test_what_is_not_there_is_not_read() -> None:
     with pytest.raises(ArrayValueError) as caught:
-        verify_lowered(Lowered("f", (), (Let("y", Name("x")),), ()))
+        verify_lowered(LoweredFunction("f", (), (Binding("y", ValueName("x")),), ()))
     assert diagnostic(caught.value) == Diagnostic("ptensor", line="%y = %x", name="x")
 
 
 def test_a_region_runs_on_a_device_that_is_known() -> None:
-    region = DeviceRegion(Name("device"), (Let("x", Literal(1)),))
-    verify_lowered(Lowered("f", (Parameter("device", "str"),), (region,), ()))
+    region = DeviceRegion(ValueName("device"), (Binding("x", Literal(1)),))
+    verify_lowered(LoweredFunction("f", (Parameter("device", "str"),), (region,), ()))
     with pytest.raises(ArrayValueError) as caught:
-        verify_lowered(Lowered("f", (), (region,), ()))
+        verify_lowered(LoweredFunction("f", (), (region,), ()))
     assert diagnostic(caught.value) == (
         Diagnostic("ptensor", device="%device")
     )
@@ -173,8 +173,8 @@ intel_sycl.device_region(%device) {
 def test_the_ranges_of_the_document(place: tuple[str | None, int | None]) -> None:
     """Where nothing is divided, the local shape and slice are those of the whole tensor."""
     device, team = place
-    first, last, step = (cast(Any, Argument(name)) for name in "123")
-    op = Arange(first, last, step, "int64", Argument("device", device), Argument("dist", team))
+    first, last, step = (cast(Any, AttributeOperand(name)) for name in "123")
+    op = Arange(first, last, step, "int64", AttributeOperand("device", device), AttributeOperand("dist", team))
     result = PTensorType((None,), "int64", device, team)  # type: ignore[arg-type]
     apply = Apply("res", op, (), (), result)
     assert str(apply).startswith(

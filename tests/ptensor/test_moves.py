@@ -14,7 +14,7 @@ from tecomp.errors import (
 from tecomp.ptensor import (
     Apply,
     Arange,
-    Broadcast,
+    BroadcastOp,
     Combine,
     Create,
     CreateLike,
@@ -28,9 +28,9 @@ from tecomp.ptensor import (
     InsertSlice,
     Linspace,
     Nonzero,
-    Operation,
     Parameter,
     PermuteDims,
+    PTensorOp,
     PTensorType,
     Repeat,
     Reshape,
@@ -38,7 +38,7 @@ from tecomp.ptensor import (
     Squeeze,
     Take,
     TakeAlongAxis,
-    Tile,
+    TileOp,
 )
 from tecomp.ptensor.parse import parse
 from tests.messages import Diagnostic, diagnostic
@@ -48,7 +48,7 @@ ONE = PTensorType((), "float64", device="cpu")
 PLACES = PTensorType((4,), "int64", device="cpu")
 PLACE = "device='cpu', team=None"
 
-CASES: list[tuple[Operation, list[PTensorType], str, str]] = [
+CASES: list[tuple[PTensorOp, list[PTensorType], str, str]] = [
     (Arange(0, 10, 3, "int64", "cpu"), [],
      f"arange(start=0, stop=10, step=3, dtype='int64', {PLACE})", "4xint64"),
     (Create((2, 3), "float32", "cpu"), [ONE],
@@ -70,7 +70,7 @@ CASES: list[tuple[Operation, list[PTensorType], str, str]] = [
     (Take((1,), 1), [X, PLACES], "take(%x0, %x1, axis=(1,), place=1)", "2x4xint8"),
     (TakeAlongAxis(0), [X, PTensorType((5, 3), "int64", device="cpu")],
      "take_along_axis(%x0, %x1, axis=0)", "5x3xint8"),
-    (Broadcast((4, 2, 3)), [X], "broadcast(%x0, shape=(4, 2, 3))", "4x2x3xint8"),
+    (BroadcastOp((4, 2, 3)), [X], "broadcast(%x0, shape=(4, 2, 3))", "4x2x3xint8"),
     (Combine("concat", 0), [X, X.like((1, 3), "int16")], "combine{'concat'}(%x0, %x1, axis=0)",
      "3x3xint16"),
     (Combine("stack", 2), [X, X], "combine{'stack'}(%x0, %x1, axis=2)", "2x3x2xint8"),
@@ -81,12 +81,12 @@ CASES: list[tuple[Operation, list[PTensorType], str, str]] = [
     (Reshape((6,)), [X], "reshape(%x0, shape=(6,), copy=None)", "6xint8"),
     (Roll((1, 2), (0, 1)), [X], "roll(%x0, shift=(1, 2), axis=(0, 1))", "2x3xint8"),
     (Squeeze((0,)), [X.like((1, 3))], "squeeze(%x0, axis=(0,))", "3xint8"),
-    (Tile((2, 1, 1)), [X], "tile(%x0, repetitions=(2, 1, 1))", "2x2x3xint8"),
+    (TileOp((2, 1, 1)), [X], "tile(%x0, repetitions=(2, 1, 1))", "2x2x3xint8"),
 ]
 
 
 @pytest.mark.parametrize(("op", "operands", "text", "result"), CASES, ids=[c[2] for c in CASES])
-def test_printed_forms(op: Operation, operands: list[PTensorType], text: str, result: str) -> None:
+def test_printed_forms(op: PTensorOp, operands: list[PTensorType], text: str, result: str) -> None:
     names = tuple(f"x{k}" for k in range(len(operands)))
     parameters = tuple(map(Parameter, names, operands))
     made = op.infer(*operands)
@@ -99,7 +99,7 @@ def test_printed_forms(op: Operation, operands: list[PTensorType], text: str, re
 
 APART = PTensorType((2, 3), "int8", device="stick128")
 
-REFUSED: list[tuple[type[TecompError], Operation, list[PTensorType], Diagnostic]] = [
+REFUSED: list[tuple[type[TecompError], PTensorOp, list[PTensorType], Diagnostic]] = [
     (ArrayIndexError, ExtractSlice(((0, 1, 2),)), [X], Diagnostic(
         "array-index", where="extract_slice", shape=(2, 3), rank=2, slice_count=1,
     )),
@@ -152,7 +152,7 @@ REFUSED: list[tuple[type[TecompError], Operation, list[PTensorType], Diagnostic]
     ("error", "op", "operands", "expected"), REFUSED, ids=[f"{c[1].name} {k}" for k, c in enumerate(REFUSED)]
 )
 def test_what_does_not_fit_is_refused(
-    error: type[TecompError], op: Operation, operands: list[PTensorType], expected: Diagnostic
+    error: type[TecompError], op: PTensorOp, operands: list[PTensorType], expected: Diagnostic
 ) -> None:
     with pytest.raises(error) as caught:
         op.infer(*operands)

@@ -13,8 +13,8 @@ from tecomp.ptensor import (
     Attribute,
     Function,
     Matrices,
-    Operation,
     Parameter,
+    PTensorOp,
     PTensorType,
     UniqueCounts,
     ValueType,
@@ -31,11 +31,11 @@ from tests.ptensor.drawn import cases
 PLACES = [*product((None, "stick128"), (None, 3))]
 
 
-def results_of(op: Operation, types: tuple[ValueType, ...]) -> tuple[ValueType, ...]:
+def results_of(op: PTensorOp, types: tuple[ValueType, ...]) -> tuple[ValueType, ...]:
     return results_on_device(op, *types)
 
 
-def applied(op: Operation, types: tuple[ValueType, ...]) -> Function:
+def applied(op: PTensorOp, types: tuple[ValueType, ...]) -> Function:
     operands = tuple(map(Parameter, [f"x{k}" for k in range(len(types))], types))
     made = tuple([Parameter(f"y{k}", type) for k, type in enumerate(results_of(op, types))])
     first, *more = made

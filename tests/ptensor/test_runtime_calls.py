@@ -8,12 +8,12 @@ import pytest
 
 from tecomp.errors import ArrayValueError
 from tecomp.ptensor import (
+    Binding,
     DeviceRegion,
     Dist,
-    Let,
     Literal,
-    Lowered,
-    Name,
+    LoweredFunction,
+    ValueName,
     dist_to_runtime,
     lower_ptensor,
 )
@@ -33,7 +33,7 @@ def test_calls_of_the_runtime(name: str, golden: Callable[[object], None]) -> No
 
 def test_what_is_ended_by_the_function_itself_is_not_ended_again() -> None:
     body = (*made("a"), call("local_shape", "a"), call("fini_dtensor", "a"), *made("b"))
-    lines = str(dist_to_runtime(Lowered("f", (), body, ()))).splitlines()
+    lines = str(dist_to_runtime(LoweredFunction("f", (), body, ()))).splitlines()
 
     assert [line.strip() for line in lines if "fini" in line] == [
         "call @dist.fini_dtensor(1, %a)", "call @dist.fini_dtensor(1, %b)"]
@@ -50,13 +50,13 @@ def test_elements_that_the_team_writes_are_read_behind_the_region() -> None:
     assert places[0] < message < places[1]
 
 
-def made(name: str) -> tuple[Let, ...]:
-    shape = Name(f"{name}_shape")
-    return Let(shape.name, Literal((4,))), Let(name, Dist("init_dtensor", (shape,), TEAM, "int8"))
+def made(name: str) -> tuple[Binding, ...]:
+    shape = ValueName(f"{name}_shape")
+    return Binding(shape.name, Literal((4,))), Binding(name, Dist("init_dtensor", (shape,), TEAM, "int8"))
 
 
-def call(function: str, *names: str) -> Let:
-    return Let(None, Dist(function, tuple(map(Name, names)), TEAM))
+def call(function: str, *names: str) -> Binding:
+    return Binding(None, Dist(function, tuple(map(ValueName, names)), TEAM))
 
 
 END = call("fini_dtensor", "a")
@@ -73,7 +73,7 @@ END = call("fini_dtensor", "a")
          "ptensor", function="f", line=5, call="dist.local_shape(%a)", uses="uses", tensor="%a",
          ended=4, remedy="end it behind its last use",
      )),
-    ((*made("a"), *made("b"), END, Let("t", Literal(0)), call("copy", "b", "a", "t", "t")),
+    ((*made("a"), *made("b"), END, Binding("t", Literal(0)), call("copy", "b", "a", "t", "t")),
      Diagnostic(
          "ptensor", function="f", line=8, call="dist.copy(%b, %a, %t, %t)", uses="uses",
          tensor="%a", ended=6, remedy="end it behind its last use",
@@ -84,16 +84,16 @@ END = call("fini_dtensor", "a")
          ended=4, remedy="end it behind its last use",
      )),
 ])
-def test_what_was_ended_is_not_used(body: tuple[Let, ...], expected: Diagnostic) -> None:
+def test_what_was_ended_is_not_used(body: tuple[Binding, ...], expected: Diagnostic) -> None:
     with pytest.raises(ArrayValueError) as caught:
-        dist_to_runtime(Lowered("f", (), body, ()))
+        dist_to_runtime(LoweredFunction("f", (), body, ()))
     assert diagnostic(caught.value) == expected
 
 
 def test_what_is_given_back_is_not_ended() -> None:
     lowered = lower_ptensor(parse(FUNCTIONS["chain"][0]))
-    end = Let(None, Dist("fini_dtensor", (Name("z", 3),), TEAM))
+    end = Binding(None, Dist("fini_dtensor", (ValueName("z", 3),), TEAM))
     with pytest.raises(ArrayValueError) as caught:
-        dist_to_runtime(Lowered("f", lowered.parameters, (*lowered.body, end), lowered.results))
+        dist_to_runtime(LoweredFunction("f", lowered.parameters, (*lowered.body, end), lowered.results))
     assert diagnostic(caught.value) == (
         Diagnostic("ptensor", function="f", ended=15, name="z"))

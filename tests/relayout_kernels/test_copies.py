@@ -11,7 +11,7 @@ import pytest
 from tecomp import Core, IndexMap
 from tecomp.codegen import Kernel
 from tecomp.ir import DType, evaluate
-from tecomp.relayout_kernels.box_copy import Copy, Side
+from tecomp.relayout_kernels.box_copy import CopyEndpoint, CopySpec
 from tecomp.relayout_kernels.kernel import function_of, kernel_of
 from tests.strategies.arrays import Guarded
 
@@ -40,10 +40,10 @@ ROWS, COLUMNS, STICKS = (MAPS[name] for name in ("rows", "columns", "sticks"))
 SHAPE = (131, 201)
 
 
-def side(function: Map, shape: tuple[int, ...]) -> Side:
+def side(function: Map, shape: tuple[int, ...]) -> CopyEndpoint:
     """Where the elements of a tensor are."""
     index_map = IndexMap.from_func(function, ndim=len(shape))
-    return Side(index_map, tuple(int(str(n)) for n in index_map.map_shape(shape)))
+    return CopyEndpoint(index_map, tuple(int(str(n)) for n in index_map.map_shape(shape)))
 
 
 def places(function: Map, shape: tuple[int, ...]) -> tuple[np.ndarray[Any, Any], ...]:
@@ -66,7 +66,7 @@ def test_every_layout_from_rows_columns_and_sticks(
     result: str, core: Core, dtype: str
 ) -> None:
     for source in ("rows", "columns", "sticks"):
-        copy = Copy(SHAPE, DType(dtype), side(MAPS[source], SHAPE), side(MAPS[result], SHAPE), 9)
+        copy = CopySpec(SHAPE, DType(dtype), side(MAPS[source], SHAPE), side(MAPS[result], SHAPE), 9)
         random = np.random.default_rng(0)
         array = Guarded(random.integers(0, 255, copy.source.places, dtype))
         out = Guarded(np.zeros(copy.result.places, dtype))
@@ -86,7 +86,7 @@ def test_every_layout_from_rows_columns_and_sticks(
 
 def test_a_result_of_many_bytes_is_shared_by_threads() -> None:
     shape = (600, 600)
-    copy = Copy(shape, DType("uint32"), side(ROWS, shape), side(COLUMNS, shape))
+    copy = CopySpec(shape, DType("uint32"), side(ROWS, shape), side(COLUMNS, shape))
     few, many = (function_of(copy, Core(n, 32, 16, (32768,))) for n in (1, 2))
 
     assert "parallel" not in str(few)
@@ -98,7 +98,7 @@ def test_a_result_of_many_bytes_is_shared_by_threads() -> None:
 
 
 def test_places_without_an_element_stay_if_nothing_fills_them() -> None:
-    copy = Copy(SHAPE, DType("uint8"), side(ROWS, SHAPE), side(STICKS, SHAPE), None)
+    copy = CopySpec(SHAPE, DType("uint8"), side(ROWS, SHAPE), side(STICKS, SHAPE), None)
     out = np.full(copy.result.places, 7, np.uint8)
 
     kernel_of(copy)(np.zeros(SHAPE, np.uint8), out)
@@ -109,7 +109,7 @@ def test_places_without_an_element_stay_if_nothing_fills_them() -> None:
 def test_the_interpreter_agrees() -> None:
     shape = (20, 37)
     result = side(lambda i, j: [j // 8, i, j % 8], shape)
-    copy = Copy(shape, DType("uint16"), side(ROWS, shape), result)
+    copy = CopySpec(shape, DType("uint16"), side(ROWS, shape), result)
     array = np.arange(740, dtype="uint16")
     compiled, interpreted = np.zeros((2, 20 * 40), "uint16")
     func = function_of(copy, CORE)
@@ -122,7 +122,7 @@ def test_the_interpreter_agrees() -> None:
 
 def test_the_loops_of_sticks(golden: Callable[[object], None]) -> None:
     shape = (1000, 200)
-    copy = Copy(shape, DType("float16"), side(ROWS, shape), side(STICKS, shape))
+    copy = CopySpec(shape, DType("float16"), side(ROWS, shape), side(STICKS, shape))
 
     golden(function_of(copy, CORE))
 
@@ -136,7 +136,7 @@ def test_rows_below_are_asked_for_unless_they_share_their_places_in_the_cache(
     columns: int, dtype: str, requests: int
 ) -> None:
     shape = (4_000_000 // columns, columns)
-    copy = Copy(shape, DType(dtype), side(ROWS, shape), side(COLUMNS, shape))
+    copy = CopySpec(shape, DType(dtype), side(ROWS, shape), side(COLUMNS, shape))
     text = str(function_of(copy, CORE))
     asked = text.count("prefetch(")
 
@@ -146,7 +146,7 @@ def test_rows_below_are_asked_for_unless_they_share_their_places_in_the_cache(
 def test_rows_shorter_than_a_vector_are_not_stored_past_the_caches() -> None:
     small = Core(1, 32, 16, (4096, 16384))
     for name, is_streamed in (("threes", False), ("sticks", True)):
-        copy = Copy(SHAPE, DType("uint32"), side(ROWS, SHAPE), side(MAPS[name], SHAPE))
+        copy = CopySpec(SHAPE, DType("uint32"), side(ROWS, SHAPE), side(MAPS[name], SHAPE))
 
         assert ("global.stream" in str(function_of(copy, small))) == is_streamed
 
@@ -154,7 +154,7 @@ def test_rows_shorter_than_a_vector_are_not_stored_past_the_caches() -> None:
 def test_requests_stay_inside_of_the_source() -> None:
     """The interpreter refuses what lies outside."""
     shape = (270, 37)
-    copy = Copy(shape, DType("float32"), side(ROWS, shape), side(COLUMNS, shape))
+    copy = CopySpec(shape, DType("float32"), side(ROWS, shape), side(COLUMNS, shape))
     func = function_of(copy, Core(1, 32, 16, (4096, 16384)))
     array = np.arange(270 * 37, dtype="float32")
     result = np.zeros_like(array)
@@ -166,6 +166,6 @@ def test_requests_stay_inside_of_the_source() -> None:
 
 def test_the_loops_of_a_transpose(golden: Callable[[object], None]) -> None:
     shape = (1000, 2000)
-    copy = Copy(shape, DType("float64"), side(ROWS, shape), side(COLUMNS, shape))
+    copy = CopySpec(shape, DType("float64"), side(ROWS, shape), side(COLUMNS, shape))
 
     golden(function_of(copy, CORE))

@@ -13,7 +13,7 @@ from tecomp.ir import (
     BufferStore,
     DeclBuffer,
     DType,
-    IndexMap,
+    IndexMapNode,
     LayoutMaps,
     PrimFunc,
     Ramp,
@@ -31,7 +31,7 @@ from tecomp.poly import IndexMap as Layout
 OUT = Buffer("out", (1,))
 
 
-def program(x: Buffer, *maps: IndexMap, read: list[int], write: list[int]) -> PrimFunc:
+def program(x: Buffer, *maps: IndexMapNode, read: list[int], write: list[int]) -> PrimFunc:
     """`with Allocate(x): val = BufferLoad(x, read); BufferStore(x, 7, write)`."""
     val = BufferLoad(x, tuple(map(index_value, read)))
     body: Stmt = seq(

@@ -10,7 +10,7 @@ import pytest
 
 import tecomp
 from tecomp import LowerError, Target, TargetError, te
-from tecomp.cost_model import Report
+from tecomp.cost_model import CostReport
 from tecomp.ir import DType
 from tecomp.machine.descriptor import read_target
 from tecomp.schedules.intrinsics.accelerator import copy_intrinsic, vector_intrinsic
@@ -134,7 +134,7 @@ class Sum:
         lanes = s[x].fuse(*loops[-2:])
         s[x].tensorize(s[x].split(lanes, factor=intrin.tile[0])[1], intrin)
 
-    def report(self, *, is_tensorized: bool) -> Report:
+    def report(self, *, is_tensorized: bool) -> CostReport:
         kernel, tensors = self.build(is_tensorized=is_tensorized)
         rng = np.random.default_rng(1)
         kind = DType(self.dtype).numpy
@@ -144,7 +144,7 @@ class Sum:
         kernel(*packed)
 
         np.testing.assert_array_equal(kernel.unpack(tensors[2], packed[2]), a + b)
-        report: Report = kernel.report()
+        report: CostReport = kernel.report()
         return report
 
 
@@ -197,7 +197,7 @@ def copied(size: int, link: str, scopes: tuple[str, str]) -> tuple[te.Schedule, 
     return s, [A, B]
 
 
-def run(s: te.Schedule, tensors: list[te.Tensor]) -> Report:
+def run(s: te.Schedule, tensors: list[te.Tensor]) -> CostReport:
     kernel = tecomp.build(s, tensors, target=TOY)
     a = np.arange(sizes_of(tensors[0])[0], dtype=np.float32)
     b = np.zeros_like(a)

@@ -10,16 +10,16 @@ import pytest
 from tecomp import Target, TecompError, te
 from tecomp.schedules.analysis.stages import by_loops
 from tecomp.schedules.auto import auto
-from tecomp.schedules.fusion.groups import groups_on_cores, program_of, whole_of
-from tecomp.schedules.fusion.scratchpad import Way, ways
+from tecomp.schedules.fusion.groups import groups_on_cores, materialized_tensors, program_of
+from tecomp.schedules.fusion.scratchpad import CoreScheduleCandidate, core_schedule_candidates
 from tecomp.schedules.scratchpad.footprint import work_of
 from tecomp.schedules.scratchpad.generic import outline_partial, schedule_partial
 from tecomp.schedules.scratchpad.placement import placement_of
-from tecomp.schedules.scratchpad.work_division import Cut
+from tecomp.schedules.scratchpad.work_division import DivisionSpec
 from tests.messages import Diagnostic, diagnostic
 from tests.schedules.test_scratchpads import with_room
 
-HALF = Cut(cores={0: 2})
+HALF = DivisionSpec(cores={0: 2})
 
 
 def square(name: str, size: int = 64) -> te.Tensor:
@@ -77,7 +77,7 @@ def near(
          Diagnostic("not-divided", output="sums")),
         (lambda: auto([PLUS, TWICE], "stick128", division={PLUS: HALF}), "ScheduleError",
          Diagnostic("not-divided", x="plus", others="twice")),
-        (lambda: auto(ALL, "stick128", division={ALL: Cut(cores={0: 2, 1: 2, 2: 2})}), "TargetError",
+        (lambda: auto(ALL, "stick128", division={ALL: DivisionSpec(cores={0: 2, 1: 2, 2: 2})}), "TargetError",
          Diagnostic(
              "not-divided", x="all", listed="2 x 2 x 2 x 1 x 1", target="stick128",
              grid="core.x: 32",
@@ -114,14 +114,14 @@ def test_what_is_asked_for_and_cannot_be(
     assert (type(caught.value).__name__, diagnostic(caught.value)) == (error, expected)
 
 
-def first_way(output: te.Tensor, target: Target) -> tuple[te.Schedule, Way]:
+def first_way(output: te.Tensor, target: Target) -> tuple[te.Schedule, CoreScheduleCandidate]:
     """What is tried first for the last group of a program, with the schedule that it is tried on."""
     where = placement_of(target)
     assert where is not None
     s = by_loops(output)
     p = program_of(s)
     groups = groups_on_cores(p, where)
-    return s, ways(groups[-1], p, whole_of(s, groups), where)[0]
+    return s, core_schedule_candidates(groups[-1], p, materialized_tensors(s, groups), where)[0]
 
 
 def of_a_formula() -> te.Tensor:
@@ -193,7 +193,7 @@ def test_reductions_are_shared_along_one_axis() -> None:
     q, r = te.reduce_axis((0, 8), "q"), te.reduce_axis((0, 8), "r")
     C = te.compute((8, 512), lambda i, j: te.sum(X[q, r, i, j], axis=[q, r]), name="C")
     with pytest.raises(TecompError) as error:
-        auto(C, "stick128", division={C: Cut(cores={2: 2, 3: 2})})
+        auto(C, "stick128", division={C: DivisionSpec(cores={2: 2, 3: 2})})
 
     assert diagnostic(error.value) == (
         Diagnostic("not-divided", output="C", names="q, r")

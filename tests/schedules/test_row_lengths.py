@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import tecomp.array as xp
 from tecomp.array.kernels.kernel import MANY
 from tecomp.machine.host import host_vector_bytes
-from tecomp.ptensor import FLOATS, REAL, TruthTest, summed_in
+from tecomp.ptensor import FLOATS, REAL, TruthTest, te_accumulator_dtype
 from tecomp.schedules.reduce import _REDUCERS
 from tests.strategies.instructions import counted
 
@@ -39,7 +39,7 @@ ONLY_FLOATS = ("mean", "var", "std")
 def lengths(dtype: str) -> st.SearchStrategy[int]:
     """Lengths next to a multiple of a vector, up to 33 vectors of the dtype or of its sums."""
     lanes = host_vector_bytes() // np.dtype(dtype).itemsize
-    wide = host_vector_bytes() // np.dtype(summed_in(dtype, None)).itemsize
+    wide = host_vector_bytes() // np.dtype(te_accumulator_dtype(dtype, None)).itemsize
     edge = st.builds(
         lambda unit, vectors, more: unit * vectors + more,
         st.sampled_from((lanes, wide)), st.integers(1, 33), st.integers(-1, 1),

@@ -17,7 +17,7 @@ from tecomp.schedules.auto import auto
 from tecomp.schedules.scratchpad.footprint import work_of
 from tecomp.schedules.scratchpad.generic import parts_of_depth, plan
 from tecomp.schedules.scratchpad.placement import Placement, placement_of
-from tecomp.schedules.scratchpad.work_division import Cut, divide, divide_depth, shares_of
+from tecomp.schedules.scratchpad.work_division import DivisionSpec, divide, divide_depth, shares_of
 from tests.messages import Diagnostic, diagnostic
 
 CORES = {"core.x": 32}
@@ -139,7 +139,7 @@ def test_sticks_are_not_cut() -> None:
     assert found.core == (1, 64)
 
 
-def cut(x: te.Tensor, how: Cut) -> Placement:
+def cut(x: te.Tensor, how: DivisionSpec) -> Placement:
     where = placement_of(Target.load("stick128"))
     assert where is not None
     return replace(where, cuts={x: how})
@@ -152,7 +152,7 @@ def squares(*shape: int) -> tuple[te.Tensor, te.Tensor]:
 
 def test_parts_and_blocks_are_as_asked() -> None:
     A, C = squares(60, 256)
-    how = Cut(cores={0: 5, 1: 2}, tiles={0: 3})
+    how = DivisionSpec(cores={0: 5, 1: 2}, tiles={0: 3})
 
     found = plan(work_of(C, None, [C], {A}), cut(C, how))
 
@@ -166,16 +166,16 @@ def test_pieces_of_reductions_are_as_asked() -> None:
     C = te.compute((64,), lambda i: te.sum(A[i, q, k], axis=[q, k]), name="C")
     w = work_of(C, C, [C], {A})
 
-    assert plan(w, cut(C, Cut())).depth == {q: 8, k: 256}
-    assert plan(w, cut(C, Cut(tiles={1: 4, 2: 2}))).depth == {q: 2, k: 128}
-    assert plan(w, cut(C, Cut(cores={0: 2}, tiles={2: 8}))).depth == {q: 8, k: 32}
+    assert plan(w, cut(C, DivisionSpec())).depth == {q: 8, k: 256}
+    assert plan(w, cut(C, DivisionSpec(tiles={1: 4, 2: 2}))).depth == {q: 2, k: 128}
+    assert plan(w, cut(C, DivisionSpec(cores={0: 2}, tiles={2: 8}))).depth == {q: 8, k: 32}
 
 
 def test_parts_of_reductions_are_for_cores_as_asked() -> None:
     A = te.placeholder((64, 256), name="A")
     k = te.reduce_axis((0, 256), name="k")
     C = te.compute((64,), lambda i: te.sum(A[i, k], axis=k), name="C")
-    s = auto(C, Target.load("stick128"), division={C: Cut(cores={0: 2, 1: 4})})
+    s = auto(C, Target.load("stick128"), division={C: DivisionSpec(cores={0: 2, 1: 4})})
     kernel = tecomp.build(s, [A, C], target="stick128")
     a, c = np.random.default_rng(0).integers(-4, 5, (64, 256)).astype("float32"), kernel.empty(C)
     kernel(kernel.pack(A, a), c)
@@ -188,7 +188,7 @@ def test_parts_of_reductions_are_for_cores_as_asked() -> None:
 def test_what_is_not_asked_for_is_as_it_was() -> None:
     A, C = squares(1024, 4096)
     w = work_of(C, None, [C], {A})
-    free, asked = plan(w, cut(A, Cut())), plan(w, cut(C, Cut(tiles={0: 16})))
+    free, asked = plan(w, cut(A, DivisionSpec())), plan(w, cut(C, DivisionSpec(tiles={0: 16})))
 
     assert asked.division == free.division
     assert asked.core == free.core == (32, 4096)
@@ -198,27 +198,27 @@ def test_what_is_not_asked_for_is_as_it_was() -> None:
 @pytest.mark.parametrize(
     ("shape", "how", "expected"),
     [
-        ((8192, 32768), Cut(cores={1: 2}, tiles={0: 8192}),
+        ((8192, 32768), DivisionSpec(cores={1: 2}, tiles={0: 8192}),
          Diagnostic(
              "not-divided", output="C", target="stick128", limit=268431360, core="8192 x 16384",
              subject=268435456, far="C",
          )),
-        ((1024, 1024), Cut(cores={0: 1}, tiles={0: 1, 1: 1}),
+        ((1024, 1024), DivisionSpec(cores={0: 1}, tiles={0: 1, 1: 1}),
          Diagnostic(
              "capacity", output="C", block="1024 x 1024", need=4194304, scratchpad="lx",
              target="stick128", room=2031616,
          )),
-        ((9, 64), Cut(cores={0: 5, 1: 2}),
+        ((9, 64), DivisionSpec(cores={0: 5, 1: 2}),
          Diagnostic("not-divided", x="C", count=2, axis="j", pieces=1, what="sticks or tiles of 64")),
-        ((9, 64), Cut(cores={0: 7}),
+        ((9, 64), DivisionSpec(cores={0: 7}),
          Diagnostic("not-divided", x="C", count=7, axis="i", pieces=9, what="values")),
-        ((9, 64), Cut(cores={2: 7}),
+        ((9, 64), DivisionSpec(cores={2: 7}),
          Diagnostic("not-divided", x="C", rank=2, reduced="", count=7, axis=2)),
-        ((9, 64), Cut(tiles={0: 0}),
+        ((9, 64), DivisionSpec(tiles={0: 0}),
          Diagnostic("not-divided", x="C", rank=2, reduced="", count=0, axis=0)),
     ],
 )
-def test_divisions_that_cannot_be(shape: tuple[int, int], how: Cut, expected: Diagnostic) -> None:
+def test_divisions_that_cannot_be(shape: tuple[int, int], how: DivisionSpec, expected: Diagnostic) -> None:
     _, C = squares(*shape)
     with pytest.raises(TecompError) as error:
         auto(C, Target.load("stick128"), division={C: how})
@@ -230,7 +230,7 @@ def test_what_has_no_loops_is_not_divided() -> None:
     A, B = squares(8, 64)
     C = te.compute(B.shape, lambda i, j: B[i, j] + A[i, j], name="D")
     with pytest.raises(TecompError) as error:
-        auto(C, Target.load("stick128"), division={B: Cut(cores={0: 2})})
+        auto(C, Target.load("stick128"), division={B: DivisionSpec(cores={0: 2})})
 
     assert diagnostic(error.value) == (
         Diagnostic("not-divided", x="C")

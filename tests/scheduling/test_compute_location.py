@@ -10,7 +10,7 @@ import pytest
 
 from tecomp import te
 from tecomp.errors import ScheduleError
-from tecomp.scheduling import At, AtRoot, Inline
+from tecomp.scheduling import AtRoot, ComputedAt, Inline
 from tecomp.scheduling.schedule import Schedule
 from tests.messages import Diagnostic, diagnostic
 
@@ -39,7 +39,7 @@ def test_compute_at_returns_nothing_and_sets_the_place() -> None:
 
     assert s[P].compute_at(s[Q], Q.op.axis[0]) is None  # type: ignore[func-returns-value]
 
-    assert s.state.stage(P.op).attach == At(Q.op, Q.op.axis[0])
+    assert s.state.stage(P.op).attach == ComputedAt(Q.op, Q.op.axis[0])
 
 
 @pytest.mark.parametrize("parent", [Q, Q.op])
@@ -48,7 +48,7 @@ def test_compute_at_takes_a_tensor_or_an_operation(parent: Any) -> None:
 
     s[P].compute_at(parent, Q.op.axis[1])
 
-    assert s.state.stage(P.op).attach == At(Q.op, Q.op.axis[1])
+    assert s.state.stage(P.op).attach == ComputedAt(Q.op, Q.op.axis[1])
 
 
 def test_compute_at_a_consumer_further_down() -> None:
@@ -56,7 +56,7 @@ def test_compute_at_a_consumer_further_down() -> None:
 
     s[P].compute_at(s[C], C.op.axis[0])
 
-    assert s.state.stage(P.op).attach == At(C.op, C.op.axis[0])
+    assert s.state.stage(P.op).attach == ComputedAt(C.op, C.op.axis[0])
 
 
 def test_the_last_place_counts() -> None:

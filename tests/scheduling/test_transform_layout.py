@@ -10,7 +10,7 @@ import pytest
 
 from tecomp import IndexMap, lower, te
 from tecomp.errors import LayoutError, ScheduleError
-from tecomp.scheduling import stored_shape
+from tecomp.scheduling import physical_shape_of
 from tecomp.scheduling.schedule import Schedule
 from tests.messages import Diagnostic, diagnostic
 
@@ -42,7 +42,7 @@ def test_the_loops_that_a_map_makes(form: str) -> None:
     assert [axis.name for axis in axes] == names
     assert tuple(axis.extent for axis in axes) == shape
     assert s[C].leaf_iter_vars == axes
-    assert stored_shape(s.state.stage(C.op)) == shape
+    assert physical_shape_of(s.state.stage(C.op)) == shape
 
 
 def test_an_index_map_or_anything_that_has_one_will_do() -> None:
@@ -113,7 +113,7 @@ def test_calls_compose() -> None:
 
     assert [axis.name for axis in axes] == ["i.outer", "j", "i.inner"]
     assert s[C].leaf_iter_vars == axes
-    assert stored_shape(s.state.stage(C.op)) == (2, 6, 4)
+    assert physical_shape_of(s.state.stage(C.op)) == (2, 6, 4)
 
 
 def test_a_call_after_logical_loops_starts_from_the_axes_of_the_map() -> None:
@@ -122,7 +122,7 @@ def test_a_call_after_logical_loops_starts_from_the_axes_of_the_map() -> None:
 
     s[C].transform_layout(lambda j, i: [i // 4, j, i % 4], loops="logical")
 
-    assert stored_shape(s.state.stage(C.op)) == (2, 6, 4)
+    assert physical_shape_of(s.state.stage(C.op)) == (2, 6, 4)
     assert s[C].leaf_iter_vars == C.op.axis
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tecomp.codegen import Kernel
 from tecomp.compute import Tensor
 from tecomp.ir import Buffer, DType, PrimFunc, Var, evaluate, integer_range
-from tecomp.lowering import Lowered
+from tecomp.lowering import LoweringResult
 from tests.strategies.arrays import Guarded, assert_equal, garbage
 from tests.strategies.layouts import function_of, pack, unpack
 from tests.strategies.programs import Program
@@ -34,7 +34,7 @@ def bindings(case: Case) -> Iterator[Sizes]:
 
 
 def check_numbers(
-    case: Case, lowered: Lowered, kernels: Sequence[Kernel], sizes: Sizes
+    case: Case, lowered: LoweringResult, kernels: Sequence[Kernel], sizes: Sizes
 ) -> None:
     """Check the interpreter after every pass, and all kernels, against the definition."""
     run = run_of(case, lowered, sizes)
@@ -50,7 +50,7 @@ def check_numbers(
         run.call(kernel)
 
 
-def check_ends(case: Case, lowered: Lowered, kernel: Kernel | None, sizes: Sizes) -> None:
+def check_ends(case: Case, lowered: LoweringResult, kernel: Kernel | None, sizes: Sizes) -> None:
     """Check the interpreter after the last pass, and the kernel, against the definition."""
     run = run_of(case, lowered, sizes)
     run.interpret(lowered.final, logical=False, padded=True)
@@ -58,7 +58,7 @@ def check_ends(case: Case, lowered: Lowered, kernel: Kernel | None, sizes: Sizes
         run.call(kernel)
 
 
-def run_of(case: Case, lowered: Lowered, sizes: Sizes) -> Run:
+def run_of(case: Case, lowered: LoweringResult, sizes: Sizes) -> Run:
     """Return the arguments and expected results of calls with the given sizes."""
     inputs = {tensor.op: random_input(case.program, tensor, sizes) for tensor in case.inputs}
     wanted = compute([tensor.op for tensor in case.outputs], inputs, sizes)
@@ -89,7 +89,7 @@ class Run:
     """Arguments and expected results of calls with one set of sizes."""
 
     def __init__(
-        self, case: Case, lowered: Lowered, sizes: Sizes, wanted: Tensors
+        self, case: Case, lowered: LoweringResult, sizes: Sizes, wanted: Tensors
     ) -> None:
         self.case = case
         self.sizes = sizes

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from tecomp.codegen import (
-    Compiled,
+    CompiledFunction,
     Kernel,
-    Machine,
+    LlvmTarget,
     Options,
     host,
     interface_of,
@@ -66,7 +66,7 @@ def kernel_for(func: PrimFunc, cpu: str) -> Kernel:
     """Return a kernel compiled for a processor that runs on the host; `""` is the host itself."""
     if not cpu:
         return Kernel(func)
-    machine, options = Machine(host().triple, cpu), Options()
+    machine, options = LlvmTarget(host().triple, cpu), Options()
     module = module_text(func, options, machine)
     linked = link([object_code(module.source, machine=machine)], module.entry)
-    return Kernel(Compiled(interface_of(func, module), linked, options, lambda: func, module))
+    return Kernel(CompiledFunction(interface_of(func, module), linked, options, lambda: func, module))

@@ -15,8 +15,8 @@ import llvmlite.binding
 import pytest
 
 from tecomp.array.kernels import execution_plan, kernel
-from tecomp.array.lru_cache import Recent
-from tecomp.codegen import Source
+from tecomp.array.lru_cache import LRUCache
+from tecomp.codegen import LlvmSource
 from tecomp.codegen.llvm import code_cache, jit
 
 # Code that was compiled with counters may be kept by caches, so the counter is never freed.
@@ -39,12 +39,12 @@ _JUMP = re.compile(r"\tj\w+\t")
 class Counted:
     """Compilation with counters, and the number of instructions that kernels execute."""
 
-    def code(self, source: Source, effort: int = 2) -> bytes:
+    def code(self, source: LlvmSource, effort: int = 2) -> bytes:
         """Compile a module with a counter in each block."""
         with jit._tools(jit.host(), effort) as tools:
             machine = tools.target_machine
-            text = counting(machine.emit_assembly(jit._optimised(source, tools)))
-            return bytes(machine.emit_object(jit._parsed(_as_module(text), machine)))
+            text = counting(machine.emit_assembly(jit._optimize(source, tools)))
+            return bytes(machine.emit_object(jit._parse(_as_module(text), machine)))
 
     def of(self, call: Callable[[], Any]) -> int:
         """Return the number of instructions that a call executes in kernels."""
@@ -61,8 +61,8 @@ def counted() -> Iterator[Counted]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TECOMP_NUM_THREADS", "1")
         patch.setattr(code_cache, "object_code", found.code)
-        patch.setattr(kernel, "_kernels", Recent(1024))
-        patch.setattr(execution_plan, "_recipes", Recent(1024))
+        patch.setattr(kernel, "_kernels", LRUCache(1024))
+        patch.setattr(execution_plan, "_recipes", LRUCache(1024))
         yield found
 
 

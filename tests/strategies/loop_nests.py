@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from hypothesis import strategies as st
 
-from tecomp.cost_model import Frame, Loop, Where
+from tecomp.cost_model import Frame, GuardCondition, Loop
 from tecomp.ir import (
     INT64,
     CmpOp,
@@ -14,7 +14,7 @@ from tecomp.ir import (
     Const,
     Expr,
     Not,
-    Scope,
+    SlotScope,
     Var,
     compile_expr,
     logical_and,
@@ -24,7 +24,7 @@ from tests.strategies.draws import Draw
 
 
 def value(expr: Expr, at: Mapping[Var, int]) -> int:
-    scope = Scope(())
+    scope = SlotScope(())
     slots = {var: scope.declare(var) for var in at}
     run = compile_expr(scope, expr)
     env: list[object] = [True] * (scope.slots + 1)
@@ -41,7 +41,7 @@ def visited(
         yield dict(at)
         return
     first, *rest = frames
-    if isinstance(first, Where):
+    if isinstance(first, GuardCondition):
         if value(first.condition, at):
             yield from visited(rest, core, at)
         return
@@ -88,5 +88,5 @@ def nests(draw: Draw) -> tuple[list[Frame], Expr]:
         frames.append(Loop(var, low, extent, thread))
         variables.append(var)
         if draw(st.booleans()):
-            frames.append(Where(draw(conditions(variables))))
+            frames.append(GuardCondition(draw(conditions(variables))))
     return frames, draw(sums(variables)) + draw(st.sampled_from(variables))

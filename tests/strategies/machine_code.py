@@ -8,12 +8,12 @@ from functools import cache
 
 import pytest
 
-from tecomp.codegen import Source, Store, digest, made_by, object_code
+from tecomp.codegen import LlvmSource, Store, compiler_fingerprint, digest, object_code
 from tecomp.machine.descriptor import Target
 from tecomp.machine.registry import list_targets
 
 MOST_BYTES = 400_000_000
-Make = Callable[[Source, int], bytes]
+Make = Callable[[LlvmSource, int], bytes]
 
 # Directories of tests that check properties of the optimized machine code.
 _ABOUT_CODE = {"codegen", "schedules"}
@@ -32,7 +32,7 @@ class Code:
     make: Make
     is_shipped: bool = True
 
-    def __call__(self, source: Source, effort: int = 2) -> bytes:
+    def __call__(self, source: LlvmSource, effort: int = 2) -> bytes:
         if self.is_shipped:
             return self.make(source, effort)
         return self.make(replace(source, plain_loops=(), loop_work=()), 0)
@@ -64,8 +64,8 @@ def _targets() -> frozenset[str]:
 def remembered(store: Store, make: Make = object_code) -> Make:
     """Wrap `make` with a store: each module is compiled once."""
 
-    def code(source: Source, effort: int = 2) -> bytes:
-        key = digest(astuple(source), effort, made_by())
+    def code(source: LlvmSource, effort: int = 2) -> bytes:
+        key = digest(astuple(source), effort, compiler_fingerprint())
         found = store.get(key)
         if found is None:
             found = make(source, effort)

@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 
 from tecomp.dist.partition.partition import Partition
-from tecomp.dist.partition.placements import Mesh, Partial, Placement, Replicate, Shard, listed
+from tecomp.dist.partition.placements import (
+    Mesh,
+    Partial,
+    Placement,
+    Replicate,
+    Shard,
+    indices_as_array,
+)
 
 MESHES = [(1,), (2,), (3,), (4,), (2, 2), (2, 3), (3, 2)]
 
@@ -62,4 +69,4 @@ def drawn_slices(dice: Random, shape: Sequence[int]) -> tuple[slice, ...]:
 
 def taken(partition: Partition, rank: int) -> tuple[Any, ...]:
     """Return the NumPy index that selects the shard of a rank from the global array."""
-    return np.ix_(*(listed(places) for places in partition.local_index(rank)))
+    return np.ix_(*(indices_as_array(places) for places in partition.local_index(rank)))

@@ -16,7 +16,7 @@ from tecomp.compute import ComputeOp, IterKind, IterVar, Operation, Tensor
 from tecomp.driver import ScheduledKernel
 from tecomp.driver.build import build
 from tecomp.errors import LayoutError, LowerError, ScheduleError, TecompError
-from tecomp.lowering import Lowered, lower_all
+from tecomp.lowering import LoweringResult, lower_all
 from tecomp.scheduling import consumers_below
 from tecomp.scheduling.replay import replay
 from tecomp.scheduling.schedule import Schedule, Stage
@@ -124,7 +124,7 @@ class Case:
         self.lower()
         return build(self.schedule, self.args)
 
-    def lower(self) -> Lowered:
+    def lower(self) -> LoweringResult:
         """Lower the case and return the function after each pass; undo rejected primitives."""
         while True:
             try:

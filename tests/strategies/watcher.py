@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tecomp.cost_model import Report
+from tecomp.cost_model import CostReport
 from tecomp.ir import (
     Binary,
     BinOp,
@@ -129,7 +129,7 @@ def operations(value: Expr) -> Counter[str]:
     return found
 
 
-def assert_counted(report: Report, watcher: Watcher) -> None:
+def assert_counted(report: CostReport, watcher: Watcher) -> None:
     """Check the accesses of each memory and core in a report against the recorded accesses."""
     cores = [core.core for core in report.cores]
     expected: dict[tuple[str, str], Any] = defaultdict(lambda: [0, 0, 0, 0, Counter()])

@@ -17,7 +17,7 @@ from tecomp.drawing import Canvas
 from tecomp.ir import For
 from tecomp.ir.traversal.rewrite import walk
 from tecomp.scheduling.schedule import Schedule
-from tecomp.viz.loop_nest import Row, draw_nest
+from tecomp.viz.loop_nest import LoopRow, draw_nest
 from tests.messages import Diagnostic, diagnostic
 from tests.strategies.pictures import check_picture, words_of
 from tests.strategies.schedules import Case, cases
@@ -132,7 +132,7 @@ def test_many_statements_are_left_out() -> None:
 def test_words_that_fit_are_whole() -> None:
     names = ["m" * length for length in range(1, 80)]
     canvas = Canvas()
-    draw_nest(canvas, [Row(0, kind, name) for name in names for kind in ("loop", "stage")], 24, 24)
+    draw_nest(canvas, [LoopRow(0, kind, name) for name in names for kind in ("loop", "stage")], 24, 24)
 
     assert words(canvas.finished("rows")) == [name for name in names for _ in range(2)]
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import tecomp
 from tecomp import te
-from tecomp.cost_model import Mark, Roof, Roofline
+from tecomp.cost_model import Roof, Roofline, RooflinePoint
 from tecomp.driver import ScheduledKernel
 from tests.properties.test_timeline import chains, demo
 from tests.strategies.draws import Draw
@@ -77,7 +77,7 @@ def test_a_kernel_of_the_processor_has_a_report_to_look_at() -> None:
 
 def steps(*speeds: float, name: str = "step") -> Roofline:
     """Kernels of one program, each with its speed, below roofs of a made-up processor."""
-    marks = tuple(Mark(f"{name} {k}", "L2", 42.7, speed, 1e11, is_measured=k % 2 == 0)
+    marks = tuple(RooflinePoint(f"{name} {k}", "L2", 42.7, speed, 1e11, is_measured=k % 2 == 0)
                   for k, speed in enumerate(speeds))
     return Roofline(
         "cpu", "second",
@@ -147,7 +147,7 @@ def rooflines(draw: Draw) -> Roofline:
     memories = draw(st.lists(st.builds(Roof, st.sampled_from(("L1", "L2", "memory")), RATE, CORES),
                              min_size=1, max_size=5))
     marks = draw(st.lists(st.builds(
-        Mark, st.sampled_from(("a", "b")), st.sampled_from([roof.name for roof in memories]),
+        RooflinePoint, st.sampled_from(("a", "b")), st.sampled_from([roof.name for roof in memories]),
         st.floats(1e-4, 1e6), RATE, RATE | st.just(float("inf")), st.booleans(), st.booleans()), max_size=6))
     return Roofline("cpu", draw(st.sampled_from(("second", "cycle"))), tuple(compute), tuple(memories),
                     tuple(marks), ())

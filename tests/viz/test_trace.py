@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import tecomp
-from tecomp.drawing import Trace, bar, lane_named, level, process_named, trace_of
+from tecomp.drawing import ChromeTrace, bar, lane_named, level, process_named, trace_of
 from tests.graph.test_pictures import residual
 from tests.messages import Diagnostic, diagnostic
 from tests.strategies.pictures import check_picture, words_of
@@ -20,7 +20,7 @@ def test_drawn(golden: Callable[[object], None]) -> None:
     golden(residual().timeline().picture())
 
 
-def lanes(count: int, bars: int, processes: int = 1) -> Trace:
+def lanes(count: int, bars: int, processes: int = 1) -> ChromeTrace:
     """Lanes of processes in which one thing follows the other."""
     events = [process_named(p, f"core {p}") for p in range(processes)]
     for p in range(processes):
@@ -47,7 +47,7 @@ def lanes(count: int, bars: int, processes: int = 1) -> Trace:
         (trace_of([]), ["nothing takes time"]),
     ],
 )
-def test_what_a_picture_has(trace: Trace, words: list[str]) -> None:
+def test_what_a_picture_has(trace: ChromeTrace, words: list[str]) -> None:
     picture = trace.picture()
     check_picture(picture)
     for each in words:

@@ -6,21 +6,34 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from tecomp.array.distributed import register_rules as register_rules
-from tecomp.array.distributed.partitions import cuts_of, everywhere, partition, row_of, usual
+from tecomp.array.distributed.partitions import (
+    blocks_of_partition,
+    default_partition,
+    partition,
+    replicated_partition,
+    row_of,
+)
 from tecomp.array.distributed.sharding_rules import (
     as_shared,
-    brought,
-    divided,
-    gathered,
-    in_one_piece,
+    contiguous_local,
     rank_of,
+    replicate,
+    reshard,
+    shard_replicated,
 )
 from tecomp.array.graph.evaluate import data_of
-from tecomp.array.graph.node import Node, Shared, leaf, local_type, part_of, record
-from tecomp.array.graph.views import moved
+from tecomp.array.graph.node import (
+    Node,
+    ShardedNode,
+    local_type,
+    materialized_node,
+    part_of,
+    record,
+)
+from tecomp.array.graph.views import apply_view
 from tecomp.array.indexing.setitem import copy_as_stored, is_borrowed, is_constant
-from tecomp.array.kernels.generators import created
-from tecomp.array.single_controller.protocol import together
+from tecomp.array.kernels.generators import create_array
+from tecomp.array.single_controller.protocol import collective
 from tecomp.dist.partition.partition import Partition
 from tecomp.dist.partition.placements import Partial, Placement, Replicate
 from tecomp.dist.runtime.call_tracking import alone as one_runs
@@ -28,8 +41,8 @@ from tecomp.dist.runtime.dtensor import partition_of_parts, redistribute
 from tecomp.dist.runtime.team import AnyTeam, team_of
 from tecomp.errors import ArrayValueError
 from tecomp.ptensor.operations.creation import Creation
-from tecomp.ptensor.operations.elementwise import Cast
-from tecomp.ptensor.operations.manipulation import Broadcast
+from tecomp.ptensor.operations.elementwise import CastOp
+from tecomp.ptensor.operations.manipulation import BroadcastOp
 from tecomp.ptensor.types import PTensorType
 
 Placements: TypeAlias = "Sequence[Placement] | Partition | None"
@@ -49,7 +62,7 @@ def of_team(type: PTensorType, team: AnyTeam) -> PTensorType:
     return PTensorType(type.shape, type.dtype, type.device, number_of(team))
 
 
-def chosen(type: PTensorType, placements: Placements, where: str) -> Partition:
+def requested_partition(type: PTensorType, placements: Placements, where: str) -> Partition:
     """Return the partition for the placements that a caller gives.
 
     Args:
@@ -66,7 +79,7 @@ def chosen(type: PTensorType, placements: Placements, where: str) -> Partition:
     """
     assert type.team is not None
     if placements is None:
-        return usual(type)
+        return default_partition(type)
     mesh = row_of(type.team)
     if isinstance(placements, Partition):
         _check(placements, type, where)
@@ -94,48 +107,49 @@ def _check(given: Partition, type: PTensorType, where: str) -> None:
         )
 
 
-@together
-def filled(value: Node, type: PTensorType, placements: Placements, where: str) -> Node:
+@collective
+def create_filled(value: Node, type: PTensorType, placements: Placements, where: str) -> Node:
     """Create an array filled with a value or a broadcast array; each rank creates only its shard.
 
     Args:
         value: Node of the team, without axes or broadcast to the shape.
         type: Type of the array.
-        placements: Placements or partition, as in `chosen`.
+        placements: Placements or partition, as in `requested_partition`.
         where: Function name for error messages.
     """
-    target = chosen(type, placements, where)
+    target = requested_partition(type, placements, where)
     if value.type.dtype != type.dtype:
-        value = record(Cast(type.dtype), value)
+        value = record(CastOp(type.dtype), value)
     if value.type.shape:
-        return brought(as_shared(moved(Broadcast(type.shape), value)), target)
+        return reshard(as_shared(apply_view(BroadcastOp(type.shape), value)), target)
     x = as_shared(value)
-    return Shared(type, moved(Broadcast(target.local_shape(rank_of(x))), x.part), target, x.ticket)
+    return ShardedNode(type, apply_view(BroadcastOp(target.local_shape(rank_of(x))), x.part),
+        target, x.ticket)
 
 
-@together
-def numbered(op: Creation, team: AnyTeam, placements: Placements, where: str) -> Node:
+@collective
+def create_generated(op: Creation, team: AnyTeam, placements: Placements, where: str) -> Node:
     """Create an array of generated elements; each rank creates only its shard.
 
     Args:
         op: Creation operation, without a team.
         team: Team of processes.
-        placements: Placements or partition, as in `chosen`.
+        placements: Placements or partition, as in `requested_partition`.
         where: Function name for error messages.
     """
     own = op.infer()
     type = of_team(own, team)
-    target = chosen(type, placements, where)
-    if cuts_of(target) is None:
-        whole = Shared(type, created(op), everywhere(type, target.mesh))
-        return brought(whole, target)
+    target = requested_partition(type, placements, where)
+    if blocks_of_partition(target) is None:
+        whole = ShardedNode(type, create_array(op), replicated_partition(type, target.mesh))
+        return reshard(whole, target)
     index: Any = target.local_index(team_of(team).rank)
     extents = tuple([max(at.stop - at.start, 0) for at in index])
-    return Shared(type, created(op, (extents, tuple([at.start for at in index]))), target)
+    return ShardedNode(type, create_array(op, (extents, tuple([at.start for at in index]))), target)
 
 
-@together
-def kept(
+@collective
+def shard_or_reshard(
     node: Node, team: AnyTeam, placements: Placements, where: str, copies: bool = False
 ) -> Node:
     """Shard a replicated array, or redistribute an array of the team.
@@ -143,12 +157,12 @@ def kept(
     Args:
         node: Array.
         team: Team of processes.
-        placements: Placements or partition, as in `chosen`.
+        placements: Placements or partition, as in `requested_partition`.
         where: Function name for error messages.
         copies: If True, copy the shard if the owner of its memory can write it.
     """
     if node.type.team is None:
-        node = leaf(data_of(node), of_team(node.type, team))
+        node = materialized_node(data_of(node), of_team(node.type, team))
     type = node.type
     if type.team != number_of(team):
         raise ArrayValueError(
@@ -156,26 +170,26 @@ def kept(
             "xp.gather(x)",
             where=where, team=type.team, number_of=number_of(team),
         )
-    if placements is None and isinstance(node, Shared):
+    if placements is None and isinstance(node, ShardedNode):
         return node
-    target = chosen(type, placements, where)
-    if copies and cuts_of(target) is None:  # the elements are sent later
-        node = _copied(node)
-    found = divided(node, target)
+    target = requested_partition(type, placements, where)
+    if copies and blocks_of_partition(target) is None:  # the elements are sent later
+        node = _copy(node)
+    found = shard_replicated(node, target)
     if copies and found.part.data is not None:
-        found.found(_copied(found.part), found.partition)
+        found.found(_copy(found.part), found.partition)
     return found
 
 
-def _copied(node: Node) -> Node:
+def _copy(node: Node) -> Node:
     """Return a node whose memory no other owner can write."""
     data = node.data
     if data is None or not is_borrowed(data) or is_constant(data):
         return node
-    return leaf(copy_as_stored(data), node.type)
+    return materialized_node(copy_as_stored(data), node.type)
 
 
-def of_parts(part: Node, team: AnyTeam, axis: int, given: Partition | None) -> Node:
+def assemble(part: Node, team: AnyTeam, axis: int, given: Partition | None) -> Node:
     """Assemble a distributed array from shards.
 
     Args:
@@ -189,7 +203,7 @@ def of_parts(part: Node, team: AnyTeam, axis: int, given: Partition | None) -> N
     """
     one_runs.check("from_local")
     found = team_of(team)
-    data = in_one_piece(part)
+    data = contiguous_local(part)
     own = partition_of_parts(found, data, axis) if given is None else given
     type = PTensorType(own.shape, part.type.dtype, part.type.device, found.id)
     placed = tuple([Replicate() if isinstance(p, Partial) else p for p in own.placements])
@@ -198,15 +212,15 @@ def of_parts(part: Node, team: AnyTeam, axis: int, given: Partition | None) -> N
         _check(given, type, "from_local")
         # Each rank with a shard of other extents raises the error itself.
         data = redistribute(found, given, target, data)
-    return Shared(type, leaf(data, local_type(type, data.shape)), target)
+    return ShardedNode(type, materialized_node(data, local_type(type, data.shape)), target)
 
 
-def alike(node: Node) -> Partition:
+def partition_of_node(node: Node) -> Partition:
     """Return the partition of a distributed array."""
     return as_shared(node).partition
 
 
-def part(node: Node) -> Node:
+def local_part(node: Node) -> Node:
     """Return the shard of this process.
 
     Raises:
@@ -216,7 +230,7 @@ def part(node: Node) -> Node:
     return part_of(as_shared(node))
 
 
-@together
-def alone(node: Node) -> Node:
+@collective
+def gather_replicated(node: Node) -> Node:
     """Return a replicated copy of a distributed array as an array without a team."""
-    return part_of(gathered(as_shared(node), "gather"))
+    return part_of(replicate(as_shared(node), "gather"))

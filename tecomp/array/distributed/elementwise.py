@@ -7,46 +7,52 @@ from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from tecomp.array.distributed.partitions import (
-    Cut,
-    cuts_of,
-    everywhere,
+    AxisBlocks,
+    blocks_of_partition,
     is_same,
-    of_cuts,
     partition,
+    partition_from_blocks,
+    replicated_partition,
 )
-from tecomp.array.distributed.sharding_rules import brought, in_pieces, rule, waits_for
-from tecomp.array.graph.node import Shared, record
+from tecomp.array.distributed.sharding_rules import (
+    as_block_partitioned,
+    depend_on_pending,
+    reshard,
+    rule,
+)
+from tecomp.array.graph.node import ShardedNode, record
 from tecomp.dist.partition.partition import Partition
 from tecomp.dist.partition.placements import Mesh
 from tecomp.dist.partition.redistribution import redistribution
-from tecomp.ptensor.operations.elementwise import Cast, Elementwise, Where
+from tecomp.ptensor.operations.elementwise import CastOp, Elementwise, WhereOp
 from tecomp.ptensor.types import PTensorType, Shape
 
 MOST = 32
 """Maximum number of deferred element-wise operations before their sharding is chosen."""
 
-Wanted: TypeAlias = "tuple[Mesh, tuple[Cut, ...]] | None"
+Wanted: TypeAlias = "tuple[Mesh, tuple[AxisBlocks, ...]] | None"
 
 
-def later(op: Elementwise | Cast | Where, xs: Sequence[Shared], type: PTensorType) -> Shared:
+def defer_elementwise(op: Elementwise | CastOp | WhereOp, xs: Sequence[ShardedNode],
+        type: PTensorType) -> ShardedNode:
     """Defer an element-wise operation; its sharding is chosen later."""
-    made = Shared(type, None, None)
+    made = ShardedNode(type, None, None)
     made.made_of = op, tuple(xs)
     made.steps = 1 + sum([x.steps for x in xs])
     if made.steps > MOST:
-        place(made)
+        choose_sharding(made)
     return made
 
 
-def placed_at(x: Shared, target: Partition) -> Shared:
+def reshard_or_place(x: ShardedNode, target: Partition) -> ShardedNode:
     """Reshard an array; deferred operations are preferably computed in the target partition."""
-    cuts = cuts_of(target)
+    cuts = blocks_of_partition(target)
     if x.made_of is not None and cuts is not None:
-        place(x, (target.mesh, cuts))
-    return brought(x, target)
+        choose_sharding(x, (target.mesh, cuts))
+    return reshard(x, target)
 
 
-def place(root: Shared, wanted: Wanted = None) -> None:
+def choose_sharding(root: ShardedNode, wanted: Wanted = None) -> None:
     """Choose the sharding of deferred element-wise operations.
 
     Args:
@@ -55,39 +61,39 @@ def place(root: Shared, wanted: Wanted = None) -> None:
     """
     order, leaves = _tree(root)
     same = _common(leaves, order, root.type)
-    if same is not None and (wanted is None or cuts_of(same) == wanted[1]):
+    if same is not None and (wanted is None or blocks_of_partition(same) == wanted[1]):
         for x in order:
-            _compute(x, _operands(x), _like(same, x.type), leaves)
+            _compute(x, _operands(x), _partition_like(same, x.type), leaves)
         return
-    pieces = {id(x): in_pieces(x) for x in leaves}
-    found = aligned_at(list(pieces.values()), root.type, wanted)
-    at = {id(x): lowered(pieces[id(x)], root.type.shape, found) for x in leaves}
+    pieces = {id(x): as_block_partitioned(x) for x in leaves}
+    found = choose_alignment(list(pieces.values()), root.type, wanted)
+    at = {id(x): align_operand(pieces[id(x)], root.type.shape, found) for x in leaves}
     inner = set(map(id, order))
     moved = list(at.values())
     for x in order:
         xs = [y if id(y) in inner else at[id(y)] for y in _operands(x)]
         own = _lowered_cuts(x.type.shape, root.type.shape, found.cuts)
-        _compute(x, xs, of_cuts(x.type, found.mesh, own), moved)
+        _compute(x, xs, partition_from_blocks(x.type, found.mesh, own), moved)
 
 
 def _compute(
-    x: Shared, xs: Sequence[Shared], target: Partition, leaves: Sequence[Shared]
+    x: ShardedNode, xs: Sequence[ShardedNode], target: Partition, leaves: Sequence[ShardedNode]
 ) -> None:
     assert x.made_of is not None
     op, _ = x.made_of
     x.found(record(op, *[y.part for y in xs]), target)
-    waits_for(x, leaves)
+    depend_on_pending(x, leaves)
 
 
-def _operands(x: Shared) -> tuple[Shared, ...]:
+def _operands(x: ShardedNode) -> tuple[ShardedNode, ...]:
     assert x.made_of is not None
     return x.made_of[1]
 
 
-def _tree(root: Shared) -> tuple[list[Shared], list[Shared]]:
+def _tree(root: ShardedNode) -> tuple[list[ShardedNode], list[ShardedNode]]:
     """Return the deferred operations in topological order, and their sharded operands."""
-    order: dict[int, Shared] = {}
-    leaves: dict[int, Shared] = {}
+    order: dict[int, ShardedNode] = {}
+    leaves: dict[int, ShardedNode] = {}
     stack = [root]
     while stack:
         x = stack[-1]
@@ -105,7 +111,7 @@ def _tree(root: Shared) -> tuple[list[Shared], list[Shared]]:
 
 
 def _common(
-    leaves: Sequence[Shared], order: Sequence[Shared], type: PTensorType
+    leaves: Sequence[ShardedNode], order: Sequence[ShardedNode], type: PTensorType
 ) -> Partition | None:
     """Return the common partition of all operands of full shape; None if they differ."""
     full = [x for x in leaves if x.type.shape]
@@ -116,13 +122,13 @@ def _common(
     return first if all(is_same(x.partition, first) for x in full[1:]) else None
 
 
-def _like(given: Partition, type: PTensorType) -> Partition:
+def _partition_like(given: Partition, type: PTensorType) -> Partition:
     if not type.shape:
-        return everywhere(type, given.mesh)
+        return replicated_partition(type, given.mesh)
     return partition(type.shape, type.dtype, given.mesh, given.placements)
 
 
-class Aligned(NamedTuple):
+class AlignedOperands(NamedTuple):
     """Common sharding of the operands of an operation.
 
     Attributes:
@@ -131,10 +137,11 @@ class Aligned(NamedTuple):
     """
 
     mesh: Mesh
-    cuts: tuple[Cut, ...]
+    cuts: tuple[AxisBlocks, ...]
 
 
-def aligned_at(pieces: Sequence[Shared], type: PTensorType, wanted: Wanted = None) -> Aligned:
+def choose_alignment(pieces: Sequence[ShardedNode], type: PTensorType,
+        wanted: Wanted = None) -> AlignedOperands:
     """Return the common sharding that requires the fewest bytes.
 
     Args:
@@ -147,28 +154,28 @@ def aligned_at(pieces: Sequence[Shared], type: PTensorType, wanted: Wanted = Non
     plain = tuple([(known[view[0]], view[1]) if view else None for view in views])
     parts = tuple([x.partition for x in pieces])
     bases = tuple([x.view[0].partition if x.view else None for x in pieces])
-    return _aligned(parts, plain, bases, of_cuts(type, parts[0].mesh, ()), wanted)
+    return _align(parts, plain, bases, partition_from_blocks(type, parts[0].mesh, ()), wanted)
 
 
 @lru_cache(maxsize=4096)
-def _aligned(
+def _align(
     parts: tuple[Partition, ...], views: tuple[tuple[int, tuple[int, ...]] | None, ...],
     bases: tuple[Partition | None, ...], result: Partition, wanted: Wanted,
-) -> Aligned:
+) -> AlignedOperands:
     shape = result.shape
-    tried: list[Aligned] = []
+    tried: list[AlignedOperands] = []
     if wanted is not None:
-        tried.append(Aligned(*wanted))
+        tried.append(AlignedOperands(*wanted))
     ranked = sorted(range(len(parts)), key=lambda k: -_size(parts[k].shape))
-    divided = [k for k in ranked if cuts_of(parts[k])]
+    divided = [k for k in ranked if blocks_of_partition(parts[k])]
     for k in divided:
-        made = _lifted(parts[k], shape)
+        made = _lift_blocks(parts[k], shape)
         if made:
-            tried.append(Aligned(parts[k].mesh, made))
+            tried.append(AlignedOperands(parts[k].mesh, made))
     tried += _middles(parts, views, bases, shape)
     if not tried:
         mesh = parts[divided[0]].mesh if divided else parts[0].mesh
-        return Aligned(mesh, ())
+        return AlignedOperands(mesh, ())
     costs = [_cost(parts, result, at, wanted) for at in tried]
     # On a tie, prefer the last candidate, the middle slice: later halos then extend to both sides.
     best = min(costs)
@@ -185,11 +192,11 @@ def _size(shape: Shape) -> int:
     return size
 
 
-def _lifted(given: Partition, shape: Shape) -> tuple[Cut, ...]:
+def _lift_blocks(given: Partition, shape: Shape) -> tuple[AxisBlocks, ...]:
     """Return the cuts of an operand as cuts of the result, except along broadcast axes."""
     more = len(shape) - len(given.shape)
     return tuple([
-        cut._replace(axis=cut.axis + more) for cut in cuts_of(given) or ()
+        cut._replace(axis=cut.axis + more) for cut in blocks_of_partition(given) or ()
         if given.shape[cut.axis] == shape[cut.axis + more]
     ])
 
@@ -197,9 +204,9 @@ def _lifted(given: Partition, shape: Shape) -> tuple[Cut, ...]:
 def _middles(
     parts: Sequence[Partition], views: Sequence[tuple[int, tuple[int, ...]] | None],
     bases: Sequence[Partition | None], shape: Shape,
-) -> list[Aligned]:
+) -> list[AlignedOperands]:
     """Return candidate cuts for slices of one array: the cuts under the middle slice."""
-    found: list[Aligned] = []
+    found: list[AlignedOperands] = []
     for base in dict.fromkeys([view[0] for view in views if view]):
         own = [k for k, view in enumerate(views) if view and view[0] == base]
         under = bases[own[0]]
@@ -208,46 +215,47 @@ def _middles(
             continue
         middle = [(min(s) + max(s)) // 2 for s in zip(*starts, strict=True)]
         made = tuple([
-            cut._replace(ends=_shifted(cut.ends, middle[cut.axis], shape[cut.axis]))
-            for cut in cuts_of(under) or ()
+            cut._replace(ends=_shift_axes(cut.ends, middle[cut.axis], shape[cut.axis]))
+            for cut in blocks_of_partition(under) or ()
         ])
         if made:
-            found.append(Aligned(under.mesh, made))
+            found.append(AlignedOperands(under.mesh, made))
     return found
 
 
-def _shifted(ends: Sequence[int], by: int, extent: int) -> tuple[int, ...]:
+def _shift_axes(ends: Sequence[int], by: int, extent: int) -> tuple[int, ...]:
     inner = [min(max(end - by, 0), extent) for end in ends[1:-1]]
     return (0, *inner, extent)
 
 
-def _cost(parts: Sequence[Partition], result: Partition, at: Aligned, wanted: Wanted) -> int:
+def _cost(parts: Sequence[Partition], result: Partition, at: AlignedOperands,
+        wanted: Wanted) -> int:
     """Return the bytes sent to align the operands, and to move the result to its reader."""
     total = 0
     for part in parts:
         own = _lowered_cuts(part.shape, result.shape, at.cuts)
-        total += sent(part, _by(part, at.mesh, own))
+        total += transfer_bytes(part, _by(part, at.mesh, own))
     if wanted is not None and (at.mesh, at.cuts) != wanted:
-        total += sent(_by(result, at.mesh, at.cuts), _by(result, *wanted))
+        total += transfer_bytes(_by(result, at.mesh, at.cuts), _by(result, *wanted))
     return total
 
 
-def _by(given: Partition, mesh: Mesh, cuts: Sequence[Cut]) -> Partition:
-    return of_cuts(PTensorType(given.shape, _name(given)), mesh, cuts)
+def _by(given: Partition, mesh: Mesh, cuts: Sequence[AxisBlocks]) -> Partition:
+    return partition_from_blocks(PTensorType(given.shape, _name(given)), mesh, cuts)
 
 
 def _name(given: Partition) -> str:
     return str(given.dtype.name)
 
 
-def sent(source: Partition, target: Partition) -> int:
+def transfer_bytes(source: Partition, target: Partition) -> int:
     """Return the bytes sent to redistribute an array."""
-    if is_same(source, target) or cuts_of(source) == ():
+    if is_same(source, target) or blocks_of_partition(source) == ():
         return 0
     return redistribution(source, target).nbytes
 
 
-def _lowered_cuts(own: Shape, shape: Shape, cuts: Sequence[Cut]) -> list[Cut]:
+def _lowered_cuts(own: Shape, shape: Shape, cuts: Sequence[AxisBlocks]) -> list[AxisBlocks]:
     """Return the cuts of a result as cuts of an operand, except along broadcast axes."""
     more = len(shape) - len(own)
     return [
@@ -256,27 +264,28 @@ def _lowered_cuts(own: Shape, shape: Shape, cuts: Sequence[Cut]) -> list[Cut]:
     ]
 
 
-def lowered(x: Shared, shape: Shape, at: Aligned) -> Shared:
+def align_operand(x: ShardedNode, shape: Shape, at: AlignedOperands) -> ShardedNode:
     """Reshard an operand to the sharding in which the result is computed."""
     own = _lowered_cuts(x.type.shape, shape, at.cuts)
-    return brought(x, of_cuts(x.type, at.mesh, own))
+    return reshard(x, partition_from_blocks(x.type, at.mesh, own))
 
 
-def aligned(
-    xs: Sequence[Shared], type: PTensorType
-) -> tuple[list[Shared], Mesh, tuple[Cut, ...]]:
+def align_operands(
+    xs: Sequence[ShardedNode], type: PTensorType
+) -> tuple[list[ShardedNode], Mesh, tuple[AxisBlocks, ...]]:
     """Reshard operands to one partition of the broadcast shape.
 
     Returns:
         Operands, mesh, and cuts of the shape.
     """
-    pieces = [in_pieces(x) for x in xs]
-    found = aligned_at(pieces, type)
-    return [lowered(x, type.shape, found) for x in pieces], found.mesh, found.cuts
+    pieces = [as_block_partitioned(x) for x in xs]
+    found = choose_alignment(pieces, type)
+    return [align_operand(x, type.shape, found) for x in pieces], found.mesh, found.cuts
 
 
 @rule.register(Elementwise)
-@rule.register(Cast)
-@rule.register(Where)
-def _(op: Elementwise | Cast | Where, xs: Sequence[Shared], type: PTensorType) -> Shared:
-    return later(op, xs, type)
+@rule.register(CastOp)
+@rule.register(WhereOp)
+def _(op: Elementwise | CastOp | WhereOp, xs: Sequence[ShardedNode],
+        type: PTensorType) -> ShardedNode:
+    return defer_elementwise(op, xs, type)

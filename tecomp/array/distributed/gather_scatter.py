@@ -7,31 +7,42 @@ from itertools import accumulate
 
 import numpy as np
 
-from tecomp.array.distributed.elementwise import Aligned, aligned, lowered
-from tecomp.array.distributed.message_queue import dealt, queue_of, settle, told
-from tecomp.array.distributed.partitions import Cut, cuts_of, everywhere, of_cuts, usual
+from tecomp.array.distributed.elementwise import AlignedOperands, align_operand, align_operands
+from tecomp.array.distributed.message_queue import (
+    counted_allgather,
+    counted_alltoall,
+    flush_messages,
+    queue_of,
+)
+from tecomp.array.distributed.partitions import (
+    AxisBlocks,
+    blocks_of_partition,
+    default_partition,
+    partition_from_blocks,
+    replicated_partition,
+)
 from tecomp.array.distributed.sharding_rules import (
+    as_block_partitioned,
+    as_row_sharded,
     as_shared,
-    brought,
-    by_cuts,
+    contiguous_local,
     cuts,
-    in_one_piece,
-    in_pieces,
-    in_rows,
-    is_everywhere,
+    is_replicated,
     number,
     rank_of,
+    reshard,
     team_number,
+    with_blocks,
 )
 from tecomp.array.graph.evaluate import data_of
-from tecomp.array.graph.node import Buffer, Node, Shared, leaf, local_type
-from tecomp.array.indexing.data_dependent import copied, counted_from_start, in_order
+from tecomp.array.graph.node import Buffer, Node, ShardedNode, local_type, materialized_node
+from tecomp.array.indexing.data_dependent import ascontiguous, copy_row_major, normalize_index_array
 from tecomp.dist.runtime.team import team_of
 from tecomp.ptensor.operations.manipulation import Take
 from tecomp.ptensor.types import PTensorType, broadcast_shapes
 
 
-class Routes:
+class OwnerRoutes:
     """Routing of rows from each rank to their owners, and back.
 
     Attributes:
@@ -47,17 +58,17 @@ class Routes:
 
     def sent(self, rows: Buffer) -> list[Buffer]:
         """Send rows to their owners; return the received rows by rank, in each sender's order."""
-        return dealt(self._team, np.split(rows[self._order], self._ends))
+        return counted_alltoall(self._team, np.split(rows[self._order], self._ends))
 
     def answered(self, made: Sequence[Buffer]) -> Buffer:
         """Send results back; return one per row that this process sent, in the original order."""
-        found = np.concatenate(dealt(self._team, made))
+        found = np.concatenate(counted_alltoall(self._team, made))
         rows = np.empty_like(found)
         rows[self._order] = found
         return rows
 
 
-class Given:
+class RoutedIndices:
     """Sharded index arrays.
 
     Attributes:
@@ -67,16 +78,16 @@ class Given:
         rows: Local indices: a row per element, a column per indexed axis.
     """
 
-    def __init__(self, op: Take, x: Shared, indices: Sequence[Shared]) -> None:
+    def __init__(self, op: Take, x: ShardedNode, indices: Sequence[ShardedNode]) -> None:
         shape = broadcast_shapes([index.type.shape for index in indices], op.where)
         type = x.type.like(shape, "int64")
-        xs, self.mesh, self.cuts = aligned(indices, type)
+        xs, self.mesh, self.cuts = align_operands(indices, type)
         if self.mesh.ndim > 1 or (shape and not self.cuts):
-            target = usual(type)
-            self.mesh, self.cuts = target.mesh, cuts_of(target) or ()
-            xs = [lowered(each, shape, Aligned(self.mesh, self.cuts)) for each in xs]
-        settle((x, *xs))
-        self.shape = of_cuts(type, self.mesh, self.cuts).local_shape(rank_of(x))
+            target = default_partition(type)
+            self.mesh, self.cuts = target.mesh, blocks_of_partition(target) or ()
+            xs = [align_operand(each, shape, AlignedOperands(self.mesh, self.cuts)) for each in xs]
+        flush_messages((x, *xs))
+        self.shape = partition_from_blocks(type, self.mesh, self.cuts).local_shape(rank_of(x))
         columns = [np.broadcast_to(data_of(each.part), self.shape).reshape(-1) for each in xs]
         self.rows = np.stack(columns, axis=1)
 
@@ -85,7 +96,7 @@ class Given:
         return self.rows[:, k]
 
 
-def owners(cut: Cut, places: Buffer) -> Buffer:
+def owner_ranks(cut: AxisBlocks, places: Buffer) -> Buffer:
     """Return the number of the piece that contains each index of an axis."""
     return np.searchsorted(np.array(cut.ends[1:]), places, "right")
 
@@ -95,7 +106,7 @@ def in_front(data: Buffer, axes: Sequence[int]) -> Buffer:
     return np.moveaxis(data, axes, range(len(axes)))
 
 
-def key_of(op: Take, x: Shared, cut: Cut, rows: Buffer) -> tuple[Buffer, ...]:
+def key_of(op: Take, x: ShardedNode, cut: AxisBlocks, rows: Buffer) -> tuple[Buffer, ...]:
     """Convert global indices to an index of the local shard."""
     first = cut.ends[number(x, cut)]
     return tuple([
@@ -103,9 +114,9 @@ def key_of(op: Take, x: Shared, cut: Cut, rows: Buffer) -> tuple[Buffer, ...]:
     ])
 
 
-def asked_for(
-    op: Take, x: Shared, indices: Sequence[Shared], type: PTensorType, cut: Cut
-) -> Shared:
+def gather_from_owners(
+    op: Take, x: ShardedNode, indices: Sequence[ShardedNode], type: PTensorType, cut: AxisBlocks
+) -> ShardedNode:
     """Gather elements at indices onto the ranks that have the indices.
 
     Args:
@@ -115,10 +126,10 @@ def asked_for(
         type: Type of the result.
         cut: Cut of the array.
     """
-    given = Given(op, x, indices)
-    first = in_one_piece(x.part)
+    given = RoutedIndices(op, x, indices)
+    first = contiguous_local(x.part)
     front = in_front(first, op.axis)
-    routes = Routes(team_number(x), owners(cut, given.row(op.axis.index(cut.axis))))
+    routes = OwnerRoutes(team_number(x), owner_ranks(cut, given.row(op.axis.index(cut.axis))))
     wanted = routes.sent(given.rows)
     found = routes.answered([front[key_of(op, x, cut, each)] for each in wanted])
     rest = front.shape[len(op.axis) :]
@@ -126,60 +137,60 @@ def asked_for(
     middle = len(given.shape)
     data = np.moveaxis(data, range(middle), range(op.place, op.place + middle))
     made = [each._replace(axis=each.axis + op.place) for each in given.cuts]
-    target = of_cuts(type, given.mesh, made)
-    return Shared(type, leaf(data, local_type(type, data.shape)), target)
+    target = partition_from_blocks(type, given.mesh, made)
+    return ShardedNode(type, materialized_node(data, local_type(type, data.shape)), target)
 
 
-def from_start(node: Node, extent: int) -> tuple[Node, int | None]:
+def normalize_distributed_indices(node: Node, extent: int) -> tuple[Node, int | None]:
     """Convert negative indices, and return an index that is out of bounds, if any."""
-    x = in_pieces(as_shared(node))
-    settle((x,))
-    data = in_order(data_of(x.part)).reshape(-1)
-    places, wrong = counted_from_start(data, extent)
+    x = as_block_partitioned(as_shared(node))
+    flush_messages((x,))
+    data = ascontiguous(data_of(x.part)).reshape(-1)
+    places, wrong = normalize_index_array(data, extent)
     outside = data[:0] if wrong is None else data[wrong : wrong + 1]
     type = x.type.like(x.type.shape, "int64")
-    part = leaf(places.reshape(x.part.type.shape), local_type(type, x.part.type.shape))
-    made = by_cuts(type, part, x.partition.mesh, cuts(x))
+    part = materialized_node(places.reshape(x.part.type.shape), local_type(type, x.part.type.shape))
+    made = with_blocks(type, part, x.partition.mesh, cuts(x))
     return made, first_of(x, outside)
 
 
-def first_of(x: Shared, values: Buffer) -> int | None:
+def first_of(x: ShardedNode, values: Buffer) -> int | None:
     """Return the first integer of the lowest rank that has one; None if no rank has one."""
-    if not is_everywhere(x):
-        values = told(team_number(x), values[:1])
+    if not is_replicated(x):
+        values = counted_allgather(team_number(x), values[:1])
     return int(values[0]) if len(values) else None
 
 
-def places_of(node: Node) -> Shared:
+def places_of(node: Node) -> ShardedNode:
     """Return the flat indices where a mask is true; each rank has those of its shard."""
-    mask = in_pieces(as_shared(node))
+    mask = as_block_partitioned(as_shared(node))
     if mask.partition.mesh.ndim > 1 or not cuts(mask) or not _is_in_rows(mask):
-        mask = brought(mask, usual(mask.type))
-    settle((mask,))
+        mask = reshard(mask, default_partition(mask.type))
+    flush_messages((mask,))
     data = data_of(mask.part).reshape(-1)
     found = cuts(mask)
     type = mask.type.like((), "int64")
     if not found:
         places = np.flatnonzero(data)
         type = type.like(places.shape)
-        target = of_cuts(type, mask.partition.mesh, ())
-        return Shared(type, leaf(places, local_type(type, places.shape)), target)
+        target = partition_from_blocks(type, mask.partition.mesh, ())
+        return ShardedNode(type, materialized_node(places, local_type(type, places.shape)), target)
     (cut,) = found
     behind = int(np.prod(mask.type.shape[cut.axis + 1 :], dtype=np.int64))
     places = np.flatnonzero(data) + cut.ends[number(mask, cut)] * behind
-    lengths = told(team_number(mask), np.array([len(places)])).tolist()
+    lengths = counted_allgather(team_number(mask), np.array([len(places)])).tolist()
     ends = (0, *accumulate(lengths))
     type = type.like((ends[-1],))
-    target = of_cuts(type, mask.partition.mesh, [Cut(0, cut.mesh_axis, ends)])
-    return Shared(type, leaf(places, local_type(type, places.shape)), target)
+    target = partition_from_blocks(type, mask.partition.mesh, [AxisBlocks(0, cut.mesh_axis, ends)])
+    return ShardedNode(type, materialized_node(places, local_type(type, places.shape)), target)
 
 
-def _is_in_rows(x: Shared) -> bool:
+def _is_in_rows(x: ShardedNode) -> bool:
     """Return whether the shards are consecutive in row-major order."""
     return all(n == 1 for n in x.type.shape[: cuts(x)[0].axis])
 
 
-def put_at(op: Take, node: Node, value: Node, *indices: Node) -> Node:
+def scatter_to_owners(op: Take, node: Node, value: Node, *indices: Node) -> Node:
     """Replace elements at indices; the last of equal indices takes effect.
 
     Args:
@@ -189,50 +200,51 @@ def put_at(op: Take, node: Node, value: Node, *indices: Node) -> Node:
         indices: Nonnegative index arrays, broadcast against each other.
     """
     queue_of(team_number(node)).step("x[...] = value")
-    x, at = in_pieces(as_shared(node)), [in_pieces(as_shared(index)) for index in indices]
+    x, at = as_block_partitioned(as_shared(node)), [as_block_partitioned(as_shared(index)) for index
+        in indices]
     found = [cut for cut in cuts(x) if cut.axis in op.axis]
     if found and x.partition.mesh.ndim > 1:
-        x = in_rows(x)
+        x = as_row_sharded(x)
         found = [cut for cut in cuts(x) if cut.axis in op.axis]
     if found:
-        data = _told(op, x, as_shared(value), at, found[0])
+        data = _send_to_owners(op, x, as_shared(value), at, found[0])
     else:
         data = _put_beside(op, x, as_shared(value), at)
-    return Shared(x.type, leaf(data, local_type(x.type, data.shape)), x.partition)
+    return ShardedNode(x.type, materialized_node(data, local_type(x.type, data.shape)), x.partition)
 
 
-def _told(
-    op: Take, x: Shared, value: Shared, indices: Sequence[Shared], cut: Cut
+def _send_to_owners(
+    op: Take, x: ShardedNode, value: ShardedNode, indices: Sequence[ShardedNode], cut: AxisBlocks
 ) -> Buffer:
     """Send elements to the owners of their positions, which write them in order."""
-    given = Given(op, x, indices)
+    given = RoutedIndices(op, x, indices)
     made = [each._replace(axis=each.axis + op.place) for each in given.cuts]
-    value = brought(value, of_cuts(value.type, given.mesh, made))
-    settle((value,))
+    value = reshard(value, partition_from_blocks(value.type, given.mesh, made))
+    flush_messages((value,))
     middle = len(given.shape)
     rows = np.moveaxis(
         data_of(value.part), range(op.place, op.place + middle), range(middle))
     rest = rows.shape[middle:]
-    routes = Routes(team_number(x), owners(cut, given.row(op.axis.index(cut.axis))))
+    routes = OwnerRoutes(team_number(x), owner_ranks(cut, given.row(op.axis.index(cut.axis))))
     places = np.concatenate(routes.sent(given.rows))
     elements = np.concatenate(routes.sent(rows.reshape(len(given.rows), *rest)))
-    data = copied(data_of(x.part))
+    data = copy_row_major(data_of(x.part))
     in_front(data, op.axis)[key_of(op, x, cut, places)] = elements
     return data
 
 
 def _put_beside(
-    op: Take, x: Shared, value: Shared, indices: Sequence[Shared]
+    op: Take, x: ShardedNode, value: ShardedNode, indices: Sequence[ShardedNode]
 ) -> Buffer:
     """Write to the local shard, if no indexed axis is cut."""
-    at = [brought(index, everywhere(index.type, x.partition.mesh)) for index in indices]
+    at = [reshard(index, replicated_partition(index.type, x.partition.mesh)) for index in indices]
     middle = value.type.rank - (x.type.rank - len(op.axis))
     kept = [axis for axis in range(x.type.rank) if axis not in op.axis]
     axes = {axis: k if k < op.place else k + middle for k, axis in enumerate(kept)}
     made = [cut._replace(axis=axes[cut.axis]) for cut in cuts(x)]
-    value = brought(value, of_cuts(value.type, x.partition.mesh, made))
-    settle((x, value, *at))
-    data = copied(data_of(x.part))
+    value = reshard(value, partition_from_blocks(value.type, x.partition.mesh, made))
+    flush_messages((x, value, *at))
+    data = copy_row_major(data_of(x.part))
     rows = np.moveaxis(
         data_of(value.part), range(op.place, op.place + middle), range(middle))
     in_front(data, op.axis)[tuple([data_of(index.part) for index in at])] = rows

@@ -9,57 +9,69 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tecomp.array.distributed.elementwise import aligned, sent
-from tecomp.array.distributed.message_queue import arriving, queue_of, settle, told
-from tecomp.array.distributed.partitions import Cut, blocks, cuts_of, everywhere, of_cuts, row_of
+from tecomp.array.distributed.elementwise import align_operands, transfer_bytes
+from tecomp.array.distributed.message_queue import (
+    counted_allgather,
+    flush_messages,
+    pending_array,
+    queue_of,
+)
+from tecomp.array.distributed.partitions import (
+    AxisBlocks,
+    blocks,
+    blocks_of_partition,
+    partition_from_blocks,
+    replicated_partition,
+    row_of,
+)
 from tecomp.array.distributed.sharding_rules import (
+    as_block_partitioned,
+    as_row_sharded,
     as_shared,
-    brought,
-    by_cuts,
     cuts,
-    in_pieces,
-    in_rows,
+    depend_on_pending,
+    empty_sharded,
     mesh_of,
     number,
+    partitioned_rule,
+    reshard,
     rule,
-    ruled,
     team_number,
-    uncut,
-    waits_for,
-    without_elements,
+    unsplit_axes,
+    with_blocks,
 )
 from tecomp.array.graph.evaluate import data_of
-from tecomp.array.graph.node import Buffer, Node, Shared, leaf, local_type, record
+from tecomp.array.graph.node import Buffer, Node, ShardedNode, local_type, materialized_node, record
 from tecomp.array.statistics import counters
 from tecomp.dist.partition.partition import Partition
 from tecomp.dist.partition.placements import Mesh, Partial, Placement
 from tecomp.dist.partition.redistribution import redistribution
 from tecomp.errors import ArrayValueError
 from tecomp.ptensor.library_functions import compute
-from tecomp.ptensor.operation import Operation
+from tecomp.ptensor.operation import PTensorOp
 from tecomp.ptensor.operations.base import LibraryOperation
-from tecomp.ptensor.operations.library_ops import Matrices, Solve, Transform
+from tecomp.ptensor.operations.library_ops import FourierTransformOp, Matrices, Solve
 from tecomp.ptensor.operations.linear_algebra import (
     Cross,
     Diagonal,
     MatMul,
     Outer,
     TensorDot,
-    Trace,
+    TraceOp,
     VecDot,
 )
 from tecomp.ptensor.operations.manipulation import Reshape
-from tecomp.ptensor.operations.reduction import Reduce
+from tecomp.ptensor.operations.reduction import ReduceOp
 from tecomp.ptensor.types import PTensorType
 
 
 @rule.register
-def _(op: Diagonal, xs: Sequence[Shared], type: PTensorType) -> Shared:
-    x = in_pieces(xs[0])
+def _(op: Diagonal, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNode:
+    x = as_block_partitioned(xs[0])
     row = x.type.rank - 2
     inner = [cut for cut in cuts(x) if cut.axis >= row]
     if len(inner) > 1:
-        return ruled(op, [in_rows(x)], type)
+        return partitioned_rule(op, [as_row_sharded(x)], type)
     made = [cut for cut in cuts(x) if cut.axis < row]
     offset = op.offset
     for cut in inner:
@@ -69,42 +81,43 @@ def _(op: Diagonal, xs: Sequence[Shared], type: PTensorType) -> Shared:
         start = max(-op.offset, 0) if cut.axis == row else max(op.offset, 0)
         count = type.shape[-1]
         ends = tuple([min(max(end - start, 0), count) for end in cut.ends])
-        made.append(Cut(row, cut.mesh_axis, ends))
+        made.append(AxisBlocks(row, cut.mesh_axis, ends))
     part = record(Diagonal(offset), x.part)
-    return waits_for(by_cuts(type, part, x.partition.mesh, made), [x])
+    return depend_on_pending(with_blocks(type, part, x.partition.mesh, made), [x])
 
 
 @rule.register
-def _(op: Trace, xs: Sequence[Shared], type: PTensorType) -> Shared:
+def _(op: TraceOp, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNode:
     (x,) = xs
     line = Diagonal(op.offset)
-    total = Reduce("sum", (type.rank,), False, 0, op.dtype)
-    return ruled(total, [ruled(line, [x], line.infer(x.type))], type)
+    total = ReduceOp("sum", (type.rank,), False, 0, op.dtype)
+    return partitioned_rule(total, [partitioned_rule(line, [x], line.infer(x.type))], type)
 
 
 @rule.register
-def _(op: Cross, xs: Sequence[Shared], type: PTensorType) -> Shared:
-    whole = [uncut(in_pieces(x), (x.type.rank + op.axis,)) for x in xs]
-    given, mesh, made = aligned(whole, type)
+def _(op: Cross, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNode:
+    whole = [unsplit_axes(as_block_partitioned(x), (x.type.rank + op.axis,)) for x in xs]
+    given, mesh, made = align_operands(whole, type)
     part = record(op, *[x.part for x in given])
-    return waits_for(by_cuts(type, part, mesh, made), given)
+    return depend_on_pending(with_blocks(type, part, mesh, made), given)
 
 
-def called(op: LibraryOperation, operands: Sequence[Node]) -> tuple[Node, ...] | None:
+def apply_library_operation(op: LibraryOperation, operands: Sequence[Node]) -> tuple[Node,
+        ...] | None:
     """Compute a library operation on shards; return None if it needs whole arrays."""
     queue_of(team_number(operands[0])).step(op.where)
     return of_parts(op, [as_shared(node) for node in operands])
 
 
 @singledispatch
-def of_parts(op: LibraryOperation, xs: Sequence[Shared]) -> tuple[Node, ...] | None:
+def of_parts(op: LibraryOperation, xs: Sequence[ShardedNode]) -> tuple[Node, ...] | None:
     """Compute a library operation by its sharding rule."""
     return None
 
 
-def elements(x: Shared) -> Buffer:
+def elements(x: ShardedNode) -> Buffer:
     """Return the evaluated local shard."""
-    settle((x,))
+    flush_messages((x,))
     return data_of(x.part)
 
 
@@ -114,36 +127,37 @@ def call(op: LibraryOperation, *data: Buffer) -> tuple[Buffer, ...]:
     return compute(op, *data)
 
 
-def of_data(type: PTensorType, data: Buffer, x: Shared, made: Sequence[Cut]) -> Shared:
+def of_data(type: PTensorType, data: Buffer, x: ShardedNode,
+        made: Sequence[AxisBlocks]) -> ShardedNode:
     """Build a distributed array from local results."""
-    target = of_cuts(type, x.partition.mesh, made)
+    target = partition_from_blocks(type, x.partition.mesh, made)
     data = np.asarray(data, target.dtype)
-    return Shared(type, leaf(data, local_type(type, data.shape)), target)
+    return ShardedNode(type, materialized_node(data, local_type(type, data.shape)), target)
 
 
-def row(x: Shared, data: Buffer, dtype: str) -> Shared:
+def row(x: ShardedNode, data: Buffer, dtype: str) -> ShardedNode:
     """Build a one-dimensional array from local results of different lengths."""
     team = team_number(x)
-    ends = (0, *accumulate(told(team, np.array([len(data)])).tolist()))
+    ends = (0, *accumulate(counted_allgather(team, np.array([len(data)])).tolist()))
     type = x.type.like((ends[-1],), dtype)
-    target = of_cuts(type, row_of(team), [Cut(0, 0, ends)])
+    target = partition_from_blocks(type, row_of(team), [AxisBlocks(0, 0, ends)])
     data = np.asarray(data, target.dtype)
-    return Shared(type, leaf(data, local_type(type, data.shape)), target)
+    return ShardedNode(type, materialized_node(data, local_type(type, data.shape)), target)
 
 
-def in_one_row(x: Shared) -> Shared:
+def in_one_row(x: ShardedNode) -> ShardedNode:
     """Flatten an array, with pieces on all ranks; a one-dimensional array keeps its axis."""
     if x.type.rank != 1:
         type = x.type.like((x.type.size,))
-        x = ruled(Reshape(type.shape), [x], type)
-    return x if x.partition.mesh.ndim == 1 and cuts(x) else in_rows(x)
+        x = partitioned_rule(Reshape(type.shape), [x], type)
+    return x if x.partition.mesh.ndim == 1 and cuts(x) else as_row_sharded(x)
 
 
 _SMALL = 4
 """Factor by which a result must be smaller than the operands to be replicated."""
 
 
-class Kind(NamedTuple):
+class AxisCorrespondence(NamedTuple):
     """Corresponding axes that are cut together along one mesh axis; None for an absent axis.
 
     Attributes:
@@ -157,7 +171,7 @@ class Kind(NamedTuple):
     result: int | None
 
 
-class Way(NamedTuple):
+class MatmulStrategy(NamedTuple):
     """Sharding of a product.
 
     Attributes:
@@ -176,50 +190,52 @@ class Way(NamedTuple):
 
 
 @rule.register
-def _(op: MatMul, xs: Sequence[Shared], type: PTensorType) -> Shared:
-    x, y = in_pieces(xs[0]), in_pieces(xs[1])
+def _(op: MatMul, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNode:
+    x, y = as_block_partitioned(xs[0]), as_block_partitioned(xs[1])
     if not cuts(x) and not cuts(y):
-        return by_cuts(type, record(op, x.part, y.part), mesh_of([x, y]), ())
-    return _divided(op, x, y, type, tuple(_matrix_kinds(x.type, y.type, type)))
+        return with_blocks(type, record(op, x.part, y.part), mesh_of([x, y]), ())
+    return _sharded_product(op, x, y, type, tuple(_matrix_kinds(x.type, y.type, type)))
 
 
 @rule.register
-def _(op: TensorDot, xs: Sequence[Shared], type: PTensorType) -> Shared:
-    x, y = in_pieces(xs[0]), in_pieces(xs[1])
+def _(op: TensorDot, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNode:
+    x, y = as_block_partitioned(xs[0]), as_block_partitioned(xs[1])
     if not cuts(x) and not cuts(y):
-        return by_cuts(type, record(op, x.part, y.part), mesh_of([x, y]), ())
+        return with_blocks(type, record(op, x.part, y.part), mesh_of([x, y]), ())
     first, second = op.places(x.type, y.type)
-    kinds = [Kind(k, j, None) for k, j in zip(first, second, strict=True)]
+    kinds = [AxisCorrespondence(k, j, None) for k, j in zip(first, second, strict=True)]
     rows = [k for k in range(x.type.rank) if k not in first]
     columns = [k for k in range(y.type.rank) if k not in second]
-    kinds += [Kind(axis, None, k) for k, axis in enumerate(rows)]
-    kinds += [Kind(None, axis, len(rows) + k) for k, axis in enumerate(columns)]
-    return _divided(op, x, y, type, tuple(kinds))
+    kinds += [AxisCorrespondence(axis, None, k) for k, axis in enumerate(rows)]
+    kinds += [AxisCorrespondence(None, axis, len(rows) + k) for k, axis in enumerate(columns)]
+    return _sharded_product(op, x, y, type, tuple(kinds))
 
 
-def _divided(
-    op: Operation, x: Shared, y: Shared, type: PTensorType, kinds: tuple[Kind, ...]
-) -> Shared:
+def _sharded_product(
+    op: PTensorOp, x: ShardedNode, y: ShardedNode, type: PTensorType,
+    kinds: tuple[AxisCorrespondence, ...]
+) -> ShardedNode:
     """Compute a product with the cheapest sharding."""
     found = [
         way for mesh in dict.fromkeys([each.partition.mesh for each in (x, y) if cuts(each)])
-        if (way := cheapest(x.partition, y.partition, everywhere(type, mesh), kinds)) is not None
+        if (way := cheapest(x.partition, y.partition, replicated_partition(type, mesh),
+        kinds)) is not None
     ]
     if not found:  # more mesh axes than axes to cut: use a one-dimensional mesh
-        return _divided(op, in_rows(x), in_rows(y), type, kinds)
+        return _sharded_product(op, as_row_sharded(x), as_row_sharded(y), type, kinds)
     way = min(found, key=lambda way: way.cost)
-    x, y = brought(x, way.x), brought(y, way.y)
+    x, y = reshard(x, way.x), reshard(y, way.y)
     part = record(op, x.part, y.part)
     if way.partial == way.target:
-        return waits_for(Shared(type, part, way.target), [x, y])
+        return depend_on_pending(ShardedNode(type, part, way.target), [x, y])
     moves = redistribution(way.partial, way.target)
-    return arriving(type, way.target, part, moves, max(x.ticket, y.ticket))
+    return pending_array(type, way.target, part, moves, max(x.ticket, y.ticket))
 
 
 @lru_cache(maxsize=1024)
 def cheapest(
-    x: Partition, y: Partition, result: Partition, kinds: tuple[Kind, ...]
-) -> Way | None:
+    x: Partition, y: Partition, result: Partition, kinds: tuple[AxisCorrespondence, ...]
+) -> MatmulStrategy | None:
     """Return the sharding of a product that sends the fewest bytes; None if there is none.
 
     Along each mesh axis, the first operand is cut by rows, the second by columns, or both along the
@@ -231,28 +247,29 @@ def cheapest(
 
 
 def _ways(
-    x: Partition, y: Partition, result: Partition, kinds: Sequence[Kind]
-) -> Iterator[Way]:
+    x: Partition, y: Partition, result: Partition, kinds: Sequence[AxisCorrespondence]
+) -> Iterator[MatmulStrategy]:
     for chosen in product(kinds, repeat=result.mesh.ndim):
         if len(set(chosen)) == len(chosen):
             yield _way(x, y, result, chosen)
 
 
-def _matrix_kinds(x: PTensorType, y: PTensorType, result: PTensorType) -> Iterator[Kind]:
+def _matrix_kinds(x: PTensorType, y: PTensorType, result: PTensorType) -> Iterator[
+        AxisCorrespondence]:
     """Yield the axes along which a (batched) matrix product can be cut."""
     rank = len(result.shape)
     is_matrix = len(x.shape) > 1, len(y.shape) > 1
     last = len(x.shape) - 1, max(len(y.shape) - 2, 0)
-    yield Kind(*last, None)
+    yield AxisCorrespondence(*last, None)
     if is_matrix[0]:
-        yield Kind(last[0] - 1, None, rank - 1 - is_matrix[1])
+        yield AxisCorrespondence(last[0] - 1, None, rank - 1 - is_matrix[1])
     if is_matrix[1]:
-        yield Kind(None, last[1] + 1, rank - 1)
+        yield AxisCorrespondence(None, last[1] + 1, rank - 1)
     for axis in range(rank - sum(is_matrix)):
         first, second = (
             _batch(given, axis, rank, is_matrix, result.shape[axis]) for given in (x, y))
         if first is not None or second is not None:
-            yield Kind(first, second, axis)
+            yield AxisCorrespondence(first, second, axis)
 
 
 def _batch(
@@ -263,14 +280,15 @@ def _batch(
     return own if len(given.shape) > 2 and own >= 0 and given.shape[own] == extent else None
 
 
-def _way(x: Partition, y: Partition, result: Partition, chosen: Sequence[Kind]) -> Way:
+def _way(x: Partition, y: Partition, result: Partition,
+        chosen: Sequence[AxisCorrespondence]) -> MatmulStrategy:
     mesh = result.mesh
-    made: tuple[list[Cut], list[Cut], list[Cut]] = ([], [], [])
+    made: tuple[list[AxisBlocks], list[AxisBlocks], list[AxisBlocks]] = ([], [], [])
     for k, kind in enumerate(chosen):
         ends = _ends(x, y, mesh, k, kind)
         for own, axis in zip(made, kind, strict=True):
             if axis is not None:
-                own.append(Cut(axis, k, ends))
+                own.append(AxisBlocks(axis, k, ends))
     added = [k for k, kind in enumerate(chosen) if kind.result is None]
     target = partial = _by(result, mesh, made[2])
     if added:
@@ -279,28 +297,29 @@ def _way(x: Partition, y: Partition, result: Partition, chosen: Sequence[Kind]) 
             summed[k] = Partial("sum")
         partial = Partition(result.shape, result.dtype, mesh, summed)
         if mesh.ndim == 1 and _SMALL * _bytes(result) > max(_bytes(x), _bytes(y)) and result.shape:
-            target = _by(result, mesh, [Cut(0, 0, blocks(result.shape[0], mesh.shape[0]))])
+            target = _by(result, mesh, [AxisBlocks(0, 0, blocks(result.shape[0], mesh.shape[0]))])
     first, second = _by(x, mesh, made[0]), _by(y, mesh, made[1])
-    cost = sent(x, first) + sent(y, second)
+    cost = transfer_bytes(x, first) + transfer_bytes(y, second)
     cost += redistribution(partial, target).nbytes if added else 0
-    return Way(first, second, partial, target, cost)
+    return MatmulStrategy(first, second, partial, target, cost)
 
 
-def _ends(x: Partition, y: Partition, mesh: Mesh, mesh_axis: int, kind: Kind) -> tuple[int, ...]:
+def _ends(x: Partition, y: Partition, mesh: Mesh, mesh_axis: int,
+        kind: AxisCorrespondence) -> tuple[int, ...]:
     """Return the cut of corresponding axes: the existing cut of an operand, or blocks."""
     extent = 0
     for given, axis in ((x, kind.x), (y, kind.y)):
         if axis is None:
             continue
         extent = given.shape[axis]
-        for cut in cuts_of(given) or ():
+        for cut in blocks_of_partition(given) or ():
             if (cut.axis, cut.mesh_axis, given.mesh.shape) == (axis, mesh_axis, mesh.shape):
                 return cut.ends
     return blocks(extent, mesh.shape[mesh_axis])
 
 
-def _by(given: Partition, mesh: Mesh, made: Sequence[Cut]) -> Partition:
-    return of_cuts(PTensorType(given.shape, given.dtype.name), mesh, made)
+def _by(given: Partition, mesh: Mesh, made: Sequence[AxisBlocks]) -> Partition:
+    return partition_from_blocks(PTensorType(given.shape, given.dtype.name), mesh, made)
 
 
 def _bytes(given: Partition) -> int:
@@ -310,65 +329,67 @@ def _bytes(given: Partition) -> int:
     return size
 
 
-def _added(
-    op: Operation, x: Shared, y: Shared, type: PTensorType, mesh_axis: int, kept: Sequence[Cut]
-) -> Shared:
+def _sum_local_products(
+    op: PTensorOp, x: ShardedNode, y: ShardedNode, type: PTensorType, mesh_axis: int,
+    kept: Sequence[AxisBlocks]
+) -> ShardedNode:
     """Compute local products and sum them along a mesh axis."""
     part = record(op, x.part, y.part)
-    target = of_cuts(type, x.partition.mesh, kept)
+    target = partition_from_blocks(type, x.partition.mesh, kept)
     placed: list[Placement] = list(target.placements)
     placed[mesh_axis] = Partial("sum")
     partial = Partition(type.shape, target.dtype, x.partition.mesh, placed)
-    return arriving(type, target, part, redistribution(partial, target), max(x.ticket, y.ticket))
+    return pending_array(type, target, part, redistribution(partial, target),
+        max(x.ticket, y.ticket))
 
 
 @rule.register
-def _(op: VecDot, xs: Sequence[Shared], type: PTensorType) -> Shared:
+def _(op: VecDot, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNode:
     rank = max(x.type.rank for x in xs)
     shape = tuple([
         max(x.type.shape[k] for x in xs if x.type.rank >= -k) for k in range(-rank, 0)
     ])
     axis = rank + op.axis
     if not type.size:
-        return without_elements(type, mesh_of(xs))
-    (x, y), mesh, made = aligned(xs, type.like(shape))
+        return empty_sharded(type, mesh_of(xs))
+    (x, y), mesh, made = align_operands(xs, type.like(shape))
     summed = [cut for cut in made if cut.axis == axis]
     kept = [cut._replace(axis=cut.axis - (cut.axis > axis)) for cut in made if cut not in summed]
     if summed:
-        return _added(op, x, y, type, summed[0].mesh_axis, kept)
-    return waits_for(by_cuts(type, record(op, x.part, y.part), mesh, kept), [x, y])
+        return _sum_local_products(op, x, y, type, summed[0].mesh_axis, kept)
+    return depend_on_pending(with_blocks(type, record(op, x.part, y.part), mesh, kept), [x, y])
 
 
 @rule.register
-def _(op: Outer, xs: Sequence[Shared], type: PTensorType) -> Shared:
-    x, y = in_pieces(xs[0]), in_pieces(xs[1])
-    y = brought(y, everywhere(y.type, y.partition.mesh))
+def _(op: Outer, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNode:
+    x, y = as_block_partitioned(xs[0]), as_block_partitioned(xs[1])
+    y = reshard(y, replicated_partition(y.type, y.partition.mesh))
     part = record(op, x.part, y.part)
-    return waits_for(by_cuts(type, part, x.partition.mesh, cuts(x)), [x, y])
+    return depend_on_pending(with_blocks(type, part, x.partition.mesh, cuts(x)), [x, y])
 
 
 @of_parts.register
-def _(op: Matrices, xs: Sequence[Shared]) -> tuple[Node, ...] | None:
-    x = in_pieces(xs[0])
+def _(op: Matrices, xs: Sequence[ShardedNode]) -> tuple[Node, ...] | None:
+    x = as_block_partitioned(xs[0])
     return _of_batches(op, x, (elements(x),)) if _is_batch(x) else None
 
 
 @of_parts.register
-def _(op: Solve, xs: Sequence[Shared]) -> tuple[Node, ...] | None:
-    a, b = in_pieces(xs[0]), xs[1]
+def _(op: Solve, xs: Sequence[ShardedNode]) -> tuple[Node, ...] | None:
+    a, b = as_block_partitioned(xs[0]), xs[1]
     if not _is_batch(a) or a.type.shape[:-2] != b.type.shape[:-2]:
         return None
-    b = brought(b, of_cuts(b.type, a.partition.mesh, cuts(a)))
+    b = reshard(b, partition_from_blocks(b.type, a.partition.mesh, cuts(a)))
     return _of_batches(op, a, (elements(a), elements(b)), b)
 
 
-def _is_batch(x: Shared) -> bool:
+def _is_batch(x: ShardedNode) -> bool:
     """Return whether each matrix is local to one rank."""
     return bool(cuts(x)) and all(cut.axis < x.type.rank - 2 for cut in cuts(x))
 
 
 def _of_batches(
-    op: LibraryOperation, x: Shared, data: Sequence[Buffer], *more: Shared
+    op: LibraryOperation, x: ShardedNode, data: Sequence[Buffer], *more: ShardedNode
 ) -> tuple[Node, ...] | None:
     """Return the results for the local matrices; None if any rank fails."""
     types = op.results(x.type, *[each.type for each in more])
@@ -379,7 +400,7 @@ def _of_batches(
     except ArrayValueError:
         failed = True
     # The caller then repeats the operation on all matrices, so all ranks raise the same error.
-    if told(team_number(x), np.array([failed])).any():
+    if counted_allgather(team_number(x), np.array([failed])).any():
         return None
     return tuple([
         of_data(type, part, x, cuts(x)) for type, part in zip(types, found, strict=True)
@@ -387,8 +408,8 @@ def _of_batches(
 
 
 @of_parts.register
-def _(op: Transform, xs: Sequence[Shared]) -> tuple[Node, ...] | None:
-    x = in_pieces(xs[0])
+def _(op: FourierTransformOp, xs: Sequence[ShardedNode]) -> tuple[Node, ...] | None:
+    x = as_block_partitioned(xs[0])
     axes = {axis % x.type.rank for axis in op.axes}
     if not cuts(x) or any(cut.axis in axes for cut in cuts(x)):
         return None

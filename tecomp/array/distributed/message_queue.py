@@ -9,20 +9,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tecomp.array.distributed.overlap import Flight
-from tecomp.array.distributed.partitions import Window, Windows, windows_of
+from tecomp.array.distributed.overlap import InFlightExchange
+from tecomp.array.distributed.partitions import ShiftedWindow, WindowSet, windows_of
 from tecomp.array.graph.access_regions import Box
 from tecomp.array.graph.evaluate import evaluate, lane
-from tecomp.array.graph.node import Buffer, Node, Shared, empty, local_type, memory
+from tecomp.array.graph.node import Buffer, Node, ShardedNode, empty, local_type, memory
 from tecomp.array.statistics import counters
 from tecomp.dist.partition.partition import Partition
 from tecomp.dist.partition.placements import Mesh
 from tecomp.dist.partition.redistribution import Redistribution, redistribution
 from tecomp.dist.runtime.call_tracking import waits
-from tecomp.dist.runtime.collectives import allgather, allreduce, alltoall, combined_along, exscan
+from tecomp.dist.runtime.collectives import (
+    allgather,
+    allreduce,
+    alltoall,
+    combine_along_mesh,
+    exscan,
+)
 from tecomp.dist.runtime.dtensor import start_redistribution
 from tecomp.dist.runtime.team import Team, team_of
-from tecomp.dist.runtime.transfers import Job, Moves, Transfer
+from tecomp.dist.runtime.transfers import Transfer, TransferJob, TransferPlan
 from tecomp.fork_gate import WorkLock
 from tecomp.ptensor.types import PTensorType, numpy_dtype
 
@@ -34,7 +40,7 @@ MOST_STEPS = 256
 
 
 @dataclass(slots=True, eq=False)
-class Arrival:
+class PendingArray:
     """Elements that this process will receive.
 
     Attributes:
@@ -51,14 +57,14 @@ class Arrival:
 
 
 @dataclass(slots=True, eq=False)
-class Moved(Arrival):
+class PendingReshard(PendingArray):
     """Redistribution of an array."""
 
     moves: Redistribution
 
 
 @dataclass(slots=True, eq=False)
-class Around(Arrival):
+class PendingHalo(PendingArray):
     """Window of an array that extends into the shards of neighbors.
 
     Attributes:
@@ -66,17 +72,17 @@ class Around(Arrival):
         window: Window.
     """
 
-    base: Shared
-    window: Window
+    base: ShardedNode
+    window: ShiftedWindow
 
 
 @dataclass(slots=True, eq=False)
-class Told(Arrival):
+class PendingAllGather(PendingArray):
     """All-gather of sources of equal shape along a new first axis."""
 
 
 @dataclass(slots=True)
-class Queue:
+class MessageQueue:
     """Pending and active messages of one team.
 
     Attributes:
@@ -89,14 +95,14 @@ class Queue:
     """
 
     team: Team
-    waiting: list[Arrival] = field(default_factory=list)
+    waiting: list[PendingArray] = field(default_factory=list)
     flying: int = 0
     done: int = 0
     steps: int = 0
     why: str = ""
     lock: WorkLock = field(default_factory=WorkLock)
 
-    def add(self, arrival: Arrival) -> int:
+    def add(self, arrival: PendingArray) -> int:
         """Add an arrival and return its ticket, which dependent arrays record."""
         self.waiting.append(arrival)
         return self.last
@@ -122,7 +128,7 @@ class Queue:
                 arrived.
         """
         with self.lock:
-            flight: Flight | None = None
+            flight: InFlightExchange | None = None
             try:
                 while self.waiting:
                     group = self._next()
@@ -139,16 +145,16 @@ class Queue:
             self.steps = 0
             waits.why = self.why
 
-    def _next(self) -> _Group:
+    def _next(self) -> _MessageBatch:
         """Return the longest prefix of waiting arrivals that do not depend on each other."""
         first = self.done + self.flying + 1
         count = next(
             (k for k, each in enumerate(self.waiting) if each.after >= first), len(self.waiting))
         group, self.waiting = self.waiting[:count], self.waiting[count:]
         self.flying += count
-        return _Group(self.team, group)
+        return _MessageBatch(self.team, group)
 
-    def _land(self, flight: Flight | None) -> None:
+    def _land(self, flight: InFlightExchange | None) -> None:
         """Wait for the messages in flight."""
         if flight is not None:
             flight.wait()
@@ -156,51 +162,51 @@ class Queue:
             self.done += flight.count
 
 
-_queues: dict[int, Queue] = {}
+_queues: dict[int, MessageQueue] = {}
 
 
-def queue_of(team: int) -> Queue:
+def queue_of(team: int) -> MessageQueue:
     """Return the message queue of a team."""
     found = _queues.get(team)
     if found is None:
-        found = _queues[team] = Queue(team_of(team))
+        found = _queues[team] = MessageQueue(team_of(team))
         lane.begin()
     return found
 
 
-def moved_later(x: Shared, target: Partition) -> Shared:
+def defer_reshard(x: ShardedNode, target: Partition) -> ShardedNode:
     """Redistribute an array on first use."""
-    return arriving(x.type, target, x.part, redistribution(x.partition, target), x.ticket)
+    return pending_array(x.type, target, x.part, redistribution(x.partition, target), x.ticket)
 
 
-def arriving(
+def pending_array(
     type: PTensorType, target: Partition, source: Node, moves: Redistribution, after: int
-) -> Shared:
+) -> ShardedNode:
     """Return the array that a redistribution of shards or partial values produces."""
     queue = queue_of(_number(type))
-    node = _awaited(type, target.local_shape(queue.team.rank))
-    ticket = queue.add(Moved(node, after, source, queue.why, moves))
-    return Shared(type, node, target, ticket)
+    node = _wait_for(type, target.local_shape(queue.team.rank))
+    ticket = queue.add(PendingReshard(node, after, source, queue.why, moves))
+    return ShardedNode(type, node, target, ticket)
 
 
-def seen_later(
-    base: Shared, type: PTensorType, window: Window, target: Partition
-) -> Shared:
+def defer_halo(
+    base: ShardedNode, type: PTensorType, window: ShiftedWindow, target: Partition
+) -> ShardedNode:
     """Return a window of an array whose halo is received on first use."""
     queue = queue_of(_number(type))
-    node = _awaited(type, target.local_shape(queue.team.rank))
-    ticket = queue.add(Around(node, base.ticket, base.part, queue.why, base, window))
-    return Shared(type, node, target, ticket)
+    node = _wait_for(type, target.local_shape(queue.team.rank))
+    ticket = queue.add(PendingHalo(node, base.ticket, base.part, queue.why, base, window))
+    return ShardedNode(type, node, target, ticket)
 
 
-def told_later(type: PTensorType, source: Node, after: int) -> tuple[Node, int]:
+def defer_allgather(type: PTensorType, source: Node, after: int) -> tuple[Node, int]:
     """All-gather shards of one shape along a new first axis; return the node and its ticket."""
     queue = queue_of(_number(type))
-    node = _awaited(source.type, (queue.team.size, *source.type.shape))
-    return node, queue.add(Told(node, after, source, queue.why))
+    node = _wait_for(source.type, (queue.team.size, *source.type.shape))
+    return node, queue.add(PendingAllGather(node, after, source, queue.why))
 
 
-def settle(xs: Sequence[Shared], then: bool = False) -> None:
+def flush_messages(xs: Sequence[ShardedNode], then: bool = False) -> None:
     """Wait for the messages on which the shards of arrays depend.
 
     Args:
@@ -216,35 +222,35 @@ def settle(xs: Sequence[Shared], then: bool = False) -> None:
             queue.flush([x.part for x in own] if then else ())
 
 
-def is_settled(x: Shared) -> bool:
+def is_settled(x: ShardedNode) -> bool:
     """Return whether the shard of an array is known and depends on no pending message."""
     return x.made_of is None and x.part.is_there and x.ticket <= queue_of(_number(x.type)).done
 
 
-def explain(xs: Sequence[Shared]) -> tuple[str, ...]:
+def explain(xs: Sequence[ShardedNode]) -> tuple[str, ...]:
     """Describe the messages that are sent before shards are computed: purpose and size."""
     for x in xs:
-        x.part  # noqa: B018  # chooses the sharding, as in `settle`
+        x.part  # noqa: B018  # chooses the sharding, as in `flush_messages`
     found: list[str] = []
     for team in dict.fromkeys([_number(x.type) for x in xs]):
         for each in queue_of(team).waiting:
-            found.append(_said(each, queue_of(team).team.size))
+            found.append(_describe(each, queue_of(team).team.size))
     return tuple(found)
 
 
-def _said(each: Arrival, size: int) -> str:
-    if isinstance(each, Told):
+def _describe(each: PendingArray, size: int) -> str:
+    if isinstance(each, PendingAllGather):
         return f"all_gather for {each.why}: {each.source.type.size} elements of each process"
-    moves: Moves
-    if isinstance(each, Around):
+    moves: TransferPlan
+    if isinstance(each, PendingHalo):
         moves = windows_of(each.base.partition, (each.window,)).halo
     else:
-        assert isinstance(each, Moved)
+        assert isinstance(each, PendingReshard)
         moves = each.moves
         if each.moves.reduced:
             return f"all_reduce for {each.why}: {each.moves.nbytes} bytes"
     sent = [m for rank in range(size) for m in moves.sent_by(rank) if m.source != m.target]
-    what = "halo for " if isinstance(each, Around) else ""
+    what = "halo for " if isinstance(each, PendingHalo) else ""
     return f"{what}{each.why}: {sum(m.nbytes for m in sent)} bytes in {len(sent)} messages"
 
 
@@ -253,7 +259,7 @@ def _number(type: PTensorType) -> int:
     return type.team
 
 
-def _awaited(type: PTensorType, shape: tuple[int, ...]) -> Node:
+def _wait_for(type: PTensorType, shape: tuple[int, ...]) -> Node:
     return Node(local_type(type, shape), None, (), None, 0, 0)
 
 
@@ -269,28 +275,28 @@ class _Halo(NamedTuple):
     """
 
     node: Node
-    seen: Sequence[Around]
-    plan: Windows
+    seen: Sequence[PendingHalo]
+    plan: WindowSet
     room: Buffer
     core: Buffer
 
 
-class _Group:
+class _MessageBatch:
     """Arrivals that do not depend on each other."""
 
-    def __init__(self, team: Team, arrivals: Sequence[Arrival]) -> None:
+    def __init__(self, team: Team, arrivals: Sequence[PendingArray]) -> None:
         self.team, self.arrivals = team, arrivals
-        self.moved = [each for each in arrivals if isinstance(each, Moved)]
-        self.told = [each for each in arrivals if isinstance(each, Told)]
-        self.bases: dict[tuple[Node, Partition], list[Around]] = defaultdict(list)
+        self.moved = [each for each in arrivals if isinstance(each, PendingReshard)]
+        self.told = [each for each in arrivals if isinstance(each, PendingAllGather)]
+        self.bases: dict[tuple[Node, Partition], list[PendingHalo]] = defaultdict(list)
         for each in arrivals:
-            if isinstance(each, Around):
+            if isinstance(each, PendingHalo):
                 self.bases[each.source, each.base.partition].append(each)
-        self.jobs: list[tuple[str, Any, Job]] = []
+        self.jobs: list[tuple[str, Any, TransferJob]] = []
         self.halos: list[_Halo] = []
         self.coming: dict[Node, Box | None] = {}
 
-    def compute(self, flight: Flight | None) -> None:
+    def compute(self, flight: InFlightExchange | None) -> None:
         """Compute the elements to send from completed arrivals and arrivals in flight."""
         self.halos = [self._halo(base, seen) for base, seen in self.bases.items()]
         into = {
@@ -301,7 +307,7 @@ class _Group:
         sources += [each.source for each in (*self.moved, *self.told)]
         evaluate(sources, into, None if flight is None else flight.compute)
 
-    def send(self) -> Flight:
+    def send(self) -> InFlightExchange:
         """Send the messages, and register where the received elements belong."""
         why = waits.why = " and ".join(dict.fromkeys([each.why for each in self.arrivals]))
         for halo in self.halos:
@@ -309,12 +315,12 @@ class _Group:
         for each in self.moved:
             if not each.moves.reduced:
                 self._move(each)
-        flight = Flight(why, len(self.arrivals), self._started(), self.coming)
+        flight = InFlightExchange(why, len(self.arrivals), self._started(), self.coming)
         self._combine([each for each in self.moved if each.moves.reduced])
         self._tell()
         return flight
 
-    def _halo(self, base: tuple[Node, Partition], seen: Sequence[Around]) -> _Halo:
+    def _halo(self, base: tuple[Node, Partition], seen: Sequence[PendingHalo]) -> _Halo:
         node, partition = base
         plan = windows_of(partition, tuple([each.window for each in seen]))
         room = memory(plan.halo.shape(self.team.rank), numpy_dtype(node.type.dtype))
@@ -327,7 +333,8 @@ class _Group:
             if own.node.stored is None:
                 own.node.data = own.core
         halo = own.plan.halo
-        self.jobs.append((f"halo for {own.seen[0].why}", halo, Job(halo, own.core, own.room)))
+        self.jobs.append(
+            (f"halo for {own.seen[0].why}", halo, TransferJob(halo, own.core, own.room)))
         rank = self.team.rank
         places = zip(own.plan.indices(rank), own.plan.inner(rank), strict=True)
         for each, (index, inner) in zip(own.seen, places, strict=True):
@@ -338,9 +345,9 @@ class _Group:
             each.node.computed(own.room[index])
             self.coming[each.node] = inner
 
-    def _move(self, each: Moved) -> None:
+    def _move(self, each: PendingReshard) -> None:
         made = empty(each.node.type)
-        job = Job(each.moves, _data(each.source), made, each.moves.op)
+        job = TransferJob(each.moves, _data(each.source), made, each.moves.op)
         self.jobs.append((each.why, each.moves, job))
         each.node.computed(made)
         self.coming[each.node] = None
@@ -356,9 +363,9 @@ class _Group:
         counters.exchanges += pending.n_sent + pending.n_received > 0
         return pending
 
-    def _combine(self, arrivals: Sequence[Moved]) -> None:
+    def _combine(self, arrivals: Sequence[PendingReshard]) -> None:
         """Reduce partial values, with one message per dtype and reduction."""
-        alike: dict[Any, list[Moved]] = defaultdict(list)
+        alike: dict[Any, list[PendingReshard]] = defaultdict(list)
         for each in arrivals:
             source, moves = _data(each.source), each.moves
             if moves.combined != moves.target:
@@ -372,14 +379,15 @@ class _Group:
             self._combine_alike(op, mesh, axes, chosen)
 
     def _combine_alike(
-        self, op: str, mesh: Mesh, axes: tuple[int, ...], chosen: Sequence[Moved]
+        self, op: str, mesh: Mesh, axes: tuple[int, ...], chosen: Sequence[PendingReshard]
     ) -> None:
         parts = [np.ravel(_data(each.source)) for each in chosen]
         flat = parts[0] if len(parts) == 1 else np.concatenate(parts)
         with self.team.call("all_reduce " + " and ".join([str(each.moves) for each in chosen])):
-            made = combined_along(self.team, mesh, axes, flat, op)
+            made = combine_along_mesh(self.team, mesh, axes, flat, op)
         counters.collectives += self.team.size > 1
-        for each, part in zip(chosen, _split(made, [part.size for part in parts]), strict=True):
+        for each, part in zip(chosen, _split_rows(made, [part.size for part in parts]),
+                strict=True):
             counters.sent[f"all_reduce for {each.why}"] += part.nbytes
             each.node.computed(part.reshape(each.node.type.shape))
 
@@ -408,21 +416,21 @@ def _data(node: Node) -> Buffer:
     return node.data
 
 
-def _split(data: Buffer, sizes: Sequence[int]) -> list[Buffer]:
+def _split_rows(data: Buffer, sizes: Sequence[int]) -> list[Buffer]:
     return np.split(data, np.cumsum(sizes)[:-1]) if len(sizes) > 1 else [data]
 
 
-def _count_sent(why: str, moves: Moves, rank: int) -> None:
+def _count_sent(why: str, moves: TransferPlan, rank: int) -> None:
     counters.sent[why] += sum(m.nbytes for m in moves.sent_by(rank) if m.target != rank)
 
 
-def told(team: int, data: Buffer) -> Buffer:
+def counted_allgather(team: int, data: Buffer) -> Buffer:
     """All-gather arrays, concatenated along the first axis."""
     _count_collective(team, "all_gather", data.nbytes)
     return allgather(team, data)
 
 
-def dealt(team: int, parts: Sequence[Buffer]) -> list[Buffer]:
+def counted_alltoall(team: int, parts: Sequence[Buffer]) -> list[Buffer]:
     """Exchange arrays all-to-all; return the arrays for this process by rank."""
     own = queue_of(team).team.rank
     sent = sum(part.nbytes for k, part in enumerate(parts) if k != own)
@@ -430,13 +438,13 @@ def dealt(team: int, parts: Sequence[Buffer]) -> list[Buffer]:
     return alltoall(team, parts)
 
 
-def added_up(team: int, data: Buffer) -> Buffer:
+def counted_allreduce(team: int, data: Buffer) -> Buffer:
     """All-reduce arrays by sum."""
     _count_collective(team, "all_reduce", data.nbytes)
     return allreduce(team, data)
 
 
-def before(team: int, data: Buffer, op: str) -> Buffer | None:
+def counted_exscan(team: int, data: Buffer, op: str) -> Buffer | None:
     """Reduce the arrays of all lower ranks (exclusive scan); None on rank 0."""
     _count_collective(team, "exscan", data.nbytes)
     return exscan(team, data, op)

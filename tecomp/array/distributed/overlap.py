@@ -16,18 +16,18 @@ import numpy as np
 
 from tecomp.array.graph.access_regions import (
     Box,
-    Boxed,
-    Graph,
-    around,
-    boxed,
-    ready,
+    OpGraph,
+    RegionGraph,
+    complement_boxes,
+    full_box,
+    ready_regions,
+    restrict_to_regions,
     size_of,
-    whole,
 )
 from tecomp.array.graph.evaluate import compute
-from tecomp.array.graph.node import Buffer, Node, leaf
-from tecomp.array.graph.pending import Pending
-from tecomp.array.lru_cache import Recent
+from tecomp.array.graph.node import Buffer, Node, materialized_node
+from tecomp.array.graph.pending import PendingGraph
+from tecomp.array.lru_cache import LRUCache
 from tecomp.array.statistics import counters
 from tecomp.dist.runtime.call_tracking import waits
 from tecomp.dist.runtime.transfers import Transfer
@@ -47,7 +47,7 @@ _ROUND = 512
 
 
 @dataclass(slots=True)
-class Choice:
+class OverlapDecision:
     """Measured choice between waiting and overlapping for a repeated exchange of this process.
 
     The time of messages is unknown in advance: it depends on the network, on the progress that MPI
@@ -99,16 +99,16 @@ class Choice:
             self.cut = min(self.cut, seconds)
 
 
-_choices: Recent[str, Choice] = Recent(1024)
+_choices: LRUCache[str, OverlapDecision] = LRUCache(1024)
 
 
-def choice_for(name: str) -> Choice:
+def choice_for(name: str) -> OverlapDecision:
     """Return the choice for an exchange, identified by senders, receivers and contents."""
-    return _choices.get(name, None) or _choices.keep(name, Choice())
+    return _choices.get(name, None) or _choices.keep(name, OverlapDecision())
 
 
 @dataclass(frozen=True, slots=True)
-class Cutting:
+class OverlapPlan:
     """Split of pending operations into boxes.
 
     Attributes:
@@ -116,11 +116,11 @@ class Cutting:
         borders: Operations on the boxes around the core.
     """
 
-    core: Boxed
-    borders: tuple[Boxed, ...]
+    core: RegionGraph
+    borders: tuple[RegionGraph, ...]
 
 
-class Flight:
+class InFlightExchange:
     """Messages in flight, and elements that are available after their arrival.
 
     Attributes:
@@ -144,7 +144,7 @@ class Flight:
             waits.why = self.why
             transfer.wait()
 
-    def compute(self, work: Pending) -> None:
+    def compute(self, work: PendingGraph) -> None:
         """Compute pending operations on completed elements and elements in flight."""
         if self._transfer is None or not self._transfer.n_sent + self._transfer.n_received:
             self.wait()
@@ -163,26 +163,26 @@ class Flight:
         compute(work)
         choice.was_plain(waited, perf_counter() - self._start)
 
-    def _cutting(self, work: Pending) -> Cutting | None:
+    def _cutting(self, work: PendingGraph) -> OverlapPlan | None:
         if any(node.data is None for node in work.leaves):
             return None  # elements in device memory
-        graph = Graph(tuple([node.type for node in work.leaves]), work.steps, work.outputs)
+        graph = OpGraph(tuple([node.type for node in work.leaves]), work.steps, work.outputs)
         given = [
-            self.coming[node] if node in self.coming else whole(node.type.shape)
+            self.coming[node] if node in self.coming else full_box(node.type.shape)
             for node in work.leaves
         ]
-        return cutting_of(graph, tuple(given))
+        return plan_overlap(graph, tuple(given))
 
 
 @lru_cache(maxsize=1024)
-def cutting_of(graph: Graph, given: tuple[Box | None, ...]) -> Cutting | None:
+def plan_overlap(graph: OpGraph, given: tuple[Box | None, ...]) -> OverlapPlan | None:
     """Split operations into a core and borders; None if there is no core or too much recomputation.
 
     Args:
         graph: Operations.
         given: Available box of each leaf; None if no element is available.
     """
-    found, types = ready(graph, given), graph.types()
+    found, types = ready_regions(graph, given), graph.types()
     cores: dict[int, Box] = {}
     slabs: list[dict[int, Box]] = [{} for _ in range(2 * max(type.rank for type in types))]
     for place in graph.outputs:
@@ -190,15 +190,16 @@ def cutting_of(graph: Graph, given: tuple[Box | None, ...]) -> Cutting | None:
         if core is None:
             return None
         cores[place] = core
-        for slab, box in zip(slabs, around(core, types[place].shape), strict=False):
+        for slab, box in zip(slabs, complement_boxes(core, types[place].shape), strict=False):
             if size_of(box):
                 slab[place] = box
-    made = Cutting(boxed(graph, cores), tuple([boxed(graph, slab) for slab in slabs if slab]))
+    made = OverlapPlan(restrict_to_regions(graph, cores),
+        tuple([restrict_to_regions(graph, slab) for slab in slabs if slab]))
     total = sum([each.size for each in (made.core, *made.borders)])
     return made if total <= _TWICE * sum([type.size for type in types]) else None
 
 
-def _in_boxes(work: Pending, cutting: Cutting, wait: Callable[[], None]) -> None:
+def _in_boxes(work: PendingGraph, cutting: OverlapPlan, wait: Callable[[], None]) -> None:
     results = {place: work.memory(place) for place in work.outputs}
     try:
         _compute_boxes(work, cutting.core, results, "core")
@@ -211,13 +212,13 @@ def _in_boxes(work: Pending, cutting: Cutting, wait: Callable[[], None]) -> None
 
 
 def _compute_boxes(
-    work: Pending, each: Boxed, results: Mapping[int, Buffer], what: str
+    work: PendingGraph, each: RegionGraph, results: Mapping[int, Buffer], what: str
 ) -> None:
     given = []
     for (number, index), type in zip(each.leaves, each.graph.leaves, strict=True):
         data = work.leaves[number].data
         assert data is not None
-        given.append(leaf(data[index], type))
+        given.append(materialized_node(data[index], type))
     nodes = [Node(type, None, (), None, 0, 0) for type in each.types]
     targets = [results[place][index] for place, index in each.boxes]
     own = each.graph.outputs
@@ -227,7 +228,7 @@ def _compute_boxes(
     }
     outputs = tuple(dict.fromkeys([place for place in own if place >= 0]))
     if outputs:
-        compute(Pending(given, nodes, each.graph.steps, outputs, into), what)
+        compute(PendingGraph(given, nodes, each.graph.steps, outputs, into), what)
     for place, target in zip(own, targets, strict=True):
         data = (nodes[place] if place >= 0 else given[-1 - place]).data
         if data is not None and data is not target:

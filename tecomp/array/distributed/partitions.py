@@ -16,7 +16,7 @@ from tecomp.dist.runtime.team import team_of
 from tecomp.ptensor.types import PTensorType, Shape, numpy_dtype
 
 
-class Cut(NamedTuple):
+class AxisBlocks(NamedTuple):
     """Axis of an array in consecutive pieces, one per position along a mesh axis.
 
     Attributes:
@@ -60,22 +60,22 @@ def row_of(team: int) -> Mesh:
     return Mesh((team_of(team).size,))
 
 
-def usual(type: PTensorType) -> Partition:
+def default_partition(type: PTensorType) -> Partition:
     """Return the default partition: the first axis in blocks."""
     assert type.team is not None
     placed: Placement = Shard(0) if type.shape else Replicate()
     return partition(type.shape, type.dtype, row_of(type.team), (placed,))
 
 
-def everywhere(type: PTensorType, mesh: Mesh) -> Partition:
+def replicated_partition(type: PTensorType, mesh: Mesh) -> Partition:
     """Return the replicated partition."""
     return partition(type.shape, type.dtype, mesh, (Replicate(),) * mesh.ndim)
 
 
 @lru_cache(maxsize=4096)
-def cuts_of(given: Partition) -> tuple[Cut, ...] | None:
+def blocks_of_partition(given: Partition) -> tuple[AxisBlocks, ...] | None:
     """Return the cuts of a partition; None unless all pieces are consecutive, one cut per axis."""
-    made: list[Cut] = []
+    made: list[AxisBlocks] = []
     if given.windows is not None:
         return None
     for k, placed in enumerate(given.placements):
@@ -88,11 +88,11 @@ def cuts_of(given: Partition) -> tuple[Cut, ...] | None:
         ends = blocks(given.shape[placed.axis], given.mesh.shape[k])
         if placed.sizes is not None:
             ends = (0, *accumulate(placed.sizes))
-        made.append(Cut(placed.axis, k, ends))
+        made.append(AxisBlocks(placed.axis, k, ends))
     return tuple(made)
 
 
-def of_cuts(type: PTensorType, mesh: Mesh, cuts: Sequence[Cut]) -> Partition:
+def partition_from_blocks(type: PTensorType, mesh: Mesh, cuts: Sequence[AxisBlocks]) -> Partition:
     """Return the partition of an array with the given cuts."""
     placed: list[Placement] = [Replicate()] * mesh.ndim
     for cut in cuts:
@@ -106,7 +106,7 @@ def is_same(one: Partition, other: Partition) -> bool:
         other.shape, other.mesh.shape, other.placements, other.windows)
 
 
-class Window(NamedTuple):
+class ShiftedWindow(NamedTuple):
     """Consecutive elements of an array with a partition of their own.
 
     Attributes:
@@ -128,7 +128,7 @@ class Window(NamedTuple):
         ])
 
 
-class Windows(NamedTuple):
+class WindowSet(NamedTuple):
     """Several windows of one array.
 
     Attributes:
@@ -137,7 +137,7 @@ class Windows(NamedTuple):
     """
 
     halo: Halo
-    windows: tuple[Window, ...]
+    windows: tuple[ShiftedWindow, ...]
 
     def indices(self, rank: int) -> list[tuple[slice, ...]]:
         """Return the position of each window in the shard of a rank with its halo."""
@@ -149,9 +149,9 @@ class Windows(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def _indices(windows: Windows, rank: int) -> list[tuple[slice, ...]]:
+def _indices(windows: WindowSet, rank: int) -> list[tuple[slice, ...]]:
     core = windows.halo.core(rank)
-    own = _owned(windows.halo.partition, rank)
+    own = _owned_spans(windows.halo.partition, rank)
     made = []
     for window in windows.windows:
         made.append(tuple([
@@ -164,7 +164,7 @@ def _indices(windows: Windows, rank: int) -> list[tuple[slice, ...]]:
 
 
 @lru_cache(maxsize=4096)
-def _inner(windows: Windows, rank: int) -> list[Box]:
+def _inner(windows: WindowSet, rank: int) -> list[Box]:
     core = windows.halo.core(rank)
     return [
         tuple([
@@ -177,7 +177,7 @@ def _inner(windows: Windows, rank: int) -> list[Box]:
 
 
 @lru_cache(maxsize=4096)
-def windows_of(base: Partition, windows: tuple[Window, ...]) -> Windows:
+def windows_of(base: Partition, windows: tuple[ShiftedWindow, ...]) -> WindowSet:
     """Return windows that fit an array partition, with their common halo."""
     widths = [[0, 0] for _ in base.shape]
     corners = False
@@ -188,32 +188,32 @@ def windows_of(base: Partition, windows: tuple[Window, ...]) -> Windows:
         for width, more in zip(widths, found, strict=True):
             width[:] = [max(a, b) for a, b in zip(width, more, strict=True)]
     periodic = [any(flags) for flags in zip(*[window.periodic for window in windows], strict=True)]
-    return Windows(halo(base, [tuple(width) for width in widths], periodic=periodic,
+    return WindowSet(halo(base, [tuple(width) for width in widths], periodic=periodic,
                         corners=corners), windows)
 
 
 @lru_cache(maxsize=4096)
-def fits(base: Partition, window: Window) -> bool:
+def fits(base: Partition, window: ShiftedWindow) -> bool:
     """Return whether a window at most doubles the size of the shards."""
     if base.mesh.shape != window.target.mesh.shape:
         return False
-    if cuts_of(base) is None or cuts_of(window.target) is None:
+    if blocks_of_partition(base) is None or blocks_of_partition(window.target) is None:
         return False
     widths = _widths(base, window)
     if widths is None:
         return False
     largest = [max(high - low for low, high in spans) for spans in zip(
-        *[_owned(base, rank) for rank in range(base.mesh.size)], strict=True)]
+        *[_owned_spans(base, rank) for rank in range(base.mesh.size)], strict=True)]
     grown = [n + sum(width) for n, width in zip(largest, widths, strict=True)]
     return bool(prod(grown) <= 2 * prod(largest))
 
 
 @lru_cache(maxsize=4096)
-def _widths(base: Partition, window: Window) -> tuple[tuple[int, int], ...] | None:
+def _widths(base: Partition, window: ShiftedWindow) -> tuple[tuple[int, int], ...] | None:
     """Return the halo widths of a window per axis; None if shards and window do not overlap."""
     widths = [[0, 0] for _ in base.shape]
     for rank in range(base.mesh.size):
-        wanted, own = window.wanted(rank), _owned(base, rank)
+        wanted, own = window.wanted(rank), _owned_spans(base, rank)
         if any(high == low for low, high in wanted):
             continue
         if any(high == low for low, high in own):
@@ -225,7 +225,7 @@ def _widths(base: Partition, window: Window) -> tuple[tuple[int, int], ...] | No
     return tuple([(a, b) for a, b in widths])
 
 
-def _owned(base: Partition, rank: int) -> Sequence[Span]:
+def _owned_spans(base: Partition, rank: int) -> Sequence[Span]:
     return [
         (at.start, at.stop) for at in base.local_index(rank) if isinstance(at, slice)
     ]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tecomp.array.distributed.gather_scatter import Routes, first_of
+from tecomp.array.distributed.gather_scatter import OwnerRoutes, first_of
 from tecomp.array.distributed.linear_algebra import (
     call,
     elements,
@@ -18,34 +18,47 @@ from tecomp.array.distributed.linear_algebra import (
     of_parts,
     row,
 )
-from tecomp.array.distributed.message_queue import added_up, arriving, dealt, told
+from tecomp.array.distributed.message_queue import (
+    counted_allgather,
+    counted_allreduce,
+    counted_alltoall,
+    pending_array,
+)
 from tecomp.array.distributed.partitions import (
-    Cut,
+    AxisBlocks,
     blocks,
-    cuts_of,
-    everywhere,
-    of_cuts,
+    blocks_of_partition,
     partition,
+    partition_from_blocks,
+    replicated_partition,
     row_of,
 )
 from tecomp.array.distributed.sharding_rules import (
-    brought,
+    as_block_partitioned,
+    as_row_sharded,
     cuts,
-    in_pieces,
-    in_rows,
-    is_everywhere,
+    is_replicated,
     number,
+    partitioned_rule,
     rank_of,
-    ruled,
+    reshard,
     team_number,
 )
-from tecomp.array.graph.node import Buffer, Node, Shared, leaf, local_type, record, type_of
+from tecomp.array.graph.node import (
+    Buffer,
+    Node,
+    ShardedNode,
+    local_type,
+    materialized_node,
+    record,
+    type_of,
+)
 from tecomp.array.statistics import counters
 from tecomp.dist.partition.partition import Partition
 from tecomp.dist.partition.placements import Partial, Placement, Replicate
 from tecomp.dist.partition.redistribution import redistribution
-from tecomp.ptensor.library_functions import compute, wrong_sorter
-from tecomp.ptensor.operations.elementwise import FUNCTIONS, Cast
+from tecomp.ptensor.library_functions import compute, find_invalid_sorter
+from tecomp.ptensor.operations.elementwise import FUNCTIONS, CastOp
 from tecomp.ptensor.operations.manipulation import Combine, ExtractSlice, PermuteDims, Reshape, Take
 from tecomp.ptensor.operations.sorting import (
     Argsort,
@@ -65,8 +78,8 @@ _SAMPLES = 256
 
 @of_parts.register(Sort)
 @of_parts.register(Argsort)
-def _(op: Sort | Argsort, xs: Sequence[Shared]) -> tuple[Node, ...] | None:
-    x = in_pieces(xs[0])
+def _(op: Sort | Argsort, xs: Sequence[ShardedNode]) -> tuple[Node, ...] | None:
+    x = as_block_partitioned(xs[0])
     (type,) = op.results(x.type)
     axis = op.axis % x.type.rank
     if all(cut.axis != axis for cut in cuts(x)):
@@ -76,37 +89,38 @@ def _(op: Sort | Argsort, xs: Sequence[Shared]) -> tuple[Node, ...] | None:
     lines = prod(n for n, _ in others)
     if lines == 1:
         line = _sorted_row(op, in_one_row(x), type.like((type.size,)))
-        return (line if type.rank == 1 else ruled(Reshape(type.shape), [line], type),)
+        return (line if type.rank == 1 else partitioned_rule(Reshape(type.shape), [line], type),)
     if lines < x.partition.mesh.size and x.type.shape[axis] > _SAMPLES * x.partition.mesh.size:
         return (_line_by_line(op, x, type, axis),)
     # Cut another axis instead, so that each sorted line is local.
     other = -max(others)[1]
     mesh = x.partition.mesh if x.partition.mesh.ndim == 1 else row_of(team_number(x))
     ends = blocks(x.type.shape[other], mesh.size)
-    x = brought(x, of_cuts(x.type, mesh, [Cut(other, 0, ends)]))
+    x = reshard(x, partition_from_blocks(x.type, mesh, [AxisBlocks(other, 0, ends)]))
     (data,) = call(op, elements(x))
     return (of_data(type, data, x, cuts(x)),)
 
 
-def _line_by_line(op: Sort | Argsort, x: Shared, type: PTensorType, axis: int) -> Shared:
+def _line_by_line(op: Sort | Argsort, x: ShardedNode, type: PTensorType, axis: int) -> ShardedNode:
     """Sort each line on all ranks, for fewer lines than ranks."""
     order = (*(k for k in range(type.rank) if k != axis), axis)
-    turned = ruled(PermuteDims(order), [x], type_of(PermuteDims(order), x.type))
+    turned = partitioned_rule(PermuteDims(order), [x], type_of(PermuteDims(order), x.type))
     shape = turned.type.shape
-    made: list[Shared] = []
+    made: list[ShardedNode] = []
     for at in np.ndindex(*shape[:-1]):
         spans = (*((k, 1, 1) for k in at), (0, 1, shape[-1]))
-        line = ruled(ExtractSlice(spans), [turned], x.type.like((*(1,) * len(at), shape[-1])))
+        line = partitioned_rule(ExtractSlice(spans), [turned],
+            x.type.like((*(1,) * len(at), shape[-1])))
         found = _sorted_row(op, in_one_row(line), type.like(shape[-1:]))
-        made.append(in_rows(found))  # in one common partition
+        made.append(as_row_sharded(found))  # in one common partition
     lines = Combine("stack", 0)
-    together = ruled(lines, made, type_of(lines, *[each.type for each in made]))
-    together = ruled(Reshape(shape), [together], type.like(shape))
+    together = partitioned_rule(lines, made, type_of(lines, *[each.type for each in made]))
+    together = partitioned_rule(Reshape(shape), [together], type.like(shape))
     back = PermuteDims(tuple([order.index(k) for k in range(type.rank)]))
-    return ruled(back, [together], type)
+    return partitioned_rule(back, [together], type)
 
 
-def _sorted_row(op: Sort | Argsort, x: Shared, type: PTensorType) -> Shared:
+def _sorted_row(op: Sort | Argsort, x: ShardedNode, type: PTensorType) -> ShardedNode:
     """Sort a one-dimensional array; the sizes of the pieces depend on the data."""
     data = elements(x)
     (cut,) = cuts(x)
@@ -118,11 +132,11 @@ def _sorted_row(op: Sort | Argsort, x: Shared, type: PTensorType) -> Shared:
         counters.libraries[op.library] += 1
         data = in_order(data, descending=op.descending)
     ends = ends_of(x, data, descending=op.descending)
-    got = np.concatenate(dealt(team_number(x), cut_at(data, ends)))
+    got = np.concatenate(counted_alltoall(team_number(x), split_at(data, ends)))
     if places is None:
-        return row(x, merged(got, descending=op.descending), type.dtype)
+        return row(x, merge_runs(got, descending=op.descending), type.dtype)
     (order,) = compute(Argsort(0, op.descending), got)
-    found = np.concatenate(dealt(team_number(x), cut_at(places, ends)))
+    found = np.concatenate(counted_alltoall(team_number(x), split_at(places, ends)))
     return row(x, found[order], type.dtype)
 
 
@@ -145,12 +159,12 @@ def in_order(data: Buffer, *, descending: bool = False) -> Buffer:
     return made[::-1] if descending else made
 
 
-def merged(data: Buffer, *, descending: bool = False) -> Buffer:
+def merge_runs(data: Buffer, *, descending: bool = False) -> Buffer:
     """Merge concatenated sorted runs stably.
 
     A stable sort detects sorted runs and only merges them.
 
-    >>> merged(np.array([3.0, 1.0, 4.0, 2.0]), descending=True)
+    >>> merge_runs(np.array([3.0, 1.0, 4.0, 2.0]), descending=True)
     array([4., 3., 2., 1.])
     """
     if descending:
@@ -159,7 +173,7 @@ def merged(data: Buffer, *, descending: bool = False) -> Buffer:
 
 
 def ends_of(
-    x: Shared, data: Buffer, *, descending: bool, together: bool = False
+    x: ShardedNode, data: Buffer, *, descending: bool, together: bool = False
 ) -> list[int]:
     """Return positions that cut sorted arrays into balanced pieces for all ranks.
 
@@ -168,9 +182,9 @@ def ends_of(
     team, rank, size = team_number(x), rank_of(x), x.partition.mesh.size
     count = min(len(data), _SAMPLES * size)
     at = np.arange(count) * len(data) // max(count, 1)
-    lengths = told(team, np.array([len(data)]))
+    lengths = counted_allgather(team, np.array([len(data)]))
     counts = np.minimum(lengths, _SAMPLES * size)
-    values = told(team, np.ascontiguousarray(data[at]))
+    values = counted_allgather(team, np.ascontiguousarray(data[at]))
     (order,) = compute(Argsort(0, descending), values)
     ranks = np.repeat(np.arange(size), counts)[order]
     places = np.concatenate([
@@ -196,21 +210,21 @@ def _below(data: Buffer, value: Any, *, with_equal: bool, descending: bool) -> i
     return int(np.searchsorted(data, value, "right" if with_equal else "left"))
 
 
-def cut_at(data: Buffer, ends: Sequence[int]) -> list[Buffer]:
+def split_at(data: Buffer, ends: Sequence[int]) -> list[Buffer]:
     """Split a one-dimensional array at positions."""
     return [data[a:b] for a, b in pairwise(ends)]
 
 
 @of_parts.register
-def _(op: SearchSorted, xs: Sequence[Shared]) -> tuple[Node, ...]:
+def _(op: SearchSorted, xs: Sequence[ShardedNode]) -> tuple[Node, ...]:
     (type,) = op.results(*[x.type for x in xs])
-    line, values, *sorter = [in_pieces(x) for x in xs]
+    line, values, *sorter = [as_block_partitioned(x) for x in xs]
     for each in sorter:
         line = _in_order(line, each)
-    return (of_data(type, _found(op, line, values), values, cuts(values)),)
+    return (of_data(type, _find_insertion_positions(op, line, values), values, cuts(values)),)
 
 
-def _in_order(line: Shared, sorter: Shared) -> Shared:
+def _in_order(line: ShardedNode, sorter: ShardedNode) -> ShardedNode:
     """Return the elements of a one-dimensional array in the order of a sorter.
 
     Raises:
@@ -219,67 +233,71 @@ def _in_order(line: Shared, sorter: Shared) -> Shared:
     data = elements(sorter)
     outside = first_of(sorter, data[(data < 0) | (data >= line.type.size)])
     if outside is not None:
-        raise wrong_sorter(outside, line.type.size)
-    places = ruled(Cast("int64"), [sorter], sorter.type.like(sorter.type.shape, "int64"))
-    return ruled(Take((0,), 0), [line, places], line.type.like(line.type.shape))
+        raise find_invalid_sorter(outside, line.type.size)
+    places = partitioned_rule(CastOp("int64"), [sorter],
+        sorter.type.like(sorter.type.shape, "int64"))
+    return partitioned_rule(Take((0,), 0), [line, places], line.type.like(line.type.shape))
 
 
-def _found(op: SearchSorted, line: Shared, values: Shared) -> Buffer:
+def _find_insertion_positions(op: SearchSorted, line: ShardedNode, values: ShardedNode) -> Buffer:
     """Return the insertion positions of the local values."""
-    if is_everywhere(line) or not line.type.size:
-        return call(op, elements(brought(line, everywhere(line.type, line.partition.mesh))),
+    if is_replicated(line) or not line.type.size:
+        return call(op,
+            elements(reshard(line, replicated_partition(line.type, line.partition.mesh))),
                     elements(values))[0]
     line = in_one_row(line)
-    if is_everywhere(values):
+    if is_replicated(values):
         # Each rank counts the smaller elements in its shard.
-        return added_up(team_number(line), call(op, elements(line), elements(values))[0])
+        return counted_allreduce(team_number(line), call(op, elements(line), elements(values))[0])
     size = line.partition.mesh.size
     if line.type.size * size <= 2 * values.type.size:
-        return call(op, elements(brought(line, everywhere(line.type, line.partition.mesh))),
+        return call(op,
+            elements(reshard(line, replicated_partition(line.type, line.partition.mesh))),
                     elements(values))[0]
-    return _asked(op, line, elements(values))
+    return _request_positions(op, line, elements(values))
 
 
-def _asked(op: SearchSorted, line: Shared, values: Buffer) -> Buffer:
+def _request_positions(op: SearchSorted, line: ShardedNode, values: Buffer) -> Buffer:
     """Return insertion positions from the ranks whose shards contain them."""
     team, (cut,) = team_number(line), cuts(line)
     data = elements(line)
-    lasts = told(team, data[-1:])
+    lasts = counted_allgather(team, data[-1:])
     filled = np.flatnonzero(cut.sizes)
     row = values.reshape(-1)
     (part,) = call(op, lasts, row)
-    routes = Routes(team, filled[np.minimum(part, len(filled) - 1)])
+    routes = OwnerRoutes(team, filled[np.minimum(part, len(filled) - 1)])
     first = cut.ends[number(line, cut)]
     places = [call(op, data, each)[0] + first for each in routes.sent(row)]
     return routes.answered(places).reshape(values.shape)
 
 
 @of_parts.register
-def _(op: IsIn, xs: Sequence[Shared]) -> tuple[Node, ...]:
-    x, among = in_pieces(xs[0]), in_pieces(xs[1])
+def _(op: IsIn, xs: Sequence[ShardedNode]) -> tuple[Node, ...]:
+    x, among = as_block_partitioned(xs[0]), as_block_partitioned(xs[1])
     (type,) = op.results(x.type, among.type)
-    if not is_everywhere(among) and x.type.size < among.type.size:
+    if not is_replicated(among) and x.type.size < among.type.size:
         return (_is_in_parts(op, x, among, type),)
-    whole = brought(among, everywhere(among.type, among.partition.mesh))
+    whole = reshard(among, replicated_partition(among.type, among.partition.mesh))
     (data,) = call(op, elements(x), elements(whole))
     return (of_data(type, data, x, cuts(x)),)
 
 
-def _is_in_parts(op: IsIn, x: Shared, among: Shared, type: PTensorType) -> Shared:
+def _is_in_parts(op: IsIn, x: ShardedNode, among: ShardedNode, type: PTensorType) -> ShardedNode:
     """Test membership by replicating the smaller first operand and searching local shards."""
     mesh = among.partition.mesh
-    whole = brought(x, everywhere(x.type, mesh))
+    whole = reshard(x, replicated_partition(x.type, mesh))
     (data,) = call(IsIn(), elements(whole), elements(among))
-    target = everywhere(type, mesh) if is_everywhere(x) else x.partition
+    target = replicated_partition(type, mesh) if is_replicated(x) else x.partition
     target = partition(type.shape, type.dtype, target.mesh, target.placements)
     placed: list[Placement] = [Replicate()] * mesh.ndim
     for cut in cuts(among):
         placed[cut.mesh_axis] = Partial("any")
     partial = Partition(type.shape, target.dtype, mesh, placed)
-    part = leaf(data, local_type(type, data.shape))
-    found = arriving(type, target, part, redistribution(partial, target), whole.ticket)
+    part = materialized_node(data, local_type(type, data.shape))
+    found = pending_array(type, target, part, redistribution(partial, target), whole.ticket)
     if op.invert:
-        found = Shared(type, record(FUNCTIONS["logical_not"], found.part), target, found.ticket)
+        found = ShardedNode(type, record(FUNCTIONS["logical_not"], found.part), target,
+            found.ticket)
     return found
 
 
@@ -287,12 +305,12 @@ def _is_in_parts(op: IsIn, x: Shared, among: Shared, type: PTensorType) -> Share
 @of_parts.register(UniqueCounts)
 @of_parts.register(UniqueAll)
 @of_parts.register(UniqueInverse)
-def _(op: Any, xs: Sequence[Shared]) -> tuple[Node, ...] | None:
-    x = in_pieces(xs[0])
-    if is_everywhere(x):
+def _(op: Any, xs: Sequence[ShardedNode]) -> tuple[Node, ...] | None:
+    x = as_block_partitioned(xs[0])
+    if is_replicated(x):
         return None
     if len(cuts(x)) < x.partition.mesh.ndim:  # some ranks have equal shards
-        x = in_rows(x)
+        x = as_row_sharded(x)
     found = _Different(x, elements(x))
     values = row(x, found.values, x.type.dtype)
     made: dict[str, Any] = {"values": lambda: values}
@@ -304,9 +322,9 @@ def _(op: Any, xs: Sequence[Shared]) -> tuple[Node, ...] | None:
     return tuple([made[part]() for part in op.parts])
 
 
-def _first(values: Shared) -> int:
+def _first(values: ShardedNode) -> int:
     """Return the global index of the first local element."""
-    (cut,) = cuts_of(values.partition) or ()
+    (cut,) = blocks_of_partition(values.partition) or ()
     return cut.ends[number(values, cut)]
 
 
@@ -319,7 +337,7 @@ class _Different:
         indices: Index of the first occurrence of each value in the flattened array.
     """
 
-    def __init__(self, x: Shared, data: Buffer) -> None:
+    def __init__(self, x: ShardedNode, data: Buffer) -> None:
         counters.libraries["numpy.unique"] += 1
         self._team = team_number(x)
         values, first, self._own, counts = np.unique(
@@ -327,7 +345,7 @@ class _Different:
             equal_nan=False)
         ends = ends_of(x, values, descending=False, together=True)
         parts = [values, counts, _places(x)[first]]
-        sent = [dealt(self._team, cut_at(part, ends)) for part in parts]
+        sent = [counted_alltoall(self._team, split_at(part, ends)) for part in parts]
         self._lengths = [len(each) for each in sent[0]]
         values, counts, first = [np.concatenate(part) for part in sent]
         # Each NaN is a unique value; NaNs are ordered by position.
@@ -349,10 +367,10 @@ class _Different:
         numbers = np.empty(len(self._order), np.int64)
         numbers[self._order] = np.cumsum(self._differs) - 1 + first
         ends = [0, *np.cumsum(self._lengths).tolist()]
-        return np.concatenate(dealt(self._team, cut_at(numbers, ends)))[self._own]
+        return np.concatenate(counted_alltoall(self._team, split_at(numbers, ends)))[self._own]
 
 
-def _places(x: Shared) -> Buffer:
+def _places(x: ShardedNode) -> Buffer:
     """Return the positions of the local elements in the flattened array."""
     firsts = {cut.axis: cut.ends[number(x, cut)] for cut in cuts(x)}
     made = np.zeros((), np.int64)

@@ -9,17 +9,17 @@ from typing import TypeAlias
 import numpy as np
 
 from tecomp.array.graph.evaluate import lane
-from tecomp.array.single_controller.protocol import together
+from tecomp.array.single_controller.protocol import collective
 from tecomp.dist.runtime.call_tracking import waits
 from tecomp.dist.runtime.collectives import allgather
 from tecomp.dist.runtime.team import AnyTeam, team_of
-from tecomp.drawing.chrome_trace import Trace, bar, lane_named, process_named, trace_of
+from tecomp.drawing.chrome_trace import ChromeTrace, bar, lane_named, process_named, trace_of
 
 Did: TypeAlias = "tuple[str, str, float, float]"
 """Activity: kernel or wait, its name or cause, start time and end time."""
 
 
-def lanes_of(team: AnyTeam, since: float) -> Trace:
+def lanes_of(team: AnyTeam, since: float) -> ChromeTrace:
     """Return the timeline of a team. This is a collective call.
 
     Args:
@@ -39,16 +39,16 @@ def lanes_of(team: AnyTeam, since: float) -> Trace:
     return trace_of(events)
 
 
-@together
+@collective
 def lanes(team: int, since: float) -> list[list[Did]]:
     """Return the activity of each rank of a team."""
-    text = np.frombuffer(json.dumps(_own(since)).encode(), np.uint8)
+    text = np.frombuffer(json.dumps(_own_activity(since)).encode(), np.uint8)
     ends = np.cumsum(allgather(team, np.array([text.size])))
     told = np.split(allgather(team, text), ends[:-1])
     return [json.loads(each.tobytes()) for each in told]
 
 
-def _own(since: float) -> list[Did]:
+def _own_activity(since: float) -> list[Did]:
     """Return the activity of this process in chronological order, by the clock of its machine."""
     shift = time.time() - time.perf_counter()
     kinds = ("kernel", lane.spans or ()), ("waits", waits.spans)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from tecomp.array.array_object import Array, made, node_of, on_teams
-from tecomp.array.graph.node import Node, leaf, record
-from tecomp.array.indexing.data_dependent import copied
+from tecomp.array.array_object import Array, from_node, node_of, on_teams
+from tecomp.array.graph.node import Node, materialized_node, record
+from tecomp.array.indexing.data_dependent import copy_row_major
 from tecomp.array.indexing.setitem import is_borrowed
 from tecomp.array.interop.device_transfer import on_device
 from tecomp.array.interop.imports import as_node, is_of_numbers
-from tecomp.array.validation import check_of_one_process, copying, dtype_name, need_team
+from tecomp.array.validation import check_copy, check_of_one_process, dtype_name, need_team
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.devices import (
     CPU,
@@ -20,8 +20,8 @@ from tecomp.ptensor.devices import (
     dtypes_of,
     is_apart,
 )
-from tecomp.ptensor.operations.elementwise import Cast
-from tecomp.ptensor.types import check_together
+from tecomp.ptensor.operations.elementwise import CastOp
+from tecomp.ptensor.types import check_same_device_and_team
 
 
 def asarray(
@@ -59,11 +59,11 @@ def asarray(
            [3., 4.]], dtype=float32)
     """
     where = "asarray"
-    copy = copying(copy, where)
+    copy = check_copy(copy, where)
     if team is not None:
         check_of_one_process(layout, where)
         node = _node_for_team(obj, dtype, device, copy, where)
-        return made(on_teams().kept(node, team, placements, where, copy is None))
+        return from_node(on_teams().shard_or_reshard(node, team, placements, where, copy is None))
     need_team(placements, where)
     wanted = None if dtype is None else dtype_name(dtype, where)
     if isinstance(obj, Array):
@@ -72,15 +72,15 @@ def asarray(
         same = wanted in (None, node.type.dtype) and place == obj.device
         if same and not copy and layout is None:
             return obj
-        return made(_converted(node, wanted, place, copy, layout, where))
+        return from_node(_convert(node, wanted, place, copy, layout, where))
     types = [node_of(x, where).type for x in _arrays_in(obj)]
     if types:
-        check_together(types, where)
+        check_same_device_and_team(types, where)
         device = types[0].device if device is None else device
     place = device_name(device, where)
     if layout is None and not is_apart(place):
-        return made(as_node(obj, wanted, place, copy, where))
-    return made(_brought(obj, wanted, place, copy, layout, where))
+        return from_node(as_node(obj, wanted, place, copy, where))
+    return from_node(_copy_from_host(obj, wanted, place, copy, layout, where))
 
 
 def _node_for_team(obj: Any, dtype: Any, device: Any, copy: bool | None, where: str) -> Node:
@@ -92,7 +92,7 @@ def _node_for_team(obj: Any, dtype: Any, device: Any, copy: bool | None, where: 
     return as_node(obj, name, place, copy, where, is_read_now=True)
 
 
-def _brought(
+def _copy_from_host(
     obj: Any, dtype: str | None, device: str, copy: bool | None, layout: Any, where: str
 ) -> Node:
     """Copy elements from host memory to a device with separate memory."""
@@ -106,10 +106,10 @@ def _brought(
     if dtype is None and is_of_numbers(obj):
         own = default_dtype(node.type.dtype, device)
         node = node if own == node.type.dtype else as_node(obj, own, CPU, None, where)
-    return _moved(node, device, layout, where)
+    return _copy_to_device(node, device, layout, where)
 
 
-def _moved(node: Node, device: str, layout: Any, where: str) -> Node:
+def _copy_to_device(node: Node, device: str, layout: Any, where: str) -> Node:
     if layout is None and device == (node.type.device or CPU):
         return node
     return on_device(node, device, layout, where)
@@ -133,7 +133,7 @@ def _arrays_in(obj: Any) -> list[Array]:
     return found
 
 
-def _converted(
+def _convert(
     node: Node, dtype: str | None, device: str, copy: bool | None, layout: Any, where: str
 ) -> Node:
     """Return an array converted to a dtype, a device or a layout, or copied to its own memory."""
@@ -146,13 +146,13 @@ def _converted(
         )
     if dtype is not None and dtype != node.type.dtype:
         if dtype in dtypes_of(node.type.device):
-            return _moved(record(Cast(dtype), node), device, layout, where)
+            return _copy_to_device(record(CastOp(dtype), node), device, layout, where)
         check_dtype(dtype, device, where)
-        return record(Cast(dtype), _moved(node, device, layout, where))
+        return record(CastOp(dtype), _copy_to_device(node, device, layout, where))
     # Nodes are immutable values, so only borrowed memory, which its owner may write, is copied.
     if copy and node.data is not None and is_borrowed(node.data):
-        node = leaf(copied(node.data), node.type)
-    return _moved(node, device, layout, where)
+        node = materialized_node(copy_row_major(node.data), node.type)
+    return _copy_to_device(node, device, layout, where)
 
 
 def from_dlpack(
@@ -175,7 +175,7 @@ def from_dlpack(
     Array([0, 1, 2], dtype=int64)
     """
     where = "from_dlpack"
-    copy = copying(copy, where)
+    copy = check_copy(copy, where)
     if isinstance(x, Array):
         return asarray(x, device=device, copy=copy)
     if not hasattr(x, "__dlpack__"):
@@ -185,5 +185,5 @@ def from_dlpack(
         )
     place = device_name(device, where)
     if is_apart(place):
-        return made(_brought(x, None, place, copy, None, where))
-    return made(as_node(x, None, place, copy, where))
+        return from_node(_copy_from_host(x, None, place, copy, None, where))
+    return from_node(as_node(x, None, place, copy, where))

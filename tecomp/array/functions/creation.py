@@ -7,23 +7,23 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tecomp.array.array_object import Array, made, node_of, on_teams
-from tecomp.array.graph.node import Node, leaf, record
-from tecomp.array.graph.views import moved
-from tecomp.array.interop.device_transfer import empty_in, kept_layout, on_device
-from tecomp.array.kernels.generators import created
+from tecomp.array.array_object import Array, from_node, node_of, on_teams
+from tecomp.array.graph.node import Node, materialized_node, record
+from tecomp.array.graph.views import apply_view
+from tecomp.array.interop.device_transfer import empty_in, inherited_layout, on_device
+from tecomp.array.kernels.generators import create_array
 from tecomp.array.validation import (
     Extents,
+    check_bool,
+    check_choice,
     check_of_one_process,
     diagonal_of,
     dtype_at,
     dtype_name,
-    flag,
     float64_of,
     integer,
     need_team,
     shape_of,
-    word,
 )
 from tecomp.errors import ArrayTypeError
 from tecomp.ptensor.devices import (
@@ -41,9 +41,15 @@ from tecomp.ptensor.operations.creation import (
     Linspace,
     MeshGrid,
 )
-from tecomp.ptensor.operations.elementwise import Cast
-from tecomp.ptensor.operations.manipulation import Broadcast, Reshape
-from tecomp.ptensor.types import COMPLEX, INTEGERS, PTensorType, check_together, numpy_dtype
+from tecomp.ptensor.operations.elementwise import CastOp
+from tecomp.ptensor.operations.manipulation import BroadcastOp, Reshape
+from tecomp.ptensor.types import (
+    COMPLEX,
+    INTEGERS,
+    PTensorType,
+    check_same_device_and_team,
+    numpy_dtype,
+)
 
 
 def arange(
@@ -82,7 +88,7 @@ def arange(
     if op.count and name in INTEGERS:
         for number in (begin, begin + (op.count - 1) * stride):
             _check_range(number, name, where)
-    return _numbered(op, team, placements, where)
+    return _create_generated(op, team, placements, where)
 
 
 def _real(value: Any, where: str) -> int | float:
@@ -134,8 +140,8 @@ def linspace(
     place = device_name(device, where)
     name = dtype_at(dtype, "float64" if real else "complex128", place, where)
     (count,) = shape_of(integer(num, where, "num"), where, name)
-    op = Linspace(first, last, count, name, flag(endpoint, where, "endpoint"), place)
-    return _numbered(op, team, placements, where)
+    op = Linspace(first, last, count, name, check_bool(endpoint, where, "endpoint"), place)
+    return _create_generated(op, team, placements, where)
 
 
 def empty(
@@ -163,13 +169,13 @@ def empty(
     (2, 3)
     """
     if layout is None:
-        return _filled(shape, 0, dtype, device, team, placements, "empty")
+        return _fill(shape, 0, dtype, device, team, placements, "empty")
     if team is not None:
         check_of_one_process(layout, "empty")
     place = device_name(device, "empty")
     name = dtype_at(dtype, "float64", place, "empty")
     type = PTensorType(shape_of(shape, "empty", name), name, place)
-    return made(empty_in(type, layout, "empty"))
+    return from_node(empty_in(type, layout, "empty"))
 
 
 def zeros(
@@ -196,7 +202,7 @@ def zeros(
     >>> zeros(2)
     Array([0., 0.], dtype=float64)
     """
-    return _filled(shape, 0, dtype, device, team, placements, "zeros", layout)
+    return _fill(shape, 0, dtype, device, team, placements, "zeros", layout)
 
 
 def ones(
@@ -223,7 +229,7 @@ def ones(
     >>> ones(2, dtype=np.int8)
     Array([1, 1], dtype=int8)
     """
-    return _filled(shape, 1, dtype, device, team, placements, "ones", layout)
+    return _fill(shape, 1, dtype, device, team, placements, "ones", layout)
 
 
 def full(
@@ -259,14 +265,14 @@ def full(
     if dtype is None and isinstance(fill_value, Array):
         dtype = fill_value.dtype
     elif dtype is None:
-        own = dtype_name(np.asarray(_checked(fill_value, "full")).dtype, "full")
+        own = dtype_name(np.asarray(_as_python_scalar(fill_value, "full")).dtype, "full")
         dtype = default_dtype(own, device_name(device, "full"))
     if team is None and isinstance(fill_value, Array):
         team = node_of(fill_value, "full").type.team
-    return _filled(shape, fill_value, dtype, device, team, placements, "full", layout)
+    return _fill(shape, fill_value, dtype, device, team, placements, "full", layout)
 
 
-def _filled(
+def _fill(
     shape: Extents, value: Any, dtype: Any, device: Any, team: Any, placements: Any, where: str,
     layout: Any = None,
 ) -> Array:
@@ -276,10 +282,10 @@ def _filled(
         need_team(placements, where)
     number = None if team is None else on_teams().number_of(team)
     type = PTensorType(shape_of(shape, where, name), name, place, number)
-    return _created(type, value, placements, where, layout)
+    return _create(type, value, placements, where, layout)
 
 
-def _created(
+def _create(
     type: PTensorType, value: Any, placements: Any, where: str, layout: Any = None
 ) -> Array:
     if layout is None:
@@ -287,31 +293,31 @@ def _created(
     if type.team is not None:
         check_of_one_process(layout, where)
     filled = node_of(_filled_array(type, value, placements, where), where)
-    return made(on_device(filled, type.device or CPU, layout, where))
+    return from_node(on_device(filled, type.device or CPU, layout, where))
 
 
 def _filled_array(type: PTensorType, value: Any, placements: Any, where: str) -> Array:
     node = node_of(value, where) if isinstance(value, Array) else _number(value, type, where)
-    check_together([type, node.type], where)
+    check_same_device_and_team([type, node.type], where)
     if type.team is not None:
-        return made(on_teams().filled(node, type, placements, where))
+        return from_node(on_teams().create_filled(node, type, placements, where))
     shape, dtype = type.shape, type.dtype
     if dtype == node.type.dtype and node.data is not None:
         # Broadcasting stores a single element, which kernels read with stride 0.
-        return made(moved(Broadcast(shape), node))
+        return from_node(apply_view(BroadcastOp(shape), node))
     if node.type.shape:
-        return made(moved(Broadcast(shape), record(Cast(dtype), node)))
-    return made(record(Create(shape, dtype, type.device), node))
+        return from_node(apply_view(BroadcastOp(shape), record(CastOp(dtype), node)))
+    return from_node(record(Create(shape, dtype, type.device), node))
 
 
-def _numbered(op: Creation, team: Any, placements: Any, where: str) -> Array:
+def _create_generated(op: Creation, team: Any, placements: Any, where: str) -> Array:
     if team is None:
         need_team(placements, where)
-        return made(created(op))
-    return made(on_teams().numbered(op, team, placements, where))
+        return from_node(create_array(op))
+    return from_node(on_teams().create_generated(op, team, placements, where))
 
 
-def _checked(value: Any, where: str) -> bool | int | float | complex:
+def _as_python_scalar(value: Any, where: str) -> bool | int | float | complex:
     """Convert a value to a Python scalar.
 
     Raises:
@@ -330,7 +336,7 @@ def _checked(value: Any, where: str) -> bool | int | float | complex:
 def _number(value: Any, type: PTensorType, where: str) -> Node:
     """Return a node of rank 0 that holds a number in the dtype of an array type."""
     dtype = type.dtype
-    value = _checked(value, where)
+    value = _as_python_scalar(value, where)
     if isinstance(value, complex) and dtype not in COMPLEX:
         raise ArrayTypeError(
             "{where}: {value} is complex, which no {dtype} can hold; give a complex dtype",
@@ -342,7 +348,7 @@ def _number(value: Any, type: PTensorType, where: str) -> Node:
         float64_of(value, where, "the value")
     with np.errstate(over="ignore"):  # a float32 of 1e300 is inf
         data = np.array(value, numpy_dtype(dtype))
-    return leaf(data, PTensorType((), dtype, type.device, type.team))
+    return materialized_node(data, PTensorType((), dtype, type.device, type.team))
 
 
 def _check_range(value: Any, dtype: str, where: str) -> None:
@@ -373,7 +379,7 @@ def empty_like(
     >>> empty_like(ones((2, 3))).shape
     (2, 3)
     """
-    return _alike(x, 0, dtype, device, layout, "empty_like")
+    return _create_like(x, 0, dtype, device, layout, "empty_like")
 
 
 def zeros_like(
@@ -395,7 +401,7 @@ def zeros_like(
     >>> zeros_like(ones(2))
     Array([0., 0.], dtype=float64)
     """
-    return _alike(x, 0, dtype, device, layout, "zeros_like")
+    return _create_like(x, 0, dtype, device, layout, "zeros_like")
 
 
 def ones_like(
@@ -417,7 +423,7 @@ def ones_like(
     >>> ones_like(zeros(2))
     Array([1., 1.], dtype=float64)
     """
-    return _alike(x, 1, dtype, device, layout, "ones_like")
+    return _create_like(x, 1, dtype, device, layout, "ones_like")
 
 
 def full_like(
@@ -443,20 +449,20 @@ def full_like(
     >>> full_like(zeros(2), 7)
     Array([7., 7.], dtype=float64)
     """
-    return _alike(x, fill_value, dtype, device, layout, "full_like")
+    return _create_like(x, fill_value, dtype, device, layout, "full_like")
 
 
-def _alike(x: Array, value: Any, dtype: Any, device: Any, layout: Any, where: str) -> Array:
+def _create_like(x: Array, value: Any, dtype: Any, device: Any, layout: Any, where: str) -> Array:
     node = node_of(x, where)
     type = node.type
     name = type.dtype if dtype is None else dtype_name(dtype, where)
     place = x.device if device is None else device_name(device, where)
     check_dtype(name, place, where)
     like = PTensorType(type.shape, name, place, type.team)
-    placements = None if type.team is None else on_teams().alike(node)
+    placements = None if type.team is None else on_teams().partition_of_node(node)
     if layout is None and like == type and type.team is None:
-        layout = kept_layout(node)
-    return _created(like, value, placements, where, layout)
+        layout = inherited_layout(node)
+    return _create(like, value, placements, where, layout)
 
 
 def eye(
@@ -489,7 +495,7 @@ def eye(
     name = dtype_at(dtype, "float64", place, where)
     rows, columns = shape_of((n_rows, n_rows if n_cols is None else n_cols), where, name)
     op = Eye(rows, columns, integer(k, where, "k"), name, place)
-    return _numbered(op, team, placements, where)
+    return _create_generated(op, team, placements, where)
 
 
 def tril(x: Array, /, *, k: int = 0) -> Array:
@@ -528,7 +534,8 @@ def triu(x: Array, /, *, k: int = 0) -> Array:
 
 def _triangle(part: Literal["lower", "upper"], x: Array, k: int, where: str) -> Array:
     node = node_of(x, where)
-    return made(record(ExtractTriangle(part, diagonal_of(k, node.type.shape, where, "k")), node))
+    return from_node(
+        record(ExtractTriangle(part, diagonal_of(k, node.type.shape, where, "k")), node))
 
 
 def meshgrid(*arrays: Array, indexing: str = "xy") -> list[Array]:
@@ -551,15 +558,15 @@ def meshgrid(*arrays: Array, indexing: str = "xy") -> list[Array]:
     [(3, 2), (3, 2)]
     """
     where = "meshgrid"
-    op = MeshGrid(word(indexing, ("xy", "ij"), "meshgrid", "indexing"))
+    op = MeshGrid(check_choice(indexing, ("xy", "ij"), "meshgrid", "indexing"))
     nodes = [node_of(x, where) for x in arrays]
     if not nodes:
         return []
     shape = op.results(*[node.type for node in nodes])[0].shape
     order = op.order(len(nodes))
-    places = [_along(node, order.index(k), len(nodes)) for k, node in enumerate(nodes)]
-    return [made(moved(Broadcast(shape), node)) for node in places]
+    places = [_create_along(node, order.index(k), len(nodes)) for k, node in enumerate(nodes)]
+    return [from_node(apply_view(BroadcastOp(shape), node)) for node in places]
 
 
-def _along(node: Node, axis: int, rank: int) -> Node:
-    return moved(Reshape((*(1,) * axis, node.type.size, *(1,) * (rank - axis - 1))), node)
+def _create_along(node: Node, axis: int, rank: int) -> Node:
+    return apply_view(Reshape((*(1,) * axis, node.type.size, *(1,) * (rank - axis - 1))), node)

@@ -10,7 +10,7 @@ import numpy as np
 
 from tecomp.array.array_object import Array, node_of
 from tecomp.array.functions.conversion import asarray
-from tecomp.array.validation import Scalar, dtype_name, flag
+from tecomp.array.validation import Scalar, check_bool, dtype_name
 from tecomp.errors import ArrayValueError
 from tecomp.ptensor.devices import CPU, default_dtype, device_name, dtypes_of, known_devices
 from tecomp.ptensor.types import (
@@ -24,11 +24,11 @@ from tecomp.ptensor.types import (
     SIGNED,
     UNSIGNED,
     float_limits,
-    meet,
     need_dtype,
     numpy_dtype,
     of_scalar,
-    promoted,
+    promote_all,
+    promote_types,
 )
 
 KINDS: Mapping[str, Sequence[str]] = {
@@ -106,7 +106,7 @@ def astype(
     node_of(x, "astype")
     name = dtype_name(dtype, "astype")
     place = None if device is None else device_name(device, "astype")
-    is_copied = flag(copy, "astype", "copy") or None
+    is_copied = check_bool(copy, "astype", "copy") or None
     return asarray(x, dtype=numpy_dtype(name), device=place, copy=is_copied)
 
 
@@ -125,7 +125,7 @@ def can_cast(from_: Any, to: Any, /) -> bool:
     (True, False)
     """
     target = dtype_name(to, "can_cast")
-    return promoted(_type_of(from_, "can_cast"), target) == target
+    return promote_all(_type_of(from_, "can_cast"), target) == target
 
 
 def finfo(type: Any, /) -> FloatInfo:
@@ -227,8 +227,9 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
             "{where}: there is no array and no type; give one at least",
             kind="nothing-given", where=where,
         )
-    dtype = meet(types)
-    return numpy_dtype(meet([dtype, *(of_scalar(number, dtype, where) for number in numbers)]))
+    dtype = promote_types(types)
+    return numpy_dtype(
+        promote_types([dtype, *(of_scalar(number, dtype, where) for number in numbers)]))
 
 
 def _type_of(given: Any, where: str) -> str:

@@ -7,7 +7,7 @@ broadcast; ArrayValueError is raised if they are not broadcast-compatible.
 
 from __future__ import annotations
 
-from tecomp.array.array_object import Array, combined, made, nodes_of_pair
+from tecomp.array.array_object import Array, apply_binary, from_node, nodes_of_pair
 from tecomp.array.graph.node import record
 from tecomp.array.indexing.getitem import truth_of
 from tecomp.array.validation import Scalar
@@ -29,7 +29,7 @@ def add(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.add(xp.asarray([1, 2]), xp.asarray([10, 20]))
     Array([11, 22], dtype=int64)
     """
-    return combined(FUNCTIONS["add"], x1, x2)
+    return apply_binary(FUNCTIONS["add"], x1, x2)
 
 
 def atan2(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
@@ -47,7 +47,7 @@ def atan2(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.atan2(xp.asarray([1.0, -1.0]), xp.asarray([1.0, -1.0]))
     Array([ 0.78539816, -2.35619449], dtype=float64)
     """
-    return combined(FUNCTIONS["atan2"], x1, x2)
+    return apply_binary(FUNCTIONS["atan2"], x1, x2)
 
 
 def bitwise_and(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
@@ -65,7 +65,7 @@ def bitwise_and(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.bitwise_and(xp.asarray([6, 5]), xp.asarray([3, 4]))
     Array([2, 4], dtype=int64)
     """
-    return combined(FUNCTIONS["bitwise_and"], x1, x2)
+    return apply_binary(FUNCTIONS["bitwise_and"], x1, x2)
 
 
 def bitwise_left_shift(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
@@ -83,7 +83,7 @@ def bitwise_left_shift(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.bitwise_left_shift(xp.asarray([1, 3]), xp.asarray([4, 1]))
     Array([16,  6], dtype=int64)
     """
-    return combined(FUNCTIONS["bitwise_left_shift"], x1, x2)
+    return apply_binary(FUNCTIONS["bitwise_left_shift"], x1, x2)
 
 
 def bitwise_or(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
@@ -101,7 +101,7 @@ def bitwise_or(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.bitwise_or(xp.asarray([6, 5]), xp.asarray([3, 4]))
     Array([7, 5], dtype=int64)
     """
-    return combined(FUNCTIONS["bitwise_or"], x1, x2)
+    return apply_binary(FUNCTIONS["bitwise_or"], x1, x2)
 
 
 def bitwise_right_shift(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
@@ -119,7 +119,7 @@ def bitwise_right_shift(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.bitwise_right_shift(xp.asarray([16, -3]), xp.asarray([2, 1]))
     Array([ 4, -2], dtype=int64)
     """
-    return combined(FUNCTIONS["bitwise_right_shift"], x1, x2)
+    return apply_binary(FUNCTIONS["bitwise_right_shift"], x1, x2)
 
 
 def bitwise_xor(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
@@ -137,7 +137,7 @@ def bitwise_xor(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.bitwise_xor(xp.asarray([6, 5]), xp.asarray([3, 4]))
     Array([5, 1], dtype=int64)
     """
-    return combined(FUNCTIONS["bitwise_xor"], x1, x2)
+    return apply_binary(FUNCTIONS["bitwise_xor"], x1, x2)
 
 
 def copysign(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
@@ -155,7 +155,7 @@ def copysign(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.copysign(xp.asarray([1.0, 2.0]), xp.asarray([-0.0, 3.0]))
     Array([-1.,  2.], dtype=float64)
     """
-    return combined(FUNCTIONS["copysign"], x1, x2)
+    return apply_binary(FUNCTIONS["copysign"], x1, x2)
 
 
 def divide(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
@@ -173,7 +173,7 @@ def divide(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.divide(xp.asarray([1.0, 2.0]), xp.asarray([4.0, 0.5]))
     Array([0.25, 4.  ], dtype=float64)
     """
-    return combined(FUNCTIONS["divide"], x1, x2)
+    return apply_binary(FUNCTIONS["divide"], x1, x2)
 
 
 def equal(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
@@ -191,7 +191,7 @@ def equal(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.equal(xp.asarray([1, 2]), xp.asarray([1, 3]))
     Array([ True, False], dtype=bool)
     """
-    return combined(FUNCTIONS["equal"], x1, x2)
+    return apply_binary(FUNCTIONS["equal"], x1, x2)
 
 
 def floor_divide(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
@@ -209,7 +209,7 @@ def floor_divide(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.floor_divide(xp.asarray([7, -7]), xp.asarray([2, 2]))
     Array([ 3, -4], dtype=int64)
     """
-    return combined(FUNCTIONS["floor_divide"], x1, x2)
+    return apply_binary(FUNCTIONS["floor_divide"], x1, x2)
 
 
 def greater(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
@@ -227,7 +227,7 @@ def greater(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.greater(xp.asarray([1, 2]), xp.asarray([0, 3]))
     Array([ True, False], dtype=bool)
     """
-    return combined(FUNCTIONS["greater"], x1, x2)
+    return apply_binary(FUNCTIONS["greater"], x1, x2)
 
 
 def greater_equal(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
@@ -245,7 +245,7 @@ def greater_equal(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.greater_equal(xp.asarray([1, 2]), xp.asarray([1, 3]))
     Array([ True, False], dtype=bool)
     """
-    return combined(FUNCTIONS["greater_equal"], x1, x2)
+    return apply_binary(FUNCTIONS["greater_equal"], x1, x2)
 
 
 def hypot(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
@@ -263,7 +263,7 @@ def hypot(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.hypot(xp.asarray([3.0, 5.0]), xp.asarray([4.0, 12.0]))
     Array([ 5., 13.], dtype=float64)
     """
-    return combined(FUNCTIONS["hypot"], x1, x2)
+    return apply_binary(FUNCTIONS["hypot"], x1, x2)
 
 
 def less(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
@@ -281,7 +281,7 @@ def less(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.less(xp.asarray([1, 2]), xp.asarray([0, 3]))
     Array([False,  True], dtype=bool)
     """
-    return combined(FUNCTIONS["less"], x1, x2)
+    return apply_binary(FUNCTIONS["less"], x1, x2)
 
 
 def less_equal(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
@@ -299,7 +299,7 @@ def less_equal(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.less_equal(xp.asarray([1, 2]), xp.asarray([1, 3]))
     Array([ True,  True], dtype=bool)
     """
-    return combined(FUNCTIONS["less_equal"], x1, x2)
+    return apply_binary(FUNCTIONS["less_equal"], x1, x2)
 
 
 def logaddexp(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
@@ -317,7 +317,7 @@ def logaddexp(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.logaddexp(xp.asarray([0.0, 1000.0]), xp.asarray([0.0, 1000.0]))
     Array([6.93147181e-01, 1.00069315e+03], dtype=float64)
     """
-    return combined(FUNCTIONS["logaddexp"], x1, x2)
+    return apply_binary(FUNCTIONS["logaddexp"], x1, x2)
 
 
 def logical_and(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
@@ -389,7 +389,7 @@ def maximum(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.maximum(xp.asarray([1, 2]), xp.asarray([0, 3]))
     Array([1, 3], dtype=int64)
     """
-    return combined(FUNCTIONS["maximum"], x1, x2)
+    return apply_binary(FUNCTIONS["maximum"], x1, x2)
 
 
 def minimum(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
@@ -407,7 +407,7 @@ def minimum(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.minimum(xp.asarray([1, 2]), xp.asarray([0, 3]))
     Array([0, 2], dtype=int64)
     """
-    return combined(FUNCTIONS["minimum"], x1, x2)
+    return apply_binary(FUNCTIONS["minimum"], x1, x2)
 
 
 def multiply(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
@@ -425,7 +425,7 @@ def multiply(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.multiply(xp.asarray([1, 2]), xp.asarray([10, 20]))
     Array([10, 40], dtype=int64)
     """
-    return combined(FUNCTIONS["multiply"], x1, x2)
+    return apply_binary(FUNCTIONS["multiply"], x1, x2)
 
 
 def nextafter(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
@@ -443,7 +443,7 @@ def nextafter(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.nextafter(xp.asarray([1.0, 1.0]), xp.asarray([2.0, 1.0]))
     Array([1., 1.], dtype=float64)
     """
-    return combined(FUNCTIONS["nextafter"], x1, x2)
+    return apply_binary(FUNCTIONS["nextafter"], x1, x2)
 
 
 def not_equal(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
@@ -461,7 +461,7 @@ def not_equal(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.not_equal(xp.asarray([1, 2]), xp.asarray([1, 3]))
     Array([False,  True], dtype=bool)
     """
-    return combined(FUNCTIONS["not_equal"], x1, x2)
+    return apply_binary(FUNCTIONS["not_equal"], x1, x2)
 
 
 def pow(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
@@ -479,7 +479,7 @@ def pow(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.pow(xp.asarray([2, 3]), xp.asarray([10, 2]))
     Array([1024,    9], dtype=int64)
     """
-    return combined(FUNCTIONS["pow"], x1, x2)
+    return apply_binary(FUNCTIONS["pow"], x1, x2)
 
 
 def remainder(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
@@ -497,7 +497,7 @@ def remainder(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.remainder(xp.asarray([7, -7]), xp.asarray([2, 2]))
     Array([1, 1], dtype=int64)
     """
-    return combined(FUNCTIONS["remainder"], x1, x2)
+    return apply_binary(FUNCTIONS["remainder"], x1, x2)
 
 
 def subtract(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
@@ -515,9 +515,9 @@ def subtract(x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     >>> xp.subtract(xp.asarray([1, 2]), xp.asarray([10, 20]))
     Array([ -9, -18], dtype=int64)
     """
-    return combined(FUNCTIONS["subtract"], x1, x2)
+    return apply_binary(FUNCTIONS["subtract"], x1, x2)
 
 
 def _logical(kind: str, x1: Array | Scalar, x2: Array | Scalar) -> Array:
     one, other = nodes_of_pair(x1, x2, kind)
-    return made(record(FUNCTIONS[kind], truth_of(one), truth_of(other)))
+    return from_node(record(FUNCTIONS[kind], truth_of(one), truth_of(other)))

@@ -5,7 +5,7 @@ Each function accepts the dtypes that the standard names and raises ArrayTypeErr
 
 from __future__ import annotations
 
-from tecomp.array.array_object import Array, made, node_of
+from tecomp.array.array_object import Array, from_node, node_of
 from tecomp.array.graph.node import record
 from tecomp.array.indexing.getitem import truth_of
 from tecomp.ptensor.operations.elementwise import FUNCTIONS
@@ -389,7 +389,7 @@ def logical_not(x: Array, /) -> Array:
     >>> xp.logical_not(xp.asarray([True, False]))
     Array([False,  True], dtype=bool)
     """
-    return made(record(FUNCTIONS["logical_not"], truth_of(node_of(x, "logical_not"))))
+    return from_node(record(FUNCTIONS["logical_not"], truth_of(node_of(x, "logical_not"))))
 
 
 def negative(x: Array, /) -> Array:
@@ -617,4 +617,4 @@ def trunc(x: Array, /) -> Array:
 
 
 def _made_of(kind: str, x: Array) -> Array:
-    return made(record(FUNCTIONS[kind], node_of(x, kind)))
+    return from_node(record(FUNCTIONS[kind], node_of(x, kind)))

@@ -8,21 +8,34 @@ from typing import Any
 
 import numpy as np
 
-from tecomp.array.array_object import Array, made, node_of, on_teams
+from tecomp.array.array_object import Array, from_node, node_of, on_teams
 from tecomp.array.functions.conversion import asarray
 from tecomp.array.graph.evaluate import computable, evaluate
-from tecomp.array.graph.node import Node, Shared, leaf, memory, parts_of, teams
+from tecomp.array.graph.node import (
+    Node,
+    ShardedNode,
+    distributed_hooks,
+    materialized_node,
+    memory,
+    parts_of,
+)
 from tecomp.array.interop.device_transfer import empty_in, in_layout, storage
 from tecomp.array.validation import Extents, dtype_at, integers, shape_of
 from tecomp.errors import ArrayValueError
 from tecomp.ptensor.devices import device_name, is_apart
-from tecomp.ptensor.types import PTensorType, Shape, axis_of, check_together, numpy_dtype
+from tecomp.ptensor.types import (
+    PTensorType,
+    Shape,
+    axis_of,
+    check_same_device_and_team,
+    numpy_dtype,
+)
 
 if typing.TYPE_CHECKING:
-    from tecomp.array.kernels.explanation import Explanation
+    from tecomp.array.kernels.explanation import ExecutionExplanation
 
 
-def explain(*arrays: Array) -> Explanation:
+def explain(*arrays: Array) -> ExecutionExplanation:
     """Describe the kernels that would evaluate the arrays, without running them.
 
     For distributed arrays, the description covers the part of this process. The messages that this
@@ -49,13 +62,13 @@ def explain(*arrays: Array) -> Explanation:
     """
     nodes = [node_of(array, "explain") for array in arrays]
     if nodes:
-        check_together([node.type for node in nodes], "explain")
-    shared = [node for node in nodes if isinstance(node, Shared)]
-    messages = teams().explain(shared) if shared else ()
+        check_same_device_and_team([node.type for node in nodes], "explain")
+    shared = [node for node in nodes if isinstance(node, ShardedNode)]
+    messages = distributed_hooks().explain(shared) if shared else ()
     work = computable(parts_of(nodes))
     # Import lazily: evaluating arrays does not need the explanation module.
     explained = import_module("tecomp.array.kernels.explanation")
-    found: Explanation = explained.explanation_of(work, messages, nodes)
+    found: ExecutionExplanation = explained.explain_execution(work, messages, nodes)
     return found
 
 
@@ -88,7 +101,7 @@ def from_local(part: Any, team: Any, /, *, axis: int = 0, partition: Any = None)
             "x.to_local()",
             type=node.type,
         )
-    return made(on_teams().of_parts(node, team, axis, partition))
+    return from_node(on_teams().assemble(node, team, axis, partition))
 
 
 def gather(x: Array, /) -> Array:
@@ -105,7 +118,7 @@ def gather(x: Array, /) -> Array:
     Array([0, 1, 2], dtype=int64)
     """
     node = node_of(x, "gather")
-    return x if node.type.team is None else made(on_teams().alone(node))
+    return x if node.type.team is None else from_node(on_teams().gather_replicated(node))
 
 
 def redistribute(x: Array, placements: Any, /) -> Array:
@@ -134,7 +147,7 @@ def redistribute(x: Array, placements: Any, /) -> Array:
             "xp.asarray(x, team=dist.world())",
             type=node.type,
         )
-    return made(on_teams().kept(node, node.type.team, placements, "redistribute"))
+    return from_node(on_teams().shard_or_reshard(node, node.type.team, placements, "redistribute"))
 
 
 def eval(*arrays: Array) -> None:
@@ -187,14 +200,16 @@ def empty_strided(
     steps = integers(strides, where, "strides")
     last = _check_strides(type.shape, steps, where)
     if layout is not None:
-        return made(empty_in(type, layout, where))
+        return from_node(empty_in(type, layout, where))
     if is_apart(place):
         axis = min(range(type.rank), key=lambda k: (steps[k], -k), default=None)
-        own = storage().default_layout(type) if axis is None else storage().along_axis(type, axis)
-        return made(empty_in(type, own, where))
+        own = storage().default_layout(type) if axis is None else storage().layout_along_axis(type,
+            axis)
+        return from_node(empty_in(type, own, where))
     flat = memory((last + 1,), numpy_dtype(name))
     byte_steps = [step * flat.itemsize for step in steps]
-    return made(leaf(np.ndarray(type.shape, flat.dtype, flat, strides=byte_steps), type))
+    return from_node(
+        materialized_node(np.ndarray(type.shape, flat.dtype, flat, strides=byte_steps), type))
 
 
 def _check_strides(shape: Shape, strides: tuple[int, ...], where: str) -> int:
@@ -239,8 +254,8 @@ def restickify(x: Array, axis: int, /) -> Array:
     where = "restickify"
     node = node_of(x, where)
     _check_place(node, where)
-    layout = storage().along_axis(node.type, axis_of(axis, node.type.rank, where))
-    return made(in_layout(node, layout))
+    layout = storage().layout_along_axis(node.type, axis_of(axis, node.type.rank, where))
+    return from_node(in_layout(node, layout))
 
 
 def relayout_to(x: Array, layout: Any, /) -> Array:
@@ -267,7 +282,7 @@ def relayout_to(x: Array, layout: Any, /) -> Array:
     where = "relayout_to"
     node = node_of(x, where)
     _check_place(node, where)
-    return made(in_layout(node, storage().layout_of(node.type, layout, where)))
+    return from_node(in_layout(node, storage().layout_of(node.type, layout, where)))
 
 
 def _check_place(node: Node, where: str) -> None:

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Sequence
 from typing import SupportsIndex
 
-from tecomp.array.array_object import Array, made, node_of, turned_array
+from tecomp.array.array_object import Array, from_node, node_of, permuted_view
 from tecomp.array.graph.node import record
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.operations.linear_algebra import MatMul, MatrixTranspose, TensorDot, VecDot
@@ -33,7 +33,7 @@ def matmul(x1: Array, x2: Array, /) -> Array:
     Array([17, 39], dtype=int64)
     """
     where = "matmul"
-    return made(record(MatMul(), node_of(x1, where, "x1"), node_of(x2, where, "x2")))
+    return from_node(record(MatMul(), node_of(x1, where, "x1"), node_of(x2, where, "x2")))
 
 
 def matrix_transpose(x: Array, /) -> Array:
@@ -54,7 +54,7 @@ def matrix_transpose(x: Array, /) -> Array:
            [2, 4]], dtype=int64)
     """
     node_of(x, "matrix_transpose")
-    return turned_array(x, MatrixTranspose())
+    return permuted_view(x, MatrixTranspose())
 
 
 def vecdot(x1: Array, x2: Array, /, *, axis: SupportsIndex = -1) -> Array:
@@ -79,7 +79,7 @@ def vecdot(x1: Array, x2: Array, /, *, axis: SupportsIndex = -1) -> Array:
     Array(7.+0.j, dtype=complex128)
     """
     op = VecDot(_integer(axis, "vecdot", "axis"))
-    return made(record(op, node_of(x1, "vecdot", "x1"), node_of(x2, "vecdot", "x2")))
+    return from_node(record(op, node_of(x1, "vecdot", "x1"), node_of(x2, "vecdot", "x2")))
 
 
 def tensordot(
@@ -109,7 +109,7 @@ def tensordot(
     """
     first, second = node_of(x1, "tensordot", "x1"), node_of(x2, "tensordot", "x2")
     pair = _pair(axes, first.type.rank, second.type.rank)
-    return made(record(TensorDot(pair), first, second))
+    return from_node(record(TensorDot(pair), first, second))
 
 
 def _pair(axes: object, first: int, second: int) -> tuple[tuple[int, ...], tuple[int, ...]]:

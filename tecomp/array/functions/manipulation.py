@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from math import prod
 
-from tecomp.array.array_object import Array, made, node_of, part_of, turned_array
+from tecomp.array.array_object import Array, from_node, node_of, part_of, permuted_view
 from tecomp.array.graph.evaluate import check_recordable, data_of
-from tecomp.array.graph.node import Node, leaf, record, teams
-from tecomp.array.graph.views import moved
+from tecomp.array.graph.node import Node, distributed_hooks, materialized_node, record
+from tecomp.array.graph.views import apply_view
 from tecomp.array.indexing.aliasing import MovedView
-from tecomp.array.indexing.data_dependent import repeated_places
-from tecomp.array.indexing.getitem import counted, taken
-from tecomp.array.validation import Extents, copying, integer, integers, shape_of
+from tecomp.array.indexing.data_dependent import repeat_positions
+from tecomp.array.indexing.getitem import normalize_indices, take_at
+from tecomp.array.validation import Extents, check_copy, integer, integers, shape_of
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.devices import default_dtype
 from tecomp.ptensor.operations.manipulation import (
-    Broadcast,
+    BroadcastOp,
     Combine,
     ExpandDims,
     ExtractSlice,
@@ -27,7 +27,7 @@ from tecomp.ptensor.operations.manipulation import (
     Roll,
     Squeeze,
     TakeAlongAxis,
-    Tile,
+    TileOp,
     check_integers,
 )
 from tecomp.ptensor.types import (
@@ -35,7 +35,7 @@ from tecomp.ptensor.types import (
     Shape,
     axes_of,
     axis_of,
-    check_together,
+    check_same_device_and_team,
     numpy_dtype,
 )
 from tecomp.ptensor.types import (
@@ -65,13 +65,13 @@ def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
     """
     where = "take"
     node, index = node_of(x, where), node_of(indices, where, "indices")
-    check_together([node.type, index.type], where)
+    check_same_device_and_team([node.type, index.type], where)
     check_integers(index.type, where)
     if axis is None:
-        node = moved(Reshape((node.type.size,)), node)
+        node = apply_view(Reshape((node.type.size,)), node)
     along = axis_of(0 if axis is None else axis, node.type.rank, where)
-    places = counted(index, node.type.shape[along], along, where)
-    return made(taken(node, [places], (along,), along))
+    places = normalize_indices(index, node.type.shape[along], along, where)
+    return from_node(take_at(node, [places], (along,), along))
 
 
 def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
@@ -96,7 +96,7 @@ def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
     """
     where = "take_along_axis"
     node, index = node_of(x, where), node_of(indices, where, "indices")
-    check_together([node.type, index.type], where)
+    check_same_device_and_team([node.type, index.type], where)
     check_integers(index.type, where)
     along = axis_of(axis, node.type.rank, where)
     if index.type.rank != node.type.rank:
@@ -105,8 +105,8 @@ def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
             "axes",
             kind="array-shapes", where=where, shape=node.type.shape, type_shape=index.type.shape,
         )
-    places = counted(index, node.type.shape[along], along, where)
-    return made(record(TakeAlongAxis(along), node, places))
+    places = normalize_indices(index, node.type.shape[along], along, where)
+    return from_node(record(TakeAlongAxis(along), node, places))
 
 
 def broadcast_arrays(*arrays: Array) -> list[Array]:
@@ -127,9 +127,9 @@ def broadcast_arrays(*arrays: Array) -> list[Array]:
     nodes = [node_of(x, where) for x in arrays]
     if not nodes:
         return []
-    check_together([node.type for node in nodes], where)
+    check_same_device_and_team([node.type for node in nodes], where)
     shape = shared_shape([node.type.shape for node in nodes], where)
-    return [made(moved(Broadcast(shape), node)) for node in nodes]
+    return [from_node(apply_view(BroadcastOp(shape), node)) for node in nodes]
 
 
 def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
@@ -166,7 +166,8 @@ def broadcast_to(x: Array, /, shape: Extents) -> Array:
            [1, 2]], dtype=int64)
     """
     node = node_of(x, "broadcast_to")
-    return made(moved(Broadcast(shape_of(shape, "broadcast_to", node.type.dtype)), node))
+    return from_node(
+        apply_view(BroadcastOp(shape_of(shape, "broadcast_to", node.type.dtype)), node))
 
 
 def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
@@ -189,7 +190,7 @@ def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
     if axis is None:
         nodes = [_row(node) for node in nodes]
     along = axis_of(0 if axis is None else axis, nodes[0].type.rank, "concat")
-    return made(record(Combine("concat", along), *nodes))
+    return from_node(record(Combine("concat", along), *nodes))
 
 
 def _nodes(arrays: Sequence[Array], where: str) -> list[Node]:
@@ -208,7 +209,7 @@ def _nodes(arrays: Sequence[Array], where: str) -> list[Node]:
 
 
 def _row(node: Node) -> Node:
-    return moved(Reshape((node.type.size,)), node)
+    return apply_view(Reshape((node.type.size,)), node)
 
 
 def expand_dims(x: Array, /, axis: int | tuple[int, ...] = 0) -> Array:
@@ -229,7 +230,7 @@ def expand_dims(x: Array, /, axis: int | tuple[int, ...] = 0) -> Array:
     node = node_of(x, "expand_dims")
     count = len(axis) if isinstance(axis, list | tuple) else 1
     axes = axes_of(axis, node.type.rank + count, "expand_dims")
-    return turned_array(x, ExpandDims(axes))
+    return permuted_view(x, ExpandDims(axes))
 
 
 def flip(x: Array, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
@@ -248,7 +249,7 @@ def flip(x: Array, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
     Array([3, 2, 1], dtype=int64)
     """
     node = node_of(x, "flip")
-    return made(moved(Flip(axes_of(axis, node.type.rank, "flip")), node))
+    return from_node(apply_view(Flip(axes_of(axis, node.type.rank, "flip")), node))
 
 
 def moveaxis(
@@ -281,7 +282,7 @@ def moveaxis(
     order = [axis for axis in range(node.type.rank) if axis not in old]
     for place, axis in sorted(zip(new, old, strict=True)):
         order.insert(place, axis)
-    return turned_array(x, PermuteDims(tuple(order)))
+    return permuted_view(x, PermuteDims(tuple(order)))
 
 
 def _places(axis: int | tuple[int, ...], rank: int, what: str) -> tuple[int, ...]:
@@ -312,7 +313,7 @@ def permute_dims(x: Array, /, axes: tuple[int, ...]) -> Array:
     where = "permute_dims"
     node = node_of(x, where)
     order = [axis_of(k, node.type.rank, where, "axes") for k in integers(axes, where, "axes")]
-    return turned_array(x, PermuteDims(tuple(order)))
+    return permuted_view(x, PermuteDims(tuple(order)))
 
 
 def repeat(x: Array, repeats: int | Array, /, *, axis: int | None = None) -> Array:
@@ -342,22 +343,22 @@ def repeat(x: Array, repeats: int | Array, /, *, axis: int | None = None) -> Arr
     if not isinstance(repeats, Array):
         result = record(Repeat(integer(repeats, where, "repeats"), along), node)
         shape_of(result.type.shape, where, result.type.dtype)
-        return made(result)
+        return from_node(result)
     check_recordable("`repeat` by an array")
     counts = _counts(node_of(repeats, where), node, along)
     if node.type.team is not None:
-        found, fault = teams().repeated(node, counts, along)
+        found, fault = distributed_hooks().repeated(node, counts, along)
         if fault is not None:
             raise _below_zero(*fault)
-        return made(found)
+        return from_node(found)
     data = data_of(counts)
-    places, wrong = repeated_places(data)
+    places, wrong = repeat_positions(data)
     if wrong is not None:
         raise _below_zero(data[wrong], wrong)
     name = default_dtype("int64", node.type.device)
     given = places.astype(numpy_dtype(name), copy=False)
-    index = leaf(given, node.type.like((places.size,), name))
-    return made(taken(node, [index], (along,), along))
+    index = materialized_node(given, node.type.like((places.size,), name))
+    return from_node(take_at(node, [index], (along,), along))
 
 
 def _below_zero(count: int, place: int) -> ArrayValueError:
@@ -370,7 +371,7 @@ def _below_zero(count: int, place: int) -> ArrayValueError:
 def _counts(repeats: Node, node: Node, axis: int) -> Node:
     """Return the number of repetitions of each element along an axis, broadcast to the axis."""
     where = "repeat"
-    check_together([node.type, repeats.type], where)
+    check_same_device_and_team([node.type, repeats.type], where)
     extent = node.type.shape[axis]
     if repeats.type.dtype not in INTEGERS:
         raise ArrayTypeError(
@@ -383,7 +384,7 @@ def _counts(repeats: Node, node: Node, axis: int) -> Node:
             "give a number for each, or one",
             kind="array-shapes", where=where, shape=repeats.type.shape, extent=extent, axis=axis,
         )
-    return moved(Broadcast((extent,)), repeats)
+    return apply_view(BroadcastOp((extent,)), repeats)
 
 
 def reshape(x: Array, /, shape: Extents, *, copy: bool | None = None) -> Array:
@@ -407,14 +408,14 @@ def reshape(x: Array, /, shape: Extents, *, copy: bool | None = None) -> Array:
            [3, 4]], dtype=int64)
     """
     where = "reshape"
-    copy = copying(copy, where)
+    copy = check_copy(copy, where)
     node = node_of(x, where)
-    op = Reshape(_completed(integers(shape, where, "shape"), node.type.shape))
-    result = moved(op, node)
-    return made(result) if copy else part_of(x, node, MovedView(op, node.type), result)
+    op = Reshape(_complete(integers(shape, where, "shape"), node.type.shape))
+    result = apply_view(op, node)
+    return from_node(result) if copy else part_of(x, node, MovedView(op, node.type), result)
 
 
-def _completed(shape: Shape, own: Shape) -> Shape:
+def _complete(shape: Shape, own: Shape) -> Shape:
     """Return the shape with -1 replaced by the inferred extent."""
     if -1 not in shape:
         return shape_of(shape, "reshape")
@@ -458,7 +459,7 @@ def roll(
                 where=where, shifts=shifts,
             )
         rolled = record(Roll(shifts, (0,)), _row(node))
-        return made(moved(Reshape(node.type.shape), rolled))
+        return from_node(apply_view(Reshape(node.type.shape), rolled))
     axes = [axis_of(k, node.type.rank, where) for k in integers(axis, where, "axis")]
     if len(shifts) == 1:
         shifts *= len(axes)
@@ -469,7 +470,7 @@ def roll(
             "{where}: shift is {shifts} and axis {axes}; give a shift for each axis",
             where=where, shifts=shifts, axes=tuple(axes),
         )
-    return made(record(Roll(shifts, tuple(axes)), node))
+    return from_node(record(Roll(shifts, tuple(axes)), node))
 
 
 def squeeze(x: Array, /, axis: int | tuple[int, ...]) -> Array:
@@ -488,7 +489,7 @@ def squeeze(x: Array, /, axis: int | tuple[int, ...]) -> Array:
     (3, 1)
     """
     node = node_of(x, "squeeze")
-    return turned_array(x, Squeeze(axes_of(axis, node.type.rank, "squeeze")))
+    return permuted_view(x, Squeeze(axes_of(axis, node.type.rank, "squeeze")))
 
 
 def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
@@ -510,7 +511,7 @@ def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
     """
     nodes = _nodes(arrays, "stack")
     along = axis_of(axis, nodes[0].type.rank + 1, "stack")
-    return made(record(Combine("stack", along), *nodes))
+    return from_node(record(Combine("stack", along), *nodes))
 
 
 def tile(x: Array, repetitions: tuple[int, ...], /) -> Array:
@@ -531,9 +532,9 @@ def tile(x: Array, repetitions: tuple[int, ...], /) -> Array:
            [1, 2, 1, 2]], dtype=int64)
     """
     node = node_of(x, "tile")
-    result = record(Tile(integers(repetitions, "tile", "repetitions")), node)
+    result = record(TileOp(integers(repetitions, "tile", "repetitions")), node)
     shape_of(result.type.shape, "tile", result.type.dtype)
-    return made(result)
+    return from_node(result)
 
 
 def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
@@ -554,7 +555,7 @@ def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
     along = axis_of(axis, node.type.rank, "unstack")
     whole = [(0, 1, extent) for extent in node.type.shape]
     parts = [
-        moved(ExtractSlice((*whole[:along], (k, 1, 1), *whole[along + 1 :])), node)
+        apply_view(ExtractSlice((*whole[:along], (k, 1, 1), *whole[along + 1 :])), node)
         for k in range(node.type.shape[along])
     ]
-    return tuple([made(moved(Squeeze((along,)), part)) for part in parts])
+    return tuple([from_node(apply_view(Squeeze((along,)), part)) for part in parts])

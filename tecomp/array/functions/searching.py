@@ -6,14 +6,14 @@ from typing import Any, Literal, SupportsIndex, overload
 
 import numpy as np
 
-from tecomp.array.array_object import Array, made, node_beside, node_of, nodes_of_pair
+from tecomp.array.array_object import Array, from_node, node_of, node_or_weak_scalar, nodes_of_pair
 from tecomp.array.graph.node import Node, record
 from tecomp.array.indexing.getitem import places_in, truth_of
-from tecomp.array.library_fallback import library_call
-from tecomp.array.validation import Scalar, flag, word
+from tecomp.array.library_fallback import call_library
+from tecomp.array.validation import Scalar, check_bool, check_choice
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.devices import default_dtype
-from tecomp.ptensor.operations.elementwise import FUNCTIONS, Cast, Where
+from tecomp.ptensor.operations.elementwise import FUNCTIONS, CastOp, WhereOp
 from tecomp.ptensor.operations.reduction import CountNonzero, FindIndex
 from tecomp.ptensor.operations.sorting import SearchSorted
 from tecomp.ptensor.types import (
@@ -25,7 +25,7 @@ from tecomp.ptensor.types import (
     axes_of,
     axis_of,
     broadcast_shapes,
-    check_together,
+    check_same_device_and_team,
     need_dtype,
 )
 
@@ -64,13 +64,13 @@ def where(
     test = truth_of(node_of(condition, "where", "condition"))
     if isinstance(x1, Array):
         one = node_of(x1, "where")
-        other = node_beside(one.type, x2, "where", "x2")
+        other = node_or_weak_scalar(one.type, x2, "where", "x2")
     elif isinstance(x2, Array):
         other = node_of(x2, "where")
-        one = node_beside(other.type, x1, "where", "x1")
+        one = node_or_weak_scalar(other.type, x1, "where", "x1")
     else:
         one, other = _numbers(test.type, x1, x2)  # type: ignore[arg-type]
-    return made(record(Where(), test, one, other))
+    return from_node(record(WhereOp(), test, one, other))
 
 
 def _numbers(place: PTensorType, x1: Scalar, x2: Scalar) -> tuple[Node, Node]:
@@ -85,8 +85,8 @@ def _numbers(place: PTensorType, x1: Scalar, x2: Scalar) -> tuple[Node, Node]:
         )
         for x in (x1, x2)
     ]
-    first = node_beside(types[0], x1, "where", "x1")
-    return first, node_beside(types[1], x2, "where", "x2")
+    first = node_or_weak_scalar(types[0], x1, "where", "x1")
+    return first, node_or_weak_scalar(types[1], x2, "where", "x2")
 
 
 _DEFAULT = ((bool, "bool"), (int, "int64"), (float, "float64"), (complex, "complex128"))
@@ -115,29 +115,29 @@ def clip(
     """
     node = node_of(x, "clip")
     need_dtype(node.type.dtype, REAL, "clip")
-    low, high = _bound(node.type, min, "min"), _bound(node.type, max, "max")
+    low, high = _clip_bound(node.type, min, "min"), _clip_bound(node.type, max, "max")
     operands = [part.type for part in (node, low, high) if part is not None]
-    check_together(operands, "clip")
+    check_same_device_and_team(operands, "clip")
     broadcast_shapes([part.shape for part in operands], "clip")
     if low is not None:
         node = record(FUNCTIONS["maximum"], node, low)
     if high is not None:
         node = record(FUNCTIONS["minimum"], node, high)
-    return made(node)
+    return from_node(node)
 
 
-def _bound(type: PTensorType, bound: object, what: str) -> Node | None:
+def _clip_bound(type: PTensorType, bound: object, what: str) -> Node | None:
     """Return a bound in the dtype of the array, or None if no element can exceed the bound."""
     if bound is None or (bound.__class__ is int and _is_beyond(bound, type.dtype, what)):
         return None
-    node = node_beside(type, bound, "clip", what)
+    node = node_or_weak_scalar(type, bound, "clip", what)
     dtype = node.type.dtype
     if dtype == type.dtype:
         return node
     if dtype in FLOATS and type.dtype in FLOATS:
-        return record(Cast(type.dtype), node)
+        return record(CastOp(type.dtype), node)
     if dtype in INTEGERS and type.dtype in INTEGERS:
-        return record(Cast(type.dtype), _limited(node, type.dtype))
+        return record(CastOp(type.dtype), _clamp_to_dtype(node, type.dtype))
     raise ArrayTypeError(
         "clip: {what} is {dtype}, and the elements are {type_dtype}; give {allowed}, or convert "
         "the elements, xp.astype(x, dtype)",
@@ -154,7 +154,7 @@ def _is_beyond(bound: Any, dtype: str, what: str) -> bool:
     return bool(bound <= info.min if what == "min" else bound >= info.max)
 
 
-def _limited(node: Node, dtype: str) -> Node:
+def _clamp_to_dtype(node: Node, dtype: str) -> Node:
     """Clamp integers to the range of another integer dtype."""
     own, other = np.iinfo(node.type.dtype), np.iinfo(dtype)
     if own.min < other.min:
@@ -165,7 +165,7 @@ def _limited(node: Node, dtype: str) -> Node:
 
 
 def _number(type: PTensorType, value: int) -> Node:
-    return node_beside(type, value, "clip", "bound")
+    return node_or_weak_scalar(type, value, "clip", "bound")
 
 
 def argmax(x: Array, /, *, axis: SupportsIndex | None = None, keepdims: bool = False) -> Array:
@@ -188,7 +188,7 @@ def argmax(x: Array, /, *, axis: SupportsIndex | None = None, keepdims: bool = F
     >>> argmax(xp.asarray([[1, 5, 3], [4, 2, 6]]), axis=1)
     Array([1, 2], dtype=int64)
     """
-    return _found("argmax", x, axis, keepdims)
+    return _search_extremum("argmax", x, axis, keepdims)
 
 
 def argmin(x: Array, /, *, axis: SupportsIndex | None = None, keepdims: bool = False) -> Array:
@@ -211,13 +211,13 @@ def argmin(x: Array, /, *, axis: SupportsIndex | None = None, keepdims: bool = F
     >>> argmin(xp.asarray([[1, 5, 3], [4, 2, 6]]))
     Array(0, dtype=int64)
     """
-    return _found("argmin", x, axis, keepdims)
+    return _search_extremum("argmin", x, axis, keepdims)
 
 
-def _found(kind: str, x: object, axis: SupportsIndex | None, keepdims: bool) -> Array:
+def _search_extremum(kind: str, x: object, axis: SupportsIndex | None, keepdims: bool) -> Array:
     node = node_of(x, kind)
     along = None if axis is None else axis_of(axis, node.type.rank, kind)
-    return made(record(FindIndex(kind, along, flag(keepdims, kind, "keepdims")), node))
+    return from_node(record(FindIndex(kind, along, check_bool(keepdims, kind, "keepdims")), node))
 
 
 def nonzero(x: Array, /) -> tuple[Array, ...]:
@@ -239,7 +239,7 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
     node = node_of(x, "nonzero")
     if not node.type.shape:
         raise ArrayValueError("nonzero: x has no axes; give one axis or more", kind="array-shapes")
-    return tuple([made(places) for places in places_in(truth_of(node))])
+    return tuple([from_node(places) for places in places_in(truth_of(node))])
 
 
 def count_nonzero(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
@@ -264,7 +264,8 @@ def count_nonzero(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> 
     """
     node = node_of(x, "count_nonzero")
     axes = axes_of(axis, node.type.rank, "count_nonzero")
-    return made(record(CountNonzero(axes, flag(keepdims, "count_nonzero", "keepdims")), node))
+    return from_node(
+        record(CountNonzero(axes, check_bool(keepdims, "count_nonzero", "keepdims")), node))
 
 
 def searchsorted(
@@ -300,6 +301,6 @@ def searchsorted(
     where = "searchsorted"
     nodes = nodes_of_pair(x1, x2, where)
     more = () if sorter is None else (node_of(sorter, where, "sorter"),)
-    op = SearchSorted(word(side, ("left", "right"), where, "side"))
-    (result,) = library_call(op, *nodes, *more)
-    return made(result)
+    op = SearchSorted(check_choice(side, ("left", "right"), where, "side"))
+    (result,) = call_library(op, *nodes, *more)
+    return from_node(result)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple, SupportsIndex
 
-from tecomp.array.array_object import Array, made, node_of, nodes_of_pair
-from tecomp.array.library_fallback import library_call
-from tecomp.array.validation import Scalar, flag
+from tecomp.array.array_object import Array, from_node, node_of, nodes_of_pair
+from tecomp.array.library_fallback import call_library
+from tecomp.array.validation import Scalar, check_bool
 from tecomp.ptensor.operations.sorting import (
     Argsort,
     IsIn,
@@ -59,7 +59,7 @@ def unique_all(x: Array, /) -> UniqueAllResult:
     >>> unique_all(xp.asarray([3, 1, 3])).indices
     Array([1, 0], dtype=int64)
     """
-    return UniqueAllResult(*map(made, library_call(UniqueAll(), node_of(x, "unique_all"))))
+    return UniqueAllResult(*map(from_node, call_library(UniqueAll(), node_of(x, "unique_all"))))
 
 
 def unique_counts(x: Array, /) -> UniqueCountsResult:
@@ -75,7 +75,8 @@ def unique_counts(x: Array, /) -> UniqueCountsResult:
     >>> unique_counts(xp.asarray([3, 1, 3])).counts
     Array([1, 2], dtype=int64)
     """
-    return UniqueCountsResult(*map(made, library_call(UniqueCounts(), node_of(x, "unique_counts"))))
+    return UniqueCountsResult(
+        *map(from_node, call_library(UniqueCounts(), node_of(x, "unique_counts"))))
 
 
 def unique_inverse(x: Array, /) -> UniqueInverseResult:
@@ -92,8 +93,8 @@ def unique_inverse(x: Array, /) -> UniqueInverseResult:
     >>> unique_inverse(xp.asarray([3, 1, 3])).inverse_indices
     Array([1, 0, 1], dtype=int64)
     """
-    found = library_call(UniqueInverse(), node_of(x, "unique_inverse"))
-    return UniqueInverseResult(*map(made, found))
+    found = call_library(UniqueInverse(), node_of(x, "unique_inverse"))
+    return UniqueInverseResult(*map(from_node, found))
 
 
 def unique_values(x: Array, /) -> Array:
@@ -109,8 +110,8 @@ def unique_values(x: Array, /) -> Array:
     >>> unique_values(xp.asarray([3, 1, 3]))
     Array([1, 3], dtype=int64)
     """
-    (values,) = library_call(UniqueValues(), node_of(x, "unique_values"))
-    return made(values)
+    (values,) = call_library(UniqueValues(), node_of(x, "unique_values"))
+    return from_node(values)
 
 
 def isin(x1: Array | Scalar, x2: Array | Scalar, /, *, invert: bool = False) -> Array:
@@ -132,8 +133,9 @@ def isin(x1: Array | Scalar, x2: Array | Scalar, /, *, invert: bool = False) -> 
     >>> isin(xp.asarray([3, 1, 2]), xp.asarray([1, 3]))
     Array([ True,  True, False], dtype=bool)
     """
-    (result,) = library_call(IsIn(flag(invert, "isin", "invert")), *nodes_of_pair(x1, x2, "isin"))
-    return made(result)
+    (result,) = call_library(IsIn(check_bool(invert, "isin", "invert")),
+        *nodes_of_pair(x1, x2, "isin"))
+    return from_node(result)
 
 
 def sort(
@@ -160,9 +162,9 @@ def sort(
     """
     node = node_of(x, "sort")
     along = axis_of(axis, node.type.rank, "sort")
-    down, keeps = flag(descending, "sort", "descending"), flag(stable, "sort", "stable")
-    (result,) = library_call(Sort(along, down, keeps), node)
-    return made(result)
+    down, keeps = check_bool(descending, "sort", "descending"), check_bool(stable, "sort", "stable")
+    (result,) = call_library(Sort(along, down, keeps), node)
+    return from_node(result)
 
 
 def argsort(
@@ -189,6 +191,7 @@ def argsort(
     """
     node = node_of(x, "argsort")
     along = axis_of(axis, node.type.rank, "argsort")
-    down, keeps = flag(descending, "argsort", "descending"), flag(stable, "argsort", "stable")
-    (result,) = library_call(Argsort(along, down, keeps), node)
-    return made(result)
+    down, keeps = check_bool(descending, "argsort", "descending"), check_bool(stable, "argsort",
+        "stable")
+    (result,) = call_library(Argsort(along, down, keeps), node)
+    return from_node(result)

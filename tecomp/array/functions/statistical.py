@@ -6,18 +6,18 @@ import builtins
 from functools import lru_cache
 from typing import Any, SupportsIndex
 
-from tecomp.array.array_object import Array, made, node_of
+from tecomp.array.array_object import Array, from_node, node_of
 from tecomp.array.graph.node import Node, record
-from tecomp.array.validation import dtype_name, flag, float64_of, integer
+from tecomp.array.validation import check_bool, dtype_name, float64_of, integer
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.devices import default_dtype
-from tecomp.ptensor.operations.elementwise import Cast
+from tecomp.ptensor.operations.elementwise import CastOp
 from tecomp.ptensor.operations.manipulation import Combine
-from tecomp.ptensor.operations.reduction import CountNonzero, Cumulative, Diff, Reduce, TruthTest
+from tecomp.ptensor.operations.reduction import CountNonzero, Cumulative, Diff, ReduceOp, TruthTest
 from tecomp.ptensor.types import Axes, axes_of, axis_of
 
-_reduce = lru_cache(1024, typed=True)(Reduce)
-"""Cached `Reduce` operations: lookups keyed by an identical object are faster."""
+_reduce = lru_cache(1024, typed=True)(ReduceOp)
+"""Cached `ReduceOp` operations: lookups keyed by an identical object are faster."""
 
 
 def sum(
@@ -45,7 +45,7 @@ def sum(
     >>> sum(x), sum(x, axis=0)
     (Array(21, dtype=int64), Array([5, 7, 9], dtype=int64))
     """
-    return _reduced("sum", x, axis, keepdims, dtype=dtype)
+    return _apply_reduction("sum", x, axis, keepdims, dtype=dtype)
 
 
 def prod(
@@ -72,7 +72,7 @@ def prod(
     >>> prod(xp.asarray([1.5, 2.0, 4.0]))
     Array(12., dtype=float64)
     """
-    return _reduced("prod", x, axis, keepdims, dtype=dtype)
+    return _apply_reduction("prod", x, axis, keepdims, dtype=dtype)
 
 
 def max(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
@@ -96,7 +96,7 @@ def max(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
     >>> max(xp.asarray([[1, 5, 3], [4, 2, 6]]), axis=1)
     Array([5, 6], dtype=int64)
     """
-    return _reduced("max", x, axis, keepdims)
+    return _apply_reduction("max", x, axis, keepdims)
 
 
 def min(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
@@ -120,7 +120,7 @@ def min(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
     >>> min(xp.asarray([[1, 5, 3], [4, 2, 6]]), axis=1)
     Array([1, 2], dtype=int64)
     """
-    return _reduced("min", x, axis, keepdims)
+    return _apply_reduction("min", x, axis, keepdims)
 
 
 def mean(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
@@ -144,7 +144,7 @@ def mean(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
     >>> mean(xp.asarray([1.0, 2.0, 6.0]))
     Array(3., dtype=float64)
     """
-    return _reduced("mean", x, axis, keepdims)
+    return _apply_reduction("mean", x, axis, keepdims)
 
 
 def var(
@@ -172,7 +172,7 @@ def var(
     >>> var(xp.asarray([1.0, 2.0, 6.0]), correction=1)
     Array(7., dtype=float64)
     """
-    return _reduced("var", x, axis, keepdims, correction=correction)
+    return _apply_reduction("var", x, axis, keepdims, correction=correction)
 
 
 def std(
@@ -201,10 +201,10 @@ def std(
     >>> std(xp.asarray([1.0, 1.0, 5.0, 5.0]))
     Array(2., dtype=float64)
     """
-    return _reduced("std", x, axis, keepdims, correction=correction)
+    return _apply_reduction("std", x, axis, keepdims, correction=correction)
 
 
-def _reduced(
+def _apply_reduction(
     kind: str, x: object, axis: Axes, keepdims: bool, *, correction: float = 0, dtype: Any = None
 ) -> Array:
     node = node_of(x, kind)
@@ -216,19 +216,19 @@ def _reduced(
     float64_of(correction, kind, "correction")
     axes = axes_of(axis, node.type.rank, kind)
     wanted = None if dtype is None else dtype_name(dtype, kind)
-    keeps = flag(keepdims, kind, "keepdims")
+    keeps = check_bool(keepdims, kind, "keepdims")
     if kind in ("sum", "prod"):
         if kind == "sum" and wanted is None and node.type.dtype == "bool":
-            return made(record(CountNonzero(axes, keeps), node))
+            return from_node(record(CountNonzero(axes, keeps), node))
         node = _numeric(node, wanted)
-    return made(record(_reduce(kind, axes, keeps, correction, wanted), node))
+    return from_node(record(_reduce(kind, axes, keeps, correction, wanted), node))
 
 
 def _numeric(node: Node, dtype: str | None) -> Node:
     """Cast booleans to the dtype of their sum: `dtype`, or the default integer dtype if None."""
     if node.type.dtype != "bool" or dtype == "bool":
         return node
-    return record(Cast(dtype or default_dtype("int64", node.type.device)), node)
+    return record(CastOp(dtype or default_dtype("int64", node.type.device)), node)
 
 
 def cumulative_sum(
@@ -260,7 +260,7 @@ def cumulative_sum(
     >>> cumulative_sum(xp.asarray([1, 2, 3]), include_initial=True)
     Array([0, 1, 3, 6], dtype=int64)
     """
-    return _running("sum", x, axis, dtype, include_initial)
+    return _apply_cumulative("sum", x, axis, dtype, include_initial)
 
 
 def cumulative_prod(
@@ -292,10 +292,10 @@ def cumulative_prod(
     >>> cumulative_prod(xp.asarray([1, 2, 3]))
     Array([1, 2, 6], dtype=int64)
     """
-    return _running("prod", x, axis, dtype, include_initial)
+    return _apply_cumulative("prod", x, axis, dtype, include_initial)
 
 
-def _running(
+def _apply_cumulative(
     kind: str, x: object, axis: SupportsIndex | None, dtype: Any, include_initial: bool
 ) -> Array:
     where = f"cumulative_{kind}"
@@ -313,8 +313,8 @@ def _running(
         )
     along = 0 if axis is None else axis_of(axis, rank, where)
     wanted = None if dtype is None else dtype_name(dtype, where)
-    initial = flag(include_initial, where, "include_initial")
-    return made(record(Cumulative(kind, along, initial, wanted), _numeric(node, wanted)))
+    initial = check_bool(include_initial, where, "include_initial")
+    return from_node(record(Cumulative(kind, along, initial, wanted), _numeric(node, wanted)))
 
 
 def all(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
@@ -337,7 +337,7 @@ def all(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
     >>> all(xp.asarray([[1, 0], [2, 3]]), axis=1)
     Array([False,  True], dtype=bool)
     """
-    return _tested("all", x, axis, keepdims)
+    return _test_elements("all", x, axis, keepdims)
 
 
 def any(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
@@ -360,13 +360,13 @@ def any(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
     >>> any(xp.asarray([[1, 0], [0, 0]]), axis=1)
     Array([ True, False], dtype=bool)
     """
-    return _tested("any", x, axis, keepdims)
+    return _test_elements("any", x, axis, keepdims)
 
 
-def _tested(kind: str, x: object, axis: Axes, keepdims: bool) -> Array:
+def _test_elements(kind: str, x: object, axis: Axes, keepdims: bool) -> Array:
     node = node_of(x, kind)
     axes = axes_of(axis, node.type.rank, kind)
-    return made(record(TruthTest(kind, axes, flag(keepdims, kind, "keepdims")), node))
+    return from_node(record(TruthTest(kind, axes, check_bool(keepdims, kind, "keepdims")), node))
 
 
 def diff(
@@ -413,4 +413,4 @@ def diff(
         node = record(Combine("concat", along), *before, node, *behind)
     for _ in range(builtins.min(times, node.type.shape[along])):
         node = record(Diff(along), node)
-    return made(node)
+    return from_node(node)

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple, TypeAlias
 from tecomp.array.graph.node import type_of
 from tecomp.array.graph.pending import Step
 from tecomp.ptensor.formulas.tables import is_elementwise
-from tecomp.ptensor.operation import Operation
+from tecomp.ptensor.operation import PTensorOp
 from tecomp.ptensor.operations.linear_algebra import MatrixTranspose
 from tecomp.ptensor.operations.manipulation import (
-    Broadcast,
+    BroadcastOp,
     Combine,
     ExpandDims,
     ExtractSlice,
@@ -35,7 +35,7 @@ Box: TypeAlias = tuple[Span, ...]
 """Index span along each axis."""
 
 
-class Along(NamedTuple):
+class AxisAccess(NamedTuple):
     """Affine access: operand index for index `i` along an axis of the result.
 
     Attributes:
@@ -49,7 +49,7 @@ class Along(NamedTuple):
     first: int = 0
 
 
-class Reads(NamedTuple):
+class AccessPattern(NamedTuple):
     """Accesses of an operation to its operands.
 
     Attributes:
@@ -58,128 +58,134 @@ class Reads(NamedTuple):
         whole: Axes of the result that can only be computed as a whole.
     """
 
-    operands: tuple[tuple[Along | None, ...], ...]
+    operands: tuple[tuple[AxisAccess | None, ...], ...]
     whole: tuple[int, ...] = ()
 
 
-def reads(op: Operation, operands: Sequence[PTensorType], result: PTensorType) -> Reads:
+def access_pattern(op: PTensorOp, operands: Sequence[PTensorType],
+        result: PTensorType) -> AccessPattern:
     """Return the accesses of an operation to its operands; whole operands if they are unknown."""
     if is_elementwise(op):
-        return Reads(tuple([_repeated(x.shape, result.shape) for x in operands]))
+        return AccessPattern(tuple([_repeat_accesses(x.shape, result.shape) for x in operands]))
     return _reads(op, operands, result)
 
 
-def _repeated(shape: Shape, result: Shape) -> tuple[Along | None, ...]:
+def _repeat_accesses(shape: Shape, result: Shape) -> tuple[AxisAccess | None, ...]:
     more = len(result) - len(shape)
     return tuple([
-        Along(axis + more) if n == result[axis + more] else None for axis, n in enumerate(shape)
+        AxisAccess(axis + more) if n == result[axis + more] else None for axis, n
+        in enumerate(shape)
     ])
 
 
-def _beside(op: Operation, xs: Sequence[PTensorType], axes: Sequence[int]) -> Reads:
+def _access_along_axes(op: PTensorOp, xs: Sequence[PTensorType],
+        axes: Sequence[int]) -> AccessPattern:
     """Return accesses to all elements along some axes and to the same index along the others."""
     at = {axis % xs[0].rank for axis in axes}
-    own = tuple([None if k in at else Along(k) for k in range(xs[0].rank)])
-    return Reads((own,) * len(xs), tuple(at))
+    own = tuple([None if k in at else AxisAccess(k) for k in range(xs[0].rank)])
+    return AccessPattern((own,) * len(xs), tuple(at))
 
 
-def _moved(shape: Shape, axes: Mapping[int, int]) -> Reads:
+def _renumber_axes(shape: Shape, axes: Mapping[int, int]) -> AccessPattern:
     """Return accesses to an operand whose axes are renumbered in, or missing from, the result."""
-    return Reads((tuple([
-        Along(axes[axis]) if axis in axes else None for axis in range(len(shape))
+    return AccessPattern((tuple([
+        AxisAccess(axes[axis]) if axis in axes else None for axis in range(len(shape))
     ]),))
 
 
 @singledispatch
-def _reads(op: Operation, xs: Sequence[PTensorType], result: PTensorType) -> Reads:
-    return Reads(tuple([(None,) * x.rank for x in xs]), tuple(range(result.rank)))
+def _reads(op: PTensorOp, xs: Sequence[PTensorType], result: PTensorType) -> AccessPattern:
+    return AccessPattern(tuple([(None,) * x.rank for x in xs]), tuple(range(result.rank)))
 
 
 @_reads.register
-def _(op: ExtractSlice, xs: Sequence[PTensorType], result: PTensorType) -> Reads:
-    return Reads((tuple([Along(k, step, first) for k, (first, step, _) in enumerate(op.slice)]),))
+def _(op: ExtractSlice, xs: Sequence[PTensorType], result: PTensorType) -> AccessPattern:
+    return AccessPattern(
+        (tuple([AxisAccess(k, step, first) for k, (first, step, _) in enumerate(op.slice)]),))
 
 
 @_reads.register
-def _(op: InsertSlice, xs: Sequence[PTensorType], result: PTensorType) -> Reads:
+def _(op: InsertSlice, xs: Sequence[PTensorType], result: PTensorType) -> AccessPattern:
     steps = [step for _, step, _ in op.slice]
     part = tuple([
-        Along(k, 1, -first) if step == 1 else None for k, (first, step, _) in enumerate(op.slice)
+        AxisAccess(k, 1, -first) if step == 1 else None for k, (first, step, _)
+        in enumerate(op.slice)
     ])
-    own = tuple([Along(k) for k in range(result.rank)])
-    return Reads((own, part), tuple([k for k, step in enumerate(steps) if step != 1]))
+    own = tuple([AxisAccess(k) for k in range(result.rank)])
+    return AccessPattern((own, part), tuple([k for k, step in enumerate(steps) if step != 1]))
 
 
 @_reads.register
-def _(op: Broadcast, xs: Sequence[PTensorType], result: PTensorType) -> Reads:
-    return Reads((_repeated(xs[0].shape, result.shape),))
+def _(op: BroadcastOp, xs: Sequence[PTensorType], result: PTensorType) -> AccessPattern:
+    return AccessPattern((_repeat_accesses(xs[0].shape, result.shape),))
 
 
 @_reads.register
-def _(op: ExpandDims, xs: Sequence[PTensorType], result: PTensorType) -> Reads:
+def _(op: ExpandDims, xs: Sequence[PTensorType], result: PTensorType) -> AccessPattern:
     kept = [axis for axis in range(result.rank) if axis not in op.axis]
-    return _moved(xs[0].shape, dict(enumerate(kept)))
+    return _renumber_axes(xs[0].shape, dict(enumerate(kept)))
 
 
 @_reads.register
-def _(op: Squeeze, xs: Sequence[PTensorType], result: PTensorType) -> Reads:
+def _(op: Squeeze, xs: Sequence[PTensorType], result: PTensorType) -> AccessPattern:
     kept = [axis for axis in range(xs[0].rank) if axis not in op.axis]
-    return _moved(xs[0].shape, {axis: k for k, axis in enumerate(kept)})
+    return _renumber_axes(xs[0].shape, {axis: k for k, axis in enumerate(kept)})
 
 
 @_reads.register
-def _(op: PermuteDims, xs: Sequence[PTensorType], result: PTensorType) -> Reads:
-    return _moved(xs[0].shape, {axis: k for k, axis in enumerate(op.axis)})
+def _(op: PermuteDims, xs: Sequence[PTensorType], result: PTensorType) -> AccessPattern:
+    return _renumber_axes(xs[0].shape, {axis: k for k, axis in enumerate(op.axis)})
 
 
 @_reads.register
-def _(op: MatrixTranspose, xs: Sequence[PTensorType], result: PTensorType) -> Reads:
+def _(op: MatrixTranspose, xs: Sequence[PTensorType], result: PTensorType) -> AccessPattern:
     outer = range(result.rank - 2)
-    return _moved(xs[0].shape, {
+    return _renumber_axes(xs[0].shape, {
         **{k: k for k in outer}, result.rank - 2: result.rank - 1, result.rank - 1: result.rank - 2
     })
 
 
 @_reads.register
-def _(op: Flip, xs: Sequence[PTensorType], result: PTensorType) -> Reads:
-    return Reads((tuple([
-        Along(k, -1, n - 1) if k in op.axis else Along(k) for k, n in enumerate(result.shape)
+def _(op: Flip, xs: Sequence[PTensorType], result: PTensorType) -> AccessPattern:
+    return AccessPattern((tuple([
+        AxisAccess(k, -1, n - 1) if k in op.axis else AxisAccess(k) for k, n
+        in enumerate(result.shape)
     ]),))
 
 
 @_reads.register
-def _(op: Reshape, xs: Sequence[PTensorType], result: PTensorType) -> Reads:
+def _(op: Reshape, xs: Sequence[PTensorType], result: PTensorType) -> AccessPattern:
     if op.shape == xs[0].shape:
-        return _beside(op, xs, ())
-    return Reads(((None,) * xs[0].rank,), tuple(range(result.rank)))
+        return _access_along_axes(op, xs, ())
+    return AccessPattern(((None,) * xs[0].rank,), tuple(range(result.rank)))
 
 
 @_reads.register
-def _(op: Roll, xs: Sequence[PTensorType], result: PTensorType) -> Reads:
-    return _beside(op, xs, op.axis)
+def _(op: Roll, xs: Sequence[PTensorType], result: PTensorType) -> AccessPattern:
+    return _access_along_axes(op, xs, op.axis)
 
 
 @_reads.register
-def _(op: Cumulative, xs: Sequence[PTensorType], result: PTensorType) -> Reads:
-    return _beside(op, xs, (op.axis,))
+def _(op: Cumulative, xs: Sequence[PTensorType], result: PTensorType) -> AccessPattern:
+    return _access_along_axes(op, xs, (op.axis,))
 
 
 @_reads.register
-def _(op: Diff, xs: Sequence[PTensorType], result: PTensorType) -> Reads:
-    return _beside(op, xs, (op.axis,))
+def _(op: Diff, xs: Sequence[PTensorType], result: PTensorType) -> AccessPattern:
+    return _access_along_axes(op, xs, (op.axis,))
 
 
 @_reads.register
-def _(op: Combine, xs: Sequence[PTensorType], result: PTensorType) -> Reads:
+def _(op: Combine, xs: Sequence[PTensorType], result: PTensorType) -> AccessPattern:
     if op.kind == "concat":
-        return _beside(op, xs, (op.axis,))
+        return _access_along_axes(op, xs, (op.axis,))
     axis = op.axis % result.rank
-    own = tuple([Along(k + (k >= axis)) for k in range(xs[0].rank)])
-    return Reads((own,) * len(xs), (axis,))
+    own = tuple([AxisAccess(k + (k >= axis)) for k in range(xs[0].rank)])
+    return AccessPattern((own,) * len(xs), (axis,))
 
 
 @singledispatch
-def within(op: Operation, box: Box, given: Sequence[Box]) -> Operation:
+def restrict_to_region(op: PTensorOp, box: Box, given: Sequence[Box]) -> PTensorOp:
     """Return the operation that computes a box of the result from boxes of the operands.
 
     Args:
@@ -190,36 +196,36 @@ def within(op: Operation, box: Box, given: Sequence[Box]) -> Operation:
     return op
 
 
-@within.register
-def _(op: ExtractSlice, box: Box, given: Sequence[Box]) -> Operation:
+@restrict_to_region.register
+def _(op: ExtractSlice, box: Box, given: Sequence[Box]) -> PTensorOp:
     return ExtractSlice(tuple([
         (first + step * low - start, step, end - low)
         for (first, step, _), (low, end), (start, _) in zip(op.slice, box, given[0], strict=True)
     ]))
 
 
-@within.register
-def _(op: InsertSlice, box: Box, given: Sequence[Box]) -> Operation:
+@restrict_to_region.register
+def _(op: InsertSlice, box: Box, given: Sequence[Box]) -> PTensorOp:
     return InsertSlice(tuple([
         (max(first - low, 0) if step == 1 else first, step, end - start)
         for (first, step, _), (low, _), (start, end) in zip(op.slice, box, given[1], strict=True)
     ]))
 
 
-@within.register
-def _(op: Broadcast, box: Box, given: Sequence[Box]) -> Operation:
-    return Broadcast(tuple([end - low for low, end in box]))
+@restrict_to_region.register
+def _(op: BroadcastOp, box: Box, given: Sequence[Box]) -> PTensorOp:
+    return BroadcastOp(tuple([end - low for low, end in box]))
 
 
-@within.register
-def _(op: Reshape, box: Box, given: Sequence[Box]) -> Operation:
+@restrict_to_region.register
+def _(op: Reshape, box: Box, given: Sequence[Box]) -> PTensorOp:
     return replace(op, shape=tuple([end - low for low, end in box])) if given[0] == box else op
 
 
 Index: TypeAlias = tuple[Any, ...]
 
 
-def whole(shape: Shape) -> Box:
+def full_box(shape: Shape) -> Box:
     """Return the box of all elements."""
     return tuple([(0, n) for n in shape])
 
@@ -234,17 +240,17 @@ def index_of(box: Box) -> Index:
     return (*[slice(low, end) for low, end in box], ...)
 
 
-def around(box: Box, shape: Shape) -> list[Box]:
+def complement_boxes(box: Box, shape: Shape) -> list[Box]:
     """Return disjoint boxes that cover all elements outside a box."""
     found: list[Box] = []
     for axis, ((low, end), n) in enumerate(zip(box, shape, strict=True)):
-        behind = whole(shape)[axis + 1 :]
+        behind = full_box(shape)[axis + 1 :]
         found += [(*box[:axis], span, *behind) for span in ((0, low), (end, n))]
     return found
 
 
 @dataclass(frozen=True, slots=True)
-class Graph:
+class OpGraph:
     """Operations without their elements.
 
     Attributes:
@@ -268,15 +274,15 @@ class Graph:
         """Return the type of an operand, given the types of all results."""
         return types[place] if place >= 0 else self.leaves[-1 - place]
 
-    def reads(self, types: Sequence[PTensorType]) -> list[Reads]:
+    def reads(self, types: Sequence[PTensorType]) -> list[AccessPattern]:
         """Return the accesses of all operations."""
         return [
-            reads(op, [self.type(place, types) for place in places], types[k])
+            access_pattern(op, [self.type(place, types) for place in places], types[k])
             for k, (op, places) in enumerate(self.steps)
         ]
 
 
-def ready(graph: Graph, given: Sequence[Box | None]) -> list[Box | None]:
+def ready_regions(graph: OpGraph, given: Sequence[Box | None]) -> list[Box | None]:
     """Return for each result the box that depends only on given boxes of the leaves, or None.
 
     Args:
@@ -286,11 +292,11 @@ def ready(graph: Graph, given: Sequence[Box | None]) -> list[Box | None]:
     types = graph.types()
     found: list[Box | None] = []
     for (_, places), own, type in zip(graph.steps, graph.reads(types), types, strict=True):
-        spans: list[Span] | None = list(whole(type.shape))
+        spans: list[Span] | None = list(full_box(type.shape))
         for place, along in zip(places, own.operands, strict=True):
             box = found[place] if place >= 0 else given[-1 - place]
             extents = graph.type(place, types).shape
-            spans = _narrowed(spans, along, box, extents, type.shape)
+            spans = _narrow_box(spans, along, box, extents, type.shape)
         if spans is not None and any(spans[k] != (0, type.shape[k]) for k in own.whole):
             spans = None
         is_left = spans is not None and all(low < end for low, end in spans)
@@ -298,8 +304,8 @@ def ready(graph: Graph, given: Sequence[Box | None]) -> list[Box | None]:
     return found
 
 
-def _narrowed(
-    spans: list[Span] | None, along: Sequence[Along | None], box: Box | None, extents: Shape,
+def _narrow_box(
+    spans: list[Span] | None, along: Sequence[AxisAccess | None], box: Box | None, extents: Shape,
     shape: Shape,
 ) -> list[Span] | None:
     """Narrow the box of a result to the elements that need only a box of an operand."""
@@ -311,12 +317,12 @@ def _narrowed(
             if span != (0, n):
                 return None
             continue
-        low, end = _reached(at, span, n, shape[at.axis])
+        low, end = _result_span(at, span, n, shape[at.axis])
         spans[at.axis] = max(spans[at.axis][0], low), min(spans[at.axis][1], end)
     return spans
 
 
-def _reached(at: Along, span: Span, n: int, extent: int) -> Span:
+def _result_span(at: AxisAccess, span: Span, n: int, extent: int) -> Span:
     """Return the indices along an axis of the result that read only a span of an operand.
 
     An index that reads nothing, because the operand ends before it, is included.
@@ -329,7 +335,7 @@ def _reached(at: Along, span: Span, n: int, extent: int) -> Span:
     return first, -((at.first - end) // step) if end < n else extent
 
 
-def _needed(along: Sequence[Along | None], box: Box, shape: Shape) -> Box:
+def _operand_box(along: Sequence[AxisAccess | None], box: Box, shape: Shape) -> Box:
     """Return the box of an operand that a box of the result reads."""
     found = []
     for at, n in zip(along, shape, strict=True):
@@ -343,7 +349,7 @@ def _needed(along: Sequence[Along | None], box: Box, shape: Shape) -> Box:
 
 
 @dataclass(frozen=True, slots=True)
-class Boxed:
+class RegionGraph:
     """Operations that compute boxes of results.
 
     Attributes:
@@ -353,7 +359,7 @@ class Boxed:
         boxes: For each output, the position in the full graph and the box of it.
     """
 
-    graph: Graph
+    graph: OpGraph
     types: tuple[PTensorType, ...]
     leaves: tuple[tuple[int, Index], ...]
     boxes: tuple[tuple[int, Index], ...]
@@ -364,20 +370,20 @@ class Boxed:
         return sum([type.size for type in self.types])
 
 
-def boxed(graph: Graph, wanted: Mapping[int, Box]) -> Boxed:
+def restrict_to_regions(graph: OpGraph, wanted: Mapping[int, Box]) -> RegionGraph:
     """Return the operations that compute boxes of some results.
 
     Args:
         graph: Operations.
         wanted: Nonempty box of each required result, by position.
     """
-    return _Builder(graph, wanted).built()
+    return _RegionBuilder(graph, wanted).built()
 
 
-class _Builder:
+class _RegionBuilder:
     """Builder of the operations that compute boxes."""
 
-    def __init__(self, graph: Graph, wanted: Mapping[int, Box]) -> None:
+    def __init__(self, graph: OpGraph, wanted: Mapping[int, Box]) -> None:
         self.graph, self.wanted = graph, wanted
         self.types = graph.types()
         self.reads = graph.reads(self.types)
@@ -410,19 +416,19 @@ class _Builder:
 
     def _needs(self, k: int) -> list[Box]:
         return [
-            _needed(along, self.boxes[k], self.graph.type(place, self.types).shape)
+            _operand_box(along, self.boxes[k], self.graph.type(place, self.types).shape)
             for place, along in zip(self.graph.steps[k][1], self.reads[k].operands, strict=True)
         ]
 
-    def built(self) -> Boxed:
+    def built(self) -> RegionGraph:
         for k in range(len(self.graph.steps)):
             if k in self.boxes:
                 self.places[k] = self._step(k)
         outputs = [(place, self._part(place, box)) for place, box in self.wanted.items()]
-        graph = Graph(tuple(self.leaves), tuple(self.steps), tuple([own for _, own in outputs]))
+        graph = OpGraph(tuple(self.leaves), tuple(self.steps), tuple([own for _, own in outputs]))
         leaves = tuple([(-1 - place, index_of(self.boxes[place])) for place in self.number])
         boxes = tuple([(place, index_of(box)) for place, box in self.wanted.items()])
-        return Boxed(graph, tuple(self.made), leaves, boxes)
+        return RegionGraph(graph, tuple(self.made), leaves, boxes)
 
     def _step(self, k: int) -> int:
         op, places = self.graph.steps[k]
@@ -430,7 +436,7 @@ class _Builder:
         if isinstance(op, InsertSlice) and not size_of(needs[1]):
             return self._part(places[0], needs[0])
         given = [self._part(place, need) for place, need in zip(places, needs, strict=True)]
-        return self._add(within(op, self.boxes[k], needs), given)
+        return self._add(restrict_to_region(op, self.boxes[k], needs), given)
 
     def _part(self, place: int, box: Box) -> int:
         """Return the position of a box of a computed value or leaf."""
@@ -442,7 +448,7 @@ class _Builder:
         ])
         return self._add(ExtractSlice(cut), [self.places[place]])
 
-    def _add(self, op: Operation, given: Sequence[int]) -> int:
+    def _add(self, op: PTensorOp, given: Sequence[int]) -> int:
         types = [self.made[p] if p >= 0 else self.leaves[-1 - p] for p in given]
         type = type_of(op, *types)
         if isinstance(op, ExtractSlice) and type == types[0] and _keeps(op):

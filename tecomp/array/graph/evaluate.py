@@ -12,19 +12,19 @@ from time import perf_counter
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
-from tecomp.array.graph.locking import begin, end, is_busy, wait, writers
+from tecomp.array.graph.locking import is_busy, mark_computing, unmark_computing, wait, writers
 from tecomp.array.graph.node import (
     Buffer,
     Node,
+    distributed_hooks,
     empty,
     looking,
     no_memory,
     parts_of,
-    teams,
     tracing,
 )
-from tecomp.array.graph.pending import Pending, by_device, pending, pieces_of
-from tecomp.array.graph.views import along, is_view
+from tecomp.array.graph.pending import PendingGraph, by_device, pending_graph_of, pieces_of
+from tecomp.array.graph.views import apply_view_chain, is_view
 from tecomp.errors import ArrayMemoryError, ArrayTypeError
 from tecomp.fork_gate import no_fork
 from tecomp.ptensor.devices import CPU
@@ -32,10 +32,10 @@ from tecomp.ptensor.types import numpy_dtype
 
 if TYPE_CHECKING:
     # Import for types only: the module is loaded when the first team is created.
-    from tecomp.dist.runtime.call_tracking import Span
+    from tecomp.dist.runtime.call_tracking import WaitInterval
 
 
-class Lane:
+class ActivityLog:
     """Log of computations for the timeline.
 
     Attributes:
@@ -43,16 +43,16 @@ class Lane:
     """
 
     def __init__(self) -> None:
-        self.spans: deque[Span] | None = None
-        self._span: type[Span]
+        self.spans: deque[WaitInterval] | None = None
+        self._span: type[WaitInterval]
 
     def begin(self) -> None:
         """Turn the log on."""
         if self.spans is None:
             waits = import_module("tecomp.dist.runtime.call_tracking")
-            self.spans, self._span = deque(maxlen=waits.KEPT_WAITS), waits.Span
+            self.spans, self._span = deque(maxlen=waits.KEPT_WAITS), waits.WaitInterval
 
-    def note(self, work: Pending, start: float, what: str = "") -> None:
+    def note(self, work: PendingGraph, start: float, what: str = "") -> None:
         """Log the computation of operations, which began at `start`."""
         if self.spans is not None:
             names = dict.fromkeys([op.where for op, _ in work.steps])
@@ -61,7 +61,7 @@ class Lane:
             self.spans.append(self._span(" ".join(names), start, perf_counter()))
 
 
-lane = Lane()
+lane = ActivityLog()
 """Log of this process."""
 
 
@@ -71,7 +71,7 @@ _COMPILER = EntryPoint("compiler", "tecomp.array.kernels.execution_plan", "tecom
 
 def evaluate(
     nodes: Sequence[Node], into: Mapping[Node, Buffer] | None = None,
-    by: Callable[[Pending], None] | None = None,
+    by: Callable[[PendingGraph], None] | None = None,
 ) -> None:
     """Compute nodes, together with recorded operations on their paths that are still referenced.
 
@@ -89,7 +89,7 @@ def evaluate(
             with looking:
                 work = computable(parts)
                 begun = work.nodes
-                begin(begun)
+                mark_computing(begun)
                 if into:
                     places = {node: k for k, node in enumerate(begun)}
                     given = {places[node]: data for node, data in into.items() if node in places}
@@ -97,17 +97,17 @@ def evaluate(
             if begun:  # otherwise another thread has computed the nodes
                 (by or compute)(work)
         finally:
-            end(begun)
+            unmark_computing(begun)
 
 
-def computable(nodes: Sequence[Node]) -> Pending:
+def computable(nodes: Sequence[Node]) -> PendingGraph:
     """Return the pending operations of nodes, after other threads have finished their part.
 
     Raises:
         ArrayTypeError: If a leaf has no elements because a function is being recorded.
     """
     with looking:
-        while (work := pending([node for node in nodes if not node.is_there])) and is_busy(
+        while (work := pending_graph_of([node for node in nodes if not node.is_there])) and is_busy(
             work.nodes, work.leaves
         ):
             written = writers(work.leaves)
@@ -147,7 +147,7 @@ def check_recordable(where: str) -> None:
         )
 
 
-def compute(work: Pending, what: str = "") -> None:
+def compute(work: PendingGraph, what: str = "") -> None:
     """Compute pending operations whose leaves are computed.
 
     Args:
@@ -174,7 +174,7 @@ def compute(work: Pending, what: str = "") -> None:
         node.computed(empty(node.type))
 
 
-def _compute_pieces(work: Pending, what: str) -> None:
+def _compute_pieces(work: PendingGraph, what: str) -> None:
     """Compute many operations in pieces, most of which reuse one kernel.
 
     Thousands of arrays that are evaluated together, for example by `stack`, would otherwise form
@@ -190,7 +190,7 @@ def _compute_pieces(work: Pending, what: str) -> None:
         into = None if work.into is None else {
             k: work.into[place] for k, place in enumerate(piece.nodes) if place in work.into
         }
-        compute(Pending(
+        compute(PendingGraph(
             [nodes[place] for place in piece.leaves], [nodes[place] for place in piece.nodes],
             piece.steps, piece.outputs, into,
         ), what)
@@ -198,7 +198,7 @@ def _compute_pieces(work: Pending, what: str) -> None:
             del nodes[place]
 
 
-def _run(work: Pending) -> None:
+def _run(work: PendingGraph) -> None:
     try:
         _compiler().run(work)
     except ArrayMemoryError:
@@ -223,8 +223,8 @@ def data_of(node: Node, why: str = "values") -> Buffer:
         return data
     if stored is None:
         if node.type.team is not None:
-            return teams().whole(node, why)
-        if node.type.device not in (None, CPU) and (seen := _seen(node)) is not None:
+            return distributed_hooks().whole(node, why)
+        if node.type.device not in (None, CPU) and (seen := _host_view(node)) is not None:
             return seen
         evaluate((node,))
         stored = node.stored
@@ -234,7 +234,7 @@ def data_of(node: Node, why: str = "values") -> Buffer:
     return node.data
 
 
-def _seen(node: Node) -> Buffer | None:
+def _host_view(node: Node) -> Buffer | None:
     """Return elements on a device as NumPy views of stored elements; views compile no kernel."""
     ops = []
     with looking:
@@ -244,7 +244,7 @@ def _seen(node: Node) -> Buffer | None:
         stored = node.stored
     if stored is None or not ops:
         return None
-    return along(reversed(ops), stored.elements())
+    return apply_view_chain(reversed(ops), stored.elements())
 
 
 MOST = 128
@@ -266,7 +266,7 @@ _places: set[tuple[CodeType, int]] = set()
 _MOST_PLACES = 10_000
 
 
-def cut(node: Node) -> None:
+def flush_if_long(node: Node) -> None:
     """Evaluate a node if it is the result of many operations.
 
     A loop executes the same code locations again. Evaluation stops at a location where it stopped

@@ -29,7 +29,7 @@ placing = WorkLock()
 """Lock held while elements are copied to, or computed on, a device with separate memory."""
 
 
-class Written(Node):
+class WriteInProgress(Node):
     """Placeholder for the elements of an array that is being written; other threads wait for it.
 
     Attributes:
@@ -61,15 +61,15 @@ class Written(Node):
 
 def writers(nodes: Iterable[Node]) -> list[int]:
     """Return the threads that are writing elements of the nodes."""
-    return [node.by for node in nodes if isinstance(node, Written) and not node.is_done]
+    return [node.by for node in nodes if isinstance(node, WriteInProgress) and not node.is_done]
 
 
-def begin(nodes: list[Node]) -> None:
+def mark_computing(nodes: list[Node]) -> None:
     """Register nodes that this thread computes; the caller holds the lock."""
     _computed.update(nodes)
 
 
-def end(nodes: list[Node]) -> None:
+def unmark_computing(nodes: list[Node]) -> None:
     """Unregister nodes that this thread has computed."""
     with looking:
         _computed.difference_update(nodes)

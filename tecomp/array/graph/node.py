@@ -14,7 +14,7 @@ import numpy as np
 from tecomp.errors import ArrayMemoryError, ArrayTypeError
 from tecomp.fork_gate import leaf_lock
 from tecomp.ptensor.devices import CPU, on_its_device
-from tecomp.ptensor.operation import Operation
+from tecomp.ptensor.operation import PTensorOp
 from tecomp.ptensor.types import PTensorType, Shape, numpy_dtype
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Buffer = np.ndarray[Any, Any]
 
 _types: dict[Any, PTensorType] = {}
-_teams: list[Teams] = []
+_teams: list[DistributedHooks] = []
 _serial = count()
 _MANY = 16
 """Number of operands above which the result type is inferred anew instead of cached."""
@@ -33,7 +33,7 @@ looking = leaf_lock()
 """Lock that is held while a thread reads the graph or changes shared nodes."""
 
 
-class Placed(Protocol):
+class DeviceValue(Protocol):
     """Elements in device memory."""
 
     @property
@@ -72,7 +72,7 @@ class Node:
     def __init__(
         self,
         type: PTensorType,
-        op: Operation | None,
+        op: PTensorOp | None,
         operands: tuple[Node, ...],
         data: Buffer | None,
         since: int,
@@ -84,7 +84,7 @@ class Node:
         self.data = data
         self.since = since
         self.pending = pending
-        self.stored: Placed | None = None
+        self.stored: DeviceValue | None = None
 
     def computed(self, data: Buffer | None) -> None:
         """Store the elements and release the operands."""
@@ -94,7 +94,7 @@ class Node:
             self.operands = ()
             self.pending = 0
 
-    def placed(self, stored: Placed) -> None:
+    def placed(self, stored: DeviceValue) -> None:
         """Store elements on a device with separate memory and release the operands."""
         self.stored = stored  # set first, so that threads without the lock always find elements
         self.computed(None)
@@ -105,7 +105,7 @@ class Node:
         return self.data is not None or self.stored is not None
 
 
-class Tracing(threading.local):
+class TraceState(threading.local):
     """Recording state of a thread; arguments of a recorded function have no elements.
 
     Attributes:
@@ -124,7 +124,7 @@ class Tracing(threading.local):
         self.depth -= 1
 
 
-tracing = Tracing()
+tracing = TraceState()
 """Recording state of this thread."""
 
 
@@ -168,19 +168,19 @@ def leaf_like(node: Node, data: Buffer) -> Node:
     """Return a value with other elements that keeps the device layout of a node."""
     home = node.home if node.stored is None else node.stored.layout
     if home is None:
-        return leaf(data, node.type)
+        return materialized_node(data, node.type)
     made = HomeLeaf(node.type, None, (), data, 0, 0)
     made.home = home
     return made
 
 
-def leaf(data: Buffer | None, type: PTensorType) -> Node:
+def materialized_node(data: Buffer | None, type: PTensorType) -> Node:
     """Return a computed node."""
     return Node(type, None, (), data, 0, 0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LibraryCall:
+class LibraryCallRecord:
     """Completed call of a library function, which `explain` shows for its results.
 
     Attributes:
@@ -189,7 +189,7 @@ class LibraryCall:
         results: Types of the results, inferred before the call.
     """
 
-    op: Operation
+    op: PTensorOp
     operands: tuple[PTensorType, ...]
     results: tuple[PTensorType, ...]
 
@@ -204,7 +204,8 @@ class CallResult(Node):
 
     __slots__ = ("call", "number")
 
-    def __init__(self, type: PTensorType, data: Buffer, call: LibraryCall, number: int) -> None:
+    def __init__(self, type: PTensorType, data: Buffer, call: LibraryCallRecord,
+            number: int) -> None:
         super().__init__(type, None, (), data, 0, 0)
         self.call = call
         self.number = number
@@ -215,7 +216,7 @@ class CallResult(Node):
         return self.call.results[self.number]
 
 
-def record(op: Operation, *operands: Node) -> Node:
+def record(op: PTensorOp, *operands: Node) -> Node:
     """Record an operation and return its pending result.
 
     Raises:
@@ -226,7 +227,7 @@ def record(op: Operation, *operands: Node) -> Node:
     """
     type = type_of(op, *[operand.type for operand in operands])
     if type.team is not None and not tracing.depth:
-        return teams().record(op, type, operands)
+        return distributed_hooks().record(op, type, operands)
     now = since = next(_serial)
     for operand in operands:
         if operand.op is not None and operand.since < since:
@@ -248,7 +249,7 @@ class HostCall:
 
 
 @dataclass(frozen=True)
-class HostResult(Operation):
+class HostResult(PTensorOp):
     """Result of a host call, as an operation of a recorded function.
 
     Attributes:
@@ -281,7 +282,7 @@ def record_call(
     ])
 
 
-class Teams(NamedTuple):
+class DistributedHooks(NamedTuple):
     """Functions for distributed arrays, registered when the first distributed array is created.
 
     Attributes:
@@ -299,7 +300,7 @@ class Teams(NamedTuple):
             they are needed at once.
     """
 
-    record: Callable[[Operation, PTensorType, tuple[Node, ...]], Node]
+    record: Callable[[PTensorOp, PTensorType, tuple[Node, ...]], Node]
     whole: Callable[[Node, str], Buffer]
     like_operands: Callable[[tuple[Node, ...], tuple[Node, ...]], tuple[Node, ...]]
     called: Callable[[Any, tuple[Node, ...]], tuple[Node, ...] | None]
@@ -312,17 +313,17 @@ class Teams(NamedTuple):
     settle: Callable[[Sequence[Any], bool], None]
 
 
-def serve(found: Teams) -> None:
+def register_distributed_hooks(found: DistributedHooks) -> None:
     """Register the functions for distributed arrays."""
     _teams[:] = [found]
 
 
-def teams() -> Teams:
+def distributed_hooks() -> DistributedHooks:
     """Return the functions for distributed arrays; at least one such array must exist."""
     return _teams[0]
 
 
-def type_of(op: Operation, *operands: PTensorType) -> PTensorType:
+def type_of(op: PTensorOp, *operands: PTensorType) -> PTensorType:
     """Infer the result type of an operation; cached for equal operations and operand types.
 
     Raises:
@@ -342,7 +343,7 @@ def type_of(op: Operation, *operands: PTensorType) -> PTensorType:
     return found
 
 
-def _on_its_device(op: Operation, operands: tuple[PTensorType, ...]) -> PTensorType:
+def _on_its_device(op: PTensorOp, operands: tuple[PTensorType, ...]) -> PTensorType:
     type = op.infer(*operands)
     if type.device in (None, CPU):
         return type
@@ -350,10 +351,10 @@ def _on_its_device(op: Operation, operands: tuple[PTensorType, ...]) -> PTensorT
     return on_its_device(type, op.where, asked, {operand.dtype for operand in operands})
 
 
-class Shared(Node):
+class ShardedNode(Node):
     """Value whose elements are distributed over the ranks of a team.
 
-    A node of a team that is not a `Shared` has all elements on every rank. The partition of
+    A node of a team that is not a `ShardedNode` has all elements on every rank. The partition of
     element-wise operations is determined late, when their consumers are known.
 
     Attributes:
@@ -374,7 +375,7 @@ class Shared(Node):
         super().__init__(type, None, (), None, 0, 0)
         self._part = part
         self._partition = partition
-        self.made_of: tuple[Operation, tuple[Shared, ...]] | None = None
+        self.made_of: tuple[PTensorOp, tuple[ShardedNode, ...]] | None = None
         self.steps = 0
         self.ticket = ticket
         self.view: Any = None
@@ -389,7 +390,7 @@ class Shared(Node):
     def part(self) -> Node:
         """Shard of this process; its type has no team."""
         if self._part is None:
-            teams().place(self)
+            distributed_hooks().place(self)
         assert self._part is not None
         return self._part
 
@@ -397,7 +398,7 @@ class Shared(Node):
     def partition(self) -> Partition:
         """Partition that gives the owner of each element."""
         if self._partition is None:
-            teams().place(self)
+            distributed_hooks().place(self)
         assert self._partition is not None
         return self._partition
 
@@ -419,14 +420,14 @@ def parts_of(nodes: Sequence[Node], at_once: bool = False) -> Sequence[Node]:
         nodes: Nodes, distributed or not.
         at_once: If True, the elements are needed now and may be computed during the wait.
     """
-    shared = [node for node in nodes if isinstance(node, Shared)]
+    shared = [node for node in nodes if isinstance(node, ShardedNode)]
     if not shared:
         return nodes
-    teams().settle(shared, at_once)
-    return [node.part if isinstance(node, Shared) else node for node in nodes]
+    distributed_hooks().settle(shared, at_once)
+    return [node.part if isinstance(node, ShardedNode) else node for node in nodes]
 
 
-def alone(node: Node) -> Node:
+def replicated_as_local(node: Node) -> Node:
     """Return a replicated node of a team as a node of this process alone.
 
     Raises:
@@ -438,4 +439,4 @@ def alone(node: Node) -> Node:
             "recorded; do it outside of the function",
             kind="recording", type=node.type,
         )
-    return leaf(node.data, local_type(node.type, node.type.shape))
+    return materialized_node(node.data, local_type(node.type, node.type.shape))

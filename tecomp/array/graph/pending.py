@@ -9,15 +9,15 @@ from sys import getrefcount
 
 import numpy as np
 
-from tecomp.array.graph.node import Buffer, Node, empty, leaf
-from tecomp.ptensor.operation import Operation
+from tecomp.array.graph.node import Buffer, Node, empty, materialized_node
+from tecomp.ptensor.operation import PTensorOp
 from tecomp.ptensor.types import PTensorType
 
-Step = tuple[Operation, tuple[int, ...]]
+Step = tuple[PTensorOp, tuple[int, ...]]
 
 
 @dataclass(slots=True)
-class Pending:
+class PendingGraph:
     """Nodes that are not computed, in topological order.
 
     Attributes:
@@ -43,11 +43,11 @@ class Pending:
         return empty(self.nodes[place].type)
 
 
-def pending(roots: Sequence[Node]) -> Pending:
+def pending_graph_of(roots: Sequence[Node]) -> PendingGraph:
     """Return the pending operations of nodes."""
     if len(roots) == 1 and _is_single(roots[0]):
         return _single(roots[0])
-    leaves, nodes, places = _ordered(roots)
+    leaves, nodes, places = _sort_topologically(roots)
     steps = tuple([(n.op, tuple([places[operand] for operand in n.operands])) for n in nodes])
     wanted = {places[root] for root in roots}
     del places
@@ -60,16 +60,16 @@ def pending(roots: Sequence[Node]) -> Pending:
     outputs = tuple([
         k for k in range(len(nodes)) if k in wanted or counts[k] > uses[k] + _OURS
     ])
-    return Pending(leaves, nodes, steps, outputs)  # type: ignore[arg-type]
+    return PendingGraph(leaves, nodes, steps, outputs)  # type: ignore[arg-type]
 
 
-def by_device(work: Pending) -> list[Pending]:
+def by_device(work: PendingGraph) -> list[PendingGraph]:
     """Split pending operations by device; operands are always on the device of the operation."""
     devices = dict.fromkeys([work.nodes[place].type.device for place in work.outputs])
     return [work] if len(devices) == 1 else [_on(work, device) for device in devices]
 
 
-def _on(work: Pending, device: str | None) -> Pending:
+def _on(work: PendingGraph, device: str | None) -> PendingGraph:
     kept = [k for k, node in enumerate(work.nodes) if node.type.device == device]
     number = {place: k for k, place in enumerate(kept)}
     steps = tuple([
@@ -81,7 +81,7 @@ def _on(work: Pending, device: str | None) -> Pending:
     steps = tuple([
         (op, tuple([moved.get(place, place) for place in operands])) for op, operands in steps
     ])
-    return Pending(
+    return PendingGraph(
         [work.leaves[k] for k in used], [work.nodes[k] for k in kept], steps,
         tuple([number[place] for place in work.outputs if place in number]),
     )
@@ -93,7 +93,7 @@ def _is_single(root: Node) -> bool:
     return all([operand.op is None for operand in root.operands])
 
 
-def _single(root: Node) -> Pending:
+def _single(root: Node) -> PendingGraph:
     """Return the pending operation of a node with computed operands, the most frequent case."""
     leaves: list[Node] = []
     for operand in root.operands:
@@ -101,10 +101,10 @@ def _single(root: Node) -> Pending:
             leaves.append(operand)
     places = tuple([-1 - leaves.index(operand) for operand in root.operands])
     assert root.op is not None
-    return Pending(leaves, [root], ((root.op, places),), (0,))
+    return PendingGraph(leaves, [root], ((root.op, places),), (0,))
 
 
-def _ordered(roots: Sequence[Node]) -> tuple[list[Node], list[Node], dict[Node, int]]:
+def _sort_topologically(roots: Sequence[Node]) -> tuple[list[Node], list[Node], dict[Node, int]]:
     leaves: list[Node] = []
     nodes: list[Node] = []
     places: dict[Node, int] = {}
@@ -131,20 +131,20 @@ def _references(nodes: Sequence[Node]) -> list[int]:
 
 def _held_here() -> int:
     """Return the number of references to a node that `_references` itself adds."""
-    return _references([leaf(np.empty(()), PTensorType((), "float64"))])[0]
+    return _references([materialized_node(np.empty(()), PTensorType((), "float64"))])[0]
 
 
 _OURS = _held_here()
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class GraphSegment:
     """Operations that are compiled together.
 
     Attributes:
         leaves: Positions, among all operations, of values computed by earlier pieces.
         nodes: Positions of the results of the operations.
-        steps: Operation of each result, with operand positions as in `Pending`.
+        steps: Operation of each result, with operand positions as in `PendingGraph`.
         outputs: Results that are required or read by later pieces.
         done: Positions of values that are neither required nor read by later pieces.
     """
@@ -157,8 +157,8 @@ class Piece:
 
 
 def pieces_of(
-    work: Pending, most: int, is_apart: Callable[[Operation], bool] = lambda op: False
-) -> tuple[Piece, ...]:
+    work: PendingGraph, most: int, is_apart: Callable[[PTensorOp], bool] = lambda op: False
+) -> tuple[GraphSegment, ...]:
     """Split pending operations into pieces of bounded size.
 
     A piece ends where few values are live. In repetitive sequences, a piece is a whole number of
@@ -184,7 +184,7 @@ def pieces_of(
     return tuple(pieces)
 
 
-def _last_uses(work: Pending) -> list[int]:
+def _last_uses(work: PendingGraph) -> list[int]:
     """Return the last operation that reads each result; outputs are live to the end."""
     last = [0] * len(work.steps)
     for k, (_, places) in enumerate(work.steps):
@@ -223,11 +223,11 @@ def _comes_again(start: int, period: int, most: int, codes: list[int]) -> bool:
     return codes[start : start + len(behind)] == behind
 
 
-def _piece(work: Pending, own: range, last: Sequence[int]) -> Piece:
+def _piece(work: PendingGraph, own: range, last: Sequence[int]) -> GraphSegment:
     steps = work.steps[own.start : own.stop]
     read = dict.fromkeys(place for _, places in steps for place in places if place < own.start)
     leaves = {place: -1 - k for k, place in enumerate(read)}
-    return Piece(
+    return GraphSegment(
         tuple(leaves),
         tuple(own),
         tuple([

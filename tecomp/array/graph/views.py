@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from tecomp.array.graph.node import Buffer, Node, leaf, record, tracing, type_of
-from tecomp.ptensor.operation import Operation
+from tecomp.array.graph.node import Buffer, Node, materialized_node, record, tracing, type_of
+from tecomp.ptensor.operation import PTensorOp
 from tecomp.ptensor.operations.linear_algebra import Diagonal, MatrixTranspose
 from tecomp.ptensor.operations.manipulation import (
-    Broadcast,
+    BroadcastOp,
     ExpandDims,
     ExtractSlice,
     Flip,
@@ -22,11 +22,11 @@ from tecomp.ptensor.operations.manipulation import (
 )
 from tecomp.ptensor.types import PTensorType
 
-Chain = tuple[Operation, ...]
+Chain = tuple[PTensorOp, ...]
 """View operations, in the order of application."""
 
 
-def moved(op: Operation, node: Node) -> Node:
+def apply_view(op: PTensorOp, node: Node) -> Node:
     """Apply a view operation: return a view of the memory if possible, otherwise record it.
 
     Raises:
@@ -37,15 +37,15 @@ def moved(op: Operation, node: Node) -> Node:
         return record(op, node)
     type = type_of(op, node.type)
     view = view_of(op, data)
-    return leaf(view, type) if view is not None else record(op, node)
+    return materialized_node(view, type) if view is not None else record(op, node)
 
 
-def is_view(op: Operation) -> bool:
+def is_view(op: PTensorOp) -> bool:
     """Return whether an operation is a view operation."""
     return view_of.dispatch(type(op)) is not view_of.dispatch(object)
 
 
-def along(chain: Iterable[Operation], data: Buffer | None) -> Buffer | None:
+def apply_view_chain(chain: Iterable[PTensorOp], data: Buffer | None) -> Buffer | None:
     """Apply a chain of view operations; return None if the result is not a view of the memory."""
     for op in chain:
         if data is None:
@@ -54,7 +54,7 @@ def along(chain: Iterable[Operation], data: Buffer | None) -> Buffer | None:
     return data
 
 
-def type_along(chain: Iterable[Operation], type: PTensorType) -> PTensorType:
+def type_along(chain: Iterable[PTensorOp], type: PTensorType) -> PTensorType:
     """Return the result type of a chain of view operations."""
     for op in chain:
         type = type_of(op, type)
@@ -62,13 +62,13 @@ def type_along(chain: Iterable[Operation], type: PTensorType) -> PTensorType:
 
 
 @singledispatch
-def view_of(op: Operation, data: Buffer) -> Buffer | None:
+def view_of(op: PTensorOp, data: Buffer) -> Buffer | None:
     """Return the result of an operation as a view of memory; None if elements must be copied."""
     return None
 
 
 @view_of.register
-def _(op: Broadcast, data: Buffer) -> Buffer | None:
+def _(op: BroadcastOp, data: Buffer) -> Buffer | None:
     return np.broadcast_to(data, op.shape)
 
 

@@ -19,15 +19,15 @@ from typing import Any, NamedTuple, Protocol, TypeGuard
 from weakref import ref
 
 from tecomp.array.graph.evaluate import data_of
-from tecomp.array.graph.locking import Written, wait, wake, writers
-from tecomp.array.graph.node import Buffer, Node, leaf, looking, tracing
-from tecomp.array.graph.views import moved, view_of
+from tecomp.array.graph.locking import WriteInProgress, wait, wake, writers
+from tecomp.array.graph.node import Buffer, Node, looking, materialized_node, tracing
+from tecomp.array.graph.views import apply_view, view_of
 from tecomp.array.indexing.data_dependent import copy_to
-from tecomp.array.indexing.getitem import WHERE, part_at, spans_of
-from tecomp.array.indexing.keys import New, Span, entries_of
-from tecomp.array.indexing.setitem import NodeHolder, PartHolder, assign, own_memory
+from tecomp.array.indexing.getitem import WHERE, slice_view, spans_of
+from tecomp.array.indexing.keys import NewAxisKey, SliceKey, entries_of
+from tecomp.array.indexing.setitem import NodeHolder, PartHolder, assign, private_memory
 from tecomp.fork_gate import no_fork
-from tecomp.ptensor.operation import Operation
+from tecomp.ptensor.operation import PTensorOp
 from tecomp.ptensor.operations.linear_algebra import MatrixTranspose
 from tecomp.ptensor.operations.manipulation import (
     ExpandDims,
@@ -41,7 +41,7 @@ from tecomp.ptensor.types import PTensorType
 _MANY = 16
 
 
-class View(Protocol):
+class ViewRelation(Protocol):
     """Mapping from the elements of an array to the elements of a view."""
 
     def of(self, node: Node) -> Node:
@@ -74,14 +74,14 @@ class StridedView:
         """Return the elements of the view."""
         if node.data is not None and not tracing.depth:
             view = self.within(node.data)
-            return leaf(view, node.type.like(view.shape))
-        result = part_at(node, (*self._slices(), ...))
+            return materialized_node(view, node.type.like(view.shape))
+        result = slice_view(node, (*self._slices(), ...))
         if dropped := tuple([k for k in range(len(self.spans)) if k not in self.axes]):
-            result = moved(Squeeze(dropped), result)
+            result = apply_view(Squeeze(dropped), result)
         if (order := self._order()) != (*range(len(order)),):
-            result = moved(PermuteDims(order), result)
+            result = apply_view(PermuteDims(order), result)
         new = self._new()
-        return moved(ExpandDims(new), result) if new else result
+        return apply_view(ExpandDims(new), result) if new else result
 
     def within(self, data: Buffer) -> Buffer:
         """Return the view of memory."""
@@ -96,11 +96,12 @@ class StridedView:
         """Assign to the slices."""
         new, order = self._new(), self._order()
         if new:
-            part = moved(Squeeze(new), part)
+            part = apply_view(Squeeze(new), part)
         if order:
-            part = moved(PermuteDims(tuple(sorted(range(len(order)), key=order.__getitem__))), part)
+            part = apply_view(PermuteDims(tuple(sorted(range(len(order)), key=order.__getitem__))),
+                part)
         if dropped := tuple([k for k in range(len(self.spans)) if k not in self.axes]):
-            part = moved(ExpandDims(dropped), part)
+            part = apply_view(ExpandDims(dropped), part)
         assign(holder, (*self._slices(), ...), part)
 
     def strided(self) -> StridedView:
@@ -151,7 +152,7 @@ class IndexedView:
 
     def of(self, node: Node) -> Node:
         """Return the elements of the view."""
-        return part_at(node, self.key)
+        return slice_view(node, self.key)
 
     def within(self, data: Buffer) -> Buffer:
         """Return the view of memory."""
@@ -168,10 +169,10 @@ class IndexedView:
         axes: list[int | None] = []
         axis = 0
         for entry in entries:
-            if isinstance(entry, New):
+            if isinstance(entry, NewAxisKey):
                 axes.append(None)
                 continue
-            if isinstance(entry, Span):
+            if isinstance(entry, SliceKey):
                 axes.append(axis)
             axis += 1
         return StridedView(spans_of(entries, self.type.shape), tuple(axes))
@@ -186,12 +187,12 @@ class MovedView:
         type: Type of the whole array.
     """
 
-    op: Operation
+    op: PTensorOp
     type: PTensorType
 
     def of(self, node: Node) -> Node:
         """Return the elements of the view."""
-        return moved(self.op, node)
+        return apply_view(self.op, node)
 
     def within(self, data: Buffer) -> Buffer | None:
         """Return the view of memory."""
@@ -199,13 +200,13 @@ class MovedView:
 
     def put(self, holder: Any, part: Node) -> None:
         """Replace all elements."""
-        back: Operation = Reshape(self.type.shape)
+        back: PTensorOp = Reshape(self.type.shape)
         if isinstance(self.op, PermuteDims):
             order = self.op.axis
             back = PermuteDims(tuple(sorted(range(len(order)), key=order.__getitem__)))
         elif isinstance(self.op, MatrixTranspose):
             back = self.op
-        holder._node = moved(back, part)
+        holder._node = apply_view(back, part)
 
     def strided(self) -> StridedView | None:
         """Return the axis order; None for a reshape."""
@@ -224,15 +225,15 @@ class MovedView:
         return StridedView(tuple([(0, 1, extent) for extent in self.type.shape]), tuple(axes))
 
 
-def _is_reshape(view: View) -> TypeGuard[MovedView]:
+def _is_reshape(view: ViewRelation) -> TypeGuard[MovedView]:
     return isinstance(view, MovedView) and isinstance(view.op, Reshape)
 
 
-def composed(outer: View, inner: View) -> View | None:
+def compose_views(outer: ViewRelation, inner: ViewRelation) -> ViewRelation | None:
     """Return two nested views as one; None if slices follow a reshape, or a reshape follows slices.
 
     >>> x = PTensorType((10,), "int8")
-    >>> composed(IndexedView(slice(2, 9, 3), x), IndexedView(slice(1, 3), x.like((3,))))
+    >>> compose_views(IndexedView(slice(2, 9, 3), x), IndexedView(slice(1, 3), x.like((3,))))
     StridedView(spans=((5, 3, 2),), axes=(0,))
     """
     if _is_reshape(outer) and _is_reshape(inner):
@@ -254,7 +255,7 @@ class Place:
 
     __slots__ = ("__weakref__", "array", "inner", "kept", "outer", "view")
 
-    def __init__(self, array: Any, outer: Place | None, view: View | None) -> None:
+    def __init__(self, array: Any, outer: Place | None, view: ViewRelation | None) -> None:
         self.array: Callable[[], Any] = ref(array)
         self.outer = outer
         self.view = view
@@ -262,7 +263,7 @@ class Place:
         self.inner: list[Callable[[], Place | None]] = []
 
 
-def relate(part: Any, whole: Any, view: View, node: Node) -> None:
+def register_view(part: Any, whole: Any, view: ViewRelation, node: Node) -> None:
     """Register a view, so that writes to either array reach the other.
 
     Args:
@@ -271,12 +272,12 @@ def relate(part: Any, whole: Any, view: View, node: Node) -> None:
         view: Mapping of the view.
         node: Node of the whole array when the view was taken.
     """
-    while not _related(part, whole, view, node):
+    while not _have_common_base(part, whole, view, node):
         node = whole._node
         part._node = view.of(node)
 
 
-def _related(part: Any, whole: Any, view: View, node: Node) -> bool:
+def _have_common_base(part: Any, whole: Any, view: ViewRelation, node: Node) -> bool:
     with looking:
         if whole._node is not node:
             return False
@@ -318,7 +319,7 @@ def _shorten(place: Place) -> None:
             continue
         assert one.view is not None
         assert below.view is not None
-        view = composed(one.view, below.view)
+        view = compose_views(one.view, below.view)
         if view is not None:
             below.outer, below.view, below.kept = one.outer, view, one.kept
             one.outer.inner.append(ref(below))
@@ -335,11 +336,12 @@ class _Sharing(NamedTuple):
     """
 
     whole: Any
-    path: list[View]
-    parts: list[tuple[int, Any, View]]
+    path: list[ViewRelation]
+    parts: list[tuple[int, Any, ViewRelation]]
 
 
-def write(array: Any, change: Callable[[Any], None], seen: NodeHolder | None = None) -> bool:
+def write_through(array: Any, change: Callable[[Any], None], seen: NodeHolder
+        | None = None) -> bool:
     """Change the elements of an array and of all arrays that share them.
 
     Args:
@@ -361,7 +363,7 @@ def _write_alone(array: Any, change: Callable[[Any], None], seen: NodeHolder | N
     found: _Sharing | None = None
     try:
         with looking:
-            found = _sharing(array)
+            found = _sharing_arrays(array)
             if seen is not None:
                 if array._node is not seen._node:
                     found = None
@@ -372,7 +374,7 @@ def _write_alone(array: Any, change: Callable[[Any], None], seen: NodeHolder | N
             # Placeholders make other threads wait and leave the holder as the only reference.
             for each in (found.whole, *[inner for _, inner, _ in found.parts]):
                 if each is not None:
-                    each._node = Written(each._node.type)
+                    each._node = WriteInProgress(each._node.type)
         if isinstance(part, PartHolder):
             _change_part(part, change)
         else:
@@ -389,7 +391,7 @@ def _change_part(part: PartHolder, change: Callable[[Any], None]) -> None:
     """Change some elements of the outermost array, in its memory if possible."""
     if tracing.depth:
         change(part)
-        _put(part.whole, part.path, part._node)
+        _write_to_parents(part.whole, part.path, part._node)
         return
     data_of(part.whole._node)
     if part.whole._node.data is not None:
@@ -400,14 +402,14 @@ def _change_part(part: PartHolder, change: Callable[[Any], None]) -> None:
         return
     given = data_of(part._node)
     del part._node
-    memory = part.within(own_memory(part.whole))
+    memory = part.within(private_memory(part.whole))
     if memory is not None:
         copy_to(memory, given)
     else:
-        _put(part.whole, part.path, leaf(given, part.type))
+        _write_to_parents(part.whole, part.path, materialized_node(given, part.type))
 
 
-def replaced(array: Any, seen: NodeHolder, node: Node) -> bool:
+def replace_node(array: Any, seen: NodeHolder, node: Node) -> bool:
     """Replace the expected node of an array and of all arrays that share its elements.
 
     Args:
@@ -419,12 +421,12 @@ def replaced(array: Any, seen: NodeHolder, node: Node) -> bool:
         Whether the array had the expected node. Otherwise, nothing is changed.
     """
     with looking:
-        if array._place is None and not isinstance(seen._node, Written):
+        if array._place is None and not isinstance(seen._node, WriteInProgress):
             if array._node is not seen._node:
                 return False
             array._node = node
             return True
-    return write(array, partial(_replace, node), seen)
+    return write_through(array, partial(_replace, node), seen)
 
 
 def _replace(node: Node, holder: Any) -> None:
@@ -440,27 +442,27 @@ def _share(found: _Sharing, node: Node) -> None:
         data = None if tracing.depth or array is None else around.data
         if data is not None:
             data = view.within(data)
-        nodes.append(view.of(around) if data is None else leaf(data, array._node.type))
+        nodes.append(view.of(around) if data is None else materialized_node(data, array._node.type))
         if array is not None:
             _say(array, nodes[-1])
 
 
 def _say(array: Any, node: Node) -> None:
     stand_in = array._node
-    if isinstance(stand_in, Written):
+    if isinstance(stand_in, WriteInProgress):
         array._node = node
         stand_in.done(node)
 
 
 def _write_together(array: Any, change: Callable[[Any], None]) -> None:
     """Change a distributed array; one thread of each rank makes this call."""
-    whole, path, parts = _sharing(array)
+    whole, path, parts = _sharing_arrays(array)
     if whole is array:
         change(array)
     else:
         part = NodeHolder(array._node)
         change(part)
-        _put(whole, path, part._node)
+        _write_to_parents(whole, path, part._node)
     nodes = [whole._node]
     for outer, inner, view in parts:
         nodes.append(view.of(nodes[outer]))
@@ -468,7 +470,7 @@ def _write_together(array: Any, change: Callable[[Any], None]) -> None:
             inner._node = nodes[-1]
 
 
-def _sharing(array: Any) -> _Sharing:
+def _sharing_arrays(array: Any) -> _Sharing:
     """Return the arrays that share elements with an array, once no thread writes them."""
     with looking:
         while True:
@@ -486,8 +488,8 @@ def _tree(array: Any) -> _Sharing:
     if place is None:
         return _Sharing(array, [], [])
     _shorten(place)
-    whole, top, path = array, place, list[View]()
-    line: list[View] = []
+    whole, top, path = array, place, list[ViewRelation]()
+    line: list[ViewRelation] = []
     while place.outer is not None:
         assert place.view is not None
         line.append(place.view)
@@ -498,9 +500,9 @@ def _tree(array: Any) -> _Sharing:
     return _Sharing(whole, path, _parts(top))
 
 
-def _parts(top: Place) -> list[tuple[int, Any, View]]:
+def _parts(top: Place) -> list[tuple[int, Any, ViewRelation]]:
     """Return the views below a place, as `_Sharing` has them."""
-    result: list[tuple[int, Any, View]] = []
+    result: list[tuple[int, Any, ViewRelation]] = []
     places = [top]
     for number, place in enumerate(places):
         for found in place.inner:
@@ -517,7 +519,7 @@ def outermost(array: Any) -> Any:
         return _tree(array).whole
 
 
-def _put(holder: Any, path: Sequence[View], part: Node) -> None:
+def _write_to_parents(holder: Any, path: Sequence[ViewRelation], part: Node) -> None:
     """Write the elements of a view to its parent view, up to the outermost array."""
     holders = [holder]
     for view in path[:-1]:

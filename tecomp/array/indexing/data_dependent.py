@@ -13,7 +13,7 @@ from tecomp.array.statistics import counters
 from tecomp.errors import ArrayValueError
 
 
-def copied(data: Buffer) -> Buffer:
+def copy_row_major(data: Buffer) -> Buffer:
     """Return a row-major copy of elements."""
     counters.libraries["numpy.copy"] += 1
     try:
@@ -22,9 +22,9 @@ def copied(data: Buffer) -> Buffer:
         raise no_memory(data.shape, data.dtype) from None
 
 
-def in_order(data: Buffer) -> Buffer:
+def ascontiguous(data: Buffer) -> Buffer:
     """Return row-major elements: the array itself if it is contiguous, otherwise a copy."""
-    return data if data.flags.c_contiguous else copied(data)
+    return data if data.flags.c_contiguous else copy_row_major(data)
 
 
 def copy_to(target: Buffer, source: Buffer) -> None:
@@ -33,7 +33,7 @@ def copy_to(target: Buffer, source: Buffer) -> None:
     np.copyto(target, source)
 
 
-def put(target: Buffer, key: Any, source: Buffer, where: str) -> None:
+def write_at(target: Buffer, key: Any, source: Buffer, where: str) -> None:
     """Write elements at index arrays or masks.
 
     Raises:
@@ -68,10 +68,10 @@ def places_of(mask: Buffer) -> Buffer:
     return places[: int(count[0])].copy()
 
 
-def counted_from_start(indices: Buffer, extent: int) -> tuple[Buffer, int | None]:
+def normalize_index_array(indices: Buffer, extent: int) -> tuple[Buffer, int | None]:
     """Convert negative indices, and return the position of the first index that is out of bounds.
 
-    >>> counted_from_start(np.array([0, -1, 1]), 3)
+    >>> normalize_index_array(np.array([0, -1, 1]), 3)
     (array([0, 2, 1]), None)
     """
     result, wrong = memory((indices.size,), _INDEX), np.empty(1, np.int64)
@@ -83,7 +83,7 @@ def counted_from_start(indices: Buffer, extent: int) -> tuple[Buffer, int | None
     return result, None if place < 0 else place
 
 
-def rows_at(data: Buffer, axis: int, places: Buffer) -> Buffer:
+def take_rows(data: Buffer, axis: int, places: Buffer) -> Buffer:
     """Return the elements at indices along an axis.
 
     Args:
@@ -91,7 +91,7 @@ def rows_at(data: Buffer, axis: int, places: Buffer) -> Buffer:
         axis: Indexed axis.
         places: One-dimensional array of valid, nonnegative indices.
 
-    >>> rows_at(np.array([[1, 2, 3], [4, 5, 6]]), 1, np.array([2, 0]))
+    >>> take_rows(np.array([[1, 2, 3], [4, 5, 6]]), 1, np.array([2, 0]))
     array([[3, 1],
            [6, 4]])
     """
@@ -111,17 +111,17 @@ def rows_at(data: Buffer, axis: int, places: Buffer) -> Buffer:
     return result
 
 
-def repeated_places(counts: Buffer) -> tuple[Buffer, int | None]:
+def repeat_positions(counts: Buffer) -> tuple[Buffer, int | None]:
     """Return each position repeated by its count, and the position of the first negative count.
 
-    >>> repeated_places(np.array([1, 0, 2]))
+    >>> repeat_positions(np.array([1, 0, 2]))
     (array([0, 2, 2]), None)
     """
     ends, wrong = memory((counts.size,), _INDEX), np.empty(1, np.int64)
     if not counts.size:
         return ends, None
     counters.called += 1
-    _kernels().ends_kernel(counts.dtype.name)(in_order(counts), ends, wrong)
+    _kernels().ends_kernel(counts.dtype.name)(ascontiguous(counts), ends, wrong)
     if wrong[0] >= 0:
         return ends[:0], int(wrong[0])
     places = memory((int(ends[-1]),), _INDEX)

@@ -30,7 +30,7 @@ def places_kernel() -> Any:
         return te.stmt_seq(count.store((0,), te.const(0, "int64")), te.for_range(0, n, step))
 
     results = te.extern([(n,), (1,)], [mask], body, name="places", dtype=["int64", "int64"])
-    return _built([mask, *results], "places")
+    return _build([mask, *results], "places")
 
 
 @cache
@@ -55,7 +55,7 @@ def index_kernel(dtype: str) -> Any:
 
     results = te.extern(
         [(n,), (1,)], [indices, extent], body, name="index", dtype=["int64", "int64"])
-    return _built([indices, extent, *results], "index")
+    return _build([indices, extent, *results], "index")
 
 
 def _place(index: te.Expr, extent: te.Expr, dtype: str) -> tuple[te.Expr, te.Expr]:
@@ -74,7 +74,7 @@ def elements_kernel(dtype: str) -> Any:
     x = te.placeholder((outer, n), dtype, name="x")
     places = te.placeholder((count,), "int64", name="places")
     elements = te.compute((outer, count), lambda i, j: x(i, places(j)), name="elements")
-    return _built([x, places, elements], "take")
+    return _build([x, places, elements], "take")
 
 
 @cache
@@ -84,7 +84,7 @@ def rows_kernel(dtype: str) -> Any:
     x = te.placeholder((outer, n, inner), dtype, name="x")
     places = te.placeholder((count,), "int64", name="places")
     rows = te.compute((outer, count, inner), lambda i, j, k: x(i, places(j), k), name="rows")
-    return _built([x, places, rows], "take")
+    return _build([x, places, rows], "take")
 
 
 @cache
@@ -107,7 +107,7 @@ def ends_kernel(dtype: str) -> Any:
         return te.stmt_seq(wrong.store((0,), te.const(-1, "int64")), te.for_range(0, n, step))
 
     results = te.extern([(n,), (1,)], [counts], body, name="ends", dtype=["int64", "int64"])
-    return _built([counts, *results], "ends")
+    return _build([counts, *results], "ends")
 
 
 def _end(ends: Any, i: te.Expr) -> te.Expr:
@@ -131,10 +131,10 @@ def repeat_kernel() -> Any:
 
         return te.for_range(0, n, row)
 
-    return _built([ends, te.extern((total,), [ends], body, name="places", dtype="int64")], "repeat")
+    return _build([ends, te.extern((total,), [ends], body, name="places", dtype="int64")], "repeat")
 
 
-def _built(tensors: list[te.Tensor], name: str) -> Any:
+def _build(tensors: list[te.Tensor], name: str) -> Any:
     results = [tensor for tensor in tensors if not isinstance(tensor.op, te.PlaceholderOp)]
     with compiling:
         counters.compiled += 1

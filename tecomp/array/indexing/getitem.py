@@ -9,16 +9,28 @@ from typing import Any
 import numpy as np
 
 from tecomp.array.graph.evaluate import check_recordable, data_of
-from tecomp.array.graph.node import Buffer, Node, leaf, record, teams, tracing
-from tecomp.array.graph.views import moved
-from tecomp.array.indexing.data_dependent import counted_from_start, in_order, places_of, rows_at
+from tecomp.array.graph.node import (
+    Buffer,
+    Node,
+    distributed_hooks,
+    materialized_node,
+    record,
+    tracing,
+)
+from tecomp.array.graph.views import apply_view
+from tecomp.array.indexing.data_dependent import (
+    ascontiguous,
+    normalize_index_array,
+    places_of,
+    take_rows,
+)
 from tecomp.array.indexing.keys import (
-    At,
-    By,
+    BooleanMaskKey,
     Entry,
-    Mask,
-    New,
-    Span,
+    IntegerArrayKey,
+    IntegerKey,
+    NewAxisKey,
+    SliceKey,
     axes_of,
     entries_of,
     is_basic,
@@ -26,10 +38,10 @@ from tecomp.array.indexing.keys import (
 )
 from tecomp.ptensor.devices import default_dtype, is_apart
 from tecomp.ptensor.operations.elementwise import (
-    Cast,
+    CastOp,
     ElementwiseBinaryOp,
     ElementwiseBinaryTest,
-    Where,
+    WhereOp,
 )
 from tecomp.ptensor.operations.manipulation import (
     ExpandDims,
@@ -39,7 +51,7 @@ from tecomp.ptensor.operations.manipulation import (
     Squeeze,
     Take,
 )
-from tecomp.ptensor.types import check_together, numpy_dtype
+from tecomp.ptensor.types import check_same_device_and_team, numpy_dtype
 
 
 def truth_of(node: Node) -> Node:
@@ -47,7 +59,7 @@ def truth_of(node: Node) -> Node:
     type = node.type
     if type.dtype == "bool":
         return node
-    zero = leaf(np.zeros((), numpy_dtype(type.dtype)), type.like(()))
+    zero = materialized_node(np.zeros((), numpy_dtype(type.dtype)), type.like(()))
     return record(ElementwiseBinaryTest("not_equal"), node, zero)
 
 
@@ -55,11 +67,11 @@ def row_of_places(mask: Node) -> Node:
     """Return the flat row-major indices where a mask is true, as a one-dimensional array."""
     check_recordable("a mask, or `nonzero`,")
     if mask.type.team is not None:
-        return teams().places(mask)
-    places = places_of(in_order(data_of(mask)).reshape(-1))
+        return distributed_hooks().places(mask)
+    places = places_of(ascontiguous(data_of(mask)).reshape(-1))
     dtype = default_dtype("int64", mask.type.device)
     data = places.astype(numpy_dtype(dtype), copy=False)
-    return leaf(data, mask.type.like((places.size,), dtype))
+    return materialized_node(data, mask.type.like((places.size,), dtype))
 
 
 def places_in(mask: Node) -> list[Node]:
@@ -71,10 +83,10 @@ def places_in(mask: Node) -> list[Node]:
         index = places
         if axis < len(shape) - 1:
             count = max(prod(shape[axis + 1 :]), 1)
-            behind = leaf(np.array(count, dtype), places.type.like(()))
+            behind = materialized_node(np.array(count, dtype), places.type.like(()))
             index = record(ElementwiseBinaryOp("floor_divide"), places, behind)
         if axis:
-            own = leaf(np.array(max(extent, 1), dtype), places.type.like(()))
+            own = materialized_node(np.array(max(extent, 1), dtype), places.type.like(()))
             index = record(ElementwiseBinaryOp("remainder"), index, own)
         result.append(index)
     return result
@@ -92,7 +104,7 @@ def is_plain(key: Any) -> bool:
     return type(key) in _PLAIN
 
 
-def selected(node: Node, key: Any) -> Node:
+def select_at(node: Node, key: Any) -> Node:
     """Return the elements at an index.
 
     Args:
@@ -110,13 +122,13 @@ def selected(node: Node, key: Any) -> Node:
     if not is_basic(entries):
         return _elements(node, entries)
     is_alone = node.type.team is None and not tracing.depth
-    if is_alone and any(isinstance(entry, At) for entry in entries):
+    if is_alone and any(isinstance(entry, IntegerKey) for entry in entries):
         # Evaluate the whole array: reads of further elements are then views, without compilation.
         data_of(node)
     return _part(node, entries)
 
 
-def part_at(node: Node, key: Any) -> Node:
+def slice_view(node: Node, key: Any) -> Node:
     """Return the elements at an index of integers and slices; nothing is computed."""
     return _view(node, key) or _part(node, entries_of(key, node.type, WHERE))
 
@@ -124,7 +136,7 @@ def part_at(node: Node, key: Any) -> Node:
 def _view(node: Node, key: Any) -> Node | None:
     data = None if tracing.depth else node.data
     view = None if data is None else view_at(data, key)
-    return None if view is None else leaf(view, node.type.like(view.shape))
+    return None if view is None else materialized_node(view, node.type.like(view.shape))
 
 
 def view_at(data: Buffer, key: Any) -> Buffer | None:
@@ -145,9 +157,9 @@ def spans_of(entries: Sequence[Entry], shape: Sequence[int]) -> Slices:
     """Return the slice of each axis; axes that are indexed by arrays have full slices."""
     result: list[tuple[int, int, int]] = []
     for entry in entries:
-        if isinstance(entry, Span):
+        if isinstance(entry, SliceKey):
             result.append((entry.start, entry.step, entry.count))
-        elif isinstance(entry, At):
+        elif isinstance(entry, IntegerKey):
             result.append((entry.index, 1, 1))
         else:
             axis = len(result)
@@ -155,34 +167,34 @@ def spans_of(entries: Sequence[Entry], shape: Sequence[int]) -> Slices:
     return tuple(result)
 
 
-def _sliced(node: Node, entries: Sequence[Entry]) -> Node:
+def _slice(node: Node, entries: Sequence[Entry]) -> Node:
     spans = spans_of(entries, node.type.shape)
     if spans == tuple([(0, 1, extent) for extent in node.type.shape]):
         return node
-    return moved(ExtractSlice(spans), node)
+    return apply_view(ExtractSlice(spans), node)
 
 
 def _part(node: Node, entries: Sequence[Entry]) -> Node:
     """Return the elements at an index without arrays."""
-    result = _sliced(node, entries)
-    own = [entry for entry in entries if not isinstance(entry, New)]
-    dropped = tuple([axis for axis, entry in enumerate(own) if isinstance(entry, At)])
+    result = _slice(node, entries)
+    own = [entry for entry in entries if not isinstance(entry, NewAxisKey)]
+    dropped = tuple([axis for axis, entry in enumerate(own) if isinstance(entry, IntegerKey)])
     if dropped:
-        result = moved(Squeeze(dropped), result)
-    kept = [entry for entry in entries if not isinstance(entry, At)]
-    new = tuple([axis for axis, entry in enumerate(kept) if isinstance(entry, New)])
-    return moved(ExpandDims(new), result) if new else result
+        result = apply_view(Squeeze(dropped), result)
+    kept = [entry for entry in entries if not isinstance(entry, IntegerKey)]
+    new = tuple([axis for axis, entry in enumerate(kept) if isinstance(entry, NewAxisKey)])
+    return apply_view(ExpandDims(new), result) if new else result
 
 
 def _elements(node: Node, entries: Sequence[Entry]) -> Node:
     """Return the elements at an index with arrays."""
-    return taken(*located(node, entries, WHERE))
+    return take_at(*resolve_take_arguments(node, entries, WHERE))
 
 
-def located(
+def resolve_take_arguments(
     node: Node, entries: Sequence[Entry], where: str
 ) -> tuple[Node, list[Node], tuple[int, ...], int]:
-    """Return the arguments of `taken` for an index with arrays, after its slices are applied.
+    """Return the arguments of `take_at` for an index with arrays, after its slices are applied.
 
     Args:
         node: Array.
@@ -194,29 +206,31 @@ def located(
         DeviceMismatchError: If the arrays are on different devices.
         TeamMismatchError: If the operands belong to different teams.
     """
-    given = [entry.node.type for entry in entries if isinstance(entry, By | Mask)]
-    check_together([node.type, *given], where)
-    part = _sliced(node, entries)
+    given = [entry.node.type for entry in entries
+        if isinstance(entry, IntegerArrayKey | BooleanMaskKey)]
+    check_same_device_and_team([node.type, *given], where)
+    part = _slice(node, entries)
     extents = _extents(entries, part.type.shape)
     shape = tuple([extent for extent in extents if extent is not None])
     if shape != part.type.shape:
-        part = moved(Reshape(shape), part)
+        part = apply_view(Reshape(shape), part)
     indices: list[Node] = []
     axes: list[int] = []
     axis, own = 0, 0  # axis of the sliced array, and of the array itself
     for entry, extent in zip(entries, extents, strict=True):
-        if isinstance(entry, By | Mask):
+        if isinstance(entry, IntegerArrayKey | BooleanMaskKey):
             axes.append(axis)
-            indices.append(_said(entry, node.type.shape, own, where))
+            indices.append(_selected_indices(entry, node.type.shape, own, where))
         axis += extent is not None
         own += axes_of(entry)
     return part, indices, tuple(axes), _place(entries)
 
 
-def _said(entry: By | Mask, shape: Sequence[int], axis: int, where: str) -> Node:
+def _selected_indices(entry: IntegerArrayKey | BooleanMaskKey, shape: Sequence[int], axis: int,
+        where: str) -> Node:
     """Return the indices that an array in an index selects."""
-    if isinstance(entry, By):
-        return counted(entry.node, shape[axis], axis, where)
+    if isinstance(entry, IntegerArrayKey):
+        return normalize_indices(entry.node, shape[axis], axis, where)
     return row_of_places(entry.node)
 
 
@@ -226,20 +240,21 @@ def _extents(entries: Sequence[Entry], shape: Sequence[int]) -> list[int | None]
     axis = 0
     for entry in entries:
         extent = prod(shape[axis : axis + axes_of(entry)])
-        result.append(None if isinstance(entry, At) else extent)
+        result.append(None if isinstance(entry, IntegerKey) else extent)
         axis += axes_of(entry)
     return result
 
 
 def _place(entries: Sequence[Entry]) -> int:
     """Return the position of the index axes: in place if entries are adjacent, otherwise first."""
-    said = [k for k, entry in enumerate(entries) if isinstance(entry, At | By | Mask)]
+    said = [k for k, entry in enumerate(entries)
+        if isinstance(entry, IntegerKey | IntegerArrayKey | BooleanMaskKey)]
     if said[-1] - said[0] >= len(said):
         return 0
     return said[0]
 
 
-def counted(indices: Node, extent: int, axis: int, where: str) -> Node:
+def normalize_indices(indices: Node, extent: int, axis: int, where: str) -> Node:
     """Convert negative indices to indices from the start of an axis.
 
     Args:
@@ -254,26 +269,26 @@ def counted(indices: Node, extent: int, axis: int, where: str) -> Node:
     name = default_dtype("int64", indices.type.device)
     type = indices.type.like(indices.type.shape, name)
     if tracing.depth:  # bounds are checked at replay
-        indices = record(Cast(name), indices)
+        indices = record(CastOp(name), indices)
         zero, more = (
-            leaf(np.array(n, numpy_dtype(name)), type.like(())) for n in (0, extent)
+            materialized_node(np.array(n, numpy_dtype(name)), type.like(())) for n in (0, extent)
         )
         below = record(ElementwiseBinaryTest("less"), indices, zero)
         wrapped = record(ElementwiseBinaryOp("add"), indices, more)
-        return record(Where(), below, wrapped, indices)
+        return record(WhereOp(), below, wrapped, indices)
     if type.team is not None:
-        found, outside = teams().from_start(indices, extent)
+        found, outside = distributed_hooks().from_start(indices, extent)
         if outside is not None:
             raise out_of_bounds(outside, axis, extent, where)
         return found
-    data = in_order(data_of(indices)).reshape(-1)
-    places, wrong = counted_from_start(data, extent)
+    data = ascontiguous(data_of(indices)).reshape(-1)
+    places, wrong = normalize_index_array(data, extent)
     if wrong is not None:
         raise out_of_bounds(int(data[wrong]), axis, extent, where)
-    return leaf(places.reshape(type.shape).astype(numpy_dtype(name), copy=False), type)
+    return materialized_node(places.reshape(type.shape).astype(numpy_dtype(name), copy=False), type)
 
 
-def taken(node: Node, indices: Sequence[Node], axes: tuple[int, ...], place: int) -> Node:
+def take_at(node: Node, indices: Sequence[Node], axes: tuple[int, ...], place: int) -> Node:
     """Return the elements at valid indices.
 
     Args:
@@ -288,7 +303,7 @@ def taken(node: Node, indices: Sequence[Node], axes: tuple[int, ...], place: int
     if is_recorded or len(indices) > 1 or place != axes[0]:
         return record(Take(axes, place), node, *indices)
     (index,), (axis,) = indices, axes
-    data = in_order(data_of(node))
-    rows = rows_at(data, axis, data_of(index).reshape(-1))
+    data = ascontiguous(data_of(node))
+    rows = take_rows(data, axis, data_of(index).reshape(-1))
     shape = (*data.shape[:axis], *index.type.shape, *data.shape[axis + 1 :])
-    return leaf(rows.reshape(shape), node.type.like(shape))
+    return materialized_node(rows.reshape(shape), node.type.like(shape))

@@ -10,16 +10,16 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tecomp.array.graph.evaluate import data_of
-from tecomp.array.graph.node import Node, leaf, record, tracing
+from tecomp.array.graph.node import Node, materialized_node, record, tracing
 from tecomp.errors import ArrayIndexError
-from tecomp.ptensor.operations.manipulation import Broadcast
+from tecomp.ptensor.operations.manipulation import BroadcastOp
 from tecomp.ptensor.types import INTEGERS, PTensorType, Shape
 
 FORMS = "give integers, slices, `...`, None, or arrays of this namespace: of integers, or a mask"
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class SliceKey:
     """Range of indices of an axis.
 
     Attributes:
@@ -34,32 +34,32 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class At:
+class IntegerKey:
     """Single index of an axis, nonnegative."""
 
     index: int
 
 
 @dataclass(frozen=True, slots=True)
-class New:
+class NewAxisKey:
     """New axis of size 1."""
 
 
 @dataclass(frozen=True, slots=True)
-class By:
+class IntegerArrayKey:
     """Axis indexed by an integer array."""
 
     node: Node
 
 
 @dataclass(frozen=True, slots=True)
-class Mask:
+class BooleanMaskKey:
     """Axes indexed by a boolean mask; a mask of rank 0 covers no axis."""
 
     node: Node
 
 
-Entry: TypeAlias = Span | At | New | By | Mask
+Entry: TypeAlias = SliceKey | IntegerKey | NewAxisKey | IntegerArrayKey | BooleanMaskKey
 
 
 def entries_of(key: Any, type: PTensorType, where: str) -> list[Entry]:
@@ -101,12 +101,12 @@ def entries_of(key: Any, type: PTensorType, where: str) -> list[Entry]:
     return result
 
 
-def _as_mask(value: bool | np.bool, type: PTensorType) -> Mask:
-    return Mask(leaf(np.array(value), type.like((), "bool")))
+def _as_mask(value: bool | np.bool, type: PTensorType) -> BooleanMaskKey:
+    return BooleanMaskKey(materialized_node(np.array(value), type.like((), "bool")))
 
 
 def _axes_taken(part: Any) -> int:
-    if part is None or part is Ellipsis or isinstance(part, Mask):
+    if part is None or part is Ellipsis or isinstance(part, BooleanMaskKey):
         return 0
     if isinstance(part, Node) and part.type.dtype == "bool":
         return part.type.rank
@@ -115,10 +115,10 @@ def _axes_taken(part: Any) -> int:
 
 def _entry(part: Any, axis: int, shape: Shape, where: str) -> Entry:
     if part is None:
-        return New()
+        return NewAxisKey()
     if isinstance(part, slice):
         return _span(part, shape[axis], where)
-    if isinstance(part, Mask):
+    if isinstance(part, BooleanMaskKey):
         return part
     if isinstance(part, Node):
         return _array(part, axis, shape, where)
@@ -129,7 +129,7 @@ def _entry(part: Any, axis: int, shape: Shape, where: str) -> Entry:
             "{where}: {part!r} is {type}, and no index; {forms}",
             where=where, part=part, type=type(part).__name__, forms=FORMS,
         ) from None
-    return At(check_bounds(number, axis, shape[axis], where))
+    return IntegerKey(check_bounds(number, axis, shape[axis], where))
 
 
 def check_bounds(number: int, axis: int, extent: int, where: str) -> int:
@@ -153,7 +153,7 @@ def out_of_bounds(number: int, axis: int, extent: int, where: str) -> ArrayIndex
     )
 
 
-def _span(part: slice, extent: int, where: str) -> Span:
+def _span(part: slice, extent: int, where: str) -> SliceKey:
     try:
         start, stop, step = part.indices(extent)
     except (TypeError, ValueError) as error:
@@ -163,15 +163,15 @@ def _span(part: slice, extent: int, where: str) -> Span:
             where=where, part=part, reason=error,
         ) from None
     count = len(range(start, stop, step))
-    return Span(start, step, count) if count else Span(0, 1, 0)
+    return SliceKey(start, step, count) if count else SliceKey(0, 1, 0)
 
 
 def _array(node: Node, axis: int, shape: Shape, where: str) -> Entry:
     type = node.type
     if type.dtype in INTEGERS:
         if type.shape or tracing.depth:
-            return By(node)
-        return At(check_bounds(int(data_of(node)[()]), axis, shape[axis], where))
+            return IntegerArrayKey(node)
+        return IntegerKey(check_bounds(int(data_of(node)[()]), axis, shape[axis], where))
     if type.dtype != "bool":
         raise ArrayIndexError(
             "{where}: an index is an array of {dtype}; {forms}",
@@ -179,10 +179,11 @@ def _array(node: Node, axis: int, shape: Shape, where: str) -> Entry:
         )
     own = shape[axis : axis + type.rank]
     if own == type.shape:
-        return Mask(node)
+        return BooleanMaskKey(node)
     if all([extent in (0, axis_size) for extent, axis_size in zip(type.shape, own, strict=True)]):
         # A mask extent of 0 matches any axis and selects no element, like an all-False mask.
-        return Mask(record(Broadcast(own), leaf(np.array(False), type.like(()))))
+        return BooleanMaskKey(
+            record(BroadcastOp(own), materialized_node(np.array(False), type.like(()))))
     raise ArrayIndexError(
         "{where}: a mask of shape {shape} stands for axes of extents {own}; give a mask of these "
         "extents",
@@ -192,11 +193,11 @@ def _array(node: Node, axis: int, shape: Shape, where: str) -> Entry:
 
 def is_basic(entries: Sequence[Entry]) -> bool:
     """Return whether an index is basic: it does not depend on array values."""
-    return all(isinstance(entry, Span | At | New) for entry in entries)
+    return all(isinstance(entry, SliceKey | IntegerKey | NewAxisKey) for entry in entries)
 
 
 def axes_of(entry: Entry) -> int:
     """Return the number of array axes that an entry covers."""
-    if isinstance(entry, Mask):
+    if isinstance(entry, BooleanMaskKey):
         return entry.node.type.rank
-    return 0 if isinstance(entry, New) else 1
+    return 0 if isinstance(entry, NewAxisKey) else 1

@@ -14,26 +14,48 @@ from tecomp.array.graph.evaluate import data_of
 from tecomp.array.graph.node import (
     Buffer,
     Node,
-    leaf,
+    distributed_hooks,
     leaf_like,
+    materialized_node,
     no_memory,
     record,
     record_call,
-    teams,
     tracing,
     type_of,
 )
-from tecomp.array.graph.views import moved
-from tecomp.array.indexing.data_dependent import copied, copy_to, put
-from tecomp.array.indexing.getitem import counted, located, spans_of, view_at
-from tecomp.array.indexing.keys import At, By, Entry, Mask, New, Span, axes_of, entries_of, is_basic
+from tecomp.array.graph.views import apply_view
+from tecomp.array.indexing.data_dependent import copy_row_major, copy_to, write_at
+from tecomp.array.indexing.getitem import (
+    normalize_indices,
+    resolve_take_arguments,
+    spans_of,
+    view_at,
+)
+from tecomp.array.indexing.keys import (
+    BooleanMaskKey,
+    Entry,
+    IntegerArrayKey,
+    IntegerKey,
+    NewAxisKey,
+    SliceKey,
+    axes_of,
+    entries_of,
+    is_basic,
+)
 from tecomp.errors import ArrayTypeError, ArrayValueError
-from tecomp.ptensor.operations.elementwise import Cast, Where
-from tecomp.ptensor.operations.manipulation import Broadcast, InsertSlice, Reshape, Take
-from tecomp.ptensor.types import BOOLEAN, COMPLEX, INTEGERS, PTensorType, Shape, check_together
+from tecomp.ptensor.operations.elementwise import CastOp, WhereOp
+from tecomp.ptensor.operations.manipulation import BroadcastOp, InsertSlice, Reshape, Take
+from tecomp.ptensor.types import (
+    BOOLEAN,
+    COMPLEX,
+    INTEGERS,
+    PTensorType,
+    Shape,
+    check_same_device_and_team,
+)
 
 
-class Borrowed:
+class ForeignBuffer:
     """Base object of borrowed memory, which keeps the owner alive for all views.
 
     Attributes:
@@ -58,8 +80,8 @@ def borrow(source: Buffer) -> Buffer:
     """
     stored: np.dtype[Any] = source.dtype
     if stored.kind == "V":  # NumPy has no type code for bfloat16
-        return np.asarray(Borrowed(source.view(f"u{stored.itemsize}"))).view(stored)
-    return np.asarray(Borrowed(source))
+        return np.asarray(ForeignBuffer(source.view(f"u{stored.itemsize}"))).view(stored)
+    return np.asarray(ForeignBuffer(source))
 
 
 def is_constant(data: Buffer) -> bool:
@@ -81,7 +103,7 @@ def is_constant(data: Buffer) -> bool:
             if owner.base is None:
                 return True
             owner = owner.base
-        elif isinstance(owner, Borrowed):
+        elif isinstance(owner, ForeignBuffer):
             owner = owner.source
         elif isinstance(owner, memoryview):
             owner = owner.obj
@@ -127,13 +149,13 @@ def owner_of(data: Buffer) -> Buffer:
 
 def is_borrowed(data: Buffer) -> bool:
     """Return whether elements are in borrowed memory."""
-    return isinstance(owner_of(data).base, Borrowed)
+    return isinstance(owner_of(data).base, ForeignBuffer)
 
 
 def is_read_only(data: Buffer) -> bool:
     """Return whether elements are in memory whose owner forbids writes."""
     base = owner_of(data).base
-    return isinstance(base, Borrowed) and base.read_only
+    return isinstance(base, ForeignBuffer) and base.read_only
 
 
 class NodeHolder:
@@ -185,15 +207,15 @@ class PartHolder(NodeHolder):
             is_apart = self.within(self.whole._node.data) is None
             node = self._node if is_apart else None
             del self._node
-            self.memory = self.within(own_memory(self.whole))
+            self.memory = self.within(private_memory(self.whole))
             if self.memory is None:
                 self._node = node or self.of(self.whole._node)
             else:
-                self._node = leaf(self.memory, self.type)
+                self._node = materialized_node(self.memory, self.type)
         return self.memory
 
 
-def is_alone(holder: Any) -> bool:
+def is_uniquely_referenced(holder: Any) -> bool:
     """Return whether the computed elements of an array are referenced by this array only.
 
     Other references are arrays of the same node, operations recorded on the node, views of its
@@ -213,9 +235,10 @@ def _references(holder: Any) -> tuple[int, int, int]:
     return getrefcount(node), getrefcount(data), getrefcount(owner_of(data))
 
 
-_OF_OWNER = _references(NodeHolder(leaf(np.empty(2), PTensorType((2,), "float64"))))
+_OF_OWNER = _references(NodeHolder(materialized_node(np.empty(2), PTensorType((2,), "float64"))))
 
-_OF_VIEW = _references(NodeHolder(leaf(np.empty(4)[::2], PTensorType((2,), "float64"))))
+_OF_VIEW = _references(
+    NodeHolder(materialized_node(np.empty(4)[::2], PTensorType((2,), "float64"))))
 """Reference counts that `_references` itself causes."""
 
 
@@ -247,26 +270,26 @@ def assign(holder: MutableNodeHolder, key: Any, value: Node) -> None:
     # Do not bind the node to a local variable: that would count as another reference.
     _check(holder._node, value)
     if value.type.dtype != holder._node.type.dtype:
-        value = record(Cast(holder._node.type.dtype), value)
+        value = record(CastOp(holder._node.type.dtype), value)
     is_alone = holder._node.type.team is None and not tracing.depth
     if is_alone and _is_view(data_of(holder._node), key, value.type.shape):
         given = data_of(value)
-        copy_to(_place(own_memory(holder), key), given)
+        copy_to(_place(private_memory(holder), key), given)
         return
     entries = entries_of(key, holder._node.type, WHERE)
     if is_basic(entries):
-        holder._node = _inserted(holder._node, entries, value)
+        holder._node = _insert(holder._node, entries, value)
     elif _is_mask_alone(entries, holder._node.type.shape) and value.type.size == 1:
-        holder._node = _masked(holder._node, entries, value)
+        holder._node = _mask(holder._node, entries, value)
     elif tracing.depth:
         holder._node = _assigned_later(holder._node, key, value)
     elif holder._node.type.team is not None:
         holder._node = _put_together(holder._node, entries, value)
     else:
         _check_indices(holder._node, entries)
-        where = tuple([_given(entry) for entry in entries])
+        where = tuple([_numpy_entry(entry) for entry in entries])
         given = data_of(value)
-        put(own_memory(holder), where, given, WHERE)
+        write_at(private_memory(holder), where, given, WHERE)
 
 
 def _assigned_later(node: Node, key: Any, value: Node) -> Node:
@@ -286,31 +309,31 @@ def _assigned_later(node: Node, key: Any, value: Node) -> Node:
 
 def _put_together(node: Node, entries: list[Entry], value: Node) -> Node:
     """Assign to a distributed array by sending the elements to their owners."""
-    part, indices, axes, place = located(node, entries, WHERE)
+    part, indices, axes, place = resolve_take_arguments(node, entries, WHERE)
     op = Take(axes, place)
     shape = type_of(op, part.type, *[index.type for index in indices]).shape
     _check_shape(value.type.shape, shape)
-    made = teams().put(op, part, moved(Broadcast(shape), value), *indices)
+    made = distributed_hooks().put(op, part, apply_view(BroadcastOp(shape), value), *indices)
     spans = spans_of(entries, node.type.shape)
     counts = tuple([count for _, _, count in spans])
-    return record(InsertSlice(spans), node, moved(Reshape(counts), made))
+    return record(InsertSlice(spans), node, apply_view(Reshape(counts), made))
 
 
-def own_memory(holder: MutableNodeHolder) -> Buffer:
+def private_memory(holder: MutableNodeHolder) -> Buffer:
     """Return memory that no other array reads: the memory of the array, or a copy in its place."""
     if isinstance(holder, PartHolder) and (memory := holder.own()) is not None:
         return memory
     data_of(holder._node)
     is_own = holder._node.data is not None and holder._node.data.flags.writeable
-    if not (is_own and is_alone(holder)):
-        holder._node = leaf_like(holder._node, copied(data_of(holder._node)))
+    if not (is_own and is_uniquely_referenced(holder)):
+        holder._node = leaf_like(holder._node, copy_row_major(data_of(holder._node)))
     result = holder._node.data
     assert result is not None
     return result
 
 
 def _check(node: Node, value: Node) -> None:
-    check_together([node.type, value.type], WHERE)
+    check_same_device_and_team([node.type, value.type], WHERE)
     if node.data is not None and is_read_only(node.data):
         raise ArrayValueError(
             "{where}: x is made of memory that its owner made read-only; copy it first, x = "
@@ -357,57 +380,57 @@ def _place(data: Buffer, key: Any) -> Buffer:
     return view
 
 
-def _inserted(node: Node, entries: list[Entry], value: Node) -> Node:
+def _insert(node: Node, entries: list[Entry], value: Node) -> Node:
     """Record an assignment to slices, for arrays without elements to write."""
     spans = spans_of(entries, node.type.shape)
     counts = tuple([count for _, _, count in spans])
     target = tuple([
-        1 if isinstance(entry, New) else entry.count
-        for entry in entries if isinstance(entry, New | Span)
+        1 if isinstance(entry, NewAxisKey) else entry.count
+        for entry in entries if isinstance(entry, NewAxisKey | SliceKey)
     ])
     _check_shape(value.type.shape, target)
-    part = moved(Reshape(counts), moved(Broadcast(target), value))
+    part = apply_view(Reshape(counts), apply_view(BroadcastOp(target), value))
     return record(InsertSlice(spans), node, part)
 
 
 def _is_mask_alone(entries: list[Entry], shape: Shape) -> bool:
     """Return whether an index is one mask with full slices of all other axes."""
-    masks = [entry for entry in entries if isinstance(entry, Mask)]
+    masks = [entry for entry in entries if isinstance(entry, BooleanMaskKey)]
     return (
         len(masks) == 1
-        and all(isinstance(entry, Mask | Span) for entry in entries)
+        and all(isinstance(entry, BooleanMaskKey | SliceKey) for entry in entries)
         and spans_of(entries, shape) == tuple([(0, 1, extent) for extent in shape])
     )
 
 
-def _masked(node: Node, entries: list[Entry], value: Node) -> Node:
-    (at,) = [k for k, entry in enumerate(entries) if isinstance(entry, Mask)]
+def _mask(node: Node, entries: list[Entry], value: Node) -> Node:
+    (at,) = [k for k, entry in enumerate(entries) if isinstance(entry, BooleanMaskKey)]
     mask = entries[at]
-    assert isinstance(mask, Mask)
+    assert isinstance(mask, BooleanMaskKey)
     behind = len(entries) - at - 1
-    whole = moved(Reshape((*mask.node.type.shape, *(1,) * behind)), mask.node)
-    check_together([node.type, whole.type], WHERE)
-    return record(Where(), whole, moved(Reshape(()), value), node)
+    whole = apply_view(Reshape((*mask.node.type.shape, *(1,) * behind)), mask.node)
+    check_same_device_and_team([node.type, whole.type], WHERE)
+    return record(WhereOp(), whole, apply_view(Reshape(()), value), node)
 
 
 def _check_indices(node: Node, entries: list[Entry]) -> None:
     """Reject indices that are out of bounds and arrays on other devices."""
     axis = 0
     for entry in entries:
-        if isinstance(entry, By | Mask):
-            check_together([node.type, entry.node.type], WHERE)
-        if isinstance(entry, By):
-            counted(entry.node, node.type.shape[axis], axis, WHERE)
+        if isinstance(entry, IntegerArrayKey | BooleanMaskKey):
+            check_same_device_and_team([node.type, entry.node.type], WHERE)
+        if isinstance(entry, IntegerArrayKey):
+            normalize_indices(entry.node, node.type.shape[axis], axis, WHERE)
         axis += axes_of(entry)
 
 
-def _given(entry: Entry) -> Any:
+def _numpy_entry(entry: Entry) -> Any:
     """Return an entry in the form that NumPy indexing accepts."""
-    if isinstance(entry, By | Mask):
+    if isinstance(entry, IntegerArrayKey | BooleanMaskKey):
         return data_of(entry.node)
-    if isinstance(entry, At):
+    if isinstance(entry, IntegerKey):
         return entry.index
-    if isinstance(entry, New):
+    if isinstance(entry, NewAxisKey):
         return None
     end = entry.start + entry.count * entry.step
     return slice(entry.start, end if end >= 0 else None, entry.step)

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from tecomp.array.graph.evaluate import data_of, evaluate
-from tecomp.array.graph.node import Node, leaf, record_call, tracing
+from tecomp.array.graph.node import Node, materialized_node, record_call, tracing
 from tecomp.ptensor.devices import check_dtype, is_apart
 from tecomp.ptensor.types import PTensorType
 
@@ -18,10 +18,10 @@ def storage() -> Any:
     return import_module("tecomp.array.kernels.device_storage")
 
 
-def stored_of(node: Node) -> Any:
+def device_buffer_of(node: Node) -> Any:
     """Return the elements of a node in device memory; copy them there if necessary."""
     evaluate((node,))
-    return storage().stored_of(node)
+    return storage().device_buffer_of(node)
 
 
 def on_device(
@@ -45,29 +45,29 @@ def on_device(
         return made
     if layout is not None and device == type.device:
         return in_layout(node, layout)
-    made = leaf(data_of(node), moved)
+    made = materialized_node(data_of(node), moved)
     if is_apart(device):
         own = storage().layout_for(moved, layout)
-        made.placed(storage().brought(data_of(node), moved, own))
+        made.placed(storage().copy_to_device(data_of(node), moved, own))
     return made
 
 
 def in_layout(node: Node, layout: Any) -> Node:
     """Return the same elements in another layout on the device where the array is."""
     evaluate((node,))
-    made = leaf(None, node.type)
+    made = materialized_node(None, node.type)
     if node.stored is None:
         own = storage().layout_for(node.type, layout)
-        made.placed(storage().brought(data_of(node), node.type, own))
+        made.placed(storage().copy_to_device(data_of(node), node.type, own))
     else:
-        relaid = import_module("tecomp.array.kernels.static_programs").relaid
-        made.placed(relaid(storage().stored_of(node), layout))
+        relaid = import_module("tecomp.array.kernels.static_programs").relayout_buffer
+        made.placed(relaid(storage().device_buffer_of(node), layout))
     return made
 
 
-def kept_layout(node: Node) -> Any:
+def inherited_layout(node: Node) -> Any:
     """Return the layout that arrays created like a node inherit; None for the device's default."""
-    return storage().kept_layout(node) if is_apart(node.type.device) else None
+    return storage().inherited_layout(node) if is_apart(node.type.device) else None
 
 
 def empty_in(type: PTensorType, layout: Any, where: str) -> Node:
@@ -78,6 +78,6 @@ def empty_in(type: PTensorType, layout: Any, where: str) -> Node:
         ArrayValueError: If the device has no layouts or does not support this layout.
     """
     own = storage().layout_of(type, layout, where)
-    node = leaf(None, type)
+    node = materialized_node(None, type)
     node.placed(storage().empty(type, own))
     return node

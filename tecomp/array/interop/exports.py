@@ -13,9 +13,9 @@ import numpy as np
 
 from tecomp.array.graph.evaluate import data_of
 from tecomp.array.graph.node import Buffer, Node
-from tecomp.array.indexing.data_dependent import copied
+from tecomp.array.indexing.data_dependent import copy_row_major
 from tecomp.array.indexing.setitem import is_borrowed
-from tecomp.array.validation import copying
+from tecomp.array.validation import check_copy
 from tecomp.errors import ArrayBufferError, ArrayValueError
 from tecomp.ptensor.devices import is_apart
 
@@ -77,11 +77,11 @@ def as_numpy(node: Node, dtype: Any, copy: bool | None) -> Buffer:
     Raises:
         ValueError: If `copy` is False and `dtype` differs from the dtype of the node.
     """
-    copy = copying(copy, "__array__")
+    copy = check_copy(copy, "__array__")
     data = data_of(node)
     if 0 in data.strides and data.size > 1 and not is_borrowed(data):
         # Other libraries assume that elements do not share addresses.
-        data = copied(data)
+        data = copy_row_major(data)
         if node.data is not None:
             node.data = data
     if copy or (dtype is not None and np.dtype(dtype) != data.dtype):
@@ -131,7 +131,7 @@ def dlpack_of(
         )
     if device is None:
         dlpack_device_of(node.type.device or "cpu")
-    copy = copying(copy, where)
+    copy = check_copy(copy, where)
     if copy is False and is_apart(node.type.device):
         raise ArrayBufferError(
             "{where}: copy=False, and elements on {device!r} take a copy to be in memory of the "

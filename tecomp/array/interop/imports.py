@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tecomp.array.graph.evaluate import data_of
-from tecomp.array.graph.node import Buffer, Node, empty, leaf, record
+from tecomp.array.graph.node import Buffer, Node, empty, materialized_node, record
 from tecomp.array.indexing.setitem import borrow, copy_as_stored, is_constant
 from tecomp.array.validation import MOST_AXES, dtype_name
 from tecomp.errors import ArrayTypeError, ArrayValueError
-from tecomp.ptensor.operations.elementwise import Cast
+from tecomp.ptensor.operations.elementwise import CastOp
 from tecomp.ptensor.types import ALL, PTensorType, numpy_dtype
 
 MOST_NUMBERS = 2**32
@@ -59,8 +59,9 @@ def as_node(
                 "give copy=None",
                 kind="copy-needed", where=where, type=type(obj).__name__,
             )
-        data = _gathered(obj, dtype, where)
-        return leaf(data, PTensorType(data.shape, dtype_name(data.dtype, where), device))
+        data = _gather(obj, dtype, where)
+        return materialized_node(data,
+            PTensorType(data.shape, dtype_name(data.dtype, where), device))
     borrows = copy is False or (copy is None and (is_read_now or shared.is_constant))
     return _of_memory(shared.data, dtype, device, copy, borrows, where)
 
@@ -160,22 +161,22 @@ def _of_memory(
     type = PTensorType(shared.shape, own, device)
     name = dtype or own
     if fits and (borrows or (name != own and not copy)):
-        node = leaf(borrow(shared), type)
+        node = materialized_node(borrow(shared), type)
     elif fits and copy is None:
-        node = leaf(copy_as_stored(shared), type)
+        node = materialized_node(copy_as_stored(shared), type)
     else:
         data = empty(type)
         data[...] = shared
-        node = leaf(data, type)
+        node = materialized_node(data, type)
     if name == own:
         return node
     # The conversion is evaluated here, because the owner of the memory can write it afterwards.
-    result = record(Cast(name), node)
+    result = record(CastOp(name), node)
     data_of(result)
     return result
 
 
-def _gathered(obj: Any, dtype: str | None, where: str) -> Buffer:
+def _gather(obj: Any, dtype: str | None, where: str) -> Buffer:
     """Return numbers and sequences as a new array."""
     _check_extents(obj, where)
     try:
@@ -192,7 +193,7 @@ def _gathered(obj: Any, dtype: str | None, where: str) -> Buffer:
             where=where, type=type(obj).__name__,
         ) from None
     except (TypeError, ValueError) as error:
-        if dtype is not None and (own := _gathered(obj, None, where)).dtype.name != dtype:
+        if dtype is not None and (own := _gather(obj, None, where)).dtype.name != dtype:
             raise ArrayValueError(
                 "{where}: elements of {dtype} do not all become {dtype2} ({reason}); give another "
                 "dtype",
@@ -226,7 +227,7 @@ def _check_extents(obj: Any, where: str) -> None:
                 "{where}: sequences in each other have extents {extents}; an array has "
                 "{most_axes} axes at most, and {most_numbers} elements of sequences: give fewer, "
                 "and no sequence that holds itself",
-                where=where, extents=_shown(extents), most_axes=MOST_AXES,
+                where=where, extents=_format_object(extents), most_axes=MOST_AXES,
                 most_numbers=MOST_NUMBERS,
             )
         if not count:
@@ -247,6 +248,6 @@ def _length(obj: Any) -> int | None:
         return None
 
 
-def _shown(extents: list[int]) -> str:
+def _format_object(extents: list[int]) -> str:
     text = ", ".join(map(str, extents[:4]))
     return f"({text}, ...)" if len(extents) > 4 else f"({text})"

@@ -208,7 +208,7 @@ def call_numpy_function(
     if name not in _FUNCTIONS:
         _refuse(f"np.{name}", name)
     own, parameters = _FUNCTIONS[name]
-    given = _named(name, parameters, args, options)
+    given = _bind_arguments(name, parameters, args, options)
     place: Any = xp
     for part in own.split("."):
         place = getattr(place, part)
@@ -253,7 +253,8 @@ _OF_NUMPY: Mapping[str, Callable[..., Any]] = {
 """Adapters for functions whose defaults or results differ from the namespace."""
 
 
-def _named(name: str, parameters: str, args: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+def _bind_arguments(name: str, parameters: str, args: Any, options: Mapping[str, Any]) -> dict[str,
+        Any]:
     """Return the arguments of a NumPy function by the parameter names of the namespace."""
     pairs = [part.split(":") for part in parameters.split()]
     ours = {pair[0]: pair[-1] for pair in pairs}
@@ -291,17 +292,17 @@ def _call_numpy(
     function: Any, args: Any, options: Any, kind: type, convert: Callable[[Any], Any]
 ) -> Any:
     """Call a NumPy function with arrays converted to NumPy."""
-    return function(*_replaced(args, kind, convert), **_replaced(options, kind, convert))
+    return function(*_replace(args, kind, convert), **_replace(options, kind, convert))
 
 
-def _replaced(value: Any, kind: type, convert: Callable[[Any], Any]) -> Any:
+def _replace(value: Any, kind: type, convert: Callable[[Any], Any]) -> Any:
     """Replace arrays in nested arguments."""
     if isinstance(value, kind):
         return convert(value)
     if isinstance(value, dict):
-        return {key: _replaced(item, kind, convert) for key, item in value.items()}
+        return {key: _replace(item, kind, convert) for key, item in value.items()}
     if type(value) in (list, tuple):
-        items: Iterable[Any] = [_replaced(item, kind, convert) for item in value]
+        items: Iterable[Any] = [_replace(item, kind, convert) for item in value]
         return type(value)(items)
     return value
 

@@ -10,28 +10,28 @@ from typing import Any
 
 import tecomp
 from tecomp import te
-from tecomp.array.graph.pending import Pending, Step
-from tecomp.array.kernels.kernel import MANY, Recipe, short_row
+from tecomp.array.graph.pending import PendingGraph, Step
+from tecomp.array.kernels.kernel import MANY, KernelRecipe, short_row
 from tecomp.array.kernels.strided_operands import (
-    Operand,
+    KernelOperand,
     Strides,
     argument,
     dense,
     dtypes_of,
     elements_of,
     memory,
-    merged,
+    merge_axes,
     operand_of,
     read,
     strides_of,
 )
 from tecomp.ptensor.formulas.tables import is_elementwise
-from tecomp.ptensor.operation import Operation
+from tecomp.ptensor.operation import PTensorOp
 from tecomp.ptensor.operations.reduction import (
     CountNonzero,
     Cumulative,
     FindIndex,
-    Reduce,
+    ReduceOp,
     TruthTest,
 )
 from tecomp.ptensor.te_definitions import define
@@ -40,14 +40,14 @@ from tecomp.schedules.common import wide_type
 
 
 @dataclass(frozen=True)
-class SumOfProducts(Operation):
+class ContractionCore(PTensorOp):
     """Sum of products of two arrays of one shape along axes, accumulated as in matrix products.
 
     Attributes:
         axis: Axes of the sum.
 
     >>> x = PTensorType((4, 5, 6), "float32")
-    >>> print(SumOfProducts((1,)).infer(x, x))
+    >>> print(ContractionCore((1,)).infer(x, x))
     ptensor<4x6xfloat32>
     """
 
@@ -62,11 +62,11 @@ class SumOfProducts(Operation):
         return operands[0].like(tuple([n for k, n in enumerate(shape) if k not in self.axis]))
 
 
-CORES = (CountNonzero, Cumulative, FindIndex, Reduce, SumOfProducts, TruthTest)
+CORES = (CountNonzero, Cumulative, FindIndex, ReduceOp, ContractionCore, TruthTest)
 """Anchor operations that have kernels."""
 
 
-def is_slow(op: Operation) -> bool:
+def is_slow(op: PTensorOp) -> bool:
     """Return whether the size-polymorphic kernel is built only for a second set of sizes.
 
     Kernels of cumulative operations take longer to build and to run than kernels for fixed sizes.
@@ -74,7 +74,7 @@ def is_slow(op: Operation) -> bool:
     return isinstance(op, Cumulative)
 
 
-def is_known(op: Operation, n_along: int) -> bool:
+def is_known(op: PTensorOp, n_along: int) -> bool:
     """Return whether an operation has a kernel for a number of reduction loops.
 
     Variances and standard deviations have none: they are decomposed into means and sums, which are
@@ -82,7 +82,7 @@ def is_known(op: Operation, n_along: int) -> bool:
     """
     if isinstance(op, Cumulative):
         return n_along < 2 and not op.include_initial
-    if isinstance(op, Reduce) and op.kind in ("var", "std"):
+    if isinstance(op, ReduceOp) and op.kind in ("var", "std"):
         return False
     return isinstance(op, CORES) and (n_along < 2 or not isinstance(op, FindIndex))
 
@@ -92,23 +92,23 @@ def axes_along(op: Any, rank: int) -> tuple[int, ...]:
     return axes_of(op.axis, rank, op.where)
 
 
-def result_loops(op: Operation, along: Sequence[int], rank: int) -> tuple[int, ...]:
+def result_loops(op: PTensorOp, along: Sequence[int], rank: int) -> tuple[int, ...]:
     """Return the loops over the operands that are also loops over the result."""
     return tuple([k for k in range(rank) if k not in along or isinstance(op, Cumulative)])
 
 
-def on_a_row(op: Any) -> Operation:
+def on_a_row(op: Any) -> PTensorOp:
     """Return the operation normalized to a single axis, independent of its position."""
     if isinstance(op, Cumulative):
         return replace(op, axis=0)
     if isinstance(op, FindIndex):
         return replace(op, axis=0, keepdims=False)
-    if isinstance(op, SumOfProducts):
+    if isinstance(op, ContractionCore):
         return replace(op, axis=(0,))
     return replace(op, axis=(0,), keepdims=False)  # type: ignore[no-any-return]
 
 
-def defined_core(
+def define_anchor(
     op: Any, along: tuple[int, ...], x: te.Tensor, given: PTensorType, result: PTensorType
 ) -> te.Tensor:
     """Define an anchor operation along loops as tensors of `te`.
@@ -125,12 +125,12 @@ def defined_core(
     elif along:
         op = replace(op, axis=along[0])
     else:
-        return _alone(op, x, result)
+        return _define_standalone(op, x, result)
     made: Any = define(op, [x], [given], result)
     return made  # type: ignore[no-any-return]
 
 
-def _alone(op: Operation, x: te.Tensor, result: PTensorType) -> te.Tensor:
+def _define_standalone(op: PTensorOp, x: te.Tensor, result: PTensorType) -> te.Tensor:
     def element(*index: te.Expr) -> te.Expr:
         if isinstance(op, FindIndex):
             return te.const(0, result.dtype)
@@ -190,7 +190,7 @@ class _Parts:
     after: tuple[int, ...]
 
 
-def reduction_recipe(work: Pending) -> Recipe | None:
+def reduction_recipe(work: PendingGraph) -> KernelRecipe | None:
     """Return the recipe for one anchor with element-wise prologue and epilogue, or None."""
     parts = _parts(work)
     if parts is None:
@@ -201,15 +201,15 @@ def reduction_recipe(work: Pending) -> Recipe | None:
     if before is None or after is None:
         return None
     kinds = [k in parts.axes for k in range(len(parts.shape))]
-    whole = [_spread(s, parts.kept, len(kinds)) for s in (*after, dense(small))]
-    groups = merged(parts.shape, [*before, *whole], kinds)
+    whole = [_expand_strides(s, parts.kept, len(kinds)) for s in (*after, dense(small))]
+    groups = merge_axes(parts.shape, [*before, *whole], kinds)
     op, sources = work.steps[parts.at]
-    if isinstance(op, SumOfProducts) and _is_down_columns(groups, kinds, before):
+    if isinstance(op, ContractionCore) and _is_down_columns(groups, kinds, before):
         # `x.T @ v` adds up rows of x; the order of the results does not change.
         *outer, column, row = groups
         groups = (*outer, row, column)
     loops = tuple([prod(parts.shape[axis] for axis in group) for group in groups])
-    operands: dict[int, Operand] = {}
+    operands: dict[int, KernelOperand] = {}
     for k, strides in zip(parts.before, before, strict=True):
         operands[k] = operand_of(work.leaves[k], groups, loops, strides)
     for k, strides in zip(parts.after, whole, strict=False):
@@ -225,13 +225,14 @@ def reduction_recipe(work: Pending) -> Recipe | None:
     steps[parts.at] = (on_a_row(op), sources)
     what = tuple(steps), parts.at, along, work.outputs, tuple([n.type.dtype for n in work.leaves])
     short = _short_row(work, parts.at)
-    most = _bound(op, loops, short) if len(loops) - 1 in along else None
-    build = partial(_built, *what, how, most)
+    most = _short_row_bound(op, loops, short) if len(loops) - 1 in along else None
+    build = partial(_build, *what, how, most)
     key = what, tuple([operand.lies for operand in how]), len(loops), most
     types = [work.nodes[place].type for place in work.outputs]
     dtypes = tuple([numpy_dtype(type.dtype) for type in types])
-    return Recipe(key, build, how, types[0].shape, loops, tuple([loops[k] for k in result]), dtypes,
-        prod(loops), is_slow=is_slow(op), is_product=isinstance(op, SumOfProducts),
+    return KernelRecipe(key, build, how, types[0].shape, loops, tuple([loops[k] for k in result]),
+        dtypes,
+        prod(loops), is_slow=is_slow(op), is_product=isinstance(op, ContractionCore),
         short=short)
 
 
@@ -255,7 +256,7 @@ def _is_down_columns(
     return len(both) == 1 and all(a < b for a, b in both)
 
 
-def _short_row(work: Pending, at: int) -> int:
+def _short_row(work: PendingGraph, at: int) -> int:
     """Return the row length up to which the loop extent is compiled in."""
     op, (source, *_) = work.steps[at]
     taken = (work.nodes[source] if source >= 0 else work.leaves[-1 - source]).type
@@ -263,7 +264,7 @@ def _short_row(work: Pending, at: int) -> int:
     return short_row(type.dtype)
 
 
-def _bound(op: Operation, loops: Shape, short: int) -> int | None:
+def _short_row_bound(op: PTensorOp, loops: Shape, short: int) -> int | None:
     """Return the bound that selects the kernel for short rows of symbolic length, or None.
 
     Args:
@@ -271,13 +272,13 @@ def _bound(op: Operation, loops: Shape, short: int) -> int | None:
         loops: Extents of loops, of which the last is the row.
         short: Row length up to which the length is built in, which is four vectors.
     """
-    if prod(loops) < MANY or isinstance(op, SumOfProducts):
+    if prod(loops) < MANY or isinstance(op, ContractionCore):
         return None
     factors = (2, 8) if isinstance(op, FindIndex) else (4,)
     return next((short * k for k in factors if loops[-1] <= short * k), None)
 
 
-def _spread(strides: Strides, kept: Sequence[int], rank: int) -> Strides:
+def _expand_strides(strides: Strides, kept: Sequence[int], rank: int) -> Strides:
     """Expand strides along the kept axes to strides along all axes, with 0 elsewhere."""
     result = [0] * rank
     for axis, stride in zip(kept, strides, strict=True):
@@ -285,7 +286,7 @@ def _spread(strides: Strides, kept: Sequence[int], rank: int) -> Strides:
     return tuple(result)
 
 
-def _parts(work: Pending) -> _Parts | None:
+def _parts(work: PendingGraph) -> _Parts | None:
     """Return the anchor operation and the leaves of its prologue and epilogue, or None."""
     places = [k for k, (op, _) in enumerate(work.steps) if not is_elementwise(op)]
     if len(places) != 1 or not _is_plain(work, places[0]):
@@ -307,7 +308,7 @@ def _parts(work: Pending) -> _Parts | None:
     return _Parts(at, shape, axes, kept, tuple(sorted(before)), tuple(sorted(after)))
 
 
-def _is_plain(work: Pending, at: int) -> bool:
+def _is_plain(work: PendingGraph, at: int) -> bool:
     """Return whether an anchor has a kernel, and its prologue is read by nothing else."""
     op, sources = work.steps[at]
     nodes = [*work.nodes, *work.leaves]
@@ -324,7 +325,7 @@ def _leaves(steps: Sequence[Step]) -> set[int]:
     return {-1 - k for _, places in steps for k in places if k < 0}
 
 
-def _kept_strides(work: Pending, parts: _Parts, small: Shape) -> list[Strides] | None:
+def _kept_strides(work: PendingGraph, parts: _Parts, small: Shape) -> list[Strides] | None:
     """Return the strides of the epilogue leaves along the kept axes."""
     result = work.nodes[parts.at].type.shape
     found = strides_of([work.leaves[k] for k in parts.after], result)
@@ -333,9 +334,10 @@ def _kept_strides(work: Pending, parts: _Parts, small: Shape) -> list[Strides] |
     return [tuple([strides[k] for k in parts.kept]) for strides in found]
 
 
-def _built(
+def _build(
     steps: Sequence[Step], at: int, along: tuple[int, ...], outputs: Sequence[int],
-    dtypes: Sequence[str], operands: Sequence[Operand], most: int | None, sizes: Sequence[Any],
+    dtypes: Sequence[str], operands: Sequence[KernelOperand], most: int | None,
+    sizes: Sequence[Any],
 ) -> Any:
     rank = len(sizes)
     inputs = [
@@ -365,11 +367,11 @@ def _built(
         return [found[-1 - k] for k in sources]
 
     result = PTensorType(tuple([sizes[k] for k in loops]), types[at])
-    if isinstance(op, SumOfProducts):
+    if isinstance(op, ContractionCore):
         reduced = sum_of_products(factors, sizes, along, types[at])
     else:
         x = te.compute(sizes, before, name="x")
-        reduced = defined_core(op, along, x, given, result)
+        reduced = define_anchor(op, along, x, given, result)
     # The epilogue reads the anchor result as an additional leaf.
     behind = tuple([(op, tuple([_behind(k, at, len(inputs)) for k in places]))
                     for op, places in steps[at + 1 :]])

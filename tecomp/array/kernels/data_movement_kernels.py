@@ -13,23 +13,29 @@ import numpy as np
 import tecomp
 from tecomp import te
 from tecomp.array.graph.locking import compiling
-from tecomp.array.graph.node import Buffer, Node, leaf
-from tecomp.array.graph.pending import Pending
+from tecomp.array.graph.node import Buffer, Node, materialized_node
+from tecomp.array.graph.pending import PendingGraph
 from tecomp.array.graph.views import view_of
-from tecomp.array.kernels.kernel import MANY, Recipe, calls_that_pay, for_any_sizes, known_of
+from tecomp.array.kernels.kernel import (
+    MANY,
+    KernelRecipe,
+    build_dynamic_kernel,
+    specialization_threshold,
+    static_extents,
+)
 from tecomp.array.kernels.strided_operands import (
-    Operand,
+    KernelOperand,
     Strides,
     argument,
     dense,
     memory,
-    merged,
+    merge_axes,
     operand_of,
     read,
     strides_of,
 )
 from tecomp.array.kernels.view_normalization import memory_order
-from tecomp.array.lru_cache import Recent
+from tecomp.array.lru_cache import LRUCache
 from tecomp.array.statistics import counters
 from tecomp.ptensor.operations.manipulation import (
     Combine,
@@ -48,11 +54,11 @@ from tecomp.ptensor.types import (
     numpy_dtype,
 )
 
-_copies: Recent[Any, _Copy] = Recent(1024)
+_copies: LRUCache[Any, _StridedCopy] = LRUCache(1024)
 
 
 @dataclass(slots=True)
-class _Copy:
+class _StridedCopy:
     """Copy kernel for arrays of given strides.
 
     Attributes:
@@ -68,8 +74,8 @@ class _Copy:
     """
 
     kernel: Any
-    source: Operand
-    target: Operand
+    source: KernelOperand
+    target: KernelOperand
     order: tuple[int, ...]
     extents: Shape
     build: Callable[[Sequence[Any]], Any]
@@ -99,14 +105,14 @@ def copy(source: Buffer, target: Buffer) -> None:
     found.kernel(found.source.view(source), found.target.view(target))
 
 
-def _copy_of(source: Buffer, target: Buffer) -> _Copy:
+def _copy_of(source: Buffer, target: Buffer) -> _StridedCopy:
     order = order_of((source, target), source.shape)
     source, target = source.transpose(order), target.transpose(order)
     shape: Shape = source.shape
     nodes = _leaves((source, target))
     strides = strides_of(nodes, shape)
     assert strides is not None
-    groups = merged(shape, strides, [None] * len(shape))
+    groups = merge_axes(shape, strides, [None] * len(shape))
     loops = tuple([prod(shape[axis] for axis in group) for group in groups])
     read, written = [
         operand_of(node, groups, loops, own) for node, own in zip(nodes, strides, strict=True)
@@ -114,10 +120,10 @@ def _copy_of(source: Buffer, target: Buffer) -> _Copy:
     dtype = source.dtype.name
     key = "copy", dtype, read.lies, written.lies, len(loops)
     build = partial(_build_copy, dtype, read, written)
-    kernel = for_any_sizes(key, build, known_of(loops, source.size))
+    kernel = build_dynamic_kernel(key, build, static_extents(loops, source.size))
     is_worth_it = len(loops) > 1 and source.size >= MANY
-    most_calls = calls_that_pay(1, source.size) if is_worth_it else 0
-    return _Copy(kernel, read, written, order, loops, build, most_calls)
+    most_calls = specialization_threshold(1, source.size) if is_worth_it else 0
+    return _StridedCopy(kernel, read, written, order, loops, build, most_calls)
 
 
 def order_of(arrays: Sequence[Buffer], shape: Shape) -> tuple[int, ...]:
@@ -132,10 +138,11 @@ def order_of(arrays: Sequence[Buffer], shape: Shape) -> tuple[int, ...]:
 
 
 def _leaves(arrays: Sequence[Buffer]) -> list[Node]:
-    return [leaf(data, PTensorType(data.shape, data.dtype.name)) for data in arrays]
+    return [materialized_node(data, PTensorType(data.shape, data.dtype.name)) for data in arrays]
 
 
-def _build_copy(dtype: str, read: Operand, written: Operand, sizes: Sequence[Any]) -> Any:
+def _build_copy(dtype: str, read: KernelOperand, written: KernelOperand,
+        sizes: Sequence[Any]) -> Any:
     x = argument([sizes[k] for k in read.axes], dtype, "x")
     shape = [*sizes, 2] if dtype in PART else sizes
     part = [len(sizes)] if dtype in PART else []
@@ -145,7 +152,7 @@ def _build_copy(dtype: str, read: Operand, written: Operand, sizes: Sequence[Any
 
 
 @dataclass(frozen=True, slots=True)
-class _Axis:
+class _GatherAxis:
     """Loop over the result, or indexed axis of the source.
 
     Attributes:
@@ -161,7 +168,7 @@ class _Axis:
     by: int | None = None
 
 
-def gather_recipe(work: Pending) -> Recipe | None:
+def gather_recipe(work: PendingGraph) -> KernelRecipe | None:
     """Return the recipe for a single gather operation, or None."""
     op, places = work.steps[0]
     if len(work.steps) > 1 or not isinstance(op, Take | TakeAlongAxis) or max(places) >= 0:
@@ -174,7 +181,7 @@ def gather_recipe(work: Pending) -> Recipe | None:
     if own is None:
         return None
     kinds = [("by", axis.by) if axis.by is not None else axis.said is not None for axis in axes]
-    groups = merged(tuple([axis.extent for axis in axes]), own, kinds)
+    groups = merge_axes(tuple([axis.extent for axis in axes]), own, kinds)
     loops = tuple([prod(axes[k].extent for k in group) for group in groups])
     how = tuple([
         operand_of(node, groups, loops, strides)
@@ -187,37 +194,37 @@ def gather_recipe(work: Pending) -> Recipe | None:
     kept = tuple([n for n, index in zip(loops, by, strict=True) if index is None])
     key = what, tuple([operand.lies for operand in how]), len(loops)
     order = tuple([(-1 - place, ()) for place in places])
-    return Recipe(
+    return KernelRecipe(
         key, build, how, shape, loops, kept, (numpy_dtype(result.type.dtype),), prod(kept),
         order)
 
 
-def _axes(op: Take | TakeAlongAxis, types: Sequence[PTensorType]) -> list[_Axis]:
+def _axes(op: Take | TakeAlongAxis, types: Sequence[PTensorType]) -> list[_GatherAxis]:
     """Return loops and indexed axes, in the order of the result and of the source."""
     x, *indices = types
     if isinstance(op, TakeAlongAxis):
         shape = broadcast_shapes([
             (*t.shape[: op.axis], 1, *t.shape[op.axis + 1 :]) for t in types], op.name)
-        axes = [_Axis(n, own=k, said=k) for k, n in enumerate(shape)]
-        along = [_Axis(indices[0].shape[op.axis], said=op.axis),
-                 _Axis(x.shape[op.axis], own=op.axis, by=0)]
+        axes = [_GatherAxis(n, own=k, said=k) for k, n in enumerate(shape)]
+        along = [_GatherAxis(indices[0].shape[op.axis], said=op.axis),
+                 _GatherAxis(x.shape[op.axis], own=op.axis, by=0)]
         return [*axes[: op.axis], *along, *axes[op.axis + 1 :]]
     middle = broadcast_shapes([t.shape for t in indices], op.name)
-    inside = [_Axis(n, said=k) for k, n in enumerate(middle)]
-    found: list[_Axis] = []
+    inside = [_GatherAxis(n, said=k) for k, n in enumerate(middle)]
+    found: list[_GatherAxis] = []
     rest = 0
     for k, n in enumerate(x.shape):
         is_said = k in op.axis
         if rest == op.place and not is_said:
             found += inside
             inside = []
-        found.append(_Axis(n, own=k, by=op.axis.index(k) if is_said else None))
+        found.append(_GatherAxis(n, own=k, by=op.axis.index(k) if is_said else None))
         rest += not is_said
     return [*found, *inside]
 
 
 def _strides(
-    given: Sequence[Node], axes: Sequence[_Axis], shape: Shape
+    given: Sequence[Node], axes: Sequence[_GatherAxis], shape: Shape
 ) -> list[Strides] | None:
     """Return the strides of the source, the index arrays and the result along all axes."""
     x, *indices = given
@@ -240,7 +247,7 @@ def _strides(
 
 
 def _build_gather(
-    dtypes: Sequence[str], by: Sequence[int | None], operands: Sequence[Operand],
+    dtypes: Sequence[str], by: Sequence[int | None], operands: Sequence[KernelOperand],
     sizes: Sequence[Any],
 ) -> Any:
     inputs = [
@@ -264,7 +271,7 @@ def _build_gather(
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class Concatenation:
     """Copies of several arrays into one result; later copies overwrite earlier ones.
 
     Attributes:
@@ -292,7 +299,7 @@ class Placed:
         return (result,)
 
 
-def placed_by(work: Pending, in_order: bool) -> Placed | None:
+def concatenate_by(work: PendingGraph, in_order: bool) -> Concatenation | None:
     """Return an operation as copies; None if it does not combine arrays.
 
     Args:
@@ -317,7 +324,7 @@ def placed_by(work: Pending, in_order: bool) -> Placed | None:
     plain = tuple(range(len(shape)))
     order = plain if in_order else order_of(arrays, shape)
     back = tuple([order.index(k) for k in plain])
-    return Placed(shape, arrays[0].dtype, pieces, order, back)
+    return Concatenation(shape, arrays[0].dtype, pieces, order, back)
 
 
 def _one_after_the_other(op: Combine, shapes: Sequence[Shape]) -> Sequence[ExtractSlice]:

@@ -9,23 +9,23 @@ from typing import Any
 
 import numpy as np
 
-from tecomp.array.graph.node import Buffer, Node, leaf, type_of
-from tecomp.array.graph.pending import Pending, Step
-from tecomp.array.graph.views import along, is_view
-from tecomp.array.kernels.anchor_kernels import SumOfProducts
-from tecomp.ptensor.operation import Operation
+from tecomp.array.graph.node import Buffer, Node, materialized_node, type_of
+from tecomp.array.graph.pending import PendingGraph, Step
+from tecomp.array.graph.views import apply_view_chain, is_view
+from tecomp.array.kernels.anchor_kernels import ContractionCore
+from tecomp.ptensor.operation import PTensorOp
 from tecomp.ptensor.operations.creation import ExtractTriangle
-from tecomp.ptensor.operations.elementwise import FUNCTIONS, Cast, Where
+from tecomp.ptensor.operations.elementwise import FUNCTIONS, CastOp, WhereOp
 from tecomp.ptensor.operations.linear_algebra import (
     Diagonal,
     MatMul,
     Outer,
     TensorDot,
-    Trace,
+    TraceOp,
     VecDot,
 )
 from tecomp.ptensor.operations.manipulation import (
-    Broadcast,
+    BroadcastOp,
     Combine,
     ExpandDims,
     ExtractSlice,
@@ -34,10 +34,10 @@ from tecomp.ptensor.operations.manipulation import (
     Repeat,
     Reshape,
     Roll,
-    Tile,
+    TileOp,
 )
-from tecomp.ptensor.operations.reduction import Cumulative, Diff, FindIndex, Reduce
-from tecomp.ptensor.te_definitions.reduction import summed_in
+from tecomp.ptensor.operations.reduction import Cumulative, Diff, FindIndex, ReduceOp
+from tecomp.ptensor.te_definitions.reduction import te_accumulator_dtype
 from tecomp.ptensor.types import (
     COMPLEX,
     PTensorType,
@@ -49,24 +49,25 @@ from tecomp.ptensor.types import (
 )
 
 
-def simpler(work: Pending) -> Pending:
+def decompose(work: PendingGraph) -> PendingGraph:
     """Decompose operations into fewer kinds of operations, with the same results in order.
 
     The decomposition may add leaves with constants.
     """
-    builder = _Builder(list(work.leaves))
+    builder = _Decomposer(list(work.leaves))
     places: list[int] = []
     for op, operands in work.steps:
         places.append(builder.add(op, *[places[p] if p >= 0 else p for p in operands]))
     # A result that is a leaf or a view of a leaf is copied to its own memory.
     outputs = tuple([
-        builder.plain(Cast(builder.type(place).dtype), place) if builder.is_given(place) else place
+        builder.plain(CastOp(builder.type(place).dtype), place) if builder.is_given(place)
+        else place
         for place in [places[p] for p in work.outputs]
     ])
-    return Pending(builder.leaves, builder.nodes, tuple(builder.steps), outputs)
+    return PendingGraph(builder.leaves, builder.nodes, tuple(builder.steps), outputs)
 
 
-class _Builder:
+class _Decomposer:
     """Builder of a sequence of operations."""
 
     def __init__(self, leaves: list[Node]) -> None:
@@ -79,7 +80,7 @@ class _Builder:
         """Return the type of an operand."""
         return (self.nodes[place] if place >= 0 else self.leaves[-1 - place]).type
 
-    def add(self, op: Operation, *places: int) -> int:
+    def add(self, op: PTensorOp, *places: int) -> int:
         """Add an operation, decomposed if a rule applies, and return the position of its result."""
         rule = _RULES.get(type(op))
         if rule is not None:
@@ -88,7 +89,7 @@ class _Builder:
                 return found
         return self.plain(op, *places)
 
-    def plain(self, op: Operation, *places: int) -> int:
+    def plain(self, op: PTensorOp, *places: int) -> int:
         """Add an operation without decomposition; equal operations are added once."""
         if (op, places) in self.known:
             return self.known[op, places]
@@ -99,7 +100,7 @@ class _Builder:
 
     def is_given(self, place: int) -> bool:
         """Return whether an operand is a leaf or a view of a leaf, not a copy."""
-        chain: list[Operation] = []
+        chain: list[PTensorOp] = []
         while place >= 0 and is_view(self.steps[place][0]):
             op, (place,) = self.steps[place]
             chain.append(op)
@@ -108,19 +109,19 @@ class _Builder:
         # A reshape that is not a view copies; if it is the last operation, the result is a copy.
         data = self.leaves[-1 - place].data
         last = chain[:1]
-        before = along(chain[:0:-1], data)
-        return before is None or along(last, before) is not None
+        before = apply_view_chain(chain[:0:-1], data)
+        return before is None or apply_view_chain(last, before) is not None
 
     def cast(self, place: int, dtype: str) -> int:
         """Cast an operand to a dtype if necessary."""
-        return place if self.type(place).dtype == dtype else self.plain(Cast(dtype), place)
+        return place if self.type(place).dtype == dtype else self.plain(CastOp(dtype), place)
 
     def spread(self, place: int, new: Sequence[int], shape: Shape) -> int:
         """Insert new axes in an operand and broadcast it to a shape."""
         if new:
             place = self.plain(ExpandDims(tuple(new)), place)
         if self.type(place).shape != shape:
-            place = self.plain(Broadcast(shape), place)
+            place = self.plain(BroadcastOp(shape), place)
         return place
 
     def part(self, place: int, axis: int, first: int, count: int) -> int:
@@ -131,15 +132,15 @@ class _Builder:
 
     def constant(self, data: Buffer, like: PTensorType) -> int:
         """Add a constant leaf and return its position."""
-        self.leaves.append(leaf(data, like.like(data.shape, data.dtype.name)))
+        self.leaves.append(materialized_node(data, like.like(data.shape, data.dtype.name)))
         return -len(self.leaves)
 
     def product(self, pair: Sequence[int], axis: tuple[int, ...]) -> int | None:
         """Multiply two operands of one shape and sum the products along axes."""
-        return self.plain(SumOfProducts(axis), *pair)
+        return self.plain(ContractionCore(axis), *pair)
 
 
-def _matmul(b: _Builder, op: MatMul, x: int, y: int) -> int | None:
+def _matmul(b: _Decomposer, op: MatMul, x: int, y: int) -> int | None:
     result = type_of(op, b.type(x), b.type(y))
     if result.dtype in COMPLEX:
         return None
@@ -153,7 +154,7 @@ def _matmul(b: _Builder, op: MatMul, x: int, y: int) -> int | None:
     return b.product(pair, (len(outer) + len(rows),))
 
 
-def _vecdot(b: _Builder, op: VecDot, x: int, y: int) -> int | None:
+def _vecdot(b: _Decomposer, op: VecDot, x: int, y: int) -> int | None:
     result = type_of(op, b.type(x), b.type(y))
     if result.dtype in COMPLEX:
         return None
@@ -162,7 +163,7 @@ def _vecdot(b: _Builder, op: VecDot, x: int, y: int) -> int | None:
     return b.product([b.spread(place, [], shape) for place in pair], (len(shape) + op.axis,))
 
 
-def _tensordot(b: _Builder, op: TensorDot, x: int, y: int) -> int | None:
+def _tensordot(b: _Decomposer, op: TensorDot, x: int, y: int) -> int | None:
     result = type_of(op, b.type(x), b.type(y))
     if result.dtype in COMPLEX:
         return None
@@ -170,7 +171,7 @@ def _tensordot(b: _Builder, op: TensorDot, x: int, y: int) -> int | None:
     x, y = b.cast(x, result.dtype), b.cast(y, result.dtype)
     free = [k for k in range(b.type(x).rank) if k not in first]
     other = [k for k in range(b.type(y).rank) if k not in second]
-    x, y = _turned(b, x, [*free, *first]), _turned(b, y, [*second, *other])
+    x, y = _permute(b, x, [*free, *first]), _permute(b, y, [*second, *other])
     shape = (*b.type(x).shape, *b.type(y).shape[len(second) :])
     rank = len(shape)
     along = tuple(range(len(free), len(free) + len(first)))
@@ -178,28 +179,28 @@ def _tensordot(b: _Builder, op: TensorDot, x: int, y: int) -> int | None:
     return b.product(pair, along)
 
 
-def _turned(b: _Builder, place: int, order: list[int]) -> int:
+def _permute(b: _Decomposer, place: int, order: list[int]) -> int:
     return place if order == sorted(order) else b.plain(PermuteDims(tuple(order)), place)
 
 
-def _outer(b: _Builder, op: Outer, x: int, y: int) -> int:
+def _outer(b: _Decomposer, op: Outer, x: int, y: int) -> int:
     return b.plain(FUNCTIONS["multiply"], b.spread(x, [1], (b.type(x).size, 1)), y)
 
 
-def _trace(b: _Builder, op: Trace, x: int) -> int:
-    return b.plain(Reduce("sum", (b.type(x).rank - 2,), dtype=op.dtype),
+def _trace(b: _Decomposer, op: TraceOp, x: int) -> int:
+    return b.plain(ReduceOp("sum", (b.type(x).rank - 2,), dtype=op.dtype),
                    b.plain(Diagonal(op.offset), x))
 
 
-def _moment(b: _Builder, op: Reduce, x: int) -> int | None:
+def _moment(b: _Decomposer, op: ReduceOp, x: int) -> int | None:
     """Return the sum of squared deviations from the mean."""
     type = b.type(x)
     if op.kind not in ("var", "std") or type.dtype in COMPLEX:
         return None
     axes = axes_of(op.axis, type.rank, op.where)
-    wide = b.cast(x, summed_in(type.dtype, type.device))
+    wide = b.cast(x, te_accumulator_dtype(type.dtype, type.device))
     away = b.plain(FUNCTIONS["subtract"], wide, _centre(b, wide, axes))
-    total = b.plain(Reduce("sum", axes, op.keepdims), b.plain(FUNCTIONS["square"], away))
+    total = b.plain(ReduceOp("sum", axes, op.keepdims), b.plain(FUNCTIONS["square"], away))
     left = prod([type.shape[axis] for axis in axes]) - op.correction
     divisor = np.array(left if left > 0 else np.nan, numpy_dtype(b.type(total).dtype))
     made = b.plain(FUNCTIONS["divide"], total, b.constant(divisor, type))
@@ -208,16 +209,16 @@ def _moment(b: _Builder, op: Reduce, x: int) -> int | None:
     return b.cast(made, type.dtype)
 
 
-def _centre(b: _Builder, x: int, axes: tuple[int, ...]) -> int:
+def _centre(b: _Decomposer, x: int, axes: tuple[int, ...]) -> int:
     """Return the means with kept axes, reshaped from means without these axes if available."""
     for axis in (axes, *([None] if len(axes) == b.type(x).rank else [])):
-        known = b.known.get((Reduce("mean", axis), (x,)))
+        known = b.known.get((ReduceOp("mean", axis), (x,)))
         if known is not None and axes:
             return b.plain(ExpandDims(axes), known)
-    return b.plain(Reduce("mean", axes, keepdims=True), x)
+    return b.plain(ReduceOp("mean", axes, keepdims=True), x)
 
 
-def _diff(b: _Builder, op: Diff, x: int) -> int | None:
+def _diff(b: _Decomposer, op: Diff, x: int) -> int | None:
     axis = axis_of(op.axis, b.type(x).rank, op.name)
     count = b.type(x).shape[axis] - 1
     if count < 0:
@@ -225,7 +226,7 @@ def _diff(b: _Builder, op: Diff, x: int) -> int | None:
     return b.plain(FUNCTIONS["subtract"], b.part(x, axis, 1, count), b.part(x, axis, 0, count))
 
 
-def _found(b: _Builder, op: FindIndex, x: int) -> int | None:
+def _find(b: _Decomposer, op: FindIndex, x: int) -> int | None:
     type = b.type(x)
     if op.axis is not None or type.rank < 1 + op.keepdims:
         return None
@@ -234,7 +235,7 @@ def _found(b: _Builder, op: FindIndex, x: int) -> int | None:
     return b.plain(Reshape((1,) * type.rank), place) if op.keepdims else place
 
 
-def _running(b: _Builder, op: Cumulative, x: int) -> int | None:
+def _decompose_cumulative(b: _Decomposer, op: Cumulative, x: int) -> int | None:
     if not op.include_initial:
         return None
     place = b.plain(replace(op, include_initial=False), x)
@@ -246,7 +247,7 @@ def _running(b: _Builder, op: Cumulative, x: int) -> int | None:
     return b.plain(Combine("concat", axis), first, place)
 
 
-def _combined(b: _Builder, op: Combine, *places: int) -> int:
+def _combine(b: _Decomposer, op: Combine, *places: int) -> int:
     result = type_of(op, *map(b.type, places))
     axis = axis_of(op.axis, result.rank, op.where)
     same = [b.cast(place, result.dtype) for place in places]
@@ -255,7 +256,7 @@ def _combined(b: _Builder, op: Combine, *places: int) -> int:
     return b.plain(Combine("concat", axis), *same)
 
 
-def _rolled(b: _Builder, op: Roll, x: int) -> int:
+def _roll(b: _Decomposer, op: Roll, x: int) -> int:
     for shift, axis in zip(op.shift, op.axis, strict=True):
         axis = axis_of(axis, b.type(x).rank, op.name)
         extent = b.type(x).shape[axis]
@@ -266,7 +267,7 @@ def _rolled(b: _Builder, op: Roll, x: int) -> int:
     return x
 
 
-def _repeated(b: _Builder, op: Repeat, x: int) -> int:
+def _repeat(b: _Decomposer, op: Repeat, x: int) -> int:
     shape = type_of(op, b.type(x)).shape
     axis = axis_of(op.axis, len(shape), op.name)
     own = b.type(x).shape
@@ -274,7 +275,7 @@ def _repeated(b: _Builder, op: Repeat, x: int) -> int:
     return b.plain(Reshape(shape), place)
 
 
-def _tiled(b: _Builder, op: Tile, x: int) -> int:
+def _tile(b: _Decomposer, op: TileOp, x: int) -> int:
     type = b.type(x)
     rank = max(type.rank, len(op.repetitions))
     counts = (1,) * (rank - len(op.repetitions)) + op.repetitions
@@ -285,7 +286,7 @@ def _tiled(b: _Builder, op: Tile, x: int) -> int:
     return b.plain(Reshape(type_of(op, type).shape), b.spread(x, range(0, 2 * rank, 2), shape))
 
 
-def _triangle(b: _Builder, op: ExtractTriangle, x: int) -> int:
+def _triangle(b: _Decomposer, op: ExtractTriangle, x: int) -> int:
     """Select elements by comparing row and column numbers; other elements are 0."""
     type = b.type(x)
     rows, columns = (np.arange(n) for n in type.shape[-2:])
@@ -293,16 +294,16 @@ def _triangle(b: _Builder, op: ExtractTriangle, x: int) -> int:
         rows[:, None] + op.k, columns)]
     kind = "greater_equal" if op.kind == "lower" else "less_equal"
     zero = b.constant(np.zeros((), numpy_dtype(type.dtype)), type)
-    return b.plain(Where(), b.plain(FUNCTIONS[kind], *pair), x, zero)
+    return b.plain(WhereOp(), b.plain(FUNCTIONS[kind], *pair), x, zero)
 
 
-def _inserted(b: _Builder, op: InsertSlice, whole: int, part: int) -> int:
+def _insert(b: _Decomposer, op: InsertSlice, whole: int, part: int) -> int:
     return b.plain(op, whole, b.cast(part, b.type(whole).dtype))
 
 
 _RULES: Mapping[Any, Callable[..., int | None]] = {
-    Combine: _combined, Cumulative: _running, Diff: _diff, FindIndex: _found,
-    ExtractTriangle: _triangle, InsertSlice: _inserted, MatMul: _matmul, Outer: _outer,
-    Reduce: _moment, Repeat: _repeated, Roll: _rolled, TensorDot: _tensordot, Tile: _tiled,
-    Trace: _trace, VecDot: _vecdot,
+    Combine: _combine, Cumulative: _decompose_cumulative, Diff: _diff, FindIndex: _find,
+    ExtractTriangle: _triangle, InsertSlice: _insert, MatMul: _matmul, Outer: _outer,
+    ReduceOp: _moment, Repeat: _repeat, Roll: _roll, TensorDot: _tensordot, TileOp: _tile,
+    TraceOp: _trace, VecDot: _vecdot,
 }

@@ -11,23 +11,23 @@ import numpy as np
 
 from tecomp.array.graph.locking import placing
 from tecomp.array.graph.node import Buffer, Node, looking
-from tecomp.array.graph.pending import Step, pending
+from tecomp.array.graph.pending import Step, pending_graph_of
 from tecomp.array.statistics import costs_of
 from tecomp.compute.define import placeholder
 from tecomp.errors import ArrayTypeError, ArrayValueError, LayoutError
-from tecomp.graph.layout_candidates import along, candidates
-from tecomp.graph.layout_demands import check_given
+from tecomp.graph.layout_candidates import candidates, layout_along
+from tecomp.graph.layout_demands import check_demanded_layout
 from tecomp.ir.nodes.dtype import DType
 from tecomp.layout.core.layout import Layout
 from tecomp.layout.formats.format import Format
-from tecomp.layout.sticks.stick_layout import sized
+from tecomp.layout.sticks.stick_layout import with_tensor_shape
 from tecomp.ptensor.devices import is_apart, target_of
-from tecomp.ptensor.operations.elementwise import Cast, Elementwise, Where
+from tecomp.ptensor.operations.elementwise import CastOp, Elementwise, WhereOp
 from tecomp.ptensor.types import PART, PTensorType, Shape, numpy_dtype
 from tecomp.schedules.scratchpad.placement import device_of
 
 
-class Stored:
+class DeviceBuffer:
     """Elements in device memory.
 
     Attributes:
@@ -51,7 +51,7 @@ class Stored:
     @property
     def shown(self) -> Layout:
         """Layout as users see it; its `pack` produces these bytes."""
-        return shown(self.layout, self.type.device)
+        return host_layout(self.layout, self.type.device)
 
     def elements(self) -> Buffer:
         """Return the elements in read-only host memory."""
@@ -66,7 +66,7 @@ class Stored:
 
 
 @lru_cache(maxsize=4096)
-def shown(layout: Layout, device: str | None) -> Layout:
+def host_layout(layout: Layout, device: str | None) -> Layout:
     """Return a layout in the host formats of elements, as programs exchange them."""
     return replace(
         _plain(layout), memory=device_of(target_of(str(device)))
@@ -92,27 +92,27 @@ def default_layout(type: PTensorType) -> Layout:
     shape, dtype = parts_of(type)
     target = target_of(str(type.device))
     if type.dtype in PART and type.shape:
-        return along(target, shape, DType(dtype), len(shape) - 2)
+        return layout_along(target, shape, DType(dtype), len(shape) - 2)
     return candidates(target, shape, DType(dtype))[0]
 
 
-def along_axis(type: PTensorType, axis: int) -> Layout:
+def layout_along_axis(type: PTensorType, axis: int) -> Layout:
     """Return the device layout of an array with an axis along the lanes."""
     shape, dtype = parts_of(type)
-    return along(target_of(str(type.device)), shape, DType(dtype), axis)
+    return layout_along(target_of(str(type.device)), shape, DType(dtype), axis)
 
 
-def known(type: PTensorType, layout: Layout) -> Layout:
+def device_storage_layout(type: PTensorType, layout: Layout) -> Layout:
     """Return a layout with the storage format that the machine uses for these elements."""
     shape, dtype = parts_of(type)
     for each in candidates(target_of(str(type.device)), shape, DType(dtype)):
-        same = shown(each, type.device)
+        same = host_layout(each, type.device)
         if layout in (each, same) and layout.pad_value is None:
             return each
     return layout
 
 
-def kept_layouts(
+def inherited_layouts(
     leaves: Sequence[tuple[PTensorType, Layout | None]], steps: Sequence[Step],
     types: Sequence[PTensorType],
 ) -> list[Layout | None]:
@@ -132,7 +132,7 @@ def kept_layouts(
     carried: list[tuple[PTensorType, Layout | None] | None] = []
     for (op, places), type in zip(steps, types, strict=True):
         found = None
-        if isinstance(op, Elementwise | Where | Cast):
+        if isinstance(op, Elementwise | WhereOp | CastOp):
             for k in places:
                 shape = types[k].shape if k >= 0 else shapes[-1 - k]
                 if shape == type.shape:
@@ -144,18 +144,18 @@ def kept_layouts(
     ]
 
 
-def kept_layout(node: Node) -> Layout | None:
+def inherited_layout(node: Node) -> Layout | None:
     """Return the layout that arrays created like a node inherit; None for the device's default."""
     layout = node.home if node.stored is None else node.stored.layout
     if layout is not None:
         return None if layout == default_layout(node.type) else layout
     with looking:
-        work = pending((node,))
+        work = pending_graph_of((node,))
     if node not in work.nodes:
         return None
     leaves = [(x.type, x.stored.layout if x.stored else x.home) for x in work.leaves]
     types = [each.type for each in work.nodes]
-    return kept_layouts(leaves, work.steps, types)[work.nodes.index(node)]
+    return inherited_layouts(leaves, work.steps, types)[work.nodes.index(node)]
 
 
 def alternatives(type: PTensorType, layout: Layout) -> list[Layout]:
@@ -165,36 +165,38 @@ def alternatives(type: PTensorType, layout: Layout) -> list[Layout]:
     return [] if layout in known else [layout, *dict.fromkeys(known)]
 
 
-def stored_of(node: Node) -> Stored:
+def device_buffer_of(node: Node) -> DeviceBuffer:
     """Return the device memory of a computed node; copy its elements there if necessary."""
     with placing:
         if node.stored is None:
             assert node.data is not None
-            node.placed(brought(node.data, node.type, node.home or default_layout(node.type)))
-        assert isinstance(node.stored, Stored)
+            node.placed(
+                copy_to_device(node.data, node.type, node.home or default_layout(node.type)))
+        assert isinstance(node.stored, DeviceBuffer)
         return node.stored
 
 
 def layout_for(type: PTensorType, layout: Layout | None) -> Layout:
     """Return the requested layout, or the default layout of the device."""
-    return default_layout(type) if layout is None else known(type, layout)
+    return default_layout(type) if layout is None else device_storage_layout(type, layout)
 
 
-def empty(type: PTensorType, layout: Layout) -> Stored:
+def empty(type: PTensorType, layout: Layout) -> DeviceBuffer:
     """Return zero-filled device memory for an uninitialized array."""
-    return Stored(type, known(type, layout), np.zeros(layout.physical_shape, layout.dtype.numpy))
+    return DeviceBuffer(type, device_storage_layout(type, layout),
+        np.zeros(layout.physical_shape, layout.dtype.numpy))
 
 
-def brought(data: Buffer, type: PTensorType, layout: Layout) -> Stored:
+def copy_to_device(data: Buffer, type: PTensorType, layout: Layout) -> DeviceBuffer:
     """Copy elements from the host to device memory in a layout."""
     whole = np.ascontiguousarray(data).reshape(data.shape)
     if type.dtype in PART:
         whole = whole[..., None].view(whole.real.dtype)
-    packed = np.asarray(shown(layout, type.device).pack(whole))
+    packed = np.asarray(host_layout(layout, type.device).pack(whole))
     if np.may_share_memory(packed, data):  # the owner can write this memory
         packed = packed.copy()
     costs_of(type.device).from_host(packed.nbytes)
-    return Stored(type, layout, packed)
+    return DeviceBuffer(type, layout, packed)
 
 
 def layout_of(type: PTensorType, layout: Any, where: str) -> Layout:
@@ -218,9 +220,9 @@ def layout_of(type: PTensorType, layout: Any, where: str) -> Layout:
             where=where, device=type.device,
         )
     shape, dtype = parts_of(type)
-    own = sized(layout, shape)
+    own = with_tensor_shape(layout, shape)
     try:
-        check_given(placeholder(shape, dtype, "x"), own, target_of(str(type.device)))
+        check_demanded_layout(placeholder(shape, dtype, "x"), own, target_of(str(type.device)))
     except LayoutError as error:
         raise ArrayValueError(
             "{where}: {reason}",

@@ -12,21 +12,32 @@ from typing import Any, Protocol
 import numpy as np
 
 from tecomp.array.graph.node import Buffer
-from tecomp.array.graph.pending import Pending
+from tecomp.array.graph.pending import PendingGraph
 from tecomp.array.graph.views import Chain, is_view
 from tecomp.array.kernels.anchor_kernels import reduction_recipe
-from tecomp.array.kernels.data_movement_kernels import copy, gather_recipe, placed_by
-from tecomp.array.kernels.decompositions import simpler
-from tecomp.array.kernels.fusion import Part, chain_of, first_stored, parts_of, view_among
-from tecomp.array.kernels.kernel import Recipe, calls_that_pay, computed, viewed
+from tecomp.array.kernels.data_movement_kernels import concatenate_by, copy, gather_recipe
+from tecomp.array.kernels.decompositions import decompose
+from tecomp.array.kernels.fusion import (
+    KernelRegion,
+    chain_of,
+    must_materialize,
+    partition_into_kernels,
+    view_among,
+)
+from tecomp.array.kernels.kernel import (
+    KernelRecipe,
+    apply_views,
+    call_kernel,
+    specialization_threshold,
+)
 from tecomp.array.kernels.pointwise_kernels import pointwise_recipe
 from tecomp.array.kernels.static_programs import run_program
-from tecomp.array.kernels.view_normalization import pushed, turned
-from tecomp.array.lru_cache import Recent
+from tecomp.array.kernels.view_normalization import permute_to_memory_order, push_views_to_leaves
+from tecomp.array.lru_cache import LRUCache
 from tecomp.ptensor.devices import is_apart
 
 
-class Action(Protocol):
+class PlanAction(Protocol):
     """Callable that computes one stage."""
 
     def __call__(self, leaves: Sequence[Buffer]) -> Sequence[Buffer]:
@@ -34,29 +45,29 @@ class Action(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class KernelStep:
     """Stage that a kernel computes."""
 
-    recipe: Recipe
+    recipe: KernelRecipe
 
     def __call__(self, leaves: Sequence[Buffer]) -> Sequence[Buffer]:
         """Return the results for the elements of the leaves."""
-        return computed(self.recipe, leaves)
+        return call_kernel(self.recipe, leaves)
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class ViewStep:
     """Stage that is a view of one leaf."""
 
     chain: Chain
 
     def __call__(self, leaves: Sequence[Buffer]) -> Sequence[Buffer]:
         """Return the view of the leaf."""
-        return (viewed(self.chain, leaves[0]),)
+        return (apply_views(self.chain, leaves[0]),)
 
 
 @dataclass(frozen=True, slots=True)
-class Copied:
+class CopyStep:
     """Reshape of row-major elements that is not a view of memory."""
 
     shape: tuple[int, ...]
@@ -69,7 +80,7 @@ class Copied:
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class PlanStage:
     """Step of a plan.
 
     Attributes:
@@ -80,13 +91,13 @@ class Stage:
     """
 
     sources: tuple[int, ...]
-    action: Action
+    action: PlanAction
     outputs: tuple[int, ...]
     last: tuple[int, ...]
 
 
 @dataclass(slots=True)
-class Plan:
+class ExecutionPlan:
     """Sequence of kernels that evaluates pending operations; depends on strides, not on sizes.
 
     Attributes:
@@ -97,7 +108,7 @@ class Plan:
         calls: Number of runs so far.
     """
 
-    stages: tuple[Stage, ...]
+    stages: tuple[PlanStage, ...]
     outputs: tuple[int, ...]
     constants: tuple[Buffer, ...]
     most_calls: int
@@ -109,13 +120,14 @@ class Plan:
         return self.calls < self.most_calls and all([recipe.is_worth_it for recipe in self.recipes])
 
     @property
-    def recipes(self) -> list[Recipe]:
+    def recipes(self) -> list[KernelRecipe]:
         """Recipes of the kernels."""
         actions = [stage.action for stage in self.stages]
-        return [action.recipe for action in actions if isinstance(action, Kernel)]
+        return [action.recipe for action in actions if isinstance(action, KernelStep)]
 
 
-def plan_of(work: Pending, recipe_of: Callable[[Pending], Recipe | None]) -> Plan | None:
+def plan_of(work: PendingGraph,
+        recipe_of: Callable[[PendingGraph], KernelRecipe | None]) -> ExecutionPlan | None:
     """Return a plan of several size-polymorphic kernels, or None if an operation has no kernel.
 
     Args:
@@ -123,22 +135,22 @@ def plan_of(work: Pending, recipe_of: Callable[[Pending], Recipe | None]) -> Pla
         recipe_of: Function that returns the recipe of one kernel for a part, or None.
     """
     known = len(work.leaves)
-    work = simpler(work)
-    stored = first_stored(work)
+    work = decompose(work)
+    stored = must_materialize(work)
     while True:
-        parts = parts_of(work, stored)
+        parts = partition_into_kernels(work, stored)
         read = {place for part in parts for place in part.sources}
         actions = [_action(part, recipe_of, read) for part in parts]
         missing = [part for part, action in zip(parts, actions, strict=True) if action is None]
         if not missing:
             stages = [
-                Stage(part.sources, action, part.outputs, last)
+                PlanStage(part.sources, action, part.outputs, last)
                 for part, action, last in zip(parts, actions, _last(work, parts), strict=True)
                 if action is not None
             ]
             constants = [node.data for node in work.leaves[known:] if node.data is not None]
             most = _most_calls(parts, stages)
-            return Plan(tuple(stages), work.outputs, tuple(constants), most)
+            return ExecutionPlan(tuple(stages), work.outputs, tuple(constants), most)
         inside = [part.inside for part in missing]
         if not all(inside):
             return None
@@ -146,41 +158,42 @@ def plan_of(work: Pending, recipe_of: Callable[[Pending], Recipe | None]) -> Pla
 
 
 def _action(
-    part: Part, recipe_of: Callable[[Pending], Recipe | None], read: Container[int]
-) -> Action | None:
+    part: KernelRegion, recipe_of: Callable[[PendingGraph], KernelRecipe | None],
+    read: Container[int]
+) -> PlanAction | None:
     """Return the action for a part, or None; results at positions in `read` must be row-major."""
     work = part.work
     if all(is_view(op) for op, _ in work.steps):
         return _view(work)
     if len(work.steps) == 1 and (
-        placed := placed_by(work, part.outputs[0] in read)
+        placed := concatenate_by(work, part.outputs[0] in read)
     ) is not None:
         return placed
     recipe = recipe_of(work)
-    return None if recipe is None else Kernel(recipe)
+    return None if recipe is None else KernelStep(recipe)
 
 
-def _most_calls(parts: Sequence[Part], stages: Sequence[Stage]) -> int:
+def _most_calls(parts: Sequence[KernelRegion], stages: Sequence[PlanStage]) -> int:
     """Return the number of runs that pay off; unlimited for plans of copies and views only."""
-    if all(isinstance(stage.action, Copied | View) for stage in stages):
+    if all(isinstance(stage.action, CopyStep | ViewStep) for stage in stages):
         return maxsize
     points = []
     for part, stage in zip(parts, stages, strict=True):
-        if isinstance(stage.action, Kernel):
+        if isinstance(stage.action, KernelStep):
             points.append(stage.action.recipe.points)
-        elif not isinstance(stage.action, View):
+        elif not isinstance(stage.action, ViewStep):
             points.append(part.work.nodes[-1].type.size)
-    return calls_that_pay(max(len(points), 1), sum(points)) - 1
+    return specialization_threshold(max(len(points), 1), sum(points)) - 1
 
 
-def _view(work: Pending) -> Action | None:
+def _view(work: PendingGraph) -> PlanAction | None:
     if view_among(work) is not None:
-        return View(chain_of(work))
+        return ViewStep(chain_of(work))
     # A reshape that is not a view must form a part of its own.
-    return Copied(work.nodes[0].type.shape) if len(work.steps) == 1 else None
+    return CopyStep(work.nodes[0].type.shape) if len(work.steps) == 1 else None
 
 
-def _last(work: Pending, parts: Sequence[Part]) -> list[tuple[int, ...]]:
+def _last(work: PendingGraph, parts: Sequence[KernelRegion]) -> list[tuple[int, ...]]:
     """Return for each part the values that later parts do not read."""
     needed = {*work.outputs}
     found: list[tuple[int, ...]] = []
@@ -191,7 +204,7 @@ def _last(work: Pending, parts: Sequence[Part]) -> list[tuple[int, ...]]:
     return found[::-1]
 
 
-def run_plan(plan: Plan, work: Pending) -> None:
+def execute_plan(plan: ExecutionPlan, work: PendingGraph) -> None:
     """Run the stages of a plan and set the elements of the results."""
     plan.calls += 1
     values: dict[int, Any] = {}
@@ -210,11 +223,11 @@ def run_plan(plan: Plan, work: Pending) -> None:
         work.nodes[place].computed(result)
 
 
-_recipes: Recent[Any, Recipe | Plan | None] = Recent(2048)
+_recipes: LRUCache[Any, KernelRecipe | ExecutionPlan | None] = LRUCache(2048)
 _NEW = object()
 
 
-def recipe_of(work: Pending) -> Recipe | Plan | None:
+def select_kernel(work: PendingGraph) -> KernelRecipe | ExecutionPlan | None:
     """Return the recipe of one kernel, or the plan of several kernels; None if there is neither.
 
     All kernels are size-polymorphic. One kernel is preferred.
@@ -229,12 +242,12 @@ def recipe_of(work: Pending) -> Recipe | Plan | None:
     return found  # type: ignore[return-value]
 
 
-def recipes_of(found: Recipe | Plan) -> list[Recipe]:
+def recipes_of(found: KernelRecipe | ExecutionPlan) -> list[KernelRecipe]:
     """Return the recipes of the kernels that are called."""
-    return found.recipes if isinstance(found, Plan) else [found]
+    return found.recipes if isinstance(found, ExecutionPlan) else [found]
 
 
-def _recipe(work: Pending, in_order: bool = False) -> Recipe | None:
+def _recipe(work: PendingGraph, in_order: bool = False) -> KernelRecipe | None:
     """Return the recipe of one kernel for pending operations, or None.
 
     With `in_order`, later kernels read the results and assume that these are contiguous and
@@ -243,7 +256,7 @@ def _recipe(work: Pending, in_order: bool = False) -> Recipe | None:
     found = _along_memory(work, in_order)
     if found is not None:
         return found
-    without = pushed(work)
+    without = push_views_to_leaves(work)
     if without is None:
         return None
     found = _along_memory(without.work, in_order)
@@ -255,9 +268,9 @@ def _recipe(work: Pending, in_order: bool = False) -> Recipe | None:
     return found
 
 
-def _along_memory(work: Pending, in_order: bool) -> Recipe | None:
+def _along_memory(work: PendingGraph, in_order: bool) -> KernelRecipe | None:
     """Return the recipe of a kernel whose loops follow the axis order of memory."""
-    other = turned(work)
+    other = permute_to_memory_order(work)
     if other is None or (in_order and other.back is not None):
         return _of_arrays(work)
     found = _of_arrays(other.work)
@@ -266,29 +279,29 @@ def _along_memory(work: Pending, in_order: bool) -> Recipe | None:
     return found
 
 
-def _of_arrays(work: Pending) -> Recipe | None:
+def _of_arrays(work: PendingGraph) -> KernelRecipe | None:
     """Return the recipe of a kernel for operations without views."""
     return pointwise_recipe(work) or reduction_recipe(work) or gather_recipe(work)
 
 
-def run(work: Pending) -> None:
+def run(work: PendingGraph) -> None:
     """Evaluate operations with size-polymorphic kernels, or else a program for the shapes."""
     if is_apart(work.nodes[work.outputs[0]].type.device):
         import_module("tecomp.array.kernels.static_programs").run_placed(work)
         return
-    recipe = recipe_of(work)
+    recipe = select_kernel(work)
     if recipe is None or not recipe.is_worth_it:
         run_program(work)
-    elif isinstance(recipe, Plan):
-        run_plan(recipe, work)
+    elif isinstance(recipe, ExecutionPlan):
+        execute_plan(recipe, work)
     else:
         _run_kernel(recipe, work)
 
 
-def _run_kernel(recipe: Recipe, work: Pending) -> None:
+def _run_kernel(recipe: KernelRecipe, work: PendingGraph) -> None:
     given = [node.data for node in work.leaves if node.data is not None]
     is_direct = work.into is not None and recipe.back is None
-    results = computed(
+    results = call_kernel(
         recipe, given, [work.memory(place) for place in work.outputs] if is_direct else None)
     for place, result in zip(work.outputs, results, strict=True):
         if not is_direct and work.into is not None and place in work.into:

@@ -7,24 +7,24 @@ from dataclasses import dataclass
 from functools import partial
 
 from tecomp.array.graph.node import CallResult, Node
-from tecomp.array.graph.pending import Pending
-from tecomp.array.kernels.execution_plan import recipe_of, recipes_of
-from tecomp.array.kernels.kernel import Recipe
+from tecomp.array.graph.pending import PendingGraph
+from tecomp.array.kernels.execution_plan import recipes_of, select_kernel
+from tecomp.array.kernels.kernel import KernelRecipe
 from tecomp.array.kernels.static_programs import placed_program_of, program_of
 from tecomp.array.kernels.strided_operands import dense
 from tecomp.driver.static_shapes import extent_at
 from tecomp.errors import LowerError
 from tecomp.ir.nodes.expr import Var
-from tecomp.ir.nodes.printer import counted
+from tecomp.ir.nodes.printer import format_count
 from tecomp.ir.nodes.stmt import Buffer, PrimFunc
 from tecomp.ptensor.devices import is_apart
 from tecomp.ptensor.function import Apply, Function, Parameter
 from tecomp.ptensor.lowering.lower import lower_ptensor
-from tecomp.ptensor.lowering.lowered_ir import Lowered
+from tecomp.ptensor.lowering.lowered_ir import LoweredFunction
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
+class ExecutionExplanation:
     """Description of the computation of arrays.
 
     Attributes:
@@ -37,14 +37,14 @@ class Explanation:
     """
 
     function: Function
-    lowered: Lowered
+    lowered: LoweredFunction
     schedules: tuple[str, ...]
     loops: tuple[str, ...]
     report: str
     messages: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        return f"<Explanation of {counted(len(self.loops), 'kernel')}>"
+        return f"<Explanation of {format_count(len(self.loops), 'kernel')}>"
 
     def __str__(self) -> str:
         parts = [("operations", str(self.function)), ("lowered", str(self.lowered))]
@@ -56,9 +56,9 @@ class Explanation:
         return "\n\n".join(f"{title}\n{'-' * len(title)}\n{text}" for title, text in parts)
 
 
-def explanation_of(
-    work: Pending, messages: tuple[str, ...] = (), nodes: Sequence[Node] = ()
-) -> Explanation:
+def explain_execution(
+    work: PendingGraph, messages: tuple[str, ...] = (), nodes: Sequence[Node] = ()
+) -> ExecutionExplanation:
     """Describe the computation of pending operations.
 
     Args:
@@ -69,28 +69,31 @@ def explanation_of(
     function = function_of(work, nodes)
     lowered = lower_ptensor(function)
     if not work.nodes:
-        return Explanation(function, lowered, (), (), "nothing is left to compute", messages)
+        return ExecutionExplanation(function, lowered, (), (), "nothing is left to compute",
+            messages)
     is_on_device = is_apart(work.nodes[0].type.device)
-    recipe = None if is_on_device else recipe_of(work)
+    recipe = None if is_on_device else select_kernel(work)
     if recipe is not None and recipe.is_worth_it:
         return _of_kernels(function, lowered, recipes_of(recipe), messages)
     program = placed_program_of(work).program if is_on_device else program_of(work)
     parts = [call.part for call in program.kernels]
     schedules = tuple([str(part.build.schedule.trace) for part in parts])
     loops = tuple([str(part.lowered.final) for part in parts])
-    return Explanation(function, lowered, schedules, loops, _cost(program.report), messages)
+    return ExecutionExplanation(function, lowered, schedules, loops, _cost(program.report),
+        messages)
 
 
 def _of_kernels(
-    function: Function, lowered: Lowered, recipes: Sequence[Recipe], messages: tuple[str, ...]
-) -> Explanation:
+    function: Function, lowered: LoweredFunction, recipes: Sequence[KernelRecipe],
+    messages: tuple[str, ...]
+) -> ExecutionExplanation:
     schedules = tuple([str(recipe.kernel.schedule.trace) for recipe in recipes])
     loops = tuple([str(recipe.kernel.lowered.final) for recipe in recipes])
     costs = [_cost(partial(recipe.kernel.report, **_sizes(recipe))) for recipe in recipes]
-    return Explanation(function, lowered, schedules, loops, "\n".join(costs), messages)
+    return ExecutionExplanation(function, lowered, schedules, loops, "\n".join(costs), messages)
 
 
-def _sizes(recipe: Recipe) -> dict[str, int]:
+def _sizes(recipe: KernelRecipe) -> dict[str, int]:
     """Return the values of the size parameters of a kernel in the explained call.
 
     Strides are set to contiguous rows: costs count bytes, which gaps do not change.
@@ -115,7 +118,7 @@ def _cost(report: Callable[[], object]) -> str:
         return f"not counted: {error.message}"
 
 
-def function_of(work: Pending, nodes: Sequence[Node] = ()) -> Function:
+def function_of(work: PendingGraph, nodes: Sequence[Node] = ()) -> Function:
     """Return pending operations as a function of the leaves.
 
     Values computed by a library function are results of a call of it, with further parameters.

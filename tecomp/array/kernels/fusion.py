@@ -12,18 +12,18 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from tecomp.array.graph.node import Buffer, Node, leaf
-from tecomp.array.graph.pending import Pending, Step
-from tecomp.array.graph.views import Chain, along, is_view
+from tecomp.array.graph.node import Buffer, Node, materialized_node
+from tecomp.array.graph.pending import PendingGraph, Step
+from tecomp.array.graph.views import Chain, apply_view_chain, is_view
 from tecomp.array.kernels.strided_operands import dense
 from tecomp.ptensor.formulas.tables import is_elementwise
-from tecomp.ptensor.operation import Operation
+from tecomp.ptensor.operation import PTensorOp
 from tecomp.ptensor.operations.elementwise import Elementwise
 from tecomp.ptensor.operations.reduction import (
     CountNonzero,
     Cumulative,
     FindIndex,
-    Reduce,
+    ReduceOp,
     TruthTest,
 )
 from tecomp.ptensor.types import PART, PTensorType, numpy_dtype
@@ -41,7 +41,7 @@ _ARITHMETIC = frozenset((
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class KernelRegion:
     """Part of pending operations that one kernel computes.
 
     Attributes:
@@ -52,7 +52,7 @@ class Part:
         places: Position of each operation in the whole.
     """
 
-    work: Pending
+    work: PendingGraph
     sources: tuple[int, ...]
     outputs: tuple[int, ...]
     places: tuple[int, ...]
@@ -66,8 +66,8 @@ class Part:
         """
         steps, own = self.work.steps, range(len(self.work.steps))
         found = [
-            [k for k in own if is_core(steps[k][0]) and k not in self.work.outputs],
-            _operands([steps[k] for k in own if is_core(steps[k][0])]),
+            [k for k in own if is_anchor(steps[k][0]) and k not in self.work.outputs],
+            _operands([steps[k] for k in own if is_anchor(steps[k][0])]),
             _operands([steps[k] for k in own if is_view(steps[k][0])]),
             [k for k in own if is_view(steps[k][0])],
         ]
@@ -83,17 +83,17 @@ def _operands(steps: Iterable[Step]) -> list[int]:
     return [place for _, places in steps for place in places if place >= 0]
 
 
-def is_core(op: Operation) -> bool:
+def is_anchor(op: PTensorOp) -> bool:
     """Return whether an operation is neither element-wise nor a view."""
     return not is_elementwise(op) and not is_view(op)
 
 
-def takes_formulas(op: Operation) -> bool:
+def accepts_prologue(op: PTensorOp) -> bool:
     """Return whether the kernel of an operation can compute an element-wise prologue."""
-    return isinstance(op, CountNonzero | Cumulative | FindIndex | Reduce | TruthTest)
+    return isinstance(op, CountNonzero | Cumulative | FindIndex | ReduceOp | TruthTest)
 
 
-def first_stored(work: Pending) -> set[int]:
+def must_materialize(work: PendingGraph) -> set[int]:
     """Return the positions that must be stored, or that are cheaper to store than to recompute."""
     readers: list[list[int]] = [[] for _ in work.steps]
     for k, (_, places) in enumerate(work.steps):
@@ -109,7 +109,7 @@ def first_stored(work: Pending) -> set[int]:
 class _Stored:
     """Set of stored values, determined from the results back to the leaves."""
 
-    def __init__(self, work: Pending, readers: list[list[int]]) -> None:
+    def __init__(self, work: PendingGraph, readers: list[list[int]]) -> None:
         self.work, self.readers = work, readers
         self.places = {*work.outputs}
         self.homes: list[set[int]] = [set() for _ in work.steps]
@@ -125,7 +125,7 @@ class _Stored:
             self.places.add(k)
         if k in self.places:
             homes = {k}
-        if is_core(op):
+        if is_anchor(op):
             self.with_core |= homes
 
     def _has_to(self, k: int) -> bool:
@@ -136,9 +136,9 @@ class _Stored:
             return True
         if any(is_elementwise(reader) and own != shape for reader, own in readers):
             return True
-        if is_core(op):
+        if is_anchor(op):
             return (
-                len(homes) > 1 or bool(homes & self.with_core) or not takes_formulas(op)
+                len(homes) > 1 or bool(homes & self.with_core) or not accepts_prologue(op)
                 or not all(is_elementwise(reader) for reader, _ in readers)
             )
         return len(homes) > 1 and self._cost(k) > _LITTLE
@@ -148,7 +148,7 @@ class _Stored:
         for reader in self.readers[k]:
             op = self.work.steps[reader][0]
             is_seen = is_view(op) and reader in self.read_plainly
-            if is_seen or (is_core(op) and not takes_formulas(op)):
+            if is_seen or (is_anchor(op) and not accepts_prologue(op)):
                 self.read_plainly.add(k)
                 return True
         return False
@@ -164,14 +164,14 @@ class _Stored:
         return cost
 
 
-def _work(op: Operation) -> int:
+def _work(op: PTensorOp) -> int:
     if isinstance(op, Elementwise) and op.kind not in _ARITHMETIC:
         return _DEAR
     return 0 if is_view(op) else 1
 
 
 @dataclass(slots=True)
-class _Group:
+class _FusionGroup:
     """Stored values that form a part: element-wise values of one shape, or a single other value."""
 
     kind: object
@@ -179,14 +179,14 @@ class _Group:
     nodes: set[int] = field(default_factory=set)
 
 
-def parts_of(work: Pending, stored: set[int]) -> list[Part]:
+def partition_into_kernels(work: PendingGraph, stored: set[int]) -> list[KernelRegion]:
     """Return the parts in topological order.
 
     Args:
         work: Pending operations.
         stored: Positions of the stored values, including the results.
     """
-    groups: list[_Group] = []
+    groups: list[_FusionGroup] = []
     at: dict[int, int] = {}
     for place in sorted(stored):
         nodes = _cone(work, place, stored)
@@ -202,7 +202,7 @@ def parts_of(work: Pending, stored: set[int]) -> list[Part]:
         for place in group.outputs:
             type = work.nodes[place].type
             view = view_among(parts[-1].work)
-            memory[place] = leaf(_stand_in(type) if view is None else view, type)
+            memory[place] = materialized_node(_stand_in(type) if view is None else view, type)
     return parts
 
 
@@ -213,13 +213,13 @@ def _stand_in(type: PTensorType) -> Buffer:
     return as_strided(one, type.shape, strides, writeable=False)
 
 
-def view_among(work: Pending) -> Buffer | None:
+def view_among(work: PendingGraph) -> Buffer | None:
     """Return the result of operations as a view of a leaf; None if they are more than views."""
     chain = chain_of(work)
-    return along(chain, work.leaves[0].data) if chain else None
+    return apply_view_chain(chain, work.leaves[0].data) if chain else None
 
 
-def chain_of(work: Pending) -> Chain:
+def chain_of(work: PendingGraph) -> Chain:
     """Return operations as a chain on one leaf; empty if they are not a chain."""
     places = [(-1,), *[(k,) for k in range(len(work.steps) - 1)]]
     if [operands for _, operands in work.steps] != places:
@@ -227,7 +227,7 @@ def chain_of(work: Pending) -> Chain:
     return tuple([op for op, _ in work.steps])
 
 
-def _kind(work: Pending, place: int, nodes: Sequence[int]) -> object:
+def _kind(work: PendingGraph, place: int, nodes: Sequence[int]) -> object:
     """Return a key that is equal for values that may share a kernel; None for no sharing."""
     if any(not is_elementwise(work.steps[k][0]) for k in nodes):
         return None
@@ -235,16 +235,16 @@ def _kind(work: Pending, place: int, nodes: Sequence[int]) -> object:
     return type.shape, type.dtype in PART
 
 
-def _place_among(groups: list[_Group], kind: object, last: int) -> int:
+def _place_among(groups: list[_FusionGroup], kind: object, last: int) -> int:
     """Return the group of a value whose operands are in the groups up to `last`."""
     for k in range(max(last, 0), len(groups)):
         if kind is not None and groups[k].kind == kind:
             return k
-    groups.append(_Group(kind))
+    groups.append(_FusionGroup(kind))
     return len(groups) - 1
 
 
-def _cone(work: Pending, place: int, stored: set[int]) -> list[int]:
+def _cone(work: PendingGraph, place: int, stored: set[int]) -> list[int]:
     found, todo = {place}, [place]
     while todo:
         for p in work.steps[todo.pop()][1]:
@@ -254,7 +254,7 @@ def _cone(work: Pending, place: int, stored: set[int]) -> list[int]:
     return sorted(found)
 
 
-def _part(work: Pending, group: _Group, memory: dict[int, Node]) -> Part:
+def _part(work: PendingGraph, group: _FusionGroup, memory: dict[int, Node]) -> KernelRegion:
     places, before = _in_order(work, group)
     number = {place: k for k, place in enumerate(places)}
     leaves: list[Node] = []
@@ -275,14 +275,14 @@ def _part(work: Pending, group: _Group, memory: dict[int, Node]) -> Part:
         steps.append((op, tuple(own)))
     nodes = [work.nodes[place] for place in places]
     outputs = tuple([number[place] for place in group.outputs])
-    own_work = Pending(leaves, nodes, tuple(steps), outputs)
-    return Part(own_work, tuple(sources), tuple(group.outputs), tuple(places))
+    own_work = PendingGraph(leaves, nodes, tuple(steps), outputs)
+    return KernelRegion(own_work, tuple(sources), tuple(group.outputs), tuple(places))
 
 
-def _in_order(work: Pending, group: _Group) -> tuple[list[int], int]:
+def _in_order(work: PendingGraph, group: _FusionGroup) -> tuple[list[int], int]:
     """Return the operations with the prologue and anchor first, and the number of these."""
     order = sorted(group.nodes)
-    cores = [k for k in order if is_core(work.steps[k][0])]
+    cores = [k for k in order if is_anchor(work.steps[k][0])]
     if not cores:
         return order, 0
     first = {k for k in _cone(work, cores[0], {*range(len(work.steps))} - group.nodes)}

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from importlib import import_module
 
-from tecomp.array.graph.node import Node, empty, leaf, record, tracing, type_of
+from tecomp.array.graph.node import Node, empty, materialized_node, record, tracing, type_of
 from tecomp.ptensor.devices import CPU, is_apart
 from tecomp.ptensor.operations.creation import Creation
 from tecomp.ptensor.operations.manipulation import ExtractSlice
 from tecomp.ptensor.types import PART, Shape
 
 
-def created(op: Creation, part: tuple[Shape, Shape] | None = None) -> Node:
+def create_array(op: Creation, part: tuple[Shape, Shape] | None = None) -> Node:
     """Return the array of a creation operation, computed at once on the CPU.
 
     The numbers are kernel arguments, so other numbers reuse the kernel.
@@ -30,9 +30,9 @@ def created(op: Creation, part: tuple[Shape, Shape] | None = None) -> Node:
     if tracing.depth:
         return record(op) if part is None else record(_slice(*part), record(op))
     if is_apart(type.device):  # computed on the host and copied to the device on first use
-        made = created(replace(op, device=CPU), part)  # type: ignore[call-arg]
+        made = create_array(replace(op, device=CPU), part)  # type: ignore[call-arg]
         assert made.data is not None
-        return leaf(made.data, type if part is None else type.like(part[0]))
+        return materialized_node(made.data, type if part is None else type.like(part[0]))
     if part is not None:
         type = type.like(part[0])
     result = empty(type)
@@ -41,7 +41,7 @@ def created(op: Creation, part: tuple[Shape, Shape] | None = None) -> Node:
         first = () if part is None else part[1]
         # Import lazily: only creation functions need the compiler here.
         import_module("tecomp.array.kernels.pointwise_kernels").fill(op, type.dtype, first, parts)
-    return leaf(result, type)
+    return materialized_node(result, type)
 
 
 def _slice(extents: Shape, first: Shape) -> ExtractSlice:

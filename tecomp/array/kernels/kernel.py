@@ -12,9 +12,9 @@ import numpy as np
 from tecomp import te
 from tecomp.array.graph.locking import compiling
 from tecomp.array.graph.node import Buffer, memory
-from tecomp.array.graph.views import Chain, along
-from tecomp.array.kernels.strided_operands import Operand
-from tecomp.array.lru_cache import Recent
+from tecomp.array.graph.views import Chain, apply_view_chain
+from tecomp.array.kernels.strided_operands import KernelOperand
+from tecomp.array.lru_cache import LRUCache
 from tecomp.array.statistics import counters
 from tecomp.machine.host import host_vector_bytes
 from tecomp.ptensor.types import Shape, numpy_dtype
@@ -24,8 +24,8 @@ Made = TypeVar("Made")
 P = ParamSpec("P")
 
 
-def made_once(
-    kept: Recent[Key, Made], key: Key, make: Callable[P, Made], *args: P.args, **kwargs: P.kwargs
+def memoized(
+    kept: LRUCache[Key, Made], key: Key, make: Callable[P, Made], *args: P.args, **kwargs: P.kwargs
 ) -> Made:
     """Return the cached value of a key; compile and count it if it is not cached.
 
@@ -55,7 +55,7 @@ _COMPUTED = 1e-9
 """Time per iteration point of a kernel in seconds."""
 
 
-def calls_that_pay(kernels: int, points: int) -> int:
+def specialization_threshold(kernels: int, points: int) -> int:
     """Return the number of calls whose total time equals the time of compiling for fixed sizes.
 
     The number of later calls is unknown. With this threshold, compiling takes no longer than all
@@ -97,7 +97,7 @@ _MOST_OPEN = 2**31 - 1
 
 
 @dataclass(slots=True)
-class Recipe:
+class KernelRecipe:
     """Description of a size-polymorphic kernel that computes pending operations.
 
     Attributes:
@@ -127,7 +127,7 @@ class Recipe:
 
     key: Any
     build: Callable[[Sequence[Any]], Any]
-    operands: tuple[Operand, ...]
+    operands: tuple[KernelOperand, ...]
     shape: Shape
     extents: Shape
     loops: Shape
@@ -145,19 +145,19 @@ class Recipe:
     is_plain: bool | None = None
 
     def __post_init__(self) -> None:
-        self.most_calls = calls_that_pay(1, self.points)
+        self.most_calls = specialization_threshold(1, self.points)
 
     @property
     def kernel(self) -> Any:
         """Kernel that takes the operands and the results, built on first use."""
         if self.own is None:
-            self.own = for_any_sizes(self.key, self.build, self.known)
+            self.own = build_dynamic_kernel(self.key, self.build, self.known)
         return self.own
 
     @property
     def known(self) -> tuple[int | None, ...]:
         """Extents that are compiled in; None for extents that are passed with the call."""
-        return known_of(self.extents, self.points, self.is_product, self.short)
+        return static_extents(self.extents, self.points, self.is_product, self.short)
 
     @property
     def is_worth_it(self) -> bool:
@@ -179,7 +179,7 @@ class Recipe:
         """Return the kernel arguments for the leaves."""
         given = leaves
         if self.sources is not None:
-            given = [viewed(chain, leaves[k]) for k, chain in self.sources]
+            given = [apply_views(chain, leaves[k]) for k, chain in self.sources]
         return [how.view(data) for how, data in zip(self.operands, given, strict=True)]
 
     def build_in(self) -> None:
@@ -191,12 +191,12 @@ class Recipe:
             self.is_built_in = True
 
 
-_kernels: Recent[Any, Any] = Recent(1024)
-_asked: Recent[Any, Shape] = Recent(1024)
+_kernels: LRUCache[Any, Any] = LRUCache(1024)
+_asked: LRUCache[Any, Shape] = LRUCache(1024)
 """Extents with which each slow kernel was first requested."""
 
 
-def known_of(
+def static_extents(
     extents: Shape, points: int, every: bool = False, short: int = SHORT
 ) -> tuple[int | None, ...]:
     """Return the loop extents that are compiled in; None for extents that are passed with the call.
@@ -220,7 +220,7 @@ def known_of(
     ])
 
 
-def for_any_sizes(
+def build_dynamic_kernel(
     key: Any, build: Callable[[Sequence[Any]], Any], known: tuple[int | None, ...]
 ) -> Any:
     """Return the size-polymorphic kernel, built on first use.
@@ -230,15 +230,15 @@ def for_any_sizes(
         build: Function that builds a kernel for given extents.
         known: Extents that are compiled in.
     """
-    return made_once(_kernels, (key, known), _built, build, known)
+    return memoized(_kernels, (key, known), _build, build, known)
 
 
-def _built(build: Callable[[Sequence[Any]], Any], known: tuple[int | None, ...]) -> Any:
+def _build(build: Callable[[Sequence[Any]], Any], known: tuple[int | None, ...]) -> Any:
     return build([te.size_var(f"n{k}") if n is None else n for k, n in enumerate(known)])
 
 
-def computed(
-    recipe: Recipe, leaves: Sequence[Buffer], results: Sequence[Buffer] | None = None
+def call_kernel(
+    recipe: KernelRecipe, leaves: Sequence[Buffer], results: Sequence[Buffer] | None = None
 ) -> Sequence[Buffer]:
     """Run a kernel on the leaves, and return the results in given or new memory.
 
@@ -253,7 +253,7 @@ def computed(
     return [result.transpose(recipe.back) for result in results]
 
 
-def _call(recipe: Recipe, leaves: Sequence[Buffer], results: Sequence[Buffer]) -> None:
+def _call(recipe: KernelRecipe, leaves: Sequence[Buffer], results: Sequence[Buffer]) -> None:
     counters.called += 1
     recipe.calls += 1
     if recipe.calls == recipe.most_calls:
@@ -264,17 +264,17 @@ def _call(recipe: Recipe, leaves: Sequence[Buffer], results: Sequence[Buffer]) -
     if recipe.is_plain:
         kernel(*leaves, *results)
         return
-    kernel(*recipe.arrays(leaves), *[_passed(result, recipe.loops) for result in results])
+    kernel(*recipe.arrays(leaves), *[_passed_extents(result, recipe.loops) for result in results])
 
 
-def viewed(chain: Chain, data: Buffer) -> Buffer:
+def apply_views(chain: Chain, data: Buffer) -> Buffer:
     """Apply a chain of view operations that is known to be a view of the memory."""
-    view = along(chain, data)
+    view = apply_view_chain(chain, data)
     assert view is not None
     return view
 
 
-def _passed(result: Buffer, loops: Shape) -> Buffer:
+def _passed_extents(result: Buffer, loops: Shape) -> Buffer:
     if result.dtype.kind != "c":
         return result if result.shape == loops else result.reshape(loops)
     return result.reshape((*loops, 1)).view(result.real.dtype)

@@ -12,20 +12,20 @@ import numpy as np
 import tecomp
 from tecomp import te
 from tecomp.array.graph.node import Buffer, type_of
-from tecomp.array.graph.pending import Pending, Step
-from tecomp.array.kernels.kernel import Recipe, made_once, short_row
+from tecomp.array.graph.pending import PendingGraph, Step
+from tecomp.array.kernels.kernel import KernelRecipe, memoized, short_row
 from tecomp.array.kernels.strided_operands import (
-    Operand,
+    KernelOperand,
     argument,
     dense,
     elements_of,
     memory,
-    merged,
+    merge_axes,
     operand_of,
     read,
     strides_of,
 )
-from tecomp.array.lru_cache import Recent
+from tecomp.array.lru_cache import LRUCache
 from tecomp.array.statistics import counters
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ptensor.formulas.tables import NARROW, is_elementwise
@@ -74,10 +74,10 @@ def in_blocks(sizes: Sequence[Any], elements: Elements) -> Program:
         return tuple([te.select(part == 0, re(*i), im(*i)) for re, im in pairs])
 
     results = _tuple(te.compute([*sizes, 2], joined, name="y"))
-    return _scheduled(apart, results), results
+    return _schedule(apart, results), results
 
 
-def _scheduled(apart: Sequence[te.Tensor], results: Sequence[te.Tensor]) -> te.Schedule:
+def _schedule(apart: Sequence[te.Tensor], results: Sequence[te.Tensor]) -> te.Schedule:
     s = te.create_schedule(results[0].op)
     stage, block = s[results[0]], s[apart[0]]
     *_, last, pair = stage.op.axis
@@ -98,7 +98,7 @@ def _tuple(made: Any) -> tuple[te.Tensor, ...]:
     return made if isinstance(made, tuple) else (made,)
 
 
-_kernels: Recent[Any, Any] = Recent(512)
+_kernels: LRUCache[Any, Any] = LRUCache(512)
 
 
 def fill(op: Creation, dtype: str, first: tuple[int, ...], result: Buffer) -> None:
@@ -119,7 +119,7 @@ def fill(op: Creation, dtype: str, first: tuple[int, ...], result: Buffer) -> No
 def _kernel(op: Creation, dtype: str, numbers: list[Any], n_first: int) -> Any:
     kinds = tuple([number.dtype.name for number in numbers])
     key = op.name, dtype, kinds, n_first
-    return made_once(_kernels, key, _build_generator, op, dtype, kinds, n_first)
+    return memoized(_kernels, key, _build_generator, op, dtype, kinds, n_first)
 
 
 def _build_generator(op: Creation, dtype: str, kinds: tuple[str, ...], n_first: int) -> Any:
@@ -153,7 +153,7 @@ _FEW = 3
 """Arithmetic steps on pairs that take no longer than the memory traffic of the pairs."""
 
 
-def pointwise_recipe(work: Pending) -> Recipe | None:
+def pointwise_recipe(work: PendingGraph) -> KernelRecipe | None:
     """Return the recipe for element-wise operations, or None."""
     shape = work.nodes[work.outputs[0]].type.shape
     if not _is_taken(work, shape):
@@ -161,23 +161,23 @@ def pointwise_recipe(work: Pending) -> Recipe | None:
     strides = strides_of(work.leaves, shape)
     if strides is None:
         return None
-    groups = merged(shape, [*strides, dense(shape)], [None] * len(shape))
+    groups = merge_axes(shape, [*strides, dense(shape)], [None] * len(shape))
     loops = tuple([prod(shape[axis] for axis in group) for group in groups])
     operands = tuple([
         operand_of(node, groups, loops, steps)
         for node, steps in zip(work.leaves, strides, strict=True)
     ])
     types = [node.type.dtype for node in work.leaves]
-    what = work.steps, work.outputs, tuple(types), _stored(work, prod(shape))
+    what = work.steps, work.outputs, tuple(types), _storage_kind(work, prod(shape))
     lies = tuple([how.lies for how in operands])
     build = partial(_build_pointwise, *what, operands)
     key = what, lies, len(loops)
     dtypes = tuple([numpy_dtype(work.nodes[place].type.dtype) for place in work.outputs])
-    return Recipe(key, build, operands, shape, loops, loops, dtypes, prod(loops),
+    return KernelRecipe(key, build, operands, shape, loops, loops, dtypes, prod(loops),
         short=short_row(work.nodes[work.outputs[0]].type.dtype))
 
 
-def _stored(work: Pending, size: int) -> str:
+def _storage_kind(work: PendingGraph, size: int) -> str:
     """Return how results are stored: `whole` numbers, or parts in `pairs` or in `blocks` of pairs.
 
     LLVM vectorizes pairs if there is only arithmetic in few steps. Blocks take three times as long
@@ -190,7 +190,7 @@ def _stored(work: Pending, size: int) -> str:
     return "blocks" if is_long and size >= _LARGE else "pairs"
 
 
-def _is_taken(work: Pending, shape: Shape) -> bool:
+def _is_taken(work: PendingGraph, shape: Shape) -> bool:
     """Return whether all results have one shape and all operations are element-wise.
 
     Complex and real results cannot be mixed, because they differ in shape in the kernel.
@@ -206,7 +206,7 @@ def _is_taken(work: Pending, shape: Shape) -> bool:
 
 def _build_pointwise(
     steps: Sequence[Step], outputs: Sequence[int], dtypes: Sequence[str], stored: str,
-    operands: Sequence[Operand], sizes: Sequence[Any],
+    operands: Sequence[KernelOperand], sizes: Sequence[Any],
 ) -> Any:
     inputs = [
         argument([sizes[k] for k in how.axes], dtype, f"x{k}")
@@ -228,12 +228,12 @@ def _build_pointwise(
     return tecomp.build(program, [*inputs, *results], name="array", binds=binds)
 
 
-def _whole(sizes: Sequence[Any], elements: Elements) -> Program:
+def _full_region(sizes: Sequence[Any], elements: Elements) -> Program:
     made = te.compute(sizes, lambda *i: tuple(elements(*i)), name="y")
     results = made if isinstance(made, tuple) else (made,)
     return results, results
 
 
 _STAGES: Mapping[str, Callable[[Sequence[Any], Elements], Program]] = {
-    "whole": _whole, "pairs": in_pairs, "blocks": in_blocks,
+    "whole": _full_region, "pairs": in_pairs, "blocks": in_blocks,
 }

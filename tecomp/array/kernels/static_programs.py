@@ -10,20 +10,20 @@ import tecomp
 from tecomp import te
 from tecomp.array.graph.locking import placing
 from tecomp.array.graph.node import Buffer, Node, empty
-from tecomp.array.graph.pending import Pending, Step
+from tecomp.array.graph.pending import PendingGraph, Step
 from tecomp.array.kernels.device_storage import (
-    Stored,
+    DeviceBuffer,
     alternatives,
-    brought,
+    copy_to_device,
     default_layout,
-    kept_layouts,
-    known,
+    device_buffer_of,
+    device_storage_layout,
+    inherited_layouts,
     parts_of,
-    stored_of,
 )
-from tecomp.array.kernels.kernel import made_once
-from tecomp.array.kernels.view_normalization import Lies, PermutedArray, lies
-from tecomp.array.lru_cache import Recent
+from tecomp.array.kernels.kernel import memoized
+from tecomp.array.kernels.view_normalization import PermutedArray, StridedArray, describe_strides
+from tecomp.array.lru_cache import LRUCache
 from tecomp.array.statistics import costs_of, counters
 from tecomp.errors import LayoutError
 from tecomp.graph.layout_demands import is_near
@@ -31,16 +31,17 @@ from tecomp.layout.core.layout import Layout
 from tecomp.ptensor.devices import CPU, target_of
 from tecomp.ptensor.te_definitions import define
 from tecomp.ptensor.types import PART, PTensorType, Shape
-from tecomp.ptensor.values import ComplexTensor, Value, paired, unpaired
+from tecomp.ptensor.values import ComplexTensor, Value, deinterleave_complex, interleave_complex
 
-_host_programs: Recent[Any, Any] = Recent(512)
+_host_programs: LRUCache[Any, Any] = LRUCache(512)
 
 
-def run_program(work: Pending) -> None:
+def run_program(work: PendingGraph) -> None:
     """Evaluate pending operations with one host program, compiled for their shapes."""
     program = program_of(work)
     arrays = [
-        as_parts(data if at is None else at.memory(data)) for data, (_, at) in _given(work)
+        as_parts(data if at is None else at.memory(data)) for data, (_, at)
+        in _operands_with_order(work)
     ]
     outputs = [work.nodes[k] for k in work.outputs]
     buffers = [work.memory(place) for place in work.outputs]
@@ -50,21 +51,22 @@ def run_program(work: Pending) -> None:
         node.computed(buffer)
 
 
-def program_of(work: Pending) -> Any:
+def program_of(work: PendingGraph) -> Any:
     """Return the host program for pending operations, compiled on first use."""
-    leaves = tuple([leaf for _, leaf in _given(work)])
+    leaves = tuple([leaf for _, leaf in _operands_with_order(work)])
     key = leaves, work.steps, work.outputs
-    return made_once(_host_programs, key, _compile_host, leaves, work)
+    return memoized(_host_programs, key, _compile_host, leaves, work)
 
 
-HostLeaf = tuple[PTensorType, Lies | PermutedArray | None]
+HostLeaf = tuple[PTensorType, StridedArray | PermutedArray | None]
 """Type of an operand, and its memory order if it is not contiguous row-major."""
 
 
-def _given(work: Pending) -> list[tuple[Buffer, HostLeaf]]:
+def _operands_with_order(work: PendingGraph) -> list[tuple[Buffer, HostLeaf]]:
     """Return the operands with their memory order."""
     return [
-        (node.data, (node.type, lies(node.data))) for node in work.leaves if node.data is not None
+        (node.data, (node.type, describe_strides(node.data))) for node in work.leaves
+        if node.data is not None
     ]
 
 
@@ -75,13 +77,13 @@ def as_parts(data: Buffer) -> Buffer:
     return data[..., None].view(data.real.dtype)
 
 
-def _compile_host(leaves: Sequence[HostLeaf], work: Pending) -> Any:
+def _compile_host(leaves: Sequence[HostLeaf], work: PendingGraph) -> Any:
     types = [node.type for node in work.nodes]
-    inputs, wanted = defined(leaves, work.steps, work.outputs, types)
+    inputs, wanted = define_program(leaves, work.steps, work.outputs, types)
     return tecomp.compile(wanted, inputs, types[0].device or CPU, name="array")
 
 
-def defined(
+def define_program(
     leaves: Sequence[HostLeaf],
     steps: Sequence[Step],
     outputs: Sequence[int],
@@ -100,7 +102,7 @@ def defined(
         values.append(define(op, given, kinds, result))
     wanted: list[te.Tensor] = []
     for k in outputs:
-        tensor = _joined(values[k])
+        tensor = _join(values[k])
         # An identity copy is either an input or another output.
         is_there = any(tensor is other for other in (*inputs, *wanted))
         wanted.append(_copy(tensor) if is_there else tensor)
@@ -118,13 +120,13 @@ def _placeholder(shape: Shape, dtype: str, name: str) -> te.Tensor:
     return te.placeholder((*shape, 2), part, name=name)
 
 
-def _value(tensor: te.Tensor, type: PTensorType, at: Lies | PermutedArray | None) -> Value:
+def _value(tensor: te.Tensor, type: PTensorType, at: StridedArray | PermutedArray | None) -> Value:
     """Return an operand in its logical shape as a view of its memory; complex ones as two parts.
 
     Readers inline the view.
     """
     if at is None:
-        return unpaired(tensor) if type.dtype in PART else tensor
+        return deinterleave_complex(tensor) if type.dtype in PART else tensor
 
     def view(*part: int) -> te.Tensor:
         made: te.Tensor = te.compute(
@@ -135,19 +137,19 @@ def _value(tensor: te.Tensor, type: PTensorType, at: Lies | PermutedArray | None
     return ComplexTensor(view(0), view(1)) if type.dtype in PART else view()
 
 
-def _joined(value: Value) -> te.Tensor:
-    return paired(value, "joined") if isinstance(value, ComplexTensor) else value
+def _join(value: Value) -> te.Tensor:
+    return interleave_complex(value, "joined") if isinstance(value, ComplexTensor) else value
 
 
-_device_programs: Recent[Any, PlacedProgram] = Recent(512)
-_relayouts: Recent[Any, Any] = Recent(512)
+_device_programs: LRUCache[Any, DeviceProgram] = LRUCache(512)
+_relayouts: LRUCache[Any, Any] = LRUCache(512)
 
-DeviceLeaf = tuple[PTensorType, "Lies | PermutedArray | Layout | None"]
+DeviceLeaf = tuple[PTensorType, "StridedArray | PermutedArray | Layout | None"]
 """Type of an operand, and its device layout, or its memory order on the host."""
 
 
 @dataclass(frozen=True, slots=True)
-class PlacedProgram:
+class DeviceProgram:
     """Program for arrays on a device.
 
     Attributes:
@@ -161,13 +163,13 @@ class PlacedProgram:
     layouts: tuple[Layout | None, ...]
 
 
-def run_placed(work: Pending) -> None:
+def run_placed(work: PendingGraph) -> None:
     """Evaluate pending operations on the device of the arrays; the results stay there."""
     with placing:
         _run(work)
 
 
-def _run(work: Pending) -> None:
+def _run(work: PendingGraph) -> None:
     made = placed_program_of(work)
     outputs = [work.nodes[k] for k in work.outputs]
     device = outputs[0].type.device
@@ -178,12 +180,12 @@ def _run(work: Pending) -> None:
     results = found if isinstance(found, tuple) else (found,)
     for node, layout, data in zip(outputs, made.layouts, results, strict=True):
         if layout is None:
-            _returned(node, data)
+            _store_host_result(node, data)
         else:
-            node.placed(Stored(node.type, layout, data, made.program))
+            node.placed(DeviceBuffer(node.type, layout, data, made.program))
 
 
-def _returned(node: Node, data: Buffer) -> None:
+def _store_host_result(node: Node, data: Buffer) -> None:
     """Store a result that the program returned to the host."""
     costs_of(node.type.device).to_host(data.nbytes)
     buffer = empty(node.type)
@@ -191,22 +193,23 @@ def _returned(node: Node, data: Buffer) -> None:
     node.computed(buffer)
 
 
-def _argument(node: Node, made: PlacedProgram) -> Buffer:
+def _argument(node: Node, made: DeviceProgram) -> Buffer:
     where = _where(node)
     if isinstance(where, Layout) and made.is_read_there:
-        return stored_of(node).data
-    data = stored_of(node).elements() if node.data is None else node.data
-    passed = as_parts(where.memory(data) if isinstance(where, Lies | PermutedArray) else data)
+        return device_buffer_of(node).data
+    data = device_buffer_of(node).elements() if node.data is None else node.data
+    passed = as_parts(where.memory(data) if isinstance(where, StridedArray | PermutedArray)
+        else data)
     costs_of(node.type.device).from_host(passed.nbytes)
     return passed
 
 
-def _where(node: Node) -> Lies | PermutedArray | Layout | None:
+def _where(node: Node) -> StridedArray | PermutedArray | Layout | None:
     """Return the layout or memory order of an operand; broadcast numbers stay on the host."""
     if node.stored is not None:
         return node.stored.layout
     assert node.data is not None
-    at = lies(node.data)
+    at = describe_strides(node.data)
     if at is not None and 0 in node.data.strides:
         return at
     if not (node.type.shape and node.type.size):
@@ -214,28 +217,28 @@ def _where(node: Node) -> Lies | PermutedArray | Layout | None:
     return node.home or default_layout(node.type)
 
 
-def placed_program_of(work: Pending) -> PlacedProgram:
+def placed_program_of(work: PendingGraph) -> DeviceProgram:
     """Return the device program for pending operations, compiled on first use."""
     leaves = tuple([(node.type, _where(node)) for node in work.leaves])
     key = leaves, work.steps, work.outputs
-    return made_once(_device_programs, key, _compile_device, leaves, work)
+    return memoized(_device_programs, key, _compile_device, leaves, work)
 
 
-def relaid(found: Stored, layout: Layout) -> Stored:
+def relayout_buffer(found: DeviceBuffer, layout: Layout) -> DeviceBuffer:
     """Relayout elements on the device, or on the host if the device cannot."""
-    type, wanted = found.type, known(found.type, layout)
+    type, wanted = found.type, device_storage_layout(found.type, layout)
     if wanted == found.layout:
         return found
     try:
         key = type, found.layout, wanted
-        program = made_once(_relayouts, key, _relayout, type, found.layout, wanted)
+        program = memoized(_relayouts, key, _relayout, type, found.layout, wanted)
     except LayoutError:
-        return brought(found.elements(), type, wanted)
+        return copy_to_device(found.elements(), type, wanted)
     counters.called += 1
     costs = costs_of(type.device)
     costs.programs[program] += 1
     costs.relayouts += 1
-    return Stored(type, wanted, program(found.data), program)
+    return DeviceBuffer(type, wanted, program(found.data), program)
 
 
 def _relayout(type: PTensorType, source: Layout, layout: Layout) -> Any:
@@ -248,7 +251,7 @@ def _relayout(type: PTensorType, source: Layout, layout: Layout) -> Any:
     )
 
 
-def _compile_device(leaves: Sequence[DeviceLeaf], work: Pending) -> PlacedProgram:
+def _compile_device(leaves: Sequence[DeviceLeaf], work: PendingGraph) -> DeviceProgram:
     """Compile a program that keeps as many operands and results on the device as possible.
 
     A machine may not support a relayout from the operand layouts to the layouts in which it
@@ -256,15 +259,16 @@ def _compile_device(leaves: Sequence[DeviceLeaf], work: Pending) -> PlacedProgra
     """
     types = [node.type for node in work.nodes]
     target = target_of(str(types[0].device))
-    plain = [(type, at if isinstance(at, Lies | PermutedArray) else None) for type, at in leaves]
-    kept = _kept(leaves, work)
+    plain = [(type, at if isinstance(at, StridedArray | PermutedArray) else None) for type, at
+        in leaves]
+    kept = _inheritable_layouts(leaves, work)
     refused: LayoutError | None = None
     for reads, writes, keeps in (
         (True, True, True), (True, True, False), (False, True, False), (False, False, False),
     ):
         if keeps and not kept:
             continue
-        inputs, wanted = defined(plain, work.steps, work.outputs, types)
+        inputs, wanted = define_program(plain, work.steps, work.outputs, types)
         there: dict[te.Tensor, Any] = {
             x: at for x, (_, at) in zip(inputs, leaves, strict=True)
             if isinstance(at, Layout) and reads
@@ -282,12 +286,13 @@ def _compile_device(leaves: Sequence[DeviceLeaf], work: Pending) -> PlacedProgra
             refused = refused or error
             continue
         layouts = program.packed
-        return PlacedProgram(program, reads, tuple([layouts.get(x) for x in wanted]))
+        return DeviceProgram(program, reads, tuple([layouts.get(x) for x in wanted]))
     assert refused is not None
     raise refused
 
 
-def _kept(leaves: Sequence[DeviceLeaf], work: Pending) -> dict[int, list[Layout]]:
+def _inheritable_layouts(leaves: Sequence[DeviceLeaf], work: PendingGraph) -> dict[int,
+        list[Layout]]:
     """Return the layouts that results may have if an operand has a non-default layout.
 
     The first is preferred. Layouts that the machine knows need no entry, because the compiler
@@ -295,7 +300,7 @@ def _kept(leaves: Sequence[DeviceLeaf], work: Pending) -> dict[int, list[Layout]
     """
     types = [node.type for node in work.nodes]
     placed = [(type, at if isinstance(at, Layout) else None) for type, at in leaves]
-    found = kept_layouts(placed, work.steps, types)
+    found = inherited_layouts(placed, work.steps, types)
     kept: dict[int, list[Layout]] = {}
     for k, place in enumerate(work.outputs):
         layout = found[place]

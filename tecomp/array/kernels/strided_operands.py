@@ -24,7 +24,7 @@ Strides = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Operand:
+class KernelOperand:
     """Description of how an array is passed to a kernel.
 
     Attributes:
@@ -96,7 +96,7 @@ def _strides_of(node: Node, shape: Shape) -> Strides | None:
     return (0,) * missing + tuple(own)
 
 
-def merged(
+def merge_axes(
     shape: Shape, strides: Sequence[Strides], kinds: Sequence[object]
 ) -> tuple[tuple[int, ...], ...]:
     """Return the axes of each loop, outermost first; axes of size 1 are dropped.
@@ -122,7 +122,7 @@ def merged(
 
 def operand_of(
     node: Node, groups: Sequence[Sequence[int]], loops: Shape, strides: Strides
-) -> Operand:
+) -> KernelOperand:
     """Return how an array is passed.
 
     Args:
@@ -150,7 +150,7 @@ def operand_of(
     strided = tuple([steps[k] for k in axes]) != dense(extents)
     unit = not strided or not axes or steps[axes[-1]] == 1
     part = data.real.dtype if data.dtype.kind == "c" else None
-    return Operand(axes, index, None if rest == extents else extents, strided, unit, part,
+    return KernelOperand(axes, index, None if rest == extents else extents, strided, unit, part,
                    None if is_in_order else order)
 
 
@@ -162,14 +162,14 @@ def argument(shape: list[te.Expr], dtype: str, name: str) -> te.Tensor:
     return te.placeholder([*shape, 2], part, name=name)
 
 
-def read(tensor: te.Tensor, how: Operand, index: Sequence[te.Expr]) -> Element:
+def read(tensor: te.Tensor, how: KernelOperand, index: Sequence[te.Expr]) -> Element:
     """Return the element of an argument at an index of its loops."""
     if how.part is None:
         return tensor(*index)
     return Complex(tensor(*index, 0), tensor(*index, 1))
 
 
-def memory(tensor: te.Tensor, how: Operand) -> Any:
+def memory(tensor: te.Tensor, how: KernelOperand) -> Any:
     """Declare a buffer whose strides are passed with the call."""
     strides: list[Any] = [te.var(f"{tensor.name}_s{k}") for k in range(len(how.axes))]
     if how.unit:

@@ -8,14 +8,14 @@ from typing import Any
 
 from numpy.lib.stride_tricks import as_strided
 
-from tecomp.array.graph.node import Buffer, Node, leaf
-from tecomp.array.graph.pending import Pending, Step
-from tecomp.array.graph.views import Chain, along, is_view, type_along
+from tecomp.array.graph.node import Buffer, Node, materialized_node
+from tecomp.array.graph.pending import PendingGraph, Step
+from tecomp.array.graph.views import Chain, apply_view_chain, is_view, type_along
 from tecomp.array.kernels.strided_operands import Strides, strides_of
 from tecomp.ptensor.formulas.tables import is_elementwise
-from tecomp.ptensor.operation import Operation
-from tecomp.ptensor.operations.manipulation import Broadcast, ExpandDims, PermuteDims
-from tecomp.ptensor.operations.reduction import CountNonzero, Reduce, TruthTest
+from tecomp.ptensor.operation import PTensorOp
+from tecomp.ptensor.operations.manipulation import BroadcastOp, ExpandDims, PermuteDims
+from tecomp.ptensor.operations.reduction import CountNonzero, ReduceOp, TruthTest
 from tecomp.ptensor.types import PTensorType, Shape, axes_of
 
 _TWICE = 2
@@ -23,7 +23,7 @@ _TWICE = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Pushed:
+class PushedGraph:
     """Pending operations without view operations.
 
     Attributes:
@@ -31,22 +31,22 @@ class Pushed:
         sources: For each leaf of `work`, the original leaf and the view operations on it.
     """
 
-    work: Pending
+    work: PendingGraph
     sources: tuple[tuple[int, Chain], ...]
 
 
-def pushed(work: Pending) -> Pushed | None:
+def push_views_to_leaves(work: PendingGraph) -> PushedGraph | None:
     """Push view operations to the leaves; return None if there are none, or a view needs a copy."""
     moves = [is_view(op) for op, _ in work.steps]
     if not any(moves):
         return None
-    wanted = _wanted(work, moves)
+    wanted = _requested_chains(work, moves)
     if wanted is None or sum(map(len, wanted)) > _TWICE * len(work.steps):
         return None
-    return _Builder(work, moves).built(wanted)
+    return _PushdownRewriter(work, moves).built(wanted)
 
 
-def _wanted(work: Pending, moves: list[bool]) -> list[list[Chain]] | None:
+def _requested_chains(work: PendingGraph, moves: list[bool]) -> list[list[Chain]] | None:
     """Return the view chains in which each value is required; for outputs the empty chain."""
     wanted: list[list[Chain]] = [[] for _ in work.steps]
     for place in work.outputs:
@@ -64,7 +64,7 @@ def _wanted(work: Pending, moves: list[bool]) -> list[list[Chain]] | None:
     return wanted
 
 
-def _way(work: Pending, k: int, place: int, chain: Chain, is_move: bool) -> Chain:
+def _way(work: PendingGraph, k: int, place: int, chain: Chain, is_move: bool) -> Chain:
     """Return the view chain for an operand, given the view chain of the result."""
     if is_move:
         return (work.steps[k][0], *chain)
@@ -72,21 +72,21 @@ def _way(work: Pending, k: int, place: int, chain: Chain, is_move: bool) -> Chai
         return ()
     own = (work.nodes[place] if place >= 0 else work.leaves[-1 - place]).type.shape
     shape = work.nodes[k].type.shape
-    return chain if own == shape else (Broadcast(shape), *chain)
+    return chain if own == shape else (BroadcastOp(shape), *chain)
 
 
-class _Builder:
+class _PushdownRewriter:
     """Builder of the remaining operations and the views that they read."""
 
-    def __init__(self, work: Pending, moves: list[bool]) -> None:
+    def __init__(self, work: PendingGraph, moves: list[bool]) -> None:
         self.work, self.moves = work, moves
         self.leaves: list[Node] = []
         self.nodes: list[Node] = []
-        self.steps: list[tuple[Operation, tuple[int, ...]]] = []
+        self.steps: list[tuple[PTensorOp, tuple[int, ...]]] = []
         self.sources: list[tuple[int, Chain]] = []
         self.places: dict[tuple[int, Chain], int] = {}
 
-    def built(self, wanted: list[list[Chain]]) -> Pushed | None:
+    def built(self, wanted: list[list[Chain]]) -> PushedGraph | None:
         for k, chains in enumerate(wanted):
             for chain in chains:
                 if not self._add(k, chain):
@@ -94,8 +94,8 @@ class _Builder:
         outputs = tuple([self.places[place, ()] for place in self.work.outputs])
         if min(outputs) < 0 or len({*outputs}) < len(outputs):
             return None  # an output is a view of a leaf, or two outputs are equal
-        work = Pending(self.leaves, self.nodes, tuple(self.steps), outputs)
-        return Pushed(work, tuple(self.sources))
+        work = PendingGraph(self.leaves, self.nodes, tuple(self.steps), outputs)
+        return PushedGraph(work, tuple(self.sources))
 
     def _add(self, k: int, chain: Chain) -> bool:
         op, places = self.work.steps[k]
@@ -117,11 +117,11 @@ class _Builder:
         if (place, chain) in self.places or place >= 0:
             return self.places[place, chain]
         node = self.work.leaves[-1 - place]
-        data = along(chain, node.data)
+        data = apply_view_chain(chain, node.data)
         if data is None:
             return None
         self.sources.append((-1 - place, chain))
-        self.leaves.append(leaf(data, type_along(chain, node.type)))
+        self.leaves.append(materialized_node(data, type_along(chain, node.type)))
         self.places[place, chain] = -len(self.leaves)
         return self.places[place, chain]
 
@@ -150,7 +150,7 @@ class PermutedArray:
 
 
 @dataclass(frozen=True, slots=True)
-class Lies:
+class StridedArray:
     """Strided array, as a one-dimensional range of memory and an affine address.
 
     Attributes:
@@ -184,13 +184,13 @@ class Lies:
         return as_strided(first, (self.span,), (data.itemsize,), subok=False, writeable=False)
 
 
-def lies(data: Buffer) -> Lies | PermutedArray | None:
+def describe_strides(data: Buffer) -> StridedArray | PermutedArray | None:
     """Return the memory order of an array; None if it is contiguous row-major.
 
     >>> import numpy as np
-    >>> lies(np.arange(6)[::-2])
-    Lies(span=5, start=4, strides=(-2,))
-    >>> lies(np.zeros((2, 3, 4)).transpose(1, 2, 0))
+    >>> describe_strides(np.arange(6)[::-2])
+    StridedArray(span=5, start=4, strides=(-2,))
+    >>> describe_strides(np.zeros((2, 3, 4)).transpose(1, 2, 0))
     PermutedArray(order=(2, 0, 1))
     """
     if data.flags.c_contiguous:
@@ -205,12 +205,12 @@ def lies(data: Buffer) -> Lies | PermutedArray | None:
     ends = [(n - 1) * stride for n, stride in zip(data.shape, strides, strict=True)]
     below = -sum(end for end in ends if end < 0)
     span = below + sum(end for end in ends if end > 0) + 1
-    return Lies(span, below, tuple(strides))
+    return StridedArray(span, below, tuple(strides))
 
 
 Order = tuple[int, ...]
 
-_REDUCTIONS = (Reduce, TruthTest, CountNonzero)
+_REDUCTIONS = (ReduceOp, TruthTest, CountNonzero)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,12 +224,12 @@ class PermutedGraph:
             identity.
     """
 
-    work: Pending
+    work: PendingGraph
     sources: tuple[tuple[int, Chain], ...]
     back: Order | None
 
 
-def turned(work: Pending) -> PermutedGraph | None:
+def permute_to_memory_order(work: PendingGraph) -> PermutedGraph | None:
     """Permute element-wise operations and one reduction into memory order; None if already so."""
     at = [k for k, (op, _) in enumerate(work.steps) if not is_elementwise(op)]
     if len(at) > 1 or any(not isinstance(work.steps[k][0], _REDUCTIONS) for k in at):
@@ -260,10 +260,10 @@ def turned(work: Pending) -> PermutedGraph | None:
         _view(order if k in first else after, node.type.rank) for k, node in enumerate(work.leaves)
     ]
     leaves = [
-        leaf(along(chain, node.data), type_along(chain, node.type))
+        materialized_node(apply_view_chain(chain, node.data), type_along(chain, node.type))
         for node, chain in zip(work.leaves, views, strict=True)
     ]
-    made = Pending(leaves, nodes, tuple(steps), work.outputs)
+    made = PendingGraph(leaves, nodes, tuple(steps), work.outputs)
     sources = tuple(enumerate(views))
     result = orders[work.outputs[0]]
     back = tuple([result.index(k) for k in range(len(result))])
@@ -295,7 +295,7 @@ def _leaves(steps: Sequence[Step]) -> set[int]:
     return {-1 - k for _, places in steps for k in places if k < 0}
 
 
-def _shape(work: Pending, behind: int) -> Shape:
+def _shape(work: PendingGraph, behind: int) -> Shape:
     """Return the shape of the operand of the reduction, or of all values if there is none."""
     if behind == len(work.steps):
         return work.nodes[0].type.shape

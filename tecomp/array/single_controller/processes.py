@@ -16,20 +16,20 @@ from runpy import run_module, run_path
 from typing import Any, TypeVar
 from weakref import ref
 
-from tecomp.array.graph.node import Shared
+from tecomp.array.graph.node import ShardedNode
 from tecomp.array.single_controller.protocol import (
     FUNCTIONS,
-    Call,
-    End,
-    Failed,
+    EndOfScript,
     Handle,
     Message,
-    coded,
-    decoded,
-    made_by,
-    packed,
+    RemoteCall,
+    RemoteFailure,
+    decode_message,
+    distributed_arrays_in,
+    encode_value,
+    pack_message,
     send_by,
-    unpacked,
+    unpack_message,
 )
 from tecomp.dist.runtime.call_tracking import alone
 from tecomp.dist.runtime.mpi import mpi
@@ -65,27 +65,27 @@ class Controller:
         with self._lock:
             if not alone.waits:
                 return function(*arguments)
-            given = coded(arguments)
+            given = encode_value(arguments)
             number, self._count = self._count, self._count + 1
-            self._send(Call(number, name, given, self._freed()))
+            self._send(RemoteCall(number, name, given, self._freed()))
             try:
                 with alone:
                     result = function(*arguments)
             except Exception:
-                self._send(Failed(number))
+                self._send(RemoteFailure(number))
                 raise
             named: R = self._named(result, (number, count()))
             return named
 
     def end(self) -> None:
         """End the workers after the script has ended without an error."""
-        self._send(End())
+        self._send(EndOfScript())
 
     def _named(self, result: Any, names: tuple[int, count[int]]) -> Any:
         """Assign handles to the distributed arrays of a result, equal on all processes."""
         if type(result) is tuple:
             return tuple([self._named(each, names) for each in result])
-        if not isinstance(result, Shared):
+        if not isinstance(result, ShardedNode):
             return result
         handle = names[0], next(names[1])
         if result.handle is not None:  # an operand, which has a handle already
@@ -106,8 +106,8 @@ class Controller:
         return tuple(found)
 
     def _send(self, message: Message) -> None:
-        data = packed(message)
-        is_far = isinstance(message, Call) and message.number % _LEAD == _LEAD - 1
+        data = pack_message(message)
+        is_far = isinstance(message, RemoteCall) and message.number % _LEAD == _LEAD - 1
         send = self.comm.Ssend if is_far else self.comm.Send
         for rank in range(1, self.comm.size):
             send([data, mpi().BYTE], rank)
@@ -129,29 +129,29 @@ def work(comm: Any) -> None:
     Raises:
         Exception: If a call fails on this process but not on the controller.
     """
-    arrays: dict[Handle, Shared] = {}
+    arrays: dict[Handle, ShardedNode] = {}
     while True:
-        message = _received(comm)
-        if isinstance(message, End):
+        message = _receive(comm)
+        if isinstance(message, EndOfScript):
             return
-        assert isinstance(message, Call), "what failed is told behind the call"
+        assert isinstance(message, RemoteCall), "what failed is told behind the call"
         try:
             _do(message, arrays)
         except Exception:
-            answer = _received(comm, _GRACE)
-            if answer != Failed(message.number):
+            answer = _receive(comm, _GRACE)
+            if answer != RemoteFailure(message.number):
                 raise
 
 
-def _do(call: Call, arrays: dict[Handle, Shared]) -> None:
+def _do(call: RemoteCall, arrays: dict[Handle, ShardedNode]) -> None:
     for handle in call.free:
         del arrays[handle]
-    result = FUNCTIONS[call.name](*decoded(call.arguments, arrays.__getitem__))
-    for k, node in enumerate(made_by(result)):
+    result = FUNCTIONS[call.name](*decode_message(call.arguments, arrays.__getitem__))
+    for k, node in enumerate(distributed_arrays_in(result)):
         arrays[call.number, k] = node
 
 
-def _received(comm: Any, most: float | None = None) -> Message | None:
+def _receive(comm: Any, most: float | None = None) -> Message | None:
     """Return the next message, or None if none arrives within `most` seconds."""
     status = mpi().Status()
     begin = time.monotonic()
@@ -165,7 +165,7 @@ def _received(comm: Any, most: float | None = None) -> Message | None:
             pause = min(pause * 1.2, _LONGEST)
     data = bytearray(status.Get_count(mpi().BYTE))
     comm.Recv([data, mpi().BYTE], 0)
-    return unpacked(data)
+    return unpack_message(data)
 
 
 # Referenced by name to avoid an upward import of the distributed arrays.

@@ -11,7 +11,7 @@ from types import FunctionType
 from typing import Any, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from tecomp.array.graph.evaluate import data_of
-from tecomp.array.graph.node import Buffer, Node, Shared, leaf
+from tecomp.array.graph.node import Buffer, Node, ShardedNode, materialized_node
 from tecomp.dist.runtime.team import Team
 from tecomp.errors import TeamError
 from tecomp.ptensor.types import PTensorType
@@ -21,13 +21,13 @@ Handle: TypeAlias = "tuple[int, int]"
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class RemoteCall:
     """Call of a function on all processes.
 
     Attributes:
         number: Number of previous calls.
         name: Name of the function.
-        arguments: Arguments, encoded by `coded`.
+        arguments: Arguments, encoded by `encode_value`.
         free: Handles of arrays that are no longer needed.
     """
 
@@ -38,7 +38,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class RemoteFailure:
     """Failure of a call for a reason that all processes detect.
 
     Attributes:
@@ -49,15 +49,15 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class EndOfScript:
     """End of the message stream."""
 
 
-Message: TypeAlias = "Call | Failed | End"
+Message: TypeAlias = "RemoteCall | RemoteFailure | EndOfScript"
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _ArrayHandle:
     """Distributed array, referenced by its handle."""
 
     handle: Handle
@@ -90,7 +90,7 @@ class _Pickler(pickle.Pickler):
         return NotImplemented
 
 
-def packed(message: Message) -> bytes:
+def pack_message(message: Message) -> bytes:
     """Serialize a message.
 
     Raises:
@@ -108,40 +108,40 @@ def packed(message: Message) -> bytes:
     return into.getvalue()
 
 
-def unpacked(data: bytes | bytearray) -> Message:
+def unpack_message(data: bytes | bytearray) -> Message:
     """Deserialize a message."""
     found: Message = pickle.loads(data)
     return found
 
 
-def coded(value: Any) -> Any:
+def encode_value(value: Any) -> Any:
     """Replace arrays in a value by handles and elements."""
     if isinstance(value, tuple | list) and type(value) in (tuple, list):
-        return type(value)([coded(each) for each in value])
-    if isinstance(value, Shared):
+        return type(value)([encode_value(each) for each in value])
+    if isinstance(value, ShardedNode):
         assert value.handle is not None, "made by a call that was not sent"
-        return _Known(value.handle)
+        return _ArrayHandle(value.handle)
     if isinstance(value, Node):
         return _Elements(data_of(value), value.type)
     return _Number(value.id) if isinstance(value, Team) else value
 
 
-def decoded(value: Any, array: Callable[[Handle], Shared]) -> Any:
+def decode_message(value: Any, array: Callable[[Handle], ShardedNode]) -> Any:
     """Replace handles and elements in a value by the arrays of this process."""
     if isinstance(value, tuple | list) and type(value) in (tuple, list):
-        return type(value)([decoded(each, array) for each in value])
-    if isinstance(value, _Known):
+        return type(value)([decode_message(each, array) for each in value])
+    if isinstance(value, _ArrayHandle):
         return array(value.handle)
     if isinstance(value, _Elements):
-        return leaf(value.data, value.type)
+        return materialized_node(value.data, value.type)
     return value.team if isinstance(value, _Number) else value
 
 
-def made_by(value: Any) -> list[Shared]:
+def distributed_arrays_in(value: Any) -> list[ShardedNode]:
     """Return the distributed arrays in a result, in order."""
     if type(value) is tuple:
-        return [each for part in value for each in made_by(part)]
-    return [value] if isinstance(value, Shared) else []
+        return [each for part in value for each in distributed_arrays_in(part)]
+    return [value] if isinstance(value, ShardedNode) else []
 
 
 P = ParamSpec("P")
@@ -151,22 +151,22 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {}
 """Functions that workers can execute, by name."""
 
 
-class Sender(Protocol):
+class CallForwarder(Protocol):
     """Object that runs function calls on all processes."""
 
     def call(self, name: str, function: Callable[..., R], *arguments: Any) -> R:
         """Run a function on all processes and return its result."""
 
 
-_senders: list[Sender] = []
+_senders: list[CallForwarder] = []
 
 
-def send_by(sender: Sender) -> None:
+def send_by(sender: CallForwarder) -> None:
     """Send collective calls of this process to all others from now on."""
     _senders[:] = [sender]
 
 
-def together(
+def collective(
     function: Callable[P, R], *, others: Callable[..., Any] | None = None
 ) -> Callable[P, R]:
     """Decorate a function that all ranks of a team call with equal arguments and their own shards.

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from tecomp.errors import CallError
-from tecomp.layout.addressing.layout_tags import Mark, agree
+from tecomp.layout.addressing.layout_tags import LayoutTag, compatible_tags
 
 _CODES = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 6: "bool"}
 _READ_ONLY, _IS_COPY = 1, 2
@@ -49,7 +49,7 @@ class _Versioned(ctypes.Structure):
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class ArrayMemory:
     """Memory of an array.
 
     Attributes:
@@ -69,7 +69,7 @@ class Memory:
     owner: Any
 
 
-def read_dlpack(where: str, array: Any) -> Memory:
+def read_dlpack(where: str, array: Any) -> ArrayMemory:
     """Return the memory of an object that exports DLPack; `where` names it in error messages.
 
     The capsule is not consumed: its destructor releases the memory when the result is dropped.
@@ -103,7 +103,7 @@ def read_dlpack(where: str, array: Any) -> Memory:
     if tensor.lanes != 1:
         dtype += f"x{tensor.lanes}"
     address = (tensor.data or 0) + tensor.byte_offset
-    return Memory(address, dtype, shape, strides, access, capsule)
+    return ArrayMemory(address, dtype, shape, strides, access, capsule)
 
 
 def _is_writable(array: Any) -> bool:
@@ -168,7 +168,7 @@ Array: TypeAlias = np.ndarray[Any, Any]
 
 
 def is_in_layout(
-    array: Any, wanted: Mark, shape: tuple[int, ...], stored: tuple[int, ...]
+    array: Any, wanted: LayoutTag, shape: tuple[int, ...], stored: tuple[int, ...]
 ) -> bool:
     """Return whether an array is untagged, or tagged with an equivalent layout.
 
@@ -181,18 +181,18 @@ def is_in_layout(
         shape: Logical shape of the tensor.
         stored: Physical shape of arrays in the layout.
     """
-    found = mark_of(array)
-    return found is None or found.formula == wanted.formula or agree(
+    found = layout_tag_of(array)
+    return found is None or found.formula == wanted.formula or compatible_tags(
         found, tuple(array.shape), wanted, shape, stored
     )
 
 
 class PackedArray(np.ndarray[Any, Any]):
-    """NumPy array with a layout tag for `mark_of`; otherwise it behaves as a plain array."""
+    """NumPy array with a layout tag for `layout_tag_of`; otherwise it behaves as a plain array."""
 
     __slots__ = ("_mark",)
 
-    _mark: Mark
+    _mark: LayoutTag
 
     def __repr__(self) -> str:
         return repr(np.asarray(self))
@@ -218,19 +218,19 @@ def as_array(given: Any, where: str) -> np.ndarray[Any, Any]:
         ) from error
 
 
-def mark_of(array: object) -> Mark | None:
+def layout_tag_of(array: object) -> LayoutTag | None:
     """Return the layout tag of an array, or None."""
     return getattr(array, "_mark", None) if isinstance(array, PackedArray) else None
 
 
-def empty(shape: tuple[int, ...], dtype: Any, layout: Mark) -> Array:
+def empty(shape: tuple[int, ...], dtype: Any, layout: LayoutTag) -> Array:
     """Return a new uninitialized array that is tagged with a layout."""
     made = PackedArray(shape, dtype)
     made._mark = layout
     return made
 
 
-def marked(array: Array, layout: Mark) -> Array:
+def with_layout_tag(array: Array, layout: LayoutTag) -> Array:
     """Return a view of an array that is tagged with a layout."""
     seen = array.view(PackedArray)
     seen._mark = layout

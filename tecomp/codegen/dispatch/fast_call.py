@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from tecomp.codegen.dispatch.array_interop import SLOT, PackedArray, empty
-from tecomp.codegen.dispatch.parameter import Parameter
+from tecomp.codegen.dispatch.parameter import KernelParameter
 from tecomp.codegen.dispatch.process_runtime import HEAD, process
 from tecomp.codegen.runtime.runtime_structs import (
     BINDS,
@@ -32,7 +32,7 @@ from tecomp.codegen.runtime.runtime_structs import (
 )
 from tecomp.ir.nodes.expr import Var, integer_range
 from tecomp.ir.nodes.stmt import PrimFunc
-from tecomp.layout.addressing.layout_tags import plain_mark
+from tecomp.layout.addressing.layout_tags import row_major_tag
 
 C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
 _MAX_WORDS = 4096
@@ -54,7 +54,7 @@ class _MethodDef(ctypes.Structure):
 
 
 def quick_call(
-    func: PrimFunc, parameters: Sequence[Parameter], scalars: Sequence[Scalar], entry: Any, *,
+    func: PrimFunc, parameters: Sequence[KernelParameter], scalars: Sequence[Scalar], entry: Any, *,
     is_parallel: bool,
 ) -> Quick | None:
     """Return the built-in fast call function of a kernel, or None if unsupported.
@@ -86,7 +86,7 @@ def quick_call(
 
 
 def _plan(
-    func: PrimFunc, parameters: Sequence[Parameter], scalars: Sequence[Scalar]
+    func: PrimFunc, parameters: Sequence[KernelParameter], scalars: Sequence[Scalar]
 ) -> list[int] | None:
     """Return the words after the head of a plan; None if a plan cannot express the kernel."""
     places = {var: FIRST_ARGUMENT_WORD + len(func.params) + k for k, var in enumerate(func.sizes)}
@@ -146,7 +146,7 @@ def arrays_are_known() -> bool:
 
 def _is_mark_known() -> bool:
     """Return whether the layout tag is at offset `SLOT`, and is 0 for untagged arrays."""
-    array = empty((2,), np.float32, mark := plain_mark(1))
+    array = empty((2,), np.float32, mark := row_major_tag(1))
     marks = [
         ctypes.c_void_p.from_address(id(each) + SLOT).value or 0 for each in (array, array + 1)
     ]

@@ -15,11 +15,11 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from tecomp.codegen.dispatch.array_interop import Memory
+from tecomp.codegen.dispatch.array_interop import ArrayMemory
 from tecomp.codegen.dispatch.fast_call import Quick, quick_call
 from tecomp.codegen.dispatch.parameter import (
-    Parameter,
-    Stored,
+    ArgumentStorage,
+    KernelParameter,
     check_scalar,
     make_parameter,
     memory_of,
@@ -37,7 +37,7 @@ from tecomp.codegen.dispatch.shape_binding import (
     extent_value,
     part_at_offset,
 )
-from tecomp.codegen.llvm.compiled import Compiled
+from tecomp.codegen.llvm.compiled import CompiledFunction
 from tecomp.codegen.llvm.ir_builder import float_bits
 from tecomp.codegen.runtime.runtime_structs import (
     FIRST_ARGUMENT_WORD,
@@ -111,8 +111,9 @@ def _span(call: Callable[..., object], arguments: Sequence[Any], count: int) -> 
 Signature: TypeAlias = "Sequence[Buffer | Var]"
 
 
-def _compiled(
-    func: PrimFunc, signature: Signature, options: Mapping[str, bool], stored: Mapping[int, Stored]
+def _compile(
+    func: PrimFunc, signature: Signature, options: Mapping[str, bool],
+    stored: Mapping[int, ArgumentStorage]
 ) -> Kernel:
     return Kernel(func, signature, stored=stored, **options)
 
@@ -162,13 +163,13 @@ class Kernel(Pictured):
 
     def __init__(
         self,
-        func: PrimFunc | Compiled,
+        func: PrimFunc | CompiledFunction,
         signature: Signature | None = None,
         *,
         check_bounds: bool = False,
         fast_math: bool = False,
         fp_contract: bool = True,
-        stored: Mapping[int, Stored] = MappingProxyType({}),
+        stored: Mapping[int, ArgumentStorage] = MappingProxyType({}),
     ) -> None:
         """Compile `func`, which must be flat, or wrap compiled code.
 
@@ -186,13 +187,13 @@ class Kernel(Pictured):
             func = compiler.compile_function(
                 func, check_bounds=check_bounds, fast_math=fast_math, fp_contract=fp_contract
             )
-        assert isinstance(func, Compiled)
-        self.compiled: Compiled = func
+        assert isinstance(func, CompiledFunction)
+        self.compiled: CompiledFunction = func
         self._head = head = func.interface.head
         self.name = head.name
         self.signature = tuple(signature if signature is not None else head.params)
         written = set(func.interface.written)
-        parameters: list[Parameter] = []
+        parameters: list[KernelParameter] = []
         scalars: list[tuple[int, Var, Var]] = []
         for k, (seen, physical) in enumerate(zip(self.signature, head.params, strict=True)):
             if isinstance(seen, Buffer) and isinstance(physical, Buffer):
@@ -215,7 +216,7 @@ class Kernel(Pictured):
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the function and options; unpickling compiles or finds the code in the cache."""
         options = asdict(self.compiled.options)
-        return _compiled, (self.func, self.signature, options, dict(self._stored))
+        return _compile, (self.func, self.signature, options, dict(self._stored))
 
     def __copy__(self) -> Kernel:
         return self
@@ -344,7 +345,7 @@ class Kernel(Pictured):
             self._head, self._parameters, self._scalars, self.compiled.entry,
             is_parallel=self.compiled.interface.is_parallel,
         )
-        self._quick = made = made or _declined
+        self._quick = made = made or _decline
         return made
 
     def _run(self, arguments: Sequence[Any]) -> bytes | None:
@@ -387,7 +388,7 @@ class Kernel(Pictured):
         return sizes
 
     def _checked(
-        self, parameters: Sequence[Parameter], arguments: Sequence[Any]
+        self, parameters: Sequence[KernelParameter], arguments: Sequence[Any]
     ) -> dict[Var, Size]:
         """Check arguments against other parameters and return the sizes of the call.
 
@@ -426,7 +427,8 @@ class Kernel(Pictured):
         return {var.name: size.value for var, size in sizes.items()}
 
     def _fill(
-        self, block: ctypes.Array[ctypes.c_int64], memories: list[Memory], sizes: dict[Var, Size]
+        self, block: ctypes.Array[ctypes.c_int64], memories: list[ArrayMemory],
+        sizes: dict[Var, Size]
     ) -> list[Any]:
         tables = []
         for parameter, memory in zip(self._parameters, memories, strict=True):
@@ -473,8 +475,8 @@ class Kernel(Pictured):
 
 
 def _checked_arrays(
-    parameters: Sequence[Parameter], arguments: Sequence[Any], sizes: dict[Var, Size]
-) -> list[Memory]:
+    parameters: Sequence[KernelParameter], arguments: Sequence[Any], sizes: dict[Var, Size]
+) -> list[ArrayMemory]:
     """Return the checked memory of each array; sizes bound by the arrays are added to `sizes`."""
     memories = [memory_of(p, arguments[p.position]) for p in parameters]
     bind_sizes(sizes, parameters, memories)
@@ -490,13 +492,13 @@ def _checked_arrays(
     return memories
 
 
-def _declined(*_arguments: Any) -> bool:
+def _decline(*_arguments: Any) -> bool:
     """Decline every call; the substitute for kernels without a fast call."""
     return False
 
 
 def _row_table(
-    parameter: Parameter, memory: Memory, sizes: Mapping[Var, Size]
+    parameter: KernelParameter, memory: ArrayMemory, sizes: Mapping[Var, Size]
 ) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Return the row addresses of an array, which code takes for several physical axes."""
     shape = [n if isinstance(n, int) else extent_value(n, sizes) for n in parameter.physical.shape]
@@ -504,7 +506,7 @@ def _row_table(
     return memory.address + np.arange(prod(shape[:-1]), dtype=np.int64) * row_bytes
 
 
-def _check_overlap(parameters: Sequence[Parameter], memories: Sequence[Memory]) -> None:
+def _check_overlap(parameters: Sequence[KernelParameter], memories: Sequence[ArrayMemory]) -> None:
     """Check that no output array shares memory with another argument.
 
     Raises:

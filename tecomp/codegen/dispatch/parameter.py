@@ -9,18 +9,18 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tecomp.codegen.dispatch.array_interop import Access, Memory, read_dlpack
+from tecomp.codegen.dispatch.array_interop import Access, ArrayMemory, read_dlpack
 from tecomp.errors import CallError
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import Expr, Var, integer_range
 from tecomp.ir.nodes.stmt import Buffer
-from tecomp.layout.addressing.layout_tags import Mark
+from tecomp.layout.addressing.layout_tags import LayoutTag
 
 Shape: TypeAlias = "tuple[int | Expr, ...]"
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class ArgumentStorage:
     """Layout of an argument.
 
     Attributes:
@@ -28,12 +28,12 @@ class Stored:
         shape: Logical shape, if the layout moves elements; else None.
     """
 
-    mark: Mark
+    mark: LayoutTag
     shape: Shape | None
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class KernelParameter:
     """Array parameter of a kernel.
 
     Attributes:
@@ -63,7 +63,7 @@ class Parameter:
     flat: Shape
     strides: Shape
     fixed: tuple[int, ...] | None
-    mark: Mark | None = None
+    mark: LayoutTag | None = None
     logical: Shape | None = None
 
     @property
@@ -85,13 +85,13 @@ def make_parameter(
     physical: Buffer,
     *,
     is_written: bool,
-    stored: Stored | None = None,
-) -> Parameter:
+    stored: ArgumentStorage | None = None,
+) -> KernelParameter:
     """Return the parameter for `buffer`, which the code accesses as `physical`."""
     lanes = () if buffer.dtype.lanes == 1 else (buffer.dtype.lanes,)
     shape = (*buffer.shape, *lanes)
     known = tuple(extent for extent in shape if isinstance(extent, int))
-    return Parameter(
+    return KernelParameter(
         position,
         kernel,
         buffer.dtype.scalar,
@@ -124,7 +124,7 @@ def array_text(dtype: str, shape: Sequence[int | Expr]) -> str:
     return f"{dtype}[{', '.join(str(extent) for extent in shape)}]"
 
 
-def memory_of(parameter: Parameter, argument: Any) -> Memory:
+def memory_of(parameter: KernelParameter, argument: Any) -> ArrayMemory:
     """Return the memory of an array argument after checking its dtype, strides and access.
 
     Raises:
@@ -141,7 +141,7 @@ def memory_of(parameter: Parameter, argument: Any) -> Memory:
     return memory
 
 
-def _numpy_memory(parameter: Parameter, array: np.ndarray[Any, Any]) -> Memory:
+def _numpy_memory(parameter: KernelParameter, array: np.ndarray[Any, Any]) -> ArrayMemory:
     dtype = array.dtype
     fits = dtype == parameter.numpy
     if not fits and not dtype.isnative:
@@ -161,10 +161,10 @@ def _numpy_memory(parameter: Parameter, array: np.ndarray[Any, Any]) -> Memory:
     # The name of a NumPy dtype takes longer to compute than all other steps.
     name = str(parameter.scalar) if fits else dtype.name
     access: Access = "writable" if array.flags.writeable else "read-only"
-    return Memory(address, name, array.shape, strides, access, array)
+    return ArrayMemory(address, name, array.shape, strides, access, array)
 
 
-def _check_whole_steps(parameter: Parameter, array: np.ndarray[Any, Any]) -> None:
+def _check_whole_steps(parameter: KernelParameter, array: np.ndarray[Any, Any]) -> None:
     size = array.dtype.itemsize
     for axis, (extent, step) in enumerate(zip(array.shape, array.strides, strict=True)):
         if step % size and extent > 1 and array.size:
@@ -176,7 +176,7 @@ def _check_whole_steps(parameter: Parameter, array: np.ndarray[Any, Any]) -> Non
             )
 
 
-def _no_array(parameter: Parameter, argument: Any) -> CallError:
+def _no_array(parameter: KernelParameter, argument: Any) -> CallError:
     got = "None" if argument is None else type(argument).__name__
     advice = "convert it with np.asarray(...)"
     if parameter.is_written:
@@ -198,7 +198,7 @@ def _numpy_name(dtype: DType) -> str:
     return f"{'ml_dtypes' if dtype.kind == 'bfloat' else 'np'}.{dtype}"
 
 
-def _check_memory(parameter: Parameter, memory: Memory) -> None:
+def _check_memory(parameter: KernelParameter, memory: ArrayMemory) -> None:
     scalar = parameter.scalar
     if memory.dtype != scalar:
         raise CallError(
@@ -227,7 +227,7 @@ def _check_memory(parameter: Parameter, memory: Memory) -> None:
         )
 
 
-def _not_writable(parameter: Parameter, memory: Memory) -> CallError:
+def _not_writable(parameter: KernelParameter, memory: ArrayMemory) -> CallError:
     why = {
         "read-only": "the array is read-only",
         "a copy": "its __dlpack__ shares a copy, in which the result would be lost",

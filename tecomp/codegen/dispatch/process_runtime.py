@@ -14,8 +14,8 @@ import numpy as np
 
 from tecomp.codegen.dispatch.array_interop import SLOT, PackedArray
 from tecomp.codegen.llvm.code_cache import machine_code
-from tecomp.codegen.llvm.ir_builder import Source
-from tecomp.codegen.llvm.jit import Linked, host
+from tecomp.codegen.llvm.ir_builder import LlvmSource
+from tecomp.codegen.llvm.jit import LoadedCode, host
 from tecomp.codegen.runtime.fast_call_ir import call_text
 from tecomp.codegen.runtime.runtime_structs import (
     API,
@@ -52,7 +52,7 @@ _ENTRY = "\n".join([
 
 
 @dataclass(frozen=True, slots=True)
-class Process:
+class RuntimeLibrary:
     """Linked runtime functions of this process.
 
     Attributes:
@@ -66,7 +66,7 @@ class Process:
         asked: Environment text from which the number of threads was read.
     """
 
-    linked: Linked
+    linked: LoadedCode
     run: Callable[[Any, Any], int]
     call: int
     serve: Callable[[int, int, int], None]
@@ -86,24 +86,24 @@ class _Shared:
     """Per-process singleton, created under `lock`."""
 
     lock: WorkLock
-    process: Process | None = None
+    process: RuntimeLibrary | None = None
 
 
 _SHARED = _Shared(WorkLock())
 
 
-def process() -> Process:
+def process() -> RuntimeLibrary:
     """Return the runtime of this process; link it on first use."""
     if _SHARED.process is None:
         with _SHARED.lock:
-            _SHARED.process = _SHARED.process or _linked()
+            _SHARED.process = _SHARED.process or _link()
     return _SHARED.process
 
 
-def _linked() -> Process:
+def _link() -> RuntimeLibrary:
     # Most runtime code runs once per call. Optimization would save 0.05 us per call, but delay the
     # first call in a process by 70 ms.
-    linked = machine_code(Source(process_text(host().triple)), "process", effort=0)
+    linked = machine_code(LlvmSource(process_text(host().triple)), "process", effort=0)
     functions = [getattr(ctypes.pythonapi, name) for name in API]
     objects = (None, False, True, int, float, np.ndarray, PackedArray)
     words = (ctypes.c_int64 * max(len(PYTHON.fields), len(_EXPORTS)))(
@@ -113,7 +113,7 @@ def _linked() -> Process:
     linked.entry(ctypes.addressof(words))
     run, call, serve, configure, begin, asked = words[: len(_EXPORTS)]
     word, address = ctypes.c_int64, ctypes.c_void_p
-    made = Process(
+    made = RuntimeLibrary(
         linked,
         ctypes.CFUNCTYPE(ctypes.c_int32, address, address)(run),
         call,

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from tecomp.codegen.dispatch.array_interop import Memory, is_in_layout, mark_of
-from tecomp.codegen.dispatch.parameter import Parameter, Shape, array_text, compact_strides
+from tecomp.codegen.dispatch.array_interop import ArrayMemory, is_in_layout, layout_tag_of
+from tecomp.codegen.dispatch.parameter import KernelParameter, Shape, array_text, compact_strides
 from tecomp.errors import CallError, LowerError
-from tecomp.ir.arith.constraint_context import Facts
+from tecomp.ir.arith.constraint_context import ConstraintContext
 from tecomp.ir.arith.simplify_expr import expression
 from tecomp.ir.nodes.expr import Const, Expr, Var
 from tecomp.ir.nodes.stmt import PrimFunc
-from tecomp.ir.traversal.rewrite import free_variables, run, substitute
+from tecomp.ir.traversal.rewrite import free_variables, run_trampoline, substitute
 
 _MOST_COMPARED = 10_000
 """Maximum number of candidates in the NumPy search for an element shared by two arrays."""
@@ -31,7 +31,7 @@ class Size:
     source: str
 
 
-def check_findable(func: PrimFunc, parameters: Sequence[Parameter]) -> None:
+def check_findable(func: PrimFunc, parameters: Sequence[KernelParameter]) -> None:
     """Check that every size is by itself an extent or a stride of some argument.
 
     Raises:
@@ -49,7 +49,7 @@ def check_findable(func: PrimFunc, parameters: Sequence[Parameter]) -> None:
 
 
 def bind_sizes(
-    sizes: dict[Var, Size], parameters: Sequence[Parameter], memories: Sequence[Memory]
+    sizes: dict[Var, Size], parameters: Sequence[KernelParameter], memories: Sequence[ArrayMemory]
 ) -> None:
     """Bind sizes that are extents or strides of arguments; the first occurrence counts."""
     found = [
@@ -78,8 +78,8 @@ def bind_sizes(
 
 
 def part_at_offset(
-    parameter: Parameter, memory: Memory, sizes: Mapping[Var, Size]
-) -> Memory:
+    parameter: KernelParameter, memory: ArrayMemory, sizes: Mapping[Var, Size]
+) -> ArrayMemory:
     """Return the elements of an array that a parameter with an `elem_offset` denotes.
 
     The array is one-dimensional and contiguous, and its first elements precede the parameter.
@@ -96,7 +96,7 @@ def part_at_offset(
         )
     shape = shape_value(parameter.shape, sizes)
     strides = shape_value(parameter.strides, sizes) if parameter.strides else None
-    start = _shown(parameter.buffer.elem_offset, sizes)
+    start = _format(parameter.buffer.elem_offset, sizes)
     reach = [(n - 1) * step for n, step in zip(
         shape, strides or compact_strides(shape), strict=True)]
     first = start + sum(min(n, 0) for n in reach)
@@ -114,10 +114,10 @@ def part_at_offset(
             first=first, last=last, got=got,
         )
     address = memory.address + start * parameter.scalar.bytes
-    return Memory(address, memory.dtype, shape, strides, memory.access, memory.owner)
+    return ArrayMemory(address, memory.dtype, shape, strides, memory.access, memory.owner)
 
 
-def check_shape(parameter: Parameter, memory: Memory, sizes: Mapping[Var, Size]) -> None:
+def check_shape(parameter: KernelParameter, memory: ArrayMemory, sizes: Mapping[Var, Size]) -> None:
     """Check the shape of an argument against the declared shape for the given sizes.
 
     Raises:
@@ -152,13 +152,13 @@ def check_shape(parameter: Parameter, memory: Memory, sizes: Mapping[Var, Size])
         )
 
 
-def check_mark(parameter: Parameter, argument: Any, sizes: Mapping[Var, Size]) -> None:
+def check_mark(parameter: KernelParameter, argument: Any, sizes: Mapping[Var, Size]) -> None:
     """Check that the layout tag of an argument agrees with the layout of the parameter.
 
     Raises:
         CallError: If the array is tagged with another layout.
     """
-    found, wanted = mark_of(argument), parameter.mark
+    found, wanted = layout_tag_of(argument), parameter.mark
     if found is None or wanted is None or found is wanted:
         return
     shape = parameter.shape if parameter.logical is None else parameter.logical
@@ -180,7 +180,7 @@ def check_mark(parameter: Parameter, argument: Any, sizes: Mapping[Var, Size]) -
     )
 
 
-def _advice(parameter: Parameter) -> str:
+def _advice(parameter: KernelParameter) -> str:
     if parameter.logical is None:
         return "reshape it"
     logical = array_text(str(parameter.scalar), parameter.logical)
@@ -194,7 +194,7 @@ def _fits(got: tuple[int, ...], shape: Shape) -> bool:
 
 
 def _refuse_logical(
-    parameter: Parameter, got: tuple[int, ...], sizes: Mapping[Var, Size]
+    parameter: KernelParameter, got: tuple[int, ...], sizes: Mapping[Var, Size]
 ) -> None:
     """Raise if an array has the logical shape instead of the shape of the layout.
 
@@ -216,7 +216,8 @@ def _refuse_logical(
     )
 
 
-def check_strides(parameter: Parameter, memory: Memory, sizes: Mapping[Var, Size]) -> None:
+def check_strides(parameter: KernelParameter, memory: ArrayMemory,
+        sizes: Mapping[Var, Size]) -> None:
     """Check the strides of an argument against the declared strides, if any.
 
     Raises:
@@ -224,7 +225,7 @@ def check_strides(parameter: Parameter, memory: Memory, sizes: Mapping[Var, Size
     """
     if parameter.buffer.strides is None or 0 in memory.shape:
         return
-    wanted = tuple(_shown(step, sizes) for step in parameter.strides)
+    wanted = tuple(_format(step, sizes) for step in parameter.strides)
     got = memory.strides or compact_strides(memory.shape)
     if any(n != 1 and a != b for n, a, b in zip(memory.shape, got, wanted, strict=True)):
         raise CallError(
@@ -251,7 +252,7 @@ def _are_apart(shape: Sequence[int], strides: Sequence[int]) -> bool:
     return True
 
 
-def bytes_spanned(parameter: Parameter, memory: Memory) -> tuple[int, int]:
+def bytes_spanned(parameter: KernelParameter, memory: ArrayMemory) -> tuple[int, int]:
     """Return the begin and end addresses of the memory of an argument."""
     size, first = parameter.scalar.bytes, memory.address
     if memory.strides is None or 0 in memory.shape:
@@ -262,7 +263,8 @@ def bytes_spanned(parameter: Parameter, memory: Memory) -> tuple[int, int]:
     return first + low * size, first + high * size
 
 
-def are_interleaved(a: Parameter, first: Memory, b: Parameter, second: Memory) -> bool:
+def are_interleaved(a: KernelParameter, first: ArrayMemory, b: KernelParameter,
+        second: ArrayMemory) -> bool:
     """Return whether two arguments with overlapping address ranges share no element."""
     if first.strides is None and second.strides is None:
         return False
@@ -273,7 +275,7 @@ def are_interleaved(a: Parameter, first: Memory, b: Parameter, second: Memory) -
         return False
 
 
-def _array_at(parameter: Parameter, memory: Memory) -> np.ndarray[Any, Any]:
+def _array_at(parameter: KernelParameter, memory: ArrayMemory) -> np.ndarray[Any, Any]:
     """Return a NumPy array over the memory of an argument, for address comparison only."""
     strides = memory.strides or compact_strides(memory.shape)
     size = parameter.scalar.bytes
@@ -287,7 +289,7 @@ def _variables(shape: Shape) -> list[Var]:
 
 
 def _difference(
-    parameter: Parameter, shape: Shape, got: tuple[int, ...], sizes: Mapping[Var, Size]
+    parameter: KernelParameter, shape: Shape, got: tuple[int, ...], sizes: Mapping[Var, Size]
 ) -> str:
     for axis, (extent, actual) in enumerate(zip(shape, got, strict=True)):
         wanted = extent if isinstance(extent, int) else extent_value(extent, sizes)
@@ -301,12 +303,12 @@ def _difference(
             reason = f"but {extent} is {wanted}"
         return (
             f"axis {axis} is {actual}, {reason}; pass an array of "
-            f"{array_text(str(parameter.scalar), [_shown(n, sizes) for n in shape])}"
+            f"{array_text(str(parameter.scalar), [_format(n, sizes) for n in shape])}"
         )
     return ""
 
 
-def _shown(extent: int | Expr, sizes: Mapping[Var, Size]) -> int:
+def _format(extent: int | Expr, sizes: Mapping[Var, Size]) -> int:
     return extent if isinstance(extent, int) else extent_value(extent, sizes)
 
 
@@ -316,7 +318,7 @@ def shape_value(shape: Shape, sizes: Mapping[Var, Size]) -> tuple[int, ...]:
     Raises:
         CallError: If an extent has no 64-bit value, as after a division by 0 or an overflow.
     """
-    return tuple(_shown(extent, sizes) for extent in shape)
+    return tuple(_format(extent, sizes) for extent in shape)
 
 
 def extent_value(extent: Expr, sizes: Mapping[Var, Size]) -> int:
@@ -329,7 +331,7 @@ def extent_value(extent: Expr, sizes: Mapping[Var, Size]) -> int:
         return sizes[extent].value
 
     values = {var: Const(size.value, var.dtype) for var, size in sizes.items()}
-    result = run(expression(Facts(), substitute(extent, values)))
+    result = run_trampoline(expression(ConstraintContext(), substitute(extent, values)))
     if not isinstance(result, Const):
         given = ", ".join(f"{v.name} = {sizes[v].value}" for v in free_variables(extent))
         raise CallError(

@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from tecomp.codegen.emit.expr import emit
-from tecomp.codegen.llvm.ir_builder import Code
+from tecomp.codegen.llvm.ir_builder import FunctionBuilder
 from tecomp.codegen.ops.bounds_checks import record
 from tecomp.codegen.runtime.runtime_structs import ALIGNMENT, OUT_OF_MEMORY, call_runtime
 from tecomp.ir.nodes.dtype import DType
@@ -30,7 +30,7 @@ _DOUBLE = DType("float64")
 _EXACT_ENOUGH = (BinOp.ADD, BinOp.SUB, BinOp.MUL, BinOp.MIN, BinOp.MAX)
 
 
-def bytes_of(code: Code, buffer: Buffer, most: int) -> tuple[str, str]:
+def bytes_of(code: FunctionBuilder, buffer: Buffer, most: int) -> tuple[str, str]:
     """Emit the approximate size of a buffer in bytes, and whether it is at most `most`.
 
     The size is computed in float64, because products of 64-bit integers wrap around and would seem
@@ -84,15 +84,15 @@ _STACK_ALIGNMENT = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class AllocationBlock:
     """Address of an allocation; on the heap, `after` is the label to jump to without memory."""
 
     address: str
     after: str | None = None
 
 
-def open_allocation(code: Code, buffer: Buffer) -> Place:
-    """Allocate memory; code up to `close_allocation` runs only if the allocation succeeds."""
+def begin_allocation(code: FunctionBuilder, buffer: Buffer) -> AllocationBlock:
+    """Allocate memory; code up to `end_allocation` runs only if the allocation succeeds."""
     known = [extent for extent in buffer.shape if isinstance(extent, int)]
     if len(buffer.shape) <= 1 and len(known) == len(buffer.shape):
         size = max(prod(known), 1) * buffer.dtype.bytes
@@ -102,7 +102,7 @@ def open_allocation(code: Code, buffer: Buffer) -> Place:
     words = [_product(code, buffer.shape[-1:], buffer.dtype.bytes)]
     if len(buffer.shape) > 1:
         words.insert(0, _product(code, buffer.shape[:-1], 1))
-    needed, words = _bounded(code, buffer, words)
+    needed, words = _checked_size(code, buffer, words)
     name = "allocate" if len(words) == 1 else "allocate_rows"
     address = call_runtime(code, name, [f"i64 {word}" for word in words], buffer.name)
     missing, there, after = code.name("missing"), code.name("there"), code.name("after")
@@ -112,10 +112,10 @@ def open_allocation(code: Code, buffer: Buffer) -> Place:
     code.jump(after)
     code.label(there)
     code.on_heap.append(address)
-    return Place(address, after)
+    return AllocationBlock(address, after)
 
 
-def _bounded(code: Code, buffer: Buffer, words: list[str]) -> tuple[str, list[str]]:
+def _checked_size(code: FunctionBuilder, buffer: Buffer, words: list[str]) -> tuple[str, list[str]]:
     """Return the size, and the rows and bytes to request: an unsatisfiable size on overflow."""
     extents = [extent for extent in buffer.shape if isinstance(extent, int)]
     if len(extents) == len(buffer.shape):
@@ -130,7 +130,7 @@ def _bounded(code: Code, buffer: Buffer, words: list[str]) -> tuple[str, list[st
     ]
 
 
-def close_allocation(code: Code, place: Place) -> None:
+def end_allocation(code: FunctionBuilder, place: AllocationBlock) -> None:
     """Release the memory of an allocation."""
     if place.after is None:
         code.do(f"call void @llvm.lifetime.end.p0(ptr {place.address})")
@@ -141,7 +141,7 @@ def close_allocation(code: Code, place: Place) -> None:
     code.label(place.after)
 
 
-def _on_stack(code: Code, buffer: Buffer, size: int) -> Place:
+def _on_stack(code: FunctionBuilder, buffer: Buffer, size: int) -> AllocationBlock:
     code.stack_bytes += size
     address = f"%{code.name(buffer.name)}"
     code.on_stack[address] = size
@@ -150,10 +150,10 @@ def _on_stack(code: Code, buffer: Buffer, size: int) -> Place:
     code.module.declare("void", "llvm.lifetime.start.p0", ["ptr"])
     code.module.declare("void", "llvm.lifetime.end.p0", ["ptr"])
     code.do(f"call void @llvm.lifetime.start.p0(ptr {address})")
-    return Place(address)
+    return AllocationBlock(address)
 
 
-def _product(code: Code, shape: tuple[Extent, ...], factor: int) -> str:
+def _product(code: FunctionBuilder, shape: tuple[Extent, ...], factor: int) -> str:
     """Emit the product of extents and a factor; a negative extent counts as 0."""
     result = str(factor * prod(n for n in shape if isinstance(n, int)))
     for extent in shape:

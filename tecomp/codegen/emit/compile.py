@@ -6,26 +6,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tecomp.codegen.emit.parallel import parameter
-from tecomp.codegen.emit.pre_emission_passes import keep_partial_sums, name_quotients
+from tecomp.codegen.emit.pre_emission_passes import hoist_divisions, promote_accumulators
 from tecomp.codegen.emit.stmt import emit_stmt
 from tecomp.codegen.llvm.code_cache import machine_code
-from tecomp.codegen.llvm.compiled import Compiled, Interface, ModuleText
+from tecomp.codegen.llvm.compiled import CompiledFunction, KernelInterface, ModuleText
 from tecomp.codegen.llvm.cpu_features import dots_of, has_fma, has_masks
 from tecomp.codegen.llvm.ir_builder import (
     TAIL,
-    Code,
-    Function,
-    Module,
+    FunctionBuilder,
+    LlvmFunction,
+    LlvmSource,
+    ModuleBuilder,
     Options,
-    Passes,
-    Source,
+    PassSelection,
     plain_name,
     register_type,
 )
-from tecomp.codegen.llvm.jit import Machine, assembly
+from tecomp.codegen.llvm.jit import LlvmTarget, assembly
 from tecomp.codegen.llvm.pass_selection import passes_for
 from tecomp.codegen.memory.vector_access import end_function
-from tecomp.codegen.ops.vector_legalization import whole_vectors
+from tecomp.codegen.ops.vector_legalization import legalize_vectors
 from tecomp.codegen.runtime.runtime_structs import FIRST_ARGUMENT_WORD, RECORD_WORD
 from tecomp.errors import LowerError
 from tecomp.ir.extern.binding import bind
@@ -43,15 +43,15 @@ from tecomp.ir.nodes.stmt import (
     SeqStmt,
     view_problem,
 )
-from tecomp.ir.traversal.analyses import declared_views, lines_of
+from tecomp.ir.traversal.analyses import lines_of, views_with_memory
 from tecomp.ir.traversal.rewrite import statements_in, walk
-from tecomp.progress import doing
+from tecomp.progress import log_duration
 
 _INLINED_LINES = 500
 _LOWER_IT = "run tecomp.apply_buffer_transforms and tecomp.flatten_buffer on the function first"
 
 
-def module_text(func: PrimFunc, options: Options, machine: Machine | None = None) -> ModuleText:
+def module_text(func: PrimFunc, options: Options, machine: LlvmTarget | None = None) -> ModuleText:
     """Return the LLVM IR of `func`, whose buffers are flat.
 
     Args:
@@ -59,26 +59,26 @@ def module_text(func: PrimFunc, options: Options, machine: Machine | None = None
         options: Code generation options.
         machine: Target machine. Default: the host.
     """
-    return _module_text(_of_whole_vectors(name_quotients(func), options), options, machine, {})
+    return _module_text(_of_whole_vectors(hoist_divisions(func), options), options, machine, {})
 
 
-def module_with_lines(func: PrimFunc, options: Options) -> tuple[list[PrimFunc], Source]:
+def module_with_lines(func: PrimFunc, options: Options) -> tuple[list[PrimFunc], LlvmSource]:
     """Return the functions after the final passes, and an LLVM module with line comments.
 
     Returns:
         Functions after each final pass, and the module of the last function for the host, with the
         comments that `line_table` reads.
     """
-    made = [func, name_quotients(func)]
+    made = [func, hoist_divisions(func)]
     made.append(_of_whole_vectors(made[-1], options))
     return made, _module_text(made[-1], options, None, lines_of(made[-1])).source
 
 
 def _module_text(
-    func: PrimFunc, options: Options, machine: Machine | None, line_of: Mapping[int, int]
+    func: PrimFunc, options: Options, machine: LlvmTarget | None, line_of: Mapping[int, int]
 ) -> ModuleText:
-    name, wanted = plain_name(func.name), machine or Machine()
-    module = Module(name, options, list(func.sites), lambda: dots_of(wanted),
+    name, wanted = plain_name(func.name), machine or LlvmTarget()
+    module = ModuleBuilder(name, options, list(func.sites), lambda: dots_of(wanted),
                     lambda: has_masks(wanted), lambda: has_fma(wanted), line_of=line_of)
     body = _body(module, func)
     source = _source(module, [_entry(module, func), body])
@@ -87,12 +87,12 @@ def _module_text(
 
 
 def _of_whole_vectors(func: PrimFunc, options: Options) -> PrimFunc:
-    whole = whole_vectors(func)
+    whole = legalize_vectors(func)
     # Bounds checks must stay at their accesses, so accumulators are not promoted.
-    return whole if whole is func or options.check_bounds else keep_partial_sums(whole)
+    return whole if whole is func or options.check_bounds else promote_accumulators(whole)
 
 
-def _source(module: Module, functions: Sequence[Function]) -> Source:
+def _source(module: ModuleBuilder, functions: Sequence[LlvmFunction]) -> LlvmSource:
     """Return the module with the given functions and its own."""
     functions = [*functions, *module.functions.values()]
     inlined = tuple(f.name for f in functions if f.is_helper and _is_small(f, module))
@@ -100,16 +100,16 @@ def _source(module: Module, functions: Sequence[Function]) -> Source:
     constants = "".join(f"{name} = {value}\n" for name, value in module.constants.items())
     declarations = "".join(f"{line}\n" for line in module.declarations)
     text = "\n".join(part for part in (definitions, constants, declarations, TAIL) if part)
-    return Source(
+    return LlvmSource(
         text,
-        plain_loops=tuple(f.name for f in functions if f.passes is Passes.ALL),
-        loop_work=tuple(f.name for f in functions if f.passes is Passes.LOOPS),
+        plain_loops=tuple(f.name for f in functions if f.passes is PassSelection.ALL),
+        loop_work=tuple(f.name for f in functions if f.passes is PassSelection.LOOPS),
         inlined=inlined,
-        handed_over=tuple(f.name for f in functions if f.passes is Passes.NONE),
+        handed_over=tuple(f.name for f in functions if f.passes is PassSelection.NONE),
     )
 
 
-def _is_small(helper: Function, module: Module) -> bool:
+def _is_small(helper: LlvmFunction, module: ModuleBuilder) -> bool:
     """Return whether a helper is small enough to be inlined at all its calls."""
     return (helper.body.count("\n") + 1) * module.calls[helper.name] <= _INLINED_LINES
 
@@ -120,16 +120,16 @@ def arguments_of(func: PrimFunc) -> tuple[Var, ...]:
     return (*params, *func.sizes)
 
 
-def written_params(func: PrimFunc) -> frozenset[Var]:
+def output_params(func: PrimFunc) -> frozenset[Var]:
     """Return the data variables of the buffers that `func` writes."""
     return frozenset(node.buffer.data for node in walk(func.body)
                      if isinstance(node, BufferStore))
 
 
-def _body(module: Module, func: PrimFunc) -> Function:
+def _body(module: ModuleBuilder, func: PrimFunc) -> LlvmFunction:
     is_one_call = isinstance(func.body, For) and func.body.kind is ForKind.PARALLEL
-    passes = Passes.NONE if is_one_call else passes_for(func.body, module.options)
-    code = Code(module, {}, passes=passes)
+    passes = PassSelection.NONE if is_one_call else passes_for(func.body, module.options)
+    code = FunctionBuilder(module, {}, passes=passes)
     for reserved in ("record", "thread"):
         code.name(reserved)
     parameters = ["ptr %record", "ptr %thread"]
@@ -141,9 +141,9 @@ def _body(module: Module, func: PrimFunc) -> Function:
     return code.function("internal void", f"{module.name}.body", ", ".join(parameters))
 
 
-def _entry(module: Module, func: PrimFunc) -> Function:
+def _entry(module: ModuleBuilder, func: PrimFunc) -> LlvmFunction:
     """Build the entry function: it unpacks the arguments and returns the failure kind, or 0."""
-    code = Code(module, {}, passes=Passes.NONE)
+    code = FunctionBuilder(module, {}, passes=PassSelection.NONE)
     code.name("arguments")
     record = code.op(f"getelementptr i64, ptr %arguments, i64 {RECORD_WORD}", "record")
     thread = code.op("load ptr, ptr %arguments", "thread")
@@ -157,7 +157,7 @@ def _entry(module: Module, func: PrimFunc) -> Function:
     return code.function("i32", f"{module.name}.entry", "ptr %arguments")
 
 
-def _unpack(code: Code, slot: str, dtype: DType) -> str:
+def _unpack(code: FunctionBuilder, slot: str, dtype: DType) -> str:
     kind = register_type(dtype)
     if dtype.kind == "handle":
         return code.op(f"load ptr, ptr {slot}")
@@ -203,7 +203,7 @@ def check_flat(func: PrimFunc) -> None:
                 "of BufferRealize",
                 func=func.name, buffer=node.buffer.name,
             )
-    for view, memory in declared_views(func):
+    for view, memory in views_with_memory(func):
         if problem := view_problem(view, memory):
             raise LowerError(
                 "{func}: {problem}; declare a view with the physical axes of its memory",
@@ -228,7 +228,7 @@ def compile_function(
     check_bounds: bool = False,
     fast_math: bool = False,
     fp_contract: bool = True,
-) -> Compiled:
+) -> CompiledFunction:
     """Compile `func` for the host.
 
     Args:
@@ -246,17 +246,17 @@ def compile_function(
     """
     check_flat(func)
     options = Options(check_bounds, fast_math, fp_contract)
-    with doing(f"make LLVM code of {func.name}"):
+    with log_duration(f"make LLVM code of {func.name}"):
         module = module_text(func, options)
     linked = machine_code(module.source, module.entry, outside=bind(module.calls))
-    return Compiled(interface_of(func, module), linked, options, lambda: func, module)
+    return CompiledFunction(interface_of(func, module), linked, options, lambda: func, module)
 
 
-def interface_of(func: PrimFunc, module: ModuleText) -> Interface:
+def interface_of(func: PrimFunc, module: ModuleText) -> KernelInterface:
     """Return the interface of `func`, whose LLVM module is `module`."""
     head = PrimFunc(func.name, func.params, SeqStmt(()), func.sizes, sites=func.sites)
-    written = tuple(written_params(func))
-    return Interface(
+    written = tuple(output_params(func))
+    return KernelInterface(
         head, written, module.entry, module.sites, module.is_parallel, module.calls)
 
 
@@ -282,6 +282,6 @@ def emit_assembly(
         fp_contract: See `compile_function`.
     """
     check_flat(func)
-    machine = Machine(triple, cpu, features)
+    machine = LlvmTarget(triple, cpu, features)
     module = module_text(func, Options(check_bounds, fast_math, fp_contract), machine)
     return assembly(module.source, machine)

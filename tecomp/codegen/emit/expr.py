@@ -11,12 +11,12 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from tecomp.codegen.llvm.ir_builder import (
-    Code,
+    FunctionBuilder,
+    begin_if,
     broadcast,
-    close_guard,
+    end_if,
     lane_numbers,
     literal,
-    open_guard,
     register_type,
     shuffle_mask,
     splat,
@@ -25,7 +25,7 @@ from tecomp.codegen.memory.load_store import load
 from tecomp.codegen.ops.arithmetic import binary, cast, compare
 from tecomp.codegen.ops.bounds_checks import check_index
 from tecomp.codegen.ops.dot_product import dot
-from tecomp.codegen.ops.index_ramps import compared, narrowed
+from tecomp.codegen.ops.index_ramps import compare_ramps, narrow_ramp
 from tecomp.codegen.ops.math_calls import call_function, outside_value
 from tecomp.errors import InternalError
 from tecomp.ir.nodes.expr import (
@@ -44,29 +44,29 @@ from tecomp.ir.nodes.expr import (
     Var,
 )
 from tecomp.ir.nodes.operators import outside_function
-from tecomp.ir.traversal.rewrite import conjuncts, run
+from tecomp.ir.traversal.rewrite import conjuncts, run_trampoline
 
 Rule: TypeAlias = "Generator[Expr, str, str]"
 
 
-def emit(code: Code, root: Expr) -> str:
+def emit(code: FunctionBuilder, root: Expr) -> str:
     """Emit an expression and return its LLVM operand."""
     operand = _at_once(code, root)
-    return run_rule(code, _remembered(code, root)) if operand is None else operand
+    return run_rule(code, _cached_value(code, root)) if operand is None else operand
 
 
-def run_rule(code: Code, first: Rule) -> str:
+def run_rule(code: FunctionBuilder, first: Rule) -> str:
     """Run a rule and the rules of its operands; return its result."""
-    return run(first, partial(_remembered, code), partial(_at_once, code)) or ""
+    return run_trampoline(first, partial(_cached_value, code), partial(_at_once, code)) or ""
 
 
-def _remembered(code: Code, expr: Expr) -> Rule:
+def _cached_value(code: FunctionBuilder, expr: Expr) -> Rule:
     operand = str((yield from _start(code, expr)))
     code.remember(expr, operand)
     return operand
 
 
-def _at_once(code: Code, expr: Expr) -> str | None:
+def _at_once(code: FunctionBuilder, expr: Expr) -> str | None:
     if isinstance(expr, Const):
         return literal(expr.value, expr.dtype)
     if isinstance(expr, Var):
@@ -74,7 +74,7 @@ def _at_once(code: Code, expr: Expr) -> str | None:
     return code.known(expr)
 
 
-def _start(code: Code, expr: Expr) -> Rule:
+def _start(code: FunctionBuilder, expr: Expr) -> Rule:
     rule = _RULES.get(type(expr))
     if rule is None:
         raise InternalError(
@@ -84,15 +84,15 @@ def _start(code: Code, expr: Expr) -> Rule:
     return rule(code, expr)
 
 
-def _cast(code: Code, node: Cast) -> Rule:
-    ramp = narrowed(node)
+def _cast(code: FunctionBuilder, node: Cast) -> Rule:
+    ramp = narrow_ramp(node)
     if ramp is not None:
         return (yield ramp)
     value = yield node.value
     return cast(code, value, node.value.dtype, node.dtype)
 
 
-def _binary(code: Code, node: Binary) -> Rule:
+def _binary(code: FunctionBuilder, node: Binary) -> Rule:
     if node.op is BinOp.AND:
         return (yield from _conjunction(code, node))
     if node.op is BinOp.ADD and _is_dot(node.b):
@@ -110,7 +110,7 @@ def _is_dot(node: Expr) -> bool:
     return isinstance(node, Call) and node.name == "dot"
 
 
-def _dot_added(code: Code, start: Expr, node: Any) -> Rule:
+def _dot_added(code: FunctionBuilder, start: Expr, node: Any) -> Rule:
     """Emit a dot product with an accumulator as one instruction."""
     total = yield start
     a = yield node.args[0]
@@ -124,7 +124,7 @@ def _literal_integer(expr: Expr) -> int | None:
     return int(expr.value) if isinstance(expr, Const) and expr.dtype.is_integer else None
 
 
-def _conjunction(code: Code, node: Binary) -> Rule:
+def _conjunction(code: FunctionBuilder, node: Binary) -> Rule:
     """Emit `a and b`; an index is checked only if the preceding conditions hold."""
     kind = register_type(node.dtype)
     joined: str | None = None
@@ -133,9 +133,9 @@ def _conjunction(code: Code, node: Binary) -> Rule:
             operand = yield term
             joined = operand if joined is None else code.op(f"and {kind} {joined}, {operand}")
         elif node.dtype.lanes == 1:
-            guard = open_guard(code, joined)
+            guard = begin_if(code, joined)
             operand = yield term
-            joined = close_guard(code, guard, operand, "i1", "false")
+            joined = end_if(code, guard, operand, "i1", "false")
         else:
             operand = yield from check_index(code, term, joined)
             joined = code.op(f"and {kind} {joined}, {operand}")
@@ -146,8 +146,8 @@ def _is_check(node: Expr) -> bool:
     return isinstance(node, Call) and node.name == "check_index"
 
 
-def _compare(code: Code, node: Compare) -> Rule:
-    quick = compared(code, node)
+def _compare(code: FunctionBuilder, node: Compare) -> Rule:
+    quick = compare_ramps(code, node)
     if quick is not None:
         return (yield from quick)
     a = yield node.a
@@ -155,12 +155,12 @@ def _compare(code: Code, node: Compare) -> Rule:
     return compare(code, node.op, node.a.dtype, a, b)
 
 
-def _not(code: Code, node: Not) -> Rule:
+def _not(code: FunctionBuilder, node: Not) -> Rule:
     a = yield node.a
     return code.op(f"xor {register_type(node.dtype)} {a}, {splat('true', 'i1', node.dtype.lanes)}")
 
 
-def _select(code: Code, node: Select) -> Rule:
+def _select(code: FunctionBuilder, node: Select) -> Rule:
     condition = yield node.condition
     a = yield node.a
     b = yield node.b
@@ -168,7 +168,7 @@ def _select(code: Code, node: Select) -> Rule:
     return code.op(f"select {test} {condition}, {kind} {a}, {kind} {b}")
 
 
-def _call(code: Code, node: Call) -> Rule:
+def _call(code: FunctionBuilder, node: Call) -> Rule:
     if node.name == "if_then_else":
         return (yield from _if_then_else(code, node))
     if node.name == "check_index":
@@ -188,7 +188,7 @@ def _call(code: Code, node: Call) -> Rule:
     return call_function(code, node.name, node.args[0].dtype, operands)
 
 
-def _if_then_else(code: Code, node: Call) -> Rule:
+def _if_then_else(code: FunctionBuilder, node: Call) -> Rule:
     """Emit a branch that computes only one value, so the condition may guard a load."""
     test, a, b = node.args
     if test.dtype.lanes > 1:
@@ -209,7 +209,7 @@ def _if_then_else(code: Code, node: Call) -> Rule:
     return code.op(f"phi {kind} {', '.join(incoming)}")
 
 
-def _ramp(code: Code, node: Ramp) -> Rule:
+def _ramp(code: FunctionBuilder, node: Ramp) -> Rule:
     base = yield node.base
     stride = yield node.stride
     scalar, kind = register_type(node.dtype.scalar), register_type(node.dtype)
@@ -224,7 +224,7 @@ def _ramp(code: Code, node: Ramp) -> Rule:
     return code.op(f"add {kind} {broadcast(code, base, scalar, node.lanes)}, {offsets}")
 
 
-def _broadcast(code: Code, node: Broadcast) -> Rule:
+def _broadcast(code: FunctionBuilder, node: Broadcast) -> Rule:
     value = yield node.value
     inner = node.value.dtype
     if inner.lanes > 1:
@@ -236,7 +236,7 @@ def _broadcast(code: Code, node: Broadcast) -> Rule:
     return broadcast(code, value, register_type(inner), node.lanes)
 
 
-_RULES: dict[type, Callable[[Code, Any], Rule]] = {
+_RULES: dict[type, Callable[[FunctionBuilder, Any], Rule]] = {
     Cast: _cast,
     Binary: _binary,
     Compare: _compare,

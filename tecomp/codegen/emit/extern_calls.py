@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from tecomp.codegen.emit.expr import emit, run_rule
-from tecomp.codegen.llvm.ir_builder import Code, close_guard, open_guard
+from tecomp.codegen.llvm.ir_builder import FunctionBuilder, begin_if, end_if
 from tecomp.codegen.memory.vector_access import end_function
 from tecomp.codegen.ops.arithmetic import cast
 from tecomp.codegen.ops.bounds_checks import check_axis, record
@@ -19,10 +19,10 @@ from tecomp.codegen.runtime.runtime_structs import RAISED, call_runtime
 from tecomp.ir.arith.extents import start_and_strides
 from tecomp.ir.arith.simplify import simplify
 from tecomp.ir.extern.binding import words_of
-from tecomp.ir.extern.registry import Callee, callee_of
+from tecomp.ir.extern.registry import CallSignature, callee_of
 from tecomp.ir.nodes.dtype import INT64, DType
 from tecomp.ir.nodes.expr import Expr, logical_and
-from tecomp.ir.nodes.stmt import ArrayArgument, Convention, OutsideCall, Stmt
+from tecomp.ir.nodes.stmt import ArrayArgument, CallingConvention, ExternCall, Stmt
 from tecomp.ir.traversal.rewrite import walk
 
 _DOUBLE = DType("float64")
@@ -30,19 +30,19 @@ _DOUBLE = DType("float64")
 
 def has_outside_calls(root: Stmt) -> bool:
     """Return whether a statement calls external functions."""
-    return any(isinstance(node, OutsideCall) for node in walk(root))
+    return any(isinstance(node, ExternCall) for node in walk(root))
 
 
-def emit_outside_call(code: Code, call: OutsideCall) -> None:
+def emit_outside_call(code: FunctionBuilder, call: ExternCall) -> None:
     """Emit a call of an external function."""
     code.memo = [{}]
     if code.module.options.check_bounds:
         for array in call.arrays:
             _check_ends(code, array)
-    stop_if_failed(code)
+    emit_failure_check(code)
     callee = callee_of(call, code.module.name)
     symbol = code.module.outside(callee)
-    if call.convention is Convention.C:
+    if call.convention is CallingConvention.C:
         _call_c(code, call, symbol)
         return
     words = _words(code, call, callee)
@@ -56,7 +56,7 @@ def emit_outside_call(code: Code, call: OutsideCall) -> None:
     code.label(after)
 
 
-def stop_if_failed(code: Code) -> None:
+def emit_failure_check(code: FunctionBuilder) -> None:
     """Emit an early return if a failure was recorded in this or another thread."""
     kind = code.op("load atomic i64, ptr %record monotonic, align 8")
     stop, after = code.name("stop"), code.name("after")
@@ -66,34 +66,34 @@ def stop_if_failed(code: Code) -> None:
     code.label(after)
 
 
-def _stop(code: Code) -> None:
+def _stop(code: FunctionBuilder) -> None:
     for address in reversed(code.on_heap):
         call_runtime(code, "release", [f"ptr {address}"])
     end_function(code)
 
 
-def _check_ends(code: Code, array: ArrayArgument) -> None:
+def _check_ends(code: FunctionBuilder, array: ArrayArgument) -> None:
     """Emit bounds checks of the first and last element of an array that may be empty."""
     start, strides = start_and_strides(array)
     *rows, first = start
     steps = zip(array.shape, strides, strict=True)
     last = simplify(sum(((extent - 1) * stride for extent, stride in steps), first))
     some = logical_and(*(extent > 0 for extent in array.shape))
-    guard = open_guard(code, emit(code, some))
+    guard = begin_if(code, emit(code, some))
     for index in (first, last):
         for axis, place in enumerate((*rows, index)):
             run_rule(code, check_axis(code, array.place.buffer, axis, place, None))
-    close_guard(code, guard)
+    end_if(code, guard)
 
 
-def _call_c(code: Code, call: OutsideCall, symbol: str) -> None:
+def _call_c(code: FunctionBuilder, call: ExternCall, symbol: str) -> None:
     given = [_c_argument(code, each) for each in call.arguments if not isinstance(each, str)]
     kinds = ", ".join(kind for kind, _ in given)
     code.module.declarations.setdefault(f"declare void @{symbol}({kinds})")
     code.do(f"call void @{symbol}({', '.join(f'{kind} {value}' for kind, value in given)})")
 
 
-def _c_argument(code: Code, argument: Expr | Stmt) -> tuple[str, str]:
+def _c_argument(code: FunctionBuilder, argument: Expr | Stmt) -> tuple[str, str]:
     """Return type and operand of an argument in the C calling convention."""
     if isinstance(argument, ArrayArgument):
         start, _ = start_and_strides(argument)
@@ -102,7 +102,7 @@ def _c_argument(code: Code, argument: Expr | Stmt) -> tuple[str, str]:
     return number_argument(code, argument.dtype, emit(code, argument))
 
 
-def _words(code: Code, call: OutsideCall, callee: Callee) -> str:
+def _words(code: FunctionBuilder, call: ExternCall, callee: CallSignature) -> str:
     """Store the words of a callback and return their address."""
     code.module.declarations.setdefault(f"declare i64 @{code.module.outside(callee)}(ptr)")
     words = f"%{code.name('words')}"
@@ -114,7 +114,7 @@ def _words(code: Code, call: OutsideCall, callee: Callee) -> str:
     return words
 
 
-def _handed_over(code: Code, argument: Any) -> list[tuple[str, str]]:
+def _handed_over(code: FunctionBuilder, argument: Any) -> list[tuple[str, str]]:
     if isinstance(argument, str):
         return []
     if not isinstance(argument, ArrayArgument):
@@ -129,7 +129,7 @@ def _handed_over(code: Code, argument: Any) -> list[tuple[str, str]]:
     ]
 
 
-def _address(code: Code, array: ArrayArgument, start: tuple[Expr, ...]) -> str:
+def _address(code: FunctionBuilder, array: ArrayArgument, start: tuple[Expr, ...]) -> str:
     """Emit the address of the first element, which may be in a separately allocated row."""
     buffer = array.place.buffer
     base = code.value_of(buffer.data)

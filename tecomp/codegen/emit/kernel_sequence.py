@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from tecomp.codegen.llvm.compiled import ModuleText
-from tecomp.codegen.llvm.ir_builder import TAIL, Function, Source, plain_name
+from tecomp.codegen.llvm.ir_builder import TAIL, LlvmFunction, LlvmSource, plain_name
 from tecomp.codegen.runtime.runtime_structs import (
     FAILURE,
     FIRST_ARGUMENT_WORD,
@@ -29,7 +29,7 @@ _HELD = "values between kernels"
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class SequenceArgument:
     """Argument `position` of the sequence, from byte `offset` on."""
 
     position: int
@@ -37,14 +37,14 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ArenaValue:
     """Intermediate value between kernels, at `offset` bytes in the memory of the sequence."""
 
     offset: int
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class RowPitch:
     """Rows of an argument with several physical axes: `count` rows of `bytes` bytes each."""
 
     count: int
@@ -52,7 +52,7 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SequenceCall:
     """Call of a kernel in a sequence.
 
     Attributes:
@@ -63,9 +63,9 @@ class Step:
     """
 
     entry: str
-    arguments: tuple[Given | Held, ...]
+    arguments: tuple[SequenceArgument | ArenaValue, ...]
     sites: tuple[str, ...] = ()
-    rows: tuple[Rows | None, ...] = ()
+    rows: tuple[RowPitch | None, ...] = ()
 
     @property
     def table_bytes(self) -> int:
@@ -74,7 +74,7 @@ class Step:
 
 
 def sequence_text(
-    name: str, steps: Sequence[Step], count: int, bytes_held: int, *, is_parallel: bool
+    name: str, steps: Sequence[SequenceCall], count: int, bytes_held: int, *, is_parallel: bool
 ) -> ModuleText:
     """Return LLVM IR that calls the kernels in order; it must be linked with their entries.
 
@@ -95,12 +95,13 @@ def sequence_text(
         "  %thread = load ptr, ptr %arguments",
         *(line for k in range(count) for line in _argument(k)),
     ]
-    lines += _taken(bytes_held, len(sites) - 1)
+    lines += _emit_allocation(bytes_held, len(sites) - 1)
     lines += ["  br label %step.0", "step.0:"]
     firsts = [0, *accumulate(len(step.sites) for step in steps)][: len(steps)]
     for number, step in enumerate(steps):
-        lines += _called(number, step, tables)
-    lines += ["  br label %end", "failed:", *_failed(firsts), "  br label %end", "end:"]
+        lines += _emit_call(number, step, tables)
+    lines += ["  br label %end", "failed:", *_copy_failure_record(firsts), "  br label %end",
+        "end:"]
     lines += ["  %kind = load i64, ptr %record", "  %status = trunc i64 %kind to i32"]
     if bytes_held:
         lines += _call_of_table("release", ["ptr %held"])
@@ -109,10 +110,10 @@ def sequence_text(
     called = dict.fromkeys(step.entry for step in steps)
     entries = "".join(f"declare i32 @{entry}(ptr)\n" for entry in called)
     # The suffix distinguishes the sequence from every kernel name.
-    function = Function(f"{plain_name(name)}.sequence", "i32", "ptr %arguments", body)
+    function = LlvmFunction(f"{plain_name(name)}.sequence", "i32", "ptr %arguments", body)
     filled = _filler().text() if any(any(step.rows) for step in steps) else ""
     text = "\n".join([filled, function.text(), entries, TAIL])
-    return ModuleText(Source(text), function.name, sites, is_parallel)
+    return ModuleText(LlvmSource(text), function.name, sites, is_parallel)
 
 
 def _word(block: str, number: int) -> str:
@@ -127,7 +128,7 @@ def _argument(position: int) -> list[str]:
     ]
 
 
-def _taken(amount: int, site: int) -> list[str]:
+def _emit_allocation(amount: int, site: int) -> list[str]:
     """Emit the allocation of intermediate memory, or the out-of-memory failure."""
     if not amount:
         return []
@@ -156,13 +157,13 @@ def _call_of_table(function: str, arguments: Sequence[str], result: str = "") ->
     ]
 
 
-def _called(number: int, step: Step, tables: int) -> list[str]:
+def _emit_call(number: int, step: SequenceCall, tables: int) -> list[str]:
     """Emit the call of a kernel; its row tables start at byte `tables` of the held memory."""
     lines = ["  store ptr %thread, ptr %block"]
     lines += [f"  %failure.{number} = {_word('%block', RECORD_WORD)}"]
     lines += [f"  store i64 0, ptr %failure.{number}"]
     for k, argument in enumerate(step.arguments):
-        base = f"%given.{argument.position}" if isinstance(argument, Given) else "%held"
+        base = f"%given.{argument.position}" if isinstance(argument, SequenceArgument) else "%held"
         address, place = f"%address.{number}.{k}", f"%place.{number}.{k}"
         lines.append(f"  {address} = getelementptr i8, ptr {base}, i64 {argument.offset}")
         if k < len(step.rows) and (rows := step.rows[k]) is not None:
@@ -186,7 +187,7 @@ def _called(number: int, step: Step, tables: int) -> list[str]:
     ]
 
 
-def _filler() -> Function:
+def _filler() -> LlvmFunction:
     """Return the helper function that fills a table with the addresses of consecutive rows."""
     lines = [
         "entry:", "  %is.none = icmp eq i64 %count, 0",
@@ -202,10 +203,10 @@ def _filler() -> Function:
     ]
     body = "".join(f"{line}\n" for line in lines)
     parameters = "ptr %table, ptr %first, i64 %count, i64 %bytes"
-    return Function(_FILLER, "internal void", parameters, body)
+    return LlvmFunction(_FILLER, "internal void", parameters, body)
 
 
-def _failed(firsts: Sequence[int]) -> list[str]:
+def _copy_failure_record(firsts: Sequence[int]) -> list[str]:
     """Copy the failure record of a kernel, with its site number shifted into the sequence."""
     if not firsts:
         return []

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from tecomp.codegen.emit.extern_calls import has_outside_calls, stop_if_failed
-from tecomp.codegen.llvm.ir_builder import Code, Passes, register_type
+from tecomp.codegen.emit.extern_calls import emit_failure_check, has_outside_calls
+from tecomp.codegen.llvm.ir_builder import FunctionBuilder, PassSelection, register_type
 from tecomp.codegen.llvm.pass_selection import passes_for
 from tecomp.codegen.memory.vector_access import end_function
 from tecomp.codegen.ops.arithmetic import cast
@@ -35,7 +35,7 @@ _VECTOR_BYTES = 64
 _FREE = (Var, Const, Ramp, Broadcast, Cast)
 
 
-def least_iterations(body: Stmt) -> int:
+def min_iterations_per_task(body: Stmt) -> int:
     """Return the minimum number of iterations that pay for a thread (grain size).
 
     The result is 1 if the work of an iteration is unknown.
@@ -113,7 +113,8 @@ def _at_most(extent: Expr) -> int | None:
 
 
 def outline(
-    code: Code, stmt: For, first: str, extent: str, emit_stmt: Callable[[Code, Stmt], None]
+    code: FunctionBuilder, stmt: For, first: str, extent: str,
+    emit_stmt: Callable[[FunctionBuilder, Stmt], None]
 ) -> None:
     """Outline the iterations of `stmt` into a function, and run it on the thread pool."""
     captured = [var for var in variables_used(stmt.body) if var in code.env]
@@ -132,22 +133,22 @@ def outline(
         code.do(f"store {kind} {operand}, ptr {slot}")
     begin = cast(code, first, stmt.min.dtype, INT64)
     count = cast(code, extent, stmt.extent.dtype, INT64)
-    least = f"i64 {least_iterations(stmt.body)}"
+    least = f"i64 {min_iterations_per_task(stmt.body)}"
     given = [f"ptr @{name}", f"ptr {packed}", f"i64 {begin}", f"i64 {count}", least]
     call_runtime(code, "parallel", given)
     if has_outside_calls(stmt.body):
-        stop_if_failed(code)
+        emit_failure_check(code)
 
 
 def _define_body(
-    code: Code,
+    code: FunctionBuilder,
     stmt: For,
     name: str,
     captured: list[Var],
-    emit_stmt: Callable[[Code, Stmt], None],
+    emit_stmt: Callable[[FunctionBuilder, Stmt], None],
 ) -> None:
     """Define the body function, with one parameter for each captured value."""
-    inner = Code(
+    inner = FunctionBuilder(
         code.module, {}, is_outlined=True,
         passes=passes_for(stmt, code.module.options, is_outlined=True),
         aligned=code.aligned,
@@ -161,16 +162,16 @@ def _define_body(
     start, stop = Var("begin"), Var("end")
     inner.env[start], inner.env[stop] = "%begin", "%end"
     if has_outside_calls(stmt.body):
-        stop_if_failed(inner)
+        emit_failure_check(inner)
     emit_stmt(inner, For(stmt.loop_var, start, stop - start, ForKind.SERIAL, stmt.body))
     end_function(inner)
     head = ", ".join([*parameters, "i64 %begin", "i64 %end"])
     code.module.add(inner.function("internal void", f"{name}.body", head))
 
 
-def _define_entry(code: Code, name: str, captured: list[Var], layout: str) -> None:
+def _define_entry(code: FunctionBuilder, name: str, captured: list[Var], layout: str) -> None:
     """Define the function that the runtime calls: unpack captured values, call the body."""
-    inner = Code(code.module, {}, passes=Passes.NONE)
+    inner = FunctionBuilder(code.module, {}, passes=PassSelection.NONE)
     for reserved in ("thread", "captured", "begin", "end"):
         inner.name(reserved)
     arguments: list[str] = []

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from tecomp.codegen.ops.vector_legalization import prefix
-from tecomp.ir.arith.quasi_affine_conversion import Terms
+from tecomp.codegen.ops.vector_legalization import active_prefix
+from tecomp.ir.arith.quasi_affine_conversion import TermTable
 from tecomp.ir.nodes.dtype import INT64
 from tecomp.ir.nodes.expr import (
     Binary,
@@ -28,23 +28,23 @@ from tecomp.ir.nodes.stmt import (
     Buffer,
     BufferStore,
     DeclBuffer,
+    ExternCall,
     For,
     ForKind,
     IfThenElse,
     Let,
-    OutsideCall,
     PrimFunc,
     SeqStmt,
     Stmt,
     seq,
 )
-from tecomp.ir.traversal.analyses import Numbers
-from tecomp.ir.traversal.rewrite import Task, bottom_up, children, rebuild, run, walk
+from tecomp.ir.traversal.analyses import ValueNumbering
+from tecomp.ir.traversal.rewrite import Task, bottom_up, children, rebuild, run_trampoline, walk
 
 _NAMES = {BinOp.FLOORDIV: "quotient", BinOp.MOD: "rest"}
 
 
-def name_quotients(func: PrimFunc) -> PrimFunc:
+def hoist_divisions(func: PrimFunc) -> PrimFunc:
     """Hoist int64 quotients and remainders by non-constants out of inner loops.
 
     A quotient of variables is bound at the start of the innermost loop or let body that binds one
@@ -54,7 +54,7 @@ def name_quotients(func: PrimFunc) -> PrimFunc:
     divided = [node for node in walk(func.body) if _is_division(node)]
     if not divided:
         return func
-    return replace(func, body=run(_named(_Names(), func.body)))
+    return replace(func, body=run_trampoline(_hoist(_HoistedValues(), func.body)))
 
 
 def _is_division(node: Any) -> bool:
@@ -65,7 +65,7 @@ def _is_division(node: Any) -> bool:
 
 
 @dataclass
-class _Scope:
+class _BindingScope:
     """Scope of a bound variable.
 
     Attributes:
@@ -78,7 +78,7 @@ class _Scope:
 
 
 @dataclass
-class _Names:
+class _HoistedValues:
     """Names in scope.
 
     Attributes:
@@ -88,10 +88,10 @@ class _Names:
         numbers: Value numbering of expressions.
     """
 
-    scopes: list[_Scope] = field(default_factory=list)
+    scopes: list[_BindingScope] = field(default_factory=list)
     depths: dict[Var, int] = field(default_factory=dict)
     named: dict[int, Var] = field(default_factory=dict)
-    numbers: Numbers = field(default_factory=Numbers)
+    numbers: ValueNumbering = field(default_factory=ValueNumbering)
 
     def rule(self, node: Any) -> Expr | None:
         """Return the name of a quotient whose operands are already named, or None."""
@@ -127,7 +127,7 @@ class _Names:
 
     def enter(self, var: Var, value: Expr | None) -> None:
         """Open the scope of `var`."""
-        self.scopes.append(_Scope(var))
+        self.scopes.append(_BindingScope(var))
         self.depths[var] = len(self.scopes)
         if value is not None and _is_division(value):
             self.named.setdefault(self.numbers.of(value), var)
@@ -142,19 +142,19 @@ class _Names:
         return body
 
 
-def _named(names: _Names, node: Stmt) -> Task:
-    if isinstance(node, OutsideCall):
+def _hoist(names: _HoistedValues, node: Stmt) -> Task:
+    if isinstance(node, ExternCall):
         return node
     if isinstance(node, For | Let):
-        return (yield from _binding(names, node))
+        return (yield from _hoist_in_binding(names, node))
     done: dict[int, Any] = {}
     for child in children(node):
-        done[id(child)] = (yield _named(names, child)) if isinstance(child, Stmt) else (
+        done[id(child)] = (yield _hoist(names, child)) if isinstance(child, Stmt) else (
             names.inside(child))
     return rebuild(node, _of(done))
 
 
-def _binding(names: _Names, node: For | Let) -> Task:
+def _hoist_in_binding(names: _HoistedValues, node: For | Let) -> Task:
     """Rewrite a loop or let, naming quotients of its variable in its body."""
     (var,), own = node.bound(), node.value if isinstance(node, Let) else None
     done: dict[int, Any] = {}
@@ -163,7 +163,7 @@ def _binding(names: _Names, node: For | Let) -> Task:
         done[id(value)] = rebuild(value, names.inside) if value is own and _is_division(own) else (
             names.inside(value))
     names.enter(var, None if own is None else done[id(own)])
-    inner = yield _named(names, node.body)
+    inner = yield _hoist(names, node.body)
     done[id(node.body)] = names.leave(inner)
     return rebuild(node, _of(done))
 
@@ -176,11 +176,11 @@ def _of(done: dict[int, Any]) -> Callable[[Any], Any]:
 _Row: TypeAlias = "tuple[object, ...]"
 # Constant of the first index, number of active lanes, and lane count of the vector.
 _Span: TypeAlias = "tuple[int, int, int]"
-_Places: TypeAlias = "dict[tuple[_Row, _Span], _Place]"
+_Places: TypeAlias = "dict[tuple[_Row, _Span], _PromotedVector]"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Place:
+class _PromotedVector:
     """Leading lanes of a vector in memory, and the local vector that replaces them in a loop.
 
     Attributes:
@@ -194,16 +194,16 @@ class _Place:
     whole: tuple[Expr]
 
 
-def keep_partial_sums(func: PrimFunc) -> PrimFunc:
+def promote_accumulators(func: PrimFunc) -> PrimFunc:
     """Promote loop-carried partial vectors to local vectors, which become registers.
 
     Args:
         func: Result of `whole_vectors`.
     """
-    return replace(func, body=run(_kept(Terms(), func.body)))
+    return replace(func, body=run_trampoline(_sort_key(TermTable(), func.body)))
 
 
-def _kept(terms: Terms, node: Stmt) -> Task:
+def _sort_key(terms: TermTable, node: Stmt) -> Task:
     places: _Places = {}
     if isinstance(node, For) and node.kind is ForKind.SERIAL:
         places = _places(terms, node, node.body)
@@ -219,12 +219,12 @@ def _kept(terms: Terms, node: Stmt) -> Task:
     done: dict[int, Stmt] = {}
     for child in children(inner):
         if isinstance(child, Stmt):
-            done[id(child)] = yield _kept(terms, child)
+            done[id(child)] = yield _sort_key(terms, child)
     made = rebuild(inner, lambda child: done.get(id(child), child))
     return _around(node, made, [*places.values()]) if places else made
 
 
-def _around(node: Any, made: Stmt, places: list[_Place]) -> Stmt:
+def _around(node: Any, made: Stmt, places: list[_PromotedVector]) -> Stmt:
     """Wrap `made` in the local vectors; around a loop they are loaded before and stored after."""
     before, after = [], []
     for place in places if isinstance(node, For) else ():
@@ -240,7 +240,7 @@ def _around(node: Any, made: Stmt, places: list[_Place]) -> Stmt:
     return IfThenElse(Compare(CmpOp.GT, node.extent, index_value(0)), result)
 
 
-def _own(terms: Terms, places: _Places, node: Any) -> Any:
+def _own(terms: TermTable, places: _Places, node: Any) -> Any:
     """Redirect an access of a promoted place to its local vector."""
     if not isinstance(node, BufferLoad | BufferStore):
         return None
@@ -253,7 +253,7 @@ def _own(terms: Terms, places: _Places, node: Any) -> Any:
     return BufferStore(place.own, node.value, place.whole)
 
 
-def _where(terms: Terms, node: BufferLoad | BufferStore) -> tuple[_Row, _Span] | None:
+def _where(terms: TermTable, node: BufferLoad | BufferStore) -> tuple[_Row, _Span] | None:
     """Return row and span of an access, or None if its elements are not contiguous."""
     if not node.indices:
         return None
@@ -266,15 +266,15 @@ def _where(terms: Terms, node: BufferLoad | BufferStore) -> tuple[_Row, _Span] |
     count = lanes
     if node.predicate is not None:
         # Any other predicate only reduces the accessed elements.
-        count = prefix(node.predicate) or lanes
+        count = active_prefix(node.predicate) or lanes
     start = terms.sum_of(first)
     rest = frozenset(start.terms.items())
     row = (node.buffer.data, node.buffer.dtype, *(terms.key(index) for index in outer), rest)
-    is_plain = node.predicate is None or prefix(node.predicate) is not None
+    is_plain = node.predicate is None or active_prefix(node.predicate) is not None
     return row, (start.const, count, lanes if is_plain else 0)
 
 
-def _places(terms: Terms, node: Stmt, body: Stmt) -> _Places:
+def _places(terms: TermTable, node: Stmt, body: Stmt) -> _Places:
     """Return loop-invariant places that are read and stored, and overlap with no other access.
 
     Args:
@@ -285,7 +285,7 @@ def _places(terms: Terms, node: Stmt, body: Stmt) -> _Places:
     stores = list(_always(body))
     if not stores:
         return {}
-    memory = {store.buffer.data for store in stores} - _passed(node)
+    memory = {store.buffer.data for store in stores} - _escaping_memory(node)
     bound: set[Var] = set()
     spans: dict[Var, dict[_Row, dict[_Span, bool]]] = {}
     for inner in walk(node):
@@ -314,11 +314,11 @@ def _places(terms: Terms, node: Stmt, body: Stmt) -> _Places:
             lanes = where[1][2]
             own = Buffer(f"{store.buffer.name}.part", (lanes,), store.buffer.dtype, "local")
             whole = (Ramp(index_value(0), index_value(1), lanes),)
-            found[where] = _Place(store, own, whole)
+            found[where] = _PromotedVector(store, own, whole)
     return found
 
 
-def _passed(node: Stmt) -> set[Var]:
+def _escaping_memory(node: Stmt) -> set[Var]:
     """Return the memory passed to external calls, which may access any element."""
     return {n.place.buffer.data for n in walk(node) if isinstance(n, ArrayArgument)}
 
@@ -340,7 +340,7 @@ def _always(body: Stmt) -> Iterator[BufferStore]:
         return (node.body,) if isinstance(node, Let | Allocate | DeclBuffer) or _runs(node) else ()
 
     for node in walk(body, parts=inside):
-        if isinstance(node, BufferStore) and prefix(node.predicate) is not None:
+        if isinstance(node, BufferStore) and active_prefix(node.predicate) is not None:
             yield node
 
 

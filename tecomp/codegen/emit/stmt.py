@@ -11,17 +11,17 @@ from functools import partial, reduce
 from itertools import groupby
 from typing import Any, TypeAlias
 
-from tecomp.codegen.emit.allocation import close_allocation, open_allocation
+from tecomp.codegen.emit.allocation import begin_allocation, end_allocation
 from tecomp.codegen.emit.expr import emit, run_rule
 from tecomp.codegen.emit.extern_calls import emit_outside_call
 from tecomp.codegen.emit.parallel import outline
-from tecomp.codegen.llvm.ir_builder import Code, Passes, register_type
+from tecomp.codegen.llvm.ir_builder import FunctionBuilder, PassSelection, register_type
 from tecomp.codegen.llvm.line_table import MARK
-from tecomp.codegen.llvm.pass_selection import staying_conditions, staying_masks
+from tecomp.codegen.llvm.pass_selection import invariant_conditions, staying_masks
 from tecomp.codegen.memory.load_store import may_be_narrowed, prefetch, store
 from tecomp.codegen.memory.register_transpose import find_transposes
 from tecomp.codegen.ops.arithmetic import cast
-from tecomp.codegen.ops.vector_legalization import prefix
+from tecomp.codegen.ops.vector_legalization import active_prefix
 from tecomp.errors import InternalError
 from tecomp.ir.nodes.expr import (
     Broadcast,
@@ -40,17 +40,17 @@ from tecomp.ir.nodes.stmt import (
     Allocate,
     BufferStore,
     DeclBuffer,
+    ExternCall,
     For,
     ForKind,
     IfThenElse,
     Let,
-    OutsideCall,
     Prefetch,
     SeqStmt,
     Stmt,
 )
-from tecomp.ir.traversal.analyses import Numbers
-from tecomp.ir.traversal.rewrite import run, walk
+from tecomp.ir.traversal.analyses import ValueNumbering
+from tecomp.ir.traversal.rewrite import run_trampoline, walk
 
 Rule: TypeAlias = "Generator[Stmt, None, None]"
 
@@ -58,12 +58,12 @@ _FEW = 16
 """Trip count below which LLVM vectorizes a whole loop and masks the last vector."""
 
 
-def emit_stmt(code: Code, root: Stmt) -> None:
+def emit_stmt(code: FunctionBuilder, root: Stmt) -> None:
     """Emit a statement and all statements inside it."""
-    run(_start(code, root), partial(_start, code))
+    run_trampoline(_start(code, root), partial(_start, code))
 
 
-def _start(code: Code, stmt: Stmt) -> Rule:
+def _start(code: FunctionBuilder, stmt: Stmt) -> Rule:
     if (line := code.module.line_of.get(id(stmt))) is not None:
         code.lines.append(f"{MARK}{line}")
     rule = _RULES.get(type(stmt))
@@ -75,13 +75,13 @@ def _start(code: Code, stmt: Stmt) -> Rule:
     return rule(code, stmt)
 
 
-def _value(code: Code, expr: Expr) -> str:
+def _value(code: FunctionBuilder, expr: Expr) -> str:
     """Emit an expression without memoized operands, because loaded values may have changed."""
     code.memo = [{}]
     return emit(code, expr)
 
 
-def _seq(code: Code, stmt: SeqStmt) -> Rule:
+def _seq(code: FunctionBuilder, stmt: SeqStmt) -> Rule:
     if code.columns:
         # The enclosing sequence has already been searched for transposes.
         yield from stmt.stmts
@@ -101,7 +101,7 @@ def _are_plain_stores(stmt: Stmt) -> bool:
     return all(
         isinstance(part, Let) or (
             isinstance(part, BufferStore)
-            and (part.predicate is None or prefix(part.predicate) is not None)
+            and (part.predicate is None or active_prefix(part.predicate) is not None)
         )
         for part in _straight(stmt)
     )
@@ -122,7 +122,7 @@ def _straight(stmt: Stmt) -> list[Stmt]:
     return found
 
 
-def _let(code: Code, stmt: Let) -> Rule:
+def _let(code: FunctionBuilder, stmt: Let) -> Rule:
     value = cast(code, _value(code, stmt.value), stmt.value.dtype, stmt.var.dtype)
     if any(isinstance(node, BufferLoad) or node in code.loaded for node in walk(stmt.value)
            if isinstance(node, BufferLoad | Var)):
@@ -141,7 +141,7 @@ def _has_first_lane(mask: Expr, holding: Sequence[Expr]) -> bool:
         return False
     if not is_const(mask.a.base, 0):
         return False
-    numbers = Numbers()
+    numbers = ValueNumbering()
     count = numbers.of(mask.b.value)
     return any(
         isinstance(known, Compare) and known.op is CmpOp.GT and is_const(known.b, 0)
@@ -150,11 +150,11 @@ def _has_first_lane(mask: Expr, holding: Sequence[Expr]) -> bool:
     )
 
 
-def _view(code: Code, stmt: DeclBuffer) -> Rule:
+def _view(code: FunctionBuilder, stmt: DeclBuffer) -> Rule:
     yield stmt.body
 
 
-def _if(code: Code, stmt: IfThenElse) -> Rule:
+def _if(code: FunctionBuilder, stmt: IfThenElse) -> Rule:
     condition = _value(code, stmt.condition)
     then, after = code.name("then"), code.name("after")
     other = code.name("else") if stmt.else_case is not None else after
@@ -172,32 +172,32 @@ def _if(code: Code, stmt: IfThenElse) -> Rule:
     code.label(after)
 
 
-def _store(code: Code, stmt: BufferStore) -> Rule:
+def _store(code: FunctionBuilder, stmt: BufferStore) -> Rule:
     code.memo = [{}]
     run_rule(code, store(code, stmt))
     yield from ()
 
 
-def _prefetch(code: Code, stmt: Prefetch) -> Rule:
+def _prefetch(code: FunctionBuilder, stmt: Prefetch) -> Rule:
     code.memo = [{}]
     run_rule(code, prefetch(code, stmt))
     yield from ()
 
 
-def _outside(code: Code, stmt: OutsideCall) -> Rule:
+def _outside(code: FunctionBuilder, stmt: ExternCall) -> Rule:
     emit_outside_call(code, stmt)
     yield from ()
 
 
-def _allocate(code: Code, stmt: Allocate) -> Rule:
+def _allocate(code: FunctionBuilder, stmt: Allocate) -> Rule:
     code.memo = [{}]
-    place = open_allocation(code, stmt.buffer)
+    place = begin_allocation(code, stmt.buffer)
     with code.bound(stmt.buffer.data, place.address):
         yield stmt.body
-    close_allocation(code, place)
+    end_allocation(code, place)
 
 
-def _for(code: Code, stmt: For) -> Rule:
+def _for(code: FunctionBuilder, stmt: For) -> Rule:
     """Emit a loop; the trip count is tested before the first iteration."""
     if stmt.kind is ForKind.PARALLEL and not code.is_outlined:
         outline(code, stmt, _value(code, stmt.min), _value(code, stmt.extent), emit_stmt)
@@ -207,7 +207,7 @@ def _for(code: Code, stmt: For) -> Rule:
     last = cast_expr(stmt.loop_var.dtype, stmt.min + stmt.extent)
     first = _value(code, cast_expr(stmt.loop_var.dtype, stmt.min))
     end = _value(code, last)
-    if code.passes is Passes.ALL and _may_store_known_lanes(stmt):
+    if code.passes is PassSelection.ALL and _may_store_known_lanes(stmt):
         end = code.op(f'call {kind} asm "", "=r,0"({kind} {end})')
     body, after = code.name("loop"), code.name("after")
     conditions = [] if _is_positive(stmt.extent) else [code.op(f"icmp slt {kind} {first}, {end}")]
@@ -215,7 +215,7 @@ def _for(code: Code, stmt: For) -> Rule:
         inner = _value(code, extent)
         conditions.append(code.op(f"icmp sgt {register_type(extent.dtype)} {inner}, 0"))
     around = code.settled
-    for condition in (*staying_conditions(stmt), *staying_masks(stmt)):
+    for condition in (*invariant_conditions(stmt), *staying_masks(stmt)):
         if id(condition) in around:
             continue  # computed before a loop around this one
         operand = _value(code, condition)
@@ -236,7 +236,7 @@ def _for(code: Code, stmt: For) -> Rule:
     code.do(f"{following} = add nsw {kind} {var}, 1")
     # Without the loop passes, LLVM counts with an address only if the exit is an inequality. The
     # first iteration is guarded, so both relations are equivalent.
-    relation = "ne" if code.passes is Passes.FEW else "slt"
+    relation = "ne" if code.passes is PassSelection.FEW else "slt"
     again = code.op(f"icmp {relation} {kind} {following}, {end}")
     incoming = f"[ {first}, %{before} ], [ {following}, %{code.block} ]"
     code.lines[place] = f"  {var} = phi {kind} {incoming}"
@@ -286,14 +286,14 @@ def _extents_inside(stmt: For) -> list[Expr]:
     return found
 
 
-_RULES: dict[type, Callable[[Code, Any], Rule]] = {
+_RULES: dict[type, Callable[[FunctionBuilder, Any], Rule]] = {
     SeqStmt: _seq,
     Let: _let,
     DeclBuffer: _view,
     IfThenElse: _if,
     BufferStore: _store,
     Prefetch: _prefetch,
-    OutsideCall: _outside,
+    ExternCall: _outside,
     Allocate: _allocate,
     For: _for,
 }

@@ -18,11 +18,11 @@ from typing import Generic, TypeVar
 import platformdirs
 
 from tecomp.codegen.llvm import jit
-from tecomp.codegen.llvm.ir_builder import Source
-from tecomp.codegen.llvm.jit import Linked, host, link, llvm_version, object_code
+from tecomp.codegen.llvm.ir_builder import LlvmSource
+from tecomp.codegen.llvm.jit import LoadedCode, host, link, llvm_version, object_code
 from tecomp.errors import CacheError
-from tecomp.ir.extern.binding import NOTHING, Outside
-from tecomp.progress import tell
+from tecomp.ir.extern.binding import NOTHING, ExternBindings
+from tecomp.progress import log_debug
 
 SWITCH, FOLDER, SIZE = "TECOMP_CACHE", "TECOMP_CACHE_DIR", "TECOMP_CACHE_SIZE"
 DEFAULT_MEGABYTES = 512
@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
+class StoreContents:
     """Contents of a cache folder.
 
     Attributes:
@@ -100,7 +100,7 @@ class Store:
         try:
             return decode(content)
         except Exception as error:  # for example RecursionError of the parser or AttributeError
-            tell("%s: entry %s cannot be read (%s)", self.folder, key, type(error).__name__)
+            log_debug("%s: entry %s cannot be read (%s)", self.folder, key, type(error).__name__)
             self.remove(key)
             return None
 
@@ -124,12 +124,12 @@ class Store:
             self._unchecked = 0
         self._unchecked += len(content)
 
-    def contents(self) -> Contents:
+    def contents(self) -> StoreContents:
         """Return the number of entries and their total size."""
         sizes = [size for _, size, path in self._files() if path.endswith(_SUFFIX)]
-        return Contents(len(sizes), sum(sizes))
+        return StoreContents(len(sizes), sum(sizes))
 
-    def clear(self) -> Contents:
+    def clear(self) -> StoreContents:
         """Remove all entries; return the contents before the removal."""
         before = self.contents()
         for _, _, path in self._files():
@@ -225,7 +225,7 @@ def store_of(switch: str, folder: str, size: str) -> Store | None:
 _IN_MEMORY = 256
 
 
-class Recent(Generic[T]):
+class LockedLRUCache(Generic[T]):
     """Thread-safe LRU cache.
 
     Attributes:
@@ -262,7 +262,7 @@ class Recent(Generic[T]):
         self._values.clear()
 
 
-LINKED: Recent[Linked] = Recent()
+LINKED: LockedLRUCache[LoadedCode] = LockedLRUCache()
 
 
 def digest(*parts: object) -> str:
@@ -270,39 +270,39 @@ def digest(*parts: object) -> str:
     return sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def code_key(source: Source, entry: str) -> str:
+def code_key(source: LlvmSource, entry: str) -> str:
     """Return the cache key of a module: a digest of everything the code depends on."""
-    return digest(astuple(source), entry, made_by())
+    return digest(astuple(source), entry, compiler_fingerprint())
 
 
 @cache
-def made_by() -> list[str]:
+def compiler_fingerprint() -> list[str]:
     """Return what code depends on besides its source: the host, LLVM and the pass pipeline."""
     machine = host()
     passes = sha256(Path(jit.__file__).read_bytes()).hexdigest()
     return [machine.triple, machine.cpu, machine.features, llvm_version(), passes]
 
 
-def cached_code(key: str, entry: str, outside: Outside = NOTHING) -> Linked | None:
+def lookup_code(key: str, entry: str, outside: ExternBindings = NOTHING) -> LoadedCode | None:
     """Return the linked code of a cache key, or None."""
     store = current_store()
     if store is None:
         return None
-    return LINKED.get(key) or _stored(store, key, entry, outside)
+    return LINKED.get(key) or _load_entry(store, key, entry, outside)
 
 
-def _stored(store: Store, key: str, entry: str, outside: Outside) -> Linked | None:
+def _load_entry(store: Store, key: str, entry: str, outside: ExternBindings) -> LoadedCode | None:
     """Return the linked code of a stored entry; on failure remove the entry, return None."""
-    return store.read(key, lambda image: _linked(key, image, entry, outside))
+    return store.read(key, lambda image: _link(key, image, entry, outside))
 
 
-def _linked(key: str, image: bytes, entry: str, outside: Outside) -> Linked:
+def _link(key: str, image: bytes, entry: str, outside: ExternBindings) -> LoadedCode:
     """Link code; code with external calls is not cached in memory, as bindings may change."""
     made = link([image], entry, outside)
     return made if outside.addresses else LINKED.put(key, made)
 
 
-def cached_object(source: Source, *, is_fresh: bool = False) -> bytes:
+def get_or_compile_object(source: LlvmSource, *, is_fresh: bool = False) -> bytes:
     """Return the object code of a module for the host, from the cache if possible.
 
     Args:
@@ -318,18 +318,18 @@ def cached_object(source: Source, *, is_fresh: bool = False) -> bytes:
     key = code_key(source, "")
     found = None if is_fresh else store.get(key)
     if found is None:
-        return _put(store, key, source)
-    tell("machine code: found in %s", store.folder)
+        return _compile_and_store(store, key, source)
+    log_debug("machine code: found in %s", store.folder)
     return found
 
 
 def machine_code(
-    source: Source,
+    source: LlvmSource,
     entry: str,
     key: str | None = None,
     effort: int = 2,
-    outside: Outside = NOTHING,
-) -> Linked:
+    outside: ExternBindings = NOTHING,
+) -> LoadedCode:
     """Return the linked machine code of a module for the host, from the cache if possible.
 
     Args:
@@ -347,12 +347,12 @@ def machine_code(
         return link([object_code(source, effort)], entry, outside)
     key = key or code_key(source, entry)
     found = LINKED.get(key)
-    if found is None and (found := _stored(store, key, entry, outside)) is not None:
-        tell("machine code: found in %s", store.folder)
-    return found or _linked(key, _put(store, key, source, effort), entry, outside)
+    if found is None and (found := _load_entry(store, key, entry, outside)) is not None:
+        log_debug("machine code: found in %s", store.folder)
+    return found or _link(key, _compile_and_store(store, key, source, effort), entry, outside)
 
 
-def _put(store: Store, key: str, source: Source, effort: int = 2) -> bytes:
+def _compile_and_store(store: Store, key: str, source: LlvmSource, effort: int = 2) -> bytes:
     """Compile a module to object code and store it."""
     made = object_code(source, effort)
     store.put(key, made)

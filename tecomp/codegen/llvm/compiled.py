@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 
-from tecomp.codegen.llvm.ir_builder import Options, Source
-from tecomp.codegen.llvm.jit import Entry, Linked, Machine, assembly
+from tecomp.codegen.llvm.ir_builder import LlvmSource, Options
+from tecomp.codegen.llvm.jit import Entry, LlvmTarget, LoadedCode, assembly
 from tecomp.ir.extern.binding import Calls
 from tecomp.ir.nodes.expr import Var
 from tecomp.ir.nodes.stmt import PrimFunc
@@ -32,7 +32,7 @@ class ModuleText:
         calls: External functions that the function calls.
     """
 
-    source: Source
+    source: LlvmSource
     entry: str
     sites: tuple[str, ...]
     is_parallel: bool
@@ -45,7 +45,7 @@ class ModuleText:
 
 
 @dataclass(frozen=True, slots=True)
-class Interface:
+class KernelInterface:
     """Interface of a compiled function.
 
     Attributes:
@@ -65,7 +65,7 @@ class Interface:
     calls: Calls = ()
 
 
-class Compiled:
+class CompiledFunction:
     """Function in machine code.
 
     Attributes:
@@ -78,8 +78,8 @@ class Compiled:
 
     def __init__(
         self,
-        interface: Interface,
-        linked: Linked,
+        interface: KernelInterface,
+        linked: LoadedCode,
         options: Options,
         make: Callable[[], PrimFunc],
         module: ModuleText | None = None,
@@ -105,7 +105,7 @@ class Compiled:
         return self.source.text
 
     @property
-    def source(self) -> Source:
+    def source(self) -> LlvmSource:
         """LLVM module before the passes of LLVM."""
         if self._module is None:
             self._module = _EMITTER.load()(self.func, self.options)
@@ -118,4 +118,4 @@ class Compiled:
 
     def assembly(self) -> str:
         """Return the assembly text for the host."""
-        return assembly(self.source, Machine())
+        return assembly(self.source, LlvmTarget())

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from tecomp.codegen.llvm.ir_builder import Source, vector_of
-from tecomp.codegen.llvm.jit import Machine, assembly, host
+from tecomp.codegen.llvm.ir_builder import LlvmSource, vector_of
+from tecomp.codegen.llvm.jit import LlvmTarget, assembly, host
 
 _PROBE_LANES = 16
 _KINDS = {"int8": "sext", "uint8": "zext"}
@@ -32,7 +32,7 @@ Dots = Mapping[tuple[str, str], DotInstruction]
 
 
 @cache
-def dots_of(machine: Machine) -> Dots:
+def dots_of(machine: LlvmTarget) -> Dots:
     """Return the dot product instructions of a machine, by the dtypes of the operands.
 
     LLVM does not expose the features of a named CPU, and aborts the process if an unsupported
@@ -43,23 +43,23 @@ def dots_of(machine: Machine) -> Dots:
     x86, arm = known.triple.startswith(("x86_64", "i686")), known.triple.startswith("aarch64")
     if not x86 and not arm:
         return {}
-    return dict(_of_x86(assembly(Source(_probe_x86()), known)) if x86 else
-                _of_arm(assembly(Source(_probe_arm()), known)))
+    return dict(_of_x86(assembly(LlvmSource(_probe_x86()), known)) if x86 else
+                _of_arm(assembly(LlvmSource(_probe_arm()), known)))
 
 
 @cache
-def has_masks(machine: Machine) -> bool:
+def has_masks(machine: LlvmTarget) -> bool:
     """Return whether a machine has masked vector stores for all element types (AVX-512)."""
     known = machine if machine.triple else host()
     is_x86 = known.triple.startswith(("x86_64", "i686"))
-    return is_x86 and "{%k" in assembly(Source(_probe_mask()), known)
+    return is_x86 and "{%k" in assembly(LlvmSource(_probe_mask()), known)
 
 
 @cache
-def has_fma(machine: Machine) -> bool:
+def has_fma(machine: LlvmTarget) -> bool:
     """Return whether a machine has vector FMA for float64."""
     known = machine if machine.triple else host()
-    text = assembly(Source(_probe_fma()), known)
+    text = assembly(LlvmSource(_probe_fma()), known)
     return not any(line.split()[0] in ("call", "callq", "jmp", "b", "bl")
                    for line in text.splitlines() if line.strip())
 

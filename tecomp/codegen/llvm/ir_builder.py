@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from tecomp.errors import InternalError
-from tecomp.ir.extern.registry import Callee
+from tecomp.ir.extern.registry import CallSignature
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import Expr, Var
 
 
-class Passes(Enum):
+class PassSelection(Enum):
     """Sets of LLVM passes that pay for a function."""
 
     NONE = auto()
@@ -34,7 +34,7 @@ class Passes(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class LlvmSource:
     """LLVM module before the passes of LLVM.
 
     Attributes:
@@ -201,7 +201,7 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class LlvmFunction:
     """Function as LLVM IR.
 
     Attributes:
@@ -218,7 +218,7 @@ class Function:
     head: str
     parameters: str
     body: str
-    passes: Passes = Passes.FEW
+    passes: PassSelection = PassSelection.FEW
     is_helper: bool = False
     attributes: str = ""
 
@@ -231,7 +231,7 @@ class Function:
 
 
 @dataclass(slots=True)
-class Module:
+class ModuleBuilder:
     """Module under construction: functions and the entities that they refer to.
 
     Attributes:
@@ -257,15 +257,15 @@ class Module:
     dots: Callable[[], Mapping[tuple[str, str], Any]] = dict
     has_masks: Callable[[], bool] = bool
     has_fma: Callable[[], bool] = bool
-    functions: dict[str, Function] = field(default_factory=dict)
+    functions: dict[str, LlvmFunction] = field(default_factory=dict)
     constants: dict[str, str] = field(default_factory=dict)
     calls: Counter[str] = field(default_factory=Counter)
     declarations: dict[str, None] = field(default_factory=dict)
     outlined: int = 0
-    called: dict[Callee, str] = field(default_factory=dict)
+    called: dict[CallSignature, str] = field(default_factory=dict)
     line_of: Mapping[int, int] = field(default_factory=dict)
 
-    def add(self, function: Function) -> None:
+    def add(self, function: LlvmFunction) -> None:
         """Add a function to the module."""
         self.functions[function.name] = function
 
@@ -278,7 +278,7 @@ class Module:
         self.declarations.setdefault(f"declare {result} @{name}({kinds}){pure}")
         return f"@{name}"
 
-    def outside(self, callee: Callee) -> str:
+    def outside(self, callee: CallSignature) -> str:
         """Return the symbol of an external function."""
         return self.called.setdefault(callee, f"{self.name}.outside.{len(self.called)}")
 
@@ -300,7 +300,7 @@ def plain_name(name: str) -> str:
 
 
 @dataclass(slots=True)
-class Code:
+class FunctionBuilder:
     """Function under construction.
 
     Attributes:
@@ -327,10 +327,10 @@ class Code:
         held: Operands of loads in the current block, by memory and text; see `read`.
     """
 
-    module: Module
+    module: ModuleBuilder
     env: dict[Var, str]
     is_outlined: bool = False
-    passes: Passes = Passes.FEW
+    passes: PassSelection = PassSelection.FEW
     streams: bool = False
     allocas: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
@@ -396,12 +396,12 @@ class Code:
     def call(self, result: str, function: str, arguments: Sequence[tuple[str, str]]) -> str:
         """Call an intrinsic or library function with (type, operand) pairs; return the result."""
         target = self.module.declare(result, function, [kind for kind, _ in arguments])
-        return self.op(f"call {result} {target}({_joined(arguments)})")
+        return self.op(f"call {result} {target}({_join(arguments)})")
 
     def run(self, function: str, arguments: Sequence[tuple[str, str]]) -> None:
         """Call an intrinsic or library function without a result."""
         target = self.module.declare("void", function, [kind for kind, _ in arguments])
-        self.do(f"call void {target}({_joined(arguments)})")
+        self.do(f"call void {target}({_join(arguments)})")
 
     def label(self, name: str) -> None:
         """Start the basic block `name`."""
@@ -450,32 +450,33 @@ class Code:
         else:
             self.env[var] = before
 
-    def function(self, head: str, name: str, parameters: str) -> Function:
+    def function(self, head: str, name: str, parameters: str) -> LlvmFunction:
         """Return the finished function; `head` is its linkage and result type."""
         allocas = [f"  {line}" for line in self.allocas]
         body = "".join(f"{line}\n" for line in ["entry:", *allocas, *self.lines])
-        return Function(name, head, parameters, body, self.passes)
+        return LlvmFunction(name, head, parameters, body, self.passes)
 
 
 @dataclass(frozen=True, slots=True)
-class Guard:
+class OpenBranch:
     """Open conditional block: predecessor label and label after the block."""
 
     before: str
     after: str
 
 
-def open_guard(code: Code, condition: str) -> Guard:
+def begin_if(code: FunctionBuilder, condition: str) -> OpenBranch:
     """Start a conditional block that runs if `condition`, an i1 operand, holds."""
     then, after = code.name("then"), code.name("after")
-    guard = Guard(code.block, after)
+    guard = OpenBranch(code.block, after)
     code.branch(condition, then, after)
     code.label(then)
     code.memo.append({})
     return guard
 
 
-def close_guard(code: Code, guard: Guard, value: str = "", kind: str = "", other: str = "") -> str:
+def end_if(code: FunctionBuilder, guard: OpenBranch, value: str = "", kind: str = "",
+        other: str = "") -> str:
     """End a conditional block; return the phi of `value` (executed) and `other` (skipped)."""
     code.memo.pop()
     last = code.block
@@ -486,7 +487,7 @@ def close_guard(code: Code, guard: Guard, value: str = "", kind: str = "", other
     return code.op(f"phi {kind} [ {value}, %{last} ], [ {other}, %{guard.before} ]")
 
 
-def broadcast(code: Code, value: str, scalar: str, lanes: int) -> str:
+def broadcast(code: FunctionBuilder, value: str, scalar: str, lanes: int) -> str:
     """Broadcast a value of LLVM type `scalar` to all lanes."""
     if lanes == 1:
         return value
@@ -496,5 +497,5 @@ def broadcast(code: Code, value: str, scalar: str, lanes: int) -> str:
     return code.op(f"shufflevector {kind} {first}, {kind} poison, {everywhere}")
 
 
-def _joined(arguments: Sequence[tuple[str, str]]) -> str:
+def _join(arguments: Sequence[tuple[str, str]]) -> str:
     return ", ".join(f"{kind} {operand}" for kind, operand in arguments)

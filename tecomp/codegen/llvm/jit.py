@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
 
-from tecomp.codegen.llvm.ir_builder import Source
+from tecomp.codegen.llvm.ir_builder import LlvmSource
 from tecomp.errors import InternalError
 from tecomp.fork_gate import WorkLock, add_leaf, no_fork
-from tecomp.ir.extern.binding import NOTHING, Outside
+from tecomp.ir.extern.binding import NOTHING, ExternBindings
 from tecomp.machine.host import cpu_level
-from tecomp.progress import doing
+from tecomp.progress import log_duration
 
 Entry = Callable[[Any], int]
 
@@ -23,7 +23,7 @@ _LINKED_BY_ONE = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class LlvmTarget:
     """Target machine in LLVM terms: triple, CPU model and features. Default: the host."""
 
     triple: str = ""
@@ -32,7 +32,7 @@ class Machine:
 
 
 @dataclass(frozen=True, slots=True)
-class Linked:
+class LoadedCode:
     """Machine code in memory, kept alive by this object."""
 
     entry: Entry
@@ -72,19 +72,19 @@ def _every_llvm() -> Any:
 
 
 @cache
-def host() -> Machine:
+def host() -> LlvmTarget:
     """Return the host machine, or the CPU level that `TECOMP_CPU` names.
 
     The features of the host are listed, because a hypervisor may mask some that its name implies.
     """
     llvm, level = _llvm(), cpu_level()
     if level is not None:
-        return Machine(llvm.get_process_triple(), level)
+        return LlvmTarget(llvm.get_process_triple(), level)
     features = llvm.get_host_cpu_features().flatten()
-    return Machine(llvm.get_process_triple(), llvm.get_host_cpu_name(), features)
+    return LlvmTarget(llvm.get_process_triple(), llvm.get_host_cpu_name(), features)
 
 
-def _target_machine(machine: Machine, effort: int = 2) -> Any:
+def _target_machine(machine: LlvmTarget, effort: int = 2) -> Any:
     if not machine.triple:
         machine = host()
     llvm = _llvm() if machine.triple == host().triple else _every_llvm()
@@ -101,7 +101,7 @@ def _target_machine(machine: Machine, effort: int = 2) -> Any:
     )
 
 
-def _parsed(text: str, target_machine: Any) -> Any:
+def _parse(text: str, target_machine: Any) -> Any:
     llvm = _llvm()
     try:
         # Use a separate context: constants and types live as long as their context.
@@ -130,11 +130,11 @@ class _Tools:
     builders: dict[bool, Any] = field(default_factory=dict)
 
 
-_IDLE: dict[tuple[Machine, int], list[_Tools]] = {}
+_IDLE: dict[tuple[LlvmTarget, int], list[_Tools]] = {}
 
 
 @contextmanager
-def _tools(machine: Machine, effort: int = 2) -> Iterator[_Tools]:
+def _tools(machine: LlvmTarget, effort: int = 2) -> Iterator[_Tools]:
     """Lend tools for exclusive use by one thread."""
     with no_fork:
         idle = _IDLE.setdefault((machine, effort), [])
@@ -146,23 +146,23 @@ def _tools(machine: Machine, effort: int = 2) -> Iterator[_Tools]:
         idle.append(tools)
 
 
-def _optimised(source: Source, tools: _Tools) -> Any:
+def _optimize(source: LlvmSource, tools: _Tools) -> Any:
     """Return the module after the selected passes: memory to registers, and loop passes if marked.
 
     Vectorization and unrolling are already explicit. The LLVM passes for them take most of the
     compile time and find nothing, except in loops that the schedule left plain.
     """
-    module = _parsed(source.text, tools.target_machine)
+    module = _parse(source.text, tools.target_machine)
     is_plain = bool(source.plain_loops)
     if is_plain not in tools.builders:
         tools.builders[is_plain] = _pass_builder(tools.target_machine, is_plain=is_plain)
     builder = tools.builders[is_plain]
     if is_plain:
         _keep_apart(module, source)
-        with _disposed(builder.getModulePassManager()) as passes:
+        with _disposing(builder.getModulePassManager()) as passes:
             passes.run(module, builder)
     else:
-        _tidied(module, source, builder)
+        _run_function_passes(module, source, builder)
     for function in module.functions:
         if function.name in source.handed_over:
             # Mark these functions last: the passes above may print that they skip `optnone`.
@@ -181,23 +181,23 @@ def _pass_builder(target_machine: Any, *, is_plain: bool) -> Any:
     return llvm.create_pass_builder(target_machine, options)
 
 
-def _keep_apart(module: Any, source: Source) -> None:
+def _keep_apart(module: Any, source: LlvmSource) -> None:
     """Prevent inlining of loop bodies, which would lose the `noalias` of their parameters."""
     for function in module.functions:
         if not function.is_declaration and function.name not in source.inlined:
             function.add_function_attribute("noinline")
 
 
-def _tidied(module: Any, source: Source, builder: Any) -> None:
+def _run_function_passes(module: Any, source: LlvmSource, builder: Any) -> None:
     """Run the selected passes function by function."""
     llvm = _llvm()
     if source.inlined:
-        with _disposed(llvm.create_new_module_pass_manager()) as inliner:
+        with _disposing(llvm.create_new_module_pass_manager()) as inliner:
             inliner.add_always_inliner_pass()
             inliner.run(module, builder)
     with (
-        _disposed(llvm.create_new_function_pass_manager()) as plain,
-        _disposed(builder.getFunctionPassManager()) if source.loop_work
+        _disposing(llvm.create_new_function_pass_manager()) as plain,
+        _disposing(builder.getFunctionPassManager()) if source.loop_work
         else nullcontext(plain) as loops,
     ):
         plain.add_sroa_pass()
@@ -208,7 +208,7 @@ def _tidied(module: Any, source: Source, builder: Any) -> None:
 
 
 @contextmanager
-def _disposed(passes: Any) -> Iterator[Any]:
+def _disposing(passes: Any) -> Iterator[Any]:
     """Yield a pass manager and dispose of it afterwards.
 
     llvmlite leaks pass managers of 70 kB each, because the dispose method is shadowed by an empty
@@ -221,13 +221,13 @@ def _disposed(passes: Any) -> Iterator[Any]:
         passes.detach()
 
 
-def assembly(source: Source, machine: Machine) -> str:
+def assembly(source: LlvmSource, machine: LlvmTarget) -> str:
     """Return the assembly text of a module for `machine`."""
     with _tools(machine) as tools:
-        return str(tools.target_machine.emit_assembly(_optimised(source, tools)))
+        return str(tools.target_machine.emit_assembly(_optimize(source, tools)))
 
 
-def object_code(source: Source, effort: int = 2, machine: Machine | None = None) -> bytes:
+def object_code(source: LlvmSource, effort: int = 2, machine: LlvmTarget | None = None) -> bytes:
     """Compile a module to an object file.
 
     Args:
@@ -240,8 +240,8 @@ def object_code(source: Source, effort: int = 2, machine: Machine | None = None)
         InternalError: If LLVM rejects the module.
     """
     lines = source.text.count("\n")
-    with doing(f"LLVM compiles {lines} lines"), _tools(machine or host(), effort) as tools:
-        return bytes(tools.target_machine.emit_object(_optimised(source, tools)))
+    with log_duration(f"LLVM compiles {lines} lines"), _tools(machine or host(), effort) as tools:
+        return bytes(tools.target_machine.emit_object(_optimize(source, tools)))
 
 
 class _Linkers:
@@ -271,7 +271,7 @@ class _Linkers:
 _LINKERS = _Linkers()
 
 
-def link(images: Sequence[bytes], entry: str, outside: Outside = NOTHING) -> Linked:
+def link(images: Sequence[bytes], entry: str, outside: ExternBindings = NOTHING) -> LoadedCode:
     """Link object files in memory; the files may refer to each other.
 
     Args:
@@ -286,7 +286,7 @@ def link(images: Sequence[bytes], entry: str, outside: Outside = NOTHING) -> Lin
         return _link(images, entry, outside)
 
 
-def _link(images: Sequence[bytes], entry: str, outside: Outside) -> Linked:
+def _link(images: Sequence[bytes], entry: str, outside: ExternBindings) -> LoadedCode:
     compiler, number = _LINKERS.next()
     builder = _llvm().JITLibraryBuilder().add_current_process()
     for image in images:
@@ -301,4 +301,4 @@ def _link(images: Sequence[bytes], entry: str, outside: Outside) -> Linked:
             entry=entry, reason=error,
         ) from error
     function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(tracker[entry])
-    return Linked(function, (tracker, compiler, outside))
+    return LoadedCode(function, (tracker, compiler, outside))

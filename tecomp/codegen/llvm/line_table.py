@@ -58,7 +58,7 @@ def _head() -> list[str]:
     ]
 
 
-def numbered_llvm(text: str) -> Iterator[tuple[int, str]]:
+def number_llvm_lines(text: str) -> Iterator[tuple[int, str]]:
     """Yield the lines of LLVM IR with their source lines; 0 for lines without a source line."""
     line = 0
     for each in text.splitlines():
@@ -74,7 +74,7 @@ _PLACE = re.compile(r"\s*\.loc\s+\d+\s+(\d+)")
 _DIRECTIVE = re.compile(r"\s*\.(?!L)|\s*\.Ltmp|\s*\.Lfunc|\s*#|\s*$")
 
 
-def numbered_assembly(text: str) -> Iterator[tuple[int, str]]:
+def number_assembly_lines(text: str) -> Iterator[tuple[int, str]]:
     """Yield instructions and labels of assembly with their source lines; 0 for none."""
     line = 0
     for each in text.splitlines():

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from tecomp.codegen.llvm.ir_builder import Options, Passes
-from tecomp.ir.arith.quasi_affine_conversion import Terms
+from tecomp.codegen.llvm.ir_builder import Options, PassSelection
+from tecomp.ir.arith.quasi_affine_conversion import TermTable
 from tecomp.ir.nodes.expr import (
     Binary,
     BinOp,
@@ -50,7 +50,7 @@ def has_loop_work(root: Stmt, *, is_outlined: bool = False) -> bool:
     for loop, statement in statements:
         if isinstance(statement, Allocate):
             made.add(statement.buffer.data)
-        for node in _deciding(statement):
+        for node in _hoistable_parts(statement):
             if isinstance(node, BufferLoad | BufferStore):
                 data = node.buffer.data
                 if not all(map(_is_constant, node.indices)):
@@ -98,7 +98,7 @@ def _vector_maps(statements: Sequence[tuple[For | None, Stmt]]) -> set[int]:
     for loop, statement in statements:
         if loop is None:
             continue
-        for node in _deciding(statement):
+        for node in _hoistable_parts(statement):
             if isinstance(node, BufferStore):
                 written.setdefault(id(loop), set()).add(node.buffer.data)
                 if node.value.dtype.lanes == 1:
@@ -111,7 +111,7 @@ def _vector_maps(statements: Sequence[tuple[For | None, Stmt]]) -> set[int]:
     }
 
 
-def _deciding(statement: Stmt) -> Iterator[Any]:
+def _hoistable_parts(statement: Stmt) -> Iterator[Any]:
     """Yield the parts of a statement that could be hoisted out of a loop, each once."""
     if isinstance(statement, BufferStore):
         yield statement
@@ -146,7 +146,7 @@ def _is_work(node: Any, var: Var, named: Mapping[Var, Expr]) -> bool:
     return not isinstance(node.b, Const) or mentions(node, var, named)
 
 
-def staying_conditions(loop: For) -> list[Expr]:
+def invariant_conditions(loop: For) -> list[Expr]:
     """Return the maximal loop-invariant conditions of an innermost loop.
 
     The conditions read no memory and cannot fail, so they can be computed before the loop.
@@ -160,7 +160,7 @@ def staying_conditions(loop: For) -> list[Expr]:
             changing.add(node.var)
         if _is_condition(node):
             conditions.append(node)
-    return _staying(conditions, changing)
+    return _invariant_terms(conditions, changing)
 
 
 def staying_masks(loop: For) -> list[Expr]:
@@ -187,7 +187,7 @@ def _is_condition(node: Any) -> bool:
     return type(node) in _CONDITIONS and bool(node.dtype.is_bool)
 
 
-def _staying(conditions: list[Expr], changing: set[Var]) -> list[Expr]:
+def _invariant_terms(conditions: list[Expr], changing: set[Var]) -> list[Expr]:
     """Return the invariant conditions, or the invariant terms of conditions that vary."""
     stay: dict[int, bool] = {}
     for node in post_order(*conditions):
@@ -249,7 +249,7 @@ def _goes_on(store: BufferStore, var: Var) -> bool:
     *outer, last = store.indices
     if any(mentions(index, var) for index in outer):
         return False
-    terms = Terms()
+    terms = TermTable()
     moving = [(x, n) for x, n in terms.listed(terms.sum_of(last)) if mentions(x, var)]
     return len(moving) == 1 and moving[0][0] is var and moving[0][1] == 1
 
@@ -277,7 +277,7 @@ def _is_one_at_a_time(node: Any) -> bool:
     return isinstance(node, Call) and node.name == "check_index"
 
 
-def passes_for(root: Stmt, options: Options, *, is_outlined: bool = False) -> Passes:
+def passes_for(root: Stmt, options: Options, *, is_outlined: bool = False) -> PassSelection:
     """Return the passes that can improve a function.
 
     Args:
@@ -286,7 +286,7 @@ def passes_for(root: Stmt, options: Options, *, is_outlined: bool = False) -> Pa
         is_outlined: Whether the function includes parallel loops, which are otherwise outlined.
     """
     if has_plain_loops(root, fast_math=options.fast_math, is_outlined=is_outlined):
-        return Passes.ALL
+        return PassSelection.ALL
     if options.fast_math or has_loop_work(root, is_outlined=is_outlined):
-        return Passes.LOOPS
-    return Passes.FEW
+        return PassSelection.LOOPS
+    return PassSelection.FEW

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-from tecomp.codegen.math.vector_values import Real, Truth, Whole, each_lane, mend_lanes
+from tecomp.codegen.math.vector_values import (
+    BoolVector,
+    FloatVector,
+    IntVector,
+    call_libm_per_lane,
+    fix_special_lanes,
+)
 
 
-def power_of_signed(x: Whole, y: Whole) -> Whole:
+def power_of_signed(x: IntVector, y: IntVector) -> IntVector:
     """Emit the signed power `x**y` with wrap-around.
 
     A negative exponent gives the reciprocal rounded towards zero: 0 except for bases 1 and -1.
     A base of 0 gives 0.
     """
-    below = _compared(y, "slt", 0)
+    below = _compare(y, "slt", 0)
     # The powers of 1 and -1 depend only on the parity of the exponent, its lowest bit.
-    result = _power(x, _selected(below, y & 1, y))
-    is_unit = _compared(x, "eq", 1) | _compared(x, "eq", -1)
-    return _selected(below & ~is_unit, x.constant(0), result)
+    result = _power(x, _select(below, y & 1, y))
+    is_unit = _compare(x, "eq", 1) | _compare(x, "eq", -1)
+    return _select(below & ~is_unit, x.constant(0), result)
 
 
-def power_of_unsigned(x: Whole, y: Whole) -> Whole:
+def power_of_unsigned(x: IntVector, y: IntVector) -> IntVector:
     """Emit the unsigned power `x**y` with wrap-around."""
     return _power(x, y)
 
 
-def _power(x: Whole, y: Whole) -> Whole:
+def _power(x: IntVector, y: IntVector) -> IntVector:
     """Emit x**y by binary exponentiation; y is unsigned."""
     code, kind = x.code, x.kind
     before, loop, after = code.block, code.name("loop"), code.name("after")
@@ -35,9 +41,9 @@ def _power(x: Whole, y: Whole) -> Whole:
     for name, start, behind in zip((total, square, rest), first, following, strict=True):
         code.do(f"%{name} = phi {kind} [ {start.operand}, %{before} ], [ {behind}, %{loop} ]")
     result, factor, bits = (
-        Whole(code, f"%{name}", x.scalar, x.lanes) for name in (total, square, rest)
+        IntVector(code, f"%{name}", x.scalar, x.lanes) for name in (total, square, rest)
     )
-    product = result * _selected((bits & 1).is_not(0), factor, x.constant(1))
+    product = result * _select((bits & 1).is_not(0), factor, x.constant(1))
     shifted = bits.unsigned_shift(1)
     for name, value in zip(following, (product, factor * factor, shifted), strict=True):
         code.do(f"{name} = add {kind} {value.operand}, {value.like(0)}")
@@ -46,12 +52,12 @@ def _power(x: Whole, y: Whole) -> Whole:
     return product
 
 
-def _compared(x: Whole, word: str, number: int) -> Truth:
+def _compare(x: IntVector, word: str, number: int) -> BoolVector:
     made = x.code.op(f"icmp {word} {x.kind} {x.operand}, {x.like(number)}")
-    return Truth(x.code, made, x.lanes)
+    return BoolVector(x.code, made, x.lanes)
 
 
-def _selected(where: Truth, a: Whole, b: Whole) -> Whole:
+def _select(where: BoolVector, a: IntVector, b: IntVector) -> IntVector:
     text = f"select {where.kind} {where.operand}, {a.kind} {a.operand}, {b.kind} {b.operand}"
     return a.made(text)
 
@@ -59,7 +65,7 @@ def _selected(where: Truth, a: Whole, b: Whole) -> Whole:
 _INFINITY = float("inf")
 
 
-def fmod(x: Real, y: Real) -> Real:
+def fmod(x: FloatVector, y: FloatVector) -> FloatVector:
     """Emit `x - trunc(x / y) * y` with the sign of `x`; NaN for infinite x and for y = 0.
 
     Quotients that exceed the precision of float32 are computed in float64, and those that exceed
@@ -73,13 +79,13 @@ def fmod(x: Real, y: Real) -> Real:
     near = (b.is_equal(_INFINITY) & (a < _INFINITY)).select(a, rest)
     is_far = (ratio > 2.0**x.format.mantissa) & (a < _INFINITY) & (b > 0.0)
     formula = _wider if x.scalar == "float" else _by_library
-    return abs(mend_lanes(near, is_far, "fmod.far", formula, (a, b))).with_bits(x.sign())
+    return abs(fix_special_lanes(near, is_far, "fmod.far", formula, (a, b))).with_bits(x.sign())
 
 
-def _wider(a: Real, b: Real) -> Real:
+def _wider(a: FloatVector, b: FloatVector) -> FloatVector:
     wide = fmod(a.cast("fpext", "double"), b.cast("fpext", "double"))
     return wide.cast("fptrunc", "float")
 
 
-def _by_library(a: Real, b: Real) -> Real:
-    return each_lane("fmod", a, b)
+def _by_library(a: FloatVector, b: FloatVector) -> FloatVector:
+    return call_libm_per_lane("fmod", a, b)

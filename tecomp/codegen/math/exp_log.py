@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tecomp.codegen.math.vector_values import Coefficients, Real, Whole, fma, polynomial
+from tecomp.codegen.math.vector_values import Coefficients, FloatVector, IntVector, fma, polynomial
 
 _LOG2_E_VALUE = 1.44269504088896340736
 # ln 2 as a sum of two parts; the first has trailing zero bits, so its product with n is exact.
@@ -61,18 +61,18 @@ _SINH = {
 
 
 @dataclass(frozen=True, slots=True)
-class Reduced:
+class ReducedArgument:
     """Range reduction of x to `n * unit + rest`; `shifted` holds n in its lowest bits."""
 
-    shifted: Whole
-    rest: Real
+    shifted: IntVector
+    rest: FloatVector
 
-    def power(self, less: int = 0) -> Real:
+    def power(self, less: int = 0) -> FloatVector:
         """Return `2**(n - less)`, which must be a normal number."""
         held = self.rest.format
         return ((self.shifted << held.mantissa) + (held.bias - less << held.mantissa)).real()
 
-    def scaled(self, value: Real, less: int = 0) -> Real:
+    def scaled(self, value: FloatVector, less: int = 0) -> FloatVector:
         """Return `value * 2**(n - less)` in two steps, for results of any magnitude."""
         held = self.rest.format
         exponent = self.shifted << held.mantissa
@@ -82,76 +82,76 @@ class Reduced:
         return value * first * second
 
 
-def reduced(x: Real) -> Reduced:
+def reduce_argument(x: FloatVector) -> ReducedArgument:
     """Reduce `x = n ln 2 + r` accurately, for |x| below 2**21."""
     shifted = fma(x, _LOG2_E_VALUE, x.format.rounder)
     n = shifted - x.format.rounder
     high, low = _LN2[x.scalar]
-    return Reduced(shifted.bits(), fma(n, -low, fma(n, -high, x)))
+    return ReducedArgument(shifted.bits(), fma(n, -low, fma(n, -high, x)))
 
 
-def reduced_roughly(x: Real) -> Reduced:
-    """Reduce as `reduced` with an error of |n| ulp, for negative x whose power is added to 1."""
+def reduce_argument_approx(x: FloatVector) -> ReducedArgument:
+    """Reduce with an error of |n| ulp, for negative x whose power is added to 1."""
     shifted = fma(x, _LOG2_E_VALUE, x.format.rounder)
     n = shifted - x.format.rounder
-    return Reduced(shifted.bits(), fma(n, -math.log(2.0), x))
+    return ReducedArgument(shifted.bits(), fma(n, -math.log(2.0), x))
 
 
-def power_of_e(r: Real) -> Real:
+def power_of_e(r: FloatVector) -> FloatVector:
     """Emit exp of a number in [-ln 2 / 2, ln 2 / 2]."""
     return fma(fma(polynomial(r, _EXP[r.scalar]), r, 1.0), r, 1.0)
 
 
-def power_of_e_less_1(r: Real) -> Real:
+def power_of_e_less_1(r: FloatVector) -> FloatVector:
     """Emit exp(r) - 1 of a number in [-ln 2 / 2, ln 2 / 2]."""
     return fma(polynomial(r, _EXPM1[r.scalar]), r * r, r)
 
 
-def exp(x: Real) -> Real:
+def exp(x: FloatVector) -> FloatVector:
     """Emit exp, with correct subnormal results."""
-    parts = reduced(x.at_most(_MOST[x.scalar]).at_least(_LEAST[x.scalar]))
+    parts = reduce_argument(x.at_most(_MOST[x.scalar]).at_least(_LEAST[x.scalar]))
     return parts.scaled(power_of_e(parts.rest))
 
 
-def power_of_2(r: Real) -> Real:
+def power_of_2(r: FloatVector) -> FloatVector:
     """Emit 2**r of a number in [-1/2, 1/2]."""
     return fma(polynomial(r, _EXP2[r.scalar]), r, 1.0)
 
 
-def exp2(x: Real) -> Real:
+def exp2(x: FloatVector) -> FloatVector:
     """Emit exp2; its range reduction is exact."""
     bounded = x.at_most(_MOST_2[x.scalar]).at_least(_LEAST_2[x.scalar])
     shifted = bounded + x.format.rounder
     rest = bounded - (shifted - x.format.rounder)
-    return Reduced(shifted.bits(), rest).scaled(power_of_2(rest))
+    return ReducedArgument(shifted.bits(), rest).scaled(power_of_2(rest))
 
 
-def expm1(x: Real) -> Real:
+def expm1(x: FloatVector) -> FloatVector:
     """Emit expm1 as `2**n (exp(r) - 1) + (2**n - 1)`, with 2**n halved against overflow."""
-    parts = reduced(x.at_most(_MOST[x.scalar]).at_least(-_SATURATED[x.scalar]))
+    parts = reduce_argument(x.at_most(_MOST[x.scalar]).at_least(-_SATURATED[x.scalar]))
     less = power_of_e_less_1(parts.rest)
     scale = parts.power(less=1)
     half = fma(scale, less, scale - 0.5)
     return (half + half).with_bits(x.sign())
 
 
-def sigmoid(x: Real) -> Real:
+def sigmoid(x: FloatVector) -> FloatVector:
     """Emit the sigmoid as `1 / (1 + e)` or `e / (1 + e)` with e = exp(-|x|), without overflow."""
-    parts = reduced((-abs(x)).at_least(_LEAST[x.scalar]))
+    parts = reduce_argument((-abs(x)).at_least(_LEAST[x.scalar]))
     e = parts.scaled(power_of_e(parts.rest))
     return (x < 0.0).select(e, 1.0) / (e + 1.0)
 
 
-def tanh(x: Real) -> Real:
+def tanh(x: FloatVector) -> FloatVector:
     """Emit tanh as `m / (m + 2)` with m = expm1(2|x|)."""
     size = abs(x)
-    parts = reduced((size + size).at_most(_SATURATED[x.scalar]))
+    parts = reduce_argument((size + size).at_most(_SATURATED[x.scalar]))
     scale = parts.power()
     m = fma(scale, power_of_e_less_1(parts.rest), scale - 1.0)
     return (m / (m + 2.0)).with_bits(x.sign())
 
 
-def sinh(x: Real) -> Real:
+def sinh(x: FloatVector) -> FloatVector:
     """Emit sinh as a polynomial below 1, and as `h - 1 / (4 h)` with h = exp(|x|) / 2 above."""
     size = abs(x)
     square = x * x
@@ -160,14 +160,14 @@ def sinh(x: Real) -> Real:
     return (size < 1.0).select(near, h - 0.25 / h).with_bits(x.sign())
 
 
-def cosh(x: Real) -> Real:
+def cosh(x: FloatVector) -> FloatVector:
     """Emit cosh as `h + 1 / (4 h)` with h = exp(|x|) / 2."""
     h = _half_power(abs(x))
     return h + 0.25 / h
 
 
-def _half_power(size: Real) -> Real:
-    parts = reduced(size.at_most(_MOST[size.scalar] + 1.0))
+def _half_power(size: FloatVector) -> FloatVector:
+    parts = reduce_argument(size.at_most(_MOST[size.scalar] + 1.0))
     return parts.scaled(power_of_e(parts.rest), less=1)
 
 
@@ -231,7 +231,7 @@ _LOG1P = {
 }
 
 
-def log(x: Real) -> Real:
+def log(x: FloatVector) -> FloatVector:
     """Emit the natural logarithm; -inf at 0 and NaN below."""
     k, f = _split(x)
     high, low = _LN2[x.scalar]
@@ -239,21 +239,21 @@ def log(x: Real) -> Real:
     return _with_limits(x, fma(k, high, tail + f))
 
 
-def log2(x: Real) -> Real:
+def log2(x: FloatVector) -> FloatVector:
     """Emit log2, exact for powers of two."""
     k, f = _split(x)
-    return _with_limits(x, k + _scaled(f, _LOG2[x.scalar], _LOG2_E[x.scalar]))
+    return _with_limits(x, k + _scale(f, _LOG2[x.scalar], _LOG2_E[x.scalar]))
 
 
-def log10(x: Real) -> Real:
+def log10(x: FloatVector) -> FloatVector:
     """Emit log10; -inf at 0 and NaN below."""
     k, f = _split(x)
     high, low = _LG2[x.scalar]
-    tail = fma(k, low, _scaled(f, _LOG10[x.scalar], _LOG10_E[x.scalar]))
+    tail = fma(k, low, _scale(f, _LOG10[x.scalar], _LOG10_E[x.scalar]))
     return _with_limits(x, fma(k, high, tail))
 
 
-def log1p(x: Real) -> Real:
+def log1p(x: FloatVector) -> FloatVector:
     """Emit log1p with `1 + x = 2**k (1 + f)`, f = `2**-k x + (2**-k - 1)`, exact for small x."""
     held = x.format
     exponent = ((x + 1.0).bits() - _THREE_QUARTERS[x.scalar]) & -(1 << held.mantissa)
@@ -267,7 +267,7 @@ def log1p(x: Real) -> Real:
     return _with_limits(x + 1.0, result)
 
 
-def exponent_number(exponent: Whole, x: Real, plus: Real | float) -> Real:
+def exponent_number(exponent: IntVector, x: FloatVector, plus: FloatVector | float) -> FloatVector:
     """Convert `exponent`, the exponent bits of `x` in place, to a number and add `plus`.
 
     Few machines convert vectors of 64-bit integers to float64, so for float64 the exponent is
@@ -281,7 +281,7 @@ def exponent_number(exponent: Whole, x: Real, plus: Real | float) -> Real:
     return raised.real() - (2.0**held.mantissa + held.bias) + plus
 
 
-def _split(x: Real) -> tuple[Real, Real]:
+def _split(x: FloatVector) -> tuple[FloatVector, FloatVector]:
     held = x.format
     small = x < held.tiny
     normal = small.select(x * 2.0**held.mantissa, x)
@@ -291,12 +291,12 @@ def _split(x: Real) -> tuple[Real, Real]:
     return exponent_number(exponent, x, raised), (bits - exponent).real() - 1.0
 
 
-def _scaled(f: Real, coefficients: Coefficients, unit: tuple[float, float]) -> Real:
+def _scale(f: FloatVector, coefficients: Coefficients, unit: tuple[float, float]) -> FloatVector:
     high, low = unit
     return fma(f, high, fma(polynomial(f, coefficients) * f, f, f * low))
 
 
-def _with_limits(x: Real, result: Real) -> Real:
+def _with_limits(x: FloatVector, result: FloatVector) -> FloatVector:
     """Return `result` with the limits of a logarithm: -inf at 0, NaN below, x for inf and NaN."""
     infinity = float("inf")
     known = (x < infinity).select(result, x)
@@ -326,11 +326,11 @@ _LOG_ERFC = {
 _ONE_FROM = {"float": 4.0, "double": 5.95}
 
 
-def erf(x: Real) -> Real:
+def erf(x: FloatVector) -> FloatVector:
     """Emit erf as `-expm1(p(|x|))`, which is accurate for small and large x."""
     size = abs(x).at_most(_ONE_FROM[x.scalar])
     shape = polynomial(size, _LOG_ERFC[x.scalar], by=4)
-    parts = reduced_roughly(fma(shape, size, -size))
+    parts = reduce_argument_approx(fma(shape, size, -size))
     scale = parts.power()
     result = fma(-scale, power_of_e_less_1(parts.rest), 1.0 - scale)
     return result.with_bits(x.sign())

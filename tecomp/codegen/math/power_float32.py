@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from tecomp.codegen.math.vector_values import Real, Truth, fma, mend_lanes, polynomial
+from tecomp.codegen.math.vector_values import (
+    BoolVector,
+    FloatVector,
+    fix_special_lanes,
+    fma,
+    polynomial,
+)
 
 _ROUNDER = 1.5 * 2.0**52
 _EXPONENT = -(1 << 52)
@@ -25,7 +31,7 @@ _EXP2 = (
 _LN2 = 0.69314718055994530942
 
 
-def power(x: Real, y: Real) -> Real:
+def power(x: FloatVector, y: FloatVector) -> FloatVector:
     """Emit pow as `2**(y log2|x|)`; negative x require an integer y, else NaN.
 
     An out-of-line function handles arguments that are not positive and finite, and results far
@@ -34,15 +40,15 @@ def power(x: Real, y: Real) -> Real:
     exponent = _wide(y) * _log2_of_positive(_wide(x))
     near = _single(_exp2_of_bounded(exponent))
     is_far = ~((x > 0.0) & (x < _INFINITY) & (abs(exponent) < _BEYOND))
-    return mend_lanes(near, is_far, "pow.far", _power_of_any, (x, y))
+    return fix_special_lanes(near, is_far, "pow.far", _power_of_any, (x, y))
 
 
-def _power_of_any(x: Real, y: Real) -> Real:
+def _power_of_any(x: FloatVector, y: FloatVector) -> FloatVector:
     exponent = _wide(y) * log2_wide(_wide(abs(x)))
     return with_limits_of_power(x, y, _single(exp2_wide(exponent)))
 
 
-def with_limits_of_power(x: Real, y: Real, result: Real) -> Real:
+def with_limits_of_power(x: FloatVector, y: FloatVector, result: FloatVector) -> FloatVector:
     """Derive pow(x, y) from `result`, the power of |x|: sign, NaN and results of exactly 1."""
     is_odd, is_whole = _parity(y)
     result = is_odd.select(result.with_bits(x.sign()), result)
@@ -53,7 +59,7 @@ def with_limits_of_power(x: Real, y: Real, result: Real) -> Real:
     return is_one.select(x.constant(1.0), result)
 
 
-def hypot(x: Real, y: Real) -> Real:
+def hypot(x: FloatVector, y: FloatVector) -> FloatVector:
     """Emit hypot; float64 squares neither overflow nor underflow; infinity dominates NaN."""
     a, b = _wide(x), _wide(y)
     result = _single(fma(a, a, b * b).intrinsic("sqrt"))
@@ -61,7 +67,7 @@ def hypot(x: Real, y: Real) -> Real:
     return infinite.select(x.constant(_INFINITY), result)
 
 
-def asinh(x: Real) -> Real:
+def asinh(x: FloatVector) -> FloatVector:
     """Emit asinh as `log(|x| + sqrt(x**2 + 1))`; for small x as `x - x**3 / 6`."""
     size = _wide(abs(x))
     grown = size + fma(size, size, 1.0).intrinsic("sqrt")
@@ -70,7 +76,7 @@ def asinh(x: Real) -> Real:
     return _single(result).with_bits(x.sign())
 
 
-def acosh(x: Real) -> Real:
+def acosh(x: FloatVector) -> FloatVector:
     """Emit acosh as `log(x + sqrt(x**2 - 1))`."""
     wide = _wide(x)
     grown = wide + fma(wide, wide, -1.0).intrinsic("sqrt")
@@ -78,7 +84,7 @@ def acosh(x: Real) -> Real:
     return (x < 1.0).select(x.constant(float("nan")), result)
 
 
-def atanh(x: Real) -> Real:
+def atanh(x: FloatVector) -> FloatVector:
     """Emit atanh as `log((1 + x) / (1 - x)) / 2`; for small x as `x + x**3 / 3`."""
     size = _wide(abs(x))
     grown = (size + 1.0) / (1.0 - size)
@@ -87,7 +93,7 @@ def atanh(x: Real) -> Real:
     return _single(result).with_bits(x.sign())
 
 
-def log2_wide(x: Real) -> Real:
+def log2_wide(x: FloatVector) -> FloatVector:
     """Emit log2 in float64 of a number that is not subnormal, accurate to about 40 bits."""
     result = _log2_of_positive(x)
     known = (x < _INFINITY).select(result, x)
@@ -95,7 +101,7 @@ def log2_wide(x: Real) -> Real:
     return (x > 0.0).select(known, below)
 
 
-def _log2_of_positive(x: Real) -> Real:
+def _log2_of_positive(x: FloatVector) -> FloatVector:
     bits = x.bits()
     exponent = bits - _TWO_THIRDS & _EXPONENT
     k = ((exponent + _BIAS).unsigned_shift(52) | _NUMBER).real() - (2.0**52 + 1023)
@@ -104,18 +110,18 @@ def _log2_of_positive(x: Real) -> Real:
     return fma(polynomial(s * s, _LOG2), s, k)
 
 
-def exp2_wide(x: Real) -> Real:
+def exp2_wide(x: FloatVector) -> FloatVector:
     """Emit 2**x in float64, accurate to about 34 bits, with x clamped to the float32 range."""
     return _exp2_of_bounded(x.at_most(_BEYOND).at_least(-_BEYOND))
 
 
-def _exp2_of_bounded(x: Real) -> Real:
+def _exp2_of_bounded(x: FloatVector) -> FloatVector:
     shifted = x + _ROUNDER
     rest = x - (shifted - _ROUNDER)
     return (polynomial(rest, _EXP2).bits() + (shifted.bits() << 52)).real()
 
 
-def _parity(y: Real) -> tuple[Truth, Truth]:
+def _parity(y: FloatVector) -> tuple[BoolVector, BoolVector]:
     """Return where `y` is an odd integer and where `y` is an integer; infinities are even."""
     half = y * 0.5
     is_whole = y.intrinsic("floor").is_equal(y)
@@ -123,9 +129,9 @@ def _parity(y: Real) -> tuple[Truth, Truth]:
     return is_whole & ~is_even, is_whole
 
 
-def _wide(x: Real) -> Real:
+def _wide(x: FloatVector) -> FloatVector:
     return x.cast("fpext", "double")
 
 
-def _single(x: Real) -> Real:
+def _single(x: FloatVector) -> FloatVector:
     return x.cast("fptrunc", "float")

@@ -11,7 +11,13 @@ from dataclasses import dataclass
 
 from tecomp.codegen.math.exp_log import exponent_number, log1p, power_of_2
 from tecomp.codegen.math.power_float32 import with_limits_of_power
-from tecomp.codegen.math.vector_values import Real, Truth, fma, mend_lanes, polynomial
+from tecomp.codegen.math.vector_values import (
+    BoolVector,
+    FloatVector,
+    fix_special_lanes,
+    fma,
+    polynomial,
+)
 
 _TWO_THIRDS = 0x3FE5555555555555
 _EXPONENT = -(1 << 52)
@@ -33,14 +39,14 @@ _UNIT = (0.9617966939259756, 5.0577616648125907e-17)  # 2 / (3 ln 2) in double-d
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class DoubleDouble:
     """Double-double number `high + low`; `low` is at most about two ulp of `high`."""
 
-    high: Real
-    low: Real
+    high: FloatVector
+    low: FloatVector
 
 
-def power(x: Real, y: Real) -> Real:
+def power(x: FloatVector, y: FloatVector) -> FloatVector:
     """Emit pow as `2**(y log2|x|)`; negative x require an integer y, else NaN.
 
     An out-of-line function handles arguments and results that are not positive normal numbers. It
@@ -54,10 +60,10 @@ def power(x: Real, y: Real) -> Real:
     near = (near.bits() + (shifted.bits() << _MANTISSA)).real()
     is_near = (x.constant(x.format.tiny) <= x) & (x < _INFINITY)
     is_far = ~(is_near & (abs(exponent.high) < _NORMAL))
-    return mend_lanes(near, is_far, "pow.far", _power_of_any, (x, y))
+    return fix_special_lanes(near, is_far, "pow.far", _power_of_any, (x, y))
 
 
-def _power_of_any(x: Real, y: Real) -> Real:
+def _power_of_any(x: FloatVector, y: FloatVector) -> FloatVector:
     # For larger |y|, the result is 0, 1 or infinity in any case; the bound prevents overflow.
     bounded = y.at_most(2.0**66).at_least(-(2.0**66))
     size = abs(x)
@@ -65,7 +71,7 @@ def _power_of_any(x: Real, y: Real) -> Real:
     normal = small.select(size * 2.0**53, size)
     exponent = _times(bounded, _log2(normal, small.select(size.constant(-53.0), 0.0)))
     is_far = abs(exponent.high) > 1100.0
-    value, shifted = _exp2(Pair(
+    value, shifted = _exp2(DoubleDouble(
         is_far.select(exponent.high.at_most(1100.0).at_least(-1100.0), exponent.high),
         is_far.select(size.constant(0.0), exponent.low)))
     n = shifted.bits() << _MANTISSA
@@ -78,12 +84,12 @@ def _power_of_any(x: Real, y: Real) -> Real:
     return with_limits_of_power(x, y, result)
 
 
-def _times(y: Real, x: Pair) -> Pair:
+def _times(y: FloatVector, x: DoubleDouble) -> DoubleDouble:
     product = _product(y, x.high)
-    return Pair(product.high, fma(y, x.low, product.low))
+    return DoubleDouble(product.high, fma(y, x.low, product.low))
 
 
-def _log2(x: Real, plus: Real | float) -> Pair:
+def _log2(x: FloatVector, plus: FloatVector | float) -> DoubleDouble:
     """Emit log2(x) + `plus` to about 65 bits for positive normal x; else some finite value."""
     bits = x.bits()
     exponent = bits - _TWO_THIRDS & _EXPONENT
@@ -106,38 +112,38 @@ def _log2(x: Real, plus: Real | float) -> Pair:
     scaled = _product(total.high, x.constant(unit_high))
     low = fma(total.high, unit_low, fma(below, unit_high, scaled.low))
     result = _sum(k, scaled.high)
-    return Pair(result.high, result.low + low)
+    return DoubleDouble(result.high, result.low + low)
 
 
-def _exp2(x: Pair) -> tuple[Real, Real]:
+def _exp2(x: DoubleDouble) -> tuple[FloatVector, FloatVector]:
     """Return 2**(x - n) for the nearest integer n, and a number with n in its lowest bits."""
     shifted = x.high + _ROUNDER
     rest = (x.high - (shifted - _ROUNDER)) + x.low
     return power_of_2(rest), shifted
 
 
-def _sum(a: Real, b: Real) -> Pair:
+def _sum(a: FloatVector, b: FloatVector) -> DoubleDouble:
     """Return the exact sum of two numbers; |a| must be at least |b|, or a = 0 (Fast2Sum)."""
     total = a + b
-    return Pair(total, (a - total) + b)
+    return DoubleDouble(total, (a - total) + b)
 
 
-def _product(a: Real, b: Real) -> Pair:
+def _product(a: FloatVector, b: FloatVector) -> DoubleDouble:
     """Return the product of two numbers in double-double; exact with FMA."""
     product = a * b
     if a.code.module.has_fma():
-        return Pair(product, a.intrinsic("fma", b, -product))
+        return DoubleDouble(product, a.intrinsic("fma", b, -product))
     a_high, b_high = _upper(a), _upper(b)
     a_low, b_low = a - a_high, b - b_high
     rest = (a_high * b_high - product) + a_high * b_low + a_low * b_high
-    return Pair(product, rest + a_low * b_low)
+    return DoubleDouble(product, rest + a_low * b_low)
 
 
-def _upper(x: Real) -> Real:
+def _upper(x: FloatVector) -> FloatVector:
     return (x.bits() & _UPPER).real()
 
 
-def hypot(x: Real, y: Real) -> Real:
+def hypot(x: FloatVector, y: FloatVector) -> FloatVector:
     """Emit hypot with both operands scaled by a power of two; infinity dominates NaN."""
     a, b = abs(x), abs(y)
     most = (a < b).select(b, a)
@@ -149,7 +155,7 @@ def hypot(x: Real, y: Real) -> Real:
     return infinite.select(x.constant(_INFINITY), result)
 
 
-def asinh(x: Real) -> Real:
+def asinh(x: FloatVector) -> FloatVector:
     """Emit asinh as `log1p(|x| + x**2 / (1 + sqrt(1 + x**2)))`; for large x as `log(2|x|)`."""
     size = abs(x)
     is_far = size > 2.0**60
@@ -159,7 +165,7 @@ def asinh(x: Real) -> Real:
     return _of_large(is_far, size, grown).with_bits(x.sign())
 
 
-def acosh(x: Real) -> Real:
+def acosh(x: FloatVector) -> FloatVector:
     """Emit acosh as `log1p(t + sqrt(2 t + t**2))` with t = x - 1; for large x as `log(2 x)`."""
     is_far = x > 2.0**60
     t = is_far.select(x.constant(2.0), x) - 1.0
@@ -168,13 +174,13 @@ def acosh(x: Real) -> Real:
     return (x < 1.0).select(x.constant(float("nan")), result)
 
 
-def atanh(x: Real) -> Real:
+def atanh(x: FloatVector) -> FloatVector:
     """Emit atanh as `log1p(2|x| / (1 - |x|)) / 2`."""
     size = abs(x)
     return (log1p((size + size) / (1.0 - size)) * 0.5).with_bits(x.sign())
 
 
-def _of_large(is_far: Truth, size: Real, grown: Real) -> Real:
+def _of_large(is_far: BoolVector, size: FloatVector, grown: FloatVector) -> FloatVector:
     """Emit `log1p(grown)`, or `log(2 size)` (as `log1p(size) + ln 2`) for large `size`."""
     result = log1p(is_far.select(size, grown))
     return is_far.select(result + _LN2, result)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tecomp.codegen.llvm.ir_builder import Code, register_type, shuffle_mask, vector_of
+from tecomp.codegen.llvm.ir_builder import FunctionBuilder, register_type, shuffle_mask, vector_of
 from tecomp.codegen.math import power_float64
 from tecomp.codegen.math.exact import fmod, power_of_signed, power_of_unsigned
 from tecomp.codegen.math.exp_log import (
@@ -23,7 +23,7 @@ from tecomp.codegen.math.exp_log import (
 )
 from tecomp.codegen.math.power_float32 import acosh, asinh, atanh, hypot, power
 from tecomp.codegen.math.trigonometric import acos, asin, atan, atan2, cos, sin, tan
-from tecomp.codegen.math.vector_values import Formula, Real, Whole, call_helper
+from tecomp.codegen.math.vector_values import FloatVector, Formula, IntVector, call_outlined
 from tecomp.ir.nodes.dtype import DType
 
 _WIDEST = 64  # bytes of the widest vector register; several registers on narrower machines
@@ -45,13 +45,13 @@ _POWERS = {"int": power_of_signed, "uint": power_of_unsigned}
 
 
 def has_formula(name: str, dtype: DType) -> bool:
-    """Return whether `by_formula` supports the function for this dtype."""
+    """Return whether `emit_formula` supports the function for this dtype."""
     if dtype.is_integer:
         return name == "pow"
     return dtype.bits in (32, 64) and name in _FORMULAS
 
 
-def by_formula(code: Code, name: str, dtype: DType, args: Sequence[str]) -> str:
+def emit_formula(code: FunctionBuilder, name: str, dtype: DType, args: Sequence[str]) -> str:
     """Emit the function in each lane; the result of a lane is independent of the lane count."""
     scalar = register_type(dtype.scalar)
     widest = 8 * _WIDEST // dtype.bits
@@ -76,7 +76,7 @@ def by_formula(code: Code, name: str, dtype: DType, args: Sequence[str]) -> str:
 
 
 def _lanes_of(
-    code: Code, kind: str, value: str, given: int, start: int, count: int, lanes: int
+    code: FunctionBuilder, kind: str, value: str, given: int, start: int, count: int, lanes: int
 ) -> str:
     """Extract `count` lanes from `start` on, padded with zeros up to `lanes`."""
     if lanes == 1:
@@ -86,11 +86,11 @@ def _lanes_of(
 
 
 def _piece(
-    code: Code, name: str, numbers: str, scalar: str, lanes: int, args: Sequence[str]
+    code: FunctionBuilder, name: str, numbers: str, scalar: str, lanes: int, args: Sequence[str]
 ) -> str:
     if numbers in _POWERS:
-        whole = tuple(Whole(code, arg, scalar, lanes) for arg in args)
-        return call_helper(f"{name}.{numbers}", _POWERS[numbers], whole).operand
-    values = tuple(Real(code, arg, scalar, lanes) for arg in args)
+        whole = tuple(IntVector(code, arg, scalar, lanes) for arg in args)
+        return call_outlined(f"{name}.{numbers}", _POWERS[numbers], whole).operand
+    values = tuple(FloatVector(code, arg, scalar, lanes) for arg in args)
     formula = _DOUBLE.get(name) if scalar == "double" else None
-    return call_helper(name, formula or _FORMULAS[name], values).operand
+    return call_outlined(name, formula or _FORMULAS[name], values).operand

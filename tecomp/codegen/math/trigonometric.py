@@ -14,12 +14,12 @@ from dataclasses import dataclass
 
 from tecomp.codegen.llvm.ir_builder import splat, suffix, vector_of
 from tecomp.codegen.math.vector_values import (
-    Real,
-    Truth,
-    Whole,
-    each_lane,
+    BoolVector,
+    FloatVector,
+    IntVector,
+    call_libm_per_lane,
+    fix_special_lanes,
     fma,
-    mend_lanes,
     polynomial,
 )
 
@@ -101,29 +101,29 @@ _PI_HALVES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Quadrant:
+class ReducedAngle:
     """Reduced angle `n pi/2 + rest`; only the two lowest bits of `n` are significant."""
 
-    n: Whole
-    rest: Real
+    n: IntVector
+    rest: FloatVector
 
 
-def sin(x: Real) -> Real:
+def sin(x: FloatVector) -> FloatVector:
     """Emit the sine of angles of any magnitude."""
     return _of_any_size("sin", _sin, x)
 
 
-def cos(x: Real) -> Real:
+def cos(x: FloatVector) -> FloatVector:
     """Emit the cosine of angles of any magnitude."""
     return _of_any_size("cos", _cos, x)
 
 
-def tan(x: Real) -> Real:
+def tan(x: FloatVector) -> FloatVector:
     """Emit the tangent of angles of any magnitude."""
     return _of_any_size("tan", _tan, x)
 
 
-def asin(x: Real) -> Real:
+def asin(x: FloatVector) -> FloatVector:
     """Emit the inverse sine; above 1/2 as pi/2 minus twice its value at `sqrt((1 - x) / 2)`."""
     size = abs(x)
     is_far, angle = _arc(size)
@@ -132,7 +132,7 @@ def asin(x: Real) -> Real:
     return is_far.select(beyond, angle).with_bits(x.sign())
 
 
-def acos(x: Real) -> Real:
+def acos(x: FloatVector) -> FloatVector:
     """Emit the inverse cosine as `pi/2 - asin(x)`; for |x| > 1/2 with asin of a half angle."""
     sign = x.sign()
     is_far, angle = _arc(abs(x))
@@ -143,7 +143,7 @@ def acos(x: Real) -> Real:
     return is_far.select(turned, middle)
 
 
-def atan(x: Real) -> Real:
+def atan(x: FloatVector) -> FloatVector:
     """Emit the inverse tangent; above 1 as pi/2 minus its value at `1 / x`."""
     size = abs(x)
     is_far = size > 1.0
@@ -152,7 +152,7 @@ def atan(x: Real) -> Real:
     return is_far.select(_from_half_pi(angle), angle).with_bits(x.sign())
 
 
-def atan2(y: Real, x: Real) -> Real:
+def atan2(y: FloatVector, x: FloatVector) -> FloatVector:
     """Emit the angle of the point (x, y) from atan of the quotient in [0, 1] and the octant."""
     width, height = abs(x), abs(y)
     is_steep = height > width
@@ -169,15 +169,15 @@ def atan2(y: Real, x: Real) -> Real:
     return x.sign().is_not(0).select(behind, angle).with_bits(y.sign())
 
 
-def _sin(angle: Quadrant) -> Real:
+def _sin(angle: ReducedAngle) -> FloatVector:
     return _wave(angle.n, angle.rest)
 
 
-def _cos(angle: Quadrant) -> Real:
+def _cos(angle: ReducedAngle) -> FloatVector:
     return _wave(angle.n + 1, angle.rest)
 
 
-def _wave(n: Whole, r: Real) -> Real:
+def _wave(n: IntVector, r: FloatVector) -> FloatVector:
     """Emit sin(n pi/2 + r), which is sin(r) or cos(r) with either sign."""
     square = r * r
     # Adding 0 turns -0 into +0 here, so that sin(-0) is -0.
@@ -186,35 +186,37 @@ def _wave(n: Whole, r: Real) -> Real:
     return (n & 1).is_not(0).select(cosine, sine).flipped((n & 2) << r.sign_place - 1)
 
 
-def _tan(angle: Quadrant) -> Real:
+def _tan(angle: ReducedAngle) -> FloatVector:
     r = angle.rest
     square = r * r
     tangent = fma(polynomial(square, _TAN[square.scalar]) * square, r, r)
     return (angle.n & 1).is_not(0).select(-1.0 / tangent, tangent)
 
 
-def _of_any_size(name: str, formula: Callable[[Quadrant], Real], x: Real) -> Real:
+def _of_any_size(name: str, formula: Callable[[ReducedAngle], FloatVector],
+        x: FloatVector) -> FloatVector:
     """Emit a formula with the fast reduction, and again with the slow one if an angle is large."""
     is_far = abs(x) > _FAR[x.scalar]
-    near = formula(_near(x))
+    near = formula(_reduce_small(x))
 
-    def far(angle: Real) -> Real:
-        return formula(_far(angle)) if angle.scalar == "float" else each_lane(name, angle)
+    def far(angle: FloatVector) -> FloatVector:
+        return formula(_reduce_large(angle)) if angle.scalar == "float" else call_libm_per_lane(
+            name, angle)
 
-    return mend_lanes(near, is_far, f"{name}.far", far, (x,))
+    return fix_special_lanes(near, is_far, f"{name}.far", far, (x,))
 
 
-def _near(x: Real) -> Quadrant:
+def _reduce_small(x: FloatVector) -> ReducedAngle:
     shifted = fma(x, _TWO_OVER_PI, x.format.rounder)
     n = shifted - x.format.rounder
     a, b, c, d = _HALF_PI[x.scalar]
     coarse = fma(n, -b, fma(n, -a, x))
     rest = fma(n, -c, coarse)
     excess = fma(n, c, rest - coarse)  # exact rounding error of `rest`
-    return Quadrant(shifted.bits(), rest - fma(n, d, excess))
+    return ReducedAngle(shifted.bits(), rest - fma(n, d, excess))
 
 
-def _far(x: Real) -> Quadrant:
+def _reduce_large(x: FloatVector) -> ReducedAngle:
     """Reduce a large float32: 24 bits of x times 96 bits of 2/pi, modulo 4, in units of 2**-62.
 
     Source:
@@ -234,17 +236,18 @@ def _far(x: Real) -> Quadrant:
     n = quarters.cast("trunc", "i32")
     rest = angle.cast("fptrunc", "float") + (x - x)  # NaN for infinite x
     negative = x.bits() >> 31
-    return Quadrant((n ^ negative) - negative, rest.flipped(x.sign()))
+    return ReducedAngle((n ^ negative) - negative, rest.flipped(x.sign()))
 
 
-def _digits(byte: Whole, offset: int) -> Whole:
+def _digits(byte: IntVector, offset: int) -> IntVector:
     """Load 32 bits of 2/pi from a byte position on, as 64-bit integers."""
     code, lanes = byte.code, byte.lanes
-    code.module.constants.setdefault(_TABLE, f"internal unnamed_addr constant {_listed()}")
+    code.module.constants.setdefault(_TABLE,
+        f"internal unnamed_addr constant {_two_over_pi_table()}")
     places = (byte + offset).cast("sext", "i64")
     pointers = code.op(f"getelementptr i32, ptr {_TABLE}, {places.kind} {places.operand}")
     if lanes == 1:
-        return Whole(code, code.op(f"load i32, ptr {pointers}"), "i32", 1).cast("zext", "i64")
+        return IntVector(code, code.op(f"load i32, ptr {pointers}"), "i32", 1).cast("zext", "i64")
     kind = vector_of("i32", lanes)
     words = code.call(
         kind,
@@ -255,17 +258,17 @@ def _digits(byte: Whole, offset: int) -> Whole:
             (kind, "zeroinitializer"),
         ],
     )
-    return Whole(code, words, "i32", lanes).cast("zext", "i64")
+    return IntVector(code, words, "i32", lanes).cast("zext", "i64")
 
 
-def _listed() -> str:
+def _two_over_pi_table() -> str:
     """Return the table of 2/pi as an LLVM constant: the 32 bits from each byte on."""
     size = 32 + 8 * (_WORDS - 1)
     words = [_DIGITS >> size - 32 - 8 * k & 0xFFFFFFFF for k in range(_WORDS)]
     return f"[{_WORDS} x i32] [{', '.join(f'i32 {word}' for word in words)}]"
 
 
-def _arc(size: Real) -> tuple[Truth, Real]:
+def _arc(size: FloatVector) -> tuple[BoolVector, FloatVector]:
     """Return whether `size` > 1/2, and asin of `size` or, above, of `sqrt((1 - size) / 2)`."""
     is_far = size > 0.5
     rest = fma(size, -0.5, 0.5)
@@ -274,12 +277,12 @@ def _arc(size: Real) -> tuple[Truth, Real]:
     return is_far, fma(polynomial(square, _ASIN[square.scalar]) * square, root, root)
 
 
-def _arc_tangent(ratio: Real) -> Real:
+def _arc_tangent(ratio: FloatVector) -> FloatVector:
     """Emit atan of a number in [0, 1]."""
     square = ratio * ratio
     return fma(polynomial(square, _ATAN[square.scalar]) * square, ratio, ratio)
 
 
-def _from_half_pi(angle: Real) -> Real:
+def _from_half_pi(angle: FloatVector) -> FloatVector:
     high, low = _PI_HALVES[angle.scalar]
     return high - (angle - low)

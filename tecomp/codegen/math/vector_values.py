@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
 from tecomp.codegen.llvm.ir_builder import (
-    Code,
-    Function,
-    close_guard,
+    FunctionBuilder,
+    LlvmFunction,
+    begin_if,
+    end_if,
     literal,
-    open_guard,
     splat,
     suffix,
     vector_of,
@@ -22,7 +22,7 @@ _BITS = {"float": 32, "double": 64, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class FloatFormat:
     """Floating-point format: `mantissa` stored bits, and above them the exponent with `bias`."""
 
     mantissa: int
@@ -39,14 +39,14 @@ class Format:
         return 2.0 ** (1 - self.bias)
 
 
-FORMATS = {"float": Format(23, 127), "double": Format(52, 1023)}
+FORMATS = {"float": FloatFormat(23, 127), "double": FloatFormat(52, 1023)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Truth:
+class BoolVector:
     """Boolean vector."""
 
-    code: Code
+    code: FunctionBuilder
     operand: str
     lanes: int
 
@@ -55,19 +55,19 @@ class Truth:
         """LLVM type."""
         return vector_of("i1", self.lanes)
 
-    def _with(self, text: str) -> Truth:
-        return Truth(self.code, self.code.op(text), self.lanes)
+    def _with(self, text: str) -> BoolVector:
+        return BoolVector(self.code, self.code.op(text), self.lanes)
 
-    def __and__(self, other: Truth) -> Truth:
+    def __and__(self, other: BoolVector) -> BoolVector:
         return self._with(f"and {self.kind} {self.operand}, {other.operand}")
 
-    def __or__(self, other: Truth) -> Truth:
+    def __or__(self, other: BoolVector) -> BoolVector:
         return self._with(f"or {self.kind} {self.operand}, {other.operand}")
 
-    def __xor__(self, other: Truth) -> Truth:
+    def __xor__(self, other: BoolVector) -> BoolVector:
         return self._with(f"xor {self.kind} {self.operand}, {other.operand}")
 
-    def __invert__(self) -> Truth:
+    def __invert__(self) -> BoolVector:
         return self._with(f"xor {self.kind} {self.operand}, {splat('true', 'i1', self.lanes)}")
 
     def any(self) -> str:
@@ -77,7 +77,7 @@ class Truth:
         name = f"llvm.vector.reduce.or.{suffix(self.kind)}"
         return self.code.call("i1", name, [(self.kind, self.operand)])
 
-    def select(self, a: Real, b: Real | float) -> Real:
+    def select(self, a: FloatVector, b: FloatVector | float) -> FloatVector:
         """Select `a` where the condition holds, else `b`."""
         other = a.like(b)
         texts = (f"{self.kind} {self.operand}", f"{a.kind} {a.operand}", f"{a.kind} {other}")
@@ -85,10 +85,10 @@ class Truth:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Whole:
+class IntVector:
     """Integer vector; `>>` and comparisons are signed."""
 
-    code: Code
+    code: FunctionBuilder
     operand: str
     scalar: str
     lanes: int
@@ -98,87 +98,87 @@ class Whole:
         """LLVM type."""
         return vector_of(self.scalar, self.lanes)
 
-    def like(self, value: Whole | int) -> str:
+    def like(self, value: IntVector | int) -> str:
         """Return the operand of `value`; a number is broadcast to all lanes."""
-        if isinstance(value, Whole):
+        if isinstance(value, IntVector):
             return value.operand
         bits = _BITS[self.scalar]
         signed = (value + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1)
         return splat(str(signed), self.scalar, self.lanes)
 
-    def constant(self, value: int) -> Whole:
+    def constant(self, value: int) -> IntVector:
         """Return a vector with one number in every lane."""
-        return Whole(self.code, self.like(value), self.scalar, self.lanes)
+        return IntVector(self.code, self.like(value), self.scalar, self.lanes)
 
-    def made(self, text: str) -> Whole:
+    def made(self, text: str) -> IntVector:
         """Emit an instruction whose result has the type of this vector."""
-        return Whole(self.code, self.code.op(text), self.scalar, self.lanes)
+        return IntVector(self.code, self.code.op(text), self.scalar, self.lanes)
 
-    def _with(self, word: str, other: Whole | int) -> Whole:
+    def _with(self, word: str, other: IntVector | int) -> IntVector:
         return self.made(f"{word} {self.kind} {self.operand}, {self.like(other)}")
 
-    def __add__(self, other: Whole | int) -> Whole:
+    def __add__(self, other: IntVector | int) -> IntVector:
         return self._with("add", other)
 
-    def __sub__(self, other: Whole | int) -> Whole:
+    def __sub__(self, other: IntVector | int) -> IntVector:
         return self._with("sub", other)
 
-    def __rsub__(self, other: int) -> Whole:
-        return Whole(self.code, self.like(other), self.scalar, self.lanes) - self
+    def __rsub__(self, other: int) -> IntVector:
+        return IntVector(self.code, self.like(other), self.scalar, self.lanes) - self
 
-    def __mul__(self, other: Whole | int) -> Whole:
+    def __mul__(self, other: IntVector | int) -> IntVector:
         return self._with("mul", other)
 
-    def __and__(self, other: Whole | int) -> Whole:
+    def __and__(self, other: IntVector | int) -> IntVector:
         return self._with("and", other)
 
-    def __or__(self, other: Whole | int) -> Whole:
+    def __or__(self, other: IntVector | int) -> IntVector:
         return self._with("or", other)
 
-    def __xor__(self, other: Whole | int) -> Whole:
+    def __xor__(self, other: IntVector | int) -> IntVector:
         return self._with("xor", other)
 
-    def __lshift__(self, other: Whole | int) -> Whole:
+    def __lshift__(self, other: IntVector | int) -> IntVector:
         return self._with("shl", other)
 
-    def __rshift__(self, other: Whole | int) -> Whole:
+    def __rshift__(self, other: IntVector | int) -> IntVector:
         return self._with("ashr", other)
 
-    def unsigned_shift(self, other: int) -> Whole:
+    def unsigned_shift(self, other: int) -> IntVector:
         """Shift right logically."""
         return self._with("lshr", other)
 
-    def is_not(self, number: int) -> Truth:
+    def is_not(self, number: int) -> BoolVector:
         """Compare with a number for inequality."""
         text = f"icmp ne {self.kind} {self.operand}, {self.like(number)}"
-        return Truth(self.code, self.code.op(text), self.lanes)
+        return BoolVector(self.code, self.code.op(text), self.lanes)
 
-    def cast(self, word: str, scalar: str) -> Whole:
+    def cast(self, word: str, scalar: str) -> IntVector:
         """Extend (`zext`, `sext`) or truncate (`trunc`) to another width."""
         kind = vector_of(scalar, self.lanes)
         made = self.code.op(f"{word} {self.kind} {self.operand} to {kind}")
-        return Whole(self.code, made, scalar, self.lanes)
+        return IntVector(self.code, made, scalar, self.lanes)
 
-    def real(self) -> Real:
+    def real(self) -> FloatVector:
         """Reinterpret the bits as floating-point numbers."""
         return self._to("bitcast")
 
-    def number(self) -> Real:
+    def number(self) -> FloatVector:
         """Convert to floating point."""
         return self._to("sitofp")
 
-    def _to(self, word: str) -> Real:
+    def _to(self, word: str) -> FloatVector:
         scalar = {32: "float", 64: "double"}[_BITS[self.scalar]]
         kind = vector_of(scalar, self.lanes)
         made = self.code.op(f"{word} {self.kind} {self.operand} to {kind}")
-        return Real(self.code, made, scalar, self.lanes)
+        return FloatVector(self.code, made, scalar, self.lanes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Real:
+class FloatVector:
     """Floating-point vector; comparisons with NaN are false."""
 
-    code: Code
+    code: FunctionBuilder
     operand: str
     scalar: str
     lanes: int
@@ -189,7 +189,7 @@ class Real:
         return vector_of(self.scalar, self.lanes)
 
     @property
-    def format(self) -> Format:
+    def format(self) -> FloatFormat:
         """Floating-point format of the elements."""
         return FORMATS[self.scalar]
 
@@ -202,121 +202,121 @@ class Real:
     def _bits(self) -> int:
         return _BITS[self.scalar]
 
-    def like(self, value: Real | float) -> str:
+    def like(self, value: FloatVector | float) -> str:
         """Return the operand of `value`; a number is broadcast to all lanes."""
-        if isinstance(value, Real):
+        if isinstance(value, FloatVector):
             return value.operand
         return splat(literal(value, DType(f"float{self._bits}")), self.scalar, self.lanes)
 
-    def constant(self, value: float) -> Real:
+    def constant(self, value: float) -> FloatVector:
         """Return a vector with one number in every lane."""
-        return Real(self.code, self.like(value), self.scalar, self.lanes)
+        return FloatVector(self.code, self.like(value), self.scalar, self.lanes)
 
-    def made(self, text: str) -> Real:
+    def made(self, text: str) -> FloatVector:
         """Emit an instruction whose result has the type of this vector."""
-        return Real(self.code, self.code.op(text), self.scalar, self.lanes)
+        return FloatVector(self.code, self.code.op(text), self.scalar, self.lanes)
 
-    def __add__(self, other: Real | float) -> Real:
+    def __add__(self, other: FloatVector | float) -> FloatVector:
         return self.made(f"fadd {self.kind} {self.operand}, {self.like(other)}")
 
-    def __sub__(self, other: Real | float) -> Real:
+    def __sub__(self, other: FloatVector | float) -> FloatVector:
         return self.made(f"fsub {self.kind} {self.operand}, {self.like(other)}")
 
-    def __mul__(self, other: Real | float) -> Real:
+    def __mul__(self, other: FloatVector | float) -> FloatVector:
         return self.made(f"fmul {self.kind} {self.operand}, {self.like(other)}")
 
-    def __truediv__(self, other: Real | float) -> Real:
+    def __truediv__(self, other: FloatVector | float) -> FloatVector:
         return self.made(f"fdiv {self.kind} {self.operand}, {self.like(other)}")
 
-    def __radd__(self, other: float) -> Real:
+    def __radd__(self, other: float) -> FloatVector:
         return self + other
 
-    def __rmul__(self, other: float) -> Real:
+    def __rmul__(self, other: float) -> FloatVector:
         return self * other
 
-    def __rsub__(self, other: float) -> Real:
+    def __rsub__(self, other: float) -> FloatVector:
         return self.constant(other) - self
 
-    def __rtruediv__(self, other: float) -> Real:
+    def __rtruediv__(self, other: float) -> FloatVector:
         return self.constant(other) / self
 
-    def __neg__(self) -> Real:
+    def __neg__(self) -> FloatVector:
         return self.made(f"fneg {self.kind} {self.operand}")
 
-    def __abs__(self) -> Real:
+    def __abs__(self) -> FloatVector:
         return self.intrinsic("fabs")
 
-    def __lt__(self, other: Real | float) -> Truth:
+    def __lt__(self, other: FloatVector | float) -> BoolVector:
         return self._compare("olt", other)
 
-    def __gt__(self, other: Real | float) -> Truth:
+    def __gt__(self, other: FloatVector | float) -> BoolVector:
         return self._compare("ogt", other)
 
-    def __le__(self, other: Real | float) -> Truth:
+    def __le__(self, other: FloatVector | float) -> BoolVector:
         return self._compare("ole", other)
 
-    def is_equal(self, other: Real | float) -> Truth:
+    def is_equal(self, other: FloatVector | float) -> BoolVector:
         """Compare for equality; False for NaN."""
         return self._compare("oeq", other)
 
-    def is_nan(self) -> Truth:
+    def is_nan(self) -> BoolVector:
         """Test for NaN."""
         return self._compare("uno", self)
 
-    def _compare(self, word: str, other: Real | float) -> Truth:
+    def _compare(self, word: str, other: FloatVector | float) -> BoolVector:
         text = f"fcmp {word} {self.kind} {self.operand}, {self.like(other)}"
-        return Truth(self.code, self.code.op(text), self.lanes)
+        return BoolVector(self.code, self.code.op(text), self.lanes)
 
-    def intrinsic(self, name: str, *others: Real) -> Real:
+    def intrinsic(self, name: str, *others: FloatVector) -> FloatVector:
         """Emit an LLVM intrinsic such as fabs, sqrt, trunc, floor or fma."""
         values = [(self.kind, value.operand) for value in (self, *others)]
         made = self.code.call(self.kind, f"llvm.{name}.{suffix(self.kind)}", values)
-        return Real(self.code, made, self.scalar, self.lanes)
+        return FloatVector(self.code, made, self.scalar, self.lanes)
 
-    def at_most(self, bound: float) -> Real:
+    def at_most(self, bound: float) -> FloatVector:
         """Return the minimum with a constant; NaN is preserved. It is one `minps` on x86."""
         return (self.constant(bound) < self).select(self.constant(bound), self)
 
-    def at_least(self, bound: float) -> Real:
+    def at_least(self, bound: float) -> FloatVector:
         """Return the maximum with a constant; NaN is preserved."""
         return (self.constant(bound) > self).select(self.constant(bound), self)
 
-    def bits(self) -> Whole:
+    def bits(self) -> IntVector:
         """Reinterpret the bits as integers."""
         scalar = f"i{self._bits}"
         kind = vector_of(scalar, self.lanes)
         made = self.code.op(f"bitcast {self.kind} {self.operand} to {kind}")
-        return Whole(self.code, made, scalar, self.lanes)
+        return IntVector(self.code, made, scalar, self.lanes)
 
-    def sign(self) -> Whole:
+    def sign(self) -> IntVector:
         """Return the sign bit in place, all other bits zero."""
         return self.bits() & 1 << self._bits - 1
 
-    def with_bits(self, bits: Whole) -> Real:
+    def with_bits(self, bits: IntVector) -> FloatVector:
         """Set additional bits, for example the sign of a nonnegative number."""
         return (self.bits() | bits).real()
 
-    def flipped(self, sign: Whole) -> Real:
+    def flipped(self, sign: IntVector) -> FloatVector:
         """Negate where the sign bit of `sign` is set."""
         return (self.bits() ^ sign).real()
 
-    def cast(self, word: str, scalar: str) -> Real:
+    def cast(self, word: str, scalar: str) -> FloatVector:
         """Convert to the other precision (`fpext`, `fptrunc`)."""
         made = self.code.op(f"{word} {self.kind} {self.operand} to {vector_of(scalar, self.lanes)}")
-        return Real(self.code, made, scalar, self.lanes)
+        return FloatVector(self.code, made, scalar, self.lanes)
 
 
 Coefficients: TypeAlias = Sequence[float]
 
 
-def fma(a: Real, b: Real | float, c: Real | float) -> Real:
+def fma(a: FloatVector, b: FloatVector | float, c: FloatVector | float) -> FloatVector:
     """Emit `a * b + c`, fused if the machine supports FMA."""
     values = [(a.kind, operand) for operand in (a.operand, a.like(b), a.like(c))]
     made = a.code.call(a.kind, f"llvm.fmuladd.{suffix(a.kind)}", values)
-    return Real(a.code, made, a.scalar, a.lanes)
+    return FloatVector(a.code, made, a.scalar, a.lanes)
 
 
-def polynomial(x: Real, coefficients: Coefficients, *, by: int = 2) -> Real:
+def polynomial(x: FloatVector, coefficients: Coefficients, *, by: int = 2) -> FloatVector:
     """Emit the polynomial with the sum of `coefficients[k] * x**k`.
 
     With `by=2`, Horner's rule in x**2 halves the length of the dependence chain. `by=4` shortens it
@@ -335,35 +335,36 @@ def polynomial(x: Real, coefficients: Coefficients, *, by: int = 2) -> Real:
     return total
 
 
-def _horner(x: Real, coefficients: Sequence[Real | float]) -> Real:
+def _horner(x: FloatVector, coefficients: Sequence[FloatVector | float]) -> FloatVector:
     last = coefficients[-1]
-    total = last if isinstance(last, Real) else x.constant(last)
+    total = last if isinstance(last, FloatVector) else x.constant(last)
     for coefficient in reversed(coefficients[:-1]):
         total = fma(total, x, coefficient)
     return total
 
 
-Formula: TypeAlias = Callable[..., Real]
-Numbers = TypeVar("Numbers", Real, Whole)
+Formula: TypeAlias = Callable[..., FloatVector]
+Numbers = TypeVar("Numbers", FloatVector, IntVector)
 _RARE = "noinline cold"
 
 
-def mend_lanes(
-    near: Real, is_far: Truth, name: str, formula: Formula, arguments: tuple[Real, ...]
-) -> Real:
+def fix_special_lanes(
+    near: FloatVector, is_far: BoolVector, name: str, formula: Formula,
+    arguments: tuple[FloatVector, ...]
+) -> FloatVector:
     """Replace `near` by `formula(*arguments)` in the lanes where `is_far` holds.
 
     The formula is an out-of-line function that is called only if there is such a lane.
     """
     code = near.code
-    guard = open_guard(code, is_far.any())
+    guard = begin_if(code, is_far.any())
     far = _call(name, formula, arguments, is_rare=True)
     mixed = is_far.select(far, near)
-    joined = close_guard(code, guard, mixed.operand, near.kind, near.operand)
-    return Real(code, joined, near.scalar, near.lanes)
+    joined = end_if(code, guard, mixed.operand, near.kind, near.operand)
+    return FloatVector(code, joined, near.scalar, near.lanes)
 
 
-def call_helper(
+def call_outlined(
     name: str, formula: Callable[..., Numbers], arguments: tuple[Numbers, ...]
 ) -> Numbers:
     """Emit a call of a helper function for `formula`, shared by all calls with this name."""
@@ -385,9 +386,9 @@ def _call(
 
 def _helper(
     symbol: str, formula: Callable[..., Numbers], arguments: tuple[Numbers, ...]
-) -> Function:
+) -> LlvmFunction:
     first = arguments[0]
-    code = Code(first.code.module, {})
+    code = FunctionBuilder(first.code.module, {})
     inside = []
     for k, value in enumerate(arguments):
         code.name(f"x{k}")
@@ -397,13 +398,13 @@ def _helper(
     return code.function(f"internal {first.kind}", symbol, parameters)
 
 
-def each_lane(name: str, *arguments: Real) -> Real:
+def call_libm_per_lane(name: str, *arguments: FloatVector) -> FloatVector:
     """Emit calls of the scalar C library function `name` for each lane."""
     x, code = arguments[0], arguments[0].code
     symbol = name if x.scalar == "double" else f"{name}f"
     if x.lanes == 1:
         single = code.call(x.scalar, symbol, [(x.scalar, value.operand) for value in arguments])
-        return Real(code, single, x.scalar, 1)
+        return FloatVector(code, single, x.scalar, 1)
     result = "poison"
     for lane in range(x.lanes):
         values = [
@@ -411,4 +412,4 @@ def each_lane(name: str, *arguments: Real) -> Real:
         ]
         single = code.call(x.scalar, symbol, [(x.scalar, value) for value in values])
         result = code.op(f"insertelement {x.kind} {result}, {x.scalar} {single}, i64 {lane}")
-    return Real(code, result, x.scalar, x.lanes)
+    return FloatVector(code, result, x.scalar, x.lanes)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tecomp.codegen.llvm.ir_builder import Code
+from tecomp.codegen.llvm.ir_builder import FunctionBuilder
 from tecomp.ir.nodes.expr import Binary, BinOp, Cast, Const, Expr, Select
 from tecomp.ir.nodes.stmt import Buffer
 from tecomp.ir.traversal.rewrite import fold
@@ -19,7 +19,7 @@ _MOST = 128
 _LEAST_OF = (BinOp.ADD, BinOp.SUB, BinOp.MOD, BinOp.MIN, BinOp.MAX)
 
 
-def alignment(code: Code, buffer: Buffer, index: Expr) -> int:
+def alignment(code: FunctionBuilder, buffer: Buffer, index: Expr) -> int:
     """Return the known alignment of the address of `buffer[..., index]` in bytes."""
     base = code.aligned.get(buffer.data)
     element = buffer.dtype.scalar.bytes

@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from tecomp.codegen.llvm.ir_builder import (
-    Code,
-    Guard,
-    Passes,
+    FunctionBuilder,
+    OpenBranch,
+    PassSelection,
+    begin_if,
     broadcast,
-    close_guard,
+    end_if,
     memory_type,
-    open_guard,
     register_type,
     shuffle_mask,
     splat,
@@ -27,21 +27,21 @@ from tecomp.codegen.llvm.ir_builder import (
 )
 from tecomp.codegen.memory.alignment import alignment
 from tecomp.codegen.memory.vector_access import (
-    Runs,
-    first_mask,
+    LaneRuns,
+    gather_lanes,
     is_streamed,
-    read_each,
-    read_first,
+    load_prefix,
+    prefix_mask,
     runs_of,
+    runtime_stride_ramp,
+    scatter_lanes,
+    store_prefix,
     stream_store,
-    unknown_steps,
-    write_each,
-    write_first,
 )
 from tecomp.codegen.ops.arithmetic import cast
 from tecomp.codegen.ops.bounds_checks import check_axis
 from tecomp.codegen.ops.index_ramps import as_ramp
-from tecomp.codegen.ops.vector_legalization import prefix, whole
+from tecomp.codegen.ops.vector_legalization import active_prefix, next_power_of_two
 from tecomp.errors import InternalError
 from tecomp.ir.nodes.dtype import INT64, DType
 from tecomp.ir.nodes.expr import Binary, BinOp, BufferLoad, Const, Expr, Ramp, Select, index_value
@@ -85,17 +85,17 @@ class _Access:
         return self.buffer.dtype.lanes
 
 
-def _access(code: Code, node: BufferLoad | BufferStore, dtype: DType) -> _Access:
+def _access(code: FunctionBuilder, node: BufferLoad | BufferStore, dtype: DType) -> _Access:
     predicate, count = node.predicate, dtype.lanes
     # Bounds checks require a mask, even for a prefix of lanes.
-    first = None if code.module.options.check_bounds else prefix(predicate)
+    first = None if code.module.options.check_bounds else active_prefix(predicate)
     if predicate is not None and first is not None:
         count = first * (count // predicate.dtype.lanes)
         predicate = None
     return _Access(node.buffer, node.indices, predicate, dtype, count)
 
 
-def load(code: Code, node: BufferLoad) -> Rule:
+def load(code: FunctionBuilder, node: BufferLoad) -> Rule:
     """Emit a load; inactive lanes hold zero or an unspecified value that is never used.
 
     Padding lanes of a widened vector never affect a stored value.
@@ -105,18 +105,18 @@ def load(code: Code, node: BufferLoad) -> Rule:
         transposed: str = yield from column.read(code)
         return transposed
     access = _access(code, node, node.dtype)
-    guards, mask = yield from _open(code, access)
+    guards, mask = yield from _open_branches(code, access)
     value = yield from _read(code, access, mask)
     kind = register_type(node.dtype)
     for guard in reversed(guards):
-        value = close_guard(code, guard, value, kind, zero(node.dtype))
+        value = end_if(code, guard, value, kind, zero(node.dtype))
     return value
 
 
-def store(code: Code, node: BufferStore) -> Rule:
+def store(code: FunctionBuilder, node: BufferStore) -> Rule:
     """Emit a predicated store; the value is computed only if the store is executed."""
     access = _access(code, node, node.value.dtype)
-    guards, mask = yield from _open(code, access)
+    guards, mask = yield from _open_branches(code, access)
     value = yield node.value
     if isinstance(node.value, Select) and node.value.dtype.lanes > 1:
         # If one choice is the stored-to element, LLVM would emit a masked store, which is many
@@ -130,36 +130,37 @@ def store(code: Code, node: BufferStore) -> Rule:
         for place, row in column.filled(code, value):
             yield from _write(code, replace(access, indices=place, count=width), None, row)
     for guard in reversed(guards):
-        close_guard(code, guard)
+        end_if(code, guard)
     return ""
 
 
-def prefetch(code: Code, node: Prefetch) -> Rule:
+def prefetch(code: FunctionBuilder, node: Prefetch) -> Rule:
     """Emit a prefetch of the cache line of an element, under its predicate."""
     place = node.place
     assert isinstance(place, BufferLoad)
     access = _access(code, place, place.dtype)
-    guards, _ = yield from _open(code, access)
+    guards, _ = yield from _open_branches(code, access)
     _, address, _ = yield from _place(code, access, None)
     # Arguments: read access, high temporal locality, data cache.
     code.run("llvm.prefetch.p0", [("ptr", address), *[("i32", n) for n in ("0", "3", "1")]])
     for guard in reversed(guards):
-        close_guard(code, guard)
+        end_if(code, guard)
     return ""
 
 
-def _open(code: Code, access: _Access) -> Generator[Expr, str, tuple[list[Guard], str | None]]:
+def _open_branches(code: FunctionBuilder, access: _Access) -> Generator[Expr, str,
+        tuple[list[OpenBranch], str | None]]:
     """Open branches for scalar conditions of an access and return the mask of vector conditions."""
     _verify(access)
-    guards: list[Guard] = []
+    guards: list[OpenBranch] = []
     mask: str | None = None
     if access.predicate is not None:
         condition = yield access.predicate
         if access.predicate.dtype.lanes == 1:
-            guards.append(open_guard(code, condition))
+            guards.append(begin_if(code, condition))
         else:
             whole = access.predicate.dtype.lanes == access.dtype.lanes
-            mask = condition if whole else _spread(code, condition, access)
+            mask = condition if whole else _expand_mask(code, condition, access)
     if code.module.options.check_bounds:
         mask = yield from _check(code, access, guards, mask)
     return guards, mask
@@ -195,7 +196,7 @@ def _verify(access: _Access) -> None:
 
 
 def _check(
-    code: Code, access: _Access, guards: list[Guard], mask: str | None
+    code: FunctionBuilder, access: _Access, guards: list[OpenBranch], mask: str | None
 ) -> Generator[Expr, str, str | None]:
     """Emit bounds checks of the indices; `mask` has one lane for each lane of the value."""
     for axis, index in enumerate(access.indices):
@@ -204,47 +205,47 @@ def _check(
         inside = yield from check_axis(code, access.buffer, axis, index, active)
         if lanes == 1:
             # The index is uniform, so a failed check must stop the whole vector.
-            guards.append(open_guard(code, inside))
+            guards.append(begin_if(code, inside))
             continue
-        inside = _spread(code, inside, access)
+        inside = _expand_mask(code, inside, access)
         kind = vector_of("i1", access.dtype.lanes)
         mask = inside if mask is None else code.op(f"and {kind} {mask}, {inside}")
     return mask
 
 
-def _spread(code: Code, mask: str, access: _Access) -> str:
+def _expand_mask(code: FunctionBuilder, mask: str, access: _Access) -> str:
     """Expand a mask with one lane for each index to one lane for each scalar of the value."""
     if access.repeats == 1:
         return mask
     lanes = access.last.dtype.lanes
     places = [k for k in range(lanes) for _ in range(access.repeats)]
-    return _shuffled(code, mask, lanes, places)
+    return _shuffle(code, mask, lanes, places)
 
 
-def _places_touched(code: Code, mask: str, access: _Access) -> str:
+def _places_touched(code: FunctionBuilder, mask: str, access: _Access) -> str:
     """Reduce a mask with one lane for each scalar of the value to one lane for each index."""
     lanes = access.last.dtype.lanes
     joined = ""
     for inner in range(access.repeats):
         places = [inner + access.repeats * k for k in range(lanes)]
-        part = mask if access.repeats == 1 else _shuffled(code, mask, access.dtype.lanes, places)
+        part = mask if access.repeats == 1 else _shuffle(code, mask, access.dtype.lanes, places)
         joined = code.op(f"or {vector_of('i1', lanes)} {joined}, {part}") if joined else part
     return joined
 
 
-def _shuffled(code: Code, mask: str, lanes: int, places: list[int]) -> str:
+def _shuffle(code: FunctionBuilder, mask: str, lanes: int, places: list[int]) -> str:
     kind = vector_of("i1", lanes)
     return code.op(f"shufflevector {kind} {mask}, {kind} poison, {shuffle_mask(places)}")
 
 
-def _read(code: Code, access: _Access, mask: str | None) -> Rule:
+def _read(code: FunctionBuilder, access: _Access, mask: str | None) -> Rule:
     alone = mask is None and access.repeats == 1
     if alone and (runs := runs_of(access.last, access.count)) is not None:
         joined: str = yield from _in_runs(code, access, runs)
         return _as_value(code, access, joined)
-    if alone and (apart := unknown_steps(access.last)) is not None:
+    if alone and (apart := runtime_stride_ramp(access.last)) is not None:
         base = yield from _row(code, access)
-        joined = yield from read_each(code, access.buffer, base, apart, access.count)
+        joined = yield from gather_lanes(code, access.buffer, base, apart, access.count)
         return _as_value(code, access, joined)
     stride, place, align = yield from _place(code, access, mask)
     kind, lanes = memory_type(access.dtype), access.dtype.lanes
@@ -263,23 +264,24 @@ def _read(code: Code, access: _Access, mask: str | None) -> Rule:
             ],
         )
     elif abs(stride) > 1:
-        raw = _spaced(code, access, place, abs(stride))
+        raw = _load_with_stride(code, access, place, abs(stride))
     elif _is_partial(access, mask) and _is_register(code, access):
         # The memory is local to the function, so inactive lanes may be read.
         raw = code.read(f"load {kind}, ptr {place}, align {align}", memory)
-        raw = _chosen(code, access, mask, raw, "zeroinitializer")
+        raw = _select_active(code, access, mask, raw, "zeroinitializer")
     elif mask is None:
         raw = _side_by_side(code, access, place, align)
     else:
         name = f"llvm.masked.load.{suffix(kind)}.p0"
-        some = vector_of("i1", lanes), _reversed(code, access, mask, "i1", stride)
-        place = yield from _near(code, access, some, place)
+        some = vector_of("i1", lanes), _reverse(code, access, mask, "i1", stride)
+        place = yield from _masked_address(code, access, some, place)
         raw = code.call(kind, name, [
             (f"ptr align {align}", place), some, (kind, "zeroinitializer")])
-    return _as_value(code, access, _reversed(code, access, raw, element, stride))
+    return _as_value(code, access, _reverse(code, access, raw, element, stride))
 
 
-def _near(code: Code, access: _Access, mask: tuple[str, str], place: str) -> Rule:
+def _masked_address(code: FunctionBuilder, access: _Access, mask: tuple[str, str],
+        place: str) -> Rule:
     """Emit the address of a masked load; the row start if no lane is active.
 
     Far from the row, memory may be unmapped. A fully masked load does not fault there, but takes a
@@ -293,7 +295,7 @@ def _near(code: Code, access: _Access, mask: tuple[str, str], place: str) -> Rul
     return code.op(f"select i1 {some}, ptr {place}, ptr {base}")
 
 
-def _as_value(code: Code, access: _Access, raw: str) -> str:
+def _as_value(code: FunctionBuilder, access: _Access, raw: str) -> str:
     """Convert a loaded value from its memory type to its register type."""
     if not access.dtype.is_bool:
         return raw
@@ -301,7 +303,7 @@ def _as_value(code: Code, access: _Access, raw: str) -> str:
     return code.op(f"icmp ne {kind} {raw}, {splat('0', 'i8', access.dtype.lanes)}")
 
 
-def _in_runs(code: Code, access: _Access, runs: Runs) -> Rule:
+def _in_runs(code: FunctionBuilder, access: _Access, runs: LaneRuns) -> Rule:
     """Emit contiguous loads and shuffles for an access whose lanes are in a few runs."""
     scalar, lanes = access.dtype.scalar, access.dtype.lanes
     kind, element = memory_type(access.dtype), memory_type(scalar)
@@ -310,7 +312,7 @@ def _in_runs(code: Code, access: _Access, runs: Runs) -> Rule:
     joined = "poison"
     for number, run in enumerate(runs.runs):
         at = code.op(f"getelementptr {element}, ptr {base}, i64 {run.start}")
-        part = read_first(code, element, scalar.bytes, run.count, lanes, at, scalar.bytes,
+        part = load_prefix(code, element, scalar.bytes, run.count, lanes, at, scalar.bytes,
                           access.buffer.data)
         chosen = [lanes + place if own == number else lane
                   for lane, (own, place) in enumerate(runs.lanes)]
@@ -320,26 +322,26 @@ def _in_runs(code: Code, access: _Access, runs: Runs) -> Rule:
     return joined
 
 
-def _side_by_side(code: Code, access: _Access, place: str, align: int) -> str:
+def _side_by_side(code: FunctionBuilder, access: _Access, place: str, align: int) -> str:
     """Emit a contiguous load of the active lanes from `place` on."""
     kind, lanes = memory_type(access.dtype), access.dtype.lanes
-    if access.count == whole(lanes):
+    if access.count == next_power_of_two(lanes):
         return code.read(f"load {kind}, ptr {place}, align {align}", access.buffer.data)
     scalar = access.dtype.scalar
-    return read_first(code, memory_type(scalar), scalar.bytes, access.count, lanes, place, align,
+    return load_prefix(code, memory_type(scalar), scalar.bytes, access.count, lanes, place, align,
                       access.buffer.data)
 
 
 def _write(
-    code: Code, access: _Access, mask: str | None, value: str
+    code: FunctionBuilder, access: _Access, mask: str | None, value: str
 ) -> Generator[Expr, str, None]:
     kind, lanes, memory = memory_type(access.dtype), access.dtype.lanes, access.buffer.data
     if access.dtype.is_bool:
         value = code.op(f"zext {register_type(access.dtype)} {value} to {kind}")
     alone = mask is None and access.repeats == 1
-    if alone and (apart := unknown_steps(access.last)) is not None:
+    if alone and (apart := runtime_stride_ramp(access.last)) is not None:
         base = yield from _row(code, access)
-        yield from write_each(code, access.buffer, base, apart, access.count, value)
+        yield from scatter_lanes(code, access.buffer, base, apart, access.count, value)
         return
     stride, place, align = yield from _place(code, access, mask, reads=False)
     if stride is None:
@@ -349,7 +351,7 @@ def _write(
         )
         return
     scalar = access.dtype.scalar
-    value = _reversed(code, access, value, memory_type(scalar), stride)
+    value = _reverse(code, access, value, memory_type(scalar), stride)
 
     def write(part: str, operand: str, at: str, known: int, size: int) -> None:
         if is_streamed(access.buffer, size):
@@ -360,18 +362,18 @@ def _write(
     if _is_partial(access, mask) and _is_register(code, access):
         # A masked store would prevent LLVM from promoting this buffer to a register.
         before = code.op(f"load {kind}, ptr {place}, align {align}")
-        value = _chosen(code, access, mask, value, before)
+        value = _select_active(code, access, mask, value, before)
         write(kind, value, place, align, access.dtype.bytes)
     elif mask is not None:
         name = f"llvm.masked.store.{suffix(kind)}.p0"
         if may_be_narrowed(scalar):
             mask = _unknown(code, mask, lanes)
-        some = vector_of("i1", lanes), _reversed(code, access, mask, "i1", stride)
+        some = vector_of("i1", lanes), _reverse(code, access, mask, "i1", stride)
         code.run(name, [(kind, value), (f"ptr align {align}", place), some])
-    elif access.count == whole(lanes):
+    elif access.count == next_power_of_two(lanes):
         write(kind, value, place, align, access.dtype.bytes)
     else:
-        write_first(code, memory_type(scalar), scalar.bytes, access.count, lanes, value, place,
+        store_prefix(code, memory_type(scalar), scalar.bytes, access.count, lanes, value, place,
                     align, write)
 
 
@@ -380,7 +382,7 @@ def may_be_narrowed(scalar: DType) -> bool:
     return scalar.bytes < (_WORD if scalar.kind == "float" else 2 * _WORD)
 
 
-def _unknown(code: Code, mask: str, lanes: int) -> str:
+def _unknown(code: FunctionBuilder, mask: str, lanes: int) -> str:
     """Hide from LLVM which lanes a mask has.
 
     LLVM miscompiles the masked store of a truncated vector with a single known lane: it stores the
@@ -391,7 +393,7 @@ def _unknown(code: Code, mask: str, lanes: int) -> str:
     return code.op(f"and {vector_of('i1', lanes)} {mask}, {every}")
 
 
-def _spaced(code: Code, access: _Access, place: str, step: int) -> str:
+def _load_with_stride(code: FunctionBuilder, access: _Access, place: str, step: int) -> str:
     """Emit a load with a small stride as contiguous loads and shuffles.
 
     The first and last element belong to the access, so the memory between them is readable.
@@ -419,7 +421,7 @@ def _spaced(code: Code, access: _Access, place: str, step: int) -> str:
     return joined
 
 
-def _whole_span(code: Code, access: _Access, step: int) -> str | None:
+def _whole_span(code: FunctionBuilder, access: _Access, step: int) -> str | None:
     """Emit a load with a small stride as one load of stack memory and a shuffle, or return None.
 
     LLVM promotes such memory to registers if vectors that are stored do not overlap partly with
@@ -432,7 +434,7 @@ def _whole_span(code: Code, access: _Access, step: int) -> str | None:
     low = min(first, first + stride * (access.count - 1))
     offset, span = low % step, step * lanes
     data, scalar = code.value_of(access.buffer.data), access.dtype.scalar
-    if low < 0 or span != whole(span) or access.buffer.index_count > 1:
+    if low < 0 or span != next_power_of_two(span) or access.buffer.index_count > 1:
         return None
     if (low - offset + span) * scalar.bytes > code.on_stack.get(data, 0):
         return None
@@ -448,7 +450,7 @@ def _is_partial(access: _Access, mask: str | None) -> bool:
     return mask is not None or access.count < access.dtype.lanes
 
 
-def _is_register(code: Code, access: _Access) -> bool:
+def _is_register(code: FunctionBuilder, access: _Access) -> bool:
     """Return whether an access has a constant address in stack memory of this function.
 
     LLVM promotes such memory to registers, unless it is used by a masked load or store.
@@ -462,7 +464,8 @@ def _is_register(code: Code, access: _Access) -> bool:
     return end <= code.on_stack.get(code.value_of(access.buffer.data), 0)
 
 
-def _chosen(code: Code, access: _Access, mask: str | None, value: str, other: str) -> str:
+def _select_active(code: FunctionBuilder, access: _Access, mask: str | None, value: str,
+        other: str) -> str:
     """Select `value` in active lanes and `other` in the rest; both in the memory type."""
     kind, (lanes, some) = memory_type(access.dtype), _mask(access, mask)
     return code.op(f"select {lanes} {some}, {kind} {value}, {kind} {other}")
@@ -473,10 +476,11 @@ def _mask(access: _Access, mask: str | None) -> tuple[str, str]:
     lanes = access.dtype.lanes
     if mask is not None or lanes == 1:
         return vector_of("i1", lanes), mask or "true"
-    return first_mask(access.count, lanes)
+    return prefix_mask(access.count, lanes)
 
 
-def _reversed(code: Code, access: _Access, value: str, scalar: str, stride: int | None) -> str:
+def _reverse(code: FunctionBuilder, access: _Access, value: str, scalar: str, stride: int
+        | None) -> str:
     """Reverse the active lanes of a value if the stride is negative."""
     if stride is None or stride >= 0:
         return value
@@ -487,7 +491,7 @@ def _reversed(code: Code, access: _Access, value: str, scalar: str, stride: int 
 
 
 def _place(
-    code: Code, access: _Access, mask: str | None, *, reads: bool = True
+    code: FunctionBuilder, access: _Access, mask: str | None, *, reads: bool = True
 ) -> Generator[Expr, str, tuple[int | None, str, int]]:
     """Return the stride of an access between lanes, its address and the alignment.
 
@@ -509,7 +513,7 @@ def _place(
         reach = access.count // access.repeats - 1
         first = ramp.base if step >= 0 else ramp.base + step * reach
         align = alignment(code, access.buffer, first) if access.dtype.lanes > 1 else least
-        if access.repeats == 1 and (parts := _apart(code, first)) is not None:
+        if access.repeats == 1 and (parts := _split_constant(code, first)) is not None:
             # The first part alone may be out of bounds, so it is not `inbounds`.
             start = code.op(f"getelementptr {element}, ptr {base}, i64 {(yield parts[0])}")
             return step, code.op(f"getelementptr {element}, ptr {start}, i64 {parts[1]}"), align
@@ -522,14 +526,14 @@ def _place(
     return None, code.op(f"getelementptr {element}, ptr {base}, {places} {indices}"), least
 
 
-def _apart(code: Code, index: Expr) -> tuple[Expr, int] | None:
+def _split_constant(code: FunctionBuilder, index: Expr) -> tuple[Expr, int] | None:
     """Split an index `x + number` into x and the number, or return None.
 
     The number becomes an immediate offset of the instruction. LLVM would also split the sum, but in
     quadratic time in the uses of x: 4 s for 2,000 consecutive elements. With the loop vectorizer
-    (`Passes.ALL`) the index is not split, because only the whole address is `inbounds`.
+    (`PassSelection.ALL`) the index is not split, because only the whole address is `inbounds`.
     """
-    if code.passes is Passes.ALL or index.dtype != INT64:
+    if code.passes is PassSelection.ALL or index.dtype != INT64:
         return None
     match index:
         case Binary(BinOp.ADD, x, Const(int() as number)):
@@ -539,7 +543,7 @@ def _apart(code: Code, index: Expr) -> tuple[Expr, int] | None:
     return None
 
 
-def _lane_indices(code: Code, access: _Access, last: Expr) -> Rule:
+def _lane_indices(code: FunctionBuilder, access: _Access, last: Expr) -> Rule:
     """Emit the scalar index of every lane of the value."""
     lanes, total = last.dtype.lanes, access.dtype.lanes
     index = cast(code, (yield last), last.dtype, INT64.with_lanes(lanes))
@@ -555,7 +559,7 @@ def _lane_indices(code: Code, access: _Access, last: Expr) -> Rule:
     return code.op(f"add {wide} {scaled}, <{inner}>")
 
 
-def _row(code: Code, access: _Access) -> Rule:
+def _row(code: FunctionBuilder, access: _Access) -> Rule:
     """Emit the address of the row that the leading indices select."""
     buffer = access.buffer
     base = code.value_of(buffer.data)

@@ -12,9 +12,9 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from tecomp.codegen.llvm.ir_builder import Code, memory_type, shuffle_mask
-from tecomp.codegen.ops.vector_legalization import first_lanes, prefix
-from tecomp.ir.arith.quasi_affine_conversion import Terms
+from tecomp.codegen.llvm.ir_builder import FunctionBuilder, memory_type, shuffle_mask
+from tecomp.codegen.ops.vector_legalization import active_prefix, first_lanes
+from tecomp.ir.arith.quasi_affine_conversion import TermTable
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import (
     Binary,
@@ -43,7 +43,7 @@ _PIECE_BITS = 128
 
 
 @dataclass(slots=True, eq=False)
-class Square:
+class TransposeBlock:
     """Square whose columns are accesses of one buffer.
 
     Attributes:
@@ -83,7 +83,7 @@ class Square:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Column:
+class ColumnAccess:
     """Access that is a column of a square.
 
     Attributes:
@@ -93,10 +93,10 @@ class Column:
     """
 
     access: Access
-    square: Square
+    square: TransposeBlock
     number: int
 
-    def read(self, code: Code) -> Rule:
+    def read(self, code: FunctionBuilder) -> Rule:
         """Return the operand of the column; the first call loads the square."""
         square = self.square
         if not square.columns:
@@ -105,10 +105,10 @@ class Column:
                 row = yield BufferLoad(square.buffer, place, square.mask)
                 rows.append(_as(code, row, square.held, square.dtype))
             rows += ["zeroinitializer"] * (square.dtype.lanes - square.height)
-            square.columns.update(enumerate(transposed(code, rows, square.dtype)))
+            square.columns.update(enumerate(transpose_square(code, rows, square.dtype)))
         return _as(code, square.columns[self.number], square.dtype, square.held)
 
-    def filled(self, code: Code, operand: str) -> list[tuple[tuple[Expr, ...], str]]:
+    def filled(self, code: FunctionBuilder, operand: str) -> list[tuple[tuple[Expr, ...], str]]:
         """Record the operand to store; for the last column return indices and operands of rows."""
         square = self.square
         square.columns[self.number] = operand
@@ -116,13 +116,13 @@ class Column:
             return []
         size = square.dtype.lanes
         columns = [square.columns.get(k, "poison") for k in range(size)]
-        rows = transposed(code, columns, square.dtype)[: square.height]
+        rows = transpose_square(code, columns, square.dtype)[: square.height]
         return list(zip(square.rows(), rows, strict=True))
 
 
 def find_transposes(
     statements: Sequence[BufferStore], lets: Sequence[Let] = ()
-) -> dict[int, Column]:
+) -> dict[int, ColumnAccess]:
     """Return the accesses in `statements` that are columns of squares, by id.
 
     `lets` are the let bindings of the statements.
@@ -143,7 +143,7 @@ def find_transposes(
     every = walk(*statements, *(let.value for let in lets))
     read = {node.buffer.data for node in every if isinstance(node, BufferLoad)}
     written = {s.buffer.data for s in statements}
-    found: dict[int, Column] = {}
+    found: dict[int, ColumnAccess] = {}
     # Columns are all loaded before the first use, and all stored after the last is computed.
     loads: list[Access] = [node for node in reads if node.buffer.data not in written]
     for group in (loads, [s for s in stores if s.buffer.data not in read]):
@@ -174,7 +174,7 @@ def _is_across(access: Access) -> bool:
     """Return whether an access is a strided vector that may be a column."""
     dtype = access.dtype if isinstance(access, BufferLoad) else access.value.dtype
     last = access.indices[-1] if access.indices else Const(0)
-    is_part = access.predicate is not None and prefix(access.predicate) is None
+    is_part = access.predicate is not None and active_prefix(access.predicate) is None
     if is_part or not isinstance(last, Ramp) or dtype.is_bool:
         return False
     size = last.lanes
@@ -190,9 +190,9 @@ def _is_across(access: Access) -> bool:
     return not any(isinstance(node, BufferLoad) for node in walk(last))
 
 
-def _columns(group: Sequence[Access]) -> Iterator[Column]:
+def _columns(group: Sequence[Access]) -> Iterator[ColumnAccess]:
     """Yield the columns of all squares in a group of accesses."""
-    terms = Terms()
+    terms = TermTable()
     sides: dict[Any, dict[int, list[Access]]] = {}
     for access in group:
         *outer, ramp = access.indices
@@ -215,7 +215,7 @@ def _columns(group: Sequence[Access]) -> Iterator[Column]:
             if width >= min(_FEWEST, size) and not _overlap(access, starts):
                 square = _square(access, width)
                 for number, place in enumerate(starts[:width]):
-                    yield from (Column(each, square, number) for each in side[place])
+                    yield from (ColumnAccess(each, square, number) for each in side[place])
             starts = starts[width:]
 
 
@@ -233,27 +233,27 @@ def _overlap(access: Access, starts: Sequence[int]) -> bool:
 def _height(access: Access) -> int:
     """Return the number of leading active lanes of an access."""
     assert access.indices
-    return prefix(access.predicate) or access.indices[-1].dtype.lanes
+    return active_prefix(access.predicate) or access.indices[-1].dtype.lanes
 
 
-def _square(access: Access, width: int) -> Square:
+def _square(access: Access, width: int) -> TransposeBlock:
     *outer, ramp = access.indices
     assert isinstance(ramp, Ramp)
     element = access.buffer.dtype
     held = element.with_lanes(element.lanes * ramp.lanes)
     dtype = held if element.lanes == 1 else DType(f"int32x{ramp.lanes}")
-    return Square(access.buffer, tuple(outer), ramp.base, ramp.stride, dtype, held, width,
+    return TransposeBlock(access.buffer, tuple(outer), ramp.base, ramp.stride, dtype, held, width,
                   _height(access))
 
 
-def _as(code: Code, operand: str, dtype: DType, other: DType) -> str:
+def _as(code: FunctionBuilder, operand: str, dtype: DType, other: DType) -> str:
     """Bitcast a vector to another dtype."""
     if dtype == other:
         return operand
     return code.op(f"bitcast {memory_type(dtype)} {operand} to {memory_type(other)}")
 
 
-def transposed(code: Code, rows: Sequence[str], dtype: DType) -> list[str]:
+def transpose_square(code: FunctionBuilder, rows: Sequence[str], dtype: DType) -> list[str]:
     """Transpose a square of vectors of `dtype`; return its columns."""
     kind, size = memory_type(dtype), dtype.lanes
     piece = min(size, max(_PIECE_BITS // dtype.scalar.bits, 1))
@@ -262,19 +262,19 @@ def transposed(code: Code, rows: Sequence[str], dtype: DType) -> list[str]:
     ]
     columns = [""] * size
     for k in range(piece):
-        across = _exchanged(code, [group[k] for group in groups], kind, piece)
+        across = _exchange(code, [group[k] for group in groups], kind, piece)
         for number, operand in enumerate(across):
             columns[number * piece + k] = operand
     return columns
 
 
-def _within_pieces(code: Code, rows: Sequence[str], kind: str, size: int) -> list[str]:
+def _within_pieces(code: FunctionBuilder, rows: Sequence[str], kind: str, size: int) -> list[str]:
     """Transpose the square within each piece by repeated interleaving of halves."""
     piece, found = len(rows), list(rows)
     half = piece // 2
     for _ in range(piece.bit_length() - 1):
         found = [
-            _shuffled(code, kind, found[k], found[k + half], [
+            _shuffle(code, kind, found[k], found[k + half], [
                 place
                 for start in range(part, size, piece)
                 for lane in range(start, start + half)
@@ -286,7 +286,7 @@ def _within_pieces(code: Code, rows: Sequence[str], kind: str, size: int) -> lis
     return found
 
 
-def _exchanged(code: Code, rows: Sequence[str], kind: str, piece: int) -> list[str]:
+def _exchange(code: FunctionBuilder, rows: Sequence[str], kind: str, piece: int) -> list[str]:
     """Transpose a square of pieces by recursively exchanging off-diagonal quarters."""
     found, count = list(rows), len(rows)
     size = count * piece
@@ -297,7 +297,7 @@ def _exchanged(code: Code, rows: Sequence[str], kind: str, piece: int) -> list[s
                 continue
             a, b = found[k], found[k + step]
             for number, moved in ((k, 0), (k + step, step)):
-                found[number] = _shuffled(code, kind, a, b, [
+                found[number] = _shuffle(code, kind, a, b, [
                     (place + moved) * piece + lane if not place & step
                     else size + (place - step + moved) * piece + lane
                     for place in range(count)
@@ -307,5 +307,5 @@ def _exchanged(code: Code, rows: Sequence[str], kind: str, piece: int) -> list[s
     return found
 
 
-def _shuffled(code: Code, kind: str, a: str, b: str, places: list[int]) -> str:
+def _shuffle(code: FunctionBuilder, kind: str, a: str, b: str, places: list[int]) -> str:
     return code.op(f"shufflevector {kind} {a}, {kind} {b}, {shuffle_mask(places)}")

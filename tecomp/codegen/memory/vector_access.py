@@ -6,11 +6,17 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tecomp.codegen.llvm.ir_builder import Code, memory_type, shuffle_mask, suffix, vector_of
+from tecomp.codegen.llvm.ir_builder import (
+    FunctionBuilder,
+    memory_type,
+    shuffle_mask,
+    suffix,
+    vector_of,
+)
 from tecomp.codegen.ops.arithmetic import cast as emit_cast
 from tecomp.codegen.ops.index_ramps import as_ramp
-from tecomp.codegen.ops.vector_legalization import whole
-from tecomp.ir.nodes.dtype import INT64, DType, holds_every
+from tecomp.codegen.ops.vector_legalization import next_power_of_two
+from tecomp.ir.nodes.dtype import INT64, DType, represents_all
 from tecomp.ir.nodes.expr import (
     Binary,
     BinOp,
@@ -30,14 +36,14 @@ _AHEAD = 4
 """Number of lane addresses computed from one base: multiples of the step up to 4 are kept."""
 
 
-def unknown_steps(index: Expr) -> Ramp | None:
+def runtime_stride_ramp(index: Expr) -> Ramp | None:
     """Return a vector index as a ramp if its stride is not constant, else None."""
     ramp = as_ramp(index) if index.dtype.lanes > 1 else None
     return None if ramp is None or isinstance(ramp.stride, Const) else ramp
 
 
-def read_each(
-    code: Code, buffer: Buffer, base: str, ramp: Ramp, count: int
+def gather_lanes(
+    code: FunctionBuilder, buffer: Buffer, base: str, ramp: Ramp, count: int
 ) -> Generator[Expr, str, str]:
     """Load the first `count` lanes one by one from `base` on into a vector of all lanes."""
     scalar = buffer.dtype.scalar
@@ -49,8 +55,8 @@ def read_each(
     return joined
 
 
-def write_each(
-    code: Code, buffer: Buffer, base: str, ramp: Ramp, count: int, value: str
+def scatter_lanes(
+    code: FunctionBuilder, buffer: Buffer, base: str, ramp: Ramp, count: int, value: str
 ) -> Generator[Expr, str, None]:
     """Store the first `count` lanes of a vector one by one from `base` on, in lane order."""
     scalar = buffer.dtype.scalar
@@ -61,7 +67,7 @@ def write_each(
 
 
 def _places(
-    code: Code, scalar: DType, base: str, ramp: Ramp, count: int
+    code: FunctionBuilder, scalar: DType, base: str, ramp: Ramp, count: int
 ) -> Generator[Expr, str, list[str]]:
     """Emit the addresses of the first `count` lanes."""
     element = memory_type(scalar)
@@ -84,8 +90,8 @@ _WIDEST = 64
 Write = Callable[[str, str, str, int, int], None]
 
 
-def read_first(
-    code: Code, element: str, size: int, count: int, lanes: int, place: str, align: int,
+def load_prefix(
+    code: FunctionBuilder, element: str, size: int, count: int, lanes: int, place: str, align: int,
     memory: Var,
 ) -> str:
     """Load `count` consecutive values and pad with zeros up to `lanes`.
@@ -102,13 +108,13 @@ def read_first(
     """
     kind = vector_of(element, lanes)
     joined = "zeroinitializer"
-    for start, length, width in _cut(code, count, size):
+    for start, length, width in _split_lanes(code, count, size):
         at, known = _offset(code, element, size, place, align, start)
         held = vector_of(element, width)
         if length < width:
             name = f"llvm.masked.load.{suffix(held)}.p0"
             part = code.call(held, name, [
-                (f"ptr align {known}", at), first_mask(length, width), (held, "zeroinitializer")])
+                (f"ptr align {known}", at), prefix_mask(length, width), (held, "zeroinitializer")])
         else:
             part = code.read(f"load {held}, ptr {at}, align {known}", memory)
         if width == 1:
@@ -125,8 +131,8 @@ def read_first(
     return joined
 
 
-def write_first(
-    code: Code, element: str, size: int, count: int, lanes: int, value: str, place: str,
+def store_prefix(
+    code: FunctionBuilder, element: str, size: int, count: int, lanes: int, value: str, place: str,
     align: int, write: Write,
 ) -> None:
     """Store the first `count` of the `lanes` lanes of a value to consecutive memory.
@@ -144,7 +150,7 @@ def write_first(
             bytes.
     """
     kind = vector_of(element, lanes)
-    for start, length, width in _cut(code, count, size):
+    for start, length, width in _split_lanes(code, count, size):
         at, known = _offset(code, element, size, place, align, start)
         held = vector_of(element, width)
         part = value
@@ -157,15 +163,15 @@ def write_first(
             write(held, part, at, known, size * width)
             continue
         name = f"llvm.masked.store.{suffix(held)}.p0"
-        code.run(name, [(held, part), (f"ptr align {known}", at), first_mask(length, width)])
+        code.run(name, [(held, part), (f"ptr align {known}", at), prefix_mask(length, width)])
 
 
-def _cut(code: Code, count: int, size: int) -> Iterator[tuple[int, int, int]]:
+def _split_lanes(code: FunctionBuilder, count: int, size: int) -> Iterator[tuple[int, int, int]]:
     """Yield first lane, lane count and width of each piece; masked if count and width differ."""
     start, widest = 0, _WIDEST // size
     while start < count:
         rest = count - start
-        width = min(whole(rest), widest)
+        width = min(next_power_of_two(rest), widest)
         if width > rest and not code.module.has_masks():
             # Without masked instructions LLVM emits a branch for each lane, so use smaller pieces.
             width //= 2
@@ -174,7 +180,7 @@ def _cut(code: Code, count: int, size: int) -> Iterator[tuple[int, int, int]]:
 
 
 def _offset(
-    code: Code, element: str, size: int, place: str, align: int, start: int
+    code: FunctionBuilder, element: str, size: int, place: str, align: int, start: int
 ) -> tuple[str, int]:
     """Return the address of a lane and its alignment."""
     if not start:
@@ -184,7 +190,7 @@ def _offset(
     return at, min(align, offset & -offset)
 
 
-def first_mask(count: int, width: int) -> tuple[str, str]:
+def prefix_mask(count: int, width: int) -> tuple[str, str]:
     """Return type and operand of the mask of the first `count` of `width` lanes."""
     lanes = ", ".join(f"i1 {'true' if k < count else 'false'}" for k in range(width))
     return vector_of("i1", width), f"<{lanes}>"
@@ -201,7 +207,7 @@ _PARTED: dict[BinOp, Callable[[int, int], int]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class LaneRun:
     """Run of `count` consecutive elements at offset `start` from a common base."""
 
     start: int
@@ -209,7 +215,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Runs:
+class LaneRuns:
     """Decomposition of the lanes of an access into runs.
 
     Attributes:
@@ -219,11 +225,11 @@ class Runs:
     """
 
     base: Expr
-    runs: tuple[Run, ...]
+    runs: tuple[LaneRun, ...]
     lanes: tuple[tuple[int, int], ...]
 
 
-def runs_of(index: Expr, count: int) -> Runs | None:
+def runs_of(index: Expr, count: int) -> LaneRuns | None:
     """Return the runs of the first `count` lanes of an index; None for a ramp or too many runs.
 
     The memory between two elements of a run is readable, so a run may be loaded as a whole.
@@ -234,18 +240,18 @@ def runs_of(index: Expr, count: int) -> Runs | None:
     if found is None:
         return None
     offsets = found.offsets[:count]
-    runs: list[Run] = []
+    runs: list[LaneRun] = []
     for place in sorted(set(offsets)):
         if runs and place < runs[-1].start + index.dtype.lanes:
-            runs[-1] = Run(runs[-1].start, place - runs[-1].start + 1)
+            runs[-1] = LaneRun(runs[-1].start, place - runs[-1].start + 1)
         else:
-            runs.append(Run(place, 1))
+            runs.append(LaneRun(place, 1))
     if len(runs) > _MOST:
         return None
-    return Runs(cast(INT64, found.base), tuple(runs), tuple(_in_runs(runs, offsets)))
+    return LaneRuns(cast(INT64, found.base), tuple(runs), tuple(_in_runs(runs, offsets)))
 
 
-def _in_runs(runs: Sequence[Run], offsets: Sequence[int]) -> list[tuple[int, int]]:
+def _in_runs(runs: Sequence[LaneRun], offsets: Sequence[int]) -> list[tuple[int, int]]:
     return [
         next((k, place - run.start) for k, run in enumerate(runs)
              if run.start <= place < run.start + run.count)
@@ -254,7 +260,7 @@ def _in_runs(runs: Sequence[Run], offsets: Sequence[int]) -> list[tuple[int, int
 
 
 @dataclass(frozen=True, slots=True)
-class _Lanes:
+class _IndexVector:
     """Integer vector as a common base and constant offsets of the lanes."""
 
     base: Expr
@@ -273,42 +279,42 @@ def _vectors(node: Any) -> Sequence[Any]:
     return () if node.dtype.lanes == 1 or isinstance(node, Ramp | Broadcast) else children(node)
 
 
-def _lanes(node: Any, parts: list[_Lanes | None]) -> _Lanes | None:
+def _lanes(node: Any, parts: list[_IndexVector | None]) -> _IndexVector | None:
     match node:
         case Broadcast(value) if value.dtype.lanes == 1:
-            return _Lanes(value, (0,) * node.lanes)
+            return _IndexVector(value, (0,) * node.lanes)
         case Ramp(base, Const(step)):
-            return _Lanes(base, tuple(int(step) * k for k in range(node.lanes)))
-        case Cast() if node.value.dtype.is_integer and holds_every(
+            return _IndexVector(base, tuple(int(step) * k for k in range(node.lanes)))
+        case Cast() if node.value.dtype.is_integer and represents_all(
             node.dtype.scalar, node.value.dtype.scalar
         ):
             (inner,) = parts
-            return inner and _Lanes(cast(node.dtype.scalar, inner.base), inner.offsets)
+            return inner and _IndexVector(cast(node.dtype.scalar, inner.base), inner.offsets)
         case Binary(op, _, _) if node.dtype.is_integer:
             a, b = parts
-            return None if a is None or b is None else _combined(op, a, b)
+            return None if a is None or b is None else _combine(op, a, b)
     return None
 
 
-def _combined(op: BinOp, a: _Lanes, b: _Lanes) -> _Lanes | None:
+def _combine(op: BinOp, a: _IndexVector, b: _IndexVector) -> _IndexVector | None:
     known = a.values, b.values
     if op in _PARTED:
         if known[0] is None or known[1] is None or 0 in known[1]:
             return None
         numbers = map(_PARTED[op], known[0], known[1])
-        return _Lanes(Const(0, a.base.dtype), tuple(numbers))
+        return _IndexVector(Const(0, a.base.dtype), tuple(numbers))
     if op not in _WHOLE or (op is BinOp.MUL and not (_is_number(a) or _is_number(b))):
         return None
     base = binary(op, a.base, b.base)
     if op is not BinOp.MUL:
-        return _Lanes(base, tuple(map(_WHOLE[op], a.offsets, b.offsets)))
+        return _IndexVector(base, tuple(map(_WHOLE[op], a.offsets, b.offsets)))
     factor, other = (a, b) if _is_number(a) else (b, a)
     assert isinstance(factor.base, Const)
     times = int(factor.base.value)
-    return _Lanes(base, tuple(times * offset for offset in other.offsets))
+    return _IndexVector(base, tuple(times * offset for offset in other.offsets))
 
 
-def _is_number(lanes: _Lanes) -> bool:
+def _is_number(lanes: _IndexVector) -> bool:
     """Return whether all lanes are one constant."""
     return isinstance(lanes.base, Const) and not any(lanes.offsets)
 
@@ -323,7 +329,8 @@ def is_streamed(buffer: Buffer, count: int) -> bool:
     return buffer.scope == STREAM and count % _UNIT == 0
 
 
-def stream_store(code: Code, kind: str, value: str, place: str, align: int, memory: Var) -> None:
+def stream_store(code: FunctionBuilder, kind: str, value: str, place: str, align: int,
+        memory: Var) -> None:
     """Store a vector, non-temporally if `place` is a multiple of 16."""
     code.streams = True
     number = code.op(f"ptrtoint ptr {place} to i64")
@@ -340,7 +347,7 @@ def stream_store(code: Code, kind: str, value: str, place: str, align: int, memo
     code.label(after)
 
 
-def end_function(code: Code) -> None:
+def end_function(code: FunctionBuilder) -> None:
     """Emit the return, preceded by a fence if there were non-temporal stores."""
     if code.streams:
         code.do("fence seq_cst")

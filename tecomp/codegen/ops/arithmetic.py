@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tecomp.codegen.llvm.ir_builder import (
-    Code,
+    FunctionBuilder,
     literal,
     register_type,
     splat,
@@ -11,7 +11,7 @@ from tecomp.codegen.llvm.ir_builder import (
     vector_of,
     zero,
 )
-from tecomp.codegen.math.registry import by_formula
+from tecomp.codegen.math.registry import emit_formula
 from tecomp.ir.nodes.dtype import FLOAT32, DType
 from tecomp.ir.nodes.expr import BinOp, CmpOp, integer_range
 
@@ -26,7 +26,7 @@ def wide_type(dtype: DType) -> DType:
     return FLOAT32.with_lanes(dtype.lanes) if is_narrow(dtype) else dtype
 
 
-def widen(code: Code, value: str, dtype: DType) -> str:
+def widen(code: FunctionBuilder, value: str, dtype: DType) -> str:
     """Convert `value` to the dtype in which arithmetic on `dtype` is computed."""
     if not is_narrow(dtype):
         return value
@@ -39,7 +39,7 @@ def widen(code: Code, value: str, dtype: DType) -> str:
     return code.op(f"bitcast {bits} {shifted} to {wide}")
 
 
-def narrow(code: Code, value: str, dtype: DType) -> str:
+def narrow(code: FunctionBuilder, value: str, dtype: DType) -> str:
     """Round `value` from `wide_type(dtype)` to `dtype`."""
     if not is_narrow(dtype):
         return value
@@ -49,7 +49,7 @@ def narrow(code: Code, value: str, dtype: DType) -> str:
     return _round_to_bfloat(code, value, dtype.lanes)
 
 
-def _round_to_bfloat(code: Code, value: str, lanes: int) -> str:
+def _round_to_bfloat(code: FunctionBuilder, value: str, lanes: int) -> str:
     """Round a float32 to bfloat16 bits, ties to even; NaN is preserved."""
     wide, bits = vector_of("float", lanes), vector_of("i32", lanes)
 
@@ -68,12 +68,12 @@ def _round_to_bfloat(code: Code, value: str, lanes: int) -> str:
     return code.op(f"trunc {bits} {chosen} to {vector_of('i16', lanes)}")
 
 
-def select(code: Code, condition: str, a: str, b: str, kind: str, lanes: int) -> str:
+def select(code: FunctionBuilder, condition: str, a: str, b: str, kind: str, lanes: int) -> str:
     """Select `a` where `condition` holds, else `b`; all have `lanes` lanes."""
     return code.op(f"select {vector_of('i1', lanes)} {condition}, {kind} {a}, {kind} {b}")
 
 
-def cast(code: Code, value: str, source: DType, target: DType) -> str:
+def cast(code: FunctionBuilder, value: str, source: DType, target: DType) -> str:
     """Convert `value` from dtype `source` to `target` with the same lane count."""
     if source == target:
         return value
@@ -91,7 +91,7 @@ def cast(code: Code, value: str, source: DType, target: DType) -> str:
     return _int_to_int(code, value, source, target)
 
 
-def _to_bool(code: Code, value: str, source: DType) -> str:
+def _to_bool(code: FunctionBuilder, value: str, source: DType) -> str:
     if source.is_float:
         wide = wide_type(source)
         zero = splat(literal(0.0, wide.scalar), register_type(wide.scalar), wide.lanes)
@@ -104,7 +104,7 @@ def splat_int(number: int, dtype: DType) -> str:
     return splat(str(number), register_type(dtype.scalar), dtype.lanes)
 
 
-def _int_to_int(code: Code, value: str, source: DType, target: DType) -> str:
+def _int_to_int(code: FunctionBuilder, value: str, source: DType, target: DType) -> str:
     if source.bits == target.bits:
         return value
     wider = "sext" if source.kind == "int" else "zext"
@@ -112,7 +112,7 @@ def _int_to_int(code: Code, value: str, source: DType, target: DType) -> str:
     return code.op(f"{word} {register_type(source)} {value} to {register_type(target)}")
 
 
-def _float_to_int(code: Code, value: str, source: DType, target: DType) -> str:
+def _float_to_int(code: FunctionBuilder, value: str, source: DType, target: DType) -> str:
     """Emit a saturating conversion with comparisons and selects; NaN gives 0.
 
     The saturating intrinsic of LLVM scalarizes vectors. If the largest integer of the target is not
@@ -147,7 +147,7 @@ def _float_to_int(code: Code, value: str, source: DType, target: DType) -> str:
     return select(code, beyond, splat_int(high, target), whole, result, lanes)
 
 
-def _float_to_float(code: Code, value: str, source: DType, target: DType) -> str:
+def _float_to_float(code: FunctionBuilder, value: str, source: DType, target: DType) -> str:
     if source.bits == 64 and is_narrow(target):
         single = FLOAT32.with_lanes(source.lanes)
         if target.kind == "float":
@@ -161,7 +161,7 @@ def _float_to_float(code: Code, value: str, source: DType, target: DType) -> str
     return narrow(code, wide, target)
 
 
-def _round_to_odd(code: Code, value: str, lanes: int) -> str:
+def _round_to_odd(code: FunctionBuilder, value: str, lanes: int) -> str:
     """Round a float64 to float32 with round-to-odd, which makes a second rounding exact.
 
     Source:
@@ -207,7 +207,7 @@ _ORDERED = {
 }
 
 
-def compare(code: Code, op: CmpOp, dtype: DType, a: str, b: str) -> str:
+def compare(code: FunctionBuilder, op: CmpOp, dtype: DType, a: str, b: str) -> str:
     """Emit the comparison `a op b` in `dtype`; with NaN it is false, except `!=`."""
     if dtype.is_float:
         wide = register_type(wide_type(dtype))
@@ -220,7 +220,8 @@ def compare(code: Code, op: CmpOp, dtype: DType, a: str, b: str) -> str:
     return code.op(f"icmp {word} {register_type(dtype)} {a}, {b}")
 
 
-def binary(code: Code, op: BinOp, dtype: DType, a: str, b: str, constant: int | None) -> str:
+def binary(code: FunctionBuilder, op: BinOp, dtype: DType, a: str, b: str, constant: int
+        | None) -> str:
     """Emit `a op b` in `dtype`; `constant` is the value of `b` if it is an integer literal."""
     if dtype.is_float:
         wide = wide_type(dtype)
@@ -237,7 +238,7 @@ def binary(code: Code, op: BinOp, dtype: DType, a: str, b: str, constant: int | 
     return _divide(code, op, dtype, a, b)
 
 
-def _float_binary(code: Code, op: BinOp, dtype: DType, a: str, b: str) -> str:
+def _float_binary(code: FunctionBuilder, op: BinOp, dtype: DType, a: str, b: str) -> str:
     kind, flags = register_type(dtype), code.module.options.flags
     if op in _FLOAT:
         if op is BinOp.DIV and not code.module.options.fast_math:
@@ -256,7 +257,7 @@ def _float_binary(code: Code, op: BinOp, dtype: DType, a: str, b: str) -> str:
     return _float_floor(code, op, dtype, a, b)
 
 
-def _float_floor(code: Code, op: BinOp, dtype: DType, a: str, b: str) -> str:
+def _float_floor(code: FunctionBuilder, op: BinOp, dtype: DType, a: str, b: str) -> str:
     """Emit floor division or modulo of floats; a zero divisor gives the result of `/` or `fmod`.
 
     Source:
@@ -267,7 +268,7 @@ def _float_floor(code: Code, op: BinOp, dtype: DType, a: str, b: str) -> str:
     none, one, half = (
         splat(literal(x, dtype.scalar), register_type(dtype.scalar), lanes) for x in (0.0, 1.0, 0.5)
     )
-    rest = by_formula(code, "fmod", dtype, (a, b))
+    rest = emit_formula(code, "fmod", dtype, (a, b))
     by_zero = code.op(f"fcmp oeq {kind} {b}, {none}")
     exact = code.op(f"fcmp oeq {kind} {rest}, {none}")
     low_rest = code.op(f"fcmp olt {kind} {rest}, {none}")
@@ -298,7 +299,7 @@ def _float_floor(code: Code, op: BinOp, dtype: DType, a: str, b: str) -> str:
     return select(code, by_zero, ratio, result, kind, lanes)
 
 
-def _integer_extreme(code: Code, op: BinOp, dtype: DType, a: str, b: str) -> str:
+def _integer_extreme(code: FunctionBuilder, op: BinOp, dtype: DType, a: str, b: str) -> str:
     kind = register_type(dtype)
     if dtype.is_bool:
         return code.op(f"{'and' if op is BinOp.MIN else 'or'} {kind} {a}, {b}")
@@ -307,7 +308,8 @@ def _integer_extreme(code: Code, op: BinOp, dtype: DType, a: str, b: str) -> str
     return code.call(kind, name, [(kind, a), (kind, b)])
 
 
-def _shift(code: Code, op: BinOp, dtype: DType, a: str, b: str, constant: int | None) -> str:
+def _shift(code: FunctionBuilder, op: BinOp, dtype: DType, a: str, b: str, constant: int
+        | None) -> str:
     """Emit a shift; amounts of at least the bit width shift all bits out."""
     kind, lanes = register_type(dtype), dtype.lanes
     word = "shl" if op is BinOp.SHL else "ashr" if dtype.kind == "int" else "lshr"
@@ -323,7 +325,8 @@ def _shift(code: Code, op: BinOp, dtype: DType, a: str, b: str, constant: int | 
     return select(code, fits, shifted, zero(dtype), kind, lanes)
 
 
-def _divide_by_constant(code: Code, op: BinOp, dtype: DType, a: str, divisor: int) -> str:
+def _divide_by_constant(code: FunctionBuilder, op: BinOp, dtype: DType, a: str,
+        divisor: int) -> str:
     kind = register_type(dtype)
     if divisor > 0 and divisor & (divisor - 1) == 0:
         # Floor division by a power of two is an arithmetic shift, also for negative numbers.
@@ -334,7 +337,7 @@ def _divide_by_constant(code: Code, op: BinOp, dtype: DType, a: str, divisor: in
     return _floor_divide(code, op, dtype, a, splat_int(divisor, dtype))
 
 
-def _divide(code: Code, op: BinOp, dtype: DType, a: str, b: str) -> str:
+def _divide(code: FunctionBuilder, op: BinOp, dtype: DType, a: str, b: str) -> str:
     """Emit division by an unknown divisor: 0 gives 0, and overflow with -1 wraps around."""
     kind, lanes = register_type(dtype), dtype.lanes
     by_zero = code.op(f"icmp eq {kind} {b}, {zero(dtype)}")
@@ -355,7 +358,7 @@ def _divide(code: Code, op: BinOp, dtype: DType, a: str, b: str) -> str:
 
 
 def _floor_divide(
-    code: Code, op: BinOp, dtype: DType, a: str, b: str, *, is_known: bool = True
+    code: FunctionBuilder, op: BinOp, dtype: DType, a: str, b: str, *, is_known: bool = True
 ) -> str:
     """Emit floor division or modulo by a divisor that is neither 0 nor -1."""
     kind, lanes = register_type(dtype), dtype.lanes
@@ -384,7 +387,7 @@ def _floor_divide(
     return select(code, down, lower, quotient, kind, lanes)
 
 
-def _quotient_of_floats(code: Code, dtype: DType, a: str, b: str) -> str:
+def _quotient_of_floats(code: FunctionBuilder, dtype: DType, a: str, b: str) -> str:
     """Emit the truncated quotient of integer vectors with floating-point division.
 
     CPUs have no integer vector division, so LLVM would scalarize it. A float format with more

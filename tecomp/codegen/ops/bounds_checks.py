@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 
 from tecomp.codegen.llvm.ir_builder import (
-    Code,
+    FunctionBuilder,
+    begin_if,
     broadcast,
-    close_guard,
-    open_guard,
+    end_if,
     register_type,
     splat,
     suffix,
@@ -26,7 +26,7 @@ from tecomp.ir.nodes.expr import BinOp, Broadcast, Call, Const, Expr, binary, in
 from tecomp.ir.nodes.stmt import Buffer
 
 
-def check_index(code: Code, node: Expr, active: str | None) -> Generator[Expr, str, str]:
+def check_index(code: FunctionBuilder, node: Expr, active: str | None) -> Generator[Expr, str, str]:
     """Emit a check that an index is in bounds; failures in `active` lanes are recorded."""
     if not isinstance(node, Call):
         raise InternalError("`{node}` is no check of an index", node=node)
@@ -35,24 +35,26 @@ def check_index(code: Code, node: Expr, active: str | None) -> Generator[Expr, s
     # A uniform index is checked once.
     lanes = inner.dtype.lanes if active is None else index.dtype.lanes
     value = yield (inner if active is None else index)
-    bound = yield _one(extent)
-    ok = within(code, cast(code, value, inner.dtype.with_lanes(lanes), INT64.with_lanes(lanes)),
+    bound = yield _first_lane(extent)
+    ok = emit_bounds_check(code,
+        cast(code, value, inner.dtype.with_lanes(lanes), INT64.with_lanes(lanes)),
                 cast(code, bound, extent.dtype.scalar, INT64), lanes, active, _number(site))
     return ok if lanes == node.dtype.lanes else broadcast(code, ok, "i1", node.dtype.lanes)
 
 
-def _one(node: Expr) -> Expr:
+def _first_lane(node: Expr) -> Expr:
     return node.value if isinstance(node, Broadcast) else node
 
 
 def _number(node: Expr) -> int:
-    node = _one(node)
+    node = _first_lane(node)
     if not isinstance(node, Const):
         raise InternalError("the site of a check is `{node}`, not a literal", node=node)
     return int(node.value)
 
 
-def within(code: Code, index: str, extent: str, lanes: int, active: str | None, site: int) -> str:
+def emit_bounds_check(code: FunctionBuilder, index: str, extent: str, lanes: int, active: str
+        | None, site: int) -> str:
     """Emit the mask `0 <= index < extent` in int64; failures are recorded under `site`."""
     kind, mask = register_type(INT64.with_lanes(lanes)), vector_of("i1", lanes)
     # An unsigned comparison also rejects negative indices.
@@ -62,24 +64,24 @@ def within(code: Code, index: str, extent: str, lanes: int, active: str | None, 
         bad = code.op(f"and {mask} {bad}, {active}")
     failed = code.call("i1", f"llvm.vector.reduce.or.{suffix(mask)}", [(mask, bad)]) if (
         lanes > 1) else bad
-    guard = open_guard(code, failed)
+    guard = begin_if(code, failed)
     if lanes > 1:
         bits = code.op(f"bitcast {mask} {bad} to i{lanes}")
         first = code.call(f"i{lanes}", f"llvm.cttz.i{lanes}", [(f"i{lanes}", bits), ("i1", "true")])
         index = code.op(f"extractelement {kind} {index}, i{lanes} {first}")
     record(code, OUT_OF_BOUNDS, str(site), index, extent)
-    close_guard(code, guard)
+    end_if(code, guard)
     return ok
 
 
-def record(code: Code, kind: int, site: str, value: str, extent: str) -> None:
+def record(code: FunctionBuilder, kind: int, site: str, value: str, extent: str) -> None:
     """Record a failure unless one was recorded before."""
     words = (f"i64 {word}" for word in (kind, site, value, extent))
     call_runtime(code, "record", ["ptr %record", *words])
 
 
 def check_axis(
-    code: Code, buffer: Buffer, axis: int, index: Expr, active: str | None
+    code: FunctionBuilder, buffer: Buffer, axis: int, index: Expr, active: str | None
 ) -> Generator[Expr, str, str]:
     """Emit a check that `index` is in bounds of `axis` of `buffer`, for `check_bounds`."""
     lanes = index.dtype.lanes
@@ -93,7 +95,7 @@ def check_axis(
     else:
         extent = yield index_value(buffer.shape[axis])
         text = f"axis {axis} of {buffer.name}[{shape_text(buffer.shape)}]"
-    return within(code, value, extent, lanes, active, code.module.site(text))
+    return emit_bounds_check(code, value, extent, lanes, active, code.module.site(text))
 
 
 def _places(buffer: Buffer) -> tuple[Expr, Expr]:

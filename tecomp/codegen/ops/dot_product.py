@@ -9,14 +9,15 @@ which sums two products, and `vpdpwssd`, which also accumulates. Four bytes are 
 from __future__ import annotations
 
 from tecomp.codegen.llvm.cpu_features import DotInstruction
-from tecomp.codegen.llvm.ir_builder import Code, shuffle_mask, splat, suffix, vector_of
+from tecomp.codegen.llvm.ir_builder import FunctionBuilder, shuffle_mask, splat, suffix, vector_of
 from tecomp.ir.nodes.dtype import DType
 
 _SIGNS = -2139062144  # the sign bit of each of four bytes
 _ONES = 0x01010101
 
 
-def dot(code: Code, a_type: DType, b_type: DType, a: str, b: str, start: str = "") -> str:
+def dot(code: FunctionBuilder, a_type: DType, b_type: DType, a: str, b: str,
+        start: str = "") -> str:
     """Emit the dot product of the numbers within each 32-bit lane of two vectors.
 
     The sums are added to `start`, if given.
@@ -43,7 +44,7 @@ def dot(code: Code, a_type: DType, b_type: DType, a: str, b: str, start: str = "
 
 
 def _dot_of_bytes(
-    code: Code, lanes: int, a_type: DType, b_type: DType, a: str, b: str, start: str
+    code: FunctionBuilder, lanes: int, a_type: DType, b_type: DType, a: str, b: str, start: str
 ) -> str:
     """Emit a byte dot product with a machine instruction; return "" if none is suitable.
 
@@ -67,16 +68,16 @@ def _dot_of_bytes(
         return _by_instruction(code, instruction, lanes, x, y, before, "i32", "i8")
 
     if first == "int8":
-        total = product(_flipped(code, lanes, a), b, start)
+        total = product(_flip(code, lanes, a), b, start)
         moved = product(_each_byte(code, lanes, _SIGNS), b, "")
         return code.op(f"sub {kind} {total}, {moved}")
-    total = product(a, _flipped(code, lanes, b), start)
+    total = product(a, _flip(code, lanes, b), start)
     moved = product(a, _each_byte(code, lanes, _ONES), "")
     moved = code.op(f"shl {kind} {moved}, {splat('7', 'i32', lanes)}")
     return code.op(f"add {kind} {total}, {moved}")
 
 
-def _flipped(code: Code, lanes: int, value: str) -> str:
+def _flip(code: FunctionBuilder, lanes: int, value: str) -> str:
     """Shift every byte by 128, which converts between signed and unsigned range."""
     kind, numbers = vector_of("i32", lanes), vector_of("i8", 4 * lanes)
     words = code.op(f"bitcast {numbers} {value} to {kind}")
@@ -84,13 +85,13 @@ def _flipped(code: Code, lanes: int, value: str) -> str:
     return code.op(f"bitcast {kind} {moved} to {numbers}")
 
 
-def _each_byte(code: Code, lanes: int, word: int) -> str:
+def _each_byte(code: FunctionBuilder, lanes: int, word: int) -> str:
     words = splat(str(word), "i32", lanes)
     return code.op(f"bitcast {vector_of('i32', lanes)} {words} to {vector_of('i8', 4 * lanes)}")
 
 
 def _by_instruction(
-    code: Code,
+    code: FunctionBuilder,
     instruction: DotInstruction,
     lanes: int,
     a: str,
@@ -123,13 +124,14 @@ def _by_instruction(
         kind = vector_of(total, width)
         pair = []
         for factor in (a, b):
-            part = _cut(code, factor, number, per_lane * lanes, per_lane * done, per_lane * width)
+            part = _extract_lanes(code, factor, number, per_lane * lanes, per_lane * done, per_lane
+                * width)
             if instruction.numbers != number:
                 held = vector_of(number, per_lane * width)
                 taken = vector_of(instruction.numbers, per_lane * width)
                 part = code.op(f"bitcast {held} {part} to {taken}")
             pair.append((vector_of(instruction.numbers, per_lane * width), part))
-        before = _cut(code, start, total, lanes, done, width)
+        before = _extract_lanes(code, start, total, lanes, done, width)
         part = code.call(kind, name, [(kind, before), *pair])
         if width == lanes:
             return part
@@ -143,7 +145,8 @@ def _by_instruction(
     return joined
 
 
-def _cut(code: Code, value: str, scalar: str, count: int, start: int, length: int) -> str:
+def _extract_lanes(code: FunctionBuilder, value: str, scalar: str, count: int, start: int,
+        length: int) -> str:
     """Extract `length` of the `count` lanes of a vector from lane `start` on."""
     if length == count:
         return value
@@ -152,7 +155,7 @@ def _cut(code: Code, value: str, scalar: str, count: int, start: int, length: in
     return code.op(f"shufflevector {kind} {value}, {kind} poison, {mask}")
 
 
-def _bytes(code: Code, dtype: DType, value: str) -> tuple[str, str]:
+def _bytes(code: FunctionBuilder, dtype: DType, value: str) -> tuple[str, str]:
     """Return the lower and the upper bytes of all pairs, extended to 16 bits."""
     kind = vector_of("i16", dtype.lanes // 2)
     eight = splat("8", "i16", dtype.lanes // 2)
@@ -163,7 +166,7 @@ def _bytes(code: Code, dtype: DType, value: str) -> tuple[str, str]:
     return lower, code.op(f"{down} {kind} {pairs}, {eight}")
 
 
-def _dot_of_shorts(code: Code, lanes: int, a: str, b: str) -> str:
+def _dot_of_shorts(code: FunctionBuilder, lanes: int, a: str, b: str) -> str:
     short, wide = vector_of("i16", 2 * lanes), vector_of("i32", 2 * lanes)
     x, y = (code.op(f"sext {short} {value} to {wide}") for value in (a, b))
     products = code.op(f"mul {wide} {x}, {y}")
@@ -178,7 +181,7 @@ def _dot_of_shorts(code: Code, lanes: int, a: str, b: str) -> str:
     return code.op(f"add {kind} {pair[0]}, {pair[1]}")
 
 
-def _dot_of_bfloats(code: Code, lanes: int, a: str, b: str, start: str) -> str:
+def _dot_of_bfloats(code: FunctionBuilder, lanes: int, a: str, b: str, start: str) -> str:
     """Emit sums of two products of bfloat16 each; the product of the odd elements is added first.
 
     A bfloat16 is the upper half of a float32, and the product of two is exact in float32. The order

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any, TypeAlias
 
-from tecomp.codegen.llvm.ir_builder import Code, broadcast, lane_numbers, vector_of
+from tecomp.codegen.llvm.ir_builder import FunctionBuilder, broadcast, lane_numbers, vector_of
 from tecomp.ir.nodes.dtype import INT64
 from tecomp.ir.nodes.expr import (
     Binary,
@@ -54,11 +54,11 @@ def _rule(node: Any) -> Expr | None:
         return None
     lanes = node.dtype.lanes
     if node.op in _LINEAR:
-        return _made(binary(node.op, a[0], b[0]), binary(node.op, a[1], b[1]), lanes)
+        return _create(binary(node.op, a[0], b[0]), binary(node.op, a[1], b[1]), lanes)
     if node.op is BinOp.MUL and is_const(b[1], 0):
-        return _made(a[0] * b[0], a[1] * b[0], lanes)
+        return _create(a[0] * b[0], a[1] * b[0], lanes)
     if node.op is BinOp.MUL and is_const(a[1], 0):
-        return _made(a[0] * b[0], a[0] * b[1], lanes)
+        return _create(a[0] * b[0], a[0] * b[1], lanes)
     return None
 
 
@@ -71,7 +71,7 @@ def _progression(node: Expr) -> tuple[Expr, Expr] | None:
     return None
 
 
-def _made(base: Expr, stride: Expr, lanes: int) -> Expr:
+def _create(base: Expr, stride: Expr, lanes: int) -> Expr:
     return Broadcast(base, lanes) if is_const(stride, 0) else Ramp(base, stride, lanes)
 
 
@@ -81,7 +81,7 @@ _WORDS = {CmpOp.LT: "slt", CmpOp.LE: "sle", CmpOp.GT: "sgt", CmpOp.GE: "sge"}
 _WIDTH = 32
 
 
-def narrowed(node: Cast) -> Ramp | None:
+def narrow_ramp(node: Cast) -> Ramp | None:
     """Return a cast of an int64 ramp to a narrower integer as a narrow ramp, or None.
 
     This is exact, because truncation commutes with addition.
@@ -99,7 +99,7 @@ def narrowed(node: Cast) -> Ramp | None:
     return Ramp(cast(target.scalar, ramp.base), Const(step, target.scalar), ramp.lanes)
 
 
-def compared(code: Code, node: Compare) -> Rule | None:
+def compare_ramps(code: FunctionBuilder, node: Compare) -> Rule | None:
     """Emit the comparison of two int64 ramps as 32-bit lanes `0, s, 2 s, ...` with a scalar.
 
     The scalar is clamped to the range of the lanes, so it fits into 32 bits. The result is None if
@@ -115,10 +115,10 @@ def compared(code: Code, node: Compare) -> Rule | None:
     reach = abs(step) * (x.lanes - 1) + 1
     if step == 0 or reach >= 1 << (_WIDTH - 1) or _may_wrap(code, x) or _may_wrap(code, y):
         return None
-    return _compared(code, node.op, x, y, step, reach)
+    return _compare(code, node.op, x, y, step, reach)
 
 
-def _compared(code: Code, op: CmpOp, x: Ramp, y: Ramp, step: int, reach: int) -> Rule:
+def _compare(code: FunctionBuilder, op: CmpOp, x: Ramp, y: Ramp, step: int, reach: int) -> Rule:
     start = yield x.base
     end = yield y.base
     if start != "0":
@@ -131,7 +131,7 @@ def _compared(code: Code, op: CmpOp, x: Ramp, y: Ramp, step: int, reach: int) ->
     return code.op(f"icmp {_WORDS[op]} {vector_of(scalar, x.lanes)} {lanes}, {bound}")
 
 
-def _may_wrap(code: Code, ramp: Ramp) -> bool:
+def _may_wrap(code: FunctionBuilder, ramp: Ramp) -> bool:
     """Return whether lanes may overflow 64 bits: indices never do, loaded data may."""
     if is_const(ramp.stride, 0):
         return False

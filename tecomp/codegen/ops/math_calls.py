@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tecomp.codegen.llvm.ir_builder import Code, literal, register_type, splat, suffix
-from tecomp.codegen.math.registry import by_formula, has_formula
+from tecomp.codegen.llvm.ir_builder import FunctionBuilder, literal, register_type, splat, suffix
+from tecomp.codegen.math.registry import emit_formula, has_formula
 from tecomp.codegen.ops.arithmetic import narrow, wide_type, widen
 from tecomp.errors import InternalError
-from tecomp.ir.extern.registry import Callee, NumberType
+from tecomp.ir.extern.registry import CallSignature, NumberType
 from tecomp.ir.nodes.dtype import DType
-from tecomp.ir.nodes.stmt import Convention
+from tecomp.ir.nodes.stmt import CallingConvention
 
 _LLVM = {
     "sqrt": "sqrt",
@@ -23,7 +23,7 @@ _LLVM = {
 }
 
 
-def call_function(code: Code, name: str, dtype: DType, args: Sequence[str]) -> str:
+def call_function(code: FunctionBuilder, name: str, dtype: DType, args: Sequence[str]) -> str:
     """Emit the math function `name` on operands of `dtype`.
 
     Raises:
@@ -38,9 +38,9 @@ def call_function(code: Code, name: str, dtype: DType, args: Sequence[str]) -> s
     return narrow(code, _float_function(code, name, wide, operands), dtype)
 
 
-def _integer_function(code: Code, name: str, dtype: DType, args: Sequence[str]) -> str:
+def _integer_function(code: FunctionBuilder, name: str, dtype: DType, args: Sequence[str]) -> str:
     if has_formula(name, dtype):
-        return by_formula(code, name, dtype, args)
+        return emit_formula(code, name, dtype, args)
     kind, value = register_type(dtype), args[0]
     if name == "popcount":
         return code.call(kind, f"llvm.ctpop.{suffix(kind)}", [(kind, value)])
@@ -51,7 +51,7 @@ def _integer_function(code: Code, name: str, dtype: DType, args: Sequence[str]) 
     raise InternalError("there is no function `{name}` of {dtype}", name=name, dtype=dtype)
 
 
-def _classify(code: Code, name: str, dtype: DType, value: str) -> str:
+def _classify(code: FunctionBuilder, name: str, dtype: DType, value: str) -> str:
     kind = register_type(dtype)
     if name == "isnan":
         return code.op(f"fcmp uno {kind} {value}, {value}")
@@ -60,14 +60,14 @@ def _classify(code: Code, name: str, dtype: DType, value: str) -> str:
     return code.op(f"fcmp {'oeq' if name == 'isinf' else 'olt'} {kind} {size}, {infinity}")
 
 
-def _float_function(code: Code, name: str, dtype: DType, args: Sequence[str]) -> str:
+def _float_function(code: FunctionBuilder, name: str, dtype: DType, args: Sequence[str]) -> str:
     kind, one = register_type(dtype), _constant(1.0, dtype)
     if name in _LLVM:
         return code.call(kind, f"llvm.{_LLVM[name]}.{suffix(kind)}", [(kind, args[0])])
     if name == "rsqrt":
         return code.op(f"fdiv {kind} {one}, {_float_function(code, 'sqrt', dtype, args)}")
     if has_formula(name, dtype):
-        return by_formula(code, name, dtype, args)
+        return emit_formula(code, name, dtype, args)
     raise InternalError("there is no function `{name}` of {dtype}", name=name, dtype=dtype)
 
 
@@ -75,7 +75,7 @@ def _constant(value: float, dtype: DType) -> str:
     return splat(literal(value, dtype.scalar), register_type(dtype.scalar), dtype.lanes)
 
 
-def number_argument(code: Code, dtype: DType, value: str) -> tuple[str, str]:
+def number_argument(code: FunctionBuilder, dtype: DType, value: str) -> tuple[str, str]:
     """Return type and operand of a scalar argument in the C calling convention."""
     if dtype.is_bool:
         return "i8 zeroext", code.op(f"zext i1 {value} to i8")
@@ -86,11 +86,12 @@ def number_argument(code: Code, dtype: DType, value: str) -> tuple[str, str]:
 
 
 def outside_value(
-    code: Code, function: str, result: DType, types: Sequence[DType], operands: Sequence[str]
+    code: FunctionBuilder, function: str, result: DType, types: Sequence[DType],
+    operands: Sequence[str]
 ) -> str:
     """Emit a call of a pure C function of scalars and return its value."""
     kinds = tuple(map(NumberType, types))
-    callee = Callee(function, Convention.C, kinds, code.module.name, result)
+    callee = CallSignature(function, CallingConvention.C, kinds, code.module.name, result)
     symbol = code.module.outside(callee)
     pairs = zip(types, operands, strict=True)
     given = [number_argument(code, dtype, value) for dtype, value in pairs]

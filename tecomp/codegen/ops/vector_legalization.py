@@ -32,14 +32,14 @@ from tecomp.ir.nodes.expr import (
     is_const,
 )
 from tecomp.ir.nodes.stmt import BufferStore, Let, PrimFunc, Stmt, seq
-from tecomp.ir.nodes.structural_equality import same
+from tecomp.ir.nodes.structural_equality import structural_equal
 from tecomp.ir.traversal.rewrite import bottom_up, children, fold, rebuild, statements_in, walk
 
 _REGISTER_BITS = 512
 
 
 @dataclass(frozen=True, slots=True)
-class _Lanes:
+class _LaneSlice:
     """Piece of a vector: `count` lanes from `start` on, held in a vector of `width` lanes."""
 
     start: int
@@ -48,14 +48,14 @@ class _Lanes:
 
 
 @dataclass(slots=True, eq=False)
-class _Pass:
+class _LegalizeState:
     """State of the pass: lanes of one register of the widest dtype, and variables of pieces."""
 
     register: int
-    variables: dict[Var, dict[tuple[int, _Lanes], Var]] = field(default_factory=dict)
+    variables: dict[Var, dict[tuple[int, _LaneSlice], Var]] = field(default_factory=dict)
 
 
-def whole_vectors(func: PrimFunc) -> PrimFunc:
+def legalize_vectors(func: PrimFunc) -> PrimFunc:
     """Rewrite stores of vectors of 3, 5, 6, 7, 9, ... lanes to power-of-two lane counts.
 
     Args:
@@ -65,8 +65,9 @@ def whole_vectors(func: PrimFunc) -> PrimFunc:
     odd = [node for node in _stores(body) if not _is_whole(_count(node)) or _is_part(node)]
     if not odd:
         return func
-    bits = max(wide_type(part.dtype).bits for store in odd for part in _computed(store.value))
-    work = _Pass(_REGISTER_BITS // bits)
+    bits = max(wide_type(part.dtype).bits for store in odd for part
+        in _computed_subexpressions(store.value))
+    work = _LegalizeState(_REGISTER_BITS // bits)
     return replace(func, body=bottom_up(body, lambda node: _rule(work, node)))
 
 
@@ -86,22 +87,22 @@ def _with_known_masks(body: Stmt) -> Stmt:
 
 
 def _is_known_mask(node: Any) -> bool:
-    return isinstance(node, Let) and prefix(node.value) is not None
+    return isinstance(node, Let) and active_prefix(node.value) is not None
 
 
 def _count(store: BufferStore) -> int:
     """Return the length of the prefix mask of a store, or its full lane count."""
-    return prefix(store.predicate) or store.indices[-1].dtype.lanes
+    return active_prefix(store.predicate) or store.indices[-1].dtype.lanes
 
 
 def _is_part(store: BufferStore) -> bool:
     return _count(store) < store.indices[-1].dtype.lanes
 
 
-def prefix(predicate: Expr | None) -> int | None:
+def active_prefix(predicate: Expr | None) -> int | None:
     """Return the number of active lanes if `predicate` is exactly a prefix mask, else None.
 
-    >>> prefix(first_lanes(3, 4)), prefix(None)
+    >>> active_prefix(first_lanes(3, 4)), active_prefix(None)
     (3, None)
     """
     match predicate:
@@ -118,10 +119,10 @@ def first_lanes(count: int, width: int) -> Expr:
     return Compare(CmpOp.LT, lanes, Broadcast(index_value(count), width))
 
 
-def whole(lanes: int) -> int:
+def next_power_of_two(lanes: int) -> int:
     """Return the smallest power of two that is at least `lanes`.
 
-    >>> whole(1), whole(5), whole(8)
+    >>> next_power_of_two(1), next_power_of_two(5), next_power_of_two(8)
     (1, 8, 8)
     """
     return 1 << (lanes - 1).bit_length()
@@ -138,7 +139,7 @@ def _stores(body: Stmt) -> Iterator[BufferStore]:
             yield node
 
 
-def _computed(value: Expr) -> Iterator[Expr]:
+def _computed_subexpressions(value: Expr) -> Iterator[Expr]:
     """Iterate over the vector subexpressions of a value, excluding indices and conditions."""
 
     def parts(node: Expr) -> Sequence[Expr]:
@@ -149,7 +150,7 @@ def _computed(value: Expr) -> Iterator[Expr]:
     return walk(value, parts=parts)
 
 
-def _pieces(lanes: int, register: int) -> list[_Lanes]:
+def _pieces(lanes: int, register: int) -> list[_LaneSlice]:
     """Split `lanes` into power-of-two pieces without a whole register of padding.
 
     >>> [(p.start, p.count, p.width) for p in _pieces(23, 16)]
@@ -159,17 +160,17 @@ def _pieces(lanes: int, register: int) -> list[_Lanes]:
     """
     found, start = [], 0
     while lanes > register:
-        most = whole(lanes)
-        if _is_whole(lanes) or whole(lanes - most // 2) == most // 2:
+        most = next_power_of_two(lanes)
+        if _is_whole(lanes) or next_power_of_two(lanes - most // 2) == most // 2:
             break
-        found.append(_Lanes(start, most // 2, most // 2))
+        found.append(_LaneSlice(start, most // 2, most // 2))
         start, lanes = start + most // 2, lanes - most // 2
-    return [*found, _Lanes(start, lanes, whole(lanes))]
+    return [*found, _LaneSlice(start, lanes, next_power_of_two(lanes))]
 
 
-def _rule(work: _Pass, node: Any) -> Stmt | None:
+def _rule(work: _LegalizeState, node: Any) -> Stmt | None:
     if isinstance(node, Let):
-        return _bound(work, node) if node.var in work.variables else None
+        return _bind_pieces(work, node) if node.var in work.variables else None
     if not isinstance(node, BufferStore) or not node.indices:
         return None
     lanes, count = node.indices[-1].dtype.lanes, _count(node)
@@ -177,7 +178,7 @@ def _rule(work: _Pass, node: Any) -> Stmt | None:
         return None
     if _is_part(node):
         node = replace(node, predicate=None)
-    parts = [_Lanes(0, count, whole(count))]
+    parts = [_LaneSlice(0, count, next_power_of_two(count))]
     if _is_separate(node):
         parts = _pieces(count, work.register)
     return seq(*(_part(work, node, lanes, piece) for piece in parts))
@@ -191,22 +192,22 @@ def _is_separate(store: BufferStore) -> bool:
     parts = (store.value, *(() if store.predicate is None else (store.predicate,)))
     return all(
         len(load.indices) == len(store.indices)
-        and all(same(a, b) for a, b in zip(load.indices, store.indices, strict=True))
+        and all(structural_equal(a, b) for a, b in zip(load.indices, store.indices, strict=True))
         for part in parts for load in walk(part)
         if isinstance(load, BufferLoad) and load.buffer.data is store.buffer.data
     )
 
 
-def _part(work: _Pass, store: BufferStore, lanes: int, piece: _Lanes) -> BufferStore:
+def _part(work: _LegalizeState, store: BufferStore, lanes: int, piece: _LaneSlice) -> BufferStore:
     def cut(expr: Expr) -> Expr:
-        return _cut(work, expr, lanes, piece)
+        return _slice_expr(work, expr, lanes, piece)
 
     predicate = None if store.predicate is None else cut(store.predicate)
     indices = tuple(map(cut, store.indices))
-    return BufferStore(store.buffer, cut(store.value), indices, _masked(predicate, piece))
+    return BufferStore(store.buffer, cut(store.value), indices, _mask(predicate, piece))
 
 
-def _masked(predicate: Expr | None, piece: _Lanes) -> Expr | None:
+def _mask(predicate: Expr | None, piece: _LaneSlice) -> Expr | None:
     if piece.count == piece.width:
         return predicate
     if predicate is None:
@@ -218,7 +219,7 @@ def _masked(predicate: Expr | None, piece: _Lanes) -> Expr | None:
     return Binary(BinOp.AND, first_lanes(parts * piece.count, parts * piece.width), predicate)
 
 
-def _bound(work: _Pass, node: Let) -> Stmt:
+def _bind_pieces(work: _LegalizeState, node: Let) -> Stmt:
     """Bind the pieces of a variable that the body uses, and the variable itself if it is used.
 
     Several statements may bind one variable (copies of an unrolled loop, full vectors and a
@@ -229,11 +230,11 @@ def _bound(work: _Pass, node: Let) -> Stmt:
     body = node.body
     for (lanes, piece), var in work.variables[node.var].items():
         if var in used:
-            body = Let(var, _cut(work, node.value, lanes, piece), body)
+            body = Let(var, _slice_expr(work, node.value, lanes, piece), body)
     return Let(node.var, node.value, body) if node.var in used else body
 
 
-def _cut(work: _Pass, root: Expr, lanes: int, piece: _Lanes) -> Expr:
+def _slice_expr(work: _LegalizeState, root: Expr, lanes: int, piece: _LaneSlice) -> Expr:
     """Return a piece of an expression whose vectors have `lanes` lanes or a multiple."""
 
     def combine(node: Expr, parts: list[Expr]) -> Expr:
@@ -255,12 +256,12 @@ def _cut(work: _Pass, root: Expr, lanes: int, piece: _Lanes) -> Expr:
             case Call(name, _, dtype) if not rest and factor:
                 return Call(name, tuple(parts), dtype.with_lanes(factor * piece.width))
             case BufferLoad(buffer, indices) if indices and indices[-1].dtype.lanes == lanes:
-                is_all = (prefix(node.predicate) or 0) >= piece.start + piece.count
+                is_all = (active_prefix(node.predicate) or 0) >= piece.start + piece.count
                 predicate = None if is_all or node.predicate is None else made[id(node.predicate)]
                 places = tuple(made[id(index)] for index in indices)
                 same_place = isinstance(places[-1], Broadcast) and predicate is None
                 return BufferLoad(buffer, places,
-                                  predicate if same_place else _masked(predicate, piece))
+                                  predicate if same_place else _mask(predicate, piece))
         return rebuild(node, lambda child: made[id(child)])
 
     return fold(root, combine)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from string import Template
 
-from tecomp.codegen.llvm.ir_builder import Code
+from tecomp.codegen.llvm.ir_builder import FunctionBuilder
 from tecomp.errors import InternalError
 
 OUT_OF_BOUNDS, OUT_OF_MEMORY, RAISED = 1, 2, 3
@@ -18,14 +18,14 @@ _FIELD = re.compile(r"\bfield (\w+)\.(\w+), ")
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class StructLayout:
     """Structure with C layout.
 
     Attributes:
         name: Name of the LLVM type.
         fields: Name and LLVM type of each field.
 
-    >>> span = Record("Span", (("first", "i64"), ("end", "i64")))
+    >>> span = StructLayout("Span", (("first", "i64"), ("end", "i64")))
     >>> span.definition
     '%Span = type { i64, i64 }'
     >>> span.place("end")
@@ -55,7 +55,7 @@ class Record:
 
         Neither the field nor the fields before may be records or arrays.
 
-        >>> Record("Pair", (("short", "i32"), ("address", "ptr"))).offset("address")
+        >>> StructLayout("Pair", (("short", "i32"), ("address", "ptr"))).offset("address")
         8
         """
         end = 0
@@ -81,34 +81,35 @@ class Record:
         return self.names.index(field)
 
 
-def words(name: str, *fields: str) -> Record:
+def words(name: str, *fields: str) -> StructLayout:
     """Return a record whose fields are 64-bit integers.
 
     >>> words("Rule", "kind", "value").definition
     '%Rule = type { i64, i64 }'
     """
-    return Record(name, tuple((field, "i64") for field in fields))
+    return StructLayout(name, tuple((field, "i64") for field in fields))
 
 
-def pointers(name: str, *fields: str) -> Record:
+def pointers(name: str, *fields: str) -> StructLayout:
     """Return a record whose fields are pointers.
 
     >>> pointers("Pair", "one", "other").definition
     '%Pair = type { ptr, ptr }'
     """
-    return Record(name, tuple((field, "ptr") for field in fields))
+    return StructLayout(name, tuple((field, "ptr") for field in fields))
 
 
-def assembled(text: str, records: Sequence[Record], constants: Mapping[str, object]) -> str:
+def expand_fields(text: str, records: Sequence[StructLayout],
+        constants: Mapping[str, object]) -> str:
     """Expand field references and constants in `text` to LLVM IR.
 
     Raises:
         InternalError: If a name is not declared.
 
     >>> span = words("Span", "first", "end")
-    >>> assembled("%a = field Span.end, ptr %span", [span], {})
+    >>> expand_fields("%a = field Span.end, ptr %span", [span], {})
     '%a = getelementptr %Span, ptr %span, i32 0, i32 1'
-    >>> assembled("%b = add i64 %a, $MORE", [], {"MORE": 7})
+    >>> expand_fields("%b = add i64 %a, $MORE", [], {"MORE": 7})
     '%b = add i64 %a, 7'
     """
     known = {record.name: record for record in records}
@@ -122,7 +123,7 @@ def assembled(text: str, records: Sequence[Record], constants: Mapping[str, obje
         ) from error
 
 
-def _line(line: str, known: Mapping[str, Record]) -> str:
+def _line(line: str, known: Mapping[str, StructLayout]) -> str:
     found = _FIELD.search(line)
     if not found:
         return line
@@ -148,18 +149,18 @@ _LOCK = "[64 x i8]"
 _JOB = 1 << 16
 """Job word: the low 16 bits hold the number of helpers, the upper bits the job number."""
 
-THREAD = Record("Thread", (
+THREAD = StructLayout("Thread", (
     ("table", "ptr"), ("busy", "i64"), ("piece", "ptr"), ("capacity", "i64"), ("top", "i64"),
     ("elsewhere", "i64"), ("blocks", "i64"), ("peak", "i64"), ("quiet", "i64"),
     ("unused", "[7 x i64]"),
 ))
 """State of a thread inside a kernel: function table, busy flag, piece of scratch memory with its
 capacity and top, bytes and blocks from the C library, peak use, number of jobs with low use."""
-WORKER = Record("Worker", (
+WORKER = StructLayout("Worker", (
     ("thread", "%Thread"), ("mutex", _LOCK), ("condition", _LOCK), ("awake", "i32"), ("id", "i32"),
     ("unused", "[120 x i8]"),
 ))
-WORK = Record("Work", (
+WORK = StructLayout("Work", (
     ("body", "ptr"), ("captured", "ptr"), ("begin", "i64"), ("extent", "i64"), ("threads", "i64"),
     ("halvings", "i64"),
 ))
@@ -170,7 +171,7 @@ TABLE = pointers("Table", "parallel", "allocate", "allocate_rows", "release", "r
 # Argument block and failure record of a kernel.
 FAILURE = words("Failure", "kind", "site", "value", "extent")
 """First failure of a kernel; all zero if none."""
-BLOCK = Record("Block", (("thread", "ptr"), ("failure", "%Failure")))
+BLOCK = StructLayout("Block", (("thread", "ptr"), ("failure", "%Failure")))
 """Head of an argument block; one word for each argument and for each size follows."""
 RECORD_WORDS = len(FAILURE.fields)
 RECORD_WORD = 1
@@ -181,13 +182,13 @@ INTEGER, FLOAT32, FLOAT64, BOOL = range(4)
 """Kinds of scalar arguments."""
 EXTENT, BINDS, EQUALS = range(3)
 """Kinds of extents and strides: constant, size bound to a word, value equal to a word."""
-PLAN = Record("Plan", (
+PLAN = StructLayout("Plan", (
     ("entry", "ptr"), ("arguments", "i64"), ("words", "i64"), ("is_parallel", "i64"),
     ("scalars", "i64"), ("arrays", "i64"),
 ))
 """Head of a plan; a `Scalar` for each scalar follows, then an `Array` for each array."""
 SCALAR = words("Scalar", "argument", "kind", "lowest", "highest")
-ARRAY = Record("Array", (
+ARRAY = StructLayout("Array", (
     ("argument", "i64"), ("dtype", "ptr"), ("flags", "i64"), ("axes", "i64"), ("bytes", "i64"),
     ("is_written", "i64"), ("mark", "i64"), ("has_gaps", "i64"),
 ))
@@ -198,7 +199,7 @@ SPAN = words("Span", "first", "end", "is_written")
 """Address range of an array."""
 
 # Structures and objects of NumPy and Python.
-FIELDS = Record("Fields", (
+FIELDS = StructLayout("Fields", (
     ("data", "ptr"), ("axes", "i32"), ("shape", "ptr"), ("strides", "ptr"), ("base", "ptr"),
     ("dtype", "ptr"), ("flags", "i32"),
 ))
@@ -241,7 +242,7 @@ RECORDS = (
 
 def runtime_code(text: str, **constants: object) -> str:
     """Expand runtime text to LLVM IR with additional constants."""
-    return assembled(text, RECORDS, {**CONSTANTS, **constants})
+    return expand_fields(text, RECORDS, {**CONSTANTS, **constants})
 
 
 def definitions() -> str:
@@ -286,7 +287,7 @@ def record_text() -> str:
     return runtime_code(_RECORD)
 
 
-def call_runtime(code: Code, name: str, arguments: Sequence[str], hint: str = "") -> str:
+def call_runtime(code: FunctionBuilder, name: str, arguments: Sequence[str], hint: str = "") -> str:
     """Call a runtime function with the thread state as first argument; return its result."""
     table = code.op("load ptr, ptr %thread, align 8, !invariant.load !0", "table")
     slot = code.op(f"getelementptr ptr, ptr {table}, i64 {TABLE.place(name)}")

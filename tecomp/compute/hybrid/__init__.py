@@ -5,7 +5,7 @@ from __future__ import annotations
 import typing
 
 from tecomp.compute.hybrid.script import HybridFunction, script
-from tecomp.compute.tvm_compat import absent as _absent
+from tecomp.compute.tvm_compat import unsupported_name_message as _absent
 
 __all__ = ["HybridFunction", "script"]
 

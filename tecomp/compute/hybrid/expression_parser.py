@@ -21,7 +21,7 @@ from tecomp.compute.statement_builder import Operand
 from tecomp.errors import DefinitionError, TecompError
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import Expr
-from tecomp.ir.nodes.printer import counted
+from tecomp.ir.nodes.printer import format_count
 
 LOOPS: Mapping[str, str] = MappingProxyType({
     "range": "serial", "serial": "serial", "parallel": "parallel", "vectorize": "vectorize",
@@ -98,7 +98,7 @@ PYTHON: Mapping[str, Any] = MappingProxyType({
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class HybridSource:
     """Source of a hybrid function.
 
     Attributes:
@@ -130,7 +130,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Array:
+class HybridArray:
     """Array, or the subarray at the given indices of the leading axes."""
 
     operand: Operand
@@ -149,11 +149,11 @@ class Variable:
     operand: Operand
 
 
-class Names(Protocol):
+class NameResolver(Protocol):
     """Interface to the enclosing function that the evaluation of expressions needs."""
 
     @property
-    def source(self) -> Source:
+    def source(self) -> HybridSource:
         """Source of the function, for error messages."""
 
     def look_up(self, node: ast.Name) -> Any:
@@ -189,14 +189,14 @@ _MOST_BITS = 1024
 """Maximum size of an integer constant in bits, about the exponent range of float64."""
 
 
-def evaluate(names: Names, node: ast.expr, *, is_target: bool = False) -> Any:
+def evaluate_node(names: NameResolver, node: ast.expr, *, is_target: bool = False) -> Any:
     """Evaluate an expression of a hybrid function.
 
     Raises:
         DefinitionError: If the expression is outside of the supported subset.
     """
     if isinstance(node, ast.Subscript):
-        base, index = evaluate(names, node.value), evaluate(names, node.slice)
+        base, index = evaluate_node(names, node.value), evaluate_node(names, node.slice)
         return _item(names, node, base, index, is_target=is_target)
     rule = _RULES.get(type(node))
     if rule is None:
@@ -204,43 +204,44 @@ def evaluate(names: Names, node: ast.expr, *, is_target: bool = False) -> Any:
     return rule(names, node)
 
 
-def _constant(names: Names, node: ast.Constant) -> Any:
+def _constant(names: NameResolver, node: ast.Constant) -> Any:
     if not isinstance(node.value, int | float | str):
         names.source.refuse(node, _OUTSIDE)
     return node.value
 
 
-def _name(names: Names, node: ast.Name) -> Any:
+def _name(names: NameResolver, node: ast.Name) -> Any:
     found = names.look_up(node)
     return found.operand[0] if isinstance(found, Variable) else found
 
 
-def _entries(names: Names, node: ast.Tuple | ast.List) -> Any:
-    return tuple(evaluate(names, part) for part in node.elts)
+def _entries(names: NameResolver, node: ast.Tuple | ast.List) -> Any:
+    return tuple(evaluate_node(names, part) for part in node.elts)
 
 
-def _unary(names: Names, node: ast.UnaryOp) -> Any:
-    given = evaluate(names, node.operand)
+def _unary(names: NameResolver, node: ast.UnaryOp) -> Any:
+    given = evaluate_node(names, node.operand)
     if isinstance(node.op, ast.Not):
         return not given if isinstance(given, bool | int) else operators.logical_not(given)
-    return _applied(names, node, _UNARY[type(node.op)], given)
+    return _apply(names, node, _UNARY[type(node.op)], given)
 
 
-def _boolean(names: Names, node: ast.BoolOp) -> Any:
-    parts = [evaluate(names, part) for part in node.values]
-    return _joined(parts, is_all=isinstance(node.op, ast.And))
+def _boolean(names: NameResolver, node: ast.BoolOp) -> Any:
+    parts = [evaluate_node(names, part) for part in node.values]
+    return _combine_conditions(parts, is_all=isinstance(node.op, ast.And))
 
 
-def _choice(names: Names, node: ast.IfExp) -> Any:
-    test = evaluate(names, node.test)
+def _choice(names: NameResolver, node: ast.IfExp) -> Any:
+    test = evaluate_node(names, node.test)
     if isinstance(test, bool | int):
-        return evaluate(names, node.body if test else node.orelse)
-    return operators.if_then_else(test, evaluate(names, node.body), evaluate(names, node.orelse))
+        return evaluate_node(names, node.body if test else node.orelse)
+    return operators.if_then_else(test, evaluate_node(names, node.body),
+        evaluate_node(names, node.orelse))
 
 
-def _operated(names: Names, node: ast.BinOp) -> Any:
-    a, b = evaluate(names, node.left), evaluate(names, node.right)
-    if isinstance(a, Array) or isinstance(b, Array):
+def _apply_operator(names: NameResolver, node: ast.BinOp) -> Any:
+    a, b = evaluate_node(names, node.left), evaluate_node(names, node.right)
+    if isinstance(a, HybridArray) or isinstance(b, HybridArray):
         names.source.refuse(node, "computes with whole tensors; write it for an element")
     function = _BINARY.get(type(node.op))
     if function is None:
@@ -251,10 +252,10 @@ def _operated(names: Names, node: ast.BinOp) -> Any:
             "is an integer of more than {most_bits} bits; write one that a type holds",
             most_bits=_MOST_BITS,
         )
-    return _applied(names, node, function, a, b)
+    return _apply(names, node, function, a, b)
 
 
-def _joined(parts: list[Any], *, is_all: bool) -> Any:
+def _combine_conditions(parts: list[Any], *, is_all: bool) -> Any:
     """Return the conjunction or disjunction of conditions; constant operands are folded."""
     known = [part for part in parts if isinstance(part, bool | int)]
     open_parts = [part for part in parts if not isinstance(part, bool | int)]
@@ -264,18 +265,18 @@ def _joined(parts: list[Any], *, is_all: bool) -> Any:
     return operators.all(*open_parts) if is_all else operators.any(*open_parts)
 
 
-def _compared(names: Names, node: ast.Compare) -> Any:
-    values = [evaluate(names, part) for part in (node.left, *node.comparators)]
+def _compare(names: NameResolver, node: ast.Compare) -> Any:
+    values = [evaluate_node(names, part) for part in (node.left, *node.comparators)]
     parts = []
     for op, a, b in zip(node.ops, values, values[1:], strict=False):
         function = _COMPARED.get(type(op))
         if function is None:
             names.source.refuse(node, _OUTSIDE)
-        parts.append(_applied(names, node, function, a, b))
-    return _joined(parts, is_all=True) if len(parts) > 1 else parts[0]
+        parts.append(_apply(names, node, function, a, b))
+    return _combine_conditions(parts, is_all=True) if len(parts) > 1 else parts[0]
 
 
-def _item(names: Names, node: ast.expr, base: Any, index: Any, *, is_target: bool) -> Any:
+def _item(names: NameResolver, node: ast.expr, base: Any, index: Any, *, is_target: bool) -> Any:
     if isinstance(base, tuple | list) and isinstance(index, tuple):
         for each in index:
             base = _item(names, node, base, each, is_target=is_target)
@@ -291,10 +292,10 @@ def _item(names: Names, node: ast.expr, base: Any, index: Any, *, is_target: boo
                 base_count=len(base), index=index,
             )
         return base[index]
-    if not isinstance(base, Array):
+    if not isinstance(base, HybridArray):
         names.source.refuse(node, "is an element of what is no tensor and no list; index those")
     more = index if isinstance(index, tuple) else (index,)
-    place = Array(base.operand, (*base.indices, *more))
+    place = HybridArray(base.operand, (*base.indices, *more))
     rank = len(base.operand.shape)
     if len(place.indices) > rank:
         names.source.refuse(
@@ -305,28 +306,28 @@ def _item(names: Names, node: ast.expr, base: Any, index: Any, *, is_target: boo
     return place if is_target or len(place.indices) < rank else base.operand[place.indices]
 
 
-def _field(names: Names, node: ast.Attribute) -> Any:
-    base = evaluate(names, node.value)
+def _field(names: NameResolver, node: ast.Attribute) -> Any:
+    base = evaluate_node(names, node.value)
     if node.attr == "dtype" and isinstance(base, Expr):
         return str(base.dtype)
-    if node.attr not in ("shape", "dtype") or not isinstance(base, Array):
+    if node.attr not in ("shape", "dtype") or not isinstance(base, HybridArray):
         names.source.refuse(node, "is no shape or dtype of a tensor; there is nothing else of it")
     return base.shape if node.attr == "shape" else str(base.operand.dtype)
 
 
-def _call(names: Names, node: ast.Call) -> Any:
+def _call(names: NameResolver, node: ast.Call) -> Any:
     function = node.func
     if not isinstance(function, ast.Name) or node.keywords:
         names.source.refuse(node, _OUTSIDE)
-    arguments = [evaluate(names, part) for part in node.args]
+    arguments = [evaluate_node(names, part) for part in node.args]
     if function.id == "len" and len(arguments) == 1:
         return _length(names, node, arguments[0])
     known = FUNCTIONS.get(function.id)
     if known is not None:
-        if any(isinstance(each, Array) for each in arguments):
+        if any(isinstance(each, HybridArray) for each in arguments):
             names.source.refuse(node, "takes numbers and no whole tensors")
         _check_count(names, node, known)
-        return _applied(names, node, known, *arguments)
+        return _apply(names, node, known, *arguments)
     if function.id in ("output_tensor", "allocate"):
         names.source.refuse(node, "has no name; assign it to one")
     found = names.look_up(function)
@@ -336,7 +337,7 @@ def _call(names: Names, node: ast.Call) -> Any:
     return names.call(found, arguments)
 
 
-def _applied(names: Names, node: ast.expr, function: Callable[..., Any], *values: Any) -> Any:
+def _apply(names: NameResolver, node: ast.expr, function: Callable[..., Any], *values: Any) -> Any:
     """Apply a function to values, and turn Python errors into errors at the node."""
     try:
         return function(*values)
@@ -350,7 +351,7 @@ def _applied(names: Names, node: ast.expr, function: Callable[..., Any], *values
         )
 
 
-def _check_count(names: Names, node: ast.Call, function: Callable[..., Any]) -> None:
+def _check_count(names: NameResolver, node: ast.Call, function: Callable[..., Any]) -> None:
     """Raise if a call has a wrong number of arguments.
 
     Raises:
@@ -362,7 +363,7 @@ def _check_count(names: Names, node: ast.Call, function: Callable[..., Any]) -> 
         names.source.refuse(
             node,
             "takes {known_count}, and is given {arg_count}; give as many as it takes",
-            known_count=counted(len(known), "argument"), arg_count=len(node.args),
+            known_count=format_count(len(known), "argument"), arg_count=len(node.args),
         )
 
 
@@ -373,16 +374,16 @@ def _bits(op: ast.operator, a: int, b: int) -> int:
     return a.bit_length() + b if isinstance(op, ast.LShift) else 0
 
 
-def _length(names: Names, node: ast.expr, given: Any) -> Any:
-    if isinstance(given, Array):
+def _length(names: NameResolver, node: ast.expr, given: Any) -> Any:
+    if isinstance(given, HybridArray):
         return given.shape[0]
     if isinstance(given, tuple | list):
         return len(given)
     names.source.refuse(node, "is the length of what is no tensor and no list; give one")
 
 
-_RULES: Mapping[type[ast.expr], Callable[[Names, Any], Any]] = MappingProxyType({
+_RULES: Mapping[type[ast.expr], Callable[[NameResolver, Any], Any]] = MappingProxyType({
     ast.Constant: _constant, ast.Name: _name, ast.Tuple: _entries, ast.List: _entries,
-    ast.BinOp: _operated, ast.UnaryOp: _unary, ast.BoolOp: _boolean, ast.Compare: _compared,
+    ast.BinOp: _apply_operator, ast.UnaryOp: _unary, ast.BoolOp: _boolean, ast.Compare: _compare,
     ast.IfExp: _choice, ast.Attribute: _field, ast.Call: _call,
 })

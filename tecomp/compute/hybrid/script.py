@@ -14,8 +14,8 @@ import numpy as np
 
 from tecomp.compute.define import compute
 from tecomp.compute.extern import extern
-from tecomp.compute.hybrid.expression_parser import PYTHON, Array, Source
-from tecomp.compute.hybrid.statement_parser import Reader
+from tecomp.compute.hybrid.expression_parser import PYTHON, HybridArray, HybridSource
+from tecomp.compute.hybrid.statement_parser import StatementParser
 from tecomp.compute.intrinsics import cast as cast_value
 from tecomp.compute.ir_builder import IRBuilder
 from tecomp.compute.operators import if_then_else
@@ -32,16 +32,16 @@ from tecomp.ir.nodes.stmt import (
     IfThenElse,
     Let,
     Stmt,
-    over_elements,
+    loops_over_elements,
     seq,
 )
-from tecomp.ir.nodes.structural_equality import same
+from tecomp.ir.nodes.structural_equality import structural_equal
 from tecomp.ir.traversal.rewrite import bottom_up, substitute, walk
 
 _MAX_DEPTH = 100  # of nested lists: Python's recursion limit is 1,000 calls
 
 
-def defined(function: Any, arguments: Sequence[Any]) -> Any:
+def define_outputs(function: Any, arguments: Sequence[Any]) -> Any:
     """Return the tensor, or the list of tensors, that a hybrid function defines.
 
     Args:
@@ -72,20 +72,20 @@ def defined(function: Any, arguments: Sequence[Any]) -> Any:
             "one, element by element",
             kind="hybrid", source=function.source.name,
         )
-    made = _plain(statement, outputs, inputs)
+    made = _as_te_compute(statement, outputs, inputs)
     return made if made is not None else _opaque(function.source.name, statement, outputs, inputs)
 
 
 def _read_once(
     function: Any, arguments: Sequence[Any], changed: Sequence[Tensor]
-) -> tuple[dict[Tensor, Operand], Reader, list[Array]]:
+) -> tuple[dict[Tensor, Operand], StatementParser, list[HybridArray]]:
     """Return the inputs of a function, its reader, and the arrays that it returns.
 
     Inputs in `changed` are copied first, so that the arrays of the caller are not modified.
     """
     inputs: dict[Tensor, Operand] = {}
     copies: dict[Tensor, Operand] = {}
-    reader = Reader(function.source, IRBuilder())
+    reader = StatementParser(function.source, IRBuilder())
 
     def argument(value: Any, depth: int = 0) -> Any:
         if isinstance(value, list | tuple):
@@ -103,23 +103,23 @@ def _read_once(
             buffer = Buffer(value.name, value.shape, value.dtype, "")
             inputs[value] = Operand(buffer, is_input=True)
             if any(value == each for each in changed):
-                copies[value] = _copied(inputs[value], reader.builder)
-        return Array(copies.get(value, inputs[value]))
+                copies[value] = _copy(inputs[value], reader.builder)
+        return HybridArray(copies.get(value, inputs[value]))
 
     returned = reader.run([argument(each) for each in arguments])
     return inputs, reader, returned
 
 
-def _copied(given: Operand, builder: IRBuilder) -> Operand:
+def _copy(given: Operand, builder: IRBuilder) -> Operand:
     memory: Operand = builder.allocate(str(given.dtype), given.shape, given.name).operand
     variables = tuple(Var(f"i{k}") for k in range(len(given.shape)))
     element = BufferLoad(given.buffer, variables)
-    builder.emit(over_elements(
+    builder.emit(loops_over_elements(
         variables, given.buffer.shape, BufferStore(memory.buffer, element, variables)))
     return memory
 
 
-def _plain(
+def _as_te_compute(
     statement: Stmt, outputs: Sequence[Buffer], inputs: Mapping[Tensor, Operand]
 ) -> Tensor | None:
     """Return a `te.compute` if the loops store each element of one tensor once, else None."""
@@ -129,7 +129,7 @@ def _plain(
     loops, body = _loops(statement)
     if any(loop.kind is not ForKind.SERIAL or not is_const(loop.min, 0) for loop in loops):
         return None
-    found = _stored(body, out)
+    found = _match_single_store(body, out)
     if found is None:
         return None
     indices, value = found
@@ -140,7 +140,7 @@ def _plain(
     ):
         return None
     extents = zip(axes, out.shape, strict=True)
-    if not all(same(simplify(by_var[var].extent), simplify(index_value(n)))
+    if not all(structural_equal(simplify(by_var[var].extent), simplify(index_value(n)))
                for var, n in extents if var is not None):
         return None
     variables = [var for var in axes if var is not None]
@@ -169,18 +169,18 @@ def _variable(index: Expr) -> Var | None:
     return index if isinstance(index, Var) else None
 
 
-def _stored(body: Stmt, out: Buffer) -> tuple[tuple[Expr, ...], Expr] | None:
+def _match_single_store(body: Stmt, out: Buffer) -> tuple[tuple[Expr, ...], Expr] | None:
     """Return index and value of the only store of a statement on every path, or None."""
     match body:
         case BufferStore(buffer, value, indices) if buffer.data is out.data:
             return indices, value
         case Let(var, value, inner):
-            found = _stored(inner, out)
+            found = _match_single_store(inner, out)
             return None if found is None else (found[0], substitute(found[1], {var: value}))
         case IfThenElse(condition, then, other) if other is not None:
-            first, second = _stored(then, out), _stored(other, out)
+            first, second = _match_single_store(then, out), _match_single_store(other, out)
             if first is None or second is None or not all(
-                same(a, b) for a, b in zip(first[0], second[0], strict=True)
+                structural_equal(a, b) for a, b in zip(first[0], second[0], strict=True)
             ):
                 return None
             return first[0], if_then_else(condition, first[1], second[1])
@@ -239,7 +239,8 @@ def _opaque(
 
 def _zeros(out: Buffer) -> Stmt:
     variables = tuple(Var(f"i{k}") for k in range(len(out.shape)))
-    return over_elements(variables, out.shape, BufferStore(out, const(0, out.dtype), variables))
+    return loops_over_elements(variables, out.shape,
+        BufferStore(out, const(0, out.dtype), variables))
 
 
 class HybridFunction:
@@ -250,11 +251,11 @@ class HybridFunction:
 
     def __init__(self, function: FunctionType) -> None:
         self.function = function
-        self._source: Source | None = None
+        self._source: HybridSource | None = None
         update_wrapper(self, function)
 
     @property
-    def source(self) -> Source:
+    def source(self) -> HybridSource:
         """Parsed source of the function.
 
         Raises:
@@ -273,7 +274,7 @@ class HybridFunction:
             TypeMismatchError: If there are neither tensors nor arrays, and Python raises an error.
         """
         if any(map(_is_symbolic, args)):
-            return defined(self, args)
+            return define_outputs(self, args)
         try:
             return self._python()(*args)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -345,7 +346,7 @@ def _is_array(value: Any) -> bool:
     return isinstance(value, np.ndarray)
 
 
-def _source(function: FunctionType) -> Source:
+def _source(function: FunctionType) -> HybridSource:
     try:
         lines, first = inspect.getsourcelines(function)
     except (OSError, TypeError):
@@ -369,4 +370,4 @@ def _source(function: FunctionType) -> Source:
         name: value for name, value in {**outside.globals, **outside.nonlocals}.items()
         if isinstance(value, bool | int | float | str | tuple | list | np.generic | HybridFunction)
     }
-    return Source(function.__name__, tree, text, first, known)
+    return HybridSource(function.__name__, tree, text, first, known)

@@ -13,10 +13,10 @@ from tecomp.compute.expr_like import MOST_OPERATIONS
 from tecomp.compute.hybrid.expression_parser import (
     FUNCTIONS,
     LOOPS,
-    Array,
-    Source,
+    HybridArray,
+    HybridSource,
     Variable,
-    evaluate,
+    evaluate_node,
 )
 from tecomp.compute.ir_builder import IRBuilder
 from tecomp.compute.shape_validation import dtype_of, shape_of
@@ -24,7 +24,7 @@ from tecomp.compute.statement_builder import Operand
 from tecomp.errors import DefinitionError, TecompError
 from tecomp.ir.nodes.dtype import INT32
 from tecomp.ir.nodes.expr import BufferLoad, Expr, as_expr, cast
-from tecomp.ir.nodes.printer import counted
+from tecomp.ir.nodes.printer import format_count
 from tecomp.ir.nodes.stmt import Buffer
 from tecomp.ir.traversal.rewrite import walk
 
@@ -32,7 +32,7 @@ _MOST_CALLS = 32
 """Maximum depth of nested calls of hybrid functions."""
 
 
-class Reader:
+class StatementParser:
     """Converter of one hybrid function and of the functions that it calls.
 
     Attributes:
@@ -43,7 +43,7 @@ class Reader:
     """
 
     def __init__(
-        self, source: Source, builder: IRBuilder, caller: Reader | None = None
+        self, source: HybridSource, builder: IRBuilder, caller: StatementParser | None = None
     ) -> None:
         self.source = source
         self.builder = builder
@@ -53,7 +53,7 @@ class Reader:
         self._scopes: list[dict[str, Any]] = [dict(source.known)]
         self._often = _assigned_often(source.tree)
 
-    def run(self, arguments: Sequence[Any]) -> list[Array]:
+    def run(self, arguments: Sequence[Any]) -> list[HybridArray]:
         """Emit the statements of the function for the arguments, and return its results."""
         names = [each.arg for each in self.source.tree.args.args]
         if len(names) != len(arguments):
@@ -61,7 +61,7 @@ class Reader:
                 "te.hybrid {source}: it takes {arguments} ({names}), and is given "
                 "{argument_count}; give as many as it takes",
                 kind="wrong-count", source=self.source.name,
-                arguments=counted(len(names), "argument"), names=", ".join(names),
+                arguments=format_count(len(names), "argument"), names=", ".join(names),
                 argument_count=len(arguments),
             )
         self._scopes.append(dict(zip(names, arguments, strict=True)))
@@ -72,7 +72,7 @@ class Reader:
         parts = last.value.elts if isinstance(last.value, ast.Tuple) else [last.value]
         found = [self.value(part) for part in parts]
         for part, each in zip(parts, found, strict=True):
-            if not isinstance(each, Array) or each.indices:
+            if not isinstance(each, HybridArray) or each.indices:
                 self.source.refuse(part, "is returned, and is no output_tensor; return all of one")
         return found
 
@@ -112,7 +112,7 @@ class Reader:
         """Emit a store to an element, or bind a name to a value."""
         if isinstance(target, ast.Subscript):
             place = self.value(target, is_target=True)
-            if not isinstance(place, Array) or len(place.indices) != len(place.operand.shape):
+            if not isinstance(place, HybridArray) or len(place.indices) != len(place.operand.shape):
                 self.source.refuse(target, "is no element of a tensor")
             if place.operand.is_input:
                 self.changed.append(place.operand.buffer)
@@ -125,7 +125,7 @@ class Reader:
 
     def _define(self, name: str, value: Any) -> None:
         known = self._scopes[-1]
-        if isinstance(value, Array | list | tuple | str):
+        if isinstance(value, HybridArray | list | tuple | str):
             known[name] = value
         elif name in self._often:
             variable = self._found(name)
@@ -140,7 +140,7 @@ class Reader:
         else:
             known[name] = value
 
-    def memory(self, name: str, node: ast.expr) -> Array | None:
+    def memory(self, name: str, node: ast.expr) -> HybridArray | None:
         """Create the array of a call of `output_tensor` or `allocate`; return None otherwise."""
         match node:
             case ast.Call(ast.Name("output_tensor" | "allocate" as word), given, options):
@@ -157,12 +157,12 @@ class Reader:
         shape, dtype = shape_of(said["shape"], where), said.get("dtype", "float32")
         if word == "allocate" or self._depth:
             scope = said.get("scope", "global")
-            return Array(self.builder.allocate(dtype, shape, name, scope=scope).operand)
+            return HybridArray(self.builder.allocate(dtype, shape, name, scope=scope).operand)
         if len(self._scopes) > 2:
             self.source.refuse(node, "is inside of a loop or of an if; write it before them")
         buffer = Buffer(name, shape, dtype_of(dtype, where), "")
         self.outputs.append(buffer)
-        return Array(Operand(buffer))
+        return HybridArray(Operand(buffer))
 
     def loop(self, node: ast.For, name: str, word: str) -> None:
         """Emit a loop; for `const_range`, emit the body once per value."""
@@ -204,12 +204,12 @@ class Reader:
 
     def value(self, node: ast.expr, *, is_target: bool = False) -> Any:
         """Evaluate an expression to a number, an IR expression, an array or a list."""
-        return evaluate(self, node, is_target=is_target)
+        return evaluate_node(self, node, is_target=is_target)
 
     def number(self, node: ast.expr) -> Any:
         """Evaluate an expression that must be a single number."""
         found = self.value(node)
-        if isinstance(found, Array | list | tuple | str):
+        if isinstance(found, HybridArray | list | tuple | str):
             self.source.refuse(node, "is no number; store elements one by one")
         return found
 
@@ -238,7 +238,7 @@ class Reader:
                 "loop, for what calls itself",
                 kind="hybrid", source=function.source.name, most_calls=_MOST_CALLS,
             )
-        found = Reader(function.source, self.builder, self).run(arguments)
+        found = StatementParser(function.source, self.builder, self).run(arguments)
         return found[0] if len(found) == 1 else tuple(found)
 
     @contextmanager

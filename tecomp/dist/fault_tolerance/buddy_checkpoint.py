@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tecomp.dist.partition.messages import Box, Senders
+from tecomp.dist.partition.messages import Box, MessageSources
 from tecomp.dist.partition.partition import Partition
 from tecomp.dist.partition.placements import Mesh, Shard
 from tecomp.dist.runtime.mpi import mpi, survives
@@ -20,7 +20,7 @@ Arrays = tuple[Array, ...]
 
 
 @dataclass(frozen=True)
-class Copies:
+class BuddyCheckpoint:
     """Checkpoint of one step: the arrays of a rank and of the previous rank.
 
     Attributes:
@@ -38,9 +38,9 @@ class Copies:
     parts: dict[int, Arrays]
 
 
-def exchanged(
+def exchange_checkpoints(
     team: Team, step: int, partitions: Sequence[Partition], arrays: Sequence[Array]
-) -> Copies:
+) -> BuddyCheckpoint:
     """Copy the arrays of this rank, send the copies to the next rank, and receive the previous."""
     comm, before = team.comm, (team.rank - 1) % team.size
     own = tuple(np.array(array, order="C") for array in arrays)
@@ -50,12 +50,12 @@ def exchanged(
         *(comm.Isend([_bytes(array), mpi().BYTE], (team.rank + 1) % team.size) for array in own),
     ]
     team.wait_all(requests)
-    return Copies(
+    return BuddyCheckpoint(
         step, team.rank, team.size, tuple(partitions), {before: theirs, team.rank: own}
     )
 
 
-def holders(comm: Any, copies: Copies) -> dict[int, int]:
+def holders(comm: Any, copies: BuddyCheckpoint) -> dict[int, int]:
     """Return the current rank that has the data of each former rank: itself or its successor.
 
     Args:
@@ -80,8 +80,8 @@ def holders(comm: Any, copies: Copies) -> dict[int, int]:
     return found
 
 
-def rebuilt(
-    team: Team, copies: Copies, held: dict[int, int], targets: Sequence[Partition]
+def rebuild_lost_shards(
+    team: Team, copies: BuddyCheckpoint, held: dict[int, int], targets: Sequence[Partition]
 ) -> list[Array]:
     """Return the arrays of the checkpoint, redistributed to the surviving ranks.
 
@@ -97,7 +97,7 @@ def rebuilt(
     for k, target in enumerate(targets):
         array = np.empty(target.local_shape(team.rank), target.dtype)
         made.append(array)
-        senders = Senders(copies.partitions[k])
+        senders = MessageSources(copies.partitions[k])
         for receiver in range(team.size):
             for source, box in _boxes(senders, target, receiver):
                 holder = held[source]
@@ -116,7 +116,7 @@ def rebuilt(
     return made
 
 
-def on_fewer(partition: Partition, size: int) -> Partition:
+def shrink_partition(partition: Partition, size: int) -> Partition:
     """Return the partition on fewer ranks, which are in a row along the first mesh axis.
 
     Shards of given sizes become shards of equal size.
@@ -129,7 +129,7 @@ def on_fewer(partition: Partition, size: int) -> Partition:
     return Partition(partition.shape, partition.dtype, mesh, placements)
 
 
-def _boxes(senders: Senders, target: Partition, rank: int) -> Iterator[tuple[int, Box]]:
+def _boxes(senders: MessageSources, target: Partition, rank: int) -> Iterator[tuple[int, Box]]:
     at = target.mesh.coordinates(rank)
     keys = [target.numbers(axis, at) for axis in range(len(target.shape))]
     return senders.boxes(rank, target.local_index(rank), keys)
@@ -161,7 +161,7 @@ def is_loss(error: BaseException, team: Team) -> bool:
     return bool(team.comm.Is_revoked() or team.comm.Get_failed().size)
 
 
-def agreed(team: Team, *, is_well: bool) -> bool:
+def agree_all_alive(team: Team, *, is_well: bool) -> bool:
     """Return whether all ranks of a team are alive and well; the result is equal on all ranks.
 
     A rank that is not well revokes the team, which wakes ranks that wait for its messages.

@@ -13,19 +13,20 @@ from typing import Any
 
 import numpy as np
 
+from tecomp.dist.fault_tolerance.buddy_checkpoint import (
+    BuddyCheckpoint,
+    agree_all_alive,
+    check_survival,
+    exchange_checkpoints,
+    holders,
+    is_loss,
+    rebuild_lost_shards,
+    shrink_partition,
+)
 from tecomp.dist.partition.partition import Partition
 from tecomp.dist.partition.placements import Partial
-from tecomp.dist.fault_tolerance.buddy_checkpoint import (
-    Copies,
-    exchanged,
-    holders,
-    on_fewer,
-    rebuilt,
-)
-from tecomp.dist.fault_tolerance.buddy_checkpoint import agreed, check_survival, is_loss
-from tecomp.dist.runtime.mpi import end_all, let_pass
-from tecomp.dist.runtime.mpi import mpi
 from tecomp.dist.runtime.dtensor import gather
+from tecomp.dist.runtime.mpi import abort_all, let_pass, mpi
 from tecomp.dist.runtime.team import AnyTeam, Team, team_of
 from tecomp.errors import TeamError
 
@@ -83,7 +84,7 @@ class ProtectedLoop:
         self.losses = 0
         self._steps, self._every = steps, every
         self._fields: list[Field] = []
-        self._copies: list[Copies] = []
+        self._copies: list[BuddyCheckpoint] = []
         self._at = 0
         self._is_open = False
 
@@ -176,7 +177,7 @@ class ProtectedLoop:
         is_due = self._at % self._every == 0
         if not is_due or (self._copies and self._copies[-1].step == self._at):
             return True
-        made: list[Copies] = []
+        made: list[BuddyCheckpoint] = []
         if not self._together(lambda: made.append(self._copied(self.team, self._at))):
             return False
         # Keep the previous checkpoint: other ranks may not know yet that the new one is complete.
@@ -192,14 +193,14 @@ class ProtectedLoop:
             if not is_loss(error, self.team):
                 raise
             is_well = False
-        if agreed(self.team, is_well=is_well):
+        if agree_all_alive(self.team, is_well=is_well):
             return True
         self._recover()
         return False
 
-    def _copied(self, team: Team, step: int) -> Copies:
+    def _copied(self, team: Team, step: int) -> BuddyCheckpoint:
         partitions = [field.partition for field in self._fields]
-        return exchanged(team, step, partitions, [field.local for field in self._fields])
+        return exchange_checkpoints(team, step, partitions, [field.local for field in self._fields])
 
     def _gathered(self, field: Field) -> Array:
         if not field.gather:
@@ -217,9 +218,9 @@ class ProtectedLoop:
         except TeamError as error:
             if self.team.rank:
                 time.sleep(_GRACE)  # rank 0 reports the error and ends all processes
-            end_all(f"tecomp.TeamError: {error.message}\n")
+            abort_all(f"tecomp.TeamError: {error.message}\n")
         except BaseException:
-            end_all(traceback.format_exc())
+            abort_all(traceback.format_exc())
 
     def _is_rebuilt(self) -> bool:
         """Return whether all arrays were rebuilt without a further failure."""
@@ -230,20 +231,20 @@ class ProtectedLoop:
         try:
             copies = self._last_of_all()
             held = holders(self.team.comm, copies)
-            targets = [on_fewer(each, self.team.size) for each in copies.partitions]
-            arrays = rebuilt(self.team, copies, held, targets)
-            fresh = exchanged(self.team, copies.step, targets, arrays)
+            targets = [shrink_partition(each, self.team.size) for each in copies.partitions]
+            arrays = rebuild_lost_shards(self.team, copies, held, targets)
+            fresh = exchange_checkpoints(self.team, copies.step, targets, arrays)
         except mpi().Exception:
-            agreed(self.team, is_well=False)
+            agree_all_alive(self.team, is_well=False)
             return False
-        if not agreed(self.team, is_well=True):
+        if not agree_all_alive(self.team, is_well=True):
             return False
         for field, target, array in zip(self._fields, targets, arrays, strict=True):
             field.partition, field.local = target, array
         self._at, self._copies = copies.step, [fresh]
         return True
 
-    def _last_of_all(self) -> Copies:
+    def _last_of_all(self) -> BuddyCheckpoint:
         """Return the checkpoint of the last step of which all ranks have one."""
         newest = self._copies[-1].step if self._copies else -1
         step = min(self.team.comm.allgather(newest))

@@ -10,18 +10,18 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tecomp.dist.partition.messages import Box, Message, Senders
+from tecomp.dist.partition.messages import Box, Message, MessageSources
 from tecomp.dist.partition.partition import Partition
-from tecomp.dist.partition.placements import Places, count_of, gathered, listed
+from tecomp.dist.partition.placements import Places, count_of, indices_as_array, indices_as_slice
 from tecomp.errors import LayoutError, safe_repr
-from tecomp.ir.nodes.argument_checks import whole_numbers_of
+from tecomp.ir.nodes.argument_checks import as_ints
 
 Shape = tuple[int, ...]
 Widths: TypeAlias = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
-class Around:
+class HaloRange:
     """Indices of one axis: before a part, in the part, and after the part."""
 
     before: Places
@@ -31,7 +31,8 @@ class Around:
     @cached_property
     def all(self) -> Places:
         """All indices, in the order of the local array with halo."""
-        return gathered(np.concatenate([listed(p) for p in (self.before, self.part, self.after)]))
+        return indices_as_slice(
+            np.concatenate([indices_as_array(p) for p in (self.before, self.part, self.after)]))
 
     @cached_property
     def extent(self) -> int:
@@ -187,7 +188,7 @@ class Halo:
         boxes: dict[int, list[Box]] = {}
         for wanted, first, keys in self._strips(rank):
             for source, box in self._senders.boxes(rank, wanted, keys):
-                received = tuple(map(_moved, box.received, first))
+                received = tuple(map(_shift_positions, box.received, first))
                 boxes.setdefault(source, []).append(Box(box.sent, received))
         shape, partition = self.shape(rank), self.partition
         for source in sorted(boxes):
@@ -217,17 +218,17 @@ class Halo:
                     list(zip(numbers, kinds, strict=True)),
                 )
 
-    def _around(self, rank: int) -> tuple[Around, ...]:
+    def _around(self, rank: int) -> tuple[HaloRange, ...]:
         if rank not in self._arounds:
             self._arounds[rank] = self._found_around(rank)
         return self._arounds[rank]
 
-    def _found_around(self, rank: int) -> tuple[Around, ...]:
+    def _found_around(self, rank: int) -> tuple[HaloRange, ...]:
         found = []
         for axis, part in enumerate(self.partition.local_index(rank)):
             extent, (left, right) = self.partition.shape[axis], self.widths[axis]
             if not (count_of(part) and isinstance(part, slice)):
-                found.append(Around(slice(0, 0, 1), part, slice(0, 0, 1)))
+                found.append(HaloRange(slice(0, 0, 1), part, slice(0, 0, 1)))
                 continue
             before = np.arange(part.start - left, part.start)
             after = np.arange(part.stop, part.stop + right)
@@ -235,16 +236,16 @@ class Halo:
                 before, after = before % extent, after % extent
             else:
                 before, after = before[before >= 0], after[after < extent]
-            found.append(Around(gathered(before), part, gathered(after)))
+            found.append(HaloRange(indices_as_slice(before), part, indices_as_slice(after)))
         return tuple(found)
 
     @cached_property
-    def _arounds(self) -> dict[int, tuple[Around, ...]]:
+    def _arounds(self) -> dict[int, tuple[HaloRange, ...]]:
         return {}
 
     @cached_property
-    def _senders(self) -> Senders:
-        return Senders(self.partition)
+    def _senders(self) -> MessageSources:
+        return MessageSources(self.partition)
 
     @cached_property
     def _known(self) -> dict[int, tuple[Message, ...]]:
@@ -285,28 +286,28 @@ def halo(
             "each axis a number from 0 on or two, such as (1, (0, 2)), and whether its ends meet",
             kind="partition", widths=widths, periodic=periodic, ndim=ndim,
         )
-    return _kept(partition, tuple(pair for pair in pairs if pair), flags, corners)
+    return _halo_of(partition, tuple(pair for pair in pairs if pair), flags, corners)
 
 
 def _pair(width: Any) -> tuple[int, int] | None:
-    found = whole_numbers_of((width, width) if isinstance(width, int) else width)
+    found = as_ints((width, width) if isinstance(width, int) else width)
     if found is None or len(found) != 2 or min(found) < 0:
         return None
     return found[0], found[1]
 
 
 @lru_cache(maxsize=1024)
-def _kept(partition: Partition, widths: Widths, flags: tuple[bool, ...], corners: bool) -> Halo:
+def _halo_of(partition: Partition, widths: Widths, flags: tuple[bool, ...], corners: bool) -> Halo:
     return Halo(partition, widths, flags, corners)
 
 
-def _first(around: Around, kind: str) -> int:
+def _first(around: HaloRange, kind: str) -> int:
     """Return the position of one kind of indices of an axis in the local array with halo."""
     before = count_of(around.before)
     return {"before": 0, "all": 0, "part": before, "after": before + count_of(around.part)}[kind]
 
 
-def _moved(places: Places, by: int) -> Places:
+def _shift_positions(places: Places, by: int) -> Places:
     if isinstance(places, slice):
         return slice(places.start + by, places.stop + by, places.step)
     return places + by

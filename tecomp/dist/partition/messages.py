@@ -12,8 +12,15 @@ from typing import TypeAlias
 import numpy as np
 
 from tecomp.dist.partition.partition import Partition
-from tecomp.dist.partition.placements import Numbers, Places, Shard, common, count_of, listed
-from tecomp.poly.transfers.contiguous_runs import joined
+from tecomp.dist.partition.placements import (
+    Numbers,
+    Places,
+    Shard,
+    common,
+    count_of,
+    indices_as_array,
+)
+from tecomp.poly.transfers.contiguous_runs import merge_maximal_runs
 
 Runs: TypeAlias = tuple[Numbers, Numbers, Numbers]
 """First offsets in the first and in the second memory, in elements, and lengths."""
@@ -38,29 +45,30 @@ def runs_of(
     first, second, lengths = np.zeros(1, np.int64), np.zeros(1, np.int64), np.ones(1, np.int64)
     here = there = 1
     for axis in reversed(range(len(sent))):
-        a, b, n = _along(sent[axis], received[axis])
+        a, b, n = _runs_along(sent[axis], received[axis])
         if len(first) != 1 or not lengths[0] == here == there:
             # Inner axes are not complete, so each step along this axis starts a new run.
-            a, b, n = _apart(a, n), _apart(b, n), np.ones(int(n.sum()), np.int64)
+            a, b, n = _element_positions(a, n), _element_positions(b, n), np.ones(int(n.sum()),
+                np.int64)
         first = (a[:, None] * here + first).ravel()
         second = (b[:, None] * there + second).ravel()
         lengths = (n[:, None] * lengths).ravel()
         here, there = here * sent_shape[axis], there * received_shape[axis]
-    return joined(first, second, lengths)
+    return merge_maximal_runs(first, second, lengths)
 
 
-def _along(sent: Places, received: Places) -> Runs:
+def _runs_along(sent: Places, received: Places) -> Runs:
     """Return the contiguous runs along one axis."""
     if isinstance(sent, slice) and isinstance(received, slice) and sent.step == received.step == 1:
         whole = np.array([count_of(sent)])
         return np.array([sent.start]), np.array([received.start]), whole
-    a, b = listed(sent), listed(received)
+    a, b = indices_as_array(sent), indices_as_array(received)
     follows = (np.diff(a) == 1) & (np.diff(b) == 1)
     starts = np.flatnonzero(np.concatenate([np.ones(min(len(a), 1), bool), ~follows]))
     return a[starts], b[starts], np.diff(np.append(starts, len(a)))
 
 
-def _apart(starts: Numbers, lengths: Numbers) -> Numbers:
+def _element_positions(starts: Numbers, lengths: Numbers) -> Numbers:
     """Return the position of every element of the runs."""
     before = np.cumsum(lengths) - lengths
     return np.repeat(starts - before, lengths) + np.arange(int(lengths.sum()))
@@ -164,7 +172,7 @@ class Message:
         return first, second, lengths
 
 
-class Senders:
+class MessageSources:
     """Messages that bring requested elements from a partition.
 
     Attributes:
@@ -250,4 +258,4 @@ class Senders:
 def _index(places: Index) -> Index:
     if all(isinstance(each, slice) for each in places):
         return places
-    return tuple(np.ix_(*(listed(each) for each in places)))
+    return tuple(np.ix_(*(indices_as_array(each) for each in places)))

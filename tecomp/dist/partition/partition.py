@@ -12,22 +12,25 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tecomp.dist.partition.placements import Cuts
-from tecomp.dist.partition.placements import Mesh
-from tecomp.dist.partition.placements import Partial, Placement, Shard, checked
 from tecomp.dist.partition.placements import (
+    AxisSplits,
+    Mesh,
     Numbers,
+    Partial,
+    Placement,
     Places,
+    Shard,
+    check_placements,
     common,
     count_of,
-    gathered,
-    listed,
-    seen,
+    indices_as_array,
+    indices_as_slice,
+    window_positions,
 )
 from tecomp.errors import LayoutError, TecompError, safe_repr
+from tecomp.ir.nodes.argument_checks import as_ints
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import Expr
-from tecomp.ir.nodes.argument_checks import whole_numbers_of
 from tecomp.layout.core.layout import Layout
 
 Shape = tuple[int, ...]
@@ -35,7 +38,7 @@ Index = tuple[Places, ...]
 
 
 @dataclass(frozen=True)
-class Window:
+class StridedWindow:
     """Indices `start + step * k`, with k >= 0, of an axis of extent `of`."""
 
     start: int
@@ -72,13 +75,13 @@ class Partition:
     dtype: np.dtype[Any]
     mesh: Mesh
     placements: tuple[Placement, ...]
-    windows: tuple[Window, ...] | None = None
+    windows: tuple[StridedWindow, ...] | None = None
 
     def __init__(
         self, shape: Sequence[int], dtype: npt.DTypeLike, mesh: Mesh,
-        placements: Sequence[Placement], windows: tuple[Window, ...] | None = None,
+        placements: Sequence[Placement], windows: tuple[StridedWindow, ...] | None = None,
     ) -> None:
-        sizes = whole_numbers_of(shape)
+        sizes = as_ints(shape)
         if sizes is None or any(n < 0 for n in sizes):
             raise LayoutError(
                 "partition: the shape is {shape!r}; give integers from 0 on, such as (1000, 200)",
@@ -89,7 +92,7 @@ class Partition:
                 "partition: the mesh is {mesh!r}; give a Mesh, such as Mesh((4,))",
                 kind="partition", mesh=mesh,
             )
-        placed = checked(placements, mesh.ndim, len(sizes))
+        placed = check_placements(placements, mesh.ndim, len(sizes))
         fields = (sizes, _dtype(dtype), mesh, placed, windows)
         for name, value in zip(self.__dataclass_fields__, fields, strict=True):
             object.__setattr__(self, name, value)
@@ -117,7 +120,7 @@ class Partition:
         return f"{self.dtype.name}{list(self.shape)}"
 
     @cached_property
-    def cuts(self) -> tuple[Cuts, ...]:
+    def cuts(self) -> tuple[AxisSplits, ...]:
         """Splits of each axis of the array; for a view, the splits of the base array."""
         made = []
         for axis, extent in enumerate(self._extents):
@@ -125,7 +128,7 @@ class Partition:
                 (k, self.mesh.shape[k], placed) for k, placed in enumerate(self.placements)
                 if isinstance(placed, Shard) and placed.axis == axis
             ]
-            made.append(Cuts.of(extent, axis, shards))
+            made.append(AxisSplits.of(extent, axis, shards))
         return tuple(made)
 
     @property
@@ -153,7 +156,7 @@ class Partition:
             found = self.cuts[axis].part(at)
             if self.windows is not None:
                 window = self.windows[axis]
-                found = seen(found, window.start, window.step, self.shape[axis])
+                found = window_positions(found, window.start, window.step, self.shape[axis])
             self._known[axis, at] = found
         return found
 
@@ -269,7 +272,7 @@ class Partition:
         for taken, extent, under in zip(slices, self.shape, self._windows, strict=True):
             span = range(*taken.indices(extent))
             start, step = under.start + under.step * span.start, under.step * span.step
-            windows.append(Window(start if span else 0, step, under.of))
+            windows.append(StridedWindow(start if span else 0, step, under.of))
             shape.append(len(span))
         return Partition(shape, self.dtype, self.mesh, self.placements, tuple(windows))
 
@@ -296,7 +299,7 @@ class Partition:
         for axis, places in enumerate(self.local_index(rank)):
             window = self._windows[axis]
             owned = base.local_index(rank)[axis]
-            found.append(_in_order(owned, window.start + window.step * listed(places)))
+            found.append(_in_order(owned, window.start + window.step * indices_as_array(places)))
         return tuple(found)
 
     @cached_property
@@ -331,8 +334,8 @@ class Partition:
         return [*(parts[k] for k in sorted(parts)), *inside]
 
     @cached_property
-    def _windows(self) -> tuple[Window, ...]:
-        return self.windows or tuple(Window(0, 1, n) for n in self.shape)
+    def _windows(self) -> tuple[StridedWindow, ...]:
+        return self.windows or tuple(StridedWindow(0, 1, n) for n in self.shape)
 
     @cached_property
     def _known(self) -> dict[tuple[int, Shape], Places]:
@@ -345,10 +348,10 @@ class Partition:
 
 def _in_order(owned: Places, numbers: Numbers) -> Places:
     """Return the positions of owned numbers, as a slice if they are evenly spaced."""
-    at = listed(common(owned, numbers)[0])
+    at = indices_as_array(common(owned, numbers)[0])
     if len(at) < 2 or at[1] > at[0]:
-        return gathered(at)
-    back = gathered(at[::-1])
+        return indices_as_slice(at)
+    back = indices_as_slice(at[::-1])
     if not isinstance(back, slice):
         return at
     return slice(back.stop - 1, back.start - 1 if back.start else None, -back.step)

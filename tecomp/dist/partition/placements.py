@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from tecomp.errors import LayoutError, safe_repr
 from tecomp.ir.arith.extents import ceil_div
-from tecomp.ir.nodes.argument_checks import whole_numbers_of
+from tecomp.ir.nodes.argument_checks import as_ints
 from tecomp.ir.nodes.expr import Expr, index_value, select
 
 
@@ -43,7 +43,7 @@ class Mesh:
 
     def __post_init__(self) -> None:
         given: Any = (self.shape,) if isinstance(self.shape, int) else self.shape
-        shape = whole_numbers_of(given)
+        shape = as_ints(given)
         if not shape or min(shape) < 1:
             raise LayoutError(
                 "mesh: the shape is {shape!r}; give one or more positive integers, such as (2, 2)",
@@ -154,7 +154,7 @@ class Shard:
             )
         if self.sizes is None:
             return
-        sizes = whole_numbers_of(self.sizes)
+        sizes = as_ints(self.sizes)
         if sizes is None or any(n < 0 for n in sizes) or self.block is not None:
             raise LayoutError(
                 "Shard: sizes={sizes!r} and block={block!r}; give either a block, or how many "
@@ -209,7 +209,8 @@ class Partial:
 Placement: TypeAlias = "Shard | Replicate | Partial"
 
 
-def checked(placements: Sequence[Placement], mesh_ndim: int, ndim: int) -> tuple[Placement, ...]:
+def check_placements(placements: Sequence[Placement], mesh_ndim: int, ndim: int) -> tuple[Placement,
+        ...]:
     """Return validated placements, one for each mesh axis, with nonnegative array axes.
 
     Raises:
@@ -275,17 +276,17 @@ def count_of(places: Places) -> int:
     return len(places)
 
 
-def listed(places: Places) -> Numbers:
+def indices_as_array(places: Places) -> Numbers:
     """Return the indices as an array."""
     if isinstance(places, slice):
         return np.arange(places.start, places.stop, places.step)
     return places
 
 
-def gathered(numbers: Numbers) -> Places:
+def indices_as_slice(numbers: Numbers) -> Places:
     """Return the indices as a slice if they are evenly spaced in ascending order.
 
-    >>> gathered(np.array([1, 4, 7])), gathered(np.array([1, 4, 8]))
+    >>> indices_as_slice(np.array([1, 4, 7])), indices_as_slice(np.array([1, 4, 8]))
     (slice(1, 8, 3), array([1, 4, 8]))
     """
     if len(numbers) < 2:
@@ -296,16 +297,16 @@ def gathered(numbers: Numbers) -> Places:
     return numbers
 
 
-def chosen(places: Places, inner: Places) -> Places:
+def select_indices(places: Places, inner: Places) -> Places:
     """Return the elements of `places` at the positions `inner`.
 
-    >>> chosen(slice(10, 20, 2), slice(1, 4, 2))
+    >>> select_indices(slice(10, 20, 2), slice(1, 4, 2))
     slice(12, 17, 4)
     """
     if isinstance(places, slice) and isinstance(inner, slice):
         first, step = places.start + inner.start * places.step, places.step * inner.step
         return steps(first, first + count_of(inner) * step, step)
-    return gathered(listed(places)[inner])
+    return indices_as_slice(indices_as_array(places)[inner])
 
 
 def common(owned: Places, wanted: Places) -> tuple[Places, Places]:
@@ -317,16 +318,16 @@ def common(owned: Places, wanted: Places) -> tuple[Places, Places]:
     (slice(8, 10, 1), slice(0, 2, 1))
     """
     if isinstance(owned, slice) and isinstance(wanted, slice):
-        return _meeting(owned, wanted)
+        return _intersect_slices(owned, wanted)
     if not count_of(owned):
         return NONE, NONE
-    known, asked = listed(owned), listed(wanted)
+    known, asked = indices_as_array(owned), indices_as_array(wanted)
     at = np.minimum(np.searchsorted(known, asked), len(known) - 1)
     hits = np.flatnonzero(known[at] == asked)
-    return gathered(at[hits]), gathered(hits)
+    return indices_as_slice(at[hits]), indices_as_slice(hits)
 
 
-def _meeting(owned: slice, wanted: slice) -> tuple[slice, slice]:
+def _intersect_slices(owned: slice, wanted: slice) -> tuple[slice, slice]:
     """Intersect two slices: the least common index, then every common multiple of the steps.
 
     Source:
@@ -349,10 +350,10 @@ def _numbers(places: slice, first: int, step: int, count: int) -> slice:
     return steps(start, start + count * each, each)
 
 
-def seen(places: Places, start: int, step: int, extent: int) -> Places:
+def window_positions(places: Places, start: int, step: int, extent: int) -> Places:
     """Return all k in [0, extent), ascending, for which `start + step * k` is in `places`.
 
-    >>> seen(slice(4, 8, 1), 1, 2, 10)
+    >>> window_positions(slice(4, 8, 1), 1, 2, 10)
     slice(2, 4, 1)
     """
     if isinstance(places, slice) and places.step == 1:
@@ -361,13 +362,13 @@ def seen(places: Places, start: int, step: int, extent: int) -> Places:
         else:
             first, last = -((start - places.start) // step), (places.stop - 1 - start) // step
         return steps(max(first, 0), min(last + 1, extent)) if count_of(places) else NONE
-    numbers, rest = np.divmod(listed(places) - start, step)
+    numbers, rest = np.divmod(indices_as_array(places) - start, step)
     hits = numbers[(rest == 0) & (numbers >= 0) & (numbers < extent)]
-    return gathered(hits[::-1] if step < 0 else hits)
+    return indices_as_slice(hits[::-1] if step < 0 else hits)
 
 
 @dataclass(frozen=True)
-class Cut:
+class AxisSplit:
     """Split of an axis, or of the parts of earlier splits, along one mesh axis.
 
     Attributes:
@@ -394,7 +395,7 @@ class Cut:
             return steps(k, extent, self.count)
         starts = np.arange(first, extent, period)
         numbers = (starts[:, None] + np.arange(self.block)).ravel()
-        return gathered(numbers[numbers < extent])
+        return indices_as_slice(numbers[numbers < extent])
 
     def place(self, index: int) -> tuple[int, int]:
         """Return the part that has an index, and the local index in this part."""
@@ -434,7 +435,7 @@ class Cut:
 
 
 @dataclass(frozen=True)
-class Cuts:
+class AxisSplits:
     """All splits of one axis, each of which splits the parts of the previous one.
 
     Attributes:
@@ -443,10 +444,10 @@ class Cuts:
     """
 
     extent: int
-    cuts: tuple[Cut, ...]
+    cuts: tuple[AxisSplit, ...]
 
     @classmethod
-    def of(cls, extent: int, axis: int, shards: Sequence[tuple[int, int, Shard]]) -> Cuts:
+    def of(cls, extent: int, axis: int, shards: Sequence[tuple[int, int, Shard]]) -> AxisSplits:
         """Return the splits of an axis for its shard placements.
 
         Args:
@@ -458,13 +459,13 @@ class Cuts:
             LayoutError: If `sizes` do not match the mesh axis or the extent, or are combined with
                 another split.
         """
-        made: list[Cut] = []
+        made: list[AxisSplit] = []
         rest = extent
         for mesh_axis, count, shard in shards:
             if shard.sizes is not None:
                 _check_sizes(shard.sizes, count, extent, axis, len(shards))
             block = shard.block or max(ceil_div(rest, count), 1)
-            made.append(Cut(mesh_axis, count, block, shard.sizes))
+            made.append(AxisSplit(mesh_axis, count, block, shard.sizes))
             rest = min(count_of(made[-1].part(0, rest)), rest) if shard.sizes is None else rest
         return cls(extent, tuple(made))
 
@@ -472,7 +473,7 @@ class Cuts:
         """Return the indices of a part given by its number in each split."""
         places: Places = steps(0, self.extent)
         for k, cut in zip(at, self.cuts, strict=True):
-            places = chosen(places, cut.part(k, count_of(places)))
+            places = select_indices(places, cut.part(k, count_of(places)))
         return places
 
     def owner(self, index: int) -> tuple[int, ...]:

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from tecomp.dist.partition.messages import Box, Message, Senders
+from tecomp.dist.partition.messages import Box, Message, MessageSources
 from tecomp.dist.partition.partition import Partition
-from tecomp.dist.partition.placements import Places
-from tecomp.dist.partition.placements import Partial, Placement, Replicate, Shard
+from tecomp.dist.partition.placements import Partial, Placement, Places, Replicate, Shard
 from tecomp.errors import LayoutError
 
 
@@ -219,8 +218,8 @@ class Redistribution:
         )
 
     @cached_property
-    def _senders(self) -> Senders:
-        return Senders(self.combined, self.combined.mesh_axes(Partial) if self.op else ())
+    def _senders(self) -> MessageSources:
+        return MessageSources(self.combined, self.combined.mesh_axes(Partial) if self.op else ())
 
     @cached_property
     def _known(self) -> dict[int, tuple[Message, ...]]:

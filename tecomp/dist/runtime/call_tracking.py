@@ -17,11 +17,11 @@ from zlib import crc32
 
 import numpy as np
 
-from tecomp.dist.runtime.mpi import end_all
+from tecomp.dist.runtime.mpi import abort_all
 from tecomp.errors import TeamError
 
 
-class Alone:
+class SingleControllerState:
     """State of single-controller execution: whether this process may make collective calls.
 
     Attributes:
@@ -52,7 +52,7 @@ class Alone:
             )
 
 
-alone = Alone()
+alone = SingleControllerState()
 
 
 KEPT_CALLS = 64
@@ -77,7 +77,7 @@ _DONE, _FAILED = 1, 2
 SAME = "all ranks have to make the same calls in the same order"
 
 
-class Calls:
+class CollectiveLog:
     """Log of the calls of all processes of a team that share memory.
 
     A process writes only to its own slot, before it waits for others; data read from the slots of
@@ -196,7 +196,8 @@ class Calls:
         have = "has" if len(ended) == 1 else "have"
         return (
             f"{_ranks(ended)} {have} ended after {made} calls, and "
-            f"{_ranks(self._where(late))} {'waits' if late.sum() == 1 else 'wait'} in `{name}`; {SAME}"
+            f"{_ranks(self._where(late))} {'waits' if late.sum() == 1 else 'wait'} in `{name}`; "
+            f"{SAME}"
         )
 
     def _where(self, flags: Any) -> list[int]:
@@ -212,7 +213,7 @@ KEPT_WAITS = 10_000
 """Number of recent waits that are kept; older waits count in the totals only."""
 
 
-class Span(NamedTuple):
+class WaitInterval(NamedTuple):
     """One timed wait.
 
     Attributes:
@@ -227,7 +228,7 @@ class Span(NamedTuple):
 
 
 @dataclass(slots=True)
-class Waits:
+class WaitLog:
     """Log of the waits of this process.
 
     Attributes:
@@ -238,11 +239,11 @@ class Waits:
 
     why: str = ""
     seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
-    spans: deque[Span] = field(default_factory=lambda: deque(maxlen=KEPT_WAITS))
+    spans: deque[WaitInterval] = field(default_factory=lambda: deque(maxlen=KEPT_WAITS))
 
     def note(self, name: str, start: float) -> None:
         """Record a wait that started at `start` and ends now."""
-        span = Span(self.why or name, start, perf_counter())
+        span = WaitInterval(self.why or name, start, perf_counter())
         self.seconds[span.name] += span.end - start
         self.spans.append(span)
 
@@ -252,7 +253,7 @@ class Waits:
         self.spans.clear()
 
 
-waits = Waits()
+waits = WaitLog()
 """Log of the waits of this process."""
 
 
@@ -264,10 +265,10 @@ _AGREED = 0.2
 
 Hook: TypeAlias = "Callable[[type[BaseException], BaseException, TracebackType | None], object]"
 
-_WATCHED: dict[int, tuple[Calls, int]] = {}
+_WATCHED: dict[int, tuple[CollectiveLog, int]] = {}
 
 
-def watch(team: int, calls: Calls, rank: int) -> None:
+def watch(team: int, calls: CollectiveLog, rank: int) -> None:
     """Start to monitor the calls of a team.
 
     Args:
@@ -297,7 +298,7 @@ def _run() -> None:
 def _end(message: str, rank: int) -> NoReturn:
     frame = sys._current_frames().get(threading.main_thread().ident or 0)
     stack = "".join(traceback.format_stack(frame)) if frame is not None else ""
-    end_all(f"rank {rank} is here:\n{stack}tecomp.TeamError: {message}\n")
+    abort_all(f"rank {rank} is here:\n{stack}tecomp.TeamError: {message}\n")
 
 
 def _told_once(tell: Hook) -> Hook:
@@ -318,4 +319,4 @@ def _ended() -> None:
     for calls, _ in _WATCHED.values():
         calls.ended(by_error=by_error)
     if by_error:  # the other processes would wait for this one forever
-        end_all("")
+        abort_all("")

@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tecomp.dist.partition.placements import Mesh
-from tecomp.dist.partition.placements import OPS
-from tecomp.dist.runtime.mpi import mpi
-from tecomp.dist.runtime.mpi import operation
+from tecomp.dist.partition.placements import OPS, Mesh
+from tecomp.dist.runtime.mpi import mpi, operation
 from tecomp.dist.runtime.team import AnyTeam, Team, team_of
 from tecomp.errors import TeamError, safe_repr
 
@@ -41,9 +39,9 @@ def allreduce(team: AnyTeam, array: npt.ArrayLike, op: str = "sum") -> Array:
     >>> allreduce(1, [1.0, 2.0])
     array([1., 2.])
     """
-    found, given = team_of(team), _given(array, op, "allreduce")
-    with found.call(f"allreduce {op} {_named(given)}"):
-        return combined(found.comm, given, op)
+    found, given = team_of(team), _check_array(array, op, "allreduce")
+    with found.call(f"allreduce {op} {_describe_array(given)}"):
+        return combine_over_communicator(found.comm, given, op)
 
 
 def allreduce_all(
@@ -65,14 +63,14 @@ def allreduce_all(
     >>> allreduce_all(1, [np.ones(2), np.zeros((1, 1))], "max")
     [array([1., 1.]), array([[0.]])]
     """
-    found, given = team_of(team), [_given(x, op, "allreduce_all") for x in arrays]
+    found, given = team_of(team), [_check_array(x, op, "allreduce_all") for x in arrays]
     made = list(given)
     for dtype in dict.fromkeys(array.dtype for array in given):
         chosen = [k for k, array in enumerate(given) if array.dtype == dtype]
         flat = np.concatenate([given[k].reshape(-1) for k in chosen])
-        shapes = " and ".join(_named(given[k]) for k in chosen)
+        shapes = " and ".join(_describe_array(given[k]) for k in chosen)
         with found.call(f"allreduce {op} {shapes}"):
-            parts = combined(found.comm, flat, op)
+            parts = combine_over_communicator(found.comm, flat, op)
         ends = np.cumsum([given[k].size for k in chosen])[:-1]
         for k, part in zip(chosen, np.split(parts, ends), strict=True):
             made[k] = part.reshape(given[k].shape)
@@ -99,9 +97,9 @@ def reduce(
     >>> reduce(1, [1.0, 2.0], root=0)
     array([1., 2.])
     """
-    found, given = team_of(team), _given(array, op, "reduce")
+    found, given = team_of(team), _check_array(array, op, "reduce")
     made = np.empty_like(given) if found.rank == root else None
-    with found.call(f"reduce {op} {_named(given)} to {root}"):
+    with found.call(f"reduce {op} {_describe_array(given)} to {root}"):
         kind, combine = operation(given.dtype, op, is_ordered=False)
         into = None if made is None else _buffer(made, kind)
         found.comm.Reduce(_buffer(given, kind), into, op=combine, root=root)
@@ -125,9 +123,9 @@ def exscan(team: AnyTeam, array: npt.ArrayLike, op: str = "sum") -> Array | None
     >>> print(exscan(1, [1.0, 2.0]))
     None
     """
-    found, given = team_of(team), _given(array, op, "exscan")
+    found, given = team_of(team), _check_array(array, op, "exscan")
     made = np.empty_like(given)
-    with found.call(f"exscan {op} {_named(given)}"):
+    with found.call(f"exscan {op} {_describe_array(given)}"):
         kind, combine = operation(given.dtype, op, is_ordered=False)
         found.comm.Exscan(_buffer(given, kind), _buffer(made, kind), op=combine)
     return made if found.rank else None
@@ -235,7 +233,7 @@ def barrier(team: AnyTeam) -> None:
         found.comm.Barrier()
 
 
-def combined(comm: Any, array: Array, op: str, out: Array | None = None) -> Array:
+def combine_over_communicator(comm: Any, array: Array, op: str, out: Array | None = None) -> Array:
     """Combine the arrays of all ranks of a communicator; booleans are treated as 0 and 1.
 
     Args:
@@ -251,14 +249,14 @@ def combined(comm: Any, array: Array, op: str, out: Array | None = None) -> Arra
     return made
 
 
-def combined_along(
+def combine_along_mesh(
     team: Team, mesh: Mesh, axes: tuple[int, ...], array: Array, op: str, out: Array | None = None
 ) -> Array:
-    """Combine the arrays of the ranks along axes of a mesh, as `combined` does."""
+    """Combine the arrays of the ranks along axes of a mesh, as `combine_over_communicator` does."""
     made = _operand(array, op)
     for axis in axes:
         is_last = axis == axes[-1] and out is not None and out.flags.c_contiguous
-        made = combined(team.along(mesh, axis), made, op, out if is_last else None)
+        made = combine_over_communicator(team.along(mesh, axis), made, op, out if is_last else None)
     return made
 
 
@@ -271,7 +269,7 @@ def _are_numbers(comm: Any, array: Array) -> bool:
     return not has_other[0]
 
 
-def _given(array: npt.ArrayLike, op: str, where: str) -> Array:
+def _check_array(array: npt.ArrayLike, op: str, where: str) -> Array:
     if op not in OPS:
         raise TeamError(
             "{where}: there is no operation {op!r}; give one of {ops}",
@@ -287,7 +285,7 @@ def _operand(array: Array, op: str) -> Array:
     return np.ascontiguousarray(array).reshape(np.shape(array))
 
 
-def _named(array: Array) -> str:
+def _describe_array(array: Array) -> str:
     return f"{_name(array.dtype)}{list(array.shape)}"
 
 

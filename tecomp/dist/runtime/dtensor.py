@@ -13,9 +13,9 @@ from tecomp.dist.partition.halo import Halo
 from tecomp.dist.partition.partition import Partition
 from tecomp.dist.partition.placements import Mesh, Partial, Placement, Places, Replicate, Shard
 from tecomp.dist.partition.redistribution import Redistribution, redistribution
-from tecomp.dist.runtime.collectives import combined_along
+from tecomp.dist.runtime.collectives import combine_along_mesh
 from tecomp.dist.runtime.team import AnyTeam, Team, team_of
-from tecomp.dist.runtime.transfers import Job, Transfer
+from tecomp.dist.runtime.transfers import Transfer, TransferJob
 from tecomp.errors import TeamError
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -71,7 +71,7 @@ def init_dtensor(
     if placements is None:
         first: Placement = Shard(0) if len(shape) else Replicate()
         placements = [first, *([Replicate()] * (mesh.ndim - 1))]
-    return _kept(found, Partition(shape, dtype, mesh, placements))
+    return _register(found, Partition(shape, dtype, mesh, placements))
 
 
 def fini_dtensor(team: AnyTeam, dtensor_id: int) -> None:
@@ -111,7 +111,7 @@ def init_view(team: AnyTeam, dtensor_id: int, slice: Sequence[slice]) -> int:
     (2, 3)
     """
     base = _tensor(team, dtensor_id, "init_view")
-    return _kept(team_of(team), base.partition.view(slice))
+    return _register(team_of(team), base.partition.view(slice))
 
 
 def partition_of(team: AnyTeam, dtensor_id: int) -> Partition:
@@ -258,14 +258,14 @@ def start_redistribution(
     if moves.reduced:
         op, is_all = before.op or "sum", moves.combined == moves.target
         with found.call(f"all_reduce {name}"):
-            source = combined_along(
+            source = combine_along_mesh(
                 found, before.mesh, moves.reduced, source, op, target if is_all else None
             )
         if source is target:
             return Transfer(found, name, [])
     elif np.may_share_memory(source, target):
         source = source.copy()
-    return Transfer(found, name, [Job(moves, source, target, moves.op)])
+    return Transfer(found, name, [TransferJob(moves, source, target, moves.op)])
 
 
 def finalize_reduce(team: AnyTeam, dtensor_id: int, ltensor: Array) -> None:
@@ -298,7 +298,7 @@ def finalize_reduce(team: AnyTeam, dtensor_id: int, ltensor: Array) -> None:
     check_local(found, partition, ltensor, "finalize_reduce: ltensor")
     axes = partition.mesh_axes(Partial)
     with found.call(f"finalize_reduce {partition}"):
-        ltensor[...] = combined_along(found, partition.mesh, axes, ltensor, op)
+        ltensor[...] = combine_along_mesh(found, partition.mesh, axes, ltensor, op)
     placements = [
         Replicate() if isinstance(placed, Partial) else placed for placed in partition.placements
     ]
@@ -370,7 +370,7 @@ def _start_halos(
     for halo, padded in wanted:
         found.check_mesh(halo.partition.mesh)
         _check_shape(halo.shape(found.rank), halo.partition, padded, f"{where}: padded")
-        jobs.append(Job(halo, padded[halo.core(found.rank)], padded))
+        jobs.append(TransferJob(halo, padded[halo.core(found.rank)], padded))
     return Transfer(found, " and ".join(str(halo) for halo, _ in wanted), jobs)
 
 
@@ -396,7 +396,7 @@ def update_halo(team: AnyTeam, halo: Halo, padded: Array) -> None:
     _start_halos(team, [(halo, padded)], "update_halo").wait()
 
 
-def _kept(team: Team, partition: Partition) -> int:
+def _register(team: Team, partition: Partition) -> int:
     gid = team.id * _PER_TEAM + team.n_tensors
     team.n_tensors += 1
     _TENSORS[gid] = DTensor(gid, partition)

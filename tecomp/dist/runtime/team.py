@@ -13,7 +13,7 @@ from zlib import crc32
 import numpy as np
 
 from tecomp.dist.partition.placements import Mesh
-from tecomp.dist.runtime.call_tracking import Calls, alone, waits, watch
+from tecomp.dist.runtime.call_tracking import CollectiveLog, alone, waits, watch
 from tecomp.dist.runtime.mpi import mpi, survives
 from tecomp.errors import TeamError, safe_repr
 from tecomp.source_locations import DEBUG
@@ -24,7 +24,7 @@ _MOST = 1 << 26
 """Maximum number of bytes retained for reuse by later messages, over all buffers."""
 
 
-class Buffers:
+class BufferPool:
     """Pool of message buffers."""
 
     def __init__(self) -> None:
@@ -88,12 +88,12 @@ class Team:
         self.rank: int = self.comm.rank
         self.n_tensors = 0
         self._along: dict[tuple[tuple[int, ...], int], Any] = {}
-        self._calls: Calls | None = None
-        self.buffers = Buffers()
+        self._calls: CollectiveLog | None = None
+        self.buffers = BufferPool()
         self._started: list[Sequence[Any]] = []
         self._history = 0
         if self.size > 1 and not survives():
-            self._calls = Calls(self.comm, library)
+            self._calls = CollectiveLog(self.comm, library)
             watch(number, self._calls, self.rank)
         _TEAMS[number] = self
 
@@ -142,7 +142,7 @@ class Team:
         return self._along[key]
 
     def wait_all(self, requests: Sequence[Any]) -> None:
-        """Wait for requests; they are referenced, and their buffers kept alive, until completion."""
+        """Wait for requests; they and their buffers are referenced until completion."""
         self._started.append(requests)
         mpi().Request.Waitall(requests)
         self._started.remove(requests)
@@ -198,7 +198,7 @@ class _Waiting:
 
     __slots__ = ("_calls", "_name", "_start", "_team")
 
-    def __init__(self, team: int, calls: Calls | None, name: str) -> None:
+    def __init__(self, team: int, calls: CollectiveLog | None, name: str) -> None:
         self._team, self._calls, self._name = team, calls, name
         self._start = 0.0
 

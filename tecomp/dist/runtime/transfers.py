@@ -9,16 +9,15 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from tecomp.dist.partition.messages import Box, Message
-from tecomp.dist.runtime.mpi import mpi
-from tecomp.dist.runtime.mpi import COMBINED
+from tecomp.dist.runtime.mpi import COMBINED, mpi
 from tecomp.dist.runtime.team import Team
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
-Parts: TypeAlias = "list[tuple[Message, Job]]"
+Parts: TypeAlias = "list[tuple[Message, TransferJob]]"
 
 
-class Moves(Protocol):
+class TransferPlan(Protocol):
     """Interface of a redistribution or a halo as a set of messages."""
 
     def received_by(self, rank: int) -> Sequence[Message]:
@@ -29,7 +28,7 @@ class Moves(Protocol):
 
 
 @dataclass(frozen=True)
-class Job:
+class TransferJob:
     """Elements of one array to be moved.
 
     Attributes:
@@ -39,7 +38,7 @@ class Job:
         op: Reduction of elements from several messages at one place; None if there are none.
     """
 
-    moves: Moves
+    moves: TransferPlan
     source: Array
     target: Array
     op: str | None = None
@@ -65,7 +64,7 @@ class Transfer:
     >>> sent.wait()
     """
 
-    def __init__(self, team: Team, name: str, jobs: Sequence[Job]) -> None:
+    def __init__(self, team: Team, name: str, jobs: Sequence[TransferJob]) -> None:
         """Start the sends and receives of this rank.
 
         Args:
@@ -76,7 +75,7 @@ class Transfer:
         self._team, self.name = team, name
         self.n_sent = self.n_received = 0
         self._requests: list[Any] = []
-        self._received: list[tuple[Message, Job, Bytes | None]] = []
+        self._received: list[tuple[Message, TransferJob, Bytes | None]] = []
         self._packed: list[Bytes] = []
         team.began(name)
         rank = team.rank
@@ -175,7 +174,7 @@ def _place(parts: Parts) -> Bytes | None:
     return _bytes(data) if data.flags.c_contiguous else None
 
 
-def _pack(message: Message, job: Job, data: Bytes, start: int) -> int:
+def _pack(message: Message, job: TransferJob, data: Bytes, start: int) -> int:
     """Pack the elements of a message at `start` and return the end of the packed data."""
     for box in message.boxes:
         end = start + box.size * message.itemsize
@@ -184,7 +183,7 @@ def _pack(message: Message, job: Job, data: Bytes, start: int) -> int:
     return start
 
 
-def _parts(message: Message, job: Job, data: Bytes | None) -> Iterator[tuple[Box, Array]]:
+def _parts(message: Message, job: TransferJob, data: Bytes | None) -> Iterator[tuple[Box, Array]]:
     """Yield the elements of each box, from received data or from the local array if it is None."""
     start = 0
     for box in message.boxes:
@@ -196,11 +195,11 @@ def _parts(message: Message, job: Job, data: Bytes | None) -> Iterator[tuple[Box
         start = end
 
 
-def _elements(data: Bytes, job: Job, box: Box) -> Array:
+def _elements(data: Bytes, job: TransferJob, box: Box) -> Array:
     return data.view(job.target.dtype).reshape(box.shape)
 
 
-def _store(job: Job, box: Box, part: Array, *, is_first: bool) -> None:
+def _store(job: TransferJob, box: Box, part: Array, *, is_first: bool) -> None:
     """Store or combine elements; operands for one place come in boxes that are one object."""
     if job.op is None or is_first:
         job.target[box.received_index] = part

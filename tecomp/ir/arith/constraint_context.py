@@ -17,13 +17,13 @@ from tecomp.ir.arith.intervals import (
     digit_of,
     greater,
     interval_of_sum,
-    least_of,
     less,
-    most_of,
+    max_bound,
+    min_bound,
     product,
 )
 from tecomp.ir.arith.quasi_affine import Digit, QuasiAffine, Term
-from tecomp.ir.arith.quasi_affine_conversion import Terms
+from tecomp.ir.arith.quasi_affine_conversion import TermTable
 from tecomp.ir.nodes.dtype import INT64
 from tecomp.ir.nodes.expr import (
     Binary,
@@ -49,7 +49,7 @@ _MOST_AGAIN = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Known:
+class _VariableBounds:
     """Bounds of one variable: constant interval, symbolic lower and symbolic upper bounds."""
 
     depth: int
@@ -58,7 +58,7 @@ class _Known:
     high: tuple[QuasiAffine, ...] = ()
 
 
-class Facts:
+class ConstraintContext:
     """Facts that hold at the current program point; `enter` and `leave` delimit inner scopes.
 
     Attributes:
@@ -73,12 +73,12 @@ class Facts:
     keeps_periods = False
 
     def __init__(self) -> None:
-        self.terms = Terms()
+        self.terms = TermTable()
         self.values: dict[Var, Expr] = {}
         self.memo: dict[int, tuple[Any, Any]] = {}
         self.buffers: dict[tuple[Any, ...], Buffer] = {}
         self.simple: frozenset[int] = frozenset()
-        self._known: dict[Term, _Known] = {}
+        self._known: dict[Term, _VariableBounds] = {}
         self._sums: dict[frozenset[tuple[Term, int]], Interval] = {}
         self._holds: dict[int, bool] = {}
         self._intervals: dict[Term, Interval] = {}
@@ -147,7 +147,7 @@ class Facts:
             self.interval(low)[0] if low is not None else None,
             self.interval(high)[1] if high is not None else None,
         )
-        self._known[Digit(self.terms.key(var))] = _Known(
+        self._known[Digit(self.terms.key(var))] = _VariableBounds(
             len(self._known), interval,
             (low,) if low is not None and low.terms else (),
             (high,) if high is not None and high.terms else (),
@@ -220,8 +220,9 @@ class Facts:
         c = total.terms[inner]
         if self.terms.var(inner) is None:
             return
-        known = self._known.get(inner, _Known(len(self._known), self._term_interval(inner)))
-        rest = _without(total, inner, -limit)
+        known = self._known.get(inner,
+            _VariableBounds(len(self._known), self._term_interval(inner)))
+        rest = _drop_term(total, inner, -limit)
         # c*x + rest <= 0 implies x <= -rest/c for positive c and x >= rest/-c for negative c.
         low, high = known.interval
         lows, highs = known.low, known.high
@@ -233,7 +234,7 @@ class Facts:
             least = self.interval(rest)[0]
             low = greater(low, -(-least // -c) if least is not None else None)
             lows = (*lows, rest) if c == -1 and rest.terms else lows
-        self._known[inner] = _Known(known.depth, (low, high), lows[-4:], highs[-4:])
+        self._known[inner] = _VariableBounds(known.depth, (low, high), lows[-4:], highs[-4:])
         self._forget()
 
     def _depth(self, term: Term) -> int:
@@ -346,7 +347,7 @@ class Facts:
 
     def _bounds(self, total: QuasiAffine, term: Term) -> tuple[list[QuasiAffine], bool]:
         c = total.terms[term]
-        rest = _without(total, term, total.const)
+        rest = _drop_term(total, term, total.const)
         if isinstance(term, Digit) and term.low > 1:
             # (x - d + 1) / d <= x // d <= x / d
             above = term.whole if c > 0 else term.whole.shifted(1 - term.low)
@@ -401,15 +402,15 @@ class Facts:
             case Binary(BinOp.MIN | BinOp.MAX as op, a, b):
                 x, y = self._value(a), self._value(b)
                 if op is BinOp.MIN:
-                    return least_of(x[0], y[0]), less(x[1], y[1])
-                return greater(x[0], y[0]), most_of(x[1], y[1])
+                    return min_bound(x[0], y[0]), less(x[1], y[1])
+                return greater(x[0], y[0]), max_bound(x[1], y[1])
             case Binary(BinOp.MUL, a, b):
                 return self._within(atom, product(self._value(a), self._value(b)))
             case Binary(BinOp.BITAND, _, Const(mask)) if mask >= 0:
                 return 0, int(mask)
             case Select(_, a, b) | Call("if_then_else", (_, a, b)):
                 x, y = self._value(a), self._value(b)
-                return least_of(x[0], y[0]), most_of(x[1], y[1])
+                return min_bound(x[0], y[0]), max_bound(x[1], y[1])
             case Cast(_, value) if value.dtype.bits < 64 and not value.dtype.is_float:
                 return (0, 1) if value.dtype.is_bool else integer_range(value.dtype)
         return self._any(atom)
@@ -421,7 +422,7 @@ class Facts:
         return interval if fits or not self.is_data(atom) else (least, most)
 
 
-def _without(total: QuasiAffine, term: Term, const: int) -> QuasiAffine:
+def _drop_term(total: QuasiAffine, term: Term, const: int) -> QuasiAffine:
     """Return `const` plus the terms of `total` other than `term`."""
     return QuasiAffine({other: c for other, c in total.terms.items() if other != term}, const)
 

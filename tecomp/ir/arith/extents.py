@@ -133,8 +133,8 @@ def _quotient(extent: Expr, divisor: int) -> Expr | None:
             case Binary(BinOp.MUL, a, b):
                 first, second = operands
                 if first is None:
-                    return None if second is None else _scaled(a, second)
-                return _scaled(b, first)
+                    return None if second is None else _scale(a, second)
+                return _scale(b, first)
             case Binary(BinOp.ADD | BinOp.SUB as op):
                 first, second = operands
                 return None if first is None or second is None else binary(op, first, second)
@@ -143,7 +143,7 @@ def _quotient(extent: Expr, divisor: int) -> Expr | None:
     return fold(extent, of)
 
 
-def _scaled(value: Expr, factor: Expr) -> Expr:
+def _scale(value: Expr, factor: Expr) -> Expr:
     return value if is_const(factor, 1) else binary(BinOp.MUL, factor, value)
 
 
@@ -177,7 +177,7 @@ def product(shape: Sequence[Extent]) -> Extent:
     return times(total, number)
 
 
-def simplified(extent: Extent) -> Extent:
+def simplify_extent(extent: Extent) -> Extent:
     """Simplify an extent; a constant result is returned as a Python int."""
     if isinstance(extent, int):
         return extent

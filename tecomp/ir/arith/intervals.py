@@ -26,24 +26,24 @@ def greater(a: int | None, b: int | None) -> int | None:
     return b if a is None else a if b is None else max(a, b)
 
 
-def least_of(a: int | None, b: int | None) -> int | None:
+def min_bound(a: int | None, b: int | None) -> int | None:
     """Return the minimum of two interval bounds, or None if either is unknown."""
     return None if a is None or b is None else min(a, b)
 
 
-def most_of(a: int | None, b: int | None) -> int | None:
+def max_bound(a: int | None, b: int | None) -> int | None:
     """Return the maximum of two interval bounds, or None if either is unknown."""
     return None if a is None or b is None else max(a, b)
 
 
-def divided(a: int | None, d: int) -> int | None:
+def floordiv_bound(a: int | None, d: int) -> int | None:
     """Return `a // d`, or None if `a` is unknown."""
     return None if a is None else a // d
 
 
 def digit_of(x: Interval, low: int, size: int | None) -> Interval:
     """Return the interval of `x // low % size`, or of `x // low` if `size` is None."""
-    least, most = divided(x[0], low), divided(x[1], low)
+    least, most = floordiv_bound(x[0], low), floordiv_bound(x[1], low)
     if size is None or (least is not None and most is not None and least >= 0 and most < size):
         return least, most
     return 0, size - 1

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 
 from tecomp.ir.nodes.operators import BinOp
 
-Term: TypeAlias = "Digit | Opaque"
+Term: TypeAlias = "Digit | OpaqueTerm"
 
 DEEPEST = 64
 """Maximum nesting depth of sums; the limit exists because sums are compared recursively."""
@@ -50,7 +50,7 @@ class Digit(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Opaque:
+class OpaqueTerm:
     """Term that is not quasi-affine: a bitwise operation on two sums."""
 
     op: BinOp
@@ -115,7 +115,7 @@ class QuasiAffine:
 
     def _inner(self) -> Iterator[QuasiAffine]:
         for term in self.terms:
-            if isinstance(term, Opaque):
+            if isinstance(term, OpaqueTerm):
                 yield from term.operands
             elif isinstance(term.of, QuasiAffine):
                 yield term.of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tecomp.ir.arith.quasi_affine import DEEPEST, Digit, Opaque, QuasiAffine, Term
+from tecomp.ir.arith.quasi_affine import DEEPEST, Digit, OpaqueTerm, QuasiAffine, Term
 from tecomp.ir.nodes.dtype import INT64
 from tecomp.ir.nodes.expr import (
     Binary,
@@ -25,7 +25,7 @@ from tecomp.ir.traversal.rewrite import children, post_order
 _INDEX_OPS = (BinOp.ADD, BinOp.SUB, BinOp.MUL, BinOp.FLOORDIV, BinOp.MOD)
 
 
-def written(
+def format_sum(
     terms: Sequence[tuple[Expr, int]], const: int, *, numbers_first: bool = False
 ) -> Expr:
     """Return the expression of a sum of terms times nonzero coefficients, plus a constant.
@@ -37,16 +37,16 @@ def written(
     """
     rest = list(terms)
     head = next((k for k, (_, n) in enumerate(rest) if n > 0), None)
-    total = Const(const, INT64) if head is None else _scaled(*rest.pop(head), numbers_first)
+    total = Const(const, INT64) if head is None else _scale(*rest.pop(head), numbers_first)
     for expr, n in rest:
-        part = _scaled(expr, abs(n), numbers_first)
+        part = _scale(expr, abs(n), numbers_first)
         total = Binary(BinOp.ADD if n > 0 else BinOp.SUB, total, part)
     if head is None or not const:
         return total
     return Binary(BinOp.ADD if const > 0 else BinOp.SUB, total, Const(abs(const), INT64))
 
 
-def spelled_alike(a: Expr, b: Expr) -> bool:
+def same_spelling(a: Expr, b: Expr) -> bool:
     """Return whether two sums have the same syntax tree over identical unknowns."""
     todo = [(a, b)]
     while todo:
@@ -63,7 +63,7 @@ def spelled_alike(a: Expr, b: Expr) -> bool:
     return True
 
 
-def _scaled(expr: Expr, coefficient: int, number_first: bool) -> Expr:
+def _scale(expr: Expr, coefficient: int, number_first: bool) -> Expr:
     if coefficient == 1:
         return expr
     number = Const(coefficient, INT64)
@@ -75,7 +75,7 @@ _DIVISIONS = (BinOp.FLOORDIV, BinOp.MOD)
 _MOST_FACTORS = 64
 
 
-class Terms:
+class TermTable:
     """Table of the key of each expression and of the sum of each int64 scalar, for one analysis."""
 
     def __init__(self) -> None:
@@ -161,8 +161,8 @@ class Terms:
         form = (*total.terms.items(), total.const)
         found = self._written.get(form)
         if found is None:
-            found = written(self.listed(total), total.const)
-            if like is not None and spelled_alike(found, like):
+            found = format_sum(self.listed(total), total.const)
+            if like is not None and same_spelling(found, like):
                 found = like
             self._written[form] = found
             self._sums.setdefault(id(found), (found, total))
@@ -269,7 +269,7 @@ class Terms:
         term = _digit_of(total, node.op, int(node.b.value))
         if term not in self._texts:
             made = self._text(term)
-            self._texts[term] = node if spelled_alike(made, node) else made
+            self._texts[term] = node if same_spelling(made, node) else made
             text = self._texts[term]
             self._sums.setdefault(id(text), (text, QuasiAffine({term: 1})))
         return QuasiAffine({term: 1})
@@ -318,7 +318,7 @@ class Terms:
 
 def _number_of(term: Term) -> int | None:
     """Return the number of the unknown if a term is a plain unknown, else None."""
-    if isinstance(term, Opaque) or term.low != 1 or term.high is not None:
+    if isinstance(term, OpaqueTerm) or term.low != 1 or term.high is not None:
         return None
     return term.unknown
 

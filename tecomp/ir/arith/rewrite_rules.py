@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from math import gcd
 from typing import Protocol
 
-from tecomp.ir.arith.constraint_context import Facts
+from tecomp.ir.arith.constraint_context import ConstraintContext
 from tecomp.ir.arith.intervals import Interval
-from tecomp.ir.arith.quasi_affine import Digit, Opaque, QuasiAffine, Term
+from tecomp.ir.arith.quasi_affine import Digit, OpaqueTerm, QuasiAffine, Term
 from tecomp.ir.nodes.expr import Binary, BinOp, CmpOp, Compare, Const, Expr
 from tecomp.ir.nodes.operators import MIRRORED
 
 
-def extremum(facts: Facts, op: BinOp, operands: list[Expr]) -> Expr:
+def extremum(facts: ConstraintContext, op: BinOp, operands: list[Expr]) -> Expr:
     """Return the minimum or maximum of operands without operands that are provably dominated."""
     least = op is BinOp.MIN
     kept: list[tuple[Expr, QuasiAffine]] = []
@@ -36,13 +36,13 @@ def extremum(facts: Facts, op: BinOp, operands: list[Expr]) -> Expr:
     return result
 
 
-def _in_order(facts: Facts, a: QuasiAffine, b: QuasiAffine, *, least: bool) -> bool:
+def _in_order(facts: ConstraintContext, a: QuasiAffine, b: QuasiAffine, *, least: bool) -> bool:
     return facts.is_exact(a) and (
         facts.at_most(a.plus(b, -1), 0) if least else facts.at_least(a.plus(b, -1), 0)
     )
 
 
-def decide(facts: Facts, op: CmpOp, total: QuasiAffine) -> bool | None:
+def decide_comparison(facts: ConstraintContext, op: CmpOp, total: QuasiAffine) -> bool | None:
     """Return whether `total op 0` holds, or None if undecided."""
     match op:
         case CmpOp.LT | CmpOp.GE:
@@ -56,7 +56,7 @@ def decide(facts: Facts, op: CmpOp, total: QuasiAffine) -> bool | None:
     return not answer if facts.at_least(total, less + 1) else None
 
 
-def _decide_equal(facts: Facts, total: QuasiAffine, *, answer: bool) -> bool | None:
+def _decide_equal(facts: ConstraintContext, total: QuasiAffine, *, answer: bool) -> bool | None:
     if not total.terms:
         return answer == (total.const == 0)
     # g*x + k != 0  where k is not a multiple of g
@@ -67,10 +67,11 @@ def _decide_equal(facts: Facts, total: QuasiAffine, *, answer: bool) -> bool | N
     return answer if facts.interval(total) == (0, 0) else None
 
 
-def comparison(facts: Facts, op: CmpOp, left: QuasiAffine, right: QuasiAffine) -> bool | Expr:
+def comparison(facts: ConstraintContext, op: CmpOp, left: QuasiAffine,
+        right: QuasiAffine) -> bool | Expr:
     """Evaluate or simplify `left op right`."""
     total = left.plus(right, -1)
-    answer = decide(facts, op, total)
+    answer = decide_comparison(facts, op, total)
     if answer is not None:
         return answer
     total = _reduce_comparison(facts, op, total)
@@ -90,7 +91,7 @@ def comparison(facts: Facts, op: CmpOp, left: QuasiAffine, right: QuasiAffine) -
     return Compare(op, facts.terms.expr(a), facts.terms.expr(b))
 
 
-def _reduce_comparison(facts: Facts, op: CmpOp, total: QuasiAffine) -> QuasiAffine:
+def _reduce_comparison(facts: ConstraintContext, op: CmpOp, total: QuasiAffine) -> QuasiAffine:
     """Return a simpler sum with the same relation to 0."""
     if op in (CmpOp.EQ, CmpOp.NE):
         # g*x == 0 where x == 0
@@ -112,7 +113,7 @@ def _quotient(total: QuasiAffine, g: int) -> QuasiAffine:
     return QuasiAffine({term: c // g for term, c in total.terms.items()}, total.const // g)
 
 
-class Known(Protocol):
+class FactsProtocol(Protocol):
     """Bounds queries that the division rules need."""
 
     @property
@@ -129,7 +130,7 @@ class Known(Protocol):
         """Return whether the sum provably does not wrap around."""
 
 
-def floordiv(known: Known, total: QuasiAffine, d: int) -> QuasiAffine:
+def floordiv(known: FactsProtocol, total: QuasiAffine, d: int) -> QuasiAffine:
     """Return `total // d` for a constant `d > 0`."""
     # (d*q + r) // d == q + r // d
     whole, rest = total.split(d)
@@ -144,8 +145,8 @@ def floordiv(known: Known, total: QuasiAffine, d: int) -> QuasiAffine:
         # (d - 1 - x) // d == -(x // d)
         return whole.plus(floordiv(known, rest.times(-1).shifted(d - 1), d), -1)
     if (digit := _divisible(rest.single(), d)) is not None:
-        return whole.plus(_divided(known, digit, d))
-    if (y := _lifted(known, rest)) is not None:
+        return whole.plus(_rewrite_digit_quotient(known, digit, d))
+    if (y := _lift_constant(known, rest)) is not None:
         # (x // c + k) // d == (x + c*k) // (c*d)
         return whole.plus(floordiv(known, y[0], y[1] * d))
     if (k := _carry(known, rest, d)) is not None:
@@ -154,7 +155,7 @@ def floordiv(known: Known, total: QuasiAffine, d: int) -> QuasiAffine:
     return whole.plus(QuasiAffine({Digit(rest, d): 1}))
 
 
-def modulo(known: Known, total: QuasiAffine, d: int) -> QuasiAffine:
+def modulo(known: FactsProtocol, total: QuasiAffine, d: int) -> QuasiAffine:
     """Return `total % d` for a constant `d > 0`."""
     rest = _reduce_dividend(known, total, d)
     if not rest.terms:
@@ -177,7 +178,7 @@ def modulo(known: Known, total: QuasiAffine, d: int) -> QuasiAffine:
     if (k := _carry(known, rest, d)) is not None:
         # (x + c) % d == x % d + c - k*d  where k*d <= x % d + c < (k + 1)*d
         return modulo(known, rest.shifted(-rest.const), d).shifted(rest.const - k * d)
-    if (y := _lifted(known, rest)) is not None:
+    if (y := _lift_constant(known, rest)) is not None:
         # (x // c + k) % d == (x + c*k) // c % d
         return QuasiAffine({Digit(y[0], y[1], y[1] * d): 1})
     return QuasiAffine({Digit(rest, 1, d): 1})
@@ -194,7 +195,7 @@ def _divisible(term: Term | None, d: int) -> Digit | None:
     return term
 
 
-def _divided(known: Known, digit: Digit, d: int) -> QuasiAffine:
+def _rewrite_digit_quotient(known: FactsProtocol, digit: Digit, d: int) -> QuasiAffine:
     """Return `(x // l % (d*m)) // d` as `x // (l*d) % m`."""
     x, low, high = digit.of, digit.low * d, digit.high
     if isinstance(x, int) or not known.is_exact(x):
@@ -203,7 +204,7 @@ def _divided(known: Known, digit: Digit, d: int) -> QuasiAffine:
     return quotient if high is None else modulo(known, quotient, high // low)
 
 
-def _remainder(known: Known, digit: Digit, d: int) -> QuasiAffine:
+def _remainder(known: FactsProtocol, digit: Digit, d: int) -> QuasiAffine:
     """Return `(x // l % (d*m)) % d` as `x // l % d`."""
     x, low = digit.of, digit.low
     if isinstance(x, int) or not known.is_exact(x):
@@ -213,7 +214,7 @@ def _remainder(known: Known, digit: Digit, d: int) -> QuasiAffine:
     return QuasiAffine({Digit(QuasiAffine(x.terms, x.const % (low * d)), low, low * d): 1})
 
 
-def _lifted(known: Known, total: QuasiAffine) -> tuple[QuasiAffine, int] | None:
+def _lift_constant(known: FactsProtocol, total: QuasiAffine) -> tuple[QuasiAffine, int] | None:
     """Return `(x + c*k, c)` for a sum `x // c + k`, else None."""
     match total.shifted(-total.const).single():
         case Digit(_, low, None) as digit if low > 1 and known.is_exact(digit.whole):
@@ -222,14 +223,14 @@ def _lifted(known: Known, total: QuasiAffine) -> tuple[QuasiAffine, int] | None:
     return None
 
 
-def recombine_digits(known: Known, total: QuasiAffine) -> QuasiAffine:
+def recombine_digits(known: FactsProtocol, total: QuasiAffine) -> QuasiAffine:
     """Recombine adjacent digits of the same sum until no rule applies."""
     while (better := next(recombine_divmod(known, total), None)) is not None:
         total = better
     return total
 
 
-def recombine_divmod(known: Known, total: QuasiAffine) -> Iterator[QuasiAffine]:
+def recombine_divmod(known: FactsProtocol, total: QuasiAffine) -> Iterator[QuasiAffine]:
     """Yield the sums that result from combining two terms of `total`."""
     digits = [term for term in total.terms if isinstance(term, Digit)]
     if len({digit.of for digit in digits}) < len(digits):
@@ -241,7 +242,7 @@ def recombine_divmod(known: Known, total: QuasiAffine) -> Iterator[QuasiAffine]:
 
 
 def _neighbours(
-    known: Known, total: QuasiAffine, low: Digit, others: list[Digit]
+    known: FactsProtocol, total: QuasiAffine, low: Digit, others: list[Digit]
 ) -> Iterator[QuasiAffine]:
     n = total.terms[low]
     for high in others:
@@ -250,7 +251,7 @@ def _neighbours(
         step = high.low // low.low
         if high.low == low.high and total.terms[high] == n * step:
             # n * (x // l % s) + n*s * (x // (l*s) % t) == n * (x // l % (s*t))
-            whole = _whole(known, Digit(low.of, low.low, high.high))
+            whole = _digit_as_sum(known, Digit(low.of, low.low, high.high))
             yield total.replaced((low, high), whole.times(n))
         elif high.high == low.high and total.terms[high] == -n * step:
             # n * (x // l % (s*t)) - n*s * (x // (l*s) % t) == n * (x // l % s)
@@ -258,7 +259,7 @@ def _neighbours(
             yield total.replaced((low, high), QuasiAffine({digit: n}))
 
 
-def _whole(known: Known, digit: Digit) -> QuasiAffine:
+def _digit_as_sum(known: FactsProtocol, digit: Digit) -> QuasiAffine:
     """Return a digit as a sum; an unbounded digit of a sum is replaced by the quotient itself."""
     if digit.high is not None or isinstance(digit.of, int):
         return QuasiAffine({digit: 1})
@@ -266,7 +267,7 @@ def _whole(known: Known, digit: Digit) -> QuasiAffine:
 
 
 def _complete_digit(
-    known: Known, total: QuasiAffine, digit: Digit, y: QuasiAffine
+    known: FactsProtocol, total: QuasiAffine, digit: Digit, y: QuasiAffine
 ) -> Iterator[QuasiAffine]:
     """Yield sums in which a digit of `y` is combined with the complementary part of `y`.
 
@@ -296,7 +297,7 @@ def _complete_digit(
             yield total.replaced((digit, other), whole)
 
 
-def _only_quotient(known: Known, total: QuasiAffine, d: int) -> int | None:
+def _only_quotient(known: FactsProtocol, total: QuasiAffine, d: int) -> int | None:
     """Return the value of `total // d` if the bounds determine it, else None."""
     low, high = known.interval(total)
     if low is not None and high is not None:
@@ -304,7 +305,7 @@ def _only_quotient(known: Known, total: QuasiAffine, d: int) -> int | None:
     return 0 if known.is_within(total, d) else None
 
 
-def _carry(known: Known, total: QuasiAffine, d: int) -> int | None:
+def _carry(known: FactsProtocol, total: QuasiAffine, d: int) -> int | None:
     """Return the carry that the constant of `total` adds to the quotient, or None if undecided."""
     if not total.const:
         return None
@@ -317,12 +318,12 @@ def _divisors(total: QuasiAffine, d: int) -> list[int]:
     return sorted({gcd(c, d) for c in total.terms.values()} - {1}, reverse=True)
 
 
-def _reduce_dividend(known: Known, total: QuasiAffine, d: int) -> QuasiAffine:
+def _reduce_dividend(known: FactsProtocol, total: QuasiAffine, d: int) -> QuasiAffine:
     """Return a sum with fewer or simpler terms and the same remainder by `d`."""
     # (d*q + r) % d == r % d
     rest = total.split(d)[1]
     # (c * (x // l % m)) % d == (c * (x // l)) % d  where c*m is a multiple of d
-    if all(isinstance(term, Opaque) or term.high is None for term in rest.terms):
+    if all(isinstance(term, OpaqueTerm) or term.high is None for term in rest.terms):
         return rest
     parts: list[tuple[QuasiAffine, int]] = [(QuasiAffine({}, rest.const), 1)]
     for term, c in rest.terms.items():
@@ -330,13 +331,13 @@ def _reduce_dividend(known: Known, total: QuasiAffine, d: int) -> QuasiAffine:
         if isinstance(term, Digit) and term.size is not None and c * term.size % d == 0 and (
             isinstance(term.of, int) or known.is_exact(term.of)
         ):
-            part = _whole(known, Digit(term.of, term.low))
+            part = _digit_as_sum(known, Digit(term.of, term.low))
         parts.append((part, c))
     opened = QuasiAffine.added(parts)
     return opened.split(d)[1] if known.is_exact(opened) else rest
 
 
-def recombine_terms(facts: Facts, total: QuasiAffine) -> QuasiAffine:
+def recombine_terms(facts: ConstraintContext, total: QuasiAffine) -> QuasiAffine:
     """Recombine quotients and remainders of the same expression until no rule applies."""
     if len(total.terms) < 2:
         return total
@@ -345,7 +346,7 @@ def recombine_terms(facts: Facts, total: QuasiAffine) -> QuasiAffine:
     return total
 
 
-def _better(facts: Facts, total: QuasiAffine) -> Iterator[QuasiAffine]:
+def _better(facts: ConstraintContext, total: QuasiAffine) -> Iterator[QuasiAffine]:
     yield from recombine_divmod(facts, total)
     for term, c in total.terms.items():
         if not isinstance(term, Digit) or term != Digit(term.of):
@@ -369,7 +370,7 @@ def _complete_product(
 
 
 def _join_scaled(
-    facts: Facts, total: QuasiAffine, term: Term, c: int
+    facts: ConstraintContext, total: QuasiAffine, term: Term, c: int
 ) -> Iterator[QuasiAffine]:
     """Yield sums in which a quotient and a remainder with common symbolic factors are combined."""
     terms = facts.terms

@@ -8,10 +8,15 @@ from functools import partial
 from operator import is_
 from typing import Any, TypeAlias, TypeVar
 
-from tecomp.ir.arith.constraint_context import Facts
+from tecomp.ir.arith.constraint_context import ConstraintContext
 from tecomp.ir.arith.intervals import Interval
 from tecomp.ir.arith.quasi_affine import QuasiAffine
-from tecomp.ir.arith.simplify_expr import expression, guarded_indices, is_pure, truth
+from tecomp.ir.arith.simplify_expr import (
+    constant_truth,
+    expression,
+    is_pure,
+    simplify_guarded_indices,
+)
 from tecomp.ir.nodes.dtype import INT64
 from tecomp.ir.nodes.expr import (
     BinOp,
@@ -32,10 +37,11 @@ from tecomp.ir.nodes.stmt import (
     BufferRealize,
     BufferStore,
     DeclBuffer,
+    ExternCall,
     For,
     IfThenElse,
     Let,
-    OutsideCall,
+    OperandTransfer,
     Passed,
     Prefetch,
     PrimFunc,
@@ -43,18 +49,17 @@ from tecomp.ir.nodes.stmt import (
     SeqStmt,
     Stmt,
     TensorOp,
-    Touch,
     array_argument,
     seq,
 )
-from tecomp.ir.traversal.analyses import natural_variables
+from tecomp.ir.traversal.analyses import nonnegative_variables
 from tecomp.ir.traversal.rewrite import (
     Task,
     bottom_up,
     free_variables,
     map_body,
     operands_of,
-    run,
+    run_trampoline,
     walk,
 )
 
@@ -89,15 +94,15 @@ def simplify(node: N, ranges: Ranges | None = None, *, since: PrimFunc | None = 
     facts = facts_of(ranges or {})
     result: Any
     if isinstance(node, Expr):
-        result = run(expression(facts, node))
+        result = run_trampoline(expression(facts, node))
     elif isinstance(node, PrimFunc):
         facts = function_facts(node)
         if since is not None:
             facts.simple = frozenset(map(id, walk(since.body)))
-        func = map_body(node, lambda body: _without_unused(run(_statement(facts, body))))
+        func = map_body(node, lambda body: _without_unused(run_trampoline(_statement(facts, body))))
         result = _of_its_memory(func)
     else:
-        result = _without_unused(run(_statement(facts, node)))
+        result = _without_unused(run_trampoline(_statement(facts, node)))
     simple: N = result
     return simple
 
@@ -126,13 +131,13 @@ def bounds(expr: Expr, ranges: Ranges | None = None) -> Interval:
     if isinstance(expr, Const) and expr.dtype.is_integer:
         # The bounds of a literal do not depend on `ranges`.
         return int(expr.value), int(expr.value)
-    return bounds_given(facts_of(ranges or {}), expr)
+    return constant_bounds(facts_of(ranges or {}), expr)
 
 
-def bounds_given(facts: Facts, expr: Expr) -> Interval:
+def constant_bounds(facts: ConstraintContext, expr: Expr) -> Interval:
     """Return the minimum and maximum of an int64 scalar under `facts`; None where unknown."""
     facts.begin()
-    simple = run(expression(facts, expr))
+    simple = run_trampoline(expression(facts, expr))
     total = facts.terms.sum_of(simple)
     if not facts.is_exact(total):
         return None, None
@@ -151,26 +156,27 @@ def constant_upper_bound(expr: Expr, ranges: Ranges | None = None) -> int | None
     return bounds(expr, ranges)[1]
 
 
-def facts_of(ranges: Ranges) -> Facts:
+def facts_of(ranges: Ranges) -> ConstraintContext:
     """Return a constraint context with the inclusive ranges of variables."""
-    facts = Facts()
+    facts = ConstraintContext()
     for var, (low, high) in ranges.items():
         facts.bind(var, *(
-            None if end is None else facts.terms.sum_of(run(expression(facts, index_value(end))))
+            None if end is None
+            else facts.terms.sum_of(run_trampoline(expression(facts, index_value(end))))
             for end in (low, high)
         ))
     return facts
 
 
-def function_facts(func: PrimFunc) -> Facts:
+def function_facts(func: PrimFunc) -> ConstraintContext:
     """Return the constraint context of a function: extents of arrays are nonnegative."""
-    facts = Facts()
-    for size in natural_variables(func):
+    facts = ConstraintContext()
+    for size in nonnegative_variables(func):
         facts.bind(size, QuasiAffine(), None)
     return facts
 
 
-def _statement(facts: Facts, stmt: Stmt) -> Task:
+def _statement(facts: ConstraintContext, stmt: Stmt) -> Task:
     """Simplify `stmt` as a trampoline task; a statement without effect gives `EMPTY`."""
     if facts.is_simple(stmt):
         return stmt
@@ -178,21 +184,21 @@ def _statement(facts: Facts, stmt: Stmt) -> Task:
     return (yield _STATEMENTS.get(type(stmt), _memory)(facts, stmt))
 
 
-def _sequence(facts: Facts, stmt: SeqStmt) -> Task:
+def _sequence(facts: ConstraintContext, stmt: SeqStmt) -> Task:
     parts: list[Stmt] = []
     for part in stmt.stmts:
         parts.append((yield _statement(facts, part)))
-    return stmt if _alike(parts, stmt.stmts) else seq(*parts)
+    return stmt if _are_identical(parts, stmt.stmts) else seq(*parts)
 
 
-def _place(facts: Facts, stmt: Prefetch | Touch) -> Task:
+def _place(facts: ConstraintContext, stmt: Prefetch | OperandTransfer) -> Task:
     simple = yield expression(facts, stmt.place)
     if simple is stmt.place:
         return stmt
     return replace(stmt, place=simple) if isinstance(simple, BufferLoad) else EMPTY
 
 
-def _outside(facts: Facts, stmt: OutsideCall) -> Task:
+def _outside(facts: ConstraintContext, stmt: ExternCall) -> Task:
     passed: list[Passed] = []
     for each in stmt.arguments:
         if isinstance(each, ArrayArgument):
@@ -209,7 +215,7 @@ def _outside(facts: Facts, stmt: OutsideCall) -> Task:
     return replace(stmt, arguments=tuple(passed), multiply_adds=work)
 
 
-def _array(facts: Facts, stmt: ArrayArgument) -> Task:
+def _array(facts: ConstraintContext, stmt: ArrayArgument) -> Task:
     """Simplify an array argument, whose indices are within its shape; the array may be empty."""
     shape: list[Expr] = []
     for extent in stmt.shape:
@@ -229,7 +235,7 @@ def _array(facts: Facts, stmt: ArrayArgument) -> Task:
         buffer, stmt.variables, tuple(shape), tuple(indices), is_written=stmt.is_written)
 
 
-def _operation(facts: Facts, stmt: TensorOp) -> Task:
+def _operation(facts: ConstraintContext, stmt: TensorOp) -> Task:
     body = yield _statement(facts, stmt.body)
     if _is_empty(body):
         return EMPTY
@@ -239,12 +245,12 @@ def _operation(facts: Facts, stmt: TensorOp) -> Task:
     return replace(stmt, operands=operands, body=body)
 
 
-def _memory(facts: Facts, stmt: Stmt) -> Task:
+def _memory(facts: ConstraintContext, stmt: Stmt) -> Task:
     """Simplify `Allocate`, `BufferRealize` and `DeclBuffer`, including symbolic extents."""
     if not isinstance(stmt, Allocate | BufferRealize | DeclBuffer):
         return stmt
     state = facts.enter()
-    buffer = yield _declared(facts, stmt.buffer)
+    buffer = yield _simplify_declaration(facts, stmt.buffer)
     body = yield _statement(facts, stmt.body)
     facts.leave(state)
     if _is_empty(body):
@@ -261,7 +267,7 @@ def _memory(facts: Facts, stmt: Stmt) -> Task:
     return stmt if buffer is stmt.buffer and body is stmt.body else type(stmt)(buffer, body)
 
 
-def _declared(facts: Facts, buffer: Buffer) -> Task:
+def _simplify_declaration(facts: ConstraintContext, buffer: Buffer) -> Task:
     """Simplify the extents of `buffer` and record it in `facts.buffers` for its accesses."""
     key = facts.buffer_key(buffer)
     if key is None:
@@ -274,7 +280,7 @@ def _declared(facts: Facts, buffer: Buffer) -> Task:
     return facts.buffers[key]
 
 
-def _alike(parts: list[Stmt], stmts: tuple[Stmt, ...]) -> bool:
+def _are_identical(parts: list[Stmt], stmts: tuple[Stmt, ...]) -> bool:
     """Return whether all parts are unchanged, by identity because `==` compares whole trees."""
     return all(a is b and not isinstance(a, SeqStmt) for a, b in zip(parts, stmts, strict=True))
 
@@ -283,7 +289,7 @@ def _is_empty(stmt: Stmt | None) -> bool:
     return stmt is None or (isinstance(stmt, SeqStmt) and not stmt.stmts)
 
 
-def _loop(facts: Facts, loop: For) -> Task:
+def _loop(facts: ConstraintContext, loop: For) -> Task:
     start = yield expression(facts, loop.min)
     extent = yield expression(facts, loop.extent)
     count = facts.terms.sum_of(extent)
@@ -308,7 +314,7 @@ def _loop(facts: Facts, loop: For) -> Task:
     return For(loop.loop_var, start, extent, loop.kind, body, loop.thread)
 
 
-def enter_loop(facts: Facts, var: Var, start: Expr, extent: Expr) -> None:
+def enter_loop(facts: ConstraintContext, var: Var, start: Expr, extent: Expr) -> None:
     """Add the facts that hold inside a loop: its variable is within bounds, its extent positive."""
     first, count = facts.terms.sum_of(start), facts.terms.sum_of(extent)
     if not (facts.is_exact(first) and facts.is_exact(count)):
@@ -320,7 +326,7 @@ def enter_loop(facts: Facts, var: Var, start: Expr, extent: Expr) -> None:
     facts.bind(var, first, first.plus(count).shifted(-1))
 
 
-def _assume_factors(facts: Facts, extent: Expr) -> None:
+def _assume_factors(facts: ConstraintContext, extent: Expr) -> None:
     """Record that the factors of a positive product are positive if none is negative."""
     only = facts.terms.sum_of(extent).only()
     if only is None or only[1] < 0:
@@ -332,9 +338,9 @@ def _assume_factors(facts: Facts, extent: Expr) -> None:
                 facts.assume(Compare(CmpOp.GE, factor, index_value(1)))
 
 
-def _branch(facts: Facts, stmt: IfThenElse) -> Task:
+def _branch(facts: ConstraintContext, stmt: IfThenElse) -> Task:
     condition = yield expression(facts, stmt.condition)
-    known = truth(condition) if condition.dtype.lanes == 1 else None
+    known = constant_truth(condition) if condition.dtype.lanes == 1 else None
     if known is not None:
         chosen = stmt.then_case if known else stmt.else_case
         return EMPTY if chosen is None else (yield _statement(facts, chosen))
@@ -356,7 +362,7 @@ def _branch(facts: Facts, stmt: IfThenElse) -> Task:
     return IfThenElse(condition, EMPTY if then_case is None else then_case, else_case)
 
 
-def _store(facts: Facts, stmt: BufferStore) -> Task:
+def _store(facts: ConstraintContext, stmt: BufferStore) -> Task:
     value = yield expression(facts, stmt.value)
     if stmt.predicate is None:
         indices: list[Expr] = []
@@ -367,17 +373,17 @@ def _store(facts: Facts, stmt: BufferStore) -> Task:
             return stmt
         return BufferStore(buffer, value, tuple(indices))
     predicate = yield expression(facts, stmt.predicate)
-    known = truth(predicate)
+    known = constant_truth(predicate)
     if known is False:
         return EMPTY
-    where = yield guarded_indices(facts, stmt.indices, predicate)
+    where = yield simplify_guarded_indices(facts, stmt.indices, predicate)
     return BufferStore(facts.buffer(stmt.buffer), value, where, None if known else predicate)
 
 
-def _let(facts: Facts, stmt: Let) -> Task:
+def _let(facts: ConstraintContext, stmt: Let) -> Task:
     value = yield expression(facts, stmt.value)
     state = facts.enter()
-    known = isinstance(value, Var | Const) or truth(value) is not None
+    known = isinstance(value, Var | Const) or constant_truth(value) is not None
     if known:
         facts.values[stmt.var] = value
     else:
@@ -389,15 +395,15 @@ def _let(facts: Facts, stmt: Let) -> Task:
     return Let(stmt.var, value, body)
 
 
-_STATEMENTS: dict[type, Callable[[Facts, Any], Task]] = {
+_STATEMENTS: dict[type, Callable[[ConstraintContext, Any], Task]] = {
     For: _loop,
     IfThenElse: _branch,
     BufferStore: _store,
     Let: _let,
     Prefetch: _place,
-    Touch: _place,
+    OperandTransfer: _place,
     TensorOp: _operation,
-    OutsideCall: _outside,
+    ExternCall: _outside,
     SeqStmt: _sequence,
 }
 

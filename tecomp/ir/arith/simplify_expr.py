@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tecomp.ir.arith.constraint_context import Facts
+from tecomp.ir.arith.constraint_context import ConstraintContext
 from tecomp.ir.arith.quasi_affine import QuasiAffine
 from tecomp.ir.arith.rewrite_rules import (
     comparison,
-    decide,
+    decide_comparison,
     extremum,
     floordiv,
     modulo,
@@ -40,7 +40,7 @@ from tecomp.ir.nodes.expr import (
     integer_range,
 )
 from tecomp.ir.nodes.operators import OPPOSITE
-from tecomp.ir.nodes.structural_equality import same
+from tecomp.ir.nodes.structural_equality import structural_equal
 from tecomp.ir.traversal.rewrite import Task, children, operands_of, rebuild, walk
 
 _SUMS = frozenset((BinOp.ADD, BinOp.SUB, BinOp.MUL))
@@ -50,16 +50,16 @@ _LONGEST = 9
 _LEAST, _MOST = integer_range(INT64)
 
 
-def expression(facts: Facts, node: Expr) -> Task:
+def expression(facts: ConstraintContext, node: Expr) -> Task:
     """Simplify `node` as a trampoline task."""
-    result = settled(facts, node)
+    result = simplify_cheap(facts, node)
     if result is None:
         result = yield from _compound(facts, node)
         facts.memo[id(node)] = (node, result)
     return result
 
 
-def settled(facts: Facts, node: Expr) -> Expr | None:
+def simplify_cheap(facts: ConstraintContext, node: Expr) -> Expr | None:
     """Return `node` simplified if this requires no work, else None; most operands are leaves."""
     if type(node) is Const:
         return node
@@ -71,7 +71,7 @@ def settled(facts: Facts, node: Expr) -> Expr | None:
     return None if done is None else done[1]
 
 
-def _compound(facts: Facts, node: Expr) -> Task:
+def _compound(facts: ConstraintContext, node: Expr) -> Task:
     if isinstance(node, Binary):
         if node.op in _SUMS and node.dtype == INT64:
             return _sum(facts, node)
@@ -79,17 +79,17 @@ def _compound(facts: Facts, node: Expr) -> Task:
             return _logic(facts, node)
     elif isinstance(node, Call):
         if node.name == "if_then_else":
-            return _guarded(facts, node)
+            return _simplify_if_then_else(facts, node)
     elif isinstance(node, BufferLoad) and node.predicate is not None:
         return _guarded_load(facts, node, node.predicate)
     return _by_children(facts, node)
 
 
-def _by_children(facts: Facts, node: Expr) -> Task:
+def _by_children(facts: ConstraintContext, node: Expr) -> Task:
     parts: dict[int, Expr] = {}
     is_new = False
     for child in children(node):
-        simple = settled(facts, child)
+        simple = simplify_cheap(facts, child)
         if simple is None:
             simple = yield expression(facts, child)
         parts[id(child)] = simple
@@ -101,14 +101,14 @@ def _by_children(facts: Facts, node: Expr) -> Task:
     return _rule(facts, result)
 
 
-def _sum(facts: Facts, root: Binary) -> Task:
+def _sum(facts: ConstraintContext, root: Binary) -> Task:
     """Simplify all additions, subtractions and multiplications below `root` as one sum."""
     parts: list[tuple[QuasiAffine, int]] = []
     opened: set[int] = set()
     todo: list[tuple[Expr, int]] = [(root, 1)]
     while todo:
         node, factor = todo.pop()
-        value = settled(facts, node)
+        value = simplify_cheap(facts, node)
         if value is None and id(node) not in opened and (
             isinstance(node, Binary) and node.op in _SUMS
         ):
@@ -142,40 +142,41 @@ def _fits(total: QuasiAffine) -> bool:
     return all([_LEAST < c <= _MOST for c in total.terms.values()])
 
 
-def _logic(facts: Facts, node: Binary) -> Task:
+def _logic(facts: ConstraintContext, node: Binary) -> Task:
     """Simplify `and` or `or`; the right side may assume that the left side does not decide.
 
     Both sides are evaluated in any case, so a side that reads memory must not assume the other.
     """
     conjunction = node.op is BinOp.AND
     a = yield expression(facts, node.a)
-    if (known := truth(a)) is not None:
+    if (known := constant_truth(a)) is not None:
         # true and b == b; false and b == false; the dual identities hold for `or`.
         return (yield expression(facts, node.b)) if known == conjunction else a
     if facts.is_data(node.b):
         b = yield expression(facts, node.b)
     else:
-        b = yield _where(facts, a, node.b, holds=conjunction)
-    if (known := truth(b)) is not None and is_pure(a):
+        b = yield _simplify_under(facts, a, node.b, holds=conjunction)
+    if (known := constant_truth(b)) is not None and is_pure(a):
         return a if known == conjunction else b
     if facts.terms.key(a) == facts.terms.key(b):
         return a
     return node if a is node.a and b is node.b else Binary(node.op, a, b)
 
 
-def _guarded(facts: Facts, node: Call) -> Task:
+def _simplify_if_then_else(facts: ConstraintContext, node: Call) -> Task:
     """Simplify `if_then_else`; each branch may assume the condition or its negation."""
     condition = yield expression(facts, node.args[0])
-    if (known := truth(condition)) is not None:
+    if (known := constant_truth(condition)) is not None:
         return (yield expression(facts, node.args[1 if known else 2]))
-    a = yield _where(facts, condition, node.args[1])
-    b = yield _where(facts, condition, node.args[2], holds=False)
+    a = yield _simplify_under(facts, condition, node.args[1])
+    b = yield _simplify_under(facts, condition, node.args[2], holds=False)
     if facts.terms.key(a) == facts.terms.key(b) and is_pure(condition):
         return a
     return Call(node.name, (condition, a, b), node.dtype)
 
 
-def _where(facts: Facts, condition: Expr, node: Expr, *, holds: bool = True) -> Task:
+def _simplify_under(facts: ConstraintContext, condition: Expr, node: Expr, *,
+        holds: bool = True) -> Task:
     """Simplify `node` under the assumption that a condition holds, or does not hold."""
     state = facts.enter(node) if facts.tells(condition) else None
     if state is None:
@@ -186,18 +187,19 @@ def _where(facts: Facts, condition: Expr, node: Expr, *, holds: bool = True) -> 
     return result
 
 
-def _guarded_load(facts: Facts, node: BufferLoad, where: Expr) -> Task:
+def _guarded_load(facts: ConstraintContext, node: BufferLoad, where: Expr) -> Task:
     """Simplify a predicated load; a false predicate gives 0 without a read."""
     predicate = yield expression(facts, where)
-    known = truth(predicate)
+    known = constant_truth(predicate)
     if known is False:
         zero = cast(node.dtype.scalar, 0)
         return zero if node.dtype.lanes == 1 else Broadcast(zero, node.dtype.lanes)
-    indices = yield guarded_indices(facts, node.indices, predicate)
+    indices = yield simplify_guarded_indices(facts, node.indices, predicate)
     return BufferLoad(facts.buffer(node.buffer), indices, None if known else predicate)
 
 
-def guarded_indices(facts: Facts, indices: tuple[Expr, ...], predicate: Expr) -> Task:
+def simplify_guarded_indices(facts: ConstraintContext, indices: tuple[Expr, ...],
+        predicate: Expr) -> Task:
     """Simplify the indices of an access that occurs only where `predicate` holds.
 
     An index that reads memory is evaluated unconditionally, so it must not assume the predicate.
@@ -209,11 +211,11 @@ def guarded_indices(facts: Facts, indices: tuple[Expr, ...], predicate: Expr) ->
             # double the work at each nesting level.
             simple.append((yield expression(facts, index)))
         else:
-            simple.append((yield _where(facts, predicate, index)))
+            simple.append((yield _simplify_under(facts, predicate, index)))
     return tuple(simple)
 
 
-def truth(condition: Expr) -> bool | None:
+def constant_truth(condition: Expr) -> bool | None:
     """Return the value of a constant condition, the same for all lanes; None if not constant."""
     while isinstance(condition, Broadcast):
         condition = condition.value
@@ -230,7 +232,7 @@ def _constant(value: bool, like: Expr) -> Expr:
     return node if like.dtype.lanes == 1 else Broadcast(node, like.dtype.lanes)
 
 
-def _rule(facts: Facts, node: Expr) -> Expr:
+def _rule(facts: ConstraintContext, node: Expr) -> Expr:
     """Apply one rewrite step to a node whose children are simplified."""
     match node:
         case Binary() if node.dtype == INT64:
@@ -240,17 +242,17 @@ def _rule(facts: Facts, node: Expr) -> Expr:
         case Compare():
             return _compare(facts, node)
         case Not(a):
-            return _negated(node, a)
+            return _simplify_not(node, a)
         case Select(condition, a, b):
-            return _chosen(facts, node, condition, a, b)
+            return _simplify_select(facts, node, condition, a, b)
         case Cast(dtype, value):
-            return _converted(facts, node, dtype, value)
+            return _simplify_cast(facts, node, dtype, value)
         case Call("check_index", (index, extent, _)):
-            return _checked(facts, node, index, extent)
+            return _simplify_index_check(facts, node, index, extent)
     return node
 
 
-def _index(facts: Facts, node: Binary) -> Expr:
+def _index(facts: ConstraintContext, node: Binary) -> Expr:
     sum_of = facts.terms.sum_of
     match node:
         case Binary(BinOp.MIN | BinOp.MAX as op):
@@ -266,7 +268,7 @@ def _index(facts: Facts, node: Binary) -> Expr:
     return _data(node)
 
 
-def _quotient(facts: Facts, node: Binary, a: QuasiAffine, b: QuasiAffine) -> Expr:
+def _quotient(facts: ConstraintContext, node: Binary, a: QuasiAffine, b: QuasiAffine) -> Expr:
     """Simplify a division by an expression if the dividend is 0 or in `[0, divisor)`."""
     if not a.terms and a.const == 0:
         return Const(0, INT64)
@@ -288,10 +290,12 @@ def _data(node: Binary) -> Expr:
             return a
         case Binary(BinOp.MUL, a, Const(0)) | Binary(BinOp.MUL, Const(0), a) if is_pure(a):
             return Const(0, node.dtype)
-        case Binary(BinOp.BITXOR, Binary(BinOp.BITXOR, a, b), c) if is_pure(b) and same(b, c):
+        case Binary(BinOp.BITXOR, Binary(BinOp.BITXOR, a, b), c) if is_pure(b) and structural_equal(
+            b, c):
             # (x ^ y) ^ y == x
             return a
-        case Binary(BinOp.BITXOR, Binary(BinOp.BITXOR, a, b), c) if is_pure(a) and same(a, c):
+        case Binary(BinOp.BITXOR, Binary(BinOp.BITXOR, a, b), c) if is_pure(a) and structural_equal(
+            a, c):
             # (y ^ x) ^ y == x
             return b
         case Binary(op, Const() as a, Const() as b):
@@ -299,7 +303,7 @@ def _data(node: Binary) -> Expr:
     return node
 
 
-def _compare(facts: Facts, node: Compare) -> Expr:
+def _compare(facts: ConstraintContext, node: Compare) -> Expr:
     a, b = node.a, node.b
     if a.dtype.scalar != INT64:
         if isinstance(a, Const) and isinstance(b, Const) and a.dtype.is_integer:
@@ -317,7 +321,7 @@ def _compare(facts: Facts, node: Compare) -> Expr:
     return result if known is None else _constant(known, node)
 
 
-def _compare_lanes(facts: Facts, node: Compare) -> Expr:
+def _compare_lanes(facts: ConstraintContext, node: Compare) -> Expr:
     """Evaluate a vector comparison if its first and its last lane have the same known result.
 
     The difference of two ramps is a ramp, so the values of all other lanes are between them.
@@ -329,11 +333,11 @@ def _compare_lanes(facts: Facts, node: Compare) -> Expr:
         a, b = _lane(facts, node.a, lane), _lane(facts, node.b, lane)
         if a is None or b is None or not (facts.is_exact(a) and facts.is_exact(b)):
             return node
-        ends.append(decide(facts, node.op, a.plus(b, -1)))
+        ends.append(decide_comparison(facts, node.op, a.plus(b, -1)))
     return node if ends[0] is None or ends[0] != ends[1] else _constant(ends[0], node)
 
 
-def _lane(facts: Facts, vector: Expr, lane: int) -> QuasiAffine | None:
+def _lane(facts: ConstraintContext, vector: Expr, lane: int) -> QuasiAffine | None:
     match vector:
         case Ramp(base, Const(stride)) if base.dtype.lanes == 1:
             return facts.terms.sum_of(base).shifted(lane * int(stride))
@@ -349,8 +353,8 @@ def _holds(op: CmpOp, a: float, b: float) -> bool:
             CmpOp.LE: a <= b, CmpOp.GT: a > b, CmpOp.GE: a >= b}[op]
 
 
-def _negated(node: Not, a: Expr) -> Expr:
-    if (known := truth(a)) is not None:
+def _simplify_not(node: Not, a: Expr) -> Expr:
+    if (known := constant_truth(a)) is not None:
         return _constant(not known, node)
     match a:
         case Not(inner):
@@ -361,15 +365,16 @@ def _negated(node: Not, a: Expr) -> Expr:
     return node
 
 
-def _chosen(facts: Facts, node: Select, condition: Expr, a: Expr, b: Expr) -> Expr:
-    known = truth(condition)
+def _simplify_select(facts: ConstraintContext, node: Select, condition: Expr, a: Expr,
+        b: Expr) -> Expr:
+    known = constant_truth(condition)
     if known is None:
         alike = facts.terms.key(a) == facts.terms.key(b)
         return a if alike and is_pure(condition) else node
     return a if known else b
 
 
-def _converted(facts: Facts, node: Cast, dtype: Any, value: Expr) -> Expr:
+def _simplify_cast(facts: ConstraintContext, node: Cast, dtype: Any, value: Expr) -> Expr:
     if value.dtype == dtype:
         return value
     match value:
@@ -386,7 +391,7 @@ def _converted(facts: Facts, node: Cast, dtype: Any, value: Expr) -> Expr:
     return node
 
 
-def _checked(facts: Facts, node: Call, index: Expr, extent: Expr) -> Expr:
+def _simplify_index_check(facts: ConstraintContext, node: Call, index: Expr, extent: Expr) -> Expr:
     """Remove a run-time index check if the first and the last lane are provably in bounds."""
     for lane in {0, node.dtype.lanes - 1}:
         i, n = _lane(facts, index, lane), _lane(facts, extent, lane)

@@ -14,9 +14,9 @@ import numpy as np
 
 from tecomp.errors import CallError
 from tecomp.ir.extern.c_function import CFunction
-from tecomp.ir.extern.registry import ArrayType, Callee, NumberType, function_of
+from tecomp.ir.extern.registry import ArrayType, CallSignature, NumberType, function_of
 from tecomp.ir.nodes.dtype import DType
-from tecomp.ir.nodes.stmt import Convention
+from tecomp.ir.nodes.stmt import CallingConvention
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -41,7 +41,7 @@ class ArgumentArray(np.ndarray[Any, np.dtype[Any]]):
         return self
 
 
-def passed(array: Array, *, is_written: bool) -> ArgumentArray:
+def as_call_argument(array: Array, *, is_written: bool) -> ArgumentArray:
     """Return `array` as a function argument; it is writable only if the function may write it."""
     found = array.view(ArgumentArray)
     found.flags.writeable = is_written
@@ -66,7 +66,7 @@ def array_at(
     if lanes > 1:
         full, steps = (*full, lanes), [*steps, kind.itemsize]
     if 0 in full:
-        return passed(np.empty(full, kind), is_written=is_written)
+        return as_call_argument(np.empty(full, kind), is_written=is_written)
     reach = [(extent - 1) * step for extent, step in zip(full, steps, strict=True)]
     before, after = -sum(min(n, 0) for n in reach), sum(max(n, 0) for n in reach)
     memory: Any = (ctypes.c_uint8 * (before + after + kind.itemsize)).from_address(address - before)
@@ -82,7 +82,7 @@ _MOST_RAISED = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Outside:
+class ExternBindings:
     """External functions bound to compiled code.
 
     Attributes:
@@ -94,13 +94,13 @@ class Outside:
     keep: tuple[Any, ...] = ()
 
 
-NOTHING = Outside()
+NOTHING = ExternBindings()
 
-Calls = tuple[tuple[str, Callee], ...]
+Calls = tuple[tuple[str, CallSignature], ...]
 """Symbols of machine code, each with the signature of its calls."""
 
 
-def bind(calls: Calls) -> Outside:
+def bind(calls: Calls) -> ExternBindings:
     """Bind the external calls of some code to the currently registered functions.
 
     Raises:
@@ -114,13 +114,13 @@ def bind(calls: Calls) -> Outside:
             addresses[symbol] = function.address
             keep.append(function)
             continue
-        callback = _CALLBACK(_guarded(function, callee))
+        callback = _CALLBACK(_guard(function, callee))
         addresses[symbol] = ctypes.cast(callback, ctypes.c_void_p).value or 0
         keep.append(callback)
-    return Outside(addresses, tuple(keep))
+    return ExternBindings(addresses, tuple(keep))
 
 
-def words_of(callee: Callee) -> int:
+def words_of(callee: CallSignature) -> int:
     """Return the number of 64-bit words that a call of a Python function passes."""
     return sum(_size(each) for each in callee.arguments)
 
@@ -155,7 +155,7 @@ class _Raised:
 RAISED = _Raised()
 
 
-def _guarded(function: Callable[..., Any], callee: Callee) -> Callable[[int], int]:
+def _guard(function: Callable[..., Any], callee: CallSignature) -> Callable[[int], int]:
     words = ctypes.c_int64 * max(words_of(callee), 1)
 
     def run(address: int) -> int:
@@ -168,7 +168,7 @@ def _guarded(function: Callable[..., Any], callee: Callee) -> Callable[[int], in
     return run
 
 
-def _values(words: Sequence[int], callee: Callee) -> list[Any]:
+def _values(words: Sequence[int], callee: CallSignature) -> list[Any]:
     found: list[Any] = []
     at = 0
     for k, each in enumerate(callee.arguments):
@@ -201,7 +201,7 @@ def _number(kind: NumberType, word: int) -> bool | int | float:
     return word % 2**64 if kind.dtype.kind == "uint" else word
 
 
-def invoker(callee: Callee) -> Callable[[Sequence[Any]], None]:
+def invoker(callee: CallSignature) -> Callable[[Sequence[Any]], None]:
     """Return the function that calls an external function with arrays, numbers and strings.
 
     Raises:
@@ -209,20 +209,20 @@ def invoker(callee: Callee) -> Callable[[Sequence[Any]], None]:
     """
     function = function_of(callee)
     kinds = callee.arguments
-    if callee.convention is Convention.C:
+    if callee.convention is CallingConvention.C:
         return lambda values: function(*(
             value.ctypes.data if isinstance(value, np.ndarray) else value for value in values
         ))
 
     def call(values: Sequence[Any]) -> None:
-        function(*map(_given, kinds, values))
+        function(*map(_check_value, kinds, values))
 
     return call
 
 
-def _given(kind: ArrayType | NumberType | str, value: Any) -> Any:
+def _check_value(kind: ArrayType | NumberType | str, value: Any) -> Any:
     if isinstance(kind, ArrayType):
-        return passed(value, is_written=kind.is_written)
+        return as_call_argument(value, is_written=kind.is_written)
     if isinstance(kind, str):
         return kind
     return number(value, kind)

@@ -35,7 +35,7 @@ _FUNCTION: type = ctypes.CFUNCTYPE(None).__mro__[1]
 
 
 @dataclass(frozen=True, slots=True)
-class Argument:
+class CArgument:
     """C type of a parameter.
 
     Attributes:
@@ -98,7 +98,7 @@ class CFunction:
         arguments: Sequence[str] | None = None,
         result: str | None = None,
     ) -> None:
-        found = _found(function, symbol)
+        found = _find(function, symbol)
         self.name = symbol or str(getattr(found, "__name__", "function"))
         self.address: int = ctypes.cast(found, ctypes.c_void_p).value or 0
         self.arguments = _arguments(self.name, found, arguments)
@@ -114,11 +114,11 @@ class CFunction:
     def __call__(self, *values: Any) -> Any:
         """Call the function with numbers and addresses; return a number if `result` is known."""
         kinds = [_ctype(each) for each in self.arguments]
-        result = None if self.result is None else _ctype(Argument(self.result))
+        result = None if self.result is None else _ctype(CArgument(self.result))
         return ctypes.CFUNCTYPE(result, *kinds)(self.address)(*values)
 
 
-def _found(function: Any, symbol: str | None) -> Any:
+def _find(function: Any, symbol: str | None) -> Any:
     """Return the `ctypes` function."""
     if symbol is None:
         if not isinstance(function, _FUNCTION):
@@ -154,7 +154,7 @@ def _found(function: Any, symbol: str | None) -> Any:
         ) from None
 
 
-def _arguments(name: str, found: Any, given: Sequence[str] | None) -> tuple[Argument, ...]:
+def _arguments(name: str, found: Any, given: Sequence[str] | None) -> tuple[CArgument, ...]:
     where = f"CFunction {name}: arguments"
     if given is None:
         declared = getattr(found, "argtypes", None)
@@ -169,17 +169,17 @@ def _arguments(name: str, found: Any, given: Sequence[str] | None) -> tuple[Argu
     return tuple(_argument(text, where) for text in given)
 
 
-def _argument(text: str, where: str) -> Argument:
+def _argument(text: str, where: str) -> CArgument:
     words = text.split()
     is_const = words[:1] == ["const"]
     rest = "".join(words[1:] if is_const else words)
     is_pointer = rest.endswith("*")
     kind = rest.removesuffix("*")
     if kind == ANY_POINTER and not is_pointer:
-        return Argument(ANY_POINTER, is_pointer=True, is_const=is_const)
+        return CArgument(ANY_POINTER, is_pointer=True, is_const=is_const)
     if is_pointer and kind not in _SCALARS:
         # A pointer target may have any dtype of arrays.
-        return Argument(str(DType(kind)), is_pointer=True, is_const=is_const)
+        return CArgument(str(DType(kind)), is_pointer=True, is_const=is_const)
     if kind not in _SCALARS or (is_const and not is_pointer):
         raise TypeMismatchError(
             '{where}: there is no type {text!r}; write {scalars}, a pointer such as "float32*" or '
@@ -187,7 +187,7 @@ def _argument(text: str, where: str) -> Argument:
             kind="outside-function", where=where, text=text, scalars=", ".join(_SCALARS),
             any_pointer=ANY_POINTER,
         )
-    return Argument(kind, is_pointer, is_const)
+    return CArgument(kind, is_pointer, is_const)
 
 
 def _number(text: Any, where: str) -> str:
@@ -199,14 +199,14 @@ def _number(text: Any, where: str) -> str:
     return str(text)
 
 
-def _of_ctypes(kind: Any, where: str) -> Argument:
+def _of_ctypes(kind: Any, where: str) -> CArgument:
     if kind in _OF_CTYPES:
-        return Argument(_OF_CTYPES[kind])
+        return CArgument(_OF_CTYPES[kind])
     if kind is ctypes.c_void_p:
-        return Argument(ANY_POINTER, is_pointer=True)
+        return CArgument(ANY_POINTER, is_pointer=True)
     target = getattr(kind, "_type_", None)
     if isinstance(kind, type) and issubclass(kind, ctypes._Pointer) and target in _OF_CTYPES:
-        return Argument(_OF_CTYPES[target], is_pointer=True)
+        return CArgument(_OF_CTYPES[target], is_pointer=True)
     raise TypeMismatchError(
         "{where}: {getattr} of ctypes is neither a number nor a pointer to numbers; give "
         "arguments=",
@@ -214,7 +214,7 @@ def _of_ctypes(kind: Any, where: str) -> Argument:
     )
 
 
-def _ctype(argument: Argument) -> Any:
+def _ctype(argument: CArgument) -> Any:
     if argument.is_pointer:
         return ctypes.c_void_p
     return next(kind for kind, name in _OF_CTYPES.items() if name == argument.dtype)

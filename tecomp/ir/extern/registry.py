@@ -11,11 +11,11 @@ from typing import Any, TypeVar, overload
 import numpy as np
 
 from tecomp.errors import DefinitionError, TypeMismatchError, safe_repr
-from tecomp.ir.extern.c_function import ANY_POINTER, Argument, CFunction, math_function
+from tecomp.ir.extern.c_function import ANY_POINTER, CArgument, CFunction, math_function
 from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import Expr
-from tecomp.ir.nodes.stmt import ArrayArgument, Convention, OutsideCall
+from tecomp.ir.nodes.stmt import ArrayArgument, CallingConvention, ExternCall
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -98,7 +98,7 @@ def get_global_func(name: str, allow_missing: bool = False) -> Any:
     if name not in _REGISTERED and not allow_missing:
         raise DefinitionError(
             "get_global_func: {remedy}",
-            kind="outside-function", remedy=missing(name),
+            kind="outside-function", remedy=unknown_function_message(name),
         )
     return _REGISTERED.get(name)
 
@@ -119,7 +119,7 @@ def remove_global_func(name: str) -> None:
     if _REGISTERED.pop(name, None) is None:
         raise DefinitionError(
             "remove_global_func: {remedy}",
-            kind="outside-function", remedy=missing(name),
+            kind="outside-function", remedy=unknown_function_message(name),
         )
 
 
@@ -141,7 +141,7 @@ def _check_name(name: object, where: str) -> None:
         )
 
 
-def missing(name: str) -> str:
+def unknown_function_message(name: str) -> str:
     """Return the message for an unregistered name: the nearest match and the remedy."""
     near = get_close_matches(str(name), list(_REGISTERED), n=1)
     meant = f"write {safe_repr(near[0])} if that is meant, or " if near else ""
@@ -163,7 +163,7 @@ def python_function(name: str, where: str, count: int | None = None) -> Callable
     if found is None:
         raise DefinitionError(
             "{where}: {remedy}",
-            kind="outside-function", where=where, remedy=missing(name),
+            kind="outside-function", where=where, remedy=unknown_function_message(name),
         )
     if isinstance(found, CFunction):
         raise DefinitionError(
@@ -204,7 +204,7 @@ def c_function(name: str, where: str) -> CFunction:
     if found is None:
         raise DefinitionError(
             "{where}: {remedy}",
-            kind="outside-function", where=where, remedy=missing(name),
+            kind="outside-function", where=where, remedy=unknown_function_message(name),
         )
     if not isinstance(found, CFunction):
         raise DefinitionError(
@@ -237,7 +237,7 @@ class NumberType:
 
 
 @dataclass(frozen=True, slots=True)
-class Callee:
+class CallSignature:
     """Signature of an external call.
 
     Attributes:
@@ -249,16 +249,16 @@ class Callee:
     """
 
     function: str
-    convention: Convention
+    convention: CallingConvention
     arguments: tuple[ArrayType | NumberType | str, ...]
     where: str
     result: DType | None = None
 
 
-def callee_of(call: OutsideCall, where: str) -> Callee:
+def callee_of(call: ExternCall, where: str) -> CallSignature:
     """Return the signature of an external call statement."""
     arguments = tuple(map(_kind, call.arguments))
-    return Callee(call.function, call.convention, arguments, where)
+    return CallSignature(call.function, call.convention, arguments, where)
 
 
 def _kind(argument: Any) -> ArrayType | NumberType | str:
@@ -268,14 +268,14 @@ def _kind(argument: Any) -> ArrayType | NumberType | str:
     return NumberType(argument.dtype) if isinstance(argument, Expr) else str(argument)
 
 
-def function_of(callee: Callee) -> Any:
+def function_of(callee: CallSignature) -> Any:
     """Return the currently registered function of a call after checking its signature.
 
     Raises:
         DefinitionError: If the function is not registered or has another signature.
     """
     name, where = callee.function, callee.where
-    if callee.convention is Convention.PACKED:
+    if callee.convention is CallingConvention.PACKED:
         return python_function(name, where, len(callee.arguments))
     found = c_function(name, where)
     _check_types(found.arguments, callee)
@@ -290,7 +290,7 @@ def function_of(callee: Callee) -> Any:
     return found
 
 
-def _check_types(declared: Sequence[Argument], callee: Callee) -> None:
+def _check_types(declared: Sequence[CArgument], callee: CallSignature) -> None:
     given, where = callee.arguments, callee.where
     name = callee.function
     takes = f"{name}({', '.join(map(str, declared))})"
@@ -309,7 +309,7 @@ def _check_types(declared: Sequence[Argument], callee: Callee) -> None:
             )
 
 
-def _mismatch(kind: Argument, given: ArrayType | NumberType | str) -> str | None:
+def _mismatch(kind: CArgument, given: ArrayType | NumberType | str) -> str | None:
     if isinstance(given, str):
         return f"the text {safe_repr(given)}; texts are passed to Python functions only"
     if isinstance(given, NumberType):

@@ -38,7 +38,7 @@ _PLAIN: dict[BinOp, Dyadic] = {
 }
 
 
-def wrapping(dtype: DType) -> Unary:
+def wrap_to_dtype(dtype: DType) -> Unary:
     """Return a function that wraps an int to the range of `dtype`, modulo 2**bits."""
     low, high = integer_range(dtype)
     size = 1 << dtype.bits
@@ -104,7 +104,7 @@ def _bool_function(op: BinOp) -> Dyadic:
 
 
 def _integer_function(op: BinOp, dtype: DType) -> Dyadic:
-    wrap = wrapping(dtype)
+    wrap = wrap_to_dtype(dtype)
     match op:
         case BinOp.BITAND | BinOp.BITOR | BinOp.BITXOR:
             return _PLAIN[op]
@@ -123,7 +123,7 @@ def _integer_function(op: BinOp, dtype: DType) -> Dyadic:
 
 
 def _shift(op: BinOp, dtype: DType) -> Dyadic:
-    wrap, bits = wrapping(dtype), dtype.bits
+    wrap, bits = wrap_to_dtype(dtype), dtype.bits
 
     def left(a: int, b: int) -> int:
         return wrap(a << b) if 0 <= b < bits else 0
@@ -154,13 +154,13 @@ def cast_function(source: DType, target: DType) -> Unary:
         given = source.numpy
         return lambda v: np.asarray(v, given).astype(kind)[()]
     if source.is_float:
-        one = saturating(target.scalar)
+        one = saturating_conversion(target.scalar)
         return lanewise(one, target) if source.lanes > 1 else lambda v: one(float(v))
-    wrap = wrapping(target.scalar)
+    wrap = wrap_to_dtype(target.scalar)
     return (lambda v: v.astype(kind)) if source.lanes > 1 else lambda v: wrap(int(v))
 
 
-def reinterpreted(source: DType, target: DType) -> Unary:
+def reinterpret_function(source: DType, target: DType) -> Unary:
     """Return the function that reinterprets the bits of a value as another dtype."""
 
     def read(value: Data) -> Data:
@@ -172,7 +172,7 @@ def reinterpreted(source: DType, target: DType) -> Unary:
     return read
 
 
-def saturating(dtype: DType) -> Unary:
+def saturating_conversion(dtype: DType) -> Unary:
     """Return the conversion from float to integer: truncating, saturating, with 0 for NaN."""
     low, high = integer_range(dtype)
 
@@ -240,7 +240,7 @@ def _power(dtype: DType) -> Dyadic:
 
     For a negative exponent, the exact power is truncated towards zero, and base 0 gives 0.
     """
-    wrap = wrapping(dtype)
+    wrap = wrap_to_dtype(dtype)
 
     def power(x: int, y: int) -> int:
         if y >= 0:
@@ -251,7 +251,7 @@ def _power(dtype: DType) -> Dyadic:
 
 
 def _absolute(dtype: DType) -> Unary:
-    wrap = wrapping(dtype)
+    wrap = wrap_to_dtype(dtype)
     return lambda value: wrap(abs(value))
 
 

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from tecomp.errors import CallError, InternalError
 from tecomp.ir.extern.binding import invoker
 from tecomp.ir.extern.registry import callee_of
-from tecomp.ir.interpreter.arithmetic import wrapping
-from tecomp.ir.interpreter.expr import ACTIVE, Closure, Environment, Scope, compile_expr
+from tecomp.ir.interpreter.arithmetic import wrap_to_dtype
+from tecomp.ir.interpreter.expr import ACTIVE, Closure, Environment, SlotScope, compile_expr
 from tecomp.ir.interpreter.memory import (
+    BufferView,
     Bytes,
+    MemoryObserver,
     Seen,
-    View,
-    Watch,
     bytes_of,
     compact,
     memory_of,
@@ -41,24 +41,24 @@ from tecomp.ir.nodes.stmt import (
     BufferStore,
     DeclBuffer,
     Extent,
+    ExternCall,
     For,
     ForKind,
     IfThenElse,
     Let,
-    OutsideCall,
+    OperandTransfer,
     Prefetch,
     PrimFunc,
     SeqStmt,
     Stmt,
     TensorOp,
-    Touch,
 )
 
 Extents: TypeAlias = "Callable[[Environment], tuple[int, ...]]"
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class BufferParameter:
     """Buffer parameter: its slots and the required shape and strides of its array.
 
     Attributes:
@@ -78,29 +78,29 @@ class Parameter:
     offset: Extents
 
 
-def parameters_of(scope: Scope, func: PrimFunc) -> list[Parameter | tuple[Var, int]]:
+def parameters_of(scope: SlotScope, func: PrimFunc) -> list[BufferParameter | tuple[Var, int]]:
     """Return for each parameter the slots of the buffer, or the variable and its slot."""
     for var in (*func.sizes, *(p for p in func.params if isinstance(p, Var))):
         scope.declare(var)
-    found: list[Parameter | tuple[Var, int]] = []
+    found: list[BufferParameter | tuple[Var, int]] = []
     for param in func.params:
         if isinstance(param, Buffer):
             slots = scope.declare_view(param), scope.declare(param.data)
             shape, strides = extents_of(scope, param.shape), strides_of(scope, param)
             offset = extents_of(scope, [param.elem_offset])
-            found.append(Parameter(param, *slots, shape, strides, offset))
+            found.append(BufferParameter(param, *slots, shape, strides, offset))
         else:
             found.append((param, scope.slot_of(param)))
     return found
 
 
-def extents_of(scope: Scope, entries: Sequence[Extent]) -> Extents:
+def extents_of(scope: SlotScope, entries: Sequence[Extent]) -> Extents:
     """Return a function that computes extents or strides from the slots."""
     closures = [compile_expr(scope, index_value(entry)) for entry in entries]
     return lambda env: tuple([closure(env) for closure in closures])
 
 
-def strides_of(scope: Scope, buffer: Buffer) -> Extents:
+def strides_of(scope: SlotScope, buffer: Buffer) -> Extents:
     """Return a function that computes the strides of a buffer in elements from the slots."""
     if buffer.strides is not None:
         return extents_of(scope, buffer.strides)
@@ -109,9 +109,9 @@ def strides_of(scope: Scope, buffer: Buffer) -> Extents:
 
 
 def bind(
-    scope: Scope,
+    scope: SlotScope,
     func: PrimFunc,
-    params: list[Parameter | tuple[Var, int]],
+    params: list[BufferParameter | tuple[Var, int]],
     args: Sequence[Any],
     env: Environment,
 ) -> None:
@@ -125,9 +125,9 @@ def bind(
             "{func} takes {param_count} arguments, not {arg_count}",
             kind="argument-count", func=func.name, param_count=len(params), arg_count=len(args),
         )
-    arrays: list[tuple[Parameter, NDArray[Any]]] = []
+    arrays: list[tuple[BufferParameter, NDArray[Any]]] = []
     for param, arg in zip(params, args, strict=True):
-        if isinstance(param, Parameter):
+        if isinstance(param, BufferParameter):
             _check_array(func, param.buffer, arg)
             arrays.append((param, arg))
             env[param.memory] = arg
@@ -148,7 +148,7 @@ def bind(
             )
         _check_strides(func, param, array, env)
         flat = param.buffer.flat
-        env[param.view] = places_of(name, array, len(shape)) if flat else View(
+        env[param.view] = places_of(name, array, len(shape)) if flat else BufferView(
             name, array, (0,) * len(shape), shape)
 
 
@@ -170,7 +170,8 @@ def _check_array(func: PrimFunc, buffer: Buffer, arg: Any) -> None:
         )
 
 
-def _check_strides(func: PrimFunc, param: Parameter, array: NDArray[Any], env: Environment) -> None:
+def _check_strides(func: PrimFunc, param: BufferParameter, array: NDArray[Any],
+        env: Environment) -> None:
     name, element = param.buffer.name, param.buffer.dtype
     wanted = param.strides(env)
     if element.lanes > 1:
@@ -187,10 +188,10 @@ def _check_strides(func: PrimFunc, param: Parameter, array: NDArray[Any], env: E
 def _number(var: Var, arg: Any) -> Any:
     if var.dtype.is_float:
         return var.dtype.numpy.type(arg)
-    return bool(arg) if var.dtype.is_bool else wrapping(var.dtype)(int(arg))
+    return bool(arg) if var.dtype.is_bool else wrap_to_dtype(var.dtype)(int(arg))
 
 
-def _size(func: PrimFunc, size: Var, arrays: list[tuple[Parameter, NDArray[Any]]]) -> int:
+def _size(func: PrimFunc, size: Var, arrays: list[tuple[BufferParameter, NDArray[Any]]]) -> int:
     arrays = [(param, array) for param, array in arrays if not param.buffer.has_offset]
     for param, array in arrays:
         for axis, extent in enumerate(param.buffer.shape):
@@ -211,10 +212,10 @@ def _size(func: PrimFunc, size: Var, arrays: list[tuple[Parameter, NDArray[Any]]
     return found[0]
 
 
-def outside_call(scope: Scope, node: OutsideCall) -> Callable[[Environment], None]:
+def outside_call(scope: SlotScope, node: ExternCall) -> Callable[[Environment], None]:
     """Compile an external call to a function of the slots."""
     call = invoker(callee_of(node, "evaluate"))
-    values = [_passed(scope, argument) for argument in node.arguments]
+    values = [_pass_argument(scope, argument) for argument in node.arguments]
 
     def run(env: Environment) -> None:
         call([value(env) for value in values])
@@ -222,7 +223,7 @@ def outside_call(scope: Scope, node: OutsideCall) -> Callable[[Environment], Non
     return run
 
 
-def _passed(scope: Scope, argument: Any) -> Callable[[Environment], Any]:
+def _pass_argument(scope: SlotScope, argument: Any) -> Callable[[Environment], Any]:
     if isinstance(argument, ArrayArgument):
         return _array(scope, argument)
     if isinstance(argument, Expr):
@@ -230,21 +231,21 @@ def _passed(scope: Scope, argument: Any) -> Callable[[Environment], Any]:
     return lambda env: argument
 
 
-def _array(scope: Scope, node: ArrayArgument) -> Callable[[Environment], Any]:
+def _array(scope: SlotScope, node: ArrayArgument) -> Callable[[Environment], Any]:
     """Compile an array argument; its strides are computed from the addresses of its elements."""
     extents = extents_of(scope, node.shape)
     slots = [scope.declare(var) for var in node.variables]
     indices = [compile_expr(scope, index) for index in node.place.indices]
     slot, dtype = scope.view_slot(node.place.buffer), node.place.buffer.dtype
 
-    def offset(env: Environment, view: View, at: tuple[int, ...]) -> int:
+    def offset(env: Environment, view: BufferView, at: tuple[int, ...]) -> int:
         for each, value in zip(slots, at, strict=True):
             env[each] = value
         place = view.place([index(env) for index in indices])
         return sum(map(int.__mul__, place, view.array.strides))
 
     def array(env: Environment) -> Any:
-        view: View = env[slot]
+        view: BufferView = env[slot]
         shape = extents(env)
         full = shape if dtype.lanes == 1 else (*shape, dtype.lanes)
         if 0 in shape:
@@ -269,7 +270,7 @@ def _array(scope: Scope, node: ArrayArgument) -> Callable[[Environment], Any]:
 Action: TypeAlias = "Callable[[Environment], None]"
 
 
-def evaluate(func: PrimFunc, args: Sequence[Any], watch: Watch | None = None) -> None:
+def evaluate(func: PrimFunc, args: Sequence[Any], watch: MemoryObserver | None = None) -> None:
     """Run `func` on arrays, which are modified in place.
 
     Args:
@@ -298,7 +299,7 @@ def evaluate(func: PrimFunc, args: Sequence[Any], watch: Watch | None = None) ->
     )
     check_kind(args, Sequence, "evaluate: args", "give a list of the arguments", CallError)
     mapped = frozenset(data for data, _ in func.layout_maps)
-    scope = Scope(func.sites, watch=watch, mapped=mapped)
+    scope = SlotScope(func.sites, watch=watch, mapped=mapped)
     params = parameters_of(scope, func)
     body = _compile(scope, func.body)
     with np.errstate(all="ignore"):
@@ -308,14 +309,14 @@ def evaluate(func: PrimFunc, args: Sequence[Any], watch: Watch | None = None) ->
         body(env)
 
 
-def _compile(scope: Scope, stmt: Stmt) -> Action:
+def _compile(scope: SlotScope, stmt: Stmt) -> Action:
     rule = _RULES.get(type(stmt))
     if rule is None:
         raise InternalError("a statement of kind {type} cannot be run", type=type(stmt).__name__)
     return rule(scope, stmt)
 
 
-def _for(scope: Scope, node: For) -> Action:
+def _for(scope: SlotScope, node: For) -> Action:
     first, extent = compile_expr(scope, node.min), compile_expr(scope, node.extent)
     slot = scope.declare(node.loop_var)
     body = _compile(scope, node.body)
@@ -335,7 +336,7 @@ def _for(scope: Scope, node: For) -> Action:
 
 
 def _over_cores(
-    node: For, watch: Watch, bounds: tuple[Any, Any], slot: int, body: Action
+    node: For, watch: MemoryObserver, bounds: tuple[Any, Any], slot: int, body: Action
 ) -> Action:
     first, extent = bounds
 
@@ -350,14 +351,14 @@ def _over_cores(
     return run
 
 
-def _if(scope: Scope, node: IfThenElse) -> Action:
+def _if(scope: SlotScope, node: IfThenElse) -> Action:
     condition = compile_expr(scope, node.condition)
     then = _compile(scope, node.then_case)
     other = _compile(scope, node.else_case or SeqStmt(()))
     return lambda env: then(env) if condition(env) else other(env)
 
 
-def _store(scope: Scope, node: BufferStore) -> Action:
+def _store(scope: SlotScope, node: BufferStore) -> Action:
     value = compile_expr(scope, node.value)
     indices = [compile_expr(scope, index) for index in node.indices]
     predicate = None if node.predicate is None else compile_expr(scope, node.predicate)
@@ -365,7 +366,7 @@ def _store(scope: Scope, node: BufferStore) -> Action:
     return store_function(node, scope.view_slot(node.buffer), value, indices, predicate, seen)
 
 
-def _prefetch(scope: Scope, node: Prefetch) -> Action:
+def _prefetch(scope: SlotScope, node: Prefetch) -> Action:
     # A prefetch is not reported as an access.
     watch, scope.watch = scope.watch, None
     read = compile_expr(scope, node.place)
@@ -381,7 +382,7 @@ def _prefetch(scope: Scope, node: Prefetch) -> Action:
 class _Writes:
     """Adapter of an observer that reports reads as writes."""
 
-    watch: Watch
+    watch: MemoryObserver
 
     def reader(self, node: BufferLoad) -> Seen:
         return self.watch.writer(BufferStore(node.buffer, node, node.indices, node.predicate))
@@ -390,7 +391,7 @@ class _Writes:
         return getattr(self.watch, name)
 
 
-def _touch(scope: Scope, node: Touch) -> Action:
+def _touch(scope: SlotScope, node: OperandTransfer) -> Action:
     watch = scope.watch
     if node.is_written and watch is not None:
         scope.watch = _Writes(watch)
@@ -403,7 +404,7 @@ def _touch(scope: Scope, node: Touch) -> Action:
     return run
 
 
-def _operation(scope: Scope, node: TensorOp) -> Action:
+def _operation(scope: SlotScope, node: TensorOp) -> Action:
     watch = scope.watch
     told = None if watch is None else watch.operation(node)
     if told is None:
@@ -421,20 +422,20 @@ def _operation(scope: Scope, node: TensorOp) -> Action:
     return run
 
 
-def _realize(scope: Scope, node: BufferRealize) -> Action:
+def _realize(scope: SlotScope, node: BufferRealize) -> Action:
     lows = extents_of(scope, [bound.min for bound in node.bounds])
     extents = extents_of(scope, [bound.extent for bound in node.bounds])
 
-    def region(env: Environment) -> tuple[View, Bytes]:
+    def region(env: Environment) -> tuple[BufferView, Bytes]:
         low, shape = lows(env), extents(env)
         view, memory = _allocated(node.buffer, shape, compact(shape))
         high = tuple(start + extent for start, extent in zip(low, shape, strict=True))
-        return View(view.name, view.array, low, high), memory
+        return BufferView(view.name, view.array, low, high), memory
 
-    return _within(scope, node, region)
+    return _check_bounds(scope, node, region)
 
 
-def _keep(old: View | None, new: View) -> None:
+def _keep(old: BufferView | None, new: BufferView) -> None:
     """Copy the elements that the new region shares with the previous region."""
     if old is None:
         return
@@ -447,26 +448,26 @@ def _keep(old: View | None, new: View) -> None:
     new.array[target] = old.array[source]
 
 
-def _allocate(scope: Scope, node: Allocate) -> Action:
+def _allocate(scope: SlotScope, node: Allocate) -> Action:
     extents, strides = extents_of(scope, node.buffer.shape), strides_of(scope, node.buffer)
 
-    def memory(env: Environment) -> tuple[View, Bytes]:
+    def memory(env: Environment) -> tuple[BufferView, Bytes]:
         return _allocated(node.buffer, extents(env), strides(env))
 
-    return _within(scope, node, memory)
+    return _check_bounds(scope, node, memory)
 
 
 def _allocated(
     buffer: Buffer, shape: tuple[int, ...], strides: tuple[int, ...]
-) -> tuple[View, Bytes]:
+) -> tuple[BufferView, Bytes]:
     memory = unwritten(buffer.dtype, span(shape, strides))
     return view_of(buffer.name, memory, buffer.dtype, shape, strides), memory
 
 
-def _within(
-    scope: Scope,
+def _check_bounds(
+    scope: SlotScope,
     node: Allocate | BufferRealize,
-    make: Callable[[Environment], tuple[View, Bytes]],
+    make: Callable[[Environment], tuple[BufferView, Bytes]],
 ) -> Action:
     view, memory = scope.declare_view(node.buffer), scope.declare(node.buffer.data)
     body = _compile(scope, node.body)
@@ -484,7 +485,7 @@ def _within(
     return run
 
 
-def _declare(scope: Scope, node: DeclBuffer) -> Action:
+def _declare(scope: SlotScope, node: DeclBuffer) -> Action:
     buffer, memory = node.buffer, scope.slot_of(node.buffer.data)
     extents, strides = extents_of(scope, buffer.shape), strides_of(scope, buffer)
     offset = extents_of(scope, [buffer.elem_offset])
@@ -506,7 +507,7 @@ def _declare(scope: Scope, node: DeclBuffer) -> Action:
     return run
 
 
-def _row_bytes(scope: Scope, view: Buffer) -> Callable[[Environment], int] | None:
+def _row_bytes(scope: SlotScope, view: Buffer) -> Callable[[Environment], int] | None:
     """Return a function that computes the row size in bytes of the memory of a view.
 
     Rows of the memory may be longer than those of the view. The result is None if the memory has
@@ -520,13 +521,13 @@ def _row_bytes(scope: Scope, view: Buffer) -> Callable[[Environment], int] | Non
     cut = memory.axis_separators[-1] + 1
 
     def row_bytes(env: Environment) -> int:
-        view: View = env[slot]
+        view: BufferView = env[slot]
         return prod(view.array.shape[cut:]) * view.array.itemsize
 
     return row_bytes
 
 
-def _let(scope: Scope, node: Let) -> Action:
+def _let(scope: SlotScope, node: Let) -> Action:
     """Compile a chain of `Let` statements iteratively, because long chains exceed the stack."""
     steps: list[tuple[int, Closure]] = []
     inner: Stmt = node
@@ -544,7 +545,7 @@ def _let(scope: Scope, node: Let) -> Action:
     return run
 
 
-def _sequence(scope: Scope, node: SeqStmt) -> Action:
+def _sequence(scope: SlotScope, node: SeqStmt) -> Action:
     actions = [_compile(scope, stmt) for stmt in node.stmts]
 
     def run(env: Environment) -> None:
@@ -554,7 +555,7 @@ def _sequence(scope: Scope, node: SeqStmt) -> Action:
     return run
 
 
-_RULES: dict[type[Stmt], Callable[[Scope, Any], Action]] = {
+_RULES: dict[type[Stmt], Callable[[SlotScope, Any], Action]] = {
     For: _for,
     IfThenElse: _if,
     BufferStore: _store,
@@ -564,7 +565,7 @@ _RULES: dict[type[Stmt], Callable[[Scope, Any], Action]] = {
     DeclBuffer: _declare,
     Let: _let,
     SeqStmt: _sequence,
-    Touch: _touch,
+    OperandTransfer: _touch,
     TensorOp: _operation,
-    OutsideCall: outside_call,
+    ExternCall: outside_call,
 }

@@ -17,7 +17,7 @@ import numpy as np
 
 from tecomp.errors import CallError, InternalError
 from tecomp.ir.extern.binding import number
-from tecomp.ir.extern.registry import Callee, NumberType, function_of
+from tecomp.ir.extern.registry import CallSignature, NumberType, function_of
 from tecomp.ir.interpreter.arithmetic import (
     Data,
     binary_function,
@@ -25,10 +25,10 @@ from tecomp.ir.interpreter.arithmetic import (
     cast_function,
     compare_function,
     constant,
-    reinterpreted,
-    wrapping,
+    reinterpret_function,
+    wrap_to_dtype,
 )
-from tecomp.ir.interpreter.memory import Watch, load_function
+from tecomp.ir.interpreter.memory import MemoryObserver, load_function
 from tecomp.ir.nodes.expr import (
     Binary,
     BinOp,
@@ -45,8 +45,8 @@ from tecomp.ir.nodes.expr import (
     Var,
 )
 from tecomp.ir.nodes.operators import INTRINSICS, outside_function
-from tecomp.ir.nodes.stmt import Buffer, Convention
-from tecomp.ir.traversal.rewrite import children, run, walk
+from tecomp.ir.nodes.stmt import Buffer, CallingConvention
+from tecomp.ir.traversal.rewrite import children, run_trampoline, walk
 
 Environment: TypeAlias = "list[Any]"
 Closure: TypeAlias = Callable[[Environment], Data]
@@ -60,7 +60,7 @@ ACTIVE = 0
 
 
 @dataclass
-class Scope:
+class SlotScope:
     """Slots of the variables and buffers in scope.
 
     Attributes:
@@ -73,7 +73,7 @@ class Scope:
 
     sites: tuple[str, ...]
     slots: int = ACTIVE + 1
-    watch: Watch | None = None
+    watch: MemoryObserver | None = None
     mapped: frozenset[Var] = frozenset()
     _variables: dict[Var, int] = field(default_factory=dict)
     _views: dict[Var, list[tuple[Buffer, int]]] = field(default_factory=dict)
@@ -158,7 +158,7 @@ class _Block:
 class _Compiler:
     """State of one compilation: scope, use counts and open blocks, outermost first."""
 
-    def __init__(self, scope: Scope, root: Expr) -> None:
+    def __init__(self, scope: SlotScope, root: Expr) -> None:
         self.scope = scope
         self.blocks = [_Block()]
         self.uses = _count_uses(root)
@@ -190,14 +190,14 @@ def _count_uses(root: Expr) -> Counter[int]:
     return Counter(id(part) for node in walk(root) for part in children(node))
 
 
-def compile_expr(scope: Scope, root: Expr) -> Closure:
+def compile_expr(scope: SlotScope, root: Expr) -> Closure:
     """Compile `root` to a closure over the slots."""
     compiler = _Compiler(scope, root)
-    result = run(_settled(compiler, root), partial(_settled, compiler), compiler.known)
+    result = run_trampoline(_settle(compiler, root), partial(_settle, compiler), compiler.known)
     return compiler.blocks[0].ending_in(result)
 
 
-def _settled(compiler: _Compiler, node: Expr) -> Rule:
+def _settle(compiler: _Compiler, node: Expr) -> Rule:
     rule = _RULES.get(type(node))
     if rule is None:
         raise InternalError(
@@ -297,7 +297,7 @@ def _call(compiler: _Compiler, node: Call) -> Rule:
         operands.append((yield arg))
     source = node.args[0].dtype
     if node.name == "reinterpret":
-        function = reinterpreted(source, node.dtype)
+        function = reinterpret_function(source, node.dtype)
     else:
         function = call_function(node.name, source)
     return lambda env: function(*[operand(env) for operand in operands])
@@ -309,7 +309,7 @@ def _outside_value(node: Call, name: str) -> Rule:
     for arg in node.args:
         operands.append((yield arg))
     kinds = tuple(NumberType(arg.dtype) for arg in node.args)
-    function = function_of(Callee(name, Convention.C, kinds, "evaluate", node.dtype))
+    function = function_of(CallSignature(name, CallingConvention.C, kinds, "evaluate", node.dtype))
     kind = node.dtype.numpy.type if node.dtype.is_float else None
 
     def run(env: Environment) -> Data:
@@ -374,7 +374,7 @@ def _load(compiler: _Compiler, node: BufferLoad) -> Rule:
 def _ramp(compiler: _Compiler, node: Ramp) -> Rule:
     base = yield node.base
     stride = yield node.stride
-    wrap, lanes, kind = wrapping(node.dtype.scalar), range(node.lanes), node.dtype.numpy
+    wrap, lanes, kind = wrap_to_dtype(node.dtype.scalar), range(node.lanes), node.dtype.numpy
     counted = np.arange(node.lanes)
 
     def run(env: Environment) -> Data:

@@ -23,7 +23,7 @@ _UNWRITTEN_FLOAT, _UNWRITTEN = 0xFF, 0xA5
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class BufferView:
     """Buffer bound to interpreter memory.
 
     Attributes:
@@ -116,7 +116,7 @@ def span(shape: Sequence[int], strides: Sequence[int]) -> int:
 def view_of(
     name: str, memory: Bytes, dtype: DType, shape: tuple[int, ...], strides: Sequence[int],
     offset: int = 0,
-) -> View:
+) -> BufferView:
     """Return a view of a buffer that begins `offset` elements after the start of `memory`.
 
     Raises:
@@ -150,7 +150,7 @@ def view_of(
         array = np.ndarray(
             full, kind, memory, 0, steps if dtype.lanes == 1 else [*steps, kind.itemsize]
         )
-    return View(name, array, (0,) * len(shape), shape)
+    return BufferView(name, array, (0,) * len(shape), shape)
 
 
 def part_of(
@@ -178,7 +178,7 @@ def part_of(
 
 def view_of_rows(
     name: str, memory: Bytes, dtype: DType, shape: tuple[int, ...], cut: int, row_bytes: int
-) -> View:
+) -> BufferView:
     """Return a view of a buffer whose rows start at the rows of `memory`.
 
     Args:
@@ -206,7 +206,8 @@ def view_of_rows(
         )
     full = (*shape[:cut], *row.array.shape)
     steps = [*(step * row_bytes for step in compact(shape[:cut])), *row.array.strides]
-    return View(name, np.ndarray(full, dtype.numpy, memory, 0, steps), (0,) * len(shape), shape)
+    return BufferView(name, np.ndarray(full, dtype.numpy, memory, 0, steps), (0,) * len(shape),
+        shape)
 
 
 def bytes_of(array: NDArray[Any]) -> Bytes:
@@ -232,7 +233,7 @@ def memory_of(array: NDArray[Any]) -> tuple[Bytes, int]:
     return np.lib.stride_tricks.as_strided(lowest, (size,), (1,)), before
 
 
-def places_of(name: str, array: NDArray[Any], axes: int) -> View:
+def places_of(name: str, array: NDArray[Any], axes: int) -> BufferView:
     """Return a view of the memory that an array spans as one axis.
 
     Index 0 is the element at which all indices of the array are 0.
@@ -246,14 +247,14 @@ def places_of(name: str, array: NDArray[Any], axes: int) -> View:
     memory, first = memory_of(array)
     places = memory.view(array.dtype).reshape(-1, *lanes)
     before = first // (array.itemsize * prod(lanes))
-    return View(name, places, (-before,), (len(places) - before,))
+    return BufferView(name, places, (-before,), (len(places) - before,))
 
 
 Closure: TypeAlias = "Callable[[list[Any]], Data]"
 Seen: TypeAlias = "Callable[[tuple[int, ...]], None]"
 
 
-class Watch(Protocol):
+class MemoryObserver(Protocol):
     """Observer of the memory accesses of an interpreted function without vectors.
 
     `reader`, `writer` and `operation` are called once for each node, at compilation.
@@ -293,7 +294,7 @@ def load_function(
     none = read(np.zeros(node.dtype.lanes if node.dtype.lanes > 1 else (), node.dtype.numpy), ())
 
     def load(env: list[Any]) -> Data:
-        view: View = env[slot]
+        view: BufferView = env[slot]
         place = view.place([index(env) for index in indices])
         if seen is not None:
             seen(place)
@@ -340,7 +341,7 @@ def _gather(
     lanes, kind = result.lanes, result.numpy
 
     def gather(env: list[Any]) -> Data:
-        view: View = env[slot]
+        view: BufferView = env[slot]
         rest, across = [index(env) for index in outer], last(env)
         if predicate is None:
             return view.array[view.lanes(rest, across)].reshape(lanes)
@@ -377,7 +378,7 @@ def store_function(
         return _scatter(node.buffer.dtype.lanes, slot, value, indices, predicate)
 
     def store(env: list[Any]) -> None:
-        view: View = env[slot]
+        view: BufferView = env[slot]
         place = view.place([index(env) for index in indices])
         view.array[place] = value(env)
         if seen is not None:
@@ -387,7 +388,7 @@ def store_function(
         return store
 
     def masked(env: list[Any]) -> None:
-        view: View = env[slot]
+        view: BufferView = env[slot]
         at, mask, new = [index(env) for index in indices], predicate(env), value(env)
         if not np.any(mask):
             return
@@ -411,7 +412,7 @@ def _scatter(
     *outer, last = indices
 
     def scatter(env: list[Any]) -> None:
-        view: View = env[slot]
+        view: BufferView = env[slot]
         rest, across = [index(env) for index in outer], last(env)
         mask = True if predicate is None else predicate(env)
         values = np.asarray(value(env)).reshape(len(across), each)

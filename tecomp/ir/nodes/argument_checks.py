@@ -11,7 +11,7 @@ from typing import Any
 from tecomp.errors import DefinitionError, TecompError, safe_str
 from tecomp.ir.nodes.expr import Expr, as_expr, const, is_const
 from tecomp.ir.nodes.stmt import Extent
-from tecomp.ir.nodes.structural_equality import same
+from tecomp.ir.nodes.structural_equality import structural_equal
 
 Kind = type | tuple[type, ...] | UnionType
 
@@ -102,7 +102,7 @@ def dictionary_of(
     return dict(given)
 
 
-def whole_number(given: Any) -> int | None:
+def as_int(given: Any) -> int | None:
     """Return a Python or NumPy integer as an int; None for bools, strings and other values.
 
     Objects that only implement `__index__` conditionally, such as arrays with several elements and
@@ -116,12 +116,12 @@ def whole_number(given: Any) -> int | None:
         return None
 
 
-def whole_numbers_of(given: Any) -> tuple[int, ...] | None:
+def as_ints(given: Any) -> tuple[int, ...] | None:
     """Return an iterable of Python or NumPy integers as a tuple of ints; None for other values."""
     if not isinstance(given, Iterable) or isinstance(given, str | bytes):
         return None
     values = tuple(given)
-    numbers = tuple(n for n in map(whole_number, values) if n is not None)
+    numbers = tuple(n for n in map(as_int, values) if n is not None)
     return numbers if len(numbers) == len(values) else None
 
 
@@ -155,7 +155,7 @@ def broadcast_shape(shapes: Sequence[Sequence[Extent]], where: str) -> tuple[Ext
         for k, extent in enumerate(shape, rank - len(shape)):
             if _is_one(extents[k]):
                 extents[k] = extent
-            elif not _is_one(extent) and not _alike(extents[k], extent):
+            elif not _is_one(extent) and not _is_same_kind(extents[k], extent):
                 told = " and ".join(map(shape_text, shapes))
                 raise DefinitionError(
                     "{where}: shapes {told} do not broadcast: axis {axis} has extents {extent} "
@@ -180,5 +180,5 @@ def _is_one(extent: Extent) -> bool:
     return is_const(as_expr(extent), 1)
 
 
-def _alike(one: Extent, other: Extent) -> bool:
-    return same(as_expr(one), as_expr(other))
+def _is_same_kind(one: Extent, other: Extent) -> bool:
+    return structural_equal(as_expr(one), as_expr(other))

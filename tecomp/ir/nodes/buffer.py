@@ -13,20 +13,20 @@ from tecomp.ir.nodes.dtype import FLOAT32, HANDLE, INT64, DType
 from tecomp.ir.nodes.expr_nodes import Binary, Const, Expr, Var
 from tecomp.ir.nodes.operators import BinOp
 from tecomp.ir.nodes.printer import (
-    Bind,
-    Name,
-    Operand,
+    BindName,
+    ParenthesizedOperand,
     Piece,
     Pieces,
     Precedence,
     Printed,
-    Release,
+    PrintedName,
+    ReleaseName,
     comma,
     operands,
-    quoted,
+    quote_literal,
     tuple_of,
 )
-from tecomp.ir.nodes.structural_equality import same
+from tecomp.ir.nodes.structural_equality import structural_equal
 
 Extent: TypeAlias = "int | Expr"
 
@@ -138,14 +138,14 @@ class Buffer(Printed):
         return self.dtype.with_lanes(lanes * self.dtype.lanes)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Buffer) and same(self, other)
+        return isinstance(other, Buffer) and structural_equal(self, other)
 
     def __hash__(self) -> int:
         return hash(self.data)
 
     def pieces(self) -> Pieces:
         """Return the pieces of a parameter declaration: the name and the buffer type."""
-        return (Name(self), ": ", *declaration(self))
+        return (PrintedName(self), ": ", *declaration(self))
 
 
 def _extent(value: Extent) -> Extent:
@@ -268,7 +268,7 @@ def is_longer(extents: Sequence[Extent], others: Sequence[Extent]) -> bool:
     if len(factors) != len(left):
         return False
     for factor in factors:
-        found = next((k for k, other in enumerate(left) if same(factor, other)), None)
+        found = next((k for k, other in enumerate(left) if structural_equal(factor, other)), None)
         if found is None:
             return False
         del left[found]
@@ -298,7 +298,7 @@ def _text(extents: Sequence[Extent]) -> str:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class IndexMap(Printed):
+class IndexMapNode(Printed):
     """Map `lambda initial_indices: final_indices`, with the axis separators of the final indices.
 
     Source:
@@ -316,7 +316,7 @@ class IndexMap(Printed):
         return self.initial_indices
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, IndexMap) and same(self, other)
+        return isinstance(other, IndexMapNode) and structural_equal(self, other)
 
     __hash__ = object.__hash__
 
@@ -324,12 +324,12 @@ class IndexMap(Printed):
         """Yield the pieces of the Python lambda that builds this map, separators included."""
         outputs: list[Piece] = []
         for axis, index in enumerate(self.final_indices):
-            outputs.append(Operand(index))
+            outputs.append(ParenthesizedOperand(index))
             if axis in self.axis_separators:
                 outputs.append("AXIS_SEPARATOR")
         yield from _lambda(self.initial_indices)
         yield from ("[", *comma(outputs), "]")
-        yield from map(Release, self.initial_indices)
+        yield from map(ReleaseName, self.initial_indices)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -354,7 +354,7 @@ class PadValue(Printed):
         return self.indices
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, PadValue) and same(self, other)
+        return isinstance(other, PadValue) and structural_equal(self, other)
 
     __hash__ = object.__hash__
 
@@ -362,12 +362,12 @@ class PadValue(Printed):
         """Yield the pieces of a Python lambda."""
         yield from _lambda(self.indices)
         if self.where is None:
-            yield Operand(self.value)
+            yield ParenthesizedOperand(self.value)
         else:
-            yield from (Operand(self.value, Precedence.OR), " if ")
-            yield Operand(self.where, Precedence.OR)
+            yield from (ParenthesizedOperand(self.value, Precedence.OR), " if ")
+            yield ParenthesizedOperand(self.where, Precedence.OR)
             yield " else None"
-        yield from map(Release, self.indices)
+        yield from map(ReleaseName, self.indices)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -382,7 +382,7 @@ class Range(Printed):
         return tuple_of((self.min, self.extent))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Range) and same(self, other)
+        return isinstance(other, Range) and structural_equal(self, other)
 
     __hash__ = object.__hash__
 
@@ -391,7 +391,7 @@ def declaration(buffer: Buffer, *, view: bool = False) -> Pieces:
     """Yield the pieces of a `Buffer(...)` type without its name; a view includes its `data`."""
     yield from (f'Buffer("{buffer.dtype}", ', *tuple_of(buffer.shape))
     if buffer.scope != "global":
-        yield f", scope={quoted(buffer.scope)}"
+        yield f", scope={quote_literal(buffer.scope)}"
     if buffer.axis_separators:
         yield f", axis_separators={buffer.axis_separators}"
     if buffer.strides is not None:
@@ -401,15 +401,15 @@ def declaration(buffer: Buffer, *, view: bool = False) -> Pieces:
     if buffer.has_offset:
         yield from (", elem_offset=", *operands([buffer.elem_offset]))
     if view:
-        yield from (", data=", Operand(buffer.data))
+        yield from (", data=", ParenthesizedOperand(buffer.data))
     yield ")"
 
 
 def _lambda(variables: tuple[Var, ...]) -> Pieces:
     """Yield the head of a lambda; if a dtype is not int64, defaults specify all dtypes."""
-    yield from map(Bind, variables)
+    yield from map(BindName, variables)
     typed = any(var.dtype != INT64 for var in variables)
     yield "lambda " if variables else "lambda"
     for count, var in enumerate(variables):
-        yield from (", " if count else "", Name(var), f'="{var.dtype}"' if typed else "")
+        yield from (", " if count else "", PrintedName(var), f'="{var.dtype}"' if typed else "")
     yield ": "

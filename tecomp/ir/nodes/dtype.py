@@ -161,10 +161,11 @@ _FRACTION_BITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
 _EXPONENT_BITS = {"float16": 5, "bfloat16": 8, "float32": 8, "float64": 11}
 
 
-def holds_every(dtype: DType, other: DType) -> bool:
+def represents_all(dtype: DType, other: DType) -> bool:
     """Return whether every value of `other` is representable in `dtype`, so that a cast is exact.
 
-    >>> holds_every(DType("float32"), DType("int16")), holds_every(DType("uint16"), DType("int8"))
+    >>> represents_all(DType("float32"), DType("int16")), represents_all(DType("uint16"),
+    ...     DType("int8"))
     (True, False)
     """
     if dtype == other:

@@ -20,14 +20,22 @@ from tecomp.ir.nodes.expr_nodes import (
     Var,
     as_expr,
     binary,
+    build_division,
     cast,
     compare,
     const,
-    divided,
     match_types,
 )
 from tecomp.ir.nodes.operators import BinOp, CmpOp, Scalar, integer_range, result_type
-from tecomp.ir.nodes.printer import Name, Operand, Piece, Pieces, comma, operands, quoted
+from tecomp.ir.nodes.printer import (
+    ParenthesizedOperand,
+    Piece,
+    Pieces,
+    PrintedName,
+    comma,
+    operands,
+    quote_literal,
+)
 
 __all__ = [
     "BinOp",
@@ -49,11 +57,11 @@ __all__ = [
     "access",
     "as_expr",
     "binary",
+    "build_division",
     "cast",
     "compare",
     "condition_of",
     "const",
-    "divided",
     "if_then_else",
     "index_value",
     "integer_range",
@@ -93,11 +101,11 @@ class Call(Expr):
     def pieces(self) -> Pieces:
         """Return the pieces of a call; include the dtype if the arguments do not determine it."""
         follows = result_type(self.name, [arg.dtype for arg in self.args])
-        arguments: list[Piece] = [Operand(arg) for arg in self.args]
+        arguments: list[Piece] = [ParenthesizedOperand(arg) for arg in self.args]
         if follows != self.dtype:
             arguments.append(f'dtype="{self.dtype}"')
         if follows is None:
-            arguments.insert(0, quoted(self.name))
+            arguments.insert(0, quote_literal(self.name))
         return ("call(" if follows is None else f"{self.name}(", *comma(arguments), ")")
 
 
@@ -125,8 +133,9 @@ class BufferLoad(Expr):
         """Return the pieces of `A[i, j]`, or of `A.load(i, j, where=p)` if predicated."""
         if self.predicate is None:
             return access(self.buffer, self.indices)
-        inner: list[Piece] = [*map(Operand, self.indices), "where="]
-        return (Name(self.buffer), ".load(", *comma(inner), Operand(self.predicate), ")")
+        inner: list[Piece] = [*map(ParenthesizedOperand, self.indices), "where="]
+        return (PrintedName(self.buffer), ".load(", *comma(inner),
+            ParenthesizedOperand(self.predicate), ")")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -148,7 +157,7 @@ class Ramp(Expr):
 
 def access(buffer: Buffer, indices: tuple[Expr, ...]) -> Pieces:
     """Return the pieces of `buffer[indices]`."""
-    return (Name(buffer), "[", *(operands(indices) if indices else ("()",)), "]")
+    return (PrintedName(buffer), "[", *(operands(indices) if indices else ("()",)), "]")
 
 
 def logical_and(*conditions: Expr) -> Expr:

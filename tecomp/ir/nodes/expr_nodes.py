@@ -16,7 +16,12 @@ import numpy as np
 from tecomp.errors import DefinitionError, TypeMismatchError
 from tecomp.ir.nodes.dtype import BOOL, FLOAT32, HANDLE, INT32, INT64, UINT64, DType, promote
 from tecomp.ir.nodes.graph_utils import register
-from tecomp.ir.nodes.numpy_protocol import called, dispatched, indexes_array, refused_number
+from tecomp.ir.nodes.numpy_protocol import (
+    apply_numpy_function,
+    indexes_array,
+    operator_of_ufunc,
+    record_refused_index,
+)
 from tecomp.ir.nodes.operators import (
     BITS,
     COMPARISONS,
@@ -29,7 +34,15 @@ from tecomp.ir.nodes.operators import (
     integer_result,
     literal,
 )
-from tecomp.ir.nodes.printer import Name, Operand, Pieces, Precedence, Printed, operands, shortened
+from tecomp.ir.nodes.printer import (
+    ParenthesizedOperand,
+    Pieces,
+    Precedence,
+    Printed,
+    PrintedName,
+    operands,
+    truncate,
+)
 
 register()
 
@@ -60,7 +73,7 @@ class Expr(Printed):
         self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any
     ) -> Expr:
         """Apply a NumPy ufunc that corresponds to an operator, and reject other ufuncs."""
-        made: Expr = called(ufunc, method, inputs, options)(*map(as_expr, inputs))
+        made: Expr = operator_of_ufunc(ufunc, method, inputs, options)(*map(as_expr, inputs))
         return made
 
     def __index__(self) -> int:
@@ -71,7 +84,7 @@ class Expr(Printed):
         """
         if isinstance(self, Const) and self.dtype.is_integer:
             return int(self.value)
-        refused_number(self, sys._getframe(1))
+        record_refused_index(self, sys._getframe(1))
         raise DefinitionError(
             "`{subject}` has a value only when the kernel runs, and cannot count or index things "
             "before; make what it indexes an input, X = te.placeholder(...), and write X[...]; "
@@ -87,7 +100,7 @@ class Expr(Printed):
         Raises:
             TypeMismatchError: If the function does not support object arrays of expressions.
         """
-        return dispatched(function, self, args, options)
+        return apply_numpy_function(function, self, args, options)
 
     def __array__(self, dtype: Any = None, copy: object = None) -> np.ndarray[Any, Any]:
         """Return a zero-dimensional object array of this expression, or an array of a literal.
@@ -117,70 +130,70 @@ class Expr(Printed):
         return array
 
     def __add__(self, other: Like) -> Expr:
-        return _operated(binary, BinOp.ADD, self, other)
+        return _apply_operator(binary, BinOp.ADD, self, other)
 
     def __radd__(self, other: Like) -> Expr:
-        return _operated(binary, BinOp.ADD, other, self)
+        return _apply_operator(binary, BinOp.ADD, other, self)
 
     def __sub__(self, other: Like) -> Expr:
-        return _operated(binary, BinOp.SUB, self, other)
+        return _apply_operator(binary, BinOp.SUB, self, other)
 
     def __rsub__(self, other: Like) -> Expr:
-        return _operated(binary, BinOp.SUB, other, self)
+        return _apply_operator(binary, BinOp.SUB, other, self)
 
     def __mul__(self, other: Like) -> Expr:
-        return _operated(binary, BinOp.MUL, self, other)
+        return _apply_operator(binary, BinOp.MUL, self, other)
 
     def __rmul__(self, other: Like) -> Expr:
-        return _operated(binary, BinOp.MUL, other, self)
+        return _apply_operator(binary, BinOp.MUL, other, self)
 
     def __truediv__(self, other: Like) -> Expr:
-        return _operated(binary, BinOp.DIV, self, other)
+        return _apply_operator(binary, BinOp.DIV, self, other)
 
     def __rtruediv__(self, other: Like) -> Expr:
-        return _operated(binary, BinOp.DIV, other, self)
+        return _apply_operator(binary, BinOp.DIV, other, self)
 
     def __floordiv__(self, other: Like) -> Expr:
-        return _operated(divided, BinOp.FLOORDIV, self, other)
+        return _apply_operator(build_division, BinOp.FLOORDIV, self, other)
 
     def __rfloordiv__(self, other: Like) -> Expr:
-        return _operated(divided, BinOp.FLOORDIV, other, self)
+        return _apply_operator(build_division, BinOp.FLOORDIV, other, self)
 
     def __mod__(self, other: Like) -> Expr:
-        return _operated(divided, BinOp.MOD, self, other)
+        return _apply_operator(build_division, BinOp.MOD, self, other)
 
     def __rmod__(self, other: Like) -> Expr:
-        return _operated(divided, BinOp.MOD, other, self)
+        return _apply_operator(build_division, BinOp.MOD, other, self)
 
     def __and__(self, other: Like) -> Expr:
-        return _operated(binary, BinOp.BITAND, self, other)
+        return _apply_operator(binary, BinOp.BITAND, self, other)
 
     def __rand__(self, other: Like) -> Expr:
-        return _operated(binary, BinOp.BITAND, other, self)
+        return _apply_operator(binary, BinOp.BITAND, other, self)
 
     def __or__(self, other: Like) -> Expr:
-        return _operated(binary, BinOp.BITOR, self, other)
+        return _apply_operator(binary, BinOp.BITOR, self, other)
 
     def __ror__(self, other: Like) -> Expr:
-        return _operated(binary, BinOp.BITOR, other, self)
+        return _apply_operator(binary, BinOp.BITOR, other, self)
 
     def __xor__(self, other: Like) -> Expr:
-        return _operated(binary, BinOp.BITXOR, self, other)
+        return _apply_operator(binary, BinOp.BITXOR, self, other)
 
     def __rxor__(self, other: Like) -> Expr:
-        return _operated(binary, BinOp.BITXOR, other, self)
+        return _apply_operator(binary, BinOp.BITXOR, other, self)
 
     def __lshift__(self, other: Like) -> Expr:
-        return _operated(binary, BinOp.SHL, self, other)
+        return _apply_operator(binary, BinOp.SHL, self, other)
 
     def __rlshift__(self, other: Like) -> Expr:
-        return _operated(binary, BinOp.SHL, other, self)
+        return _apply_operator(binary, BinOp.SHL, other, self)
 
     def __rshift__(self, other: Like) -> Expr:
-        return _operated(binary, BinOp.SHR, self, other)
+        return _apply_operator(binary, BinOp.SHR, self, other)
 
     def __rrshift__(self, other: Like) -> Expr:
-        return _operated(binary, BinOp.SHR, other, self)
+        return _apply_operator(binary, BinOp.SHR, other, self)
 
     def __neg__(self) -> Expr:
         if self.dtype.is_float:
@@ -283,7 +296,7 @@ class Var(Expr):
 
     def pieces(self) -> Pieces:
         """Return the name in scope; the address of a buffer is printed as `.data` of the buffer."""
-        return (Name(self), ".data") if self.dtype == HANDLE else (Name(self),)
+        return (PrintedName(self), ".data") if self.dtype == HANDLE else (PrintedName(self),)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -325,7 +338,7 @@ class Cast(Expr):
 
     def pieces(self) -> Pieces:
         """Return the pieces of a call of `cast`."""
-        return (f'cast("{self.dtype}", ', Operand(self.value), ")")
+        return (f'cast("{self.dtype}", ', ParenthesizedOperand(self.value), ")")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -350,7 +363,8 @@ class Binary(Expr):
         if self.op in (BinOp.MIN, BinOp.MAX):
             return (f"{self.op.value}(", *operands((self.a, self.b)), ")")
         level = self.precedence
-        return (Operand(self.a, level), f" {self.op.value} ", Operand(self.b, level + 1))
+        return (ParenthesizedOperand(self.a, level), f" {self.op.value} ",
+            ParenthesizedOperand(self.b, level + 1))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -388,7 +402,8 @@ class Compare(Expr):
     def pieces(self) -> Pieces:
         """Return the pieces of the Python comparison; comparisons are never chained."""
         inner = Precedence.COMPARE + 1
-        return (Operand(self.a, inner), f" {self.op.value} ", Operand(self.b, inner))
+        return (ParenthesizedOperand(self.a, inner), f" {self.op.value} ",
+            ParenthesizedOperand(self.b, inner))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -408,7 +423,7 @@ class Not(Expr):
 
     def pieces(self) -> Pieces:
         """Return the pieces of `not (...)`."""
-        return ("not ", Operand(self.a, Precedence.ATOM))
+        return ("not ", ParenthesizedOperand(self.a, Precedence.ATOM))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -542,10 +557,10 @@ def match_types(
             "{what} of {dtype} and {y_dtype} has no type; convert one with .astype(...)",
             what=what, dtype=x.dtype, y_dtype=y.dtype,
         )
-    return _converted(x, common, y, what), _converted(y, common, x, what)
+    return _convert(x, common, y, what), _convert(y, common, x, what)
 
 
-def _converted(node: Expr, dtype: DType, other: Expr, what: str) -> Expr:
+def _convert(node: Expr, dtype: DType, other: Expr, what: str) -> Expr:
     """Convert `node` to the common dtype; a literal must be representable in it."""
     if isinstance(node, Const) and not holds(dtype.scalar, node.value):
         raise TypeMismatchError(
@@ -584,7 +599,7 @@ def binary(op: BinOp, a: Like, b: Like) -> Expr:
     return Binary(op, x, y)
 
 
-def _operated(make: Callable[[BinOp, Like, Like], Expr], op: BinOp, a: Like, b: Like) -> Expr:
+def _apply_operator(make: Callable[[BinOp, Like, Like], Expr], op: BinOp, a: Like, b: Like) -> Expr:
     """Apply an operator, or return NotImplemented if an operand implements the operator itself."""
     if getattr(b, "takes_operators", False) or getattr(a, "takes_operators", False):
         reflected: Expr = NotImplemented
@@ -592,7 +607,7 @@ def _operated(make: Callable[[BinOp, Like, Like], Expr], op: BinOp, a: Like, b: 
     return make(op, a, b)
 
 
-def divided(op: BinOp, a: Like, b: Like) -> Expr:
+def build_division(op: BinOp, a: Like, b: Like) -> Expr:
     """Build `a // b` or `a % b` of user code; generated code may contain a zero divisor.
 
     Raises:
@@ -604,7 +619,7 @@ def divided(op: BinOp, a: Like, b: Like) -> Expr:
         raise DefinitionError(
             "`{op}`: `{a}` is divided by 0; divide by another number, or by a variable, which "
             "gives 0 where it is 0",
-            kind="division-by-zero", op=op.value, a=shortened(str(a)),
+            kind="division-by-zero", op=op.value, a=truncate(str(a)),
         )
     return made
 

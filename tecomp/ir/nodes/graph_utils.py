@@ -17,7 +17,7 @@ _PARTS_ARE_DONE: Any = object()
 """Stack marker above a node whose children have already been visited."""
 
 
-def walk(*roots: Any, parts: Parts, key: Callable[[Any], Hashable] = id) -> Iterator[Any]:
+def preorder(*roots: Any, parts: Parts, key: Callable[[Any], Hashable] = id) -> Iterator[Any]:
     """Yield every node reachable from `roots` once, in preorder.
 
     A node with several parents is yielded at its first use.
@@ -28,7 +28,7 @@ def walk(*roots: Any, parts: Parts, key: Callable[[Any], Hashable] = id) -> Iter
         key: Function that returns the identity of a node. Default: `id`.
 
     >>> inside = {"a": ["b", "c"], "b": ["c"], "c": []}
-    >>> list(walk("a", parts=inside.get))
+    >>> list(preorder("a", parts=inside.get))
     ['a', 'b', 'c']
     """
     # Hold references to the nodes, so that their ids are not reused.
@@ -80,11 +80,11 @@ def fold(root: Any, combine: Callable[[Any, list[T]], T], parts: Parts) -> T:
     return done[id(root)]
 
 
-def frozen(items: dict[Any, Any]) -> MappingProxyType[Any, Any]:
+def frozen_mapping(items: dict[Any, Any]) -> MappingProxyType[Any, Any]:
     """Return a read-only mapping; pickles name this function, as the type is not importable."""
     return MappingProxyType(items)
 
 
 def register() -> None:
     """Register read-only mappings with `pickle` and `copy`, as states and targets contain some."""
-    copyreg.pickle(MappingProxyType, lambda mapping: (frozen, (dict(mapping),)))
+    copyreg.pickle(MappingProxyType, lambda mapping: (frozen_mapping, (dict(mapping),)))

@@ -36,7 +36,7 @@ _IN_TE = {
 }
 
 
-def called(
+def operator_of_ufunc(
     ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: Mapping[str, Any]
 ) -> Callable[..., Any]:
     """Return the Python operator that corresponds to a ufunc call on expressions.
@@ -65,7 +65,7 @@ def called(
     )
 
 
-def dispatched(
+def apply_numpy_function(
     function: Callable[..., Any], value: object, args: Any, options: Mapping[str, Any]
 ) -> Any:
     """Apply a NumPy function that is not a ufunc to expressions as generic Python objects.
@@ -105,7 +105,7 @@ class _Refused(local):
 _REFUSED = _Refused()
 
 
-def refused_number(value: object, frame: FrameType) -> None:
+def record_refused_index(value: object, frame: FrameType) -> None:
     """Record that code in `frame` called `__index__` of `value` and received an error."""
     _REFUSED.at = (id(value), id(frame), frame.f_lasti)
 

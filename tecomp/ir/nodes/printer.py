@@ -17,7 +17,7 @@ from enum import Enum, IntEnum
 from itertools import chain
 from typing import Any, Self, TypeAlias
 
-from tecomp.ir.nodes.graph_utils import post_order, walk
+from tecomp.ir.nodes.graph_utils import post_order, preorder
 
 _LONG = 48
 """Maximum length, in pieces, of a shared subexpression that is repeated rather than named."""
@@ -41,7 +41,7 @@ class Precedence(IntEnum):
     ATOM = 12
 
 
-class Mark(Enum):
+class LineBreak(Enum):
     """Control piece: newline, or change of the indentation by one level."""
 
     NEWLINE = "newline"
@@ -49,11 +49,11 @@ class Mark(Enum):
     DEDENT = "dedent"
 
 
-NEWLINE, INDENT, DEDENT = Mark.NEWLINE, Mark.INDENT, Mark.DEDENT
+NEWLINE, INDENT, DEDENT = LineBreak.NEWLINE, LineBreak.INDENT, LineBreak.DEDENT
 
 
 @dataclass(frozen=True, slots=True)
-class Operand:
+class ParenthesizedOperand:
     """Nested node, parenthesized if its precedence is below `precedence`."""
 
     node: Any
@@ -61,34 +61,36 @@ class Operand:
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
+class PrintedName:
     """Name of a variable or buffer; the address of a buffer has the name of the buffer."""
 
     node: Any
 
 
 @dataclass(frozen=True, slots=True)
-class Bind:
+class BindName:
     """Start of the scope of a variable or buffer, which receives a unique name."""
 
     node: Any
 
 
 @dataclass(frozen=True, slots=True)
-class Reserve:
+class ReserveName:
     """Early assignment of a name to the address `data` of a buffer that is bound later."""
 
     data: Any
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
-    """End of the scope of the last `Bind` of `node`; its name becomes available again."""
+class ReleaseName:
+    """End of the scope of the last `BindName` of `node`; its name becomes available again."""
 
     node: Any
 
 
-Piece: TypeAlias = "str | Operand | Name | Bind | Reserve | Release | Mark"
+Piece: TypeAlias = (
+    "str | ParenthesizedOperand | PrintedName | BindName | ReserveName | ReleaseName | LineBreak"
+)
 Pieces: TypeAlias = "Iterable[Piece]"
 
 
@@ -98,8 +100,8 @@ def render(root: Any) -> str:
     A free variable receives a name at its first use and keeps it. A long subexpression that occurs
     several times in a statement is printed once as `(part := ...)` and then as `part`.
     """
-    writer = _Writer()
-    _write(writer, writer.statement((Operand(root),)), sys.maxsize)
+    writer = _TextWriter()
+    _write(writer, writer.statement((ParenthesizedOperand(root),)), sys.maxsize)
     return "".join(writer.out)
 
 
@@ -108,19 +110,19 @@ def brief(value: Any, most: int = 400) -> str:
 
     The cost is bounded for values of any size, so shared subexpressions are not named.
     """
-    writer = _Writer()
-    _write(writer, iter((Operand(value),)), most + 1)
-    return shortened("".join(writer.out), most)
+    writer = _TextWriter()
+    _write(writer, iter((ParenthesizedOperand(value),)), most + 1)
+    return truncate("".join(writer.out), most)
 
 
-def _write(writer: _Writer, pieces: Iterator[Piece], most: int) -> None:
+def _write(writer: _TextWriter, pieces: Iterator[Piece], most: int) -> None:
     """Expand and write pieces until `most` strings have been written."""
     todo = [pieces]
     while todo and len(writer.out) < most:
         piece = next(todo[-1], None)
         if piece is None:
             todo.pop()
-        elif isinstance(piece, Operand):
+        elif isinstance(piece, ParenthesizedOperand):
             todo.append(writer.operand(piece))
         else:
             writer.write(piece)
@@ -136,7 +138,8 @@ def comma(items: Iterable[Piece]) -> Iterator[Piece]:
 
 def operands(nodes: Iterable[Any]) -> Iterator[Piece]:
     """Yield the pieces of expressions or Python ints, separated by commas."""
-    return comma(str(node) if isinstance(node, int) else Operand(node) for node in nodes)
+    return comma(str(node) if isinstance(node, int) else ParenthesizedOperand(node) for node
+        in nodes)
 
 
 def tuple_of(nodes: tuple[Any, ...]) -> Iterator[Piece]:
@@ -146,15 +149,15 @@ def tuple_of(nodes: tuple[Any, ...]) -> Iterator[Piece]:
     yield ",)" if len(nodes) == 1 else ")"
 
 
-def quoted(text: str) -> str:
+def quote_literal(text: str) -> str:
     """Return `text` as a Python string literal, with double quotes unless it contains quotes."""
     return repr(text) if '"' in text or "'" in text else f'"{repr(text)[1:-1]}"'
 
 
-def shortened(text: str, most: int = 80) -> str:
+def truncate(text: str, most: int = 80) -> str:
     """Truncate `text` to at most `most` characters for a message; an ellipsis marks the truncation.
 
-    >>> shortened("x + 1"), shortened("x + 1 + 2 + 3", most=8)
+    >>> truncate("x + 1"), truncate("x + 1 + 2 + 3", most=8)
     ('x + 1', 'x + 1...')
     """
     return text if len(text) <= most else f"{text[:most - 3]}..."
@@ -208,7 +211,7 @@ class _CommonParts:
         self.repeated: set[int] = set()
         self.written: dict[int, _Common] = {}
         uses = Counter(map(id, values))
-        for node in walk(*values, parts=self._inside):
+        for node in preorder(*values, parts=self._inside):
             uses.update(map(id, self._inside(node)))
         if any(count > 1 for count in uses.values()):
             self._find_repeated(values, uses)
@@ -233,7 +236,7 @@ class _CommonParts:
 
 
 def _values_in(pieces: Sequence[Piece]) -> list[Any]:
-    return [p.node for p in pieces if isinstance(p, Operand) and _is_value(p.node)]
+    return [p.node for p in pieces if isinstance(p, ParenthesizedOperand) and _is_value(p.node)]
 
 
 def _is_value(node: Any) -> bool:
@@ -241,42 +244,42 @@ def _is_value(node: Any) -> bool:
     return getattr(node, "is_value", False)
 
 
-class _Writer:
+class _TextWriter:
     """Printer state: output text, indentation, names in scope and shared subexpressions."""
 
     def __init__(self) -> None:
         self.out: list[str] = []
         self.depth = 0
-        self.names = _Names()
+        self.names = _NameScope()
         self.parts = _CommonParts(())
 
     def write(self, piece: Piece) -> None:
         """Process a piece that is not an operand."""
         if isinstance(piece, str):
             self.out.append(piece)
-        elif isinstance(piece, Name):
+        elif isinstance(piece, PrintedName):
             self.out.append(self.names.find(piece.node))
-        elif isinstance(piece, Bind):
+        elif isinstance(piece, BindName):
             self.names.bind(piece.node)
-        elif isinstance(piece, Reserve):
+        elif isinstance(piece, ReserveName):
             self.names.reserve(piece.data)
-        elif isinstance(piece, Release):
+        elif isinstance(piece, ReleaseName):
             self.names.release(piece.node)
         elif piece is NEWLINE:
             self.out.append("\n" + "    " * self.depth)
         else:
             self.depth += 1 if piece is INDENT else -1
 
-    def operand(self, piece: Operand) -> Iterator[Piece]:
+    def operand(self, piece: ParenthesizedOperand) -> Iterator[Piece]:
         """Return the pieces of a nested node in its context."""
         node, parts = piece.node, self.parts
         if not _is_value(node):
             return self.statement(node.pieces())
         if (part := parts.written.get(id(node))) is not None:
-            return iter((Name(part),))
+            return iter((PrintedName(part),))
         if id(node) in parts.repeated:
             part = parts.written[id(node)] = _Common()
-            return chain(("(", Bind(part), Name(part), " := "), parts.of(node), (")",))
+            return chain(("(", BindName(part), PrintedName(part), " := "), parts.of(node), (")",))
         # Nodes without a precedence, such as calls, never need parentheses.
         if getattr(node, "precedence", Precedence.ATOM) >= piece.precedence:
             return iter(parts.of(node))
@@ -287,7 +290,7 @@ class _Writer:
         own, around = list(pieces), self.parts
         self.parts = _CommonParts(_values_in(own))
         yield from own
-        yield from map(Release, self.parts.written.values())
+        yield from map(ReleaseName, self.parts.written.values())
         self.parts = around
 
 
@@ -314,7 +317,7 @@ class Printed:
         return str(self)
 
 
-class _Names:
+class _NameScope:
     """Names in scope and the variables and buffers that they denote.
 
     Several buffers may be views of the same memory, whose address is `data`. Views are
@@ -373,10 +376,10 @@ class _Names:
         return take_name(identifier(name), self._taken)
 
 
-def counted(count: int, word: str) -> str:
+def format_count(count: int, word: str) -> str:
     """Format a count with a noun in the singular or plural.
 
-    >>> counted(1, "call"), counted(2, "call")
+    >>> format_count(1, "call"), format_count(2, "call")
     ('1 call', '2 calls')
     """
     return f"{count} {word}{'s' * (count != 1)}"

@@ -13,7 +13,7 @@ from tecomp.errors import InternalError
 from tecomp.ir.nodes.buffer import (
     Buffer,
     Extent,
-    IndexMap,
+    IndexMapNode,
     PadValue,
     Range,
     check_separators,
@@ -27,18 +27,18 @@ from tecomp.ir.nodes.printer import (
     DEDENT,
     INDENT,
     NEWLINE,
-    Bind,
-    Name,
-    Operand,
+    BindName,
+    ParenthesizedOperand,
     Piece,
     Pieces,
     Printed,
-    Release,
-    Reserve,
+    PrintedName,
+    ReleaseName,
+    ReserveName,
     comma,
     identifier,
     operands,
-    quoted,
+    quote_literal,
     tuple_of,
 )
 from tecomp.ir.nodes.stmt_nodes import (
@@ -54,10 +54,10 @@ from tecomp.ir.nodes.stmt_nodes import (
     SeqStmt,
     Stmt,
     block,
-    over_elements,
+    loops_over_elements,
     seq,
 )
-from tecomp.ir.nodes.structural_equality import same
+from tecomp.ir.nodes.structural_equality import structural_equal
 
 __all__ = [
     "Allocate",
@@ -65,17 +65,18 @@ __all__ = [
     "Buffer",
     "BufferRealize",
     "BufferStore",
-    "Convention",
+    "CallingConvention",
     "DeclBuffer",
     "Extent",
+    "ExternCall",
     "For",
     "ForKind",
     "IfThenElse",
-    "IndexMap",
+    "IndexMapNode",
     "LayoutMaps",
     "Let",
     "Node",
-    "OutsideCall",
+    "OperandTransfer",
     "PadValue",
     "Passed",
     "Prefetch",
@@ -84,13 +85,12 @@ __all__ = [
     "SeqStmt",
     "Stmt",
     "TensorOp",
-    "Touch",
     "array_argument",
     "block",
     "check_separators",
     "end_of",
     "is_longer",
-    "over_elements",
+    "loops_over_elements",
     "seq",
     "view_problem",
 ]
@@ -98,7 +98,7 @@ __all__ = [
 _SCREEN = 48
 """Maximum number of lines that `repr` of a function shows."""
 
-LayoutMaps: TypeAlias = "tuple[tuple[Var, tuple[IndexMap, ...]], ...]"
+LayoutMaps: TypeAlias = "tuple[tuple[Var, tuple[IndexMapNode, ...]], ...]"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -160,7 +160,7 @@ class PrimFunc(Printed, Pictured):
         return self.picture().with_text(str(self))
 
     @property
-    def attrs(self) -> Mapping[str, Mapping[Var, tuple[IndexMap, ...]]]:
+    def attrs(self) -> Mapping[str, Mapping[Var, tuple[IndexMapNode, ...]]]:
         """Function attributes: `layout_transform_map`, from buffer data to pending maps in order.
 
         The attribute is absent if no map is pending.
@@ -172,17 +172,17 @@ class PrimFunc(Printed, Pictured):
         return MappingProxyType(maps if self.layout_maps else {})
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, PrimFunc) and same(self, other)
+        return isinstance(other, PrimFunc) and structural_equal(self, other)
 
     __hash__ = object.__hash__
 
     def pieces(self) -> Pieces:
         """Yield the pieces of a Python function; metadata is printed as decorators."""
         buffers = [param for param in self.params if isinstance(param, Buffer)]
-        yield from map(Bind, (*self.params, *self.sizes))
+        yield from map(BindName, (*self.params, *self.sizes))
         # A decorator may refer to a buffer that the body allocates, so its name is reserved.
         named = {data: None for data, _ in (*self.layout_maps, *self.pad_values)}
-        yield from (Reserve(data) for data in named if all(data is not b.data for b in buffers))
+        yield from (ReserveName(data) for data in named if all(data is not b.data for b in buffers))
         yield from self._decorators()
         yield f"def {identifier(self.name)}("
         yield from self._signature()
@@ -191,19 +191,20 @@ class PrimFunc(Printed, Pictured):
 
     def _decorators(self) -> Pieces:
         for count, (data, maps) in enumerate(self.layout_maps):
-            yield from (", " if count else "@layout_transform_map(", Name(data), "=[")
+            yield from (", " if count else "@layout_transform_map(", PrintedName(data), "=[")
             yield from (*operands(maps), "]")
         yield from (")", NEWLINE) if self.layout_maps else ()
         for count, (data, pad) in enumerate(self.pad_values):
-            yield from (", " if count else "@pad_value(", Name(data), "=", Operand(pad))
+            yield from (", " if count else "@pad_value(", PrintedName(data), "=",
+                ParenthesizedOperand(pad))
         yield from (")", NEWLINE) if self.pad_values else ()
         if self.sites:
-            yield from (f"@sites({', '.join(map(quoted, self.sites))})", NEWLINE)
+            yield from (f"@sites({', '.join(map(quote_literal, self.sites))})", NEWLINE)
 
     def _signature(self) -> Pieces:
         known: set[Var] = set()
         for count, param in enumerate(self.params):
-            yield from (", " if count else "", Name(param), ": ")
+            yield from (", " if count else "", PrintedName(param), ": ")
             if isinstance(param, Buffer):
                 yield from declaration(param, view=param.data in known)
                 known.add(param.data)
@@ -212,16 +213,16 @@ class PrimFunc(Printed, Pictured):
         if self.sizes:
             yield ", *" if self.params else "*"
         for var in self.sizes:
-            yield from (", ", Name(var), f': "{var.dtype}"')
+            yield from (", ", PrintedName(var), f': "{var.dtype}"')
 
 
-Node: TypeAlias = "Expr | Stmt | PrimFunc | IndexMap | PadValue | Range"
+Node: TypeAlias = "Expr | Stmt | PrimFunc | IndexMapNode | PadValue | Range"
 
 
 Passed: TypeAlias = "Expr | Stmt | str"
 
 
-class Convention(Enum):
+class CallingConvention(Enum):
     """Calling convention of an external function; the value is its keyword in the printed text."""
 
     PACKED = "call_packed"
@@ -232,7 +233,7 @@ class Convention(Enum):
 class ArrayArgument(Stmt):
     """Array argument of an external call, given by an access that maps its indices to memory.
 
-    Occurs only in the arguments of an `OutsideCall`. The call may access all elements, in any
+    Occurs only in the arguments of an `ExternCall`. The call may access all elements, in any
     order.
 
     Attributes:
@@ -271,18 +272,18 @@ class ArrayArgument(Stmt):
 
     def pieces(self) -> Pieces:
         """Yield the pieces of `reads(lambda i, j: A[i, j], (4, 8))`, or of `writes(...)`."""
-        yield from map(Bind, self.variables)
+        yield from map(BindName, self.variables)
         yield f"{'writes' if self.is_written else 'reads'}(lambda"
         for count, var in enumerate(self.variables):
-            yield from (", " if count else " ", Name(var))
-        yield from (": ", Operand(self.place), ", ")
+            yield from (", " if count else " ", PrintedName(var))
+        yield from (": ", ParenthesizedOperand(self.place), ", ")
         yield from tuple_of(self.shape)
         yield ")"
-        yield from map(Release, self.variables)
+        yield from map(ReleaseName, self.variables)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class OutsideCall(Stmt):
+class ExternCall(Stmt):
     """Call of a registered external function with arrays, scalars and strings.
 
     The function is assumed to access no memory besides its array arguments. If it fails, the
@@ -297,7 +298,7 @@ class OutsideCall(Stmt):
     """
 
     function: str
-    convention: Convention
+    convention: CallingConvention
     arguments: tuple[Passed, ...]
     multiply_adds: Expr | None = None
 
@@ -309,12 +310,13 @@ class OutsideCall(Stmt):
     def pieces(self) -> Pieces:
         """Yield the pieces of `call_packed("gemm", reads(...), writes(...), 3)`."""
         yield f"{self.convention.value}("
-        given: list[Piece] = [quoted(self.function)]
+        given: list[Piece] = [quote_literal(self.function)]
         for each in self.arguments:
-            given.append(quoted(each) if isinstance(each, str) else Operand(each))
+            given.append(quote_literal(each) if isinstance(each, str)
+                else ParenthesizedOperand(each))
         yield from comma(given)
         yield from () if self.multiply_adds is None else (
-            ", multiply_adds=", Operand(self.multiply_adds))
+            ", multiply_adds=", ParenthesizedOperand(self.multiply_adds))
         yield ")"
 
 
@@ -333,7 +335,7 @@ def array_argument(
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Touch(Stmt):
+class OperandTransfer(Stmt):
     """Transfer of the operand element `place` to a functional unit, or from it if `is_written`.
 
     Occurs only in the operands of a `TensorOp` and has no effect by itself.
@@ -344,7 +346,7 @@ class Touch(Stmt):
 
     def pieces(self) -> Pieces:
         """Return the pieces of `reads(A[i, j])` or `writes(A[i, j])`."""
-        return ("writes(" if self.is_written else "reads(", Operand(self.place), ")")
+        return ("writes(" if self.is_written else "reads(", ParenthesizedOperand(self.place), ")")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -356,7 +358,8 @@ class TensorOp(Stmt):
 
     Attributes:
         name: Name of the operation.
-        operands: Loop nests of `Touch` over all elements of the operands, each visited once.
+        operands: Loop nests of `OperandTransfer` over all elements of the operands, each visited
+            once.
         body: Statement that defines the semantics.
         tile: Extents of the data axes, followed by those of the reduction axes.
         unit: Functional unit of the target's engine; empty if the operation has no unit.
@@ -375,8 +378,8 @@ class TensorOp(Stmt):
 
         The operands are printed in a separate block before the body.
         """
-        yield f"with TensorOp({quoted(self.name)}, tile={self.tile}"
-        yield f", unit={quoted(self.unit)}" if self.unit else ""
-        yield f", mode={quoted(self.mode)}" if self.mode else ""
+        yield f"with TensorOp({quote_literal(self.name)}, tile={self.tile}"
+        yield f", unit={quote_literal(self.unit)}" if self.unit else ""
+        yield f", mode={quote_literal(self.mode)}" if self.mode else ""
         yield from ("):", INDENT, NEWLINE, "with Operands():")
-        yield from (*block(self.operands), NEWLINE, Operand(self.body), DEDENT)
+        yield from (*block(self.operands), NEWLINE, ParenthesizedOperand(self.body), DEDENT)

@@ -14,18 +14,18 @@ from tecomp.ir.nodes.printer import (
     DEDENT,
     INDENT,
     NEWLINE,
-    Bind,
-    Name,
-    Operand,
+    BindName,
+    ParenthesizedOperand,
     Piece,
     Pieces,
     Printed,
-    Release,
+    PrintedName,
+    ReleaseName,
     comma,
-    quoted,
+    quote_literal,
     tuple_of,
 )
-from tecomp.ir.nodes.structural_equality import same
+from tecomp.ir.nodes.structural_equality import structural_equal
 
 
 class Stmt(Printed):
@@ -42,7 +42,7 @@ class Stmt(Printed):
     __slots__ = ()
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Stmt) and same(self, other)
+        return isinstance(other, Stmt) and structural_equal(self, other)
 
     __hash__ = object.__hash__
 
@@ -79,17 +79,17 @@ class For(Stmt):
 
     def pieces(self) -> Pieces:
         """Yield the pieces of `for i in range(n):`, or `range(min, extent=n)` if `min` is not 0."""
-        yield Bind(self.loop_var)
-        yield from ("for ", Name(self.loop_var), f" in {self.kind.value}(")
+        yield BindName(self.loop_var)
+        yield from ("for ", PrintedName(self.loop_var), f" in {self.kind.value}(")
         start = self.min
         zero = is_const(start, 0) and start.dtype == self.extent.dtype
-        arguments: list[Piece] = [] if zero else [Operand(start)]
+        arguments: list[Piece] = [] if zero else [ParenthesizedOperand(start)]
         yield from comma([*arguments, "" if zero else "extent="])
-        yield Operand(self.extent)
-        yield from _declared(self.loop_var, self.extent)
-        yield f", thread={quoted(self.thread)}):" if self.thread else "):"
+        yield ParenthesizedOperand(self.extent)
+        yield from _dtype_annotation(self.loop_var, self.extent)
+        yield f", thread={quote_literal(self.thread)}):" if self.thread else "):"
         yield from block(self.body)
-        yield Release(self.loop_var)
+        yield ReleaseName(self.loop_var)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -102,7 +102,7 @@ class IfThenElse(Stmt):
 
     def pieces(self) -> Pieces:
         """Yield the pieces of a Python `if` statement."""
-        yield from ("if ", Operand(self.condition), ":")
+        yield from ("if ", ParenthesizedOperand(self.condition), ":")
         yield from block(self.then_case)
         if self.else_case is not None:
             yield from (NEWLINE, "else:")
@@ -122,9 +122,9 @@ class BufferStore(Stmt):
         """Return the pieces of `A[i, j] = x`, or of `store(A[i, j], x, where=p)` if masked."""
         place = access(self.buffer, self.indices)
         if self.predicate is None:
-            return (*place, " = ", Operand(self.value))
-        where = (", where=", Operand(self.predicate))
-        return ("store(", *place, ", ", Operand(self.value), *where, ")")
+            return (*place, " = ", ParenthesizedOperand(self.value))
+        where = (", where=", ParenthesizedOperand(self.predicate))
+        return ("store(", *place, ", ", ParenthesizedOperand(self.value), *where, ")")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -138,7 +138,7 @@ class Prefetch(Stmt):
 
     def pieces(self) -> Pieces:
         """Return the pieces of `prefetch(A[i, j])`."""
-        return ("prefetch(", Operand(self.place), ")")
+        return ("prefetch(", ParenthesizedOperand(self.place), ")")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -174,8 +174,8 @@ class BufferRealize(Stmt):
     def pieces(self) -> Pieces:
         """Return the pieces of `with BufferRealize(Buffer(...), bounds=((min, n), ...)) as A:`."""
         aligns = f", aligns={self.aligns}" if self.aligns else ""
-        ahead = () if self.ahead is None else (", ahead=", Operand(self.ahead))
-        carried = () if self.carried is None else (", carried=", Operand(self.carried))
+        ahead = () if self.ahead is None else (", ahead=", ParenthesizedOperand(self.ahead))
+        carried = () if self.carried is None else (", carried=", ParenthesizedOperand(self.carried))
         arguments = (", bounds=", *tuple_of(self.bounds), aligns, *ahead, *carried)
         return _with_buffer("BufferRealize", self.buffer, self.body, arguments)
 
@@ -230,18 +230,20 @@ class Let(Stmt):
         if self.var.dtype != self.value.dtype:
             yield from self.scoped()
             return
-        yield from (Bind(self.var), Name(self.var), " = ", Operand(self.value), NEWLINE)
-        yield from (Operand(self.body), Release(self.var))
+        yield from (BindName(self.var), PrintedName(self.var), " = ",
+            ParenthesizedOperand(self.value), NEWLINE)
+        yield from (ParenthesizedOperand(self.body), ReleaseName(self.var))
 
     def scoped(self) -> Pieces:
         """Yield the pieces of `with Let(value) as x:` with an indented block.
 
         This form is required where another statement follows in the enclosing block.
         """
-        yield from ("with Let(", Operand(self.value), *_declared(self.var, self.value), ") as ")
-        yield from (Bind(self.var), Name(self.var), ":")
+        yield from ("with Let(", ParenthesizedOperand(self.value),
+            *_dtype_annotation(self.var, self.value), ") as ")
+        yield from (BindName(self.var), PrintedName(self.var), ":")
         yield from block(self.body)
-        yield Release(self.var)
+        yield ReleaseName(self.var)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -280,7 +282,8 @@ class SeqStmt(Stmt):
             if count:
                 yield NEWLINE
             is_last = count == len(self.stmts) - 1
-            yield Operand(stmt if is_last or not isinstance(stmt, Let) else _Scoped(stmt))
+            yield ParenthesizedOperand(stmt if is_last or not isinstance(stmt, Let)
+                else _Scoped(stmt))
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +301,7 @@ def seq(*stmts: Stmt) -> Stmt:
     return SeqStmt(stmts).stands_for
 
 
-def over_elements(variables: Sequence[Var], shape: Sequence[int | Expr], body: Stmt) -> Stmt:
+def loops_over_elements(variables: Sequence[Var], shape: Sequence[int | Expr], body: Stmt) -> Stmt:
     """Wrap `body` in serial loops over all indices of a shape; the last axis is innermost."""
     for var, extent in zip(reversed(variables), reversed(shape), strict=True):
         body = For(var, index_value(0), index_value(extent), ForKind.SERIAL, body)
@@ -309,16 +312,16 @@ def _with_buffer(
     word: str, buffer: Buffer, body: Stmt, more: Pieces = (), *, view: bool = False
 ) -> Pieces:
     yield from (f"with {word}(", *declaration(buffer, view=view), *more, ") as ")
-    yield from (Bind(buffer), Name(buffer), ":")
+    yield from (BindName(buffer), PrintedName(buffer), ":")
     yield from block(body)
-    yield Release(buffer)
+    yield ReleaseName(buffer)
 
 
 def block(body: Stmt) -> Pieces:
     """Return the pieces of a statement as an indented block on new lines."""
-    return (INDENT, NEWLINE, Operand(body), DEDENT)
+    return (INDENT, NEWLINE, ParenthesizedOperand(body), DEDENT)
 
 
-def _declared(var: Var, value: Expr) -> Pieces:
+def _dtype_annotation(var: Var, value: Expr) -> Pieces:
     """Return the dtype annotation of `var` if its dtype differs from that of `value`."""
     return () if var.dtype == value.dtype else (f', dtype="{var.dtype}"',)

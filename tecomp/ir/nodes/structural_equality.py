@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 
-def same(a: object, b: object) -> bool:
+def structural_equal(a: object, b: object) -> bool:
     """Return whether `a` and `b` are structurally equal.
 
     Variables bound inside both trees may differ in name; a free variable equals only itself. A pair
@@ -38,7 +38,7 @@ def same(a: object, b: object) -> bool:
             if not pairing.agrees(x, y):
                 return False
             pairing.compared[id(x), id(y)] = x, y
-            names = () if hasattr(x, "is_variable") else _compared(kind)
+            names = () if hasattr(x, "is_variable") else _compared_fields(kind)
             todo.extend((getattr(x, name), getattr(y, name)) for name in names)
         elif not _equal_values(x, y):
             return False
@@ -65,7 +65,7 @@ class _Pairing:
         if hasattr(x, "is_variable"):
             paired = self._partner.get(x, x) is y and self._taken.get(y, y) is x
             return paired and bool(x.dtype == y.dtype)
-        mine, theirs = _bound(x), _bound(y)
+        mine, theirs = _bound_variables(x), _bound_variables(y)
         if len(mine) != len(theirs):
             return False
         for left, right in zip(mine, theirs, strict=True):
@@ -87,13 +87,13 @@ def _common_type(a: type, b: type) -> type | None:
     return a if is_dataclass(a) and issubclass(b, a) else None
 
 
-def _bound(node: Any) -> tuple[Any, ...]:
+def _bound_variables(node: Any) -> tuple[Any, ...]:
     bound = getattr(node, "bound", None)
     return bound() if bound is not None else ()
 
 
 @cache
-def _compared(kind: Any) -> tuple[str, ...]:
+def _compared_fields(kind: Any) -> tuple[str, ...]:
     """Return the compared fields, last first; derived fields and source locations are excluded."""
     return tuple(reversed([f.name for f in fields(kind) if f.init and f.compare]))
 

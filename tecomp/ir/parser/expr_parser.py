@@ -29,7 +29,7 @@ from tecomp.ir.nodes.expr import (
     const,
 )
 from tecomp.ir.nodes.operators import INTRINSICS, result_type
-from tecomp.ir.nodes.printer import shortened
+from tecomp.ir.nodes.printer import truncate
 from tecomp.ir.nodes.stmt import Buffer
 from tecomp.ir.traversal.rewrite import fold
 
@@ -59,7 +59,7 @@ _COMPARE: dict[type[ast.cmpop], CmpOp] = {
 
 
 @dataclass
-class Source:
+class ParseContext:
     """Parser context: text, and the variables and buffers that names denote at the current node.
 
     Attributes:
@@ -84,7 +84,7 @@ class Source:
         before = self.text.splitlines()[line - 1].encode()[:column].decode()
         raise ParseError(
             "line {line}, column {column}: " + template + ": `{source}`",
-            line=line, column=len(before) + 1, source=shortened(part), **parameters,
+            line=line, column=len(before) + 1, source=truncate(part), **parameters,
         )
 
     @contextmanager
@@ -163,7 +163,7 @@ class Source:
         return {str(keyword.arg): keyword.value for keyword in call.keywords}
 
 
-def parse_expr(source: Source, root: ast.expr) -> Expr:
+def parse_expr(source: ParseContext, root: ast.expr) -> Expr:
     """Build the expression that a Python syntax tree denotes.
 
     Raises:
@@ -192,13 +192,13 @@ def _leaf(value: Expr) -> Plan:
     return [], lambda: value
 
 
-def _constant(source: Source, node: ast.Constant) -> Plan:
+def _constant(source: ParseContext, node: ast.Constant) -> Plan:
     if type(node.value) not in (bool, int):
         source.refuse(node, "a literal other than an int64 or bool is written with its type")
     return _leaf(_literal(source, node, BOOL if isinstance(node.value, bool) else INT64))
 
 
-def _literal(source: Source, node: ast.expr, dtype: DType) -> Expr:
+def _literal(source: ParseContext, node: ast.expr, dtype: DType) -> Expr:
     infinite = isinstance(node, ast.Constant) and node.value in ("inf", "-inf", "nan")
     value = float(source.string(node)) if infinite else source.number(node)
     if isinstance(value, float) and dtype.is_float and dtype.lanes == 1:
@@ -209,12 +209,12 @@ def _literal(source: Source, node: ast.expr, dtype: DType) -> Expr:
         source.refuse(node, "{reason}", reason=error.message)
 
 
-def _name(source: Source, node: ast.Name) -> Plan:
+def _name(source: ParseContext, node: ast.Name) -> Plan:
     part = source.parts.get(node.id)
     return _leaf(source.variable(node) if part is None else part)
 
 
-def _part(source: Source, node: ast.NamedExpr) -> Plan:
+def _part(source: ParseContext, node: ast.NamedExpr) -> Plan:
     """Parse a shared subexpression that is named for later uses."""
     if node.target.id in source.names:
         source.refuse(node, "something in scope has this name")
@@ -226,13 +226,13 @@ def _part(source: Source, node: ast.NamedExpr) -> Plan:
     return [node.value], build
 
 
-def _attribute(source: Source, node: ast.Attribute) -> Plan:
+def _attribute(source: ParseContext, node: ast.Attribute) -> Plan:
     if node.attr != "data":
         source.refuse(node, "a buffer has no such part")
     return _leaf(source.buffer(node.value).data)
 
 
-def _unary(source: Source, node: ast.UnaryOp) -> Plan:
+def _unary(source: ParseContext, node: ast.UnaryOp) -> Plan:
     if isinstance(node.op, ast.Not):
         return [node.operand], Not
     if isinstance(node.op, ast.USub):
@@ -241,30 +241,30 @@ def _unary(source: Source, node: ast.UnaryOp) -> Plan:
     source.refuse(node, "the language has no such operator")
 
 
-def _agree(source: Source, node: ast.expr, *operands: Expr) -> None:
+def _agree(source: ParseContext, node: ast.expr, *operands: Expr) -> None:
     types = [operand.dtype for operand in operands]
     if any(dtype != types[0] for dtype in types):
         source.refuse(node, "operands of {types} do not go together", types=" and ".join(types))
 
 
-def _binary(source: Source, node: ast.BinOp) -> Plan:
+def _binary(source: ParseContext, node: ast.BinOp) -> Plan:
     op = _BINARY.get(type(node.op))
     if op is None:
         source.refuse(node, "the language has no such operator")
-    return [node.left, node.right], partial(_two, source, node, op)
+    return [node.left, node.right], partial(_parse_two, source, node, op)
 
 
-def _two(source: Source, node: ast.expr, op: BinOp, a: Expr, b: Expr) -> Expr:
+def _parse_two(source: ParseContext, node: ast.expr, op: BinOp, a: Expr, b: Expr) -> Expr:
     _agree(source, node, a, b)
     return Binary(op, a, b)
 
 
-def _logic(source: Source, node: ast.BoolOp) -> Plan:
+def _logic(source: ParseContext, node: ast.BoolOp) -> Plan:
     op = BinOp.AND if isinstance(node.op, ast.And) else BinOp.OR
-    return node.values, lambda *values: reduce(partial(_two, source, node, op), values)
+    return node.values, lambda *values: reduce(partial(_parse_two, source, node, op), values)
 
 
-def _comparison(source: Source, node: ast.Compare) -> Plan:
+def _comparison(source: ParseContext, node: ast.Compare) -> Plan:
     op = _COMPARE.get(type(node.ops[0]))
     if op is None or len(node.ops) > 1:
         source.refuse(node, "expected one comparison of numbers")
@@ -281,12 +281,12 @@ def index_nodes(node: ast.Subscript) -> list[ast.expr]:
     return list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
 
 
-def _element(source: Source, node: ast.Subscript) -> Plan:
+def _element(source: ParseContext, node: ast.Subscript) -> Plan:
     buffer = source.buffer(node.value)
     return index_nodes(node), lambda *indices: BufferLoad(buffer, indices)
 
 
-def _call(source: Source, node: ast.Call) -> Plan:
+def _call(source: ParseContext, node: ast.Call) -> Plan:
     if isinstance(node.func, ast.Attribute) and node.func.attr == "load":
         return _masked_load(source, node, node.func.value)
     name = node.func.id if isinstance(node.func, ast.Name) else ""
@@ -302,11 +302,11 @@ def _call(source: Source, node: ast.Call) -> Plan:
     source.refuse(node.func, "there is no such function")
 
 
-def _type_of(source: Source, node: ast.expr, name: str) -> DType:
+def _type_of(source: ParseContext, node: ast.expr, name: str) -> DType:
     return source.dtype(ast.copy_location(ast.Constant(name), node))
 
 
-def _masked_load(source: Source, node: ast.Call, name: ast.expr) -> Plan:
+def _masked_load(source: ParseContext, node: ast.Call, name: ast.expr) -> Plan:
     mask = source.arguments(node, 0, len(node.args), ("where",)).get("where")
     buffer = source.buffer(name)
     if mask is None:
@@ -314,7 +314,7 @@ def _masked_load(source: Source, node: ast.Call, name: ast.expr) -> Plan:
     return [*node.args, mask], lambda *values: BufferLoad(buffer, values[:-1], values[-1])
 
 
-def _intrinsic(source: Source, node: ast.Call, name: str, inner: list[ast.expr]) -> Plan:
+def _intrinsic(source: ParseContext, node: ast.Call, name: str, inner: list[ast.expr]) -> Plan:
     said = source.arguments(node, 0, len(node.args), ("dtype",)).get("dtype")
     given = None if said is None else source.dtype(said)
 
@@ -327,19 +327,19 @@ def _intrinsic(source: Source, node: ast.Call, name: str, inner: list[ast.expr])
     return list(inner), build
 
 
-def _extremum(source: Source, node: ast.Call) -> Plan:
+def _extremum(source: ParseContext, node: ast.Call) -> Plan:
     source.arguments(node, 2)
     op = BinOp(node.func.id if isinstance(node.func, ast.Name) else "")
-    return node.args, partial(_two, source, node, op)
+    return node.args, partial(_parse_two, source, node, op)
 
 
-def _cast(source: Source, node: ast.Call) -> Plan:
+def _cast(source: ParseContext, node: ast.Call) -> Plan:
     source.arguments(node, 2)
     dtype = source.dtype(node.args[0])
     return node.args[1:], lambda value: Cast(dtype, value)
 
 
-def _select(source: Source, node: ast.Call) -> Plan:
+def _select(source: ParseContext, node: ast.Call) -> Plan:
     source.arguments(node, 3)
 
     def build(condition: Expr, a: Expr, b: Expr) -> Expr:
@@ -349,19 +349,19 @@ def _select(source: Source, node: ast.Call) -> Plan:
     return node.args, build
 
 
-def _ramp(source: Source, node: ast.Call) -> Plan:
+def _ramp(source: ParseContext, node: ast.Call) -> Plan:
     source.arguments(node, 3)
     lanes = source.integer(node.args[2])
     return node.args[:2], lambda base, stride: Ramp(base, stride, lanes)
 
 
-def _broadcast(source: Source, node: ast.Call) -> Plan:
+def _broadcast(source: ParseContext, node: ast.Call) -> Plan:
     source.arguments(node, 2)
     lanes = source.integer(node.args[1])
     return node.args[:1], lambda value: Broadcast(value, lanes)
 
 
-_FORMS: dict[str, Callable[[Source, ast.Call], Plan]] = {
+_FORMS: dict[str, Callable[[ParseContext, ast.Call], Plan]] = {
     "min": _extremum,
     "max": _extremum,
     "cast": _cast,
@@ -369,7 +369,7 @@ _FORMS: dict[str, Callable[[Source, ast.Call], Plan]] = {
     "ramp": _ramp,
     "broadcast": _broadcast,
 }
-_PLANS: dict[type[ast.expr], Callable[[Source, Any], Plan]] = {
+_PLANS: dict[type[ast.expr], Callable[[ParseContext, Any], Plan]] = {
     ast.Constant: _constant,
     ast.Name: _name,
     ast.NamedExpr: _part,
@@ -383,7 +383,8 @@ _PLANS: dict[type[ast.expr], Callable[[Source, Any], Plan]] = {
 }
 
 
-def parse_buffer(source: Source, name: str, node: ast.expr, data: Var | None = None) -> Buffer:
+def parse_buffer(source: ParseContext, name: str, node: ast.expr, data: Var
+        | None = None) -> Buffer:
     """Parse a `Buffer(...)` declaration; `data` is its memory unless specified there."""
     if not (isinstance(node, ast.Call) and ast.unparse(node.func) == "Buffer"):
         source.refuse(node, "expected Buffer(...)")
@@ -410,17 +411,17 @@ def parse_buffer(source: Source, name: str, node: ast.expr, data: Var | None = N
         source.refuse(node, "{reason}", reason=error.message)
 
 
-def _truth(source: Source, node: ast.expr) -> bool:
+def _truth(source: ParseContext, node: ast.expr) -> bool:
     value = source.number(node)
     return value if type(value) is bool else source.refuse(node, "expected True or False")
 
 
-def _extents(source: Source, node: ast.expr) -> tuple[int | Expr, ...]:
+def _extents(source: ParseContext, node: ast.expr) -> tuple[int | Expr, ...]:
     values = (parse_expr(source, entry) for entry in entries(source, node))
     return tuple(int(v.value) if isinstance(v, Const) else v for v in values)
 
 
-def entries(source: Source, node: ast.expr | None) -> list[ast.expr]:
+def entries(source: ParseContext, node: ast.expr | None) -> list[ast.expr]:
     """Return the entries of a tuple or list node; an empty list for None."""
     if node is None:
         return []

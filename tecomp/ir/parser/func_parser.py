@@ -14,14 +14,15 @@ from tecomp.ir.nodes.stmt import (
     Buffer,
     BufferRealize,
     BufferStore,
-    Convention,
+    CallingConvention,
     DeclBuffer,
+    ExternCall,
     For,
     ForKind,
     IfThenElse,
-    IndexMap,
+    IndexMapNode,
     Let,
-    OutsideCall,
+    OperandTransfer,
     PadValue,
     Passed,
     Prefetch,
@@ -29,14 +30,13 @@ from tecomp.ir.nodes.stmt import (
     Range,
     Stmt,
     TensorOp,
-    Touch,
     array_argument,
     seq,
 )
-from tecomp.ir.parser.expr_parser import Source, entries, parse_buffer, parse_expr
+from tecomp.ir.parser.expr_parser import ParseContext, entries, parse_buffer, parse_expr
 
 _LOOPS = {kind.value: kind for kind in ForKind}
-_CALLS = ("store", "prefetch", "reads", "writes", *(each.value for each in Convention))
+_CALLS = ("store", "prefetch", "reads", "writes", *(each.value for each in CallingConvention))
 
 
 def parse(text: str) -> PrimFunc:
@@ -54,7 +54,7 @@ def parse(text: str) -> PrimFunc:
     """
     if not isinstance(text, str):
         raise ParseError("parse: expected the printed form of a function, got {text!r}", text=text)
-    source = Source(text)
+    source = ParseContext(text)
     try:
         tree = ast.parse(text)
     except SyntaxError as error:
@@ -70,13 +70,13 @@ def parse(text: str) -> PrimFunc:
             raise ParseError("line 1, column 1: expected one `def name(...):`")
 
 
-def parse_index_map(text: str) -> IndexMap:
+def parse_index_map(text: str) -> IndexMapNode:
     """Parse the printed form of an index map.
 
     Raises:
         ParseError: If `text` is not a printed index map.
     """
-    return _index_map(Source(text), _expression(text))
+    return _index_map(ParseContext(text), _expression(text))
 
 
 def parse_pad_value(text: str) -> PadValue:
@@ -85,7 +85,7 @@ def parse_pad_value(text: str) -> PadValue:
     Raises:
         ParseError: If `text` is not a printed padding value.
     """
-    return _pad_value(Source(text), _expression(text))
+    return _pad_value(ParseContext(text), _expression(text))
 
 
 def _expression(text: str) -> ast.expr:
@@ -105,7 +105,7 @@ def _refuse_syntax(error: SyntaxError) -> NoReturn:
     raise ParseError("{where}: {reason}", where=where, reason=error.msg) from None
 
 
-def _function(source: Source, node: ast.FunctionDef) -> PrimFunc:
+def _function(source: ParseContext, node: ast.FunctionDef) -> PrimFunc:
     decorators = _decorators(source, node)
     # Decorators may also refer to buffers of the body by name.
     named = {
@@ -138,7 +138,7 @@ def _entries_of(decorators: dict[str, ast.Call], name: str) -> list[ast.keyword]
     return decorators[name].keywords if name in decorators else []
 
 
-def _decorators(source: Source, node: ast.FunctionDef) -> dict[str, ast.Call]:
+def _decorators(source: ParseContext, node: ast.FunctionDef) -> dict[str, ast.Call]:
     found: dict[str, ast.Call] = {}
     for decorator in node.decorator_list:
         match decorator:
@@ -152,7 +152,7 @@ def _decorators(source: Source, node: ast.FunctionDef) -> dict[str, ast.Call]:
 
 
 def _parameters(
-    source: Source, node: ast.FunctionDef, named: dict[str, Var]
+    source: ParseContext, node: ast.FunctionDef, named: dict[str, Var]
 ) -> tuple[tuple[Var, ...], tuple[Buffer | Var, ...]]:
     """Return the sizes and the parameters; shapes may refer to any variable among them."""
     known: dict[str, Var | Buffer] = {}
@@ -181,7 +181,7 @@ def _parameters(
     return sizes, tuple(known[arg.arg] for arg in node.args.args)
 
 
-def _lambda(source: Source, node: ast.expr) -> tuple[ast.Lambda, tuple[Var, ...]]:
+def _lambda(source: ParseContext, node: ast.expr) -> tuple[ast.Lambda, tuple[Var, ...]]:
     if not isinstance(node, ast.Lambda):
         source.refuse(node, "expected a lambda")
     names = [arg.arg for arg in node.args.args]
@@ -191,7 +191,7 @@ def _lambda(source: Source, node: ast.expr) -> tuple[ast.Lambda, tuple[Var, ...]
     return node, tuple(map(Var, names, types))
 
 
-def _index_map(source: Source, node: ast.expr) -> IndexMap:
+def _index_map(source: ParseContext, node: ast.expr) -> IndexMapNode:
     function, variables = _lambda(source, node)
     outputs: list[ast.expr] = []
     separators: list[int] = []
@@ -202,10 +202,10 @@ def _index_map(source: Source, node: ast.expr) -> IndexMap:
             outputs.append(entry)
     with source.bound({var.name: var for var in variables}):
         final = tuple(parse_expr(source, output) for output in outputs)
-    return IndexMap(variables, final, tuple(separators))
+    return IndexMapNode(variables, final, tuple(separators))
 
 
-def _pad_value(source: Source, node: ast.expr) -> PadValue:
+def _pad_value(source: ParseContext, node: ast.expr) -> PadValue:
     function, variables = _lambda(source, node)
     with source.bound({var.name: var for var in variables}):
         match function.body:
@@ -217,7 +217,7 @@ def _pad_value(source: Source, node: ast.expr) -> PadValue:
 class _Body:
     """Parser of statements; recursion is safe, because Python limits nesting to 100 statements."""
 
-    def __init__(self, source: Source, named: dict[str, Var]) -> None:
+    def __init__(self, source: ParseContext, named: dict[str, Var]) -> None:
         self.source = source
         self.named = named
 
@@ -279,16 +279,16 @@ class _Body:
                 return Prefetch(self.place(call.args[0]))
             case "reads" | "writes":
                 self.source.arguments(call, 1, None, ())
-                return Touch(self.place(call.args[0]), word == "writes")
-        return self.outside_call(call, Convention(word))
+                return OperandTransfer(self.place(call.args[0]), word == "writes")
+        return self.outside_call(call, CallingConvention(word))
 
-    def outside_call(self, call: ast.Call, convention: Convention) -> Stmt:
+    def outside_call(self, call: ast.Call, convention: CallingConvention) -> Stmt:
         more = self.source.arguments(call, 1, len(call.args) or 1, ("multiply_adds",))
         name, *given = call.args
         passed = tuple(map(self.passed, given))
         self.source.parts = {}
         work = parse_expr(self.source, more["multiply_adds"]) if more else None
-        return OutsideCall(self.source.string(name), convention, passed, work)
+        return ExternCall(self.source.string(name), convention, passed, work)
 
     def passed(self, node: ast.expr) -> Passed:
         self.source.parts = {}

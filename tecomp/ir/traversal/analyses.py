@@ -22,19 +22,19 @@ from tecomp.ir.traversal.rewrite import children, free_variables, post_order, st
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Guard:
+class PathCondition:
     """Path condition: a condition or its negation, nested in the outer path conditions.
 
     The empty path condition is represented by None.
     """
 
-    outer: Guard | None
+    outer: PathCondition | None
     condition: Expr
     holds: bool = True
 
-    def all(self) -> Iterator[Guard]:
+    def all(self) -> Iterator[PathCondition]:
         """Yield this path condition and all outer ones, innermost first."""
-        guard: Guard | None = self
+        guard: PathCondition | None = self
         while guard is not None:
             yield guard
             guard = guard.outer
@@ -44,7 +44,7 @@ class Guard:
         found = [g.condition if g.holds else Not(g.condition) for g in self.all()]
         return tuple(reversed(found))
 
-    def expr(self, within: Guard | None = None) -> Expr:
+    def expr(self, within: PathCondition | None = None) -> Expr:
         """Return the conjunction of all conditions inside the outer path condition `within`."""
         own = []
         for guard in self.all():
@@ -66,7 +66,7 @@ def arms(node: Any) -> Arms:
     return [(child, None, True) for child in children(node)]
 
 
-class Guards:
+class PathConditions:
     """Path conditions under which each subexpression of some expressions is evaluated.
 
     Args:
@@ -77,19 +77,19 @@ class Guards:
     >>> i = Var("i")
     >>> x, test = i * i, i > 0
     >>> one, both = if_then_else(test, x, 0), if_then_else(test, x, x + 1)
-    >>> str(Guards([one]).of(x).condition), Guards([both]).of(x)
+    >>> str(PathConditions([one]).of(x).condition), PathConditions([both]).of(x)
     ('i > 0', None)
     """
 
     def __init__(self, roots: Sequence[Expr], parts: Callable[[Any], Arms] = arms) -> None:
-        self._found: dict[int, Guard | None] = {}
+        self._found: dict[int, PathCondition | None] = {}
         self._places: dict[int, int] = {}
         inside = [(node, parts(node)) for node in post_order(*roots)]
         # Without a conditional child, no path condition exists.
         if any(arm[1] is not None for _, inner in inside for arm in inner):
             self._find(roots, inside)
 
-    def of(self, node: Expr) -> Guard | None:
+    def of(self, node: Expr) -> PathCondition | None:
         """Return a condition that holds wherever `node` is evaluated, or None."""
         return self._found.get(id(node))
 
@@ -98,21 +98,22 @@ class Guards:
         return self._places.get(id(node), 1)
 
     def _find(self, roots: Sequence[Expr], inside: Sequence[tuple[Any, Arms]]) -> None:
-        paths: dict[int, dict[Guard | None, None]] = {id(root): {None: None} for root in roots}
+        paths: dict[int, dict[PathCondition | None, None]] = {id(root): {None: None} for root
+            in roots}
         # Visit users before their operands.
         for node, inner in reversed(inside):
-            guard = self._found[id(node)] = _joined(paths[id(node)])
+            guard = self._found[id(node)] = _weakest_common_condition(paths[id(node)])
             self._places[id(node)] = len(paths[id(node)])
-            own: dict[tuple[int, bool], Guard] = {}
+            own: dict[tuple[int, bool], PathCondition] = {}
             for child, condition, holds in inner:
                 around = guard
                 if condition is not None:
                     key = id(condition), holds
-                    around = own.setdefault(key, Guard(guard, condition, holds))
+                    around = own.setdefault(key, PathCondition(guard, condition, holds))
                 paths.setdefault(id(child), {})[around] = None
 
 
-def _joined(many: dict[Guard | None, None]) -> Guard | None:
+def _weakest_common_condition(many: dict[PathCondition | None, None]) -> PathCondition | None:
     """Return a path condition that is implied by each of several path conditions."""
     if None in many:
         return None
@@ -124,11 +125,11 @@ def _joined(many: dict[Guard | None, None]) -> Guard | None:
     return joined
 
 
-def _without_pairs(many: dict[Guard | None, None]) -> list[Guard | None]:
+def _without_pairs(many: dict[PathCondition | None, None]) -> list[PathCondition | None]:
     """Replace a path condition and its complement by the path condition that encloses them."""
     left = dict(many)
     todo = list(many)
-    sides: dict[tuple[int, int], Guard] = {}
+    sides: dict[tuple[int, int], PathCondition] = {}
     while todo:
         guard = todo.pop()
         if guard is None:
@@ -144,7 +145,7 @@ def _without_pairs(many: dict[Guard | None, None]) -> list[Guard | None]:
     return list(left)[::-1]
 
 
-def _either(a: Guard | None, b: Guard | None) -> Guard | None:
+def _either(a: PathCondition | None, b: PathCondition | None) -> PathCondition | None:
     """Return a path condition that either of two implies: their common part and a disjunction."""
     if a is None or b is None:
         return None
@@ -152,7 +153,7 @@ def _either(a: Guard | None, b: Guard | None) -> Guard | None:
     common = next((guard for guard in b.all() if id(guard) in known), None)
     if common is a or common is b:
         return common
-    return Guard(common, logical_or(a.expr(common), b.expr(common)))
+    return PathCondition(common, logical_or(a.expr(common), b.expr(common)))
 
 
 def lines_of(func: PrimFunc) -> dict[int, int]:
@@ -190,7 +191,7 @@ def lines_of(func: PrimFunc) -> dict[int, int]:
     return {key: line + above for key, line in found.items()} if above >= 1 else {}
 
 
-def natural_variables(func: PrimFunc) -> tuple[Var, ...]:
+def nonnegative_variables(func: PrimFunc) -> tuple[Var, ...]:
     """Return the size and extent variables that are never negative; pure strides are excluded."""
     params = [param for param in func.params if isinstance(param, Buffer)]
     extents = [n for p in params for n in p.shape if isinstance(n, Expr)]
@@ -203,11 +204,11 @@ def natural_variables(func: PrimFunc) -> tuple[Var, ...]:
     return tuple(dict.fromkeys((*(var for var in func.sizes if var not in signed), *plain)))
 
 
-class Numbers:
+class ValueNumbering:
     """Value numbering: structurally equal expressions have the same number.
 
     >>> from tecomp.ir.nodes.expr import Var
-    >>> i, j, numbers = Var("i"), Var("j"), Numbers()
+    >>> i, j, numbers = Var("i"), Var("j"), ValueNumbering()
     >>> numbers.of(i + 1) == numbers.of(i + 1), numbers.of(i + 1) == numbers.of(j + 1)
     (True, False)
     """
@@ -234,17 +235,17 @@ class Numbers:
             return (id(node),)
         parts = [self._known[id(part)][1] for part in children(node)]
         kind: type = type(node)
-        said = [_plain(getattr(node, name)) for name in _said(kind)]
+        said = [_attribute_values(getattr(node, name)) for name in _describe_fields(kind)]
         bound = [id(var) for name in getattr(node, "binds", ()) for var in getattr(node, name)]
         return (kind, *said, *bound, *parts)
 
 
 @cache
-def _said(kind: Any) -> tuple[str, ...]:
+def _describe_fields(kind: Any) -> tuple[str, ...]:
     return tuple(f.name for f in fields(kind) if f.compare)
 
 
-def _plain(value: Any) -> Any:
+def _attribute_values(value: Any) -> Any:
     """Return the attribute values of a field; child expressions are numbered separately.
 
     Literals are represented by type and `repr`, because 1 == 1.0 == True and 0.0 == -0.0.
@@ -252,13 +253,13 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Expr):
         return None
     if isinstance(value, tuple):
-        return tuple(map(_plain, value))
+        return tuple(map(_attribute_values, value))
     if isinstance(value, bool | int | float):
         return type(value), repr(value)
     return value if isinstance(value, str | Enum | None) else id(value)
 
 
-def declared_views(func: PrimFunc) -> Iterator[tuple[Buffer, Buffer]]:
+def views_with_memory(func: PrimFunc) -> Iterator[tuple[Buffer, Buffer]]:
     """Yield each view that a `DeclBuffer` of a function declares, with the buffer of its memory."""
     nodes = [*walk(func.body, parts=statements_in)]
     if not any(isinstance(node, DeclBuffer) for node in nodes):

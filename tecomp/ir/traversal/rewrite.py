@@ -62,14 +62,14 @@ class _Readers(dict[type, Callable[[Any], Sequence[Any]]]):
         inside = [names[k] for k in inner]
         read: Callable[[Any], Sequence[Any]] = _by_value(inside)
         if all(types[name] in _ONE for name in inside):
-            read = attrgetter(*inside) if len(inside) > 1 else _alone(*inside)
+            read = attrgetter(*inside) if len(inside) > 1 else _child_only(*inside)
         elif len(inside) == 1 and types[inside[0]] in _MANY:
             read = attrgetter(inside[0])
         self[kind] = read
         return read
 
 
-def _alone(name: str = "") -> Callable[[Any], Sequence[Any]]:
+def _child_only(name: str = "") -> Callable[[Any], Sequence[Any]]:
     if not name:
         return lambda _: ()
     get = attrgetter(name)
@@ -153,7 +153,7 @@ def walk(
     >>> sum(1 for _ in walk(double * double))
     3
     """
-    return graph_utils.walk(*roots, parts=parts, key=key)
+    return graph_utils.preorder(*roots, parts=parts, key=key)
 
 
 def post_order(
@@ -258,12 +258,12 @@ def substitute(root: N, values: Mapping[V, Expr]) -> N:
     def rule(node: Any) -> Any:
         if not isinstance(node, Var) or node not in known:
             return None
-        return put_for(node, known[node])
+        return cast_for_variable(node, known[node])
 
     return bottom_up(root, rule)
 
 
-def put_for(var: Var, value: Expr) -> Expr:
+def cast_for_variable(var: Var, value: Expr) -> Expr:
     """Return `value` cast to the dtype of the variable that it replaces."""
     lanes = max(value.dtype.lanes, var.dtype.lanes)
     fitted = cast(var.dtype.with_lanes(lanes), value)
@@ -294,7 +294,7 @@ def map_body(func: PrimFunc, f: Callable[[Stmt], Stmt]) -> PrimFunc:
 Task: TypeAlias = "Generator[Any, Any, Any]"
 
 
-def run(
+def run_trampoline(
     task: Task,
     start: Callable[[Any], Task] | None = None,
     known: Callable[[Any], Any] | None = None,
@@ -313,7 +313,7 @@ def run(
 
     >>> def depth(n):
     ...     return 0 if n == 0 else 1 + (yield depth(n - 1))
-    >>> run(depth(100_000))
+    >>> run_trampoline(depth(100_000))
     100000
     """
     stack = [task]

@@ -42,7 +42,7 @@ _MANY: Mapping[type, str] = {tuple: "(", list: "[", dict: "{", MappingProxyType:
 _OPEN = -1
 
 
-class NotPlainError(Exception):
+class NotSerializableError(Exception):
     """Error for a value that cannot be encoded; the argument is the type of the value."""
 
 
@@ -88,7 +88,7 @@ class _Forms(dict[type, _Form]):
 
     def __missing__(self, kind: type) -> _Form:
         if not is_dataclass(kind):
-            raise NotPlainError(kind)
+            raise NotSerializableError(kind)
         every = fields(kind)
         # Every dataclass has this attribute, but the stub of `type` does not declare it.
         is_called_otherwise = not kind.__dataclass_params__.init  # type: ignore[attr-defined]
@@ -140,19 +140,19 @@ def encode(
                 numbers[id(value)] = count
                 count += 1
         elif _PLAIN[kind]:
-            words.append(_plain(value, kind, kinds))
+            words.append(_encode_word(value, kind, kinds))
         elif kind in _MANY:
             end, parts = _parts(value, kind)
             todo.append((value, end))
             todo += [(part, None) for part in reversed(parts)]
         elif (number := numbers.get(id(value))) is not None:
             if number == _OPEN:
-                raise NotPlainError(kind)
+                raise NotSerializableError(kind)
             words.append(f"#{number}")
         elif kind in rules:
             words.append(rules[kind](value))
         else:
-            form = _FORMS[_known(kind, kinds)]
+            form = _FORMS[_check_allowed(kind, kinds)]
             numbers[id(value)] = _OPEN
             todo.append((value, form.mark))
             todo += [(getattr(value, field), None) for field in reversed(form.made)]
@@ -166,18 +166,18 @@ def _parts(value: Any, kind: type) -> tuple[str, Sequence[Any]]:
     return f"{mark}{len(value)}", value
 
 
-def _known(kind: type, kinds: Container[type] | None) -> type:
+def _check_allowed(kind: type, kinds: Container[type] | None) -> type:
     """Return `kind` if values of this class may be encoded.
 
     Raises:
         NotPlainError: If `kinds` does not contain the class.
     """
     if kinds is not None and kind not in kinds:
-        raise NotPlainError(kind)
+        raise NotSerializableError(kind)
     return kind
 
 
-def _plain(value: Any, kind: Any, kinds: Container[type] | None) -> Word:
+def _encode_word(value: Any, kind: Any, kinds: Container[type] | None) -> Word:
     if kind is str:
         return f"'{value}"
     if kind is DType:
@@ -185,7 +185,7 @@ def _plain(value: Any, kind: Any, kinds: Container[type] | None) -> Word:
     if kind is float:
         return f"f{struct.pack('>d', value).hex()}"
     if issubclass(kind, Enum):
-        return f"={_name(_known(kind, kinds))}.{value.name}"
+        return f"={_name(_check_allowed(kind, kinds))}.{value.name}"
     plain: Word = value
     return plain
 

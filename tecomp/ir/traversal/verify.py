@@ -31,11 +31,12 @@ from tecomp.ir.nodes.stmt import (
     BufferRealize,
     BufferStore,
     DeclBuffer,
+    ExternCall,
     For,
     IfThenElse,
-    IndexMap,
+    IndexMapNode,
     Let,
-    OutsideCall,
+    OperandTransfer,
     PadValue,
     Passed,
     Prefetch,
@@ -43,10 +44,9 @@ from tecomp.ir.nodes.stmt import (
     SeqStmt,
     Stmt,
     TensorOp,
-    Touch,
     view_problem,
 )
-from tecomp.ir.traversal.rewrite import Task, run, walk
+from tecomp.ir.traversal.rewrite import Task, run_trampoline, walk
 
 
 def verify(func: PrimFunc, *, flat: bool = False) -> None:
@@ -110,15 +110,16 @@ class _Checker:
             for each in what if isinstance(what, tuple) else (what,):
                 self.map(each)
 
-    def map(self, node: IndexMap | PadValue) -> None:
+    def map(self, node: IndexMapNode | PadValue) -> None:
         inner = node.bound()
         self.variables.update(inner)
-        exprs = node.final_indices if isinstance(node, IndexMap) else (node.value,)
+        exprs = node.final_indices if isinstance(node, IndexMapNode) else (node.value,)
         if isinstance(node, PadValue) and node.where is not None:
             self.scalar(node, node.where, "bool")
         for expr in exprs:
             self.expression(expr)
-            if expr.dtype.lanes > 1 or (isinstance(node, IndexMap) and not expr.dtype.is_integer):
+            if expr.dtype.lanes > 1 or (isinstance(node, IndexMapNode)
+                    and not expr.dtype.is_integer):
                 self.refuse(node, "this is no map to scalar values")
         self.variables.difference_update(inner)
 
@@ -140,7 +141,7 @@ class _Checker:
 
     def body(self, root: Stmt) -> None:
         """Check the statements in order."""
-        run(self.statement(root))
+        run_trampoline(self.statement(root))
 
     def statement(self, node: Stmt) -> Task:
         match node:
@@ -153,9 +154,9 @@ class _Checker:
                 yield self.around(node)
             case BufferStore():
                 self.store(node)
-            case Prefetch() | Touch():
+            case Prefetch() | OperandTransfer():
                 self.place(node)
-            case OutsideCall():
+            case ExternCall():
                 self.call(node)
             case Allocate() | BufferRealize() | DeclBuffer():
                 yield self.scope(node)
@@ -175,7 +176,7 @@ class _Checker:
         if node.else_case is not None:
             yield self.statement(node.else_case)
 
-    def place(self, node: Prefetch | Touch) -> None:
+    def place(self, node: Prefetch | OperandTransfer) -> None:
         self.expression(node.place)
         if (
             not isinstance(node.place, BufferLoad)
@@ -185,18 +186,19 @@ class _Checker:
 
     def operation(self, node: TensorOp) -> Task:
         for part in walk(node.operands):
-            if isinstance(part, Stmt) and not isinstance(part, Touch | For | IfThenElse | SeqStmt):
+            if isinstance(part, Stmt) and not isinstance(part, OperandTransfer | For | IfThenElse
+                    | SeqStmt):
                 self.refuse(node, "its operands are loops of reads() and writes()")
         yield self.statement(node.operands)
         yield self.statement(node.body)
 
-    def call(self, node: OutsideCall) -> None:
+    def call(self, node: ExternCall) -> None:
         for argument in node.arguments:
             self.passed(node, argument)
         if node.multiply_adds is not None:
             self.scalar(node, node.multiply_adds, "int64")
 
-    def passed(self, node: OutsideCall, argument: Passed) -> None:
+    def passed(self, node: ExternCall, argument: Passed) -> None:
         if isinstance(argument, ArrayArgument):
             self.array(argument)
         elif isinstance(argument, Expr):

@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from tecomp.errors import LayoutError
-from tecomp.ir.nodes.argument_checks import check_kind, whole_numbers_of
+from tecomp.ir.nodes.argument_checks import as_ints, check_kind
 from tecomp.ir.nodes.dtype import INT64, DType
 from tecomp.ir.nodes.expr import Binary, BinOp, Expr, Var, binary, index_value
 from tecomp.ir.nodes.operators import holds
@@ -17,7 +17,7 @@ from tecomp.layout.formats.format import Format
 _MAX_BITS = 128  # of an integer: 64-bit sizes and products of two of them
 
 
-def whole_numbers(values: Any, where: str) -> tuple[int, ...]:
+def as_int_tuple(values: Any, where: str) -> tuple[int, ...]:
     """Convert a sequence of integers to a tuple of Python ints.
 
     Args:
@@ -27,10 +27,10 @@ def whole_numbers(values: Any, where: str) -> tuple[int, ...]:
     Raises:
         LayoutError: If `values` is not a sequence of integers.
 
-    >>> whole_numbers(np.array([3, 4]), "layout: the place")
+    >>> as_int_tuple(np.array([3, 4]), "layout: the place")
     (3, 4)
     """
-    numbers = whole_numbers_of(values)
+    numbers = as_ints(values)
     if numbers is None:
         raise LayoutError(
             "{where} is {values!r}; give integers, one for each axis, such as (0, 1)",
@@ -51,7 +51,7 @@ def positive_numbers(values: Any, where: str, count: int | None = None) -> tuple
     Raises:
         LayoutError: If `values` is not a sequence of `count` positive integers.
     """
-    numbers = whole_numbers_of(values)
+    numbers = as_ints(values)
     if not numbers or min(numbers) < 1 or count not in (None, len(numbers)):
         many = "" if count is None else f"{count} "
         raise LayoutError(
@@ -78,13 +78,13 @@ def check_bits(numbers: Iterable[int], where: str) -> None:
         )
 
 
-def index_within(index: Any, shape: tuple[int, ...], what: str) -> tuple[int, ...]:
+def check_index_in_bounds(index: Any, shape: tuple[int, ...], what: str) -> tuple[int, ...]:
     """Convert an index of a tensor, memory or grid to a tuple of Python ints, with bounds check.
 
     Raises:
         LayoutError: If `index` is not an index or is out of bounds of `shape`.
     """
-    at = whole_numbers(index, f"layout: the {what}")
+    at = as_int_tuple(index, f"layout: the {what}")
     if len(at) != len(shape) or not all(
         0 <= n < extent for n, extent in zip(at, shape, strict=True)
     ):

@@ -18,8 +18,8 @@ from tecomp.poly.maps.index_map import IndexMap
 Shape: TypeAlias = "tuple[int, ...]"
 
 
-class Mark:
-    """Interned identity of a layout; `mark` returns the unique instance per formula.
+class LayoutTag:
+    """Interned identity of a layout; `layout_tag` returns the unique instance per formula.
 
     Attributes:
         formula: Formula of the layout as text.
@@ -34,14 +34,14 @@ class Mark:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle by formula, so that unpickling interns the tag in the other process."""
-        return mark, (self.formula, self.index_map)
+        return layout_tag, (self.formula, self.index_map)
 
 
-_MARKS: WeakValueDictionary[tuple[str, ...], Mark] = WeakValueDictionary()
+_MARKS: WeakValueDictionary[tuple[str, ...], LayoutTag] = WeakValueDictionary()
 _LOCK = leaf_lock()
 
 
-def mark(formula: str, index_map: IndexMap | None = None) -> Mark:
+def layout_tag(formula: str, index_map: IndexMap | None = None) -> LayoutTag:
     """Return the tag of a layout: one object per formula while it is referenced.
 
     A composition of maps can have padding that its formula does not show, so the formulas of its
@@ -51,30 +51,30 @@ def mark(formula: str, index_map: IndexMap | None = None) -> Mark:
     name = (formula, *(part.formula for part in parts)) if len(parts) > 1 else (formula,)
     # `setdefault` alone is not atomic here: two threads could get different tags.
     with _LOCK:
-        return _MARKS.setdefault(name, Mark(formula, index_map))
+        return _MARKS.setdefault(name, LayoutTag(formula, index_map))
 
 
 @cache
-def plain_mark(rank: int) -> Mark:
+def row_major_tag(rank: int) -> LayoutTag:
     """Return the tag of row-major arrays of a given rank."""
     axes = tuple(Var(f"i{k}") for k in range(rank))
     index_map = IndexMap(axes, axes)
-    return mark(index_map.formula, index_map)
+    return layout_tag(index_map.formula, index_map)
 
 
-def mark_of_maps(rank: int, maps: Sequence[IndexMap]) -> Mark:
+def layout_tag_of_maps(rank: int, maps: Sequence[IndexMap]) -> LayoutTag:
     """Return the tag of arrays of a given rank after a sequence of layout transformations."""
     if not maps:
-        return plain_mark(rank)
+        return row_major_tag(rank)
     first, *others = map(IndexMap.lift, maps)
     for other in others:
         first = first.then(other)
-    return mark(first.formula, first)
+    return layout_tag(first.formula, first)
 
 
 @lru_cache(1024)
-def agree(
-    found: Mark, places: Shape, wanted: Mark, shape: Shape, stored: Shape
+def compatible_tags(
+    found: LayoutTag, places: Shape, wanted: LayoutTag, shape: Shape, stored: Shape
 ) -> bool:
     """Return whether two tags describe the same layout of an array.
 
@@ -91,7 +91,7 @@ def agree(
     if mine is None or theirs is None:
         return False
     rank = len(mine.initial_indices)
-    if wanted is plain_mark(len(shape)) and places == shape and (
+    if wanted is row_major_tag(len(shape)) and places == shape and (
         rank != len(shape) or _places(mine, shape) != places
     ):
         return True

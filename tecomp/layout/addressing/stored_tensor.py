@@ -14,8 +14,8 @@ from tecomp.errors import LayoutError
 from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import Expr, Var
-from tecomp.layout.addressing.arguments import check_pad_value, check_shape, whole_numbers
-from tecomp.layout.addressing.layout_tags import Mark, mark
+from tecomp.layout.addressing.arguments import as_int_tuple, check_pad_value, check_shape
+from tecomp.layout.addressing.layout_tags import LayoutTag, layout_tag
 from tecomp.layout.formats.format import Format
 from tecomp.poly.maps import brute_force
 from tecomp.poly.maps.index_map import IndexMap
@@ -83,7 +83,7 @@ class StoredTensor:
         check_kind(
             self.memory, str, "layout: the memory", 'name one, such as "global"', LayoutError
         )
-        grid_axes = whole_numbers(self.grid_axes, "layout: grid_axes")
+        grid_axes = as_int_tuple(self.grid_axes, "layout: grid_axes")
         object.__setattr__(self, "grid_axes", grid_axes)
         check_pad_value(self.pad_value, self.dtype, self.storage)
         if (clash := self._collision()) is not None:
@@ -131,11 +131,12 @@ class StoredTensor:
         return tuple(int(extent) for extent in found if isinstance(extent, int))
 
     @cached_property
-    def mark(self) -> Mark:
+    def mark(self) -> LayoutTag:
         """Tag that identifies the layout of an array."""
         formula, storage = self.index_map.formula, self.storage
         is_plain = storage.name == self.dtype == storage.stored
-        return mark(formula, self.index_map) if is_plain else mark(f"{formula} of {storage.name}")
+        return layout_tag(formula, self.index_map) if is_plain else layout_tag(
+            f"{formula} of {storage.name}")
 
     @property
     def axis_separators(self) -> tuple[int, ...]:

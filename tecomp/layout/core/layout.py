@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
-from tecomp.drawing.drawable import Pictured, drawn_by
+from tecomp.drawing.drawable import Pictured, call_drawing_function
 from tecomp.errors import LayoutError
 from tecomp.ir.arith.simplify import simplify
 from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.ir.nodes.dtype import INT64, DType
 from tecomp.ir.nodes.expr import Const, Expr, index_value
-from tecomp.ir.nodes.stmt import IndexMap as PlainIndexMap
-from tecomp.layout.addressing.arguments import check_shape, index_within, whole_numbers
+from tecomp.ir.nodes.stmt import IndexMapNode
+from tecomp.layout.addressing.arguments import as_int_tuple, check_index_in_bounds, check_shape
 from tecomp.layout.addressing.stored_tensor import (
     Index,
     StoredTensor,
@@ -32,7 +32,7 @@ from tecomp.poly.maps.index_map import IndexMap
 
 if TYPE_CHECKING:
     # Imported lazily with the first figure.
-    from tecomp.drawing.svg import Page
+    from tecomp.drawing.svg import HtmlPage
 
 _FEW_PLACES = 128
 _WIDEST = 100
@@ -56,7 +56,7 @@ def formula(layout: StoredTensor) -> str:
     return f"({', '.join(v.name for v in index_map.initial_indices)}) -> ({results})"
 
 
-def described(layout: StoredTensor) -> str:
+def describe_layout(layout: StoredTensor) -> str:
     """Return a multi-line description of a layout."""
     elements, places = layout.num_elements, layout.num_places
     lines = [
@@ -111,22 +111,22 @@ def _table(layout: StoredTensor) -> list[str]:
 _COPIES = EntryPoint("copies", "tecomp.compiled_copies", "tecomp.compilers")
 
 
-class Copies(Protocol):
+class CopyCompiler(Protocol):
     """Interface of the compiler of layout copies, implemented by `tecomp.compiled_copies`.
 
     The implementation depends on the driver, while layouts are below the compiler.
     """
 
-    def packed(self, layout: Layout, array: Any, out: Any) -> np.ndarray[Any, Any]:
+    def pack_array(self, layout: Layout, array: Any, out: Any) -> np.ndarray[Any, Any]:
         """Implement `Layout.pack`."""
 
-    def unpacked(self, layout: Layout, array: Any, out: Any) -> np.ndarray[Any, Any]:
+    def unpack_array(self, layout: Layout, array: Any, out: Any) -> np.ndarray[Any, Any]:
         """Implement `Layout.unpack`."""
 
 
-def _copies() -> Copies:
+def _copies() -> CopyCompiler:
     """Load the implementation of `pack` and `unpack`."""
-    made: Copies = _COPIES.load()
+    made: CopyCompiler = _COPIES.load()
     return made
 
 
@@ -165,7 +165,7 @@ class Layout(StoredTensor, Pictured):
         cls,
         shape: Sequence[int],
         dtype: str,
-        mapping: Callable[..., Sequence[Any]] | PlainIndexMap,
+        mapping: Callable[..., Sequence[Any]] | IndexMapNode,
         *,
         pad_value: float | None = None,
         memory: str = "global",
@@ -188,12 +188,12 @@ class Layout(StoredTensor, Pictured):
         check_shape(shape)
         index_map = (
             IndexMap.lift(mapping)
-            if isinstance(mapping, PlainIndexMap)
+            if isinstance(mapping, IndexMapNode)
             else IndexMap.from_func(mapping, ndim=len(shape))
         )
         return Layout(
             tuple(shape), DType(dtype), index_map, Format.plain(dtype),
-            pad_value, memory, whole_numbers(grid_axes, "layout: grid_axes"),
+            pad_value, memory, as_int_tuple(grid_axes, "layout: grid_axes"),
         )
 
     @classmethod
@@ -216,7 +216,7 @@ class Layout(StoredTensor, Pictured):
         1
         """
         check_shape(shape)
-        axes = range(len(shape)) if order is None else whole_numbers(order, "layout: the order")
+        axes = range(len(shape)) if order is None else as_int_tuple(order, "layout: the order")
         if sorted(axes) != list(range(len(shape))):
             raise LayoutError(
                 "layout: the order {axes!r} does not have each of the {rank} axes once; give "
@@ -241,9 +241,9 @@ class Layout(StoredTensor, Pictured):
            8  0,4 0,5   .   .
           12  1,4 1,5   .   .
         """
-        return described(self)
+        return describe_layout(self)
 
-    def explore(self) -> Page:
+    def explore(self) -> HtmlPage:
         """Build an interactive HTML page that maps elements to physical indices, cores and bytes.
 
         The page can also change the shape and sizes such as those of sticks, tiles and shards.
@@ -258,7 +258,7 @@ class Layout(StoredTensor, Pictured):
         >>> "<html" in str(page)
         True
         """
-        made: Page = drawn_by("layout_explorer:explorer_page", self)
+        made: HtmlPage = call_drawing_function("layout_explorer:explorer_page", self)
         return made
 
     def place(self, index: Sequence[int]) -> Index:
@@ -270,7 +270,7 @@ class Layout(StoredTensor, Pictured):
         >>> Layout.of((1000, 200), "float16", lambda i, j: [j // 64, i, j % 64]).place((3, 130))
         (2, 3, 2)
         """
-        at = index_within(index, self.shape, "element")
+        at = check_index_in_bounds(index, self.shape, "element")
         return _numbers(self.index_map.map_indices(at))
 
     def offset(self, index: Sequence[int]) -> int:
@@ -291,7 +291,7 @@ class Layout(StoredTensor, Pictured):
         >>> sticks.element((3, 0, 7)), sticks.element((3, 0, 8))
         ((0, 199), None)
         """
-        where = index_within(place, self.physical_shape, "place")
+        where = check_index_in_bounds(place, self.physical_shape, "place")
         index = _numbers(self.inverse.map_indices(where))
         if not all(0 <= n < extent for n, extent in zip(index, self.shape, strict=True)):
             return None
@@ -344,7 +344,7 @@ class Layout(StoredTensor, Pictured):
         array([[ 4,  5,  0,  0],
                [10, 11,  0,  0]], dtype=int32)
         """
-        return _copies().packed(self, array, out)
+        return _copies().pack_array(self, array, out)
 
     def unpack(self, array: Any, out: Any = None) -> np.ndarray[Any, Any]:
         """Copy an array in this layout into a NumPy array, with a compiled kernel.
@@ -364,7 +364,7 @@ class Layout(StoredTensor, Pictured):
         array([[ 0,  1,  2,  3,  4,  5],
                [ 6,  7,  8,  9, 10, 11]], dtype=int32)
         """
-        return _copies().unpacked(self, array, out)
+        return _copies().unpack_array(self, array, out)
 
     def dma(
         self,
@@ -484,9 +484,9 @@ class FixedTiledLayout(Pictured):
 
     def __post_init__(self) -> None:
         check_shape(self.size)
-        object.__setattr__(self, "size", whole_numbers(self.size, "FixedTiledLayout: the size"))
+        object.__setattr__(self, "size", as_int_tuple(self.size, "FixedTiledLayout: the size"))
         object.__setattr__(
-            self, "stride", whole_numbers(self.stride, "FixedTiledLayout: the strides")
+            self, "stride", as_int_tuple(self.stride, "FixedTiledLayout: the strides")
         )
         if len(self.size) != len(self.stride):
             raise LayoutError(

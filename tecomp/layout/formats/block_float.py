@@ -11,7 +11,7 @@ from tecomp.compute.reduce import max as greatest
 from tecomp.compute.reduce import min as lesser
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import LayoutError
-from tecomp.ir.nodes.argument_checks import whole_numbers_of
+from tecomp.ir.nodes.argument_checks import as_ints
 from tecomp.ir.nodes.dtype import FLOAT32, DType
 from tecomp.ir.nodes.expr import Expr, const
 from tecomp.layout.formats.format import Format
@@ -72,7 +72,7 @@ class BlockFloat(Format):
         >>> [BlockFloat.of(bits).units for bits in (8, 4, 2)]
         [1088, 576, 320]
         """
-        numbers = whole_numbers_of((bits, elements, run, exponent_bits))
+        numbers = as_ints((bits, elements, run, exponent_bits))
         if numbers is None or not _is_code(*numbers):
             raise LayoutError(
                 "block float: {bits!r} bits, blocks of {elements!r} elements, exponents of "

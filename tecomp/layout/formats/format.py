@@ -16,7 +16,7 @@ from tecomp.compute.intrinsics import cast
 from tecomp.compute.shape_validation import dtype_of
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import LayoutError, safe_str
-from tecomp.ir.nodes.argument_checks import check_kind, whole_number, whole_numbers_of
+from tecomp.ir.nodes.argument_checks import as_int, as_ints, check_kind
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import Expr
 from tecomp.ir.nodes.operators import holds
@@ -28,22 +28,22 @@ Array: TypeAlias = np.ndarray[Any, Any]
 _CONVERTER = EntryPoint("converter", "tecomp.compiled_copies", "tecomp.compilers")
 
 
-class Converter(Protocol):
+class FormatCompiler(Protocol):
     """Interface of the compiler of format conversions, implemented by `tecomp.compiled_copies`.
 
     The implementation depends on the driver, while formats are below the compiler.
     """
 
-    def encoded(self, storage: Format, array: Array) -> Array:
+    def encode_array(self, storage: Format, array: Array) -> Array:
         """Implement `Format.encode_array`."""
 
-    def decoded(self, storage: Format, array: Array, dtype: DType) -> Array:
+    def decode_array(self, storage: Format, array: Array, dtype: DType) -> Array:
         """Implement `Format.decode_array`."""
 
 
-def _converter() -> Converter:
+def _converter() -> FormatCompiler:
     """Load the implementation of `encode_array` and `decode_array`."""
-    made: Converter = _CONVERTER.load()
+    made: FormatCompiler = _CONVERTER.load()
     return made
 
 
@@ -82,7 +82,7 @@ class Format:
     def _check_number(self, what: str, low: int, high: float = math.inf) -> None:
         """Check that a field is an integer within bounds."""
         given = getattr(self, what)
-        number = whole_number(given)
+        number = as_int(given)
         if number is None or not low <= number <= high:
             bounds = f"from {low} on" if high == math.inf else f"from {low} to {high}"
             raise LayoutError(
@@ -154,7 +154,7 @@ class Format:
         >>> Format("int4", DType("uint8"), elements=2).storage_shape((8, 64))
         (8, 32)
         """
-        shape = whole_numbers_of(physical_shape)
+        shape = as_ints(physical_shape)
         if shape is None or min(shape, default=0) < 0:
             raise LayoutError(
                 "format {name}: the shape is {physical_shape!r}; give integers from 0 on, one for "
@@ -298,7 +298,7 @@ class Format:
         >>> Format.plain("int8").encode_array(np.float32([1.5, -300, np.nan]))
         array([   1, -128,    0], dtype=int8)
         """
-        return _converter().encoded(self, array)
+        return _converter().encode_array(self, array)
 
     def decode_array(self, array: Any, dtype: str | None = None) -> np.ndarray[Any, Any]:
         """Decode an array of storage units with a compiled kernel.
@@ -315,7 +315,7 @@ class Format:
         >>> Format.plain("int8").decode_array(np.int8([1, -128]), "float32")
         array([   1., -128.], dtype=float32)
         """
-        return _converter().decoded(self, array, self._target(dtype))
+        return _converter().decode_array(self, array, self._target(dtype))
 
     def _target(self, dtype: str | None) -> DType:
         """Return the result dtype of a decoding."""

@@ -15,7 +15,7 @@ from tecomp.compute.reduce import max as greater
 from tecomp.compute.reduce import min as lesser
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import LayoutError
-from tecomp.ir.nodes.argument_checks import check_kind, whole_number
+from tecomp.ir.nodes.argument_checks import as_int, check_kind
 from tecomp.ir.nodes.dtype import FLOAT32, DType
 from tecomp.ir.nodes.expr import Expr, as_expr, const
 from tecomp.layout.formats.format import Format
@@ -45,7 +45,7 @@ class PackedInt(Format):
         >>> PackedInt.of(4, signed=True).encode_array([-8, 7, 1, -1, 99, -99]).tolist()
         [120, 241, 135]
         """
-        if whole_number(bits) not in (2, 4):
+        if as_int(bits) not in (2, 4):
             raise LayoutError(
                 "packed integer: {bits!r} bits; a byte holds whole integers of 2 or 4",
                 kind="storage-format", bits=bits,
@@ -121,7 +121,7 @@ _BIAS = 127
 _FLAG = "give True or False"
 
 
-class Specials(Enum):
+class SpecialCodes(Enum):
     """Codes of a narrow float that are not numbers."""
 
     IEEE = "the greatest exponent: infinity and NaN"
@@ -129,7 +129,7 @@ class Specials(Enum):
     FNUZ = "the code of -0: NaN; there is no infinity and no -0"
 
 
-class Ties(Enum):
+class TieBreaking(Enum):
     """Tie-breaking rule for values half-way between two neighbours."""
 
     EVEN = "the one whose last bit is 0"
@@ -158,8 +158,8 @@ class SmallFloat(Format):
     exponent: int = 0
     fraction: int = 0
     bias: int = 0
-    specials: Specials = Specials.IEEE
-    ties: Ties = Ties.EVEN
+    specials: SpecialCodes = SpecialCodes.IEEE
+    ties: TieBreaking = TieBreaking.EVEN
     denormals: bool = True
     saturate: bool = False
 
@@ -169,7 +169,8 @@ class SmallFloat(Format):
         self._check_number("fraction", 1, _FRACTION_BITS - 1)
         self._check_number("bias", 0, _BIAS)
         for what, kind, cure in (
-            ("specials", Specials, "give one of Specials"), ("ties", Ties, "give one of Ties"),
+            ("specials", SpecialCodes, "give one of Specials"),
+            ("ties", TieBreaking, "give one of Ties"),
             ("denormals", bool, _FLAG), ("saturate", bool, _FLAG),
         ):
             check_kind(
@@ -195,22 +196,22 @@ class SmallFloat(Format):
     @property
     def _nan(self) -> int:
         """Code of NaN, without the sign."""
-        if self.specials is Specials.IEEE:
+        if self.specials is SpecialCodes.IEEE:
             return self._beyond | 1 << (self.fraction - 1)
-        return self._sign if self.specials is Specials.FNUZ else self._beyond
+        return self._sign if self.specials is SpecialCodes.FNUZ else self._beyond
 
     @property
     def _beyond(self) -> int:
         """Smallest magnitude code that is not a number."""
-        if self.specials is Specials.IEEE:
+        if self.specials is SpecialCodes.IEEE:
             return self._sign - (1 << self.fraction)
-        return self._sign if self.specials is Specials.FNUZ else self._sign - 1
+        return self._sign if self.specials is SpecialCodes.FNUZ else self._sign - 1
 
     def _holds(self, value: float) -> bool:
         """Return whether a value is NaN, in range after rounding, or an encodable infinity."""
         # `math.isfinite` raises OverflowError for integers beyond float64.
         if not isinstance(value, int) and not math.isfinite(value):
-            return math.isnan(value) or self.specials is Specials.IEEE
+            return math.isnan(value) or self.specials is SpecialCodes.IEEE
         exponent, fraction = divmod(self._beyond - 1, 1 << self.fraction)
         beyond = (1.0 + (fraction + 0.5) / (1 << self.fraction)) * 2.0 ** (exponent - self.bias)
         return abs(value) < beyond
@@ -218,7 +219,8 @@ class SmallFloat(Format):
     def _nearest(self, value: float) -> float:
         """Return the value, clamped to the largest number of its sign if out of range.
 
-        >>> SmallFloat("e4m3", DType("uint8"), exponent=4, fraction=3, bias=7, specials=Specials.FN
+        >>> SmallFloat("e4m3", DType("uint8"), exponent=4, fraction=3, bias=7,
+        ...     specials=SpecialCodes.FN
         ...     ).nearest(-math.inf)
         -448.0
         """
@@ -234,20 +236,20 @@ class SmallFloat(Format):
         magnitude = bits & _u32(_MAGNITUDE)
         most = self._beyond - 1 if self.saturate else self._beyond
         number = lesser(self._rounded(magnitude), _u32(most))
-        if self.specials is Specials.FNUZ and not self.saturate:
+        if self.specials is SpecialCodes.FNUZ and not self.saturate:
             number = select(number == _u32(most), _u32(self._nan), number)
         code = select(magnitude > _u32(_INFINITY), _u32(self._nan), number)
         sign = (bits & _u32(_SIGN)) >> _u32(31 - self.exponent - self.fraction)
-        if self.specials is Specials.FNUZ:
+        if self.specials is SpecialCodes.FNUZ:
             sign = select(number == _u32(0), _u32(0), sign)
         return cast(code | sign, self.stored)
 
     def _rounded(self, magnitude: Expr) -> Expr:
         """Return the code of a magnitude, as if the exponent were unbounded."""
         drop = _FRACTION_BITS - self.fraction
-        half = _u32((1 << (drop - 1)) - (self.ties is Ties.EVEN))
+        half = _u32((1 << (drop - 1)) - (self.ties is TieBreaking.EVEN))
         raised = magnitude + half
-        if self.ties is Ties.EVEN:
+        if self.ties is TieBreaking.EVEN:
             raised = raised + ((magnitude >> _u32(drop)) & _u32(1))
         base = (_BIAS - self.bias) << self.fraction
         normal = greater(raised >> _u32(drop), _u32(base)) - _u32(base)
@@ -272,10 +274,10 @@ class SmallFloat(Format):
             bits = select(magnitude < _u32(1 << self.fraction), small, bits)
         else:
             bits = select(magnitude == _u32(0), _u32(0), bits)
-        if self.specials is Specials.IEEE:
+        if self.specials is SpecialCodes.IEEE:
             bits = select(magnitude == _u32(self._beyond), _u32(_INFINITY), bits)
             bits = select(magnitude > _u32(self._beyond), _u32(_NAN), bits)
-        elif self.specials is Specials.FN:
+        elif self.specials is SpecialCodes.FN:
             bits = select(magnitude == _u32(self._nan), _u32(_NAN), bits)
         else:
             bits = select(code == _u32(self._nan), _u32(_NAN), bits)

@@ -9,23 +9,23 @@ from tecomp.ir.nodes.argument_checks import is_one_of
 from tecomp.ir.nodes.dtype import SCALARS, DType
 from tecomp.layout.formats.block_float import BlockFloat
 from tecomp.layout.formats.format import Format
-from tecomp.layout.formats.narrow_types import PackedInt, SmallFloat, Specials, Ties
+from tecomp.layout.formats.narrow_types import PackedInt, SmallFloat, SpecialCodes, TieBreaking
 
 _BYTE = DType("uint8")
 
 FLOAT8_E4M3FN = SmallFloat(
-    "float8_e4m3fn", _BYTE, exponent=4, fraction=3, bias=7, specials=Specials.FN
+    "float8_e4m3fn", _BYTE, exponent=4, fraction=3, bias=7, specials=SpecialCodes.FN
 )
 FLOAT8_E5M2 = SmallFloat("float8_e5m2", _BYTE, exponent=5, fraction=2, bias=15)
 FLOAT8_E4M3FNUZ = SmallFloat(
-    "float8_e4m3fnuz", _BYTE, exponent=4, fraction=3, bias=8, specials=Specials.FNUZ
+    "float8_e4m3fnuz", _BYTE, exponent=4, fraction=3, bias=8, specials=SpecialCodes.FNUZ
 )
 FLOAT8_E5M2FNUZ = SmallFloat(
-    "float8_e5m2fnuz", _BYTE, exponent=5, fraction=2, bias=16, specials=Specials.FNUZ
+    "float8_e5m2fnuz", _BYTE, exponent=5, fraction=2, bias=16, specials=SpecialCodes.FNUZ
 )
 DLFLOAT16 = SmallFloat(
-    "dlfloat16", DType("uint16"), exponent=6, fraction=9, bias=31, specials=Specials.FN,
-    ties=Ties.AWAY, denormals=False,
+    "dlfloat16", DType("uint16"), exponent=6, fraction=9, bias=31, specials=SpecialCodes.FN,
+    ties=TieBreaking.AWAY, denormals=False,
 )
 BFP8 = BlockFloat.of(8)
 BFP4 = BlockFloat.of(4)

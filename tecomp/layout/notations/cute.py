@@ -13,15 +13,15 @@ from tecomp.ir.arith.extents import ceil_div
 from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import Binary, BinOp, Const, Expr, Var, binary, index_value
-from tecomp.ir.nodes.structural_equality import same
+from tecomp.ir.nodes.structural_equality import structural_equal
 from tecomp.layout.addressing.arguments import (
+    as_int_tuple,
     check_shape,
     digit,
     index_names,
     positive_numbers,
     quotient,
     remainder,
-    whole_numbers,
 )
 from tecomp.layout.addressing.stored_tensor import check_layout
 from tecomp.layout.core.layout import Layout, linear_map, same_memory
@@ -49,7 +49,7 @@ def strided(
     (5, 4)
     """
     check_shape(shape)
-    strides = whole_numbers(strides, "strided: strides")
+    strides = as_int_tuple(strides, "strided: strides")
     if len(strides) != len(shape):
         raise LayoutError(
             "strided: {stride_count} strides {strides} for {rank} axes {shape}; give one for each "
@@ -116,16 +116,16 @@ def from_digits(
     check_shape(shape)
     axes = index_names(len(shape))
     moving = [each for each in digits if each.size > 1]
-    results = None if swizzle else _nested(moving, axes, shape)
+    results = None if swizzle else _nest_digits(moving, axes, shape)
     if results is None:
-        results = [swizzled(_sum(moving, axes), swizzle)]
+        results = [apply_swizzle(_sum(moving, axes), swizzle)]
     return Layout(
         tuple(shape), DType(dtype), IndexMap(axes, tuple(results), ()), Format.plain(dtype),
         memory=memory,
     )
 
 
-def swizzled(place: Expr, swizzle: tuple[int, int, int] | None) -> Expr:
+def apply_swizzle(place: Expr, swizzle: tuple[int, int, int] | None) -> Expr:
     """Return `place ^ ((place >> shift) & mask)`, where `mask` has `bits` bits from `base` on.
 
     Source:
@@ -142,7 +142,7 @@ def swizzled(place: Expr, swizzle: tuple[int, int, int] | None) -> Expr:
     return binary(BinOp.BITXOR, place, binary(BinOp.BITAND, moved, index_value(mask)))
 
 
-def _nested(
+def _nest_digits(
     digits: Sequence[StridedDigit], axes: Sequence[Var], shape: Sequence[int]
 ) -> list[Expr] | None:
     """Return one physical axis per digit, or None if the strides do not nest."""
@@ -177,12 +177,13 @@ def _times(x: Expr, stride: int) -> Expr:
     return x if stride == 1 else binary(BinOp.MUL, x, index_value(stride))
 
 
-def unswizzled(index_map: IndexMap) -> tuple[IndexMap, tuple[int, int, int] | None]:
+def split_swizzle(index_map: IndexMap) -> tuple[IndexMap, tuple[int, int, int] | None]:
     """Split a map with one result into the map without swizzle and (bits, base, shift) or None."""
     match index_map.final_indices:
         case (Binary(BinOp.BITXOR, place, Binary(BinOp.BITAND, moved, Const(int(mask)))),):
             match moved:
-                case Binary(BinOp.SHR, source, Const(int(shift))) if same(source, place):
+                case Binary(BinOp.SHR, source, Const(int(shift))) if structural_equal(source,
+                    place):
                     base = (mask & -mask).bit_length() - 1
                     bits = (mask >> base).bit_length()
                     plain = IndexMap(index_map.initial_indices, (place,), ())
@@ -232,7 +233,7 @@ def cute(text: str, dtype: str, *, memory: str = "global") -> Layout:
     reader.end()
     modes = shape if isinstance(shape, tuple) else (shape,)
     strides = stride if isinstance(shape, tuple) else (stride,)
-    if not isinstance(strides, tuple) or not _alike(modes, strides):
+    if not isinstance(strides, tuple) or not _are_equal(modes, strides):
         raise _nested_differently("cute", text)
     digits: list[StridedDigit] = []
     for axis, (mode, along) in enumerate(zip(modes, strides, strict=True)):
@@ -254,7 +255,7 @@ def cute_text(layout: Layout) -> str:
     '(128,(64,4)):(64,(1,8192))'
     """
     check_layout(layout, "cute_text")
-    base, swizzle = unswizzled(layout.index_map)
+    base, swizzle = split_swizzle(layout.index_map)
     digits = strided_digits(base, layout.shape)
     if digits is None:
         raise _unsaid(layout, "a place is no sum of digits times strides")
@@ -270,7 +271,7 @@ def cute_text(layout: Layout) -> str:
             raise _unsaid(layout, f"the last block of axis {axis} is not full")
         shape.append(_mode(sizes or [1]))
         stride.append(_mode([each.stride for each in own] or [0]))
-    text = f"{_written(_mode(shape))}:{_written(_mode(stride))}"
+    text = f"{_format_modes(_mode(shape))}:{_format_modes(_mode(stride))}"
     if swizzle is not None:
         text = f"Swizzle<{','.join(map(str, swizzle))}>o0o{text}"
     if layout.shape and not _says(text, layout):
@@ -305,7 +306,7 @@ def cute_complement(text: str, size: int) -> str:
     reader.take(":")
     stride = reader.nested()
     reader.end()
-    if not _alike(shape, stride):
+    if not _are_equal(shape, stride):
         raise _nested_differently("cute_complement", text)
     modes = sorted((step, n) for n, step in zip(_flat(shape), _flat(stride), strict=True) if n > 1)
     found: list[tuple[int, int]] = []
@@ -321,12 +322,12 @@ def cute_complement(text: str, size: int) -> str:
         found.append((step // reach, reach))
         reach = step * n
     found.append((ceil_div(whole, reach), reach))
-    kept = _coalesced([(n, step) for n, step in found if n > 1])
+    kept = _coalesce([(n, step) for n, step in found if n > 1])
     sizes, steps = ([pair[k] for pair in kept] for k in (0, 1))
-    return f"{_written(_mode(sizes or [1]))}:{_written(_mode(steps or [0]))}"
+    return f"{_format_modes(_mode(sizes or [1]))}:{_format_modes(_mode(steps or [0]))}"
 
 
-def _coalesced(modes: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def _coalesce(modes: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Merge modes with the preceding mode if both together are contiguous."""
     found: list[tuple[int, int]] = []
     for n, step in modes:
@@ -356,18 +357,18 @@ def _mode(numbers: Sequence[Nested]) -> Nested:
     return numbers[0] if len(numbers) == 1 else tuple(numbers)
 
 
-def _written(value: Nested) -> str:
-    return str(value) if isinstance(value, int) else f"({','.join(map(_written, value))})"
+def _format_modes(value: Nested) -> str:
+    return str(value) if isinstance(value, int) else f"({','.join(map(_format_modes, value))})"
 
 
 def _flat(value: Nested) -> list[int]:
     return [value] if isinstance(value, int) else [n for part in value for n in _flat(part)]
 
 
-def _alike(a: Nested, b: Nested) -> bool:
+def _are_equal(a: Nested, b: Nested) -> bool:
     if isinstance(a, int) or isinstance(b, int):
         return isinstance(a, int) and isinstance(b, int)
-    return len(a) == len(b) and all(map(_alike, a, b))
+    return len(a) == len(b) and all(map(_are_equal, a, b))
 
 
 def _unsaid(layout: Layout, why: str) -> LayoutError:

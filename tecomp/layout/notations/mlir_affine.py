@@ -46,9 +46,9 @@ def _text(node: Expr, parts: list[Text], names: dict[Var, str]) -> Text:
         case Binary(BinOp.ADD | BinOp.SUB as op, a, b):
             return _sum(op, (a, b), parts)
         case Binary(BinOp.MUL, Const(), _):
-            return f"{_within(parts[1])} * {parts[0][0]}", _PRODUCT
+            return f"{_parse_within(parts[1])} * {parts[0][0]}", _PRODUCT
         case Binary(op) if op in _WORDS:
-            return f"{_within(parts[0])} {_WORDS[op]} {_within(parts[1])}", _PRODUCT
+            return f"{_parse_within(parts[0])} {_WORDS[op]} {_parse_within(parts[1])}", _PRODUCT
     raise LayoutError(
         "shard layout: `{node}` has no form in an affine map as text; it knows +, -, *, floordiv "
         "and mod of indices and numbers",
@@ -67,18 +67,18 @@ def _sum(op: BinOp, operands: tuple[Expr, Expr], parts: list[Text]) -> Text:
     return f"{left[0]} - {f'({right[0]})' if right[1] == _SUM else right[0]}", _SUM
 
 
-def _within(part: Text) -> str:
+def _parse_within(part: Text) -> str:
     text, kind = part
     return text if kind == _ATOM else f"({text})"
 
 
-def read_map(scanner: Scanner) -> IndexMap:
+def parse_affine_map(scanner: Scanner) -> IndexMap:
     """Parse an affine map at the position of the scanner.
 
     Raises:
         LayoutError: If there is no valid affine map.
 
-    >>> read_map(Scanner("(d0, d1) -> (d0 ceildiv 2, -(d1 - 7))", "map"))
+    >>> parse_affine_map(Scanner("(d0, d1) -> (d0 ceildiv 2, -(d1 - 7))", "map"))
     lambda d0, d1: [(d0 + 1) // 2, (d1 - 7) * -1]
     """
     names: dict[str, Var] = {}
@@ -116,7 +116,7 @@ class _OpenSum:
     def put(self, value: Expr, scanner: Scanner, at: int) -> None:
         """Append the next factor of the current product."""
         if self.negate % 2:
-            value = _negated(value)
+            value = _negate(value)
         self.negate = 0
         if self.product is None:
             self.product = value
@@ -197,7 +197,7 @@ def _operation(word: str, a: Expr, b: Expr, scanner: Scanner, at: int) -> Expr:
     return Binary(_OPERATORS[word], a, b)
 
 
-def _negated(value: Expr) -> Expr:
+def _negate(value: Expr) -> Expr:
     if isinstance(value, Const):
         return Const(-int(value.value), INT64)
     return Binary(BinOp.MUL, value, Const(-1, INT64))

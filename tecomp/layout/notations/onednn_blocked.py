@@ -50,7 +50,7 @@ def blocked(shape: Sequence[int], dtype: str, tag: str, *, axes: str | None = No
     check_shape(shape)
     check_kind(axes, str | None, "blocked: axes", _AXES, LayoutError)
     check_kind(tag, str, "blocked: the tag", 'write one such as "nChw8c"', LayoutError)
-    outer, blocks = _parsed(tag)
+    outer, blocks = _parse(tag)
     order = axes if axes is not None else _order(outer.lower(), tag)
     if len(order) != len(shape):
         raise LayoutError(
@@ -136,7 +136,7 @@ def _no_tag(layout: Layout) -> LayoutError:
     )
 
 
-def _parsed(tag: str) -> tuple[str, list[tuple[int, str]]]:
+def _parse(tag: str) -> tuple[str, list[tuple[int, str]]]:
     match = _TAG.fullmatch(tag)
     if match is None:
         place = _end_of_prefix(tag)

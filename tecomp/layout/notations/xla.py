@@ -34,7 +34,7 @@ _JOINED = -1
 
 
 @dataclass(frozen=True, slots=True)
-class _Axis:
+class _TiledAxis:
     """An axis during tiling: its index expression and extent."""
 
     index: Expr
@@ -98,9 +98,9 @@ def xla_layout(
             kind="layout-text", minor_to_major=list(minor_to_major), shape=list(shape),
         )
     variables = index_names(len(shape))
-    axes = [_Axis(variables[k], shape[k]) for k in reversed(minor_to_major)]
+    axes = [_TiledAxis(variables[k], shape[k]) for k in reversed(minor_to_major)]
     for tile in tiles:
-        axes = _tiled(axes, tile, shape)
+        axes = _tile(axes, tile, shape)
     results = [axis.index for axis in axes]
     return Layout(
         tuple(shape), DType(dtype), IndexMap(variables, tuple(results or [index_value(0)]), ()),
@@ -108,7 +108,7 @@ def xla_layout(
     )
 
 
-def _tiled(axes: list[_Axis], tile: Sequence[int], shape: Sequence[int]) -> list[_Axis]:
+def _tile(axes: list[_TiledAxis], tile: Sequence[int], shape: Sequence[int]) -> list[_TiledAxis]:
     """Split the last axes into tiles."""
     if len(tile) > len(axes) or tile[-1] == _JOINED:
         raise LayoutError(
@@ -122,21 +122,21 @@ def _tiled(axes: list[_Axis], tile: Sequence[int], shape: Sequence[int]) -> list
             kind="layout-text", tile=_tile_text(tile),
         )
     kept = axes[: len(axes) - len(tile)]
-    joined: list[tuple[_Axis, int]] = []
-    waiting: _Axis | None = None
+    joined: list[tuple[_TiledAxis, int]] = []
+    waiting: _TiledAxis | None = None
     for axis, size in zip(axes[len(kept):], tile, strict=True):
         whole = axis if waiting is None else _join(waiting, axis)
         waiting = whole if size == _JOINED else None
         if size != _JOINED:
             joined.append((whole, size))
-    outer = [_Axis(quotient(a.index, size), ceil_div(a.extent, size)) for a, size in joined]
-    inner = [_Axis(remainder(a.index, size), size) for a, size in joined]
+    outer = [_TiledAxis(quotient(a.index, size), ceil_div(a.extent, size)) for a, size in joined]
+    inner = [_TiledAxis(remainder(a.index, size), size) for a, size in joined]
     return [*kept, *outer, *inner]
 
 
-def _join(major: _Axis, minor: _Axis) -> _Axis:
+def _join(major: _TiledAxis, minor: _TiledAxis) -> _TiledAxis:
     scaled = binary(BinOp.MUL, major.index, index_value(minor.extent))
-    return _Axis(binary(BinOp.ADD, scaled, minor.index), major.extent * minor.extent)
+    return _TiledAxis(binary(BinOp.ADD, scaled, minor.index), major.extent * minor.extent)
 
 
 def xla_text(layout: Layout) -> str:
@@ -159,7 +159,7 @@ def xla_text(layout: Layout) -> str:
     for order, tiles in sorted(tried, key=lambda text: len(text[1])):
         again = _layout_or_none(layout, order, tiles)
         if again is not None and same_memory(layout, again):
-            return _written(layout, order, tiles)
+            return _format_tiles(layout, order, tiles)
     raise _unsaid(layout)
 
 
@@ -174,7 +174,7 @@ def _layout_or_none(
         return None
 
 
-def _written(
+def _format_tiles(
     layout: Layout, minor_to_major: Sequence[int], tiles: Sequence[Sequence[int]]
 ) -> str:
     space = re.fullmatch(r"space\.(\d{1,18})", layout.memory)

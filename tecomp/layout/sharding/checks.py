@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tecomp.errors import LayoutError
-from tecomp.ir.nodes.argument_checks import check_kind, is_one_of, whole_number
+from tecomp.ir.nodes.argument_checks import as_int, check_kind, is_one_of
 from tecomp.ir.nodes.dtype import DType
-from tecomp.ir.nodes.stmt import IndexMap as PlainIndexMap
+from tecomp.ir.nodes.stmt import IndexMapNode
 from tecomp.layout.addressing.arguments import positive_numbers
 from tecomp.layout.formats.format import Format
 from tecomp.layout.formats.registry import BFP_TILES, format_named
-from tecomp.layout.sharding.shard_maps import Cut, Intervals, aligned_map, collapsed
+from tecomp.layout.sharding.shard_maps import Intervals, ShardSplit, aligned_map, collapse_map
 from tecomp.layout.sharding.tt_notation import MEMORY_SPACES, OOB_VALUES
 from tecomp.layout.sharding.virtual_grid import GridMap
 from tecomp.poly.maps.image_extents import value_range
@@ -21,10 +21,10 @@ from tecomp.poly.maps.index_map import IndexMap
 ALLOWED_TILES = ((4, 16), (16, 16), (32, 16), (4, 32), (16, 32), (32, 32))
 """Tile shapes of Tenstorrent hardware."""
 
-Linear = Callable[..., Sequence[Any]] | PlainIndexMap
+Linear = Callable[..., Sequence[Any]] | IndexMapNode
 
 
-def by(extents: Sequence[int]) -> str:
+def format_grid(extents: Sequence[int]) -> str:
     """Format extents as in `2x4`."""
     return "x".join(map(str, extents))
 
@@ -47,7 +47,7 @@ def aligned_axes(
     return aligned_map(shape, intervals, alignments)
 
 
-def check_even(positions: tuple[int, ...], cut: Cut) -> None:
+def check_even(positions: tuple[int, ...], cut: ShardSplit) -> None:
     """Raise if tiles or cores do not divide the positions of an axis.
 
     Raises:
@@ -79,13 +79,13 @@ def collapse_onto(
     """
     cores = None if grid is None else positive_numbers(grid, "shard layout: the grid")
     rank = len(cores) if cores is not None else 2 if tile is not None else None
-    index_map = _joined(shape, linear, intervals, rank)
+    index_map = _collapse_dims(shape, linear, intervals, rank)
     count = len(index_map.final_indices)
     if cores is not None and len(cores) != count:
         raise LayoutError(
             "shard layout: the grid <{cores}> has {core_count} axes, but {index_map} has {count} "
             "results; give one core count for each result",
-            kind="shards", cores=by(cores), core_count=len(cores), index_map=index_map,
+            kind="shards", cores=format_grid(cores), core_count=len(cores), index_map=index_map,
             count=count,
         )
     if index_map.axis_separators:
@@ -98,24 +98,24 @@ def collapse_onto(
         raise LayoutError(
             "shard layout: a tile of {tile} takes two axes, but {index_map} has {count}; put a "
             "constant 0 in front, and a 1 in front of the grid",
-            kind="shards", tile=by(tile), index_map=index_map, count=count,
+            kind="shards", tile=format_grid(tile), index_map=index_map, count=count,
         )
     return index_map, (1,) * count if cores is None else cores
 
 
-def _joined(
+def _collapse_dims(
     shape: tuple[int, ...], linear: Linear | None, intervals: Intervals | None, rank: int | None
 ) -> IndexMap:
     """Return the map that collapses the dimensions, given explicitly or by intervals."""
     if linear is None:
-        return collapsed(shape, intervals, rank)
+        return collapse_map(shape, intervals, rank)
     if intervals is not None:
         raise LayoutError(
             "shard layout: linear= and collapse_intervals= both say how dimensions are joined; "
             "give one of them",
             kind="shards",
         )
-    if isinstance(linear, PlainIndexMap):
+    if isinstance(linear, IndexMapNode):
         return IndexMap.lift(linear)
     return IndexMap.from_func(linear, ndim=len(shape))
 
@@ -146,7 +146,7 @@ def ranges_of(
     return [value_range(expr, axes, shape) for expr in index_map.final_indices]
 
 
-def checked_tiles(allowed: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
+def check_tiles(allowed: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
     """Validate the tile shapes of a target.
 
     Raises:
@@ -158,7 +158,7 @@ def checked_tiles(allowed: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ..
     return tuple(positive_numbers(tile, f"{where}: a tile", 2) for tile in allowed)
 
 
-def checked_tile(
+def check_tile(
     tile: Sequence[int] | None, allowed: tuple[tuple[int, ...], ...]
 ) -> tuple[int, int] | None:
     """Validate a tile shape against the supported ones.
@@ -173,12 +173,12 @@ def checked_tile(
         raise LayoutError(
             "shard layout: no tile is {found}; the tiles are {allowed} (allowed_tiles= has "
             "others)",
-            kind="shards", found=by(found), allowed=", ".join(map(by, allowed)),
+            kind="shards", found=format_grid(found), allowed=", ".join(map(format_grid, allowed)),
         )
     return found[0], found[1]
 
 
-def checked_face(
+def check_face_shape(
     face: Sequence[int] | None, tile: tuple[int, int] | None
 ) -> tuple[int, int] | None:
     """Validate a face shape, which must divide the tile.
@@ -190,16 +190,16 @@ def checked_face(
         return None
     found = positive_numbers(face, "shard layout: the face")
     if tile is None or len(found) != 2 or any(t % f for t, f in zip(tile, found, strict=True)):
-        what = "no tile" if tile is None else f"a tile of {by(tile)}"
+        what = "no tile" if tile is None else f"a tile of {format_grid(tile)}"
         raise LayoutError(
             "shard layout: a face of {found} with {what}; faces divide the rows and the columns "
             "of a tile, such as 16x16 those of 32x32",
-            kind="shards", found=by(found), what=what,
+            kind="shards", found=format_grid(found), what=what,
         )
     return found[0], found[1]
 
 
-def checked_storage(element: str, tile: tuple[int, int] | None) -> Format:
+def check_storage(element: str, tile: tuple[int, int] | None) -> Format:
     """Return the storage format of an element, which must be compatible with the tile.
 
     Raises:
@@ -207,7 +207,7 @@ def checked_storage(element: str, tile: tuple[int, int] | None) -> Format:
     """
     storage = format_named(element)
     if storage.name in BFP_TILES and tile != (32, 32):
-        what = "elements one by one" if tile is None else f"tiles of {by(tile)}"
+        what = "elements one by one" if tile is None else f"tiles of {format_grid(tile)}"
         raise LayoutError(
             "shard layout: {storage} stores tiles of 32x32, and here are {what}; give tile=(32, "
             "32)",
@@ -216,7 +216,7 @@ def checked_storage(element: str, tile: tuple[int, int] | None) -> Format:
     return storage
 
 
-def aligned_count(
+def row_alignment_elements(
     alignment_bytes: int | None, storage: Format, tile: tuple[int, int] | None
 ) -> int:
     """Return the number of elements to a multiple of which the rows of a shard are padded.
@@ -229,7 +229,7 @@ def aligned_count(
     """
     if alignment_bytes is None:
         return 1
-    size = whole_number(alignment_bytes)
+    size = as_int(alignment_bytes)
     if size is None or size < 1:
         raise LayoutError(
             "shard layout: alignment_bytes is {alignment_bytes!r}; give a positive number of "
@@ -267,7 +267,7 @@ def pad_value_of(oob_val: str, dtype: DType) -> float | None:
     return OOB_VALUES[oob_val]
 
 
-def checked_space(name: str) -> str:
+def check_memory_space(name: str) -> str:
     """Validate the name of a memory space.
 
     Raises:
@@ -281,7 +281,7 @@ def checked_space(name: str) -> str:
     return name
 
 
-def checked_device(device: GridMap | None, grid: tuple[int, ...]) -> GridMap | None:
+def check_grid_map(device: GridMap | None, grid: tuple[int, ...]) -> GridMap | None:
     """Validate a grid map for a grid.
 
     Raises:

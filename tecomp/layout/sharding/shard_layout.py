@@ -17,8 +17,8 @@ from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import Binary, BinOp, Expr, Var, index_value
 from tecomp.layout.addressing.arguments import (
     check_bits,
+    check_index_in_bounds,
     check_shape,
-    index_within,
     positive_numbers,
 )
 from tecomp.layout.addressing.stored_tensor import Index
@@ -28,27 +28,27 @@ from tecomp.layout.sharding.checks import (
     ALLOWED_TILES,
     Linear,
     aligned_axes,
-    aligned_count,
-    by,
     check_even,
-    checked_device,
-    checked_face,
-    checked_space,
-    checked_storage,
-    checked_tile,
-    checked_tiles,
+    check_face_shape,
+    check_grid_map,
+    check_memory_space,
+    check_storage,
+    check_tile,
+    check_tiles,
     collapse_onto,
+    format_grid,
     pad_value_of,
     ranges_of,
+    row_alignment_elements,
 )
 from tecomp.layout.sharding.shard_maps import (
     CorePadding,
-    Cut,
     Intervals,
+    ShardSplit,
     core_padding,
     count_on_cores,
-    joined_dims,
     keep,
+    merged_dims,
 )
 from tecomp.layout.sharding.tt_notation import (
     MetalNotation,
@@ -110,7 +110,7 @@ class ShardLayout(Layout):
     alignment_bytes: int | None = field(init=False)
     dim_alignments: tuple[int, ...] | None = field(init=False)
     _intervals: Intervals | None = field(init=False)
-    _cut: Cut = field(init=False)
+    _cut: ShardSplit = field(init=False)
     _allowed_tiles: tuple[tuple[int, ...], ...] = field(init=False)
 
     def __init__(
@@ -167,8 +167,8 @@ class ShardLayout(Layout):
         """
         check_shape(shape)
         extents, plain = tuple(map(int, shape)), DType(dtype)
-        allowed = checked_tiles(allowed_tiles)
-        tiled = checked_tile(tile, allowed)
+        allowed = check_tiles(allowed_tiles)
+        tiled = check_tile(tile, allowed)
         multiples = None if dim_alignments is None else positive_numbers(
             dim_alignments, "shard layout: dim_alignments", len(extents))
         padded = None
@@ -178,21 +178,22 @@ class ShardLayout(Layout):
         index_map, cores = collapse_onto(extents, linear, joins, grid, tiled)
         ranges = ranges_of(index_map, extents, plain)
         sizes = tuple(high - low + 1 for low, high in ranges)
-        storage = checked_storage(plain if element is None else element, tiled)
-        aligned = aligned_count(alignment_bytes, storage, tiled)
-        cut = Cut.evenly(padded or sizes, cores, tiled, checked_face(face, tiled), aligned)
+        storage = check_storage(plain if element is None else element, tiled)
+        aligned = row_alignment_elements(alignment_bytes, storage, tiled)
+        cut = ShardSplit.evenly(padded or sizes, cores, tiled, check_face_shape(face, tiled),
+            aligned)
         if padded is not None:
             check_even(padded, cut)
         keep(
             self, linear=index_map, grid=cores, oob_val=oob_val, tile=tiled, face=cut.face,
-            device=checked_device(device, cores), collapsed_shape=sizes, _cut=cut,
+            device=check_grid_map(device, cores), collapsed_shape=sizes, _cut=cut,
             alignment_bytes=alignment_bytes, _allowed_tiles=allowed, dim_alignments=multiples,
             _intervals=None if multiples is None else collapse_intervals,
         )
         results = cut.axes(_from_zero(index_map, ranges))
         super().__init__(
             extents, plain, IndexMap(index_map.initial_indices, results),
-            storage, pad_value_of(oob_val, plain), checked_space(memory_space),
+            storage, pad_value_of(oob_val, plain), check_memory_space(memory_space),
             tuple(range(len(cores))),
         )
         if capacity_bytes is not None:
@@ -311,8 +312,9 @@ class ShardLayout(Layout):
             raise LayoutError(
                 "shard layout: the text says memref<{memref}>, but {shape} on the grid <{grid}> "
                 "makes memref<{memref_shape}>; write that",
-                kind="shards", memref=by(said.memref), shape=by(said.shape), grid=by(said.grid),
-                memref_shape=by(layout.memref_shape),
+                kind="shards", memref=format_grid(said.memref), shape=format_grid(said.shape),
+                grid=format_grid(said.grid),
+                memref_shape=format_grid(layout.memref_shape),
             )
         return layout
 
@@ -331,8 +333,9 @@ class ShardLayout(Layout):
             raise LayoutError(
                 "shard layout: the text says shards of {memref}, but {shape} on the grid <{grid}> "
                 "makes {memref_shape}; write that",
-                kind="shards", memref=by(said.memref), shape=by(said.shape), grid=by(said.grid),
-                memref_shape=by(layout.memref_shape),
+                kind="shards", memref=format_grid(said.memref), shape=format_grid(said.shape),
+                grid=format_grid(said.grid),
+                memref_shape=format_grid(layout.memref_shape),
             )
         return layout
 
@@ -360,7 +363,7 @@ class ShardLayout(Layout):
 
     def _spans(self) -> tuple[tuple[int, int], ...]:
         """Return the intervals of dimensions, one for each collapsed axis."""
-        groups = joined_dims(len(self.shape), self._intervals)
+        groups = merged_dims(len(self.shape), self._intervals)
         return tuple((group.start, group.stop) for group in groups)
 
     def __str__(self) -> str:
@@ -468,7 +471,7 @@ class ShardLayout(Layout):
         CorePadding(core=(2, 1), count=49, margins=(1, 1), places=(p2, p3), condition=p2 >= 17 or \
 p3 >= 31)
         """
-        at = index_within(core, self.grid, "core")
+        at = check_index_in_bounds(core, self.grid, "core")
         return core_padding(
             at, self._cut, self.collapsed_shape, self.shard_shape, self.padding,
             int(self.padding_per_core[at]),
@@ -494,7 +497,7 @@ p3 >= 31)
                 "{memory_space}, which has {capacity_bytes:,} B on a core; {padding_percent:.1f} "
                 "% of the places are padding; give the grid more cores, or a map with each "
                 "dimension in one result",
-                memref_shape=by(self.memref_shape), storage=self.storage.name,
+                memref_shape=format_grid(self.memref_shape), storage=self.storage.name,
                 shard_bytes=self.shard_bytes, memory_space=self.memory_space,
                 capacity_bytes=capacity_bytes, padding_percent=100 * self.padding_share,
             )
@@ -529,7 +532,7 @@ p3 >= 31)
             raise LayoutError(
                 "shard layout: the grid <{grid}> is virtual; give device=, a GridMap to the cores "
                 "of the machine",
-                kind="shards", grid=by(self.grid),
+                kind="shards", grid=format_grid(self.grid),
             )
         return self.device
 

@@ -35,7 +35,7 @@ from tecomp.poly.maps.index_map import IndexMap
 Intervals = Sequence[tuple[int, int]]
 
 
-def collapsed(shape: Sequence[int], intervals: Intervals | None, rank: int | None) -> IndexMap:
+def collapse_map(shape: Sequence[int], intervals: Intervals | None, rank: int | None) -> IndexMap:
     """Build a map that merges each interval of dimensions and keeps all others, in order.
 
     Args:
@@ -51,14 +51,15 @@ def collapsed(shape: Sequence[int], intervals: Intervals | None, rank: int | Non
     Source:
         Tensor Layout (tt-mlir), "Dimension Collapsing".
 
-    >>> collapsed((2, 3, 64, 128), None, 2)
+    >>> collapse_map((2, 3, 64, 128), None, 2)
     lambda d0, d1, d2, d3: [d0 * 192 + d1 * 64 + d2, d3]
-    >>> collapsed((4, 5, 6, 7), [(1, -1)], 3)
+    >>> collapse_map((4, 5, 6, 7), [(1, -1)], 3)
     lambda d0, d1, d2, d3: [d0, d1 * 6 + d2, d3]
     """
     dims = [Var(f"d{k}") for k in range(len(shape))]
-    groups = joined_dims(len(shape), intervals)
-    results = [joined([dims[k] for k in group], [shape[k] for k in group]) for group in groups]
+    groups = merged_dims(len(shape), intervals)
+    results = [linearize_dims([dims[k] for k in group], [shape[k] for k in group]) for group
+        in groups]
     if rank is not None and len(results) > rank:
         joins = " and ".join(f"[{b}, {e})" for b, e in intervals or [(0, -1)])
         raise LayoutError(
@@ -92,20 +93,20 @@ def aligned_map(
     """
     dims = [Var(f"d{k}") for k in range(len(shape))]
     results, sizes = list[Expr](), list[int]()
-    for group in joined_dims(len(shape), intervals):
+    for group in merged_dims(len(shape), intervals):
         count, strides = 1, dict[int, int]()
         for k in reversed(group):
             strides[k] = count
             count = round_up(shape[k] * count, alignments[k])
-        results.append(weighted([dims[k] for k in group], [strides[k] for k in group]))
+        results.append(linear_combination([dims[k] for k in group], [strides[k] for k in group]))
         sizes.append(count)
     return IndexMap(tuple(dims), tuple(results)), tuple(sizes)
 
 
-def joined_dims(rank: int, intervals: Intervals | None) -> list[range]:
+def merged_dims(rank: int, intervals: Intervals | None) -> list[range]:
     """Return the dimensions that are merged into each result.
 
-    >>> joined_dims(7, [(0, 3), (-3, -1)])
+    >>> merged_dims(7, [(0, 3), (-3, -1)])
     [range(0, 3), range(3, 4), range(4, 6), range(6, 7)]
     """
     default = [(0, -1)] if rank else []
@@ -163,12 +164,12 @@ def _bounds(begin: int, end: int, rank: int) -> tuple[int, int]:
     return first, last
 
 
-def joined(dims: Sequence[Expr], extents: Sequence[int]) -> Expr:
+def linearize_dims(dims: Sequence[Expr], extents: Sequence[int]) -> Expr:
     """Linearize dimensions in row-major order."""
-    return weighted(dims, [prod(extents[k + 1 :]) for k in range(len(extents))])
+    return linear_combination(dims, [prod(extents[k + 1 :]) for k in range(len(extents))])
 
 
-def weighted(dims: Sequence[Expr], strides: Sequence[int]) -> Expr:
+def linear_combination(dims: Sequence[Expr], strides: Sequence[int]) -> Expr:
     """Return the sum of dimensions times strides; 0 if there are none."""
     total: Expr | None = None
     for dim, stride in zip(dims, strides, strict=True):
@@ -183,7 +184,7 @@ Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Cut:
+class ShardSplit:
     """Split of a box into shards, tiles and faces.
 
     Attributes:
@@ -204,7 +205,7 @@ class Cut:
     def evenly(
         cls, box: Shape, grid: Shape, tile: tuple[int, int] | None, face: tuple[int, int] | None,
         aligned: int = 1,
-    ) -> Cut:
+    ) -> ShardSplit:
         """Split a box into shards of equal shape; trailing shards may be partial or empty."""
         shard = tuple(ceil_div(n, count) for n, count in zip(box, grid, strict=True))
         return cls(grid, shard, tile, face, aligned)
@@ -299,7 +300,7 @@ class CorePadding:
 
 def core_padding(
     core: tuple[int, ...],
-    cut: Cut,
+    cut: ShardSplit,
     collapsed: tuple[int, ...],
     shard: tuple[int, ...],
     padding: tuple[tuple[Var, ...], Expr],
@@ -331,11 +332,11 @@ def core_padding(
         count,
         tuple(n - real for n, real in zip(cut.padded, filled, strict=True)),
         axes,
-        _shortened(simplify(substitute(condition, fixed), ranges)),
+        _shorten(simplify(substitute(condition, fixed), ranges)),
     )
 
 
-def _shortened(condition: Expr) -> Expr:
+def _shorten(condition: Expr) -> Expr:
     """Remove redundant bounds from a disjunction, such as `x >= 18` beside `x >= 17`."""
     least: dict[Expr, int] = {}
     others: list[Expr] = []

@@ -7,10 +7,10 @@ from math import prod
 
 from tecomp.errors import LayoutError
 from tecomp.layout.formats.registry import BFP_TILES
-from tecomp.layout.notations.mlir_affine import map_text, read_map
+from tecomp.layout.notations.mlir_affine import map_text, parse_affine_map
 from tecomp.layout.notations.scanner import Scanner
-from tecomp.layout.sharding.shard_maps import collapsed
-from tecomp.layout.sharding.virtual_grid import GridMap, read_grid_map
+from tecomp.layout.sharding.shard_maps import collapse_map
+from tecomp.layout.sharding.virtual_grid import GridMap, parse_grid_map
 from tecomp.poly.maps.index_map import IndexMap
 
 MEMORY_SPACES = ("system", "mmio", "dram", "l1")
@@ -120,7 +120,7 @@ def parse_shard(text: str) -> ShardNotation:
         return _of_host(shape, dtype)
     for token in (",", "#tt.layout", "<"):
         scanner.take(token)
-    linear = read_map(scanner)
+    linear = parse_affine_map(scanner)
     scanner.take(",")
     oob_val = _one_of(scanner, tuple(OOB_VALUES))
     scanner.take(",")
@@ -136,7 +136,7 @@ def parse_shard(text: str) -> ShardNotation:
     space = _one_of(scanner, MEMORY_SPACES)
     for _ in range(2):
         scanner.take(">")
-    device = read_grid_map(scanner) if scanner.accept(",") else None
+    device = parse_grid_map(scanner) if scanner.accept(",") else None
     for _ in range(2):
         scanner.take(">")
     scanner.end()
@@ -274,7 +274,7 @@ def _signed(scanner: Scanner) -> int:
 
 def _of_host(shape: tuple[int, ...], dtype: str) -> ShardNotation:
     """Return the notation of a builtin tensor type, which has no encoding."""
-    linear = collapsed(shape, None, 2 if len(shape) > 1 else None)
+    linear = collapse_map(shape, None, 2 if len(shape) > 1 else None)
     extents = (prod(shape[:-1]), shape[-1]) if len(shape) > 1 else shape or (1,)
     grid = (1,) * len(extents)
     return ShardNotation(shape, dtype, linear, "undef", grid, extents, None, None, "system")

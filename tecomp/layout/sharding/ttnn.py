@@ -14,25 +14,25 @@ from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import Binary, BinOp, Const, Expr, Var, index_value
 from tecomp.ir.traversal.rewrite import free_variables
 from tecomp.layout.addressing.arguments import (
+    as_int_tuple,
+    check_index_in_bounds,
     check_shape,
-    index_within,
     positive_numbers,
     quotient,
     remainder,
-    whole_numbers,
 )
 from tecomp.layout.core.layout import Layout
 from tecomp.layout.notations.mlir_affine import map_text
 from tecomp.layout.sharding.checks import (
     ALLOWED_TILES,
-    by,
-    checked_face,
-    checked_storage,
-    checked_tile,
-    checked_tiles,
+    check_face_shape,
+    check_storage,
+    check_tile,
+    check_tiles,
+    format_grid,
 )
 from tecomp.layout.sharding.shard_layout import ShardLayout
-from tecomp.layout.sharding.shard_maps import Cut, faces, keep, weighted
+from tecomp.layout.sharding.shard_maps import ShardSplit, faces, keep, linear_combination
 from tecomp.poly.maps.index_map import IndexMap
 
 SHARDED = ("height_sharded", "width_sharded", "block_sharded")
@@ -75,7 +75,7 @@ def _checked_strides(
     shape: tuple[int, ...], stride: Sequence[int]
 ) -> tuple[int, tuple[int, ...]]:
     rank = len(shape)
-    stride = whole_numbers(stride, "ttnn layout: stride")
+    stride = as_int_tuple(stride, "ttnn layout: stride")
     whole = all(n > 0 for n in stride)
     if not whole or len(stride) not in (rank, rank + 1) or (rank and stride[-1] != 1):
         raise LayoutError(
@@ -173,8 +173,8 @@ def shard_of(
         raise LayoutError(
             "ttnn layout: {memory_layout} cuts {physical} into {rows}, but it leaves {whole} "
             "whole; use block_sharded",
-            kind="shards", memory_layout=memory_layout, physical=by(physical),
-            rows=by((rows, columns)), whole=whole,
+            kind="shards", memory_layout=memory_layout, physical=format_grid(physical),
+            rows=format_grid((rows, columns)), whole=whole,
         )
     return rows, columns
 
@@ -215,7 +215,7 @@ class TtnnLayout(Layout):
     tile_shape: tuple[int, int] | None = field(init=False)
     banks: int = field(init=False)
     face: tuple[int, int] | None = field(init=False)
-    _cut: Cut = field(init=False)
+    _cut: ShardSplit = field(init=False)
     _allowed_tiles: tuple[tuple[int, ...], ...] = field(init=False)
 
     def __init__(
@@ -263,14 +263,14 @@ class TtnnLayout(Layout):
         """
         check_shape(shape)
         extents, plain = tuple(map(int, shape)), DType(dtype)
-        allowed = checked_tiles(allowed_tiles)
-        tiled = checked_tile(tile, allowed)
+        allowed = check_tiles(allowed_tiles)
+        tiled = check_tile(tile, allowed)
         strides, volume, width = packing(extents, tiled, stride)
         physical = (volume // width, width)
         check_placement(memory_layout, memory_space, banks, shard_shape, grid)
         shard = shard_of(memory_layout, physical, shard_shape, grid)
         counts = tuple(ceil_div(n, s) for n, s in zip(physical, shard, strict=True))
-        cut = Cut(counts, shard, tiled, checked_face(face, tiled))
+        cut = ShardSplit(counts, shard, tiled, check_face_shape(face, tiled))
         axes = tuple(Var(f"d{k}") for k in range(len(extents)))
         at = rows_and_columns(axes, strides, width)
         results = cut.axes(at) if memory_layout in SHARDED else _pages(at, cut, physical, banks)
@@ -281,7 +281,7 @@ class TtnnLayout(Layout):
         )
         super().__init__(
             extents, plain, IndexMap(axes, results),
-            checked_storage(plain if element is None else element, tiled), None, memory_space,
+            check_storage(plain if element is None else element, tiled), None, memory_space,
             (0, 1) if memory_layout in SHARDED else (0,),
         )
 
@@ -391,9 +391,10 @@ class TtnnLayout(Layout):
                     "ttnn layout: shards of {shard_shape} out of {packed_shape}; a shard layout "
                     "cuts {collapsed_shape} into {scalar_shard_shape}; choose shards that the "
                     "padding does not move",
-                    kind="shards", shard_shape=by(self.shard_shape),
-                    packed_shape=by(self.packed_shape), collapsed_shape=by(made.collapsed_shape),
-                    scalar_shard_shape=by(made.scalar_shard_shape),
+                    kind="shards", shard_shape=format_grid(self.shard_shape),
+                    packed_shape=format_grid(self.packed_shape),
+                    collapsed_shape=format_grid(made.collapsed_shape),
+                    scalar_shard_shape=format_grid(made.scalar_shard_shape),
                 )
         return made
 
@@ -425,15 +426,15 @@ class TtnnLayout(Layout):
             raise LayoutError(
                 "ttnn layout: {collapsed_shape} in shards of {shard_shape} fills the grid {grid}, "
                 "but the layout has {layout_grid}; give it a grid without idle cores",
-                kind="shards", collapsed_shape=by(layout.collapsed_shape),
-                shard_shape=by(made.shard_shape), grid=by(made._cut.grid),
-                layout_grid=by(layout.grid),
+                kind="shards", collapsed_shape=format_grid(layout.collapsed_shape),
+                shard_shape=format_grid(made.shard_shape), grid=format_grid(made._cut.grid),
+                layout_grid=format_grid(layout.grid),
             )
         if made.memref_shape != layout.memref_shape:
             raise LayoutError(
                 "ttnn layout: rows of {memref_shape} are padded to {alignment_bytes} bytes, which "
                 "strides do not say; give a layout in tiles, or one without alignment_bytes",
-                kind="shards", memref_shape=by(layout.memref_shape),
+                kind="shards", memref_shape=format_grid(layout.memref_shape),
                 alignment_bytes=layout.alignment_bytes,
             )
         return made
@@ -501,7 +502,7 @@ class TtnnMesh:
         Raises:
             LayoutError: If `index` is out of bounds.
         """
-        at = index_within(index, self.tensor_shape, "element")
+        at = check_index_in_bounds(index, self.tensor_shape, "element")
         return tuple(at[dim] for dim in self.dims)
 
     def place(self, index: Sequence[int]) -> tuple[int, ...]:
@@ -516,7 +517,7 @@ class TtnnMesh:
         >>> mesh.device((1, 3, 20)), mesh.place((1, 3, 20)), layout.place((1, 3, 20))
         ((1,), (0, 1, 3, 4), (1, 0, 1, 0, 3, 4))
         """
-        at = index_within(index, self.tensor_shape, "element")
+        at = check_index_in_bounds(index, self.tensor_shape, "element")
         return self.layout.place([0 if k in self.dims else n for k, n in enumerate(at)])
 
 
@@ -532,7 +533,8 @@ def _mesh_dims(layout: ShardLayout) -> tuple[int, ...]:
                 "ttnn layout: axis {k} of the grid {grid} is {expr} of {shape}; a mesh slices "
                 "dimensions that rows and columns do not have, one index for each device: give "
                 "each axis in front such a dimension, and as many devices as that has indices",
-                kind="shards", k=k, grid=by(layout.grid), expr=expr, shape=by(layout.shape),
+                kind="shards", k=k, grid=format_grid(layout.grid), expr=expr,
+                shape=format_grid(layout.shape),
             )
         dims.append(dim)
     return tuple(dims)
@@ -555,7 +557,7 @@ def strides_of(layout: ShardLayout) -> tuple[int, tuple[int, ...]]:
             "ttnn layout: a grid of {grid} with oob_val={oob_val!r}; TTNN has rows and columns of "
             "cores and undefined padding, so join dimensions, or slice the tensor over devices "
             "with mesh_from_shard",
-            kind="shards", grid=by(layout.grid), oob_val=layout.oob_val,
+            kind="shards", grid=format_grid(layout.grid), oob_val=layout.oob_val,
         )
     linear, rank = layout.linear, len(layout.shape)
     width = layout.collapsed_shape[1]
@@ -592,11 +594,11 @@ def rows_and_columns(
     """Return row and column of an element in the physical rows."""
     if not axes:
         return index_value(0), index_value(0)
-    return weighted(axes[:-1], [stride // width for stride in strides[:-1]]), axes[-1]
+    return linear_combination(axes[:-1], [stride // width for stride in strides[:-1]]), axes[-1]
 
 
 def _pages(
-    at: tuple[Expr, Expr], cut: Cut, physical: tuple[int, int], banks: int
+    at: tuple[Expr, Expr], cut: ShardSplit, physical: tuple[int, int], banks: int
 ) -> tuple[Expr, ...]:
     """Return bank, page within the bank, and position within the page."""
     row, column = at

@@ -16,12 +16,12 @@ from tecomp.errors import LayoutError, safe_repr
 from tecomp.ir.arith.extents import ceil_div, round_up
 from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.ir.nodes.expr import Expr, Var, index_value
-from tecomp.layout.addressing.arguments import positive_numbers, quotient, remainder, whole_numbers
+from tecomp.layout.addressing.arguments import as_int_tuple, positive_numbers, quotient, remainder
 from tecomp.layout.addressing.stored_tensor import check_layout
 from tecomp.layout.core.layout import Layout
-from tecomp.layout.notations.mlir_affine import map_text, read_map
+from tecomp.layout.notations.mlir_affine import map_text, parse_affine_map
 from tecomp.layout.notations.scanner import Scanner
-from tecomp.layout.sharding.shard_maps import joined
+from tecomp.layout.sharding.shard_maps import linearize_dims
 from tecomp.poly.maps import brute_force
 from tecomp.poly.maps.index_map import IndexMap
 
@@ -167,7 +167,7 @@ class GridMap(Pictured):
             axis if count == 1 else remainder(axis, size)
             for axis, size, count in zip(axes[-2:], device, counts, strict=True)
         ]
-        chip = joined([expr for expr, _ in kept], [n for _, n in kept])
+        chip = linearize_dims([expr for expr, _ in kept], [n for _, n in kept])
         devices = prod(n for _, n in which)
         return cls(shape, IndexMap(axes, (chip, *inside)), (devices, *device))
 
@@ -221,7 +221,7 @@ class GridMap(Pictured):
         """Map a grid in row-major order to rows with `columns` cores."""
         axes = tuple(Var(f"d{k}") for k in range(len(shape)))
         long = [(axis, n) for axis, n in zip(axes, shape, strict=True) if n > 1]
-        flat = joined([axis for axis, _ in long], [n for _, n in long])
+        flat = linearize_dims([axis for axis, _ in long], [n for _, n in long])
         place = index_value(0), quotient(flat, columns), remainder(flat, columns)
         return cls(shape, IndexMap(axes, place), (1, *device))
 
@@ -283,7 +283,7 @@ class GridMap(Pictured):
     @cached_property
     def _cores(self) -> npt.NDArray[np.int64]:
         """Physical core of each virtual core, in row-major order."""
-        places = brute_force.over_box(
+        places = brute_force.evaluate_over_box(
             self.index_map.final_indices, self.index_map.initial_indices, self.shape
         )
         return np.stack(places, axis=1)
@@ -319,7 +319,7 @@ class GridMap(Pictured):
         True
         """
         scanner = Scanner(text, "grid map")
-        found = read_grid_map(scanner)
+        found = parse_grid_map(scanner)
         scanner.end()
         return found
 
@@ -396,7 +396,7 @@ class GridMap(Pictured):
         )
 
     def _checked(self, core: Sequence[int], shape: Shape) -> Shape:
-        at = whole_numbers(core, "grid map: the core")
+        at = as_int_tuple(core, "grid map: the core")
         if len(at) != len(shape) or not all(
             0 <= n < extent for n, extent in zip(at, shape, strict=True)
         ):
@@ -408,7 +408,7 @@ class GridMap(Pictured):
         return at
 
 
-def read_grid_map(scanner: Scanner) -> GridMap:
+def parse_grid_map(scanner: Scanner) -> GridMap:
     """Parse a grid map at the position of the scanner.
 
     Raises:
@@ -418,7 +418,7 @@ def read_grid_map(scanner: Scanner) -> GridMap:
         scanner.take(token)
     shape = scanner.extents()
     scanner.take(",")
-    index_map = read_map(scanner)
+    index_map = parse_affine_map(scanner)
     for token in (">", ",", "<"):
         scanner.take(token)
     physical = scanner.extents()

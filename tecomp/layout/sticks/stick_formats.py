@@ -14,9 +14,9 @@ import numpy as np
 
 from tecomp.errors import LayoutError, TypeMismatchError, safe_str
 from tecomp.ir.arith.extents import round_up
-from tecomp.ir.nodes.argument_checks import check_kind, whole_number
+from tecomp.ir.nodes.argument_checks import as_int, check_kind
 from tecomp.ir.nodes.dtype import DType
-from tecomp.layout.addressing.arguments import check_shape, whole_numbers
+from tecomp.layout.addressing.arguments import as_int_tuple, check_shape
 from tecomp.layout.formats.format import Format
 from tecomp.layout.formats.narrow_types import PackedInt
 from tecomp.layout.formats.registry import DLFLOAT16, FLOAT8_E4M3FN, FLOAT8_E5M2FNUZ, INT4
@@ -150,7 +150,7 @@ def name_of_type(dtype: Any) -> str:
     return safe_str(dtype).rpartition(".")[2]
 
 
-def checked_host_dtype(dtype: object) -> DType:
+def check_host_dtype(dtype: object) -> DType:
     """Return the dtype to compute with, given a dtype of any library.
 
     Raises:
@@ -198,7 +198,7 @@ class ElementArrangement(Enum):
 
 
 @dataclass(frozen=True)
-class Sticks:
+class StickSpec:
     """Fields of a stick layout.
 
     Attributes:
@@ -235,13 +235,13 @@ class Sticks:
         return dict(zip(self.dim_map[-count:], self.device_size[-count:], strict=True))
 
 
-def generic(
+def default_spec(
     size: Sequence[int],
     dtype: object,
     pad_all_dims: bool = PAD_ALL_DIMS,
     *,
     stick_bytes: int = STICK_BYTES,
-) -> Sticks:
+) -> StickSpec:
     """Build the default layout: sticks along the last dimension, tiles along the first."""
     shape = _extents(size)
     device_dtype, host = types_of(dtype)
@@ -256,10 +256,11 @@ def generic(
         for dim, extent in enumerate(shape)
     ]
     _warn_of_int64(host)
-    return _tiled(shape, host, padded, range(len(shape)), StickFormat.Dense, device_dtype, lanes)
+    return _tiled_spec(shape, host, padded, range(len(shape)), StickFormat.Dense, device_dtype,
+        lanes)
 
 
-def ordered(
+def from_order(
     padded_size: Sequence[int],
     dtype: object,
     dim_order: Sequence[int],
@@ -267,18 +268,18 @@ def ordered(
     *,
     size: Sequence[int] | None = None,
     stick_bytes: int = STICK_BYTES,
-) -> Sticks:
+) -> StickSpec:
     """Build a layout with given padding: sticks along the last dimension of the order."""
     padded = _extents(padded_size)
     shape = padded if size is None else _extents(size)
     device_dtype, host = types_of(dtype)
     _warn_of_int64(host)
     lanes = lanes_of(device_dtype, stick_bytes)
-    sticks = _tiled(shape, host, padded, dim_order, format, device_dtype, lanes)
+    sticks = _tiled_spec(shape, host, padded, dim_order, format, device_dtype, lanes)
     return replace(sticks, is_sized=size is not None)
 
 
-def given(
+def from_fields(
     device_size: Sequence[int],
     dim_map: Sequence[int],
     num_stick_dims: int,
@@ -288,16 +289,16 @@ def given(
     size: Sequence[int] | None = None,
     dtype: object = None,
     stick_bytes: int = STICK_BYTES,
-) -> Sticks:
+) -> StickSpec:
     """Build a layout from its fields, after checking their consistency."""
-    extents, dims = _extents(device_size), whole_numbers(dim_map, "stick layout: dim_map")
+    extents, dims = _extents(device_size), as_int_tuple(dim_map, "stick layout: dim_map")
     _check_format(format)
     if not isinstance(device_dtype, DataFormats):
         raise LayoutError(
             "stick layout: {device_dtype!r} is no device type; give a member of DataFormats",
             kind="sticks", device_dtype=device_dtype,
         )
-    host = device_dtype.host_dtype if dtype is None else checked_host_dtype(dtype)
+    host = device_dtype.host_dtype if dtype is None else check_host_dtype(dtype)
     lanes = lanes_of(device_dtype, stick_bytes)
     _check_fields(extents, dims, num_stick_dims, lanes, format)
     in_stick: dict[int, int] = {}
@@ -308,7 +309,7 @@ def given(
         padded[dim] = extent * in_stick.get(dim, 1)
     shape = tuple(padded) if size is None else _extents(size)
     _check_padding(shape, padded)
-    return Sticks(shape, host, extents, dims, format, device_dtype, lanes, size is not None)
+    return StickSpec(shape, host, extents, dims, format, device_dtype, lanes, size is not None)
 
 
 def dim_map_of(order: Sequence[int]) -> tuple[int, ...]:
@@ -337,7 +338,7 @@ def lanes_of(device_dtype: DataFormats, stick_bytes: int) -> int:
     return stick_bytes * 8 // bits
 
 
-def _tiled(
+def _tiled_spec(
     shape: tuple[int, ...],
     host: DType,
     padded: Sequence[int],
@@ -345,9 +346,9 @@ def _tiled(
     format: StickFormat,
     device_dtype: DataFormats,
     lanes: int,
-) -> Sticks:
+) -> StickSpec:
     _check_format(format)
-    order = list(whole_numbers(dim_order, "stick layout: dim_order"))
+    order = list(as_int_tuple(dim_order, "stick layout: dim_order"))
     if len(order) != len(padded):
         raise LayoutError(
             "stick layout: Invalid arguments: padded_size.size() != dim_order.size() ({padded}, "
@@ -362,7 +363,7 @@ def _tiled(
         )
     _check_padding(shape, padded)
     if not order:
-        return Sticks(shape, host, (lanes,), (0,), StickFormat.Dense, device_dtype, lanes)
+        return StickSpec(shape, host, (lanes,), (0,), StickFormat.Dense, device_dtype, lanes)
     per_tile = lanes if format is StickFormat.Dense else 1
     last = padded[order[-1]]
     if last % per_tile:
@@ -374,7 +375,7 @@ def _tiled(
         )
     dims = dim_map_of(order)
     device = [padded[dim] // (per_tile if dim == dims[-1] else 1) for dim in dims[:-1]]
-    return Sticks(shape, host, (*device, lanes), dims, format, device_dtype, lanes)
+    return StickSpec(shape, host, (*device, lanes), dims, format, device_dtype, lanes)
 
 
 def _check_fields(
@@ -414,7 +415,7 @@ def _check_fields(
 
 def _stick_dims(num_stick_dims: object, format: StickFormat) -> int:
     """Validate and return the number of dimensions of a stick."""
-    count = whole_number(num_stick_dims)
+    count = as_int(num_stick_dims)
     if count is None or count < 1:
         raise LayoutError(
             "stick layout: num_stick_dims is {num_stick_dims!r}; give the number of dimensions of "
@@ -458,7 +459,7 @@ def _check_format(format: object) -> None:
 
 def _extents(size: Sequence[int]) -> tuple[int, ...]:
     check_shape(size)
-    return whole_numbers(size, "stick layout: the size")
+    return as_int_tuple(size, "stick layout: the size")
 
 
 def _warn_of_int64(host: DType) -> None:

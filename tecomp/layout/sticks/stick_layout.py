@@ -11,7 +11,7 @@ from typing import Any, overload
 from tecomp.errors import LayoutError
 from tecomp.ir.arith.extents import ceil_div
 from tecomp.ir.nodes.expr import Expr, Var, index_value
-from tecomp.layout.addressing.arguments import remainder, whole_numbers
+from tecomp.layout.addressing.arguments import as_int_tuple, remainder
 from tecomp.layout.addressing.stored_tensor import row_major
 from tecomp.layout.core.layout import Layout
 from tecomp.layout.core.target_limits import check_room, check_target, element_of
@@ -21,11 +21,11 @@ from tecomp.layout.sticks.stick_formats import (
     DataFormats,
     ElementArrangement,
     StickFormat,
-    Sticks,
+    StickSpec,
+    default_spec,
     dim_map_of,
-    generic,
-    given,
-    ordered,
+    from_fields,
+    from_order,
 )
 from tecomp.machine.descriptor import Target
 from tecomp.poly.maps.index_map import IndexMap
@@ -185,7 +185,7 @@ class StickLayout(Layout):
         given: dict[str, Any] = {"stick_bytes": target.stick_bytes, "memory": memory}
         target.memory(memory)
         is_padded = len(args) > 2 or "pad_all_dims" in fields
-        if target.stick is not None and not is_padded and _form(args, fields) is generic:
+        if target.stick is not None and not is_padded and _form(args, fields) is default_spec:
             given["pad_all_dims"] = target.stick.padding == "all"
         layout = cls(*args, **(fields | given))
         element_of(target, layout.dtype, layout.storage.name)
@@ -255,7 +255,7 @@ class StickLayout(Layout):
         >>> StickLayout((1024, 256), "float16").stride_map()
         [64, 256, 1]
         """
-        strides = row_major(self.shape) if host_strides is None else whole_numbers(
+        strides = row_major(self.shape) if host_strides is None else as_int_tuple(
             host_strides, "stick layout: host_strides"
         )
         if len(strides) != len(self.shape):
@@ -347,13 +347,13 @@ def _form(args: tuple[Any, ...], fields: dict[str, Any]) -> Any:
     if "device_size" in fields or "dim_map" in fields or (
         len(args) > 1 and isinstance(args[1], list | tuple)
     ):
-        return given
+        return from_fields
     third = args[2] if len(args) > 2 else fields.get("dim_order")
     is_ordered = "padded_size" in fields or (third is not None and not isinstance(third, bool))
-    return ordered if is_ordered else generic
+    return from_order if is_ordered else default_spec
 
 
-def _index_map(sticks: Sticks, arrangement: ElementArrangement) -> IndexMap:
+def _index_map(sticks: StickSpec, arrangement: ElementArrangement) -> IndexMap:
     axes = tuple(Var(f"i{dim}") for dim in range(len(sticks.size)))
     lanes = sticks.elems_in_stick
     if not axes:
@@ -376,7 +376,7 @@ def _index_map(sticks: Sticks, arrangement: ElementArrangement) -> IndexMap:
     return IndexMap(axes, (*results, *in_stick))
 
 
-def sized(layout: Layout, shape: Sequence[int] | None) -> Layout:
+def with_tensor_shape(layout: Layout, shape: Sequence[int] | None) -> Layout:
     """Return a layout with the shape of the tensor to which it is applied.
 
     A `StickLayout` constructed from its padded size without `size` adopts `shape`. Any other layout
@@ -408,7 +408,7 @@ def _check_standard(arrangement: ElementArrangement, count: int) -> None:
         )
 
 
-def _parts(i: Var, sticks: Sticks, arrangement: ElementArrangement) -> tuple[Expr, Expr]:
+def _parts(i: Var, sticks: StickSpec, arrangement: ElementArrangement) -> tuple[Expr, Expr]:
     """Return the stick and the lane of an element of the stick dimension."""
     lanes = sticks.elems_in_stick
     if sticks.format is Sparse:

@@ -12,30 +12,35 @@ from tecomp.errors import LowerError
 from tecomp.ir.nodes.expr import Expr, Var, index_value
 from tecomp.ir.nodes.stmt import BufferRealize, BufferStore, Range, Stmt, seq
 from tecomp.ir.traversal.rewrite import walk
-from tecomp.lowering.loops.prefetch import fetch_ahead
-from tecomp.lowering.loops.stage_context import StageWork
+from tecomp.lowering.loops.prefetch import prefetch_statements
+from tecomp.lowering.loops.stage_context import StageContext
 from tecomp.lowering.stages.definition import Definition
-from tecomp.lowering.stages.edge_tiles import Bounds, Held, whole_tiles, with_padding
+from tecomp.lowering.stages.edge_tiles import (
+    BackedRegion,
+    Bounds,
+    extend_to_full_tiles,
+    with_padding,
+)
 from tecomp.lowering.stages.footprint import (
     Region,
     Restriction,
-    evaluated,
+    all_elements,
+    evaluated_points,
     initially,
-    propagated_regions,
-    whole,
+    propagate_regions,
 )
-from tecomp.lowering.stages.program import Program
-from tecomp.lowering.stages.read_checks import Check
-from tecomp.lowering.storage.buffering import Window
+from tecomp.lowering.stages.program import PreparedSchedule
+from tecomp.lowering.stages.read_checks import IndexCheck
+from tecomp.lowering.storage.buffering import RollingWindow
 from tecomp.lowering.tensor_ops.tensorize import Tensorizer
-from tecomp.poly.accesses.access_conflicts import shared_point
-from tecomp.poly.loops.regions import Scope, covers, first_dims, where_equal
+from tecomp.poly.accesses.access_conflicts import find_shared_point
+from tecomp.poly.loops.regions import LoopScope, covers, equality_points, first_dims
 from tecomp.poly.sets.to_isl import Points
-from tecomp.scheduling.state import At, is_data, is_scan
+from tecomp.scheduling.state import ComputedAt, is_data, is_scan
 
 
 def check_computed_inside(
-    program: Program, definition: Definition, region: Region, scope: Scope
+    program: PreparedSchedule, definition: Definition, region: Region, scope: LoopScope
 ) -> None:
     """Raise if an argument must not be computed inside the loops of `scope`.
 
@@ -44,11 +49,11 @@ def check_computed_inside(
             write one element.
     """
     name = definition.stage.name
-    outer = Scope.of_sizes(scope.params[: scope.n_sizes])
-    if not covers(region.points, whole(program, definition, outer), scope):
+    outer = LoopScope.of_sizes(scope.params[: scope.n_sizes])
+    if not covers(region.points, all_elements(program, definition, outer), scope):
         raise _partial(name)
     for loop, call in scope.concurrent:
-        if clash := shared_point(region.points, scope, loop):
+        if clash := find_shared_point(region.points, scope, loop):
             first, second, element = clash
             indices = ", ".join(map(str, element))
             raise LowerError(
@@ -58,7 +63,7 @@ def check_computed_inside(
             )
 
 
-def check_written(program: Program, body: Stmt) -> None:
+def check_argument_written(program: PreparedSchedule, body: Stmt) -> None:
     """Raise if `body` never writes an attached argument, because the enclosing loop is empty.
 
     Raises:
@@ -66,7 +71,7 @@ def check_written(program: Program, body: Stmt) -> None:
     """
     written = {node.buffer.data for node in walk(body) if isinstance(node, BufferStore)}
     for definition in program.definitions.values():
-        attached = definition.is_argument and isinstance(definition.stage.attach, At)
+        attached = definition.is_argument and isinstance(definition.stage.attach, ComputedAt)
         # Use the shape of the buffer: the first axis of a scan counts only the later steps.
         first = definition.buffers[0]
         has_elements = all(not isinstance(extent, int) or extent for extent in first.shape)
@@ -106,18 +111,18 @@ class Producer:
         """Wrap `body` in the realization of the memory; arguments use the memory of the caller."""
         if self.definition.is_argument:
             return body
-        return realized(self.definition, self.bounds, body, ahead, self.carried)
+        return realize_outputs(self.definition, self.bounds, body, ahead, self.carried)
 
 
-def memory_of(producers: Sequence[Producer]) -> dict[Operation, Held]:
+def memory_of(producers: Sequence[Producer]) -> dict[Operation, BackedRegion]:
     """Return the elements that are backed by memory, by stage; arguments are excluded."""
     return {
-        p.definition.stage.key: Held(p.bounds, p.valid)
+        p.definition.stage.key: BackedRegion(p.bounds, p.valid)
         for p in producers if not p.definition.is_argument
     }
 
 
-def realized(
+def realize_outputs(
     definition: Definition,
     bounds: Bounds,
     body: Stmt,
@@ -138,7 +143,7 @@ def _ranges(bounds: Bounds) -> tuple[Range, ...]:
 
 
 @dataclass(frozen=True)
-class Attached:
+class AttachedStages:
     """Stages of a program that are computed inside loops of other stages.
 
     Attributes:
@@ -146,19 +151,19 @@ class Attached:
         checks: Run-time checks of the reads of the program; see `ReadChecker`.
     """
 
-    program: Program
-    checks: Mapping[int, tuple[Check, ...]]
+    program: PreparedSchedule
+    checks: Mapping[int, tuple[IndexCheck, ...]]
 
     def points(
-        self, work: StageWork, values: Mapping[IterVar, Expr], scope: Scope
+        self, work: StageContext, values: Mapping[IterVar, Expr], scope: LoopScope
     ) -> Points:
         """Return the points of the data and reduction axes inside loops with the given values."""
-        points = evaluated(self.program, work.definition, work.region, scope)
+        points = evaluated_points(self.program, work.definition, work.region, scope)
         axes = (*work.definition.axis, *work.definition.reduce_axis)
         if work.definition.scan_axis is not None and not any(map(is_scan, values)):
             # Include the initial steps, which precede the scan loops and belong to no iteration.
             pairs = [(work.frame.values[leaf], value) for leaf, value in values.items()]
-            return where_equal(points, scope.space(axes), pairs)
+            return equality_points(points, scope.space(axes), pairs)
         inner = [leaf for leaf in work.leaves if leaf not in values]
         found = work.frame.root_points(points, axes, inner, values, scope)
         if work.frame.data_loops_suffice or not all(map(is_data, values)):
@@ -167,14 +172,15 @@ class Attached:
         # no iteration for them.
         pairs = [(value, values[leaf]) for leaf, value in work.frame.values_of_data(tuple(values))]
         first = initially(self.program, work.definition, work.region, scope)
-        return found if first is None else found.union(where_equal(first, scope.space(axes), pairs))
+        return found if first is None else found.union(
+            equality_points(first, scope.space(axes), pairs))
 
     def _instances(
         self,
-        work: StageWork,
+        work: StageContext,
         position: int,
         values: Mapping[IterVar, Expr],
-        scope: Scope,
+        scope: LoopScope,
         restrictions: Mapping[Operation, Restriction] = MappingProxyType({}),
     ) -> tuple[dict[Operation, Points], dict[Operation, Region]]:
         """Return the instances of the stage and of all stages attached inside this position.
@@ -186,16 +192,16 @@ class Attached:
             work.definition.stage.key: self.points(work, values, scope)
         }
         subtree = self.program.inside(work.definition.stage.key, position)
-        return propagated_regions(self.program, instances, subtree, scope, restrictions)
+        return propagate_regions(self.program, instances, subtree, scope, restrictions)
 
     def producers(
-        self, work: StageWork, position: int, values: Mapping[IterVar, Expr], scope: Scope
+        self, work: StageContext, position: int, values: Mapping[IterVar, Expr], scope: LoopScope
     ) -> list[Producer]:
         """Return the stages to compute at this position, with their required regions."""
         here = work.attached.get(position, ())
         if not here:
             return []
-        window = Window(self.program, work.loop_variables(values), scope, work.memory)
+        window = RollingWindow(self.program, work.loop_variables(values), scope, work.memory)
         rolling = [definition.stage.key for definition in here if definition.stage.is_rolling]
         needed, made = (dict.fromkeys(rolling, f) for f in (window.needed, window.computed))
         _, regions = self._instances(work, position, values, scope, needed)
@@ -217,7 +223,7 @@ class Attached:
                 region = window.new(definition, region)
             else:
                 own = new.get(definition.stage.key)
-                region = whole_tiles(
+                region = extend_to_full_tiles(
                     self.program, definition, own or region, bounds,
                     {**work.memory, **memory_of(found)}, self.checks, scope,
                 )
@@ -227,7 +233,7 @@ class Attached:
         return found
 
     def measured(
-        self, work: StageWork, operation: Tensorizer, points: Points, scope: Scope
+        self, work: StageContext, operation: Tensorizer, points: Points, scope: LoopScope
     ) -> Tensorizer:
         """Return `operation` with the iteration domain of the loops that it replaces."""
         outer = work.leaves[: operation.position]
@@ -236,7 +242,7 @@ class Attached:
         return operation.measured(self.points(work, values, inside), inside)
 
     def ahead(
-        self, work: StageWork, position: int, values: Mapping[IterVar, Expr], scope: Scope
+        self, work: StageContext, position: int, values: Mapping[IterVar, Expr], scope: LoopScope
     ) -> Stmt:
         """Return prefetches of the data that later iterations of the loop just opened read."""
         wanted = work.prefetches(position)
@@ -244,5 +250,6 @@ class Attached:
             return seq()
         instances, _ = self._instances(work, position, values, scope)
         return seq(*(
-            fetch_ahead(self.program, work, ahead, instances, values, scope) for ahead in wanted
+            prefetch_statements(self.program, work, ahead, instances, values, scope) for ahead
+            in wanted
         ))

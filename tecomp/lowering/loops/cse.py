@@ -30,7 +30,7 @@ from tecomp.ir.nodes.expr import (
     logical_and,
     logical_or,
 )
-from tecomp.ir.traversal.analyses import Arms, Guard, Guards, arms
+from tecomp.ir.traversal.analyses import Arms, PathCondition, PathConditions, arms
 from tecomp.ir.traversal.rewrite import children, post_order, rebuild, walk
 
 _PLAIN = (Const, Var, BufferLoad, Ramp, Broadcast)
@@ -38,16 +38,16 @@ _PLAIN = (Const, Var, BufferLoad, Ramp, Broadcast)
 Lets = list[tuple[Var, Expr]]
 
 
-def name_shared(values: Sequence[Expr]) -> tuple[Lets, list[Expr]]:
+def eliminate_common_subexpressions(values: Sequence[Expr]) -> tuple[Lets, list[Expr]]:
     """Return let bindings of the subexpressions that the values share, and the rewritten values.
 
     Index arithmetic is not named, because bounds analysis depends on its form. Data that is
     gathered within an index has no known form and is treated as any other subexpression.
     """
-    nodes = list(post_order(*values, parts=_computed))
+    nodes = list(post_order(*values, parts=_computed_operands))
     uses = Counter(map(id, values))
     for node in nodes:
-        uses.update(map(id, _computed(node)))
+        uses.update(map(id, _computed_operands(node)))
     shared = {id(node) for node in nodes if uses[id(node)] > 1 and not isinstance(node, _PLAIN)}
     if not shared:
         return [], list(values)
@@ -57,7 +57,7 @@ def name_shared(values: Sequence[Expr]) -> tuple[Lets, list[Expr]]:
     return namer.lets, [namer.done[id(value)] for value in values]
 
 
-def _computed(node: Expr) -> Sequence[Expr]:
+def _computed_operands(node: Expr) -> Sequence[Expr]:
     """Return the operands that are computed from data; of a load, gathered data in indices."""
     if not isinstance(node, BufferLoad):
         return children(node)
@@ -92,7 +92,7 @@ class _Namer:
     def __init__(self, values: Sequence[Expr]) -> None:
         self.lets: Lets = []
         self.done: dict[int, Expr] = {}
-        self._guards = Guards(values, _arms)
+        self._guards = PathConditions(values, _arms)
         # Whether nodes contain no read, and whether they can be computed before the statement.
         self._reads_nothing: dict[int, bool] = {}
         self._is_safe: dict[int, bool] = {}
@@ -104,7 +104,7 @@ class _Namer:
         made = rebuild(node, lambda child: self.done.get(id(child), child))
         guard = self._guards.of(node)
         self._is_safe[id(node)] = guard is None or (
-            not _reads(node) and all(self._is_safe[id(part)] for part in _computed(node)))
+            not _reads(node) and all(self._is_safe[id(part)] for part in _computed_operands(node)))
         value = self._before(node, made, guard) if is_shared and self._is_data(node) else None
         if value is not None:
             made = Var(f"t{len(self.lets) + 1}", value.dtype)
@@ -118,7 +118,7 @@ class _Namer:
         return is_number and (
             node.dtype not in (INT64, BOOL) or not self._reads_nothing[id(node)])
 
-    def _before(self, node: Expr, made: Expr, guard: Guard | None) -> Expr | None:
+    def _before(self, node: Expr, made: Expr, guard: PathCondition | None) -> Expr | None:
         """Return the value to bind before the statement in place of `made`, or None."""
         if guard is None:
             return made
@@ -145,7 +145,7 @@ def _on_indices(condition: Expr) -> Expr:
                 made = parts[0]
             case Binary(BinOp.AND | BinOp.OR as op):
                 is_and = (op is BinOp.AND) != negated
-                made = _both(*parts) if is_and else _either(*parts)
+                made = _conjunction(*parts) if is_and else _either(*parts)
             case _ if any(map(_reads, walk(node))):
                 made = Const(True, BOOL)
             case _:
@@ -171,7 +171,7 @@ def _signed_parts(item: _Signed) -> list[_Signed]:
     return []
 
 
-def _both(a: Expr, b: Expr) -> Expr:
+def _conjunction(a: Expr, b: Expr) -> Expr:
     return b if is_const(a, True) else a if is_const(b, True) else logical_and(a, b)
 
 

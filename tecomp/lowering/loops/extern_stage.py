@@ -18,21 +18,21 @@ from tecomp.ir.nodes.stmt import (
     ArrayArgument,
     Buffer,
     BufferStore,
-    Convention,
+    CallingConvention,
+    ExternCall,
     For,
-    OutsideCall,
     Stmt,
-    over_elements,
+    loops_over_elements,
     seq,
 )
 from tecomp.ir.traversal.rewrite import bottom_up, substitute, walk
 from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.index_expressions import index_of
-from tecomp.lowering.stages.program import Program
+from tecomp.lowering.stages.program import PreparedSchedule
 from tecomp.scheduling.state import Inline, StageState
 
 
-def check_inputs(program: Program) -> None:
+def check_inputs(program: PreparedSchedule) -> None:
     """Check that the inputs of `te.extern` stages have memory.
 
     Raises:
@@ -50,25 +50,25 @@ def check_inputs(program: Program) -> None:
                 )
 
 
-def opaque(program: Program, definition: Definition) -> Stmt | None:
+def extern_statement(program: PreparedSchedule, definition: Definition) -> Stmt | None:
     """Return the statements of a `te.extern` on its actual buffers; None for any other stage."""
     op = definition.stage.op
     if not isinstance(op, ExternOp):
         return None
-    plain = list(_plain(program, definition, op))
+    plain = list(_unlaid_buffers(program, definition, op))
     places = {
         own.data: real if copy is None else copy
         for own, (real, copy) in zip(op.buffers, plain, strict=True)
     }
     sizes: dict[Var, Expr] = dict(program.sizes)
     places |= {
-        node.buffer.data: _sized(node.buffer, sizes)
+        node.buffer.data: _substitute_sizes(node.buffer, sizes)
         for node in walk(op.statement) if isinstance(node, Allocate)
     }
-    made = _moved(substitute(op.statement, sizes), places)
+    made = _rewrite_to_buffers(substitute(op.statement, sizes), places)
     count = len(op.inputs)
-    before = [_copied(real, copy) for real, copy in plain[:count] if copy is not None]
-    after = [_copied(copy, real) for real, copy in plain[count:] if copy is not None]
+    before = [_copy_loops(real, copy) for real, copy in plain[:count] if copy is not None]
+    after = [_copy_loops(copy, real) for real, copy in plain[count:] if copy is not None]
     made = seq(*before, made, *after)
     for _, copy in plain:
         if copy is not None:
@@ -90,11 +90,11 @@ class _Taken:
         return bool(stage.aligns) and own.data in self.by_address
 
 
-def _plain(
-    program: Program, definition: Definition, op: ExternOp
+def _unlaid_buffers(
+    program: PreparedSchedule, definition: Definition, op: ExternOp
 ) -> Iterator[tuple[Buffer, Buffer | None]]:
     """Yield the buffer of each operand, with the buffer of its copy if calls require one."""
-    taken = _taken(op.statement)
+    taken = _called_operands(op.statement)
     stages = [*(program.state.stage(t.op) for t in op.inputs),
               *(definition.stage for _ in definition.buffers)]  # fmt: skip
     actual = [*(program.buffer_of(tensor) for tensor in op.inputs), *definition.buffers]
@@ -103,18 +103,18 @@ def _plain(
         yield real, copy if taken.needs_copy(own, stage) else None
 
 
-def _taken(statement: Stmt) -> _Taken:
+def _called_operands(statement: Stmt) -> _Taken:
     every: set[Var] = set()
     by_address: set[Var] = set()
     for node in walk(statement):
-        if isinstance(node, OutsideCall):
+        if isinstance(node, ExternCall):
             data = {array.place.buffer.data for array in node.arrays}
             every |= data
-            by_address |= data if node.convention is Convention.C else set()
+            by_address |= data if node.convention is CallingConvention.C else set()
     return _Taken(frozenset(every), frozenset(by_address))
 
 
-def _moved(statement: Stmt, places: Mapping[Var, Buffer]) -> Stmt:
+def _rewrite_to_buffers(statement: Stmt, places: Mapping[Var, Buffer]) -> Stmt:
     """Rewrite the statements to the actual buffers, with indices as function indices."""
 
     def rule(node: Any) -> Any:
@@ -130,24 +130,24 @@ def _moved(statement: Stmt, places: Mapping[Var, Buffer]) -> Stmt:
                 return replace(node, min=_index(node.min), extent=_index(node.extent))
             case ArrayArgument():
                 return replace(node, shape=tuple(map(_index, node.shape)))
-            case OutsideCall() if node.multiply_adds is not None:
+            case ExternCall() if node.multiply_adds is not None:
                 return replace(node, multiply_adds=_index(node.multiply_adds))
         return None
 
     return bottom_up(statement, rule)
 
 
-def _sized(buffer: Buffer, sizes: Mapping[Var, Expr]) -> Buffer:
+def _substitute_sizes(buffer: Buffer, sizes: Mapping[Var, Expr]) -> Buffer:
     """Substitute the function sizes in the shape of a buffer that the statements allocate."""
     shape = (n if isinstance(n, int) else _index(substitute(n, sizes)) for n in buffer.shape)
     return replace(buffer, shape=tuple(shape))
 
 
-def _copied(source: Buffer, target: Buffer) -> Stmt:
+def _copy_loops(source: Buffer, target: Buffer) -> Stmt:
     """Return loops that copy every element."""
     variables = tuple(Var(f"i{k}") for k in range(len(source.shape)))
     copy = BufferStore(target, BufferLoad(source, variables), variables)
-    return over_elements(variables, source.shape, copy)
+    return loops_over_elements(variables, source.shape, copy)
 
 
 def _index(expr: Expr) -> Expr:

@@ -21,22 +21,30 @@ from tecomp.ir.nodes.dtype import INT64
 from tecomp.ir.nodes.expr import Const, Expr, Var, index_value
 from tecomp.ir.nodes.stmt import Extent, ForKind, Stmt
 from tecomp.ir.traversal.rewrite import substitute
-from tecomp.lowering.loops.guarded_box_loops import guarded
+from tecomp.lowering.loops.guarded_box_loops import wrap_in_guards
 from tecomp.lowering.loops.iteration_frame import StageFrame
-from tecomp.lowering.stages.definition import concurrent, grid_axes, loop_kinds
-from tecomp.lowering.stages.program import Program
+from tecomp.lowering.stages.definition import concurrent_loop_vars, grid_axes, loop_kinds
+from tecomp.lowering.stages.program import PreparedSchedule
 from tecomp.poly.loops.ast_generation import scan
-from tecomp.poly.loops.regions import Scope, first_dims, fix, image, is_same
+from tecomp.poly.loops.regions import LoopScope, first_dims, fix, image, is_same
 from tecomp.poly.loops.tile_loops import full_tiles
 from tecomp.poly.sets.to_isl import Points
-from tecomp.scheduling.loop_relations import Frame, derive_frames, made_from, recover
-from tecomp.scheduling.state import At, Fuse, Relation, Split, StageState, Transform, is_reduction
+from tecomp.scheduling.loop_relations import Frame, derive_frames, derived_from_axes, recover
+from tecomp.scheduling.state import (
+    ComputedAt,
+    Fuse,
+    LayoutTransform,
+    Relation,
+    Split,
+    StageState,
+    is_reduction,
+)
 
 _TILES = (ForKind.VECTORIZED, ForKind.UNROLLED)
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class FactoredLoop:
     """Fused loop together with its factors.
 
     Attributes:
@@ -54,12 +62,12 @@ class Group:
     stage: StageState
 
 
-Groups = Mapping[Operation, tuple[Group, ...]]
+Groups = Mapping[Operation, tuple[FactoredLoop, ...]]
 
 
-def opened(program: Program) -> tuple[Program, Groups]:
+def unfuse_symbolic_loops(program: PreparedSchedule) -> tuple[PreparedSchedule, Groups]:
     """Replace fused loops of symbolic extents in `program` by their factors; return both."""
-    found: dict[Operation, tuple[Group, ...]] = {}
+    found: dict[Operation, tuple[FactoredLoop, ...]] = {}
     for definition in program.definitions.values():
         stage = definition.stage
         if (groups := _groups_of(program, stage)) and definition.scan_axis is None:
@@ -76,12 +84,12 @@ def opened(program: Program) -> tuple[Program, Groups]:
     return replace(program, definitions=definitions, state=state), found
 
 
-def _groups_of(program: Program, stage: StageState) -> tuple[Group, ...]:
+def _groups_of(program: PreparedSchedule, stage: StageState) -> tuple[FactoredLoop, ...]:
     """Return the fused loops to replace; empty if another feature of the stage is not affine."""
     fusions = [r for r in stage.relations if isinstance(r, Fuse)]
     if not fusions or stage.tensorized is not None:
         return ()
-    if any(isinstance(r, Transform) for r in stage.relations):
+    if any(isinstance(r, LayoutTransform) for r in stage.relations):
         return ()
     inner = {part for fuse in fusions for part in fuse.parts}
     last = [fuse for fuse in fusions if not _is_fused_again(fuse.fused, inner, stage.relations)]
@@ -118,7 +126,7 @@ def _all_parts(fuse: Fuse, fusions: Sequence[Fuse]) -> tuple[IterVar, ...]:
     return tuple(parts)
 
 
-def _is_number(program: Program, stage: StageState, axis: IterVar) -> bool:
+def _is_number(program: PreparedSchedule, stage: StageState, axis: IterVar) -> bool:
     """Return whether the extent of a loop is constant."""
     for relation in reversed(stage.relations):
         match relation:
@@ -133,7 +141,7 @@ def _is_number(program: Program, stage: StageState, axis: IterVar) -> bool:
     return isinstance(program.extent(axis.extent), int)
 
 
-def _group(fused: IterVar, parts: tuple[IterVar, ...], stage: StageState) -> Group | None:
+def _group(fused: IterVar, parts: tuple[IterVar, ...], stage: StageState) -> FactoredLoop | None:
     """Return the group of a fused loop if its loops are adjacent and split by constants."""
     if len({is_reduction(part) for part in parts}) != 1:
         return None
@@ -148,10 +156,10 @@ def _group(fused: IterVar, parts: tuple[IterVar, ...], stage: StageState) -> Gro
     if positions != list(range(positions[0], positions[0] + len(positions))):
         return None
     leaves = stage.leaves[positions[0] : positions[-1] + 1]
-    return Group(parts, fused, leaves, tuple(splits), stage)
+    return FactoredLoop(parts, fused, leaves, tuple(splits), stage)
 
 
-def _is_free(program: Program, stage: StageState, group: Group) -> bool:
+def _is_free(program: PreparedSchedule, stage: StageState, group: FactoredLoop) -> bool:
     """Return whether nothing is attached between the loops or requires their variables."""
     hinted = {*(ahead.axis for ahead in stage.prefetches), *(axis for axis, _ in stage.pragmas)}
     between = {axis for axis, _ in program.attached(stage.key)} & set(group.leaves[:-1])
@@ -162,7 +170,7 @@ def _is_free(program: Program, stage: StageState, group: Group) -> bool:
     )
 
 
-def _with_parts(stage: StageState, groups: Sequence[Group]) -> StageState:
+def _with_parts(stage: StageState, groups: Sequence[FactoredLoop]) -> StageState:
     """Return `stage` without the fusions and splits of the groups."""
     leaves = list(stage.leaves)
     gone: set[Relation] = set()
@@ -185,28 +193,28 @@ def _with_parts(stage: StageState, groups: Sequence[Group]) -> StageState:
 
 
 def _attached_to_parts(
-    stage: StageState, found: Mapping[Operation, Sequence[Group]]
+    stage: StageState, found: Mapping[Operation, Sequence[FactoredLoop]]
 ) -> StageState:
     """Attach `stage` to the last factor if it was attached to the last loop of a group."""
-    if not isinstance(stage.attach, At):
+    if not isinstance(stage.attach, ComputedAt):
         return stage
     for group in found.get(stage.attach.stage, ()):
         if stage.attach.axis is group.leaves[-1]:
-            return replace(stage, attach=At(stage.attach.stage, group.parts[-1]))
+            return replace(stage, attach=ComputedAt(stage.attach.stage, group.parts[-1]))
     return stage
 
 
-def is_plain(group: Group, frame: StageFrame) -> bool:
+def is_plain(group: FactoredLoop, frame: StageFrame) -> bool:
     """Return whether all factors but the first have constant extents, so that `fused` is affine."""
     return all(isinstance(frame.frames[part].extent, int) for part in group.parts[1:])
 
 
 def are_boxes(
-    groups: Sequence[Group],
+    groups: Sequence[FactoredLoop],
     frame: StageFrame,
     leaves: Sequence[IterVar],
     points: Points,
-    scope: Scope,
+    scope: LoopScope,
 ) -> bool:
     """Return whether the factors of each group span a full box, independent of outer loops.
 
@@ -230,10 +238,10 @@ def are_boxes(
 
 
 def walk(
-    group: Group,
+    group: FactoredLoop,
     frame: StageFrame,
-    scope: Scope,
-    inner: Callable[[Mapping[IterVar, Var], Scope], Stmt],
+    scope: LoopScope,
+    inner: Callable[[Mapping[IterVar, Var], LoopScope], Stmt],
 ) -> Stmt:
     """Build the loops of a group.
 
@@ -250,7 +258,7 @@ def walk(
         inside = inside.within(now[part], index_value(extent))
     for leaf in group.leaves:
         inside = inside.running_at_once([
-            pair for var in now.values() for pair in concurrent(group.stage, {leaf: var})
+            pair for var in now.values() for pair in concurrent_loop_vars(group.stage, {leaf: var})
         ])
     statement = inner(now, inside)
 
@@ -263,7 +271,7 @@ def walk(
     loops = _loops(group, size, replace(scope, params=(*scope.params, size)), body)
     # The guard prevents division by 0 and lets quotients and remainders be recombined.
     some = [extent > 0 for extent in extents[1:] if isinstance(extent, Expr)]
-    return guarded(some, substitute(loops, {size: index_value(reduce(mul, extents))}))
+    return wrap_in_guards(some, substitute(loops, {size: index_value(reduce(mul, extents))}))
 
 
 def _digits(fused: Expr, extents: Sequence[Extent]) -> list[Expr]:
@@ -275,7 +283,7 @@ def _digits(fused: Expr, extents: Sequence[Extent]) -> list[Expr]:
     return [fused, *reversed(found)]
 
 
-def _loops(group: Group, size: Var, scope: Scope, body: Callable[[Expr], Stmt]) -> Stmt:
+def _loops(group: FactoredLoop, size: Var, scope: LoopScope, body: Callable[[Expr], Stmt]) -> Stmt:
     """Build the loops of a group over `size` iterations; `body` takes the fused loop value."""
     frames, values = derive_frames(group.splits, {group.fused: Frame(Const(0), size)}, _of_layout)
     space = scope.space((group.fused,))
@@ -284,7 +292,7 @@ def _loops(group: Group, size: Var, scope: Scope, body: Callable[[Expr], Stmt]) 
     ).intersect_params(scope.context)
     kinds, threads = loop_kinds(group.stage), grid_axes(group.stage)
     tiles = _tiles(group, frames)
-    cut = around_tiles(group.leaves, {group.leaves[k] for k, _ in tiles})
+    cut = loops_around_tiles(group.leaves, {group.leaves[k] for k, _ in tiles})
     outer, inner = group.leaves[:cut], group.leaves[cut:]
 
     def chunk(around: Mapping[Var, Expr], copy: Points) -> Stmt:
@@ -311,7 +319,7 @@ def _loops(group: Group, size: Var, scope: Scope, body: Callable[[Expr], Stmt]) 
     )
 
 
-def around_tiles(leaves: Sequence[IterVar], tiles: Container[IterVar]) -> int:
+def loops_around_tiles(leaves: Sequence[IterVar], tiles: Container[IterVar]) -> int:
     """Return the number of loops around the loop that iterates over tiles.
 
     All loops belong to one axis of symbolic extent, and the last iteration of the outer loops may
@@ -322,17 +330,17 @@ def around_tiles(leaves: Sequence[IterVar], tiles: Container[IterVar]) -> int:
     return walking[-1] if walking and len(walking) < len(leaves) else 0
 
 
-def around_symbolic_tiles(stage: StageState, frame: StageFrame) -> list[int]:
-    """Return `around_tiles` for an axis of symbolic extent with the outermost loops, as a list."""
+def loops_around_symbolic_tiles(stage: StageState, frame: StageFrame) -> list[int]:
+    """Return `loops_around_tiles` as a list, for an axis of symbolic extent."""
     splits = [r for r in stage.relations if isinstance(r, Split)]
     made = {axis for split in splits for axis in (split.outer, split.inner)}
     for root in (split.parent for split in splits if split.parent not in made):
         if isinstance(frame.frames[root].extent, int):
             continue
-        own = {leaf for leaf in stage.leaves if root in made_from([leaf], splits)}
+        own = {leaf for leaf in stage.leaves if root in derived_from_axes([leaf], splits)}
         leaves = stage.leaves[: len(own)]
         tiles = {leaf for leaf in leaves if stage.marks.get(leaf) in _TILES}
-        if own == set(leaves) and tiles and (cut := around_tiles(leaves, tiles)):
+        if own == set(leaves) and tiles and (cut := loops_around_tiles(leaves, tiles)):
             return [cut]
     return []
 
@@ -341,7 +349,7 @@ def _of_layout(*_: object) -> NoReturn:
     raise AssertionError("no layout lies between the loops of a group")
 
 
-def _tiles(group: Group, frames: Mapping[IterVar, Frame]) -> list[tuple[int, int]]:
+def _tiles(group: FactoredLoop, frames: Mapping[IterVar, Frame]) -> list[tuple[int, int]]:
     """Return position and extent of vectorized and unrolled loops of constant extent above 1."""
     return [
         (k, extent) for k, leaf in enumerate(group.leaves)

@@ -13,25 +13,25 @@ from dataclasses import dataclass
 from tecomp.compute.iter_var import IterVar
 from tecomp.ir.nodes.expr import CmpOp, Const, Expr, Var, compare, index_value, logical_and
 from tecomp.ir.nodes.stmt import For, ForKind, IfThenElse, Stmt, seq
-from tecomp.ir.nodes.structural_equality import same
+from tecomp.ir.nodes.structural_equality import structural_equal
 from tecomp.lowering.loops.iteration_frame import StageFrame
 from tecomp.lowering.loops.stage_body import StageBody
-from tecomp.lowering.stages.definition import Definition, concurrent
+from tecomp.lowering.stages.definition import Definition, concurrent_loop_vars
 from tecomp.lowering.stages.edge_tiles import Memory
 from tecomp.lowering.stages.index_expressions import index_of
-from tecomp.lowering.stages.program import Program
-from tecomp.poly.loops.regions import Scope
+from tecomp.lowering.stages.program import PreparedSchedule
+from tecomp.poly.loops.regions import LoopScope
 from tecomp.poly.sets.from_isl import set_to_condition
 from tecomp.poly.sets.to_isl import Points
-from tecomp.scheduling.state import Fuse, Split, Transform, is_data, is_reduction
+from tecomp.scheduling.state import Fuse, LayoutTransform, Split, is_data, is_reduction
 
 Producers = Callable[
-    [int, Mapping[IterVar, Expr], Scope, Memory, Callable[[Memory], Stmt]], Stmt
+    [int, Mapping[IterVar, Expr], LoopScope, Memory, Callable[[Memory], Stmt]], Stmt
 ]
 
 
 @dataclass(frozen=True)
-class Elements:
+class RequestedElements:
     """Elements to compute.
 
     Attributes:
@@ -46,7 +46,7 @@ class Elements:
 
 
 @dataclass(frozen=True)
-class BoxedLoops:
+class GuardedBoxLoops:
     """Builder of the guarded loops of one stage.
 
     Attributes:
@@ -62,20 +62,20 @@ class BoxedLoops:
             loops, which it builds with the memory of these stages in scope.
     """
 
-    program: Program
+    program: PreparedSchedule
     definition: Definition
     frame: StageFrame
     body: StageBody
-    region: Elements
-    start: Elements
+    region: RequestedElements
+    start: RequestedElements
     kinds: Mapping[Var, ForKind]
     threads: Mapping[Var, str]
     producers: Producers
 
-    def build(self, scope: Scope, first_reduction: int | None, memory: Memory) -> Stmt:
+    def build(self, scope: LoopScope, first_reduction: int | None, memory: Memory) -> Stmt:
         """Build all loops, guarded against empty fused data axes."""
         statement = self._inside(0, {}, scope, first_reduction, memory)
-        return guarded(self._some_values(reduction=False), statement)
+        return wrap_in_guards(self._some_values(reduction=False), statement)
 
     def _some_values(self, *, reduction: bool) -> list[Expr]:
         """Return conditions that the factors of fused axes are nonempty.
@@ -96,7 +96,7 @@ class BoxedLoops:
         self,
         position: int,
         values: Mapping[IterVar, Expr],
-        scope: Scope,
+        scope: LoopScope,
         first_reduction: int | None,
         memory: Memory,
     ) -> Stmt:
@@ -109,7 +109,7 @@ class BoxedLoops:
         self,
         position: int,
         values: Mapping[IterVar, Expr],
-        scope: Scope,
+        scope: LoopScope,
         first_reduction: int | None,
         memory: Memory,
     ) -> Stmt:
@@ -117,13 +117,13 @@ class BoxedLoops:
         if position == len(leaves):
             roots = self.frame.root_values(values)
             statement = self.body.update(roots)
-            rest = guarded(self._wanted(self.region, roots, values, scope), statement)
+            rest = wrap_in_guards(self._wanted(self.region, roots, values, scope), statement)
         else:
             leaf = leaves[position]
             var = Var(leaf.name)
             extent = index_value(self.frame.frames[leaf].extent)
             inside = scope.within(var, extent).running_at_once(
-                concurrent(self.definition.stage, {leaf: var})
+                concurrent_loop_vars(self.definition.stage, {leaf: var})
             )
             body = self._inside(
                 position + 1, {**values, leaf: var}, inside, first_reduction, memory)
@@ -131,11 +131,11 @@ class BoxedLoops:
             rest = For(var, Const(0), extent, self._kind(leaf), body, thread)
         if position == first_reduction:
             initial = self._initial(leaves[position:], values, scope)
-            rest = seq(initial, guarded(self._some_values(reduction=True), rest))
+            rest = seq(initial, wrap_in_guards(self._some_values(reduction=True), rest))
         return rest
 
     def _initial(
-        self, rest: Sequence[IterVar], values: Mapping[IterVar, Expr], scope: Scope
+        self, rest: Sequence[IterVar], values: Mapping[IterVar, Expr], scope: LoopScope
     ) -> Stmt:
         """Build the loops that store the initial values of a reduction."""
         loops: list[tuple[IterVar, Var]] = [
@@ -156,7 +156,7 @@ class BoxedLoops:
                   for leaf, value in self.frame.values_of_data(tuple(values))),
             ]
             extents = {axis: self.frame.frames[axis].extent for axis, _ in loops}
-        statement = guarded(conditions, self.body.initial(roots))
+        statement = wrap_in_guards(conditions, self.body.initial(roots))
         for leaf, var in reversed(loops):
             kind = self._kind(leaf) if self.frame.data_loops_suffice else ForKind.SERIAL
             thread = self.threads.get(leaf, "") if self.frame.data_loops_suffice else ""
@@ -165,10 +165,10 @@ class BoxedLoops:
 
     def _wanted(
         self,
-        wanted: Elements,
+        wanted: RequestedElements,
         roots: Mapping[IterVar, Expr],
         values: Mapping[IterVar, Expr],
-        scope: Scope,
+        scope: LoopScope,
     ) -> list[Expr]:
         """Return conditions that element `roots` is in `wanted`, for the given loop values."""
         axes = self.frame.axis_values(values)
@@ -180,7 +180,7 @@ class BoxedLoops:
                     # The last outer iteration may be partial.
                     extent = self.frame.frames[parent].extent
                     conditions.append(compare(CmpOp.LT, axes[parent], extent))
-                case Transform(before, after, index_map) if all(a in axes for a in after):
+                case LayoutTransform(before, after, index_map) if all(a in axes for a in after):
                     shape = [self.program.extent(axis.extent) for axis in before]
                     # The layout positions of a subset are interleaved with other elements.
                     needs_region = needs_region or not self._is_whole()
@@ -197,13 +197,14 @@ class BoxedLoops:
         """Return whether starts and extents prove that the whole tensor is computed."""
         shape = self.program.shape(self.definition)
         return self.region.is_box and all(
-            same(frame.base, Const(0)) and same(index_value(frame.extent), index_value(extent))
+            structural_equal(frame.base, Const(0))
+            and structural_equal(index_value(frame.extent), index_value(extent))
             for axis, extent in zip(self.definition.axis, shape, strict=True)
             if (frame := self.frame.frames[axis])
         )
 
     def _places_hold(
-        self, transform: Transform, axes: Mapping[IterVar, Expr]
+        self, transform: LayoutTransform, axes: Mapping[IterVar, Expr]
     ) -> list[Expr]:
         """Return conditions that the layout positions of the loops hold an element."""
         frames = self.frame.frames
@@ -218,7 +219,7 @@ class BoxedLoops:
         return self.kinds.get(leaf, ForKind.SERIAL)
 
 
-def guarded(conditions: Sequence[Expr], statement: Stmt) -> Stmt:
+def wrap_in_guards(conditions: Sequence[Expr], statement: Stmt) -> Stmt:
     """Guard `statement` by all conditions that are not constant True."""
     asked = [c for c in conditions if not (isinstance(c, Const) and c.value is True)]
     return IfThenElse(logical_and(*asked), statement) if asked else statement

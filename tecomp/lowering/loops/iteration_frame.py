@@ -13,17 +13,17 @@ from tecomp.ir.arith.simplify import Ranges, simplify
 from tecomp.ir.nodes.expr import BinOp, Const, Expr, Var, binary, index_value
 from tecomp.ir.nodes.stmt import Extent
 from tecomp.lowering.stages.definition import Definition
-from tecomp.lowering.stages.program import Program
+from tecomp.lowering.stages.program import PreparedSchedule
 from tecomp.lowering.stages.read_checks import domain_ranges
-from tecomp.poly.loops.box_loops import box_around
+from tecomp.poly.loops.box_loops import bounding_box
 from tecomp.poly.loops.regions import (
-    Scope,
+    LoopScope,
+    equality_points,
     first_dims,
     image,
     is_box,
     preimage,
-    where_equal,
-    without,
+    project_out_dims,
 )
 from tecomp.poly.maps.index_map import IndexMap
 from tecomp.poly.sets.to_isl import NotAffine, Points, Space
@@ -32,11 +32,11 @@ from tecomp.scheduling.loop_relations import (
     Frames,
     add_up,
     derive_frames,
+    derived_from_axes,
     is_shifted,
-    made_from,
     recover,
 )
-from tecomp.scheduling.state import Fuse, Relation, Split, Transform, is_data, is_reduction
+from tecomp.scheduling.state import Fuse, LayoutTransform, Relation, Split, is_data, is_reduction
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class StageFrame:
         return [self.values[leaf] for leaf in leaves]
 
     def leaf_points(
-        self, points: Points, axes: Sequence[IterVar], leaves: Sequence[IterVar], scope: Scope
+        self, points: Points, axes: Sequence[IterVar], leaves: Sequence[IterVar], scope: LoopScope
     ) -> Points:
         """Return the values of `leaves` at `points`, which are values of the root `axes`.
 
@@ -95,7 +95,7 @@ class StageFrame:
         axes: Sequence[IterVar],
         leaves: Sequence[IterVar],
         values: Mapping[IterVar, Expr],
-        scope: Scope,
+        scope: LoopScope,
     ) -> Points | None:
         """Return `leaf_points` inside loops with `values`; None if this requires quotients."""
         with suppress(NotAffine):
@@ -111,7 +111,7 @@ class StageFrame:
         axes: Sequence[IterVar],
         leaves: Sequence[IterVar],
         values: Mapping[IterVar, Expr],
-        scope: Scope,
+        scope: LoopScope,
     ) -> Points:
         """Return the part of `points` that is computed inside loops with `values`.
 
@@ -131,10 +131,10 @@ class StageFrame:
             (self.values[leaf], value) for leaf, value in values.items()
             if not self._is_met_again(leaf)
         ]
-        return where_equal(points, scope.space(axes), pairs)
+        return equality_points(points, scope.space(axes), pairs)
 
     def _is_met_again(self, leaf: IterVar) -> bool:
-        made = made_from([leaf], self.relations)
+        made = derived_from_axes([leaf], self.relations)
         return any(
             isinstance(r, Split) and {r.outer, r.inner} & made
             and is_shifted(r, self.frames[r.parent].extent)
@@ -147,7 +147,7 @@ class StageFrame:
         axes: Sequence[IterVar],
         leaves: Sequence[IterVar],
         values: Mapping[IterVar, Expr],
-        scope: Scope,
+        scope: LoopScope,
     ) -> _Solutions | None:
         """Return the values of `leaves` and fused axes at `points` inside loops with `values`."""
         loops = {**values, **{leaf: index_value(leaf) for leaf in leaves}}
@@ -161,7 +161,7 @@ class StageFrame:
         # A shifted axis is computed in full, so only the ranges of its loops constrain points.
         asked = [k for k, axis in enumerate(axes) if axis not in self.shifted]
         for k in reversed(range(len(axes))):
-            points = points if k in asked else without(points, k, 1)
+            points = points if k in asked else project_out_dims(points, k, 1)
         if sums.ranges:
             held = scope.space([Var("held") for _ in sums.ranges]).box([
                 (0, count) for _, count in sums.ranges
@@ -189,11 +189,11 @@ class StageFrame:
 
 
 def frame_of(
-    program: Program,
+    program: PreparedSchedule,
     definition: Definition,
     bounds: Sequence[tuple[Expr, Extent]],
     region: Points,
-    scope: Scope,
+    scope: LoopScope,
 ) -> StageFrame:
     """Return the frame of a stage for the elements `region`, which `bounds` enclose."""
     stage = definition.stage
@@ -206,7 +206,7 @@ def frame_of(
         roots[axis] = Frame(own.min, program.extent(axis.extent))
 
     def box_of(
-        relation: Transform, frames: Frames, values: Mapping[IterVar, Expr]
+        relation: LayoutTransform, frames: Frames, values: Mapping[IterVar, Expr]
     ) -> Sequence[Frame]:
         absolute = [values[axis] + frames[axis].base for axis in relation.before]
         places = relation.index_map.map_indices(absolute)
@@ -215,7 +215,7 @@ def frame_of(
             stored = image(region, places, scope.space(definition.axis))
         except NotAffine:
             return [Frame(Const(0), extent) for extent in shape]
-        boxes = box_around(stored, stored, scope, shape)
+        boxes = bounding_box(stored, stored, scope, shape)
         return [Frame(start, extent) for start, extent in boxes]
 
     relations = tuple(_in_sizes(program, relation) for relation in stage.relations)
@@ -231,7 +231,7 @@ def frame_of(
     return StageFrame(frames, values, relations, tuple(roots), not mixed, inverse_of, shifted)
 
 
-def _in_sizes(program: Program, relation: Relation) -> Relation:
+def _in_sizes(program: PreparedSchedule, relation: Relation) -> Relation:
     """Express a symbolic split factor in terms of the function sizes, clamped to 1 at least."""
     if not isinstance(relation, Split):
         return relation
@@ -242,7 +242,7 @@ def _in_sizes(program: Program, relation: Relation) -> Relation:
     return replace(relation, factor=factor, nparts=nparts)
 
 
-def _from_one_on(program: Program, count: Extent) -> Extent:
+def _from_one_on(program: PreparedSchedule, count: Extent) -> Extent:
     ranges: Ranges = {n: (0, None) for n in program.symbolic_extents if isinstance(n, Var)}
     short = simplify(binary(BinOp.MAX, index_value(count), Const(1)), ranges)
     return int(short.value) if isinstance(short, Const) else short
@@ -250,10 +250,10 @@ def _from_one_on(program: Program, count: Extent) -> Extent:
 
 def _touches_data(leaf: IterVar, relations: tuple[Relation, ...]) -> bool:
     """Return whether a reduction loop was fused with a data loop."""
-    return any(not is_reduction(axis) for axis in made_from([leaf], relations))
+    return any(not is_reduction(axis) for axis in derived_from_axes([leaf], relations))
 
 
-def _inverse(program: Program, index_map: IndexMap, shape: Sequence[Extent]) -> IndexMap:
+def _inverse(program: PreparedSchedule, index_map: IndexMap, shape: Sequence[Extent]) -> IndexMap:
     # The conditions of an inverse may refer to extents.
     inverse = index_map.inverse_or_none([program.extent(extent) for extent in shape])
     if inverse is None:

@@ -17,63 +17,82 @@ from tecomp.compute.iter_var import IterVar
 from tecomp.ir.nodes.expr import Const, Expr, Var
 from tecomp.ir.nodes.stmt import ForKind, PrimFunc, Stmt, seq
 from tecomp.ir.traversal.rewrite import substitute
-from tecomp.lowering.loops.compute_at import Attached, Producer, check_written, memory_of, realized
-from tecomp.lowering.loops.extern_stage import check_inputs, opaque
+from tecomp.lowering.loops.compute_at import (
+    AttachedStages,
+    Producer,
+    check_argument_written,
+    memory_of,
+    realize_outputs,
+)
+from tecomp.lowering.loops.extern_stage import check_inputs, extern_statement
 from tecomp.lowering.loops.fused_loops import (
     Groups,
     are_boxes,
-    around_symbolic_tiles,
     is_plain,
-    opened,
+    loops_around_symbolic_tiles,
+    unfuse_symbolic_loops,
     walk,
 )
-from tecomp.lowering.loops.guarded_box_loops import BoxedLoops, Elements
+from tecomp.lowering.loops.guarded_box_loops import GuardedBoxLoops, RequestedElements
 from tecomp.lowering.loops.iteration_frame import StageFrame, frame_of
 from tecomp.lowering.loops.partial_reads import (
     Regions,
-    checked_reads,
     layout_maps,
     pad_values,
-    stored_where,
+    resolve_partial_reads,
+    store_condition,
 )
-from tecomp.lowering.loops.rectangular_loops import counted
-from tecomp.lowering.loops.reduction_init import first_step_stores, initialise
+from tecomp.lowering.loops.rectangular_loops import rectangular_loops
+from tecomp.lowering.loops.reduction_init import (
+    initialize_reduction,
+    initializes_in_first_iteration,
+)
 from tecomp.lowering.loops.scan_recurrence import (
     check_order,
-    evaluated_for_scans,
     first_steps,
     later_steps,
+    scan_only_instances,
     with_recurrences,
 )
 from tecomp.lowering.loops.stage_body import StageBody
-from tecomp.lowering.loops.stage_context import StageWork, parts_of, positions_of_hints
-from tecomp.lowering.stages.definition import Definition, concurrent, grid_axes, loop_kinds
-from tecomp.lowering.stages.edge_tiles import Held, Memory, memory_of_arguments, with_padding
+from tecomp.lowering.loops.stage_context import StageContext, parts_of, positions_of_hints
+from tecomp.lowering.stages.definition import (
+    Definition,
+    concurrent_loop_vars,
+    grid_axes,
+    loop_kinds,
+)
+from tecomp.lowering.stages.edge_tiles import (
+    BackedRegion,
+    Memory,
+    memory_of_arguments,
+    with_padding,
+)
 from tecomp.lowering.stages.footprint import (
     Region,
+    all_elements,
     check_consumers,
-    reduced,
-    whole,
+    with_reduction_conditions,
 )
-from tecomp.lowering.stages.program import Program
-from tecomp.lowering.stages.read_checks import ReadChecker
+from tecomp.lowering.stages.program import PreparedSchedule
+from tecomp.lowering.stages.read_checks import BoundsChecker
 from tecomp.lowering.storage.buffering import (
     check_carried,
     check_doubled,
     check_rolling,
-    loop_ahead,
+    prefetch_loop_var,
 )
 from tecomp.lowering.tensor_ops.tensorize import Tensorizer, tensorizer
-from tecomp.lowering.vectorize.unroll import unrolled_within
+from tecomp.lowering.vectorize.unroll import mark_unrolled
 from tecomp.poly.loops.ast_generation import scan
-from tecomp.poly.loops.box_loops import box_around
-from tecomp.poly.loops.regions import Scope, first_dims, fix, is_box, without_first
+from tecomp.poly.loops.box_loops import bounding_box
+from tecomp.poly.loops.regions import LoopScope, first_dims, fix, is_box, project_out_first_dim
 from tecomp.poly.sets.isl_context import Undecided
 from tecomp.poly.sets.to_isl import NotAffine, Points
 from tecomp.scheduling.state import StageState, is_data, is_map
 
 
-def build_nest(program: Program, name: str) -> PrimFunc:
+def build_nest(program: PreparedSchedule, name: str) -> PrimFunc:
     """Build the function of `program`: loops over logical tensors, before layouts are applied.
 
     Raises:
@@ -81,14 +100,14 @@ def build_nest(program: Program, name: str) -> PrimFunc:
             position.
     """
     program = with_recurrences(program)
-    checker, in_part = checked_reads(program, evaluated_for_scans(program))
+    checker, in_part = resolve_partial_reads(program, scan_only_instances(program))
     check_inputs(program)
     check_consumers(program)
     check_doubled(program)
     check_rolling(program)
-    scope = Scope.of_sizes(program.integers, program.symbolic_extents)
-    body = _Nests(program, checker, *opened(program), in_part).roots(scope)
-    check_written(program, body)
+    scope = LoopScope.of_sizes(program.integers, program.symbolic_extents)
+    body = _Nests(program, checker, *unfuse_symbolic_loops(program), in_part).roots(scope)
+    check_argument_written(program, body)
     check_carried(program, body)
     body = substitute(body, dict(program.products.values))
     scalars = {param for param in program.params if isinstance(param, Var)}
@@ -111,17 +130,17 @@ class _Nests:
         in_part: Regions of root stages that are computed only partially.
     """
 
-    as_scheduled: Program
-    checker: ReadChecker
-    program: Program
+    as_scheduled: PreparedSchedule
+    checker: BoundsChecker
+    program: PreparedSchedule
     groups: Groups
     in_part: Regions = field(default_factory=dict)
 
     @property
-    def _attached(self) -> Attached:
-        return Attached(self.program, self.checker.checks)
+    def _attached(self) -> AttachedStages:
+        return AttachedStages(self.program, self.checker.checks)
 
-    def roots(self, scope: Scope) -> Stmt:
+    def roots(self, scope: LoopScope) -> Stmt:
         """Build all stages at the root; their memory is live from the stage to the end."""
         statement: Stmt = seq()
         roots = self.program.roots()
@@ -131,7 +150,7 @@ class _Nests:
             bounds = [(Const(0), extent) for extent in extents]
             stored = with_padding(definition, bounds, extents, scope)
             part = self.in_part.get(definition.stage.key)
-            held = Held(stored, None if part is None else part.points)
+            held = BackedRegion(stored, None if part is None else part.points)
             memory.setdefault(definition.stage.key, held)
         regions = {**first_steps(self.program, scope), **self.in_part}
         for definition in reversed(roots):
@@ -139,13 +158,13 @@ class _Nests:
             if definition.stage.key not in regions:
                 nest = self._counted(definition)
             if nest is None:
-                points = whole(self.program, definition, scope)
+                points = all_elements(self.program, definition, scope)
                 region = regions.get(definition.stage.key, Region(points, points))
                 nest = self.stage(definition, region, memory, scope)
             statement = seq(nest, statement)
             if not definition.is_argument:
                 box = memory[definition.stage.key].bounds
-                statement = realized(definition, box, statement)
+                statement = realize_outputs(definition, box, statement)
         return statement
 
     def _counted(self, definition: Definition) -> Stmt | None:
@@ -157,13 +176,13 @@ class _Nests:
         if not is_plain or stage.tensorized or has_others or stage.stored is not None:
             return None
         body = StageBody(self.as_scheduled, definition, self.checker.checks)
-        return counted(stage, body.update, self.program.extent)
+        return rectangular_loops(stage, body.update, self.program.extent)
 
     def stage(
-        self, definition: Definition, region: Region, memory: Memory, scope: Scope
+        self, definition: Definition, region: Region, memory: Memory, scope: LoopScope
     ) -> Stmt:
         """Build the loops that compute `region` of one stage."""
-        if (statement := opaque(self.program, definition)) is not None:
+        if (statement := extern_statement(self.program, definition)) is not None:
             return statement
         stage = definition.stage
         groups = self.groups.get(stage.key, ())
@@ -172,7 +191,7 @@ class _Nests:
             return self._as_scheduled(definition, region, memory, scope)
         work = self._work(definition, frame, region, memory, scope)
         operation = work.operation
-        points, _, tested = reduced(self.program, definition, looped, scope)
+        points, _, tested = with_reduction_conditions(self.program, definition, looped, scope)
         axes = (*definition.axis, *definition.reduce_axis)
         data = [leaf for leaf in stage.leaves if is_data(leaf)]
         try:
@@ -203,7 +222,7 @@ class _Nests:
         attached: Collection[int],
         operation: Tensorizer | None,
         first_reduction: int | None,
-        scope: Scope,
+        scope: LoopScope,
     ) -> tuple[int, ...]:
         """Return the end positions of bands, also before groups, which outer loops may skip."""
         # A loop bound to cores must stay one loop, so its tails go inside.
@@ -215,15 +234,15 @@ class _Nests:
             len(stage.leaves), *attached, *positions_of_hints(stage), *cores,
             *(start for start, _ in opened if start or scope.is_inside_loops),
             *(start + count for start, count in opened),
-            *around_symbolic_tiles(stage, frame),
+            *loops_around_symbolic_tiles(stage, frame),
             *([] if operation is None else [operation.position]),
             *([] if first_reduction is None else [first_reduction]),
         }))
 
     def _work(
         self, definition: Definition, frame: StageFrame, region: Region, memory: Memory,
-        scope: Scope,
-    ) -> StageWork:
+        scope: LoopScope,
+    ) -> StageContext:
         """Collect the state from which the loops of a stage are built."""
         stage = definition.stage
         attached = self._attached_by_position(stage)
@@ -235,17 +254,17 @@ class _Nests:
         operation = tensorizer(self.program, definition)
         cuts = self._cuts(stage, frame, attached, operation, first_reduction, scope)
         groups = self.groups.get(stage.key, ())
-        stored = stored_where(self.program, stage, frame.values)
-        return StageWork(
+        stored = store_condition(self.program, stage, frame.values)
+        return StageContext(
             definition, frame, StageBody(self.program, definition, self.checker.checks, stored),
             region.points, first_reduction, cuts, attached, memory, scope.params,
             operation is None and frame.data_loops_suffice
-            and first_step_stores(self.program, definition, attached),
+            and initializes_in_first_iteration(self.program, definition, attached),
             operation, {stage.leaves.index(group.parts[0]): group for group in groups},
         )
 
     def _as_scheduled(
-        self, definition: Definition, region: Region, memory: Memory, scope: Scope
+        self, definition: Definition, region: Region, memory: Memory, scope: LoopScope
     ) -> Stmt:
         """Build the loops of a stage with its fused loops as scheduled."""
         nests = _Nests(self.as_scheduled, self.checker, self.as_scheduled, {}, self.in_part)
@@ -253,7 +272,7 @@ class _Nests:
         return nests.stage(definition, region, memory, scope)
 
     def _frame(
-        self, definition: Definition, region: Region, scope: Scope
+        self, definition: Definition, region: Region, scope: LoopScope
     ) -> tuple[StageFrame, Points, tuple[Points, tuple[IterVar, ...]]]:
         """Return the frame of a stage, its iteration domain, and the domain of initialization.
 
@@ -263,25 +282,25 @@ class _Nests:
         shape = self.program.shape(definition)
         points, axes = region.points, definition.axis
         if definition.scan_axis is None:
-            bounds = box_around(points, region.unclipped, scope, shape)
+            bounds = bounding_box(points, region.unclipped, scope, shape)
             frame = frame_of(self.program, definition, bounds, points, scope)
             return frame, points, (points, axes)
         later = later_steps(definition, points, scope)
-        steps, *_ = box_around(later, later, scope, shape)
+        steps, *_ = bounding_box(later, later, scope, shape)
         # Positions that have initial steps only must be included in the bounds.
-        _, *places = box_around(points, points, scope, shape)
+        _, *places = bounding_box(points, points, scope, shape)
         bounds = (steps, *places)
         frame = frame_of(self.program, definition, bounds, later, scope)
         check_order(self.program, definition, frame, later, scope)
-        return frame, later, (without_first(points), axes[1:])
+        return frame, later, (project_out_first_dim(points), axes[1:])
 
     def _without_sets(
         self,
-        work: StageWork,
+        work: StageContext,
         region: Region,
         looped: tuple[Points, tuple[IterVar, ...]],
         start: tuple[Points, tuple[IterVar, ...]],
-        scope: Scope,
+        scope: LoopScope,
     ) -> Stmt:
         """Build the loops of a stage whose iteration domain is not affine."""
         if work.groups:
@@ -290,15 +309,15 @@ class _Nests:
 
     def _boxed(
         self,
-        work: StageWork,
+        work: StageContext,
         looped: tuple[Points, tuple[IterVar, ...]],
         start: tuple[Points, tuple[IterVar, ...]],
-        scope: Scope,
+        scope: LoopScope,
     ) -> Stmt:
         """Build bounding-box loops for a stage whose loops are not affine in its axes."""
 
         def producers(
-            position: int, values: Mapping[IterVar, Expr], inside: Scope, memory: Memory,
+            position: int, values: Mapping[IterVar, Expr], inside: LoopScope, memory: Memory,
             loop: Callable[[Memory], Stmt],
         ) -> Stmt:
             here = replace(work, memory=memory)
@@ -306,14 +325,14 @@ class _Nests:
             requests = self._attached.ahead(here, position, values, inside)
             statement = loop({**memory, **memory_of(made)})
             done = seq(requests, self._with_producers(here, made, values, inside, statement))
-            return unrolled_within(done, work.most_steps(position))
+            return mark_unrolled(done, work.most_steps(position))
 
-        def elements(part: tuple[Points, tuple[IterVar, ...]]) -> Elements:
+        def elements(part: tuple[Points, tuple[IterVar, ...]]) -> RequestedElements:
             points, axes = part
             frames = [work.frame.frames[axis] for axis in axes]
-            return Elements(points, axes, is_box(points, frames, scope))
+            return RequestedElements(points, axes, is_box(points, frames, scope))
 
-        loops = BoxedLoops(
+        loops = GuardedBoxLoops(
             self.program, work.definition, work.frame, work.body, elements(looped), elements(start),
             self._kinds(work), grid_axes(work.definition.stage), producers,
         )
@@ -328,12 +347,12 @@ class _Nests:
 
     def _band(
         self,
-        work: StageWork,
+        work: StageContext,
         start: int,
         values: Mapping[IterVar, Expr],
         points: Points,
         data: Points,
-        scope: Scope,
+        scope: LoopScope,
     ) -> Stmt:
         """Build the loops from position `start` on.
 
@@ -359,7 +378,7 @@ class _Nests:
             if (parts := parts_of(self.program, work, point, copy, scope)) is not None:
                 return parts.closed(self._at_cut(work, stop, *parts.open))
             inside = scope.enter(chosen, copy).running_at_once(
-                concurrent(work.definition.stage, dict(zip(dims, chosen, strict=True)))
+                concurrent_loop_vars(work.definition.stage, dict(zip(dims, chosen, strict=True)))
             )
             now = {**values, **dict(zip(dims, chosen, strict=True))}
             rest = fix(points, chosen, inside)
@@ -376,17 +395,17 @@ class _Nests:
 
     def _opened(
         self,
-        work: StageWork,
+        work: StageContext,
         start: int,
         values: Mapping[IterVar, Expr],
         points: Points,
         data: Points,
-        scope: Scope,
+        scope: LoopScope,
     ) -> Stmt:
         """Build the loops of a fused group, and the rest as `_band` does."""
         group = work.groups[start]
 
-        def inner(parts: Mapping[IterVar, Var], inside: Scope) -> Stmt:
+        def inner(parts: Mapping[IterVar, Var], inside: LoopScope) -> Stmt:
             chosen = [parts[part] for part in group.parts]
             rest = fix(points, chosen, inside)
             rest_data = fix(data, [c for c, part in zip(chosen, group.parts, strict=True)
@@ -398,12 +417,12 @@ class _Nests:
 
     def _at_cut(
         self,
-        work: StageWork,
+        work: StageContext,
         position: int,
         values: Mapping[IterVar, Expr],
         points: Points,
         data: Points,
-        scope: Scope,
+        scope: LoopScope,
     ) -> Stmt:
         """Build the body of the first `position` loops: producers, initial values, inner loops."""
         requests = self._attached.ahead(work, position, values, scope)
@@ -413,7 +432,7 @@ class _Nests:
         work = replace(work, memory=memory, operation=operation)
         parts: list[Stmt] = []
         if position == work.starts_at:
-            parts.append(initialise(work, position, values, data, scope))
+            parts.append(initialize_reduction(work, position, values, data, scope))
         if operation is not None and position == operation.position:
             inside = self._attached.points(work, values, scope)
             parts.append(operation.computed(
@@ -425,23 +444,23 @@ class _Nests:
             roots = work.frame.root_values(values)
             parts.append(work.body.update(roots, starts=work.starts_inside))
         done = seq(requests, self._with_producers(work, producers, values, scope, seq(*parts)))
-        return unrolled_within(done, work.most_steps(position))
+        return mark_unrolled(done, work.most_steps(position))
 
     def _with_producers(
         self,
-        work: StageWork,
+        work: StageContext,
         producers: Sequence[Producer],
         values: Mapping[IterVar, Expr],
-        scope: Scope,
+        scope: LoopScope,
         statement: Stmt,
     ) -> Stmt:
         """Return `statement` preceded by the loops of the producers, inside their memory."""
         memory = {**work.memory, **memory_of(producers)}
         for producer in reversed(producers):
             nest = self.stage(producer.definition, producer.region, memory, scope)
-            ahead = loop_ahead(producer.definition, work.loop_variables(values))
+            ahead = prefetch_loop_var(producer.definition, work.loop_variables(values))
             statement = producer.realized(seq(nest, statement), ahead)
         return statement
 
-    def _kinds(self, work: StageWork) -> dict[Var, ForKind]:
+    def _kinds(self, work: StageContext) -> dict[Var, ForKind]:
         return loop_kinds(work.definition.stage)

@@ -10,14 +10,19 @@ from tecomp.compute.operation import Operation
 from tecomp.errors import LowerError
 from tecomp.ir.arith.simplify import simplify
 from tecomp.ir.nodes.expr import Const, Expr, Var, cast, is_const
-from tecomp.ir.nodes.stmt import Buffer, IndexMap, PadValue
-from tecomp.ir.nodes.structural_equality import same
+from tecomp.ir.nodes.stmt import Buffer, IndexMapNode, PadValue
+from tecomp.ir.nodes.structural_equality import structural_equal
 from tecomp.ir.traversal.rewrite import free_variables, substitute
 from tecomp.lowering.stages.definition import Definition
-from tecomp.lowering.stages.footprint import Region, evaluated, propagated_regions, whole
-from tecomp.lowering.stages.program import Program
-from tecomp.lowering.stages.read_checks import ReadChecker
-from tecomp.poly.loops.regions import Scope
+from tecomp.lowering.stages.footprint import (
+    Region,
+    all_elements,
+    evaluated_points,
+    propagate_regions,
+)
+from tecomp.lowering.stages.program import PreparedSchedule
+from tecomp.lowering.stages.read_checks import BoundsChecker
+from tecomp.poly.loops.regions import LoopScope
 from tecomp.poly.sets.to_isl import Points
 from tecomp.scheduling.state import AtRoot, StageState, is_data
 from tecomp.scheduling.threads import ThreadAxis
@@ -25,9 +30,9 @@ from tecomp.scheduling.threads import ThreadAxis
 Regions = Mapping[Operation, Region]
 
 
-def checked_reads(
-    program: Program, known: Mapping[Operation, Points]
-) -> tuple[ReadChecker, Regions]:
+def resolve_partial_reads(
+    program: PreparedSchedule, known: Mapping[Operation, Points]
+) -> tuple[BoundsChecker, Regions]:
     """Return a read checker under which all reads are valid, and regions of partial stages.
 
     Args:
@@ -37,17 +42,17 @@ def checked_reads(
     Raises:
         LowerError: If a read can be out of bounds; the message shows the point.
     """
-    whole_stages = ReadChecker(program, known)
+    whole_stages = BoundsChecker(program, known)
     try:
         whole_stages.run()
     except LowerError as error:
-        scope = Scope.of_sizes(program.integers, program.symbolic_extents)
+        scope = LoopScope.of_sizes(program.integers, program.symbolic_extents)
         found, regions = _read_in_part(program, known, scope)
         parts = {**known, **{key: found[key] for key in regions}}
         for points, computed, expects in (
             (parts, regions, False), (known, {}, True), (parts, regions, True)
         ):
-            again = ReadChecker(program, points, expects_elements=expects)
+            again = BoundsChecker(program, points, expects_elements=expects)
             with suppress(LowerError):
                 again.run()
                 return again, computed
@@ -56,7 +61,7 @@ def checked_reads(
 
 
 def _read_in_part(
-    program: Program, known: Mapping[Operation, Points], scope: Scope
+    program: PreparedSchedule, known: Mapping[Operation, Points], scope: LoopScope
 ) -> tuple[Mapping[Operation, Points], Regions]:
     """Return the instances of all stages, and the regions that are read of internal stages."""
     parts = {
@@ -64,11 +69,11 @@ def _read_in_part(
         if key not in known and _is_for_others(definition)
     }
     instances = {
-        key: known[key] if key in known else evaluated(
-            program, definition, whole(program, definition, scope), scope)
+        key: known[key] if key in known else evaluated_points(
+            program, definition, all_elements(program, definition, scope), scope)
         for key, definition in program.definitions.items() if key not in parts
     }
-    return propagated_regions(program, instances, parts, scope)
+    return propagate_regions(program, instances, parts, scope)
 
 
 def _is_for_others(definition: Definition) -> bool:
@@ -77,17 +82,18 @@ def _is_for_others(definition: Definition) -> bool:
     return is_plain and not definition.is_argument and isinstance(definition.stage.attach, AtRoot)
 
 
-def layout_maps(program: Program) -> tuple[tuple[Var, tuple[IndexMap, ...]], ...]:
+def layout_maps(program: PreparedSchedule) -> tuple[tuple[Var, tuple[IndexMapNode, ...]], ...]:
     """Return the layout maps of every buffer with a layout, in the order of application."""
     return tuple(
-        (buffer.data, stage.layout.maps) for stage, buffer in _stored(program) if stage.layout.maps
+        (buffer.data, stage.layout.maps) for stage, buffer in _buffers_of_stages(program)
+        if stage.layout.maps
     )
 
 
-def pad_values(program: Program) -> tuple[tuple[Var, PadValue], ...]:
+def pad_values(program: PreparedSchedule) -> tuple[tuple[Var, PadValue], ...]:
     """Return the pad values of physical positions without an element, in the buffer dtype."""
     found = []
-    for stage, buffer in _stored(program):
+    for stage, buffer in _buffers_of_stages(program):
         pad = stage.layout.pad_value
         if pad is not None:
             value = cast(buffer.dtype, substitute(pad.value, dict(program.sizes)))
@@ -95,7 +101,7 @@ def pad_values(program: Program) -> tuple[tuple[Var, PadValue], ...]:
     return tuple(found)
 
 
-def _stored(program: Program) -> Iterator[tuple[StageState, Buffer]]:
+def _buffers_of_stages(program: PreparedSchedule) -> Iterator[tuple[StageState, Buffer]]:
     """Yield every buffer of the function with its stage."""
     for stage in program.state:
         if stage.key in program.placeholders:
@@ -108,8 +114,8 @@ _MOST_THREADS = 1 << 16
 """Maximum number of threads that are enumerated, which takes less than a second."""
 
 
-def stored_where(
-    program: Program, stage: StageState, values: Mapping[IterVar, Expr]
+def store_condition(
+    program: PreparedSchedule, stage: StageState, values: Mapping[IterVar, Expr]
 ) -> Expr | None:
     """Return the store predicate of a stage as a condition on its axes, or None.
 
@@ -145,13 +151,13 @@ def stored_where(
 
 
 def _of_one_thread(
-    program: Program, stage: StageState, condition: Expr, thread: ThreadAxis
+    program: PreparedSchedule, stage: StageState, condition: Expr, thread: ThreadAxis
 ) -> Expr:
     """Return the condition for the one thread that stores, among threads with equal elements."""
     found: list[Expr] = []
     for number in range(_threads(program, stage, thread)):
         here = simplify(substitute(condition, {thread: Const(number, thread.dtype)}))
-        if not is_const(here, False) and not any(same(here, other) for other in found):
+        if not is_const(here, False) and not any(structural_equal(here, other) for other in found):
             found.append(here)
     if len(found) != 1:
         raise LowerError(
@@ -165,7 +171,7 @@ def _of_one_thread(
     return found[0]
 
 
-def _threads(program: Program, stage: StageState, thread: ThreadAxis) -> int:
+def _threads(program: PreparedSchedule, stage: StageState, thread: ThreadAxis) -> int:
     """Return the number of threads of an axis.
 
     Raises:

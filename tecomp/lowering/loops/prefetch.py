@@ -14,16 +14,16 @@ from typing import Any
 from tecomp.compute.iter_var import IterVar
 from tecomp.compute.operation import Operation
 from tecomp.errors import LowerError
-from tecomp.ir.arith.extents import are_equal, ceil_div, simplified
+from tecomp.ir.arith.extents import are_equal, ceil_div, simplify_extent
 from tecomp.ir.arith.simplify import simplify
 from tecomp.ir.nodes.expr import BinOp, BufferLoad, Const, Expr, Var, binary, index_value
 from tecomp.ir.nodes.stmt import Buffer, Extent, For, ForKind, IfThenElse, Prefetch, Stmt, seq
 from tecomp.ir.traversal.rewrite import substitute
-from tecomp.lowering.loops.stage_context import StageWork
+from tecomp.lowering.loops.stage_context import StageContext
 from tecomp.lowering.stages.footprint import read_elements
-from tecomp.lowering.stages.program import Program
-from tecomp.poly.loops.box_loops import box_around
-from tecomp.poly.loops.regions import Scope
+from tecomp.lowering.stages.program import PreparedSchedule
+from tecomp.poly.loops.box_loops import bounding_box
+from tecomp.poly.loops.regions import LoopScope
 from tecomp.poly.maps.index_map import IndexMap
 from tecomp.poly.sets.to_isl import Points
 from tecomp.scheduling.state import Ahead
@@ -33,13 +33,13 @@ MOST_LINES = 4096
 """Maximum number of prefetches of one iteration, above the number of lines of an L1 cache."""
 
 
-def fetch_ahead(
-    program: Program,
-    work: StageWork,
+def prefetch_statements(
+    program: PreparedSchedule,
+    work: StageContext,
     ahead: Ahead,
     instances: Mapping[Operation, Points],
     values: Mapping[IterVar, Expr],
-    scope: Scope,
+    scope: LoopScope,
 ) -> Stmt:
     """Return the prefetches of one iteration; none if the loop has a single iteration.
 
@@ -76,7 +76,7 @@ def fetch_ahead(
     space = scope.space([Var("element") for _ in memory])
     shape = [program.extent(extent) for extent in ahead.tensor.shape]
     whole = space.box([(index_value(0), extent) for extent in shape])
-    box = box_around(region.intersect(whole), region, scope, shape)
+    box = bounding_box(region.intersect(whole), region, scope, shape)
     later = _iterations_later(ahead, work.loop_variables(values))
     if later is None or any(are_equal(extent, 0) for _, extent in (*box, *memory)):
         return seq()
@@ -96,7 +96,7 @@ def _lines(
         LowerError: If the total number of lines exceeds `MOST_LINES`.
     """
     counts = [
-        simplified(ceil_div(extent, step)) for extent, step in zip(extents, steps, strict=True)
+        simplify_extent(ceil_div(extent, step)) for extent, step in zip(extents, steps, strict=True)
     ]
     lines = prod(count for count in counts if isinstance(count, int))
     if lines > MOST_LINES:
@@ -108,7 +108,7 @@ def _lines(
     return counts
 
 
-def _check_loops(work: StageWork, ahead: Ahead, where: str) -> None:
+def _check_loops(work: StageContext, ahead: Ahead, where: str) -> None:
     for leaf in work.leaves:
         if work.definition.stage.marks.get(leaf) is ForKind.VECTORIZED:
             raise LowerError(
@@ -127,7 +127,7 @@ def _iterations_later(ahead: Ahead, loops: Mapping[IterVar, Var]) -> dict[Var, E
     return None if own is None else {own: own + ahead.offset}
 
 
-def _elements_a_line(program: Program, key: Operation, buffer: Buffer) -> list[int]:
+def _elements_a_line(program: PreparedSchedule, key: Operation, buffer: Buffer) -> list[int]:
     """Return the number of elements along each tensor axis that one cache line holds."""
     rank = len(buffer.shape)
     most = max(LINE_BYTES // buffer.dtype.bytes, 1)
@@ -159,7 +159,7 @@ def _requests(
     """Return loops over the cache lines of a box, with indices clamped to `memory`."""
     loops = [Var("line") for _ in starts]
     indices = [
-        _within(start + (0 if are_equal(count, 1) else loop * step), *held)
+        _in_bounds(start + (0 if are_equal(count, 1) else loop * step), *held)
         for start, loop, count, step, held in zip(starts, loops, counts, steps, memory, strict=True)
     ]
     statement: Stmt = Prefetch(BufferLoad(buffer, tuple(indices)))
@@ -172,6 +172,6 @@ def _requests(
     return statement
 
 
-def _within(index: Expr, start: Expr, extent: Extent) -> Expr:
+def _in_bounds(index: Expr, start: Expr, extent: Extent) -> Expr:
     last = binary(BinOp.SUB, binary(BinOp.ADD, start, index_value(extent)), index_value(1))
     return binary(BinOp.MIN, binary(BinOp.MAX, index, start), last)

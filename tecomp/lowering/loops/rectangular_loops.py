@@ -23,11 +23,11 @@ from tecomp.ir.nodes.expr import (
     is_const,
 )
 from tecomp.ir.nodes.stmt import Extent, For, ForKind, Stmt, seq
-from tecomp.lowering.loops.guarded_box_loops import guarded
+from tecomp.lowering.loops.guarded_box_loops import wrap_in_guards
 from tecomp.lowering.stages.definition import grid_axes, loop_kinds
 from tecomp.poly.maps.index_map import IndexMap
 from tecomp.scheduling.loop_relations import Frame, Frames, is_shifted, recover, split_extents
-from tecomp.scheduling.state import Fuse, Split, StageState, Transform
+from tecomp.scheduling.state import Fuse, LayoutTransform, Split, StageState
 
 _AT_ONCE = (ForKind.VECTORIZED, ForKind.UNROLLED)
 
@@ -35,7 +35,7 @@ Index = Mapping[IterVar, Expr]
 """Values of loops or axes."""
 
 
-def counted(
+def rectangular_loops(
     stage: StageState, body: Callable[[Index], Stmt], extent_of: Callable[[Extent], Extent]
 ) -> Stmt | None:
     """Build the loops over all elements of a stage without integer sets.
@@ -49,18 +49,18 @@ def counted(
         Loops, or None if integer sets are required: if an extent is 0, if loops follow a layout,
         or if a vectorized or unrolled loop may be partial and is not a vector of symbolic extent.
     """
-    loops = Counted.of(stage, extent_of)
+    loops = RectangularLoops.of(stage, extent_of)
     if loops is None:
         return None
     made = loops.nest(stage.leaves, {}, lambda values: body(loops.index(values)))
     # The guard prevents division by 0 and lets quotients and remainders be recombined.
     fused = (part for r in stage.relations if isinstance(r, Fuse) for part in r.parts[1:])
     extents = (loops.frames[part].extent for part in fused)
-    return guarded([extent > 0 for extent in extents if isinstance(extent, Expr)], made)
+    return wrap_in_guards([extent > 0 for extent in extents if isinstance(extent, Expr)], made)
 
 
 @dataclass(frozen=True)
-class Counted:
+class RectangularLoops:
     """Axes and loops of a stage with rectangular loops.
 
     Attributes:
@@ -76,14 +76,14 @@ class Counted:
     @classmethod
     def of(
         cls, stage: StageState, extent_of: Callable[[Extent], Extent] = lambda n: n
-    ) -> Counted | None:
-        """Return the loops of a stage, or None if integer sets are required; see `counted`."""
+    ) -> RectangularLoops | None:
+        """Return the loops of a stage, or None if integer sets are required."""
         frames = {
             axis: Frame(axis.dom.min, extent_of(axis.extent)) for axis in stage.compute.loops
         }
         made: dict[IterVar, Split] = {}
         for relation in stage.relations:
-            if isinstance(relation, Transform):
+            if isinstance(relation, LayoutTransform):
                 return None
             if isinstance(relation, Split):
                 found = _halves(relation, frames[relation.parent].extent)
@@ -146,7 +146,7 @@ class Counted:
         return seq(
             self._loop(
                 leaf, rest, values, {**counts, leaf: whole, vector: index_value(lanes)}, body),
-            guarded(is_last, self._loops(rest, last, remainder, body)),
+            wrap_in_guards(is_last, self._loops(rest, last, remainder, body)),
         )
 
     def _loop(

@@ -8,22 +8,22 @@ from tecomp.compute.iter_var import IterVar
 from tecomp.ir.nodes.expr import Const, Expr, Var
 from tecomp.ir.nodes.stmt import ForKind, Stmt
 from tecomp.lowering.loops.stage_body import combines_partial_results
-from tecomp.lowering.loops.stage_context import StageWork
+from tecomp.lowering.loops.stage_context import StageContext
 from tecomp.lowering.stages.definition import Definition, grid_axes, loop_kinds
-from tecomp.lowering.stages.program import Program
+from tecomp.lowering.stages.program import PreparedSchedule
 from tecomp.poly.loops.ast_generation import scan
-from tecomp.poly.loops.regions import Scope, first_dims, where_equal
+from tecomp.poly.loops.regions import LoopScope, equality_points, first_dims
 from tecomp.poly.loops.tile_loops import full_tiles
 from tecomp.poly.sets.to_isl import Points
-from tecomp.scheduling.state import Transform, is_data, is_reduction
+from tecomp.scheduling.state import LayoutTransform, is_data, is_reduction
 
 
-def initialise(
-    work: StageWork,
+def initialize_reduction(
+    work: StageContext,
     position: int,
     values: Mapping[IterVar, Expr],
     data: Points,
-    scope: Scope,
+    scope: LoopScope,
 ) -> Stmt:
     """Build the loops that store the initial values of a reduction."""
     if not work.frame.data_loops_suffice:
@@ -46,11 +46,11 @@ def initialise(
 
 
 def _reset(
-    work: StageWork,
+    work: StageContext,
     position: int,
     values: Mapping[IterVar, Expr],
     data: Points,
-    scope: Scope,
+    scope: LoopScope,
 ) -> Stmt:
     """Store the initial values of a reduction with the reset form of the tensor intrinsic."""
     operation = work.operation
@@ -63,7 +63,7 @@ def _reset(
         inside = scope.enter([point[dim] for dim in dims], copy)
         now = {**values, **{dim: point[dim] for dim in dims}}
         pairs = [(value, now[leaf]) for leaf, value in work.frame.values_of_data(tuple(now))]
-        points = where_equal(work.region, inside.space(axes), pairs)
+        points = equality_points(work.region, inside.space(axes), pairs)
         return operation.started(points, inside)
 
     kinds = loop_kinds(work.definition.stage)
@@ -74,7 +74,7 @@ def _reset(
     )
 
 
-def _tiles(work: StageWork, dims: tuple[IterVar, ...]) -> list[tuple[int, int]]:
+def _tiles(work: StageContext, dims: tuple[IterVar, ...]) -> list[tuple[int, int]]:
     position = {leaf: k for k, leaf in enumerate(dims)}
     return [
         (position[work.leaves[k]], extent)
@@ -84,7 +84,7 @@ def _tiles(work: StageWork, dims: tuple[IterVar, ...]) -> list[tuple[int, int]]:
 
 
 def _by_roots(
-    work: StageWork, values: Mapping[IterVar, Expr], scope: Scope
+    work: StageContext, values: Mapping[IterVar, Expr], scope: LoopScope
 ) -> Stmt:
     """Store initial values by root axes, for loops fused from data and reduction axes."""
     axes = work.definition.axis
@@ -93,7 +93,7 @@ def _by_roots(
         (value, values[leaf])
         for leaf, value in work.frame.values_of_data(tuple(values))
     ]
-    points = where_equal(work.region, space, pairs)
+    points = equality_points(work.region, space, pairs)
 
     def store(point: Mapping[Var, Expr], copy: Points) -> Stmt:
         del copy
@@ -102,7 +102,8 @@ def _by_roots(
     return scan(points, space, store, context=scope.context)
 
 
-def first_step_stores(program: Program, definition: Definition, attached: Iterable[int]) -> bool:
+def initializes_in_first_iteration(program: PreparedSchedule, definition: Definition,
+        attached: Iterable[int]) -> bool:
     """Return whether the first reduction step stores, so that no separate init loops are needed.
 
     If partial results are combined in unrolled loops, the first partial result is stored unchanged:
@@ -127,7 +128,7 @@ def first_step_stores(program: Program, definition: Definition, attached: Iterab
     extents = [program.extent(axis.extent) for axis in definition.reduce_axis]
     if not all(isinstance(extent, int) and extent > 0 for extent in extents):
         return False
-    if any(isinstance(relation, Transform) for relation in stage.relations):
+    if any(isinstance(relation, LayoutTransform) for relation in stage.relations):
         return False
     places, inside = [k for k, leaf in enumerate(stage.leaves) if is_reduction(leaf)], [*attached]
     if not places:

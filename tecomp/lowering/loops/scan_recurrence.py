@@ -15,40 +15,40 @@ from tecomp.errors import LowerError
 from tecomp.ir.nodes.expr import Expr, Var
 from tecomp.ir.traversal.rewrite import free_variables, walk
 from tecomp.lowering.loops.iteration_frame import StageFrame
-from tecomp.lowering.stages.definition import Definition, concurrent
+from tecomp.lowering.stages.definition import Definition, concurrent_loop_vars
 from tecomp.lowering.stages.footprint import (
     Region,
-    needed,
-    propagated,
+    all_elements,
+    propagate_instances,
     read_elements,
-    whole,
+    read_region_of,
     with_reduction,
 )
 from tecomp.lowering.stages.index_expressions import index_of
-from tecomp.lowering.stages.program import Program, as_written
+from tecomp.lowering.stages.program import PreparedSchedule, original_definitions
 from tecomp.lowering.stages.scan_stages import step_stages
-from tecomp.poly.loops.regions import Scope, where_equal
+from tecomp.poly.loops.regions import LoopScope, equality_points
 from tecomp.poly.sets.to_isl import NotAffine, Points, Space, condition_hull, first_point, pw_aff
 from tecomp.scheduling.state import is_scan
 
 
-def with_recurrences(program: Program) -> Program:
+def with_recurrences(program: PreparedSchedule) -> PreparedSchedule:
     """Return `program` with pointwise scans marked: scans that read their own position only.
 
     Raises:
         LowerError: If a step reads, or may read, elements of the same step or of a later step.
     """
-    marked, late = _marked(program)
+    marked, late = _mark_scans(program)
     if late is None:
         return marked
     # Caches and layouts can hide what a step reads, so they are the cause if the rule is valid.
-    _, as_ruled = _marked(as_written(program))
+    _, as_ruled = _mark_scans(original_definitions(program))
     if as_ruled is not None:
         raise as_ruled.error()
     raise _hidden(program, late.definition)
 
 
-def _marked(program: Program) -> tuple[Program, _Late | None]:
+def _mark_scans(program: PreparedSchedule) -> tuple[PreparedSchedule, _Late | None]:
     """Return `program` with marked scans, and the first scan that reads a non-earlier step."""
     late: _Late | None = None
     for key, inside in step_stages(program.state, program.states).items():
@@ -60,20 +60,21 @@ def _marked(program: Program) -> tuple[Program, _Late | None]:
     return program, late
 
 
-def evaluated_for_scans(program: Program) -> dict[Operation, Points]:
+def scan_only_instances(program: PreparedSchedule) -> dict[Operation, Points]:
     """Return the instances of stages that are only used to compute scans."""
-    scope = Scope.of_sizes(program.integers, program.symbolic_extents)
+    scope = LoopScope.of_sizes(program.integers, program.symbolic_extents)
     stages = step_stages(program.state, program.states)
     inside = {stage for group in stages.values() for stage in group}
     instances = {
-        key: whole(program, program.definitions[key], scope) for key in stages if key not in inside
+        key: all_elements(program, program.definitions[key], scope) for key in stages if key not
+        in inside
     }
     inside |= _only_for_starts(program)
-    found = propagated(program, instances, inside, scope)
+    found = propagate_instances(program, instances, inside, scope)
     return {key: points for key, points in found.items() if key in inside}
 
 
-def first_steps(program: Program, scope: Scope) -> dict[Operation, Region]:
+def first_steps(program: PreparedSchedule, scope: LoopScope) -> dict[Operation, Region]:
     """Return the required regions of stages that only the initial steps of scans read.
 
     The region is smaller than the whole stage if a scan may have no steps.
@@ -82,15 +83,16 @@ def first_steps(program: Program, scope: Scope) -> dict[Operation, Region]:
     if not starts:
         return {}
     instances = {
-        key: whole(program, definition, scope)
+        key: all_elements(program, definition, scope)
         for key, definition in program.definitions.items() if definition.scan_axis is not None
     }
-    found = propagated(program, instances, starts, scope)
-    regions = ((key, needed(program, program.definitions[key], found, scope)) for key in starts)
+    found = propagate_instances(program, instances, starts, scope)
+    regions = ((key, read_region_of(program, program.definitions[key], found, scope)) for key
+        in starts)
     return {key: region for key, region in regions if region is not None}
 
 
-def _only_for_starts(program: Program) -> set[Operation]:
+def _only_for_starts(program: PreparedSchedule) -> set[Operation]:
     """Return the stages that are only read by initial steps of scans or by other such stages."""
     found: set[Operation] = set()
     by_starts: set[Operation] = set()
@@ -103,13 +105,13 @@ def _only_for_starts(program: Program) -> set[Operation]:
     return found
 
 
-def _sources(program: Program, values: Sequence[Expr]) -> set[Operation]:
+def _sources(program: PreparedSchedule, values: Sequence[Expr]) -> set[Operation]:
     """Return the stages that `values` read."""
     nodes = walk(*values)
     return {program.producer(node.tensor) for node in nodes if isinstance(node, TensorLoad)}
 
 
-def later_steps(definition: Definition, points: Points, scope: Scope) -> Points:
+def later_steps(definition: Definition, points: Points, scope: LoopScope) -> Points:
     """Return the part of `points` that is computed by later (not initial) steps."""
     return points.intersect(
         condition_hull(definition.is_later_step, scope.space(definition.axis))[0]
@@ -173,18 +175,19 @@ class _Element:
         return bool(self.read.intersect(beside).is_empty())
 
 
-def _one_element(program: Program, definition: Definition, inside: set[Operation]) -> _Element:
-    scope = Scope.of_sizes(program.integers, program.symbolic_extents)
+def _one_element(program: PreparedSchedule, definition: Definition,
+        inside: set[Operation]) -> _Element:
+    scope = LoopScope.of_sizes(program.integers, program.symbolic_extents)
     own = tuple(Var(axis.name) for axis in definition.axis)
     scope = replace(scope, params=(*scope.params, *own))
     space = scope.space(definition.axis)
-    here = later_steps(definition, whole(program, definition, scope), scope)
-    here = where_equal(here, space, list(zip(definition.axis, own, strict=True)))
+    here = later_steps(definition, all_elements(program, definition, scope), scope)
+    here = equality_points(here, space, list(zip(definition.axis, own, strict=True)))
     read = _state_read(program, definition, {definition.stage.key: here}, inside, scope)
     return _Element(definition, own, Space(definition.axis, scope.params), read)
 
 
-def _hidden(program: Program, definition: Definition) -> LowerError:
+def _hidden(program: PreparedSchedule, definition: Definition) -> LowerError:
     """Return the error for dependences that loops or layouts make undecidable."""
     name, key = definition.stage.name, definition.stage.key
     inside = step_stages(program.state, program.states)[key]
@@ -216,15 +219,15 @@ def _is_affine(load: TensorLoad, reader: Definition) -> bool:
 
 
 def _state_read(
-    program: Program,
+    program: PreparedSchedule,
     definition: Definition,
     instances: Mapping[Operation, Points],
     inside: set[Operation],
-    scope: Scope,
+    scope: LoopScope,
     by: set[Operation] | None = None,
 ) -> Points | None:
     """Return the state elements that `instances` and their producers in `inside` read."""
-    found = propagated(program, dict(instances), inside, scope)
+    found = propagate_instances(program, dict(instances), inside, scope)
     readers = {key: points for key, points in found.items() if by is None or key in by}
     read: Points | None = None
     for placeholder, (key, _) in program.states.items():
@@ -232,7 +235,7 @@ def _state_read(
             elements = read_elements(program, placeholder, readers, scope)
             if elements is not None:
                 read = elements if read is None else read.union(elements)
-    return None if read is None else read.intersect(whole(program, definition, scope))
+    return None if read is None else read.intersect(all_elements(program, definition, scope))
 
 
 def _element(definition: Definition, point: Mapping[Var, int]) -> str:
@@ -241,7 +244,7 @@ def _element(definition: Definition, point: Mapping[Var, int]) -> str:
 
 
 @dataclass(frozen=True)
-class _Order:
+class _ScanOrder:
     """Evaluation order of elements within the loops of a scan.
 
     Attributes:
@@ -252,14 +255,14 @@ class _Order:
         scope: Scope around the scan.
     """
 
-    program: Program
+    program: PreparedSchedule
     definition: Definition
     frame: StageFrame
     region: Points
-    scope: Scope
+    scope: LoopScope
 
     def read_inside(
-        self, values: Sequence[Var], by: set[Operation], scope: Scope
+        self, values: Sequence[Var], by: set[Operation], scope: LoopScope
     ) -> Points | None:
         """Return the state elements that stages `by` read inside the first loops at `values`.
 
@@ -269,7 +272,7 @@ class _Order:
         points, space = with_reduction(self.program, self.definition, self.region, scope)
         pairs = [(self.frame.values[leaf], v) for leaf, v in zip(leaves, values, strict=True)]
         own = self.definition.stage.key
-        here = where_equal(points, space, pairs)
+        here = equality_points(points, space, pairs)
         # The scan is absent from `step_stages` if its rule reads no state.
         inside = step_stages(self.program.state, self.program.states).get(own, set())
         subtree = self.program.inside(own, len(values)) & inside
@@ -292,18 +295,18 @@ class _Order:
 
 
 def check_order(
-    program: Program,
+    program: PreparedSchedule,
     definition: Definition,
     frame: StageFrame,
     region: Points,
-    scope: Scope,
+    scope: LoopScope,
 ) -> None:
     """Check that every state element is computed before it is read.
 
     Raises:
         LowerError: If an element is read before it is computed, or by a concurrent iteration.
     """
-    order = _Order(program, definition, frame, region, scope)
+    order = _ScanOrder(program, definition, frame, region, scope)
     stage = definition.stage
     by_position: dict[int, set[Operation]] = {len(stage.leaves): {stage.key}}
     for axis, attached in program.attached(stage.key):
@@ -313,12 +316,12 @@ def check_order(
         _check_position(order, position, by)
 
 
-def _chain(program: Program, definition: Definition) -> set[Operation]:
+def _chain(program: PreparedSchedule, definition: Definition) -> set[Operation]:
     """Return a stage and all stages computed inside its loops."""
     return {definition.stage.key, *program.inside(definition.stage.key, 0)}
 
 
-def _check_position(order: _Order, position: int, by: set[Operation]) -> None:
+def _check_position(order: _ScanOrder, position: int, by: set[Operation]) -> None:
     leaves = order.definition.stage.leaves[:position]
     values = tuple(Var(leaf.name) for leaf in leaves)
     scope = replace(order.scope, params=(*order.scope.params, *values))
@@ -327,7 +330,7 @@ def _check_position(order: _Order, position: int, by: set[Operation]) -> None:
         return
     space = scope.space(order.definition.axis)
     later, _ = condition_hull(order.definition.is_later_step, space)
-    kinds = concurrent(order.definition.stage, dict(zip(leaves, values, strict=True)))
+    kinds = concurrent_loop_vars(order.definition.stage, dict(zip(leaves, values, strict=True)))
     calls = {var: call for var, call in kinds}
     for starts in (True, False):
         same = read.subtract(later) if starts else read.intersect(later)
@@ -340,7 +343,7 @@ def _check_position(order: _Order, position: int, by: set[Operation]) -> None:
         _refuse(order, same, values, space)
 
 
-def _refuse(order: _Order, wrong: Points, values: Sequence[Var], space: Space) -> None:
+def _refuse(order: _ScanOrder, wrong: Points, values: Sequence[Var], space: Space) -> None:
     if wrong.is_empty():
         return
     point = first_point(wrong, space)
@@ -358,7 +361,7 @@ def _iteration(values: Sequence[Var], point: Mapping[Var, int]) -> str:
 
 
 def _refuse_race(
-    order: _Order, wrong: Points, values: Sequence[Var], space: Space, call: str
+    order: _ScanOrder, wrong: Points, values: Sequence[Var], space: Space, call: str
 ) -> None:
     if wrong.is_empty():
         return

@@ -24,13 +24,13 @@ from tecomp.ir.nodes.expr import (
     logical_and,
 )
 from tecomp.ir.nodes.stmt import BufferStore, For, ForKind, IfThenElse, Let, Stmt, seq
-from tecomp.ir.nodes.structural_equality import same
+from tecomp.ir.nodes.structural_equality import structural_equal
 from tecomp.ir.traversal.rewrite import children, substitute
-from tecomp.lowering.loops.cse import name_shared
+from tecomp.lowering.loops.cse import eliminate_common_subexpressions
 from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.index_expressions import value_of
-from tecomp.lowering.stages.program import Program
-from tecomp.lowering.stages.read_checks import Check
+from tecomp.lowering.stages.program import PreparedSchedule
+from tecomp.lowering.stages.read_checks import IndexCheck
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,9 @@ class StageBody:
             condition.
     """
 
-    program: Program
+    program: PreparedSchedule
     definition: Definition
-    checks: Mapping[int, tuple[Check, ...]]
+    checks: Mapping[int, tuple[IndexCheck, ...]]
     stored: Expr | None = None
     tested: tuple[Expr, ...] | None = None
 
@@ -133,7 +133,7 @@ class StageBody:
 
     def _store(self, values: list[Expr], roots: Mapping[IterVar, Expr]) -> Stmt:
         indices = self._indices(roots)
-        lets, named = name_shared(values)
+        lets, named = eliminate_common_subexpressions(values)
         statement = seq(
             *(
                 self._where_it_is(k, BufferStore(buffer, value, indices), roots)
@@ -179,7 +179,7 @@ class StageBody:
         return BufferLoad(buffer, indices, logical_and(*checks) if checks else None)
 
 
-def combines_partial_results(program: Program, definition: Definition) -> bool:
+def combines_partial_results(program: PreparedSchedule, definition: Definition) -> bool:
     """Return whether a reduction reads the results of a stage with the same reducer.
 
     Such partial results include the identity already, so the first one can be stored unchanged. For
@@ -198,5 +198,5 @@ def combines_partial_results(program: Program, definition: Definition) -> bool:
         return False
     own, other = reduce.combiner, source.reduce.combiner
     if len(own.result) > 1:
-        return same(own.identity, other.identity)
-    return same(own, other)
+        return structural_equal(own.identity, other.identity)
+    return structural_equal(own, other)

@@ -9,15 +9,15 @@ from tecomp.compute.iter_var import IterVar
 from tecomp.ir.nodes.expr import Const, Expr, Var
 from tecomp.ir.nodes.stmt import ForKind, Stmt
 from tecomp.ir.traversal.rewrite import free_variables, substitute
-from tecomp.lowering.loops.fused_loops import Group
+from tecomp.lowering.loops.fused_loops import FactoredLoop
 from tecomp.lowering.loops.iteration_frame import StageFrame
 from tecomp.lowering.loops.stage_body import StageBody
-from tecomp.lowering.stages.definition import Definition, concurrent
+from tecomp.lowering.stages.definition import Definition, concurrent_loop_vars
 from tecomp.lowering.stages.edge_tiles import Memory
 from tecomp.lowering.stages.footprint import with_reduction
-from tecomp.lowering.stages.program import Program
+from tecomp.lowering.stages.program import PreparedSchedule
 from tecomp.lowering.tensor_ops.tensorize import Tensorizer
-from tecomp.poly.loops.regions import Scope, first_dims, is_inside
+from tecomp.poly.loops.regions import LoopScope, first_dims, is_inside
 from tecomp.poly.loops.tile_loops import full_tiles
 from tecomp.poly.sets.to_isl import Points
 from tecomp.scheduling.annotations import STEPS
@@ -25,7 +25,7 @@ from tecomp.scheduling.state import Ahead, Fuse, StageState, is_data
 
 
 @dataclass(frozen=True)
-class StageWork:
+class StageContext:
     """State of one stage while its loops are built.
 
     Attributes:
@@ -55,7 +55,7 @@ class StageWork:
     around: tuple[Var, ...]
     starts_inside: bool
     operation: Tensorizer | None = None
-    groups: Mapping[int, Group] = field(default_factory=dict)
+    groups: Mapping[int, FactoredLoop] = field(default_factory=dict)
 
     @property
     def leaves(self) -> tuple[IterVar, ...]:
@@ -168,13 +168,13 @@ class FusedLoops:
     """
 
     values: Mapping[IterVar, Expr]
-    scope: Scope
+    scope: LoopScope
     points: Points
     data: Points
     meant: Mapping[Var, Expr]
 
     @property
-    def open(self) -> tuple[Mapping[IterVar, Expr], Points, Points, Scope]:
+    def open(self) -> tuple[Mapping[IterVar, Expr], Points, Points, LoopScope]:
         """Values, points, data points and scope for the inner loops."""
         return self.values, self.points, self.data, self.scope
 
@@ -184,7 +184,8 @@ class FusedLoops:
 
 
 def parts_of(
-    program: Program, work: StageWork, point: Mapping[Var, Expr], copy: Points, scope: Scope
+    program: PreparedSchedule, work: StageContext, point: Mapping[Var, Expr], copy: Points,
+    scope: LoopScope
 ) -> FusedLoops | None:
     """Return the factors of a fused outermost loop in which stages are computed, or None.
 
@@ -217,7 +218,7 @@ def parts_of(
         values[part] = var = Var(part.name)
         meant[var] = rest if part is fuse.parts[0] else rest % extent
         rest, total, count = rest // extent, total + var * count, count * extent
-        kind = concurrent(stage, {leaf: var})
+        kind = concurrent_loop_vars(stage, {leaf: var})
         whole = whole.within(var, Const(extent)).running_at_once(kind)
     if not is_inside(scope.space([leaf]).box([(Const(0), count)]), copy, scope):
         return None
@@ -234,7 +235,7 @@ def parts_of(
     return FusedLoops(values, whole, rest_points, data, meant)
 
 
-def _are_plain(work: StageWork) -> bool:
+def _are_plain(work: StageContext) -> bool:
     """Return whether no attached stage or feature requires the fused loop variable itself."""
     made = [definition for each in work.attached.values() for definition in each]
     return (

@@ -15,13 +15,13 @@ from tecomp.compute.tensor_compute import TensorComputeOp
 from tecomp.errors import LowerError
 from tecomp.ir.nodes.expr import Const, Expr, Not, Var, index_value
 from tecomp.ir.nodes.stmt import Buffer, Extent, ForKind
-from tecomp.ir.traversal.analyses import Guards
+from tecomp.ir.traversal.analyses import PathConditions
 from tecomp.ir.traversal.rewrite import walk
-from tecomp.scheduling.state import Inline, StageState, State, Tensorized
+from tecomp.scheduling.state import Inline, ScheduleState, StageState, Tensorized
 from tecomp.scheduling.threads import is_grid_axis, is_parallel
 
 
-def with_tiles(state: State) -> State:
+def with_tiles(state: ScheduleState) -> ScheduleState:
     """Append the tile loops of `TensorComputeOp` stages and mark them as tensorized.
 
     Raises:
@@ -49,7 +49,7 @@ def with_tiles(state: State) -> State:
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class TensorRead:
     """Read of a tensor in a definition.
 
     Attributes:
@@ -130,7 +130,7 @@ class Definition:
         return index_value(self.axis[0]) >= index_value(self.first_step)
 
     @cached_property
-    def reads(self) -> tuple[Read, ...]:
+    def reads(self) -> tuple[TensorRead, ...]:
         """Reads in the bodies and in the initial steps of a scan."""
         later = (self.is_later_step,) if self.scan_axis is not None else ()
         return tuple(_reads(self.start, self.body, later))
@@ -143,7 +143,7 @@ class Definition:
 
 def _reads(
     start: tuple[Expr, ...], body: tuple[Expr, ...], later: tuple[Expr, ...]
-) -> Iterator[Read]:
+) -> Iterator[TensorRead]:
     """Yield the reads of bodies under `later`, and of initial steps under its negation."""
     first = tuple(Not(condition) for condition in later)
     groups: dict[Hashable, tuple[tuple[Expr, ...], bool, list[Expr]]] = {}
@@ -152,12 +152,12 @@ def _reads(
             key = tuple(map(id, conditions)), is_initial
             groups.setdefault(key, (conditions, is_initial, []))[2].append(part)
     for conditions, is_initial, roots in groups.values():
-        guards = Guards(roots)
+        guards = PathConditions(roots)
         for node in walk(*roots):
             if isinstance(node, TensorLoad):
                 guard = guards.of(node)
                 inside = () if guard is None else guard.conditions()
-                yield Read(node, (*conditions, *inside), is_initial)
+                yield TensorRead(node, (*conditions, *inside), is_initial)
 
 
 def _parts(
@@ -195,7 +195,7 @@ def grid_axes(stage: StageState) -> dict[Var, str]:
     return {leaf: tag for leaf, tag in stage.threads.items() if is_grid_axis(tag)}
 
 
-def concurrent(stage: StageState, loops: Mapping[IterVar, Expr]) -> list[tuple[Var, str]]:
+def concurrent_loop_vars(stage: StageState, loops: Mapping[IterVar, Expr]) -> list[tuple[Var, str]]:
     """Return the variables of concurrent loops, with the schedule call that made them so."""
     kinds = loop_kinds(stage)
     found = []

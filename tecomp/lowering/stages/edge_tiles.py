@@ -13,19 +13,24 @@ from tecomp.compute.iter_var import IterVar
 from tecomp.compute.operation import Operation
 from tecomp.errors import LayoutError
 from tecomp.ir.nodes.expr import Const, Expr, Var
-from tecomp.ir.nodes.stmt import Extent, ForKind, IndexMap
-from tecomp.ir.nodes.structural_equality import same
+from tecomp.ir.nodes.stmt import Extent, ForKind, IndexMapNode
+from tecomp.ir.nodes.structural_equality import structural_equal
 from tecomp.lowering.stages.definition import Definition
-from tecomp.lowering.stages.footprint import Region, conditions_of, evaluated, touched
-from tecomp.lowering.stages.program import Program
-from tecomp.lowering.stages.read_checks import Check
-from tecomp.poly.loops.box_loops import box_around
-from tecomp.poly.loops.regions import Scope, image, is_inside, preimage, rounded
-from tecomp.poly.loops.tile_loops import free
+from tecomp.lowering.stages.footprint import (
+    Region,
+    conditions_of,
+    elements_at_indices,
+    evaluated_points,
+)
+from tecomp.lowering.stages.program import PreparedSchedule
+from tecomp.lowering.stages.read_checks import IndexCheck
+from tecomp.poly.loops.box_loops import bounding_box
+from tecomp.poly.loops.regions import LoopScope, image, is_inside, preimage, round_to_blocks
+from tecomp.poly.loops.tile_loops import project_out_dim
 from tecomp.poly.maps.index_map import IndexMap as AnyMap
 from tecomp.poly.sets.to_isl import NotAffine, Points
-from tecomp.scheduling.loop_relations import made_from
-from tecomp.scheduling.state import Split, StageState, Transform
+from tecomp.scheduling.loop_relations import derived_from_axes
+from tecomp.scheduling.state import LayoutTransform, Split, StageState
 
 _AT_ONCE = (ForKind.VECTORIZED, ForKind.UNROLLED)
 
@@ -33,7 +38,7 @@ Bounds = Sequence[tuple[Expr, Extent]]
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class BackedRegion:
     """Elements of a tensor that are backed by memory.
 
     Attributes:
@@ -45,13 +50,13 @@ class Held:
     points: Points | None = None
 
 
-Memory = Mapping[Operation, Held]
+Memory = Mapping[Operation, BackedRegion]
 
 
-def memory_of_arguments(program: Program) -> dict[Operation, Held]:
+def memory_of_arguments(program: PreparedSchedule) -> dict[Operation, BackedRegion]:
     """Return the elements that are backed by memory, for each argument."""
     found = {
-        key: Held([
+        key: BackedRegion([
             (Const(0), n if isinstance(n, int) else program.products.named(n))
             for n in buffer.shape
         ])
@@ -60,12 +65,12 @@ def memory_of_arguments(program: Program) -> dict[Operation, Held]:
     for definition in program.definitions.values():
         if definition.is_argument:
             extents = program.shape(definition)
-            found[definition.stage.key] = Held([(Const(0), extent) for extent in extents])
+            found[definition.stage.key] = BackedRegion([(Const(0), extent) for extent in extents])
     return found
 
 
 def with_padding(
-    definition: Definition, bounds: Bounds, shape: Sequence[Extent], scope: Scope
+    definition: Definition, bounds: Bounds, shape: Sequence[Extent], scope: LoopScope
 ) -> Bounds:
     """Extend the `bounds` of a realized region by padding that its layout allocates.
 
@@ -85,7 +90,7 @@ def with_padding(
         roomy = preimage(stored, places, space)
     except NotAffine:
         return bounds
-    wide = box_around(roomy, roomy, scope, shape)
+    wide = bounding_box(roomy, roomy, scope, shape)
     if _are_same(wide, bounds):
         return bounds
     try:
@@ -99,12 +104,12 @@ def _are_same(one: Bounds, other: Bounds) -> bool:
     """Return whether both boxes have equal constant starts and equal extents."""
     return all(
         isinstance(start, Const) and isinstance(first, Const) and start.value == first.value
-        and same(extent, count)
+        and structural_equal(extent, count)
         for (start, extent), (first, count) in zip(one, other, strict=True)
     )
 
 
-def _keeps_memory(maps: Sequence[IndexMap], bounds: Bounds, wide: Bounds) -> bool:
+def _keeps_memory(maps: Sequence[IndexMapNode], bounds: Bounds, wide: Bounds) -> bool:
     """Return whether all maps accept the box `wide`, with an image in the memory of `bounds`.
 
     Each map must accept the whole bounding box of the image of the previous map, including
@@ -116,10 +121,11 @@ def _keeps_memory(maps: Sequence[IndexMap], bounds: Bounds, wide: Bounds) -> boo
         places = _extents(maps, wide)
     except LayoutError:
         return False
-    return not _is_from_start(bounds) or same(tuple(places), tuple(_extents(maps, bounds)))
+    return not _is_from_start(bounds) or structural_equal(tuple(places),
+        tuple(_extents(maps, bounds)))
 
 
-def _places(maps: Sequence[IndexMap], axes: Sequence[Expr]) -> list[Expr]:
+def _places(maps: Sequence[IndexMapNode], axes: Sequence[Expr]) -> list[Expr]:
     places = list(axes)
     for index_map in maps:
         places = list(AnyMap.lift(index_map).map_indices(places))
@@ -127,20 +133,21 @@ def _places(maps: Sequence[IndexMap], axes: Sequence[Expr]) -> list[Expr]:
 
 
 def _stored_bounds(
-    maps: Sequence[IndexMap], bounds: Bounds, shape: Sequence[Extent], stored: Points, scope: Scope
+    maps: Sequence[IndexMapNode], bounds: Bounds, shape: Sequence[Extent], stored: Points,
+    scope: LoopScope
 ) -> Bounds:
     """Return the box of physical positions that is allocated for `bounds` of a tensor."""
     if _is_from_start(bounds):
         return [(Const(0), extent) for extent in _extents(maps, bounds)]
     places = _extents(maps, [(Const(0), extent) for extent in shape])
-    return box_around(stored, stored, scope, places)
+    return bounding_box(stored, stored, scope, places)
 
 
 def _is_from_start(bounds: Bounds) -> bool:
     return all(isinstance(start, Const) and start.value == 0 for start, _ in bounds)
 
 
-def _extents(maps: Sequence[IndexMap], bounds: Bounds) -> list[Extent]:
+def _extents(maps: Sequence[IndexMapNode], bounds: Bounds) -> list[Extent]:
     """Return the physical shape of `bounds` that start at 0, after all maps."""
     places = [extent for _, extent in bounds]
     for index_map in maps:
@@ -148,14 +155,14 @@ def _extents(maps: Sequence[IndexMap], bounds: Bounds) -> list[Extent]:
     return places
 
 
-def whole_tiles(
-    program: Program,
+def extend_to_full_tiles(
+    program: PreparedSchedule,
     definition: Definition,
     region: Region,
     bounds: Bounds,
     memory: Memory,
-    checks: Mapping[int, tuple[Check, ...]],
-    scope: Scope,
+    checks: Mapping[int, tuple[IndexCheck, ...]],
+    scope: LoopScope,
 ) -> Region:
     """Extend `region` to full tiles of its vectorized and unrolled loops where memory allows.
 
@@ -184,7 +191,8 @@ def whole_tiles(
         for k in along:
             size, extent = sizes[k], bounds[k][1]
             has_several = size is not None and isinstance(extent, int) and size < extent
-            wide = rounded(wide, k, size) if size is not None and has_several else free(wide, k)
+            wide = round_to_blocks(wide, k,
+                size) if size is not None and has_several else project_out_dim(wide, k)
         wide = wide.intersect(box).intersect_params(scope.context).coalesce()
         if is_inside(wide, points, scope):
             continue
@@ -194,25 +202,25 @@ def whole_tiles(
 
 
 def _is_in_memory(
-    program: Program,
+    program: PreparedSchedule,
     definition: Definition,
     points: Points,
     memory: Memory,
-    checks: Mapping[int, tuple[Check, ...]],
-    scope: Scope,
+    checks: Mapping[int, tuple[IndexCheck, ...]],
+    scope: LoopScope,
 ) -> bool:
     """Return whether all inputs of `points` are backed by memory or can be computed on demand."""
     inside = program.inside(definition.stage.key, 0)
     asked = [(definition, points)]
     while asked:
         reader, points = asked.pop()
-        instances = evaluated(program, reader, points, scope)
+        instances = evaluated_points(program, reader, points, scope)
         inner = scope.space((*reader.axis, *reader.reduce_axis))
         for read in reader.reads:
             if id(read.load) in checks:
                 return False
             key = program.producer(read.load.tensor)
-            elements = touched(
+            elements = elements_at_indices(
                 read.load.indices, conditions_of(program, reader, read), instances, inner
             )
             known = memory.get(key)
@@ -271,8 +279,8 @@ def _tiled_axes(stage: StageState) -> dict[IterVar, IterVar]:
     """
     found = {leaf: leaf for leaf in stage.leaves if stage.marks.get(leaf) in _AT_ONCE}
     for relation in reversed(stage.relations):
-        if not isinstance(relation, Transform):
-            found = {axis: axis for axis in made_from(found, [relation])} | found
+        if not isinstance(relation, LayoutTransform):
+            found = {axis: axis for axis in derived_from_axes(found, [relation])} | found
             continue
         own = {Var(axis.name): axis for axis in relation.before}
         places = relation.index_map.map_indices([*own])

@@ -12,16 +12,16 @@ from tecomp.compute.tensor import TensorLoad
 from tecomp.errors import LowerError
 from tecomp.ir.nodes.expr import Expr, Var, index_value
 from tecomp.ir.traversal.rewrite import conjuncts, walk
-from tecomp.lowering.stages.definition import Definition, Read
+from tecomp.lowering.stages.definition import Definition, TensorRead
 from tecomp.lowering.stages.index_expressions import index_of
-from tecomp.lowering.stages.program import Program
+from tecomp.lowering.stages.program import PreparedSchedule
 from tecomp.lowering.stages.read_checks import domain_ranges
-from tecomp.poly.loops.regions import Scope, extend, image, united
-from tecomp.poly.loops.tile_loops import free
-from tecomp.poly.sets.isl_context import asked_once
+from tecomp.poly.loops.regions import LoopScope, coalesce_convex, extend, image
+from tecomp.poly.loops.tile_loops import project_out_dim
+from tecomp.poly.sets.isl_context import cached_question
 from tecomp.poly.sets.isl_expressions import number
 from tecomp.poly.sets.to_isl import NotAffine, Points, Space, condition_hull
-from tecomp.scheduling.state import At, is_data
+from tecomp.scheduling.state import ComputedAt, is_data
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,26 +36,26 @@ Restriction = Callable[[Definition, Region], Region]
 """Function that restricts the required region of a stage."""
 
 
-def whole(program: Program, definition: Definition, scope: Scope) -> Points:
+def all_elements(program: PreparedSchedule, definition: Definition, scope: LoopScope) -> Points:
     """Return all elements of the outputs of a stage."""
     space = scope.space(definition.axis)
     return space.box([(index_value(0), extent) for extent in program.shape(definition)])
 
 
 def with_reduction(
-    program: Program, definition: Definition, points: Points, scope: Scope
+    program: PreparedSchedule, definition: Definition, points: Points, scope: LoopScope
 ) -> tuple[Points, Space]:
     """Return the iteration domain of the body for the elements `points`, and its space.
 
     An affine `where=` condition such as `k <= i` restricts the domain, so that it becomes a loop
     bound and is not tested in each iteration.
     """
-    points, space, _ = reduced(program, definition, points, scope)
+    points, space, _ = with_reduction_conditions(program, definition, points, scope)
     return points, space
 
 
-def reduced(
-    program: Program, definition: Definition, points: Points, scope: Scope
+def with_reduction_conditions(
+    program: PreparedSchedule, definition: Definition, points: Points, scope: LoopScope
 ) -> tuple[Points, Space, tuple[Expr, ...]]:
     """Return `with_reduction` and the terms of `where=` that the domain does not enforce."""
     axes = (*definition.axis, *definition.reduce_axis)
@@ -80,7 +80,8 @@ def reduced(
     return domain, space, tuple(tested)
 
 
-def evaluated(program: Program, definition: Definition, points: Points, scope: Scope) -> Points:
+def evaluated_points(program: PreparedSchedule, definition: Definition, points: Points,
+        scope: LoopScope) -> Points:
     """Return the points at which any part of the body is evaluated for the elements `points`.
 
     The initial value of a reduction is read for every element, even with an empty reduction domain;
@@ -92,7 +93,7 @@ def evaluated(program: Program, definition: Definition, points: Points, scope: S
 
 
 def initially(
-    program: Program, definition: Definition, points: Points, scope: Scope
+    program: PreparedSchedule, definition: Definition, points: Points, scope: LoopScope
 ) -> Points | None:
     """Return the points at which initial values that read tensors are evaluated, or None."""
     if definition.reduce is None or not definition.starts_from_tensors:
@@ -104,7 +105,8 @@ def initially(
     return points.flat_product(first)
 
 
-def conditions_of(program: Program, definition: Definition, read: Read) -> tuple[Expr, ...]:
+def conditions_of(program: PreparedSchedule, definition: Definition, read: TensorRead) -> tuple[
+        Expr, ...]:
     """Return the conditions that hold at the evaluated points at which a read takes place."""
     if read.is_initial or definition.reduce is None or not definition.starts_from_tensors:
         return read.conditions
@@ -116,11 +118,11 @@ def conditions_of(program: Program, definition: Definition, read: Read) -> tuple
     return (*read.conditions, *reduced)
 
 
-def needed(
-    program: Program,
+def read_region_of(
+    program: PreparedSchedule,
     producer: Definition,
     instances: Mapping[Operation, Points],
-    scope: Scope,
+    scope: LoopScope,
 ) -> Region | None:
     """Return the elements of `producer` that `instances` of its consumers read, or None.
 
@@ -130,7 +132,7 @@ def needed(
         instances: Points at which the bodies of the consumers are evaluated.
         scope: Parameters of the sets: sizes and enclosing loops.
     """
-    everything = whole(program, producer, scope)
+    everything = all_elements(program, producer, scope)
     if producer.is_opaque:
         is_read = reads_any(program, producer.stage.key, instances)
         return Region(everything, everything) if is_read else None
@@ -139,13 +141,14 @@ def needed(
         return None
     if producer.scan_axis is not None:
         # One step depends on all steps.
-        points = free(region, 0).intersect(everything) if producer.is_pointwise else everything
+        points = project_out_dim(region, 0).intersect(
+            everything) if producer.is_pointwise else everything
         return Region(points, points)
-    return Region(united(region.intersect(everything), scope), region)
+    return Region(coalesce_convex(region.intersect(everything), scope), region)
 
 
 def reads_any(
-    program: Program, source: Operation, readers: Iterable[Operation]
+    program: PreparedSchedule, source: Operation, readers: Iterable[Operation]
 ) -> bool:
     """Return whether any of the stages `readers` reads the outputs of `source`."""
     return any(
@@ -155,7 +158,8 @@ def reads_any(
 
 
 def read_elements(
-    program: Program, source: Operation, instances: Mapping[Operation, Points], scope: Scope
+    program: PreparedSchedule, source: Operation, instances: Mapping[Operation, Points],
+    scope: LoopScope
 ) -> Points | None:
     """Return the elements of the outputs of `source` that `instances` read; None if none.
 
@@ -169,49 +173,49 @@ def read_elements(
             if program.producer(read.load.tensor) is not source:
                 continue
             conditions = conditions_of(program, consumer, read)
-            elements = touched(read.load.indices, conditions, points, space)
+            elements = elements_at_indices(read.load.indices, conditions, points, space)
             region = elements if region is None else region.union(elements)
-    return None if region is None else united(region, scope)
+    return None if region is None else coalesce_convex(region, scope)
 
 
-def propagated(
-    program: Program,
+def propagate_instances(
+    program: PreparedSchedule,
     instances: Mapping[Operation, Points],
     inside: Container[Operation],
-    scope: Scope,
+    scope: LoopScope,
     restrictions: Mapping[Operation, Restriction] = MappingProxyType({}),
 ) -> dict[Operation, Points]:
     """Propagate `instances` backwards through the stages `inside`; return all instances.
 
     `restrictions` limits the required regions of some stages.
     """
-    return propagated_regions(program, instances, inside, scope, restrictions)[0]
+    return propagate_regions(program, instances, inside, scope, restrictions)[0]
 
 
-def propagated_regions(
-    program: Program,
+def propagate_regions(
+    program: PreparedSchedule,
     instances: Mapping[Operation, Points],
     inside: Container[Operation],
-    scope: Scope,
+    scope: LoopScope,
     restrictions: Mapping[Operation, Restriction] = MappingProxyType({}),
 ) -> tuple[dict[Operation, Points], dict[Operation, Region]]:
-    """Return `propagated` and the required region of each stage `inside`."""
+    """Return `propagate_instances` and the required region of each stage `inside`."""
     found = dict(instances)
     regions: dict[Operation, Region] = {}
     for definition in reversed([*program.definitions.values()]):
         key = definition.stage.key
         if key not in inside or key in found:
             continue
-        region = needed(program, definition, found, scope)
+        region = read_region_of(program, definition, found, scope)
         if region is not None:
             regions[key] = region
             computed = restrictions[key](definition, region) if key in restrictions else region
-            found[key] = evaluated(program, definition, computed.points, scope)
+            found[key] = evaluated_points(program, definition, computed.points, scope)
     return found, regions
 
 
-@asked_once
-def touched(
+@cached_question
+def elements_at_indices(
     indices: tuple[Expr, ...],
     conditions: tuple[Expr, ...],
     points: Points,
@@ -237,7 +241,7 @@ def _is_affine(expr: Expr, space: Space) -> bool:
     return True
 
 
-def check_consumers(program: Program) -> None:
+def check_consumers(program: PreparedSchedule) -> None:
     """Check that every consumer of an attached stage is computed inside the same loop.
 
     Raises:
@@ -246,7 +250,7 @@ def check_consumers(program: Program) -> None:
     """
     for producer in program.definitions.values():
         attach = producer.stage.attach
-        if not isinstance(attach, At):
+        if not isinstance(attach, ComputedAt):
             continue
         parent = program.state.stage(attach.stage)
         name = producer.stage.name
@@ -274,7 +278,7 @@ def check_consumers(program: Program) -> None:
             )
 
 
-def _reads(program: Program, body: tuple[Expr, ...], producer: Definition) -> bool:
+def _reads(program: PreparedSchedule, body: tuple[Expr, ...], producer: Definition) -> bool:
     return any(
         isinstance(node, TensorLoad) and program.producer(node.tensor) is producer.stage.key
         for node in walk(*body)

@@ -30,17 +30,17 @@ from tecomp.ir.nodes.expr import (
 )
 from tecomp.ir.nodes.printer import identifier, take_name
 from tecomp.ir.nodes.stmt import Buffer, Extent
-from tecomp.ir.nodes.structural_equality import same
+from tecomp.ir.nodes.structural_equality import structural_equal
 from tecomp.ir.traversal.rewrite import (
     bottom_up,
+    cast_for_variable,
     children,
     free_variables,
     post_order,
-    put_for,
     rebuild,
     walk,
 )
-from tecomp.scheduling.state import Split, StageState, State, Transform
+from tecomp.scheduling.state import LayoutTransform, ScheduleState, Split, StageState
 
 V = TypeVar("V", bound=Var)
 LoadOf = Callable[[TensorLoad, tuple[Expr, ...]], BufferLoad]
@@ -115,7 +115,7 @@ class _Meanings:
             case TensorLoad(_, indices):
                 return self.load(node, tuple(cast(INT64, self.index[id(i)]) for i in indices))
             case Var() if node in self.values:
-                return put_for(node, self.values[node])
+                return cast_for_variable(node, self.values[node])
             case Compare(op, a, b) if id(node) in self._of_indices:
                 return compare(op, *(cast(INT64, self.index[id(part)]) for part in (a, b)))
         return rebuild(node, lambda child: self.value[id(child)])
@@ -131,7 +131,7 @@ class _Meanings:
         ):
             return self.value[id(node)]
         rebuilt = rebuild(node, lambda child: self.index[id(child)])
-        widened = _widened(rebuilt)
+        widened = _widen_index(rebuilt)
         return rebuilt if widened is None else widened
 
 
@@ -144,12 +144,12 @@ def index_of(expr: Expr, values: Mapping[V, Expr]) -> Expr:
     known: Mapping[Any, Expr] = values
 
     def rule(node: Any) -> Expr | None:
-        return known.get(node) if isinstance(node, Var) else _widened(node)
+        return known.get(node) if isinstance(node, Var) else _widen_index(node)
 
     return cast(INT64, bottom_up(expr, rule, parts=_before_reads))
 
 
-def _widened(node: Expr) -> Expr | None:
+def _widen_index(node: Expr) -> Expr | None:
     """Adapt an index node to operands that are now int64; None if no change is required."""
     match node:
         case Binary(op, a, b) if a.dtype != b.dtype:
@@ -259,7 +259,8 @@ def _check_alike(tensor: Tensor, buffer: Buffer, where: str) -> None:
         LowerError: If the shape, dtype or memory scope differ, or if a buffer of a vector dtype has
             strides.
     """
-    alike = len(tensor.shape) == len(buffer.shape) and all(map(_same, tensor.shape, buffer.shape))
+    alike = len(tensor.shape) == len(buffer.shape) and all(
+        map(_is_same, tensor.shape, buffer.shape))
     if not alike or buffer.dtype != tensor.dtype or buffer.scope not in ("", "global"):
         raise LowerError(
             "{where}: `{buffer}` is declared for {tensor!r}; declare its shape and type, and "
@@ -283,13 +284,13 @@ def _check_alike(tensor: Tensor, buffer: Buffer, where: str) -> None:
 def _gaps(buffer: Buffer) -> tuple[Extent, ...] | None:
     """Return the strides of a buffer, or None if they are those of a contiguous array."""
     compact = [product(buffer.shape[axis + 1 :]) for axis in range(len(buffer.shape))]
-    if buffer.strides is None or all(map(_same, buffer.strides, compact)):
+    if buffer.strides is None or all(map(_is_same, buffer.strides, compact)):
         return None
     return buffer.strides
 
 
-def _same(a: Extent, b: Extent) -> bool:
-    return same(index_value(a), index_value(b))
+def _is_same(a: Extent, b: Extent) -> bool:
+    return structural_equal(index_value(a), index_value(b))
 
 
 def extents_of(stage: StageState) -> list[Extent]:
@@ -297,12 +298,12 @@ def extents_of(stage: StageState) -> list[Extent]:
     found: list[Extent] = [n for shape in stage.op.shapes for n in shape]
     if isinstance(stage.op, ComputeOp):
         found += [n for axis in stage.op.reduce_axis for n in (axis.dom.min, axis.extent)]
-    changed = (r for r in stage.relations if isinstance(r, Transform))
+    changed = (r for r in stage.relations if isinstance(r, LayoutTransform))
     return [*found, *(axis.extent for relation in changed for axis in relation.after)]
 
 
 def sizes_of(
-    state: State, arguments: Sequence[Tensor | Var], strides: Strides = (),
+    state: ScheduleState, arguments: Sequence[Tensor | Var], strides: Strides = (),
     offsets: Sequence[Extent] = (),
 ) -> tuple[dict[Var, Var], Set[Var]]:
     """Return a function variable for each size and stride variable of the computation.
@@ -335,7 +336,7 @@ def sizes_of(
                 kind="argument-list", var=var.name,
             )
     for stage in state:
-        used = dict.fromkeys((*variables_of(stage.op), *_scheduled(stage)))
+        used = dict.fromkeys((*variables_of(stage.op), *_schedule_variables(stage)))
         for var in used:
             if var not in bound:
                 raise LowerError(
@@ -365,7 +366,7 @@ def _check_size(var: Var, argument: Tensor) -> None:
         )
 
 
-def _scheduled(stage: StageState) -> list[Var]:
+def _schedule_variables(stage: StageState) -> list[Var]:
     """Return the variables in split factors and pad values."""
     found = [
         var

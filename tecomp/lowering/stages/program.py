@@ -17,20 +17,27 @@ from tecomp.ir.nodes.dtype import INT64
 from tecomp.ir.nodes.expr import Expr, Var
 from tecomp.ir.nodes.printer import identifier, take_name
 from tecomp.ir.nodes.stmt import Buffer, Extent
-from tecomp.ir.traversal.analyses import Numbers
+from tecomp.ir.traversal.analyses import ValueNumbering
 from tecomp.ir.traversal.rewrite import bottom_up, substitute, walk
 from tecomp.lowering.stages.definition import Definition, with_tiles
 from tecomp.lowering.stages.index_expressions import Strides, extents_of, index_of, sizes_of
 from tecomp.lowering.stages.scan_stages import States, in_steps, states_of
 from tecomp.poly.sets.to_isl import Products, products_of
 from tecomp.scheduling.schedule import Schedule
-from tecomp.scheduling.state import At, AtRoot, Inline, StageState, State, initial_stage
+from tecomp.scheduling.state import (
+    AtRoot,
+    ComputedAt,
+    Inline,
+    ScheduleState,
+    StageState,
+    initial_stage,
+)
 
 Argument = Tensor | Var
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class PreparedSchedule:
     """Input of loop nest construction.
 
     Attributes:
@@ -44,7 +51,7 @@ class Program:
         strides: Function variables that are only used as strides of arguments.
     """
 
-    state: State
+    state: ScheduleState
     params: tuple[Buffer | Var, ...]
     sizes: Mapping[Var, Var]
     definitions: Mapping[Operation, Definition]
@@ -96,7 +103,7 @@ class Program:
         return [
             (d.stage.attach.axis, d)
             for d in self.definitions.values()
-            if isinstance(d.stage.attach, At) and d.stage.attach.stage is key
+            if isinstance(d.stage.attach, ComputedAt) and d.stage.attach.stage is key
         ]
 
     def inside(self, key: Operation, position: int) -> set[Operation]:
@@ -117,7 +124,7 @@ def _extent(extent: Extent, sizes: Mapping[Var, Var]) -> Extent:
 def prepare(
     schedule: Schedule, args: Sequence[object], strides: Strides = (),
     offsets: Sequence[Extent] = (),
-) -> Program:
+) -> PreparedSchedule:
     """Prepare `schedule` for lowering with the parameters `args`.
 
     Args:
@@ -174,10 +181,11 @@ def prepare(
         for stage in state if stage.is_placeholder and stage.key not in states
     }
     products = _products(state, states, sizes)
-    return Program(state, params, sizes, definitions, placeholders, states, products, only_strides)
+    return PreparedSchedule(state, params, sizes, definitions, placeholders, states, products,
+        only_strides)
 
 
-def _products(state: State, states: States, sizes: Mapping[Var, Var]) -> Products:
+def _products(state: ScheduleState, states: States, sizes: Mapping[Var, Var]) -> Products:
     # Dependences of scan steps are also computed on the unscheduled stages.
     before = [initial_stage(stage.key, is_output=stage.is_output) for stage in state if states]
     extents = [_extent(n, sizes) for stage in (*state, *before) for n in extents_of(stage)]
@@ -204,7 +212,8 @@ def definition_of(
     )
 
 
-def _check_arguments(state: State, states: States, args: Sequence[object]) -> list[Argument]:
+def _check_arguments(state: ScheduleState, states: States, args: Sequence[object]) -> list[
+        Argument]:
     if not isinstance(args, list | tuple):
         raise LowerError(
             "lower: the arguments are a list of tensors, got {args!r}",
@@ -243,7 +252,7 @@ def _check_arguments(state: State, states: States, args: Sequence[object]) -> li
 
 
 def _check_missing(
-    state: State,
+    state: ScheduleState,
     bodies: Mapping[Operation, tuple[Expr, ...]],
     starts: Mapping[Operation, tuple[Expr, ...]],
     states: States,
@@ -269,7 +278,7 @@ def _check_missing(
 
 
 def _check_outputs(
-    state: State, read: Container[Operation], given: Container[tuple[Operation, int]]
+    state: ScheduleState, read: Container[Operation], given: Container[tuple[Operation, int]]
 ) -> None:
     for key in state.outputs:
         stage = state.stage(key)
@@ -287,7 +296,7 @@ def _check_outputs(
 
 
 def _check_together(
-    state: State,
+    state: ScheduleState,
     bodies: Mapping[Operation, tuple[Expr, ...]],
     given: Container[tuple[Operation, int]],
 ) -> None:
@@ -302,9 +311,9 @@ def _check_together(
             )
 
 
-def _check_attachments(state: State) -> None:
+def _check_attachments(state: ScheduleState) -> None:
     for stage in state:
-        if not isinstance(stage.attach, At):
+        if not isinstance(stage.attach, ComputedAt):
             continue
         parent = state.stage(stage.attach.stage)
         axis = stage.attach.axis
@@ -326,12 +335,12 @@ def _check_attachments(state: State) -> None:
 Bodies = dict[Operation, tuple[Expr, ...]]
 
 
-def inlined_bodies(state: State) -> tuple[Bodies, Bodies]:
+def inlined_bodies(state: ScheduleState) -> tuple[Bodies, Bodies]:
     """Return the stage bodies and the initial values of scans, with inlined stages substituted."""
     inline: dict[Operation, tuple[tuple[IterVar, ...], Expr]] = {}
     bodies: Bodies = {}
     starts: Bodies = {}
-    numbers = Numbers()
+    numbers = ValueNumbering()
     # Memoize substituted elements, so that repeated reads share one expression.
     written: dict[tuple[Any, ...], Expr] = {}
 
@@ -388,7 +397,7 @@ def _buffer(
     )
 
 
-def as_written(program: Program) -> Program:
+def original_definitions(program: PreparedSchedule) -> PreparedSchedule:
     """Return the unscheduled definitions of the scans of `program` and of their producers.
 
     The dependences are the same with and without a schedule, but sets are most precise on the
@@ -404,4 +413,4 @@ def as_written(program: Program) -> Program:
         for stage in stages
         if isinstance(stage.op, ComputeOp)
     }
-    return replace(program, state=State(stages, tuple(scans)), definitions=definitions)
+    return replace(program, state=ScheduleState(stages, tuple(scans)), definitions=definitions)

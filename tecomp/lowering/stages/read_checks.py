@@ -13,23 +13,23 @@ from tecomp.compute.iter_var import IterVar
 from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import TensorLoad
 from tecomp.errors import LowerError
-from tecomp.ir.arith.constraint_context import Facts
-from tecomp.ir.arith.simplify import bounds, bounds_given, facts_of
+from tecomp.ir.arith.constraint_context import ConstraintContext
+from tecomp.ir.arith.simplify import bounds, constant_bounds, facts_of
 from tecomp.ir.arith.symbolic_bounds import SymbolicBounds
 from tecomp.ir.nodes.dtype import INT64
 from tecomp.ir.nodes.expr import BufferLoad, Const, Expr, Var, index_value
 from tecomp.ir.nodes.printer import brief
 from tecomp.ir.nodes.stmt import Buffer, Extent, Range
-from tecomp.ir.nodes.structural_equality import same
+from tecomp.ir.nodes.structural_equality import structural_equal
 from tecomp.ir.traversal.rewrite import substitute, top_down, walk
-from tecomp.lowering.stages.definition import Definition, Read
+from tecomp.lowering.stages.definition import Definition, TensorRead
 from tecomp.lowering.stages.index_expressions import index_of
-from tecomp.lowering.stages.program import Program
+from tecomp.lowering.stages.program import PreparedSchedule
 from tecomp.poly.sets.to_isl import NotAffine, Points, Space, condition_hull, first_point, pw_aff
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class IndexCheck:
     """Run-time bounds check of one index of a read: axis, extent and number of the report site."""
 
     axis: int
@@ -37,7 +37,7 @@ class Check:
     site: int
 
 
-def domain_ranges(program: Program, definition: Definition) -> dict[IterVar, Range]:
+def domain_ranges(program: PreparedSchedule, definition: Definition) -> dict[IterVar, Range]:
     """Return the range of every root axis."""
     shape = program.shape(definition)
     data = {
@@ -53,7 +53,7 @@ def domain_ranges(program: Program, definition: Definition) -> dict[IterVar, Ran
     return {**data, **reduced}
 
 
-class ReadChecker:
+class BoundsChecker:
     """Classifier of reads: in bounds, out of bounds, or checked at run time.
 
     Attributes:
@@ -67,7 +67,7 @@ class ReadChecker:
 
     def __init__(
         self,
-        program: Program,
+        program: PreparedSchedule,
         evaluated: Mapping[Operation, Points] | None = None,
         *,
         expects_elements: bool = False,
@@ -76,7 +76,7 @@ class ReadChecker:
         self.evaluated = evaluated or {}
         self.expects_elements = expects_elements
         self.sites: list[str] = []
-        self.checks: dict[int, tuple[Check, ...]] = {}
+        self.checks: dict[int, tuple[IndexCheck, ...]] = {}
 
     def run(self) -> None:
         """Classify every read and collect the run-time checks.
@@ -92,7 +92,7 @@ class ReadChecker:
             for read in definition.reads:
                 self._check(definition, domain, read)
 
-    def _check(self, definition: Definition, domain: _Domain, read: Read) -> None:
+    def _check(self, definition: Definition, domain: _Domain, read: TensorRead) -> None:
         needed = []
         for axis, (index, extent) in enumerate(
             zip(read.load.indices, read.load.tensor.shape, strict=True)
@@ -106,7 +106,7 @@ class ReadChecker:
                 site = _site(read.load, axis)
                 if site not in self.sites:
                     self.sites.append(site)
-                needed.append(Check(axis, limit, self.sites.index(site)))
+                needed.append(IndexCheck(axis, limit, self.sites.index(site)))
             for point in outside or ():
                 raise _read_outside(definition, read.load, axis, index, point)
         if needed:
@@ -121,7 +121,8 @@ class _Domain:
     """Points at which one definition is evaluated."""
 
     def __init__(
-        self, program: Program, ranges: Mapping[IterVar, Range], evaluated: Points | None = None
+        self, program: PreparedSchedule, ranges: Mapping[IterVar, Range], evaluated: Points
+        | None = None
     ) -> None:
         self.evaluated = evaluated
         self.products = program.products
@@ -165,7 +166,7 @@ class _Domain:
         return full
 
     @cached_property
-    def facts(self) -> Facts:
+    def facts(self) -> ConstraintContext:
         """Constraints on axes with constant ranges."""
         return facts_of({
             var: (int(r.min.value), int(r.min.value + r.extent.value) - 1)
@@ -178,8 +179,9 @@ class _Domain:
         if not isinstance(extent, int):
             wide = self.wide.get(index) if isinstance(index, Var) else None
             own = self.ranges.get(wide) if isinstance(wide, Var) else None
-            return own is not None and same(own.min, Const(0)) and same(own.extent, extent)
-        low, high = bounds_given(self.facts, _with_loads(index_of(index, self.wide)))
+            return own is not None and structural_equal(own.min, Const(0)) and structural_equal(
+                own.extent, extent)
+        low, high = constant_bounds(self.facts, _with_loads(index_of(index, self.wide)))
         return low is not None and high is not None and low >= 0 and high < extent
 
     def is_inside(self, index: Expr, extent: Extent) -> bool:

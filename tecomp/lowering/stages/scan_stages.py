@@ -10,13 +10,13 @@ from tecomp.compute.operation import Operation
 from tecomp.compute.scan import ScanOp
 from tecomp.errors import LowerError
 from tecomp.scheduling.compute_location import consumers_below, direct_consumers
-from tecomp.scheduling.state import At, AtRoot, StageState, State, is_scan
+from tecomp.scheduling.state import AtRoot, ComputedAt, ScheduleState, StageState, is_scan
 
 States = Mapping[Operation, tuple[Operation, int]]
 """Scan and output number for each state placeholder."""
 
 
-def states_of(state: State) -> States:
+def states_of(state: ScheduleState) -> States:
     """Return the state placeholders of scans.
 
     Raises:
@@ -45,7 +45,7 @@ def states_of(state: State) -> States:
     return found
 
 
-def step_stages(state: State, states: States) -> dict[Operation, set[Operation]]:
+def step_stages(state: ScheduleState, states: States) -> dict[Operation, set[Operation]]:
     """Return, for each scan, the stages between its states and its steps."""
     found: dict[Operation, set[Operation]] = {}
     for placeholder, (key, _) in states.items():
@@ -55,7 +55,7 @@ def step_stages(state: State, states: States) -> dict[Operation, set[Operation]]
     return found
 
 
-def in_steps(state: State, states: States) -> State:
+def in_steps(state: ScheduleState, states: States) -> ScheduleState:
     """Attach root stages that read the state of a scan to the loops of the scan.
 
     Within a scan, the root means once for each step, or once for each iteration of an outer loop if
@@ -67,14 +67,14 @@ def in_steps(state: State, states: States) -> State:
     for key, stages in step_stages(state, states).items():
         for stage in reversed(state.stages):
             if stage.key in stages and isinstance(stage.attach, AtRoot):
-                attach = At(key, _outermost(state, stage, key))
+                attach = ComputedAt(key, _outermost(state, stage, key))
                 state = state.update(replace(stage, attach=attach))
         for inside in stages:
             _check_inside(state, inside, key)
     return state
 
 
-def _outermost(state: State, stage: StageState, scan: Operation) -> IterVar:
+def _outermost(state: ScheduleState, stage: StageState, scan: Operation) -> IterVar:
     """Return the innermost step loop, or an outer loop to which a consumer is attached."""
     leaves = state.stage(scan).leaves
     last = max(k for k, leaf in enumerate(leaves) if is_scan(leaf))
@@ -82,21 +82,21 @@ def _outermost(state: State, stage: StageState, scan: Operation) -> IterVar:
     return next(leaf for leaf in leaves if leaf is leaves[last] or leaf in loops)
 
 
-def _loop_around(state: State, stage: StageState, scan: Operation) -> IterVar | None:
+def _loop_around(state: ScheduleState, stage: StageState, scan: Operation) -> IterVar | None:
     """Return the loop of a scan in which a stage is computed, or None."""
-    while isinstance(stage.attach, At):
+    while isinstance(stage.attach, ComputedAt):
         if stage.attach.stage is scan:
             return stage.attach.axis
         stage = state.stage(stage.attach.stage)
     return None
 
 
-def _check_inside(state: State, inside: Operation, scan: Operation) -> None:
+def _check_inside(state: ScheduleState, inside: Operation, scan: Operation) -> None:
     """Raise if a stage that the steps depend on is not attached inside the scan."""
     stage = state.stage(inside)
     if _loop_around(state, stage, scan) is not None:
         return
-    if isinstance(stage.attach, At):
+    if isinstance(stage.attach, ComputedAt):
         name, of = state.stage(scan).name, state.stage(stage.attach.stage).name
         raise LowerError(
             "s[{stage}].compute_at(s[{of}], {axis}): {stage} reads the state of {name}, so it is "

@@ -43,9 +43,9 @@ from tecomp.ir.nodes.stmt import (
     Stmt,
     seq,
 )
-from tecomp.ir.traversal.rewrite import Task, bottom_up, children, run, walk
+from tecomp.ir.traversal.rewrite import Task, bottom_up, children, run_trampoline, walk
 from tecomp.lowering.storage.buffer_rewrite import rewrite_statements, size_ranges
-from tecomp.lowering.storage.memory_planner import Arena, Placed
+from tecomp.lowering.storage.memory_planner import Arena, ArenaSlot
 
 Indices: TypeAlias = "tuple[Expr, ...]"
 
@@ -69,7 +69,8 @@ def lower_storage(func: PrimFunc, *, is_simple: bool = False) -> PrimFunc:
     if not any(isinstance(node, BufferRealize) for node in walk(func.body)):
         return func
     local = _local_buffers(func)
-    body = run(_lowered(func.body, _Around({}, _checked_views(func, local)), local))
+    body = run_trampoline(
+        _lower_realizations(func.body, _Around({}, _checked_views(func, local)), local))
     return simplify(replace(func, body=body), since=func if is_simple else None)
 
 
@@ -123,7 +124,7 @@ class _Around:
         return None
 
 
-def _lowered(root: Stmt, around: _Around, local: Mapping[int, Buffer]) -> Task:
+def _lower_realizations(root: Stmt, around: _Around, local: Mapping[int, Buffer]) -> Task:
     """Return a task that replaces realizations in `root` by allocations and rebases accesses.
 
     The body of each region is rewritten separately, because a memory may be realized repeatedly.
@@ -134,7 +135,7 @@ def _lowered(root: Stmt, around: _Around, local: Mapping[int, Buffer]) -> Task:
             buffer = local[id(node)]
             region = _Region(node.buffer, buffer, from_start(node.bounds))
             regions = {**around.regions, node.buffer.data: region}
-            body = yield _lowered(node.body, replace(around, regions=regions), local)
+            body = yield _lower_realizations(node.body, replace(around, regions=regions), local)
             allocated[id(node)] = Allocate(buffer, body)
 
     def rule(node: Any) -> Any:
@@ -193,7 +194,7 @@ def from_start(bounds: Sequence[Range]) -> Callable[[Indices], Indices]:
     return place
 
 
-def rebased(
+def rebase_accesses(
     body: Stmt, whole: Buffer, local: Buffer, place: Callable[[Indices], Indices]
 ) -> Stmt:
     """Rebase the accesses in `body` from `whole` to `local`, with indices mapped by `place`.
@@ -331,7 +332,7 @@ class _Placing:
         self.guards = guards
         self.sites = list(func.sites)
         self.inside: dict[Var | None, list[_Made]] = {}
-        self._places: dict[Var, tuple[Placed, _Made]] = {}
+        self._places: dict[Var, tuple[ArenaSlot, _Made]] = {}
         self._views: dict[int, tuple[Buffer, Buffer]] = {}
 
     def add(self, arena: Arena) -> None:

@@ -21,8 +21,8 @@ from tecomp.ir.nodes.stmt import (
     PrimFunc,
     Stmt,
 )
-from tecomp.ir.nodes.structural_equality import same
-from tecomp.ir.traversal.analyses import natural_variables
+from tecomp.ir.nodes.structural_equality import structural_equal
+from tecomp.ir.traversal.analyses import nonnegative_variables
 from tecomp.ir.traversal.rewrite import (
     Task,
     bottom_up,
@@ -30,7 +30,7 @@ from tecomp.ir.traversal.rewrite import (
     free_variables,
     map_body,
     rebuild,
-    run,
+    run_trampoline,
     substitute,
     walk,
 )
@@ -126,7 +126,7 @@ def check_whole(node: BufferRealize, view: Buffer, step: str) -> None:
         LowerError: If `bounds` are not the whole buffer, or if `aligns` are given.
     """
     is_whole = not node.aligns and all(
-        is_const(part.min, 0) and same(part.extent, index_value(extent))
+        is_const(part.min, 0) and structural_equal(part.extent, index_value(extent))
         for part, extent in zip(node.bounds, node.buffer.shape, strict=True)
     )
     if not is_whole:
@@ -148,7 +148,7 @@ def rewrite_statements(root: Stmt, rule: Rule, ranges: Ranges) -> Stmt:
         rule: Function of a statement and the ranges (minimum, maximum) of the variables in scope.
         ranges: Ranges of the variables around `root`.
     """
-    result: Stmt = run(_statement(root, rule, ranges))
+    result: Stmt = run_trampoline(_statement(root, rule, ranges))
     return result
 
 
@@ -171,13 +171,13 @@ def range_of(loop: For) -> tuple[Expr, Expr]:
 
 def size_ranges(func: PrimFunc) -> Ranges:
     """Return the ranges of size variables, which are nonnegative."""
-    return {size: (0, None) for size in natural_variables(func)}
+    return {size: (0, None) for size in nonnegative_variables(func)}
 
 
 _Names: TypeAlias = "Mapping[Var, Var]"
 
 
-def distinct(func: PrimFunc) -> PrimFunc:
+def rename_duplicates(func: PrimFunc) -> PrimFunc:
     """Copy shared statements and rename variables, so that every variable is bound once.
 
     The first occurrence keeps its object and variables; further occurrences are copies with fresh
@@ -197,13 +197,13 @@ def distinct(func: PrimFunc) -> PrimFunc:
         for child in children(node):
             if isinstance(child, Stmt):
                 inner.append((yield statement(child, inside)))
-        made = _renamed(node, inner, names, inside)
+        made = _rename_variables(node, inner, names, inside)
         return replace(made) if again and made is node else made
 
-    return map_body(func, lambda body: run(statement(body, {})))
+    return map_body(func, lambda body: run_trampoline(statement(body, {})))
 
 
-def _renamed(node: Any, inner: Sequence[Stmt], names: _Names, inside: _Names) -> Any:
+def _rename_variables(node: Any, inner: Sequence[Stmt], names: _Names, inside: _Names) -> Any:
     """Rebuild `node` with new inner statements and variables.
 
     Args:

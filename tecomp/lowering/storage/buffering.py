@@ -39,26 +39,32 @@ from tecomp.ir.nodes.stmt import (
 from tecomp.ir.traversal.rewrite import bottom_up, fold, free_variables, substitute, walk
 from tecomp.lowering.stages.definition import Definition, loop_kinds
 from tecomp.lowering.stages.edge_tiles import Bounds, Memory
-from tecomp.lowering.stages.footprint import Region, evaluated, propagated, read_elements, whole
-from tecomp.lowering.stages.program import Program
-from tecomp.lowering.storage.allocation import Indices, from_start, local_buffer, rebased
+from tecomp.lowering.stages.footprint import (
+    Region,
+    all_elements,
+    evaluated_points,
+    propagate_instances,
+    read_elements,
+)
+from tecomp.lowering.stages.program import PreparedSchedule
+from tecomp.lowering.storage.allocation import Indices, from_start, local_buffer, rebase_accesses
 from tecomp.lowering.storage.buffer_rewrite import (
     Rule,
     extent_variables,
     rewrite_statements,
     size_ranges,
 )
-from tecomp.poly.loops.box_loops import box_around, windows_around
+from tecomp.poly.loops.box_loops import bounding_box, windows_around
 from tecomp.poly.loops.regions import (
-    Scope,
-    convex_around,
+    LoopScope,
+    convex_superset,
+    fill_gaps,
     is_inside,
     of_earlier_iterations,
     of_loops_inside,
-    without_gaps,
 )
 from tecomp.poly.sets.to_isl import Points
-from tecomp.scheduling.state import At, StageState
+from tecomp.scheduling.state import ComputedAt, StageState
 
 Mark: TypeAlias = Literal["ahead", "carried"]
 """Name of the `BufferRealize` field that holds the loop variable."""
@@ -66,7 +72,7 @@ Mark: TypeAlias = Literal["ahead", "carried"]
 _Guarded: TypeAlias = "tuple[Stmt, list[Expr]]"
 
 
-def across_iterations(func: PrimFunc, mark: Mark, rule: Rule) -> PrimFunc:
+def hoist_loop_carried(func: PrimFunc, mark: Mark, rule: Rule) -> PrimFunc:
     """Hoist marked regions out of their loops with `rule`, and remove the marks.
 
     Args:
@@ -112,19 +118,19 @@ def regions_of(loop: For, mark: Mark) -> Iterator[tuple[BufferRealize, list[Expr
             yield node, conditions
 
 
-def allocated_around(buffers: Sequence[Buffer], body: Stmt) -> Stmt:
+def allocate_buffers(buffers: Sequence[Buffer], body: Stmt) -> Stmt:
     """Allocate `buffers` around `body`, the first one outermost."""
     for buffer in reversed(buffers):
         body = Allocate(buffer, body)
     return body
 
 
-def replaced(root: Stmt, old: Stmt, new: Stmt) -> Stmt:
+def replace_stmt(root: Stmt, old: Stmt, new: Stmt) -> Stmt:
     """Replace the statement `old` in `root` by `new`."""
     return bottom_up(root, lambda node: new if node is old else None)
 
 
-def check_doubled(program: Program) -> None:
+def check_doubled(program: PreparedSchedule) -> None:
     """Check that double-buffered stages are computed inside sequential loops.
 
     Raises:
@@ -135,7 +141,7 @@ def check_doubled(program: Program) -> None:
         if not stage.is_doubled:
             continue
         where = f"s[{stage.name}].double_buffer"
-        if not isinstance(stage.attach, At):
+        if not isinstance(stage.attach, ComputedAt):
             raise LowerError(
                 "{where}: {stage} is not computed inside a loop, so there is no next iteration to "
                 "compute it for; use compute_at",
@@ -157,10 +163,10 @@ def check_doubled(program: Program) -> None:
             )
 
 
-def loop_ahead(definition: Definition, loops: Mapping[IterVar, Var]) -> Var | None:
+def prefetch_loop_var(definition: Definition, loops: Mapping[IterVar, Var]) -> Var | None:
     """Return the variable of the loop whose next iteration a stage is computed for, or None."""
     stage = definition.stage
-    if not stage.is_doubled or not isinstance(stage.attach, At):
+    if not stage.is_doubled or not isinstance(stage.attach, ComputedAt):
         return None
     return loops.get(stage.attach.axis)
 
@@ -178,10 +184,10 @@ def double_buffers(func: PrimFunc) -> PrimFunc:
         LowerError: If the producer of the region reads data that the same loop computes, or if the
             size of the region depends on the iteration.
     """
-    return across_iterations(func, "ahead", _pipelined)
+    return hoist_loop_carried(func, "ahead", _pipeline)
 
 
-def _pipelined(node: Stmt, ranges: Ranges) -> Stmt | None:
+def _pipeline(node: Stmt, ranges: Ranges) -> Stmt | None:
     if not isinstance(node, For):
         return None
     buffers: list[Buffer] = []
@@ -192,7 +198,7 @@ def _pipelined(node: Stmt, ranges: Ranges) -> Stmt | None:
         inside = {**ranges, loop.loop_var: (loop.min, loop.min + loop.extent - 1)}
         local = _twice(local_buffer(realize, inside))
         place = _in_turn(realize.bounds, loop.loop_var)
-        body = rebased(realize.body, realize.buffer, local, place)
+        body = rebase_accesses(realize.body, realize.buffer, local, place)
         produce, rest = _parts(body, local.data)
         _check(loop, realize, local, produce, rest)
         guarded = IfThenElse(logical_and(*conditions), produce) if conditions else produce
@@ -202,9 +208,9 @@ def _pipelined(node: Stmt, ranges: Ranges) -> Stmt | None:
         buffers.append(local)
         first.append(IfThenElse(loop.extent > 0, substitute(guarded, {loop.loop_var: loop.min})))
         # The next region is computed even if this iteration does not use its own region.
-        around = replaced(loop.body, realize, rest)
+        around = replace_stmt(loop.body, realize, rest)
         loop = replace(loop, body=seq(ahead, around))
-    return allocated_around(buffers, seq(*first, loop)) if buffers else None
+    return allocate_buffers(buffers, seq(*first, loop)) if buffers else None
 
 
 def _twice(local: Buffer) -> Buffer:
@@ -226,7 +232,8 @@ def _in_turn(bounds: tuple[Range, ...], loop: Var) -> Callable[[Indices], Indice
 def _parts(body: Stmt, data: Var) -> tuple[Stmt, Stmt]:
     """Split `body` into the producer of memory `data` and the remaining statements."""
     stmts = body.stmts if isinstance(body, SeqStmt) else (body,)
-    last = max((k for k, stmt in enumerate(stmts) if data in _written(stmt)), default=-1) + 1
+    last = max((k for k, stmt in enumerate(stmts) if data in _written_buffers(stmt)),
+        default=-1) + 1
     return seq(*stmts[:last]), seq(*stmts[last:])
 
 
@@ -238,8 +245,8 @@ def _check(loop: For, realize: BufferRealize, local: Buffer, produce: Stmt, rest
             `local` depends on the iteration.
     """
     name = realize.buffer.name
-    outside = replaced(loop.body, realize, rest)
-    made = _written(outside) | {
+    outside = replace_stmt(loop.body, realize, rest)
+    made = _written_buffers(outside) | {
         n.buffer.data for n in walk(outside) if isinstance(n, Allocate | BufferRealize)
     }
     for node in walk(produce):
@@ -261,14 +268,14 @@ def _refuse(tensor: str, template: str, /, **parameters: Any) -> NoReturn:
     )
 
 
-def _written(root: Stmt) -> set[Var]:
+def _written_buffers(root: Stmt) -> set[Var]:
     return {node.buffer.data for node in walk(root) if isinstance(node, BufferStore)}
 
 
 _AT_ONCE = (ForKind.PARALLEL, ForKind.VECTORIZED)
 
 
-def check_rolling(program: Program) -> None:
+def check_rolling(program: PreparedSchedule) -> None:
     """Check that stages with a rolling buffer are computed inside sequential loops.
 
     Raises:
@@ -279,7 +286,7 @@ def check_rolling(program: Program) -> None:
         if not stage.is_rolling:
             continue
         where, name = f"s[{stage.name}].rolling_buffer", stage.name
-        if not isinstance(stage.attach, At):
+        if not isinstance(stage.attach, ComputedAt):
             raise LowerError(
                 "{where}: {name} is not computed inside a loop, so no iteration keeps anything "
                 "for the next; use compute_at",
@@ -306,7 +313,8 @@ def check_rolling(program: Program) -> None:
         _check_loop(program, stage, stage.attach, where)
 
 
-def _check_loop(program: Program, stage: StageState, attach: At, where: str) -> None:
+def _check_loop(program: PreparedSchedule, stage: StageState, attach: ComputedAt,
+        where: str) -> None:
     parent, axis = program.state.stage(attach.stage), attach.axis
     if loop_kinds(parent).get(axis) in _AT_ONCE:
         raise LowerError(
@@ -318,7 +326,7 @@ def _check_loop(program: Program, stage: StageState, attach: At, where: str) -> 
 
 
 @dataclass(frozen=True)
-class Window:
+class RollingWindow:
     """Rolling windows: regions of a stage that loop iterations need.
 
     Attributes:
@@ -328,9 +336,9 @@ class Window:
         memory: Elements of stages computed around the loops.
     """
 
-    program: Program
+    program: PreparedSchedule
     loops: Mapping[IterVar, Var]
-    scope: Scope
+    scope: LoopScope
     memory: Memory
 
     def needed(self, definition: Definition, region: Region) -> Region:
@@ -345,12 +353,12 @@ class Window:
         return filled if self._can_be_computed(definition, filled.points) else region
 
     def _filled(self, definition: Definition, region: Region) -> Region:
-        everything = whole(self.program, definition, self.scope)
-        points = without_gaps(region.points)
+        everything = all_elements(self.program, definition, self.scope)
+        points = fill_gaps(region.points)
         if points is not None:
             return Region(points.intersect(everything), region.unclipped)
-        points = convex_around(region.points)
-        around = convex_around(region.unclipped.union(points))
+        points = convex_superset(region.points)
+        around = convex_superset(region.unclipped.union(points))
         return Region(points.intersect(everything), around)
 
     def _can_be_computed(self, definition: Definition, points: Points) -> bool:
@@ -359,11 +367,11 @@ class Window:
         if not parts:
             return True
         others = self.program.definitions.keys() - self.memory.keys()
-        at = {definition.stage.key: evaluated(self.program, definition, points, self.scope)}
-        instances = propagated(self.program, at, others, self.scope)
+        at = {definition.stage.key: evaluated_points(self.program, definition, points, self.scope)}
+        instances = propagate_instances(self.program, at, others, self.scope)
         for key, known in parts.items():
             read = read_elements(self.program, key, instances, self.scope)
-            everything = whole(self.program, self.program.definitions[key], self.scope)
+            everything = all_elements(self.program, self.program.definitions[key], self.scope)
             if read is not None and not is_inside(read.intersect(everything), known, self.scope):
                 return False
         return True
@@ -388,11 +396,11 @@ class Window:
         """Return a box around a `window`; it moves with the carrying `loop`, if any."""
         shape = self.program.shape(definition)
         if loop is None:
-            return box_around(window.points, window.unclipped, self.scope, shape)
+            return bounding_box(window.points, window.unclipped, self.scope, shape)
         points, unclipped = (
             of_loops_inside(each, loop, self.scope) for each in (window.points, window.unclipped)
         )
-        bounds = box_around(points, unclipped, self.scope, shape)
+        bounds = bounding_box(points, unclipped, self.scope, shape)
         return tuple(
             self._turning(points, k, loop, interval, extent)
             for k, (interval, extent) in enumerate(zip(bounds, shape, strict=True))
@@ -424,10 +432,10 @@ class Window:
         return None
 
 
-def _in_order(program: Program, stage: StageState) -> list[IterVar]:
+def _in_order(program: PreparedSchedule, stage: StageState) -> list[IterVar]:
     """Return the sequential loops around a stage, innermost first, up to a concurrent loop."""
     attach = stage.attach
-    if not isinstance(attach, At):
+    if not isinstance(attach, ComputedAt):
         return []
     parent = program.definitions[attach.stage].stage
     kinds = loop_kinds(parent)
@@ -435,7 +443,7 @@ def _in_order(program: Program, stage: StageState) -> list[IterVar]:
     return [*takewhile(lambda leaf: kinds.get(leaf) not in _AT_ONCE, reversed(around))]
 
 
-def check_carried(program: Program, body: Stmt) -> None:
+def check_carried(program: PreparedSchedule, body: Stmt) -> None:
     """Check that every rolling buffer retains elements.
 
     Raises:
@@ -444,7 +452,7 @@ def check_carried(program: Program, body: Stmt) -> None:
     carried = {n.buffer.data for n in walk(body)
             if isinstance(n, BufferRealize) and n.carried is not None}  # fmt: skip
     for stage in program.state:
-        if not stage.is_rolling or not isinstance(stage.attach, At):
+        if not stage.is_rolling or not isinstance(stage.attach, ComputedAt):
             continue
         axis = stage.attach.axis
         is_loop = not isinstance(axis.extent, int) or axis.extent > 1
@@ -470,10 +478,10 @@ def roll_buffers(func: PrimFunc) -> PrimFunc:
     Args:
         func: Function to rewrite; a function without such regions is returned unchanged.
     """
-    return across_iterations(func, "carried", _rolled)
+    return hoist_loop_carried(func, "carried", _roll_buffer)
 
 
-def _rolled(node: Stmt, ranges: Ranges) -> Stmt | None:
+def _roll_buffer(node: Stmt, ranges: Ranges) -> Stmt | None:
     if not isinstance(node, For):
         return None
     inside = {**ranges, node.loop_var: (node.min, node.min + node.extent - 1)}
@@ -482,18 +490,18 @@ def _rolled(node: Stmt, ranges: Ranges) -> Stmt | None:
     while found := next(regions_of(loop, "carried"), None):
         realize, _ = found
         bounds = tuple(
-            _around(part, extent, loop.loop_var, inside)
+            _range_of_all_iterations(part, extent, loop.loop_var, inside)
             for part, extent in zip(realize.bounds, realize.buffer.shape, strict=True)
         )
         local = local_buffer(replace(realize, bounds=bounds), ranges)
-        place = _turning(realize, bounds, loop.loop_var)
-        body = rebased(realize.body, realize.buffer, local, place)
+        place = _rolling_index(realize, bounds, loop.loop_var)
+        body = rebase_accesses(realize.body, realize.buffer, local, place)
         buffers.append(local)
-        loop = replace(loop, body=replaced(loop.body, realize, body))
-    return allocated_around(buffers, loop) if buffers else None
+        loop = replace(loop, body=replace_stmt(loop.body, realize, body))
+    return allocate_buffers(buffers, loop) if buffers else None
 
 
-def _around(part: Range, extent: Extent, loop: Var, ranges: Ranges) -> Range:
+def _range_of_all_iterations(part: Range, extent: Extent, loop: Var, ranges: Ranges) -> Range:
     """Return the range to allocate for all iterations of `loop`; moving ranges start at 0."""
     most = constant_upper_bound(part.extent, ranges)
     moves = loop in free_variables(part.min)
@@ -529,7 +537,7 @@ def _direction(node: Expr, operands: list[int | None], loop: Var) -> int | None:
     return (moves.pop() if len(moves) == 1 else None) if moves else 0
 
 
-def _turning(
+def _rolling_index(
     realize: BufferRealize, bounds: tuple[Range, ...], loop: Var
 ) -> Callable[[Indices], Indices]:
     """Return the index function into `bounds`: modulo the extent along axes that move."""

@@ -8,7 +8,7 @@ from heapq import heappop, heappush
 from math import lcm, prod
 
 from tecomp.ir.arith.extents import round_up
-from tecomp.ir.arith.quasi_affine_conversion import Terms
+from tecomp.ir.arith.quasi_affine_conversion import TermTable
 from tecomp.ir.nodes.dtype import INT64
 from tecomp.ir.nodes.expr import BufferLoad, Const, Expr, Ramp, Var, cast, is_const
 from tecomp.ir.nodes.stmt import (
@@ -21,8 +21,8 @@ from tecomp.ir.nodes.stmt import (
     PrimFunc,
     Stmt,
 )
-from tecomp.ir.nodes.structural_equality import same
-from tecomp.ir.traversal.rewrite import Task, children, run, statements_in, walk
+from tecomp.ir.nodes.structural_equality import structural_equal
+from tecomp.ir.traversal.rewrite import Task, children, run_trampoline, statements_in, walk
 from tecomp.machine.components import Memory
 
 
@@ -42,7 +42,7 @@ class Activation:
     outer: Activation | None
     first: int = 0
     last: int = 0
-    held: list[Held] = field(default_factory=list)
+    held: list[LiveRange] = field(default_factory=list)
 
     @property
     def cores(self) -> tuple[For, ...]:
@@ -52,7 +52,7 @@ class Activation:
 
 
 @dataclass(slots=True)
-class Held:
+class LiveRange:
     """Allocation and its live range.
 
     Attributes:
@@ -80,10 +80,10 @@ class Held:
 
 
 @dataclass(slots=True)
-class _Loop:
+class _LoopRange:
     node: For
     start: int
-    needed: dict[Var, Held] = field(default_factory=dict)
+    needed: dict[Var, LiveRange] = field(default_factory=dict)
 
 
 def activations_of(func: PrimFunc) -> list[Activation]:
@@ -102,13 +102,13 @@ class _Walker:
     def __init__(self) -> None:
         self.activations = [Activation(None, None)]
         self.open = [self.activations[0]]
-        self.loops: list[_Loop] = []
-        self.live: dict[Var, Held] = {}
+        self.loops: list[_LoopRange] = []
+        self.live: dict[Var, LiveRange] = {}
         self.position = 0
 
     def run(self, root: Stmt) -> None:
         """Visit all statements of `root`."""
-        run(self._visit(root))
+        run_trampoline(self._visit(root))
 
     def _visit(self, node: Stmt) -> Task:
         self._enter(node)
@@ -118,16 +118,16 @@ class _Walker:
 
     def _enter(self, node: Stmt) -> None:
         self.position += 1
-        for data in dict.fromkeys(buffer.data for buffer in _accessed(node)):
+        for data in dict.fromkeys(buffer.data for buffer in _accessed_buffers(node)):
             self._access(data, node)
         match node:
             case For():
-                self.loops.append(_Loop(node, self.position))
+                self.loops.append(_LoopRange(node, self.position))
                 if node.kind is ForKind.PARALLEL:
                     self.activations.append(Activation(node, self.open[-1], self.position))
                     self.open.append(self.activations[-1])
             case Allocate(buffer):
-                self.live[buffer.data] = held = Held(buffer, len(self.loops))
+                self.live[buffer.data] = held = LiveRange(buffer, len(self.loops))
                 self.open[-1].held.append(held)
             case DeclBuffer(buffer) if buffer.data in self.live:
                 self.live[buffer.data].views.append(buffer)
@@ -156,7 +156,7 @@ class _Walker:
             held.crosses = next((loop.node for loop in inside if loop.node.thread), None)
 
 
-def _accessed(node: Stmt) -> Iterator[Buffer]:
+def _accessed_buffers(node: Stmt) -> Iterator[Buffer]:
     """Yield the buffers that a statement reads or writes directly."""
     if isinstance(node, BufferStore):
         yield node.buffer
@@ -166,7 +166,7 @@ def _accessed(node: Stmt) -> Iterator[Buffer]:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class LiveInterval:
     """Size, alignment and live interval of a block of memory.
 
     Attributes:
@@ -182,12 +182,13 @@ class Span:
     last: int
 
 
-def places_of(spans: Sequence[Span]) -> list[int]:
+def assign_offsets(spans: Sequence[LiveInterval]) -> list[int]:
     """Return the offset of each span in bytes: the best first-fit result of several orders.
 
     Spans with overlapping live intervals share no byte.
 
-    >>> places_of([Span(8, 4, 0, 1), Span(6, 4, 1, 2), Span(8, 4, 2, 3)])
+    >>> assign_offsets(
+    ...     [LiveInterval(8, 4, 0, 1), LiveInterval(6, 4, 1, 2), LiveInterval(8, 4, 2, 3)])
     [0, 8, 0]
     """
     orders: list[Callable[[int], tuple[int, ...]]] = [
@@ -196,7 +197,7 @@ def places_of(spans: Sequence[Span]) -> list[int]:
         lambda k: (spans[k].first - spans[k].last, -spans[k].bytes, k),
         lambda k: (spans[k].last, -spans[k].bytes, k),
     ]
-    beside, least = _beside(spans), most_at_once(spans)
+    beside, least = _interference_lists(spans), peak_live_bytes(spans)
     best: tuple[int, list[int]] | None = None
     for order in orders:
         places = _first_fit(spans, beside, sorted(range(len(spans)), key=order))
@@ -208,10 +209,11 @@ def places_of(spans: Sequence[Span]) -> list[int]:
     return [] if best is None else best[1]
 
 
-def most_at_once(spans: Sequence[Span]) -> int:
+def peak_live_bytes(spans: Sequence[LiveInterval]) -> int:
     """Return the peak number of live bytes, a lower bound of the memory of any assignment.
 
-    >>> most_at_once([Span(8, 4, 0, 1), Span(6, 4, 1, 2), Span(8, 4, 2, 3)])
+    >>> peak_live_bytes(
+    ...     [LiveInterval(8, 4, 0, 1), LiveInterval(6, 4, 1, 2), LiveInterval(8, 4, 2, 3)])
     14
     """
     changes: dict[int, int] = {}
@@ -226,7 +228,7 @@ def most_at_once(spans: Sequence[Span]) -> int:
     return most
 
 
-def _beside(spans: Sequence[Span]) -> list[list[int]]:
+def _interference_lists(spans: Sequence[LiveInterval]) -> list[list[int]]:
     """Return the interference lists: for each span, the spans with overlapping live intervals."""
     found: list[list[int]] = [[] for _ in spans]
     live: list[tuple[int, int]] = []
@@ -243,7 +245,7 @@ def _beside(spans: Sequence[Span]) -> list[list[int]]:
 
 
 def _first_fit(
-    spans: Sequence[Span], beside: Sequence[Sequence[int]], order: Sequence[int]
+    spans: Sequence[LiveInterval], beside: Sequence[Sequence[int]], order: Sequence[int]
 ) -> list[int]:
     """Assign each span, in order, the lowest offset without overlap with interfering spans."""
     places: dict[int, int] = {}
@@ -259,7 +261,7 @@ def _first_fit(
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class ArenaSlot:
     """Buffer with an offset in an arena.
 
     Attributes:
@@ -300,7 +302,7 @@ class Arena:
 
     memory: Memory
     loop: For | None
-    placed: tuple[Placed, ...]
+    placed: tuple[ArenaSlot, ...]
     outside: int = 0
 
     @property
@@ -309,7 +311,7 @@ class Arena:
         return max((each.end for each in self.placed), default=0)
 
     @property
-    def at_peak(self) -> tuple[Placed, ...]:
+    def at_peak(self) -> tuple[ArenaSlot, ...]:
         """Buffers that are live together at the fullest point of the arena.
 
         Of buffers that share an offset by in-place reuse, only the first is listed.
@@ -326,7 +328,7 @@ class Arena:
         return self.outside + self.bytes
 
 
-def _fullness(held: Sequence[Placed]) -> tuple[int, int]:
+def _fullness(held: Sequence[ArenaSlot]) -> tuple[int, int]:
     return max((each.end for each in held), default=0), sum(each.bytes for each in held)
 
 
@@ -357,7 +359,7 @@ def plan_arenas(func: PrimFunc, memories: Mapping[str, Memory]) -> tuple[Arena, 
             ]
             if not parts:
                 continue
-            around = _around(activation, name, known)
+            around = _enclosing_arena_bytes(activation, name, known)
             copies = 1 if memory.scope == "core" else _rounds(activation)
             arena = Arena(memory, activation.loop, _pack(parts, memory), around)
             known[id(activation), name] = arena
@@ -365,7 +367,7 @@ def plan_arenas(func: PrimFunc, memories: Mapping[str, Memory]) -> tuple[Arena, 
     return tuple(found)
 
 
-def _around(
+def _enclosing_arena_bytes(
     activation: Activation, name: str, known: Mapping[tuple[int, str], Arena]
 ) -> int:
     """Return the bytes of enclosing arenas that are in use while an activation runs."""
@@ -406,7 +408,7 @@ def row_bytes(buffer: Buffer, step: int) -> int:
     return round_up(size, step)
 
 
-def _pack(parts: Sequence[Held], memory: Memory) -> tuple[Placed, ...]:
+def _pack(parts: Sequence[LiveRange], memory: Memory) -> tuple[ArenaSlot, ...]:
     """Assign offsets to buffers; a buffer computed in place of another shares its offset."""
     steps = [_step(held, memory) for held in parts]
     rows = [row_bytes(held.buffer, step) for held, step in zip(parts, steps, strict=True)]
@@ -417,22 +419,22 @@ def _pack(parts: Sequence[Held], memory: Memory) -> tuple[Placed, ...]:
     owners = _owners(parts)
     heirs = [[k for k, owner in enumerate(owners) if owner == group] for group in sorted({*owners})]
     spans = [
-        Span(
+        LiveInterval(
             max(sizes[k] for k in group), lcm(*(steps[k] for k in group)),
             parts[group[0]].first or 0, parts[group[-1]].last,
         )
         for group in heirs
     ]
     places = {
-        k: place for group, place in zip(heirs, places_of(spans), strict=True) for k in group
+        k: place for group, place in zip(heirs, assign_offsets(spans), strict=True) for k in group
     }
     return tuple(
-        Placed(held.buffer, places[k], sizes[k], rows[k], steps[k], held.first, held.last)
+        ArenaSlot(held.buffer, places[k], sizes[k], rows[k], steps[k], held.first, held.last)
         for k, held in enumerate(parts)
     )
 
 
-def _owners(parts: Sequence[Held]) -> list[int]:
+def _owners(parts: Sequence[LiveRange]) -> list[int]:
     """Return, for each buffer, the number of the first buffer of its in-place chain."""
     owners = list(range(len(parts)))
     given: set[int] = set()
@@ -445,7 +447,7 @@ def _owners(parts: Sequence[Held]) -> list[int]:
     return owners
 
 
-def is_written_over(parent: Held, child: Held) -> bool:
+def is_written_over(parent: LiveRange, child: LiveRange) -> bool:
     """Return whether `child` may be computed in place in the memory of `parent`.
 
     This holds if one statement is the last to read `parent` and the first to store `child`, and if
@@ -467,7 +469,7 @@ def is_written_over(parent: Held, child: Held) -> bool:
     reads = [node for node in walk(last.value) if isinstance(node, BufferLoad)]
     reads = [node for node in reads if node.buffer.data in (parent.buffer.data, child.buffer.data)]
     return all(
-        node.buffer.data is parent.buffer.data and same(node.indices, last.indices)
+        node.buffer.data is parent.buffer.data and structural_equal(node.indices, last.indices)
         for node in reads
     ) and _stores_once(last.indices[0], loops)
 
@@ -482,7 +484,7 @@ def _stores_once(index: Expr, loops: Sequence[For]) -> bool:
         if not isinstance(loop.extent, Const):
             return False
         extents[loop.loop_var] = int(loop.extent.value)
-    terms = Terms()
+    terms = TermTable()
     total = terms.sum_of(cast(INT64, index.base if isinstance(index, Ramp) else index))
     steps: list[tuple[int, int]] = []
     for expr, step in terms.listed(total):
@@ -498,6 +500,6 @@ def _stores_once(index: Expr, loops: Sequence[For]) -> bool:
     return all(extent <= 1 for extent in extents.values())
 
 
-def _step(held: Held, memory: Memory) -> int:
+def _step(held: LiveRange, memory: Memory) -> int:
     types = (buffer.dtype for buffer in (held.buffer, *held.views))
     return lcm(memory.alignment_bytes, *(dtype.bytes for dtype in types))

@@ -8,9 +8,9 @@ from itertools import pairwise
 from typing import Any, TypeVar
 
 from tecomp.errors import LayoutError, LowerError
-from tecomp.ir.arith.extents import plus, product, simplified
+from tecomp.ir.arith.extents import plus, product, simplify_extent
 from tecomp.ir.arith.quasi_affine import QuasiAffine
-from tecomp.ir.arith.quasi_affine_conversion import Terms
+from tecomp.ir.arith.quasi_affine_conversion import TermTable
 from tecomp.ir.arith.simplify import Ranges, simplify
 from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.ir.nodes.dtype import BOOL, INT64
@@ -36,6 +36,7 @@ from tecomp.ir.nodes.stmt import (
     BufferStore,
     DeclBuffer,
     Extent,
+    IndexMapNode,
     PadValue,
     PrimFunc,
     Range,
@@ -47,9 +48,8 @@ from tecomp.ir.nodes.stmt import (
     seq,
     view_problem,
 )
-from tecomp.ir.nodes.stmt import IndexMap as PlainIndexMap
-from tecomp.ir.nodes.structural_equality import same
-from tecomp.ir.traversal.analyses import declared_views
+from tecomp.ir.nodes.structural_equality import structural_equal
+from tecomp.ir.traversal.analyses import views_with_memory
 from tecomp.ir.traversal.rewrite import bottom_up, substitute, walk
 from tecomp.lowering.storage.buffer_rewrite import (
     check_whole,
@@ -126,7 +126,7 @@ class _Layouts:
         self._moved = {id(view) for view in declared if view.has_offset}
         self.maps: dict[Var, tuple[IndexMap, ...]] = {}
         self.shapes: dict[Var, list[tuple[Extent, ...]]] = {}
-        self._terms = Terms()
+        self._terms = TermTable()
         self._done: dict[int, tuple[Buffer, Buffer]] = {}
         for data, maps in func.layout_maps:
             if data not in self.memories:
@@ -135,7 +135,7 @@ class _Layouts:
             if applied:
                 self._add(self.memories[data], applied)
 
-    def _add(self, memory: Buffer, maps: Sequence[PlainIndexMap]) -> None:
+    def _add(self, memory: Buffer, maps: Sequence[IndexMapNode]) -> None:
         """Check and record the maps of a memory, and the shape after each map."""
         if memory.strides is not None:
             raise LowerError(
@@ -245,7 +245,7 @@ class _Layouts:
         if data in self.views:
             # A view addresses the memory from its start, so the whole memory must be realized.
             check_whole(node, self.views[data], "apply_buffer_transforms")
-            return replace(node, buffer=buffer, bounds=tuple(map(_whole, buffer.shape)))
+            return replace(node, buffer=buffer, bounds=tuple(map(_full_range, buffer.shape)))
         for index_map, shape in zip(self.maps[data], self.shapes[data], strict=False):
             bounds = tuple(image_box(index_map, bounds, ranges, shape))
         return replace(node, buffer=buffer, bounds=bounds)
@@ -274,7 +274,7 @@ class _Layouts:
         return data, PadValue(pad.indices, pad.value, where)
 
 
-def _check_map_separators(memory: Buffer, maps: Sequence[PlainIndexMap]) -> None:
+def _check_map_separators(memory: Buffer, maps: Sequence[IndexMapNode]) -> None:
     """Refuse a map with AXIS_SEPARATOR if its buffer has other separators.
 
     The separators of the buffer are those of the last map that has any.
@@ -304,7 +304,7 @@ def _no_memory(func: PrimFunc, data: Var, step: str, what: str) -> LowerError:
 
 
 def _has_shape_of(view: Buffer, memory: Buffer) -> bool:
-    return view.strides is None and same(view.shape, memory.shape)
+    return view.strides is None and structural_equal(view.shape, memory.shape)
 
 
 def _mapped_view_problem(view: Buffer, memory: Buffer) -> str:
@@ -367,18 +367,18 @@ def flatten_buffer(func: PrimFunc) -> PrimFunc:
                 B[i * 6 + j] = A[i * 6 + j] * float32(2.0)
     """
     _check_ready(func)
-    terms = Terms()
+    terms = TermTable()
     done: dict[int, tuple[Buffer, Buffer]] = {}
     strided = {p for p in func.params if isinstance(p, Buffer) and _is_strided(p)}
     views = _starts(func)
 
     def is_physical(buffer: Buffer) -> bool:
-        return is_flat(buffer) and same(views.get(id(buffer), 0), 0)
+        return is_flat(buffer) and structural_equal(views.get(id(buffer), 0), 0)
 
     def physical(buffer: Buffer) -> Buffer:
         if id(buffer) not in done:
             is_argument = _is_strided(buffer) and id(buffer) not in views and buffer in strided
-            flat = replace(buffer, flat=True) if is_argument else flattened(
+            flat = replace(buffer, flat=True) if is_argument else flatten_axis_groups(
                 buffer, is_view=id(buffer) in views)
             done[id(buffer)] = buffer, flat
         return done[id(buffer)][1]
@@ -397,7 +397,7 @@ def flatten_buffer(func: PrimFunc) -> PrimFunc:
 
     params = tuple(physical(p) if isinstance(p, Buffer) else p for p in func.params)
     flat = replace(func, params=params, body=bottom_up(func.body, rule))
-    for view, memory in declared_views(flat):
+    for view, memory in views_with_memory(flat):
         if problem := view_problem(view, memory):
             raise LowerError(
                 "flatten_buffer: {problem}; declare the view with axis_separators that cut its "
@@ -442,7 +442,7 @@ def is_flat(buffer: Buffer) -> bool:
     return buffer.flat or (is_dense and len(buffer.shape) == len(buffer.axis_separators) + 1)
 
 
-def flattened(buffer: Buffer, *, is_view: bool = False) -> Buffer:
+def flatten_axis_groups(buffer: Buffer, *, is_view: bool = False) -> Buffer:
     """Merge each group of axes of `buffer` into one axis; a buffer of rank 0 has 1 element.
 
     A view with strides ends at its last element, because its memory may end there too. A view
@@ -456,7 +456,7 @@ def flattened(buffer: Buffer, *, is_view: bool = False) -> Buffer:
     shape = tuple(extent(*group) for group in zip(
         _groups(buffer, buffer.shape), _groups(buffer, buffer.strides or ()), strict=True))
     if is_moved:
-        shape = (simplified(plus(buffer.elem_offset, *shape)),)
+        shape = (simplify_extent(plus(buffer.elem_offset, *shape)),)
     if (most := max((n for n in shape if isinstance(n, int)), default=0)) >= 2**63:
         raise LowerError(
             "flatten_buffer: `{buffer}` takes {most} places in a row, more than 64-bit indices "
@@ -485,11 +485,11 @@ def _span(shape: tuple[Extent, ...], strides: tuple[Extent, ...]) -> Extent:
     for extent, stride in zip(shape, strides, strict=True):
         last = binary(BinOp.ADD, last, _times(index_value(extent) - 1, stride))
     is_empty = logical_or(*(index_value(extent) <= 0 for extent in shape))
-    return simplified(Select(is_empty, index_value(0), last + 1))
+    return simplify_extent(Select(is_empty, index_value(0), last + 1))
 
 
 def _flat(
-    terms: Terms, buffer: Buffer, indices: tuple[Expr, ...], start: Extent
+    terms: TermTable, buffer: Buffer, indices: tuple[Expr, ...], start: Extent
 ) -> tuple[Expr, ...]:
     """Return the linear index within each group of axes, counted from `start`."""
     strides: tuple[Extent, ...] = buffer.strides if buffer.strides is not None else tuple(
@@ -505,7 +505,7 @@ def _row_major(shape: tuple[Extent, ...]) -> list[Extent]:
 
 
 def _dot(
-    terms: Terms, indices: tuple[Expr, ...], strides: tuple[Extent, ...], start: Extent = 0
+    terms: TermTable, indices: tuple[Expr, ...], strides: tuple[Extent, ...], start: Extent = 0
 ) -> Expr:
     """Return `start` plus the dot product of indices and strides.
 
@@ -520,7 +520,7 @@ def _dot(
     return terms.expr(total)
 
 
-def _across(terms: Terms, total: QuasiAffine, index: Expr, stride: Extent) -> Expr:
+def _across(terms: TermTable, total: QuasiAffine, index: Expr, stride: Extent) -> Expr:
     """Return `total + index * stride` for a vector index, which is the last index."""
     lanes = index.dtype.lanes
     match index:
@@ -573,17 +573,17 @@ def fill_padding(func: PrimFunc) -> PrimFunc:
     pads = {data: pad for data, pad in func.pad_values if pad.where is not None}
     if not pads:
         return replace(func, pad_values=()) if func.pad_values else func
-    body = bottom_up(func.body, lambda node: _realized(node, pads))
+    body = bottom_up(func.body, lambda node: _realize(node, pads))
     params = [p for p in func.params if isinstance(p, Buffer) and p.data in pads]
-    fills = [_fill(p, pads[p.data], [_whole(n) for n in p.shape]) for p in params]
+    fills = [_fill(p, pads[p.data], [_full_range(n) for n in p.shape]) for p in params]
     return simplify(replace(func, body=seq(*fills, body), pad_values=()))
 
 
-def _whole(extent: int | Expr) -> Range:
+def _full_range(extent: int | Expr) -> Range:
     return Range(index_value(0), index_value(extent))
 
 
-def _realized(node: object, pads: Mapping[Var, PadValue]) -> Stmt | None:
+def _realize(node: object, pads: Mapping[Var, PadValue]) -> Stmt | None:
     match node:
         case BufferRealize(buffer, bounds, body) if buffer.data in pads:
             fill = _fill(buffer, pads[buffer.data], list(bounds))

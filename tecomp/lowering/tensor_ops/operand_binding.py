@@ -27,42 +27,42 @@ from tecomp.ir.nodes.stmt import (
     ArrayArgument,
     Buffer,
     BufferStore,
-    Convention,
+    CallingConvention,
+    ExternCall,
     For,
     ForKind,
-    OutsideCall,
+    OperandTransfer,
     PrimFunc,
     Stmt,
     TensorOp,
-    Touch,
     array_argument,
-    over_elements,
+    loops_over_elements,
     seq,
 )
-from tecomp.ir.nodes.structural_equality import same
+from tecomp.ir.nodes.structural_equality import structural_equal
 from tecomp.ir.traversal.rewrite import bottom_up, map_body, substitute, walk
-from tecomp.poly.accesses.tiles import Access, Tile, view
+from tecomp.poly.accesses.tiles import IterationTile, OperandAccess, view
 
-Lies: TypeAlias = "Callable[[ArrayArgument, Convention], bool]"
+Lies: TypeAlias = "Callable[[ArrayArgument, CallingConvention], bool]"
 """Predicate: whether an array has the strides that the calling convention requires."""
 
 
-def with_copies(statement: Stmt, lies: Lies) -> Stmt:
+def copy_noncontiguous_operands(statement: Stmt, lies: Lies) -> Stmt:
     """Insert packing copies for call arguments that do not have the required strides.
 
     Calls and copies refer to the buffers of the intrinsic.
     """
-    if not any(isinstance(node, OutsideCall) for node in walk(statement)):
+    if not any(isinstance(node, ExternCall) for node in walk(statement)):
         return statement
 
     def rule(node: Any) -> Stmt | None:
-        return _copied(node, lies) if isinstance(node, OutsideCall) else None
+        return _copy(node, lies) if isinstance(node, ExternCall) else None
 
     return bottom_up(statement, rule)
 
 
-def lies_as_taken(
-    array: ArrayArgument, convention: Convention, shape: Sequence[Any], place: Sequence[Expr]
+def has_required_strides(
+    array: ArrayArgument, convention: CallingConvention, shape: Sequence[Any], place: Sequence[Expr]
 ) -> bool:
     """Return whether a part of a row-major tensor has the strides that a function requires.
 
@@ -84,7 +84,7 @@ def lies_as_taken(
         )
     except InternalError:
         return False
-    if convention is Convention.C:
+    if convention is CallingConvention.C:
         return _has_no_gaps(strides, array.shape)
     return not any(isinstance(stride, Const) and stride.value < 0 for stride in strides)
 
@@ -93,13 +93,13 @@ def _has_no_gaps(strides: Sequence[Expr], shape: Sequence[Expr]) -> bool:
     expected: Expr = Const(1)
     for stride, extent in zip(reversed(strides), reversed(shape), strict=True):
         is_one = isinstance(extent, Const) and extent.value == 1
-        if not is_one and not same(simplify(stride), simplify(expected)):
+        if not is_one and not structural_equal(simplify(stride), simplify(expected)):
             return False
         expected = binary(BinOp.MUL, expected, extent)
     return True
 
 
-def _copied(call: OutsideCall, lies: Lies) -> Stmt | None:
+def _copy(call: ExternCall, lies: Lies) -> Stmt | None:
     """Return the call with packing copies of its arguments; None if no copy is required."""
     arguments, before, after, memory = list(call.arguments), [], [], []
     for k, each in enumerate(call.arguments):
@@ -108,10 +108,10 @@ def _copied(call: OutsideCall, lies: Lies) -> Stmt | None:
         plain = Buffer(f"{each.place.buffer.name}.plain", each.shape, each.place.dtype)
         memory.append(plain)
         place, at = _element(each)
-        before.append(over_elements(at, each.shape, BufferStore(plain, place, at)))
+        before.append(loops_over_elements(at, each.shape, BufferStore(plain, place, at)))
         if each.is_written:
             back = BufferStore(place.buffer, BufferLoad(plain, at), place.indices)
-            after.append(over_elements(at, each.shape, back))
+            after.append(loops_over_elements(at, each.shape, back))
         arguments[k] = array_argument(
             plain, each.variables, each.shape, each.variables, is_written=each.is_written)
     if not memory:
@@ -146,7 +146,7 @@ Masks: TypeAlias = "Mapping[int, tuple[tuple[Var, ...], Expr]]"
 
 
 @dataclass(frozen=True)
-class Operands:
+class BoundOperands:
     """Operands of a tensor intrinsic, bound to buffers of the program.
 
     Attributes:
@@ -158,8 +158,8 @@ class Operands:
         are_rows: Whether the memory of each operand is contiguous in row-major order.
     """
 
-    tile: Tile
-    accesses: tuple[Access, ...]
+    tile: IterationTile
+    accesses: tuple[OperandAccess, ...]
     buffers: tuple[Buffer, ...]
     scalars: tuple[Expr, ...]
     loads: tuple[TensorLoad, ...]
@@ -167,7 +167,7 @@ class Operands:
 
 
 @dataclass(frozen=True)
-class _View:
+class _OperandView:
     """Operand of a tensor intrinsic in program memory.
 
     Attributes:
@@ -194,27 +194,28 @@ class _View:
         found = substitute(self.mask[1], dict(zip(self.mask[0], indices, strict=True)))
         return None if isinstance(found, Const) else found
 
-    def lies(self, array: ArrayArgument, convention: Convention) -> bool:
+    def lies(self, array: ArrayArgument, convention: CallingConvention) -> bool:
         """Return whether a function can take the array in place, without a packing copy."""
         at = self.at(array.place.indices)
-        return self.mask is None and self.is_in_rows and lies_as_taken(
+        return self.mask is None and self.is_in_rows and has_required_strides(
             array, convention, self.buffer.shape, at)
 
 
-def _views(intrin: TensorIntrin, place: Operands, masks: Masks) -> dict[Var, _View]:
-    views: dict[Var, _View] = {}
+def _views(intrin: TensorIntrin, place: BoundOperands, masks: Masks) -> dict[Var, _OperandView]:
+    views: dict[Var, _OperandView] = {}
     for k, (own, access) in enumerate(zip(intrin.buffers, place.accesses, strict=True)):
         if not access.own and not access.others and own.shape:
             continue  # a reset has no inputs
         names = tuple(Var(f"u{n}") for n in range(len(access.own)))
         exprs = view(access, place.tile, names)
         assert own.data is not None
-        views[own.data] = _View(
+        views[own.data] = _OperandView(
             place.buffers[k], names, exprs, masks.get(k), place.are_rows[k])
     return views
 
 
-def placed(statement: Stmt, intrin: TensorIntrin, place: Operands, masks: Masks) -> Stmt:
+def bind_statement(statement: Stmt, intrin: TensorIntrin, place: BoundOperands,
+        masks: Masks) -> Stmt:
     """Rewrite `statement` of an intrinsic to the buffers of the program.
 
     Args:
@@ -229,39 +230,40 @@ def placed(statement: Stmt, intrin: TensorIntrin, place: Operands, masks: Masks)
         match node:
             case BufferLoad(buffer, indices, predicate) if buffer.data in views:
                 seen = views[buffer.data]
-                there = _both(predicate, seen.condition(indices))
+                there = _conjunction(predicate, seen.condition(indices))
                 return BufferLoad(seen.buffer, seen.at(indices), there)
             case BufferStore(buffer, value, indices, predicate) if buffer.data in views:
                 seen = views[buffer.data]
-                there = _both(predicate, seen.condition(indices))
+                there = _conjunction(predicate, seen.condition(indices))
                 return BufferStore(seen.buffer, value, seen.at(indices), there)
         return None
 
-    def lies(array: ArrayArgument, convention: Convention) -> bool:
+    def lies(array: ArrayArgument, convention: CallingConvention) -> bool:
         seen = views.get(array.place.buffer.data)
         return seen is None or seen.lies(array, convention)
 
-    made = bottom_up(with_copies(statement, lies), rule)
+    made = bottom_up(copy_noncontiguous_operands(statement, lies), rule)
     return substitute(made, dict(zip(intrin.scalar_params, place.scalars, strict=False)))
 
 
-def operation(statement: Stmt, intrin: TensorIntrin, place: Operands, masks: Masks) -> Stmt:
-    """Return `placed` wrapped in a `TensorOp` that lists the elements it accesses."""
+def operation(statement: Stmt, intrin: TensorIntrin, place: BoundOperands, masks: Masks) -> Stmt:
+    """Return `bind_statement` wrapped in a `TensorOp` that lists the elements it accesses."""
     touched: list[Stmt] = []
     out = intrin.buffers[-1]
     for own in intrin.buffers:
         indices = tuple(Var(f"{own.name}{k}", INT64) for k in range(len(own.shape)))
         element = BufferLoad(own, indices)
-        moves: list[Stmt] = [Touch(element)] if own is not out or statement is intrin.update else []
-        moves += [Touch(element, is_written=True)] if own is out else []
+        moves: list[Stmt] = [
+            OperandTransfer(element)] if own is not out or statement is intrin.update else []
+        moves += [OperandTransfer(element, is_written=True)] if own is out else []
         loops = seq(*moves)
         for var, extent in zip(reversed(indices), reversed(own.shape), strict=True):
             loops = For(var, index_value(0), index_value(extent), ForKind.SERIAL, loops)
         touched.append(loops)
     both = TensorOp(intrin.name, seq(*touched), statement, intrin.tile, intrin.unit, intrin.mode)
-    return placed(both, intrin, place, masks)
+    return bind_statement(both, intrin, place, masks)
 
 
-def _both(a: Expr | None, b: Expr | None) -> Expr | None:
+def _conjunction(a: Expr | None, b: Expr | None) -> Expr | None:
     given = [term for term in (a, b) if term is not None]
     return logical_and(*given) if given else None

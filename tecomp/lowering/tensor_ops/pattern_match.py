@@ -16,7 +16,7 @@ from tecomp.compute.reduce import Reduce
 from tecomp.compute.tensor import TensorLoad
 from tecomp.compute.tensor_intrin import TensorIntrin, length
 from tecomp.ir.nodes.expr import Binary, BinOp, Call, Cast, Compare, Const, Expr, Not, Select
-from tecomp.ir.nodes.structural_equality import same
+from tecomp.ir.nodes.structural_equality import structural_equal
 from tecomp.ir.traversal.rewrite import children, fold, walk
 from tecomp.poly.accesses.tiles import TileDigit
 
@@ -30,7 +30,7 @@ E = TypeVar("E", bound=Expr)
 
 
 @dataclass(frozen=True, slots=True)
-class Pairing:
+class IntrinsicMatch:
     """Correspondence of the reads and scalars of a stage and an intrinsic.
 
     Attributes:
@@ -42,7 +42,7 @@ class Pairing:
     scalars: tuple[Expr, ...]
 
 
-def own_loads(intrin: TensorIntrin) -> tuple[TensorLoad, ...]:
+def intrinsic_loads(intrin: TensorIntrin) -> tuple[TensorLoad, ...]:
     """Return the read of each input in the definition of an intrinsic."""
     loads = _distinct_loads(_values(intrin.op.body[0]))
     return tuple(
@@ -50,7 +50,7 @@ def own_loads(intrin: TensorIntrin) -> tuple[TensorLoad, ...]:
     )
 
 
-def pairings(body: Expr, intrin: TensorIntrin) -> Iterator[Pairing]:
+def pairings(body: Expr, intrin: TensorIntrin) -> Iterator[IntrinsicMatch]:
     """Yield all matches of the stage body `body` with the body of an intrinsic."""
     theirs = intrin.op.body[0]
     if isinstance(body, Reduce) and isinstance(theirs, Reduce):
@@ -59,7 +59,7 @@ def pairings(body: Expr, intrin: TensorIntrin) -> Iterator[Pairing]:
     elif isinstance(body, Reduce) or isinstance(theirs, Reduce):
         return
     value, wanted = _values(body)[0], _values(theirs)[0]
-    wanted_loads, scalars = own_loads(intrin), intrin.scalar_params
+    wanted_loads, scalars = intrinsic_loads(intrin), intrin.scalar_params
     goal = _key(wanted, _marks(wanted, wanted_loads, scalars))
     loads = _distinct_loads((value,))
     if len(loads) != len(wanted_loads) or len(loads) > _MOST_LEAVES:
@@ -67,7 +67,7 @@ def pairings(body: Expr, intrin: TensorIntrin) -> Iterator[Pairing]:
     for chosen in _in_order(loads, wanted_loads):
         for numbers in _in_order(_numbers(value) if scalars else (), scalars):
             if _key(value, _marks(value, chosen, numbers)) == goal:
-                yield Pairing(chosen, numbers)
+                yield IntrinsicMatch(chosen, numbers)
 
 
 def _in_order(given: Sequence[E], wanted: Sequence[Expr]) -> Iterator[tuple[E, ...]]:
@@ -84,7 +84,7 @@ def _marks(
     found: dict[int, Key] = {id(value): ("scalar", k) for k, value in enumerate(scalars)}
     for node in walk(root):
         for k, load in enumerate(loads):
-            if isinstance(node, TensorLoad) and same(node, load):
+            if isinstance(node, TensorLoad) and structural_equal(node, load):
                 found[id(node)] = ("operand", k)
     return found
 
@@ -126,7 +126,8 @@ def _distinct_loads(values: Sequence[Expr]) -> list[TensorLoad]:
     found: list[TensorLoad] = []
     for value in values:
         for node in _outer_nodes(value):
-            if isinstance(node, TensorLoad) and not any(same(node, other) for other in found):
+            if isinstance(node, TensorLoad) and not any(structural_equal(node, other) for other
+                    in found):
                 found.append(node)
     return found
 
@@ -163,13 +164,13 @@ def _key(root: Expr, marks: Mapping[int, Key]) -> Key:
             case Call("dot"):
                 return ("dot", *sorted(parts, key=repr))
             case Binary() | Compare() | Call() | Cast() | Select() | Not():
-                return (type(node).__name__, _what(node), str(node.dtype), *parts)
+                return (type(node).__name__, _describe_value(node), str(node.dtype), *parts)
         return ("other", id(node))
 
     return fold(root, combine, inside)
 
 
-def _what(node: Any) -> str:
+def _describe_value(node: Any) -> str:
     match node:
         case Binary(op) | Compare(op):
             return str(op.name)
@@ -215,7 +216,7 @@ def correspondences(
             continue
         steps = [
             (-n, more is not None, -digit.axis, k,
-             (_without(left, n, more), _without(rest, k, again), (*pieces, piece)))
+             (_drop(left, n, more), _drop(rest, k, again), (*pieces, piece)))
             for k, digit in enumerate(rest)
             for n, (axis, weight, extent) in enumerate(left)
             if (step := _step(axis, weight, extent, digit)) is not None
@@ -239,6 +240,6 @@ def _step(
     return piece, more, again
 
 
-def _without(items: tuple[Any, ...], position: int, instead: Any) -> tuple[Any, ...]:
+def _drop(items: tuple[Any, ...], position: int, instead: Any) -> tuple[Any, ...]:
     kept = () if instead is None else (instead,)
     return (*items[:position], *kept, *items[position + 1 :])

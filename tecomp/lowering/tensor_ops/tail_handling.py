@@ -20,26 +20,33 @@ from tecomp.errors import LowerError
 from tecomp.ir.interpreter.evaluate import evaluate
 from tecomp.ir.nodes.expr import Const, Expr, Var, cast
 from tecomp.ir.nodes.stmt import Buffer, BufferStore, PrimFunc
-from tecomp.ir.nodes.structural_equality import same
+from tecomp.ir.nodes.structural_equality import structural_equal
 from tecomp.ir.traversal.rewrite import free_variables, top_down, walk
 from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.edge_tiles import Bounds, Memory, with_padding
-from tecomp.lowering.stages.program import Program
+from tecomp.lowering.stages.program import PreparedSchedule
 from tecomp.lowering.tensor_ops.operand_binding import Masks
-from tecomp.lowering.tensor_ops.pattern_match import own_loads
-from tecomp.poly.accesses.tiles import Access, Tile, beyond, overrun, padded, touched_condition
+from tecomp.lowering.tensor_ops.pattern_match import intrinsic_loads
+from tecomp.poly.accesses.tiles import (
+    IterationTile,
+    OperandAccess,
+    missing_reduction_points,
+    out_of_range_operands,
+    padding_elements,
+    readable_condition,
+)
 from tecomp.poly.maps.index_map import IndexMap
 from tecomp.poly.sets.to_isl import NotAffine
 from tecomp.scheduling.state import AtRoot
 
 
 def masks_of(
-    program: Program,
+    program: PreparedSchedule,
     definition: Definition,
     intrin: TensorIntrin,
     where: str,
-    tile: Tile,
-    accesses: Sequence[Access],
+    tile: IterationTile,
+    accesses: Sequence[OperandAccess],
     loads: Sequence[TensorLoad],
     memory: Memory,
 ) -> Masks:
@@ -65,14 +72,14 @@ def masks_of(
     padding = [
         _padding(program, load, accesses[k], tile, memory) for k, load in enumerate(loads)
     ]
-    if loads and reduced and not overrun(tile, reduced).is_empty():
+    if loads and reduced and not missing_reduction_points(tile, reduced).is_empty():
         _check_neutral(definition, intrin, where, tile, accesses, padding)
     masks: dict[int, tuple[tuple[Var, ...], Expr]] = {}
     for k, access in enumerate(accesses):
         if access.own or access.others:
             names = tuple(Var(f"u{n}") for n in range(len(access.own)))
             roomy = padding[k].elements if k < len(padding) else None
-            masks[k] = names, touched_condition(access, tile, names, roomy)
+            masks[k] = names, readable_condition(access, tile, names, roomy)
     return masks
 
 
@@ -85,7 +92,8 @@ class _Padding:
 
 
 def _padding(
-    program: Program, load: TensorLoad, access: Access, tile: Tile, memory: Memory
+    program: PreparedSchedule, load: TensorLoad, access: OperandAccess, tile: IterationTile,
+    memory: Memory
 ) -> _Padding:
     """Return the padding of a tensor if its layout has a constant pad value, else zero."""
     nothing = _Padding(_zero(load), None)
@@ -101,14 +109,16 @@ def _padding(
     for index_map in layout.maps:
         places = list(IndexMap.lift(index_map).map_indices(places))
     try:
-        roomy = _held(program, definition, shape, tile, memory)
-        return _Padding(value, padded(access, tile, definition.axis, shape, roomy, places))
+        roomy = _backed_elements(program, definition, shape, tile, memory)
+        return _Padding(value,
+            padding_elements(access, tile, definition.axis, shape, roomy, places))
     except NotAffine:
         return nothing
 
 
-def _held(
-    program: Program, definition: Definition, shape: Bounds, tile: Tile, memory: Memory
+def _backed_elements(
+    program: PreparedSchedule, definition: Definition, shape: Bounds, tile: IterationTile,
+    memory: Memory
 ) -> Bounds:
     """Return the elements of a computed tensor that are backed by memory, padding included."""
     if isinstance(definition.stage.attach, AtRoot):
@@ -122,12 +132,12 @@ def _zero(load: TensorLoad) -> Const:
     return Const(0.0 if kind.is_float else False if kind.is_bool else 0, kind)
 
 
-def runs_over(
-    program: Program,
+def can_overcompute(
+    program: PreparedSchedule,
     definition: Definition,
     intrin: TensorIntrin,
-    tile: Tile,
-    accesses: Sequence[Access],
+    tile: IterationTile,
+    accesses: Sequence[OperandAccess],
     loads: Sequence[TensorLoad],
     memory: Memory,
 ) -> bool:
@@ -151,34 +161,34 @@ def runs_over(
     except NotAffine:
         return False
     reduced = [axis for axis in intrin.op.reduce_axis if any(axis is own for own in tile.axes)]
-    if not loads or overrun(tile, reduced).is_empty():
+    if not loads or missing_reduction_points(tile, reduced).is_empty():
         return True
     padding = [
         _padding(program, load, accesses[k], tile, memory) for k, load in enumerate(loads)
     ]
     return all(
         each.elements is not None
-        and not beyond(accesses[k], tile, intrin.op.reduce_axis, each.elements)[2]
+        and not out_of_range_operands(accesses[k], tile, intrin.op.reduce_axis, each.elements)[2]
         for k, each in enumerate(padding)
     ) and _beyond_the_end(intrin, tile, accesses, padding)[0]
 
 
 def _check_neutral(
-    definition: Definition, intrin: TensorIntrin, where: str, tile: Tile,
-    accesses: Sequence[Access], padding: Sequence[_Padding],
+    definition: Definition, intrin: TensorIntrin, where: str, tile: IterationTile,
+    accesses: Sequence[OperandAccess], padding: Sequence[_Padding],
 ) -> None:
     is_neutral, found_there = _beyond_the_end(intrin, tile, accesses, padding)
     if is_neutral:
         return
     reduce = intrin.op.body[0]
     assert isinstance(reduce, Reduce)
-    operands = own_loads(intrin)
+    operands = intrinsic_loads(intrin)
     read = ", ".join(f"{operands[k].tensor.name} = {value}" for k, value in found_there.items())
     raise LowerError(
         "{where}: {definition}; beyond the end {intrin} has {read}, and its {combiner} of "
         "{source} would not stay as it is; split by a divisor, or read copies in a layout with "
         "pad_value= such that each step gives {identity}",
-        kind="tensorize", where=where, definition=", ".join(_missing(definition, tile)),
+        kind="tensorize", where=where, definition=", ".join(_undivided_axes(definition, tile)),
         intrin=intrin.name, read=read or "no operand that ends there",
         combiner=reduce.combiner.name, source=reduce.source[0],
         identity=reduce.combiner.identity[0],
@@ -186,7 +196,8 @@ def _check_neutral(
 
 
 def _beyond_the_end(
-    intrin: TensorIntrin, tile: Tile, accesses: Sequence[Access], padding: Sequence[_Padding]
+    intrin: TensorIntrin, tile: IterationTile, accesses: Sequence[OperandAccess],
+    padding: Sequence[_Padding]
 ) -> tuple[bool, dict[int, Expr]]:
     """Return whether surplus reduction steps are neutral.
 
@@ -197,19 +208,19 @@ def _beyond_the_end(
     reduce = intrin.op.body[0]
     assert isinstance(reduce, Reduce)
     found_there: dict[int, Expr] = {}
-    operands = own_loads(intrin)
+    operands = intrinsic_loads(intrin)
     for k, load in enumerate(operands):
         pad, zero = padding[k].value, _zero(load)
-        is_read, in_padding, in_nothing = beyond(
+        is_read, in_padding, in_nothing = out_of_range_operands(
             accesses[k], tile, intrin.op.reduce_axis, padding[k].elements
         )
-        if not is_read and (not (in_padding and in_nothing) or same(pad, zero)):
+        if not is_read and (not (in_padding and in_nothing) or structural_equal(pad, zero)):
             found_there[k] = pad if in_padding else zero
 
     def rule(node: Any) -> Expr | None:
         if not isinstance(node, TensorLoad):
             return None
-        k = next(k for k, load in enumerate(operands) if same(node, load))
+        k = next(k for k, load in enumerate(operands) if structural_equal(node, load))
         return found_there.get(k, node)
 
     found = _value(top_down(reduce.source[0], rule))
@@ -228,7 +239,7 @@ def _value(expr: Expr) -> Any:
     return array
 
 
-def _missing(definition: Definition, tile: Tile) -> list[str]:
+def _undivided_axes(definition: Definition, tile: IterationTile) -> list[str]:
     """Return descriptions of the reduction axes whose extents the tiles do not divide."""
     found = []
     for axis, place in zip(definition.reduce_axis, tile.places[len(definition.axis) :],

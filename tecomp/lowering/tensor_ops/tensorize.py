@@ -25,24 +25,37 @@ from tecomp.ir.traversal.rewrite import substitute
 from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.edge_tiles import Memory
 from tecomp.lowering.stages.index_expressions import index_of, value_of
-from tecomp.lowering.stages.program import Program
-from tecomp.lowering.tensor_ops.operand_binding import Masks, Operands, operation, placed
+from tecomp.lowering.stages.program import PreparedSchedule
+from tecomp.lowering.tensor_ops.operand_binding import (
+    BoundOperands,
+    Masks,
+    bind_statement,
+    operation,
+)
 from tecomp.lowering.tensor_ops.pattern_match import (
-    Pairing,
+    IntrinsicMatch,
     SharedDigit,
     correspondences,
-    own_loads,
+    intrinsic_loads,
     pairings,
     uses_axes,
 )
-from tecomp.lowering.tensor_ops.tail_handling import masks_of, runs_over
-from tecomp.poly.accesses.tiles import Access, Tile, TileDigit, clash, digits_of, tile_of, values_at
+from tecomp.lowering.tensor_ops.tail_handling import can_overcompute, masks_of
+from tecomp.poly.accesses.tiles import (
+    IterationTile,
+    OperandAccess,
+    TileDigit,
+    clash,
+    digits_of,
+    tile_of,
+    values_at,
+)
 from tecomp.poly.loops.box_loops import corner
-from tecomp.poly.loops.regions import Scope, first_dims
+from tecomp.poly.loops.regions import LoopScope, first_dims
 from tecomp.poly.sets.to_isl import NotAffine, Points, Space, pw_aff
 from tecomp.scheduling.state import StageState, is_reduction
 
-Put: TypeAlias = "Callable[[Stmt, TensorIntrin, Operands, Masks], Stmt]"
+Put: TypeAlias = "Callable[[Stmt, TensorIntrin, BoundOperands, Masks], Stmt]"
 
 
 @dataclass(frozen=True)
@@ -58,7 +71,7 @@ class Tensorizer:
         memory: Elements that are backed by memory, for each tensor in scope.
     """
 
-    program: Program
+    program: PreparedSchedule
     definition: Definition
     intrin: TensorIntrin
     position: int
@@ -71,7 +84,7 @@ class Tensorizer:
         stage = self.definition.stage
         return f"s[{stage.name}].tensorize({stage.leaves[self.position].name}, {self.intrin.name})"
 
-    def measured(self, points: Points, scope: Scope) -> Tensorizer:
+    def measured(self, points: Points, scope: LoopScope) -> Tensorizer:
         """Return this tensorizer with the digits of the loops that visit `points`.
 
         Raises:
@@ -95,7 +108,7 @@ class Tensorizer:
             kind="tensorize", where=self.where,
         )
 
-    def computed(self, points: Points, scope: Scope, *, accumulates: bool) -> Stmt:
+    def computed(self, points: Points, scope: LoopScope, *, accumulates: bool) -> Stmt:
         """Return the statements that compute or accumulate the values at `points`.
 
         Args:
@@ -123,32 +136,32 @@ class Tensorizer:
             return seq(self.started(self._data_points(points), scope), made)
         return made
 
-    def started(self, points: Points, scope: Scope) -> Stmt:
+    def started(self, points: Points, scope: LoopScope) -> Stmt:
         """Return the statements that initialize the reduction for the elements `points`."""
         assert self.intrin.reset is not None
         found = next(self._tiles(points, self.definition.axis, scope), None)
         if found is None:
             raise self._refused_axes()
-        place = Operands(
+        place = BoundOperands(
             found, (*self._unused(), self._output(found)),
             (*self.intrin.buffers[:-1], self.definition.buffers[0]), (), (),
             (*(True for _ in self.intrin.inputs), _is_in_rows(self.definition.stage)),
         )
-        return self._with_tail(self.intrin.reset, place, placed)
+        return self._with_tail(self.intrin.reset, place, bind_statement)
 
-    def _unused(self) -> tuple[Access, ...]:
-        return tuple(Access((), ()) for _ in self.intrin.inputs)
+    def _unused(self) -> tuple[OperandAccess, ...]:
+        return tuple(OperandAccess((), ()) for _ in self.intrin.inputs)
 
     def _data_points(self, points: Points) -> Points:
         count = len(self.definition.axis)
         return first_dims(points, count)
 
-    def _with_tail(self, statement: Stmt, place: Operands, put: Put) -> Stmt:
+    def _with_tail(self, statement: Stmt, place: BoundOperands, put: Put) -> Stmt:
         whole = put(statement, self.intrin, place, {})
         if place.tile.is_full():
             return whole
         around = place.tile, place.accesses, place.loads, self.memory
-        if runs_over(self.program, self.definition, self.intrin, *around):
+        if can_overcompute(self.program, self.definition, self.intrin, *around):
             return whole
         masks = masks_of(self.program, self.definition, self.intrin, self.where, *around)
         part = put(statement, self.intrin, place, masks)
@@ -156,7 +169,7 @@ class Tensorizer:
             return part
         return IfThenElse(place.tile.full_condition(), whole, part)
 
-    def _place(self, points: Points, scope: Scope) -> Operands:
+    def _place(self, points: Points, scope: LoopScope) -> BoundOperands:
         """Return the operands of the first correspondence that is valid for every operand."""
         found = self._pairings()
         axes = (*self.definition.axis, *self.definition.reduce_axis)
@@ -171,7 +184,7 @@ class Tensorizer:
                 problem = problem or why
         raise problem or self._refused_axes()
 
-    def _check_indices(self, pairing: Pairing) -> None:
+    def _check_indices(self, pairing: IntrinsicMatch) -> None:
         axes = (*self.definition.axis, *self.definition.reduce_axis)
         space = Space(axes, self.program.integers)
         for load in pairing.loads:
@@ -185,7 +198,7 @@ class Tensorizer:
                         kind="tensorize", where=self.where, index=index, load=load,
                     ) from None
 
-    def _pairings(self) -> list[Pairing]:
+    def _pairings(self) -> list[IntrinsicMatch]:
         op = self.definition.stage.op
         if isinstance(op, TensorComputeOp):
             return [self._called(op)]
@@ -216,18 +229,18 @@ class Tensorizer:
         self._check_indices(found[0])
         return found
 
-    def _called(self, op: TensorComputeOp) -> Pairing:
+    def _called(self, op: TensorComputeOp) -> IntrinsicMatch:
         """Return the operands of an explicit call of the intrinsic."""
         sizes = dict(self.program.sizes)
         operands = (substitute(value, sizes) for value in op.operands)
         loads = tuple(value for value in operands if isinstance(value, TensorLoad))
-        pairing = Pairing(loads, tuple(substitute(value, sizes) for value in op.scalars))
+        pairing = IntrinsicMatch(loads, tuple(substitute(value, sizes) for value in op.scalars))
         self._check_indices(pairing)
         return pairing
 
     def _tiles(
-        self, points: Points, axes: Sequence[IterVar], scope: Scope
-    ) -> Iterator[Tile]:
+        self, points: Points, axes: Sequence[IterVar], scope: LoopScope
+    ) -> Iterator[IterationTile]:
         """Yield the tiles in which the intrinsic axes cover `points`."""
         starts = corner(points, scope)
         own = self.intrin.op
@@ -258,31 +271,31 @@ class Tensorizer:
             options.append([line, *((TileDigit(k, 1, n),) for n in longer if is_whole)])
         return product(*options)
 
-    def _operands(self, tile: Tile, pairing: Pairing) -> Operands:
+    def _operands(self, tile: IterationTile, pairing: IntrinsicMatch) -> BoundOperands:
         roots = dict(zip(
             (*self.definition.axis, *self.definition.reduce_axis), tile.places, strict=True
         ))
         accesses = []
-        for own, load in zip(own_loads(self.intrin), pairing.loads, strict=True):
+        for own, load in zip(intrinsic_loads(self.intrin), pairing.loads, strict=True):
             theirs = tuple(index_of(index, roots) for index in load.indices)
-            accesses.append(Access(tuple(index_of(i, {}) for i in own.indices), theirs))
+            accesses.append(OperandAccess(tuple(index_of(i, {}) for i in own.indices), theirs))
         buffers = [self.program.buffer_of(load.tensor) for load in pairing.loads]
         stages = [*(self.program.state.stage(load.tensor.op) for load in pairing.loads),
                   self.definition.stage]  # fmt: skip
         scalars = tuple(value_of(value, roots, _no_read) for value in pairing.scalars)
-        return Operands(
+        return BoundOperands(
             tile, (*accesses, self._output(tile)), (*buffers, self.definition.buffers[0]),
             scalars, pairing.loads, tuple(map(_is_in_rows, stages)),
         )
 
-    def _output(self, tile: Tile) -> Access:
+    def _output(self, tile: IterationTile) -> OperandAccess:
         own = tuple(index_value(axis) for axis in self.intrin.op.axis)
-        return Access(own, tile.places[: len(self.definition.axis)])
+        return OperandAccess(own, tile.places[: len(self.definition.axis)])
 
-    def _clash(self, place: Operands, pairing: Pairing) -> LowerError | None:
+    def _clash(self, place: BoundOperands, pairing: IntrinsicMatch) -> LowerError | None:
         """Return an error with two points if an operand is not a function of its indices."""
         for own, load, access in zip(
-            own_loads(self.intrin), pairing.loads, place.accesses, strict=False
+            intrinsic_loads(self.intrin), pairing.loads, place.accesses, strict=False
         ):
             pair = clash(access, place.tile)
             if pair is None:
@@ -300,7 +313,7 @@ class Tensorizer:
             )
         return None
 
-    def _check_scopes(self, pairing: Pairing) -> None:
+    def _check_scopes(self, pairing: IntrinsicMatch) -> None:
         tensors = (*(load.tensor for load in pairing.loads), self.definition.stage.op.output(0))
         for tensor, buffer, scope in zip(
             tensors, self.intrin.buffers, self.intrin.scopes, strict=True
@@ -337,7 +350,7 @@ def _is_in_rows(stage: StageState) -> bool:
     return not (layout.maps or layout.axis_separators or stage.aligns or stage.is_rolling)
 
 
-def tensorizer(program: Program, definition: Definition) -> Tensorizer | None:
+def tensorizer(program: PreparedSchedule, definition: Definition) -> Tensorizer | None:
     """Return the tensorizer of a stage, or None if the stage is not tensorized.
 
     Raises:

@@ -15,7 +15,7 @@ from tecomp.ir.arith.simplify import simplify
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import BinOp, BufferLoad, Call, Const, Expr, Var, binary, cast, is_const
 from tecomp.ir.nodes.stmt import Allocate, Buffer, DeclBuffer, PrimFunc, Stmt
-from tecomp.ir.nodes.structural_equality import same
+from tecomp.ir.nodes.structural_equality import structural_equal
 from tecomp.ir.traversal.rewrite import bottom_up, fold, top_down, walk
 
 Views = dict[tuple[Var, int], Buffer]
@@ -41,10 +41,10 @@ def pack_reads(func: PrimFunc) -> PrimFunc:
         if isinstance(node, Call) and _is_word(node):
             (join,) = node.args
             return _put_together(node) if _problem(join, _parts(join)) else None
-        return _read(node, views) if isinstance(node, Call) and _is_join(node) else None
+        return _read_packed(node, views) if isinstance(node, Call) and _is_join(node) else None
 
     body = top_down(func.body, rule)
-    return replace(func, body=_declared(body, func, views))
+    return replace(func, body=_declare_views(body, func, views))
 
 
 def _is_join(node: object) -> bool:
@@ -69,7 +69,7 @@ def _put_together(word: Call) -> Expr:
     return Call("reinterpret", (joined,), word.dtype)
 
 
-def _read(join: Call, views: Views) -> BufferLoad:
+def _read_packed(join: Call, views: Views) -> BufferLoad:
     parts = _parts(join)
     if problem := _problem(join, parts):
         raise LowerError("pack_reads: {problem}", problem=problem)
@@ -109,14 +109,14 @@ def _problem(join: Expr, parts: Sequence[Expr]) -> str:
     for k, part in enumerate(loads):
         if part.buffer.data is not first.buffer.data:
             return f"`{join}` joins elements of several buffers; join one's"
-        if not _same(part.predicate, first.predicate):
+        if not _is_same(part.predicate, first.predicate):
             return (
                 f"`{first}` and `{part}` are read together, but not under one "
                 "condition; give the tensor a layout with whole groups and a pad_value"
             )
         step = simplify(binary(BinOp.SUB, part.indices[-1], first.indices[-1]))
         outer = zip(part.indices[:-1], first.indices[:-1], strict=True)
-        if not is_const(step, k) or not all(same(a, b) for a, b in outer):
+        if not is_const(step, k) or not all(structural_equal(a, b) for a, b in outer):
             return (
                 f"`{first}` and `{part}` are read together, but do not lie side by "
                 f"side; give {first.buffer.name} a layout whose last axis counts these elements"
@@ -130,8 +130,8 @@ def _problem(join: Expr, parts: Sequence[Expr]) -> str:
     return ""
 
 
-def _same(a: Expr | None, b: Expr | None) -> bool:
-    return a is b or (a is not None and b is not None and same(a, b))
+def _is_same(a: Expr | None, b: Expr | None) -> bool:
+    return a is b or (a is not None and b is not None and structural_equal(a, b))
 
 
 def _view(buffer: Buffer, count: int) -> Buffer:
@@ -143,7 +143,7 @@ def _view(buffer: Buffer, count: int) -> Buffer:
     return replace(buffer, name=name, shape=(*outer, groups), dtype=kind, elem_offset=0)
 
 
-def _declared(body: Stmt, func: PrimFunc, views: Views) -> Stmt:
+def _declare_views(body: Stmt, func: PrimFunc, views: Views) -> Stmt:
     """Declare each view at the allocation of its memory, or at the top for parameters."""
 
     def rule(node: Any) -> Any:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tecomp.errors import LowerError
-from tecomp.ir.arith.constraint_context import Facts
+from tecomp.ir.arith.constraint_context import ConstraintContext
 from tecomp.ir.arith.simplify import constant_upper_bound
 from tecomp.ir.nodes.dtype import INT64
 from tecomp.ir.nodes.expr import (
@@ -43,7 +43,7 @@ from tecomp.ir.traversal.rewrite import (
     map_body,
     post_order,
     rebuild,
-    run,
+    run_trampoline,
     statements_in,
     walk,
 )
@@ -52,12 +52,12 @@ from tecomp.lowering.storage.buffer_rewrite import buffers_in, extent_variables,
 _GLOBAL = "global"
 
 
-def cut_short(extent: Expr, most: int) -> Expr | None:
+def remainder_extent(extent: Expr, most: int) -> Expr | None:
     """Return `rest` if the extent is `min(most, rest)`, else None.
 
     >>> from tecomp.ir.nodes.expr import Var, binary
     >>> n = Var("n")
-    >>> print(cut_short(binary(BinOp.MIN, Const(8), n - 16), 8), cut_short(n - 16, 8))
+    >>> print(remainder_extent(binary(BinOp.MIN, Const(8), n - 16), 8), remainder_extent(n - 16, 8))
     n - 16 None
     """
     match extent:
@@ -66,7 +66,7 @@ def cut_short(extent: Expr, most: int) -> Expr | None:
     return None
 
 
-def has_whole_form(facts: Facts, others: Sequence[Expr], rest: Expr, most: int) -> bool:
+def has_whole_form(facts: ConstraintContext, others: Sequence[Expr], rest: Expr, most: int) -> bool:
     """Return whether a condition in `others` implies `rest >= most`.
 
     `others` are the conditions in whose else branch the loop is. If one implies that all `most`
@@ -128,13 +128,14 @@ def unroll_loops(func: PrimFunc, limit: int = LIMIT) -> PrimFunc:
     rests = _rests(func)
 
     def rule(node: Any) -> Stmt | None:
-        made: Stmt | None = run(_loop(node, limit, rests)) if isinstance(node, For) else None
+        made: Stmt | None = run_trampoline(_loop(node, limit, rests)) if isinstance(node,
+            For) else None
         return made
 
     return map_body(func, lambda body: bottom_up(body, rule))
 
 
-def unrolled_within(root: Stmt, most: int) -> Stmt:
+def mark_unrolled(root: Stmt, most: int) -> Stmt:
     """Mark the loops of `root` as unrolled that unroll to at most `most` statements.
 
     Inner loops are decided first. A loop that contains a loop that is not unrolled stays as it is;
@@ -173,13 +174,13 @@ def _rests(func: PrimFunc) -> dict[Var, int]:
     These are partial versions whose full version is in another branch, and loops whose extents are
     bounded by enclosing conditions only.
     """
-    facts, found = Facts(), dict[Var, int]()
+    facts, found = ConstraintContext(), dict[Var, int]()
     todo: list[tuple[Any, tuple[tuple[Expr, bool], ...]]] = [(func.body, ())]
     while todo:
         node, known = todo.pop()
         if isinstance(node, For) and node.kind is ForKind.UNROLLED and known:
             count = _trip_count(node)
-            rest = None if count is None else cut_short(node.extent, count)
+            rest = None if count is None else remainder_extent(node.extent, count)
             others = [condition for condition, holds in known if not holds]
             if count and rest is not None and has_whole_form(facts, others, rest, count):
                 found[node.loop_var] = count
@@ -194,7 +195,7 @@ def _rests(func: PrimFunc) -> dict[Var, int]:
 
 
 def _bound_where(
-    facts: Facts, known: Sequence[tuple[Expr, bool]], extent: Expr
+    facts: ConstraintContext, known: Sequence[tuple[Expr, bool]], extent: Expr
 ) -> int | None:
     """Return the upper bound of an extent under conditions if it is in [1, _MOST_GUARDED]."""
     state = facts.enter()
@@ -218,7 +219,7 @@ def _loop(loop: For, limit: int, rests: Mapping[Var, int]) -> Task:
             return IfThenElse(condition, first, second)
         case Let(var, value, body) if _stays_the_same(value, loop) and _is_defined(value):
             return Let(var, value, (yield _loop(replace(loop, body=body), limit, rests)))
-    return loop if loop.kind is ForKind.SERIAL else _unrolled(loop, limit, rests)
+    return loop if loop.kind is ForKind.SERIAL else _unroll(loop, limit, rests)
 
 
 def _stays_the_same(condition: Expr, loop: For) -> bool:
@@ -242,7 +243,7 @@ def _is_defined(value: Expr) -> bool:
     )
 
 
-def _unrolled(loop: For, limit: int, rests: Mapping[Var, int]) -> Stmt:
+def _unroll(loop: For, limit: int, rests: Mapping[Var, int]) -> Stmt:
     trip_count = _trip_count(loop)
     if trip_count is None:
         trip_count = rests.get(loop.loop_var)
@@ -263,7 +264,7 @@ def _unrolled(loop: For, limit: int, rests: Mapping[Var, int]) -> Stmt:
     if trip_count is None or forms * trip_count * statements > limit:
         return replace(loop, kind=ForKind.SERIAL)
     in_shapes = any(loop.loop_var in extent_variables(b) for b in buffers_in(loop.body))
-    changing = [] if in_shapes else _depending(loop.body, loop.loop_var)
+    changing = [] if in_shapes else _dependent_nodes(loop.body, loop.loop_var)
     copies = tuple(
         _copy_with_shapes(loop, iteration) if in_shapes else
         _with_value(loop.body, changing, loop.loop_var, _value(loop, iteration))
@@ -272,9 +273,9 @@ def _unrolled(loop: For, limit: int, rests: Mapping[Var, int]) -> Stmt:
     whole = SeqStmt(copies).stands_for
     if isinstance(loop.extent, Const):
         return whole
-    rest = cut_short(loop.extent, trip_count)
+    rest = remainder_extent(loop.extent, trip_count)
     if in_shapes or indexes_registers(loop):
-        some = _some(loop.extent if rest is None else rest, copies)
+        some = _guarded_copies(loop.extent if rest is None else rest, copies)
     else:
         some = replace(loop, kind=ForKind.SERIAL)
     return some if rest is None or loop.loop_var in rests else IfThenElse(
@@ -289,7 +290,7 @@ def _trip_count(loop: For) -> int | None:
     return max(most, 0) if most is not None and most <= _MOST_GUARDED else None
 
 
-def _some(extent: Expr, copies: Sequence[Stmt]) -> Stmt:
+def _guarded_copies(extent: Expr, copies: Sequence[Stmt]) -> Stmt:
     """Return the copies, each guarded by its iteration being less than `extent`."""
     return seq(*(
         IfThenElse(Compare(CmpOp.GT, extent, index_value(iteration)), seq(copy))
@@ -304,10 +305,10 @@ def _value(loop: For, iteration: int) -> Expr:
 def _copy_with_shapes(loop: For, iteration: int) -> Stmt:
     """Return the body for one iteration when buffer shapes depend on the loop variable."""
     value = _value(loop, iteration)
-    return bottom_up(replace_variables(loop.body, {loop.loop_var: value}), _folded)
+    return bottom_up(replace_variables(loop.body, {loop.loop_var: value}), _fold_int64)
 
 
-def _depending(body: Stmt, var: Var) -> list[Any]:
+def _dependent_nodes(body: Stmt, var: Var) -> list[Any]:
     """Return the nodes of `body` that depend on `var`, each once, in post-order."""
     depends: dict[int, bool] = {}
     found: list[Any] = []
@@ -330,12 +331,12 @@ def _with_value(body: Stmt, changing: Sequence[Any], var: Var, value: Expr) -> S
     done: dict[int, Any] = {id(var): value}
     for node in changing:
         if node is not var:
-            done[id(node)] = _folded(rebuild(node, lambda child: done.get(id(child), child)))
+            done[id(node)] = _fold_int64(rebuild(node, lambda child: done.get(id(child), child)))
     result: Stmt = done.get(id(body), body)
     return result
 
 
-def _folded(node: Any) -> Any:
+def _fold_int64(node: Any) -> Any:
     """Fold an int64 operation on constants and drop neutral operands (`+ 0`, `- 0`, `* 1`)."""
     if type(node) is not Binary or node.dtype != INT64:
         return node

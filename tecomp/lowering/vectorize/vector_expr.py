@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import dataclass, field, replace
 
-from tecomp.ir.arith.constraint_context import Facts
+from tecomp.ir.arith.constraint_context import ConstraintContext
 from tecomp.ir.arith.quasi_affine import QuasiAffine
 from tecomp.ir.arith.rewrite_rules import floordiv, modulo
-from tecomp.ir.arith.simplify_expr import expression, truth
+from tecomp.ir.arith.simplify_expr import constant_truth, expression
 from tecomp.ir.nodes.dtype import INT64
 from tecomp.ir.nodes.expr import (
     Binary,
@@ -35,14 +35,14 @@ from tecomp.ir.nodes.expr import (
     logical_and,
 )
 from tecomp.ir.nodes.stmt import Buffer
-from tecomp.ir.traversal.rewrite import Task, conjuncts, run, walk
+from tecomp.ir.traversal.rewrite import Task, conjuncts, run_trampoline, walk
 
 _ORDERS = (CmpOp.LT, CmpOp.LE, CmpOp.GT, CmpOp.GE)
 _RAMPS = (BinOp.ADD, BinOp.SUB, BinOp.MUL, BinOp.FLOORDIV, BinOp.MOD)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Where:
+class LaneMask:
     """Active lanes.
 
     Attributes:
@@ -53,13 +53,13 @@ class Where:
     mask: Expr | None = None
     guarded: bool = False
 
-    def also(self, condition: Expr) -> Where:
+    def also(self, condition: Expr) -> LaneMask:
         """Restrict the active lanes to those where `condition` holds."""
-        return Where(joined(self.mask, condition), guarded=True)
+        return LaneMask(combine_masks(self.mask, condition), guarded=True)
 
 
 @dataclass(eq=False)
-class Lanes:
+class VectorContext:
     """Context for vectorizing the expressions of one loop.
 
     Attributes:
@@ -69,24 +69,24 @@ class Lanes:
         private: Data variables of buffers that have one copy for each lane.
     """
 
-    facts: Facts
+    facts: ConstraintContext
     lanes: int
     values: dict[Var, Expr] = field(default_factory=dict)
     private: set[Var] = field(default_factory=set)
-    _memo: dict[tuple[int, int], tuple[Expr, Where, Expr]] = field(default_factory=dict)
+    _memo: dict[tuple[int, int], tuple[Expr, LaneMask, Expr]] = field(default_factory=dict)
 
     def simple(self, expr: Expr) -> Expr:
         """Simplify `expr` under the current constraints."""
-        result: Expr = run(expression(self.facts, expr))
+        result: Expr = run_trampoline(expression(self.facts, expr))
         return result
 
     def forget(self) -> None:
         """Discard memoized results, which are invalid under changed constraints or values."""
         self._memo = {}
 
-    def vector(self, expr: Expr, where: Where) -> Expr:
+    def vector(self, expr: Expr, where: LaneMask) -> Expr:
         """Return the vector form of `expr`; a scalar if `expr` is uniform."""
-        result: Expr = run(self._task(expr, where))
+        result: Expr = run_trampoline(self._task(expr, where))
         return result
 
     def spread(self, value: Expr) -> Expr:
@@ -111,7 +111,7 @@ class Lanes:
         scaled = _arithmetic(self, BinOp.MUL, last, index_value(self.lanes))
         return own, (*outer, _arithmetic(self, BinOp.ADD, scaled, lane))
 
-    def _task(self, node: Expr, where: Where) -> Task:
+    def _task(self, node: Expr, where: LaneMask) -> Task:
         if isinstance(node, Const):
             return node
         if isinstance(node, Var):
@@ -122,7 +122,7 @@ class Lanes:
             self._memo[key] = node, where, (yield self._rule(node, where))
         return self._memo[key][2]
 
-    def _rule(self, node: Expr, where: Where) -> Task:
+    def _rule(self, node: Expr, where: LaneMask) -> Task:
         match node:
             case BufferLoad():
                 return (yield self._load(node, where))
@@ -150,7 +150,7 @@ class Lanes:
                 return self._select(test, x, y)
         return node
 
-    def _compare(self, node: Compare, where: Where) -> Task:
+    def _compare(self, node: Compare, where: LaneMask) -> Task:
         x = yield self._task(node.a, where)
         y = yield self._task(node.b, where)
         if x.dtype.lanes == y.dtype.lanes == 1:
@@ -160,12 +160,12 @@ class Lanes:
     def _select(self, condition: Expr, a: Expr, b: Expr) -> Expr:
         if condition.dtype.lanes == a.dtype.lanes == b.dtype.lanes == 1:
             return Select(condition, a, b)
-        known = truth(condition)
+        known = constant_truth(condition)
         if known is not None:
             return a if known else b
         return Select(self.spread(condition), self.spread(a), self.spread(b))
 
-    def _call(self, node: Call, name: str, args: tuple[Expr, ...], where: Where) -> Task:
+    def _call(self, node: Call, name: str, args: tuple[Expr, ...], where: LaneMask) -> Task:
         parts: list[Expr] = []
         for arg in args:
             parts.append((yield self._task(arg, where)))
@@ -204,10 +204,10 @@ class Lanes:
                 return Call(part.name, (Broadcast(word, self.lanes),), kind)
         return Broadcast(part, self.lanes)
 
-    def _choice(self, node: Call, condition: Expr, a: Expr, b: Expr, where: Where) -> Task:
+    def _choice(self, node: Call, condition: Expr, a: Expr, b: Expr, where: LaneMask) -> Task:
         """Vectorize `if_then_else`: a lane-varying condition masks the loads of both values."""
         test = yield self._task(condition, where)
-        if (known := truth(test)) is not None:
+        if (known := constant_truth(test)) is not None:
             return (yield self._task(a if known else b, where))
         if test.dtype.lanes == 1:
             x = yield self._task(a, where)
@@ -220,7 +220,7 @@ class Lanes:
         y = yield self._task(b, where.also(Not(test)))
         return self._select(test, x, y)
 
-    def _load(self, node: BufferLoad, where: Where) -> Task:
+    def _load(self, node: BufferLoad, where: LaneMask) -> Task:
         indices: list[Expr] = []
         for index in node.indices:
             indices.append((yield self._task(index, where)))
@@ -238,7 +238,7 @@ class Lanes:
         if safe or (where.mask is None and predicate is None):
             return BufferLoad(buffer, place)
         # The lane mask comes first: indices are checked in active lanes only.
-        return BufferLoad(buffer, place, joined(where.mask, self._checks(predicate)))
+        return BufferLoad(buffer, place, combine_masks(where.mask, self._checks(predicate)))
 
     def _checks(self, predicate: Expr | None) -> Expr | None:
         """Broadcast a predicate to all lanes; index checks apply to each lane separately."""
@@ -251,7 +251,7 @@ class Lanes:
                 case Broadcast(Call("check_index", (index, extent, site))):
                     places = self.spread(index), self.spread(extent)
                     wide = Call("check_index", (*places, site), wide.dtype)
-            result = joined(result, wide)
+            result = combine_masks(result, wide)
         return result
 
     def is_inside(self, buffer: Buffer, indices: tuple[Expr, ...]) -> bool:
@@ -282,16 +282,16 @@ class Lanes:
         return True
 
 
-def joined(a: Expr | None, b: Expr | None) -> Expr | None:
+def combine_masks(a: Expr | None, b: Expr | None) -> Expr | None:
     """Return `a and b`, where None means True in all lanes."""
     if a is None or b is None:
         return b if a is None else a
-    if truth(a) is True:
+    if constant_truth(a) is True:
         return b
-    return a if truth(b) is True else Binary(BinOp.AND, a, b)
+    return a if constant_truth(b) is True else Binary(BinOp.AND, a, b)
 
 
-def in_all_lanes(lanes: Lanes, test: Expr, around: Set[Var]) -> Expr | None:
+def in_all_lanes(lanes: VectorContext, test: Expr, around: Set[Var]) -> Expr | None:
     """Return a scalar condition that holds if `test` holds in all lanes, or None.
 
     A ramp of positive step is below a bound in all lanes if its last lane is. The result is None
@@ -322,7 +322,7 @@ def private_copy(buffer: Buffer, lanes: int) -> Buffer:
     return replace(buffer, shape=(*outer, wide))
 
 
-def _arithmetic(lanes: Lanes, op: BinOp, a: Expr, b: Expr) -> Expr:
+def _arithmetic(lanes: VectorContext, op: BinOp, a: Expr, b: Expr) -> Expr:
     if a.dtype.lanes == b.dtype.lanes == 1:
         return Binary(op, a, b)
     if a.dtype.scalar == INT64 and op in _RAMPS:
@@ -331,12 +331,12 @@ def _arithmetic(lanes: Lanes, op: BinOp, a: Expr, b: Expr) -> Expr:
             return ramp
     wide = Binary(op, lanes.spread(a), lanes.spread(b))
     if op is BinOp.AND:
-        both = joined(wide.a, wide.b)
+        both = combine_masks(wide.a, wide.b)
         return wide if both is None else both
     return wide
 
 
-def _ramp(lanes: Lanes, op: BinOp, a: Expr, b: Expr) -> Expr | None:
+def _ramp(lanes: VectorContext, op: BinOp, a: Expr, b: Expr) -> Expr | None:
     """Return the result as a ramp or a scalar, or None if it is neither."""
     match op, a, b:
         case (BinOp.ADD | BinOp.SUB, Ramp(x, dx), Ramp(y, dy)):
@@ -355,11 +355,11 @@ def _ramp(lanes: Lanes, op: BinOp, a: Expr, b: Expr) -> Expr | None:
             start = lanes.simple(Binary(op, x, y))
             return start if is_const(stride, 0) else Ramp(start, stride, lanes.lanes)
         case (BinOp.FLOORDIV | BinOp.MOD, Ramp(x, Const(step)), Const(d)) if d > 0:
-            return _divided(lanes, op, x, int(step), int(d))
+            return _divide_ramp(lanes, op, x, int(step), int(d))
     return None
 
 
-def _divided(lanes: Lanes, op: BinOp, base: Expr, step: int, d: int) -> Expr | None:
+def _divide_ramp(lanes: VectorContext, op: BinOp, base: Expr, step: int, d: int) -> Expr | None:
     """Return `ramp // d` or `ramp % d` if the result is a ramp or uniform, else None."""
     facts = lanes.facts
     start = facts.terms.sum_of(lanes.simple(base))

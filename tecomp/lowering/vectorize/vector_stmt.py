@@ -6,9 +6,9 @@ from collections.abc import Set
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from tecomp.ir.arith.constraint_context import Facts
+from tecomp.ir.arith.constraint_context import ConstraintContext
 from tecomp.ir.arith.simplify import EMPTY, enter_loop
-from tecomp.ir.arith.simplify_expr import truth
+from tecomp.ir.arith.simplify_expr import constant_truth
 from tecomp.ir.nodes.dtype import BOOL, INT64
 from tecomp.ir.nodes.expr import (
     Binary,
@@ -32,11 +32,11 @@ from tecomp.ir.nodes.stmt import (
     Allocate,
     BufferStore,
     DeclBuffer,
+    ExternCall,
     For,
     ForKind,
     IfThenElse,
     Let,
-    OutsideCall,
     Prefetch,
     SeqStmt,
     Stmt,
@@ -47,19 +47,25 @@ from tecomp.ir.traversal.rewrite import (
     bottom_up,
     children,
     conjuncts,
-    run,
+    run_trampoline,
     statements_in,
     walk,
 )
 from tecomp.lowering.storage.buffer_rewrite import extent_variables, replace_variables
-from tecomp.lowering.vectorize.unroll import cut_short
-from tecomp.lowering.vectorize.vector_expr import Lanes, Where, in_all_lanes, joined, private_copy
+from tecomp.lowering.vectorize.unroll import remainder_extent
+from tecomp.lowering.vectorize.vector_expr import (
+    LaneMask,
+    VectorContext,
+    combine_masks,
+    in_all_lanes,
+    private_copy,
+)
 
 _Enclosing: TypeAlias = "Expr | tuple[Var, Expr]"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Loop:
+class _VectorizedLoop:
     """Loop that is being vectorized.
 
     Attributes:
@@ -74,7 +80,7 @@ class _Loop:
     var: Var
     start: Expr
     extent: Expr
-    lanes: Lanes
+    lanes: VectorContext
     around: Set[Var]
     plain: set[int] = field(default_factory=set)
 
@@ -88,10 +94,10 @@ class _At:
         path: Lane-varying conditions and let bindings around the position, in their scalar form.
     """
 
-    where: Where
+    where: LaneMask
     path: tuple[_Enclosing, ...] = ()
 
-    def then(self, where: Where, *inner: _Enclosing) -> _At:
+    def then(self, where: LaneMask, *inner: _Enclosing) -> _At:
         return _At(where, (*self.path, *inner))
 
 
@@ -111,13 +117,14 @@ def is_vectorizable(loop: For) -> bool:
                 return False
         if isinstance(node, DeclBuffer) and node.buffer.data in own:
             return False
-        if isinstance(node, OutsideCall):
+        if isinstance(node, ExternCall):
             return False
     return True
 
 
 def vector_body(
-    facts: Facts, loop: For, start: Expr, extent: Expr, lanes: int, around: Set[Var] = frozenset()
+    facts: ConstraintContext, loop: For, start: Expr, extent: Expr, lanes: int,
+    around: Set[Var] = frozenset()
 ) -> Stmt:
     """Return the body of `loop` for `extent` iterations from `start` as vector code.
 
@@ -129,21 +136,21 @@ def vector_body(
         lanes: Lane count of the vectors.
         around: Variables of the enclosing loops.
     """
-    vector = Lanes(facts, lanes)
+    vector = VectorContext(facts, lanes)
     vector.values[loop.loop_var] = Ramp(start, index_value(1), lanes)
-    this = _Loop(loop.loop_var, start, extent, vector, around)
+    this = _VectorizedLoop(loop.loop_var, start, extent, vector, around)
     if facts.at_least(facts.terms.sum_of(extent), lanes):
-        whole: Stmt = run(_statement(this, loop.body, _At(Where())))
+        whole: Stmt = run_trampoline(_statement(this, loop.body, _At(LaneMask())))
         return whole
     mask = Var("mask", BOOL.with_lanes(lanes))
-    rest = cut_short(extent, lanes)
+    rest = remainder_extent(extent, lanes)
     active = Compare(CmpOp.LT, Ramp(index_value(0), index_value(1), lanes),
                      Broadcast(extent if rest is None else rest, lanes))
-    body: Stmt = run(_statement(this, loop.body, _At(Where(mask))))
+    body: Stmt = run_trampoline(_statement(this, loop.body, _At(LaneMask(mask))))
     return Let(mask, active, body)
 
 
-def _statement(loop: _Loop, stmt: Stmt, at: _At) -> Task:
+def _statement(loop: _VectorizedLoop, stmt: Stmt, at: _At) -> Task:
     if isinstance(stmt, Prefetch) or _needs_lanes(loop, stmt, at):
         return _by_lane(loop, stmt, at)
     match stmt:
@@ -169,7 +176,7 @@ def _statement(loop: _Loop, stmt: Stmt, at: _At) -> Task:
     raise AssertionError(f"no vector form for a {type(stmt).__name__}")
 
 
-def _needs_lanes(loop: _Loop, stmt: Stmt, at: _At) -> bool:
+def _needs_lanes(loop: _VectorizedLoop, stmt: Stmt, at: _At) -> bool:
     """Return whether an expression directly in a statement has no vector form."""
     parts = [child for child in children(stmt) if isinstance(child, Expr)]
     nodes = [node for part in parts for node in walk(part)]
@@ -190,14 +197,14 @@ def _is_one_word(node: Expr) -> bool:
     return isinstance(node, Call) and node.name == "reinterpret" and node.args[0].dtype.lanes == 1
 
 
-def _chooses_by_lane(loop: _Loop, node: Expr) -> bool:
+def _chooses_by_lane(loop: _VectorizedLoop, node: Expr) -> bool:
     """Return whether `node` is an `if_then_else` whose condition differs between lanes."""
     return isinstance(node, Call) and node.name == "if_then_else" and (
         loop.lanes.varies(node.args[0]))
 
 
 def _is_unwieldy(
-    loop: _Loop, node: Any, *, guarded: bool, is_taken: bool = False
+    loop: _VectorizedLoop, node: Any, *, guarded: bool, is_taken: bool = False
 ) -> bool:
     """Return whether `node` has no vector form.
 
@@ -217,7 +224,7 @@ def _is_unwieldy(
                for index in node.indices[:-1])
 
 
-def _is_contested(loop: _Loop, stmt: BufferStore, at: _At) -> bool:
+def _is_contested(loop: _VectorizedLoop, stmt: BufferStore, at: _At) -> bool:
     """Return whether all lanes store to one address, except one unconditional uniform store."""
     lanes = loop.lanes
     if stmt.buffer.data in lanes.private or lanes.varies(stmt.indices[-1]):
@@ -230,11 +237,11 @@ def _is_contested(loop: _Loop, stmt: BufferStore, at: _At) -> bool:
     return at.where.guarded or reads_own or any(lanes.varies(part) for part in parts)
 
 
-def _needs_lanes_below(loop: _Loop, stmt: Stmt, at: _At) -> bool:
+def _needs_lanes_below(loop: _VectorizedLoop, stmt: Stmt, at: _At) -> bool:
     """Return whether a statement in `stmt` has no vector form in a masked position."""
     if id(stmt) in loop.plain:
         return False
-    guarded = _At(Where(at.where.mask, guarded=True))
+    guarded = _At(LaneMask(at.where.mask, guarded=True))
     before = dict(loop.lanes.values), set(loop.lanes.private)
     found = False
     for node in walk(stmt):
@@ -252,7 +259,7 @@ def _needs_lanes_below(loop: _Loop, stmt: Stmt, at: _At) -> bool:
     return found
 
 
-def _by_lane(loop: _Loop, stmt: Stmt, at: _At) -> Stmt:
+def _by_lane(loop: _VectorizedLoop, stmt: Stmt, at: _At) -> Stmt:
     """Scalarize `stmt`: a serial loop over the lanes."""
     lane = Var(loop.var.name)
     body = stmt
@@ -274,7 +281,7 @@ def _by_lane(loop: _Loop, stmt: Stmt, at: _At) -> Stmt:
     return For(lane, loop.start, loop.extent, ForKind.SERIAL, body)
 
 
-def _store(loop: _Loop, stmt: BufferStore, at: _At) -> Stmt:
+def _store(loop: _VectorizedLoop, stmt: BufferStore, at: _At) -> Stmt:
     lanes = loop.lanes
     value = lanes.vector(stmt.value, at.where)
     indices = tuple(lanes.vector(index, at.where) for index in stmt.indices)
@@ -286,11 +293,11 @@ def _store(loop: _Loop, stmt: BufferStore, at: _At) -> Stmt:
     alone = buffer.data in lanes.private and not at.where.guarded
     if not (alone and lanes.is_inside(buffer, place)):
         # A private copy is visible to its lane only, so inactive lanes may write to it.
-        where = joined(at.where.mask, where)
+        where = combine_masks(at.where.mask, where)
     return BufferStore(buffer, lanes.spread(value), place, where)
 
 
-def _branch(loop: _Loop, stmt: IfThenElse, at: _At) -> Task:
+def _branch(loop: _VectorizedLoop, stmt: IfThenElse, at: _At) -> Task:
     lanes = loop.lanes
     terms = conjuncts(stmt.condition)
     same = [term for term in terms if not lanes.varies(term) and not _reads(term)]
@@ -299,7 +306,7 @@ def _branch(loop: _Loop, stmt: IfThenElse, at: _At) -> Task:
         inner = IfThenElse(rest, stmt.then_case)
         return (yield _branch(loop, IfThenElse(logical_and(*same), inner), at))
     test = lanes.vector(stmt.condition, at.where)
-    known = truth(test)
+    known = constant_truth(test)
     if known is not None:
         chosen = stmt.then_case if known else stmt.else_case
         return EMPTY if chosen is None else (yield _statement(loop, chosen, at))
@@ -310,7 +317,7 @@ def _branch(loop: _Loop, stmt: IfThenElse, at: _At) -> Task:
     return (yield _masked_branch(loop, stmt, test, at))
 
 
-def _uniform_branch(loop: _Loop, stmt: IfThenElse, test: Expr, at: _At) -> Task:
+def _uniform_branch(loop: _VectorizedLoop, stmt: IfThenElse, test: Expr, at: _At) -> Task:
     """Keep a uniform condition as a branch."""
     facts = loop.lanes.facts
     cases: list[Stmt | None] = []
@@ -324,7 +331,7 @@ def _uniform_branch(loop: _Loop, stmt: IfThenElse, test: Expr, at: _At) -> Task:
     return IfThenElse(test, cases[0] or EMPTY, cases[1])
 
 
-def _masked_branch(loop: _Loop, stmt: IfThenElse, test: Expr, at: _At) -> Task:
+def _masked_branch(loop: _VectorizedLoop, stmt: IfThenElse, test: Expr, at: _At) -> Task:
     """Turn a lane-varying condition into a mask that is computed once before the branch."""
     kind = BOOL.with_lanes(loop.lanes.lanes)
     outer = at.where.mask
@@ -333,9 +340,9 @@ def _masked_branch(loop: _Loop, stmt: IfThenElse, test: Expr, at: _At) -> Task:
         if everywhere is not None and outer is None and not at.where.guarded:
             return (yield _with_and_without_mask(loop, stmt, everywhere, at))
         mask = Var("mask", kind)
-        inside = at.then(Where(mask, guarded=True), stmt.condition)
+        inside = at.then(LaneMask(mask, guarded=True), stmt.condition)
         body = yield _statement(loop, stmt.then_case, inside)
-        both = joined(outer, test)
+        both = combine_masks(outer, test)
         return Let(mask, test if both is None else both, body)
     holds = Var("holds", kind)
     then = yield _statement(loop, stmt.then_case, at.then(at.where.also(holds), stmt.condition))
@@ -344,7 +351,8 @@ def _masked_branch(loop: _Loop, stmt: IfThenElse, test: Expr, at: _At) -> Task:
     return Let(holds, test, seq(then, other))
 
 
-def _with_and_without_mask(loop: _Loop, stmt: IfThenElse, everywhere: Expr, at: _At) -> Task:
+def _with_and_without_mask(loop: _VectorizedLoop, stmt: IfThenElse, everywhere: Expr,
+        at: _At) -> Task:
     """Return `stmt` in two versions: maskless if the condition holds in all lanes, else masked."""
     facts = loop.lanes.facts
     state = facts.enter()
@@ -354,7 +362,7 @@ def _with_and_without_mask(loop: _Loop, stmt: IfThenElse, everywhere: Expr, at: 
     facts.leave(state)
     loop.lanes.forget()
     part = yield _masked_branch(loop, stmt, loop.lanes.vector(stmt.condition, at.where),
-                                replace(at, where=Where(guarded=True)))
+                                replace(at, where=LaneMask(guarded=True)))
     return IfThenElse(everywhere, whole, part)
 
 
@@ -363,7 +371,7 @@ def _reads(expr: Expr) -> bool:
     return any(isinstance(node, BufferLoad | Call) for node in walk(expr))
 
 
-def _let(loop: _Loop, stmt: Let, at: _At) -> Task:
+def _let(loop: _VectorizedLoop, stmt: Let, at: _At) -> Task:
     lanes = loop.lanes
     value = lanes.vector(stmt.value, at.where)
     if value.dtype.lanes == 1:
@@ -385,7 +393,7 @@ def _let(loop: _Loop, stmt: Let, at: _At) -> Task:
     return Let(vector, value, (yield _statement(loop, stmt.body, inside)))
 
 
-def _inner_loop(loop: _Loop, stmt: For, at: _At) -> Task:
+def _inner_loop(loop: _VectorizedLoop, stmt: For, at: _At) -> Task:
     lanes, facts = loop.lanes, loop.lanes.facts
     start = lanes.vector(stmt.min, at.where)
     extent = lanes.vector(stmt.extent, at.where)
@@ -402,11 +410,11 @@ def _inner_loop(loop: _Loop, stmt: For, at: _At) -> Task:
     return For(stmt.loop_var, start, extent, stmt.kind, body, stmt.thread)
 
 
-def _hull(loop: _Loop, stmt: For) -> For | None:
+def _hull(loop: _VectorizedLoop, stmt: For) -> For | None:
     """Return a masked loop over the hull of lane-varying bounds, or None if it is not found."""
     end = binary(BinOp.ADD, stmt.min, stmt.extent)
-    low = run(_extreme(loop, stmt.min, greatest=False))
-    high = run(_extreme(loop, end, greatest=True))
+    low = run_trampoline(_extreme(loop, stmt.min, greatest=False))
+    high = run_trampoline(_extreme(loop, end, greatest=True))
     if low is None or high is None:
         return None
     inside = logical_and(*(
@@ -418,7 +426,7 @@ def _hull(loop: _Loop, stmt: For) -> For | None:
     return For(stmt.loop_var, loop.lanes.simple(low), extent, stmt.kind, body, stmt.thread)
 
 
-def _extreme(loop: _Loop, expr: Expr, *, greatest: bool) -> Task:
+def _extreme(loop: _VectorizedLoop, expr: Expr, *, greatest: bool) -> Task:
     """Return the minimum or maximum of `expr` over all lanes, or None if it is not found."""
     if not loop.lanes.varies(expr):
         return None if _reads(expr) else expr

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tecomp.ir.arith.constraint_context import Facts
+from tecomp.ir.arith.constraint_context import ConstraintContext
 from tecomp.ir.arith.simplify import EMPTY, enter_loop, function_facts, simplify
 from tecomp.ir.arith.simplify_expr import expression
 from tecomp.ir.nodes.expr import (
@@ -20,9 +20,17 @@ from tecomp.ir.nodes.expr import (
     index_value,
 )
 from tecomp.ir.nodes.stmt import For, ForKind, IfThenElse, Let, PrimFunc, Stmt, seq
-from tecomp.ir.traversal.rewrite import Task, children, fold, rebuild, run, statements_in, walk
+from tecomp.ir.traversal.rewrite import (
+    Task,
+    children,
+    fold,
+    rebuild,
+    run_trampoline,
+    statements_in,
+    walk,
+)
 from tecomp.lowering.storage.buffer_rewrite import replace_variables
-from tecomp.lowering.vectorize.unroll import cut_short, has_whole_form, indexes_registers
+from tecomp.lowering.vectorize.unroll import has_whole_form, indexes_registers, remainder_extent
 from tecomp.lowering.vectorize.vector_stmt import is_vectorizable, vector_body
 
 MAX_LANES = 64
@@ -61,7 +69,8 @@ def vectorize_loops(
         return func
     if not is_simple or any(isinstance(node, Binary) and node.op in _PARTS for node in nodes):
         func = simplify(func)
-    body = run(_outside(_Pass(function_facts(func), max_lanes, _with_inner(func.body)), func.body))
+    body = run_trampoline(_outside(
+        _VectorizeState(function_facts(func), max_lanes, _with_inner(func.body)), func.body))
     return replace(func, body=body)
 
 
@@ -82,7 +91,7 @@ def _with_inner(body: Stmt) -> set[int]:
     return found
 
 
-class _Pass:
+class _VectorizeState:
     """State of the traversal.
 
     Attributes:
@@ -95,7 +104,7 @@ class _Pass:
         others: Conditions in whose else branch the current statement is.
     """
 
-    def __init__(self, facts: Facts, max_lanes: int, serial: set[int]) -> None:
+    def __init__(self, facts: ConstraintContext, max_lanes: int, serial: set[int]) -> None:
         self.facts = facts
         self.max_lanes = max_lanes
         self.serial = serial
@@ -105,11 +114,11 @@ class _Pass:
         self.others: list[Expr] = []
 
 
-def _outside(work: _Pass, node: Stmt) -> Task:
+def _outside(work: _VectorizeState, node: Stmt) -> Task:
     """Rewrite a statement outside vectorized loops, collecting constraints on the way."""
     if isinstance(node, For):
         if _is_vector(node) and id(node) not in work.serial:
-            return _vectorized(work, node)
+            return _vectorize(work, node)
         return (yield _serial(work, node))
     facts, done = work.facts, {}
     for child in children(node):
@@ -128,7 +137,7 @@ def _outside(work: _Pass, node: Stmt) -> Task:
     return rebuild(node, lambda child: done.get(id(child), child))
 
 
-def _serial(work: _Pass, loop: For) -> Task:
+def _serial(work: _VectorizeState, loop: For) -> Task:
     state = work.facts.enter()
     enter_loop(work.facts, loop.loop_var, loop.min, loop.extent)
     work.loops.add(loop.loop_var)
@@ -144,7 +153,7 @@ def _serial(work: _Pass, loop: For) -> Task:
     return For(loop.loop_var, loop.min, loop.extent, kind, body, loop.thread)
 
 
-def _vectorized(work: _Pass, loop: For) -> Stmt:
+def _vectorize(work: _VectorizeState, loop: For) -> Stmt:
     if not is_vectorizable(loop):
         return For(loop.loop_var, loop.min, loop.extent, ForKind.SERIAL, loop.body)
     facts, width = work.facts, work.max_lanes
@@ -175,19 +184,19 @@ def _vectorized(work: _Pass, loop: For) -> Stmt:
     return seq(For(outer, index_value(0), n_full, ForKind.SERIAL, full), tail)
 
 
-def _simple(work: _Pass, expr: Expr) -> Expr:
-    result: Expr = run(expression(work.facts, expr))
+def _simple(work: _VectorizeState, expr: Expr) -> Expr:
+    result: Expr = run_trampoline(expression(work.facts, expr))
     return result
 
 
-def _fills_in_some_rounds(work: _Pass, extent: Expr, lanes: int) -> bool:
+def _fills_in_some_rounds(work: _VectorizeState, extent: Expr, lanes: int) -> bool:
     """Return whether an enclosing loop decides if all lanes are active, so a maskless form pays.
 
     Most iterations of such a loop need no mask. The result is False for a remainder that never
     fills all lanes, if only unrolled loops decide, and for guarded copies that already have a
     sibling form for full iterations.
     """
-    rest, rounds = cut_short(extent, lanes), work.loops - work.unrolled
+    rest, rounds = remainder_extent(extent, lanes), work.loops - work.unrolled
     if rest is None or not any(isinstance(node, Var) and node in rounds for node in walk(rest)):
         return False
     facts, count = work.facts, work.facts.terms.sum_of(extent)
@@ -196,9 +205,9 @@ def _fills_in_some_rounds(work: _Pass, extent: Expr, lanes: int) -> bool:
     return facts.is_exact(count) and not known and not is_beside
 
 
-def _full_or_not(work: _Pass, loop: For, start: Expr, extent: Expr, lanes: int) -> Stmt:
+def _full_or_not(work: _VectorizeState, loop: For, start: Expr, extent: Expr, lanes: int) -> Stmt:
     """Return two versions of the body: maskless if all lanes are active, and masked otherwise."""
-    facts, rest = work.facts, cut_short(extent, lanes)
+    facts, rest = work.facts, remainder_extent(extent, lanes)
     assert rest is not None
     is_full = _simple(work, Compare(CmpOp.GE, rest, index_value(lanes)))
     forms = []
@@ -211,7 +220,7 @@ def _full_or_not(work: _Pass, loop: For, start: Expr, extent: Expr, lanes: int) 
     return IfThenElse(is_full, *forms)
 
 
-def _piece(work: _Pass, loop: For, start: Expr, extent: Expr, lanes: int) -> Stmt:
+def _piece(work: _VectorizeState, loop: For, start: Expr, extent: Expr, lanes: int) -> Stmt:
     """Return the `extent` iterations from `start`, `lanes` at most, as one vector."""
     facts = work.facts
     if lanes <= 0:

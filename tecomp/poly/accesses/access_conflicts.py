@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import islpy as isl
 
 from tecomp.ir.nodes.expr import Expr, Var
-from tecomp.poly.loops.regions import Scope
+from tecomp.poly.loops.regions import LoopScope
 from tecomp.poly.sets.from_isl import set_to_condition
 from tecomp.poly.sets.isl_expressions import python_int
 from tecomp.poly.sets.to_isl import Space, condition_hull, index_relation
@@ -19,8 +19,8 @@ _PARAM = isl.dim_type.param
 _SET = isl.dim_type.set
 
 
-def shared_point(
-    points: isl.Set, scope: Scope, loop: Var
+def find_shared_point(
+    points: isl.Set, scope: LoopScope, loop: Var
 ) -> tuple[int, int, tuple[int, ...]] | None:
     """Return two iterations of `loop` with a common point of `points`, and that point, or None.
 
@@ -60,7 +60,7 @@ def _coordinate(point: isl.Set, position: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class CoreAccess:
     """Access inside loops.
 
     Attributes:
@@ -77,8 +77,8 @@ class Use:
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
-    """Result of `shared`: a conflict between two cores, or the span of each core.
+class CoreSharing:
+    """Result of `find_shared_element`: a conflict between two cores, or the span of each core.
 
     Attributes:
         cores: Coordinates of two cores that use one element; None if no element is shared.
@@ -92,7 +92,8 @@ class Shared:
     span: tuple[int, ...]
 
 
-def shared(uses: Sequence[Use], copies: Sequence[Use] = ()) -> Shared:
+def find_shared_element(uses: Sequence[CoreAccess],
+        copies: Sequence[CoreAccess] = ()) -> CoreSharing:
     """Find an element that two cores use, or compute the index span of each core.
 
     Args:
@@ -103,16 +104,16 @@ def shared(uses: Sequence[Use], copies: Sequence[Use] = ()) -> Shared:
     Raises:
         NotAffine: If an index or a bound is not an affine function of the loops.
     """
-    owned = _owned(uses, copies)
+    owned = _ownership_map(uses, copies)
     meeting = owned.apply_range(owned.reverse())
     identity = isl.Map.identity(meeting.get_space())
     clash = meeting.subtract(identity)
     if not clash.is_empty():
         return _witness(owned, clash)
-    return Shared(None, (), _spans(owned))
+    return CoreSharing(None, (), _spans(owned))
 
 
-def spans(uses: Sequence[Use]) -> tuple[int, ...]:
+def spans(uses: Sequence[CoreAccess]) -> tuple[int, ...]:
     """Return the number of elements from the first to the last one that a core uses, by axis.
 
     Each number is the maximum over the cores, which may share elements.
@@ -123,7 +124,7 @@ def spans(uses: Sequence[Use]) -> tuple[int, ...]:
     Raises:
         NotAffine: If an index or a bound is not an affine function of the loops.
     """
-    return _spans(_joined(uses))
+    return _spans(_join(uses))
 
 
 def _spans(elements: isl.Map) -> tuple[int, ...]:
@@ -135,19 +136,19 @@ def _spans(elements: isl.Map) -> tuple[int, ...]:
 
 
 def by_owner(
-    copy: Use, uses: Sequence[Use], copies: Sequence[Use]
+    copy: CoreAccess, uses: Sequence[CoreAccess], copies: Sequence[CoreAccess]
 ) -> Iterator[tuple[tuple[int, ...], Expr]]:
     """Yield the cores that own elements which a copy accesses, each with the condition of access.
 
     Args:
         copy: One of `copies`.
-        uses: Accesses without a conflict according to `shared`.
-        copies: Copies as passed to `shared`; all sizes must be numbers.
+        uses: Accesses without a conflict according to `find_shared_element`.
+        copies: Copies as passed to `find_shared_element`; all sizes must be numbers.
 
     Yields:
         The coordinates of a core, and a condition on the loops around the copy.
     """
-    owned = _owned(uses, copies)
+    owned = _ownership_map(uses, copies)
     taken = _elements_by_core(copy).range()
     names: Mapping[str, Expr] = {f"d{k}": index for k, index in enumerate(copy.indices)}
     found: list[isl.Point] = []
@@ -157,16 +158,16 @@ def by_owner(
         yield core, set_to_condition(elements.coalesce().gist(taken), names)
 
 
-def _owned(uses: Sequence[Use], copies: Sequence[Use]) -> isl.Map:
+def _ownership_map(uses: Sequence[CoreAccess], copies: Sequence[CoreAccess]) -> isl.Map:
     """Return the elements owned by each core."""
-    owned = _joined(uses or copies)
+    owned = _join(uses or copies)
     if not (uses and copies):
         return owned
-    rest = _joined(copies).subtract_range(owned.range())
+    rest = _join(copies).subtract_range(owned.range())
     return owned.union(rest) if not rest.is_empty() else owned
 
 
-def _joined(uses: Sequence[Use]) -> isl.Map:
+def _join(uses: Sequence[CoreAccess]) -> isl.Map:
     first, *others = map(_elements_by_core, uses)
     for each in others:
         first = first.union(each)
@@ -181,7 +182,7 @@ def _extreme(owned: isl.Map, axis: int, *, most: bool) -> isl.PwAff:
     return found.get_pw_aff(0)
 
 
-def _elements_by_core(use: Use) -> isl.Map:
+def _elements_by_core(use: CoreAccess) -> isl.Map:
     variables = tuple(var for var, _, _ in use.loops)
     space = Space(variables)
     points = space.box([(low, extent) for _, low, extent in use.loops])
@@ -192,14 +193,14 @@ def _elements_by_core(use: Use) -> isl.Map:
     return core.reverse().apply_range(elements)
 
 
-def _witness(owned: isl.Map, clash: isl.Map) -> Shared:
+def _witness(owned: isl.Map, clash: isl.Map) -> CoreSharing:
     pair = clash.sample()
     one, other = (_coordinates(part.sample_point()) for part in (pair.domain(), pair.range()))
     least, most = sorted((one, other))
     both = owned.intersect_domain(_point(owned, least)).range().intersect(
         owned.intersect_domain(_point(owned, most)).range()
     )
-    return Shared((least, most), _coordinates(both.lexmin().sample_point()), ())
+    return CoreSharing((least, most), _coordinates(both.lexmin().sample_point()), ())
 
 
 def _point(owned: isl.Map, values: tuple[int, ...]) -> isl.Set:

@@ -27,7 +27,7 @@ Pair = tuple[Mapping[Var, int], Mapping[Var, int]]
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
+class LaneAddresses:
     """Physical coordinates of an operand's element at each point of an operation, the lane last.
 
     Attributes:
@@ -116,12 +116,12 @@ class Places:
         wanted = self.entangled
 
         def answer() -> bool:
-            few = _few(wanted, self)
+            few = _restrict_to_axes(wanted, self)
             if few is None:
                 return self._runs_along(axis)
             return few[0]._runs_along(few[0].axes.index(self.axes[axis]))
 
-        return _once(("along", self.axes[axis].name, _key(wanted, self)), answer)
+        return _memoize_answer(("along", self.axes[axis].name, _key(wanted, self)), answer)
 
     def _runs_along(self, axis: int) -> bool:
         move = _step(len(self.axes), axis).intersect_domain(self.box).intersect_range(self.box)
@@ -141,7 +141,8 @@ class Places:
         return bool(rest.range().is_subset(starts))
 
 
-def _few(wanted: AbstractSet[Var], *operands: Places) -> tuple[Places, ...] | None:
+def _restrict_to_axes(wanted: AbstractSet[Var], *operands: LaneAddresses) -> tuple[LaneAddresses,
+        ...] | None:
     """Restrict operands to some axes, the others at 0; None without points or without lanes."""
     first = operands[0]
     if min(first.extents, default=1) < 1 or not all(operand.exprs for operand in operands):
@@ -156,11 +157,11 @@ def _few(wanted: AbstractSet[Var], *operands: Places) -> tuple[Places, ...] | No
             for expr, (_, used) in zip(operand.exprs, operand.parts, strict=True)
         )
         own = (*(expr for expr in sticks if free_variables(expr)), lane)
-        made.append(Places(axes, extents, own))
+        made.append(LaneAddresses(axes, extents, own))
     return tuple(made)
 
 
-def _key(wanted: AbstractSet[Var], *operands: Places) -> object:
+def _key(wanted: AbstractSet[Var], *operands: LaneAddresses) -> object:
     """Return a key that is equal for operands with the same coordinates in terms of some axes."""
     first = operands[0]
     names = [axis.name for axis in first.axes]
@@ -177,7 +178,8 @@ def _key(wanted: AbstractSet[Var], *operands: Places) -> object:
 
 
 def _pair_of_few(
-    find: Callable[[Places, Places, int], Pair | None], out: Places, operand: Places, n_kept: int
+    find: Callable[[LaneAddresses, LaneAddresses, int], Pair | None], out: LaneAddresses,
+    operand: LaneAddresses, n_kept: int
 ) -> Pair | None:
     """Search a pair of points in terms of few axes, with the others at 0.
 
@@ -188,14 +190,14 @@ def _pair_of_few(
     kept = sum(axis in wanted for axis in out.axes[:n_kept])
 
     def answer() -> Pair | None:
-        few = _few(wanted, out, operand)
+        few = _restrict_to_axes(wanted, out, operand)
         return find(out, operand, n_kept) if few is None else find(few[0], few[1], kept)
 
-    found = _once((find, kept, _key(wanted, out, operand)), answer)
+    found = _memoize_answer((find, kept, _key(wanted, out, operand)), answer)
     return found and (_by_name(found[0], out), _by_name(found[1], out))
 
 
-def _by_name(point: Mapping[Var, int], out: Places) -> Mapping[Var, int]:
+def _by_name(point: Mapping[Var, int], out: LaneAddresses) -> Mapping[Var, int]:
     """Return a point in terms of the axes of `out`, matching foreign axes by name."""
     values = {axis.name: value for axis, value in point.items()}
     return {axis: point.get(axis, values.get(axis.name, 0)) for axis in out.axes}
@@ -206,7 +208,7 @@ _MOST_ANSWERS = 100_000
 """Maximum number of answers that are kept; beyond it, all are dropped."""
 
 
-def _once(question: object, find: Callable[[], _Found]) -> _Found:
+def _memoize_answer(question: object, find: Callable[[], _Found]) -> _Found:
     """Return the answer to a question, which may stem from other operands, or compute it."""
     if question not in _ANSWERS:
         if len(_ANSWERS) > _MOST_ANSWERS:
@@ -230,35 +232,35 @@ def _step(count: int, axis: int) -> isl.Map:
     return step.add_constraint(grown)
 
 
-def not_broadcast(out: Places, operand: Places, n_kept: int) -> Pair | None:
+def not_broadcast(out: LaneAddresses, operand: LaneAddresses, n_kept: int) -> Pair | None:
     """Return two points in adjacent lanes of the result that read different elements, or None."""
     key = "broadcast", operand, n_kept
     return out.once(key, lambda: _pair_of_few(_not_broadcast, out, operand, n_kept))
 
 
-def _not_broadcast(out: Places, operand: Places, n_kept: int) -> Pair | None:
+def _not_broadcast(out: LaneAddresses, operand: LaneAddresses, n_kept: int) -> Pair | None:
     moves = out.next_lane(n_kept)
     same = operand.relation.apply_range(operand.relation.reverse())
     return _first(moves.subtract(same), out)
 
 
-def not_in_one_lane(operand: Places) -> Pair | None:
+def not_in_one_lane(operand: LaneAddresses) -> Pair | None:
     """Return two points whose elements are in different lanes, or None."""
     return operand.once("one lane", lambda: _not_in_one_lane(operand))
 
 
-def _not_in_one_lane(operand: Places) -> Pair | None:
+def _not_in_one_lane(operand: LaneAddresses) -> Pair | None:
     lane = index_relation([operand.exprs[-1]], operand.space).intersect_domain(operand.box)
     every = isl.Map.from_domain_and_range(operand.box, operand.box)
     return _first(every.subtract(lane.apply_range(lane.reverse())), operand)
 
 
-def has_lanes(out: Places, n_kept: int) -> bool:
+def has_lanes(out: LaneAddresses, n_kept: int) -> bool:
     """Return whether any two points are in adjacent lanes of one stick."""
     return not out.next_lane(n_kept).is_empty()
 
 
-def not_consecutive(out: Places, operand: Places, n_kept: int) -> Pair | None:
+def not_consecutive(out: LaneAddresses, operand: LaneAddresses, n_kept: int) -> Pair | None:
     """Return two points that prove that an operand's lanes differ from the result's, or None.
 
     Either the points are neighbours in the result but not in the operand, or the lane offsets
@@ -268,7 +270,7 @@ def not_consecutive(out: Places, operand: Places, n_kept: int) -> Pair | None:
     return out.once(key, lambda: _pair_of_few(_not_consecutive, out, operand, n_kept))
 
 
-def _not_consecutive(out: Places, operand: Places, n_kept: int) -> Pair | None:
+def _not_consecutive(out: LaneAddresses, operand: LaneAddresses, n_kept: int) -> Pair | None:
     count = len(operand.exprs)
     lane = _step(count, count - 1)
     follows = operand.relation.apply_range(lane).apply_range(operand.relation.reverse())
@@ -283,22 +285,22 @@ def _not_consecutive(out: Places, operand: Places, n_kept: int) -> Pair | None:
     )
 
 
-def unaligned(
-    out: Places, offset: Expr, multiple: int
+def find_unaligned_point(
+    out: LaneAddresses, offset: Expr, multiple: int
 ) -> Mapping[Var, int] | None:
     """Return a point in lane 0 of the result where `offset` is not a multiple, or None."""
     wanted = out.entangled | set(free_variables(offset))
 
     def answer() -> Mapping[Var, int] | None:
-        few = _few(wanted, out)
-        return _unaligned(few[0] if few else out, offset, multiple)
+        few = _restrict_to_axes(wanted, out)
+        return _find_unaligned(few[0] if few else out, offset, multiple)
 
-    found = _once(("aligned", multiple, str(offset), _key(wanted, out)), answer)
+    found = _memoize_answer(("aligned", multiple, str(offset), _key(wanted, out)), answer)
     return found and _by_name(found, out)
 
 
-def _unaligned(
-    out: Places, offset: Expr, multiple: int
+def _find_unaligned(
+    out: LaneAddresses, offset: Expr, multiple: int
 ) -> Mapping[Var, int] | None:
     first = out.relation.intersect_range(
         isl.Set.universe(out.relation.range().get_space()).fix_val(_DIM, len(out.exprs) - 1, 0)
@@ -309,12 +311,12 @@ def _unaligned(
     return None if bad.is_empty() else first_point(bad, out.space)
 
 
-def not_alone(out: Places) -> Pair | None:
+def find_stick_conflict(out: LaneAddresses) -> Pair | None:
     """Return two elements of one stick, or a point outside lane 0 twice, or None."""
     return out.once("alone", lambda: _not_alone(out))
 
 
-def _not_alone(out: Places) -> Pair | None:
+def _not_alone(out: LaneAddresses) -> Pair | None:
     same = out.same_stick().subtract(out.relation.apply_range(out.relation.reverse()))
     found = _first(same, out)
     if found is not None:
@@ -325,18 +327,19 @@ def _not_alone(out: Places) -> Pair | None:
     return None if bad.is_empty() else (first_point(bad, out.space), first_point(bad, out.space))
 
 
-def one_to_a_stick(operand: Places) -> bool:
+def has_one_element_per_stick(operand: LaneAddresses) -> bool:
     """Return whether every stick has at most one element."""
 
     def answer() -> bool:
-        (few,) = _few(operand.used, operand) or (operand,)
+        (few,) = _restrict_to_axes(operand.used, operand) or (operand,)
         same = few.relation.apply_range(few.relation.reverse())
         return bool(few.same_stick().is_subset(same))
 
-    return operand.once("lone", lambda: _once(("lone", _key(operand.used, operand)), answer))
+    return operand.once("lone",
+        lambda: _memoize_answer(("lone", _key(operand.used, operand)), answer))
 
 
-def _first(pairs: isl.Map, out: Places) -> Pair | None:
+def _first(pairs: isl.Map, out: LaneAddresses) -> Pair | None:
     if pairs.is_empty():
         return None
     second = tuple(Var(axis.name) for axis in out.axes)

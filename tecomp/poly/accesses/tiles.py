@@ -11,7 +11,7 @@ import islpy as isl
 from tecomp.ir.arith.intervals import Box
 from tecomp.ir.nodes.expr import Expr, Var
 from tecomp.ir.nodes.stmt import Extent
-from tecomp.poly.loops.regions import Scope, image, united
+from tecomp.poly.loops.regions import LoopScope, coalesce_convex, image
 from tecomp.poly.sets.from_isl import set_to_condition, to_expr
 from tecomp.poly.sets.isl_expressions import python_int
 from tecomp.poly.sets.to_isl import Space, first_point, index_relation
@@ -31,7 +31,7 @@ class TileDigit:
     extent: int
 
 
-def digits_of(points: isl.Set, starts: Sequence[Expr], dims: Sequence[Var], scope: Scope
+def digits_of(points: isl.Set, starts: Sequence[Expr], dims: Sequence[Var], scope: LoopScope
               ) -> list[list[TileDigit]] | None:
     """Return the offsets of each dimension of `points` from its start, over all enclosing loops.
 
@@ -87,7 +87,7 @@ def _as_digits(values: list[int], axis: int) -> list[TileDigit] | None:
 
 
 @dataclass(frozen=True)
-class Tile:
+class IterationTile:
     """Points of an operation within the iteration space of a program.
 
     Attributes:
@@ -102,7 +102,7 @@ class Tile:
     extents: tuple[int, ...]
     places: tuple[Expr, ...]
     points: isl.Set
-    scope: Scope
+    scope: LoopScope
 
     @property
     def space(self) -> Space:
@@ -124,7 +124,7 @@ class Tile:
         inside = self.points.apply(index_relation(list(self.places), self.space))
         return bool(points.intersect_params(self.scope.context).is_subset(inside))
 
-    def lies_in(self, access: Access, memory: Box[Extent]) -> bool:
+    def lies_in(self, access: OperandAccess, memory: Box[Extent]) -> bool:
         """Return whether all tensor elements that an operand touches are within `memory`.
 
         This includes the points of the tile that the program does not require.
@@ -164,8 +164,8 @@ class Tile:
 
 def tile_of(
     points: isl.Set, places: Sequence[Expr], axes: Sequence[Var], extents: Sequence[int],
-    scope: Scope,
-) -> Tile:
+    scope: LoopScope,
+) -> IterationTile:
     """Return the tile whose element `axes` is the point `places` of the program.
 
     Args:
@@ -179,11 +179,11 @@ def tile_of(
     box = space.box([(0, extent) for extent in extents])
     relation = index_relation(list(places), space)
     asked = box.intersect(points.apply(relation.reverse())).intersect_params(scope.context)
-    return Tile(tuple(axes), tuple(extents), tuple(places), asked.coalesce(), scope)
+    return IterationTile(tuple(axes), tuple(extents), tuple(places), asked.coalesce(), scope)
 
 
 @dataclass(frozen=True)
-class Access:
+class OperandAccess:
     """Operand of an operation and the corresponding tensor element, at each point of a tile.
 
     Attributes:
@@ -195,7 +195,8 @@ class Access:
     others: tuple[Expr, ...]
 
 
-def clash(access: Access, tile: Tile) -> tuple[dict[Var, int], dict[Var, int]] | None:
+def clash(access: OperandAccess, tile: IterationTile) -> tuple[dict[Var, int],
+        dict[Var, int]] | None:
     """Return two points with the same operand element but different tensor elements, or None.
 
     Raises:
@@ -219,7 +220,7 @@ def clash(access: Access, tile: Tile) -> tuple[dict[Var, int], dict[Var, int]] |
     )
 
 
-def view(access: Access, tile: Tile, indices: Sequence[Var]) -> tuple[Expr, ...]:
+def view(access: OperandAccess, tile: IterationTile, indices: Sequence[Var]) -> tuple[Expr, ...]:
     """Return the indices of the tensor as functions of `indices`, the indices of the operand.
 
     `clash` must return None for the access.
@@ -235,8 +236,9 @@ def view(access: Access, tile: Tile, indices: Sequence[Var]) -> tuple[Expr, ...]
     return tuple(found)
 
 
-def padded(
-    access: Access, tile: Tile, axes: Sequence[Var], shape: Box[Extent], memory: Box[Extent],
+def padding_elements(
+    access: OperandAccess, tile: IterationTile, axes: Sequence[Var], shape: Box[Extent],
+    memory: Box[Extent],
     places: Sequence[Expr],
 ) -> isl.Set:
     """Return the elements of an operand that are in the padding of a tensor's memory.
@@ -263,8 +265,8 @@ def padded(
     return at.apply(index_relation(list(access.own), tile.space)).coalesce()
 
 
-def touched_condition(
-    access: Access, tile: Tile, indices: Sequence[Var], padding: isl.Set | None
+def readable_condition(
+    access: OperandAccess, tile: IterationTile, indices: Sequence[Var], padding: isl.Set | None
 ) -> Expr:
     """Return the condition under which an operand element may be read: required or padding."""
     own = index_relation(list(access.own), tile.space)
@@ -272,20 +274,20 @@ def touched_condition(
     if padding is not None:
         wanted = wanted.union(padding)
     known = all_of_them.intersect_params(tile.scope.context)
-    allowed = united(wanted.intersect(known), tile.scope)
+    allowed = coalesce_convex(wanted.intersect(known), tile.scope)
     return set_to_condition(allowed.gist(known).coalesce(), tile.scope.space(indices).names)
 
 
-def beyond(
-    access: Access, tile: Tile, reduced: Sequence[Var], padding: isl.Set | None
+def out_of_range_operands(
+    access: OperandAccess, tile: IterationTile, reduced: Sequence[Var], padding: isl.Set | None
 ) -> tuple[bool, bool, bool]:
     """Return whether a reduction reads (elements, padding, unallocated memory) past its tail.
 
-    The reads are at the points of `overrun`: missing points of the tile whose result element the
-    program requires.
+    The reads are at the points of `missing_reduction_points`: missing points of the tile whose
+    result element the program requires.
     """
     own = index_relation(list(access.own), tile.space)
-    read = overrun(tile, reduced).apply(own)
+    read = missing_reduction_points(tile, reduced).apply(own)
     there = tile.points.apply(own)
     rest = read.subtract(there)
     has_padding = padding is not None and not rest.intersect(padding).is_empty()
@@ -293,7 +295,7 @@ def beyond(
     return not read.intersect(there).is_empty(), has_padding, not nothing.is_empty()
 
 
-def overrun(tile: Tile, reduced: Sequence[Var]) -> isl.Set:
+def missing_reduction_points(tile: IterationTile, reduced: Sequence[Var]) -> isl.Set:
     """Return the missing points of a tile for which another reduction step is required."""
     whole = tile.points
     for axis in reduced:

@@ -14,7 +14,7 @@ from tecomp.ir.traversal.rewrite import conjuncts, free_variables
 from tecomp.poly.loops.box_loops import Body, Ends, box_loops, ends_of
 from tecomp.poly.loops.tile_loops import Tiles, tile_loops, tiles_of
 from tecomp.poly.sets.from_isl import ast_expr, set_to_condition
-from tecomp.poly.sets.isl_context import CONTEXT, Undecided, asked_of_sets, within_share
+from tecomp.poly.sets.isl_context import CONTEXT, Undecided, cached_set_question, within_budget
 from tecomp.poly.sets.to_isl import NotAffine, Space, condition
 
 MOST_PIECES = 16
@@ -50,17 +50,17 @@ def scan(
         Undecided: If isl exceeds its share of the budget.
     """
     if not space.dims:
-        return _guarded(points, space, body, context)
+        return _guard_point(points, space, body, context)
     if isolated is not None and _depends_on_parameters_alone(isolated, points):
-        return _chosen(points, space, body, kinds, threads, isolated, context)
-    tried = within_share(lambda: [_found(points, space, isolated, context)])
+        return _multi_version(points, space, body, kinds, threads, isolated, context)
+    tried = within_budget(lambda: [_find_loops(points, space, isolated, context)])
     found = tried[0] if tried is not None else None
     if isinstance(found, list):
         return box_loops(found, points, space, body, kinds or {}, threads or {})
     if isinstance(found, Tiles):
         return tile_loops(found, space, body, kinds or {}, threads or {}, context)
     if found is None and (hull := _hull(points)) is not None:
-        return _tested(points, hull, space, body, kinds, threads, context)
+        return _guard_hull_loops(points, hull, space, body, kinds, threads, context)
     if tried is None:
         raise Undecided
     if found is None:
@@ -76,7 +76,7 @@ Ast: TypeAlias = tuple[isl.AstNode, list[isl.Set]]
 """AST of isl, and the points for each copy of the statement in the AST."""
 
 
-def _found(
+def _find_loops(
     points: isl.Set, space: Space, isolated: isl.Set | None, context: isl.Set | None
 ) -> Ends | Tiles | Ast | None:
     """Return a description of loops that visit all points, or None if none was found."""
@@ -84,11 +84,11 @@ def _found(
         return box
     if (tiles := tiles_of(points, isolated, context)) is not None:
         return tiles
-    return _visiting(points, isolated, context)
+    return _build_ast(points, isolated, context)
 
 
-@asked_of_sets
-def _visiting(points: isl.Set, isolated: isl.Set | None, context: isl.Set | None) -> Ast | None:
+@cached_set_question
+def _build_ast(points: isl.Set, isolated: isl.Set | None, context: isl.Set | None) -> Ast | None:
     """Return an AST that visits all points, or None if isl fails, takes too long or omits points.
 
     The definitions that isl knows for the existential variables of a set depend on the history of
@@ -97,7 +97,7 @@ def _visiting(points: isl.Set, isolated: isl.Set | None, context: isl.Set | None
     for is_printed in (False, True):
         form = isl.Set.read_from_str(CONTEXT, str(points)) if is_printed else points
         try:
-            tree, copies = _generated(form, isolated, context)
+            tree, copies = _generate(form, isolated, context)
         except isl.Error:
             continue
         if _is_visited(points, copies, context):
@@ -111,7 +111,7 @@ def _hull(points: isl.Set) -> isl.Set | None:
     return None if hull.plain_is_equal(points) or not hull.is_bounded() else hull
 
 
-def _tested(
+def _guard_hull_loops(
     points: isl.Set,
     hull: isl.Set,
     space: Space,
@@ -121,7 +121,7 @@ def _tested(
     context: isl.Set | None,
 ) -> Stmt:
     """Return loops over a hull with a condition inside that selects `points`."""
-    known = within_share(lambda: points.gist(hull).compute_divs())
+    known = within_budget(lambda: points.gist(hull).compute_divs())
     if known is None or known.n_basic_set() > MOST_PIECES:
         raise Undecided
 
@@ -134,7 +134,7 @@ def _tested(
     return scan(hull, space, tested, kinds=kinds, threads=threads, context=context)
 
 
-def _generated(points: isl.Set, isolated: isl.Set | None, context: isl.Set | None) -> Ast:
+def _generate(points: isl.Set, isolated: isl.Set | None, context: isl.Set | None) -> Ast:
     statement = points.set_tuple_name("S")
     identity = isl.MultiPwAff.identity(statement.get_space().map_from_set())
     order = isl.MultiUnionPwAff.from_multi_pw_aff(identity.reset_tuple_id(isl.dim_type.out))
@@ -186,11 +186,11 @@ def _isolate_option(isolated: isl.Set) -> isl.UnionSet:
 
 
 def _depends_on_parameters_alone(isolated: isl.Set, points: isl.Set) -> bool:
-    alone = within_share(lambda: points.intersect_params(isolated.params()).is_subset(isolated))
+    alone = within_budget(lambda: points.intersect_params(isolated.params()).is_subset(isolated))
     return bool(alone)
 
 
-def _chosen(
+def _multi_version(
     points: isl.Set,
     space: Space,
     body: Body,
@@ -216,7 +216,7 @@ def _chosen(
     return IfThenElse(condition, form(around.intersect(where)), form(around.subtract(where)))
 
 
-def _guarded(
+def _guard_point(
     points: isl.Set, space: Space, body: Body, context: isl.Set | None
 ) -> Stmt:
     """Return the body of a set without dimensions, guarded by a condition on its parameters."""
@@ -355,11 +355,11 @@ def padding_loops(
     try:
         points = condition(where, space).intersect(space.box(box)).coalesce()
     except NotAffine:
-        return _asking(where, indices, bounds, body)
+        return _wrap_in_condition(where, indices, bounds, body)
     return scan(points, space, lambda at, _: body(tuple(at[index] for index in indices)))
 
 
-def _asking(
+def _wrap_in_condition(
     where: Expr,
     indices: Sequence[Var],
     bounds: Sequence[Range],

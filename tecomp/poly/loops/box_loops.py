@@ -10,9 +10,21 @@ import islpy as isl
 
 from tecomp.ir.nodes.expr import BinOp, Const, Expr, Var, binary, index_value, is_const
 from tecomp.ir.nodes.stmt import Extent, For, ForKind, Stmt
-from tecomp.poly.loops.regions import MOST_CASES, Scope, line_of, of_iterations, of_sizes, point_at
+from tecomp.poly.loops.regions import (
+    MOST_CASES,
+    LoopScope,
+    line_of,
+    of_iterations,
+    of_sizes,
+    point_at,
+)
 from tecomp.poly.sets.from_isl import to_expr
-from tecomp.poly.sets.isl_context import CONTEXT, asked_of_sets, asked_once, within_share
+from tecomp.poly.sets.isl_context import (
+    CONTEXT,
+    cached_question,
+    cached_set_question,
+    within_budget,
+)
 from tecomp.poly.sets.isl_expressions import python_int
 from tecomp.poly.sets.to_isl import Space
 
@@ -74,8 +86,8 @@ _Side: TypeAlias = "tuple[_End, list[_End]]"
 """First value in a dimension, and extents whose minimum applies."""
 
 
-@asked_once
-@asked_of_sets
+@cached_question
+@cached_set_question
 def _sides_of(points: isl.Set, context: isl.Set | None) -> list[_Side] | None:
     """Return the result of `ends_of` in terms of isl's parameters."""
     simple = points if context is None else points.gist_params(context)
@@ -142,8 +154,8 @@ def _end_expr(end: _End, space: Space) -> Expr:
 
 
 
-def box_around(
-    points: isl.Set, unclipped: isl.Set, scope: Scope, shape: Sequence[Extent]
+def bounding_box(
+    points: isl.Set, unclipped: isl.Set, scope: LoopScope, shape: Sequence[Extent]
 ) -> tuple[tuple[Expr, Extent], ...]:
     """Return (start, extent) in each dimension of a box that contains `points` in all iterations.
 
@@ -186,13 +198,13 @@ def box_around(
 
     for k, whole in enumerate(shape):
         box.append(
-            within_share(partial(side, k)) or within_share(partial(cases, k, whole))
+            within_budget(partial(side, k)) or within_budget(partial(cases, k, whole))
             or (Const(0), whole)
         )
     return tuple(box)
 
 
-def _at_single(points: isl.Set, box: Sequence[tuple[Expr, Extent]], scope: Scope) -> isl.Set:
+def _at_single(points: isl.Set, box: Sequence[tuple[Expr, Extent]], scope: LoopScope) -> isl.Set:
     """Restrict `points` to the value of each dimension with extent 1.
 
     Digits of a fused loop follow from earlier digits; isl would otherwise distinguish their values.
@@ -205,13 +217,13 @@ def _at_single(points: isl.Set, box: Sequence[tuple[Expr, Extent]], scope: Scope
     return points
 
 
-def corner(points: isl.Set, scope: Scope) -> list[Expr]:
+def corner(points: isl.Set, scope: LoopScope) -> list[Expr]:
     """Return the least value in each dimension, with case distinctions where necessary."""
     known = points.intersect_params(scope.context)
     return [_least(known, points, k, scope) for k in range(points.dim(_DIM))]
 
 
-def _least(known: isl.Set, points: isl.Set, dim: int, scope: Scope) -> Expr:
+def _least(known: isl.Set, points: isl.Set, dim: int, scope: LoopScope) -> Expr:
     if (found := _interval(known, dim, scope) or _interval(points, dim, scope)) is not None:
         return found[0]
     line = line_of(known, dim)
@@ -222,7 +234,7 @@ def _least(known: isl.Set, points: isl.Set, dim: int, scope: Scope) -> Expr:
 
 
 def _around_cases(
-    points: isl.Set, dim: int, scope: Scope, whole: Extent
+    points: isl.Set, dim: int, scope: LoopScope, whole: Extent
 ) -> tuple[Expr, Extent]:
     """Return an interval that starts at one of the cases of a least value with a case distinction.
 
@@ -250,7 +262,7 @@ def _around_cases(
 
 
 def windows_around(
-    points: isl.Set, dim: int, loop: Var, scope: Scope
+    points: isl.Set, dim: int, loop: Var, scope: LoopScope
 ) -> list[tuple[Expr, int]]:
     """Return intervals that contain `points` in all iterations, with no later point before them.
 
@@ -267,7 +279,7 @@ def windows_around(
     return sorted(numbers, key=lambda interval: interval[1])
 
 
-def _starts(line: isl.Set, scope: Scope) -> list[isl.PwAff]:
+def _starts(line: isl.Set, scope: LoopScope) -> list[isl.PwAff]:
     """Return lower bounds of all values of a line, derived from the cases of its least value.
 
     The result has the cases that are lower bounds on their own. If there is none, as where all
@@ -302,8 +314,8 @@ def _is_before(start: isl.PwAff, line: isl.Set) -> bool:
     return bool(line.is_subset(here.apply(order)))
 
 
-@asked_once
-def _interval(points: isl.Set, dim: int, scope: Scope) -> tuple[Expr, Extent] | None:
+@cached_question
+def _interval(points: isl.Set, dim: int, scope: LoopScope) -> tuple[Expr, Extent] | None:
     found = _ends(points, dim, scope.context)
     return None if found is None else _box_axis(*found, scope)
 
@@ -312,7 +324,7 @@ _Ends: TypeAlias = "tuple[isl.PwAff | int, isl.Set | int]"
 """First value, and the number of values or the set of all such numbers."""
 
 
-@asked_of_sets
+@cached_set_question
 def _ends(points: isl.Set, dim: int, context: isl.Set) -> _Ends | None:
     """Return the interval of all values in a dimension if its start has a single piece."""
     line = line_of(points, dim)
@@ -331,7 +343,7 @@ def _ends(points: isl.Set, dim: int, context: isl.Set) -> _Ends | None:
     return _ends_from(start.to_pw_aff(), line, context)
 
 
-def _from(start: isl.PwAff, line: isl.Set, scope: Scope) -> tuple[Expr, Extent] | None:
+def _from(start: isl.PwAff, line: isl.Set, scope: LoopScope) -> tuple[Expr, Extent] | None:
     """Return `start` and an extent that contains all values; no value may be less than `start`."""
     return _box_axis(*_ends_from(start, line, scope.context), scope)
 
@@ -349,7 +361,7 @@ def _ends_from(start: isl.PwAff, line: isl.Set, context: isl.Set) -> _Ends:
 
 
 def _box_axis(
-    start: isl.PwAff | int, widths: isl.Set | int, scope: Scope
+    start: isl.PwAff | int, widths: isl.Set | int, scope: LoopScope
 ) -> tuple[Expr, Extent] | None:
     """Return start and extent as expressions, or None if the extent has no upper bound."""
     names = scope.space(()).names

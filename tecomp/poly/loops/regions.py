@@ -12,7 +12,7 @@ import islpy as isl
 from tecomp.ir.nodes.expr import Const, Expr, Var, logical_and
 from tecomp.ir.nodes.stmt import Extent
 from tecomp.ir.traversal.rewrite import free_variables
-from tecomp.poly.sets.isl_context import CONTEXT, within_share
+from tecomp.poly.sets.isl_context import CONTEXT, within_budget
 from tecomp.poly.sets.to_isl import (
     NotAffine,
     Space,
@@ -27,7 +27,7 @@ _PARAM = isl.dim_type.param
 
 
 @dataclass(frozen=True)
-class Scope:
+class LoopScope:
     """Variables at a program point in order, and the facts about them.
 
     Attributes:
@@ -43,7 +43,7 @@ class Scope:
     concurrent: tuple[tuple[Var, str], ...] = ()
 
     @classmethod
-    def of_sizes(cls, sizes: Sequence[Var], extents: Sequence[Expr] = ()) -> Scope:
+    def of_sizes(cls, sizes: Sequence[Var], extents: Sequence[Expr] = ()) -> LoopScope:
         """Return the scope outside all loops, where `extents` are nonnegative."""
         space = Space((), tuple(sizes))
         known = space.universe_set()
@@ -60,7 +60,7 @@ class Scope:
         """Return the space of `dims` in this scope."""
         return Space(tuple(dims), self.params)
 
-    def enter(self, values: Sequence[Expr], copy: isl.Set) -> Scope:
+    def enter(self, values: Sequence[Expr], copy: isl.Set) -> LoopScope:
         """Return the scope inside loops whose dimensions have `values`, for the points `copy`."""
         variables = dict.fromkeys(v for value in values for v in free_variables(value))
         fresh = tuple(v for v in variables if v not in set(self.params))
@@ -70,14 +70,14 @@ class Scope:
         known = inside.remove_unknown_divs().intersect(self.context)
         return replace(self, params=params, context=known)
 
-    def within(self, var: Var, extent: Expr) -> Scope:
+    def within(self, var: Var, extent: Expr) -> LoopScope:
         """Return the scope inside a loop from 0 to `extent`, exclusive."""
         params = (*self.params, var)
         inside = logical_and(var >= 0, var < extent)
         known, _ = condition_hull(inside, Space((), params))
         return replace(self, params=params, context=known.params().intersect(self.context))
 
-    def running_at_once(self, loops: Sequence[tuple[Var, str]]) -> Scope:
+    def running_at_once(self, loops: Sequence[tuple[Var, str]]) -> LoopScope:
         """Return this scope with additional loops whose iterations run concurrently."""
         return replace(self, concurrent=(*self.concurrent, *loops))
 
@@ -87,7 +87,7 @@ def point_at(values: Sequence[Expr], params: tuple[Var, ...]) -> isl.Set:
     return index_relation(values, Space((), params)).range()
 
 
-def fix(points: isl.Set, values: Sequence[Expr], scope: Scope) -> isl.Set:
+def fix(points: isl.Set, values: Sequence[Expr], scope: LoopScope) -> isl.Set:
     """Fix the first coordinates of `points` to `values` and return the other coordinates."""
     return rest_of(points, values, scope.params).intersect_params(scope.context)
 
@@ -114,15 +114,15 @@ def rest_of(points: isl.Set, values: Sequence[Expr], params: tuple[Var, ...]) ->
 
 def first_dims(points: isl.Set, count: int) -> isl.Set:
     """Project out all coordinates after the first `count`."""
-    return without(points, count, points.dim(_DIM) - count)
+    return project_out_dims(points, count, points.dim(_DIM) - count)
 
 
-def without(points: isl.Set, first: int, count: int) -> isl.Set:
+def project_out_dims(points: isl.Set, first: int, count: int) -> isl.Set:
     """Project out `count` coordinates from position `first` on."""
     return points.project_out(_DIM, first, count) if count else points
 
 
-def without_first(points: isl.Set) -> isl.Set:
+def project_out_first_dim(points: isl.Set) -> isl.Set:
     """Project out the first coordinate."""
     return points.project_out(_DIM, 0, 1)
 
@@ -137,7 +137,7 @@ MOST_CASES = 6
 """Maximum number of pieces of a set that are considered one by one."""
 
 
-def united(points: isl.Set, scope: Scope) -> isl.Set:
+def coalesce_convex(points: isl.Set, scope: LoopScope) -> isl.Set:
     """Restrict `points` to `scope` and merge them into one convex piece if that is exact.
 
     Overlapping reads, such as those of adjacent elements, then get a single loop.
@@ -162,7 +162,7 @@ def preimage(points: isl.Set, exprs: Sequence[Extent], space: Space) -> isl.Set:
     return points if relation is None else points.apply(relation.reverse())
 
 
-def without_gaps(points: isl.Set) -> isl.Set | None:
+def fill_gaps(points: isl.Set) -> isl.Set | None:
     """Fill the gaps between several pieces of `points` in each dimension.
 
     Returns None if `points` has existential variables, or if the result takes too long to compute
@@ -172,11 +172,11 @@ def without_gaps(points: isl.Set) -> isl.Set | None:
         return points
     if points.involves_locals():
         return None
-    filled = within_share(partial(_filled, points))
+    filled = within_budget(partial(_bounded_simple_hull, points))
     return None if filled is None or filled.n_basic_set() > MOST_CASES else filled
 
 
-def convex_around(points: isl.Set) -> isl.Set:
+def convex_superset(points: isl.Set) -> isl.Set:
     """Return one convex superset of `points`, which may exceed their bounding box."""
     pieces = points.remove_divs()
     hull = pieces.simple_hull()
@@ -187,7 +187,7 @@ def convex_around(points: isl.Set) -> isl.Set:
     return isl.Set.from_basic_set(hull)
 
 
-def _filled(points: isl.Set) -> isl.Set:
+def _bounded_simple_hull(points: isl.Set) -> isl.Set:
     """Return the simple hull of `points`, cut to the range of values in each dimension."""
     hull = isl.Set.from_basic_set(points.simple_hull())
     for dim in range(points.dim(_DIM)):
@@ -210,12 +210,12 @@ def _across(line: _Set, points: isl.Set, dim: int) -> _Set:
     return line.insert_dims(_DIM, 1, after).insert_dims(_DIM, 0, dim)
 
 
-def of_earlier_iterations(points: isl.Set, loop: Var, scope: Scope) -> isl.Set:
+def of_earlier_iterations(points: isl.Set, loop: Var, scope: LoopScope) -> isl.Set:
     """Return the union of `points` over earlier iterations of `loop` and over its inner loops."""
     return of_iterations(points, loop, scope, "other < now")
 
 
-def of_iterations(points: isl.Set, loop: Var, scope: Scope, which: str) -> isl.Set:
+def of_iterations(points: isl.Set, loop: Var, scope: LoopScope, which: str) -> isl.Set:
     """Return the union of `points` over other iterations of `loop` and over its inner loops.
 
     Args:
@@ -235,14 +235,14 @@ def of_iterations(points: isl.Set, loop: Var, scope: Scope, which: str) -> isl.S
     return there.intersect_params(scope.context).coalesce()
 
 
-def of_loops_inside(points: isl.Set, loop: Var, scope: Scope) -> isl.Set:
+def of_loops_inside(points: isl.Set, loop: Var, scope: LoopScope) -> isl.Set:
     """Return the union of `points` over all loops inside `loop`, for one iteration of `loop`."""
     inside = scope.params.index(loop) + 1
     known = points.intersect_params(scope.context).align_params(Space((), scope.params).isl)
     return known.project_out(_PARAM, inside, len(scope.params) - inside)
 
 
-def where_equal(points: isl.Set, space: Space, pairs: Sequence[tuple[Expr, Expr]]) -> isl.Set:
+def equality_points(points: isl.Set, space: Space, pairs: Sequence[tuple[Expr, Expr]]) -> isl.Set:
     """Return the points at which the expressions of each pair can be equal.
 
     A pair that is not affine excludes no point.
@@ -255,7 +255,7 @@ def where_equal(points: isl.Set, space: Space, pairs: Sequence[tuple[Expr, Expr]
     return points
 
 
-def rounded(points: isl.Set, dim: int, size: int) -> isl.Set:
+def round_to_blocks(points: isl.Set, dim: int, size: int) -> isl.Set:
     """Extend `points` in one dimension to all values of the same block of `size`."""
     block = isl.Map.read_from_str(
         CONTEXT,
@@ -272,7 +272,7 @@ def _universe(rank: int) -> isl.Set:
     return isl.Set.universe(isl.Space.set_alloc(CONTEXT, 0, rank))
 
 
-def is_inside(points: isl.Set, others: isl.Set, scope: Scope) -> bool:
+def is_inside(points: isl.Set, others: isl.Set, scope: LoopScope) -> bool:
     """Return whether all `points` are in `others`, given the facts of `scope`."""
     return bool(points.intersect_params(scope.context).is_subset(others))
 
@@ -280,10 +280,10 @@ def is_inside(points: isl.Set, others: isl.Set, scope: Scope) -> bool:
 def line_of(points: isl.Set, dim: int) -> isl.Set:
     """Return the values of one dimension."""
     after = points.dim(_DIM) - dim - 1
-    return without(without(points, dim + 1, after), 0, dim)
+    return project_out_dims(project_out_dims(points, dim + 1, after), 0, dim)
 
 
-def of_sizes(points: isl.Set, scope: Scope) -> isl.Set:
+def of_sizes(points: isl.Set, scope: LoopScope) -> isl.Set:
     """Return the union of `points` over all enclosing loops."""
     for k in range(len(scope.params) - 1, scope.n_sizes - 1, -1):
         position = points.find_dim_by_name(_PARAM, f"p{k}")
@@ -292,7 +292,7 @@ def of_sizes(points: isl.Set, scope: Scope) -> isl.Set:
     return points
 
 
-class Side(Protocol):
+class AxisRange(Protocol):
     """Interface of an axis range: start and extent."""
 
     @property
@@ -304,7 +304,7 @@ class Side(Protocol):
         """Number of values."""
 
 
-def is_box(region: isl.Set, sides: Sequence[Side], scope: Scope) -> bool:
+def is_box(region: isl.Set, sides: Sequence[AxisRange], scope: LoopScope) -> bool:
     """Return whether `region` equals the box of `sides`; False if isl takes too long to decide."""
     axes = tuple(Var("axis") for _ in sides)
     try:
@@ -314,15 +314,15 @@ def is_box(region: isl.Set, sides: Sequence[Side], scope: Scope) -> bool:
     return is_same(box, region, scope)
 
 
-def is_same(points: isl.Set, others: isl.Set, scope: Scope) -> bool:
+def is_same(points: isl.Set, others: isl.Set, scope: LoopScope) -> bool:
     """Return whether both sets are equal in `scope`; False if isl takes too long to decide."""
     known = scope.context
-    same = within_share(
+    same = within_budget(
         lambda: points.intersect_params(known).is_equal(others.intersect_params(known))
     )
     return bool(same)
 
 
-def covers(region: isl.Set, whole: isl.Set, scope: Scope) -> bool:
+def covers(region: isl.Set, whole: isl.Set, scope: LoopScope) -> bool:
     """Return whether all iterations of the enclosing loops together require all of `whole`."""
     return bool(whole.is_subset(of_sizes(region.intersect_params(scope.context), scope)))

@@ -25,7 +25,7 @@ from tecomp.ir.nodes.stmt import For, ForKind, IfThenElse, Stmt, seq
 from tecomp.poly.loops.box_loops import Body
 from tecomp.poly.loops.regions import first_dims
 from tecomp.poly.sets.from_isl import set_to_condition, to_expr
-from tecomp.poly.sets.isl_context import asked_of_sets, within_share
+from tecomp.poly.sets.isl_context import cached_set_question, within_budget
 from tecomp.poly.sets.isl_expressions import python_int
 from tecomp.poly.sets.to_isl import Space
 
@@ -43,10 +43,10 @@ def full_tiles(points: isl.Set, tiled: Sequence[tuple[int, int]]) -> isl.Set | N
         The part; None if it is everything, is empty, or is not a simple range of the other loops,
         or if isl takes too long.
     """
-    return within_share(partial(_full_tiles, points, tuple(tiled))) if tiled else None
+    return within_budget(partial(_full_tiles, points, tuple(tiled))) if tiled else None
 
 
-@asked_of_sets
+@cached_set_question
 def _full_tiles(points: isl.Set, tiled: tuple[tuple[int, int], ...]) -> isl.Set | None:
     last = max(dim for dim, _ in tiled) + 1
     inside = first_dims(points, last)
@@ -66,11 +66,11 @@ def _with_corners(points: isl.Set, tiled: Sequence[tuple[int, int]]) -> isl.Set:
     """Return tiles with all corners in `points`; as `points` are convex, these tiles are full."""
     whole = points
     for dim, _ in tiled:
-        whole = free(whole, dim)
+        whole = project_out_dim(whole, dim)
     for corner in product(*([0, extent - 1] for _, extent in tiled)):
         held = points
         for (dim, _), place in zip(tiled, corner, strict=True):
-            held = free(held.fix_val(_DIM, dim, place), dim)
+            held = project_out_dim(held.fix_val(_DIM, dim, place), dim)
         whole = whole.intersect(held)
     return whole
 
@@ -79,7 +79,7 @@ def _all_tiles(points: isl.Set, tiled: Sequence[tuple[int, int]]) -> isl.Set:
     """Return all points of each tile that intersects `points`."""
     tiles = points
     for dim, extent in tiled:
-        tiles = free(tiles, dim).lower_bound_val(_DIM, dim, 0)
+        tiles = project_out_dim(tiles, dim).lower_bound_val(_DIM, dim, 0)
         tiles = tiles.upper_bound_val(_DIM, dim, extent - 1)
     return tiles
 
@@ -89,11 +89,11 @@ def _without_gaps(points: isl.Set, tiled: Sequence[tuple[int, int]]) -> isl.Set:
     tiles = _all_tiles(points, tiled)
     partial = tiles.subtract(points)
     for dim, _ in tiled:
-        partial = free(partial, dim)
+        partial = project_out_dim(partial, dim)
     return tiles.subtract(partial)
 
 
-def free(points: isl.Set, dim: int) -> isl.Set:
+def project_out_dim(points: isl.Set, dim: int) -> isl.Set:
     """Make one dimension of `points` unconstrained."""
     return points.project_out(_DIM, dim, 1).insert_dims(_DIM, dim, 1)
 
@@ -153,7 +153,7 @@ class Tiles:
     guard: isl.Set
 
 
-@asked_of_sets
+@cached_set_question
 def tiles_of(points: isl.Set, isolated: isl.Set | None, context: isl.Set | None) -> Tiles | None:
     """Decompose `points` into lines; None if that is not possible.
 

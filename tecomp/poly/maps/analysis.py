@@ -16,21 +16,21 @@ from tecomp.ir.arith.simplify import simplify
 from tecomp.ir.nodes.dtype import BOOL, INT64
 from tecomp.ir.nodes.expr import CmpOp, Compare, Const, Expr, Var, index_value, logical_or
 from tecomp.ir.nodes.stmt import Extent
-from tecomp.ir.nodes.structural_equality import same
+from tecomp.ir.nodes.structural_equality import structural_equal
 from tecomp.ir.traversal.rewrite import free_variables, substitute
 from tecomp.poly.maps import bit_matrix, brute_force
 from tecomp.poly.maps.digit_solver import Solution, solve
 from tecomp.poly.maps.image_extents import bounds_of, extent_of
 from tecomp.poly.maps.layout_sets import LayoutSet
 from tecomp.poly.sets.isl_context import isl_work
-from tecomp.poly.sets.quasi_affine_reader import Reader
+from tecomp.poly.sets.quasi_affine_reader import IndexReader
 from tecomp.poly.sets.to_isl import NotAffine, Space, pw_aff
 
 Index = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Group:
+class IndependentAxes:
     """Axes, and the results of a map that depend on these axes only.
 
     Attributes:
@@ -51,7 +51,7 @@ class Group:
     results: tuple[Expr, ...]
     others: tuple[Var, ...]
     forms: tuple[QuasiAffine | None, ...]
-    reader: Reader
+    reader: IndexReader
     places: tuple[Var, ...]
     ends: tuple[Extent, ...]
 
@@ -92,8 +92,8 @@ class Group:
 
     @cached_property
     def _elements(self) -> tuple[Index, list[brute_force.Array]]:
-        shape = brute_force.few_enough(self.exprs, self.variables, self.extents)
-        return shape, brute_force.over_box(self.exprs, self.variables, shape)
+        shape = brute_force.is_enumerable(self.exprs, self.variables, self.extents)
+        return shape, brute_force.evaluate_over_box(self.exprs, self.variables, shape)
 
     @cached_property
     def collision(self) -> tuple[Index, Index] | None:
@@ -229,8 +229,8 @@ class Analysis:
         return tuple(self._reader.form(expr) for expr in self.exprs)
 
     @cached_property
-    def _reader(self) -> Reader:
-        return Reader(self._numbers, bounds_of(self.shape), keeps_periods=True)
+    def _reader(self) -> IndexReader:
+        return IndexReader(self._numbers, bounds_of(self.shape), keeps_periods=True)
 
     @cached_property
     def ends(self) -> tuple[Extent, ...]:
@@ -246,7 +246,7 @@ class Analysis:
         return is_empty(self.shape)
 
     @cached_property
-    def groups(self) -> tuple[Group, ...]:
+    def groups(self) -> tuple[IndependentAxes, ...]:
         """Independent parts of the map, in which extents of 0 are replaced by 1."""
         parts = [([k], list[int]()) for k in range(len(self.variables))]
         for result, (expr, form) in enumerate(zip(self.exprs, self.forms, strict=True)):
@@ -258,7 +258,7 @@ class Analysis:
                 parts += met
             met[0][1].append(result)
         shape = tuple(1 if is_empty((n,)) else n for n in self.shape)
-        reader = Reader(self._numbers, bounds_of(shape))
+        reader = IndexReader(self._numbers, bounds_of(shape))
         return tuple(
             self._group(sorted(axes), sorted(results), shape, reader) for axes, results in parts
         )
@@ -268,9 +268,9 @@ class Analysis:
         return frozenset(numbers[var] for var in free_variables(expr) if var in numbers)
 
     def _group(
-        self, axes: list[int], results: list[int], shape: tuple[Extent, ...], reader: Reader
-    ) -> Group:
-        return Group(
+        self, axes: list[int], results: list[int], shape: tuple[Extent, ...], reader: IndexReader
+    ) -> IndependentAxes:
+        return IndependentAxes(
             tuple(axes),
             tuple(self.variables[k] for k in axes),
             tuple(shape[k] for k in axes),
@@ -298,7 +298,7 @@ class Analysis:
         # Among groups that collide at the same first index, select the least partner.
         return min(pairs)
 
-    def _spread(self, group: Group, index: Index) -> Index:
+    def _spread(self, group: IndependentAxes, index: Index) -> Index:
         whole = [0] * len(self.shape)
         for axis, n in zip(group.axes, index, strict=True):
             whole[axis] = n
@@ -350,12 +350,13 @@ def are_equal(
     numbers = {axis: k for k, axis in enumerate(axes)}
     if shape is not None and is_empty(shape):
         return True
-    reader = Reader(numbers, bounds_of(shape) if shape is not None else [(None, None)] * len(axes))
+    reader = IndexReader(numbers, bounds_of(shape) if shape is not None else [(None, None)]
+        * len(axes))
     for a, b in zip(ours, theirs, strict=True):
         first, second = reader.form(a), reader.form(b)
         if first is not None and first == second:
             continue
-        if same(a, b):
+        if structural_equal(a, b):
             continue
         with isl_work("index map", LayoutError):
             if not _is_equal(a, b, axes, shape):
@@ -377,8 +378,8 @@ def _is_equal(
             return LayoutSet((a,), some, sizes).same_as((b,))
         except NotAffine:
             pass
-    constant = brute_force.few_enough([a, b], some, sizes)
-    first, second = brute_force.over_box([a, b], some, constant)
+    constant = brute_force.is_enumerable([a, b], some, sizes)
+    first, second = brute_force.evaluate_over_box([a, b], some, constant)
     return bool(np.array_equal(first, second))
 
 

@@ -47,7 +47,7 @@ def invert(
         found = [solved.get(unknown) for unknown in unknowns[axis]]
         if any(row is None for row in found):
             return None
-        indices.append(_written([row for row in found if row is not None], sources, places))
+        indices.append(_xor_of_rows([row for row in found if row is not None], sources, places))
     return tuple(indices)
 
 
@@ -139,10 +139,10 @@ def _binary_bits(op: BinOp, a: Bits, b: Bits) -> Bits | None:
     if op in (BinOp.SHL, BinOp.SHR):
         number = 1 << number if number < 63 else 0
     is_power = number > 0 and number & (number - 1) == 0
-    return _shifted(op, a, number.bit_length() - 1) if is_power else None
+    return _shift(op, a, number.bit_length() - 1) if is_power else None
 
 
-def _shifted(op: BinOp, a: Bits, distance: int) -> Bits | None:
+def _shift(op: BinOp, a: Bits, distance: int) -> Bits | None:
     match op:
         case BinOp.MUL | BinOp.SHL:
             return [0] * distance + a
@@ -165,7 +165,7 @@ def _number(bits: Bits) -> int | None:
     return sum(bit << k for k, bit in enumerate(bits))
 
 
-def _written(rows: list[int], sources: list[tuple[int, int]], places: Sequence[Expr]) -> Expr:
+def _xor_of_rows(rows: list[int], sources: list[tuple[int, int]], places: Sequence[Expr]) -> Expr:
     """Return the number whose bit k is the exclusive or of the sources in `rows[k]`."""
     # One shift and one mask moves all bits that have the same distance and the same source.
     masks: dict[tuple[int, int], int] = {}
@@ -181,13 +181,13 @@ def _written(rows: list[int], sources: list[tuple[int, int]], places: Sequence[E
         widths[number] = max(widths.get(number, 0), position + 1)
     total: Expr = Const(flipped, INT64)
     for (number, distance), mask in sorted(masks.items()):
-        part = _moved(places[number], distance, mask, widths[number])
+        part = _masked_shift(places[number], distance, mask, widths[number])
         no_start = is_const(total, 0)
         total = part if no_start else binary(BinOp.BITXOR, total, part)
     return total
 
 
-def _moved(place: Expr, distance: int, mask: int, width: int) -> Expr:
+def _masked_shift(place: Expr, distance: int, mask: int, width: int) -> Expr:
     """Return `place >> distance`, or `<<`, restricted to the bits in `mask`."""
     if distance > 0:
         place = binary(BinOp.SHR, place, Const(distance, INT64))

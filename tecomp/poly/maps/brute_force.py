@@ -25,7 +25,7 @@ from tecomp.ir.nodes.expr import (
 )
 from tecomp.ir.nodes.stmt import Extent
 from tecomp.ir.traversal.rewrite import fold, free_variables
-from tecomp.progress import doing
+from tecomp.progress import log_duration
 
 LIMIT = 2**22
 """Maximum number of elements that are enumerated."""
@@ -120,7 +120,7 @@ def is_small(exprs: Sequence[Expr], axes: Sequence[Var], shape: Sequence[Extent]
     return all(var in own for expr in exprs for var in free_variables(expr))
 
 
-def few_enough(
+def is_enumerable(
     exprs: Sequence[Expr], axes: Sequence[Var], shape: Sequence[Extent]
 ) -> tuple[int, ...]:
     """Return `shape` if its elements can be enumerated.
@@ -158,13 +158,13 @@ def few_enough(
     return tuple(numbers)
 
 
-def over_box(
+def evaluate_over_box(
     exprs: Sequence[Expr], axes: Sequence[Var], shape: Sequence[int]
 ) -> list[npt.NDArray[np.int64]]:
     """Evaluate each of `exprs` at every index of a box, flattened in row-major order."""
     at = dict(zip(axes, np.ogrid[tuple(slice(n) for n in shape)], strict=True))
     full = tuple(shape)
-    with doing(f"look at {prod(full)} elements of a layout"):
+    with log_duration(f"look at {prod(full)} elements of a layout"):
         return [
             np.broadcast_to(values(expr, at), full).ravel().astype(np.int64) for expr in exprs
         ]

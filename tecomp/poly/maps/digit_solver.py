@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import gcd
 
-from tecomp.ir.arith.intervals import divided
-from tecomp.ir.arith.quasi_affine import Digit, Opaque, QuasiAffine, Term
+from tecomp.ir.arith.intervals import floordiv_bound
+from tecomp.ir.arith.quasi_affine import Digit, OpaqueTerm, QuasiAffine, Term
 from tecomp.ir.nodes.expr import BinOp, CmpOp, Compare, Expr, index_value
 from tecomp.ir.nodes.stmt import Extent
-from tecomp.ir.nodes.structural_equality import same
+from tecomp.ir.nodes.structural_equality import structural_equal
 from tecomp.poly.maps.image_extents import bounds_of
-from tecomp.poly.sets.quasi_affine_reader import Reader, expr_of
+from tecomp.poly.sets.quasi_affine_reader import IndexReader, expr_of
 
 # Sum of digits of the index, and its value as a sum of digits of the physical index.
 Equation = tuple[QuasiAffine, QuasiAffine]
@@ -54,7 +54,7 @@ class _Tile:
 def solve(
     forms: Sequence[QuasiAffine],
     places: Sequence[Expr],
-    reader: Reader,
+    reader: IndexReader,
     extents: Mapping[int, Extent],
     ends: Sequence[Extent],
 ) -> Solution | None:
@@ -90,7 +90,7 @@ def solve(
 class _State:
     def __init__(
         self,
-        reader: Reader,
+        reader: IndexReader,
         extents: Mapping[int, Extent],
         variables: Sequence[Expr],
         ends: Sequence[Extent],
@@ -99,7 +99,7 @@ class _State:
         self.extents = extents
         self.variables = variables
         self.ends = ends
-        self.places = Reader({}, bounds_of(ends))
+        self.places = IndexReader({}, bounds_of(ends))
         self.tiles: dict[int, list[_Tile]] = {axis: [] for axis in extents}
         self.values: dict[Term, QuasiAffine] = {}
         """Values of terms that are not digits of an axis."""
@@ -160,7 +160,7 @@ class _State:
         return self.values.get(term) or self._computed(term)
 
     def _computed(self, term: Term) -> QuasiAffine | None:
-        if isinstance(term, Opaque):
+        if isinstance(term, OpaqueTerm):
             a, b = map(self._known, term.operands)
             return None if a is None or b is None else self.places.operation(term.op, a, b)
         value = self._known(term.whole)
@@ -176,7 +176,7 @@ class _State:
             return value
         quotient = self.places.floordiv(value, divisor)
         low, high = self.places.interval(value)
-        self._assume(quotient, divided(low, divisor), divided(high, divisor))
+        self._assume(quotient, floordiv_bound(low, divisor), floordiv_bound(high, divisor))
         return quotient
 
     def _assume(self, value: QuasiAffine, low: int | None, high: int | None) -> None:
@@ -357,7 +357,7 @@ class _State:
         end = self.ends[place.of] if (
             isinstance(place, Digit) and isinstance(place.of, int) and place == Digit(place.of)
         ) else None
-        if not (isinstance(end, Expr) and same(end, extent)):
+        if not (isinstance(end, Expr) and structural_equal(end, extent)):
             self._miss(CmpOp.GE, index, extent)
 
     def _first_gap(self, axis: int) -> int:

@@ -10,9 +10,9 @@ from math import gcd
 import numpy as np
 
 from tecomp.errors import LayoutError
-from tecomp.ir.arith.extents import ceil_div, constant_shape, is_empty, plus, simplified, times
+from tecomp.ir.arith.extents import ceil_div, constant_shape, is_empty, plus, simplify_extent, times
 from tecomp.ir.arith.intervals import Interval
-from tecomp.ir.arith.quasi_affine import Digit, Opaque, QuasiAffine, Term
+from tecomp.ir.arith.quasi_affine import Digit, OpaqueTerm, QuasiAffine, Term
 from tecomp.ir.arith.simplify import Ranges, bounds, simplify
 from tecomp.ir.nodes.dtype import INT64
 from tecomp.ir.nodes.expr import Binary, BinOp, Const, Expr, Var, binary, index_value
@@ -20,9 +20,9 @@ from tecomp.ir.nodes.stmt import Extent, Range
 from tecomp.ir.traversal.rewrite import free_variables, substitute
 from tecomp.poly.maps import bit_matrix, brute_force
 from tecomp.poly.maps.layout_sets import LayoutSet
-from tecomp.poly.maps.piecewise_linear import Cell, TooManyError, fused, linear_cells
+from tecomp.poly.maps.piecewise_linear import Cell, TooManyError, fuse_digit_pairs, linear_cells
 from tecomp.poly.sets.isl_context import isl_work
-from tecomp.poly.sets.quasi_affine_reader import Reader, expr_of
+from tecomp.poly.sets.quasi_affine_reader import IndexReader, expr_of
 from tecomp.poly.sets.to_isl import NotAffine
 
 _MOST_CELLS = 128
@@ -35,7 +35,7 @@ def bounds_of(shape: Sequence[Extent]) -> list[Interval]:
 
 
 def extent_of(
-    expr: Expr, form: QuasiAffine | None, reader: Reader, axes: Sequence[Var],
+    expr: Expr, form: QuasiAffine | None, reader: IndexReader, axes: Sequence[Var],
     shape: Sequence[Extent],
 ) -> Extent:
     """Return the extent, counted from 0, that one result of an index map needs.
@@ -53,7 +53,7 @@ def extent_of(
     match expr:
         case Binary(BinOp.MOD, _, Const(int(period))) if period > 0:
             return period
-    if is_empty(shape) and is_empty(used_axes(expr, axes, shape)[1]):
+    if is_empty(shape) and is_empty(dependent_axes(expr, axes, shape)[1]):
         # Without an index there are no values; a declared period keeps its size.
         part = form.single() if form is not None else None
         return part.size or 0 if isinstance(part, Digit) else 0
@@ -65,7 +65,7 @@ def extent_of(
 
 
 def _refuse_negative(
-    expr: Expr, form: QuasiAffine | None, reader: Reader, axes: Sequence[Var],
+    expr: Expr, form: QuasiAffine | None, reader: IndexReader, axes: Sequence[Var],
     shape: Sequence[Extent],
 ) -> None:
     if form is not None:
@@ -87,12 +87,12 @@ def _refuse_negative(
 def _first_negative(
     expr: Expr, axes: Sequence[Var], shape: Sequence[Extent]
 ) -> dict[Var, int] | None:
-    some, sizes = used_axes(expr, axes, shape)
+    some, sizes = dependent_axes(expr, axes, shape)
     if not brute_force.is_small([expr], some, sizes):
         with isl_work("index map", LayoutError), suppress(NotAffine):
             return LayoutSet((expr,), some, sizes).first_below_zero(0)
-    constant = brute_force.few_enough([expr], some, sizes)
-    (values,) = brute_force.over_box([expr], some, constant)
+    constant = brute_force.is_enumerable([expr], some, sizes)
+    (values,) = brute_force.evaluate_over_box([expr], some, constant)
     below = np.flatnonzero(values < 0)
     if not below.size:
         return None
@@ -115,7 +115,7 @@ def count(form: QuasiAffine, shape: Sequence[Extent]) -> Extent | None:
         else:
             total = plus(total, times(size, n))
     if isinstance(total, int) or const >= 0:
-        return simplified(plus(total, const))
+        return simplify_extent(plus(total, const))
     return _from_zero_on(plus(total, const), shape)
 
 
@@ -129,7 +129,7 @@ def _from_zero_on(extent: Extent, shape: Sequence[Extent]) -> Extent:
 
 
 def _term_count(term: Term, shape: Sequence[Extent]) -> Extent | None:
-    if isinstance(term, Opaque):
+    if isinstance(term, OpaqueTerm):
         return None
     if term.size is not None:
         return term.size
@@ -155,7 +155,7 @@ def _are_independent(form: QuasiAffine) -> bool:
 
 
 def _exact(expr: Expr, axes: Sequence[Var], shape: Sequence[Extent]) -> Extent:
-    some, sizes = used_axes(expr, axes, shape)
+    some, sizes = dependent_axes(expr, axes, shape)
     if not brute_force.is_small([expr], some, sizes):
         with isl_work("index map", LayoutError), suppress(NotAffine):
             greatest = LayoutSet((expr,), some, sizes).greatest(0)
@@ -163,8 +163,8 @@ def _exact(expr: Expr, axes: Sequence[Var], shape: Sequence[Extent]) -> Extent:
         greatest = greatest_by_bits(expr, some, sizes)
         if greatest is not None:
             return greatest + 1
-    constant = brute_force.few_enough([expr], some, sizes)
-    (values,) = brute_force.over_box([expr], some, constant)
+    constant = brute_force.is_enumerable([expr], some, sizes)
+    (values,) = brute_force.evaluate_over_box([expr], some, constant)
     return int(values.max()) + 1
 
 
@@ -176,11 +176,12 @@ def greatest_by_bits(expr: Expr, axes: Sequence[Var], shape: Sequence[Extent]) -
     found = bit_matrix.greatest(expr, axes, sizes)
     if found is not None:
         return found
-    form = Reader({axis: k for k, axis in enumerate(axes)}, bounds_of(sizes)).form(expr)
+    form = IndexReader({axis: k for k, axis in enumerate(axes)}, bounds_of(sizes)).form(expr)
     if form is None:
         return None
     try:
-        cells = linear_cells(fused(Cell.of([form], [(0, n) for n in sizes])), _MOST_CELLS)
+        cells = linear_cells(fuse_digit_pairs(Cell.of([form], [(0, n) for n in sizes])),
+            _MOST_CELLS)
     except TooManyError:
         return None
     highs = (cell.reader.interval(cell.forms[0])[1] for cell in cells)
@@ -196,7 +197,7 @@ def value_range(
         LayoutError: If `expr` has bit operations and the box is too large for enumeration.
     """
     numbers = {var: k for k, var in enumerate(axes)}
-    form = Reader(numbers, bounds_of(shape)).form(expr)
+    form = IndexReader(numbers, bounds_of(shape)).form(expr)
     if form is not None and _is_of_digits(form):
         tops = [(_digits(term, shape) - 1) * n for term, n in form.terms.items()]
         lows, highs = ([pick(n, 0) for n in tops] for pick in (min, max))
@@ -221,7 +222,7 @@ def _digits(term: Term, shape: Sequence[int]) -> int:
     return count if term.size is None else min(count, term.size)
 
 
-def used_axes(
+def dependent_axes(
     expr: Expr, axes: Sequence[Var], shape: Sequence[Extent]
 ) -> tuple[tuple[Var, ...], tuple[Extent, ...]]:
     """Return the axes that `expr` depends on, and their extents."""
@@ -252,7 +253,7 @@ def box_of(
         LayoutError: If the bounds of a result are unknown and `whole` is None.
     """
     inner = tuple(Var(axis.name) for axis in axes)
-    starts = [_named(part.min, outer) for part in region]
+    starts = [_name_start(part.min, outer) for part in region]
     meant = {start: part.min for start, part in zip(starts, region, strict=True)
              if isinstance(start, Var) and start is not part.min}
     limits = {**outer, **{var: bounds(start, outer) for var, start in meant.items()}}
@@ -260,7 +261,7 @@ def box_of(
         axis: simplify(binary(BinOp.ADD, start, var), limits)
         for axis, var, start in zip(axes, inner, starts, strict=True)
     }
-    sizes = tuple(simplified(part.extent) for part in region)
+    sizes = tuple(simplify_extent(part.extent) for part in region)
     found = []
     for k, expr in enumerate(exprs):
         moved = substitute(expr, shifted)
@@ -275,15 +276,15 @@ def box_of(
             )
         low, extent = values
         low, extent = substitute(low, meant), substitute(index_value(extent), meant)
-        found.append(Range(simplify(low, outer), index_value(simplified(extent))))
+        found.append(Range(simplify(low, outer), index_value(simplify_extent(extent))))
     return tuple(found)
 
 
-def _named(start: Expr, outer: Ranges) -> Expr:
+def _name_start(start: Expr, outer: Ranges) -> Expr:
     """Return `start`, or a new variable if `start` is not quasi-affine."""
     variables = tuple(free_variables(start))
     limits = [bounds(var, outer) for var in variables]
-    form = Reader({var: k for k, var in enumerate(variables)}, limits).form(start)
+    form = IndexReader({var: k for k, var in enumerate(variables)}, limits).form(start)
     return Var("start") if form is None else start
 
 
@@ -293,7 +294,7 @@ def _values_of(
     others = tuple(var for var in free_variables(expr) if var not in set(inner))
     variables = (*inner, *others)
     limits: list[Interval] = [*bounds_of(sizes), *(bounds(var, outer) for var in others)]
-    reader = Reader({var: k for k, var in enumerate(variables)}, limits)
+    reader = IndexReader({var: k for k, var in enumerate(variables)}, limits)
     form = reader.form(expr)
     found = _Window(reader, variables, len(inner), sizes).values(form) if form else None
     if found is not None:
@@ -313,7 +314,7 @@ def _values_of(
 class _Window:
     """Sums over `n_inner` inner variables, which start at 0, followed by outer variables."""
 
-    reader: Reader
+    reader: IndexReader
     variables: tuple[Var, ...]
     n_inner: int
     sizes: tuple[Extent, ...]

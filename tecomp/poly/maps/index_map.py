@@ -12,15 +12,14 @@ import numpy as np
 
 from tecomp.drawing.drawable import Pictured
 from tecomp.errors import LayoutError, safe_str
-from tecomp.ir.arith.extents import constant_shape, plus, product, simplified, times
+from tecomp.ir.arith.extents import constant_shape, plus, product, simplify_extent, times
 from tecomp.ir.arith.simplify import Ranges, simplify
 from tecomp.ir.nodes.argument_checks import check_list
 from tecomp.ir.nodes.dtype import INT64
 from tecomp.ir.nodes.expr import Const, Expr, Var, index_value, is_const
-from tecomp.ir.nodes.stmt import Extent, Range
-from tecomp.ir.nodes.stmt import IndexMap as PlainIndexMap
+from tecomp.ir.nodes.stmt import Extent, IndexMapNode, Range
 from tecomp.ir.traversal.rewrite import substitute
-from tecomp.poly.maps.tracing import AXIS_SEPARATOR, AxisSeparator, check, trace
+from tecomp.poly.maps.tracing import AXIS_SEPARATOR, AxisSeparator, check_index_expression, trace
 
 if TYPE_CHECKING:
     from tecomp.poly.maps.analysis import Analysis, Index
@@ -31,7 +30,7 @@ __all__ = ["AXIS_SEPARATOR", "AxisSeparator", "IndexMap", "image_box"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class IndexMap(PlainIndexMap, Pictured):
+class IndexMap(IndexMapNode, Pictured):
     """Layout as an index map `lambda initial_indices: final_indices`, with layout queries.
 
     The queries take the shape of the tensor; an extent may be an expression such as `n`, and the
@@ -65,7 +64,7 @@ class IndexMap(PlainIndexMap, Pictured):
         check_list(self.final_indices, Expr, "index map: final_indices", _CURE, LayoutError)
         check_list(self.axis_separators, int, "index map: axis_separators", _CURE, LayoutError)
         for expr in self.final_indices:
-            check(expr)
+            check_index_expression(expr)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Cached answers use object ids of this process as keys and are recomputed after unpickling.
@@ -91,11 +90,11 @@ class IndexMap(PlainIndexMap, Pictured):
         return cls(*trace(function, ndim))
 
     @classmethod
-    def lift(cls, plain: PlainIndexMap) -> IndexMap:
+    def lift(cls, plain: IndexMapNode) -> IndexMap:
         """Convert an index map of the IR to this class."""
         if isinstance(plain, cls):
             return plain
-        if not isinstance(plain, PlainIndexMap):
+        if not isinstance(plain, IndexMapNode):
             raise LayoutError(
                 "index map: expected an index map, got {plain!r}; make one with "
                 "IndexMap.from_func",
@@ -104,9 +103,9 @@ class IndexMap(PlainIndexMap, Pictured):
         return cls(plain.initial_indices, plain.final_indices, plain.axis_separators)
 
     @property
-    def plain(self) -> PlainIndexMap:
+    def plain(self) -> IndexMapNode:
         """Index map as an IR node, equal to the node that its text parses to."""
-        return PlainIndexMap(self.initial_indices, self.final_indices, self.axis_separators)
+        return IndexMapNode(self.initial_indices, self.final_indices, self.axis_separators)
 
     @property
     def formula(self) -> str:
@@ -149,7 +148,7 @@ class IndexMap(PlainIndexMap, Pictured):
         values = dict(zip(self.initial_indices, indices, strict=True))
         return tuple(substitute(expr, values) for expr in self.final_indices)
 
-    def then(self, after: PlainIndexMap) -> IndexMap:
+    def then(self, after: IndexMapNode) -> IndexMap:
         """Compose this map with `after`, which is applied last and gives the separators.
 
         The physical shape of the result is that of the maps applied one after the other: `after`
@@ -237,7 +236,7 @@ class IndexMap(PlainIndexMap, Pictured):
         if constant_shape((*analysis.shape, *analysis.ends)) is None:
             self._refuse_collision(analysis, "the padding depends on the sizes; ")
             unused = plus(product(analysis.ends), times(product(analysis.shape), -1))
-            return simplified(unused)
+            return simplify_extent(unused)
         places = product(analysis.ends)
         assert isinstance(places, int)
         return places - analysis.n_places
@@ -304,7 +303,7 @@ class IndexMap(PlainIndexMap, Pictured):
         return IndexMap(analysis.places, analysis.inverse[0]) if analysis.inverse else None
 
     def is_equivalent_to(
-        self, other: PlainIndexMap, shape: Sequence[Extent] | None = None
+        self, other: IndexMapNode, shape: Sequence[Extent] | None = None
     ) -> bool:
         """Return whether both maps agree on every element of a tensor of `shape`.
 
@@ -315,7 +314,7 @@ class IndexMap(PlainIndexMap, Pictured):
         >>> wrapped.is_equivalent_to(IndexMap.from_func(lambda i: [i // 4, i % 4]), [16])
         True
         """
-        if not isinstance(other, PlainIndexMap):
+        if not isinstance(other, IndexMapNode):
             raise LayoutError(
                 "index map: expected an index map to compare with, got {other!r}",
                 kind="wrong-argument", other=other,
@@ -326,7 +325,7 @@ class IndexMap(PlainIndexMap, Pictured):
         values = dict(zip(theirs, mine, strict=True))
         exprs = [substitute(expr, values) for expr in other.final_indices]
         sizes = None if shape is None else self.on(shape).shape
-        equivalence = _answering("analysis")
+        equivalence = _query_module("analysis")
         return bool(equivalence.are_equal(self.final_indices, exprs, mine, sizes))
 
     def on(self, shape: Sequence[Extent]) -> Analysis:
@@ -336,7 +335,7 @@ class IndexMap(PlainIndexMap, Pictured):
         found = self._answers.get(key)
         if found is None:
             sizes = self._checked(shape)
-            made: Analysis = _answering("analysis").Analysis(
+            made: Analysis = _query_module("analysis").Analysis(
                 self.initial_indices, self.final_indices, sizes, self._ends_of_parts(sizes)
             )
             found = made
@@ -400,7 +399,7 @@ def _again(
 
 
 def image_box(
-    index_map: PlainIndexMap,
+    index_map: IndexMapNode,
     bounds: Sequence[Range],
     outer: Ranges,
     shape: Sequence[Extent] | None = None,
@@ -431,16 +430,16 @@ def image_box(
     """
     lifted = IndexMap.lift(index_map)
     if all(is_const(part.min, 0) for part in bounds):
-        shape = lifted.map_shape([simplified(part.extent) for part in bounds])
+        shape = lifted.map_shape([simplify_extent(part.extent) for part in bounds])
         return tuple(Range(Const(0, INT64), index_value(extent)) for extent in shape)
     whole = None if shape is None else partial(lifted.map_shape, shape)
-    box: tuple[Range, ...] = _answering("image_extents").box_of(
+    box: tuple[Range, ...] = _query_module("image_extents").box_of(
         lifted.final_indices, lifted.initial_indices, bounds, outer, whole
     )
     return box
 
 
-def _answering(module: str) -> Any:
+def _query_module(module: str) -> Any:
     # Import lazily: definitions and schedules need isl only when the first query is made.
     return import_module(f"tecomp.poly.maps.{module}")
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from math import gcd
 
 from tecomp.ir.arith.intervals import Box
-from tecomp.ir.arith.quasi_affine import Digit, Opaque, QuasiAffine, Term
+from tecomp.ir.arith.quasi_affine import Digit, OpaqueTerm, QuasiAffine, Term
 from tecomp.ir.nodes.expr import BinOp
 from tecomp.poly.maps.brute_force import LIMIT
-from tecomp.poly.sets.quasi_affine_reader import Reader
+from tecomp.poly.sets.quasi_affine_reader import IndexReader
 
 # Substitution for a variable: a constant, and (factor, count) of each new variable.
 Replacement = tuple[int, tuple[tuple[int, int], ...]]
@@ -60,9 +60,9 @@ class Cell:
         return cell
 
     @property
-    def reader(self) -> Reader:
+    def reader(self) -> IndexReader:
         """Reader for expressions of the variables."""
-        return Reader({}, [(0, count - 1) for count in self.counts])
+        return IndexReader({}, [(0, count - 1) for count in self.counts])
 
     @property
     def is_linear(self) -> bool:
@@ -75,13 +75,14 @@ class Cell:
         first = len(self.counts)
         new = range(first, first + len(digits))
         counts = (*self.counts, *(count for _, count in digits))
-        reader = Reader({}, [(0, count - 1) for count in counts])
+        reader = IndexReader({}, [(0, count - 1) for count in counts])
         terms: dict[Term, int] = {
             Digit(k): factor for k, (factor, _) in zip(new, digits, strict=True)
         }
         values = {var: reader.normal(QuasiAffine(terms, shift))}
         forms = tuple(
-            rebuilt(form, values, reader) if var in form.unknowns else form for form in self.forms
+            build_index_expression(form, values, reader) if var in form.unknowns else form for form
+            in self.forms
         )
         at = self.live.index(var)
         live = (*self.live[:at], *new, *self.live[at + 1 :])
@@ -97,7 +98,7 @@ class Cell:
         """Return a cut that removes a nonlinear term of the expressions; None if all are linear."""
         for form in self.forms:
             term = self._unsolved(form)
-            if isinstance(term, Opaque):
+            if isinstance(term, OpaqueTerm):
                 return self._bits(term)
             if term is not None:
                 at = term.low if term.low > 1 else term.high
@@ -150,7 +151,7 @@ class Cell:
             return self._each([var])
         return var, ((0, ((1, end),)), (end, ((1, count - end),)))
 
-    def _bits(self, part: Opaque) -> Cut:
+    def _bits(self, part: OpaqueTerm) -> Cut:
         """Return a cut for `x ^ y`, `x & y` and `x | y` of linear x and y."""
         a, b = part.operands
         if not a.terms:
@@ -203,7 +204,7 @@ def linear_cells(cell: Cell, limit: int) -> list[Cell]:
     return done
 
 
-def fused(cell: Cell) -> Cell:
+def fuse_digit_pairs(cell: Cell) -> Cell:
     """Merge pairs of variables into one whose digits they are, unless a form gets more digits.
 
     As an example, `(200 * i + j) // 64` with `j < 200` becomes the quotient of one number.
@@ -212,20 +213,20 @@ def fused(cell: Cell) -> Cell:
         return cell
     for a in cell.live:
         for b in cell.live:
-            if a != b and (joined := _joined(cell, a, b)) is not None:
-                return fused(joined)
+            if a != b and (joined := _join(cell, a, b)) is not None:
+                return fuse_digit_pairs(joined)
     return cell
 
 
-def _joined(cell: Cell, high: int, low: int) -> Cell | None:
+def _join(cell: Cell, high: int, low: int) -> Cell | None:
     size = cell.counts[low]
     new = len(cell.counts)
     counts = (*cell.counts, cell.counts[high] * size)
-    reader = Reader({}, [(0, count - 1) for count in counts])
+    reader = IndexReader({}, [(0, count - 1) for count in counts])
     values = {
         high: QuasiAffine({Digit(new, size): 1}), low: QuasiAffine({Digit(new, 1, size): 1}),
     }
-    forms = tuple(rebuilt(form, values, reader) for form in cell.forms)
+    forms = tuple(build_index_expression(form, values, reader) for form in cell.forms)
     if sum(map(_bends, forms)) > sum(map(_bends, cell.forms)):
         return None
     live = tuple(new if v == low else v for v in cell.live if v != high)
@@ -237,30 +238,32 @@ def _bends(form: QuasiAffine) -> int:
     count, todo = 0, [form]
     while todo:
         for term in todo.pop().terms:
-            count += isinstance(term, Opaque) or term.low > 1 or term.high is not None
+            count += isinstance(term, OpaqueTerm) or term.low > 1 or term.high is not None
             todo += _operands(term)
     return count
 
 
 def _operands(term: Term) -> tuple[QuasiAffine, ...]:
-    if isinstance(term, Opaque):
+    if isinstance(term, OpaqueTerm):
         return term.operands
     return (term.of,) if isinstance(term.of, QuasiAffine) else ()
 
 
-def rebuilt(form: QuasiAffine, values: Mapping[int, QuasiAffine], reader: Reader) -> QuasiAffine:
+def build_index_expression(form: QuasiAffine, values: Mapping[int, QuasiAffine],
+        reader: IndexReader) -> QuasiAffine:
     """Substitute sums for some variables of `form`."""
     parts = [(QuasiAffine({}, form.const), 1)]
     parts += [(_rebuilt_term(term, values, reader), n) for term, n in form.terms.items()]
     return reader.normal(QuasiAffine.added(parts))
 
 
-def _rebuilt_term(term: Term, values: Mapping[int, QuasiAffine], reader: Reader) -> QuasiAffine:
-    if isinstance(term, Opaque):
-        a, b = (rebuilt(operand, values, reader) for operand in term.operands)
+def _rebuilt_term(term: Term, values: Mapping[int, QuasiAffine],
+        reader: IndexReader) -> QuasiAffine:
+    if isinstance(term, OpaqueTerm):
+        a, b = (build_index_expression(operand, values, reader) for operand in term.operands)
         return _bit_operation(term.op, a, b, reader)
     if isinstance(term.of, QuasiAffine):
-        value = rebuilt(term.of, values, reader)
+        value = build_index_expression(term.of, values, reader)
     elif term.of in values:
         value = values[term.of]
     else:
@@ -269,7 +272,7 @@ def _rebuilt_term(term: Term, values: Mapping[int, QuasiAffine], reader: Reader)
     return value if term.size is None else reader.mod(value, term.size)
 
 
-def _bit_operation(op: BinOp, a: QuasiAffine, b: QuasiAffine, reader: Reader) -> QuasiAffine:
+def _bit_operation(op: BinOp, a: QuasiAffine, b: QuasiAffine, reader: IndexReader) -> QuasiAffine:
     """Return `a op b`, split where digits of both operands end at the same bit."""
     if not a.terms:
         a, b = b, a

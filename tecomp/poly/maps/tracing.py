@@ -34,7 +34,7 @@ _BITS = (BinOp.BITAND, BinOp.BITOR, BinOp.BITXOR, BinOp.SHL, BinOp.SHR)
 _LOGIC = (BinOp.AND, BinOp.OR)
 
 
-def check(root: Expr) -> Expr:
+def check_index_expression(root: Expr) -> Expr:
     """Return `root` after a check that it may be a result of an index map.
 
     Raises:
@@ -61,15 +61,15 @@ def _may_be(node: Expr) -> bool:
             return name in ("if_then_else", "abs")
         case Binary(op, a, b):
             if op is BinOp.MUL:
-                return isinstance(_stripped(a), Const) or isinstance(_stripped(b), Const)
+                return isinstance(_strip(a), Const) or isinstance(_strip(b), Const)
             if op in _DIVISIONS:
-                divisor = _stripped(b)
+                divisor = _strip(b)
                 return isinstance(divisor, Const) and divisor.value != 0
             return op in (*_SUMS, *_BITS, *_LOGIC)
     return False
 
 
-def _stripped(node: Expr) -> Expr:
+def _strip(node: Expr) -> Expr:
     while isinstance(node, Cast):
         node = node.value
     return node
@@ -108,7 +108,7 @@ def trace(
         raise LayoutError(
             "index map: the function returned {made}, not a list of indices; return e.g. [i // 4, "
             "i % 4], or [i] for one axis",
-            kind="map-function", made=_shown(made),
+            kind="map-function", made=_format_value(made),
         )
     results, separators = _results(made)
     return (*first, *last), results, separators
@@ -140,18 +140,18 @@ def _index(result: Any, position: int) -> Expr:
         raise LayoutError(
             "index map: result {position} is {result}, not an index; return index expressions, "
             "integers and AXIS_SEPARATOR only",
-            kind="map-function", position=position, result=_shown(result),
+            kind="map-function", position=position, result=_format_value(result),
         ) from None
     if not expr.dtype.is_integer:
         raise LayoutError(
             "index map: result {position}, {result}, is a {dtype}; an index is an integer, so use "
             "// to divide and .astype('int64') to convert",
-            kind="map-function", position=position, result=_shown(result), dtype=expr.dtype,
+            kind="map-function", position=position, result=_format_value(result), dtype=expr.dtype,
         )
     return index_value(expr)
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return f"`{value}`" if isinstance(value, Expr) else safe_repr(value)
 
 

@@ -27,9 +27,9 @@ from tecomp.ir.nodes.expr import (
     logical_and,
     logical_or,
 )
-from tecomp.poly.sets.isl_context import SHARE, Undecided, within_share
+from tecomp.poly.sets.isl_context import SHARE, Undecided, within_budget
 from tecomp.poly.sets.isl_expressions import python_int
-from tecomp.poly.sets.quasi_affine_reader import Reader, expr_of
+from tecomp.poly.sets.quasi_affine_reader import IndexReader, expr_of
 
 
 def to_expr(value: isl.PwAff | isl.Aff, names: Mapping[str, Expr]) -> Expr:
@@ -40,7 +40,7 @@ def to_expr(value: isl.PwAff | isl.Aff, names: Mapping[str, Expr]) -> Expr:
         names: Expressions for the dimensions `d0, d1, ...` (by position, independent of their
             names in isl) and for the parameters (by their names in isl).
     """
-    sums = _Sums(names)
+    sums = _AffineReader(names)
     if isinstance(value, isl.Aff) or value.isa_aff():
         aff = value if isinstance(value, isl.Aff) else value.as_aff()
         return sums.expr(sums.of(aff))
@@ -68,10 +68,10 @@ def set_to_condition(points: isl.Set, names: Mapping[str, Expr]) -> Expr:
     Raises:
         Undecided: If isl exceeds its share of the budget while it simplifies the conditions.
     """
-    known = within_share(lambda: _in_conditions(points), 4 * SHARE)
+    known = within_budget(lambda: _in_conditions(points), 4 * SHARE)
     if known is None:
         raise Undecided
-    sums = _Sums(names)
+    sums = _AffineReader(names)
     if known.is_empty():
         return Const(False, BOOL)
     parts = []
@@ -199,7 +199,7 @@ def _is_extremum(pieces: Sequence[tuple[isl.Set, isl.Aff]], smaller: bool) -> bo
     return True
 
 
-class _Sums:
+class _AffineReader:
     """Converter from isl affine functions to quasi-affine sums of the expressions in `names`."""
 
     def __init__(self, names: Mapping[str, Expr]) -> None:
@@ -214,7 +214,7 @@ class _Sums:
             if number == len(self._texts):
                 self._texts.append(index_value(expr))
             self._leaves[name] = QuasiAffine({Digit(number): 1})
-        self._reader = Reader({}, [UNKNOWN] * len(self._texts))
+        self._reader = IndexReader({}, [UNKNOWN] * len(self._texts))
         self._quotients: dict[Digit, None] = {}
 
     def expr(self, total: QuasiAffine) -> Expr:
@@ -306,7 +306,7 @@ def _is_quotient(digit: Digit) -> bool:
     return digit.low > 1 and digit.high is None
 
 
-def _comparison(total: QuasiAffine, is_equality: bool, sums: _Sums) -> Expr:
+def _comparison(total: QuasiAffine, is_equality: bool, sums: _AffineReader) -> Expr:
     """Return `total == 0` or `total >= 0` as a comparison without negative coefficients."""
     up = QuasiAffine({term: n for term, n in total.terms.items() if n > 0})
     down = QuasiAffine({term: -n for term, n in total.terms.items() if n < 0})

@@ -107,7 +107,7 @@ _ANSWERS: dict[tuple[Any, ...], Any] = {}
 _NONE = object()
 
 
-def asked_once(question: Callable[P, T]) -> Callable[P, T]:
+def cached_question(question: Callable[P, T]) -> Callable[P, T]:
     """Memoize `question` until the outermost `isl_work` block ends; outside of blocks, call it.
 
     Stages that are computed at the same place ask the same questions about the same sets. isl
@@ -133,7 +133,7 @@ _MOST_ANSWERS = 1000
 """Maximum number of answers kept for each question; beyond it, all are dropped."""
 
 
-def asked_of_sets(question: Callable[P, T]) -> Callable[P, T]:
+def cached_set_question(question: Callable[P, T]) -> Callable[P, T]:
     """Memoize `question` across programs; its arguments must be sets and numbers only.
 
     Equal sets recur for similar stages of one program, for repeated layers, and for programs that
@@ -190,7 +190,7 @@ def _is_used_up() -> bool:
 _METER = _Meter()
 
 
-def within_share(work: Callable[[], T | None], share: int = SHARE) -> T | None:
+def within_budget(work: Callable[[], T | None], share: int = SHARE) -> T | None:
     """Return the result of `work`, or None if `work` exceeds a share of the surrounding budget.
 
     This is for answers that may be approximate: some questions take isl minutes, which no answer
@@ -205,7 +205,7 @@ def within_share(work: Callable[[], T | None], share: int = SHARE) -> T | None:
         return work()
     begin = time.thread_time()
     for part in _PARTS:
-        tried = _within(work, share // part)
+        tried = _run_within(work, share // part)
         if tried is not None:
             return tried[0]
         if part == 1 or time.thread_time() - begin > _PATIENCE:
@@ -214,7 +214,7 @@ def within_share(work: Callable[[], T | None], share: int = SHARE) -> T | None:
     return None
 
 
-def _within(work: Callable[[], T | None], share: int) -> tuple[T | None] | None:
+def _run_within(work: Callable[[], T | None], share: int) -> tuple[T | None] | None:
     """Return the result of `work` in a tuple, or None if `work` exceeds `share` operations."""
     limit = CONTEXT.get_max_operations()
     allowed = _METER.most(share) + share

@@ -60,7 +60,7 @@ class NotAffine(Exception):  # noqa: N818  (an answer, which the callers turn in
         self.expr = expr
 
 
-class Space(Protocol):
+class SpaceProtocol(Protocol):
     """Interface of `tecomp.poly.sets.to_isl.Space` that the conversion of expressions needs."""
 
     def var(self, var: Var) -> Aff:
@@ -79,7 +79,7 @@ class Space(Protocol):
         """Return the empty set."""
 
 
-def number(expr: Extent, space: Space) -> Function:
+def number(expr: Extent, space: SpaceProtocol) -> Function:
     """Return an integer expression as a function on `space`.
 
     Raises:
@@ -87,20 +87,20 @@ def number(expr: Extent, space: Space) -> Function:
     """
     if isinstance(expr, int):
         return space.const(expr)
-    scope = _Scope(space)
+    scope = _PiecewiseBuilder(space)
     value = scope.evaluate(expr)
     if isinstance(value, Set):
         raise NotAffine(expr)
     return scope.function(value)
 
 
-def truth(cond: Expr, space: Space) -> Set:
+def truth(cond: Expr, space: SpaceProtocol) -> Set:
     """Return the points of `space` that satisfy a condition.
 
     Raises:
         NotAffine: If `cond` is not affine or is a number.
     """
-    holds = _Scope(space).evaluate(cond)
+    holds = _PiecewiseBuilder(space).evaluate(cond)
     if not isinstance(holds, Set):
         raise NotAffine(cond)
     return holds
@@ -133,13 +133,13 @@ def _operands(node: Expr) -> tuple[Expr, ...]:
     return ()
 
 
-class _Scope:
+class _PiecewiseBuilder:
     """Evaluator of expressions on one space, which builds isl functions of complete sums only.
 
     Each isl call is slow, so a sum first accumulates the coefficients of its variables.
     """
 
-    def __init__(self, space: Space) -> None:
+    def __init__(self, space: SpaceProtocol) -> None:
         self.space = space
         self._numbers: dict[Var, int] = {}
         self._unknowns: list[Var | Function] = []

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from operator import and_, or_, xor
 
 from tecomp.ir.arith.intervals import UNKNOWN, Interval, digit_of, greater, interval_of_sum, less
-from tecomp.ir.arith.quasi_affine import DEEPEST, Digit, Opaque, QuasiAffine, Term
-from tecomp.ir.arith.quasi_affine_conversion import written
+from tecomp.ir.arith.quasi_affine import DEEPEST, Digit, OpaqueTerm, QuasiAffine, Term
+from tecomp.ir.arith.quasi_affine_conversion import format_sum
 from tecomp.ir.arith.rewrite_rules import floordiv, modulo, recombine_digits
 from tecomp.ir.nodes.dtype import INT64
 from tecomp.ir.nodes.expr import Binary, BinOp, Cast, Const, Expr, Var, binary
@@ -22,7 +22,7 @@ _OF_NUMBERS = {BinOp.BITXOR: xor, BinOp.BITAND: and_, BinOp.BITOR: or_}
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class IndexReader:
     """Reader of expressions over a set of axes.
 
     Attributes:
@@ -109,7 +109,7 @@ class Reader:
             case BinOp.BITOR if self._are_disjoint(a, b) or self._are_disjoint(b, a):
                 return self.plus(a, b)
             case BinOp.BITXOR | BinOp.BITAND | BinOp.BITOR:
-                return QuasiAffine({Opaque(op, (a, b)): 1})
+                return QuasiAffine({OpaqueTerm(op, (a, b)): 1})
         return None
 
     def _are_disjoint(self, upper: QuasiAffine, lower: QuasiAffine) -> bool:
@@ -172,14 +172,14 @@ class Reader:
 
     def interval_of(self, term: Term) -> Interval:
         """Return the bounds of one term."""
-        if isinstance(term, Opaque):
+        if isinstance(term, OpaqueTerm):
             return self._interval_of_bits(term)
         if term.size is not None and self.keeps_periods:
             return 0, term.size - 1
         x = self.bounds[term.of] if isinstance(term.of, int) else self.interval(term.of)
         return digit_of(x, term.low, term.size)
 
-    def _interval_of_bits(self, term: Opaque) -> Interval:
+    def _interval_of_bits(self, term: OpaqueTerm) -> Interval:
         (low, high), (least, most) = map(self.interval, term.operands)
         if low is None or least is None or high is None or most is None or min(low, least) < 0:
             return UNKNOWN
@@ -193,7 +193,7 @@ def expr_of(total: QuasiAffine, axes: Sequence[Expr]) -> Expr:
     total = _with_const_inside(total)
     texts = [(_text(term, axes), n) for term, n in total.terms.items()]
     texts.sort(key=lambda text: (text[1] < 0, -abs(text[1])))
-    return written(texts, total.const, numbers_first=True)
+    return format_sum(texts, total.const, numbers_first=True)
 
 
 def _with_const_inside(total: QuasiAffine) -> QuasiAffine:
@@ -210,7 +210,7 @@ def _with_const_inside(total: QuasiAffine) -> QuasiAffine:
 
 
 def _text(term: Term, axes: Sequence[Expr]) -> Expr:
-    if isinstance(term, Opaque):
+    if isinstance(term, OpaqueTerm):
         a, b = (expr_of(operand, axes) for operand in term.operands)
         return Binary(term.op, a, b)
     if isinstance(term.of, int):
@@ -236,6 +236,6 @@ def _is_power(number: int) -> bool:
 
 def _order(entry: tuple[Term, int]) -> tuple[int, int, int]:
     term = entry[0]
-    if isinstance(term, Opaque) or not isinstance(term.of, int):
+    if isinstance(term, OpaqueTerm) or not isinstance(term.of, int):
         return 1, 0, 0
     return 0, term.of, term.low

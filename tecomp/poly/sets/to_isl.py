@@ -14,10 +14,10 @@ from islpy import Aff, BasicSet, Constraint, LocalSpace, Map, PwAff, Set, Val, d
 from tecomp.ir.nodes.expr import Binary, BinOp, Const, Expr, Not, Var
 from tecomp.ir.nodes.printer import take_name
 from tecomp.ir.nodes.stmt import Extent
-from tecomp.ir.nodes.structural_equality import same
+from tecomp.ir.nodes.structural_equality import structural_equal
 from tecomp.ir.traversal.rewrite import bottom_up, free_variables, post_order, substitute
 from tecomp.poly.sets.from_isl import ast_expr, set_to_condition, to_expr
-from tecomp.poly.sets.isl_context import CONTEXT, asked_once, within_share
+from tecomp.poly.sets.isl_context import CONTEXT, cached_question, within_budget
 from tecomp.poly.sets.isl_expressions import (
     AND,
     OR,
@@ -61,7 +61,7 @@ class _Named:
 
 
 @cache
-def _named(n_params: int, n_dims: int) -> _Named:
+def _named_space(n_params: int, n_dims: int) -> _Named:
     # Names are positional, so all spaces of one size are equal; naming dimensions is slow in isl.
     space = islpy.Space.set_alloc(CONTEXT, n_params, n_dims)
     for k in range(n_params):
@@ -76,8 +76,8 @@ def _named(n_params: int, n_dims: int) -> _Named:
 
 
 @cache
-def _unnamed(n_params: int, n_dims: int) -> islpy.Space:
-    """Return the space of a result, as `_named` does, but with names for the parameters only."""
+def _space_with_named_params(n_params: int, n_dims: int) -> islpy.Space:
+    """Return the space of a result as `_named_space` does, with names for the parameters only."""
     space = islpy.Space.set_alloc(CONTEXT, n_params, n_dims)
     for k in range(n_params):
         space = space.set_dim_name(dim_type.param, k, f"p{k}")
@@ -99,7 +99,7 @@ class Space:
     @property
     def isl(self) -> islpy.Space:
         """Space in isl, with dimensions named `d0, d1, ...` and parameters named `p0, p1, ...`."""
-        return _named(len(self.params), len(self.dims)).space
+        return _named_space(len(self.params), len(self.dims)).space
 
     @cached_property
     def names(self) -> Mapping[str, Expr]:
@@ -109,11 +109,11 @@ class Space:
 
     @property
     def _local(self) -> LocalSpace:
-        return _named(len(self.params), len(self.dims)).local
+        return _named_space(len(self.params), len(self.dims)).local
 
     @cached_property
     def _affs(self) -> dict[Var, Aff]:
-        named = _named(len(self.params), len(self.dims))
+        named = _named_space(len(self.params), len(self.dims))
         return dict(zip((*self.params, *self.dims), named.affs, strict=True))
 
     def var(self, var: Var) -> Aff:
@@ -155,7 +155,7 @@ class Space:
 
     def universe_set(self) -> Set:
         """Return the set of all points."""
-        return _named(len(self.params), len(self.dims)).universe
+        return _named_space(len(self.params), len(self.dims)).universe
 
     def empty_set(self) -> Set:
         """Return the empty set."""
@@ -176,7 +176,7 @@ class Space:
             (low, extent) if isinstance(low, int) and isinstance(extent, int) else None
             for low, extent in plain
         )
-        points = _numbered(len(self.params), numbers)
+        points = _box_set(len(self.params), numbers)
         for k, (low, extent) in enumerate(plain):
             if numbers[k] is None:
                 first = number(low, self)
@@ -190,9 +190,9 @@ def _plain(extent: Extent) -> Extent:
 
 
 @lru_cache(maxsize=1024)
-def _numbered(n_params: int, ranges: tuple[tuple[int, int] | None, ...]) -> Set:
+def _box_set(n_params: int, ranges: tuple[tuple[int, int] | None, ...]) -> Set:
     """Return the points with coordinates in the (low, extent) ranges; None means unbounded."""
-    points = _named(n_params, len(ranges)).universe
+    points = _named_space(n_params, len(ranges)).universe
     for k, each in enumerate(ranges):
         if each is not None:
             low, extent = each
@@ -300,7 +300,7 @@ def relation_unless_identity(exprs: Sequence[Extent], space: Space) -> Map | Non
     return _unless_identity(tuple(exprs), space)
 
 
-@asked_once
+@cached_question
 def _unless_identity(exprs: tuple[Extent, ...], space: Space) -> Map | None:
     values = [number(expr, space) for expr in exprs]
     own = [space.var(dim) for dim in space.dims]
@@ -310,7 +310,8 @@ def _unless_identity(exprs: tuple[Extent, ...], space: Space) -> Map | None:
 
 
 def _relation(values: Sequence[Function], space: Space) -> Map:
-    both = space.isl.map_from_domain_and_range(_unnamed(len(space.params), len(values)))
+    both = space.isl.map_from_domain_and_range(
+        _space_with_named_params(len(space.params), len(values)))
     affs = [value for value in values if isinstance(value, Aff)]
     if len(affs) == len(values):
         single = islpy.AffList.alloc(CONTEXT, len(affs))
@@ -350,7 +351,7 @@ def first_point(points: islpy.Set, space: Space) -> dict[Var, int]:
     natural = whole
     for k in range(count):
         natural = natural.lower_bound_val(_DIM, k, 0)
-    least = None if natural.is_empty() else within_share(natural.lexmin)
+    least = None if natural.is_empty() else within_budget(natural.lexmin)
     any_of = whole if natural.is_empty() else natural
     first = (any_of if least is None else least).sample_point()
     variables = (*space.params, *space.dims)
@@ -443,5 +444,6 @@ def _is_affine(node: Expr) -> bool:
 def _same_product(a: Expr, b: Expr) -> bool:
     assert isinstance(a, Binary)
     assert isinstance(b, Binary)
-    swapped = a.op is b.op is BinOp.MUL and same(a.a, b.b) and same(a.b, b.a)
-    return swapped or same(a, b)
+    swapped = a.op is b.op is BinOp.MUL and structural_equal(a.a, b.b) and structural_equal(a.b,
+        b.a)
+    return swapped or structural_equal(a, b)

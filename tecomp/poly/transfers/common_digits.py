@@ -13,14 +13,14 @@ from typing import Any
 
 from tecomp.ir.arith.extents import round_up
 from tecomp.ir.arith.intervals import Box
-from tecomp.ir.arith.quasi_affine import Digit, Opaque, QuasiAffine, Term
-from tecomp.ir.arith.quasi_affine_conversion import written
+from tecomp.ir.arith.quasi_affine import Digit, OpaqueTerm, QuasiAffine, Term
+from tecomp.ir.arith.quasi_affine_conversion import format_sum
 from tecomp.ir.nodes.dtype import INT64
 from tecomp.ir.nodes.expr import Binary, BinOp, Const, Expr, Var, binary
-from tecomp.ir.nodes.stmt import IndexMap
+from tecomp.ir.nodes.stmt import IndexMapNode
 from tecomp.ir.traversal.rewrite import bottom_up, substitute
 from tecomp.poly.maps.image_extents import bounds_of
-from tecomp.poly.sets.quasi_affine_reader import Reader, expr_of
+from tecomp.poly.sets.quasi_affine_reader import IndexReader, expr_of
 
 Weighted = list[tuple[Expr, int]]
 
@@ -41,7 +41,7 @@ class LoopDigit:
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class DigitAxis:
     """Axis of constant extent as mixed-radix digits, the digit of the highest unit first."""
 
     extent: int
@@ -110,12 +110,12 @@ class Offset:
 class CommonDigits:
     """Axes as digits, and the offset in each of the layouts."""
 
-    axes: tuple[Axis, ...]
+    axes: tuple[DigitAxis, ...]
     offsets: tuple[Offset, ...]
 
 
 def common_digits(
-    shape: Sequence[int], layouts: Sequence[tuple[IndexMap, Sequence[int]]]
+    shape: Sequence[int], layouts: Sequence[tuple[IndexMapNode, Sequence[int]]]
 ) -> CommonDigits:
     """Return the common digits of a tensor of `shape` for several layouts.
 
@@ -125,25 +125,25 @@ def common_digits(
     """
     axes = [Var(f"i{k}", INT64) for k in range(len(shape))]
     extents = list(shape)
-    counted = [_counted(index_map, places, axes) for index_map, places in layouts]
+    counted = [_with_strides(index_map, places, axes) for index_map, places in layouts]
     while True:
         reader = _reader(axes, extents)
         # Read results separately: in a sum, a quotient and a remainder merge to their number.
         forms = [reader.form(expr) for terms in counted for expr, _ in terms]
-        joined = next((j for form in forms for j in _joined(form, extents)), None)
+        joined = next((j for form in forms for j in _axes_to_join(form, extents)), None)
         if joined is None:
             break
         axes, extents, counted = _with_joined(joined, axes, extents, counted)
-    offsets = [written(terms, 0) for terms in counted]
+    offsets = [format_sum(terms, 0) for terms in counted]
     points: list[set[int]] = [set() for _ in axes]
     for offset in offsets:
         _collect(reader, reader.form(offset), points)
     cut = tuple(
-        Axis(extent, _digits(var.name, extent, places))
+        DigitAxis(extent, _digits(var.name, extent, places))
         for var, extent, places in zip(axes, extents, points, strict=True)
     )
     values = {
-        var: written([(digit.var, digit.unit) for digit in axis.digits], 0)
+        var: format_sum([(digit.var, digit.unit) for digit in axis.digits], 0)
         for var, axis in zip(axes, cut, strict=True)
     }
     digits = [digit for axis in cut for digit in axis.digits]
@@ -153,18 +153,18 @@ def common_digits(
     )
 
 
-def _counted(index_map: IndexMap, places: Sequence[int], axes: Sequence[Var]) -> Weighted:
+def _with_strides(index_map: IndexMapNode, places: Sequence[int], axes: Sequence[Var]) -> Weighted:
     """Return each result with its stride in memory, in elements."""
     values = dict(zip(index_map.initial_indices, axes, strict=True))
     terms = []
     stride = 1
     for expr, extent in reversed(list(zip(index_map.final_indices, places, strict=True))):
-        terms.append((bottom_up(substitute(expr, values), _masked), stride))
+        terms.append((bottom_up(substitute(expr, values), _mask_as_digit), stride))
         stride *= extent
     return terms[::-1]
 
 
-def _masked(node: Any) -> Expr | None:
+def _mask_as_digit(node: Any) -> Expr | None:
     """Rewrite `x & 56` as the digit `x // 8 % 8 * 8`."""
     if not isinstance(node, Binary) or node.op is not BinOp.BITAND:
         return None
@@ -180,8 +180,8 @@ def _masked(node: Any) -> Expr | None:
     return binary(BinOp.MUL, digit, Const(unit, INT64)) if unit > 1 else digit
 
 
-def _reader(axes: Sequence[Var], extents: Sequence[int]) -> Reader:
-    return Reader({var: k for k, var in enumerate(axes)}, bounds_of(extents))
+def _reader(axes: Sequence[Var], extents: Sequence[int]) -> IndexReader:
+    return IndexReader({var: k for k, var in enumerate(axes)}, bounds_of(extents))
 
 
 def _terms(form: QuasiAffine | None) -> Iterator[Term]:
@@ -190,16 +190,16 @@ def _terms(form: QuasiAffine | None) -> Iterator[Term]:
     while todo:
         term = todo.pop()
         yield term
-        if isinstance(term, Opaque):
+        if isinstance(term, OpaqueTerm):
             todo += [inner for operand in term.operands for inner in operand.terms]
         elif isinstance(term.of, QuasiAffine):
             todo += term.of.terms
 
 
-def _joined(form: QuasiAffine | None, extents: Sequence[int]) -> Iterator[list[int]]:
+def _axes_to_join(form: QuasiAffine | None, extents: Sequence[int]) -> Iterator[list[int]]:
     """Yield axes whose row-major index a quotient or remainder divides, outermost first."""
     for term in _terms(form):
-        if isinstance(term, Opaque) or not isinstance(term.of, QuasiAffine):
+        if isinstance(term, OpaqueTerm) or not isinstance(term.of, QuasiAffine):
             continue
         terms = term.of.terms
         whole = [(n, axis) for inner, n in terms.items() if (axis := _axis(inner)) is not None]
@@ -233,10 +233,10 @@ def _with_joined(
     )
 
 
-def _collect(reader: Reader, form: QuasiAffine | None, points: Sequence[set[int]]) -> None:
+def _collect(reader: IndexReader, form: QuasiAffine | None, points: Sequence[set[int]]) -> None:
     """Add the positions at which the axes are split to `points`."""
     for term in _terms(form):
-        if isinstance(term, Opaque):
+        if isinstance(term, OpaqueTerm):
             a, b = term.operands
             if term.op is BinOp.BITXOR:
                 _collect_bits(reader, a, b, points)
@@ -246,7 +246,7 @@ def _collect(reader: Reader, form: QuasiAffine | None, points: Sequence[set[int]
 
 
 def _collect_bits(
-    reader: Reader, one: QuasiAffine, other: QuasiAffine, points: Sequence[set[int]]
+    reader: IndexReader, one: QuasiAffine, other: QuasiAffine, points: Sequence[set[int]]
 ) -> None:
     """Split the digits of one operand where the bits of the other operand begin and end."""
     for term, factor in one.terms.items():
@@ -258,7 +258,7 @@ def _collect_bits(
             )
 
 
-def _edges(reader: Reader, form: QuasiAffine) -> tuple[int, ...]:
+def _edges(reader: IndexReader, form: QuasiAffine) -> tuple[int, ...]:
     """Return the lowest bit that a sum can have and the bit above the highest; () if it is 0."""
     low, high = reader.interval(form)
     if low is None or high is None or low < 0 or form == QuasiAffine():
@@ -286,11 +286,11 @@ def _digits(name: str, extent: int, points: set[int]) -> tuple[LoopDigit, ...]:
     )
 
 
-def _read(reader: Reader, offset: Expr, digits: Sequence[LoopDigit]) -> Offset:
+def _read(reader: IndexReader, offset: Expr, digits: Sequence[LoopDigit]) -> Offset:
     form = reader.form(offset)
     if form is None:
         return Offset(0, {}, offset)
-    form = _spread(reader, form)
+    form = _split_xor(reader, form)
     plain = {axis: n for term, n in form.terms.items() if (axis := _axis(term)) is not None}
     others = QuasiAffine({term: n for term, n in form.terms.items() if _axis(term) is None})
     bound = others.unknowns
@@ -305,18 +305,18 @@ def _axis(term: Term) -> int | None:
     return term.unknown if isinstance(term, Digit) and term == Digit(term.of) else None
 
 
-def _spread(reader: Reader, form: QuasiAffine) -> QuasiAffine:
+def _split_xor(reader: IndexReader, form: QuasiAffine) -> QuasiAffine:
     """Move the bits that XOR does not change out of the XOR terms of a sum."""
     parts = [(QuasiAffine({}, form.const), 1)]
     for term, n in form.terms.items():
         part = QuasiAffine({term: 1})
-        if isinstance(term, Opaque) and term.op is BinOp.BITXOR:
-            part = _apart(reader, *term.operands)
+        if isinstance(term, OpaqueTerm) and term.op is BinOp.BITXOR:
+            part = _xor_as_sum(reader, *term.operands)
         parts.append((part, n))
     return reader.normal(QuasiAffine.added(parts))
 
 
-def _apart(reader: Reader, a: QuasiAffine, b: QuasiAffine) -> QuasiAffine:
+def _xor_as_sum(reader: IndexReader, a: QuasiAffine, b: QuasiAffine) -> QuasiAffine:
     """Return `a ^ b`, where bits of one operand that the other cannot have are added instead."""
     outside = QuasiAffine()
     for _ in range(2):

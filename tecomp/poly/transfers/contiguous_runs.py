@@ -17,12 +17,12 @@ from tecomp.ir.arith.intervals import Box
 from tecomp.ir.nodes.expr import Var
 from tecomp.poly.sets.isl_context import CONTEXT, isl_work
 from tecomp.poly.transfers.strided_nests import (
+    AddressFunction,
     Nest,
     NotDigitsError,
-    Side,
     TooManyError,
-    fewest_nests,
-    merged,
+    merge_nests,
+    minimal_nests,
 )
 
 Array: TypeAlias = "npt.NDArray[Any]"
@@ -30,19 +30,20 @@ Runs: TypeAlias = tuple[Array, Array, Array]
 """First addresses on either side, and lengths, in order of the first address."""
 
 _MOST_LISTED = 2**16
-"""Maximum number of runs for which `run_nests` searches loops."""
+"""Maximum number of runs for which `nests_of_runs` searches loops."""
 
 
-def listed_runs(first: Side, second: Side, axes: Sequence[Var], box: Box[int]) -> Runs:
+def enumerate_runs(first: AddressFunction, second: AddressFunction, axes: Sequence[Var],
+        box: Box[int]) -> Runs:
     """Return the maximal contiguous runs of the elements of a box."""
     shape = tuple(count for _, count in box)
     slices = tuple(slice(low, low + count) for low, count in box)
     points = list(np.ogrid[slices]) if slices else []
     a, b = (np.broadcast_to(side.at(axes, points), shape).ravel() for side in (first, second))
-    return joined(a, b, np.ones(a.shape, np.int64))
+    return merge_maximal_runs(a, b, np.ones(a.shape, np.int64))
 
 
-def joined(a: Array, b: Array, lengths: Array) -> Runs:
+def merge_maximal_runs(a: Array, b: Array, lengths: Array) -> Runs:
     """Merge runs in any order into maximal contiguous runs."""
     if np.any(a[1:] < a[:-1]):
         order = np.argsort(a, kind="stable")
@@ -52,27 +53,27 @@ def joined(a: Array, b: Array, lengths: Array) -> Runs:
     return a[starts], b[starts], np.add.reduceat(lengths, starts) if len(a) else lengths
 
 
-def run_nests(
-    first: Side, second: Side, axes: Sequence[Var], box: Box[int]
+def nests_of_runs(
+    first: AddressFunction, second: AddressFunction, axes: Sequence[Var], box: Box[int]
 ) -> tuple[Nest, ...]:
     """Return nests that visit every element of a box once: its runs, and loops over equal runs.
 
     If there are more than `_MOST_LISTED` runs, no loops over them are formed.
     """
-    runs = listed_runs(first, second, axes, box)
+    runs = enumerate_runs(first, second, axes, box)
     found = [
         Nest((length,), (1,), (1,), a, b)
         for a, b, length in zip(*(column.tolist() for column in runs), strict=True)
     ]
     if len(found) > _MOST_LISTED:
         return tuple(found)
-    looped = _looped(found)
+    looped = _merge_into_loops(found)
     while len(looped) < len(found):
-        found, looped = looped, _looped(looped)
-    return merged(found)
+        found, looped = looped, _merge_into_loops(looped)
+    return merge_nests(found)
 
 
-def _looped(found: list[Nest]) -> list[Nest]:
+def _merge_into_loops(found: list[Nest]) -> list[Nest]:
     """Merge adjacent nests of equal form and distance into one nest with an additional loop."""
     made: list[Nest] = []
     k = 0
@@ -123,7 +124,7 @@ class _UndecidedError(TecompError):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class RunStatistics:
     """Number of runs of each length, number of elements counted, and method of counting."""
 
     lengths: Mapping[int, int]
@@ -145,7 +146,8 @@ class _Starts:
         return prod(count for count, _, _ in self.loops)
 
 
-def find_runs(first: Side, second: Side, axes: Sequence[Var], box: Box[int]) -> Found:
+def find_runs(first: AddressFunction, second: AddressFunction, axes: Sequence[Var],
+        box: Box[int]) -> RunStatistics:
     """Find the contiguous runs of a box of elements in bounded time.
 
     Args:
@@ -160,14 +162,14 @@ def find_runs(first: Side, second: Side, axes: Sequence[Var], box: Box[int]) -> 
     """
     elements = prod(count for _, count in box)
     try:
-        found = fewest_nests(first, second, axes, box, MOST_NESTS)
+        found = minimal_nests(first, second, axes, box, MOST_NESTS)
         lengths, method = _of_nests(found)
-        return Found(lengths, elements, method)
+        return RunStatistics(lengths, elements, method)
     except (NotDigitsError, TooManyError):
         part = _part(box)
-        lengths = Counter(listed_runs(first, second, axes, part)[2].tolist())
+        lengths = Counter(enumerate_runs(first, second, axes, part)[2].tolist())
         counted = prod(count for _, count in part)
-        return Found(lengths, counted, "counted" if counted == elements else "part")
+        return RunStatistics(lengths, counted, "counted" if counted == elements else "part")
 
 
 def _part(box: Box[int]) -> Box[int]:
@@ -188,7 +190,7 @@ def _of_nests(nests: Sequence[Nest]) -> tuple[Counter[int], Method]:
         TooManyError: If more than `MOST_COUNTED` runs must be enumerated.
     """
     starts = [_starts(nest) for nest in nests]
-    meeting = _meeting(starts)
+    meeting = _mergeable_starts(starts)
     lengths: Counter[int] = Counter()
     if sum(starts[k].count for k in meeting) > MOST_COUNTED:
         raise TooManyError
@@ -197,8 +199,8 @@ def _of_nests(nests: Sequence[Nest]) -> tuple[Counter[int], Method]:
             lengths[some.length] += some.count
     if not meeting:
         return lengths, "sets"
-    columns = [_listed(starts[k]) for k in sorted(meeting)]
-    runs = joined(*(np.concatenate(column) for column in zip(*columns, strict=True)))
+    columns = [_enumerate(starts[k]) for k in sorted(meeting)]
+    runs = merge_maximal_runs(*(np.concatenate(column) for column in zip(*columns, strict=True)))
     lengths.update(runs[2].tolist())
     return lengths, "counted"
 
@@ -215,7 +217,7 @@ def _starts(nest: Nest) -> _Starts:
     return _Starts(length, tuple(loops), nest.first_offset, nest.second_offset)
 
 
-def _listed(starts: _Starts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _enumerate(starts: _Starts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     a, b = np.asarray([starts.first]), np.asarray([starts.second])
     for count, first, second in starts.loops:
         steps = np.arange(count)
@@ -224,7 +226,7 @@ def _listed(starts: _Starts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return a, b, np.full(len(a), starts.length)
 
 
-def _meeting(starts: Sequence[_Starts]) -> set[int]:
+def _mergeable_starts(starts: Sequence[_Starts]) -> set[int]:
     """Return the positions of `starts` with a run that ends where another run may start."""
     found: set[int] = set()
     work = _Work(_MOST_STEPS)
@@ -293,8 +295,8 @@ def _meet(meeting: _Meeting, work: _Work) -> bool:
             continue
         low, high, by_first, by_second = meeting.terms[k]
         (low_a, high_a), (low_b, high_b) = reach[k + 1]
-        low, high = _within(low, high, by_first, first - high_a, first - low_a)
-        low, high = _within(low, high, by_second, second - high_b, second - low_b)
+        low, high = _multiples_in_range(low, high, by_first, first - high_a, first - low_a)
+        low, high = _multiples_in_range(low, high, by_second, second - high_b, second - low_b)
         work.left -= max(high - low + 1, 1)
         if work.left < 0 or before - work.left > _MOST_TRIED:
             return not _is_impossible(meeting)
@@ -315,7 +317,7 @@ def _reach(
     return bounds[::-1]
 
 
-def _within(low: int, high: int, factor: int, least: int, most: int) -> tuple[int, int]:
+def _multiples_in_range(low: int, high: int, factor: int, least: int, most: int) -> tuple[int, int]:
     """Return the range of numbers in `[low, high]` whose multiples are in `[least, most]`."""
     if factor == 0:
         return (low, high) if least <= 0 <= most else (1, 0)

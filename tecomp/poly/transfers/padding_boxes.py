@@ -8,13 +8,13 @@ from itertools import product
 from tecomp.ir.arith.intervals import Box
 from tecomp.ir.nodes.dtype import INT64
 from tecomp.ir.nodes.expr import Var
-from tecomp.poly.transfers.common_digits import Axis, LoopDigit, Offset
+from tecomp.poly.transfers.common_digits import DigitAxis, LoopDigit, Offset
 
 Dims = tuple[tuple[int, int], ...]
 
 
 def empty_boxes(
-    axes: Sequence[Axis], offset: Offset, places: int
+    axes: Sequence[DigitAxis], offset: Offset, places: int
 ) -> list[tuple[int, Dims]] | None:
     """Return the padding of a layout, provided that memory is counted by the digits of the axes.
 
@@ -35,7 +35,7 @@ def empty_boxes(
     if least > 1:
         # The gap between two elements belongs to no digit: add a digit of which only 0 is used.
         between = LoopDigit(Var("between", INT64), 1, 1)
-        axes = [*axes, Axis(1, (between,))]
+        axes = [*axes, DigitAxis(1, (between,))]
         sizes[between.var] = least
         strides = {**strides, between.var: 1}
     order = sorted(axes, key=lambda a: -max((strides.get(d.var, 0) for d in a.digits), default=0))
@@ -47,11 +47,11 @@ def empty_boxes(
                 [outside],
                 *([tuple((0, sizes[d.var]) for d in after.digits)] for after in order[k + 1 :]),
             ]
-            found += [_placed(order, box, strides) for box in product(*values)]
+            found += [_place_box(order, box, strides) for box in product(*values)]
     return found
 
 
-def _sizes(axes: Sequence[Axis], offset: Offset, places: int) -> dict[Var, int] | None:
+def _sizes(axes: Sequence[DigitAxis], offset: Offset, places: int) -> dict[Var, int] | None:
     """Return the number of values of each digit in memory; None if strides do not divide."""
     digits = {digit.var: digit for axis in axes for digit in axis.digits}
     if offset.rest is not None or offset.const or min(offset.strides.values(), default=1) <= 0:
@@ -67,8 +67,8 @@ def _sizes(axes: Sequence[Axis], offset: Offset, places: int) -> dict[Var, int] 
     return sizes
 
 
-def _placed(
-    axes: Sequence[Axis], box: Sequence[Box[int]], strides: Mapping[Var, int]
+def _place_box(
+    axes: Sequence[DigitAxis], box: Sequence[Box[int]], strides: Mapping[Var, int]
 ) -> tuple[int, Dims]:
     start, dims = 0, []
     for axis, values in zip(axes, box, strict=True):

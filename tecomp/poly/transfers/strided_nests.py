@@ -19,11 +19,17 @@ from tecomp.ir.arith.quasi_affine import Digit, QuasiAffine
 from tecomp.ir.nodes.expr import Expr, Var
 from tecomp.ir.traversal.rewrite import free_variables
 from tecomp.poly.maps import brute_force
-from tecomp.poly.maps.piecewise_linear import Cell, TooManyError, fused, linear_cells
-from tecomp.poly.sets.quasi_affine_reader import Reader
+from tecomp.poly.maps.piecewise_linear import Cell, TooManyError, fuse_digit_pairs, linear_cells
+from tecomp.poly.sets.quasi_affine_reader import IndexReader
 
 __all__ = [
-    "Nest", "NotDigitsError", "Side", "TooManyError", "fewest_nests", "merged", "nests"
+    "AddressFunction",
+    "Nest",
+    "NotDigitsError",
+    "TooManyError",
+    "merge_nests",
+    "minimal_nests",
+    "nests"
 ]
 
 
@@ -32,7 +38,7 @@ class NotDigitsError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class AddressFunction:
     """Addresses on one side of a copy: `offset` plus the sum of `exprs` times `strides`."""
 
     exprs: tuple[Expr, ...]
@@ -71,7 +77,7 @@ class Nest:
 
 
 def nests(
-    first: Side, second: Side, axes: Sequence[Var], box: Box[int], limit: int
+    first: AddressFunction, second: AddressFunction, axes: Sequence[Var], box: Box[int], limit: int
 ) -> tuple[Nest, ...]:
     """Return loop nests that visit every element of a box once, ordered by their first address.
 
@@ -92,7 +98,7 @@ def nests(
     """
     if any(count == 0 for _, count in box):
         return ()
-    copy = _Copy.of(first, second, axes, box)
+    copy = _CopyProblem.of(first, second, axes, box)
     by_digits = copy.by_digits(box, limit)
     if by_digits is not None and len(by_digits) == 1:
         return by_digits
@@ -105,8 +111,8 @@ def nests(
     return whole if by_digits is None or len(whole) < len(by_digits) else by_digits
 
 
-def fewest_nests(
-    first: Side, second: Side, axes: Sequence[Var], box: Box[int], limit: int
+def minimal_nests(
+    first: AddressFunction, second: AddressFunction, axes: Sequence[Var], box: Box[int], limit: int
 ) -> tuple[Nest, ...]:
     """Return loop nests as `nests` does, always with the digits of the linear addresses.
 
@@ -116,10 +122,10 @@ def fewest_nests(
     """
     if any(count == 0 for _, count in box):
         return ()
-    return _Copy.of(first, second, axes, box).by_addresses(box, limit)
+    return _CopyProblem.of(first, second, axes, box).by_addresses(box, limit)
 
 
-def _forms(side: Side, reader: Reader) -> tuple[QuasiAffine, ...]:
+def _forms(side: AddressFunction, reader: IndexReader) -> tuple[QuasiAffine, ...]:
     found = []
     for expr in side.exprs:
         form = reader.form(expr)
@@ -130,26 +136,27 @@ def _forms(side: Side, reader: Reader) -> tuple[QuasiAffine, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Copy:
-    first: Side
-    second: Side
+class _CopyProblem:
+    first: AddressFunction
+    second: AddressFunction
     axes: tuple[Var, ...]
     first_forms: tuple[QuasiAffine, ...]
     second_forms: tuple[QuasiAffine, ...]
 
     @classmethod
-    def of(cls, first: Side, second: Side, axes: Sequence[Var], box: Box[int]) -> _Copy:
+    def of(cls, first: AddressFunction, second: AddressFunction, axes: Sequence[Var],
+            box: Box[int]) -> _CopyProblem:
         bounds = [(low, low + count - 1) for low, count in box]
-        reader = Reader({axis: k for k, axis in enumerate(axes)}, bounds)
+        reader = IndexReader({axis: k for k, axis in enumerate(axes)}, bounds)
         return cls(first, second, tuple(axes), _forms(first, reader), _forms(second, reader))
 
     def by_addresses(self, box: Box[int], limit: int) -> tuple[Nest, ...]:
-        reader = Reader({}, [(low, low + count - 1) for low, count in box])
+        reader = IndexReader({}, [(low, low + count - 1) for low, count in box])
         flat = [
             _sum(self.first, self.first_forms, reader),
             _sum(self.second, self.second_forms, reader),
         ]
-        cells = linear_cells(fused(Cell.of(flat, box)), limit)
+        cells = linear_cells(fuse_digit_pairs(Cell.of(flat, box)), limit)
         return self._nests(cells, (), [cell.forms for cell in cells])
 
     def by_digits(self, box: Box[int], limit: int) -> tuple[Nest, ...] | None:
@@ -175,7 +182,7 @@ class _Copy:
         addresses: Sequence[Sequence[QuasiAffine]],
     ) -> tuple[Nest, ...]:
         probes = _Probes(self, {unit for cell in cells for unit in cell.units})
-        found: list[tuple[list[_Loop], int, int]] = []
+        found: list[tuple[list[_NestLoop], int, int]] = []
         for cell, (first, second) in zip(cells, addresses, strict=True):
             steps = [_steps(form, cell) for form in (first, second)]
             loops = []
@@ -183,17 +190,17 @@ class _Copy:
                 position, *idle = probes.of[cell.units[var]]
                 count = cell.counts[var]
                 by = [side[var] for side in steps] if count > 1 else idle
-                loops.append(_Loop(count, by[0], by[1], position))
+                loops.append(_NestLoop(count, by[0], by[1], position))
             found.append((loops, first.const, second.const))
         like = {loop.position: loop for loops, _, _ in reversed(found) for loop in loops}
         for loops, _, _ in found:
             for k in {*digits} - {loop.position for loop in loops}:
                 loops.append(replace(like[k], count=1) if k in like else probes.idle_loop(k))
-        return merged([_nest(*nest) for nest in found])
+        return merge_nests([_nest(*nest) for nest in found])
 
 
 @dataclass(frozen=True, slots=True)
-class _Loop:
+class _NestLoop:
     """Loop, and the position of the expression of the first side that it belongs to."""
 
     count: int
@@ -205,7 +212,7 @@ class _Loop:
 class _Probes:
     """Address changes of single steps, for loops that run once."""
 
-    def __init__(self, copy: _Copy, units: set[tuple[int, ...]]) -> None:
+    def __init__(self, copy: _CopyProblem, units: set[tuple[int, ...]]) -> None:
         self._copy = copy
         self.of: dict[tuple[int, ...], tuple[int, int, int]] = {}
         """Step -> position of the first expression that it changes, and both address changes."""
@@ -222,23 +229,23 @@ class _Probes:
             position = changed[0] if changed else len(parts)
             self.of[point] = (position, int(first[k] - first[0]), int(second[k] - second[0]))
 
-    def idle_loop(self, k: int) -> _Loop:
+    def idle_loop(self, k: int) -> _NestLoop:
         """Return a loop of extent 1 over expression k of the first side, which no index reaches."""
         copy = self._copy
         unit = (0,) * len(copy.axes)
         if free_variables(copy.first.exprs[k]):
             numbers = {axis: n for n, axis in enumerate(copy.axes)}
             bounds = [(0, None)] * len(copy.axes)
-            form = Reader(numbers, bounds, keeps_periods=True).form(copy.first.exprs[k])
+            form = IndexReader(numbers, bounds, keeps_periods=True).form(copy.first.exprs[k])
             digit = next(iter(form.terms), None) if form is not None else None
             if isinstance(digit, Digit) and digit.unknown is not None:
                 unit = tuple(digit.low * (n == digit.of) for n in range(len(copy.axes)))
                 self._measure([(0,) * len(copy.axes), unit])
         second = self.of[unit][2]
-        return _Loop(1, copy.first.strides[k], second, k)
+        return _NestLoop(1, copy.first.strides[k], second, k)
 
 
-def _sum(side: Side, forms: Sequence[QuasiAffine], reader: Reader) -> QuasiAffine:
+def _sum(side: AddressFunction, forms: Sequence[QuasiAffine], reader: IndexReader) -> QuasiAffine:
     parts = [(QuasiAffine({}, side.offset), 1), *zip(forms, side.strides, strict=True)]
     return reader.normal(QuasiAffine.added(parts))
 
@@ -251,14 +258,14 @@ def _steps(form: QuasiAffine, cell: Cell) -> dict[int, int]:
     return steps
 
 
-def _nest(loops: Sequence[_Loop], first: int, second: int) -> Nest:
+def _nest(loops: Sequence[_NestLoop], first: int, second: int) -> Nest:
     """Order the loops, and reverse those with a negative stride on the first side."""
     forward = []
     for loop in loops:
         if loop.first < 0:
             first += loop.first * (loop.count - 1)
             second += loop.second * (loop.count - 1)
-            loop = _Loop(loop.count, -loop.first, -loop.second, loop.position)
+            loop = _NestLoop(loop.count, -loop.first, -loop.second, loop.position)
         forward.append(loop)
     forward.sort(key=lambda loop: (-loop.first, loop.position))
     return Nest(
@@ -270,7 +277,7 @@ def _nest(loops: Sequence[_Loop], first: int, second: int) -> Nest:
     )
 
 
-def merged(found: Sequence[Nest]) -> tuple[Nest, ...]:
+def merge_nests(found: Sequence[Nest]) -> tuple[Nest, ...]:
     """Merge nests that continue each other, and order them by their first address."""
     left = sorted(found, key=_order)
     rank = max((len(nest.ranges) for nest in left), default=0)
@@ -290,7 +297,7 @@ def _merged_along(nests: Sequence[Nest], k: int) -> list[Nest]:
     for nest in nests:
         if nest in gone:
             continue
-        while _moves(nest, k) and (after := starts.get(_start(_after(nest, k), k))):
+        while _moves(nest, k) and (after := starts.get(_start(_nest_after(nest, k), k))):
             gone.add(after)
             nest = replace(nest, ranges=_with(nest.ranges, k, nest.ranges[k] + after.ranges[k]))
         left.append(nest)
@@ -307,7 +314,7 @@ def _start(nest: Nest, k: int) -> Nest:
     return replace(nest, ranges=_with(nest.ranges, k, 0))
 
 
-def _after(nest: Nest, k: int) -> Nest:
+def _nest_after(nest: Nest, k: int) -> Nest:
     """Return a nest that starts where loop k ends."""
     return replace(
         nest,

@@ -17,12 +17,12 @@ from tecomp.ptensor.formulas.complex_functions import (
     asinh,
     atan,
     atanh,
+    constant_like,
     cos,
     cosh,
     exp,
     expm1,
     is_float,
-    like,
     log,
     log1p,
     log2,
@@ -36,9 +36,9 @@ from tecomp.ptensor.formulas.complex_functions import (
     tanh,
     unit,
 )
-from tecomp.ptensor.operation import Operation
-from tecomp.ptensor.operations.elementwise import Cast, Elementwise, Where
-from tecomp.ptensor.types import COMPLEX, PART, meet
+from tecomp.ptensor.operation import PTensorOp
+from tecomp.ptensor.operations.elementwise import CastOp, Elementwise, WhereOp
+from tecomp.ptensor.types import COMPLEX, PART, promote_types
 from tecomp.ptensor.values import Complex, Element
 
 
@@ -56,7 +56,7 @@ def _divide(z: Complex, w: Complex) -> Complex:
     Source:
         R. L. Smith, "Algorithm 116: complex division", CACM 5(8), 1962.
     """
-    zero = like(0, w.re)
+    zero = constant_like(0, w.re)
     is_wide = te.abs(w.re) >= te.abs(w.im)
     most, least = te.select(is_wide, w.re, w.im), te.select(is_wide, w.im, w.re)
     # A zero divisor divides both parts separately.
@@ -69,7 +69,7 @@ def _divide(z: Complex, w: Complex) -> Complex:
 
 
 def _complex_reciprocal(z: Complex) -> Complex:
-    return _divide(Complex(like(1, z.re), like(0, z.re)), z)
+    return _divide(Complex(constant_like(1, z.re), constant_like(0, z.re)), z)
 
 
 def _equal(z: Complex, w: Complex) -> te.Expr:
@@ -139,20 +139,20 @@ def _identity(x: te.Expr) -> te.Expr:
 
 
 def _imag(x: te.Expr) -> te.Expr:
-    return like(0, x)
+    return constant_like(0, x)
 
 
 def _real_reciprocal(x: te.Expr) -> te.Expr:
-    return like(1, x) / x
+    return constant_like(1, x) / x
 
 
 def _sign(x: te.Expr) -> te.Expr:
-    zero, one = like(0, x), like(1, x)
+    zero, one = constant_like(0, x), constant_like(1, x)
     if x.dtype.kind == "uint":
         return te.select(x == zero, zero, one)
     # NaN propagates, and a zero of either sign gives +0.
     rest = te.select(x == zero, zero, x) if is_float(x) else zero
-    return te.select(x > zero, one, te.select(x < zero, like(-1, x), rest))
+    return te.select(x > zero, one, te.select(x < zero, constant_like(-1, x), rest))
 
 
 def _half_power(x: te.Expr, times: int) -> te.Expr:
@@ -163,10 +163,10 @@ def _half_power(x: te.Expr, times: int) -> te.Expr:
     if DType(x.dtype).bits == 16:
         return te.cast(_half_power(te.cast(x, "float32"), times), x.dtype)
     # -0.0 and -inf are treated as 0.0 and inf; other negative numbers give NaN.
-    has_none = te.any(x == like(0, x), x == like(float("-inf"), x))
+    has_none = te.any(x == constant_like(0, x), x == constant_like(float("-inf"), x))
     size = te.select(has_none, te.abs(x), x)
     root = te.sqrt(size)
-    part = root if times > 0 else like(1, x) / root
+    part = root if times > 0 else constant_like(1, x) / root
     if abs(times) == 1:
         return part
     return part * size if times > 0 else part / size
@@ -177,7 +177,7 @@ def _floor_divide(x: te.Expr, y: te.Expr) -> te.Expr:
         # The operator `//` rejects a constant zero divisor, which is an error in user code.
         return binary(BinOp.FLOORDIV, x, y)
     # If an operand is infinite or the divisor is 0, the result equals the plain quotient.
-    is_plain = te.all(te.isfinite(x), te.isfinite(y), y != like(0, y))
+    is_plain = te.all(te.isfinite(x), te.isfinite(y), y != constant_like(0, y))
     return te.select(is_plain, x // y, x / y)
 
 
@@ -191,7 +191,7 @@ def _logaddexp(x: te.Expr, y: te.Expr) -> te.Expr:
         return te.cast(wide, x.dtype)
     rest = te.log1p(te.exp(-te.abs(x - y)))
     # The difference of equal infinities is NaN.
-    return te.select(x == y, x + like(LOG_2, x), te.max(x, y) + rest)
+    return te.select(x == y, x + constant_like(LOG_2, x), te.max(x, y) + rest)
 
 
 REAL_UNARY: Mapping[str, Callable[[te.Expr], te.Expr]] = {
@@ -253,7 +253,7 @@ REAL_BINARY: Mapping[str, Callable[[te.Expr, te.Expr], te.Expr]] = {
 """Real binary functions of operands of one dtype."""
 
 
-def converted(value: Element, source: str, target: str) -> Element:
+def convert_element(value: Element, source: str, target: str) -> Element:
     """Convert an element to another dtype."""
     if source == target:
         return value
@@ -268,7 +268,7 @@ def converted(value: Element, source: str, target: str) -> Element:
     return te.cast(value, target)
 
 
-def element(op: Operation, operands: Sequence[Element], dtypes: Sequence[str]) -> Element:
+def element(op: PTensorOp, operands: Sequence[Element], dtypes: Sequence[str]) -> Element:
     """Return the element of the result of an element-wise operation.
 
     Args:
@@ -276,31 +276,32 @@ def element(op: Operation, operands: Sequence[Element], dtypes: Sequence[str]) -
         operands: Elements of its operands.
         dtypes: dtypes of the operands.
     """
-    if isinstance(op, Cast):
-        return converted(operands[0], dtypes[0], op.dtype)
-    if isinstance(op, Where):
-        return _where(operands, dtypes)
+    if isinstance(op, CastOp):
+        return convert_element(operands[0], dtypes[0], op.dtype)
+    if isinstance(op, WhereOp):
+        return _select_element(operands, dtypes)
     assert isinstance(op, Elementwise)
     dtype = op.computed_in(dtypes)
-    values: list[Any] = [converted(v, d, dtype) for v, d in zip(operands, dtypes, strict=True)]
+    values: list[Any] = [convert_element(v, d, dtype) for v, d
+        in zip(operands, dtypes, strict=True)]
     if dtype not in COMPLEX:
         return (REAL_UNARY if op.arity == 1 else REAL_BINARY)[op.kind](*values)
     if op.kind in NARROW:
         return _of_complex(op, values)
     # float64 parts avoid overflow of squares and compensate for cancellation.
-    wide = [converted(v, dtype, "complex128") for v in values]
-    return converted(_of_complex(op, wide), "complex128", dtype)
+    wide = [convert_element(v, dtype, "complex128") for v in values]
+    return convert_element(_of_complex(op, wide), "complex128", dtype)
 
 
 def _of_complex(op: Elementwise, values: Sequence[Any]) -> Element:
     return (COMPLEX_UNARY if op.arity == 1 else COMPLEX_BINARY)[op.kind](*values)
 
 
-def _where(operands: Sequence[Element], dtypes: Sequence[str]) -> Element:
-    dtype = meet(dtypes[1:])
+def _select_element(operands: Sequence[Element], dtypes: Sequence[str]) -> Element:
+    dtype = promote_types(dtypes[1:])
     condition, *cases = operands
     assert not isinstance(condition, Complex)
-    one, other = (converted(v, d, dtype) for v, d in zip(cases, dtypes[1:], strict=True))
+    one, other = (convert_element(v, d, dtype) for v, d in zip(cases, dtypes[1:], strict=True))
     if isinstance(one, Complex) and isinstance(other, Complex):
         return Complex(
             te.select(condition, one.re, other.re), te.select(condition, one.im, other.im)
@@ -310,6 +311,6 @@ def _where(operands: Sequence[Element], dtypes: Sequence[str]) -> Element:
     return te.select(condition, one, other)
 
 
-def is_elementwise(op: Operation) -> bool:
+def is_elementwise(op: PTensorOp) -> bool:
     """Return whether an operation is element-wise."""
-    return isinstance(op, Elementwise | Cast | Where)
+    return isinstance(op, Elementwise | CastOp | WhereOp)

@@ -6,20 +6,20 @@ from collections.abc import Sequence
 
 from tecomp.errors import ArrayValueError
 from tecomp.ptensor.lowering.lowered_ir import (
+    Binding,
     DeviceRegion,
     Dist,
     FunctionCall,
-    Let,
-    Lowered,
+    LoweredFunction,
     LoweredModule,
-    Name,
     Operand,
     RuntimeCall,
     Statement,
+    ValueName,
 )
 
 
-def joined(body: Sequence[Statement]) -> tuple[Statement, ...]:
+def merge_regions(body: Sequence[Statement]) -> tuple[Statement, ...]:
     """Merge regions of the same device where the statements between them permit it.
 
     Statements between two regions that do not depend on the first region are moved before it. The
@@ -40,7 +40,7 @@ def _add(body: list[Statement], region: DeviceRegion) -> None:
     if last is None or not isinstance(first, DeviceRegion):
         body.append(region)
         return
-    before, after, made = _parted(body[last + 1 :], _made(first))
+    before, after, made = _partition_statements(body[last + 1 :], _defined_names(first))
     if first.device != region.device or made & _read(region):
         body.append(region)
         return
@@ -48,7 +48,7 @@ def _add(body: list[Statement], region: DeviceRegion) -> None:
     body[last:] = [*before, both, *after]
 
 
-def _parted(
+def _partition_statements(
     between: Sequence[Statement], made: set[str]
 ) -> tuple[list[Statement], list[Statement], set[str]]:
     """Split statements by dependence on given names; also return the names that depend on them."""
@@ -58,26 +58,26 @@ def _parted(
     for statement in between:
         if _read(statement) & (made | behind):
             after.append(statement)
-            behind |= _made(statement)
+            behind |= _defined_names(statement)
         else:
             before.append(statement)
     return before, after, behind
 
 
-def _made(statement: Statement) -> set[str]:
+def _defined_names(statement: Statement) -> set[str]:
     if isinstance(statement, DeviceRegion):
-        return {name for inner in statement.body for name in _made(inner)}
-    found = written(statement)
+        return {name for inner in statement.body for name in _defined_names(inner)}
+    found = written_tensors(statement)
     return found if statement.result is None else {statement.result, *found}
 
 
-def written(statement: Let) -> set[str]:
+def written_tensors(statement: Binding) -> set[str]:
     """Return the existing tensors whose elements a team operation writes."""
     value = statement.value
     if not isinstance(value, Dist | RuntimeCall) or value.function not in _WRITING:
         return set()
     last = value.operands[-1]
-    return {last.name} if isinstance(last, Name) else set()
+    return {last.name} if isinstance(last, ValueName) else set()
 
 
 _WRITING = ("copy", "finalize_reduce")
@@ -85,13 +85,14 @@ _WRITING = ("copy", "finalize_reduce")
 
 def _read(statement: Statement) -> set[str]:
     if isinstance(statement, DeviceRegion):
-        inside = {name for inner in statement.body for name in _read(inner)} - _made(statement)
+        inside = {name for inner in statement.body for name in _read(inner)} - _defined_names(
+            statement)
         device = statement.device
-        return {device.name, *inside} if isinstance(device, Name) else inside
+        return {device.name, *inside} if isinstance(device, ValueName) else inside
     return {*names_of(statement)}
 
 
-def verify_lowered(function: Lowered) -> None:
+def verify_lowered(function: LoweredFunction) -> None:
     """Check that regions are flat and merged if adjacent, and names are defined before use.
 
     Raises:
@@ -126,11 +127,11 @@ def verify_lowered_module(module: LoweredModule) -> None:
     Raises:
         ArrayValueError: If a condition is violated; the message contains the statement.
     """
-    known: dict[str, Lowered] = {}
+    known: dict[str, LoweredFunction] = {}
     for function in module.functions:
         verify_lowered(function)
         for statement in function.body:
-            call = statement.value if isinstance(statement, Let) else None
+            call = statement.value if isinstance(statement, Binding) else None
             if isinstance(call, FunctionCall) and call.function not in known:
                 raise ArrayValueError(
                     "@{function}: `{call}` is of a function that is not there yet; put it before",
@@ -149,7 +150,7 @@ def _verify(body: Sequence[Statement], known: set[str], region: Operand | None) 
                     kind="ptensor", device=statement.device, region=region,
                 )
             device = statement.device
-            if isinstance(device, Name) and device.name not in known:
+            if isinstance(device, ValueName) and device.name not in known:
                 raise ArrayValueError(
                     "intel_sycl.device_region({device}) runs on {device}, which is not there yet",
                     kind="ptensor", device=device,
@@ -178,10 +179,10 @@ def _verify(body: Sequence[Statement], known: set[str], region: Operand | None) 
             known.add(statement.result)
 
 
-def names_of(statement: Let) -> list[str]:
+def names_of(statement: Binding) -> list[str]:
     """Return the names that a statement reads."""
     value = statement.value
-    operands = [value] if isinstance(value, Name) else [*getattr(value, "operands", ())]
+    operands = [value] if isinstance(value, ValueName) else [*getattr(value, "operands", ())]
     if isinstance(value, Dist | RuntimeCall):
         operands.append(value.team)
-    return [operand.name for operand in operands if isinstance(operand, Name)]
+    return [operand.name for operand in operands if isinstance(operand, ValueName)]

@@ -11,42 +11,45 @@ from tecomp.errors import ArrayValueError
 from tecomp.ptensor.devices import results_on_device
 from tecomp.ptensor.formulas.tables import is_elementwise
 from tecomp.ptensor.function import Apply, Function, Module, callees_first, verify, verify_module
-from tecomp.ptensor.lowering.device_regions import joined, verify_lowered, verify_lowered_module
+from tecomp.ptensor.lowering.device_regions import (
+    merge_regions,
+    verify_lowered,
+    verify_lowered_module,
+)
 from tecomp.ptensor.lowering.lowered_ir import (
-    Call,
+    Binding,
     Compute,
     DeviceRegion,
     Dist,
     Expression,
     FunctionCall,
     Generic,
-    Given,
-    Import,
-    Let,
-    LibraryCall,
+    ImportStatement,
+    InputNumber,
     Literal,
-    Lowered,
+    LoweredFunction,
+    LoweredLibraryCall,
     LoweredModule,
-    Name,
     Operand,
+    ScalarCall,
     Slice,
     Statement,
     Together,
+    ValueName,
     short_name,
 )
-from tecomp.ptensor.lowering.lowering_context import Callee, Lowering, Names
-from tecomp.ptensor.operation import Argument, Operation
-from tecomp.ptensor.operations.base import Attribute, LibraryOperation, ResultType
-from tecomp.ptensor.operations.base import Call as CallOperation
+from tecomp.ptensor.lowering.lowering_context import FreshNames, LoweredCallee, Lowering
+from tecomp.ptensor.operation import AttributeOperand, PTensorOp
+from tecomp.ptensor.operations.base import Attribute, CallOp, LibraryOperation, ResultType
 from tecomp.ptensor.operations.creation import CreateLike, Linspace, MeshGrid
-from tecomp.ptensor.operations.manipulation import Broadcast, ExpandDims
+from tecomp.ptensor.operations.manipulation import BroadcastOp, ExpandDims
 from tecomp.ptensor.types import PTensorType, axes_of
 
 
 def lower_call(lowering: Lowering) -> None:
     """Lower a call; the callee contains its own device regions."""
     op = lowering.apply.op
-    assert isinstance(op, CallOperation)
+    assert isinstance(op, CallOp)
     callee = lowering.names.callees.get(op.function)
     if callee is None:
         raise ArrayValueError(
@@ -57,24 +60,24 @@ def lower_call(lowering: Lowering) -> None:
         isinstance(type, PTensorType) and type.team is not None and not lowering.ignore_team
         and source is None for type, source in zip(op.gives, callee.returned, strict=True)
     ])
-    operands = tuple([_passed(lowering, k) for k in range(len(lowering.apply.operands))])
+    operands = tuple([_call_operand(lowering, k) for k in range(len(lowering.apply.operands))])
     call = FunctionCall(op.function, operands, lowering.apply.types, op.gives, fresh)
     if len(op.gives) == 1 and callee.returned == (None,):
-        lowering.after.append(Let(lowering.apply.result or lowering.names.new("called"), call))
+        lowering.after.append(Binding(lowering.apply.result or lowering.names.new("called"), call))
         _note(lowering, callee, 0)
         return
     name = lowering.names.new("called")
-    lowering.after.append(Let(name, call))
+    lowering.after.append(Binding(name, call))
     for number, made in enumerate(lowering.apply.made):
         source = callee.returned[number]
         if source is None:
-            lowering.after.append(Let(made.name, Name(name, number)))
+            lowering.after.append(Binding(made.name, ValueName(name, number)))
             _note(lowering, callee, number)
         else:
             _again(lowering, made.name, source)
 
 
-def _note(lowering: Lowering, callee: Callee, number: int) -> None:
+def _note(lowering: Lowering, callee: LoweredCallee, number: int) -> None:
     if callee.whole[number] and lowering.apply.made:
         lowering.names.whole.add(lowering.apply.made[number].name)
 
@@ -83,17 +86,18 @@ def _again(lowering: Lowering, name: str, k: int) -> None:
     """Define a result that aliases an operand as another name, so that it is released only once."""
     operand, type = lowering.apply.operands[k], lowering.apply.types[k]
     if isinstance(type, str):
-        lowering.after.append(Let(name, Name(operand)))
+        lowering.after.append(Binding(name, ValueName(operand)))
         return
     names = lowering.names
     names.parts[name] = names.tensor(operand), names.gid(operand)
     if operand in names.whole:
         names.whole.add(name)
     place = Literal(type.device), Literal(type.team)
-    lowering.after.append(Let(name, Together((names.tensor(operand), *place, names.gid(operand)))))
+    lowering.after.append(
+        Binding(name, Together((names.tensor(operand), *place, names.gid(operand)))))
 
 
-def _passed(lowering: Lowering, k: int) -> Operand:
+def _call_operand(lowering: Lowering, k: int) -> Operand:
     """Return a call operand; replicated tensors are sharded by their first axis for the callee."""
     name, type = lowering.apply.operands[k], lowering.apply.types[k]
     names = lowering.names
@@ -101,39 +105,39 @@ def _passed(lowering: Lowering, k: int) -> Operand:
         isinstance(type, str) or type.team is None or lowering.ignore_team or not type.shape
         or name not in names.whole
     ):
-        return Name(name)
+        return ValueName(name)
     team, device = Literal(type.team), Literal(type.device)
     gshape, gid, lslice, part, passed = map(
         names.new, ("gshape", "gid", "lslice", "part", "passed"))
-    cut = Let(part, Call("tensor.extract_slice", (names.tensor(name), Name(lslice))))
+    cut = Binding(part, ScalarCall("tensor.extract_slice", (names.tensor(name), ValueName(lslice))))
     local: Statement = cut if type.device is None else DeviceRegion(device, (cut,))
     lowering.after += [
-        Let(gshape, Call("$shape", (Literal(type.shape),))),
-        Let(gid, Dist("init_dtensor", (Name(gshape),), team, type.dtype)),
-        Let(lslice, Dist("local_slice", (Name(gid),), team)),
+        Binding(gshape, ScalarCall("$shape", (Literal(type.shape),))),
+        Binding(gid, Dist("init_dtensor", (ValueName(gshape),), team, type.dtype)),
+        Binding(lslice, Dist("local_slice", (ValueName(gid),), team)),
         local,
-        Let(passed, Together((Name(part), device, team, Name(gid)))),
+        Binding(passed, Together((ValueName(part), device, team, ValueName(gid)))),
     ]
-    return Name(passed)
+    return ValueName(passed)
 
 
 def _arange(lowering: Lowering) -> None:
     """Lower `arange`, as in the example of the RFC."""
     op: Any = lowering.apply.op
     given = [_number(value) for value in (op.start, op.stop, op.step)]
-    start = lowering.let("start", Given(1) if isinstance(given[0], Name) else given[0])
-    stop = lowering.let("stop", Call("$compute_stop_index", tuple(given)))
-    step = lowering.let("step", Given(3) if isinstance(given[2], Name) else given[2])
-    gshape = lowering.let("gshape", Call("$compute_global_shape", tuple(given)))
+    start = lowering.let("start", InputNumber(1) if isinstance(given[0], ValueName) else given[0])
+    stop = lowering.let("stop", ScalarCall("$compute_stop_index", tuple(given)))
+    step = lowering.let("step", InputNumber(3) if isinstance(given[2], ValueName) else given[2])
+    gshape = lowering.let("gshape", ScalarCall("$compute_global_shape", tuple(given)))
     whole = Slice(start.name, stop.name, step.name)
     _generic(lowering, "arange", gshape, whole)
 
 
 def _number(value: Any) -> Operand:
-    return Name(value.name) if isinstance(value, Argument) else Literal(value)
+    return ValueName(value.name) if isinstance(value, AttributeOperand) else Literal(value)
 
 
-def _generic(lowering: Lowering, function: str, gshape: Name, whole: Expression) -> None:
+def _generic(lowering: Lowering, function: str, gshape: ValueName, whole: Expression) -> None:
     """Create a tensor of elements computed from their index; with a team, only the local part."""
     gid: Operand = Literal(None)
     type = lowering.type
@@ -148,7 +152,7 @@ def _generic(lowering: Lowering, function: str, gshape: Name, whole: Expression)
         shape = lowering.let("lshape", gshape, printed=False)
         part = lowering.let("lslice", whole, printed=False)
     room = shape if lowering.is_distributed else gshape
-    local = lowering.compute("ltensor", Call("linalg.init_tensor", (room,), type))
+    local = lowering.compute("ltensor", ScalarCall("linalg.init_tensor", (room,), type))
     # The last operand is the fill value; the operand before it gives the shape.
     value = [lowering.names.tensor(name) for name in lowering.apply.operands[-1:]]
     made = Generic(function, (part, shape, local, *value), lowering.apply.op, type)
@@ -158,7 +162,7 @@ def _generic(lowering: Lowering, function: str, gshape: Name, whole: Expression)
 def _creation(lowering: Lowering) -> None:
     """Lower a creation operation whose shape the type or the call of the function gives."""
     gshape = lowering.let("gshape", _shape(lowering))
-    whole = Call("$whole", (gshape,))
+    whole = ScalarCall("$whole", (gshape,))
     _generic(lowering, short_name(lowering.apply.op), gshape, whole)
 
 
@@ -168,28 +172,29 @@ def _shape(lowering: Lowering) -> Expression:
     if None not in lowering.type.shape or isinstance(op, CreateLike):
         return lowering.shape_of(lowering.type)
     if op.name == "create":
-        return Name(op.shape.name)
+        return ValueName(op.shape.name)
     extents = (op.n,) if isinstance(op, Linspace) else (op.n_rows, op.n_cols)
-    return Call("$extents", tuple(map(_number, extents)))
+    return ScalarCall("$extents", tuple(map(_number, extents)))
 
 
 def _elementwise(lowering: Lowering) -> None:
     """Lower an element-wise operation: each rank computes its shard."""
     apply = lowering.apply
     if apply.result is None or not lowering.is_distributed:
-        return _alone(lowering)
+        return _lower_local(lowering)
     whole = all(lowering.is_whole(k) for k in range(len(apply.operands)))
     gid = lowering.new_tensor(placement=Replicate() if whole else None)
     given = None if whole else [_as_result(lowering, k, gid) for k in range(len(apply.operands))]
-    lowering.give(lowering.compute("rtensor", _computed(lowering, given)), gid, whole=whole)
+    lowering.give(lowering.compute("rtensor", _lower_computation(lowering, given)), gid,
+        whole=whole)
     return None
 
 
-def _alone(lowering: Lowering) -> None:
+def _lower_local(lowering: Lowering) -> None:
     """Lower an operation without a team."""
-    computed = _computed(lowering)
+    computed = _lower_computation(lowering)
     if lowering.apply.result is None:
-        lowering.inside.append(Let(None, computed))
+        lowering.inside.append(Binding(None, computed))
         return
     result = lowering.compute("rtensor", computed)
     for number, tensor in enumerate(_tensors(lowering, result)):
@@ -204,16 +209,16 @@ def _as_result(lowering: Lowering, k: int, gid: Operand) -> Operand:
     if is_cut != lowering.is_whole(k):
         return tensor
     if not is_cut:
-        return _whole(lowering, k)
+        return _gather_operand(lowering, k)
     part = lowering.dist("lslice", "local_slice", gid)
-    return lowering.compute("part", Call("tensor.extract_slice", (tensor, part)))
+    return lowering.compute("part", ScalarCall("tensor.extract_slice", (tensor, part)))
 
 
-def _tensors(lowering: Lowering, result: Name) -> list[Name]:
+def _tensors(lowering: Lowering, result: ValueName) -> list[ValueName]:
     """Return the results of an operation, as elements of a tuple if there are several."""
     if not lowering.apply.more:
         return [result]
-    return [Name(result.name, k) for k in range(len(lowering.apply.made))]
+    return [ValueName(result.name, k) for k in range(len(lowering.apply.made))]
 
 
 def _reduction(lowering: Lowering) -> None:
@@ -221,34 +226,34 @@ def _reduction(lowering: Lowering) -> None:
     op: Any = lowering.apply.op
     how = {"count_nonzero": "sum"}.get(op.name) or op.kind
     if not lowering.is_distributed or lowering.apply.result is None:
-        return _alone(lowering)
+        return _lower_local(lowering)
     (type,) = lowering.types
     is_cut = not lowering.is_whole(0)
     is_partial = is_cut and 0 in axes_of(op.axis, type.rank, op.name)
     if is_partial and how not in OPS:  # e.g. the mean of shard means is not the mean
-        return _gathered(lowering)
+        return _lower_replicated(lowering)
     whole = is_partial or not is_cut
     placement = Partial(how) if is_partial else Replicate() if whole else None
-    result = lowering.compute("rtensor", _computed(lowering))
+    result = lowering.compute("rtensor", _lower_computation(lowering))
     gid = lowering.new_tensor(placement=placement)
     if is_partial:
-        lowering.after.append(Let(None, lowering.call("finalize_reduce", gid, result)))
+        lowering.after.append(Binding(None, lowering.call("finalize_reduce", gid, result)))
     return lowering.give(result, gid, whole=whole)
 
 
-def _gathered(lowering: Lowering) -> None:
+def _lower_replicated(lowering: Lowering) -> None:
     """Lower an operation on replicated operands; each rank keeps its shard of the result."""
     apply = lowering.apply
     if not lowering.is_distributed or apply.result is None:
-        return _alone(lowering)
-    given = [_whole(lowering, k) for k in range(len(apply.operands))]
+        return _lower_local(lowering)
+    given = [_gather_operand(lowering, k) for k in range(len(apply.operands))]
     is_everywhere = all(lowering.is_whole(k) for k in range(len(apply.operands)))
-    result = lowering.compute("wresult", _computed(lowering, given))
+    result = lowering.compute("wresult", _lower_computation(lowering, given))
     for number, tensor in enumerate(_tensors(lowering, result)):
         type = apply.made[number].type
         assert isinstance(type, PTensorType)
         if None in type.shape:
-            gid = _counted(lowering, tensor, type)
+            gid = _register_dynamic(lowering, tensor, type)
             lowering.give(tensor, gid, number, whole=True)
         elif is_everywhere or not type.shape:
             gid = lowering.new_tensor(number, Replicate())
@@ -256,20 +261,20 @@ def _gathered(lowering: Lowering) -> None:
         else:
             gid = lowering.new_tensor(number)
             part = lowering.dist("lslice", "local_slice", gid)
-            local = lowering.compute("rtensor", Call("tensor.extract_slice", (tensor, part)))
+            local = lowering.compute("rtensor", ScalarCall("tensor.extract_slice", (tensor, part)))
             lowering.give(local, gid, number)
     return None
 
 
-def _counted(lowering: Lowering, tensor: Name, type: PTensorType) -> Name:
+def _register_dynamic(lowering: Lowering, tensor: ValueName, type: PTensorType) -> ValueName:
     """Register a result whose shape is known only after the computation; return its number."""
     gshape, gid = (lowering.names.new(base) for base in ("gshape", "gid"))
-    made = lowering.call("init_dtensor", Name(gshape), dtype=type.dtype, placement=Replicate())
-    lowering.after += [Let(gshape, Call("$shape_of", (tensor,))), Let(gid, made)]
-    return Name(gid)
+    made = lowering.call("init_dtensor", ValueName(gshape), dtype=type.dtype, placement=Replicate())
+    lowering.after += [Binding(gshape, ScalarCall("$shape_of", (tensor,))), Binding(gid, made)]
+    return ValueName(gid)
 
 
-def _whole(lowering: Lowering, k: int) -> Operand:
+def _gather_operand(lowering: Lowering, k: int) -> Operand:
     """Return all elements of an operand."""
     name, type = lowering.apply.operands[k], lowering.types[k]
     gid, local = lowering.names.gid(name), lowering.names.tensor(name)
@@ -278,18 +283,18 @@ def _whole(lowering: Lowering, k: int) -> Operand:
     shape = lowering.let("wshape", lowering.shape_of(type))
     copied = lowering.dist(
         "wgid", "init_dtensor", shape, dtype=type.dtype, placement=Replicate())
-    tensor = lowering.let("wtensor", Call("linalg.init_tensor", (shape,), type))
-    lowering.before.append(Let(None, lowering.call("copy", gid, copied, local, tensor)))
+    tensor = lowering.let("wtensor", ScalarCall("linalg.init_tensor", (shape,), type))
+    lowering.before.append(Binding(None, lowering.call("copy", gid, copied, local, tensor)))
     return tensor
 
 
-def _computed(
+def _lower_computation(
     lowering: Lowering, operands: Sequence[Operand] | None = None
-) -> Compute | LibraryCall:
+) -> Compute | LoweredLibraryCall:
     apply = lowering.apply
     given = tuple(operands or [lowering.names.tensor(name) for name in apply.operands])
     types = lowering.types
-    kind = LibraryCall if isinstance(apply.op, LibraryOperation) else Compute
+    kind = LoweredLibraryCall if isinstance(apply.op, LibraryOperation) else Compute
     results = [
         type for type in results_on_device(apply.op, *types) if isinstance(type, PTensorType)
     ]
@@ -307,17 +312,17 @@ def _attribute(lowering: Lowering) -> None:
     if apply.op.name in known:
         value: Expression = Literal(known[apply.op.name])
     elif apply.op.name == "size":
-        value = Call("$num_elements", (lowering.let("gshape", lowering.shape_of(x)),))
+        value = ScalarCall("$num_elements", (lowering.let("gshape", lowering.shape_of(x)),))
     else:
         value = lowering.shape_of(x)
-    lowering.before.append(Let(apply.result, value))
+    lowering.before.append(Binding(apply.result, value))
 
 
 def _import(lowering: Lowering) -> None:
     """Lower an import; with a team, each rank passes all elements and keeps its shard."""
     apply = lowering.apply
-    operands = tuple(map(Name, apply.operands))
-    value = Import(apply.op, operands, tuple(map(str, apply.types)), lowering.type)
+    operands = tuple(map(ValueName, apply.operands))
+    value = ImportStatement(apply.op, operands, tuple(map(str, apply.types)), lowering.type)
     if not lowering.is_distributed or apply.result is None:
         return lowering.give(lowering.compute("rtensor", value), Literal(None))
     if not lowering.type.shape:
@@ -326,7 +331,7 @@ def _import(lowering: Lowering) -> None:
     gid = lowering.new_tensor()
     part = lowering.dist("lslice", "local_slice", gid)
     whole = lowering.compute("wtensor", value)
-    local = lowering.compute("rtensor", Call("tensor.extract_slice", (whole, part)))
+    local = lowering.compute("rtensor", ScalarCall("tensor.extract_slice", (whole, part)))
     return lowering.give(local, gid)
 
 
@@ -340,22 +345,22 @@ _RULES: Mapping[str, _Rule] = {
 }
 
 
-def rule_of(op: Operation) -> _Rule:
+def rule_of(op: PTensorOp) -> _Rule:
     """Return the lowering rule of an operation."""
     if isinstance(op, Attribute):
         return _attribute
-    if isinstance(op, CallOperation):
+    if isinstance(op, CallOp):
         return lower_call
-    return _RULES.get(op.name, _elementwise if is_elementwise(op) else _gathered)
+    return _RULES.get(op.name, _elementwise if is_elementwise(op) else _lower_replicated)
 
 
 @overload
-def lower_ptensor(function: Function, ignore_team: bool = ...) -> Lowered: ...
+def lower_ptensor(function: Function, ignore_team: bool = ...) -> LoweredFunction: ...
 @overload
 def lower_ptensor(function: Module, ignore_team: bool = ...) -> LoweredModule: ...
 def lower_ptensor(
     function: Function | Module, ignore_team: bool = False
-) -> Lowered | LoweredModule:
+) -> LoweredFunction | LoweredModule:
     """Lower a function or a module to plain tensors.
 
     A parallel tensor becomes a tuple of a tensor, its device, its team and its number. An operation
@@ -374,35 +379,37 @@ def lower_ptensor(
     """
     if isinstance(function, Function):
         verify(function)
-        return _lowered(function, ignore_team, {})
+        return _lower_function(function, ignore_team, {})
     verify_module(function)
-    callees: dict[str, Callee] = {}
+    callees: dict[str, LoweredCallee] = {}
     module = LoweredModule(tuple([
-        _lowered(each, ignore_team, callees) for each in callees_first(function)
+        _lower_function(each, ignore_team, callees) for each in callees_first(function)
     ]))
     verify_lowered_module(module)
     return module
 
 
-def _lowered(function: Function, ignore_team: bool, callees: dict[str, Callee]) -> Lowered:
+def _lower_function(function: Function, ignore_team: bool,
+        callees: dict[str, LoweredCallee]) -> LoweredFunction:
     """Lower a function, and add its properties to `callees` for its callers."""
     body: list[Statement] = []
-    names = Names(function, callees)
-    for apply in _expanded(function, names):
+    names = FreshNames(function, callees)
+    for apply in _expand_composites(function, names):
         lowering = Lowering(apply, names, ignore_team)
         rule_of(apply.op)(lowering)
         body += lowering.statements()
-    lowered = Lowered(function.name, function.parameters, joined(body), function.results)
+    lowered = LoweredFunction(function.name, function.parameters, merge_regions(body),
+        function.results)
     verify_lowered(lowered)
     places = {parameter.name: k for k, parameter in enumerate(function.parameters)}
-    callees[function.name] = Callee(
+    callees[function.name] = LoweredCallee(
         tuple([places.get(name) for name in function.results]),
         tuple([name in names.whole for name in function.results]),
     )
     return lowered
 
 
-def _expanded(function: Function, names: Names) -> Iterator[Apply]:
+def _expand_composites(function: Function, names: FreshNames) -> Iterator[Apply]:
     """Yield the operations, with composite operations expanded."""
     for apply in function.body:
         if isinstance(apply.op, MeshGrid):
@@ -411,7 +418,7 @@ def _expanded(function: Function, names: Names) -> Iterator[Apply]:
             yield apply
 
 
-def _grid(apply: Apply, op: MeshGrid, names: Names) -> Iterator[Apply]:
+def _grid(apply: Apply, op: MeshGrid, names: FreshNames) -> Iterator[Apply]:
     """Expand `meshgrid`: insert axes in each operand and broadcast it."""
     order = op.order(len(apply.operands))
     types = [type for type in apply.types if isinstance(type, PTensorType)]
@@ -423,4 +430,4 @@ def _grid(apply: Apply, op: MeshGrid, names: Names) -> Iterator[Apply]:
             yield Apply(wide, new, (name,), (type,), new.infer(type))
             name, type = wide, new.infer(type)
         made = apply.made[k].name if k < len(apply.made) else None
-        yield Apply(made, Broadcast(result.shape), (name,), (type,), result)
+        yield Apply(made, BroadcastOp(result.shape), (name,), (type,), result)

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from tecomp.dist.partition.placements import Placement
-from tecomp.ptensor.function import Parameter, together
-from tecomp.ptensor.operation import Operation
+from tecomp.ptensor.function import Parameter, format_result_types
+from tecomp.ptensor.operation import PTensorOp
 from tecomp.ptensor.types import PTensorType, ValueType
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
+class ValueName:
     """Result of a statement, or an element of the tuple to which a tensor is lowered."""
 
     name: str
@@ -24,7 +24,7 @@ class Name:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class InputNumber:
     """Numeric argument of the operation, by position from 1."""
 
     position: int
@@ -43,11 +43,11 @@ class Literal:
         return repr(self.value)
 
 
-Operand: TypeAlias = Name | Given | Literal
+Operand: TypeAlias = ValueName | InputNumber | Literal
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ScalarCall:
     """Call of a pure function: index arithmetic (`$compute_...`), or a function of plain tensors.
 
     Attributes:
@@ -126,7 +126,7 @@ class Slice:
     @property
     def operands(self) -> tuple[Operand, ...]:
         """Operands of the range."""
-        return Name(self.start), Name(self.stop), Name(self.step)
+        return ValueName(self.start), ValueName(self.stop), ValueName(self.step)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ class Generic:
 
     function: str
     operands: tuple[Operand, ...]
-    op: Operation
+    op: PTensorOp
     type: PTensorType
 
     def __str__(self) -> str:
@@ -152,7 +152,7 @@ class Generic:
         return f"linalg.generic($compute_{self.function}, {inside})"
 
 
-def _attributes(op: Operation) -> tuple[str, ...]:
+def _attributes(op: PTensorOp) -> tuple[str, ...]:
     """Return the attributes of an operation without its placement and its shape."""
     return tuple([
         f"{name}={value!r}" for name, value in op.attributes
@@ -161,7 +161,7 @@ def _attributes(op: Operation) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Import:
+class ImportStatement:
     """Tensor of an external buffer or number.
 
     Attributes:
@@ -171,7 +171,7 @@ class Import:
         type: Type of the result.
     """
 
-    op: Operation
+    op: PTensorOp
     operands: tuple[Operand, ...]
     types: tuple[str, ...]
     type: PTensorType
@@ -193,7 +193,7 @@ class Compute:
         results: Types of the results: a tensor, or a tuple of several.
     """
 
-    op: Operation
+    op: PTensorOp
     operands: tuple[Operand, ...]
     types: tuple[PTensorType, ...]
     results: tuple[PTensorType, ...]
@@ -202,11 +202,12 @@ class Compute:
         inside = [*map(str, self.operands), *(f"{n}={v!r}" for n, v in self.op.attributes)]
         types = ", ".join(map(tensor_text, self.types))
         head = f"linalg.{short_name(self.op)}({', '.join(inside)})"
-        return f"{head}: ({types}) -> {together([tensor_text(each) for each in self.results])}"
+        results = format_result_types([tensor_text(each) for each in self.results])
+        return f"{head}: ({types}) -> {results}"
 
 
 @dataclass(frozen=True, slots=True)
-class LibraryCall:
+class LoweredLibraryCall:
     """Call of a library function.
 
     Attributes:
@@ -216,7 +217,7 @@ class LibraryCall:
         results: Types of the results: a tensor, or a tuple of several.
     """
 
-    op: Operation
+    op: PTensorOp
     operands: tuple[Operand, ...]
     types: tuple[PTensorType, ...]
     results: tuple[PTensorType, ...]
@@ -225,7 +226,8 @@ class LibraryCall:
         types = ", ".join(map(tensor_text, self.types))
         inside = [*map(str, self.operands), *(f"{n}={v!r}" for n, v in self.op.attributes)]
         head = f"library_call{{{self.op.library!r}}}({', '.join(inside)})"
-        return f"{head}: ({types}) -> {together([tensor_text(each) for each in self.results])}"
+        results = format_result_types([tensor_text(each) for each in self.results])
+        return f"{head}: ({types}) -> {results}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +250,7 @@ class FunctionCall:
 
     def __str__(self) -> str:
         types = ", ".join(map(_tuple_text, self.types))
-        results = together([_tuple_text(each) for each in self.results])
+        results = format_result_types([_tuple_text(each) for each in self.results])
         inside = ", ".join(map(str, self.operands))
         return f"func.call @{self.function}({inside}): ({types}) -> {results}"
 
@@ -264,13 +266,14 @@ class Together:
 
 
 Expression: TypeAlias = (
-    Name | Given | Literal | Call | Slice | Generic | Import | Compute | LibraryCall | Together
+    ValueName | InputNumber | Literal | ScalarCall | Slice | Generic | ImportStatement | Compute
+    | LoweredLibraryCall | Together
     | Dist | RuntimeCall | FunctionCall
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Let:
+class Binding:
     """Binding of a value to a name; without a name if the value is unused.
 
     Attributes:
@@ -313,11 +316,11 @@ class DeviceRegion:
         yield "}"
 
 
-Statement: TypeAlias = Let | DeviceRegion
+Statement: TypeAlias = Binding | DeviceRegion
 
 
 @dataclass(frozen=True, slots=True)
-class Lowered:
+class LoweredFunction:
     """Lowered function.
 
     Attributes:
@@ -348,7 +351,7 @@ class LoweredModule:
         functions: Functions, callees first.
     """
 
-    functions: tuple[Lowered, ...]
+    functions: tuple[LoweredFunction, ...]
 
     def __str__(self) -> str:
         return "\n\n".join(map(str, self.functions))
@@ -359,7 +362,7 @@ def body_lines(body: Sequence[Statement]) -> list[str]:
     return [line for statement in body for line in statement.lines()]
 
 
-def short_name(op: Operation) -> str:
+def short_name(op: PTensorOp) -> str:
     """Return the name of an operation on plain tensors."""
     return str(getattr(op, "kind", op.name))
 

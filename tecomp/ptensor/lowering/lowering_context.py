@@ -9,23 +9,23 @@ from typing import Any
 from tecomp.dist.partition.placements import Placement
 from tecomp.ptensor.function import Apply, Function
 from tecomp.ptensor.lowering.lowered_ir import (
-    Call,
+    Binding,
     DeviceRegion,
     Dist,
     Expression,
-    Let,
     Literal,
-    Name,
     Operand,
+    ScalarCall,
     Statement,
     Together,
+    ValueName,
 )
-from tecomp.ptensor.operation import Argument
+from tecomp.ptensor.operation import AttributeOperand
 from tecomp.ptensor.types import PTensorType
 
 
 @dataclass(frozen=True, slots=True)
-class Callee:
+class LoweredCallee:
     """Properties of a lowered function that its callers need.
 
     Attributes:
@@ -37,10 +37,10 @@ class Callee:
     whole: tuple[bool, ...]
 
 
-class Names:
+class FreshNames:
     """Generator of unused names, and the names of the parts of lowered tensors."""
 
-    def __init__(self, function: Function, callees: Mapping[str, Callee]) -> None:
+    def __init__(self, function: Function, callees: Mapping[str, LoweredCallee]) -> None:
         self.callees = callees
         made = [each for apply in function.body for each in apply.made]
         self.taken = {each.name for each in [*function.parameters, *made]}
@@ -49,11 +49,11 @@ class Names:
 
     def tensor(self, name: str) -> Operand:
         """Return the tensor of a tuple."""
-        return self.parts[name][0] if name in self.parts else Name(name, 0)
+        return self.parts[name][0] if name in self.parts else ValueName(name, 0)
 
     def gid(self, name: str) -> Operand:
         """Return the team number of a tensor, from its tuple."""
-        return self.parts[name][1] if name in self.parts else Name(name, 3)
+        return self.parts[name][1] if name in self.parts else ValueName(name, 3)
 
     def new(self, base: str) -> str:
         """Return an unused name."""
@@ -70,7 +70,7 @@ class Lowering:
     """Lowering of one operation; statements for teams and indices precede its device region."""
 
     apply: Apply
-    names: Names
+    names: FreshNames
     ignore_team: bool = False
     before: list[Statement] = field(default_factory=list)
     inside: list[Statement] = field(default_factory=list)
@@ -83,17 +83,17 @@ class Lowering:
         region = DeviceRegion(self._where("device", self.place.device), tuple(self.inside))
         return [*self.before, region, *self.after]
 
-    def let(self, base: str, value: Expression, *, printed: bool = True) -> Name:
+    def let(self, base: str, value: Expression, *, printed: bool = True) -> ValueName:
         """Add a statement before the region."""
         name = self.names.new(base)
-        self.before.append(Let(name, value, printed))
-        return Name(name)
+        self.before.append(Binding(name, value, printed))
+        return ValueName(name)
 
-    def compute(self, base: str, value: Expression) -> Name:
+    def compute(self, base: str, value: Expression) -> ValueName:
         """Add a statement inside the region."""
         name = self.names.new(base)
-        self.inside.append(Let(name, value))
-        return Name(name)
+        self.inside.append(Binding(name, value))
+        return ValueName(name)
 
     def call(
         self, function: str, *operands: Operand, dtype: str | None = None,
@@ -105,31 +105,31 @@ class Lowering:
     def dist(
         self, base: str, function: str, *operands: Operand, dtype: str | None = None,
         placement: Placement | None = None,
-    ) -> Name:
+    ) -> ValueName:
         """Add an operation of the team before the region, and return its result."""
         dtype = dtype or (self.type.dtype if function == "init_dtensor" else None)
         return self.let(base, self.call(function, *operands, dtype=dtype, placement=placement))
 
-    def new_tensor(self, number: int = 0, placement: Placement | None = None) -> Name:
+    def new_tensor(self, number: int = 0, placement: Placement | None = None) -> ValueName:
         """Add a new distributed tensor for a result, and return its number."""
         type = self.apply.made[number].type
         assert isinstance(type, PTensorType)
         gshape = self.let("gshape", self.shape_of(type))
         return self.dist("gid", "init_dtensor", gshape, dtype=type.dtype, placement=placement)
 
-    def shape_of(self, type: PTensorType) -> Call:
+    def shape_of(self, type: PTensorType) -> ScalarCall:
         """Return the global shape of a tensor, read from an operand if unknown at compile time."""
         if None in type.shape:
             for name, other in zip(self.apply.operands, self.types, strict=True):
                 if other.shape == type.shape:
                     return self._extents_of(name, other)
-        return Call("$shape", (Literal(type.shape),))
+        return ScalarCall("$shape", (Literal(type.shape),))
 
-    def _extents_of(self, name: str, type: PTensorType) -> Call:
+    def _extents_of(self, name: str, type: PTensorType) -> ScalarCall:
         """Return the run-time extents of an operand."""
         if type.team is None or self.ignore_team:
-            return Call("$shape_of", (self.names.tensor(name),))
-        return Call("$global_shape", (Literal(type.team), self.names.gid(name)))
+            return ScalarCall("$shape_of", (self.names.tensor(name),))
+        return ScalarCall("$global_shape", (Literal(type.team), self.names.gid(name)))
 
     def is_whole(self, k: int) -> bool:
         """Return whether an operand is replicated on all ranks."""
@@ -144,7 +144,7 @@ class Lowering:
             self.names.whole.add(name)
         self.names.parts[name] = tensor, gid
         place = self._where("device", self.place.device), self.team
-        self.after.append(Let(name, Together((tensor, *place, gid))))
+        self.after.append(Binding(name, Together((tensor, *place, gid))))
 
     @property
     def is_distributed(self) -> bool:
@@ -175,4 +175,4 @@ class Lowering:
     def _where(self, attribute: str, known: Any) -> Operand:
         """Return device or team, as an attribute of the operation or from its operands."""
         given = getattr(self.apply.op, attribute, known)
-        return Name(given.name) if isinstance(given, Argument) else Literal(known)
+        return ValueName(given.name) if isinstance(given, AttributeOperand) else Literal(known)

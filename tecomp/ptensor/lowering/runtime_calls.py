@@ -10,19 +10,19 @@ from tecomp.dist.partition.placements import Placement
 from tecomp.errors import ArrayValueError
 from tecomp.ptensor.lowering.device_regions import names_of, verify_lowered
 from tecomp.ptensor.lowering.lowered_ir import (
+    Binding,
     DeviceRegion,
     Dist,
     Expression,
     FunctionCall,
-    Let,
     Literal,
-    Lowered,
+    LoweredFunction,
     LoweredModule,
-    Name,
     Operand,
     RuntimeCall,
     Statement,
     Together,
+    ValueName,
 )
 from tecomp.ptensor.types import PTensorType
 
@@ -30,7 +30,7 @@ _NUMBERS = {"init_dtensor": 0, "copy": 2}
 """Number of leading operands that are tensor numbers; 1 for operations that are not listed."""
 
 
-def verify_lives(function: Lowered) -> None:
+def verify_lifetimes(function: LoweredFunction) -> None:
     """Check that no tensor is released twice or used after its release.
 
     Raises:
@@ -38,9 +38,9 @@ def verify_lives(function: Lowered) -> None:
     """
     ended: dict[str, int] = {}
     tuples: dict[str, str] = {}
-    for line, statement in numbered(function):
+    for line, statement in enumerate_statements(function):
         value = statement.value
-        if isinstance(value, Together) and isinstance(value.operands[3], Name):
+        if isinstance(value, Together) and isinstance(value.operands[3], ValueName):
             tuples[statement.result or ""] = _tensor(value.operands[3], tuples)
         if not isinstance(value, Dist | RuntimeCall):
             continue
@@ -59,7 +59,7 @@ def verify_lives(function: Lowered) -> None:
             if value.function == "fini_dtensor":
                 ended[tensor] = line
     for name in function.results:
-        tensor = _tensor(Name(name, 3), tuples)
+        tensor = _tensor(ValueName(name, 3), tuples)
         if tensor in ended:
             raise ArrayValueError(
                 "@{function}: line {ended} ends the tensor of %{name}, which is given back; leave "
@@ -68,7 +68,7 @@ def verify_lives(function: Lowered) -> None:
             )
 
 
-def numbered(function: Lowered) -> Iterator[tuple[int, Let]]:
+def enumerate_statements(function: LoweredFunction) -> Iterator[tuple[int, Binding]]:
     """Yield the executed statements with their lines in the printed form, from 1."""
     line = 2
     for statement in function.body:
@@ -80,21 +80,21 @@ def numbered(function: Lowered) -> Iterator[tuple[int, Let]]:
         line += isinstance(statement, DeviceRegion)
 
 
-def lets_of(statement: Statement) -> tuple[Let, ...]:
+def lets_of(statement: Statement) -> tuple[Binding, ...]:
     """Return a statement, or the statements of a device region."""
-    if isinstance(statement, Let):
+    if isinstance(statement, Binding):
         return (statement,)
-    return tuple([let for let in statement.body if isinstance(let, Let)])
+    return tuple([let for let in statement.body if isinstance(let, Binding)])
 
 
 def _tensor(operand: Operand, tuples: dict[str, str]) -> str:
     """Return the name that identifies a tensor: its number, or the tuple of a parameter."""
-    if not isinstance(operand, Name) or operand.part is None:
+    if not isinstance(operand, ValueName) or operand.part is None:
         return str(operand)
     return tuples.get(operand.name, str(operand))
 
 
-Program = TypeVar("Program", Lowered, LoweredModule)
+Program = TypeVar("Program", LoweredFunction, LoweredModule)
 
 
 def dist_to_runtime(function: Program) -> Program:
@@ -113,16 +113,16 @@ def dist_to_runtime(function: Program) -> Program:
     """
     if isinstance(function, LoweredModule):
         return LoweredModule(tuple([dist_to_runtime(each) for each in function.functions]))
-    verify_lives(function)
-    body = _ended(function)
-    made = replace(function, body=tuple([_called(statement) for statement in body]))
+    verify_lifetimes(function)
+    body = _insert_releases(function)
+    made = replace(function, body=tuple([_runtime_call(statement) for statement in body]))
     verify_lowered(made)
     return made
 
 
-def _called(statement: Statement) -> Statement:
+def _runtime_call(statement: Statement) -> Statement:
     if isinstance(statement, DeviceRegion):
-        return replace(statement, body=tuple([_called(inner) for inner in statement.body]))
+        return replace(statement, body=tuple([_runtime_call(inner) for inner in statement.body]))
     value = statement.value
     if not isinstance(value, Dist):
         return statement
@@ -135,9 +135,9 @@ def _called(statement: Statement) -> Statement:
     return replace(statement, value=call)
 
 
-def _ended(function: Lowered) -> list[Statement]:
+def _insert_releases(function: LoweredFunction) -> list[Statement]:
     """Return the statements with releases of tensors after their last use."""
-    made: dict[str, tuple[Name, Operand]] = {}
+    made: dict[str, tuple[ValueName, Operand]] = {}
     last: dict[str, int] = {}
     tuples: dict[str, str] = {}
     kept: set[str] = set()
@@ -147,16 +147,16 @@ def _ended(function: Lowered) -> list[Statement]:
             value, result = let.value, let.result or ""
             named = [tuples.get(name, name) for name in names_of(let)]
             last.update(dict.fromkeys(named, k))
-            if isinstance(value, Together) and isinstance(value.operands[3], Name):
+            if isinstance(value, Together) and isinstance(value.operands[3], ValueName):
                 number = value.operands[3]
                 tuples[result] = tuples.get(number.name, number.name)
             if isinstance(value, FunctionCall):
                 calls[result] = value
             team = _team_of_call(value, calls)
             if team is not None:
-                made[result], last[result] = (Name(result, 3), team), k
+                made[result], last[result] = (ValueName(result, 3), team), k
             if isinstance(value, Dist) and value.function in ("init_dtensor", "init_view"):
-                made[result], last[result] = (Name(result), value.team), k
+                made[result], last[result] = (ValueName(result), value.team), k
             elif isinstance(value, Dist) and value.function == "fini_dtensor":
                 kept.update(named)
     kept.update([tuples.get(name, name) for name in function.results])
@@ -164,7 +164,7 @@ def _ended(function: Lowered) -> list[Statement]:
     for k, statement in enumerate(function.body):
         ends.append(statement)
         ends += [
-            Let(None, Dist("fini_dtensor", (number,), team))
+            Binding(None, Dist("fini_dtensor", (number,), team))
             for name, (number, team) in made.items() if last[name] == k and name not in kept
         ]
     return ends
@@ -176,7 +176,7 @@ def _team_of_call(value: Expression, calls: Mapping[str, FunctionCall]) -> Liter
         call, number = value, 0
         if len(call.results) > 1:
             return None  # each result is released under its own name
-    elif isinstance(value, Name) and value.name in calls and value.part is not None:
+    elif isinstance(value, ValueName) and value.name in calls and value.part is not None:
         call, number = calls[value.name], value.part
     else:
         return None

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tecomp.errors import ArrayTypeError
-from tecomp.ptensor.operation import Operation, Several
-from tecomp.ptensor.types import PTensorType, ValueType, check_together, meet
+from tecomp.ptensor.operation import PTensorOp, Several
+from tecomp.ptensor.types import PTensorType, ValueType, check_same_device_and_team, promote_types
 
 
-class Attribute(Operation):
+class Attribute(PTensorOp):
     """Operation whose result is a scalar, not a tensor.
 
     Attributes:
@@ -78,16 +78,16 @@ class ResultType(Attribute):
 
     def results(self, *operands: PTensorType) -> tuple[str, ...]:
         """Return the scalar type, if the operands have the same device and team."""
-        check_together(operands, self.name)
+        check_same_device_and_team(operands, self.name)
         return (self.result,)
 
     def met(self, *operands: PTensorType) -> str:
         """Return the promoted dtype."""
-        return meet([operand.dtype for operand in operands])
+        return promote_types([operand.dtype for operand in operands])
 
 
 @dataclass(frozen=True)
-class Call(Operation):
+class CallOp(PTensorOp):
     """Call of another function of the module.
 
     Attributes:
@@ -97,7 +97,7 @@ class Call(Operation):
     Source:
         RFC PTensor, "Wrapper/generator functions".
 
-    >>> print(*Call("g", (PTensorType((4,), "int8", device="cpu"),)).results())
+    >>> print(*CallOp("g", (PTensorType((4,), "int8", device="cpu"),)).results())
     ptensor<4xint8, device='cpu'>
     """
 
@@ -134,7 +134,7 @@ class Call(Operation):
 
 
 @dataclass(frozen=True)
-class Kinded(Operation):
+class Kinded(PTensorOp):
     """Operation of several kinds; error messages name the kind.
 
     Attributes:

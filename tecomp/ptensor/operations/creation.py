@@ -7,13 +7,21 @@ from math import ceil
 from typing import Any, ClassVar
 
 from tecomp.errors import ArrayTypeError, ArrayValueError
-from tecomp.ptensor.operation import Argument, Operation, Several, to_the_bit
+from tecomp.ptensor.operation import AttributeOperand, PTensorOp, Several, to_the_bit
 from tecomp.ptensor.operations.base import Kinded
-from tecomp.ptensor.types import ALL, COMPLEX, FLOATING, NUMERIC, PTensorType, Shape, check_together
+from tecomp.ptensor.types import (
+    ALL,
+    COMPLEX,
+    FLOATING,
+    NUMERIC,
+    PTensorType,
+    Shape,
+    check_same_device_and_team,
+)
 
 
 @dataclass(frozen=True)
-class Creation(Operation):
+class Creation(PTensorOp):
     """Operation that specifies device and team of its result; other operations inherit them."""
 
     taken: ClassVar[tuple[str, ...]] = ALL
@@ -26,16 +34,16 @@ class Creation(Operation):
                 "{name}: the elements are {dtype}; it makes {taken}",
                 name=self.name, dtype=dtype, taken=", ".join(self.taken),
             )
-        return PTensorType(shape, dtype, _known(device), _known(team))
+        return PTensorType(shape, dtype, _known_value(device), _known_value(team))
 
 
-def _known(value: Any) -> Any:
-    return value.value if isinstance(value, Argument) else value
+def _known_value(value: Any) -> Any:
+    return value.value if isinstance(value, AttributeOperand) else value
 
 
 def _extent(value: Any) -> Any:
     """Return an extent; None for an extent that only the call of a function determines."""
-    return None if isinstance(value, Argument) else value
+    return None if isinstance(value, AttributeOperand) else value
 
 
 @dataclass(frozen=True)
@@ -64,13 +72,13 @@ class Arange(Creation):
     stop: int | float
     step: int | float
     dtype: str
-    device: str | Argument | None = None
-    team: int | Argument | None = None
+    device: str | AttributeOperand | None = None
+    team: int | AttributeOperand | None = None
 
     @property
     def count(self) -> int | None:
         """Number of elements; None if the call of the function determines it."""
-        if Argument in map(type, (self.start, self.stop, self.step)):
+        if AttributeOperand in map(type, (self.start, self.stop, self.step)):
             return None
         if not self.step:
             raise ArrayValueError("arange: the step is 0; give one that leads from start to stop")
@@ -110,12 +118,12 @@ class Create(Creation):
 
     shape: Shape
     dtype: str
-    device: str | Argument | None = None
-    team: int | Argument | None = None
+    device: str | AttributeOperand | None = None
+    team: int | AttributeOperand | None = None
 
     def infer(self, *operands: PTensorType) -> PTensorType:
         """Return the type with the given shape."""
-        result = self._made(_known(self.shape), self.dtype, self.device, self.team)
+        result = self._made(_known_value(self.shape), self.dtype, self.device, self.team)
         _check_value(result, operands[0], self.name)
         return result
 
@@ -143,8 +151,8 @@ class CreateLike(Creation):
     takes = (2, 2)
 
     dtype: str | None = None
-    device: str | Argument | None = None
-    team: int | Argument | None = None
+    device: str | AttributeOperand | None = None
+    team: int | AttributeOperand | None = None
 
     def infer(self, *operands: PTensorType) -> PTensorType:
         """Return the type with the shape of the first operand."""
@@ -157,7 +165,7 @@ class CreateLike(Creation):
 
 
 def _check_value(result: PTensorType, value: PTensorType, where: str) -> None:
-    check_together([result, value], where)
+    check_same_device_and_team([result, value], where)
     if value.shape:
         raise ArrayValueError(
             "{where}: the value has shape {shape}; give one without axes, and broadcast_to for "
@@ -193,8 +201,8 @@ class Eye(Creation):
     n_cols: int
     k: int
     dtype: str
-    device: str | Argument | None = None
-    team: int | Argument | None = None
+    device: str | AttributeOperand | None = None
+    team: int | AttributeOperand | None = None
 
     def infer(self, *operands: PTensorType) -> PTensorType:
         """Return the type of the matrix."""
@@ -227,8 +235,8 @@ class Linspace(Creation):
     n: int
     dtype: str
     endpoint: bool = True
-    device: str | Argument | None = None
-    team: int | Argument | None = None
+    device: str | AttributeOperand | None = None
+    team: int | AttributeOperand | None = None
 
     def infer(self, *operands: PTensorType) -> PTensorType:
         """Return the type, of one axis."""
@@ -305,7 +313,7 @@ class MeshGrid(Several):
                     "{name}: array {k} has shape {shape}; give arrays of one axis",
                     kind="array-shapes", name=self.name, k=k, shape=each.shape,
                 )
-        check_together(operands, self.name)
+        check_same_device_and_team(operands, self.name)
         order = self.order(len(operands))
         shape: Shape = tuple([operands[k].shape[0] if operands[k].rank else 1 for k in order])
         return tuple([each.like(shape) for each in operands])
@@ -319,7 +327,7 @@ class MeshGrid(Several):
 
 
 @dataclass(frozen=True)
-class Import(Creation):
+class ImportOp(Creation):
     """Import of a function argument as a tensor.
 
     Attributes:
@@ -338,7 +346,7 @@ class Import(Creation):
 
 
 @dataclass(frozen=True)
-class AsArray(Import):
+class AsArray(ImportOp):
     """Tensor of a buffer or a number; with a team, each rank passes all elements.
 
     Attributes:
@@ -356,8 +364,8 @@ class AsArray(Import):
     scalars: ClassVar[tuple[str, ...] | None] = ("ptr", "bool", "float64", "int64")
 
     copy: bool | None = None
-    device: str | Argument | None = None
-    team: int | Argument | None = None
+    device: str | AttributeOperand | None = None
+    team: int | AttributeOperand | None = None
 
     def infer(self, *operands: Any) -> PTensorType:
         """Return the type with the given shape."""
@@ -372,7 +380,7 @@ class AsArray(Import):
 
 
 @dataclass(frozen=True)
-class FromDlpack(Import):
+class FromDlpack(ImportOp):
     """Tensor that shares the memory of a DLPack object.
 
     Attributes:
@@ -387,4 +395,4 @@ class FromDlpack(Import):
     name = "from_dlpack"
     scalars: ClassVar[tuple[str, ...] | None] = ("ptr",)
 
-    device: str | Argument | None = None
+    device: str | AttributeOperand | None = None

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from tecomp.errors import ArrayTypeError
-from tecomp.ptensor.operation import Operation
+from tecomp.ptensor.operation import PTensorOp
 from tecomp.ptensor.types import (
     ALL,
     BOOLEAN,
@@ -21,8 +21,8 @@ from tecomp.ptensor.types import (
     REAL,
     PTensorType,
     broadcast_shapes,
-    check_together,
-    meet,
+    check_same_device_and_team,
+    promote_types,
 )
 
 _BITS = (*BOOLEAN, *INTEGERS)
@@ -72,7 +72,7 @@ _TO_PART = frozenset(("abs", "real", "imag"))
 
 
 @dataclass(frozen=True)
-class Elementwise(Operation):
+class Elementwise(PTensorOp):
     """Element-wise function; shapes are broadcast, dtypes are promoted.
 
     Attributes:
@@ -111,7 +111,7 @@ class Elementwise(Operation):
             ArrayTypeError: If the function does not support the dtypes.
         """
         taken = self.functions[self.kind]
-        dtype = meet(dtypes)
+        dtype = promote_types(dtypes)
         if dtype in taken and all(d in taken for d in dtypes):
             return "float64" if dtype in INTEGERS and self.kind in _OF_FLOATS else dtype
         given = " and ".join(dtypes)
@@ -128,7 +128,7 @@ class Elementwise(Operation):
     def infer(self, *operands: PTensorType) -> PTensorType:
         """Return the type with the broadcast shape and the result dtype."""
         if len(operands) > 1:
-            check_together(operands, self.kind)
+            check_same_device_and_team(operands, self.kind)
         dtype = self.computed_in([operand.dtype for operand in operands])
         shape = broadcast_shapes([operand.shape for operand in operands], self.kind)
         return operands[0].like(shape, self.result_dtype(dtype))
@@ -210,7 +210,7 @@ FUNCTIONS: Mapping[str, Elementwise] = {
 
 
 @dataclass(frozen=True)
-class Cast(Operation):
+class CastOp(PTensorOp):
     """Cast to another dtype.
 
     Attributes:
@@ -235,7 +235,7 @@ class Cast(Operation):
 
 
 @dataclass(frozen=True)
-class Where(Operation):
+class WhereOp(PTensorOp):
     """Selection of the second operand where the first is True, and of the third elsewhere."""
 
     name = "where"
@@ -243,7 +243,7 @@ class Where(Operation):
 
     def infer(self, *operands: PTensorType) -> PTensorType:
         """Return the type with the broadcast shape."""
-        check_together(operands, "where")
+        check_same_device_and_team(operands, "where")
         condition, one, other = operands
         if condition.dtype != "bool":
             raise ArrayTypeError(
@@ -251,4 +251,4 @@ class Where(Operation):
                 dtype=condition.dtype,
             )
         shape = broadcast_shapes([operand.shape for operand in operands], "where")
-        return condition.like(shape, meet([one.dtype, other.dtype]))
+        return condition.like(shape, promote_types([one.dtype, other.dtype]))

@@ -17,9 +17,9 @@ from tecomp.ptensor.types import (
     Shape,
     axis_of,
     broadcast_shapes,
-    check_together,
-    meet,
+    check_same_device_and_team,
     need_dtype,
+    promote_types,
 )
 
 _REAL = ("float32", "float64")
@@ -34,7 +34,7 @@ TAKEN: Mapping[str, Sequence[str]] = {
 
 
 @dataclass(frozen=True)
-class Transform(Kinded, LibraryOperation):
+class FourierTransformOp(Kinded, LibraryOperation):
     """Discrete Fourier transform along axes.
 
     Attributes:
@@ -44,7 +44,7 @@ class Transform(Kinded, LibraryOperation):
         norm: Normalization mode.
 
     >>> x = PTensorType((4, 10), "float32")
-    >>> print(Transform("rfft", (None,), (-1,)).infer(x))
+    >>> print(FourierTransformOp("rfft", (None,), (-1,)).infer(x))
     ptensor<4x6xcomplex64>
     """
 
@@ -109,7 +109,7 @@ def _value(_: Matrices, x: PTensorType) -> _Results:
     return ((x.shape[:-2], x.dtype),)
 
 
-def _same(_: Matrices, x: PTensorType) -> _Results:
+def _same_results(_: Matrices, x: PTensorType) -> _Results:
     return ((x.shape, x.dtype),)
 
 
@@ -117,7 +117,7 @@ def _real(x: PTensorType) -> str:
     return PART.get(x.dtype, x.dtype)
 
 
-def _whole(x: PTensorType) -> str:
+def _full_shape_name(x: PTensorType) -> str:
     return WHOLE.get(x.dtype, x.dtype)
 
 
@@ -138,13 +138,13 @@ def _svd(op: Matrices, x: PTensorType) -> _Results:
 
 
 _RULES: Mapping[str, _Rule] = {
-    "cholesky": _same,
+    "cholesky": _same_results,
     "det": _value,
-    "eig": lambda _, x: ((x.shape[:-1], _whole(x)), (x.shape, _whole(x))),
+    "eig": lambda _, x: ((x.shape[:-1], _full_shape_name(x)), (x.shape, _full_shape_name(x))),
     "eigh": lambda _, x: ((x.shape[:-1], _real(x)), (x.shape, x.dtype)),
-    "eigvals": lambda _, x: ((x.shape[:-1], _whole(x)),),
+    "eigvals": lambda _, x: ((x.shape[:-1], _full_shape_name(x)),),
     "eigvalsh": lambda _, x: ((x.shape[:-1], _real(x)),),
-    "inv": _same,
+    "inv": _same_results,
     "qr": _qr,
     "slogdet": lambda _, x: ((x.shape[:-2], x.dtype), (x.shape[:-2], _real(x))),
     "svd": _svd,
@@ -200,7 +200,7 @@ class Solve(LibraryOperation):
 
     def results(self, *operands: PTensorType) -> tuple[PTensorType, ...]:
         """Return the type of the solutions, with broadcast leading axes."""
-        check_together(operands, self.name)
+        check_same_device_and_team(operands, self.name)
         a, b = operands
         for x in operands:
             need_dtype(x.dtype, _TAKEN, self.name)
@@ -210,7 +210,7 @@ class Solve(LibraryOperation):
                 "solve: x1 has shape {shape}; give square matrices, as many rows as columns",
                 kind="array-shapes", shape=a.shape,
             )
-        dtype = meet([a.dtype, b.dtype])
+        dtype = promote_types([a.dtype, b.dtype])
         own = 1 if b.rank == 1 else 2
         if b.rank == 0 or b.shape[-own] != a.shape[-1]:
             raise ArrayValueError(
@@ -237,7 +237,7 @@ class PseudoInverse(LibraryOperation):
 
     def results(self, *operands: PTensorType) -> tuple[PTensorType, ...]:
         """Return the type with the last two axes exchanged."""
-        check_together(operands, self.name)
+        check_same_device_and_team(operands, self.name)
         x = _with_tolerance(operands, self.name)
         *outer, rows, columns = x.shape
         return (x.like((*outer, columns, rows)),)
@@ -256,7 +256,7 @@ class Rank(LibraryOperation):
 
     def results(self, *operands: PTensorType) -> tuple[PTensorType, ...]:
         """Return the type without the last two axes."""
-        check_together(operands, self.name)
+        check_same_device_and_team(operands, self.name)
         x = _with_tolerance(operands, self.name)
         return (x.like(x.shape[:-2], "int64"),)
 

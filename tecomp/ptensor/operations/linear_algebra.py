@@ -6,26 +6,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tecomp.errors import ArrayValueError
-from tecomp.ptensor.operation import Operation
-from tecomp.ptensor.operations.reduction import accumulated
+from tecomp.ptensor.operation import PTensorOp
+from tecomp.ptensor.operations.reduction import accumulator_dtype
 from tecomp.ptensor.types import (
     NUMERIC,
     PTensorType,
     Shape,
     axis_of,
     broadcast_shapes,
-    check_together,
-    meet,
+    check_same_device_and_team,
     need_dtype,
+    promote_types,
 )
 
 
-def _met(operands: Sequence[PTensorType], where: str) -> str:
+def _product_dtype(operands: Sequence[PTensorType], where: str) -> str:
     """Return the promoted dtype of a product."""
-    check_together(operands, where)
+    check_same_device_and_team(operands, where)
     for operand in operands:
         need_dtype(operand.dtype, NUMERIC, where)
-    return meet([operand.dtype for operand in operands])
+    return promote_types([operand.dtype for operand in operands])
 
 
 def need_matrices(x: PTensorType, where: str) -> None:
@@ -63,7 +63,7 @@ def _need_shared_axis(axis: int, x: PTensorType, y: PTensorType, where: str) -> 
 
 
 @dataclass(frozen=True)
-class MatMul(Operation):
+class MatMul(PTensorOp):
     """Matrix product; leading axes are broadcast, one-dimensional operands are vectors.
 
     >>> x, y = PTensorType((7, 1, 4, 5), "float32"), PTensorType((3, 5, 6), "float32")
@@ -77,7 +77,7 @@ class MatMul(Operation):
     def infer(self, *operands: PTensorType) -> PTensorType:
         """Return the type with the rows of the first and the columns of the second operand."""
         x, y = operands
-        dtype = _met(operands, self.name)
+        dtype = _product_dtype(operands, self.name)
         if not x.shape or not y.shape:
             raise ArrayValueError(
                 "matmul: the shapes are {shape} and {y_shape}; give matrices or vectors, and "
@@ -91,7 +91,7 @@ class MatMul(Operation):
 
 
 @dataclass(frozen=True)
-class MatrixTranspose(Operation):
+class MatrixTranspose(PTensorOp):
     """Transpose of the last two axes."""
 
     name = "matrix_transpose"
@@ -105,7 +105,7 @@ class MatrixTranspose(Operation):
 
 
 @dataclass(frozen=True)
-class VecDot(Operation):
+class VecDot(PTensorOp):
     """Vector dot product along an axis; the first operand is conjugated.
 
     Attributes:
@@ -119,7 +119,7 @@ class VecDot(Operation):
     def infer(self, *operands: PTensorType) -> PTensorType:
         """Return the type with the broadcast shape without the axis."""
         x, y = operands
-        dtype = _met(operands, self.name)
+        dtype = _product_dtype(operands, self.name)
         _need_shared_axis(self.axis, x, y, self.name)
         _need_equal(x, self.axis, y, self.axis, self.name)
         shape = broadcast_shapes([x.shape, y.shape], self.name)
@@ -128,7 +128,7 @@ class VecDot(Operation):
 
 
 @dataclass(frozen=True)
-class TensorDot(Operation):
+class TensorDot(PTensorOp):
     """Contraction of several axes of both operands.
 
     Attributes:
@@ -147,7 +147,7 @@ class TensorDot(Operation):
     def infer(self, *operands: PTensorType) -> PTensorType:
         """Return the type with the other axes of the first and the second operand."""
         x, y = operands
-        dtype = _met(operands, self.where)
+        dtype = _product_dtype(operands, self.where)
         first, second = self.places(x, y)
         for k, j in zip(first, second, strict=True):
             _need_equal(x, k, y, j, self.where)
@@ -175,7 +175,7 @@ class TensorDot(Operation):
 
 
 @dataclass(frozen=True)
-class Outer(Operation):
+class Outer(PTensorOp):
     """Outer product of two vectors."""
 
     name = "outer"
@@ -184,7 +184,7 @@ class Outer(Operation):
     def infer(self, *operands: PTensorType) -> PTensorType:
         """Return the type of the matrix."""
         x, y = operands
-        dtype = _met(operands, self.name)
+        dtype = _product_dtype(operands, self.name)
         if x.rank != 1 or y.rank != 1:
             raise ArrayValueError(
                 "outer: the shapes are {shape} and {y_shape}; give two vectors, of one axis",
@@ -194,7 +194,7 @@ class Outer(Operation):
 
 
 @dataclass(frozen=True)
-class Diagonal(Operation):
+class Diagonal(PTensorOp):
     """Diagonal of each matrix.
 
     Attributes:
@@ -223,7 +223,7 @@ def diagonal_length(shape: Shape, offset: int) -> int:
 
 
 @dataclass(frozen=True)
-class Trace(Operation):
+class TraceOp(PTensorOp):
     """Sum of a diagonal of each matrix.
 
     Attributes:
@@ -239,11 +239,11 @@ class Trace(Operation):
         """Return the type without the last two axes."""
         (x,) = operands
         need_matrices(x, self.name)
-        return x.like(x.shape[:-2], accumulated(x.dtype, self.dtype, self.name))
+        return x.like(x.shape[:-2], accumulator_dtype(x.dtype, self.dtype, self.name))
 
 
 @dataclass(frozen=True)
-class Cross(Operation):
+class Cross(PTensorOp):
     """Cross product of 3-element vectors.
 
     Attributes:
@@ -257,7 +257,7 @@ class Cross(Operation):
     def infer(self, *operands: PTensorType) -> PTensorType:
         """Return the type with the broadcast shape."""
         x, y = operands
-        dtype = _met(operands, self.name)
+        dtype = _product_dtype(operands, self.name)
         _need_shared_axis(self.axis, x, y, self.name)
         for each in operands:
             if each.shape[self.axis] != 3:

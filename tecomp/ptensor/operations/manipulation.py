@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 from tecomp.errors import ArrayIndexError, ArrayTypeError, ArrayValueError
-from tecomp.ptensor.operation import Operation, Several
+from tecomp.ptensor.operation import PTensorOp, Several
 from tecomp.ptensor.operations.base import Kinded
 from tecomp.ptensor.types import (
     INTEGERS,
@@ -17,8 +17,8 @@ from tecomp.ptensor.types import (
     axes_of,
     axis_of,
     broadcast_shapes,
-    check_together,
-    meet,
+    check_same_device_and_team,
+    promote_types,
 )
 
 Slices = tuple[tuple[int, int, int], ...]
@@ -26,7 +26,7 @@ Slices = tuple[tuple[int, int, int], ...]
 
 
 @dataclass(frozen=True)
-class ExtractSlice(Operation):
+class ExtractSlice(PTensorOp):
     """Elements of a slice along each axis.
 
     Attributes:
@@ -48,7 +48,7 @@ class ExtractSlice(Operation):
 
 
 @dataclass(frozen=True)
-class ExtractMask(Operation):
+class ExtractMask(PTensorOp):
     """Elements where the second operand is true; their number depends on the data.
 
     >>> x, mask = PTensorType((4, 5), "int8"), PTensorType((4,), "bool")
@@ -61,7 +61,7 @@ class ExtractMask(Operation):
 
     def infer(self, *operands: PTensorType) -> PTensorType:
         """Return the type with one axis in place of the axes of the mask."""
-        check_together(operands, self.name)
+        check_same_device_and_team(operands, self.name)
         x, mask = operands
         if mask.dtype != "bool":
             raise ArrayTypeError(
@@ -101,7 +101,7 @@ class Nonzero(Several):
 
 
 @dataclass(frozen=True)
-class InsertSlice(Operation):
+class InsertSlice(PTensorOp):
     """First operand with the elements of a slice replaced by the second operand.
 
     Attributes:
@@ -116,7 +116,7 @@ class InsertSlice(Operation):
 
     def infer(self, *operands: PTensorType) -> PTensorType:
         """Return the type of the first operand."""
-        check_together(operands, self.name)
+        check_same_device_and_team(operands, self.name)
         x, part = operands
         counts = _counts(self.slice, x.shape, self.name)
         if part.shape != counts:
@@ -129,7 +129,7 @@ class InsertSlice(Operation):
 
 
 @dataclass(frozen=True)
-class Take(Operation):
+class Take(PTensorOp):
     """Elements at indices; the further operands are index arrays for some axes.
 
     Attributes:
@@ -149,7 +149,7 @@ class Take(Operation):
 
     def infer(self, *operands: PTensorType) -> PTensorType:
         """Return the type with the index axes inserted between the other axes."""
-        check_together(operands, self.name)
+        check_same_device_and_team(operands, self.name)
         x, *indices = operands
         for index in indices:
             check_integers(index, self.name)
@@ -159,7 +159,7 @@ class Take(Operation):
 
 
 @dataclass(frozen=True)
-class TakeAlongAxis(Operation):
+class TakeAlongAxis(PTensorOp):
     """Elements at indices along an axis; other axes correspond.
 
     Attributes:
@@ -173,7 +173,7 @@ class TakeAlongAxis(Operation):
 
     def infer(self, *operands: PTensorType) -> PTensorType:
         """Return the type with the shape of the indices, broadcast along the other axes."""
-        check_together(operands, self.name)
+        check_same_device_and_team(operands, self.name)
         x, indices = operands
         check_integers(indices, self.name)
         if x.rank != indices.rank:
@@ -227,13 +227,13 @@ Axes = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Broadcast(Operation):
+class BroadcastOp(PTensorOp):
     """Broadcast to a shape: along axes of size 1, and along new leading axes.
 
     Attributes:
         shape: Shape of the result.
 
-    >>> print(Broadcast((2, 3, 4)).infer(PTensorType((3, 1), "int8")))
+    >>> print(BroadcastOp((2, 3, 4)).infer(PTensorType((3, 1), "int8")))
     ptensor<2x3x4xint8>
     """
 
@@ -279,12 +279,12 @@ class Combine(Kinded):
 
     def infer(self, *operands: PTensorType) -> PTensorType:
         """Return the type with the joined shape and the promoted dtype."""
-        check_together(operands, self.kind)
+        check_same_device_and_team(operands, self.kind)
         first = operands[0]
         axis = axis_of(self.axis, first.rank + (self.kind == "stack"), self.kind)
         along = axis if self.kind == "concat" else None
         for k, other in enumerate(operands):
-            if _without(other.shape, along) != _without(first.shape, along):
+            if _drop_axes(other.shape, along) != _drop_axes(first.shape, along):
                 but = "" if along is None else f" except along axis {axis}"
                 raise ArrayValueError(
                     "{form}: array 0 has shape {shape} and array {k} {other_shape}; give arrays "
@@ -296,15 +296,15 @@ class Combine(Kinded):
         count: Any = None if None in extents else sum(extents)
         rest = first.shape[axis if along is None else axis + 1 :]
         shape = (*first.shape[:axis], count, *rest)
-        return first.like(shape, meet([operand.dtype for operand in operands]))
+        return first.like(shape, promote_types([operand.dtype for operand in operands]))
 
 
-def _without(shape: Shape, axis: int | None) -> tuple[int, ...]:
+def _drop_axes(shape: Shape, axis: int | None) -> tuple[int, ...]:
     return shape if axis is None else (*shape[:axis], len(shape), *shape[axis + 1 :])
 
 
 @dataclass(frozen=True)
-class ExpandDims(Operation):
+class ExpandDims(PTensorOp):
     """Insertion of axes of size 1.
 
     Attributes:
@@ -329,7 +329,7 @@ class ExpandDims(Operation):
 
 
 @dataclass(frozen=True)
-class Flip(Operation):
+class Flip(PTensorOp):
     """Reversal of elements along axes.
 
     Attributes:
@@ -348,7 +348,7 @@ class Flip(Operation):
 
 
 @dataclass(frozen=True)
-class PermuteDims(Operation):
+class PermuteDims(PTensorOp):
     """Permutation of the axes.
 
     Attributes:
@@ -375,7 +375,7 @@ class PermuteDims(Operation):
 
 
 @dataclass(frozen=True)
-class Reshape(Operation):
+class Reshape(PTensorOp):
     """Change of shape; elements stay in row-major order.
 
     Attributes:
@@ -403,7 +403,7 @@ class Reshape(Operation):
 
 
 @dataclass(frozen=True)
-class Roll(Operation):
+class Roll(PTensorOp):
     """Cyclic shift along axes.
 
     Attributes:
@@ -425,7 +425,7 @@ class Roll(Operation):
 
 
 @dataclass(frozen=True)
-class Squeeze(Operation):
+class Squeeze(PTensorOp):
     """Removal of axes of size 1.
 
     Attributes:
@@ -450,15 +450,15 @@ class Squeeze(Operation):
                     "of extent 1",
                     kind="array-shapes", shape=x.shape, extent=x.shape[axis], axis=axis,
                 )
-        return x.like(_kept(x.shape, self.axis))
+        return x.like(_remaining_shape(x.shape, self.axis))
 
 
-def _kept(shape: Shape, out: Sequence[int]) -> Shape:
+def _remaining_shape(shape: Shape, out: Sequence[int]) -> Shape:
     return tuple([extent for axis, extent in enumerate(shape) if axis not in out])
 
 
 @dataclass(frozen=True)
-class Repeat(Operation):
+class Repeat(PTensorOp):
     """Repetition of each element along an axis.
 
     Attributes:
@@ -485,7 +485,7 @@ class Repeat(Operation):
 
 
 @dataclass(frozen=True)
-class Tile(Operation):
+class TileOp(PTensorOp):
     """Repetition of the whole tensor along each axis.
 
     Attributes:

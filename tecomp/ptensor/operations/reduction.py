@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tecomp.errors import ArrayTypeError, ArrayValueError
-from tecomp.ptensor.operation import Operation
+from tecomp.ptensor.operation import PTensorOp
 from tecomp.ptensor.operations.base import Kinded
 from tecomp.ptensor.types import (
     ALL,
@@ -20,8 +20,8 @@ from tecomp.ptensor.types import (
     PTensorType,
     axes_of,
     axis_of,
+    drop_axes,
     need_dtype,
-    without,
 )
 
 REDUCTIONS: Mapping[str, Sequence[str]] = {
@@ -32,13 +32,13 @@ REDUCTIONS: Mapping[str, Sequence[str]] = {
 """Supported dtypes of each reduction."""
 
 
-def accumulated(dtype: str, wanted: str | None, where: str) -> str:
+def accumulator_dtype(dtype: str, wanted: str | None, where: str) -> str:
     """Return the dtype of sums and products; small integers use 64 bits to avoid overflow.
 
     Raises:
         ArrayTypeError: If a complex dtype would be converted to another kind.
 
-    >>> [accumulated(dtype, None, "sum") for dtype in ("int8", "uint8", "float32")]
+    >>> [accumulator_dtype(dtype, None, "sum") for dtype in ("int8", "uint8", "float32")]
     ['int64', 'uint64', 'float32']
     """
     need_dtype(dtype, NUMERIC, where)
@@ -57,7 +57,7 @@ def accumulated(dtype: str, wanted: str | None, where: str) -> str:
 
 
 @dataclass(frozen=True)
-class Reduce(Kinded):
+class ReduceOp(Kinded):
     """Reduction along axes.
 
     Attributes:
@@ -67,7 +67,7 @@ class Reduce(Kinded):
         correction: Number subtracted from the count of elements, for `var` and `std`.
         dtype: dtype of the result, for `sum` and `prod`.
 
-    >>> print(Reduce("sum", (0,)).infer(PTensorType((4, 5), "int8")))
+    >>> print(ReduceOp("sum", (0,)).infer(PTensorType((4, 5), "int8")))
     ptensor<5xint64>
     """
 
@@ -90,11 +90,11 @@ class Reduce(Kinded):
                 "least",
                 kind="array-shapes", form=self.kind, shape=x.shape, empty=empty[0],
             )
-        return x.like(without(x.shape, axes, self.keepdims), self._result_dtype(x.dtype))
+        return x.like(drop_axes(x.shape, axes, self.keepdims), self._result_dtype(x.dtype))
 
     def _result_dtype(self, dtype: str) -> str:
         if self.kind in ("prod", "sum"):
-            return accumulated(dtype, self.dtype, self.kind)
+            return accumulator_dtype(dtype, self.dtype, self.kind)
         return PART.get(dtype, dtype) if self.kind in ("std", "var") else dtype
 
 
@@ -118,11 +118,11 @@ class TruthTest(Kinded):
         (x,) = operands
         need_dtype(x.dtype, ALL, self.kind)
         axes = axes_of(self.axis, x.rank, self.kind)
-        return x.like(without(x.shape, axes, self.keepdims), "bool")
+        return x.like(drop_axes(x.shape, axes, self.keepdims), "bool")
 
 
 @dataclass(frozen=True)
-class CountNonzero(Operation):
+class CountNonzero(PTensorOp):
     """Number of nonzero elements along axes.
 
     Attributes:
@@ -138,7 +138,7 @@ class CountNonzero(Operation):
         """Return the type without the axes."""
         (x,) = operands
         axes = axes_of(self.axis, x.rank, self.name)
-        return x.like(without(x.shape, axes, self.keepdims), "int64")
+        return x.like(drop_axes(x.shape, axes, self.keepdims), "int64")
 
 
 @dataclass(frozen=True)
@@ -170,14 +170,14 @@ class Cumulative(Kinded):
     def infer(self, *operands: PTensorType) -> PTensorType:
         """Return the operand type; `include_initial` adds an element along the axis."""
         (x,) = operands
-        dtype = accumulated(x.dtype, self.dtype, self.where)
+        dtype = accumulator_dtype(x.dtype, self.dtype, self.where)
         axis = axis_of(self.axis, x.rank, self.where)
         more = int(self.include_initial)
         return x.like((*x.shape[:axis], x.shape[axis] + more, *x.shape[axis + 1 :]), dtype)
 
 
 @dataclass(frozen=True)
-class Diff(Operation):
+class Diff(PTensorOp):
     """Differences of adjacent elements along an axis.
 
     Attributes:
@@ -228,4 +228,4 @@ class FindIndex(Kinded):
                 "least",
                 kind="array-shapes", form=self.kind, shape=x.shape, empty=empty[0],
             )
-        return x.like(without(x.shape, axes, self.keepdims), "int64")
+        return x.like(drop_axes(x.shape, axes, self.keepdims), "int64")

@@ -13,9 +13,9 @@ from tecomp.ptensor.types import (
     REAL,
     PTensorType,
     axis_of,
-    check_together,
-    meet,
+    check_same_device_and_team,
     need_dtype,
+    promote_types,
 )
 
 _OPEN: Any = (None,)
@@ -84,7 +84,7 @@ class IsIn(LibraryOperation):
 
     def results(self, *operands: PTensorType) -> tuple[PTensorType, ...]:
         """Return bool in the shape of the first operand."""
-        check_together(operands, self.name)
+        check_same_device_and_team(operands, self.name)
         return (operands[0].like(operands[0].shape, "bool"),)
 
 
@@ -163,11 +163,11 @@ class SearchSorted(LibraryOperation):
 
     def results(self, *operands: PTensorType) -> tuple[PTensorType, ...]:
         """Return the index dtype in the shape of the second operand."""
-        check_together(operands, self.name)
+        check_same_device_and_team(operands, self.name)
         x, values, *sorter = operands
         for each in (x, values):
             need_dtype(each.dtype, REAL, self.name)
-        meet([x.dtype, values.dtype])
+        promote_types([x.dtype, values.dtype])
         if x.rank != 1:
             raise ArrayValueError(
                 "searchsorted: x1 has shape {shape}; give a row in order, of one axis",

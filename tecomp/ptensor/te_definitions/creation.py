@@ -8,8 +8,8 @@ from functools import singledispatch
 import numpy as np
 
 from tecomp import te, topi
-from tecomp.ptensor.formulas.tables import converted, element
-from tecomp.ptensor.operation import Operation
+from tecomp.ptensor.formulas.tables import convert_element, element
+from tecomp.ptensor.operation import PTensorOp
 from tecomp.ptensor.operations.creation import (
     Arange,
     Create,
@@ -18,7 +18,7 @@ from tecomp.ptensor.operations.creation import (
     Eye,
     Linspace,
 )
-from tecomp.ptensor.operations.elementwise import Cast, Elementwise, Where
+from tecomp.ptensor.operations.elementwise import CastOp, Elementwise, WhereOp
 from tecomp.ptensor.types import COMPLEX, INTEGERS, PTensorType
 from tecomp.ptensor.values import (
     Complex,
@@ -26,14 +26,14 @@ from tecomp.ptensor.values import (
     Value,
     broadcast_at,
     element_at,
-    mapped,
+    map_parts,
     value_of,
 )
 
 
 @singledispatch
 def define(
-    op: Operation, operands: Sequence[Value], types: Sequence[PTensorType], result: PTensorType
+    op: PTensorOp, operands: Sequence[Value], types: Sequence[PTensorType], result: PTensorType
 ) -> Value:
     """Define the result of an operation as tensors of `te`.
 
@@ -50,13 +50,13 @@ Types = Sequence[PTensorType]
 
 
 @singledispatch
-def numbers_of(op: Operation) -> tuple[np.generic, ...]:
+def numbers_of(op: PTensorOp) -> tuple[np.generic, ...]:
     """Return the numbers from which the elements of a generated tensor are computed."""
     raise NotImplementedError(f"{op.name} is not made of numbers")
 
 
 @singledispatch
-def element_of(op: Operation, numbers: Sequence[te.Expr], index: Sequence[te.Expr]) -> Element:
+def element_of(op: PTensorOp, numbers: Sequence[te.Expr], index: Sequence[te.Expr]) -> Element:
     """Return an element of a generated tensor.
 
     Args:
@@ -70,7 +70,7 @@ def element_of(op: Operation, numbers: Sequence[te.Expr], index: Sequence[te.Exp
 @define.register(Arange)
 @define.register(Eye)
 @define.register(Linspace)
-def _(op: Operation, operands: Sequence[Value], types: Types, result: PTensorType) -> Value:
+def _(op: PTensorOp, operands: Sequence[Value], types: Types, result: PTensorType) -> Value:
     numbers = [te.const(number.item(), number.dtype.name) for number in numbers_of(op)]
     return value_of(result.shape, lambda *i: element_of(op, numbers, i), op.name)
 
@@ -89,7 +89,7 @@ def _(op: Arange) -> tuple[np.generic, ...]:
 @element_of.register
 def _(op: Arange, numbers: Sequence[te.Expr], index: Sequence[te.Expr]) -> Element:
     (start, step), (i,) = numbers, index
-    return converted(start + te.cast(i, step.dtype) * step, step.dtype, op.dtype)
+    return convert_element(start + te.cast(i, step.dtype) * step, step.dtype, op.dtype)
 
 
 @numbers_of.register
@@ -100,7 +100,7 @@ def _(op: Eye) -> tuple[np.generic, ...]:
 @element_of.register
 def _(op: Eye, numbers: Sequence[te.Expr], index: Sequence[te.Expr]) -> Element:
     (k,), (i, j) = numbers, index
-    return converted(te.cast(te.cast(j, "int64") - i == k, "int8"), "int8", op.dtype)
+    return convert_element(te.cast(te.cast(j, "int64") - i == k, "int8"), "int8", op.dtype)
 
 
 @numbers_of.register
@@ -136,37 +136,37 @@ def _(op: Linspace, numbers: Sequence[te.Expr], index: Sequence[te.Expr]) -> Ele
 
     real = part(*steps[:4])
     if op.dtype not in COMPLEX:
-        return converted(real, "float64", op.dtype)
-    return converted(Complex(real, part(*steps[4:])), "complex128", op.dtype)
+        return convert_element(real, "float64", op.dtype)
+    return convert_element(Complex(real, part(*steps[4:])), "complex128", op.dtype)
 
 
 @define.register
 def _(op: Create, operands: Sequence[Value], types: Types, result: PTensorType) -> Value:
-    return _filled(operands[0], types[0], result, op.name)
+    return _fill(operands[0], types[0], result, op.name)
 
 
 @define.register
 def _(op: CreateLike, operands: Sequence[Value], types: Types, result: PTensorType) -> Value:
-    return _filled(operands[1], types[1], result, op.name)
+    return _fill(operands[1], types[1], result, op.name)
 
 
-def _filled(value: Value, given: PTensorType, result: PTensorType, name: str) -> Value:
+def _fill(value: Value, given: PTensorType, result: PTensorType, name: str) -> Value:
     def at(*_: te.Expr) -> Element:
-        return converted(element_at(value, ()), given.dtype, result.dtype)
+        return convert_element(element_at(value, ()), given.dtype, result.dtype)
 
     return value_of(result.shape, at, name)
 
 
 @define.register
 def _(op: ExtractTriangle, operands: Sequence[Value], types: Types, result: PTensorType) -> Value:
-    return mapped(operands[0], lambda x: topi.trilu(x, op.k, op.kind == "upper"))
+    return map_parts(operands[0], lambda x: topi.trilu(x, op.k, op.kind == "upper"))
 
 
 @define.register(Elementwise)
-@define.register(Cast)
-@define.register(Where)
+@define.register(CastOp)
+@define.register(WhereOp)
 def _(
-    op: Operation, operands: Sequence[Value], types: Sequence[PTensorType], result: PTensorType
+    op: PTensorOp, operands: Sequence[Value], types: Sequence[PTensorType], result: PTensorType
 ) -> Value:
     dtypes = [t.dtype for t in types]
 

@@ -9,23 +9,23 @@ from tecomp import te
 from tecomp.ptensor.operations.reduction import Cumulative, Diff
 from tecomp.ptensor.te_definitions.creation import define
 from tecomp.ptensor.te_definitions.linear_algebra import times
-from tecomp.ptensor.te_definitions.reduction import as_dtype, narrowed, widened
+from tecomp.ptensor.te_definitions.reduction import as_dtype, narrow_value, widen_element
 from tecomp.ptensor.types import FLOATS, PART, PTensorType, Shape, axis_of
 from tecomp.ptensor.values import (
     Complex,
     ComplexTensor,
     Element,
     Value,
+    deinterleave_complex,
     element_at,
-    mapped,
-    paired,
+    interleave_complex,
+    map_parts,
     real,
-    unpaired,
     value_of,
 )
 from tecomp.schedules import cumsum
 from tecomp.schedules.common import wide_type
-from tecomp.schedules.tiling.reduction import one
+from tecomp.schedules.tiling.reduction import first_output
 
 
 @define.register
@@ -37,14 +37,15 @@ def _(
     x = as_dtype(x, given, result.dtype)
     if op.kind == "sum" and isinstance(x, ComplexTensor):
         # The parts are two columns, so each step adds a pair.
-        running: Value = unpaired(cumsum.define(paired(x, "pairs"), axis, name="running"))
+        running: Value = deinterleave_complex(
+            cumsum.define(interleave_complex(x, "pairs"), axis, name="running"))
     elif op.kind == "sum" and isinstance(x, te.Tensor) and _is_cut(given, axis, result.dtype):
         running = cumsum.define(x, axis, name="running")
     else:
         running = _by_steps(x, given.shape, axis, op, result)
     if not op.include_initial:
         return running
-    return _after(running, 0 if op.kind == "sum" else 1, axis, result)
+    return _prepend_initial(running, 0 if op.kind == "sum" else 1, axis, result)
 
 
 def _is_cut(given: PTensorType, axis: int, dtype: str) -> bool:
@@ -68,7 +69,7 @@ def _by_steps(
     wide = wide_type(PART.get(result.dtype, result.dtype))
 
     def element(t: Any, *i: Any) -> Element:
-        return widened(element_at(x, (*i[:axis], t, *i[axis:])), wide)
+        return widen_element(element_at(x, (*i[:axis], t, *i[axis:])), wide)
 
     count = 2 if isinstance(x, ComplexTensor) else 1
     states = [te.placeholder((steps, *others), wide, name=f"state{k}") for k in range(count)]
@@ -83,13 +84,13 @@ def _by_steps(
     rows = te.compute((steps, *others), step, name="step")
     reads = [x.re, x.im] if isinstance(x, ComplexTensor) else [x]
     scanned = te.scan(start, rows, states, reads, name="running")
-    found: Value = ComplexTensor(*scanned) if count == 2 else one(scanned)
+    found: Value = ComplexTensor(*scanned) if count == 2 else first_output(scanned)
     if axis:
-        found = mapped(found, lambda part: _moved(part, shape, axis))
-    return narrowed(found, result, "running")
+        found = map_parts(found, lambda part: _move_scan_axis(part, shape, axis))
+    return narrow_value(found, result, "running")
 
 
-def _moved(rows: te.Tensor, shape: Shape, axis: int) -> te.Tensor:
+def _move_scan_axis(rows: te.Tensor, shape: Shape, axis: int) -> te.Tensor:
     """Move the first axis of a scan to its position in the result."""
     made: te.Tensor = te.compute(
         shape, lambda *i: rows(i[axis], *i[:axis], *i[axis + 1 :]), name="running")
@@ -104,7 +105,7 @@ def _plus(x: Element, y: Element) -> Element:
     return real(x) + real(y)  # complex sums use pairs of real numbers
 
 
-def _after(running: Value, initial: int, axis: int, result: PTensorType) -> Value:
+def _prepend_initial(running: Value, initial: int, axis: int, result: PTensorType) -> Value:
     """Prepend the initial value to cumulative results."""
 
     def part(of: te.Tensor, start: int) -> te.Tensor:

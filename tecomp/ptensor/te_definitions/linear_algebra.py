@@ -15,12 +15,18 @@ from tecomp.ptensor.operations.linear_algebra import (
     MatrixTranspose,
     Outer,
     TensorDot,
-    Trace,
+    TraceOp,
     VecDot,
     diagonal_length,
 )
 from tecomp.ptensor.te_definitions.creation import define
-from tecomp.ptensor.te_definitions.reduction import Rows, as_dtype, narrowed, summed_in, widened
+from tecomp.ptensor.te_definitions.reduction import (
+    ReductionDomain,
+    as_dtype,
+    narrow_value,
+    te_accumulator_dtype,
+    widen_element,
+)
 from tecomp.ptensor.types import PART, PTensorType, Shape, broadcast_shapes
 from tecomp.ptensor.values import (
     Complex,
@@ -34,13 +40,13 @@ from tecomp.ptensor.values import (
 )
 from tecomp.schedules.common import wide_type
 from tecomp.topi import tensordot
-from tecomp.topi.contraction import multiplied
+from tecomp.topi.contraction import define_matmul
 
 Operands = Sequence[Value]
 Types = Sequence[PTensorType]
 
 
-def _converted(operands: Operands, types: Types, dtype: str) -> list[Value]:
+def _convert(operands: Operands, types: Types, dtype: str) -> list[Value]:
     return [as_dtype(x, given, dtype) for x, given in zip(operands, types, strict=True)]
 
 
@@ -60,10 +66,10 @@ def _by_parts(x: Value, y: Value, product: Callable[[te.Tensor, te.Tensor], te.T
 
 @define.register
 def _(op: MatMul, operands: Operands, types: Types, result: PTensorType) -> Value:
-    x, y = _converted(operands, types, result.dtype)
+    x, y = _convert(operands, types, result.dtype)
     if types[0].rank > 1 and types[1].rank > 1:
         return _by_parts(
-            x, y, lambda a, b: multiplied(a, b, False, False, str(a.dtype), op.name, op.name))
+            x, y, lambda a, b: define_matmul(a, b, False, False, str(a.dtype), op.name, op.name))
     is_row = types[0].rank == 1
 
     def factors(*index: te.Expr) -> tuple[Element, Element]:
@@ -86,22 +92,22 @@ def _sums(
 
     def product(*i: te.Expr) -> Element:
         a, b = factors(*i)
-        return times(widened(a, wide), widened(b, wide))
+        return times(widen_element(a, wide), widen_element(b, wide))
 
-    total = Rows(shape, (axis,), keepdims=False).sums(product, wide, name)
-    return narrowed(total, result, name)
+    total = ReductionDomain(shape, (axis,), keepdims=False).sums(product, wide, name)
+    return narrow_value(total, result, name)
 
 
 @define.register
 def _(op: TensorDot, operands: Operands, types: Types, result: PTensorType) -> Value:
-    x, y = _converted(operands, types, result.dtype)
+    x, y = _convert(operands, types, result.dtype)
     axes = op.places(types[0], types[1])
     return _by_parts(x, y, lambda a, b: tensordot(a, b, axes))
 
 
 @define.register
 def _(op: VecDot, operands: Operands, types: Types, result: PTensorType) -> Value:
-    x, y = _converted(operands, types, result.dtype)
+    x, y = _convert(operands, types, result.dtype)
     shape = broadcast_shapes([given.shape for given in types], op.name)
 
     def factors(*i: te.Expr) -> tuple[Element, Element]:
@@ -120,7 +126,7 @@ def times(x: Element, y: Element) -> Element:
 
 @define.register
 def _(op: Outer, operands: Operands, types: Types, result: PTensorType) -> Value:
-    x, y = _converted(operands, types, result.dtype)
+    x, y = _convert(operands, types, result.dtype)
 
     def at(i: te.Expr, j: te.Expr) -> Element:
         return times(element_at(x, [i]), element_at(y, [j]))
@@ -147,20 +153,20 @@ def _(op: Diagonal, operands: Operands, types: Types, result: PTensorType) -> Va
 
 
 @define.register
-def _(op: Trace, operands: Operands, types: Types, result: PTensorType) -> Value:
+def _(op: TraceOp, operands: Operands, types: Types, result: PTensorType) -> Value:
     (x,), (given,) = operands, types
     length = diagonal_length(given.shape, op.offset)
     shape = (*given.shape[:-2], length)
     parts = _diagonal(as_dtype(x, given, result.dtype), shape, op.offset)
-    rows = Rows(shape, (len(shape) - 1,), keepdims=False)
-    wide = summed_in(PART.get(result.dtype, result.dtype), result.device)
+    rows = ReductionDomain(shape, (len(shape) - 1,), keepdims=False)
+    wide = te_accumulator_dtype(PART.get(result.dtype, result.dtype), result.device)
     total = rows.sums(lambda *i: element_at(parts, i), wide, op.name)
-    return narrowed(total, result, op.name)
+    return narrow_value(total, result, op.name)
 
 
 @define.register
 def _(op: Cross, operands: Operands, types: Types, result: PTensorType) -> Value:
-    x, y = _converted(operands, types, result.dtype)
+    x, y = _convert(operands, types, result.dtype)
 
     def at(*i: te.Expr) -> Element:
         ahead, behind = (

@@ -7,9 +7,9 @@ from functools import reduce
 from typing import Any
 
 from tecomp import te, topi
-from tecomp.ptensor.formulas.tables import converted
+from tecomp.ptensor.formulas.tables import convert_element
 from tecomp.ptensor.operations.manipulation import (
-    Broadcast,
+    BroadcastOp,
     Combine,
     ExpandDims,
     ExtractSlice,
@@ -22,7 +22,7 @@ from tecomp.ptensor.operations.manipulation import (
     Squeeze,
     Take,
     TakeAlongAxis,
-    Tile,
+    TileOp,
 )
 from tecomp.ptensor.te_definitions.creation import define
 from tecomp.ptensor.types import PTensorType
@@ -31,9 +31,9 @@ from tecomp.ptensor.values import (
     ComplexTensor,
     Element,
     Value,
-    either,
     element_at,
-    mapped,
+    map_parts,
+    select_value,
     value_of,
 )
 
@@ -55,9 +55,9 @@ def _(op: InsertSlice, operands: Sequence[Value], types: Types, result: PTensorT
 
     def at(*index: te.Expr) -> Element:
         inside, place = _place_in(index, op, result.shape)
-        new = converted(element_at(part, place), types[1].dtype, result.dtype)
+        new = convert_element(element_at(part, place), types[1].dtype, result.dtype)
         # Elements outside the slice have no position in the part, which must not be read there.
-        return either(te.all(*inside), new, element_at(whole, index)) if inside else new
+        return select_value(te.all(*inside), new, element_at(whole, index)) if inside else new
 
     return value_of(result.shape, at, op.name)
 
@@ -94,7 +94,7 @@ def _(op: Take, operands: Sequence[Value], types: Types, result: PTensorType) ->
     def at(*index: te.Expr) -> Element:
         middle = index[op.place : op.place + count]
         rest = [*index[: op.place], *index[op.place + count :]]
-        said = [_said(i, shape, middle) for i, shape in zip(indices, shapes, strict=True)]
+        said = [_index_value(i, shape, middle) for i, shape in zip(indices, shapes, strict=True)]
         place = [
             said[op.axis.index(axis)] if axis in op.axis else rest.pop(0)
             for axis in range(types[0].rank)
@@ -104,7 +104,7 @@ def _(op: Take, operands: Sequence[Value], types: Types, result: PTensorType) ->
     return value_of(result.shape, at, op.name)
 
 
-def _said(indices: Value, shape: Sequence[int], index: Sequence[te.Expr]) -> te.Expr:
+def _index_value(indices: Value, shape: Sequence[int], index: Sequence[te.Expr]) -> te.Expr:
     own = index[len(index) - len(shape) :]
     at: list[Any] = [0 if extent == 1 else i for extent, i in zip(shape, own, strict=True)]
     said = element_at(indices, at)
@@ -118,7 +118,7 @@ def _(op: TakeAlongAxis, operands: Sequence[Value], types: Types, result: PTenso
     axis = op.axis
 
     def at(*index: te.Expr) -> Element:
-        said = _said(indices, types[1].shape, index)
+        said = _index_value(indices, types[1].shape, index)
         place: list[Any] = [
             0 if extent == 1 else i for extent, i in zip(types[0].shape, index, strict=True)
         ]
@@ -129,7 +129,7 @@ def _(op: TakeAlongAxis, operands: Sequence[Value], types: Types, result: PTenso
 
 
 @define.register
-def _(op: Broadcast, operands: Sequence[Value], types: Types, result: PTensorType) -> Value:
+def _(op: BroadcastOp, operands: Sequence[Value], types: Types, result: PTensorType) -> Value:
     shape = types[0].shape
 
     def at(*index: te.Expr) -> Element:
@@ -160,28 +160,28 @@ def _cast(value: Value, type: PTensorType, dtype: str) -> Value:
     if type.dtype == dtype:
         return value
     return value_of(
-        type.shape, lambda *i: converted(element_at(value, i), type.dtype, dtype), "cast"
+        type.shape, lambda *i: convert_element(element_at(value, i), type.dtype, dtype), "cast"
     )
 
 
 @define.register
 def _(op: ExpandDims, operands: Sequence[Value], types: Types, result: PTensorType) -> Value:
-    return mapped(operands[0], lambda x: reduce(topi.expand_dims, op.axis, x))
+    return map_parts(operands[0], lambda x: reduce(topi.expand_dims, op.axis, x))
 
 
 @define.register
 def _(op: Flip, operands: Sequence[Value], types: Types, result: PTensorType) -> Value:
-    return mapped(operands[0], lambda x: topi.flip(x, op.axis))
+    return map_parts(operands[0], lambda x: topi.flip(x, op.axis))
 
 
 @define.register
 def _(op: PermuteDims, operands: Sequence[Value], types: Types, result: PTensorType) -> Value:
-    return mapped(operands[0], lambda x: topi.transpose(x, op.axis))
+    return map_parts(operands[0], lambda x: topi.transpose(x, op.axis))
 
 
 @define.register
 def _(op: Reshape, operands: Sequence[Value], types: Types, result: PTensorType) -> Value:
-    return mapped(operands[0], lambda x: topi.reshape(x, op.shape))
+    return map_parts(operands[0], lambda x: topi.reshape(x, op.shape))
 
 
 @define.register
@@ -200,21 +200,22 @@ def _(op: Roll, operands: Sequence[Value], types: Types, result: PTensorType) ->
         i, ahead, end = last
         own = element_at(operands[0], [*place, i - end if end else i])
         # Avoid the remainder along the last axis, so that loads are contiguous.
-        return either(i < end, element_at(operands[0], [*place, i + ahead]), own) if end else own
+        return select_value(i < end, element_at(operands[0], [*place, i + ahead]),
+            own) if end else own
 
     return value_of(result.shape, at, op.name)
 
 
 @define.register
 def _(op: Squeeze, operands: Sequence[Value], types: Types, result: PTensorType) -> Value:
-    return mapped(operands[0], lambda x: topi.squeeze(x, op.axis))
+    return map_parts(operands[0], lambda x: topi.squeeze(x, op.axis))
 
 
 @define.register
 def _(op: Repeat, operands: Sequence[Value], types: Types, result: PTensorType) -> Value:
-    return mapped(operands[0], lambda x: topi.repeat(x, op.repeats, op.axis))
+    return map_parts(operands[0], lambda x: topi.repeat(x, op.repeats, op.axis))
 
 
 @define.register
-def _(op: Tile, operands: Sequence[Value], types: Types, result: PTensorType) -> Value:
-    return mapped(operands[0], lambda x: topi.tile(x, op.repetitions))
+def _(op: TileOp, operands: Sequence[Value], types: Types, result: PTensorType) -> Value:
+    return map_parts(operands[0], lambda x: topi.tile(x, op.repetitions))

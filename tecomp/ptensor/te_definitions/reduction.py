@@ -8,30 +8,31 @@ from math import prod
 from typing import Any, Literal
 
 from tecomp import te
-from tecomp.ptensor.formulas.tables import converted
-from tecomp.ptensor.operations.reduction import CountNonzero, FindIndex, Reduce, TruthTest
+from tecomp.ptensor.formulas.tables import convert_element
+from tecomp.ptensor.operations.reduction import CountNonzero, FindIndex, ReduceOp, TruthTest
 from tecomp.ptensor.te_definitions.creation import define
-from tecomp.ptensor.types import PART, PTensorType, Shape, axes_of, axis_of, without
+from tecomp.ptensor.types import PART, PTensorType, Shape, axes_of, axis_of, drop_axes
 from tecomp.ptensor.values import (
     Complex,
     ComplexTensor,
     Element,
     Value,
     element_at,
-    mapped,
+    map_parts,
     value_of,
 )
 from tecomp.schedules import argreduce
 from tecomp.topi import reshape
 
 
-def summed_in(dtype: str, device: str | None) -> str:
+def te_accumulator_dtype(dtype: str, device: str | None) -> str:
     """Return the accumulation dtype, which is wider than the dtype of the elements for floats.
 
     float64 sums of float32 elements are exact to the last bit of float32. Only CPUs support this
     dtype.
 
-    >>> summed_in("float32", "cpu"), summed_in("float16", None), summed_in("int64", None)
+    >>> te_accumulator_dtype("float32", "cpu"), te_accumulator_dtype("float16",
+    ...     None), te_accumulator_dtype("int64", None)
     ('float64', 'float32', 'int64')
     """
     if dtype in ("float16", "bfloat16"):
@@ -40,7 +41,7 @@ def summed_in(dtype: str, device: str | None) -> str:
 
 
 @dataclass(frozen=True)
-class Rows:
+class ReductionDomain:
     """Elements along reduction axes of a shape.
 
     Attributes:
@@ -61,7 +62,7 @@ class Rows:
     @property
     def result(self) -> Shape:
         """Shape of the result."""
-        return without(self.shape, self.axes, self.keepdims)
+        return drop_axes(self.shape, self.axes, self.keepdims)
 
     def place(self, index: Sequence[Any]) -> list[Any]:
         """Return the index of the result to which an element contributes."""
@@ -92,21 +93,21 @@ class Rows:
 
     def sums(self, element: Callable[..., Element], wide: str, name: str) -> Value:
         """Sum elements in a dtype; both parts of complex elements are read together."""
-        return self.combined(lambda *i: widened(element(*i), wide), _added, name)
+        return self.combined(lambda *i: widen_element(element(*i), wide), _add_values, name)
 
 
-def widened(value: Element, dtype: str) -> Element:
+def widen_element(value: Element, dtype: str) -> Element:
     """Convert an element, or both parts of a complex element, to a wider dtype."""
     if isinstance(value, Complex):
         return Complex(te.cast(value.re, dtype), te.cast(value.im, dtype))
     return te.cast(value, dtype)
 
 
-def _added(value: Any, axis: Sequence[te.IterVar]) -> Any:
+def _add_values(value: Any, axis: Sequence[te.IterVar]) -> Any:
     return _SUM(value, axis=axis) if isinstance(value, tuple) else te.sum(value, axis=axis)
 
 
-def _multiplied(value: Any, axis: Sequence[te.IterVar]) -> Any:
+def _multiply(value: Any, axis: Sequence[te.IterVar]) -> Any:
     return _PRODUCT(value, axis=axis) if isinstance(value, tuple) else te.prod(value, axis=axis)
 
 
@@ -132,27 +133,27 @@ def _tensor(value: Value) -> te.Tensor:
 
 @define.register
 def _(
-    op: Reduce, operands: Sequence[Value], types: Sequence[PTensorType], result: PTensorType
+    op: ReduceOp, operands: Sequence[Value], types: Sequence[PTensorType], result: PTensorType
 ) -> Value:
     (x,), (given,) = operands, types
-    rows = Rows(given.shape, axes_of(op.axis, given.rank, op.kind), op.keepdims)
-    wide = summed_in(PART.get(result.dtype, result.dtype), result.device)
+    rows = ReductionDomain(given.shape, axes_of(op.axis, given.rank, op.kind), op.keepdims)
+    wide = te_accumulator_dtype(PART.get(result.dtype, result.dtype), result.device)
     if op.kind in ("max", "min"):
         reducer = te.max if op.kind == "max" else te.min
         return rows.combined(lambda *i: element_at(x, i), reducer, op.kind)
     if op.kind == "prod":
         factors = as_dtype(x, given, result.dtype)
         product = rows.combined(
-            lambda *i: widened(element_at(factors, i), wide), _multiplied, "product")
-        return narrowed(product, result, "prod")
+            lambda *i: widen_element(element_at(factors, i), wide), _multiply, "product")
+        return narrow_value(product, result, "prod")
     if op.kind == "sum":
         terms = as_dtype(x, given, result.dtype)
         total = rows.sums(lambda *i: element_at(terms, i), wide, "total")
-        return narrowed(total, result, "sum")
+        return narrow_value(total, result, "sum")
     mean = _mean(x, rows, wide)
     if op.kind == "mean":
-        return narrowed(mean, result, "mean")
-    return narrowed(_spread(op, x, rows, wide), result, op.kind)
+        return narrow_value(mean, result, "mean")
+    return narrow_value(_define_variance(op, x, rows, wide), result, op.kind)
 
 
 def as_dtype(x: Value, given: PTensorType, dtype: str) -> Value:
@@ -160,14 +161,14 @@ def as_dtype(x: Value, given: PTensorType, dtype: str) -> Value:
     if given.dtype == dtype:
         return x
     return value_of(
-        given.shape, lambda *i: converted(element_at(x, i), given.dtype, dtype), "converted"
+        given.shape, lambda *i: convert_element(element_at(x, i), given.dtype, dtype), "converted"
     )
 
 
-def narrowed(value: Value, result: PTensorType, name: str) -> Value:
+def narrow_value(value: Value, result: PTensorType, name: str) -> Value:
     """Convert a value from the accumulation dtype to the dtype of the result."""
     dtype = PART.get(result.dtype, result.dtype)
-    return mapped(value, lambda part: cast_to(part, dtype, name))
+    return map_parts(value, lambda part: cast_to(part, dtype, name))
 
 
 def cast_to(part: te.Tensor, dtype: str, name: str) -> te.Tensor:
@@ -178,17 +179,17 @@ def cast_to(part: te.Tensor, dtype: str, name: str) -> te.Tensor:
     return made
 
 
-def _mean(x: Value, rows: Rows, wide: str) -> Value:
-    count = _counted(rows.count, wide)
+def _mean(x: Value, rows: ReductionDomain, wide: str) -> Value:
+    count = _corrected_count(rows.count, wide)
 
     def mean(total: te.Tensor) -> te.Tensor:
         made: te.Tensor = te.compute(total.shape, lambda *i: total(*i) / count, name="mean")
         return made
 
-    return mapped(rows.sums(lambda *i: element_at(x, i), wide, "total"), mean)
+    return map_parts(rows.sums(lambda *i: element_at(x, i), wide, "total"), mean)
 
 
-def _counted(count: Any, wide: str, correction: float = 0) -> te.Expr:
+def _corrected_count(count: Any, wide: str, correction: float = 0) -> te.Expr:
     """Return a count of elements minus the correction; the count may be known only at run time."""
     if isinstance(count, int):
         left = count - correction
@@ -199,13 +200,13 @@ def _counted(count: Any, wide: str, correction: float = 0) -> te.Expr:
     return te.select(difference > 0, difference, te.const(float("nan"), wide))
 
 
-def _spread(op: Reduce, x: Value, rows: Rows, wide: str) -> Value:
+def _define_variance(op: ReduceOp, x: Value, rows: ReductionDomain, wide: str) -> Value:
     """Define the variance or standard deviation by the sum of squared deviations from the mean.
 
     The result is NaN if the count of elements does not exceed the correction.
     """
     centre = _mean(x, rows, wide)
-    divisor = _counted(rows.count, wide, op.correction)
+    divisor = _corrected_count(rows.count, wide, op.correction)
 
     def square(part: te.Tensor, mean: te.Tensor, index: Sequence[Any]) -> te.Expr:
         away = te.cast(part(*index), wide) - mean(*rows.place(index))
@@ -240,7 +241,7 @@ def _(
     op: TruthTest, operands: Sequence[Value], types: Sequence[PTensorType], result: PTensorType
 ) -> Value:
     (x,), (given,) = operands, types
-    rows = Rows(given.shape, axes_of(op.axis, given.rank, op.kind), op.keepdims)
+    rows = ReductionDomain(given.shape, axes_of(op.axis, given.rank, op.kind), op.keepdims)
     reducer = te.max if op.kind == "any" else te.min
     return rows.combined(lambda *i: is_true(element_at(x, i)), reducer, op.kind)
 
@@ -250,7 +251,7 @@ def _(
     op: CountNonzero, operands: Sequence[Value], types: Sequence[PTensorType], result: PTensorType
 ) -> Value:
     (x,), (given,) = operands, types
-    rows = Rows(given.shape, axes_of(op.axis, given.rank, op.name), op.keepdims)
+    rows = ReductionDomain(given.shape, axes_of(op.axis, given.rank, op.name), op.keepdims)
     return rows.sums(lambda *i: is_true(element_at(x, i)), result.dtype, "count")
 
 
@@ -278,14 +279,15 @@ def _(
     if x.dtype.bytes <= _NARROW:
         found: te.Tensor = argreduce.define(x, axis, kind, out_dtype=result.dtype, name=kind)
     else:
-        found = _carried(x, shape, axis, kind)
+        found = _reduce_with_indices(x, shape, axis, kind)
     return te.compute(
-        result.shape, lambda *i: te.cast(found(*_own(i, op.keepdims, axis, found)), result.dtype),
+        result.shape, lambda
+        *i: te.cast(found(*_index_without_axis(i, op.keepdims, axis, found)), result.dtype),
         name=kind,
     )
 
 
-def _carried(
+def _reduce_with_indices(
     x: te.Tensor, shape: Shape, axis: int, kind: Literal["argmax", "argmin"]
 ) -> te.Tensor:
     """Reduce values together with their indices, in 32 bits if that is sufficient."""
@@ -301,7 +303,7 @@ def _carried(
     return found
 
 
-def _own(
+def _index_without_axis(
     index: Sequence[te.Expr], keepdims: bool, axis: int, found: te.Tensor
 ) -> Sequence[te.Expr]:
     """Return the index of the found position, without the axis that `keepdims` adds."""

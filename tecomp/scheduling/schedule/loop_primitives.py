@@ -13,7 +13,7 @@ from tecomp.ir.nodes.stmt import Extent, ForKind
 from tecomp.scheduling import compute_location, loops
 from tecomp.scheduling.annotations import check_env_threads, pragma, prefetch
 from tecomp.scheduling.schedule.primitive_calls import StageCalls, tensor_of
-from tecomp.scheduling.state import State
+from tecomp.scheduling.state import ScheduleState
 from tecomp.scheduling.tensorize import tensorize
 from tecomp.scheduling.threads import ThreadAxis
 
@@ -462,7 +462,8 @@ class MarkPrimitives(StageCalls):
         self._apply(compute_location.expand, "expand")
 
     def _mark(self, name: str, axis: IterVar, kind: ForKind) -> None:
-        def primitive(state: State, key: Operation, marked: IterVar) -> tuple[State, None]:
+        def primitive(state: ScheduleState, key: Operation, marked: IterVar) -> tuple[ScheduleState,
+                None]:
             return loops.mark(state, key, marked, kind)
 
         self._apply(primitive, name, axis)

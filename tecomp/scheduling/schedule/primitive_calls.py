@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
 from tecomp.errors import MissingError, ScheduleError
-from tecomp.scheduling.state import StageState, State
+from tecomp.scheduling.state import ScheduleState, StageState
 from tecomp.scheduling.trace import Trace
 from tecomp.source_locations import Location, users_call
 
@@ -16,7 +16,7 @@ from tecomp.source_locations import Location, users_call
 class ScheduleCalls:
     """State of a schedule, and the record of the primitive calls that replaced it."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: ScheduleState) -> None:
         self.state = state
         self._start = state
         self._calls: tuple[tuple[Any, ...], ...] = ()
@@ -50,7 +50,7 @@ class ScheduleCalls:
 
     def _apply(
         self,
-        primitive: Callable[..., tuple[State, Any]],
+        primitive: Callable[..., tuple[ScheduleState, Any]],
         name: str,
         stage: Operation | None,
         args: tuple[Any, ...],
@@ -85,7 +85,8 @@ class StageCalls:
         return self._schedule.state.stage(self._key)
 
     def _apply(
-        self, primitive: Callable[..., tuple[State, Any]], name: str, *args: Any, **kwargs: Any
+        self, primitive: Callable[..., tuple[ScheduleState, Any]], name: str, *args: Any,
+        **kwargs: Any
     ) -> Any:
         return self._schedule._apply(primitive, name, self._key, args, kwargs)
 

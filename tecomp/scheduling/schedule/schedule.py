@@ -9,15 +9,15 @@ from tecomp.compute.expression_analysis import post_order
 from tecomp.compute.iter_var import IterVar
 from tecomp.compute.operation import Operation
 from tecomp.compute.tensor import Tensor
-from tecomp.drawing.drawable import Pictured, drawn_by
+from tecomp.drawing.drawable import Pictured, call_drawing_function
 from tecomp.errors import ScheduleError
-from tecomp.ir.nodes.argument_checks import check_kind, is_one_of, whole_number
+from tecomp.ir.nodes.argument_checks import as_int, check_kind, is_one_of
 from tecomp.ir.nodes.expr import Var
 from tecomp.scheduling import compute_location
 from tecomp.scheduling.schedule.primitive_calls import Handle, operation_of, tensor_of
 from tecomp.scheduling.schedule.stage import Group, Stage
 from tecomp.scheduling.schedule.stage_primitives import CachePrimitives, FormulaPrimitives
-from tecomp.scheduling.state import State, initial_stage
+from tecomp.scheduling.state import ScheduleState, initial_stage
 from tecomp.scheduling.trace import Trace
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def create_schedule(ops: Handle | Sequence[Handle]) -> Schedule:
     stages = tuple(
         initial_stage(op, is_output=op in set(outputs)) for op in post_order(outputs)
     )
-    return Schedule(State(stages, outputs))
+    return Schedule(ScheduleState(stages, outputs))
 
 
 class Schedule(CachePrimitives, FormulaPrimitives, Pictured):
@@ -140,7 +140,7 @@ class Schedule(CachePrimitives, FormulaPrimitives, Pictured):
         >>> ">i.outer: 8<" in s.step_picture()
         True
         """
-        made: Svg = drawn_by("loop_nest:draw_step", self, step)
+        made: Svg = call_drawing_function("loop_nest:draw_step", self, step)
         return made
 
     @property
@@ -171,7 +171,7 @@ class Schedule(CachePrimitives, FormulaPrimitives, Pictured):
         True
         """
         op = self.trace.operation(name)
-        number = whole_number(output)
+        number = as_int(output)
         if number is None or not 0 <= number < op.num_outputs:
             raise ScheduleError(
                 "s.tensor({name!r}): output is {output!r}; give a number from 0 to {last}",
@@ -301,7 +301,7 @@ class Schedule(CachePrimitives, FormulaPrimitives, Pictured):
         group._place(parent, scope)
 
 
-def _again(state: State, start: State, trace: Trace) -> Schedule:
+def _again(state: ScheduleState, start: ScheduleState, trace: Trace) -> Schedule:
     made = Schedule(state)
     made._start, made._written = start, (0, trace)
     return made

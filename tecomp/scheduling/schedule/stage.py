@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tecomp.compute.iter_var import IterVar
 from tecomp.compute.operation import ComputeOp, Operation
-from tecomp.drawing.drawable import Pictured, drawn_by
+from tecomp.drawing.drawable import Pictured, call_drawing_function
 from tecomp.errors import ScheduleError
 from tecomp.scheduling import compute_location, loops
 from tecomp.scheduling.compute_location import scan_steps
 from tecomp.scheduling.schedule.loop_primitives import LoopPrimitives, MarkPrimitives
 from tecomp.scheduling.schedule.memory_primitives import MemoryPrimitives
 from tecomp.scheduling.schedule.primitive_calls import Handle, ScheduleCalls, operation_of
-from tecomp.scheduling.state import At, AtRoot, Fuse, GroupKey, Relation, Split, StageState
+from tecomp.scheduling.state import AtRoot, ComputedAt, Fuse, GroupKey, Relation, Split, StageState
 from tecomp.scheduling.threads import ThreadAxis
 
 if TYPE_CHECKING:
@@ -72,13 +72,13 @@ class Stage(LoopPrimitives, MarkPrimitives, MemoryPrimitives, Pictured):
     def attach_stage(self) -> Stage | None:
         """Stage of the loop at which `compute_at` placed it, or None at the root or inline."""
         attach = self._state.attach
-        return Stage(self._schedule, attach.stage) if isinstance(attach, At) else None
+        return Stage(self._schedule, attach.stage) if isinstance(attach, ComputedAt) else None
 
     @property
     def attach_ivar(self) -> IterVar | None:
         """Loop of `attach_stage` at which `compute_at` placed it, or None at the root or inline."""
         attach = self._state.attach
-        return attach.axis if isinstance(attach, At) else None
+        return attach.axis if isinstance(attach, ComputedAt) else None
 
     @property
     def scope(self) -> str:
@@ -133,7 +133,7 @@ class Stage(LoopPrimitives, MarkPrimitives, MemoryPrimitives, Pictured):
         >>> "one iteration of i.outer, j.outer" in s[B].domain_picture()
         True
         """
-        made: Svg = drawn_by("iteration_domain:draw_domain", self, axes)
+        made: Svg = call_drawing_function("iteration_domain:draw_domain", self, axes)
         return made
 
     def compute_at(self, parent: Stage | Handle, scope: IterVar | ThreadAxis) -> None:
@@ -180,7 +180,7 @@ class Stage(LoopPrimitives, MarkPrimitives, MemoryPrimitives, Pictured):
         consumer = self._schedule.state.stage(op)
         if isinstance(scope, ThreadAxis):
             where = f"s[{self._state.name}].compute_at(s[{consumer.name}])"
-            scope = loops.bound_loop(consumer, scope.tag, where)
+            scope = loops.loop_of_thread_axis(consumer, scope.tag, where)
         self._apply(compute_location.compute_at, "compute_at", consumer.key, scope)
 
     def compute_inline(self) -> None:
@@ -275,16 +275,16 @@ class Group:
     def attach_stage(self) -> Stage | None:
         """Stage of the loop at which `compute_at` placed it, or None at the root or inline."""
         attach = self._attach
-        return Stage(self._schedule, attach.stage) if isinstance(attach, At) else None
+        return Stage(self._schedule, attach.stage) if isinstance(attach, ComputedAt) else None
 
     @property
     def attach_ivar(self) -> IterVar | None:
         """Loop of `attach_stage` at which `compute_at` placed it, or None at the root or inline."""
         attach = self._attach
-        return attach.axis if isinstance(attach, At) else None
+        return attach.axis if isinstance(attach, ComputedAt) else None
 
     @property
-    def _attach(self) -> AtRoot | At:
+    def _attach(self) -> AtRoot | ComputedAt:
         states = self._schedule.state.groups
         return states[self._key].attach if isinstance(self._key, GroupKey) else AtRoot()
 

@@ -13,14 +13,14 @@ from tecomp.ir.nodes.argument_checks import shape_text
 from tecomp.topi import tag
 from tecomp.topi.extents import Size, differ, equal, minus, times
 from tecomp.topi.validation import (
+    as_bool,
     check_float,
     check_integer,
     check_rank,
     extents_of,
     integers_of,
-    one_of,
     tensor_of,
-    truth_of,
+    validate_choice,
 )
 from tecomp.topi.windows import SPATIAL, Images, images_of
 
@@ -37,7 +37,7 @@ Tap = tuple[te.Expr, te.Expr | None]
 
 
 @dataclass(frozen=True)
-class Way:
+class ResizeMethod:
     """Coordinate transformation and interpolation of a resize operator.
 
     Attributes:
@@ -69,7 +69,7 @@ def _ratio(over: Size, under: Size) -> te.Expr:
 
 
 @dataclass(frozen=True)
-class Exact:
+class RationalCoordinate:
     """Rational coordinate `number / under` in pixels, of integers, which avoids rounding errors."""
 
     number: Any
@@ -95,7 +95,7 @@ class Exact:
             return self.below()
         if rounding == "ceil":
             return -self._floor(-self.number)
-        half = Exact(self.number * 2, times(self.under, 2))
+        half = RationalCoordinate(self.number * 2, times(self.under, 2))
         if rounding == "round_prefer_floor":
             return -half._floor(-(half.number - self.under))
         return half._floor(half.number + self.under)
@@ -105,7 +105,7 @@ class Exact:
 
 
 @dataclass(frozen=True)
-class Real:
+class FloatCoordinate:
     """Floating-point coordinate in pixels, for crop bounds that are not integers."""
 
     value: te.Expr
@@ -131,10 +131,10 @@ class Real:
         return te.cast(whole, "int32")
 
 
-def _place(x: te.Expr, extent: Size, size: Size, mode: str) -> Exact:
+def _place(x: te.Expr, extent: Size, size: Size, mode: str) -> RationalCoordinate:
     """Return the image coordinate of a result position: `(factor * x + first) / under`."""
     if equal(size, 0):
-        return Exact(te.const(0), 1)  # The result is empty.
+        return RationalCoordinate(te.const(0), 1)  # The result is empty.
     factor, first, under = {
         "half_pixel": (times(extent, 2), minus(extent, size), times(size, 2)),
         "tf_half_pixel_for_nn": (times(extent, 2), extent, times(size, 2)),
@@ -142,25 +142,26 @@ def _place(x: te.Expr, extent: Size, size: Size, mode: str) -> Exact:
         "align_corners": (minus(extent, 1), 0, minus(size, 1)),
     }[mode.removeprefix("pytorch_")]
     if mode in ("pytorch_half_pixel", "align_corners") and equal(size, 1):
-        return Exact(te.const(0), 1)
+        return RationalCoordinate(te.const(0), 1)
     if isinstance(factor, int) and isinstance(first, int) and isinstance(under, int):
         common = math.gcd(factor, first, under) or 1
         factor, first, under = factor // common, first // common, under // common
     number = x if equal(factor, 1) else x * factor
-    return Exact(number if equal(first, 0) else number + first, under)
+    return RationalCoordinate(number if equal(first, 0) else number + first, under)
 
 
-def _cut_place(x: te.Expr, extent: Size, size: Size, first: Any, last: Any) -> Real:
+def _cut_place(x: te.Expr, extent: Size, size: Size, first: Any, last: Any) -> FloatCoordinate:
     """Return the image coordinate of a position in a crop; bounds are fractions of the extent."""
     widest = _real(extent) - _real(1)
     low, high = _real(first), _real(last)
     if equal(size, 1):
-        return Real((low + high) * te.const(0.5, "float32") * widest)
+        return FloatCoordinate((low + high) * te.const(0.5, "float32") * widest)
     share = (high - low) * _ratio(minus(extent, 1), minus(size, 1))
-    return Real(low * widest + te.cast(x, "float32") * share)
+    return FloatCoordinate(low * widest + te.cast(x, "float32") * share)
 
 
-def _taps(place: Exact | Real, extent: Size, way: Way) -> list[Tap]:
+def _taps(place: RationalCoordinate | FloatCoordinate, extent: Size, way: ResizeMethod) -> list[
+        Tap]:
     """Return the pixels along an axis, with weights, that interpolate a coordinate."""
     if way.method == "nearest":
         kind = way.rounding or ("round" if way.mode == "align_corners" else "floor")
@@ -205,7 +206,7 @@ def _inside(index: te.Expr, extent: Size) -> te.Expr:
     return te.max(te.min(index, extent - 1), 0)
 
 
-def mixed(read: Callable[..., te.Expr], taps: Sequence[Sequence[Tap]]) -> te.Expr:
+def interpolate_taps(read: Callable[..., te.Expr], taps: Sequence[Sequence[Tap]]) -> te.Expr:
     """Return the weighted sum of the pixels at all combinations of taps.
 
     float64 pixels are summed in float64, others in float32. Pixels without weights keep their
@@ -225,13 +226,13 @@ def mixed(read: Callable[..., te.Expr], taps: Sequence[Sequence[Tap]]) -> te.Exp
     return total
 
 
-def _resized(
-    data: te.Tensor, roi: Sequence[float], size: Any, layout: str, space: str, way: Way,
+def _resize(
+    data: te.Tensor, roi: Sequence[float], size: Any, layout: str, space: str, way: ResizeMethod,
     extrapolation: float, out_dtype: str | None, output_shape: Sequence[Size] | None, where: str,
 ) -> te.Tensor:
     images = images_of(data, layout, f"NC{space}", where)
-    one_of(way.mode, MODES, where, "coordinate_transformation_mode")
-    one_of(way.rounding, ROUNDINGS, where, "rounding_method")
+    validate_choice(way.mode, MODES, where, "coordinate_transformation_mode")
+    validate_choice(way.rounding, ROUNDINGS, where, "rounding_method")
     count = len(space)
     sizes = _asked_sizes(data, images, size, output_shape, where)
     shape = list(data.shape)
@@ -285,17 +286,19 @@ def _asked_sizes(
 
 
 def _mixed_at(
-    images: Images, index: Sequence[te.Expr], places: Sequence[Exact | Real], way: Way
+    images: Images, index: Sequence[te.Expr],
+    places: Sequence[RationalCoordinate | FloatCoordinate], way: ResizeMethod
 ) -> te.Expr:
     """Interpolate the images at coordinates, one per spatial axis."""
     taps = [
         _taps(place, images.tensor.shape[axis], way)
         for place, axis in zip(places, images.spatial, strict=True)]
-    return mixed(_reader(images, index), taps)
+    return interpolate_taps(_reader(images, index), taps)
 
 
 def _cut_value(
-    images: Images, index: Sequence[te.Expr], places: Sequence[Real], way: Way, outside: te.Expr
+    images: Images, index: Sequence[te.Expr], places: Sequence[FloatCoordinate], way: ResizeMethod,
+    outside: te.Expr
 ) -> te.Expr:
     """Interpolate the images at coordinates, or return `outside` for coordinates out of bounds."""
     inside = [
@@ -327,9 +330,10 @@ def _reader(images: Images, index: Sequence[te.Expr]) -> Callable[..., te.Expr]:
 
 def _way(
     method: str, mode: str, rounding: str, alpha: float, exclude: int, where: str
-) -> Way:
-    one_of(method, tuple(METHODS), where, "method")
-    return Way(METHODS[method], mode, rounding, alpha, truth_of(exclude, where, "bicubic_exclude"))
+) -> ResizeMethod:
+    validate_choice(method, tuple(METHODS), where, "method")
+    return ResizeMethod(METHODS[method], mode, rounding, alpha,
+        as_bool(exclude, where, "bicubic_exclude"))
 
 
 def resize1d(
@@ -370,7 +374,7 @@ def resize1d(
     where = "topi.image.resize1d"
     way = _way(method, coordinate_transformation_mode, rounding_method, bicubic_alpha,
                bicubic_exclude, where)
-    return _resized(
+    return _resize(
         data, roi, size, layout, "W", way, extrapolation_value, out_dtype, output_shape, where)
 
 
@@ -412,7 +416,7 @@ def resize2d(
     where = "topi.image.resize2d"
     way = _way(method, coordinate_transformation_mode, rounding_method, bicubic_alpha,
                bicubic_exclude, where)
-    return _resized(
+    return _resize(
         data, roi, size, layout, "HW", way, extrapolation_value, out_dtype, output_shape, where)
 
 
@@ -456,7 +460,7 @@ def resize3d(
     where = "topi.image.resize3d"
     way = _way(method, coordinate_transformation_mode, rounding_method, bicubic_alpha,
                bicubic_exclude, where)
-    return _resized(
+    return _resize(
         data, roi, size, layout, SPATIAL, way, extrapolation_value, out_dtype, output_shape, where)
 
 
@@ -489,7 +493,7 @@ def crop_and_resize(
     """
     where = "topi.image.crop_and_resize"
     images = images_of(data, layout, "NCHW", where)
-    one_of(method, ("bilinear", "nearest_neighbor"), where, "method")
+    validate_choice(method, ("bilinear", "nearest_neighbor"), where, "method")
     boxes, indices = tensor_of(boxes, where, "boxes"), tensor_of(box_indices, where, "box_indices")
     check_float(boxes, where)
     check_integer(indices, where, "box_indices")
@@ -508,7 +512,7 @@ def crop_and_resize(
     for axis, extent in zip(images.spatial, sizes, strict=True):
         shape[axis] = extent
     kind = out_dtype or data.dtype
-    way = Way(METHODS[method], "tf_crop_and_resize", "round", -0.75, False)
+    way = ResizeMethod(METHODS[method], "tf_crop_and_resize", "round", -0.75, False)
     outside = te.const(extrapolation_value or 0.0, kind)
 
     def value(*i: te.Expr) -> te.Expr:

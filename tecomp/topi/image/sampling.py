@@ -8,8 +8,8 @@ from tecomp import DefinitionError, te
 from tecomp.ir.nodes.argument_checks import shape_text
 from tecomp.topi import tag
 from tecomp.topi.extents import Size, differ, equal
-from tecomp.topi.image.resize import Tap, mixed
-from tecomp.topi.validation import check_rank, integers_of, one_of, tensor_of
+from tecomp.topi.image.resize import Tap, interpolate_taps
+from tecomp.topi.validation import check_rank, integers_of, tensor_of, validate_choice
 from tecomp.topi.windows import images_of, windows_of
 
 Numbers = Any
@@ -40,7 +40,8 @@ def dilation2d_nchw(
     >>> dilation2d_nchw(X, W, 1, 1, 1).shape
     (1, 3, 8, 8)
     """
-    return _dilated(input, filter, stride, padding, dilations, out_dtype, "NCHW", "CHW", "nchw")
+    return _dilate_window(input, filter, stride, padding, dilations, out_dtype, "NCHW", "CHW",
+        "nchw")
 
 
 def dilation2d_nhwc(
@@ -68,10 +69,11 @@ def dilation2d_nhwc(
     >>> dilation2d_nhwc(X, W, 1, "VALID", 2).shape
     (1, 4, 4, 3)
     """
-    return _dilated(input, filter, stride, padding, dilations, out_dtype, "NHWC", "HWC", "nhwc")
+    return _dilate_window(input, filter, stride, padding, dilations, out_dtype, "NHWC", "HWC",
+        "nhwc")
 
 
-def _dilated(
+def _dilate_window(
     data: te.Tensor, relief: te.Tensor, stride: Numbers, padding: Numbers, dilations: Numbers,
     out_dtype: str | None, layout: str, relief_layout: str, order: str,
 ) -> te.Tensor:
@@ -180,9 +182,9 @@ def grid_sample(
     """
     where = "topi.image.grid_sample"
     data, grid = tensor_of(data, where), tensor_of(grid, where, "grid")
-    one_of(layout, ("NCHW",), where, "layout")
-    one_of(method, ("bilinear", "nearest"), where, "method")
-    one_of(padding_mode, ("zeros", "border"), where, "padding_mode")
+    validate_choice(layout, ("NCHW",), where, "layout")
+    validate_choice(method, ("bilinear", "nearest"), where, "method")
+    validate_choice(padding_mode, ("zeros", "border"), where, "padding_mode")
     check_rank(data, 4, where, data.name, layout)
     check_rank(grid, 4, where, "grid", "(n, 2, rows, columns)")
     if differ(grid.shape[1], 2) or differ(grid.shape[0], data.shape[0]):
@@ -206,7 +208,7 @@ def grid_sample(
             return te.if_then_else(
                 inside, data(n, c, row, column), te.const(0, data.dtype))
 
-        return te.cast(mixed(read, taps), data.dtype)
+        return te.cast(interpolate_taps(read, taps), data.dtype)
 
     shape = (data.shape[0], data.shape[1], *grid.shape[2:])
     return te.compute(shape, value, name="grid_sample", tag=tag.INJECTIVE)

@@ -8,12 +8,12 @@ from tecomp import DefinitionError, te
 from tecomp.ir.nodes.argument_checks import shape_text
 from tecomp.topi import tag
 from tecomp.topi.extents import Size, equal, is_multiple, plus, quotient, times
-from tecomp.topi.nn.convolution_definition import Numbers, convolved
+from tecomp.topi.nn.convolution_definition import Numbers, define_convolution
 from tecomp.topi.validation import integer_of, integers_of
 from tecomp.topi.windows import SPATIAL, Images, images_of, paddings
 
 
-def _transposed(
+def _define_transposed(
     data: te.Tensor, kernel: te.Tensor, strides: Numbers, padding: Numbers,
     out_dtype: str | None, output_padding: Numbers, groups: int, space: str, name: str,
 ) -> te.Tensor:
@@ -46,13 +46,13 @@ def _transposed(
     before, after = paddings(padding, filters.extents, where)
     low = [plus(size, -1 - a) for size, a in zip(filters.extents, before, strict=True)]
     high = [plus(size, -1 - b + m) for size, b, m in zip(filters.extents, after, more, strict=True)]
-    image = _spread(images, steps, low, high)
-    return convolved(
-        image, _turned(filters, parts), 1, 0, 1, parts, f"NC{space}", f"OI{space}",
+    image = _insert_zeros(images, steps, low, high)
+    return define_convolution(
+        image, _flip_filters(filters, parts), 1, 0, 1, parts, f"NC{space}", f"OI{space}",
         out_dtype or data.dtype, name)
 
 
-def _spread(
+def _insert_zeros(
     images: Images, steps: Sequence[int], low: Sequence[Size], high: Sequence[Size]
 ) -> te.Tensor:
     """Insert zeros between the elements of images and around the images."""
@@ -74,7 +74,7 @@ def _spread(
     return te.compute(tuple(shape), value, name="data_dilate_pad", tag=tag.INJECTIVE)
 
 
-def _turned(filters: Images, parts: int) -> te.Tensor:
+def _flip_filters(filters: Images, parts: int) -> te.Tensor:
     """Return filters (i, o, ...) as (o, i, ...) per group, with reversed taps."""
     x = filters.tensor
     taken, each = quotient(x.shape[0], parts), x.shape[1]
@@ -112,7 +112,7 @@ def conv1d_transpose_ncw(
     >>> conv1d_transpose_ncw(X, W, 2, 1, "float32", 1).shape
     (1, 8, 10)
     """
-    return _transposed(
+    return _define_transposed(
         data, kernel, stride, padding, out_dtype, output_padding, 1, "W", "conv1d_transpose_ncw")
 
 
@@ -141,7 +141,7 @@ def group_conv1d_transpose_ncw(
     >>> group_conv1d_transpose_ncw(X, W, 1, 0, None, 0, 2).shape
     (1, 6, 18)
     """
-    return _transposed(
+    return _define_transposed(
         data, kernel, stride, padding, out_dtype, output_padding, groups, "W",
         "group_conv1d_transpose_ncw")
 
@@ -171,7 +171,7 @@ def conv2d_transpose_nchw(
     >>> conv2d_transpose_nchw(X, W, (2, 2), (1, 1), "float32", (0, 0)).shape
     (1, 8, 9, 9)
     """
-    return _transposed(
+    return _define_transposed(
         Input, Filter, strides, padding, out_dtype, output_padding, 1, "HW",
         "conv2d_transpose_nchw")
 
@@ -203,7 +203,7 @@ def group_conv2d_transpose_nchw(
     >>> group_conv2d_transpose_nchw(X, W, 1, 0, None, 0, 2).shape
     (1, 6, 10, 10)
     """
-    return _transposed(
+    return _define_transposed(
         data, kernel, stride, padding, out_dtype, output_padding, groups, "HW",
         "group_conv2d_transpose_nchw")
 
@@ -234,7 +234,7 @@ def conv3d_transpose_ncdhw(
     >>> conv3d_transpose_ncdhw(X, W, 1, 0, None, 0).shape
     (1, 3, 6, 10, 10)
     """
-    return _transposed(
+    return _define_transposed(
         Input, Filter, strides, padding, out_dtype, output_padding, 1, SPATIAL,
         "conv3d_transpose_ncdhw")
 
@@ -266,6 +266,6 @@ def group_conv3d_transpose_ncdhw(
     >>> group_conv3d_transpose_ncdhw(X, W, 1, 0, None, 0, 2).shape
     (1, 6, 6, 10, 10)
     """
-    return _transposed(
+    return _define_transposed(
         data, kernel, strides, padding, out_dtype, output_padding, groups, SPATIAL,
         "group_conv3d_transpose_ncdhw")

@@ -6,8 +6,12 @@ from tecomp import DefinitionError, te
 from tecomp.errors import safe_str
 from tecomp.ir.nodes.argument_checks import shape_text
 from tecomp.topi.extents import equal, times
-from tecomp.topi.nn.convolution_definition import Numbers, convolved, summed
-from tecomp.topi.nn.pad import surrounded
+from tecomp.topi.nn.convolution_definition import (
+    Numbers,
+    define_convolution,
+    define_sum_of_products,
+)
+from tecomp.topi.nn.pad import pad_images
 from tecomp.topi.windows import SPATIAL, Images, images_of, windows_of
 
 
@@ -54,7 +58,7 @@ def conv(
     >>> conv(X, W, 2, 1, 1, 1, "NCHW").shape
     (1, 8, 5, 5)
     """
-    return convolved(
+    return define_convolution(
         inp, filt, stride, padding, dilation, groups, data_layout,
         _kernel_layout(data_layout, kernel_layout), out_dtype, "conv")
 
@@ -86,7 +90,7 @@ def conv1d(
     >>> conv1d(X, W).shape
     (1, 8, 7)
     """
-    return convolved(
+    return define_convolution(
         data, kernel, strides, padding, dilation, groups, data_layout,
         _kernel_layout(data_layout, kernel_layout), out_dtype, "conv1d")
 
@@ -112,7 +116,7 @@ def conv1d_ncw(
     >>> conv1d_ncw(te.placeholder((1, 3, 16), name="X"), te.placeholder((8, 3, 3), name="W")).shape
     (1, 8, 14)
     """
-    return convolved(
+    return define_convolution(
         data, kernel, strides, padding, dilation, 1, "NCW", "OIW", out_dtype, "conv1d_ncw")
 
 
@@ -137,7 +141,7 @@ def conv1d_nwc(
     >>> conv1d_nwc(te.placeholder((1, 16, 3), name="X"), te.placeholder((3, 3, 8), name="W")).shape
     (1, 14, 8)
     """
-    return convolved(
+    return define_convolution(
         data, kernel, strides, padding, dilation, 1, "NWC", "WIO", out_dtype, "conv1d_nwc")
 
 
@@ -165,7 +169,7 @@ def group_conv1d_ncw(
     >>> group_conv1d_ncw(X, W, 1, 1, 1, 2).shape
     (1, 8, 16)
     """
-    return convolved(
+    return define_convolution(
         data, kernel, strides, padding, dilation, groups, "NCW", "OIW", out_dtype,
         "group_conv1d_ncw")
 
@@ -194,7 +198,7 @@ def group_conv1d_nwc(
     >>> group_conv1d_nwc(X, W, 1, 1, 1, 2).shape
     (1, 16, 8)
     """
-    return convolved(
+    return define_convolution(
         data, kernel, strides, padding, dilation, groups, "NWC", "WIO", out_dtype,
         "group_conv1d_nwc")
 
@@ -226,7 +230,7 @@ def conv2d(
     >>> conv2d(X, W, 1, "SAME", 1, "NHWC").shape
     (1, 9, 9, 8)
     """
-    return convolved(
+    return define_convolution(
         input, filter, strides, padding, dilation, 1, data_layout,
         _kernel_layout(data_layout, kernel_layout), out_dtype, "conv2d")
 
@@ -255,7 +259,7 @@ def conv2d_nchw(
     >>> conv2d_nchw(X, W, 1, 1, 1).shape
     (1, 8, 16, 16)
     """
-    return convolved(
+    return define_convolution(
         Input, Filter, stride, padding, dilation, 1, "NCHW", "OIHW", out_dtype, "conv2d_nchw",
         "conv2d_nchw")
 
@@ -287,7 +291,7 @@ def conv2d_nhwc(
     >>> conv2d_nhwc(X, W, 1, 1, 1).shape
     (1, 16, 16, 8)
     """
-    return convolved(
+    return define_convolution(
         Input, Filter, stride, padding, dilation, 1, "NHWC", "HWIO", out_dtype, "conv2d_nhwc",
         "conv2d_nhwc")
 
@@ -316,7 +320,7 @@ def conv2d_hwcn(
     >>> conv2d_hwcn(X, W, 1, 1, 1).shape
     (16, 16, 8, 1)
     """
-    return convolved(
+    return define_convolution(
         Input, Filter, stride, padding, dilation, 1, "HWCN", "HWIO", out_dtype, "conv2d_hwcn",
         "conv2d_hwcn")
 
@@ -346,7 +350,7 @@ def group_conv2d_nchw(
     >>> group_conv2d_nchw(X, W, 1, 1, 1, 2).shape
     (1, 8, 16, 16)
     """
-    return convolved(
+    return define_convolution(
         Input, Filter, stride, padding, dilation, groups, "NCHW", "OIHW", out_dtype,
         "group_conv2d_nchw", "group_conv2d_nchw")
 
@@ -376,7 +380,7 @@ def group_conv2d_nhwc(
     >>> group_conv2d_nhwc(X, W, 1, 1, 1, 2).shape
     (1, 16, 16, 8)
     """
-    return convolved(
+    return define_convolution(
         Input, Filter, stride, padding, dilation, groups, "NHWC", "HWIO", out_dtype,
         "group_conv2d_nhwc", "group_conv2d_nhwc")
 
@@ -415,7 +419,8 @@ def conv2d_NCHWc(  # noqa: N802  (TVM's name)
     _check_block(layout, images_of(data, "NCHWc", "NCHWc", where), "c", where, "layout")
     filters = images_of(kernel, "OIHWio", "OIHWio", where, "kernel")
     _check_block(out_layout, filters, "o", where, "out_layout")
-    return convolved(data, kernel, stride, padding, dilation, 1, "NCHWc", "OIHWio", out_dtype,
+    return define_convolution(data, kernel, stride, padding, dilation, 1, "NCHWc", "OIHWio",
+        out_dtype,
                      "conv2d_NCHWc", "conv2d_NCHWc")
 
 
@@ -454,7 +459,7 @@ def conv3d_ncdhw(
     >>> conv3d_ncdhw(X, W, 1, 0, 1, 1).shape
     (1, 8, 3, 3, 3)
     """
-    return convolved(
+    return define_convolution(
         Input, Filter, stride, padding, dilation, groups, "NCDHW", "OIDHW", out_dtype,
         "conv3d_ncdhw")
 
@@ -487,7 +492,7 @@ def conv3d_ndhwc(
     >>> conv3d_ndhwc(X, W, 1, 1, 1, 1).shape
     (1, 4, 8, 8, 8)
     """
-    return convolved(
+    return define_convolution(
         Input, Filter, stride, padding, dilation, groups, "NDHWC", "DHWIO", out_dtype,
         "conv3d_ndhwc")
 
@@ -572,7 +577,7 @@ def _depthwise(
     each = filters.tensor.shape[filters.axis("O")]
     shape = windows.shape(where)
     shape[images.axis("C")] = times(given, each)
-    image = surrounded(images, windows.before, windows.after, te.const(0, data.dtype))
+    image = pad_images(images, windows.before, windows.after, te.const(0, data.dtype))
     taps = windows.taps()
 
     def pair(*i: te.Expr) -> tuple[te.Expr, te.Expr]:
@@ -585,4 +590,4 @@ def _depthwise(
             place[axis] = tap
         return image(*at), filters.tensor(*place)
 
-    return summed(tuple(shape), pair, taps, data, out_dtype, name, name)
+    return define_sum_of_products(tuple(shape), pair, taps, data, out_dtype, name, name)

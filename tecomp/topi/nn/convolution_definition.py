@@ -10,7 +10,7 @@ from tecomp.errors import safe_str
 from tecomp.ir.nodes.argument_checks import shape_text
 from tecomp.schedules.common import wide_type
 from tecomp.topi.extents import Size, equal, quotient, times
-from tecomp.topi.nn.pad import surrounded
+from tecomp.topi.nn.pad import pad_images
 from tecomp.topi.validation import integer_of
 from tecomp.topi.windows import SPATIAL, Images, images_of, windows_of
 
@@ -18,7 +18,7 @@ Numbers = Any
 """One number for all axes, or a list with one number per axis."""
 
 
-def convolved(
+def define_convolution(
     data: te.Tensor, kernel: te.Tensor, strides: Numbers, padding: Numbers, dilation: Numbers,
     groups: int, data_layout: str, kernel_layout: str, out_dtype: str | None, name: str,
     tag: str = "",
@@ -42,7 +42,7 @@ def convolved(
     shape[images.axis("C")] = filters.extent("O")
     if blocks:
         shape[images.axis("c")] = filters.extent("o")
-    image = surrounded(images, windows.before, windows.after, te.const(0, data.dtype))
+    image = pad_images(images, windows.before, windows.after, te.const(0, data.dtype))
     taps = windows.taps()
     depth, each = filters.extent("I"), quotient(filters.extent("O"), parts)
     channel = te.reduce_axis((0, depth), name="ic_outer" if blocks else "c")
@@ -60,10 +60,10 @@ def convolved(
         return image(*at), filters.tensor(*(place[letter] for letter in filters.layout))
 
     axes = [channel, *taps, *lanes] if blocks else [*taps, channel]
-    return summed(tuple(shape), pair, axes, data, out_dtype, name, tag)
+    return define_sum_of_products(tuple(shape), pair, axes, data, out_dtype, name, tag)
 
 
-def summed(
+def define_sum_of_products(
     shape: tuple[Size, ...], pair: Any, axes: Sequence[te.IterVar], data: te.Tensor,
     out_dtype: str | None, name: str, tag: str = "",
 ) -> te.Tensor:

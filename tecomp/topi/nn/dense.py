@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tecomp import DefinitionError, te
 from tecomp.ir.nodes.argument_checks import shape_text
-from tecomp.topi.contraction import multiplied
+from tecomp.topi.contraction import define_matmul
 from tecomp.topi.extents import Size, equal
 from tecomp.topi.validation import check_rank, tensor_of
 
@@ -128,4 +128,4 @@ def _product(
                 "number for each",
                 kind="shapes", where=where, shape=shape_text(bias.shape), columns=columns,
             )
-    return multiplied(a, b, transpose_a, transpose_b, dtype, where, name, bias)
+    return define_matmul(a, b, transpose_a, transpose_b, dtype, where, name, bias)

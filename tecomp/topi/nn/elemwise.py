@@ -7,16 +7,16 @@ from tecomp.ir.nodes.argument_checks import shape_text
 from tecomp.schedules.common import wide_type
 from tecomp.topi import tag
 from tecomp.topi.extents import differ, equal
-from tecomp.topi.math import each
-from tecomp.topi.reduction import reduced
+from tecomp.topi.math import define_elementwise
+from tecomp.topi.reduction import define_reduction
 from tecomp.topi.validation import (
     axis_of,
     check_float,
     check_integer,
     check_rank,
     integer_of,
-    one_of,
     tensor_of,
+    validate_choice,
 )
 
 
@@ -29,7 +29,7 @@ def relu(x: te.Tensor) -> te.Tensor:
     >>> print(relu(te.placeholder((4, 8), name="A")).op)
     T_relu[i0, i1] = max(A[i0, i1], float32(0.0))
     """
-    return each(x, lambda value: te.max(value, te.const(0, value.dtype)), "relu")
+    return define_elementwise(x, lambda value: te.max(value, te.const(0, value.dtype)), "relu")
 
 
 def leaky_relu(x: te.Tensor, alpha: float) -> te.Tensor:
@@ -51,7 +51,7 @@ def leaky_relu(x: te.Tensor, alpha: float) -> te.Tensor:
         zero = te.const(0, value.dtype)
         return te.Select(value > zero, value, value * te.const(alpha, value.dtype))
 
-    return each(x, of, "leaky_relu")
+    return define_elementwise(x, of, "leaky_relu")
 
 
 def softplus(x: te.Tensor, beta: float = 1.0, threshold: float = 20.0) -> te.Tensor:
@@ -74,7 +74,7 @@ def softplus(x: te.Tensor, beta: float = 1.0, threshold: float = 20.0) -> te.Ten
         return te.Select(
             scaled > te.const(threshold, wide), value, te.cast(soft, value.dtype))
 
-    return each(x, of, "softplus")
+    return define_elementwise(x, of, "softplus")
 
 
 def prelu(x: te.Tensor, slope: te.Tensor, axis: int = 1) -> te.Tensor:
@@ -224,7 +224,7 @@ def nll_loss(
     predictions = tensor_of(predictions, where, "predictions")
     check_float(predictions, where)
     check_integer(tensor_of(targets, where, "targets"), where, "targets")
-    one_of(reduction, ("mean", "sum", "none"), where, "reduction")
+    validate_choice(reduction, ("mean", "sum", "none"), where, "reduction")
     along = 0 if predictions.ndim == 1 else 1
     channels(predictions, along, where, weights=tensor_of(weights, where, "weights"))
     rest = (*predictions.shape[:along], *predictions.shape[along + 1 :])
@@ -250,9 +250,9 @@ def nll_loss(
     losses = te.compute(targets.shape, loss, name="nll_loss", tag=tag.INJECTIVE)
     if reduction == "none":
         return losses
-    total = reduced(losses, None, False, "sum", "nll_loss")
+    total = define_reduction(losses, None, False, "sum", "nll_loss")
     if reduction == "sum":
         return total
     shares = te.compute(targets.shape, weight, name="nll_weight", tag=tag.INJECTIVE)
-    count = reduced(shares, None, False, "sum", "nll_weight")
+    count = define_reduction(shares, None, False, "sum", "nll_weight")
     return te.compute((), lambda: total() / count(), name="nll_loss_mean", tag=tag.ELEMWISE)

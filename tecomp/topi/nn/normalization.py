@@ -90,11 +90,11 @@ def batch_norm(
     if not training:
         return [result, moving_mean, moving_var]
     weight = 0.1 if momentum is None else momentum
-    moved_mean = _moved(moving_mean, mean, weight, "mean")
-    return [result, moved_mean, _moved(moving_var, var, weight, "var")]
+    moved_mean = _move_axis(moving_mean, mean, weight, "mean")
+    return [result, moved_mean, _move_axis(moving_var, var, weight, "var")]
 
 
-def _moved(before: te.Tensor, now: te.Tensor, weight: float, name: str) -> te.Tensor:
+def _move_axis(before: te.Tensor, now: te.Tensor, weight: float, name: str) -> te.Tensor:
     kind = before.dtype
 
     def value(c: te.Expr) -> te.Expr:
@@ -129,7 +129,7 @@ def _moments(
     return mean, te.compute(shape, lambda *i: squares(*i) / count, name=f"{name}_var")
 
 
-def _standardised(
+def _standardize(
     data: te.Tensor, axes: Sequence[int], epsilon: float, name: str,
     finish: Callable[[te.Expr, Sequence[te.Expr]], te.Expr],
 ) -> te.Tensor:
@@ -150,7 +150,7 @@ def _standardised(
     return te.compute(data.shape, value, name=name, tag=tag.INJECTIVE)
 
 
-def _scaled(
+def _scale(
     x: te.Expr, index: Sequence[te.Expr], scale: te.Tensor | None, shift: te.Tensor | None
 ) -> te.Expr:
     """Return `x * scale + shift`; None omits a factor or summand."""
@@ -202,14 +202,14 @@ def layer_norm(
     (4, 8)
     """
     where = "topi.nn.layer_norm"
-    data, axes = _checked(data, axis, where, gamma=gamma, beta=beta)
+    data, axes = _check_axes(data, axis, where, gamma=gamma, beta=beta)
     if axes == [data.ndim - 1]:
         done: te.Tensor = norm_library.layer_norm(
             data, gamma, beta, epsilon=epsilon, name="T_layer_norm")
         return done
-    return _standardised(
+    return _standardize(
         data, axes, epsilon, "T_layer_norm",
-        lambda x, i: _scaled(x, [i[k] for k in axes], gamma, beta))
+        lambda x, i: _scale(x, [i[k] for k in axes], gamma, beta))
 
 
 def rms_norm(
@@ -232,7 +232,7 @@ def rms_norm(
     (4, 8)
     """
     where = "topi.nn.rms_norm"
-    data, axes = _checked(data, axis, where, weight=weight)
+    data, axes = _check_axes(data, axis, where, weight=weight)
     if axes == [data.ndim - 1]:
         done: te.Tensor = norm_library.rms_norm(data, weight, epsilon=epsilon, name="T_rms_norm")
         return done
@@ -244,12 +244,12 @@ def rms_norm(
     def value(*i: te.Expr) -> te.Expr:
         mean = squares(*(i[k] for k in kept)) / count
         x = te.cast(data(*i), wide) / te.sqrt(mean + te.const(epsilon, wide))
-        return te.cast(_scaled(x, [i[k] for k in axes], weight, None), data.dtype)
+        return te.cast(_scale(x, [i[k] for k in axes], weight, None), data.dtype)
 
     return te.compute(data.shape, value, name="T_rms_norm", tag=tag.INJECTIVE)
 
 
-def _checked(
+def _check_axes(
     data: te.Tensor, axis: Axes, where: str, **weights: te.Tensor | None
 ) -> tuple[te.Tensor, list[int]]:
     data = tensor_of(data, where)
@@ -302,11 +302,11 @@ def instance_norm(
     (2, 8, 4, 4)
     """
     where = "topi.nn.instance_norm"
-    data, axes = _checked(data, axis, where)
+    data, axes = _check_axes(data, axis, where)
     along = channels(data, channel_axis, where, gamma=gamma, beta=beta)
-    return _standardised(
+    return _standardize(
         data, axes, epsilon, "T_instance_norm",
-        lambda x, i: _scaled(x, [i[along]], gamma, beta))
+        lambda x, i: _scale(x, [i[along]], gamma, beta))
 
 
 def group_norm(
@@ -352,9 +352,9 @@ def group_norm(
     runs = [along + 1, *(k + (k > along) for k in own)]
 
     def finish(x: te.Expr, i: Sequence[te.Expr]) -> te.Expr:
-        return _scaled(x, [i[along] * each + i[along + 1]], gamma, beta)
+        return _scale(x, [i[along] * each + i[along + 1]], gamma, beta)
 
-    grouped = _standardised(reshape(data, shape), runs, epsilon, "T_group_norm", finish)
+    grouped = _standardize(reshape(data, shape), runs, epsilon, "T_group_norm", finish)
     return reshape(grouped, data.shape)
 
 
@@ -374,7 +374,7 @@ def l2_normalize(data: te.Tensor, eps: float, axis: Axes = None) -> te.Tensor:
     (4, 8)
     """
     where = "topi.nn.l2_normalize"
-    data, axes = _checked(data, axis, where)
+    data, axes = _check_axes(data, axis, where)
     wide = wide_type(data.dtype)
     squares = _squares(data, axes, "T_l2_normalize_squares")
     kept = [k for k in range(data.ndim) if k not in axes]

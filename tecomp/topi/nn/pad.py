@@ -9,7 +9,7 @@ from tecomp import DefinitionError, te
 from tecomp.ir.nodes.argument_checks import shape_text
 from tecomp.topi import tag
 from tecomp.topi.extents import Size, equal, plus
-from tecomp.topi.validation import Operand, constant_of, extents_of, one_of, tensor_of
+from tecomp.topi.validation import Operand, constant_of, extents_of, tensor_of, validate_choice
 from tecomp.topi.windows import Images
 
 Counts = Sequence[Size]
@@ -46,10 +46,10 @@ def pad(
     is_whole = isinstance(pad_value, float) and pad_value.is_integer() and not data.dtype.is_float
     number = int(pad_value) if is_whole else pad_value
     value = constant_of(number, data.dtype, where, "pad_value")
-    return padded(data, before, after, value, name, attrs)
+    return define_padded(data, before, after, value, name, attrs)
 
 
-def padded(
+def define_padded(
     data: te.Tensor, before: Counts, after: Counts, value: te.Expr, name: str,
     attrs: Mapping[str, object] | None = None,
 ) -> te.Tensor:
@@ -74,7 +74,7 @@ def padded(
     return te.compute(shape, element, name=name, tag="injective,pad", attrs=attrs)
 
 
-def surrounded(
+def pad_images(
     images: Images, before: Sequence[int], after: Sequence[int], value: te.Expr
 ) -> te.Tensor:
     """Define images padded with a constant along the spatial axes."""
@@ -84,7 +84,7 @@ def surrounded(
     low, high = [0] * x.ndim, [0] * x.ndim
     for axis, a, b in zip(images.spatial, before, after, strict=True):
         low[axis], high[axis] = a, b
-    return padded(x, low, high, value, "pad_temp")
+    return define_padded(x, low, high, value, "pad_temp")
 
 
 def _counts(
@@ -178,8 +178,8 @@ def mirror_pad(
     (5, 10)
     """
     where = "topi.nn.mirror_pad"
-    one_of(mode, ("SYMMETRIC", "REFLECT"), where, "mode")
-    return _mirrored(data, pad_before, pad_after, where, name, int(mode == "SYMMETRIC"))
+    validate_choice(mode, ("SYMMETRIC", "REFLECT"), where, "mode")
+    return _mirror(data, pad_before, pad_after, where, name, int(mode == "SYMMETRIC"))
 
 
 def reflect_pad(
@@ -201,10 +201,10 @@ def reflect_pad(
     >>> reflect_pad(te.placeholder((4, 8), name="A"), (0, 2), (0, 2)).shape
     (4, 12)
     """
-    return _mirrored(data, pad_before, pad_after, "topi.nn.reflect_pad", name, 0)
+    return _mirror(data, pad_before, pad_after, "topi.nn.reflect_pad", name, 0)
 
 
-def _mirrored(
+def _mirror(
     data: te.Tensor, before: Counts, after: Counts | None, where: str, name: str, twice: int
 ) -> te.Tensor:
     def place(index: Any, extent: Size) -> Any:

@@ -10,15 +10,15 @@ from tecomp.errors import safe_str
 from tecomp.schedules.common import wide_type
 from tecomp.topi import tag
 from tecomp.topi.extents import Size, ceil_div, minus, plus, product, quotient
-from tecomp.topi.nn.pad import surrounded
-from tecomp.topi.reduction import reduced
-from tecomp.topi.validation import integers_of, one_of
-from tecomp.topi.windows import SPATIAL, Images, Windows, images_of, taps_of, windows_of
+from tecomp.topi.nn.pad import pad_images
+from tecomp.topi.reduction import define_reduction
+from tecomp.topi.validation import integers_of, validate_choice
+from tecomp.topi.windows import SPATIAL, Images, SlidingWindows, images_of, taps_of, windows_of
 
 Numbers = Any
 
 
-def _pooled(
+def _define_pool(
     data: te.Tensor, kernel: Numbers, stride: Numbers, dilation: Numbers, padding: Numbers,
     pool_type: str, ceil_mode: bool, layout: str, count_include_pad: bool, space: str, name: str,
 ) -> te.Tensor:
@@ -30,7 +30,7 @@ def _pooled(
     for k, axis in enumerate(images.spatial if ceil_mode else ()):
         shape[axis] = _rounded_up(windows, k)
         high[k] += windows.steps[k] - 1
-    image, taps = surrounded(images, before, high, _neutral(data, pool_type)), windows.taps()
+    image, taps = pad_images(images, before, high, _neutral(data, pool_type)), windows.taps()
 
     def read(*i: te.Expr) -> te.Expr:
         return image(*windows.element(i, taps))
@@ -44,10 +44,10 @@ def _pooled(
             before[k], extent + before[k])
         return _inside(index * windows.steps[k], sizes[k], windows.apart[k], first, last)
 
-    return _reduced(images, shape, read, taps, None, places, pool_type, "pool")
+    return _reduce_windows(images, shape, read, taps, None, places, pool_type, "pool")
 
 
-def _reduced(
+def _reduce_windows(
     images: Images, shape: Sequence[Size], read: Callable[..., te.Expr],
     taps: Sequence[te.IterVar], inside: Callable[..., te.Expr] | None,
     places: Callable[[int, te.Expr], Any], pool_type: str, name: str,
@@ -82,7 +82,7 @@ def _inside(low: te.Expr, size: int, apart: int, first: int, last: Any) -> te.Ex
     return te.max(upto - before, 1)
 
 
-def _rounded_up(windows: Windows, k: int) -> Size:
+def _rounded_up(windows: SlidingWindows, k: int) -> Size:
     """Return the number of windows along an axis, including a last partial window.
 
     With constant extents, a partial window counts only if it starts before the end of the data.
@@ -106,7 +106,7 @@ def _neutral(data: te.Tensor, pool_type: str) -> te.Expr:
 def _images(
     data: te.Tensor, layout: str, pool_type: str, space: str, where: str
 ) -> Images:
-    one_of(pool_type, ("max", "avg"), where, "pool_type")
+    validate_choice(pool_type, ("max", "avg"), where, "pool_type")
     images = images_of(data, layout, f"NC{space}", where)
     if pool_type == "avg" and not data.dtype.is_float:
         raise TypeMismatchError(
@@ -143,7 +143,7 @@ def pool1d(
     >>> pool1d(te.placeholder((1, 3, 9), name="X"), [3], [2], [1], [0, 0], "max").shape
     (1, 3, 4)
     """
-    return _pooled(
+    return _define_pool(
         data, kernel, stride, dilation, padding, pool_type, ceil_mode, layout, count_include_pad,
         "W", "pool1d")
 
@@ -175,7 +175,7 @@ def pool2d(
     >>> pool2d(X, [3, 3], [2, 2], [1, 1], [1, 1, 1, 1], "avg").shape
     (1, 3, 5, 5)
     """
-    return _pooled(
+    return _define_pool(
         data, kernel, stride, dilation, padding, pool_type, ceil_mode, layout, count_include_pad,
         "HW", "pool2d")
 
@@ -207,7 +207,7 @@ def pool3d(
     >>> pool3d(X, (2, 2, 2), (2, 2, 2), (1, 1, 1), (0,) * 6, "max").shape
     (1, 3, 2, 4, 4)
     """
-    return _pooled(
+    return _define_pool(
         data, kernel, stride, dilation, padding, pool_type, ceil_mode, layout, count_include_pad,
         SPATIAL, "pool3d")
 
@@ -231,7 +231,7 @@ def global_pool(data: te.Tensor, pool_type: str, layout: str = "NCHW") -> te.Ten
     space = "".join(letter for letter in SPATIAL if letter in safe_str(layout))
     images = _images(data, layout, pool_type, space, where)
     if pool_type == "max":
-        return reduced(data, list(images.spatial), True, "max", "global_pool_max")
+        return define_reduction(data, list(images.spatial), True, "max", "global_pool_max")
     return _mean(images)
 
 
@@ -272,7 +272,7 @@ def adaptive_pool(
     >>> adaptive_pool(te.placeholder((1, 3, 9, 9), name="X"), (2, 2), "avg").shape
     (1, 3, 2, 2)
     """
-    return _adapted(data, output_size, pool_type, layout, "HW", "adaptive_pool")
+    return _adaptive_pool(data, output_size, pool_type, layout, "HW", "adaptive_pool")
 
 
 def adaptive_pool1d(
@@ -295,7 +295,7 @@ def adaptive_pool1d(
     >>> adaptive_pool1d(te.placeholder((1, 3, 9), name="X"), 4, "avg").shape
     (1, 3, 4)
     """
-    return _adapted(data, output_size, pool_type, layout, "W", "adaptive_pool1d")
+    return _adaptive_pool(data, output_size, pool_type, layout, "W", "adaptive_pool1d")
 
 
 def adaptive_pool3d(
@@ -319,10 +319,10 @@ def adaptive_pool3d(
     >>> adaptive_pool3d(X, (2, 3, 3), "max").shape
     (1, 3, 2, 3, 3)
     """
-    return _adapted(data, output_size, pool_type, layout, SPATIAL, "adaptive_pool3d")
+    return _adaptive_pool(data, output_size, pool_type, layout, SPATIAL, "adaptive_pool3d")
 
 
-def _adapted(
+def _adaptive_pool(
     data: te.Tensor, output_size: Numbers, pool_type: str, layout: str, space: str, name: str
 ) -> te.Tensor:
     where = f"topi.nn.{name}"
@@ -333,7 +333,7 @@ def _adapted(
         n % size == 0 and n for n, size in zip(known, sizes, strict=True)
     ):
         kernel = [n // size for n, size in zip(known, sizes, strict=True)]
-        return _pooled(
+        return _define_pool(
             data, kernel, kernel, 1, 0, pool_type, False, layout, True, space, name)
     shape = list(data.shape)
     # A window with fractional bounds covers up to two elements more than `n // size`.
@@ -361,4 +361,4 @@ def _adapted(
         first, last = bounds(k, index)
         return last - first
 
-    return _reduced(images, shape, read, taps, inside, places, pool_type, "adaptive_pool")
+    return _reduce_windows(images, shape, read, taps, inside, places, pool_type, "adaptive_pool")

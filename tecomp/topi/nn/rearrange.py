@@ -15,12 +15,12 @@ from tecomp.topi.transform.slices import part_of, strided_slice
 from tecomp.topi.transform.views import in_blocks, reshape, transpose
 from tecomp.topi.validation import (
     Operand,
+    as_list,
     axis_of,
     integer_of,
     integers_of,
-    listed,
-    one_of,
     tensor_of,
+    validate_choice,
 )
 from tecomp.topi.windows import images_of
 
@@ -67,9 +67,10 @@ def dilate(
     where = "topi.nn.dilate"
     data = tensor_of(data, where)
     steps = integers_of(
-        listed(strides, where, "strides"), data.ndim, where, "strides", least=1)
+        as_list(strides, where, "strides"), data.ndim, where, "strides", least=1)
     shape = tuple(
-        n if step == 1 else _spread(n, step) for n, step in zip(data.shape, steps, strict=True))
+        n if step == 1 else _dilated_extent(n, step) for n, step
+        in zip(data.shape, steps, strict=True))
     between = te.cast(dilation_value, data.dtype)
 
     def value(*i: te.Expr) -> te.Expr:
@@ -81,7 +82,7 @@ def dilate(
     return te.compute(shape, value, name=name, tag="injective,dilate")
 
 
-def _spread(extent: Size, step: int) -> Size:
+def _dilated_extent(extent: Size, step: int) -> Size:
     if equal(extent, 0):
         return 0
     return plus(times(plus(extent, -1), step), 1)
@@ -136,21 +137,21 @@ def depth_to_space(
     (1, 3, 4, 4)
     """
     where = "topi.nn.depth_to_space"
-    one_of(mode, ("DCR", "CRD"), where, "mode")
+    validate_choice(mode, ("DCR", "CRD"), where, "mode")
     n, c, h, w, size = _block(data, block_size, layout, where)
     _check_divides(c, size * size, data, where)
     channels = quotient(c, size * size)
     y, x, depth = (0, 1, 2) if mode == "DCR" else (1, 2, 0)
     shape = (n, channels, times(h, size), times(w, size))
     axis = layout.index("C")
-    cut = _apart(data, axis, size, channels, outside=mode == "DCR")
+    cut = _split_channels(data, axis, size, channels, outside=mode == "DCR")
     if layout == "NCHW":
         return reshape(transpose(cut, (0, 1 + depth, 4, 1 + y, 5, 1 + x)), shape)
     order = (0, 1, 3 + y, 2, 3 + x, 3 + depth)
     return reshape(transpose(cut, order), (n, *shape[2:], channels))
 
 
-def _apart(
+def _split_channels(
     data: te.Tensor, axis: int, size: int, channels: Size, *, outside: bool
 ) -> te.Tensor:
     """Split the channel axis into block row, block column and channel.
@@ -171,7 +172,7 @@ def _apart(
 def _block(
     data: te.Tensor, block_size: int, layout: str, where: str
 ) -> tuple[Size, Size, Size, Size, int]:
-    one_of(layout, ("NCHW", "NHWC"), where, "layout")
+    validate_choice(layout, ("NCHW", "NHWC"), where, "layout")
     images = images_of(data, layout, "NCHW", where)
     n, c, h, w = (data.shape[images.axis(letter)] for letter in "NCHW")
     return n, c, h, w, integer_of(block_size, where, "block_size", least=1)
@@ -228,7 +229,7 @@ def space_to_batch_nd(
         *(2 + 2 * k for k in range(count)), 0, *(1 + 2 * k for k in range(count)),
         *(1 + 2 * count + k for k in range(len(tail)))]
     moved = transpose(cut, order)
-    return reshape(moved, (times(wide.shape[0], _all(sizes)), *outer, *tail))
+    return reshape(moved, (times(wide.shape[0], _product_of_all(sizes)), *outer, *tail))
 
 
 def batch_to_space_nd(
@@ -256,8 +257,8 @@ def batch_to_space_nd(
     count = len(sizes)
     low = _counts(crop_begin_list, count, where, "crop_begin_list")
     high = _counts(crop_end_list, count, where, "crop_end_list")
-    _check_divides(data.shape[0], _all(sizes), data, where)
-    batch = quotient(data.shape[0], _all(sizes))
+    _check_divides(data.shape[0], _product_of_all(sizes), data, where)
+    batch = quotient(data.shape[0], _product_of_all(sizes))
     tail = data.shape[count + 1 :]
     cut = _batches(data, sizes, batch)
     order = [count, *(axis for k in range(count) for axis in (count + 1 + k, k)),
@@ -282,11 +283,11 @@ def _batches(data: te.Tensor, sizes: Sequence[int], batch: Size) -> te.Tensor:
 
 
 def _counts(given: Sequence[int], count: int, where: str, what: str) -> tuple[int, ...]:
-    return integers_of(listed(given, where, what), count, where, what, least=0)
+    return integers_of(as_list(given, where, what), count, where, what, least=0)
 
 
 def _blocks(data: te.Tensor, block_shape: Sequence[int], where: str) -> tuple[int, ...]:
-    given = listed(block_shape, where, "block_shape")
+    given = as_list(block_shape, where, "block_shape")
     sizes = integers_of(given, len(given), where, "block_shape", least=1)
     if len(sizes) >= data.ndim:
         raise DefinitionError(
@@ -297,7 +298,7 @@ def _blocks(data: te.Tensor, block_shape: Sequence[int], where: str) -> tuple[in
     return sizes
 
 
-def _all(sizes: Sequence[int]) -> int:
+def _product_of_all(sizes: Sequence[int]) -> int:
     result = 1
     for size in sizes:
         result *= size

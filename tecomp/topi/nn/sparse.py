@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from tecomp import CallError, DefinitionError, register_func, te
 from tecomp.ir.nodes.argument_checks import shape_text
 from tecomp.topi.extents import Size, differ, equal, minus, times
-from tecomp.topi.validation import check_integer, check_rank, tensor_of, truth_of
+from tecomp.topi.validation import as_bool, check_integer, check_rank, tensor_of
 
 Array = NDArray[Any]
 
 
 @register_func("tecomp.topi.sparse_transpose", override=True)
-def _transposed(
+def _transpose(
     data: Array, indices: Array, pointers: Array, values: Array, places: Array, ends: Array
 ) -> None:
     columns, counts = np.asarray(indices), np.diff(np.asarray(pointers))
@@ -68,7 +68,7 @@ def sparse_transpose(
     [(5,), (5,), (4,)]
     """
     where = "topi.nn.sparse_transpose"
-    data = _checked(sparse_data, sparse_indices, sparse_indptr, (1,), where)
+    data = _check_sparse(sparse_data, sparse_indices, sparse_indptr, (1,), where)
     made: tuple[te.Tensor, te.Tensor, te.Tensor] = te.extern(
         [data.shape, sparse_indices.shape, sparse_indptr.shape],
         [data, sparse_indices, sparse_indptr],
@@ -109,8 +109,8 @@ def sparse_dense(
     where = "topi.nn.sparse_dense"
     dense = tensor_of(dense_data, where, "dense_data")
     check_rank(dense, 2, where, "dense_data", "a matrix")
-    data = _checked(sparse_data, sparse_indices, sparse_indptr, (1, 3), where)
-    is_left = truth_of(sparse_lhs, where, "sparse_lhs")
+    data = _check_sparse(sparse_data, sparse_indices, sparse_indptr, (1, 3), where)
+    is_left = as_bool(sparse_lhs, where, "sparse_lhs")
     if dense.dtype != data.dtype:
         raise DefinitionError(
             "{where}: dense_data is {dtype} and sparse_data {data_dtype}; convert them: "
@@ -155,7 +155,7 @@ def sparse_dense(
     return made
 
 
-def _checked(
+def _check_sparse(
     data: te.Tensor, indices: te.Tensor, pointers: te.Tensor, ranks: tuple[int, ...], where: str
 ) -> te.Tensor:
     """Return the element tensor after validating the tensors of a CSR or BSR matrix.

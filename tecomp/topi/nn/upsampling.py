@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from tecomp import DefinitionError, te
 from tecomp.topi.extents import Size, times
 from tecomp.topi.image.resize import resize2d, resize3d
-from tecomp.topi.validation import one_of
+from tecomp.topi.validation import validate_choice
 from tecomp.topi.windows import SPATIAL, images_of
 
 
@@ -36,7 +36,7 @@ def upsampling(
     (1, 3, 10, 15)
     """
     where = "topi.nn.upsampling"
-    one_of(method, ("nearest_neighbor", "bilinear", "bicubic"), where, "method")
+    validate_choice(method, ("nearest_neighbor", "bilinear", "bicubic"), where, "method")
     sizes = _sizes(data, layout, "HW", (scale_h, scale_w), where)
     mode = "align_corners" if align_corners else "asymmetric"
     return resize2d(
@@ -69,7 +69,7 @@ def upsampling3d(
     (1, 3, 10, 15, 5)
     """
     where = "topi.nn.upsampling3d"
-    one_of(method, ("nearest_neighbor", "trilinear"), where, "method")
+    validate_choice(method, ("nearest_neighbor", "trilinear"), where, "method")
     sizes = _sizes(data, layout, SPATIAL, (scale_d, scale_h, scale_w), where)
     return resize3d(
         data, [0.0] * 6, sizes, layout, method, coordinate_transformation_mode,

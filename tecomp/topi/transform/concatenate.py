@@ -10,7 +10,14 @@ from tecomp.ir.nodes.argument_checks import shape_text
 from tecomp.topi import tag
 from tecomp.topi.extents import Size, ceil_div, differ, equal, minus, plus, times
 from tecomp.topi.transform.slices import part_of
-from tecomp.topi.validation import axis_of, extents_of, integer_of, one_of, tensor_of, tensors_of
+from tecomp.topi.validation import (
+    axis_of,
+    extents_of,
+    integer_of,
+    tensor_of,
+    tensors_of,
+    validate_choice,
+)
 
 _MOST_PARTS = 1 << 16
 """Maximum number of parts of one tensor."""
@@ -42,7 +49,7 @@ def concatenate(a_tuple: Sequence[te.Tensor], axis: int = 0) -> te.Tensor:
             start = ends[k - 1] if k else 0
             return parts[k](*i[:along], i[along] if k == 0 else i[along] - start, *i[along + 1 :])
 
-        return chosen(i[along], ends, read)
+        return select_part(i[along], ends, read)
 
     shape = (*parts[0].shape[:along], ends[-1], *parts[0].shape[along + 1 :])
     return te.compute(shape, value, name="T_concat", tag=tag.INJECTIVE)
@@ -71,7 +78,7 @@ def stack(tensors: Sequence[te.Tensor], axis: int = 0) -> te.Tensor:
     ends: list[Size] = list(range(1, len(parts) + 1))
 
     def value(*i: te.Expr) -> te.Expr:
-        return chosen(i[along], ends, lambda k: parts[k](*i[:along], *i[along + 1 :]))
+        return select_part(i[along], ends, lambda k: parts[k](*i[:along], *i[along + 1 :]))
 
     shape = (*parts[0].shape[:along], len(parts), *parts[0].shape[along:])
     return te.compute(shape, value, name="T_stack", tag=tag.INJECTIVE)
@@ -95,7 +102,7 @@ def _check_alike(parts: Sequence[te.Tensor], along: int | None, where: str) -> N
             )
 
 
-def chosen(index: te.Expr, ends: Sequence[Size], read: Callable[[int], te.Expr]) -> te.Expr:
+def select_part(index: te.Expr, ends: Sequence[Size], read: Callable[[int], te.Expr]) -> te.Expr:
     """Return the value of the part that contains an index; part `k` ends before `ends[k]`.
 
     The conditions form a binary search tree of logarithmic depth.
@@ -144,7 +151,7 @@ def split(
                 kind="too-much", where=where, count=count, most_parts=_MOST_PARTS,
             )
         each = ceil_div(extent, count)
-        places = [_least(times(each, k), extent) for k in range(count)] + [extent]
+        places = [_min_size(times(each, k), extent) for k in range(count)] + [extent]
     known = [place for place in places if isinstance(place, int)]
     if sorted(known) != known or known[0] < 0:
         raise DefinitionError(
@@ -159,7 +166,7 @@ def split(
     ]
 
 
-def _least(a: Size, b: Size) -> Size:
+def _min_size(a: Size, b: Size) -> Size:
     if isinstance(a, int) and isinstance(b, int):
         return min(a, b)
     return a if equal(a, b) or equal(a, 0) or not differ(a, b) else te.min(a, b)
@@ -181,7 +188,7 @@ def meshgrid(a_tuple: Sequence[te.Tensor], indexing: str) -> list[te.Tensor]:
     """
     where = "topi.meshgrid"
     parts = tensors_of(a_tuple, where, "a_tuple")
-    one_of(indexing, ("ij", "xy"), where, "indexing")
+    validate_choice(indexing, ("ij", "xy"), where, "indexing")
     for x in parts:
         if x.ndim > 1:
             raise DefinitionError(

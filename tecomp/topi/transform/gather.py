@@ -11,6 +11,7 @@ from tecomp.topi import tag
 from tecomp.topi.extents import Size, differ, element, product, unravel
 from tecomp.topi.validation import (
     Operand,
+    as_bool,
     axis_of,
     check_integer,
     check_rank,
@@ -18,11 +19,10 @@ from tecomp.topi.validation import (
     extent_of,
     integer_of,
     integers_of,
-    one_of,
     shape_of,
     tensor_of,
     tensors_of,
-    truth_of,
+    validate_choice,
 )
 
 
@@ -59,12 +59,12 @@ def take(
     where = "topi.take"
     a, indices = tensor_of(a, where, "a"), tensor_of(indices, where, "indices")
     check_integer(indices, where, "indices")
-    one_of(mode, ("clip", "wrap", "fast"), where, "mode")
+    validate_choice(mode, ("clip", "wrap", "fast"), where, "mode")
     if axis is None:
         count = product(a.shape)
         return te.compute(
             indices.shape,
-            lambda *i: a(*unravel(_brought(indices(*i), count, mode), a.shape)),
+            lambda *i: a(*unravel(_clamp_index(indices(*i), count, mode), a.shape)),
             name="T_take", tag=tag.INJECTIVE,
         )
     along = axis_of(axis, a.ndim, where)
@@ -84,12 +84,12 @@ def take(
 
     def value(*i: te.Expr) -> te.Expr:
         index = indices(*i[:shared], *i[along : along + inner])
-        return a(*i[:along], _brought(index, a.shape[along], mode), *i[along + inner :])
+        return a(*i[:along], _clamp_index(index, a.shape[along], mode), *i[along + inner :])
 
     return te.compute(shape, value, name="T_take", tag=tag.INJECTIVE)
 
 
-def _brought(index: te.Expr, extent: Size, mode: str) -> te.Expr:
+def _clamp_index(index: te.Expr, extent: Size, mode: str) -> te.Expr:
     """Map an index into bounds according to the mode."""
     if mode == "fast":
         return index
@@ -312,7 +312,7 @@ def sequence_mask(
     """
     where_ = "topi.sequence_mask"
     data, length = tensor_of(data, where_), tensor_of(valid_length, where_, "valid_length")
-    one_of(axis, (0, 1), where_, "axis")
+    validate_choice(axis, (0, 1), where_, "axis")
     _check_batch(data, length, 1 - axis, where_, "valid_length")
 
     def value(*i: te.Expr) -> te.Expr:
@@ -430,7 +430,7 @@ def trilu(data: te.Tensor, k: Operand, upper: bool) -> te.Tensor:
     (4, 4)
     """
     where_ = "topi.trilu"
-    data, is_upper = tensor_of(data, where_), truth_of(upper, where_, "upper")
+    data, is_upper = tensor_of(data, where_), as_bool(upper, where_, "upper")
     _check_matrices(data, where_)
     if isinstance(k, te.Tensor):
         check_rank(k, 0, where_, "k")
@@ -476,7 +476,8 @@ def matrix_set_diag(
     where_ = "topi.matrix_set_diag"
     data, diagonal = tensor_of(data, where_), tensor_of(diagonal, where_, "diagonal")
     _check_matrices(data, where_)
-    one_of(align, ("RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT"), where_, "align")
+    validate_choice(align, ("RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT"), where_,
+        "align")
     ends = tuple(k) if isinstance(k, list | tuple) else (k,)
     ends = integers_of(ends, 2 if len(ends) != 1 else 1, where_, "k")
     low, high = ends[0], ends[-1]

@@ -15,7 +15,7 @@ from tecomp.topi.validation import check_rank, tensor_of
 
 
 @dataclass(frozen=True)
-class Axis:
+class LayoutAxis:
     """Axis of a layout: a whole axis or its blocks (`C`), or the positions within a block (`16c`).
 
     Attributes:
@@ -59,13 +59,13 @@ def layout_transform(
     shape = [_extent(axis, target, extents, dst_layout, where) for axis in target]
 
     def value(*i: te.Expr) -> te.Expr:
-        whole = _joined(target, i)
+        whole = _join_split_axes(target, i)
         return array(*(_part(axis, source, whole[axis.name]) for axis in source))
 
     return te.compute(tuple(shape), value, name="T_layout_trans", tag=tag.INJECTIVE)
 
 
-def _axes(layout: object, where: str) -> list[Axis]:
+def _axes(layout: object, where: str) -> list[LayoutAxis]:
     """Parse a layout into its axes, in order.
 
     Raises:
@@ -74,7 +74,7 @@ def _axes(layout: object, where: str) -> list[Axis]:
     text = safe_str(layout)
     parts = re.findall(r"([A-Z])|(\d{1,18})([a-z])", text)
     axes = [
-        Axis(capital) if capital else Axis(small.upper(), int(size))
+        LayoutAxis(capital) if capital else LayoutAxis(small.upper(), int(size))
         for capital, size, small in parts
     ]
     whole = [axis.name for axis in axes if axis.block is None]
@@ -91,12 +91,12 @@ def _axes(layout: object, where: str) -> list[Axis]:
     )
 
 
-def _blocks(axes: list[Axis], name: str) -> int | None:
+def _blocks(axes: list[LayoutAxis], name: str) -> int | None:
     return next((axis.block for axis in axes if axis.name == name and axis.block), None)
 
 
 def _extents(
-    array: te.Tensor, source: list[Axis], layout: str, where: str
+    array: te.Tensor, source: list[LayoutAxis], layout: str, where: str
 ) -> Mapping[str, Size]:
     """Return the full extent of each axis letter."""
     extents: dict[str, Size] = {}
@@ -113,7 +113,7 @@ def _extents(
 
 
 def _extent(
-    axis: Axis, target: list[Axis], extents: Mapping[str, Size], layout: str, where: str
+    axis: LayoutAxis, target: list[LayoutAxis], extents: Mapping[str, Size], layout: str, where: str
 ) -> Size:
     """Return the extent of one axis of the result."""
     block, extent = _blocks(target, axis.name), extents[axis.name]
@@ -128,7 +128,7 @@ def _extent(
     return quotient(extent, block)
 
 
-def _joined(target: list[Axis], index: tuple[te.Expr, ...]) -> dict[str, Any]:
+def _join_split_axes(target: list[LayoutAxis], index: tuple[te.Expr, ...]) -> dict[str, Any]:
     """Return the index along each full axis."""
     whole: dict[str, Any] = {}
     for axis, i in zip(target, index, strict=True):
@@ -137,7 +137,7 @@ def _joined(target: list[Axis], index: tuple[te.Expr, ...]) -> dict[str, Any]:
     return whole
 
 
-def _part(axis: Axis, source: list[Axis], index: Any) -> Any:
+def _part(axis: LayoutAxis, source: list[LayoutAxis], index: Any) -> Any:
     """Return the index along one source axis from the index along the full axis."""
     block = _blocks(source, axis.name)
     if block is None:

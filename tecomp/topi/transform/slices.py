@@ -11,14 +11,14 @@ from tecomp.ir.nodes.expr_nodes import Const
 from tecomp.topi import tag
 from tecomp.topi.extents import Size, differ, equal, minus, plus, quotient
 from tecomp.topi.validation import (
+    as_list,
     axis_of,
     check_integer,
     check_rank,
     integer_of,
-    listed,
-    one_of,
     shape_of,
     tensor_of,
+    validate_choice,
 )
 
 Bound: TypeAlias = "Size | None"
@@ -67,10 +67,10 @@ def strided_slice(
     """
     where = "topi.strided_slice"
     a = tensor_of(a, where, "a")
-    one_of(slice_mode, ("end", "size"), where, "slice_mode")
+    validate_choice(slice_mode, ("end", "size"), where, "slice_mode")
     begin, end = _bounds(begin, where, "begin"), _bounds(end, where, "end")
     own = list(range(len(begin))) if axes is None else [
-        axis_of(axis, a.ndim, where, "an axis") for axis in listed(axes, where, "axes")]
+        axis_of(axis, a.ndim, where, "an axis") for axis in as_list(axes, where, "axes")]
     if not len(begin) == len(end) == len(own) or len(own) > a.ndim or len(set(own)) < len(own):
         raise DefinitionError(
             "{where}: there are {begin_count} begin and {end_count} end for axes {own} of {a}, "
@@ -86,14 +86,14 @@ def strided_slice(
         extent, last = a.shape[k], high
         if slice_mode == "size":
             start = _place(low, extent, 0)
-            last = extent if equal_bound(high, -1) else _least(_sum(start, high), extent)
+            last = extent if is_bound_equal(high, -1) else _min_size(_sum(start, high), extent)
         if not step:
             raise DefinitionError(
                 "{where}: the stride of axis {k} is 0; it is 1, -1 or another",
                 kind="wrong-number", where=where, k=k,
             )
         ranges[k] = (*_range(low, last, step, extent), step)
-    return _strided(a, ranges, "T_strided_slice")
+    return _define_strided(a, ranges, "T_strided_slice")
 
 
 def _bounds(bounds: Sequence[Bound], where: str, what: str) -> list[Bound]:
@@ -126,12 +126,12 @@ def _sum(a: Size, b: Bound) -> Size:
     return plus(a, 0 if b is None else b)
 
 
-def equal_bound(bound: Bound, number: int) -> bool:
+def is_bound_equal(bound: Bound, number: int) -> bool:
     """Return whether a bound is known to equal this number."""
     return bound is not None and equal(bound, number)
 
 
-def _strided(
+def _define_strided(
     a: te.Tensor, ranges: Sequence[tuple[Size, Size, int]], name: str
 ) -> te.Tensor:
     """Return the elements at `begin + stride * i`, with a given number of elements per axis."""
@@ -164,7 +164,7 @@ def _range(begin: Bound, end: Bound, step: int, extent: Size) -> tuple[Size, Siz
 def _count(length: Size, step: int) -> Size:
     """Return `max(ceil(length / step), 0)`."""
     count = quotient(plus(length, step - 1), step)
-    return max(count, 0) if isinstance(count, int) else _most(count, 0)
+    return max(count, 0) if isinstance(count, int) else _max_size(count, 0)
 
 
 def _place(bound: Bound, extent: Size, default: Size, more: int = 0) -> Size:
@@ -174,18 +174,18 @@ def _place(bound: Bound, extent: Size, default: Size, more: int = 0) -> Size:
     if not isinstance(bound, int):
         return plus(bound, more)
     if bound < 0:
-        return _most(plus(extent, bound + more), 0)
-    return 0 if bound + more == 0 else _least(bound + more, extent)
+        return _max_size(plus(extent, bound + more), 0)
+    return 0 if bound + more == 0 else _min_size(bound + more, extent)
 
 
-def _most(a: Size, b: Size) -> Size:
+def _max_size(a: Size, b: Size) -> Size:
     if isinstance(a, int) and isinstance(b, int):
         return max(a, b)
     # A size variable is never negative.
     return a if equal(b, 0) and isinstance(a, te.Var) else te.max(a, b)
 
 
-def _least(a: Size, b: Size) -> Size:
+def _min_size(a: Size, b: Size) -> Size:
     return min(a, b) if isinstance(a, int) and isinstance(b, int) else te.min(a, b)
 
 

@@ -22,12 +22,12 @@ from tecomp.topi.extents import (
     unravel,
 )
 from tecomp.topi.validation import (
+    as_list,
     axes_of,
     axis_of,
     extents_of,
     integer_of,
     integers_of,
-    listed,
     shape_of,
     tensor_of,
 )
@@ -146,7 +146,7 @@ def reshape(a: te.Tensor, newshape: Size | Sequence[Size]) -> te.Tensor:
     """
     where = "topi.reshape"
     a = tensor_of(a, where, "a")
-    shape = _completed(a, tuple(extents_of(shape_of(newshape), where, "newshape")), where)
+    shape = _infer_extent(a, tuple(extents_of(shape_of(newshape), where, "newshape")), where)
     if not is_product(a.shape, shape):
         raise DefinitionError(
             "{where}: {a} has shape {shape}, {a_shape} elements, and {shape2} has "
@@ -160,7 +160,7 @@ def reshape(a: te.Tensor, newshape: Size | Sequence[Size]) -> te.Tensor:
     )
 
 
-def _completed(a: te.Tensor, shape: tuple[Size, ...], where: str) -> tuple[Size, ...]:
+def _infer_extent(a: te.Tensor, shape: tuple[Size, ...], where: str) -> tuple[Size, ...]:
     """Replace an extent of -1 by the computed extent."""
     open_ones = [k for k, extent in enumerate(shape) if equal(extent, -1)]
     if not open_ones:
@@ -208,7 +208,7 @@ def transpose(a: te.Tensor, axes: Sequence[int] | None = None) -> te.Tensor:
     """
     where = "topi.transpose"
     a = tensor_of(a, where, "a")
-    given = list(reversed(range(a.ndim))) if axes is None else listed(axes, where, "axes")
+    given = list(reversed(range(a.ndim))) if axes is None else as_list(axes, where, "axes")
     order = [axis_of(k, a.ndim, where, "an axis") for k in given]
     if sorted(order) != list(range(a.ndim)):
         raise DefinitionError(
@@ -317,8 +317,8 @@ def sliding_window(
     first = axis_of(axis, data.ndim, where)
     count = data.ndim - first
     sizes = integers_of(
-        listed(window_shape, where, "window_shape"), count, where, "window_shape", least=1)
-    steps = integers_of(listed(strides, where, "strides"), count, where, "strides", least=1)
+        as_list(window_shape, where, "window_shape"), count, where, "window_shape", least=1)
+    steps = integers_of(as_list(strides, where, "strides"), count, where, "strides", least=1)
     for k, (extent, size) in enumerate(zip(data.shape[first:], sizes, strict=True), first):
         if isinstance(extent, int) and extent < size:
             raise DefinitionError(

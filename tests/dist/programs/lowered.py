@@ -11,11 +11,11 @@ import numpy as np
 from tecomp import TecompError, dist
 from tecomp.array.executor import execute
 from tecomp.ptensor import (
+    Binding,
     Dist,
-    Let,
     Literal,
-    Lowered,
-    Name,
+    LoweredFunction,
+    ValueName,
     dist_to_runtime,
     lower_ptensor,
     parse_module,
@@ -45,7 +45,7 @@ def of_all(result: Any) -> Any:
     return dist.gather(TEAM, dist.partition_of(TEAM, gid), np.array(local, order="C"))
 
 
-def check(name: str, lowered: Lowered, arguments: list[Any], wanted: list[Any]) -> None:
+def check(name: str, lowered: LoweredFunction, arguments: list[Any], wanted: list[Any]) -> None:
     results = execute(dist_to_runtime(lowered), *map(given, arguments))
     for result, expected in zip(results, wanted, strict=True):
         found = of_all(result)
@@ -82,8 +82,8 @@ if TEAM.size > 1:
         check_row(case, TEAM)
 
 lowered = lower_ptensor(parse(FUNCTIONS["chain"][0]))
-end = Let(None, Dist("fini_dtensor", (Name("x", 3),), Literal(TEAM.id)))
-once = Lowered("f", lowered.parameters, (*lowered.body, end), lowered.results)
+end = Binding(None, Dist("fini_dtensor", (ValueName("x", 3),), Literal(TEAM.id)))
+once = LoweredFunction("f", lowered.parameters, (*lowered.body, end), lowered.results)
 argument = given(np.ones((7, 3)))
 execute(dist_to_runtime(once), argument)
 ended = refused(execute, dist_to_runtime(lowered), argument)

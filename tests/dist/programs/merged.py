@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tecomp import dist
-from tecomp.dist.runtime.transfers import Job, Transfer
+from tecomp.dist.runtime.transfers import Transfer, TransferJob
 
 team = dist.world()
 mesh = dist.Mesh((team.size,))
@@ -44,7 +44,7 @@ for around, array, wanted in (
 operands = dist.Partition((6,), "float64", mesh, [dist.Partial()])
 moves = dist.redistribution(operands, dist.Partition((6,), "float64", mesh, [dist.Shard(0)]))
 sums = [np.full(moves.target.local_shape(team.rank), 7.0) for _ in range(2)]
-jobs = [Job(moves, np.full(6, k + 1.0), made, moves.op) for k, made in enumerate(sums)]
+jobs = [TransferJob(moves, np.full(6, k + 1.0), made, moves.op) for k, made in enumerate(sums)]
 Transfer(team, "two sums", jobs).wait()
 for k, made in enumerate(sums):
     np.testing.assert_array_equal(made, (k + 1) * team.size)

@@ -30,12 +30,12 @@ Taps = list[tuple[tuple[int, ...], float]]
 @contextmanager
 def always(wanted: bool) -> Iterator[None]:
     """Overlap wherever there is a core, or nowhere, whatever is measured."""
-    before = overlap.Choice.pays
-    overlap.Choice.pays = lambda self: wanted  # type: ignore[method-assign]
+    before = overlap.OverlapDecision.pays
+    overlap.OverlapDecision.pays = lambda self: wanted  # type: ignore[method-assign]
     try:
         yield
     finally:
-        overlap.Choice.pays = before  # type: ignore[method-assign]
+        overlap.OverlapDecision.pays = before  # type: ignore[method-assign]
 
 
 def taps(random: np.random.Generator, rank: int) -> Taps:
@@ -196,7 +196,7 @@ def measured() -> None:
 
 def asked(waited: float, plain: float, cut: float) -> tuple[int, int]:
     """How often something is cut among the first exchanges, and in the second round."""
-    choice, found = overlap.Choice(), []
+    choice, found = overlap.OverlapDecision(), []
     for _ in range(1836):
         found.append(choice.pays())
         choice.was_cut(cut) if found[-1] else choice.was_plain(waited, plain)

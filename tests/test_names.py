@@ -1,0 +1,77 @@
+"""Names of classes and functions in the product: unique classes, and verbs or nouns for functions."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+# Words that do not name an operation or a result when they stand alone.
+_PARTICIPLES = """\
+    added agreed aligned alike alone along apart asked beside bound bounded brought built called
+    cached checked chosen collapsed combined compiled completed composed computed converted copied
+    counted created damaged declared decoded defined described divided encoded evaluated filled
+    filtered fitted flattened found fused gathered given guarded held inlined inserted installed
+    joined kept known laid limited listed located lowered made mapped marked masked measured mended
+    merged mixed moved named narrowed needed nested numbered opened ordered outlined packed padded
+    paired passed placed propagated pushed reached realized rebased rebuilt reduced relaid
+    renamed replaced rounded said sampled scaled scanned scheduled seen selected settled shared
+    shifted shown simplified sized sliced sorted squared stored summed taken timed told
+    touched transposed turned united unpacked unpaired used viewed walked wanted whole widened
+    within without written"""
+_PRONOUNS = """\
+    each everyone it nobody one others somebody someone that them these they this those what which
+    who whose"""
+POOR = frozenset(f"{_PARTICIPLES} {_PRONOUNS}".split())
+# Names of NumPy, the array-API standard and TVM, and notations of layouts.
+STANDARD = frozenset({
+    "tecomp.topi.transform.concatenate.split", "tecomp.scheduling.loops.split",
+    "tecomp.schedules.pool.whole",
+})
+
+
+def module_of(path: Path) -> str:
+    name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    return name if name.startswith("tecomp") else f"tecomp.{name}"
+
+
+@cache
+def trees() -> dict[str, ast.Module]:
+    """The syntax trees of the product by module."""
+    paths = [path for top in ("tecomp", "schedules", "targets") for path in (ROOT / top).rglob("*.py")]
+    return {module_of(path): ast.parse(path.read_text(encoding="utf-8")) for path in sorted(paths)}
+
+
+def test_a_public_class_name_occurs_once() -> None:
+    homes: dict[str, list[str]] = defaultdict(list)
+    for module, tree in trees().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes[node.name].append(module)
+
+    assert len(homes) > 500  # the files were found
+    assert {name: places for name, places in homes.items() if len(places) > 1} == {}
+
+
+def functions() -> set[str]:
+    """The functions of all modules, with their modules."""
+    return {
+        f"{module}.{node.name}"
+        for module, tree in trees().items() for node in tree.body
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+
+
+def test_no_function_is_called_by_a_participle_or_pronoun() -> None:
+    named = functions()
+    poor = {
+        name for name in named - STANDARD
+        if name.rpartition(".")[2].strip("_") in POOR
+    }
+
+    assert len(named) > 3000  # the files were found
+    assert poor == set()
+    assert named >= STANDARD  # an exception that is no longer required must be removed
