@@ -69,7 +69,7 @@ def _start(code: FunctionBuilder, stmt: Stmt) -> Rule:
     rule = _RULES.get(type(stmt))
     if rule is None:
         raise InternalError(
-            "a statement of kind {type} reached the code generator; lower it first",
+            "a statement of type {type} reached the code generator; lower it first",
             type=type(stmt).__name__,
         )
     return rule(code, stmt)
@@ -234,10 +234,7 @@ def _for(code: FunctionBuilder, stmt: For) -> Rule:
         yield stmt.body
     code.settled = around
     code.do(f"{following} = add nsw {kind} {var}, 1")
-    # Without the loop passes, LLVM counts with an address only if the exit is an inequality. The
-    # first iteration is guarded, so both relations are equivalent.
-    relation = "ne" if code.passes is PassSelection.FEW else "slt"
-    again = code.op(f"icmp {relation} {kind} {following}, {end}")
+    again = code.op(f"icmp slt {kind} {following}, {end}")
     incoming = f"[ {first}, %{before} ], [ {following}, %{code.block} ]"
     code.lines[place] = f"  {var} = phi {kind} {incoming}"
     code.branch(again, body, after)
