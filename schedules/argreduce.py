@@ -68,14 +68,14 @@ def define(
     rank, name = len(A.shape), name or op
     if not -rank <= axis < rank:
         raise ValueError(
-            f"argreduce.define: axis={axis} of {rank} axes; give a number from {-rank} to "
-            f"{rank - 1}"
+            f"argreduce.define: axis={axis} of {rank} axes is out of bounds; pass a number "
+            f"from {-rank} to {rank - 1}"
         )
     axis %= rank
     extent = A.shape[axis]
     if isinstance(extent, int) and extent == 0:
         raise ValueError(
-            f"argreduce.define: axis {axis} of {A.name} has no element; give it one at least"
+            f"argreduce.define: axis {axis} of {A.name} has no elements; pass at least one element"
         )
     if axis == rank - 1 and are_transposed(A):
         rows = A.shape[:-1]

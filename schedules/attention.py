@@ -70,7 +70,7 @@ def define(
     wide = wide_type(Q.dtype)
     if scale is None:
         if not isinstance(depth, int):
-            raise ValueError("attention.define: the depth is known at the call only; give scale=")
+            raise ValueError("attention.define: the depth is dynamic; pass scale=")
         scale = 1 / sqrt(depth)
     later = n - m if causal else None
     # exp2 takes fewer operations than exp, so log2(e) is folded into the scale.

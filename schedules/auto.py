@@ -135,7 +135,7 @@ def auto(
     s = by_loops(outputs)
     if not s.outputs:
         raise ScheduleError(
-            "auto: there are no results; give a tensor, or several", kind="nothing-given"
+            "auto: got no results; pass one or more tensors", kind="nothing-given"
         )
     results = list(outputs) if isinstance(outputs, list | tuple) else [outputs]
     target = Target.of(target)
@@ -147,8 +147,8 @@ def auto(
         return scratchpads
     if division:
         raise ScheduleError(
-            "auto: {next} is to be divided, and target {target} has no scratchpads: its threads "
-            "share loops out as they run; leave the division out",
+            "auto: division of {next} is not supported: target {target} has no scratchpads, and "
+            "its threads share loops dynamically; omit division",
             kind="not-divided", next=next(iter(division)).name, target=target.name,
         )
     s = s if target.core is None else _in_caches(s, target, strides, bounds)
@@ -168,12 +168,12 @@ def _check_wishes(division: Cuts, near: Collection[te.Tensor]) -> None:
         isinstance(x, te.Tensor) and isinstance(cut, DivisionSpec) for x, cut in division.items()
     ):
         raise ScheduleError(
-            "auto: the division is {division!r}; give a Cut for each tensor",
+            "auto: division must map each tensor to a Cut, got {division!r}",
             kind="wrong-argument", division=division,
         )
     if not isinstance(near, Collection) or not all(isinstance(x, te.Tensor) for x in near):
         raise ScheduleError(
-            "auto: near is {near!r}; give the tensors that stay in scratchpads",
+            "auto: near must list the tensors that stay in scratchpads, got {near!r}",
             kind="wrong-argument", near=near,
         )
 

@@ -83,7 +83,8 @@ def define(
     rank = len(A.shape)
     if not -rank <= axis < rank:
         raise ValueError(
-            f"cumsum.define: axis={axis} of {rank} axes; give a number from {-rank} to {rank - 1}"
+            f"cumsum.define: axis={axis} of {rank} axes is out of bounds; pass a number "
+            f"from {-rank} to {rank - 1}"
         )
     axis %= rank
     dtype = out_dtype or A.dtype

@@ -195,8 +195,8 @@ def contraction_of(d: Product) -> Contraction:
     if d.rows.tensor == d.columns.tensor:
         name = d.rows.tensor.name
         raise ScheduleError(
-            "matmul.schedule: {total} multiplies {name} by itself, and scratchpads have rows and "
-            "columns in different layouts; multiply by a copy: te.compute({name}.shape, lambda "
+            "matmul.schedule: {total} multiplies {name} by itself, but the two factors require "
+            "different scratchpad layouts; multiply by a copy: te.compute({name}.shape, lambda "
             "*i: {name}(*i))",
             kind="not-this-form", total=d.total.name, name=name,
         )

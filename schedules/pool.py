@@ -79,8 +79,8 @@ def define(
     sliding = WindowGeometry(first, sizes, pair(stride or window), pads, pair(dilation))
     if any(2 * pad > size for pad, size in zip(pads, sizes, strict=True)):
         raise ValueError(
-            f"pool.define: padding={pads} is more than half of window={sizes}; take less, or "
-            "a larger window"
+            f"pool.define: padding={pads} exceeds half of window={sizes}; reduce "
+            "padding, or pass a larger window"
         )
     image = sliding.padded(X, _neutral_padding(X.dtype, op))
     taps = [te.reduce_axis((0, size), name=axis) for size, axis in zip(sizes, "rs", strict=True)]

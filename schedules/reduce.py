@@ -101,7 +101,7 @@ def define(
     rank, name = len(A.shape), name or op
     reduced = _positions(axis, rank)
     if not reduced:
-        raise ValueError("reduce.define: there is no axis to reduce; give one at least")
+        raise ValueError("reduce.define: got no axis to reduce; pass at least one axis")
     runs = {k: te.reduce_axis((0, A.shape[k]), name=f"k{k}") for k in reduced}
     dtype = out_dtype or A.dtype
     wide = wide_type(dtype)
@@ -131,8 +131,8 @@ def _positions(axis: int | Sequence[int] | None, rank: int) -> list[int]:
     found = [k + rank if k < 0 else k for k in given]
     if any(not 0 <= k < rank for k in found) or len(set(found)) < len(found):
         raise ValueError(
-            f"reduce.define: axis={axis} of {rank} axes; give numbers from {-rank} to {rank - 1}, "
-            "each axis once"
+            f"reduce.define: axis={axis} of {rank} axes is out of bounds or contains duplicates; "
+            f"pass numbers from {-rank} to {rank - 1}, each axis once"
         )
     return sorted(found)
 

@@ -50,7 +50,8 @@ def define(
     order = list(reversed(range(rank))) if axes is None else [k % rank for k in axes]
     if sorted(order) != list(range(rank)):
         raise ValueError(
-            f"transpose.define: axes={tuple(axes or ())} of {rank} axes; name each axis once"
+            f"transpose.define: axes={tuple(axes or ())} of {rank} axes is not a permutation; "
+            "pass each axis once"
         )
     own = [order.index(k) for k in range(rank)]
     return te.compute(

@@ -71,8 +71,8 @@ def decode_array(storage: Format, array: Array, dtype: DType) -> Array:
     array = as_array(array, f"format {storage.name}: decode_array")
     if array.dtype.name != storage.stored:
         raise LayoutError(
-            "format {storage}: memory is {stored}, the array is {dtype}; give what encode_array "
-            "returned, or view it as {stored}",
+            "format {storage}: expected an array of {stored}, got {dtype}; pass the result of "
+            "encode_array, or view it as {stored}",
             kind="storage-format", storage=storage.name, stored=storage.stored, dtype=array.dtype,
         )
     shape = _resize(storage, array, storage.units, storage.elements, "units")
@@ -113,8 +113,8 @@ def _resize(storage: Format, array: Array, old: int, new: int, what: str) -> tup
         return shape
     if not shape or shape[-1] % old:
         raise LayoutError(
-            "format {storage}: the last axis of the array, {shape}, is no whole number of blocks "
-            "of {old} {what}; pad it, or merge the last axes",
+            "format {storage}: the last axis of the array, shape {shape}, is not a multiple of "
+            "the block of {old} {what}; pad it, or merge the last axes",
             kind="storage-format", storage=storage.name, shape=list(shape), old=old, what=what,
         )
     return (*shape[:-1], shape[-1] // old * new)
@@ -195,8 +195,8 @@ class Relayout(Pictured):
             check_layout(given, "relayout")
         if src.shape != dst.shape or src.dtype != dst.dtype:
             raise LayoutError(
-                "relayout: the source is of {dtype}{shape}, the result of {dst_dtype}{dst_shape}; "
-                "give two layouts of one tensor",
+                "relayout: source {dtype}{shape} and result {dst_dtype}{dst_shape} do not match; "
+                "pass two layouts of one tensor",
                 kind="other-shape", dtype=src.dtype, shape=list(src.shape), dst_dtype=dst.dtype,
                 dst_shape=list(dst.shape),
             )
@@ -330,8 +330,8 @@ def pack_array(layout: Layout, array: Any, out: Any) -> Array:
     shape = layout.shape
     if found is not None and not is_in_layout(array, row_major_tag(len(shape)), shape, shape):
         raise CallError(
-            "pack: the array is packed already, as {formula}; pass the one that it was packed "
-            "from, use relayout, or pass np.asarray(...) of it if it is right",
+            "pack: the array is already packed with layout {formula}; pass the array that it was "
+            "packed from, use relayout, or pass np.asarray(...) of it to ignore its layout",
             kind="packed", formula=found.formula,
         )
     given = as_array(array, "pack")
@@ -404,7 +404,7 @@ def check_array(what: str, array: Any, dtype: str, shape: tuple[int, ...]) -> No
         is_shaped = hasattr(array, "shape") and isinstance(array.shape, tuple)
         text = f"{found}{list(array.shape)}" if is_shaped else type(array).__name__
         raise CallError(
-            "{what} is {text}, but {dtype}{shape} belongs there; convert it first",
+            "{what} is {text}, expected {dtype}{shape}; convert it first",
             kind="other-array", what=what, text=text, dtype=dtype, shape=list(shape),
         )
 
@@ -425,8 +425,8 @@ def check_mark(what: str, array: Any, layout: Layout) -> None:
         array, layout.mark, layout.shape, layout.physical_shape
     ):
         raise CallError(
-            "{what} is packed as {formula}, but it is to be as {mark_formula}; pass one of that "
-            "layout, or np.asarray(...) of it if it is right",
+            "{what} is packed with layout {formula}, expected {mark_formula}; pass an array with "
+            "that layout, or np.asarray(...) of it to ignore its layout",
             kind="packed", what=what, formula=found.formula, mark_formula=layout.mark.formula,
         )
 
@@ -443,7 +443,7 @@ def check_writable(what: str, array: Array) -> None:
     """
     if not array.flags.writeable:
         raise CallError(
-            "{what} is written to, but it is read-only; pass a copy of it",
+            "{what} is written to, but it is read-only; pass a copy",
             kind="memory-of-array", what=what,
         )
 

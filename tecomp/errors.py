@@ -107,7 +107,7 @@ class _Safe:
         return safe_str(self.value)
 
 
-def _filled(template: str, parameters: Mapping[str, object]) -> str:
+def _fill_template(template: str, parameters: Mapping[str, object]) -> str:
     """Return a template with its values; a template without values is a text."""
     try:
         return template.format(**parameters) if parameters else template
@@ -153,9 +153,9 @@ class TecompError(Exception):
     >>> try:
     ...     tecomp.Layout.of((4, 4), "int8", lambda i, j: [i % 2, j])
     ... except tecomp.TecompError as error:
-    ...     print(error.message.partition(";")[0])
+    ...     print(error.message.partition(": elements")[0])
     ...     print(type(error).__name__, error.kind, error.code, error.location is None)
-    layout: elements (0, 0) and (2, 0) of int8[4, 4] share one place under lambda i, j: [i % 2, j]
+    layout: lambda i, j: [i % 2, j] is not injective on int8[4, 4]
     LayoutError shared-place TE0301 False
     >>> error = tecomp.LayoutError("{where}: no axis {axis!r}", where="layout", axis="k")
     >>> error.message, error.parameters
@@ -171,7 +171,7 @@ class TecompError(Exception):
         self, template: str, /, location: Location | RemoteLocation | None = None, *,
         kind: str | None = None, **parameters: object,
     ) -> None:
-        message = _abridge(_ADDRESS.sub("", _filled(template, parameters)))
+        message = _abridge(_ADDRESS.sub("", _fill_template(template, parameters)))
         super().__init__(message)
         self.message = message
         self.parameters = {name: _plain(value) for name, value in parameters.items()}
@@ -221,7 +221,7 @@ class DefinitionError(TecompError, ValueError):
     ...     te.placeholder((-1,))
     ... except DefinitionError as error:
     ...     print(error.message)
-    te.placeholder placeholder: axis 0 of the shape is -1; an extent is at least 0
+    te.placeholder placeholder: axis 0 of the shape is -1; an extent must be at least 0
     """
 
     usual = "definition"
@@ -235,7 +235,7 @@ class TypeMismatchError(DefinitionError, TypeError):
     ...     te.placeholder((4,), "flot")
     ... except TypeMismatchError as error:
     ...     print(error.message.partition(";")[0])
-    `flot` is no element type
+    `flot` is not a valid dtype
     """
 
     usual = "element-type"
@@ -263,8 +263,8 @@ class LayoutError(TecompError, ValueError):
     >>> try:
     ...     tecomp.IndexMap.from_func(lambda i: [i % 4]).inverse([8])
     ... except LayoutError as error:
-    ...     print(error.message.partition(" under")[0])
-    index map: elements (0,) and (4,) of [8] share one place
+    ...     print(error.message.partition(": elements")[0])
+    index map: lambda i: [i % 4] is not injective on [8]
     """
 
     usual = "layout"
@@ -292,7 +292,7 @@ class CapacityError(TargetError):
     ...     tecomp.ShardLayout((64, 64), "float32", capacity_bytes=4096)
     ... except CapacityError as error:
     ...     print(error.message.partition(";")[0])
-    shard layout: a shard of 64x64 float32 takes 16,384 B of l1, which has 4,096 B on a core
+    shard layout: a shard of 64x64 float32 takes 16,384 B of l1, which has 4,096 B per core
     """
 
     usual = "capacity"
@@ -358,7 +358,7 @@ class CacheError(TecompError, ValueError):
     ...     tecomp.load("no-such-file.tec")
     ... except CacheError as error:
     ...     print(error.message.partition(";")[0])
-    load: no-such-file.tec is no saved program: there is no program.json in it
+    load: no-such-file.tec is not a saved program: program.json not found
     """
 
     usual = "cache"
@@ -372,7 +372,7 @@ class MissingError(TecompError, AttributeError):
     ...     te.gradient
     ... except MissingError as error:
     ...     print(error.message.partition(";")[0])
-    te.gradient: no derivatives are made
+    te.gradient: automatic differentiation is not supported
     """
 
     usual = "missing-name"
@@ -481,7 +481,7 @@ class TeamError(TecompError, ValueError):
     ...     dist.team_of(99)
     ... except TeamError as error:
     ...     print(error.message.partition(";")[0])
-    there is no team 99
+    unknown team 99
     """
 
     usual = "team"
@@ -527,7 +527,7 @@ class TecompWarning(UserWarning):
     def __init__(
         self, template: str, /, location: Location | None, *, kind: str, **parameters: object
     ) -> None:
-        self.message = _filled(template, parameters)
+        self.message = _fill_template(template, parameters)
         super().__init__(self.message)
         self.location, self.kind = location, kind
         self.parameters = {name: _plain(value) for name, value in parameters.items()}
@@ -560,6 +560,9 @@ _HEAD = """# Errors
 Every error has a code that identifies its kind: `error.code`. The page of a code describes the
 error, its cause and the remedy, with one example that causes the error and one that avoids it.
 `tecomp explain TE0201` prints the same page.
+
+Programs distinguish errors by `error.kind` and by `error.parameters`, the values that the message
+shows, by name: the wording of messages changes between versions.
 
 Tracebacks end at your source line. With `TECOMP_DEBUG=1` they also show where tecomp raised the
 error. Errors that only `build` detects refer to the line of the primitive that caused them.

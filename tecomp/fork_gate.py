@@ -208,8 +208,8 @@ def _prepare_fork() -> None:
         no_fork.open()
         time.sleep(_PAUSE)
     warnings.warn(
-        f"fork: another thread has compiled or evaluated for {_PATIENCE:g} seconds, and the child "
-        "process may hang where it does the same; fork before such threads start",
+        f"fork: another thread has been compiling or evaluating for {_PATIENCE:g} seconds, "
+        "and the child process may hang if it does the same; fork before such threads start",
         RuntimeWarning, stacklevel=2,
     )
 

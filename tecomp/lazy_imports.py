@@ -20,11 +20,11 @@ def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list
         package: Full name of the package, `__name__`.
 
     >>> getattr_, dir_ = lazy_names("tecomp.constraints")
-    >>> "Violation" in dir_(), getattr_("Violation").__module__
-    (True, 'tecomp.constraints.check')
-    >>> getattr_("Violations")
+    >>> "Hint" in dir_(), getattr_("Hint").__module__
+    (True, 'tecomp.constraints.user_hints')
+    >>> getattr_("Hints")
     Traceback (most recent call last):
-    AttributeError: module 'tecomp.constraints' has no attribute 'Violations'
+    AttributeError: module 'tecomp.constraints' has no attribute 'Hints'
     """
 
     def load(name: str) -> object:

@@ -1,6 +1,6 @@
-"""Draw the architecture: packages in their layers, and which packages each one imports.
+"""Draw the architecture: packages by layer, and the imports between packages.
 
-`python -m tests.architecture docs/architecture.svg` writes it.
+`python -m tests.architecture docs/architecture.svg` writes the picture.
 """
 
 from __future__ import annotations
@@ -13,29 +13,29 @@ from tests.test_layers import INSIDE, LAYERS, files_of, inner_imports
 
 ROW, CELL = 20.0, 18.0
 NAMES, INNER = 132.0, 400.0
-"""Widths of the columns with the packages, and with their sub-packages."""
+"""Widths of the columns with the packages and with their sub-packages."""
 
 
 def packages() -> list[tuple[int, str]]:
-    """All packages with the height of their layer, highest first."""
+    """Return all packages with the number of their layer, highest layer first."""
     found = [(height, room) for height, layer in enumerate(LAYERS) for room in sorted(layer)]
     return sorted(found, key=lambda each: (-each[0], each[1]))
 
 
 def imported_by(room: str) -> set[str]:
-    """Other packages that the files of a package import."""
+    """Return the other packages that the files of a package import."""
     return {entry.room for path in files_of(room) for entry in inner_imports(path)} - {room}
 
 
 def inside(room: str) -> str:
-    """The sub-packages of a large package, highest first."""
+    """Return the sub-packages of a large package, highest layer first."""
     layers = reversed(INSIDE.get(room, []))
     names = (", ".join(sorted(layer - {"__init__"})) for layer in layers)
     return " / ".join(filter(None, names))
 
 
 def picture() -> Svg:
-    """A row per package, and a column per imported package."""
+    """Draw a row per package, and a column per imported package."""
     canvas, listed = Canvas(), packages()
     y = head(
         canvas, "Packages and their imports",
@@ -58,7 +58,7 @@ def picture() -> Svg:
 
 
 def _band(canvas: Canvas, top: float, count: int, rows: int, height: int) -> None:
-    """The background of a layer: every other one is shaded."""
+    """Draw the background of a layer; odd layers are shaded."""
     width = NAMES + INNER + 24 + rows * CELL
     if height % 2:
         canvas.box(MARGIN, top, width, count * ROW, "plain")

@@ -1,6 +1,6 @@
-"""Golden files: what a test prints, compared, rewritten on demand, and never left over.
+"""Golden files: compare printed forms, update on demand, and detect orphans.
 
-It needs nothing but pytest, so that its own tests are quick.
+The module depends only on pytest, so that its own tests are fast.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def golden_path(test_file: Path, test_name: str) -> Path:
-    """Where the golden file of a test lies: `tests/golden/<room>/<test file>/<test>.txt`."""
+    """Return the golden file of a test: `tests/golden/<folder>/<test file>/<test>.txt`."""
     name = re.sub(r"[^\w.=]+", "-", test_name).rstrip("-")
     return GOLDEN / test_file.relative_to(TESTS).with_suffix("") / f"{name}.txt"
 
 
-@pytest.hookimpl(tryfirst=True)  # before -k takes items away
+@pytest.hookimpl(tryfirst=True)  # before -k deselects items
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Note which golden files each collected test file uses."""
+    """Record which golden files each collected test file uses."""
     collected: dict[Path, set[str]] = {}
     for item in items:
         names = collected.setdefault(item.path, set())
@@ -48,13 +48,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture
 def collected_goldens(request: pytest.FixtureRequest) -> dict[Path, set[str]]:
-    """Names of the golden files that are in use, for each test file of this run."""
+    """Return the names of the golden files in use, for each collected test file."""
     return request.config.stash[COLLECTED]
 
 
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Callable[[object], None]:
-    """Compare a printed form with this test's golden file, once per test."""
+    """Return a function that compares a printed form with the golden file, once per test."""
     path = golden_path(request.path, request.node.name)
 
     def check(actual: object) -> None:

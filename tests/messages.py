@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -14,21 +14,23 @@ from tecomp import errors
 
 ROOT = Path(__file__).parents[1]
 SETTINGS = {"kind", "location"}
-"""Keywords of errors that are no values of the template."""
+"""Keywords of errors that are not parameters of the template."""
 FORWARDED = "template"
-"""Name of the parameters that take a template: functions with such a parameter raise errors."""
+"""Name of template parameters; functions with such a parameter raise errors."""
 
 
 @dataclass(frozen=True, init=False)
 class Diagnostic:
-    """Error or warning as programs see it: its kind, and the values that its message shows."""
+    """Error or warning as structured data: its kind, and the parameters of its message."""
 
     kind: str
     parameters: Mapping[str, Any]
 
     def __init__(self, kind: str, /, **parameters: Any) -> None:
         object.__setattr__(self, "kind", kind)
-        object.__setattr__(self, "parameters", parameters)
+        # Normalized like the parameters of errors: nan becomes a string, which is equal to itself.
+        kept = {name: errors._plain(value) for name, value in parameters.items()}
+        object.__setattr__(self, "parameters", kept)
 
 
 def diagnostic(error: BaseException | Warning | str) -> Diagnostic:
@@ -46,8 +48,8 @@ class Template:
         line: Line.
         error: Name of the class.
         kind: Kind of the error; the expression, if it is computed.
-        text: Template, with that of the function that raises it around it.
-        names: Names of its values.
+        text: Template, including the text that the raising function adds around it.
+        names: Names of its parameters.
     """
 
     file: str
@@ -68,7 +70,7 @@ class Raiser:
         kind: Kind without an explicit one.
         before: Text before the template.
         after: Text after the template.
-        names: Names of values that the function itself passes.
+        names: Names of parameters that the function itself passes.
     """
 
     error: str
@@ -80,7 +82,7 @@ class Raiser:
 
 
 def fields_of(text: str) -> frozenset[str]:
-    """Return the names of the values in a template."""
+    """Return the names of the parameters in a template."""
     return frozenset(name for _, name, _, _ in Formatter().parse(text) if name is not None)
 
 
@@ -89,7 +91,7 @@ def templates() -> tuple[Template, ...]:
     """Return the templates of all errors and warnings in the source.
 
     Raises:
-        AssertionError: If a message is no literal, or does not use exactly the given values.
+        AssertionError: If a message is not a literal, or does not use exactly the given parameters.
     """
     files = [
         (file, ast.parse(file.read_text()))
@@ -147,7 +149,7 @@ def _raisers(tree: ast.Module, classes: Mapping[str, Raiser]) -> dict[str, Raise
         if not isinstance(function, ast.FunctionDef):
             continue
         names = [arg.arg for arg in (*function.args.posonlyargs, *function.args.args)]
-        if FORWARDED not in names or function.name in ("__init__", "warn", "_filled"):
+        if FORWARDED not in names or function.name in ("__init__", "warn", "_fill_template"):
             continue
         call = next(
             node for node in ast.walk(function)
@@ -204,7 +206,7 @@ def _template(
     if any(isinstance(part, ast.Name) and part.id == FORWARDED for part in ast.walk(given)):
         return
     if file == Path("tecomp/errors.py") and ast.unparse(given) == "message":
-        return  # an error of another process, as it was shown there
+        return  # an error of another process, with its formatted message
     text = constants.get(given.id) if isinstance(given, ast.Name) else getattr(given, "value", None)
     assert isinstance(text, str), f"{where}: the message is no literal"
     passed = {keyword.arg for keyword in node.keywords if keyword.arg} - SETTINGS
@@ -229,36 +231,3 @@ def _kind(node: ast.Call, default: str) -> str:
 
 def _last(function: ast.expr) -> str:
     return ast.unparse(function).rpartition(".")[2]
-
-
-@dataclass(frozen=True)
-class Tested:
-    """What tests expect of errors: diagnostics, and texts that commands and other processes print.
-
-    Attributes:
-        diagnostics: Kind and names of parameters of each expected `Diagnostic`.
-        texts: All strings of the tests.
-    """
-
-    diagnostics: frozenset[tuple[str, frozenset[str]]]
-    texts: str
-
-    def __contains__(self, template: Template) -> bool:
-        parts = [text for text, _, _, _ in Formatter().parse(template.text)]
-        return (template.kind, template.names) in self.diagnostics or all(
-            part in self.texts for part in parts if len(part.strip()) >= 6
-        )
-
-
-def expectations(files: Iterable[Path]) -> Tested:
-    """Return the expectations of test files."""
-    found: set[tuple[str, frozenset[str]]] = set()
-    texts: list[str] = []
-    for file in files:
-        for node in ast.walk(ast.parse(file.read_text())):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                texts.append(node.value)
-            elif isinstance(node, ast.Call) and _last(node.func) == "Diagnostic" and node.args:
-                names = frozenset(keyword.arg for keyword in node.keywords if keyword.arg)
-                found.add((str(getattr(node.args[0], "value", "")), names))
-    return Tested(frozenset(found), "\n".join(texts))

@@ -1,9 +1,9 @@
-"""A long search for programs that go wrong: `python -m tests.search --help`.
+"""Search for failing random programs: `python -m tests.search --help`.
 
-Every seed makes one program, as in `tests/properties/test_programs.py`, `test_operators.py`,
-`test_unscheduled.py`, `test_array_sharing.py` and `test_view_programs.py`. Wrong numbers, errors that
-no documentation announces, crashes and programs that take too long are printed, each with its seed;
-`--reduce SEED` looks for a smaller program that goes wrong in the same way.
+Every seed gives one program, as in `tests/properties/test_programs.py`, `test_operators.py`,
+`test_unscheduled.py`, `test_array_sharing.py` and `test_view_programs.py`. Wrong results,
+undocumented errors, crashes and timeouts are printed with their seed; `--reduce SEED` searches for
+a smaller program with the same failure.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from tests.strategies.view_programs import draw_view_program
 os.environ["TECOMP_CACHE"] = "off"
 FORK = multiprocessing.get_context("fork")
 STEPS = 25  # of a program of arrays
-BATCH = 400  # programs in one process, whose memory is then given back
+BATCH = 400  # programs per process, whose end frees their memory
 PASSED, REFUSED, WRONG = "passed", "refused", "wrong"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one program: passed, refused, or wrong, with a text."""
+    """Outcome of one program: passed, refused, or wrong, with a text."""
 
     kind: str
     text: str = ""
@@ -54,20 +54,20 @@ class Outcome:
 
     @property
     def sort(self) -> str:
-        """The text without the names and numbers of one program."""
+        """Return the first line of the text without program-specific names and numbers."""
         first = self.text.strip().split("\n")[0]
         return re.sub(r"\b[a-zA-Z_]\w*\d\w*\b|\d+", "#", first)[:90]
 
 
 def try_program(dice: Dice) -> Outcome:
-    """Draw a program, compile it, and compare its numbers with those of its definition."""
+    """Draw a program, compile it, and compare its result with its definition."""
     program = ""
     try:
         case = draw_case(dice)
         program = case.text()
         lowered = case.lower()
         program = case.text()
-        # Most faults are in lowering, and machine code takes the longest to make.
+        # Most faults are in lowering, and machine code generation takes the longest.
         kernel = build(case.schedule, case.args) if dice.below(3) == 0 else None
         for sizes in bindings(case):
             check_ends(case, lowered, kernel, sizes)
@@ -92,7 +92,7 @@ def _try_all(
 
 
 def try_operation(dice: Dice) -> Outcome:
-    """Draw a call of an operator of the library, build it, and compare it with NumPy."""
+    """Draw a call of a library operator, build it, and compare it with NumPy."""
     program = ""
     try:
         operation = draw_operation(dice)
@@ -106,7 +106,7 @@ def try_operation(dice: Dice) -> Outcome:
 
 
 def try_unscheduled(dice: Dice) -> Outcome:
-    """Draw a program, build or compile it without a schedule, and compare it with its definition."""
+    """Draw a program, build it without a schedule, and compare it with its definition."""
     program = ""
     try:
         case = draw_unscheduled(dice)
@@ -152,7 +152,7 @@ KINDS = {
 
 @dataclass
 class _Worker:
-    """A process that tries one program after another."""
+    """Process that runs a batch of programs."""
 
     kind: str
     dice: list[Dice]
@@ -170,7 +170,7 @@ class _Worker:
         there.close()
 
     def ended(self) -> Outcome | None:
-        """What became of the program with which the process ended before its time."""
+        """Return the outcome of the program during which the process crashed."""
         self.process.join()
         with open(self.log, encoding="utf-8") as log:
             stack = log.read()
@@ -185,7 +185,7 @@ class _Worker:
 def search(
     kind: str, seeds: Sequence[int], processes: int, seconds: float
 ) -> Iterator[tuple[int | None, Outcome]]:
-    """Each seed with what became of its program, in the order in which they are done."""
+    """Yield each seed with the outcome of its program, in order of completion."""
     dice = [Dice(seed=seed) for seed in seeds]
     batches = [dice[k : k + BATCH] for k in range(0, len(dice), BATCH)]
     workers: dict[Connection, _Worker] = {}
@@ -222,7 +222,7 @@ def _results(
 
 
 def _apart(kind: str, dice: Dice, seconds: float) -> Outcome:
-    """What becomes of a program, tried in a process of its own."""
+    """Return the outcome of a program in a separate process."""
     worker = _Worker(kind, [dice], seconds)
     try:
         outcome: Outcome = worker.results.recv()[1]
@@ -232,9 +232,9 @@ def _apart(kind: str, dice: Dice, seconds: float) -> Outcome:
 
 
 def reduce(kind: str, seed: int, seconds: float, budget: float) -> Outcome:
-    """A smaller program that goes wrong as that of a seed does.
+    """Return the outcome of a smaller program that fails like the program of a seed.
 
-    The numbers that a program is made of are left out in ranges, or replaced by 0.
+    The random numbers of the program are removed in ranges or replaced by 0.
     """
     end = time.monotonic() + budget
     outcome = _apart(kind, Dice(seed=seed), seconds)
@@ -258,7 +258,7 @@ def reduce(kind: str, seed: int, seconds: float, budget: float) -> Outcome:
 
 
 def main() -> None:
-    """The command."""
+    """Run the command."""
     parser = argparse.ArgumentParser(description="search for random programs that go wrong")
     parser.add_argument("kind", choices=KINDS)
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
@@ -270,7 +270,7 @@ def main() -> None:
     if given.reduce is not None:
         outcome = reduce(given.kind, given.reduce, given.timeout, budget=120)
         sys.exit(f"{outcome.program}\n{outcome.text}")
-    # Also where whatever started it in the background has it ignored.
+    # Background shells may start the process with these signals ignored.
     for stop in (signal.SIGINT, signal.SIGTERM):
         signal.signal(stop, signal.default_int_handler)
     begin, counts, sorts = time.monotonic(), Counter[str](), Counter[str]()

@@ -13,7 +13,7 @@ PICTURE = Path(__file__).parents[1] / "docs" / "architecture.svg"
 
 
 def test_the_picture_is_in_step_with_the_code(request: pytest.FixtureRequest) -> None:
-    """`pytest --update-golden tests/test_architecture.py` writes it again."""
+    """`pytest --update-golden tests/test_architecture.py` updates the picture."""
     if request.config.getoption("--update-golden"):
         picture().save(PICTURE)
 

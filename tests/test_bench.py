@@ -1,4 +1,4 @@
-"""The benchmarks' plumbing: choosing, taking turns, comparing, ratios, the document."""
+"""Benchmark infrastructure: case selection, turns, comparison, ratios and the document."""
 
 from __future__ import annotations
 
@@ -363,7 +363,7 @@ def test_reading_a_record_writes_the_same_documents(tmp_path: Path) -> None:
     source, page = tmp_path / "record.json", tmp_path / "performance.md"
     source.write_text(json.dumps(to_json(RECORD)), encoding="utf-8")
 
-    # One of our results was wrong, so the status is 1 here.
+    # One of tecomp's results was wrong, so the exit status is 1.
     assert main(["--read", str(source), "--write", str(page)]) == 1
     assert page.read_text(encoding="utf-8") == document(RECORD, "performance.svg")
     assert (tmp_path / "performance.svg").read_text(encoding="utf-8") == chart(ROWS)
@@ -407,7 +407,7 @@ def session(makers: dict[str, Any]) -> Session:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """With two ones, and two as what is expected."""
+    """Return a folder with two inputs of value 1 and the expected value 2."""
     for name, value in (("0", 1), ("1", 1), ("expected", 2)):
         np.save(tmp_path / f"{name}.npy", np.full(1, value, np.float32))
     return tmp_path
@@ -558,7 +558,7 @@ def test_chains_compute_the_same_however_they_are_written(name: str) -> None:
         ours_arrays.chain(find(f"{case.name}-jit"))(*inputs),
     ):
         assert callable(bound)
-        for _ in range(2):  # memory in between is used again
+        for _ in range(2):  # the second call reuses the temporary memory
             assert case.error(together(case, bound()), expected) <= case.tolerance
 
 

@@ -1,4 +1,4 @@
-"""The command `tecomp`: what it prints, and with which exit status."""
+"""Output and exit status of the command `tecomp`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_targets_are_listed_with_their_memories() -> None:
 
 
 def cache(*words: str, **variables: str) -> tuple[int, str]:
-    """Exit status and output of `tecomp cache` where the environment says this."""
+    """Return exit status and output of `tecomp cache` with the given environment variables."""
     names = ("TECOMP_CACHE", "TECOMP_CACHE_DIR", "TECOMP_CACHE_SIZE")
     env = {name: variables.get(name) for name in names}
     done = CliRunner().invoke(cli.main, ["cache", *words], env=env)
@@ -55,10 +55,10 @@ def test_the_cache_is_shown_and_cleared(tmp_path: Path) -> None:
 
 def test_a_cache_that_is_off_or_misspelt() -> None:
     assert cache(TECOMP_CACHE="off") == (
-        1, "Error: cache: it is off; unset TECOMP_CACHE to use it\n",
+        1, "Error: cache: the cache is disabled; unset TECOMP_CACHE to enable it\n",
     )  # fmt: skip
     assert cache("clear", TECOMP_CACHE="no") == (
-        1, "Error: TECOMP_CACHE: expected on or off, got 'no'; unset it for on\n",
+        1, "Error: TECOMP_CACHE: expected on or off, got 'no'; unset it for the default, on\n",
     )  # fmt: skip
 
 
@@ -70,7 +70,7 @@ def test_demo_names_the_extra(library: str, monkeypatch: pytest.MonkeyPatch) -> 
     assert done.exit_code == 1
     assert done.output == (
         f"Error: demo: {library} is not installed; "
-        "install the extra with it: pip install 'tecomp[demo]'\n"
+        "install the extra that provides it: pip install 'tecomp[demo]'\n"
     )
 
 
@@ -81,7 +81,7 @@ def test_demo_refuses_a_folder_that_is_not_there(option: str, tmp_path: Path) ->
 
     assert done.exit_code == 2
     assert done.output.splitlines()[-1] == (
-        f"Error: Invalid value for {option}: there is no folder {output.parent}"
+        f"Error: Invalid value for {option}: directory not found: {output.parent}"
     )
 
 
@@ -93,7 +93,7 @@ def test_demo_knows_no_such_target(name: str, hint: str) -> None:
 
     assert done.exit_code == 1
     assert done.output == (
-        f"Error: demo: there is no target `{name}`; {hint}installed targets: "
+        f"Error: demo: unknown target `{name}`; {hint}installed targets: "
         f"{', '.join(tecomp.list_targets())}; or pass the path of a TOML file\n"
     )
 
@@ -110,8 +110,8 @@ def test_demo_on_a_machine_that_is_too_small(tmp_path: Path) -> None:
 
     assert done.exit_code == 1
     assert done.output.splitlines()[-1] == (
-        "Error: demo: filters: a part of 1 pixels takes 11904 bytes of memory `lx`, a core of "
-        "target stick128 has 8192; take a target with larger scratchpads"
+        "Error: demo: filters: a part of 1 pixels requires 11904 bytes of memory `lx`, but a core "
+        "of target stick128 has 8192; use a target with larger scratchpads"
     )
 
 
@@ -136,7 +136,7 @@ def test_demo_runs_and_writes_its_picture(
         work()
         return 1.0
 
-    # NumPy and SciPy take seconds for each run.
+    # The NumPy and SciPy baselines take seconds per run.
     monkeypatch.setattr(main, "_best", best_of_one)
     output = tmp_path / "demo.png"
     done = CliRunner().invoke(cli.main, ["demo", "--output", str(output)])
@@ -152,9 +152,9 @@ def test_demo_runs_and_writes_its_picture(
 def test_demo_runs_on_machines(
     target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a part of the photograph; `tests/test_demo.py` counts what all of it would take.
+    """Run the demo on a part of the photograph; `tests/test_demo.py` covers the whole one.
 
-    The picture of such features is drawn above, which takes as long as all else.
+    The picture of the features is stubbed, as it takes as long as everything else.
     """
     part = np.ascontiguousarray(filters.photograph()[:, 100:237, 200:361])
     drawn: list[object] = []

@@ -1,4 +1,4 @@
-"""Commands that show what is here and what a script defines, for people and for programs."""
+"""Commands that list targets and definitions of a script, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -123,31 +123,32 @@ def test_what_is_no_function_on_arrays_is_refused(script: Path, tmp_path: Path) 
     other.write_bytes(b"\xff")
 
     assert ran("lower", path) == (1, (
-        f"Error: {path}: line 1, column 11: expected `:` and a type behind the name of a parameter, "
+        f"Error: {path}: line 1, column 11: expected `:` and a type after the parameter name, "
         "got the end of the text\n"
     ))
     assert ran("lower", other)[1].startswith(f"Error: {other}: expected a text in UTF-8, got ")
     assert ran("lower", path, "--stage", "nest")[1].splitlines()[-1] == (
-        "Error: Invalid value for --stage: nest is no pass of functions on arrays; these are "
+        "Error: Invalid value for --stage: nest is not a pass of functions on arrays; these are "
         "lower-ptensor, dist-to-intel-runtime"
     )
     assert ran("lower", path, "--form", "asm")[1].splitlines()[-1] == (
-        "Error: Invalid value for --form: functions on arrays are lowered to ir"
+        "Error: Invalid value for --form: functions on arrays can be lowered to ir only"
     )
     assert ran("lower", f"{script}:plain", "--stage", "lower-ptensor")[1].splitlines()[-1] == (
-        "Error: Invalid value for --stage: lower-ptensor is no pass of schedules; these are "
+        "Error: Invalid value for --stage: lower-ptensor is not a pass of schedules; these are "
         f"{', '.join(['schedule', *STAGES])}"
     )
 
 
 def test_what_is_no_program_is_refused(script: Path, tmp_path: Path) -> None:
     for words, complaint in (
-        (f"{script}:layout", f"{script}:layout is Layout; it has to be a pair: a schedule or a tensor, and "
-         "the list of arguments, as tecomp.build takes them, or a function that gives one"),
-        (f"{script}:C", f"{script} defines no `C`; it has A, B, by_hand, layout, plain, "
+        (f"{script}:layout", f"{script}:layout is Layout; expected a pair of a schedule or "
+         "tensor and the list of arguments, as for tecomp.build, or a function that returns such a "
+         "pair"),
+        (f"{script}:C", f"{script} does not define `C`; it has A, B, by_hand, layout, plain, "
          "roofline"),
-        (f"{tmp_path}/none.py:C", f"there is no file {tmp_path}/none.py"),
-        ("script.py", "'script.py' names nothing; write script.py:name"),
+        (f"{tmp_path}/none.py:C", f"file not found: {tmp_path}/none.py"),
+        ("script.py", "'script.py' is not a valid object; pass script.py:name"),
     ):
         status, output = ran("lower", words)
 
@@ -160,7 +161,7 @@ def test_mistakes_in_a_script_are_shown_where_they_are(command: str, tmp_path: P
     path.write_text("from tecomp import te\n\nA = te.placeholder((-1,))\n", encoding="utf-8")
 
     assert ran(command, f"{path}:A") == (1, (
-        "Error: te.placeholder placeholder: axis 0 of the shape is -1; an extent is at least 0\n"
+        "Error: te.placeholder placeholder: axis 0 of the shape is -1; an extent must be at least 0\n"
         f"  at {path}:3\n"
         "    A = te.placeholder((-1,))\n"
         "        ^^^^^^^^^^^^^^^^^^^^^\n"
@@ -170,7 +171,7 @@ def test_mistakes_in_a_script_are_shown_where_they_are(command: str, tmp_path: P
 
 def test_mistakes_elsewhere_are_said_without_a_place(script: Path) -> None:
     assert ran("lower", f"{script}:plain", "--target", "cpo") == (1, (
-        "Error: there is no target `cpo`; did you mean `cpu`? installed targets: "
+        "Error: unknown target `cpo`; did you mean `cpu`? installed targets: "
         f"{', '.join(tecomp.list_targets())}; or pass the path of a TOML file\n"
     ))
 
@@ -183,7 +184,7 @@ def test_a_picture_of_what_a_script_defines(script: Path, tmp_path: Path) -> Non
     assert ran("viz", f"{script}:roofline", "-o", tmp_path / "roofline.svg")[0] == 0
     assert "by hand: " in (tmp_path / "roofline.svg").read_text()
     assert ran("viz", f"{script}:plain")[1].splitlines()[-1] == (
-        f"Error: Invalid value: {script}:plain is tuple, which has no picture"
+        f"Error: Invalid value: {script}:plain is tuple, which has no figure"
     )
 
 
@@ -269,7 +270,7 @@ def test_shells_complete_commands(shell: str) -> None:
     ("tecomp demo --target te", ["tensix_bh", "tensix_wh", "texture2d"]),
     ("tecomp lower x.py:f --target cp", ["cpu"]),
     ("tecomp check-target vt", ["vtcm2d"]),
-    ("tecomp check-target mine.to", ["mine.to"]),  # a path, whose files the shell offers
+    ("tecomp check-target mine.to", ["mine.to"]),  # a path, which the shell completes
     ("tecomp explain TE000", [f"TE000{k}" for k in range(1, 10)]),
     ("tecomp explain te0107", ["TE0107"]),
     ("tecomp explain index-ty", ["index-type"]),

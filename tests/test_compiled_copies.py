@@ -1,4 +1,4 @@
-"""`relayout`, `pack` and `unpack`: what they return, share and refuse."""
+"""`relayout`, `pack` and `unpack`: results, sharing and errors."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_repeated_pack_costs_as_much_as_relayout(order: Literal["C", "F"]) -> No
 
     allowed = _python_calls(lambda: copy(flat, packed)) + 30
 
-    # Building and analysing a layout for the array takes more than 700 calls.
+    # Building and analyzing a layout for the array takes more than 700 calls.
     assert _python_calls(lambda: STICKS.pack(array, packed)) < allowed
     assert _python_calls(lambda: STICKS.unpack(packed, out)) < allowed
 
@@ -201,7 +201,7 @@ def test_blocks_of_elements_are_read_and_stored_again() -> None:
 
 
 def refusal(call: object, *arguments: object) -> Diagnostic:
-    """What a call is refused with."""
+    """Return the diagnostic of the error that a call raises."""
     with pytest.raises((CallError, LayoutError)) as caught:
         call(*arguments)  # type: ignore[operator]
     return diagnostic(caught.value)

@@ -1,4 +1,4 @@
-"""What a copy moves at once, and in which blocks: the loops of boxes."""
+"""Copy schedules: transfer units and blocks as loops over boxes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_what_is_moved_at_once(
 
 
 def loops_of(moves: Moves, cores: int = 1) -> tuple[str, int]:
-    """The loops of a copy of a box."""
+    """Return the loops of a copy of a box."""
     counts = tuple(dim.count for dim in moves.dims)
     A = te.placeholder(counts, name="A")
     B = te.compute(counts, lambda *i: A(*i), name="B")

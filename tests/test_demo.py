@@ -1,4 +1,4 @@
-"""The main job: its filters are what they claim, and its kernel computes them."""
+"""Demo: its filters have the stated properties, and its kernel computes their responses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MACHINES = [name for name in tecomp.list_targets() if name != "cpu"]
 
 @pytest.fixture(scope="module")
 def corner() -> filters.Array:
-    """A piece of the photograph whose sides no tile divides."""
+    """Return a part of the photograph whose sides no tile size divides."""
     return np.ascontiguousarray(filters.photograph()[:, 100:137, 200:261])
 
 
@@ -31,7 +31,7 @@ def test_the_photograph_is_real() -> None:
 
 
 def test_the_filters_are_normal() -> None:
-    """Gains are equal; oriented filters do not answer to a flat region."""
+    """Filters have equal gains, and oriented filters do not respond to constant regions."""
     bank = filters.filter_bank()
     gains = np.abs(bank.weights).sum(axis=(0, 1, 2))
     flat = bank.weights.sum(axis=(0, 1, 2))
@@ -68,7 +68,7 @@ def test_the_kernel_computes_the_features(corner: filters.Array) -> None:
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_machines_compute_the_features(corner: filters.Array, name: str) -> None:
-    """Copied in and out, in scratchpads, by all cores, with nothing written beside them."""
+    """Scratchpad machines compute the features without out-of-bounds accesses."""
     bank = filters.filter_bank()
     _, height, width, _ = corner.shape
     target = tecomp.Target.load(name)
@@ -85,7 +85,7 @@ def test_machines_compute_the_features(corner: filters.Array, name: str) -> None
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_machines_are_used(name: str) -> None:
-    """Of the whole photograph: most cores, all with about the same work, each pixel copied once."""
+    """On the whole photograph, most cores have balanced work and each pixel is copied once."""
     target = tecomp.Target.load(name)
     program = schedule_on_target(target, 600, 512, 32)
     assert program is not None

@@ -1,4 +1,4 @@
-"""Every example in the documents runs, and every link leads somewhere."""
+"""All examples in the documents run, and all links resolve."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def text_of(path: Path) -> str:
 
 
 def examples(text: str) -> str:
-    """All examples of a document as one program, at the lines where they stand."""
+    """Return all examples of a document as one program with the line numbers of the document."""
     program = ""
     for match in CODE.finditer(text):
         start = text.count("\n", 0, match.start(1))
@@ -54,7 +54,7 @@ def test_the_readme_shows_how_it_is_used() -> None:
     "document", [path for path in DOCUMENTS if CODE.search(text_of(path))], ids=name_of
 )
 def test_examples_run(document: Path, tmp_path: Path) -> None:
-    """As a file of their own, since messages show the user's source."""
+    """Examples run as a file of their own, since error messages show the user's source."""
     program = tmp_path / "example.py"
     program.write_text(examples(text_of(document)), encoding="utf-8")
     done = subprocess.run(
@@ -102,7 +102,7 @@ def test_decisions_are_numbered_without_gaps() -> None:
 
 
 def test_comments_in_examples_tell_the_truth(tmp_path: Path) -> None:
-    """What the README says about the padded layout, as it says it."""
+    """The comments on the padded layout in the README begin with the printed values."""
     program = tmp_path / "layout.py"
     lines = [
         line
@@ -122,7 +122,7 @@ def test_comments_in_examples_tell_the_truth(tmp_path: Path) -> None:
 
 
 def passes() -> set[str]:
-    """Functions from a function of the IR to another, as lowering and code generation define them."""
+    """Return functions of lowering and code generation that map an IR function to another."""
     found = set()
     for path in [*(ROOT / "tecomp/lowering").rglob("*.py"), *(ROOT / "tecomp/codegen").rglob("*.py")]:
         for node in ast.parse(text_of(path)).body:
@@ -140,6 +140,6 @@ def test_the_architecture_lists_every_pass_in_order() -> None:
     listed = re.findall(r"\*([a-z_]+)\*", section)
 
     assert listed[: len(STAGES)] == list(STAGES)
-    # What passes are built from is none.
+    # Helper functions of passes are not passes.
     assert passes() - {*listed, "hoist_loop_carried"} == set()
     assert {*listed} - {*STAGES} <= passes()

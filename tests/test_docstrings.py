@@ -1,4 +1,4 @@
-"""Every example in a docstring runs and prints what it says."""
+"""All examples in docstrings run and print the documented output."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = {"tecomp": "", "schedules": "tecomp.", "targets": "tecomp."}
-"""Folders of modules, and the package that each is installed in."""
+"""Folders of modules, with the package prefix under which each is installed."""
 MODULES = [
     package + ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
     for folder, package in FOLDERS.items()
@@ -36,7 +36,7 @@ def test_examples_print_what_they_say(module: str) -> None:
 
 
 def test_examples_of_teams_print_what_they_say() -> None:
-    # MPI is started once in a process and stays: not in the one that runs the tests.
+    # MPI stays initialized for the lifetime of a process, so it runs in a subprocess.
     script = (
         "import doctest, importlib, sys\n"
         "results = [doctest.testmod(importlib.import_module(name)) for name in sys.argv[1:]]\n"

@@ -1,4 +1,4 @@
-"""Every error has a kind, and every kind a page whose example makes the mistake."""
+"""All errors have a kind, and all kinds have a page whose example raises the error."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def test_the_first_example_makes_the_mistake_and_the_second_mends_it(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TECOMP_CACHE", "off")
     file = tmp_path / "example.py"
-    # Functions find their source in the file.
+    # Functions read their source from the file.
     file.write_text(wrong + right)
     names: dict[str, Any] = {}
     if "sys.modules" in wrong:
-        # It changes the interpreter that it runs in.
+        # The example changes the interpreter that runs it.
         assert refused_alone(file, wrong) == page.code
         exec(compile(right, str(file), "exec"), names)
         return
@@ -51,7 +51,7 @@ def test_the_first_example_makes_the_mistake_and_the_second_mends_it(
 
 
 def refused_alone(file: Path, program: str) -> str:
-    """The code of the error that a program ends with, in an interpreter of its own."""
+    """Return the error code with which a program ends in a new interpreter."""
     file.write_text(program)
     done = subprocess.run(
         [sys.executable, str(file)], capture_output=True, text=True, check=False
@@ -85,15 +85,17 @@ def test_the_command_explains_a_code() -> None:
     assert shown.output == str(page)
     assert re.search(rf"^TE0201 +no-such-loop +{re.escape(page.title)}$", listed.output, re.MULTILINE)
     assert refused.exit_code == 1
-    assert refused.output == "Error: explain: there is no error 'TE9999'; tecomp explain lists all codes\n"
+    assert refused.output == (
+        "Error: explain: unknown error code 'TE9999'; call tecomp explain to list all codes\n"
+    )
     assert CliRunner().invoke(main, ["explain", "no-such-lop"]).output == (
-        "Error: explain: there is no error 'no-such-lop'; did you mean no-such-loop? tecomp explain lists "
-        "all codes\n"
+        "Error: explain: unknown error code 'no-such-lop'; did you mean no-such-loop? call tecomp "
+        "explain to list all codes\n"
     )
 
 
 def raised() -> Iterator[tuple[str, ast.Call]]:
-    """Every place where an error is made, by class or by a variable that has the class."""
+    """Yield all places that construct an error, by class or by a variable with the class."""
     for room in ("tecomp", "schedules", "targets"):
         for file in sorted((ROOT / room).rglob("*.py")):
             for node in ast.walk(ast.parse(file.read_text())):

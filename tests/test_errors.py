@@ -1,4 +1,4 @@
-"""Errors: what of long texts they show, and how they leave the process that raised them."""
+"""Errors: abbreviation of long texts, and transfer to other processes."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ def test_safe_repr(value: object, text: str) -> None:
 
 
 def test_messages_format_values_with_safe_repr() -> None:
-    """`repr` raises errors of its own for values that users pass: see `safe_repr`."""
+    """Messages use `safe_repr`, as the `repr` of user values may raise errors."""
     classes = {
         name for name, each in vars(errors).items()
         if isinstance(each, type) and issubclass(each, errors.TecompError)
-    } - {"MissingError"}  # the names of attributes are strings
+    } - {"MissingError"}  # their values are attribute names, which are strings
     root = Path(__file__).parents[1]
     found = [
         f"{file.relative_to(root)}:{node.lineno}"
@@ -63,7 +63,7 @@ def test_messages_format_values_with_safe_repr() -> None:
 
 @pytest.mark.parametrize("again", [lambda e: pickle.loads(pickle.dumps(e)), copy.deepcopy])
 def test_an_error_says_the_same_in_another_process(again: object) -> None:
-    """`multiprocessing` waits for ever for an answer that cannot be sent."""
+    """An error survives pickling; `multiprocessing` hangs on results that cannot be sent."""
     assert callable(again)
     error = refused()
 
@@ -92,7 +92,7 @@ def test_long_texts_in_messages_lose_their_middle() -> None:
         te.placeholder((4,), "x" * 5000)
 
     first, last = "`" + "x" * 199, "x" * 199 + "`"
-    assert caught.value.message.startswith(f"{first} ... {last} is no element type; ")
+    assert caught.value.message.startswith(f"{first} ... {last} is not a valid dtype; ")
     assert len(tecomp.LowerError("lower: " + "12, " * 9000).message) == 4005
 
 
@@ -127,7 +127,7 @@ def refused_in(tmp_path: Path, call: str) -> str:
 
 
 def test_carets_are_under_the_expression(tmp_path: Path) -> None:
-    """Columns are those of a terminal, where some characters take two."""
+    """Carets count terminal columns, where some characters are two columns wide."""
     assert refused_in(tmp_path, "half(B.op.axis[0])") == (
         "s[B].split(i): factor must be a positive integer, got -1\n"
         "  at program.py:8\n"
@@ -154,7 +154,7 @@ def test_carets_are_under_all_lines_of_an_expression(tmp_path: Path) -> None:
 
 
 def test_carets_are_under_what_is_used_too_late(tmp_path: Path) -> None:
-    """A part of a tensor is refused where it is taken for a number, and shown where it is written."""
+    """A partially indexed tensor is rejected where it is used, and shown where it is written."""
     (tmp_path / "user.py").write_text(
         "from tecomp import te\nA = te.placeholder((8, 16), name='A')\n"
         "B = [te.compute((n,), lambda i: A[i]) for n in (3, 4)]\n"
@@ -183,14 +183,14 @@ def test_long_expressions_lose_their_middle(tmp_path: Path) -> None:
 
 
 class Shell:
-    """What IPython shows errors with."""
+    """Stand-in for the shell of IPython that formats errors."""
 
     compile = SimpleNamespace(
         format_code_name=lambda name: ("Cell", "In[7]") if name == "/tmp/kernel/1.py" else None
     )
 
     class InteractiveTB:
-        """The part of it that formats."""
+        """Formatting part of the traceback class of IPython."""
 
         @staticmethod
         def structured_traceback(kind: type, error: BaseException, traceback: Any) -> list[str]:
@@ -224,7 +224,7 @@ def output(program: str, tmp_path: Path, **more: str) -> str:
     )
     assert done.returncode == 1
     before, error, message = done.stderr.replace(str(file), "program.py").partition("tecomp.errors.")
-    # Versions of Python mark other parts of the lines of their own tracebacks.
+    # Python versions underline different parts of their own traceback lines.
     lines = [line for line in before.splitlines(keepends=True) if line.strip(" ~^\n")]
     return "".join(lines) + error + message
 
@@ -248,7 +248,7 @@ def test_tracebacks_end_at_the_users_line(tmp_path: Path) -> None:
 
 
 def test_tracebacks_keep_what_users_raised_themselves(tmp_path: Path) -> None:
-    """An error of theirs that ours comes of, and functions of theirs that we call."""
+    """Tracebacks keep exceptions of user code as causes, and frames of user callbacks."""
     program = """\
 from tecomp import te
 

@@ -140,7 +140,7 @@ def test_a_thread_enters_after_the_fork() -> None:
         with gate:
             inside.set()
             time.sleep(0.1)
-            with gate:  # nested: it does not wait, although the gate is closed by now
+            with gate:  # nested: it does not wait, although the gate is closed
                 order.append("first")
         with gate:
             order.append("second")
@@ -196,7 +196,7 @@ def test_two_threads_inside_that_fork_do_not_wait_for_each_other() -> None:
     for thread in threads:
         thread.join(20)
 
-    # The one that waits for its turn is left inside; the other is outside by then.
+    # The thread that waits for its turn counts as inside; the other one has left the gate.
     assert quiet == [True, True]
     assert time.monotonic() - begin < 5
 
@@ -208,7 +208,7 @@ def test_a_fork_gives_the_holder_of_a_leaf_lock_way() -> None:
         with leaf:
             held.set()
             time.sleep(0.1)
-            with no_fork:  # the wrong order: the gate is closed by now
+            with no_fork:  # wrong order: the gate is closed
                 entered.set()
 
     thread = in_thread(work)
@@ -227,7 +227,7 @@ def test_a_fork_gives_the_holder_of_a_leaf_lock_way() -> None:
 
 
 def test_locks_are_free_in_the_child() -> None:
-    """A thread takes and releases each kind of lock all the time."""
+    """All lock types are free in the child, although a thread acquires them continuously."""
     work, leaf, stop = WorkLock(), leaf_lock(), threading.Event()
 
     def use() -> None:
@@ -267,8 +267,8 @@ def test_a_fork_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert status == 0
     assert [str(each.message) for each in caught if each.category is RuntimeWarning] == [
-        "fork: another thread has compiled or evaluated for 0.1 seconds, and the child process may "
-        "hang where it does the same; fork before such threads start"
+        "fork: another thread has been compiling or evaluating for 0.1 seconds, and the child "
+        "process may hang if it does the same; fork before such threads start"
     ]
 
 
@@ -284,8 +284,8 @@ def test_a_fork_waits_for_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def status_of_child(check: Callable[[], bool]) -> int:
-    """The status of a forked process: 0 if what it checks holds within 10 seconds."""
-    warnings.filterwarnings("ignore", category=DeprecationWarning)  # a process with threads
+    """Return the status of a forked process: 0 if its check passes within 10 seconds."""
+    warnings.filterwarnings("ignore", category=DeprecationWarning)  # the process has threads
     child = os.fork()
     if child == 0:
         signal.alarm(10)
@@ -304,7 +304,7 @@ def test_llvmlite_has_the_lock_that_forks_take() -> None:
 
 
 def test_all_locks_of_the_package_are_known_to_forks() -> None:
-    """Locks come from `fork_gate` alone; conditions have one that comes from there."""
+    """All locks are created by `fork_gate`, including the locks of conditions."""
     found = [
         f"{path.relative_to(PACKAGE)}:{node.lineno}"
         for path in sorted(PACKAGE.rglob("*.py")) if path.name != "fork_gate.py"

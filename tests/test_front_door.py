@@ -1,4 +1,4 @@
-"""The names of `import tecomp`: what type checkers see, what is promised, and what is loaded."""
+"""Names of `import tecomp`: for type checkers, in `__all__`, and loaded lazily."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TREE = ast.parse(Path(tecomp.__file__).read_text(encoding="utf-8"))
 
 
 def seen_by_type_checkers() -> dict[str, str]:
-    """The module that each name is imported from where types alone are looked at."""
+    """Return the module from which each name is imported under `TYPE_CHECKING`."""
     (block,) = [
         each for each in TREE.body
         if isinstance(each, ast.If) and ast.unparse(each.test) == "typing.TYPE_CHECKING"
@@ -50,7 +50,7 @@ def test_rooms_are_modules() -> None:
     ("tecomp.array.counters", "tecomp.array.statistics"),
 ])
 def test_deprecated_module_paths_are_aliases(old: str, new: str) -> None:
-    """As an import, an imported name and an attribute, each with a warning at the caller's line."""
+    """Deprecated module paths work in imports and as attributes, with a warning at the caller."""
     package, _, name = old.rpartition(".")
     run = f"""
 import sys, warnings

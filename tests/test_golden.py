@@ -1,4 +1,4 @@
-"""Golden files are compared, never invented, and none outlives its test."""
+"""Golden files are compared and not created implicitly, and none outlives its test."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_printed(golden):
 
 @pytest.fixture
 def sample(tmp_path: Path) -> Path:
-    """A directory with one golden test and this project's golden files."""
+    """Return a directory with one golden test and the golden file plugin of the project."""
     (tmp_path / "conftest.py").write_text((TESTS / "goldens.py").read_text(encoding="utf-8"))
     (tmp_path / "test_sample.py").write_text(SAMPLE)
     return tmp_path
@@ -72,7 +72,7 @@ def test_update_is_refused_in_ci(sample: Path) -> None:
 
 
 def test_no_golden_file_is_an_orphan(collected_goldens: dict[Path, set[str]]) -> None:
-    """Every golden file has its test; where a file was not collected, it must at least exist."""
+    """Every golden file belongs to a test; that of an uncollected test needs its test file."""
     orphans = []
     for path in sorted(path for path in GOLDEN.rglob("*") if path.is_file()):
         test_file = (TESTS / path.parent.relative_to(GOLDEN)).with_suffix(".py")

@@ -1,7 +1,7 @@
-"""The IR of the programs that a tutorial begins with, right after its loops are made and at the end.
+"""IR of introductory programs after loop generation and after all passes.
 
-Each is compared with its golden file, and the same program runs against NumPy: interpreted after
-every pass, and compiled.
+Each form is compared with its golden file. The same program runs against NumPy, interpreted after
+every pass and compiled.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SEP = te.AXIS_SEPARATOR
 
 @dataclass(frozen=True)
 class Program:
-    """A schedule, its arguments, and their values in the shape of the computation."""
+    """Schedule with arguments and their values in the shape of the computation."""
 
     schedule: te.Schedule
     args: list[te.Tensor]
@@ -30,12 +30,12 @@ class Program:
 
 
 def numbers(*shape: int) -> NDArray[np.float32]:
-    """Small whole numbers, so that sums are exact in any order."""
+    """Return small integers, so that sums are exact in any order."""
     return np.random.default_rng(7).integers(-8, 9, shape).astype("float32")
 
 
 def elementwise() -> Program:
-    """12 full vectors and one of 4 elements; no masks."""
+    """Return a program of 12 full vectors and one vector of 4 elements, without masks."""
     A = te.placeholder((100,), name="A")
     B = te.compute((100,), lambda i: A[i] * 2.0 + 1.0, name="B")
     s = te.create_schedule(B.op)
@@ -47,7 +47,7 @@ def elementwise() -> Program:
 
 
 def elementwise_any_size() -> Program:
-    """The tail is one masked vector behind the loop."""
+    """Return a program of symbolic size, whose tail is one masked vector after the loop."""
     n = te.var("n")
     A = te.placeholder((n,), name="A")
     B = te.compute((n,), lambda i: A[i] * 2.0 + 1.0, name="B")
@@ -60,7 +60,7 @@ def elementwise_any_size() -> Program:
 
 
 def reduction() -> Program:
-    """Sums of rows, by 16 partial sums each."""
+    """Return row sums with 16 partial sums each."""
     A = te.placeholder((10, 96), name="A")
     k = te.reduce_axis((0, 96), name="k")
     B = te.compute((10,), lambda i: te.sum(A[i, k], axis=k), name="B")
@@ -76,7 +76,7 @@ def reduction() -> Program:
 
 
 def matmul_packed() -> Program:
-    """One operand in panels of 16 columns, tiles of 4 x 16 in local memory."""
+    """Return a product with one operand in panels of 16 columns and 4x16 tiles in local memory."""
     A = te.placeholder((16, 24), name="A")
     B = te.placeholder((24, 32), name="B")
     k = te.reduce_axis((0, 24), name="k")
@@ -99,7 +99,7 @@ def matmul_packed() -> Program:
 
 
 def conv_halo() -> Program:
-    """A 3 x 3 filter: each tile of the result computes just the padded input that it needs."""
+    """Return a 3x3 filter where each result tile computes the padded input that it needs."""
     X = te.placeholder((16, 16), name="X")
     K = te.placeholder((3, 3), name="K")
     P = te.compute(
@@ -125,7 +125,7 @@ def conv_halo() -> Program:
 
 
 def nchwc() -> Program:
-    """The example of the transform_layout RFC."""
+    """Return the example of the transform_layout RFC."""
     A = te.placeholder((2, 6, 5, 12), name="A")
     B = te.compute(A.shape, lambda n, h, w, c: A[n, h, w, c] + 1.0, name="B")
     s = te.create_schedule(B.op)
@@ -136,7 +136,7 @@ def nchwc() -> Program:
 
 
 def padded_layout() -> Program:
-    """14 columns in blocks of 8: two places of each last block hold the pad value."""
+    """Return 14 columns in blocks of 8, so that each last block has two pad values."""
     A = te.placeholder((5, 14), name="A")
     T = te.compute(A.shape, lambda i, j: A[i, j] * 2.0, name="T")
     B = te.compute(A.shape, lambda i, j: T[i, j] + 1.0, name="B")
@@ -149,7 +149,7 @@ def padded_layout() -> Program:
 
 
 def texture() -> Program:
-    """An input in memory of rows: four channels of each pixel side by side."""
+    """Return a convolution with its input in texture memory: rows of four-channel pixels."""
     X = te.placeholder((8, 8, 8), name="X")
     K = te.placeholder((3, 3, 8, 8), name="K")
     dy, dx = te.reduce_axis((0, 3), name="dy"), te.reduce_axis((0, 3), name="dx")
@@ -200,7 +200,7 @@ def test_runs(make: Callable[[], Program], agrees: Callable[..., Any]) -> None:
 
 
 def test_pad_values_are_in_the_array_that_the_kernel_returns() -> None:
-    """What unpacking leaves out: the places of the padded layout without an element."""
+    """Returned arrays contain the pad values, which unpacking drops."""
     program = padded_layout()
     A, B = program.args
     kernel = tecomp.build(program.schedule, program.args)

@@ -1,7 +1,7 @@
-"""`help()` of every public name shows an example: its own, or one of its class that names it.
+"""`help()` of every public name shows an example.
 
-A function, a class and a method have an example in their own docstring. A property, a field, a value
-of an enum and an error are small: the example of the class names them, or one of a class above it.
+Functions, classes and methods have an example in their own docstring. Properties, fields, enum
+values and errors are named in the example of their class, or of one of its base classes.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ MODULES = (
 )
 
 FOR_THE_COMPILER = frozenset((
-    # Nodes: how they are printed, what they bind, what stands for them in arithmetic.
+    # Nodes: printing, variable binding, and operands of arithmetic.
     "as_expr", "binds", "bound", "combined", "is_value", "is_variable", "is_whole", "of_element",
     "operated", "pieces", "precedence", "takes_operators",
-    # Index maps: made of nodes, and what is known for one shape.
+    # Index maps: construction from nodes, and properties for one shape.
     "lift", "on",
-    # Operations: what operators and passes make of them.
+    # Operations: used by operators and passes.
     "elementwise", "known", "rewritten",
-    # Errors: what is kept with each, and layouts: what their arrays carry.
+    # Errors: stored data; layouts: metadata of their arrays.
     "ends_at_user", "mark", "usual",
-    # Traces: how a schedule writes its own.
+    # Traces: used by schedules to record themselves.
     "Trace.start", "Trace.then",
-    # Partitions and teams: what redistributions and calls are made of.
+    # Partitions and teams: used by redistributions and calls.
     "Partition.cuts", "Partition.holders", "Partition.numbers", "Partition.part",
     "Team.along", "Team.began", "Team.call", "Team.check_mesh", "Team.revoke", "Team.wait_all",
     "Team.waiting",
 ))
-"""Names without an underscore because modules of other rooms use them; users call none of them."""
+"""Names without an underscore that other packages of tecomp use, but not users."""
 
 
 def _public(module: ModuleType) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def test_every_public_name_has_an_example(module: str) -> None:
 ELSEWHERE = re.compile(
     r"\b(?:[Ss]ee `(?!numpy)|arguments? (?:and errors )?(?:as|see)\b|with its arguments\b|: as (?:for|of) `)|, as (?:for|of) `\w+`\."
 )
-"""Words that send a reader of `help()` to another page for what an argument or an error is."""
+"""Patterns that refer a reader of `help()` to another page for arguments or errors."""
 
 
 def _texts(names: dict[str, Any]) -> Iterator[tuple[str, str]]:

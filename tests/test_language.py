@@ -1,4 +1,4 @@
-"""docs/language.md: its grammars make what is printed, and its examples have every part of the language."""
+"""The grammars in docs/language.md cover the printed IR, and its examples use all constructs."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ FUNCTIONS, TENSORS = map(Grammar, fenced("ebnf"))
 
 
 def classes(root: type) -> set[str]:
-    """What is derived from a class in the language itself, and not by those who build on it."""
+    """Return the names of subclasses within the IR nodes, without those of other packages."""
     found: list[type] = root.__subclasses__()
     derived = [each for each in found if each.__module__.startswith("tecomp.ir.nodes.")]
     return {each.__name__ for each in derived}.union(*map(classes, derived))
 
 
 def parts_of(node: Any) -> Iterator[Any]:
-    """A node, everything in it, and the words that it is written with."""
+    """Yield a node, all nodes within, and their keywords."""
     yield node
     if is_dataclass(node):
         for each in fields(node):

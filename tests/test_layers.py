@@ -1,4 +1,4 @@
-"""Imports only go down. The order below is the architecture; docs/architecture.md explains it."""
+"""Imports only go down the layers below, which docs/architecture.md explains."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "tecomp"
 
-# From the ground up. Rooms on one line do not know each other; `__init__` is the front door.
+# From the lowest layer up. Packages on one line do not import each other; `__init__` is the public
+# interface of tecomp.
 LAYERS = [
     {"fork_gate", "lazy_imports"},
     {"progress", "source_locations"},
@@ -43,7 +44,7 @@ LAYERS = [
 ]
 HEIGHT = {room: height for height, rooms in enumerate(LAYERS) for room in rooms}
 
-# The same inside of large rooms: rooms, and the files beside them.
+# Layers within large packages: sub-packages and modules.
 INSIDE = {
     "ir": [
         {"nodes"},
@@ -136,7 +137,7 @@ INSIDE = {
     ],
 }
 
-# Who may touch a library that not everybody should have to know (or to wait for).
+# The only packages that may import a library, which keeps it optional or lazily loaded.
 OWNERS = {
     "click": {"cli"},
     "islpy": {"poly"},
@@ -162,20 +163,20 @@ ROOMS = sorted({name.split(".")[1] if "." in name else "__init__" for name in FI
 
 @dataclass(frozen=True)
 class Import:
-    """One imported module, and the line that asks for it."""
+    """Imported module, with the line of the import."""
 
     line: int
     module: str
 
     @property
     def room(self) -> str:
-        """The room of tecomp that it belongs to; the front door for `tecomp` itself."""
+        """Package of tecomp that contains the module; `__init__` for `tecomp` itself."""
         return self.module.split(".")[1] if "." in self.module else "__init__"
 
 
 @cache
 def imports(path: Path) -> tuple[Import, ...]:
-    """Every import of a file, also inside functions and for types alone."""
+    """Return all imports of a file, including those in functions and for types only."""
     return tuple(_imports(path))
 
 
@@ -186,7 +187,7 @@ def _imports(path: Path) -> Iterator[Import]:
             where = f"{path.relative_to(ROOT)}:{node.lineno}"
             assert node.level == 0, f"{where}: relative import; write the whole name"
             assert node.module is not None
-            # `from package import module` asks for the module, where there is one.
+            # `from package import module` imports the module if it exists.
             named = [f"{node.module}.{alias.name}" for alias in node.names]
             modules = {name if name in FILES else node.module for name in named}
         elif isinstance(node, ast.Import):
@@ -201,7 +202,7 @@ def _imports(path: Path) -> Iterator[Import]:
 
 
 def inner_imports(path: Path) -> Iterator[Import]:
-    """The imports of a file that lead to tecomp itself."""
+    """Return the imports of tecomp modules in a file."""
     return (entry for entry in imports(path) if entry.module.split(".")[0] == "tecomp")
 
 
@@ -227,7 +228,7 @@ def test_imports_only_go_down(room: str) -> None:
 
 
 def unit_of(module: str) -> str:
-    """What a module of a large room belongs to: a room inside, or itself."""
+    """Return the sub-package or module of a large package to which a module belongs."""
     return [*module.split("."), "__init__"][2]
 
 
@@ -266,7 +267,7 @@ def test_libraries_stay_in_their_room(room: str) -> None:
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_only_the_declared_packages_are_imported(room: str) -> None:
-    """What pyproject.toml installs, the `demo` extra, and the standard library."""
+    """Only packages of pyproject.toml, its `demo` extra and the standard library are imported."""
     known = {"tecomp", "ml_dtypes", "numpy", *OWNERS, *sys.stdlib_module_names}
     unknown = {
         f"{path.relative_to(ROOT)}:{entry.line} imports {entry.module}"
@@ -279,7 +280,7 @@ def test_only_the_declared_packages_are_imported(room: str) -> None:
 
 
 def test_no_module_waits_for_itself() -> None:
-    """No circle of modules, inside a room either, and none of types or inside of functions."""
+    """No import cycle exists between modules, including imports for types and in functions."""
     graph = {
         module: {
             entry.module
@@ -314,7 +315,7 @@ def test_libraries_use_the_public_interface_alone(path: Path) -> None:
 
 
 def test_topi_is_written_with_te_and_the_library() -> None:
-    """Sizes alone are compared by what they are made of."""
+    """The package topi imports only the public interface and IR nodes, to compare extents."""
     used = {
         entry.module for path in files_of("topi") for entry in inner_imports(path)
         if entry.room not in ("topi", "schedules")

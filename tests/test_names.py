@@ -1,4 +1,4 @@
-"""Names of classes and functions in the product: unique classes, and verbs or nouns for functions."""
+"""Naming rules of the product: unique class names, and verbs or nouns for functions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 
-# Words that do not name an operation or a result when they stand alone.
+# Words that do not name an operation or a result on their own.
 _PARTICIPLES = """\
     added agreed aligned alike alone along apart asked beside bound bounded brought built called
     cached checked chosen collapsed combined compiled completed composed computed converted copied
@@ -26,7 +26,7 @@ _PRONOUNS = """\
     each everyone it nobody one others somebody someone that them these they this those what which
     who whose"""
 POOR = frozenset(f"{_PARTICIPLES} {_PRONOUNS}".split())
-# Names of NumPy, the array-API standard and TVM, and notations of layouts.
+# Names of NumPy, the array-API standard and TVM, and layout notations.
 STANDARD = frozenset({
     "tecomp.topi.transform.concatenate.split", "tecomp.scheduling.loops.split",
     "tecomp.schedules.pool.whole",
@@ -40,7 +40,7 @@ def module_of(path: Path) -> str:
 
 @cache
 def trees() -> dict[str, ast.Module]:
-    """The syntax trees of the product by module."""
+    """Return the syntax trees of the product by module."""
     paths = [path for top in ("tecomp", "schedules", "targets") for path in (ROOT / top).rglob("*.py")]
     return {module_of(path): ast.parse(path.read_text(encoding="utf-8")) for path in sorted(paths)}
 
@@ -57,7 +57,7 @@ def test_a_public_class_name_occurs_once() -> None:
 
 
 def functions() -> set[str]:
-    """The functions of all modules, with their modules."""
+    """Return all module-level functions, with their modules."""
     return {
         f"{module}.{node.name}"
         for module, tree in trees().items() for node in tree.body

@@ -1,4 +1,4 @@
-"""`assert_close` accepts rounding in the order of the terms that were added, and nothing else."""
+"""`assert_close` accepts rounding relative to the magnitude of the summands, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is in the tree is what gets installed, from a wheel and from a source archive."""
+"""Wheels and source archives contain exactly the files of the repository."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def project() -> dict[str, Any]:
 
 
 def sources(folder: Path) -> list[Path]:
-    """The files of a folder without what running them left there."""
+    """Return the files of a folder, without files that running them creates."""
     return [
         path
         for path in folder.rglob("*")
@@ -52,7 +52,7 @@ def sources(folder: Path) -> list[Path]:
 
 
 def package_files() -> set[str]:
-    """Every file that belongs into an installation, as a path inside the wheel."""
+    """Return the files of an installation, as paths inside the wheel."""
     files = {str(path.relative_to(ROOT)) for path in sources(ROOT / "tecomp")}
     for package, home in LIBRARIES.items():
         inside = package.replace(".", "/")
@@ -62,7 +62,7 @@ def package_files() -> set[str]:
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the tree, since building leaves files behind."""
+    """Return a copy of the repository, since a build writes files."""
     copy = tmp_path_factory.mktemp("checkout")
     for name in TOP_FILES:
         shutil.copy(ROOT / name, copy)
@@ -150,7 +150,7 @@ def test_an_installed_wheel_finds_its_targets(wheel: Path, tmp_path: Path) -> No
 
 
 def unpacked(wheel: Path, home: Path) -> Path:
-    """The folder of packages of a new environment with a wheel."""
+    """Return the site-packages folder of a new environment with a wheel."""
     venv.create(home, with_pip=False, symlinks=True)
     site = next(home.glob("[Ll]ib/**/site-packages"))
     zipfile.ZipFile(wheel).extractall(site)
@@ -159,12 +159,12 @@ def unpacked(wheel: Path, home: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def editable(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of packages of an environment with nothing but an editable install."""
+    """Return the site-packages folder of an environment with an editable install only."""
     return unpacked(build(checkout, "build_editable"), tmp_path_factory.mktemp("environment"))
 
 
 def test_an_editable_install_finds_the_checkout(checkout: Path, editable: Path) -> None:
-    """In an interpreter that sees the libraries of this environment, but none of its hooks."""
+    """An editable install finds the checkout without the import hooks of this environment."""
     program = (
         "import site, sys\n"
         f"sys.path.append({sysconfig.get_path('platlib')!r})\n"
@@ -183,7 +183,7 @@ def test_an_editable_install_finds_the_checkout(checkout: Path, editable: Path) 
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of packages of an environment with nothing but the wheel."""
+    """Return the site-packages folder of an environment with the wheel only."""
     return unpacked(wheel, tmp_path_factory.mktemp("environment"))
 
 
@@ -197,8 +197,8 @@ def test_type_checkers_find_each_module_of_an_editable_install(editable: Path) -
 
 
 def types_told(program: Path, site: Path, where: Path) -> list[str]:
-    """What mypy says of each `reveal_type` of a program, without the modules of names."""
-    # The libraries of this environment, but none of its hooks.
+    """Return the mypy type of each `reveal_type` of a program, without module names."""
+    # Use the libraries of this environment, but not its import hooks.
     (site / "libraries.pth").write_text(f"{sysconfig.get_path('platlib')}\n", encoding="utf-8")
     interpreter = site.parents[2] / "bin" / "python"
     shutil.copy(program, where)
@@ -235,7 +235,7 @@ def test_a_source_archive_holds_the_tests_and_the_documents(checkout: Path) -> N
 
 
 def test_the_installed_libraries_do_not_answer_to_their_short_names() -> None:
-    """From the root of the repository `import targets` would make a second copy."""
+    """From the repository root, `import targets` would load a second copy of the package."""
     done = python("-c", "import targets", cwd=ROOT)
 
     assert done.returncode == 1

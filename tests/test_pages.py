@@ -1,4 +1,4 @@
-"""Pages that show what their examples print tell the truth."""
+"""Example output in the pages equals the printed output."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_examples_print_what_the_page_shows(name: str) -> None:
     names: dict[str, Any] = {}
     for example in EXAMPLE.finditer(text):
         code, shown = example[1], example[2] or ""
-        # At its lines of the page, where functions find their source.
+        # Keep the line numbers of the page, where functions read their source.
         before = "\n" * text.count("\n", 0, example.start(1))
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
@@ -40,7 +40,7 @@ def test_examples_print_what_the_page_shows(name: str) -> None:
 
 
 def test_every_method_of_schedules_and_stages_has_a_section_with_loops() -> None:
-    """What is asked of them as data, and pictures, have pages of their own."""
+    """All methods of schedules and stages have a section with loops; queries do not."""
     text = (DOCS / "primitives.md").read_text(encoding="utf-8")
     sections = {
         name: section for section in text.split("\n## ")[1:]

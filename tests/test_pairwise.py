@@ -1,4 +1,4 @@
-"""Cases that hold all pairs: none is missing, and there are not many more than there have to be."""
+"""Pairwise test cases cover all pairs, with a number of cases close to the minimum."""
 
 from __future__ import annotations
 

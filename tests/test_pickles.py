@@ -1,4 +1,4 @@
-"""Schedules, kernels, tensors, targets and layouts through pickle and copy, also to a new process."""
+"""Pickle and copy of schedules, kernels, tensors, targets and layouts, also across processes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def loaded(value: Any) -> Any:
 
 
 def run(kernel: ScheduledKernel, tensors: tuple[te.Tensor, ...]) -> Any:
-    """What a kernel makes of some numbers."""
+    """Return the results of a kernel for fixed inputs."""
     a = np.arange(40, dtype="float32").reshape(5, 8)
     b, c = np.zeros(5, "float32"), kernel.empty(tensors[2], n=5)
     kernel(a, b, c)
@@ -50,7 +50,7 @@ def run(kernel: ScheduledKernel, tensors: tuple[te.Tensor, ...]) -> Any:
 
 
 def run_pickled(data: bytes) -> tuple[Any, str, list[bool]]:
-    """In another process: what a pickled kernel computes, its trace, and what is still one thing."""
+    """Return results, trace and object identities of a pickled kernel in another process."""
     a, b, c, s, kernel, size = pickle.loads(data)
     own = tecomp.build(s, [a, b, c])
     same = [s[b].op.name == "B", s.size("n") is size, a in s[c].op.input_tensors]
@@ -178,7 +178,7 @@ def test_places_keep_their_line() -> None:
 
 
 def test_what_a_layout_was_asked_stays_in_its_process() -> None:
-    """Answers are about numbers that another process gives to other things."""
+    """Cached layout queries are not pickled: their keys are ids of the process."""
     there = tecomp.IndexMap.from_func(lambda i: [i // 4, i % 4])
     index_map = there.then(tecomp.IndexMap.from_func(lambda a, b: [a * 4 + b]))
     assert index_map.map_shape((6,)) == (8,)

@@ -1,4 +1,4 @@
-"""What is being done: the logger `tecomp`, and the line on a terminal where it takes long."""
+"""Progress: the logger `tecomp`, and the status line on terminals during slow work."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from tecomp.progress import progress
 
 
 class Terminal(io.StringIO):
-    """A stream that says that it is a terminal."""
+    """Stream whose `isatty` is True."""
 
     def isatty(self) -> bool:
         return True
 
 
 def a_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
-    """Not a fixture, as errors are captured anew when a test begins."""
+    """Replace stderr by a terminal; not a fixture, as pytest captures stderr anew for the test."""
     monkeypatch.setattr(sys, "stderr", made := Terminal())
     monkeypatch.setattr(progress_module, "MOMENT", 0.02)
     return made
@@ -92,14 +92,14 @@ tecomp.build(B, [A, B], name="logged")
     assert lines[first + 1] == "tecomp DEBUG lower logged: nest: T ms"
     assert "tecomp DEBUG lower logged: flatten_buffer: T ms" in lines
     assert any(re.fullmatch(r"tecomp DEBUG LLVM compiles \d+ lines: T ms", x) for x in lines)
-    # The steps, and the build around all of them.
+    # The steps, and the enclosing build.
     made = lines.index("tecomp DEBUG make LLVM code of logged: T ms")
     assert lines.index("tecomp DEBUG build logged: T ms") > made
     assert lines[-1] == "tecomp DEBUG build logged: found, as it was built before"
 
 
 def test_nobody_pays_for_a_logger_that_nobody_asked_for() -> None:
-    program = "import sys, tecomp; from tecomp import progress as work; work.tell('x'); print('logging' in sys.modules)"
+    program = "import sys, tecomp; from tecomp import progress as work; work.log_debug('x'); print('logging' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
@@ -108,7 +108,7 @@ def test_nobody_pays_for_a_logger_that_nobody_asked_for() -> None:
 
 
 def interrupted(running: subprocess.Popen[str]) -> str:
-    """What it says after ^C, and once more if that came while Python let go of an object."""
+    """Return the output after ^C, repeated if the first arrived during a finalizer."""
     for _ in range(3):
         running.send_signal(signal.SIGINT)
         with suppress(subprocess.TimeoutExpired):
@@ -118,7 +118,7 @@ def interrupted(running: subprocess.Popen[str]) -> str:
 
 
 def test_slow_work_can_be_interrupted(tmp_path: Path) -> None:
-    """^C ends lowering of a program that takes minutes, and leaves no half-written file."""
+    """^C ends lowering of a program that takes minutes, and leaves no partial file."""
     program = """\
 import signal
 import tecomp

@@ -1,4 +1,4 @@
-"""The line that says how far a compilation is: on terminals, for long ones, and gone afterwards."""
+"""Status line of slow compilations: on terminals only, and erased at the end."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tecomp.progress import progress
 
 
 class Terminal(io.StringIO):
-    """A stream that says that it is a terminal."""
+    """Stream whose `isatty` is True."""
 
     def isatty(self) -> bool:
         return True

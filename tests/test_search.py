@@ -1,4 +1,4 @@
-"""The search for programs that go wrong: seeds make programs again, and ends are told apart."""
+"""Search for failing programs: seeds are reproducible, and outcomes are distinguished."""
 
 from __future__ import annotations
 

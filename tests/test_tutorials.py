@@ -1,4 +1,4 @@
-"""Every tutorial runs, its exercise has a solution, and its notebook is the one of its script."""
+"""Every tutorial runs, its exercise has a solution, and its notebook equals its script."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ else:
     raise SystemExit("the exercise is solved already")
 tutorial["check"](runpy.run_path(sys.argv[2])["answer"])
 """
-"""A tutorial as a script; then its exercise, which only the solution solves."""
+"""Program that runs a tutorial and then its exercise, which only the solution passes."""
 
 
 @pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
@@ -48,7 +48,7 @@ def cells(path: Path) -> list[dict[str, Any]]:
 
 
 def percent_form(cell: dict[str, Any]) -> str:
-    """A cell of a notebook as its script has it."""
+    """Return a notebook cell in the percent format of its script."""
     lines = "".join(cell["source"]).splitlines()
     if cell["cell_type"] == "code":
         return "\n".join(["# %%", *lines])
@@ -56,14 +56,14 @@ def percent_form(cell: dict[str, Any]) -> str:
 
 
 def squeezed(script: str) -> str:
-    """A script without the empty lines at the ends of its cells."""
+    """Return a script without the empty lines at the ends of its cells."""
     parts = ("# %%" + part.rstrip() for part in script.split("# %%")[1:])
     return "\n\n".join(parts)
 
 
 @pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
 def test_a_notebook_is_that_of_its_script(path: Path) -> None:
-    """`python tutorials/make_notebooks.py` writes it again."""
+    """A notebook equals its script; `python tutorials/make_notebooks.py` updates it."""
     stored = cells(path.with_suffix(".ipynb"))
 
     assert "\n\n".join(map(percent_form, stored)) == squeezed(path.read_text(encoding="utf-8"))
@@ -86,7 +86,7 @@ def style_of(picture: str) -> str:
 
 @pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
 def test_pictures_of_a_notebook_are_drawn_as_today(path: Path) -> None:
-    """All pictures have one style; `python tutorials/make_notebooks.py` draws them again."""
+    """Notebook pictures have the current style; `tutorials/make_notebooks.py` redraws them."""
     A = te.placeholder((8,), name="A")
     today = style_of(te.create_schedule(te.compute((8,), lambda i: A[i], name="B")).picture())
     outputs = [output for cell in cells(path.with_suffix(".ipynb")) for output in cell.get("outputs", [])]

@@ -1,4 +1,4 @@
-"""A user's program, and the types that checkers tell of what it calls: read by them, never run."""
+"""User program with `reveal_type` calls: type checkers read it; it is never run."""
 
 from typing import reveal_type
 
@@ -80,7 +80,7 @@ reveal_type(dist.Mesh((2,)).coordinates(1))  # tuple[int, ...]
 
 @xp.jit
 def double(v: xp.Array) -> xp.Array:
-    """A function that is recorded."""
+    """Return twice the argument; the decorator records the function."""
     return v * 2
 
 

@@ -103,9 +103,9 @@ def need_convolution(op: te.Tensor | Convolution, who: str) -> Convolution:
     found = convolution_of(op)
     if found is None:
         raise ScheduleError(
-            "{who}: {op} is no convolution of images (n, y, x, c) or (n, c, y, x) with filters "
-            "that have an axis for rows, for columns, for channels, and first or last one for "
-            "outputs, nor made of one element by element",
+            "{who}: {op} is neither a convolution nor an elementwise function of one; images must "
+            "be (n, y, x, c) or (n, c, y, x), and filters must have axes for rows, columns and "
+            "channels, and a first or last axis for output channels",
             kind="not-this-form", who=who, op=op.name,
         )
     return found
@@ -316,8 +316,8 @@ def need_windows(op: te.Tensor | WindowReduction, who: str) -> WindowReduction:
     found = windows_of(op)
     if found is None:
         raise ScheduleError(
-            "{who}: {op} reduces no windows that step along another axis than the last, nor is it "
-            "made of such a reduction element by element",
+            "{who}: {op} is neither a reduction of windows that slide along an axis other than "
+            "the last, nor an elementwise function of one",
             kind="not-this-form", who=who, op=op.name,
         )
     return found

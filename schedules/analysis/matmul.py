@@ -191,9 +191,9 @@ def need_product(op: te.Tensor | Product, who: str) -> Product:
     found = product_of(op)
     if found is None:
         raise ScheduleError(
-            "{who}: {op} is no sum of products of two matrices, nor made of one element by "
-            "element; each index of a factor has to be an axis of the result or of the sum, and "
-            "the last axis of the result one of a single factor",
+            "{who}: {op} is neither a sum of products of two matrices nor an elementwise function "
+            "of one; each index of a factor must be an axis of the result or a reduction axis, "
+            "and the last axis of the result must index exactly one factor",
             kind="not-this-form", who=who, op=op.name,
         )
     return found

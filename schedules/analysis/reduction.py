@@ -87,8 +87,8 @@ def need_reduction(op: te.Tensor | Reduction, who: str) -> Reduction:
     found = reduction_of(op)
     if found is None:
         raise ScheduleError(
-            "{who}: {op} is no reduction whose result or whose terms lie along the last axis of "
-            "what it reads, nor made of one element by element",
+            "{who}: {op} is neither a reduction whose result or reduction axis runs along the "
+            "last axis of its input, nor an elementwise function of one",
             kind="not-this-form", who=who, op=op.name,
         )
     return found

@@ -196,7 +196,7 @@ def _need_whole(w: TiledComputation, factors: Collection[te.Tensor]) -> None:
         source = x if x in w.whole else strip_cast(x)
         if source not in w.whole or strip_cast(x) is not source:
             raise ScheduleError(
-                "{output}: {x} is computed for it",
+                "{output}: input {x} is not in memory, but computed from other tensors",
                 kind="not-divided", output=w.output.name, x=x.name,
             )
 
@@ -205,7 +205,7 @@ def _need_room(w: TiledComputation, p: contraction.ContractionTiling) -> None:
     """Raise if the tiles of a matrix unit exceed the scratchpad."""
     if not p.fits:
         raise ScheduleError(
-            "{output}: there is no room for one tile of each operand",
+            "{output}: one tile of each operand does not fit in the scratchpad",
             kind="not-divided", output=w.output.name,
         )
 
@@ -405,22 +405,22 @@ def _result_of(p: StageGraph, where: Placement) -> te.Tensor:
     """
     if len(p.results) > 1:
         raise ScheduleError(
-            "auto: values stay in the scratchpads for one result, and there are {result_count}; "
-            "leave near out, or schedule them one by one",
+            "auto: near supports one result, got {result_count}; omit near, or schedule the "
+            "results separately",
             kind="not-divided", result_count=len(p.results),
         )
     result: te.Tensor = next(iter(p.results))
     for x in (*where.near, result):
         if x not in p.stages:
             raise ScheduleError(
-                "auto: {x} is to stay in the scratchpads, and is no value that is computed for "
-                "{result}; leave it out of near",
+                "auto: near contains {x}, which is not an intermediate value of {result}; remove "
+                "it from near",
                 kind="not-divided", x=x.name, result=result.name,
             )
         if x not in where.cuts:
             raise ScheduleError(
-                "auto: values stay in the scratchpads for {result}, and nothing says which part "
-                "of {x} a core has; give a Cut for it in division",
+                "auto: near keeps values in the scratchpads for {result}, but the part of {x} on "
+                "each core cannot be inferred; pass a Cut for it in division",
                 kind="not-divided", result=result.name, x=x.name,
             )
     return result
@@ -436,8 +436,8 @@ def _schedule_resident(
     found: te.Schedule | None = first_legal(s, [way.walk for way in every])
     if found is None:
         raise ScheduleError(
-            "auto: {output} is computed step by step, so that no value stays in the scratchpads "
-            "for it; leave near out",
+            "auto: {output} is computed step by step, so values cannot stay in the scratchpads; "
+            "omit near",
             kind="not-divided", output=group.output.name,
         )
     return found
@@ -465,9 +465,9 @@ def _members(heads: Sequence[te.Tensor], p: StageGraph, where: Placement) -> Ite
         room = where.room - taken
         if room <= 0:
             raise CapacityError(
-                "auto: {taken} bytes stay in memory `{scratchpad}` while {head} is computed, of "
-                "which each core of target {target} has {room}; divide them among more cores, or "
-                "leave the largest out of near",
+                "auto: values that stay in memory `{scratchpad}` while {head} is computed require "
+                "{taken} bytes, but each core of target {target} has {room}; divide them among "
+                "more cores, or remove the largest from near",
                 taken=taken, scratchpad=where.scratchpad, head=head.name,
                 target=where.target.name, room=where.room,
             )
@@ -485,8 +485,8 @@ def _check_before(
             for y in x.op.input_tensors:
                 if y in heads:
                     raise ScheduleError(
-                        "auto: {y} stays in the scratchpads, and {output}, which reads it, does "
-                        "not; name both in near, or neither",
+                        "auto: {y} stays in the scratchpads, but {output}, which reads it, does "
+                        "not; pass both in near, or neither",
                         kind="not-divided", y=y.name, output=group.output.name,
                     )
                 if y in program.readers and y not in outputs and y not in todo:
@@ -553,8 +553,7 @@ def _check_cuts(groups: Sequence[FusedStages], where: Placement) -> None:
         cut.check(x, len(chain[-1].op.reduce_axis))
         if x not in outputs:
             raise ScheduleError(
-                "auto: {x} is computed where it is used, and has no loops to divide; divide what "
-                "reads it",
+                "auto: {x} is inlined and has no loops to divide; divide the tensor that reads it",
                 kind="not-divided", x=x.name,
             )
     beside = [x for x in outputs if x not in where.cuts]
@@ -565,8 +564,8 @@ def _check_cuts(groups: Sequence[FusedStages], where: Placement) -> None:
 
 def _is_beside(x: te.Tensor, others: Sequence[te.Tensor]) -> ScheduleError:
     return ScheduleError(
-        "auto: {x} is to be divided, and is computed with {others}, which have loops of their "
-        "own; leave the division out",
+        "auto: {x} cannot be divided: it is computed together with {others}, which have separate "
+        "loops; omit its division",
         kind="not-divided", x=x.name, others=", ".join(y.name for y in others),
     )
 
@@ -585,8 +584,8 @@ def _schedule_group(
     if not group.rows:
         if group.output in where.cuts:
             raise ScheduleError(
-                "auto: {output} is computed step by step, or by no core, and is not divided; "
-                "leave its division out",
+                "auto: {output} cannot be divided: it is computed step by step, or not on cores; "
+                "omit its division",
                 kind="not-divided", output=group.output.name,
             )
         return s

@@ -41,7 +41,7 @@ def copy_intrinsic(target: Target, link: str, dtype: str) -> te.TensorIntrin:
                 kind="target-lacks", target=target.name, link=link, near=near[0],
             )
         raise TargetError(
-            "target {target} has no link `{link}` between two memories; there are {known}",
+            "target {target} has no link `{link}` between two memories; available links: {known}",
             kind="target-lacks", target=target.name, link=link,
             known=", ".join(known) or "none",
         )
@@ -134,12 +134,13 @@ def vector_intrinsic(
     if not isinstance(known, VectorUnit):
         units = [name for name, each in target.engine.items() if isinstance(each, VectorUnit)]
         raise TargetError(
-            "target {target} has no vector unit `{unit}`; its vector units are {units}",
+            "target {target} has no vector unit `{unit}`; available vector units: {units}",
             kind="target-lacks", target=target.name, unit=unit, units=", ".join(units) or "none",
         )
     if dtype not in known.types:
         raise TargetError(
-            "unit `{unit}` of target {target} takes no {dtype}; its types are {types}",
+            "unit `{unit}` of target {target} does not support dtype {dtype}; supported dtypes: "
+            "{types}",
             kind="target-lacks", unit=unit, target=target.name, dtype=dtype,
             types=", ".join(known.types),
         )
@@ -148,7 +149,7 @@ def vector_intrinsic(
         possible = [name for name in table if not with_number or name in _WITH_A_NUMBER]
         raise TargetError(
             "unit `{unit}` of target {target} has no operation `{operation}` on {dtype}{number}; "
-            "its operations are {possible}",
+            "available operations: {possible}",
             kind="target-lacks", unit=unit, target=target.name, operation=operation, dtype=dtype,
             number=" and a number" if with_number else "", possible=", ".join(possible),
         )

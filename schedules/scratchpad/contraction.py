@@ -111,7 +111,7 @@ def outline(c: Contraction, output: te.Tensor, where: Placement) -> DivisionPlan
     check_reach(p)
     if not p.fits:
         raise ScheduleError(
-            "{output}: there is no room for one tile of each operand",
+            "{output}: one tile of each operand does not fit in the scratchpad",
             kind="not-divided", output=output.name,
         )
     count = [ceil_div(number(axis.extent, c.total), p.core[axis]) for axis in c.axes]

@@ -250,9 +250,9 @@ class Reach:
         if far is None:
             return None
         return TargetError(
-            "{output}: a core of target {target} reaches {limit} bytes of a tensor, and a part of "
-            "{core} needs {subject} of {far}; ask for more parts along other axes, or compute "
-            "{output} as several smaller tensors",
+            "{output}: a core of target {target} can address {limit} bytes of a tensor, but a "
+            "part of {core} requires {subject} of {far}; request more parts along other axes, or "
+            "compute {output} as several smaller tensors",
             kind="not-divided", output=output.name, target=target.name, limit=self.limit,
             core=" x ".join(map(str, core)), subject=self.span(far, parts[far]), far=far.name,
         )

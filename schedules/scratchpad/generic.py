@@ -138,7 +138,7 @@ def schedule_partial(
     left = transitive_inputs(w.output, {**w.reads, w.total: accesses(total.output(0)).reads})
     if not own.keys().isdisjoint(left):
         raise ScheduleError(
-            "{output}: a formula is computed for its reduction and after",
+            "{output}: an inlined expression is used both in the reduction and after it",
             kind="not-divided", output=w.output.name,
         )
     work = TiledComputation(partial, partial, own, w.whole,
@@ -160,8 +160,8 @@ def schedule_partial(
         if cut is None:
             raise
         raise TargetError(
-            "{output}: {count} parts of its reduction cannot be, of which {partial} has the "
-            "results: {reason}",
+            "{output}: the reduction cannot be divided into {count} parts with partial results "
+            "{partial}: {reason}",
             kind=error.kind, output=w.output.name, count=count, partial=partial.name,
             reason=error.message,
         ) from None
@@ -200,7 +200,7 @@ def _shared_depth(w: TiledComputation, cut: DivisionSpec | None, where: Placemen
     found = parts_of_depth(w, where) if cut is None else _depth_as_asked(w, cut, where)
     if found is None:
         raise ScheduleError(
-            "{output}: its reduction is no work for several cores",
+            "{output}: the reduction cannot be divided among cores",
             kind="not-divided", output=w.output.name,
         )
     return found
@@ -220,8 +220,8 @@ def _depth_as_asked(w: TiledComputation, cut: DivisionSpec, where: Placement) ->
     if len(asked) > 1:
         names = ", ".join(axis.name for axis, _ in asked)
         raise TargetError(
-            "{output}: cores share one axis of a reduction, and not {names}; ask for parts along "
-            "one of them",
+            "{output}: only one reduction axis can be divided among cores, got {names}; request "
+            "parts along one of them",
             kind="not-divided", output=w.output.name, names=names,
         )
     ((axis, count),) = asked
@@ -229,8 +229,8 @@ def _depth_as_asked(w: TiledComputation, cut: DivisionSpec, where: Placement) ->
     unit = _depth_units(w, where)[axis]
     if extent % unit or extent // unit % count:
         raise TargetError(
-            "{output}: {count} parts of the reduction along {axis} would not be even ({extent} "
-            "values, in sticks or tiles of {unit}); ask for a number that divides {multiple}",
+            "{output}: {count} parts of the reduction along {axis} would be uneven ({extent} "
+            "values, in sticks or tiles of {unit}); request a number that divides {multiple}",
             kind="not-divided", output=w.output.name, count=count, axis=axis.name, extent=extent,
             unit=unit, multiple=extent // unit if extent % unit == 0 else 1,
         )
@@ -484,8 +484,8 @@ class _GenericBudget:
         need = sum(self.sizes(block, depth).values())
         if need > self.where.room:
             raise CapacityError(
-                "{output}: a block of {block} takes {need} bytes of memory `{scratchpad}`, of "
-                "which each core of target {target} has {room}; ask for more tiles",
+                "{output}: a block of {block} requires {need} bytes of memory `{scratchpad}`, but "
+                "each core of target {target} has {room}; request more tiles",
                 output=self.w.output.name, block=" x ".join(map(str, block)), need=need,
                 scratchpad=self.where.scratchpad, target=self.where.target.name,
                 room=self.where.room,
@@ -514,9 +514,9 @@ class _GenericBudget:
             for x, size in sorted(sizes.items(), key=lambda pair: -pair[1])[:3]
         )
         raise CapacityError(
-            "{output}: a single element of it takes {need} bytes of memory `{scratchpad}`, of "
-            "which each core of target {target} has {room} ({listed}); read less for it at one "
-            "time, or take a target with larger scratchpads",
+            "{output}: a single element requires {need} bytes of memory `{scratchpad}`, but each "
+            "core of target {target} has {room} ({listed}); read fewer inputs per element, or use "
+            "a target with larger scratchpads",
             output=self.w.output.name, need=need, scratchpad=self.where.scratchpad,
             target=self.where.target.name, room=self.where.room, listed=listed,
         )

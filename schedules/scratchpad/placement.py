@@ -485,8 +485,8 @@ def number(extent: int | te.Expr, x: te.Tensor) -> int:
     if isinstance(extent, int):
         return extent
     raise TargetError(
-        "{x}: the extent {extent} is not known before the call, and scratchpads are planned "
-        "before; give its shape in numbers, or schedule it for target cpu",
+        "{x}: extent {extent} is dynamic, but scratchpads are planned at compile time; pass a "
+        "static shape, or schedule it for target cpu",
         kind="unknown-size", x=x.name, extent=extent,
     )
 

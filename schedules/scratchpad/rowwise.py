@@ -74,7 +74,8 @@ def _rows_of_cores(
     last = len(shape) - 1
     if max(cut.cores.get(last, 1), cut.tiles.get(last, 1)) > 1:
         raise TargetError(
-            "{output}: one core computes all of a row, in one block; leave its axis {axis} out",
+            "{output}: axis {axis} cannot be divided: one core computes each row in one block; "
+            "omit axis {axis}",
             kind="not-divided", output=output.name, axis=output.op.axis[last].name,
         )
     pieces = [ceil_div(max(n, 1), unit) for n, unit in zip(shape, units, strict=True)]
@@ -209,8 +210,8 @@ class _Rows:
         need = self._need(prod(block[:-1]), shape[-1])
         if need > where.room:
             raise CapacityError(
-                "{output}: a block of {block} takes {need} bytes of memory `{scratchpad}`, of "
-                "which each core of target {target} has {room}; ask for more tiles",
+                "{output}: a block of {block} requires {need} bytes of memory `{scratchpad}`, but "
+                "each core of target {target} has {room}; request more tiles",
                 output=output.name, block=" x ".join(map(str, block)), need=need,
                 scratchpad=where.scratchpad, target=where.target.name, room=where.room,
             )

@@ -50,10 +50,10 @@ class DivisionSpec:
         """
         for axis, count in (*self.cores.items(), *self.tiles.items()):
             if axis not in range(len(x.shape) + depth) or count < 1:
-                reduced = f" and is reduced over {depth}" if depth else ""
+                reduced = f" and a reduction of rank {depth}" if depth else ""
                 raise ScheduleError(
-                    "auto: {x} has {rank} axes{reduced}, and is to have {count} parts along axis "
-                    "{axis}; give a number from 1 on for its own axes",
+                    "auto: {count} parts along axis {axis} are not valid for {x}, which has "
+                    "{rank} axes{reduced}; pass an axis of {x} and at least 1 part",
                     kind="not-divided", x=x.name, rank=len(x.shape), reduced=reduced, count=count,
                     axis=axis,
                 )
@@ -220,8 +220,8 @@ def divide_as(x: te.Tensor, cut: DivisionSpec, units: Sequence[int],
     listed = " x ".join(map(str, asked))
     if prod(asked) > target.cores:
         raise TargetError(
-            "{x}: {listed} parts are for {size} cores, and target {target} has {cores}; ask for "
-            "fewer",
+            "{x}: {listed} parts require {size} cores, but target {target} has {cores}; request "
+            "fewer parts",
             kind="not-divided", x=x.name, listed=listed, size=prod(asked), target=target.name,
             cores=target.cores,
         )
@@ -233,8 +233,9 @@ def divide_as(x: te.Tensor, cut: DivisionSpec, units: Sequence[int],
     if shares is None:
         grid = ", ".join(f"{name}: {count}" for name, count in target.grid.items())
         raise TargetError(
-            "{x}: {listed} parts have no place on the cores of target {target} ({grid}), each of "
-            "which two axes can share; ask for numbers that divide those, or along fewer axes",
+            "{x}: {listed} parts cannot be mapped to the core grid of target {target} ({grid}), "
+            "where at most two axes share a grid axis; request numbers that divide the grid "
+            "extents, or divide fewer axes",
             kind="not-divided", x=x.name, listed=listed, target=target.name, grid=grid,
         )
     return WorkDivision(part, tuple(asked), shares)
@@ -290,8 +291,8 @@ def even_part(x: te.Tensor, axis: te.IterVar, extent: int, count: int, unit: int
         return part * unit
     what = f"sticks or tiles of {unit}" if unit > 1 else "values"
     raise TargetError(
-        "{x}: {count} parts along {axis} would cut what is whole there, or leave parts empty "
-        "({pieces} {what}); ask for a number that divides {pieces}",
+        "{x}: {count} parts along {axis} would split sticks or tiles, or leave parts empty "
+        "({pieces} {what}); request a number that divides {pieces}",
         kind="not-divided", x=x.name, count=count, axis=axis.name, pieces=pieces, what=what,
     )
 

@@ -175,8 +175,8 @@ def core_of(target: Target) -> Core:
     """
     if target.core is None:
         raise TargetError(
-            "target {target} has no table [core], by which these schedules pick their tiles; "
-            "describe its vectors and caches there",
+            "target {target} has no table [core], which these schedules require to select tiles; "
+            "describe the vectors and caches there",
             kind="target-lacks", target=target.name,
         )
     return target.core

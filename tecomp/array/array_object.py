@@ -76,8 +76,8 @@ def _binary(op: PTensorOp) -> Methods:
             new, old = result._node.type, before._node.type
             if new.shape != old.shape or new.dtype != old.dtype:
                 raise ArrayTypeError(
-                    "{where}: the result in place is {new}, and the array is {old}; write x = x + "
-                    "y instead of x += y",
+                    "{where}: the in-place result has type {new}, but the array has type {old}; "
+                    "write x = x + y instead of x += y",
                     where=where, new=new, old=old,
                 )
             if replace_node(self, before, result._node):  # False after a concurrent write
@@ -120,8 +120,8 @@ def _foreign(other: object, where: str) -> Any:
     """
     if isinstance(other, np.ndarray):
         raise ArrayTypeError(
-            "{where}: one operand is an array of NumPy's, {dtype} of shape {shape}; make it one "
-            "of this namespace, xp.asarray(y), or both NumPy's, np.asarray(x)",
+            "{where}: cannot combine a tecomp array with a NumPy array of dtype {dtype} and shape "
+            "{shape}; convert it with xp.asarray(y), or use NumPy for both operands, np.asarray(x)",
             kind="no-array", where=where, dtype=other.dtype, shape=other.shape,
         )
     return NotImplemented
@@ -173,7 +173,10 @@ class Array(Drawable):
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self) -> None:
-        raise ArrayTypeError("Array(): arrays are made by xp.asarray, xp.zeros and alike")
+        raise ArrayTypeError(
+            "Array() cannot be called directly; create arrays with xp.asarray, xp.zeros or other "
+            "creation functions"
+        )
 
     @property
     def shape(self) -> Shape:
@@ -246,13 +249,13 @@ class Array(Drawable):
     def _scalar(self, kind: str) -> Any:
         if self._node.type.shape:
             raise ArrayTypeError(
-                "{form}(x): x has shape {shape}; a number is made of an array without axes: take "
-                "an element, x[0]",
+                "{form}(x): x has shape {shape}, but only an array with 0 axes converts to a "
+                "scalar; select an element, x[0]",
                 form=kind, shape=self.shape,
             )
         if kind in ("int", "float") and self._node.type.dtype in COMPLEX:
             raise ArrayTypeError(
-                "{form}(x): the elements are {dtype}; take a part first, xp.real(x), or "
+                "{form}(x): cannot convert dtype {dtype}; extract a part with xp.real(x), or use "
                 "complex(x)",
                 form=kind, dtype=self.dtype,
             )
@@ -273,7 +276,7 @@ class Array(Drawable):
     def __index__(self) -> int:
         if self.dtype.kind not in "iu":
             raise ArrayTypeError(
-                "index(x): the elements are {dtype}; an index is made of integers",
+                "index(x): x must have an integer dtype, got {dtype}",
                 dtype=self.dtype,
             )
         return int(self._scalar("index"))
@@ -335,8 +338,8 @@ class Array(Drawable):
         """
         if self.size != 1:
             raise ArrayTypeError(
-                "item(x): x has shape {shape}, {size} elements; take one of them, x[0], or all, "
-                "x.tolist()",
+                "item(x): x has shape {shape} with {size} elements, expected 1 element; select an "
+                "element, x[0], or convert all elements, x.tolist()",
                 shape=self.shape, size=self.size,
             )
         number: bool | int | float | complex = data_of(self._node).item()
@@ -356,12 +359,12 @@ class Array(Drawable):
 
     def __len__(self) -> int:
         if not self.shape:
-            raise ArrayTypeError("len(x): x has no axes")
+            raise ArrayTypeError("len(x): x has 0 axes and therefore no length")
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Array]:
         if not self.shape:
-            raise ArrayTypeError("iter(x): x has no axes")
+            raise ArrayTypeError("iter(x): cannot iterate over an array with 0 axes")
         return (self[k] for k in range(self.shape[0]))
 
     def __getitem__(self, key: Any, /) -> Array:
@@ -384,8 +387,8 @@ class Array(Drawable):
         """Matrix with its two axes exchanged, as a view."""
         if self.ndim != 2:
             raise ArrayValueError(
-                "x.T: x has shape {shape}; it exchanges the axes of a matrix: x.mT for several "
-                "matrices, permute_dims for other axes",
+                "x.T: x must have 2 axes, got shape {shape}; use x.mT for stacks of matrices, or "
+                "permute_dims for other permutations",
                 kind="array-shapes", shape=self.shape,
             )
         return permuted_view(self, PermuteDims((1, 0)))
@@ -395,7 +398,7 @@ class Array(Drawable):
         """Matrices with their last two axes exchanged, as a view."""
         if self.ndim < 2:
             raise ArrayValueError(
-                "x.mT: x has shape {shape}; give matrices, two axes or more",
+                "x.mT: x must have at least 2 axes, got shape {shape}",
                 kind="array-shapes", shape=self.shape,
             )
         rank = self.ndim
@@ -421,7 +424,8 @@ class Array(Drawable):
         """
         if stream is not None:
             raise ArrayValueError(
-                "to_device: stream is {stream!r}; devices of tecomp have none: give None",
+                "to_device: stream must be None, got {stream!r}; tecomp devices do not have "
+                "streams",
                 stream=stream,
             )
         place = device_name(device, "to_device")
@@ -570,7 +574,8 @@ def node_of(array: object, where: str, what: str = "x") -> Node:
     if isinstance(array, Array):
         return array._node
     raise ArrayTypeError(
-        "{where}: {what} is {type}; give an array of this namespace: xp.asarray(...)",
+        "{where}: {what} must be an array of this namespace, got {type}; convert it with "
+        "xp.asarray(...)",
         kind="no-array", where=where, what=what, type=type(array).__name__,
     )
 
@@ -610,8 +615,8 @@ def node_or_weak_scalar(type: PTensorType, value: object, where: str, what: str)
     if node is not None:
         return node
     raise ArrayTypeError(
-        "{where}: {what} is {class_}; give an array of this namespace, xp.asarray(...), or a "
-        "number",
+        "{where}: {what} must be an array of this namespace or a Python scalar, got {class_}; "
+        "convert it with xp.asarray(...)",
         kind="no-array", where=where, what=what, class_=value.__class__.__name__,
     )
 

@@ -85,8 +85,8 @@ def execute(
     """
     if len(arguments) != len(function.parameters):
         raise ArrayValueError(
-            "@{function}: {argument_count} arguments for {parameter_count} parameters; give one "
-            "for each",
+            "@{function}: expected {parameter_count} arguments, got {argument_count}; pass one "
+            "argument per parameter",
             kind="argument-count", function=function.name, argument_count=len(arguments),
             parameter_count=len(function.parameters),
         )
@@ -128,7 +128,7 @@ def _check_type(shape: Shape, dtype: str, wanted: PTensorType, where: str) -> No
         n == m or m is None for n, m in zip(shape, wanted.shape, strict=True))
     if dtype != wanted.dtype or not fits:
         raise ArrayValueError(
-            "{where} {dtype}{shape}, and is taken as {wanted}; give an array of that type",
+            "{where} {dtype}{shape}, expected {wanted}; pass an array of that type",
             where=where, dtype=dtype, shape=list(shape), wanted=wanted,
         )
 
@@ -141,8 +141,8 @@ def _check_usual(team: int, gid: int, where: str) -> None:
         found.shape, found.dtype, dist.Mesh((dist.team_of(team).size,)), [first])
     if not _has_places_of(found, usual):
         raise TeamError(
-            "{where} placed as {placements}, and is taken as {usual_placements}; copy it to a new "
-            "tensor first: dist.copy",
+            "{where} placed as {placements}, expected {usual_placements}; copy it to a new tensor "
+            "first with dist.copy",
             where=where, placements=list(found.placements),
             usual_placements=list(usual.placements),
         )
@@ -271,7 +271,7 @@ def _(value: ImportStatement, values: Values) -> Node:
     op, type = value.op, value.type
     dtype, copy = (type.dtype, op.copy) if isinstance(op, AsArray) else (None, False)
     node = as_node(given, dtype, type.device or CPU, copy, op.name, is_read_now=True)
-    _check_type(node.type.shape, node.type.dtype, type, f"{op.name}: what is given is")
+    _check_type(node.type.shape, node.type.dtype, type, f"{op.name}: the imported data is")
     if type.device is not None:
         return node
     # Tensors without a device can only be combined with other tensors without a device.
@@ -284,7 +284,7 @@ def _(value: FunctionCall, values: Values) -> Any:
     among = () if module is None else module.functions
     callee = next((each for each in among if each.name == value.function), None)
     if callee is None:
-        raise ArrayValueError("the function is not there; give the module, execute(..., among=)")
+        raise ArrayValueError("callee not found; pass its module, execute(..., among=)")
     operands = [_operand(operand, values) for operand in value.operands]
     given = {p.name: each for p, each in zip(callee.parameters, operands, strict=True)}
     found = _run(callee, {_AMONG: module, **given})

@@ -63,7 +63,7 @@ def _transform_over(
     given = (None,) * len(places) if sizes is None else sizes
     if not places:
         raise ArrayValueError(
-            "{form}: x has shape {shape}, and no axis to transform along; give one",
+            "{form}: no axis to transform for x of shape {shape}; pass at least one axis",
             kind="array-shapes", form=kind, shape=node.type.shape,
         )
     return _transform(
@@ -433,22 +433,22 @@ def _frequencies(
     name = dtype_at(dtype, "float64", place, where)
     if name not in FLOATS:
         raise ArrayTypeError(
-            "{where}: dtype is {name}, and it takes {floats}",
+            "{where}: dtype is {name}, expected one of {floats}",
             where=where, name=name, floats=", ".join(FLOATS),
         )
     if not isinstance(d, int | float | np.integer | np.floating):
         raise ArrayTypeError(
-            "{where}: d is {d!r}, {type}; give a real number",
+            "{where}: d must be a real number, got {d!r} ({type})",
             where=where, d=d, type=type(d).__name__,
         )
     if count < 1 or d == 0:
         raise ArrayValueError(
-            "{where}: n is {count} and d is {d}; give 1 or more, and not 0",
+            "{where}: n must be at least 1 and d must be nonzero, got n={count} and d={d}",
             where=where, count=count, d=d,
         )
     if abs(d) > float_info.max:
         raise ArrayValueError(
-            "{where}: d is more than a float holds; give a smaller one",
+            "{where}: d exceeds the range of float64; pass a smaller value",
             where=where,
         )
     counters.libraries[f"numpy.fft.{where}"] += 1

@@ -205,7 +205,7 @@ def jit(function: Callable[P, R]) -> Callable[P, R]:
     """
     if not callable(function):
         raise ArrayTypeError(
-            "jit: {function!r} is {type}; give a function of arrays",
+            "jit: expected a function of arrays, got {function!r} ({type})",
             function=function, type=type(function).__name__,
         )
     known: LRUCache[Any, _Recorded | None] = LRUCache(_MOST)
@@ -222,8 +222,8 @@ def jit(function: Callable[P, R]) -> Callable[P, R]:
             recorded = known.get(key, _NEW)
         except TypeError as error:
             raise ArrayTypeError(
-                "jit {name}: an argument that is no array has no hash ({reason}); give arrays, "
-                "numbers, texts, or tuples of them",
+                "jit {name}: a non-array argument is not hashable ({reason}); pass arrays, "
+                "numbers, strings, or tuples of these",
                 name=name, reason=error,
             ) from error
         if recorded is _NEW:
@@ -351,8 +351,8 @@ def _check_apart(recorded: _Recorded, arrays: list[Array], name: str) -> None:
             whole, others = outermost(recorded.captured[k]), wholes
         if any([other is whole for other in others]):
             raise ArrayValueError(
-                "jit {name}: the function changes an array in place, and an argument shares "
-                "elements with it; give a copy, xp.asarray(x, copy=True)",
+                "jit {name}: the function modifies an array in place that shares elements with an "
+                "argument; pass a copy, xp.asarray(x, copy=True)",
                 name=name,
             )
 
@@ -445,8 +445,8 @@ def _extract_arrays(value: Any, arrays: list[Array], where: str,
     """
     if id(value) in around or len(around) > _DEEPEST:
         raise ArrayTypeError(
-            "{where} are lists, tuples or dicts of which one holds itself, or is in more than "
-            "{deepest} others; give the arrays in fewer of them",
+            "{where} contain a list, tuple or dict that contains itself or is nested more than "
+            "{deepest} levels deep; reduce the nesting",
             where=where, deepest=_DEEPEST,
         )
     if isinstance(value, Array):

@@ -56,8 +56,8 @@ def call_library(op: LibraryOperation, *operands: Node) -> tuple[Node, ...]:
         found = compute(op, *buffers)
     except MemoryError as error:
         raise ArrayMemoryError(
-            "{where}: {library} of {operands} takes more memory than the system gives ({reason}); "
-            "compute it in parts",
+            "{where}: not enough memory for {library} of {operands} ({reason}); split the "
+            "computation into smaller parts",
             where=op.where, library=op.library,
             operands=" and ".join(map(str, [o.type for o in operands])), reason=error,
         ) from None

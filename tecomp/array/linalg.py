@@ -330,7 +330,7 @@ def matrix_norm(
 
 def _no_norm(ord: object) -> ArrayValueError:
     return ArrayValueError(
-        "matrix_norm: ord is {ord!r}; give 'fro', 'nuc', 1, -1, 2, -2, inf or -inf",
+        "matrix_norm: ord must be 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, got {ord!r}",
         ord=ord,
     )
 
@@ -373,7 +373,7 @@ def matrix_power(x: Array, n: SupportsIndex, /) -> Array:
     need_matrices(node.type, where)
     if node.type.shape[-1] != node.type.shape[-2]:
         raise ArrayValueError(
-            "{where}: x has shape {shape}; give square matrices, as many rows as columns",
+            "{where}: x must be a square matrix or a stack of square matrices, got shape {shape}",
             kind="array-shapes", where=where, shape=node.type.shape,
         )
     if times < 0:
@@ -432,7 +432,7 @@ def _tolerance(rtol: object, node: Node, where: str) -> tuple[Node, ...]:
         assert number is not None
         return (number,)
     raise ArrayTypeError(
-        "{where}: rtol is {rtol!r}; give a number of Python, or an array",
+        "{where}: rtol must be a Python number or an array, got {rtol!r}",
         where=where, rtol=rtol,
     )
 
@@ -645,7 +645,7 @@ def vector_norm(
     need_dtype(node.type.dtype, FLOATING, where)
     if not isinstance(ord, int | float):
         raise ArrayTypeError(
-            "{where}: ord is {ord!r}; give a number of Python",
+            "{where}: ord must be a Python number, got {ord!r}",
             where=where, ord=ord,
         )
     axes, keeps = axes_of(axis, node.type.rank, where), check_bool(keepdims, where, "keepdims")

@@ -36,13 +36,13 @@ INSTEAD: Mapping[str, str] = {
     "trace": "write xp.linalg.trace(x)",
     "diagonal": "write xp.linalg.diagonal(x)",
     "cross": "write xp.linalg.cross(a, b)",
-    "random": "draw by numpy.random, and give that to xp.asarray",
+    "random": "generate values with numpy.random and pass them to xp.asarray",
     "to_with_layout": "write x.to_device(device, layout=layout)",
     **dict.fromkeys(
         ("new_empty", "new_empty_with_layout"),
         "write xp.empty(shape, dtype=x.dtype, device=x.device, layout=layout)",
     ),
-    "vectorize": "write the function with operations of xp, on whole arrays",
+    "vectorize": "write the function with xp operations on whole arrays",
 }
 
 

@@ -50,7 +50,7 @@ def dtype_name(dtype: Any, where: str) -> str:
     if name in ALL:
         return name
     raise ArrayTypeError(
-        "{where}: {name} is no dtype of arrays; these are {all}",
+        "{where}: {name} is not a supported dtype; supported dtypes: {all}",
         where=where, name=name, all=", ".join(ALL),
     )
 
@@ -68,7 +68,8 @@ def float64_of(value: float, where: str, what: str) -> float:
         return float(value)
     except OverflowError:
         raise ArrayValueError(
-            "{where}: {what} is {value!r}, beyond the range of float64; give a smaller number",
+            "{where}: {what} is {value!r}, which exceeds the range of float64; pass a smaller "
+            "number",
             where=where, what=what, value=value,
         ) from None
 
@@ -105,7 +106,7 @@ def integer(value: SupportsIndex, where: str, what: str) -> int:
         return index(value)
     except TypeError:
         raise ArrayTypeError(
-            "{where}: {what} is {value!r}, {type}; give an integer",
+            "{where}: {what} must be an integer, got {value!r} ({type})",
             where=where, what=what, value=value, type=type(value).__name__,
         ) from None
 
@@ -150,18 +151,19 @@ def shape_of(
     extents = integers(shape, where, "shape")
     if any(extent < 0 for extent in extents):
         raise ArrayValueError(
-            "{where}: the shape is {extents!r}; give extents of 0 or more",
+            "{where}: sizes of a shape must be nonnegative, got {extents!r}",
             where=where, extents=extents,
         )
     if len(extents) > MOST_AXES:
         raise ArrayValueError(
-            "{where}: the shape has {extent_count} axes; give {most_axes} at most",
+            "{where}: shape has {extent_count} axes, but at most {most_axes} are supported",
             where=where, extent_count=len(extents), most_axes=MOST_AXES,
         )
     size = max(prod(extents), *extents, 0) * numpy_dtype(dtype).itemsize
     if size > MOST_BYTES:
         raise ArrayValueError(
-            "{where}: the shape {extents!r} takes {size!r} bytes; {most_bytes} is the most",
+            "{where}: shape {extents!r} requires {size!r} bytes, which exceeds the maximum of "
+            "{most_bytes}",
             kind="too-much", where=where, extents=extents, size=size, most_bytes=MOST_BYTES,
         )
     return extents
@@ -180,7 +182,7 @@ def check_bool(value: Any, where: str, what: str) -> bool:
         return bool(value)
     except (TypeError, ValueError):
         raise ArrayTypeError(
-            "{where}: {what} is {value!r}, {type}; give True or False",
+            "{where}: {what} must be True or False, got {value!r} ({type})",
             where=where, what=what, value=value, type=type(value).__name__,
         ) from None
 
@@ -204,7 +206,7 @@ def check_choice(value: Any, known: Sequence[str], where: str, what: str) -> str
         return value
     names = [repr(name) for name in known]
     raise ArrayValueError(
-        "{where}: {what} is {value!r}; give {name} or {name2}",
+        "{where}: {what} must be {name} or {name2}, got {value!r}",
         where=where, what=what, value=value, name=", ".join(names[:-1]), name2=names[-1],
     )
 
@@ -213,8 +215,8 @@ def check_of_one_process(layout: Any, where: str) -> None:
     """Reject a layout for a distributed array."""
     if layout is not None:
         raise ArrayValueError(
-            "{where}: a layout is given for an array of a team, of which each process keeps a "
-            "part; give none, or make an array of parts: xp.from_local(part, team)",
+            "{where}: layout is not supported for an array of a team; omit it, or create the "
+            "array from local parts with layouts: xp.from_local(part, team)",
             where=where,
         )
 
@@ -223,8 +225,7 @@ def need_team(placements: Any, where: str) -> None:
     """Reject placements for an array without a team."""
     if placements is not None:
         raise ArrayValueError(
-            "{where}: placements say what each process of a team has, and no team is given; give "
-            "team=dist.world() too",
+            "{where}: placements require a team; pass team=dist.world() too",
             where=where,
         )
 
@@ -306,8 +307,8 @@ def _range(dtype: str, value: Scalar) -> tuple[float | None, float | None]:
 def _create(value: Scalar, dtype: np.dtype[Any], where: str) -> Buffer:
     if isinstance(value, int) and dtype.kind not in "biu" and abs(value) > _MOST:
         raise ArrayTypeError(
-            "{where}: an int of {bits} bits is no {dtype}; give float('inf'), or a number that a "
-            "float holds",
+            "{where}: an int of {bits} bits is out of range for {dtype}; pass a float, for "
+            "example float('inf')",
             where=where, bits=value.bit_length(), dtype=dtype.name,
         )
     if isinstance(value, int) and dtype.kind == "V":

@@ -111,9 +111,9 @@ def load_definitions(words: str) -> Any:
     """
     path, _, name = words.rpartition(":")
     if not path or not name:
-        raise click.BadParameter(f"{words!r} names nothing; write script.py:name")
+        raise click.BadParameter(f"{words!r} is not a valid object; pass script.py:name")
     if not Path(path).is_file():
-        raise click.BadParameter(f"there is no file {path}")
+        raise click.BadParameter(f"file not found: {path}")
     names = runpy.run_path(path, run_name="__tecomp__")
     if name not in names:
         own = sorted(
@@ -121,7 +121,7 @@ def load_definitions(words: str) -> Any:
             if not each.startswith("_") and not isinstance(value, ModuleType)
         )
         raise click.BadParameter(
-            f"{path} defines no `{name}`" + (f"; it has {', '.join(own)}" if own else "")
+            f"{path} does not define `{name}`" + (f"; it has {', '.join(own)}" if own else "")
         )
     value = names[name]
     is_function = callable(value) and type(value).__name__ == "function"
@@ -145,8 +145,8 @@ def parse_schedule_value(words: str) -> tuple[Schedule | Tensor | list[Tensor], 
         case (Schedule() | Tensor() | list() as results, list() | tuple() as arguments):
             return results, arguments
     raise click.BadParameter(
-        f"{words} is {type(value).__name__}; it has to be a pair: a schedule or a tensor, and the "
-        "list of arguments, as tecomp.build takes them, or a function that gives one"
+        f"{words} is {type(value).__name__}; expected a pair of a schedule or tensor and the "
+        "list of arguments, as for tecomp.build, or a function that returns such a pair"
     )
 
 

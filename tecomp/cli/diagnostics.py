@@ -55,7 +55,7 @@ def _store() -> Store:
     except CacheError as error:
         raise click.ClickException(error.message) from error
     if store is None:
-        raise click.ClickException("cache: it is off; unset TECOMP_CACHE to use it")
+        raise click.ClickException("cache: the cache is disabled; unset TECOMP_CACHE to enable it")
     return store
 
 
@@ -96,7 +96,7 @@ def _libraries() -> str:
 def _processor() -> str:
     core = tecomp.Target.load("cpu").core
     if core is None:
-        raise OSError("nothing is known of the processor")
+        raise OSError("the processor is unknown")
     return f"{host().cpu}, {core.count} cores, vectors of {core.vector_bytes} bytes"
 
 
@@ -111,7 +111,7 @@ def _compiler() -> str:
     a, b = np.arange(100.0), np.empty(100)
     kernel(a, b)
     if not np.allclose(b, a * 2 + shift):
-        raise ArithmeticError("a kernel computed wrong numbers")
+        raise ArithmeticError("a kernel computed wrong results")
     return f"a kernel was compiled in {1e3 * seconds:.0f} ms, and is right"
 
 
@@ -193,7 +193,7 @@ def explain(code: str | None, markdown: bool, as_json: bool) -> None:
         near = get_close_matches(code.lower(), list(error_pages()), n=1)
         hint = f"did you mean {near[0]}? " if near else ""
         raise click.ClickException(
-            f"explain: there is no error {code!r}; {hint}tecomp explain lists all codes"
+            f"explain: unknown error code {code!r}; {hint}call tecomp explain to list all codes"
         )
     if as_json:
         click.echo(json.dumps({"code": page.code, "page": str(page)}, indent=2))

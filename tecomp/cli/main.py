@@ -21,7 +21,7 @@ def completion(context: click.Context, shell: str) -> None:
     """
     found = get_completion_class(shell)
     if found is None:
-        raise click.ClickException(f"completion: click knows no {shell}")
+        raise click.ClickException(f"completion: click does not support {shell}")
     root = context.find_root()
     click.echo(found(root.command, {}, "tecomp", "_TECOMP_COMPLETE").source())
 

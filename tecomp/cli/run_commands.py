@@ -118,7 +118,7 @@ def demo(name: str, output: Path, timeline: Path | None, as_json: bool) -> None:
     """
     for option, path in (("--output", output), ("--timeline", timeline)):
         if path is not None and not path.parent.is_dir():
-            raise click.BadParameter(f"there is no folder {path.parent}", param_hint=option)
+            raise click.BadParameter(f"directory not found: {path.parent}", param_hint=option)
     shown: list[str] = []
     try:
         agree = demonstration.run(
@@ -130,7 +130,7 @@ def demo(name: str, output: Path, timeline: Path | None, as_json: bool) -> None:
             raise
         raise click.ClickException(
             f"demo: {error.name} is not installed; "
-            "install the extra with it: pip install 'tecomp[demo]'"
+            "install the extra that provides it: pip install 'tecomp[demo]'"
         ) from error
     except TecompError as error:
         raise click.ClickException(f"demo: {error.message}") from error
@@ -148,7 +148,7 @@ _LONGEST = 1e6
 def _not_nan(context: click.Context, option: click.Parameter, value: float | None) -> float | None:
     del context, option
     if value is not None and value != value:  # the range check accepts NaN
-        raise click.BadParameter("nan is no number.")
+        raise click.BadParameter("must not be NaN.")
     return value
 
 

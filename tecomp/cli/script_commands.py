@@ -57,7 +57,9 @@ def lower(
     if path.suffix != ".py" and path.is_file():
         _check_stage(stage, PTENSOR_PASSES, "functions on arrays")
         if form != "ir":
-            raise click.BadParameter("functions on arrays are lowered to ir", param_hint="--form")
+            raise click.BadParameter(
+                "functions on arrays can be lowered to ir only", param_hint="--form"
+            )
         texts = _ptensor_texts(path, stage or DIST_TO_RUNTIME, ignore_team=ignore_team)
     else:
         _check_stage(stage, ("schedule", *STAGES), "schedules")
@@ -74,7 +76,7 @@ def lower(
 def _check_stage(stage: str | None, passes: Sequence[str], what: str) -> None:
     if stage is not None and stage not in (*passes, "all"):
         raise click.BadParameter(
-            f"{stage} is no pass of {what}; these are {', '.join(passes)}", param_hint="--stage")
+            f"{stage} is not a pass of {what}; these are {', '.join(passes)}", param_hint="--stage")
 
 
 def _ptensor_texts(path: Path, stage: str, *, ignore_team: bool) -> dict[str, str]:
@@ -119,11 +121,11 @@ def viz(source: str, output: Path, as_json: bool) -> None:
     NAME in SCRIPT is the object, or a function that returns it.
     """
     if not output.parent.is_dir():
-        raise click.BadParameter(f"there is no folder {output.parent}", param_hint="--output")
+        raise click.BadParameter(f"directory not found: {output.parent}", param_hint="--output")
     try:
         value = load_definitions(source)
         if not hasattr(value, "picture"):
-            raise click.BadParameter(f"{source} is {type(value).__name__}, which has no picture")
+            raise click.BadParameter(f"{source} is {type(value).__name__}, which has no figure")
         value.picture().save(output)
     except TecompError as error:
         raise click.ClickException(format_error(error, source)) from error

@@ -219,8 +219,8 @@ class Access:
         for index, extent in zip(self.index, self.tensor.shape, strict=True):
             if not isinstance(extent, int):
                 raise DefinitionError(
-                    "footprint: {tensor} has the extent `{extent}`, which is only known at the "
-                    "call; give numbers",
+                    "footprint: {tensor} has the dynamic extent `{extent}`, which is known only at "
+                    "call time; use constant sizes",
                     kind="unknown-size", tensor=self.tensor.name, extent=extent,
                 )
             steps = [(index_extent(term, sizes), abs(factor)) for term, factor in index.terms]
@@ -329,7 +329,7 @@ def accesses(tensor: Tensor) -> Accesses:
         ('sum', [('A', ['i', 'k']), ('B', ['j', 'k'])])
     """
     check_kind(
-        tensor, Tensor, "accesses: the tensor", "give what te.compute makes", DefinitionError)
+        tensor, Tensor, "accesses: the tensor", "pass a tensor from te.compute", DefinitionError)
     op = tensor.op
     if not isinstance(op, ComputeOp) or isinstance(op, ScanOp | ExternOp):
         is_scan = isinstance(op, ScanOp)

@@ -265,8 +265,8 @@ def _end(end: object, where: str, *, greatest: bool) -> Extent:
         return extent_of(end, where, least=-(2**63))
     if any(isinstance(node, Call | TensorLoad) for node in walk(end)) or not end.dtype.is_integer:
         raise DefinitionError(
-            "{where} is {end}, which is more than arithmetic of axes and sizes; reduce over all "
-            "values, and say with where= which count",
+            "{where} is {end}, which is not arithmetic on axes and sizes; reduce over all values, "
+            "and select them with where=",
             kind="reduction", where=where, end=end,
         )
     found = affine_of(end)
@@ -287,8 +287,8 @@ def _numeric_end(end: Expr, where: str, *, greatest: bool) -> int:
     found = fold(end, _interval)
     if found is None:
         raise DefinitionError(
-            "{where} is {end}, of which the {extremum} value is not known; reduce over all "
-            "values, and say with where= which count",
+            "{where} is {end}, whose {extremum} value cannot be inferred; reduce over all values, "
+            "and select them with where=",
             kind="reduction", where=where, end=end, extremum="greatest" if greatest else "least",
         )
     return found[greatest]

@@ -180,7 +180,7 @@ def reduce_axis(dom: object, name: str = "rv", thread_tag: str = "") -> IterVar:
     """
     if isinstance(name, int) and isinstance(dom, int):
         raise TypeMismatchError(
-            "te.reduce_axis: the name is {name}; write both ends as one domain, "
+            "te.reduce_axis: name is {name}; pass both bounds as one domain, "
             "te.reduce_axis(({dom}, {name}))",
             kind="wrong-argument", name=name, dom=dom,
         )
@@ -204,7 +204,7 @@ def _domain(dom: object, where: str) -> tuple[Extent, Extent]:
         return 0, extent_of(dom, f"{where}: the extent")
     if len(dom) != 2:
         raise DefinitionError(
-            "{where}: the domain is {dom!r}; write (low, high)",
+            "{where}: domain must have two bounds, got {dom!r}; pass (low, high)",
             kind="extent", where=where, dom=dom,
         )
     low = extent_of(dom[0], f"{where}: the low end", least=-(2**63))
@@ -212,7 +212,8 @@ def _domain(dom: object, where: str) -> tuple[Extent, Extent]:
     extent = high if isinstance(low, int) and low == 0 else high - low
     if isinstance(extent, int) and extent < 0:
         raise DefinitionError(
-            "{where}: the domain ({low}, {high}) ends before it begins; write (low, high)",
+            "{where}: domain ({low}, {high}) has a negative extent; pass (low, high) with low <= "
+            "high",
             kind="extent", where=where, low=low, high=high,
         )
     return low, extent
@@ -239,7 +240,7 @@ def var(name: str = "tindex", dtype: str = "int32") -> Var:
     kind = dtype_of(dtype, f"te.var {name}")
     if kind.lanes != 1:
         raise TypeMismatchError(
-            "te.var {name}: the type is {form}; a variable is one number",
+            "te.var {name}: dtype must be a scalar, got {form}",
             kind="wrong-argument", name=name, form=kind,
         )
     return Var(name, kind)
@@ -275,15 +276,15 @@ def _axis_names(
     """
     if not callable(fcompute):
         raise TypeMismatchError(
-            "{where}: the index function is {fcompute!r} ({type}); give a function of the "
-            "indices, such as lambda i, j: A[i, j]",
+            "{where}: index function is {fcompute!r} ({type}); pass a function of the indices, "
+            "such as lambda i, j: A[i, j]",
             kind="index-function", where=where, fcompute=fcompute, type=type(fcompute).__name__,
         )
     try:
         parameters = inspect.signature(fcompute).parameters.values()
     except (TypeError, ValueError) as error:
         raise TypeMismatchError(
-            "{where}: the parameters of {fcompute!r} cannot be read; wrap it: lambda i: f(i)",
+            "{where}: cannot inspect the parameters of {fcompute!r}; wrap it: lambda i: f(i)",
             kind="index-function", where=where, fcompute=fcompute,
         ) from error
     plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -299,8 +300,8 @@ def _axis_names(
         )
     if len(names) > rank or (len(names) < rank and not rest):
         raise DefinitionError(
-            "{where}: the shape has {axes}, and the index function takes {name_count} ({names}); "
-            "give it one parameter for each axis, or *indices",
+            "{where}: shape has {axes}, but the index function takes {name_count} ({names}); "
+            "define one parameter per axis, or *indices",
             kind="index-function", where=where, axes=axes, name_count=len(names),
             names=", ".join(names) or "none",
         )
@@ -315,11 +316,14 @@ def _free_names(free: range, given: Sequence[str] | None, where: str) -> Sequenc
     """
     if given is None:
         return [f"i{k}" for k in free]
-    check_list(given, str, f"{where}: varargs_names", "give the names of the axes that "
-               "*indices takes", DefinitionError)
+    check_list(
+        given, str, f"{where}: varargs_names",
+        "pass a list with the names of the axes in *indices", DefinitionError,
+    )
     if len(given) != len(free):
         raise DefinitionError(
-            "{where}: varargs_names has {given_count} names ({given}) for {free_count} axes",
+            "{where}: varargs_names has {given_count} names ({given}), expected {free_count}, one "
+            "per axis",
             kind="wrong-count", where=where, given_count=len(given), given=", ".join(given),
             free_count=len(free),
         )
@@ -329,22 +333,23 @@ def _free_names(free: range, given: Sequence[str] | None, where: str) -> Sequenc
 def _body(result: object, where: str) -> tuple[Expr, ...]:
     if isinstance(result, TensorIntrinCall):
         raise DefinitionError(
-            "{where}: the index function gives a call of {intrin}, and an index for each axis; "
-            "take one index for each axis around its tiles, whose axes are the last of the shape",
+            "{where}: the index function returns a call of {intrin}, but takes an index for every "
+            "axis; take one index for each axis outside the tiles, whose axes are the last of the "
+            "shape",
             kind="intrinsic", where=where, intrin=result.intrin.name,
         )
     given: Sequence[Any] = result if isinstance(result, list | tuple) else (result,)
     if not given:
         raise DefinitionError(
-            "{where}: the index function gives no element; give one at least",
+            "{where}: index function returned no element; return at least one",
             kind="index-function", where=where,
         )
     body = []
     for value in given:
         if not isinstance(value, Expr | ExprLike | int | float) and not hasattr(value, "dtype"):
             raise TypeMismatchError(
-                "{where}: the index function gives {value!r} ({type}); it returns an expression, "
-                "a number, or a tuple of them",
+                "{where}: index function returned {value!r} ({type}); return an expression, a "
+                "number, or a tuple of them",
                 kind="index-function", where=where, value=value, type=type(value).__name__,
             )
         body.append(value_of(value))
@@ -360,9 +365,9 @@ def _check_size(body: tuple[Expr, ...], where: str) -> None:
     count = operations(*body)
     if count > MOST_OPERATIONS:
         raise DefinitionError(
-            "{where}: the element has {count} operations, each shared part counted once, and "
-            "{most_operations} are the most that one expression can have; make parts of it "
-            "te.computes of their own",
+            "{where}: element has {count} operations (shared subexpressions counted once), which "
+            "exceeds the limit of {most_operations} per expression; move parts to separate "
+            "te.compute calls",
             kind="too-much", where=where, count=count, most_operations=MOST_OPERATIONS,
         )
 
@@ -378,8 +383,8 @@ def _check_reductions(body: tuple[Expr, ...], where: str) -> None:
     inner = [inside for expr in body for inside in _inside(expr)]
     if any(isinstance(node, Reduce) for node in walk(*inner)):
         raise DefinitionError(
-            "{where}: a reduction is part of a larger expression; give the reduction a te.compute "
-            "of its own, and use its tensor here",
+            "{where}: a reduction inside a larger expression is not supported; compute the "
+            "reduction in its own te.compute, and read its tensor here",
             kind="reduction-inside", where=where,
         )
     if not tops:
@@ -394,8 +399,8 @@ def _check_reductions(body: tuple[Expr, ...], where: str) -> None:
     wanted = [(id(tops[0].combiner), k) for k in range(values)]
     if [(id(top.combiner), top.value_index) for top in tops] != wanted or len(body) != values:
         raise DefinitionError(
-            "{where}: several outputs reduce together only as one reduction of a tuple; give each "
-            "reduction a te.compute of its own, or combine a tuple with te.comm_reducer",
+            "{where}: several outputs must be one reduction of a tuple; compute each reduction in "
+            "its own te.compute, or combine a tuple with te.comm_reducer",
             kind="reduction-inside", where=where,
         )
 
@@ -423,8 +428,8 @@ def _check_axes(body: tuple[Expr, ...], axis: tuple[IterVar, ...], where: str) -
                 kind="foreign-variable", where=where, node=node.name,
             )
         raise DefinitionError(
-            "{where}: {node} is an axis of another te.compute; use the variables that this index "
-            "function is called with",
+            "{where}: {node} is an axis of another te.compute; use the parameters of this index "
+            "function",
             kind="foreign-variable", where=where, node=node.name,
         )
 
@@ -438,7 +443,7 @@ def _check_literals(body: tuple[Expr, ...], where: str) -> None:
     for node in walk(*body):
         if isinstance(node, Const) and not holds(node.dtype, node.value):
             raise TypeMismatchError(
-                "{where}: the literal {node} becomes {dtype}, which cannot hold it; write "
+                "{where}: the literal {node} is not representable as {dtype}; write "
                 'te.const({node}, "float64")',
                 kind="literal", where=where, node=node.value, dtype=node.dtype,
             )

@@ -22,8 +22,8 @@ from tecomp.ir.nodes.numpy_protocol import (
 from tecomp.ir.traversal.rewrite import walk
 
 _INSTEAD = (
-    "write it for one element, te.compute(shape, lambda i: ...), and make arrays inputs: "
-    "X = te.placeholder(array.shape, str(array.dtype))"
+    "write it per element, te.compute(shape, lambda i: ...), and declare arrays as inputs: X = "
+    "te.placeholder(array.shape, str(array.dtype))"
 )
 
 OPERATOR_NAMES: Mapping[Callable[..., object], str] = MappingProxyType({
@@ -72,8 +72,8 @@ class ExprLike:
             TypeMismatchError: Always.
         """
         raise TypeMismatchError(
-            "{function} of `{subject!r}`: NumPy computes with numbers that are there, and a "
-            "tensor has none before the kernel runs; {instead}",
+            "{function} of `{subject!r}`: NumPy requires concrete values, but a tensor has none "
+            "before the kernel runs; {instead}",
             kind="no-value-yet", function=numpy_name(function), subject=self, instead=_INSTEAD,
         )
 
@@ -108,9 +108,9 @@ class ExprLike:
             self.as_expr()
         except TecompError:
             raise TypeMismatchError(
-                "`{subject!r}` has no elements before the kernel runs, and cannot become an array "
-                "of NumPy; run a kernel and read its output, or keep the object, np.asarray(x, "
-                "dtype=object)",
+                "`{subject!r}` has no elements before the kernel runs, and cannot be converted to "
+                "a NumPy array; run a kernel and read its output, or keep the object, "
+                "np.asarray(x, dtype=object)",
                 kind="no-value-yet", subject=self,
             ) from None
 
@@ -122,8 +122,8 @@ class ExprLike:
         """
         record_refused_index(self, sys._getframe(1))
         raise TypeMismatchError(
-            "`{subject!r}` has no elements before the kernel runs, and cannot count or index "
-            "things; {instead}",
+            "`{subject!r}` has no elements before the kernel runs, and cannot be used as a count "
+            "or an index; {instead}",
             kind="no-value-yet", subject=self, instead=_INSTEAD,
         )
 

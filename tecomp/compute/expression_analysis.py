@@ -243,7 +243,7 @@ def computes_terms(reader: Tensor, tensor: Tensor) -> bool:
         True
     """
     for name, given in (("reader", reader), ("tensor", tensor)):
-        check_kind(given, Tensor, f"computes_terms: the {name}", "give what te.compute makes",
+        check_kind(given, Tensor, f"computes_terms: the {name}", "pass a tensor from te.compute",
                    DefinitionError)
     if not isinstance(reader.op, ComputeOp) or not isinstance(tensor.op, ComputeOp):
         return False

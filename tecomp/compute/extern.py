@@ -91,7 +91,7 @@ def decl_buffer(
     for number, what in ((data_alignment, "data_alignment"), (offset_factor, "offset_factor")):
         if as_int(number) is None:
             raise TypeMismatchError(
-                "{where}: {what} is {number!r}; give a whole number",
+                "{where}: {what} must be an integer, got {number!r}",
                 kind="wrong-argument", where=where, what=what, number=number,
             )
     start = extent_of(0 if elem_offset is None else elem_offset, f"{where}: elem_offset")
@@ -99,7 +99,8 @@ def decl_buffer(
     given = None if strides is None else _strides_of(strides, where)
     if given is not None and len(given) != len(extents):
         raise DefinitionError(
-            "{where}: it has {extent_count} axes and {given_count} strides; give one for each",
+            "{where}: buffer has {extent_count} axes, but {given_count} strides; pass one stride "
+            "per axis",
             kind="wrong-count", where=where, extent_count=len(extents), given_count=len(given),
         )
     kind = dtype_of(dtype, where)
@@ -109,7 +110,7 @@ def decl_buffer(
 def _strides_of(given: Any, where: str) -> tuple[Extent, ...]:
     if isinstance(given, str | bytes) or not isinstance(given, Sequence):
         raise TypeMismatchError(
-            "{where}: strides is {given!r}; give a list of numbers and of what te.var makes",
+            "{where}: strides is {given!r}; pass a list of integers and te.var variables",
             kind="wrong-argument", where=where, given=given,
         )
     return tuple(
@@ -127,16 +128,16 @@ def check_without_gaps(buffer: Buffer, where: str) -> None:
     """
     if buffer.has_offset and not isinstance(buffer.elem_offset, Var):
         raise DefinitionError(
-            "{where}: elem_offset is {elem_offset}, and functions take the address of the first "
-            "element; leave elem_offset out, or give a te.var, which is 0",
+            "{where}: elem_offset is {elem_offset}, but functions receive the address of the first "
+            "element; omit elem_offset, or pass a te.var, which is 0",
             kind="wrong-argument", where=where, elem_offset=buffer.elem_offset,
         )
     strides = Operand(buffer).strides
     for axis, (asked, own) in enumerate(zip(buffer.strides or (), strides, strict=False)):
         if isinstance(asked, int) and isinstance(own, int) and asked != own:
             raise DefinitionError(
-                "{where}: the stride of axis {axis} is {asked}, and functions take operands "
-                "without gaps, where it is {own}; leave it to a te.var, and take it from "
+                "{where}: stride of axis {axis} is {asked}, but functions receive contiguous "
+                "operands, where it is {own}; pass a te.var, and read the stride from "
                 "operand.strides",
                 where=where, axis=axis, asked=asked, own=own,
             )
@@ -267,8 +268,8 @@ def call_pure_extern(dtype: str, name: str, *args: Any) -> Expr:
 def _check_name(name: object, where: str) -> None:
     if not isinstance(name, str) or not name:
         raise TypeMismatchError(
-            "{where}: the name of the function is {name!r}; give the text that it is registered "
-            "as",
+            "{where}: function name must be a string, got {name!r}; pass the name that it is "
+            "registered under",
             kind="outside-function", where=where, name=name,
         )
 
@@ -286,8 +287,8 @@ def _as_passed(given: Any, where: str) -> Passed:
         return given
     if isinstance(given, Stmt | Sequence):
         raise TypeMismatchError(
-            "{where} is {given!r} ({type}); give operands, operand.access_ptr(...), numbers and "
-            "texts one by one",
+            "{where} is {given!r} ({type}); pass operands, operand.access_ptr(...), numbers and "
+            "strings as separate arguments",
             kind="outside-function", where=where, given=given, type=type(given).__name__,
         )
     number = _literal(given)
@@ -481,7 +482,8 @@ def extern(
 def _declared_buffers(given: object, where: str) -> tuple[Buffer, ...]:
     """Return the buffers that the user declared for operands; empty for None."""
     buffers: Any = () if given is None else [given] if isinstance(given, Buffer) else given
-    check_list(buffers, Buffer, where, "give a list of te.decl_buffer", TypeMismatchError)
+    check_list(
+        buffers, Buffer, where, "pass a list of buffers from te.decl_buffer", TypeMismatchError)
     return tuple(buffers)
 
 
@@ -493,15 +495,15 @@ def _name_buffers(own: Sequence[Buffer], given: Sequence[Buffer], where: str) ->
     """
     if given and len(given) != len(own):
         raise DefinitionError(
-            "{where}: there are {given_count} for {own_count} tensors; give one for each",
+            "{where}: got {given_count} for {own_count} tensors; pass one buffer per tensor",
             kind="wrong-count", where=where, given_count=len(given), own_count=len(own),
         )
     for buffer, asked in zip(own, given or own, strict=True):
         same = list(map(str, buffer.shape)) == list(map(str, asked.shape))
         if not same or buffer.dtype != asked.dtype or asked.scope not in ("", "global"):
             raise DefinitionError(
-                "{where}: `{asked}` is declared for `{buffer}`; declare its shape and type, and "
-                "leave its memory to set_scope",
+                "{where}: `{asked}` does not match `{buffer}`; declare its shape and dtype, and "
+                "select its memory with set_scope",
                 kind="statements", where=where, asked=asked, buffer=buffer,
             )
         check_without_gaps(asked, f"{where}: {asked.name}")
@@ -518,7 +520,7 @@ def _inputs(inputs: object, where: str) -> tuple[Tensor, ...]:
     for tensor in given:
         if not isinstance(tensor, Tensor):
             raise TypeMismatchError(
-                "{where}: an input is {tensor!r} ({type}); give tensors",
+                "{where}: inputs must be tensors, got {tensor!r} ({type})",
                 kind="wrong-argument", where=where, tensor=tensor, type=type(tensor).__name__,
             )
     return given
@@ -537,15 +539,15 @@ def _types(
         known = dict.fromkeys(tensor.dtype for tensor in inputs)
         if len(known) != 1:
             raise DefinitionError(
-                "{where}: the inputs are {known}, so the type of the result cannot be told; give "
-                "it as dtype=",
+                "{where}: the dtype of the result cannot be inferred from the inputs ({known}); "
+                "pass dtype=",
                 kind="statements", where=where, known=", ".join(known) or "none",
             )
         return tuple(known) * count
     many = list(dtype) if isinstance(dtype, list | tuple) else [dtype] * count
     if len(many) != count:
         raise DefinitionError(
-            "{where}: there are {many_count} types for {count} results; give one for each",
+            "{where}: got {many_count} dtypes for {count} results; pass one per result",
             kind="wrong-count", where=where, many_count=len(many), count=count,
         )
     return tuple(dtype_of(each, where) for each in many)
@@ -556,7 +558,7 @@ def _statement(
 ) -> Stmt:
     """Call the user function with operands for the buffers, and validate its statement."""
     check_function(
-        fcompute, 2, f"{where}: fcompute", "give a function of the inputs and the outputs",
+        fcompute, 2, f"{where}: fcompute", "pass a function of the inputs and the outputs",
         TypeMismatchError,
     )
     operands = [Operand(buffer, k < n_inputs) for k, buffer in enumerate(buffers)]
@@ -568,29 +570,29 @@ def _statement(
 def _check(statement: object, buffers: Sequence[Buffer], n_inputs: int, where: str) -> None:
     if not isinstance(statement, Stmt):
         raise TypeMismatchError(
-            "{where}: fcompute gives {statement!r} ({type}); it returns a statement: "
+            "{where}: fcompute returned {statement!r} ({type}); return a statement: "
             "outs[0].store(index, value), te.for_range, te.if_stmt, te.allocate or te.stmt_seq",
             kind="statements", where=where, statement=statement, type=type(statement).__name__,
         )
     loads = [node for node in walk(statement) if isinstance(node, TensorLoad)]
     if loads:
         raise DefinitionError(
-            "{where}: fcompute reads {tensor} itself; name it in inputs, and read the operand "
-            "that stands for it",
+            "{where}: fcompute reads the tensor {tensor} directly; add it to inputs, and read its "
+            "operand",
             kind="statements", where=where, tensor=loads[0].tensor.name,
         )
     own = [var for var in free_variables(statement) if not isinstance(var, IterVar)]
-    check_statement(statement, buffers, own, where, "loop with te.for_range")
+    check_statement(statement, buffers, own, where, "bind it with te.for_range")
     written = {node.buffer.data for node in walk(statement) if isinstance(node, BufferStore)}
     for k, buffer in enumerate(buffers):
         if k < n_inputs and buffer.data in written:
             raise DefinitionError(
                 "{where}: fcompute stores to the input {buffer}; store to its outputs, or to "
-                "memory of te.allocate",
+                "memory from te.allocate",
                 kind="statements", where=where, buffer=buffer.name,
             )
         if k >= n_inputs and buffer.data not in written:
             raise DefinitionError(
-                "{where}: fcompute stores nothing to {buffer}; store all of each result",
+                "{where}: fcompute does not store to {buffer}; store every element of each result",
                 kind="statements", where=where, buffer=buffer.name,
             )

@@ -92,8 +92,8 @@ def ldexp(x1: Value, x2: Value) -> Expr:
     a, exponent = _float(x1, "ldexp"), value_of(x2)
     if not exponent.dtype.is_integer:
         raise TypeMismatchError(
-            "te.ldexp takes an integer as exponent, not {dtype}; convert it, or multiply by "
-            "te.exp2 of it",
+            "te.ldexp expects an integer exponent, got {dtype}; convert it, or multiply by te.exp2 "
+            "of it",
             dtype=exponent.dtype,
         )
     wide = a.dtype if a.dtype.bits >= 32 else DType("float32").with_lanes(a.dtype.lanes)
@@ -131,7 +131,7 @@ def clz(x: Value) -> Expr:
     node = value_of(x)
     if not node.dtype.is_integer:
         raise TypeMismatchError(
-            "te.clz takes an integer, not {dtype}; convert it, or take its bits with "
+            "te.clz expects an integer, got {dtype}; convert it, or read its bits with "
             "te.reinterpret",
             dtype=node.dtype,
         )
@@ -149,7 +149,7 @@ def _float(x: Value, who: str) -> Expr:
     node = value_of(x)
     if not node.dtype.is_float:
         raise TypeMismatchError(
-            "te.{who} takes a float, not {dtype}; convert it first, for example with "
+            "te.{who} expects a float, got {dtype}; convert it, for example with "
             '.astype("float32")',
             who=who, dtype=node.dtype,
         )

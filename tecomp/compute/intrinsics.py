@@ -44,7 +44,7 @@ def _test(name: str, x: Value, *, of_integers: bool) -> Expr:
 def _require_float(name: str, node: Expr) -> None:
     if not node.dtype.is_float:
         raise TypeMismatchError(
-            "te.{name} takes a float, not {dtype}; convert it first, for example with "
+            "te.{name} expects a float, got {dtype}; convert it, for example with "
             '.astype("float32")',
             name=name, dtype=node.dtype,
         )
@@ -479,7 +479,7 @@ def popcount(x: Value) -> Expr:
     """
     node = value_of(x)
     if not node.dtype.is_integer:
-        raise TypeMismatchError("te.popcount takes an integer, not {dtype}", dtype=node.dtype)
+        raise TypeMismatchError("te.popcount expects an integer, got {dtype}", dtype=node.dtype)
     return Call("popcount", (node,), node.dtype)
 
 
@@ -505,9 +505,9 @@ def dot(a: Value, b: Value) -> Expr:
     sum_type = dot_type(x.dtype, y.dtype)
     if sum_type is None or sum_type.lanes > 1:
         raise TypeMismatchError(
-            "te.dot takes two elements of 32 bits such as int8x4, int16x2 or bfloat16x2, not "
-            "{dtype} and {y_dtype}; give the placeholders such a type, the last axis of their "
-            "arrays then holds the numbers of a vector",
+            "te.dot expects two packed 32-bit vectors such as int8x4, int16x2 or bfloat16x2, got "
+            "{dtype} and {y_dtype}; use such a dtype for the placeholders, the last axis of their "
+            "arrays then holds the lanes of a vector",
             dtype=x.dtype, y_dtype=y.dtype,
         )
     return Call("dot", (x, y), sum_type)
@@ -539,8 +539,8 @@ def reinterpret(dtype: str, x: Value) -> Expr:
     bits = {kind.bits * kind.lanes for kind in (node.dtype, target)}
     if len(bits) > 1 or target.is_bool or node.dtype.is_bool:
         raise TypeMismatchError(
-            "te.reinterpret reads the bits of a value in a type of as many, not {dtype} as "
-            "{target}; use te.cast for the nearest value",
+            "te.reinterpret requires non-bool dtypes of equal size, got {dtype} and {target}; use "
+            "te.cast to convert to the nearest value",
             dtype=node.dtype, target=target,
         )
     return Call("reinterpret", (node,), target)

@@ -83,7 +83,7 @@ class IRBuilder:
         """
         check_kind(
             stmt, Stmt, "ir_builder.emit: the statement",
-            "give a statement, such as te.call_extern(...)", TypeMismatchError,
+            "pass a statement, such as te.call_extern(...)", TypeMismatchError,
         )
         self._scopes[-1].append(stmt)
 
@@ -95,7 +95,8 @@ class IRBuilder:
         """
         if len(self._scopes) > 1:
             raise DefinitionError(
-                "ir_builder.get: a `with` of this builder is still open; call it after all of them",
+                "ir_builder.get: a `with` block of this builder is still open; call it after all "
+                "blocks",
                 kind="statements",
             )
         (parts,) = self._scopes
@@ -110,7 +111,7 @@ class IRBuilder:
         """
         check_kind(
             buffer, Operand, "ir_builder.buffer_ptr: the buffer",
-            "give an operand, such as outs[0]", TypeMismatchError,
+            "pass an operand, such as outs[0]", TypeMismatchError,
         )
         return BufferVar(buffer, self.emit)
 
@@ -121,8 +122,8 @@ class IRBuilder:
             DefinitionError: Always.
         """
         raise DefinitionError(
-            "ir_builder.pointer {name}: no memory is there for it; use ib.buffer_ptr(outs[0]) for "
-            "operands, or ib.allocate",
+            "ir_builder.pointer {name}: a pointer without memory is not supported; use "
+            "ib.buffer_ptr(outs[0]) for operands, or ib.allocate",
             kind="statements", name=name,
         )
 
@@ -150,7 +151,7 @@ class IRBuilder:
         where = f"ir_builder.allocate {name_of(name, 'ir_builder.allocate')}"
         if axis_separators:
             raise DefinitionError(
-                "{where}: it has one physical axis; leave axis_separators out",
+                "{where}: memory has one physical axis; omit axis_separators",
                 kind="statements", where=where,
             )
         check_scope(scope or "local", where)
@@ -183,16 +184,16 @@ class IRBuilder:
             var = node if isinstance(node, Var) else getattr(node, "var", None)
             if not isinstance(var, Var):
                 raise TypeMismatchError(
-                    "ir_builder.scope_attr: {attr_key} is of an axis, not of {node!r}; give what "
-                    "te.thread_axis makes",
+                    "ir_builder.scope_attr: {attr_key} requires an axis, got {node!r}; create one "
+                    "with te.thread_axis",
                     kind="statements", attr_key=attr_key, node=node,
                 )
             self._around(_wrap(var, integer(value, "ir_builder.scope_attr: the extent")))
         elif not isinstance(attr_key, str) or not attr_key.startswith(_MARKS):
             raise DefinitionError(
-                "ir_builder.scope_attr: nothing is known of {attr_key!r}; there are "
-                "'thread_extent', 'virtual_thread', 'compute_scope', 'extern_scope', and names "
-                "that begin with 'pragma_' or 'hint_'",
+                "ir_builder.scope_attr: unknown attribute {attr_key!r}; use 'thread_extent', "
+                "'virtual_thread', 'compute_scope', 'extern_scope', or a name that begins with "
+                "'pragma_' or 'hint_'",
                 kind="statements", attr_key=attr_key,
             )
 
@@ -221,8 +222,7 @@ class IRBuilder:
         where = "ir_builder.for_range"
         if not is_one_of(kind, _KINDS):
             raise DefinitionError(
-                "{where}: there is no kind {form!r}; loops are serial, parallel, vectorize, "
-                "unroll",
+                "{where}: unknown loop kind {form!r}; use serial, parallel, vectorize or unroll",
                 kind="unknown-choice", where=where, form=kind,
             )
         first, last = integer(begin, f"{where}: begin"), integer(end, f"{where}: end")
@@ -256,7 +256,8 @@ class IRBuilder:
         before = self._scopes[-1][-1] if self._scopes[-1] else None
         if not isinstance(before, IfThenElse) or before.else_case is not None:
             raise DefinitionError(
-                "ir_builder.else_scope: no if_scope is right before it; put it there",
+                "ir_builder.else_scope: no if_scope directly before it; place it directly after "
+                "one",
                 kind="statements",
             )
         with self._scope() as parts:
@@ -270,8 +271,8 @@ class IRBuilder:
             DefinitionError: Always.
         """
         raise DefinitionError(
-            "ir_builder.while_loop: how often a loop runs is known when it begins; write for_range "
-            "with the most iterations, and if_scope inside",
+            "ir_builder.while_loop: loops with a data-dependent trip count are not supported; use "
+            "for_range with the maximum trip count, and if_scope inside",
             kind="statements",
         )
 

@@ -58,4 +58,4 @@ def infinity(dtype: str = "float32") -> Expr:
 def _float_format(dtype: DType, who: str) -> tuple[int, int]:
     if dtype.is_float:
         return FLOAT_FORMATS[dtype.scalar]
-    raise TypeMismatchError("te.{who}: {dtype} has no such value", who=who, dtype=dtype)
+    raise TypeMismatchError("te.{who}: not defined for {dtype}", who=who, dtype=dtype)

@@ -112,7 +112,7 @@ def _integers(a: Value, b: Value, who: str) -> tuple[Expr, Expr]:
     x, y = match_types(value_of(a), value_of(b), f"te.{who}")
     if not x.dtype.is_integer:
         raise TypeMismatchError(
-            "te.{who} takes integers, not {dtype}; write / for a quotient",
+            "te.{who} expects integers, got {dtype}; write / for a quotient",
             who=who, dtype=x.dtype,
         )
     return x, y
@@ -204,18 +204,18 @@ def logical_not(condition: Value) -> Expr:
 def _conditions(who: str, reducer: str, given: tuple[Any, ...], axis: Any) -> list[Expr]:
     if axis is not None:
         raise DefinitionError(
-            "te.{who} joins conditions and takes no axis=; reduce a condition with "
+            "te.{who} combines conditions and does not take axis=; reduce a condition with "
             "{reducer}(condition, axis=k)",
             kind="reduction", who=who, reducer=reducer,
         )
     if not given:
         raise DefinitionError(
-            "te.{who} of no conditions; give at least one",
+            "te.{who}: got no conditions; pass at least one",
             kind="nothing-given", who=who,
         )
     if isinstance(given[0], list | tuple):
         raise DefinitionError(
-            "te.{who} takes its conditions one by one; write te.{who}(*conditions)",
+            "te.{who} takes conditions as separate arguments; write te.{who}(*conditions)",
             kind="reduction", who=who,
         )
     return [condition_of(value_of(value), f"te.{who}") for value in given]

@@ -41,7 +41,7 @@ from tecomp.ir.traversal.rewrite import children, substitute, top_down, walk
 from tecomp.source_locations import Location, user_location
 
 Axes = IterVar | Sequence[IterVar]
-_IDENTITY = "give a function of the type of each value"
+_IDENTITY = "pass a function of the dtype of each value"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -196,8 +196,8 @@ class Reducer:
             return self._pairwise(who, [expr, axis, *_values_as_list(where, init, *args)])
         if args:
             raise DefinitionError(
-                "{who}: there {verb} {arguments} more than a reduction takes; give the "
-                "expression, axis, where and init",
+                "{who}: there {verb} {arguments} too many; pass the expression, axis, where and "
+                "init",
                 kind="reduction", who=who, verb="is" if len(args) == 1 else "are",
                 arguments=format_count(len(args), "argument"),
             )
@@ -206,7 +206,7 @@ class Reducer:
         source = tuple(value_of(value) for value in (expr if several else (expr,)))
         if not source:
             raise DefinitionError(
-                "{who}: there is no value to combine; give one at least",
+                "{who}: no values to combine; pass at least one",
                 kind="nothing-given", who=who,
             )
         condition = _combine_with_bounds(
@@ -229,8 +229,8 @@ class Reducer:
         for other in made[1:]:
             if len(other) != len(result):
                 raise DefinitionError(
-                    "{who}: it combines {result_count} values with {other_count}; give tuples of "
-                    "one length",
+                    "{who}: cannot combine {result_count} values with {other_count}; pass tuples "
+                    "of the same length",
                     kind="reduction", who=who, result_count=len(result), other_count=len(other),
                 )
             types = tuple(value.dtype for value in result)
@@ -277,8 +277,10 @@ def comm_reducer(
     """
     name = name_of(name, "te.comm_reducer")
     where = f"te.comm_reducer {name}"
-    check_function(fcombine, 2, f"{where}: fcombine", "give a function of two values, or of two "
-                   "tuples of them", TypeMismatchError)
+    check_function(
+        fcombine, 2, f"{where}: fcombine",
+        "pass a function of two values, or of two tuples of values", TypeMismatchError,
+    )
     if not callable(fidentity):
         raise TypeMismatchError(
             "{where}: fidentity is {fidentity!r}; {identity}",
@@ -291,26 +293,26 @@ def _axes(axis: object, who: str) -> tuple[IterVar, ...]:
     given: tuple[object, ...] = tuple(axis) if isinstance(axis, list | tuple) else (axis,)
     if not given:
         raise DefinitionError(
-            "{who}: axis=[] names no axis; give one of te.reduce_axis",
+            "{who}: axis=[] contains no axis; pass at least one te.reduce_axis",
             kind="nothing-given", who=who,
         )
     axes: list[IterVar] = []
     for item in given:
         if not isinstance(item, IterVar):
             raise TypeMismatchError(
-                "{who}: axis= is {item!r} ({type}); give an axis made by te.reduce_axis((low, "
-                "high))",
+                "{who}: axis must be a reduction axis, got {item!r} ({type}); create one with "
+                "te.reduce_axis((low, high))",
                 kind="reduction", who=who, item=item, type=type(item).__name__,
             )
         if item.kind is not IterKind.REDUCE:
             raise DefinitionError(
-                "{who}: {item} is an axis of the result and cannot be reduced over; make one with "
-                "te.reduce_axis((low, high))",
+                "{who}: {item} is an axis of the result and cannot be reduced over; create one "
+                "with te.reduce_axis((low, high))",
                 kind="reduction", who=who, item=item.name,
             )
         if any(item is other for other in axes):
             raise DefinitionError(
-                "{who}: axis {item} is given twice; give each axis once",
+                "{who}: duplicate axis {item}; pass each axis once",
                 kind="given-twice", who=who, item=item.name,
             )
         axes.append(item)
@@ -360,8 +362,9 @@ def _combiner(
         is_reduced = isinstance(node, IterVar) and node.kind is IterKind.REDUCE
         if is_reduced or isinstance(node, Reduce):
             raise DefinitionError(
-                "{who}: the reducer uses {node}; it may use the two values that it combines, and "
-                "what is the same for all of them: axes of the result, elements, sizes, numbers",
+                "{who}: the reducer uses {node}; it may use only the two values that it combines, "
+                "and values that are the same for all of them: axes of the result, elements, "
+                "sizes, numbers",
                 kind="reduction", who=who, node=node,
             )
     own = {*lhs, *rhs}
@@ -396,7 +399,7 @@ def _convert_values(
         count = f"a tuple of {len(given)}" if isinstance(values, list | tuple) else "one value"
         wanted = f"a tuple of {len(dtypes)}" if several else "one value"
         raise DefinitionError(
-            "{what} is {count}; make it {wanted}",
+            "{what} is {count}, expected {wanted}",
             kind="reduction", what=what, count=count, wanted=wanted,
         )
     fitted = []
@@ -406,7 +409,7 @@ def _convert_values(
         if node.dtype != dtype:
             which = f" of value {k}" if several else ""
             raise TypeMismatchError(
-                "{what}{which} has type {dtype}, and the value {dtype2}; convert it with "
+                "{what}{which} has dtype {dtype}, expected {dtype2}; convert it with "
                 '.astype("{dtype2}")',
                 what=what, which=which, dtype=node.dtype, dtype2=dtype,
             )
@@ -422,8 +425,8 @@ def _start(
     for node in walk(*start):
         if isinstance(node, IterVar) and any(node is axis for axis in axes):
             raise DefinitionError(
-                "{who}: init= uses {node}, the axis that is reduced over; it is one value for the "
-                "whole reduction",
+                "{who}: init= uses the reduction axis {node}; it must be one value for the whole "
+                "reduction",
                 kind="reduction", who=who, node=node.name,
             )
     return start
@@ -589,8 +592,8 @@ def _elementwise(op: BinOp, a: Any, b: Any, *others: Any) -> Expr:
     for other in map(value_of, others):
         if other.dtype.is_bool and not first.dtype.is_bool:
             raise DefinitionError(
-                "te.{op}: of expressions takes no condition, and so no where=; give an axis made "
-                "by te.reduce_axis for a reduction",
+                "te.{op}: where= is not supported for elementwise operations; pass an axis from "
+                "te.reduce_axis for a reduction",
                 kind="reduction", op=op.value,
             )
         first = binary(op, first, other)
@@ -601,8 +604,8 @@ def _number(expr: Value, who: str) -> Expr:
     node = value_of(expr)
     if node.dtype.is_bool:
         raise TypeMismatchError(
-            'te.{who}: the expression is {dtype}; convert it with .astype("int32") to count, or '
-            "reduce with te.min (holds everywhere) or te.max (holds somewhere)",
+            'te.{who}: expression is {dtype}; convert it with .astype("int32") to count, or reduce '
+            "with te.min (true everywhere) or te.max (true somewhere)",
             who=who, dtype=node.dtype,
         )
     return node

@@ -236,7 +236,7 @@ def _tensors(given: object, what: str, where: str) -> tuple[Tensor, ...]:
     for tensor in many:
         if not isinstance(tensor, Tensor):
             raise TypeMismatchError(
-                "{where}: {what} is {tensor!r} ({type}); give a tensor, or a list of them",
+                "{where}: {what} is {tensor!r} ({type}); pass a tensor, or a list of tensors",
                 kind="wrong-argument", where=where, what=what, tensor=tensor,
                 type=type(tensor).__name__,
             )
@@ -248,21 +248,21 @@ def _check_counts(
 ) -> None:
     if not starts or not len(starts) == len(rules) == len(states):
         raise DefinitionError(
-            "{where}: there are {start_count} init, {rule_count} update and {state_count} "
-            "state_placeholder tensors; give one of each for every state",
+            "{where}: got {start_count} init, {rule_count} update and {state_count} "
+            "state_placeholder tensors; pass one of each per state",
             kind="scan", where=where, start_count=len(starts), rule_count=len(rules),
             state_count=len(states),
         )
     if len(set(states)) < len(states):
         raise DefinitionError(
-            "{where}: a state_placeholder is given twice; make one for each",
+            "{where}: duplicate state_placeholder; create one per state",
             kind="scan", where=where,
         )
     for state in states:
         if not isinstance(state.op, PlaceholderOp):
             raise DefinitionError(
-                "{where}: the state_placeholder {state} is computed; make it with te.placeholder, "
-                "and read it in the update",
+                "{where}: state_placeholder {state} is a computed tensor; create it with "
+                "te.placeholder, and read it in the update",
                 kind="scan", where=where, state=state.name,
             )
 
@@ -271,7 +271,7 @@ def _check_types(start: Tensor, rule: Tensor, state: Tensor, where: str) -> None
     if not start.dtype == rule.dtype == state.dtype:
         raise DefinitionError(
             "{where}: {start} is {dtype}, {rule} is {rule_dtype} and {state} is {state_dtype}; a "
-            "state has one type, convert with .astype",
+            "state must have one dtype, convert with .astype",
             kind="scan", where=where, start=start.name, dtype=start.dtype, rule=rule.name,
             rule_dtype=rule.dtype, state=state.name, state_dtype=state.dtype,
         )
@@ -287,30 +287,30 @@ def _check_shapes(
         )
     if not _are_equal_shapes(rule.shape, state.shape):
         raise DefinitionError(
-            "{where}: {rule} has shape {shape} and {state} {state_shape}; both have all steps of "
-            "the result",
+            "{where}: {rule} has shape {shape} and {state} {state_shape}; both must have all steps "
+            "of the result",
             kind="scan", where=where, rule=rule.name, shape=shape_text(rule.shape),
             state=state.name, state_shape=shape_text(state.shape),
         )
     if state.ndim != other.ndim or not _are_equal_shapes(state.shape[:1], other.shape[:1]):
         raise DefinitionError(
             "{where}: {state} has shape {shape} and {other} {other_shape}; the states of a scan "
-            "have as many axes and as many steps",
+            "must have the same number of axes and of steps",
             kind="scan", where=where, state=state.name, shape=shape_text(state.shape),
             other=other.name, other_shape=shape_text(other.shape),
         )
     if not start.ndim or not _are_equal_shapes(start.shape[1:], rule.shape[1:]):
         raise DefinitionError(
-            "{where}: {start} has shape {shape}, and a step of {rule}, of shape {rule_shape}, has "
-            "other axes; give init the first steps of that shape",
+            "{where}: {start} has shape {shape}, which does not match a step of {rule}, of shape "
+            "{rule_shape}; pass the first steps of that shape as init",
             kind="scan", where=where, start=start.name, shape=shape_text(start.shape),
             rule=rule.name, rule_shape=shape_text(rule.shape),
         )
     first, steps = start.shape[0], rule.shape[0]
     if isinstance(first, int) and isinstance(steps, int) and first > steps:
         raise DefinitionError(
-            "{where}: {start} has {first} steps, and the result only {steps}; give init the first "
-            "of them",
+            "{where}: {start} has {first} steps, which exceeds the {steps} of the result; pass "
+            "only the first steps as init",
             kind="scan", where=where, start=start.name, first=first, steps=steps,
         )
 
@@ -320,7 +320,7 @@ def _check_first_steps(starts: Sequence[Tensor], where: str) -> None:
         if not _are_equal_shapes(start.shape[:1], starts[0].shape[:1]):
             raise DefinitionError(
                 "{where}: {start} has {extent} steps and {start_name} {extent2}; the states of a "
-                "scan start with as many steps",
+                "scan must have the same number of initial steps",
                 kind="scan", where=where, start=starts[0].name, extent=starts[0].shape[0],
                 start_name=start.name, extent2=start.shape[0],
             )

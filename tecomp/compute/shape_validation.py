@@ -31,8 +31,7 @@ def shape_of(shape: object, where: str) -> tuple[Extent, ...]:
         return (extent_of(shape, f"{where}: the shape"),)
     if isinstance(shape, str | bytes) or not isinstance(shape, Sequence | np.ndarray):
         raise TypeMismatchError(
-            "{where}: the shape is {shape!r} ({type}); a shape is a tuple of integers and te.var "
-            "sizes",
+            "{where}: shape must be a tuple of integers and te.var sizes, got {shape!r} ({type})",
             kind="extent", where=where, shape=shape, type=type(shape).__name__,
         )
     return tuple(extent_of(n, f"{where}: axis {k} of the shape") for k, n in enumerate(shape))
@@ -58,18 +57,18 @@ def extent_of(value: object, where: str, *, least: int = 0) -> Extent:
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
         kind = value.dtype if isinstance(value, Expr) else type(value).__name__
         raise TypeMismatchError(
-            "{where} is {value!r} ({form}); write an integer, or an integer expression of te.var "
+            "{where} is {value!r} ({form}); pass an integer, or an integer expression of te.var "
             "sizes",
             kind="extent", where=where, value=value, form=kind,
         )
     if value < least:
         raise DefinitionError(
-            "{where} is {value!r}; an extent is at least {least}",
+            "{where} is {value!r}; an extent must be at least {least}",
             kind="extent", where=where, value=value, least=least,
         )
     if value > _LARGEST:
         raise DefinitionError(
-            "{where} is {value!r}; the largest extent is {largest}",
+            "{where} is {value!r}; an extent must be at most {largest}",
             kind="extent", where=where, value=value, largest=_LARGEST,
         )
     return int(value)
@@ -79,14 +78,14 @@ def _size(value: Expr, where: str) -> Expr:
     for node in walk(value):
         if isinstance(node, IterVar):
             raise DefinitionError(
-                "{where} is {value}, which depends on axis {node}; a size is the same for all "
+                "{where} is {value}, which depends on axis {node}; a size must be the same for all "
                 "elements: restrict a reduction with where= instead",
                 kind="extent", where=where, value=value, node=node.name,
             )
         if isinstance(node, Call | TensorLoad) or node.dtype.is_float:
             raise DefinitionError(
-                "{where} is {value}, which is more than arithmetic of sizes; write an integer "
-                "expression of te.var sizes",
+                "{where} is {value}, which is not arithmetic on sizes; pass an integer expression "
+                "of te.var sizes",
                 kind="extent", where=where, value=value,
             )
     return value
@@ -102,13 +101,13 @@ def dtype_of(dtype: object, where: str) -> DType:
         dtype = np.dtype(dtype).name
     if not isinstance(dtype, str):
         raise TypeMismatchError(
-            '{where}: the type is {dtype!r} ({type}); write its name, such as "float32"',
+            '{where}: dtype is {dtype!r} ({type}); pass its name, such as "float32"',
             kind="wrong-argument", where=where, dtype=dtype, type=type(dtype).__name__,
         )
     kind = DType(dtype)
     if kind.kind == "handle":
         raise TypeMismatchError(
-            "{where}: handle is the type of an address, not of an element",
+            "{where}: handle is the dtype of an address, not of an element",
             where=where,
         )
     return kind
@@ -122,7 +121,7 @@ def name_of(name: object, where: str) -> str:
     """
     if not isinstance(name, str) or not name:
         raise TypeMismatchError(
-            "{where}: the name is {name!r}; a name is a text, not empty",
+            "{where}: name must be a non-empty string, got {name!r}",
             kind="wrong-argument", where=where, name=name,
         )
     return name
@@ -135,6 +134,6 @@ def attributes_of(attrs: object, where: str) -> Mapping[str, Any]:
         DefinitionError: If `attrs` is not a dictionary.
     """
     return MappingProxyType(
-        dictionary_of(attrs, object, object, f"{where}: attrs", "give a dictionary",
+        dictionary_of(attrs, object, object, f"{where}: attrs", "pass a dictionary",
                       DefinitionError)
     )

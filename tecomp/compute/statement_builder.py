@@ -120,7 +120,7 @@ class Operand:
         kind = DType(dtype)
         if kind.scalar != self.dtype or kind.lanes < 2 or kind.lanes & (kind.lanes - 1):
             raise TypeMismatchError(
-                "operand {name}.vload: {dtype} is no vector of 2, 4, 8, ... {subject_dtype}",
+                "operand {name}.vload: {dtype} is not a vector of 2, 4, 8, ... {subject_dtype}",
                 name=self.name, dtype=dtype, subject_dtype=self.dtype,
             )
         *outer, last = self._place(begin)
@@ -169,8 +169,8 @@ class Operand:
 
     def _refused(self, stored: Expr) -> TypeMismatchError:
         return TypeMismatchError(
-            "operand {name}: {stored}, a {dtype}, is stored where {subject_dtype} is one element; "
-            "store values of its type, or vectors of what vload takes",
+            "operand {name}: cannot store {stored} of dtype {dtype} to an element of dtype "
+            "{subject_dtype}; store values of its dtype, or vectors that vload supports",
             name=self.name, stored=brief(stored), dtype=stored.dtype, subject_dtype=self.dtype,
         )
 
@@ -268,7 +268,7 @@ class Operand:
         named = {"r": False, "w": True, "rw": True, "wr": True, 1: False, 2: True, 3: True}
         if not isinstance(access_mask, str | int) or access_mask not in named:
             raise DefinitionError(
-                "{where}: the access is {access_mask!r}; say 'r', 'w' or 'rw'",
+                "{where}: access must be 'r', 'w' or 'rw', got {access_mask!r}",
                 kind="unknown-choice", where=where, access_mask=access_mask,
             )
         is_written = named[access_mask]
@@ -286,8 +286,8 @@ class Operand:
         given = indices if isinstance(indices, tuple) else (indices,)
         if len(given) != len(self.shape):
             raise DefinitionError(
-                "operand {name}[...]: it has {rank} axes and is given {given_count} indices; "
-                "write one for each",
+                "operand {name}[...]: operand has {rank} axes, got {given_count} indices; write "
+                "one per axis",
                 kind="index-count", name=self.name, rank=len(self.shape), given_count=len(given),
             )
         where = f"operand {self.name}[...]"
@@ -311,7 +311,8 @@ def _check_index(index: Extent, extent: Extent, where: str) -> None:
         return
     if index < 0 or (isinstance(extent, int) and index >= extent):
         raise DefinitionError(
-            "{where} is {index}, and the axis has {extent} elements; give one that is inside",
+            "{where} is {index}, which is out of bounds for an axis of extent {extent}; pass one "
+            "in bounds",
             kind="outside-index", where=where, index=index, extent=extent,
         )
 
@@ -327,8 +328,8 @@ def _check_inside(start: Extent, count: Extent, size: Extent, where: str) -> Non
     is_short = isinstance(size, int) and first + least > size
     if first < 0 or is_short or (isinstance(count, int) and count < 0):
         raise DefinitionError(
-            "{where}: offset {start} and extent {count} are outside of the {size} elements; give "
-            "those that are inside",
+            "{where}: offset {start} with extent {count} is out of bounds for {size} elements; "
+            "pass a range in bounds",
             kind="outside-index", where=where, start=start, count=count, size=size,
         )
 
@@ -375,7 +376,7 @@ def for_range(
     """
     if not is_one_of(kind, _KINDS):
         raise DefinitionError(
-            "te.for_range: there is no kind {form!r}; loops are {kinds}",
+            "te.for_range: unknown loop kind {form!r}; supported kinds are {kinds}",
             kind="unknown-choice", form=kind, kinds=", ".join(_KINDS),
         )
     first, last = integer(begin, "te.for_range: begin"), integer(end, "te.for_range: end")
@@ -419,7 +420,7 @@ def if_stmt(condition: Value, then: Stmt, otherwise: Stmt | None = None) -> Stmt
     asked = value_of(condition)
     if not asked.dtype.is_bool:
         raise TypeMismatchError(
-            "te.if_stmt: the condition is {asked}, of type {dtype}; write a comparison",
+            "te.if_stmt: condition is {asked}, of dtype {dtype}; pass a comparison",
             asked=asked, dtype=asked.dtype,
         )
     return IfThenElse(asked, then, otherwise)
@@ -464,7 +465,8 @@ def check_scope(scope: object, where: str) -> None:
         TypeMismatchError: If `scope` is not a string.
     """
     check_kind(
-        scope, str, f"{where}: scope", 'name a memory, such as "local"', TypeMismatchError
+        scope, str, f"{where}: scope", 'pass the name of a memory, such as "local"',
+        TypeMismatchError,
     )
 
 
@@ -478,8 +480,8 @@ def integer(value: Any, where: str) -> Expr:
     given = whole if whole is not None else value_of(value)
     if isinstance(given, Expr) and not given.dtype.is_integer:
         raise TypeMismatchError(
-            '{where} is {given} ({dtype}); give an integer, or convert it with .astype("int64") '
-            "if that is meant",
+            '{where} is {given} ({dtype}); pass an integer, or convert it with .astype("int64") if '
+            "that is intended",
             kind="index-type", where=where, given=given, dtype=given.dtype,
         )
     return index_value(given)
@@ -495,8 +497,10 @@ def _body(body: Any, given: object, where: str, what: str) -> Stmt:
 
 def _check_statement(given: object, where: str) -> None:
     check_kind(
-        given, Stmt, where, "give a statement: store(index, value) of an operand, te.for_range, "
-        "te.if_stmt, te.allocate or te.stmt_seq", TypeMismatchError,
+        given, Stmt, where,
+        "pass a statement: store(index, value) of an operand, te.for_range, te.if_stmt, "
+        "te.allocate or te.stmt_seq",
+        TypeMismatchError,
     )
 
 
@@ -525,13 +529,14 @@ def check_statement(
     for node in walk(statement):
         if isinstance(node, BufferLoad | BufferStore) and node.buffer.data not in known | made:
             raise DefinitionError(
-                "{where}: fcompute uses {buffer}, which is no operand; use those that it is given",
+                "{where}: fcompute uses {buffer}, which is not an operand; use the operands that "
+                "it receives",
                 kind="statements", where=where, buffer=node.buffer.name,
             )
     allowed = set(known_variables)
     for var in free_variables(statement):
         if var not in allowed:
             raise DefinitionError(
-                "{where}: fcompute uses the variable {var}, which nothing binds; {remedy}",
+                "{where}: fcompute uses the unbound variable {var}; {remedy}",
                 kind="foreign-variable", where=where, var=var.name, remedy=cure,
             )

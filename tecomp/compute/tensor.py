@@ -262,8 +262,8 @@ class Tensor(ExprLike):
 
     def __iter__(self) -> Iterator[NoReturn]:
         raise TypeMismatchError(
-            "{name} is a tensor of shape {shape} that has no elements until it runs, and cannot "
-            "be iterated over; index it: {example}",
+            "{name} is a tensor of shape {shape} that has no elements before the kernel runs, and "
+            "cannot be iterated over; index it: {example}",
             kind="whole-tensor", name=self.name, shape=shape_text(self.shape),
             example=example(self),
         )
@@ -344,7 +344,7 @@ class TensorSlice(ExprLike):
     def _refuse_ranges(self) -> None:
         if any(isinstance(index, slice) for index in self.indices):
             raise TypeMismatchError(
-                "{tensor}[{indices}] is a part of {tensor}, not a number; call an intrinsic on "
+                "{tensor}[{indices}] is a slice of {tensor}, not a number; call an intrinsic on "
                 "it, or index an element: {example}",
                 self.location, kind="whole-tensor", tensor=self.tensor.name,
                 indices=", ".join(map(range_text, self.indices)), example=example(self.tensor),
@@ -443,7 +443,7 @@ def range_text(index: Expr | slice) -> str:
 def _refuse_count(tensor: Tensor, count: int, location: Location | None = None) -> NoReturn:
     axes = "1 axis" if tensor.ndim == 1 else f"{tensor.ndim} axes"
     raise DefinitionError(
-        "{tensor} has {axes}, shape {shape}, and is given {count} {noun}; write {example}",
+        "{tensor} has {axes}, shape {shape}, got {count} {noun}; write {example}",
         location, kind="index-count", tensor=tensor.name, axes=axes,
         shape=shape_text(tensor.shape), count=count, noun="index" if count == 1 else "indices",
         example=example(tensor),
@@ -460,7 +460,8 @@ def _index(tensor: Tensor, axis: int, index: Any) -> Expr | slice:
         return _place(tensor, axis, index)
     if index.step is not None and not (isinstance(index.step, int) and index.step == 1):
         raise TypeMismatchError(
-            "{tensor}[...]: index {axis} is {index!r}, and a range has no step; write first:end",
+            "{tensor}[...]: index {axis} is {index!r}, but slices with a step are not supported; "
+            "write first:end",
             kind="index-type", tensor=tensor.name, axis=axis, index=index,
         )
     first, last = (
@@ -483,9 +484,9 @@ def _place(tensor: Tensor, axis: int, index: Any) -> Expr:
         return index
     kind = index.dtype if isinstance(index, Expr) else type(index).__name__
     number = isinstance(index, Expr | float | bool | np.generic)
-    remedy = 'convert it with .astype("int32") if that is meant'
+    remedy = 'convert it with .astype("int32") if that is intended'
     raise TypeMismatchError(
-        "{tensor}[...]: index {axis} is {index!r} ({type}), and an index is an integer; {remedy}",
+        "{tensor}[...]: index {axis} must be an integer, got {index!r} ({type}); {remedy}",
         kind="index-type", tensor=tensor.name, axis=axis, index=index, type=kind,
         remedy=remedy if number else f"write {example(tensor)}",
     )

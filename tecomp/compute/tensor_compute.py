@@ -145,16 +145,16 @@ def _bind_sizes(call: TensorIntrinCall, inside: Sequence[Extent], where: str) ->
         for extent, n in zip(extents, inside, strict=True)
     ):
         raise DefinitionError(
-            "{where}: the index function leaves axes of extents {inside} to {intrin}, which "
-            "computes tiles of {extents}; make the last axes of the shape those of a tile, and "
-            "take one index for each of the others",
+            "{where}: the axes without an index have extents {inside}, but {intrin} computes tiles "
+            "of {extents}; make the last axes of the shape the axes of a tile, and take one index "
+            "for each other axis",
             kind="intrinsic", where=where, inside=list(inside), intrin=call.intrin.name,
             extents=list(map(str, extents)),
         )
     if unknown := [var.name for var in call.intrin.sizes if var not in sizes]:
         raise DefinitionError(
-            "{where}: neither the operands nor the result say what {unknown} of {intrin} is; make "
-            "it an extent of one of them",
+            "{where}: {unknown} of {intrin} cannot be inferred from the operands and the result; "
+            "make it an extent of one of them",
             kind="intrinsic", where=where, unknown=unknown[0], intrin=call.intrin.name,
         )
     return with_sizes(call.intrin, sizes)

@@ -93,7 +93,7 @@ def decl_tensor_intrin(
         check_kind(text, str, f"{where}: {what}", "give a text", TypeMismatchError)
     if not is_one_of(check, get_args(Check)):
         raise DefinitionError(
-            "{where}: check is 'now', 'later' or 'never', not {check!r}",
+            "{where}: check must be 'now', 'later' or 'never', got {check!r}",
             kind="unknown-choice", where=where, check=check,
         )
     tensors = (*compute.input_tensors, *compute.outputs)
@@ -109,7 +109,7 @@ def decl_tensor_intrin(
         name, compute, buffers, scalars, body, reset, update, scopes, unit, mode, check)
     for statement in filter(None, (body, reset, update)):
         check_statement(
-            statement, buffers, (*scalars, *intrin.sizes), where, "name it in scalar_params")
+            statement, buffers, (*scalars, *intrin.sizes), where, "declare it in scalar_params")
     if check == "now" and not intrin.sizes and _is_known(body, reset, update):
         check_tensor_intrin(intrin)
     return intrin
@@ -121,7 +121,7 @@ def _call_user_function(
 ) -> Statements:
     """Call the user function with operands, the first `count` of which are inputs."""
     check_function(
-        fcompute, 3 if scalars else 2, f"{where}: fcompute", "give a function of the inputs and "
+        fcompute, 3 if scalars else 2, f"{where}: fcompute", "pass a function of the inputs and "
         f"the outputs{' and the scalar parameters' if scalars else ''}", TypeMismatchError,
     )
     operands = [Operand(buffer) for buffer in buffers]
@@ -146,22 +146,22 @@ def _scopes(
     """
     params = dictionary_of(
         default, str, str | int, f"{where}: default_buffer_params",
-        'give {"scope": name}', TypeMismatchError,
+        'pass {"scope": name}', TypeMismatchError,
     )
     if unknown := sorted(set(params) - {"scope", *ALIGNMENT}):
         raise DefinitionError(
-            "{where}: default_buffer_params has {unknown}; strides and offsets come from the "
-            "schedule, so that only scope can be asked for",
+            "{where}: default_buffer_params {unknown} is not supported; strides and offsets are "
+            "set by the schedule, specify only scope",
             kind="intrinsic", where=where, unknown=", ".join(unknown),
         )
     asked = dictionary_of(
-        binds, Tensor, Buffer, f"{where}: binds", "give a te.decl_buffer for each tensor",
-        TypeMismatchError,
+        binds, Tensor, Buffer, f"{where}: binds",
+        "pass a dictionary with a te.decl_buffer for each tensor", TypeMismatchError,
     )
     if strange := [t.name for t in asked if not any(t == tensor for tensor in tensors)]:
         owner = tensors[-1].op.name
         raise DefinitionError(
-            "{where}: binds has {strange}, which {owner} has not",
+            "{where}: binds contains {strange}, which is not a tensor of {owner}",
             kind="intrinsic", where=where, strange=strange[0], owner=owner,
         )
     for buffer in asked.values():
@@ -170,7 +170,7 @@ def _scopes(
         number = as_int(params.get(name, 1))
         if number is None or number < 1:
             raise DefinitionError(
-                "{where}: default_buffer_params: {name} is {param!r}; give a number from 1 on",
+                "{where}: default_buffer_params: {name} must be a positive integer, got {param!r}",
                 kind="intrinsic", where=where, name=name, param=params[name],
             )
     scope = params.get("scope", "")
@@ -194,12 +194,12 @@ def check_tensor_intrin(intrin: TensorIntrin) -> None:
     """
     check_kind(
         intrin, TensorIntrin, "te.check_tensor_intrin: the intrinsic",
-        "give what te.decl_tensor_intrin made", TypeMismatchError,
+        "pass an intrinsic from te.decl_tensor_intrin", TypeMismatchError,
     )
     if intrin.sizes:
         raise DefinitionError(
-            "te.check_tensor_intrin: the extents of {intrin} are variables; it is checked where "
-            "it is used, with the numbers that they have there",
+            "te.check_tensor_intrin: {intrin} has symbolic extents; it is checked at each use, "
+            "with the constant extents there",
             kind="intrinsic", intrin=intrin.name,
         )
     check_statements(intrin)
@@ -208,7 +208,7 @@ def check_tensor_intrin(intrin: TensorIntrin) -> None:
 def _scalars(given: object, where: str) -> tuple[Var, ...]:
     scalars: Any = () if given is None else given
     check_list(
-        scalars, Var, f"{where}: scalar_params", "give a list of what te.var makes",
+        scalars, Var, f"{where}: scalar_params", "pass a list of te.var variables",
         TypeMismatchError,
     )
     return tuple(scalars)
@@ -223,22 +223,22 @@ def _check_definition(op: object, where: str) -> ComputeOp:
         )
     if compute.num_outputs > 1:
         raise DefinitionError(
-            "{where}: {compute} makes {num_outputs} tensors; an intrinsic makes one",
+            "{where}: {compute} has {num_outputs} outputs; an intrinsic must have one",
             kind="intrinsic", where=where, compute=compute.name, num_outputs=compute.num_outputs,
         )
     for tensor in compute.input_tensors:
         if isinstance(tensor.op, ComputeOp):
             raise DefinitionError(
-                "{where}: {compute} reads {tensor}, which is computed too; write the intrinsic as "
-                "one te.compute of placeholders",
+                "{where}: {compute} reads {tensor}, which is a computed tensor; write the "
+                "intrinsic as one te.compute of placeholders",
                 kind="intrinsic", where=where, compute=compute.name, tensor=tensor.name,
             )
     extents = [axis.extent for axis in (*compute.axis, *compute.reduce_axis)]
     sizes = [n for tensor in compute.input_tensors for n in tensor.shape]
     if not extents or any(isinstance(n, int) and n < 1 for n in (*extents, *sizes)):
         raise DefinitionError(
-            "{where}: the extents of {compute} are {extents}; those of an intrinsic are positive "
-            "numbers, or variables that become such",
+            "{where}: the extents of {compute} are {extents}; extents of an intrinsic must be "
+            "positive integers, or variables with such values",
             kind="intrinsic", where=where, compute=compute.name, extents=list(extents),
         )
     _check_reads(compute, where)
@@ -247,8 +247,8 @@ def _check_definition(op: object, where: str) -> ComputeOp:
         first.init or first.given or not _is_true(first.condition)
     ):
         raise DefinitionError(
-            "{where}: the reduction of an intrinsic has no where= and no init=, and its reducer "
-            "uses nothing but the values that it combines; leave out what else there is",
+            "{where}: the reduction of an intrinsic must not have where= or init=, and its reducer "
+            "must use only the values that it combines; remove everything else",
             kind="intrinsic", where=where,
         )
     return compute
@@ -263,8 +263,8 @@ def _check_reads(compute: ComputeOp, where: str) -> None:
                 found.append(node)
         if len(found) > 1:
             raise DefinitionError(
-                "{where}: {compute} reads {tensor} at {found_count} places; make them two "
-                "placeholders",
+                "{where}: {compute} reads {tensor} at {found_count} different indices; use "
+                "separate placeholders",
                 kind="intrinsic", where=where, compute=compute.name, tensor=tensor.name,
                 found_count=len(found),
             )
@@ -278,13 +278,13 @@ def _statements(given: object, where: str) -> tuple[Stmt | None, Stmt | None, St
     parts = given if isinstance(given, tuple) else (given, None, None)
     if len(parts) != 3 or not all(part is None or isinstance(part, Stmt) for part in parts):
         raise TypeMismatchError(
-            "{where}: fcompute gives a statement, or (body, reset, update), not {given!r}",
+            "{where}: fcompute must return a statement, or (body, reset, update), got {given!r}",
             kind="intrinsic", where=where, given=given,
         )
     body, reset, update = parts
     if body is None and update is None:
         raise DefinitionError(
-            "{where}: fcompute gives neither a body nor an update",
+            "{where}: fcompute returned neither a body nor an update",
             kind="intrinsic", where=where,
         )
     return body, reset, update

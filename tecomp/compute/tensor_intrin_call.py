@@ -320,24 +320,24 @@ class TensorIntrin:
         names = [tensor.name for tensor in self.inputs]
         if len(parts) != len(names):
             raise DefinitionError(
-                "{where}: it is given {part_count} parts of tensors for {name_count} inputs "
-                "({names}); give one for each, such as A[i, 0:16]",
+                "{where}: got {part_count} tensor slices for {name_count} inputs ({names}); pass "
+                "one per input, such as A[i, 0:16]",
                 kind="wrong-count", where=where, part_count=len(parts), name_count=len(names),
                 names=", ".join(names),
             )
         if len(scalars) != len(self.scalar_params):
             params = ", ".join(var.name for var in self.scalar_params) or "none"
             raise DefinitionError(
-                "{where}: it is given {scalar_count} numbers, and its scalar_params are {params}; "
-                "give one for each",
+                "{where}: got {scalar_count} scalars for scalar_params {params}; pass one per "
+                "parameter",
                 kind="wrong-count", where=where, scalar_count=len(scalars), params=params,
             )
         for var, value in zip(self.scalar_params, scalars, strict=True):
             read = next((node for node in walk(value) if isinstance(node, TensorLoad)), None)
             if read is not None:
                 raise DefinitionError(
-                    "{where}: {var} is computed from {read}; give a number of axes and sizes, or "
-                    "make it an input of the intrinsic",
+                    "{where}: {var} is computed from {read}; pass an expression of axes and sizes, "
+                    "or make it an input of the intrinsic",
                     kind="intrinsic", where=where, var=var.name, read=read,
                 )
 
@@ -345,12 +345,13 @@ class TensorIntrin:
         for axis in axes:
             if not isinstance(axis, IterVar) or axis.kind is not IterKind.REDUCE:
                 raise TypeMismatchError(
-                    "{where}: reduce_axis= is {axis!r}; give an axis made by te.reduce_axis",
+                    "{where}: reduce_axis= must be a reduction axis, got {axis!r}; create one with "
+                    "te.reduce_axis",
                     kind="intrinsic", where=where, axis=axis,
                 )
         if axes and (self.update is None or self.reset is None):
             raise DefinitionError(
-                "{where}: reduce_axis= adds tiles up, and {name} has no update and reset; give "
+                "{where}: reduce_axis= accumulates tiles, but {name} has no update and reset; pass "
                 "(body, reset, update) to te.decl_tensor_intrin",
                 kind="intrinsic", where=where, name=self.name,
             )
@@ -385,8 +386,8 @@ class TensorIntrinCall(ExprLike):
         """
         parts = ", ".join(part.text for part in self.parts)
         raise TypeMismatchError(
-            "{intrin}({parts}) is a part of a tensor, not a number; return it as it is, and use "
-            "elements of what te.compute gives in another definition",
+            "{intrin}({parts}) is a slice of a tensor, not a number; return it unchanged, and read "
+            "elements of the tensor of that te.compute in another one",
             kind="whole-tensor", intrin=self.intrin.name, parts=parts,
         )
 
@@ -399,8 +400,8 @@ def _check_part(own: Tensor, part: TensorRegion, sizes: dict[Var, int], where: s
     """
     if part.tensor.dtype != own.dtype:
         raise DefinitionError(
-            "{where}: {own} is {dtype}, and {text} is {tensor_dtype}; convert it in a te.compute "
-            "before",
+            "{where}: {own} is {dtype}, but {text} is {tensor_dtype}; convert it in a preceding "
+            "te.compute",
             kind="intrinsic", where=where, own=own.name, dtype=own.dtype, text=part.text,
             tensor_dtype=part.tensor.dtype,
         )
@@ -410,8 +411,8 @@ def _check_part(own: Tensor, part: TensorRegion, sizes: dict[Var, int], where: s
         for wanted, n in zip(own.shape, shape, strict=True)
     ):
         raise DefinitionError(
-            "{where}: {own} has shape {shape}, and {text} has shape {shape2}; give ranges "
-            "first:end of that many elements",
+            "{where}: {own} has shape {shape}, but {text} has shape {shape2}; pass slices "
+            "first:end with that many elements",
             kind="intrinsic", where=where, own=own.name, shape=shape_text(own.shape),
             text=part.text, shape2=shape_text(shape),
         )
@@ -520,8 +521,8 @@ def check_statements(intrin: TensorIntrin) -> None:
     found = find_mismatch(intrin.op, intrin.buffers, intrin.scalar_params, parts)
     if found is not None:
         raise DefinitionError(
-            'te.decl_tensor_intrin {intrin}: {found}; mend one of them, or say check="never" if '
-            "only the machine can run the statements",
+            'te.decl_tensor_intrin {intrin}: {found}; correct one of them, or pass check="never" '
+            "if only the target can execute the statements",
             kind="intrinsic", intrin=intrin.name, found=found,
         )
 

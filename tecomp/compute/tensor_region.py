@@ -94,19 +94,19 @@ def _count(first: Expr, last: Expr | int, extent: Extent, where: str) -> Extent:
     count = _number(as_expr(last) - first)
     if isinstance(count, int) and count < 1:
         raise DefinitionError(
-            "{where} runs from {first} to {last}; write first:end, of one element at least",
+            "{where} runs from {first} to {last}; write first:end with at least one element",
             kind="outside-index", where=where, first=range_text(first),
             last=range_text(as_expr(last)),
         )
     start, end = _number(first), _number(as_expr(last))
     if isinstance(start, int) and start < 0:
         raise DefinitionError(
-            "{where} begins at {start}; indices count from 0",
+            "{where} begins at {start}; indices start at 0",
             kind="outside-index", where=where, start=start,
         )
     if isinstance(end, int) and isinstance(extent, int) and end > extent:
         raise DefinitionError(
-            "{where} ends at {end}, and the tensor has {extent} there; end it inside",
+            "{where} ends at {end}, but the axis has extent {extent}; end it in bounds",
             kind="outside-index", where=where, end=end, extent=extent,
         )
     return count

@@ -32,40 +32,52 @@ from tecomp.ir.nodes.expr_nodes import compare
 from tecomp.ir.nodes.operators import CmpOp
 
 _LOOPS = (
-    "there is no TensorIR; te.create_schedule says how loops run, and tecomp.lower gives them to "
-    "print, to read and to evaluate"
+    "TensorIR is not supported; define loops with te.create_schedule, and print, read or evaluate "
+    "them with tecomp.lower"
 )
-_STATEMENTS = "there is no TensorIR; write statements in te.extern, with te.ir_builder"
+_STATEMENTS = "TensorIR is not supported; write statements in te.extern, with te.ir_builder"
 _ELEMENTS = (
-    "elements are computed by functions of te, and of C by te.call_pure_extern; call others on "
-    "tensors, by te.call_packed or te.call_extern in a te.extern or an intrinsic"
+    "elements are computed by functions of te, and by C functions with te.call_pure_extern; call "
+    "other functions on tensors, with te.call_packed or te.call_extern in te.extern or an "
+    "intrinsic"
 )
 _TRACE = (
-    "kernels print nothing; make what is to be seen an output, or run tecomp.evaluate of "
-    "tecomp.lower step by step"
+    "kernels cannot print; make the value an output, or run tecomp.evaluate of tecomp.lower step "
+    "by step"
 )
 _FIXED_POINT = (
-    "topi.fixed_point_multiply multiplies tensors by a number; in a formula widen by .astype, "
-    "multiply and shift"
+    "topi.fixed_point_multiply multiplies tensors by a number; in an expression widen with "
+    ".astype, multiply and shift"
 )
-_TUNERS = "nothing is tuned by runs; tecomp.build and tecomp.compile schedule tensors by a model"
-_PLACES = "a kernel runs where it is called; target= of tecomp.build names the machine"
-_PASSES = "tecomp.lower(..., stop_after=) gives the function after any pass, and none is replaced"
+_TUNERS = (
+    "tuning by measurement is not supported; tecomp.build and tecomp.compile schedule "
+    "tensors with a cost model"
+)
+_PLACES = (
+    "a kernel runs on the machine that calls it; select the target with target= of tecomp.build"
+)
+_PASSES = (
+    "passes cannot be replaced; use tecomp.lower(..., stop_after=) to get the function after "
+    "any pass"
+)
 
 ABSENT: Mapping[str, Mapping[str, str]] = MappingProxyType({
     "tecomp.te": {
-        "gradient": "no derivatives are made; write them as te.computes",
+        "gradient": "automatic differentiation is not supported; write derivatives with te.compute",
         "create_prim_func": _LOOPS,
         "create_relax_prim_func": _LOOPS,
         "extern_primfunc": _STATEMENTS,
         "trace": _TRACE,
         "q_multiply_shift": _FIXED_POINT,
-        "SpecializedCondition": "sizes may be numbers; build a kernel for those that are frequent",
+        "SpecializedCondition":
+            "specialization conditions are not supported; build a kernel for frequent constant "
+            "sizes",
     },
     "tecomp.compute.hybrid": {
         **dict.fromkeys(("build", "HybridModule"),
-                        "tecomp.build makes the kernel, and kernel.source() shows it"),
-        **dict.fromkeys(("parse", "source_to_op"), "call what te.hybrid.script gives with tensors"),
+                        "build a kernel with tecomp.build, and show it with kernel.source()"),
+        **dict.fromkeys(("parse", "source_to_op"),
+                        "call the result of te.hybrid.script with tensors"),
     },
     "tecomp.tir": {
         **dict.fromkeys(("PrimFunc", "Schedule", "For", "BufferLoad", "BufferStore", "Evaluate"),
@@ -75,16 +87,16 @@ ABSENT: Mapping[str, Mapping[str, str]] = MappingProxyType({
                          "call_llvm_pure_intrin"), _ELEMENTS),
         "trace": _TRACE,
         **dict.fromkeys(("q_multiply_shift", "q_multiply_shift_per_axis"), _FIXED_POINT),
-        "vscale": "vectors have lengths that are known; split by a number",
+        "vscale": "scalable vectors are not supported; split by a constant",
     },
     "tecomp": {
-        "nd": "kernels take NumPy's arrays, and write to them: numpy.array, numpy.empty",
+        "nd": "kernels take NumPy arrays, and write to them: use numpy.array, numpy.empty",
         **dict.fromkeys(("cpu", "cuda", "device", "context", "runtime"), _PLACES),
         **dict.fromkeys(("autotvm", "auto_scheduler", "meta_schedule"), _TUNERS),
         **dict.fromkeys(("transform", "IRModule", "script"), _PASSES),
-        **dict.fromkeys(("relay", "relax"), "tecomp.compile takes programs of tensors of te"),
-        "contrib": "libraries are called by names: tecomp.register_func and te.call_packed",
-        "testing": "numpy.testing compares arrays",
+        **dict.fromkeys(("relay", "relax"), "compile programs of te tensors with tecomp.compile"),
+        "contrib": "call libraries by name: tecomp.register_func and te.call_packed",
+        "testing": "compare arrays with numpy.testing",
     },
 })
 
@@ -137,8 +149,8 @@ class TagScope:
     def __enter__(self) -> TagScope:
         if (outer := _CURRENT.get()) is not None:
             raise DefinitionError(
-                "te.tag_scope {tag}: it is inside of te.tag_scope {outer_tag}, and an operation "
-                "has one tag; leave that one first",
+                "te.tag_scope {tag}: nested in te.tag_scope {outer_tag}, but an operation has one "
+                "tag; leave that scope first",
                 tag=self.tag, outer_tag=outer.tag,
             )
         self._is_used = False
@@ -206,8 +218,8 @@ def tag_of(tag: Any, where: str) -> str:
         return str(tag)
     if tag:
         raise DefinitionError(
-            "{where}: the tag is {tag!r}, and te.tag_scope around gives it {scope_tag!r}; leave "
-            "out one of them",
+            "{where}: tag is {tag!r}, but the enclosing te.tag_scope sets {scope_tag!r}; remove "
+            "one of them",
             where=where, tag=tag, scope_tag=scope.tag,
         )
     return scope.used()

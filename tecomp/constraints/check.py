@@ -76,7 +76,8 @@ def _layouts(stage: StageState, op: Operation) -> dict[Tensor, Layout]:
         shape = tuple(extent for extent in tensor.shape if isinstance(extent, int))
         if len(shape) < len(tensor.shape):
             raise LayoutError(
-                "check_constraints: {tensor} has shape {shape}; layouts are of constant shapes",
+                "check_constraints: {tensor} has shape {shape}, but layouts require constant "
+                "shapes",
                 kind="demand", tensor=tensor.name, shape=list(tensor.shape),
             )
         plain = Layout.row_major(shape, tensor.dtype)
@@ -160,14 +161,14 @@ def check_constraints(
     """
     machine = Target.of(target)
     check_kind(
-        layouts, Mapping | None, "check_constraints: layouts", "give a layout for each tensor",
+        layouts, Mapping | None, "check_constraints: layouts", "pass one layout per tensor",
         LayoutError,
     )
     given = dict(layouts or {})
     for tensor in given:
         if not isinstance(tensor, Tensor):
             raise LayoutError(
-                "check_constraints: {tensor!r} is no tensor that has a layout",
+                "check_constraints: {tensor!r} is not a tensor with a layout",
                 kind="wrong-argument", tensor=tensor,
             )
     found: list[Violation] = []
@@ -177,8 +178,8 @@ def check_constraints(
                 found += _violations(each, machine)
             except NotAffine as error:
                 raise LayoutError(
-                    "check_constraints: `{reason}` in {op} or a layout of its operands is no "
-                    "affine function, so lanes cannot be compared",
+                    "check_constraints: `{reason}` in {op} or a layout of its operands is not "
+                    "affine, so lanes cannot be compared",
                     kind="demand", reason=error.args[0], op=each.op.name,
                 ) from None
     return tuple(found)
@@ -236,7 +237,7 @@ def _computations(
     single = what.op if isinstance(what, Tensor) else what
     if not isinstance(single, ComputeOp):
         raise LayoutError(
-            "check_constraints: expected a schedule or what te.compute gives, got {what!r}",
+            "check_constraints: expected a schedule or a result of te.compute, got {what!r}",
             kind="wrong-argument", what=what,
         )
     yield computation(single, single.body[0], layouts)

@@ -247,8 +247,8 @@ def _layout_of(tensor: Tensor, layouts: Mapping[Tensor, Layout], where: str) -> 
     check_layout(layout, f"check_constraints: the layout of {tensor.name}")
     if layout.shape != shape:
         raise LayoutError(
-            "check_constraints: {tensor} of {where} has shape {shape}, its layout is for "
-            "{layout_shape}; give a layout of the tensor's shape",
+            "check_constraints: {tensor} of {where} has shape {shape}, but its layout is for "
+            "{layout_shape}; pass a layout of the tensor's shape",
             kind="other-shape", tensor=tensor.name, where=where, shape=list(shape),
             layout_shape=list(layout.shape),
         )
@@ -259,7 +259,7 @@ def _number(extent: object, where: str) -> int:
     if isinstance(extent, int):
         return extent
     raise LayoutError(
-        "check_constraints: {where} has the extent {extent}, which is no number; layouts are of "
+        "check_constraints: {where} has the non-constant extent {extent}, but layouts require "
         "constant shapes",
         kind="demand", where=where, extent=extent,
     )

@@ -197,12 +197,12 @@ def _read_across_lanes(use: OperandUse, each: AnalyzedOperation) -> str | None:
         if not any(unknown.var in free_variables(index) for index in use.indices):
             continue
         if unknown.var in lane:
-            return f"which lane of {use.name} it reads is known from `{unknown.var.name}` only"
+            return f"which lane of {use.name} it reads depends on `{unknown.var.name}` only"
         used = {var for index in unknown.load.indices for var in free_variables(index)}
         if any(axis in used for axis in along):
             return (
-                f"each of its lanes reads from another place of {use.name}, known from "
-                f"`{unknown.var.name}` only"
+                f"each of its lanes reads a different address of {use.name}, which "
+                f"depends on `{unknown.var.name}` only"
             )
     return None
 
@@ -256,7 +256,7 @@ def shared_lanes(rule: SharedLanes, each: AnalyzedOperation) -> Iterator[Constra
                                       for axis in loops):  # fmt: skip
             kind = "sums over" if rule.axis == "reduced" else "keeps"
             yield ConstraintFailure((use,), (
-                f"{use.name} has {format_axes(loops)} along its lanes, and it has to be an axis "
+                f"{use.name} has {format_axes(loops)} along its lanes, but it must be an axis "
                 "that "
                 f"{each.op.name} {kind}"
             ))
@@ -269,7 +269,7 @@ def shared_lanes(rule: SharedLanes, each: AnalyzedOperation) -> Iterator[Constra
     texts = [f"{use.name} has {what} {', '.join(map(str, axes))}" for use, axes in present]
     yield ConstraintFailure(
         tuple(use for use, _ in present),
-        f"{' and '.join(texts)} along its lanes; they have to be one",
+        f"{' and '.join(texts)} along its lanes; they must be the same",
     )
 
 
@@ -279,11 +279,10 @@ def _absent_text(
 ) -> str:
     text = _one_to_a_stick(use, pair)
     if use is each.out:
-        return f"{text}; it has to have {format_axes(wanted)} along its lanes"
+        return f"{text}; it must have {format_axes(wanted)} along its lanes"
     return (
-        f"{text}; it takes full sticks of {format_axes(wanted)}, and no copy makes those of "
-        "others, so "
-        "compute it in full sticks"
+        f"{text}; it requires full sticks of {format_axes(wanted)}, which no relayout "
+        "produces, so compute it in full sticks"
     )
 
 
@@ -360,7 +359,7 @@ def _one_to_a_stick(use: OperandUse, pair: Pair) -> str:
         at_place(values_at(use.places.exprs, use.places.space, point)) for point in pair
     )
     return (
-        f"{use.name} has one element to a stick: those at {format_two_indices(pair)} "
+        f"{use.name} has one element per stick: those at {format_two_indices(pair)} "
         f"are at {first} and {second}"
     )
 
@@ -397,7 +396,7 @@ def lane_reduction(rule: LaneReduction, each: AnalyzedOperation) -> Iterator[Con
     name = along[0].name
     if rule.result == "refused":
         yield ConstraintFailure((along[0],),
-            f"it reduces along the lanes of {name}, which is not done")
+            f"it reduces along the lanes of {name}, which is not supported")
         return
     pair = find_stick_conflict(each.out.places)
     if pair is None:
@@ -429,7 +428,7 @@ def operand_alignment(rule: OperandAlignment, each: AnalyzedOperation) -> Iterat
                 at = values_at([offset], each.out.places.space, point)[0]
                 yield ConstraintFailure((use,), (
                     f"lane 0 of {each.out.name} at {at_point(point)} has byte {at} of {use.name}, "
-                    f"which is no multiple of {rule.offset_bytes}"
+                    f"which is not a multiple of {rule.offset_bytes}"
                 ))
 
 
@@ -451,7 +450,7 @@ def memory_rank(use: OperandUse, target: Target) -> str | None:
     if memory.takes(rank):
         return None
     return (
-        f"{use.name} has {rank} physical axes, and memory `{memory.name}` of target {target.name} "
+        f"{use.name} has {rank} physical axes, but memory `{memory.name}` of target {target.name} "
         f"takes {memory.rank}; use {memory.rank - 1} AXIS_SEPARATOR in its layout"
     )
 
@@ -462,7 +461,7 @@ def operand_memory(rule: OperandMemory, each: AnalyzedOperation) -> Iterator[Con
         for use in each.named(operand):
             if use.layout.memory not in rule.memories:
                 yield ConstraintFailure((use,), (
-                    f"{use.name} is in memory {use.layout.memory}, and has to be in "
+                    f"{use.name} is in memory {use.layout.memory}, but must be in "
                     f"{' or '.join(rule.memories)}"
                 ))
 
@@ -477,14 +476,14 @@ def operand_padding(rule: OperandPadding, each: AnalyzedOperation) -> Iterator[C
             neutral = each.neutral_in(use.layout)
             dims = [d for d, index in enumerate(use.indices) if _is_along(index, wanted)]
             if (text := _no_multiple(rule, use, each)) is not None:
-                yield ConstraintFailure((use,), f"{text}, and has to be padded with {neutral}")
+                yield ConstraintFailure((use,), f"{text}, and must be padded with {neutral}")
                 continue
             if any(has_padding_along(use.layout, d) for d
                     in dims) and use.layout.pad_value != neutral:
                 yield ConstraintFailure((use,), (
                     f"the padding of {use.name} along dimension {dims[0]} holds "
-                    f"{'nothing known' if use.layout.pad_value is None else use.layout.pad_value}, "
-                    f"and has to hold {neutral}"
+                    f"{'undefined data' if use.layout.pad_value is None else use.layout.pad_value}"
+                    f", but must hold {neutral}"
                 ))
 
 
@@ -501,7 +500,7 @@ def _no_multiple(rule: OperandPadding, use: OperandUse, each: AnalyzedOperation)
         last[dim] = use.layout.shape[dim] - 1
         return (
             f"{use.name} has {places} places along dimension {dim}, {size} bytes, the last with "
-            f"element {tuple(last)}; that is no multiple of {rule.multiple_bytes}"
+            f"element {tuple(last)}; that is not a multiple of {rule.multiple_bytes}"
         )
     return None
 

@@ -24,7 +24,7 @@ Kind = Literal["cores", "num_tiles_per_dim"]
 Parts = Mapping[str, int] | Mapping[IterVar, int] | Mapping[str | IterVar, int]
 """Number of parts along axes, by axis or axis name."""
 
-_TEXT = {"cores": "is shared out to cores", "num_tiles_per_dim": "is computed in tiles"}
+_TEXT = {"cores": "is divided among cores", "num_tiles_per_dim": "is computed in tiles"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,17 +67,17 @@ def division_hint(
         LayoutError: If the tensor is not computed by `te.compute`, an axis is unknown or specified
             twice, or a number of parts is not a positive integer.
     """
-    cure = "give a number for each axis, by its name"
+    cure = "pass a mapping from axis or axis name to a number"
     check_kind(parts, Mapping, f"hint: {kind}", cure, LayoutError)
     if not isinstance(tensor.op, ComputeOp):
         raise LayoutError(
-            "hint: {tensor} is not computed in loops, and has no {form}; give a value that "
-            "te.compute makes",
+            "hint: {tensor} is not computed by loops, so {form} is not supported; pass a result of "
+            "te.compute",
             kind="demand", tensor=tensor.name, form=kind,
         )
     if not parts:
         raise LayoutError(
-            "hint: {form} of {tensor} names no axis; {remedy}",
+            "hint: {form} of {tensor} is empty; {remedy}",
             kind="demand", form=kind, tensor=tensor.name, remedy=cure,
         )
     found: dict[int, int] = {}
@@ -85,15 +85,15 @@ def division_hint(
         number = _number(tensor, axis, kind)
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise LayoutError(
-                "hint: {form} along {tensor} of {tensor_name} is {count!r}; give a number from 1 "
-                "on",
+                "hint: {form} along {tensor} of {tensor_name} must be a positive integer, got "
+                "{count!r}",
                 kind="wrong-number", form=kind, tensor=axes_of(tensor)[number].name,
                 tensor_name=tensor.name, count=count,
             )
         if found.setdefault(number, count) != count:
             raise LayoutError(
-                "hint: {form} along {tensor} of {tensor_name} is given twice ({found}, {count}); "
-                "give it once",
+                "hint: {form} along {tensor} of {tensor_name} is specified twice ({found}, "
+                "{count}); pass it once",
                 kind="given-twice", form=kind, tensor=axes_of(tensor)[number].name,
                 tensor_name=tensor.name, found=found[number], count=count,
             )
@@ -109,7 +109,7 @@ def _number(tensor: Tensor, axis: object, kind: Kind) -> int:
     listed = ", ".join(own.name for own in axes) or "none"
     how = "is no axis" if not fitting else f"names {len(fitting)} axes"
     raise LayoutError(
-        "hint: {form}: {name} {how} of {tensor} (it has {listed}); give one of its "
+        "hint: {form}: {name} {how} of {tensor} (its axes: {listed}); pass one of its "
         "op.axis{reduce_axes}",
         kind="demand", form=kind, name=name, how=how, tensor=tensor.name, listed=listed,
         reduce_axes=" or op.reduce_axis" if tensor.op.reduce_axis else "",
@@ -197,14 +197,14 @@ def hint(
     check_kind(hard, bool, "hint: hard", "give True or False", LayoutError)
     if sum(each is not None for each in (stick, cores, num_tiles_per_dim)) != 1:
         raise LayoutError(
-            "hint: of {tensor} one thing is wished at a time; give one of stick, cores and "
+            "hint: expected exactly one constraint on {tensor}; pass one of stick, cores and "
             "num_tiles_per_dim",
             kind="contrary-options", tensor=tensor.name,
         )
     if stick is None and cost is not None:
         raise LayoutError(
-            "hint: the cost {cost!r} is for elements that relayouts move, and a division moves "
-            "none; leave it out",
+            "hint: cost {cost!r} counts elements moved by relayouts, but a work division moves "
+            "none; remove it",
             kind="contrary-options", cost=cost,
         )
     if cores is not None:
@@ -227,7 +227,7 @@ def _stick_hint(
     is_number = isinstance(cost, int | float) and not isinstance(cost, bool)
     if not is_number or not 0 <= cost <= sys.float_info.max:
         raise LayoutError(
-            "hint: the cost {cost!r} is no number of elements; give one from 0 on",
+            "hint: cost must be a non-negative number of elements, got {cost!r}",
             kind="wrong-number", cost=cost,
         )
     return Hint(tensor, axis, inf if hard else float(cost))
@@ -276,8 +276,8 @@ def relayout_to(tensor: Tensor, layout: Layout, name: str | None = None) -> Tens
     layout = with_tensor_shape(layout, constant_shape(tensor.shape))
     if layout.shape != constant_shape(tensor.shape) or layout.dtype != tensor.dtype:
         raise LayoutError(
-            "relayout_to: {tensor} is {dtype}{shape}, and the layout is for "
-            "{layout_dtype}{layout_shape}; give one of its shape and type",
+            "relayout_to: {tensor} is {dtype}{shape}, but the layout is for "
+            "{layout_dtype}{layout_shape}; pass a layout of its shape and dtype",
             kind="other-shape", tensor=tensor.name, dtype=tensor.dtype, shape=list(tensor.shape),
             layout_dtype=layout.dtype, layout_shape=list(layout.shape),
         )
@@ -306,14 +306,15 @@ def _axis(tensor: Tensor, axis: int | IterVar, where: str) -> int:
         own = tensor.op.axis if isinstance(tensor.op, ComputeOp) else ()
         if axis not in own:
             raise LayoutError(
-                "{where}: {axis} is no axis of {tensor}; give one of its op.axis, or its number",
+                "{where}: {axis} is not an axis of {tensor}; pass one of its op.axis, or its "
+                "number",
                 kind="demand", where=where, axis=axis.name, tensor=tensor.name,
             )
         return next(k for k, each in enumerate(own) if each is axis)
     if isinstance(axis, bool) or not isinstance(axis, int) or not -rank <= axis < rank:
         raise LayoutError(
-            "{where}: {tensor} has {rank} axes, and none is {axis!r}; give a number from 0 to "
-            "{last}",
+            "{where}: axis {axis!r} is out of range for {tensor} with {rank} axes; pass a number "
+            "from 0 to {last}",
             kind="wrong-number", where=where, tensor=tensor.name, rank=rank, axis=axis,
             last=rank - 1,
         )

@@ -284,7 +284,7 @@ class CostReport(Pictured):
                 "depends on data (conditions count as true, loops as empty, gathered elements as "
                 f"far apart): {shown}")
         if self.calls:
-            parts.append(f"not counted, as nobody said what they compute: {', '.join(self.calls)}")
+            parts.append(f"not counted, as their cost is unknown: {', '.join(self.calls)}")
         return "\n\n".join(part for part in parts if part)
 
     def _time(self) -> str:

@@ -139,8 +139,8 @@ class Roofline(Pictured):
             return NotImplemented
         if (self.target, self.unit) != (other.target, other.unit):
             raise CallError(
-                "roofline: one is of target {target} and the other of {other_target}; draw a "
-                "picture for each",
+                "roofline: the reports are of different targets, {target} and {other_target}; draw "
+                "a separate plot for each",
                 kind="contrary-options", target=self.target, other_target=other.target,
             )
         return Roofline(

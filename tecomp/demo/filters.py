@@ -349,8 +349,8 @@ class _Device:
             columns = balanced_block_size(columns, most, unit)
             if self._need(1, columns) > self.where.room:
                 raise CapacityError(
-                    "filters: a part of {columns} pixels takes {needed} bytes of memory "
-                    "`{scratchpad}`, a core of target {target} has {room}; take a target with "
+                    "filters: a part of {columns} pixels requires {needed} bytes of memory "
+                    "`{scratchpad}`, but a core of target {target} has {room}; use a target with "
                     "larger scratchpads",
                     columns=columns, needed=self._need(1, columns),
                     scratchpad=self.where.scratchpad, target=self.where.target.name,

@@ -100,7 +100,7 @@ def _without_scratchpads(target: Target, *size: int) -> FilterProgram:
     if _TEXTURE not in target.memories:
         raise TargetError(
             "target {target} has no scratchpads; describe a memory with `capacity_bytes` that a "
-            "[link] from the memory of whole tensors leads to",
+            "[link] connects to the memory of whole tensors",
             target=target.name,
         )
     return schedule_on_cpu(*size)

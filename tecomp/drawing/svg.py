@@ -130,13 +130,13 @@ def write_figure(kinds: dict[str, str], path: str | os.PathLike[str]) -> None:
         place = Path(path)
     except TypeError as error:
         raise CallError(
-            "save: {path!r} is no path; give one such as 'x{least}'",
+            "save: {path!r} is not a valid path; pass a path such as 'x{least}'",
             kind="wrong-argument", path=path, least=min(kinds),
         ) from error
     text = kinds.get(place.suffix.lower())
     if text is None:
         raise CallError(
-            "save: {path!r} does not end in {kinds}, which says what is written",
+            "save: {path!r} does not end in {kinds}, which selects the file format",
             kind="unknown-choice", path=str(path), kinds=" or ".join(kinds),
         )
     try:
@@ -145,7 +145,7 @@ def write_figure(kinds: dict[str, str], path: str | os.PathLike[str]) -> None:
         # `strerror` omits the name of the temporary file, which is internal to this function.
         why = getattr(error, "strerror", None) or error
         raise CallError(
-            "save: {path!r} cannot be written ({reason}); give a file in a folder that exists",
+            "save: {path!r} cannot be written ({reason}); pass a file in an existing directory",
             kind="wrong-argument", path=str(path), reason=why,
         ) from error
 

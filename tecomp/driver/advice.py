@@ -76,8 +76,9 @@ def _check_recomputed(schedule: Schedule, func: PrimFunc) -> None:
         place = last_primitive_call(schedule, "compute_at", stage.name)
         if place is not None and count >= _TIMES * size and count - size >= _ELEMENTS:
             warn(
-                "s[{stage}].compute_at: {count} elements are computed for the {size} that {stage} "
-                "has; compute it further out, or keep what iterations share with rolling_buffer",
+                "s[{stage}].compute_at: {count} elements are computed, but {stage} has only "
+                "{size}; compute it in an outer loop, or reuse elements between iterations with "
+                "rolling_buffer",
                 place, kind="recomputed", stage=stage.name, count=count, size=size,
             )
 
@@ -108,9 +109,9 @@ def _check_strides(schedule: Schedule, func: PrimFunc) -> None:
             if step := _step(access.indices, access.buffer, lanes):
                 told.add(id(lanes))
                 warn(
-                    "vectorize({loop_var}): the lanes are {step} elements of {buffer} apart, so "
-                    "that each is loaded or stored by itself; vectorize a loop whose elements lie "
-                    "side by side, or transform_layout",
+                    "vectorize({loop_var}): the lanes have a stride of {step} elements of "
+                    "{buffer}, so each lane is loaded or stored separately; vectorize a loop over "
+                    "contiguous elements, or call transform_layout",
                     place, kind="large-stride", loop_var=lanes.loop_var.name, step=step,
                     buffer=access.buffer.name,
                 )
@@ -141,8 +142,8 @@ def _check_copies(schedule: Schedule, func: PrimFunc, limit: int) -> None:
             place = last_primitive_call(schedule, call, stmt.buffer.name)
             if place is not None:
                 warn(
-                    "s.{call}: {buffer} takes {size} bytes, and the largest cache has {limit}; "
-                    "compute it inside a loop, of which an iteration needs less",
+                    "s.{call}: {buffer} takes {size} bytes, but the largest cache holds {limit} "
+                    "bytes; compute it inside a loop whose iterations need fewer elements",
                     place, kind="large-copy", call=call, buffer=stmt.buffer.name, size=size,
                     limit=limit,
                 )

@@ -353,7 +353,7 @@ class ScheduledKernel(Kernel):
         """
         self._check_measured("roofline", measured, arguments, sizes)
         check_kind(label, str | None, f"{self.name}.roofline: label",
-                   "give a text, or leave it out", CallError)
+                   "pass a string, or omit it", CallError)
         seconds = None
         if measured:
             arguments = arguments or self._zeros("roofline", sizes)
@@ -378,25 +378,25 @@ class ScheduledKernel(Kernel):
                 both arguments and sizes are given.
         """
         where = f"{self.name}.{what}"
-        check_kind(measured, bool | np.bool_, f"{where}: measured", "give True or False", CallError)
+        check_kind(measured, bool | np.bool_, f"{where}: measured", "pass True or False", CallError)
         if not measured:
             if arguments:
                 raise CallError(
-                    "{where}: arguments are for a call that is measured; say measured=True, or "
-                    "leave them out",
+                    "{where}: arguments are only used for measured calls; pass measured=True, or "
+                    "omit the arguments",
                     kind="contrary-options", where=where,
                 )
             return
         target = self._build.target
         if target is not None and target.core is None:
             raise CallError(
-                "{where}: the kernel is for target {target}, which is only described, so its "
-                "times are modelled; leave measured out",
+                "{where}: the kernel is for target {target}, which is a modelled target and cannot "
+                "be measured; omit measured",
                 kind="contrary-options", where=where, target=target.name,
             )
         if sizes and arguments:
             raise CallError(
-                "{where}: the arguments of a call have its sizes; leave {sizes} out",
+                "{where}: sizes are inferred from the arguments of the call; omit {sizes}",
                 kind="contrary-options", where=where, sizes=", ".join(sizes),
             )
 
@@ -425,7 +425,8 @@ class ScheduledKernel(Kernel):
         if stage is None:
             known = ", ".join(stage.name for stage in self._state)
             raise CallError(
-                "{name}: {tensor!r} is no tensor of its schedule; these are {known}",
+                "{name}: {tensor!r} is not a tensor of the kernel's schedule; its tensors are "
+                "{known}",
                 kind="not-in-schedule", name=self.name, tensor=tensor, known=known,
             )
         key = (stage.key, tensor.value_index)
@@ -521,14 +522,15 @@ def build(
             LowerError,
         )
     for flag in (check_bounds, fast_math, fp_contract, verify):
-        check_kind(flag, bool | np.bool_, "build: a flag", "give True or False", LowerError)
+        check_kind(flag, bool | np.bool_, "build: a flag", "pass True or False", LowerError)
     expected = dictionary_of(
-        bounds, Var, int, "build: bounds", "give a dict of sizes and their bounds", LowerError)
+        bounds, Var, int, "build: bounds", "pass a dict from size variables to their bounds",
+        LowerError)
     options = Options(check_bounds, fast_math, fp_contract)
     strided = dict(binds or {}) if strides or offsets_of(binds, args) else {}
     if strided and verify:
         raise LowerError(
-            "build: verify=True compares whole arrays without gaps; leave binds out",
+            "build: verify=True requires compact arrays and does not support binds; omit binds",
             kind="contrary-options",
         )
     if isinstance(schedule, Schedule):

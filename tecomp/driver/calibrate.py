@@ -91,12 +91,12 @@ def calibrate(target: str | Path | Target = "cpu", *, again: bool = False) -> Ta
     True
     """
     machine = Target.of(target)
-    check_kind(again, bool | np.bool_, "calibrate: again", "give True or False", TargetError)
+    check_kind(again, bool | np.bool_, "calibrate: again", "pass True or False", TargetError)
     core = machine.core
     if core is None or machine.code.kind != "host":
         raise TargetError(
-            "calibrate: target {machine} is only described, so that nothing can be measured; "
-            "state read_bytes_per_cycle of its memories and cycles of its units",
+            "calibrate: target {machine} is a modelled target and cannot be measured; specify "
+            "read_bytes_per_cycle of its memories and cycles of its units",
             kind="contrary-options", machine=machine.name,
         )
     if machine.rates is not None and not again:

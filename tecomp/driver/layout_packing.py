@@ -105,8 +105,8 @@ class LayoutPacker:
         if not is_in_layout(array, wanted, shape, stored):
             raise CallError(
                 "{who}: the array is packed as {formula}, but {tensor} is {how} as "
-                "{wanted_formula}; unpack it with what packed it, or np.asarray(...) of it if it "
-                "is right",
+                "{wanted_formula}; unpack it with the layout that packed it, or pass "
+                "np.asarray(...) of it if the packing is intended",
                 kind="packed", who=who, formula=found.formula, tensor=self.tensor.name,
                 how="given" if who == "pack" else "stored", wanted_formula=wanted.formula,
             )
@@ -161,8 +161,8 @@ class LayoutPacker:
     def _check_logical(self, array: np.ndarray[Any, Any], who: str) -> None:
         if not self._fits(array):
             raise CallError(
-                "{who}: {tensor} is {shape} in the computation, got {shape2}; pass an array of "
-                "that type and shape",
+                "{who}: expected an array of {shape} for {tensor}, got {shape2}; pass an array "
+                "with that dtype and shape",
                 kind="other-array", who=who, tensor=self.tensor.name,
                 shape=array_text(self.tensor.dtype, self.tensor.shape),
                 shape2=array_text(str(array.dtype), array.shape),
@@ -180,22 +180,22 @@ class LayoutPacker:
         for name in found:
             if found.count(name) > 1:
                 raise CallError(
-                    "{who}: the shape of {tensor} depends on {count} sizes of the name {name}; "
-                    "give each a name of its own",
+                    "{who}: the shape of {tensor} depends on {count} size variables named {name}; "
+                    "use unique names",
                     kind="unknown-size", who=who, tensor=self.tensor.name,
                     count=found.count(name), name=name,
                 )
             if name not in sizes:
                 given = "tensor, array" if who == "unpack" else "tensor"
                 raise CallError(
-                    "{who}: the shape of {tensor} depends on {name}, which is not known here; "
-                    "pass it by name, as in kernel.{who}({given}, {name}=8)",
+                    "{who}: the shape of {tensor} depends on {name}, which is unknown; pass it as "
+                    "a keyword, e.g. kernel.{who}({given}, {name}=8)",
                     kind="unknown-size", who=who, tensor=self.tensor.name, name=name, given=given,
                 )
             size = sizes[name]
             if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 0:
                 raise CallError(
-                    "{who}: {name} is {size!r}; a size is an integer from 0 on",
+                    "{who}: {name} must be an integer >= 0, got {size!r}",
                     kind="wrong-number", who=who, name=name, size=size,
                 )
         known = {name: int(size) for name, size in sizes.items()}

@@ -174,8 +174,7 @@ def dump_destination(name: str) -> Path | None:
         Path(folder).mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:
         raise LowerError(
-            "{dump_folder}: {folder} cannot be made ({reason}); name a folder that can be written "
-            "to",
+            "{dump_folder}: cannot create {folder} ({reason}); specify a writable folder",
             kind="wrong-argument", dump_folder=DUMP_FOLDER, folder=folder,
             reason=getattr(error, "strerror", None) or error,
         ) from error
@@ -215,8 +214,7 @@ class Dump:
             beside.replace(self.path)
         except OSError as error:
             raise LowerError(
-                "dump: {path} cannot be written ({reason}); give the path of a file in a folder "
-                "that can",
+                "dump: cannot write {path} ({reason}); specify a file in a writable folder",
                 kind="wrong-argument", path=self.path, reason=error.strerror or error,
             ) from error
 
@@ -370,7 +368,7 @@ def lower(
         stop_after = "flatten_buffer"
     if dump is None:
         return lower_all(schedule, args, name, stop_after, binds=binds).final
-    check_kind(dump, str | Path, "lower: dump", "give the path of a file", LowerError)
+    check_kind(dump, str | Path, "lower: dump", "pass a file path", LowerError)
     check_kind(schedule, Schedule, "lower: the schedule", "make one with te.create_schedule",
                LowerError)
     whole = copy(with_arguments(schedule, args))

@@ -53,8 +53,8 @@ def check_grid(state: ScheduleState, target: Target) -> None:
             loop = f"s[{stage.name}].bind({leaf.name})"
             if tag in around:
                 raise TargetError(
-                    "{loop}: it runs inside of {around}, which has the cores of `{tag}`; bind "
-                    "only one of them, or bind them to two axes",
+                    "{loop}: this loop is inside {around}, which is bound to the same core axis "
+                    "`{tag}`; bind only one of them, or bind them to two axes",
                     kind="cores", loop=loop, around=around[tag], tag=tag,
                 )
             target.check_axis(tag, leaf.extent if isinstance(leaf.extent, int) else None, loop)
@@ -186,10 +186,10 @@ def _check_spans(
         if span > limit:
             shape = ", ".join(map(str, buffer.shape))
             raise TargetError(
-                "{func}: a core of target {target} reaches {limit} bytes of a tensor, and uses "
-                "elements of {buffer} within {span} bytes ({scalar}[{shape}] in `{scope}`); bind "
-                "a loop along its outermost axis in memory to more cores, or compute the result "
-                "as several smaller tensors",
+                "{func}: a core of target {target} can address {limit} bytes of a tensor, but "
+                "accesses elements of {buffer} within a range of {span} bytes ({scalar}[{shape}] "
+                "in `{scope}`); bind a loop along its outermost axis in memory to more cores, or "
+                "compute the result as several smaller tensors",
                 kind="cores", func=func.name, target=target.name, limit=limit, buffer=buffer.name,
                 span=span, scalar=buffer.dtype.scalar, shape=shape, scope=buffer.scope,
             )
@@ -300,7 +300,7 @@ def _part_of_a_core(
     Raises:
         TargetError: If cores share an element, or the access of cores is not affine.
     """
-    where = f"{buffer.name}: memory `{memory.name}` of target {target.name} belongs to one core"
+    where = f"{buffer.name}: memory `{memory.name}` of target {target.name} is private to each core"
     link: Link | None = _exchange().link_between(target, memory.name, memory.name)
     if not axes:
         return bytes_of(buffer, memory) if is_sized(buffer) else 0
@@ -310,10 +310,11 @@ def _part_of_a_core(
             found = find_shared_element(uses.own, uses.copies)
             if link is None and found.cores is None and uses.copies:
                 found = find_shared_element((*uses.own, *uses.copies))
-                cure = f"no link of the target goes from `{memory.name}` to `{memory.name}`; {cure}"
+                cure = f"the target has no link from `{memory.name}` to `{memory.name}`; {cure}"
         except NotAffine as error:
             raise TargetError(
-                "{where}, but which core uses what depends on `{expr}`; {remedy}",
+                "{where}, but the elements that each core uses depend on `{expr}`, which is not "
+                "affine; {remedy}",
                 kind="cores", where=where, expr=error.expr, remedy=cure,
             ) from None
     if found.cores is not None:
@@ -331,7 +332,7 @@ def _cure(memory: Memory, link: Link | None, axes: Sequence[str]) -> str:
         return f"copy it to a memory of the chip first, {inside}"
     return (
         f"copy it over link `{link.name}` into `{memory.name}`, in a loop over cores after the one "
-        f"that makes it, {inside}"
+        f"that computes it, {inside}"
     )
 
 

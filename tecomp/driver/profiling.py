@@ -163,8 +163,8 @@ def report_of(
         return cost(CostModelInput(name, flat, peaks, _padding(state, known)), target)
     except TooManyIterationsError:
         raise LowerError(
-            "report: more than {budget} iterations of loops in {name} differ from each other, as "
-            "conditions or bounds that are not linear depend on them; use smaller sizes",
+            "report: more than {budget} loop iterations in {name} must be evaluated separately, "
+            "because they depend on conditions or bounds that are not affine; use smaller sizes",
             kind="too-much", budget=BUDGET, name=name,
         ) from None
 

@@ -38,21 +38,21 @@ def check_sizes(func: PrimFunc, sizes: Mapping[str, int], where: str) -> dict[st
     for name in names:
         if name not in sizes:
             raise CallError(
-                "{where}: {func} depends on {name}, which is not known here; pass it by name, as "
-                "in kernel.{function}({name}=8)",
+                "{where}: {func} depends on {name}, which is unknown; pass it as a keyword, e.g. "
+                "kernel.{function}({name}=8)",
                 kind="unknown-size", where=where, func=func.name, name=name,
                 function=where.rpartition(".")[2],
             )
         size = sizes[name]
         if isinstance(size, bool) or not isinstance(size, int) or size < 0:
             raise CallError(
-                "{where}: {name} is {size!r}; a size is an integer from 0 on",
+                "{where}: {name} must be an integer >= 0, got {size!r}",
                 kind="wrong-number", where=where, name=name, size=size,
             )
     for given in sizes:
         if given not in names:
             raise CallError(
-                "{where}: {func} has no size {given}; its sizes are {names}",
+                "{where}: {func} has no size variable {given}; its size variables are {names}",
                 kind="unknown-size", where=where, func=func.name, given=given,
                 names=", ".join(names) or "none",
             )

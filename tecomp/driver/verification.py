@@ -63,7 +63,7 @@ class Verifier:
             if at is not None:
                 told = self._told(position, at, found[position], wanted[position])
                 raise InternalError(
-                    "{told}; {culprit}; report it with this program",
+                    "{told}; {culprit}; report this program as a bug",
                     kind="wrong-result", told=told, culprit=self._culprit(before, wanted, sizes),
                 )
 
@@ -81,8 +81,8 @@ class Verifier:
         faults = ((name, self._fault(name, given, sizes)) for name in self.lowered.functions)
         name, fault = next((name, fault) for name, fault in faults if fault)
         raise InternalError(
-            "{name}: after the pass {name2} the interpreter stops: {fault}; nothing was computed; "
-            "report it with this program",
+            "{name}: after the pass {name2} the interpreter fails: {fault}; no result was "
+            "computed; report this program as a bug",
             kind="wrong-result", name=self.name, name2=name, fault=fault,
         )
 
@@ -105,7 +105,7 @@ class Verifier:
         logical, physical = (f"[{', '.join(map(str, each))}]" for each in (at, place))
         where = f", at {physical} in memory," if logical != physical else ""
         return (
-            f"{self.name}: {tensor.name}{logical}{where} is {found[at]}, where the interpreter "
+            f"{self.name}: {tensor.name}{logical}{where} is {found[at]}, but the interpreter "
             f"has {wanted[at]}"
         )
 
@@ -120,8 +120,11 @@ class Verifier:
             last = func
             results = self._results(name, before, sizes)
             if any(_first_difference(results[k], wanted[k]) is not None for k in self.written):
-                return f"the numbers changed in the pass {name}"
-        return "all passes keep the numbers, and the code made of the last one changes them"
+                return f"the results changed in the pass {name}"
+        return (
+            "the results are correct after all passes, but the code generated from the last one "
+            "changes them"
+        )
 
     def _results(
         self, name: str, before: Sequence[Any], sizes: Mapping[str, int]

@@ -90,17 +90,17 @@ def validate_request(
     """
     machine = Target.of(target)
     wanted: Any = [outputs] if isinstance(outputs, Tensor) else outputs
-    cure = "give an array for each placeholder"
+    cure = "pass one array per placeholder"
     check_kind(constants, Mapping, "compile: constants", cure, DefinitionError)
     check_list([*constants], Tensor, "compile: constants", cure, DefinitionError)
     for what, given in (("outputs", wanted), ("inputs", inputs)):
         check_list(given, Tensor, f"compile: {what}", "give a list of tensors", DefinitionError)
     if not isinstance(name, str) or not name.isidentifier():
         raise DefinitionError(
-            "compile: the name of a program is an identifier, not {name!r}",
+            "compile: the name of a program must be an identifier, got {name!r}",
             kind="wrong-argument", name=name,
         )
-    cure = "give a layout for each tensor"
+    cure = "pass one layout per tensor"
     check_kind(layouts, Mapping, "compile: layouts", cure, DefinitionError)
     check_list([*layouts], Tensor, "compile: layouts", cure, DefinitionError)
     for tensor, asked in layouts.items():
@@ -109,7 +109,7 @@ def validate_request(
                 check_layout(layout, f"compile: the layout of {tensor.name}")
     layouts = {tensor: _extend_layouts(tensor, asked) for tensor, asked in layouts.items()}
     check_list(
-        hints, (Hint, DivisionHint), "compile: hints", "give a list of what tecomp.hint makes",
+        hints, (Hint, DivisionHint), "compile: hints", "pass a list of results of tecomp.hint",
         DefinitionError,
     )
     cure = "give True or False"
@@ -138,15 +138,15 @@ def _check_packed(
     layouts: Mapping[Tensor, Wanted],
 ) -> tuple[Tensor, ...]:
     """Check and return the inputs and outputs that are passed in device layout."""
-    cure = "give a list of inputs and outputs"
+    cure = "pass a list of inputs and outputs"
     check_list(given, Tensor, "compile: packed", cure, DefinitionError)
     for tensor in given:
         if tensor in inputs:
             asked = layouts.get(tensor)
             if not isinstance(asked, Layout) and asked != "default":
                 raise DefinitionError(
-                    "compile: packed: the input {tensor} is passed as it lies on the machine, and "
-                    "nothing says how; give its layout in `layouts`",
+                    "compile: packed: the input {tensor} is passed in its device layout, but no "
+                    "layout is specified; pass its layout in `layouts`",
                     kind="program", tensor=tensor.name,
                 )
         elif tensor not in outputs:
@@ -165,13 +165,13 @@ def _arrays(given: Mapping[Tensor, Any]) -> dict[Tensor, Array]:
             array = np.require(value, requirements=["C", "A"])
         except (TypeError, ValueError, RuntimeError) as error:
             raise CallError(
-                "compile: the constant {tensor} is no array ({reason}); {remedy}",
+                "compile: the constant {tensor} is not a valid array ({reason}); {remedy}",
                 kind="other-array", tensor=tensor.name, reason=error, remedy=cure,
             ) from None
         shape = constant_shape(tensor.shape)
         if (shape is not None and array.shape != shape) or array.dtype != tensor.dtype.numpy:
             raise CallError(
-                "compile: the constant {tensor} is {dtype} of shape {shape}; {remedy}",
+                "compile: the constant {tensor} has dtype {dtype} and shape {shape}; {remedy}",
                 kind="other-array", tensor=tensor.name, dtype=array.dtype, shape=array.shape,
                 remedy=cure,
             )

@@ -79,8 +79,8 @@ def graph_of(
             _check_sizes(op.name, shape)
         if isinstance(op, PlaceholderOp):
             raise DefinitionError(
-                "compile: {op} is read, and neither an input nor a constant; pass it in `inputs`, "
-                "or its values in `constants`",
+                "compile: {op} is read, but is neither an input nor a constant; pass it in "
+                "`inputs`, or its values in `constants`",
                 kind="program", op=op.name,
             )
         _check_variables(op)
@@ -156,12 +156,13 @@ def _check_given(given: Sequence[Tensor]) -> None:
     for tensor in given:
         if not isinstance(tensor.op, PlaceholderOp):
             raise DefinitionError(
-                "compile: {tensor} is given, and computed as well; give placeholders only",
+                "compile: {tensor} is an input, but it is also computed; pass only placeholders as "
+                "inputs",
                 kind="program", tensor=tensor.name,
             )
         if tensor in seen:
             raise DefinitionError(
-                "compile: {tensor} is given twice; give it once",
+                "compile: duplicate input {tensor}; pass it once",
                 kind="given-twice", tensor=tensor.name,
             )
         seen.add(tensor)
@@ -171,24 +172,24 @@ def _check_given(given: Sequence[Tensor]) -> None:
 def _check_outputs(outputs: Sequence[Tensor], given: Sequence[Tensor]) -> None:
     if not outputs:
         raise DefinitionError(
-            "compile: there is no output; give a tensor, or several", kind="nothing-given"
+            "compile: no output is specified; pass one or more tensors", kind="nothing-given"
         )
     for tensor in outputs:
         if tensor in given:
             raise DefinitionError(
-                "compile: {tensor} is given, and an output; the caller has it already",
+                "compile: {tensor} is both an input and an output; remove it from the outputs",
                 kind="program", tensor=tensor.name,
             )
         if isinstance(tensor.op, PlaceholderOp):
             raise DefinitionError(
-                "compile: {tensor} is an output, and nothing computes it; ask for what "
-                "`te.compute` gives",
+                "compile: {tensor} is an output, but is not computed; pass results of `te.compute` "
+                "as outputs",
                 kind="program", tensor=tensor.name,
             )
     for tensor, count in Counter(outputs).items():
         if count > 1:
             raise DefinitionError(
-                "compile: {tensor} is an output {count} times; ask for it once",
+                "compile: {tensor} is an output {count} times; pass it once",
                 kind="given-twice", tensor=tensor.name, count=count,
             )
 
@@ -196,8 +197,8 @@ def _check_outputs(outputs: Sequence[Tensor], given: Sequence[Tensor]) -> None:
 def _check_variables(op: Operation) -> None:
     for var in variables_of(op):
         raise DefinitionError(
-            "compile: {op} depends on the variable `{var}`; a program is planned for sizes that "
-            "are numbers, so define it with those, or build a kernel for any size",
+            "compile: {op} depends on the variable `{var}`, but a program requires constant sizes; "
+            "define it with constant sizes, or build a kernel for any size",
             kind="unknown-size", op=op.name, var=var.name,
         )
 
@@ -206,7 +207,7 @@ def _check_sizes(name: str, shape: Sequence[Extent]) -> None:
     for extent in shape:
         if not isinstance(extent, int):
             raise DefinitionError(
-                "compile: {name} has the extent `{extent}`; a program is planned for sizes that "
-                "are numbers, so define it with those, or build a kernel for any size",
+                "compile: {name} has the extent `{extent}`, but a program requires constant sizes; "
+                "define it with constant sizes, or build a kernel for any size",
                 kind="unknown-size", name=name, extent=extent,
             )

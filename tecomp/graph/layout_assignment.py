@@ -66,8 +66,8 @@ def _infeasible(
     where: dict[str, Any] = {"operation": op.name, "target": target.name}
     if not found:
         return LayoutError(
-            "layouts: {operation} is infeasible on {target}: the layouts of {reads} that it allows "
-            "go together with none of the values around it; leave more layouts to choose",
+            "layouts: {operation} is infeasible on {target}: the layouts of {reads} that it "
+            "supports are not compatible with those of the adjacent values; allow more layouts",
             kind="demand", **where, reads=reads,
         )
     # One violation per rule suffices as an example.
@@ -75,9 +75,9 @@ def _infeasible(
     problems = "; ".join(_text(x, can_mend=can_mend) for x in reversed(each.values()))
     if not can_mend:
         return LayoutError(
-            "layouts: {operation} is infeasible on {target}: {problems}; no copies bring {reads} "
-            "to where it may read them: leave more layouts to choose, or make them inputs of a "
-            "program that begins with {operation}",
+            "layouts: {operation} is infeasible on {target}: {problems}; no relayouts bring "
+            "{reads} into a supported layout: allow more layouts, or make them inputs of a program "
+            "that begins with {operation}",
             kind="demand", **where, problems=problems, reads=reads,
         )
     if any(violation.relayout is not None for violation in each.values()):
@@ -86,8 +86,8 @@ def _infeasible(
             kind="demand", **where, problems=problems,
         )
     return LayoutError(
-        "layouts: {operation} is infeasible on {target}: {problems}; leave out relayouts=False, so "
-        "that it may read copies",
+        "layouts: {operation} is infeasible on {target}: {problems}; remove relayouts=False to "
+        "allow relayouts",
         kind="demand", **where, problems=problems,
     )
 
@@ -226,13 +226,13 @@ def _clash(
     if len(left) == 1:
         why = _refusal(build_layout_problem(graph, machine, left, ()), relayouts=relayouts).message
         return LayoutError(
-            "layouts: {demand} cannot be kept on {target}{instead}; {reason}",
+            "layouts: {demand} cannot be satisfied on {target}{instead}; {reason}",
             kind="demand", demand=texts, target=machine.target.name,
             instead=_instead(left[0], machine), reason=why.removeprefix("layouts: "),
         )
     return LayoutError(
-        "layouts: {demands} clash: no layouts of the program keep them together; leave one of them "
-        "out, or make it a soft hint",
+        "layouts: conflict between {demands}: no assignment of layouts satisfies them together; "
+        "remove one of them, or make it a soft hint",
         kind="demand", demands=texts,
     )
 
@@ -240,10 +240,10 @@ def _clash(
 def _instead(demand: LayoutRequirement, machine: LayoutCapabilities) -> str:
     """Return the remedy for a layout that no operation can write or read."""
     if demand.axis is not None or not has_layouts(machine.target):
-        return ", so leave more to choose"
+        return ", so allow more layouts"
     tensor = demand.tensor
     layout = candidates(machine.target, sizes_of(tensor), tensor.dtype)[0]
-    return f", so leave it out, or pass one of its layouts, such as {layout.index_map}"
+    return f", so remove it, or pass a supported layout, such as {layout.index_map}"
 
 
 def _refusal(problem: LayoutProblem, *, relayouts: bool) -> LayoutError:

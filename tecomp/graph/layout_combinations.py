@@ -222,9 +222,9 @@ class LayoutCapabilities:
                 return _combinations(op, slots, seats, self)
             except NotAffine as error:
                 raise LayoutError(
-                    "layouts: `{reason}` in {op} or a layout of its operands is no affine "
-                    "function, so lanes cannot be compared; write indices and conditions as sums "
-                    "of axes times numbers, or build the operation alone with tecomp.build",
+                    "layouts: `{reason}` in {op} or a layout of its operands is not affine, so "
+                    "lanes cannot be compared; use sums of axes times constants in indices and "
+                    "conditions, or build the operation alone with tecomp.build",
                     kind="demand", reason=error.args[0], op=op.name,
                 ) from None
 

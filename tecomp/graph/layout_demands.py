@@ -60,7 +60,8 @@ def demands_of(
         x = graph.of(each.tensor)
         if x not in every:
             raise LayoutError(
-                "hints: {tensor} has a hint, and is no value of the program; these are {every}",
+                "hints: {tensor} has a hint, but is not a value of the program; its values are "
+                "{every}",
                 kind="demand", tensor=each.tensor.name, every=", ".join(x.name for x in every),
             )
         if each.is_hard:
@@ -68,7 +69,7 @@ def demands_of(
     for demand in found:
         if demand.tensor not in every:
             raise LayoutError(
-                "layouts: {tensor} is given a layout, and is no value of the program; these are "
+                "layouts: {tensor} has a layout, but is not a value of the program; its values are "
                 "{every}",
                 kind="demand", tensor=demand.tensor.name,
                 every=", ".join(x.name for x in every),
@@ -87,8 +88,8 @@ def _on_device(x: Tensor, asked: Wanted, target: Target) -> Wanted:
     near = [each for each in layouts_in(asked) if is_near(each, target)]
     if near:
         raise LayoutError(
-            "layouts: {x} is given alternatives, and one of them is in `{memory}`; give that "
-            "layout alone, or leave it out",
+            "layouts: one of several alternatives for {x} is in `{memory}`; pass that layout "
+            "alone, or remove it",
             kind="demand", x=x.name, memory=near[0].memory,
         )
     return asked
@@ -138,8 +139,8 @@ def shards_of(
             continue
         if x in graph.constants:
             raise LayoutError(
-                "layouts: {x} is a constant, and shards in `{memory}` last for one call; leave "
-                "out its layout",
+                "layouts: {x} is a constant, but shards in `{memory}` exist for one call only; "
+                "remove its layout",
                 kind="demand", x=x.name, memory=layout.memory,
             )
         check_near(x, layout, target)
@@ -163,8 +164,9 @@ def check_near(tensor: Tensor, layout: ShardLayout, target: Target) -> None:
     is_whole = tile is None or layout.tile == (tile.rows, tile.columns)
     if count is None or not is_whole:
         raise LayoutError(
-            "layouts: the shards of {tensor} in `{memory}` are {linear} with tile={tile}; give a "
-            "grid that cuts each axis into equal parts, and the tile of target {target}",
+            "layouts: the shards of {tensor} in `{memory}` are {linear} with tile={tile}, which is "
+            "not supported; use a grid that splits each axis into equal parts, and the tile of "
+            "target {target}",
             kind="demand", tensor=tensor.name, memory=layout.memory, linear=layout.linear,
             tile=layout.tile, target=target.name,
         )
@@ -173,8 +175,8 @@ def check_near(tensor: Tensor, layout: ShardLayout, target: Target) -> None:
     parts = [(ceil_div(extent, parts), unit) for extent, parts, unit in places if parts > 1]
     if any(part % unit for part, unit in parts):
         raise LayoutError(
-            "layouts: the shards of {tensor} in `{memory}` are {scalar_shard_shape} elements, and "
-            "cores compute whole tiles of {units}; give a grid whose shards are whole tiles",
+            "layouts: the shards of {tensor} in `{memory}` have {scalar_shard_shape} elements, but "
+            "cores compute whole tiles of {units}; use a grid whose shards are whole tiles",
             kind="demand", tensor=tensor.name, memory=layout.memory,
             scalar_shard_shape=" x ".join(map(str, layout.scalar_shard_shape)),
             units=" x ".join(map(str, units)),
@@ -188,16 +190,15 @@ def _check_cores(tensor: Tensor, layout: ShardLayout, cores: int, target: Target
     assert where is not None
     if cores > target.cores:
         raise LayoutError(
-            "layouts: {tensor} has {cores} shards, and target {target} has {target_cores} cores; "
-            "give a smaller grid",
+            "layouts: {tensor} has {cores} shards, but target {target} has {target_cores} cores; "
+            "use a smaller grid",
             kind="demand", tensor=tensor.name, cores=cores, target=target.name,
             target_cores=target.cores,
         )
     if layout.shard_nbytes > where.room:
         raise LayoutError(
-            "layouts: a shard of {tensor} takes {shard_nbytes:_} bytes of `{memory}`, of which "
-            "each core of target {target} has {room:_}; give a larger grid, or leave out its "
-            "layout",
+            "layouts: a shard of {tensor} takes {shard_nbytes:_} bytes of `{memory}`, but each "
+            "core of target {target} has {room:_}; use a larger grid, or remove its layout",
             kind="demand", tensor=tensor.name, shard_nbytes=layout.shard_nbytes,
             memory=layout.memory, target=target.name, room=where.room,
         )
@@ -216,10 +217,10 @@ def parts_along(layout: ShardLayout) -> tuple[int, ...] | None:
     True
     """
     shape, count = layout.shape, [1] * len(layout.shape)
-    zero = _collapsed(layout, [0] * len(shape))
+    zero = _collapse(layout, [0] * len(shape))
     units = [[int(k == axis) for k in range(len(shape))] for axis in range(len(shape))]
     steps = [
-        [at - start for at, start in zip(_collapsed(layout, unit), zero, strict=True)]
+        [at - start for at, start in zip(_collapse(layout, unit), zero, strict=True)]
         for unit in units
     ]
     for k, (cores, shard) in enumerate(zip(layout.grid, layout.scalar_shard_shape, strict=True)):
@@ -254,7 +255,7 @@ def _parts_of_first(
 _LINEAR = (BinOp.ADD, BinOp.MUL)
 
 
-def _collapsed(layout: ShardLayout, index: Sequence[int]) -> list[int]:
+def _collapse(layout: ShardLayout, index: Sequence[int]) -> list[int]:
     """Return the collapsed index of an element."""
     found = layout.linear.map_indices(index)
     return [int(x.value) for x in found if isinstance(x, Const)]
@@ -293,8 +294,8 @@ def check_shape(tensor: Tensor, layout: Layout) -> None:
     """
     if layout.shape != tensor.shape or layout.dtype != tensor.dtype:
         raise LayoutError(
-            "layouts: {tensor} is {dtype}{shape}, and its layout is for "
-            "{layout_dtype}{layout_shape}; give one of its shape and type",
+            "layouts: {tensor} is {dtype}{shape}, but its layout is for "
+            "{layout_dtype}{layout_shape}; pass a layout of its shape and dtype",
             kind="other-shape", tensor=tensor.name, dtype=tensor.dtype, shape=list(tensor.shape),
             layout_dtype=layout.dtype, layout_shape=list(layout.shape),
         )
@@ -321,14 +322,14 @@ def _check_memory(tensor: Tensor, memory: str, target: Target) -> None:
         return  # a layout without an explicit memory has the host memory
     if memory not in target.memories:
         raise LayoutError(
-            "layouts: {tensor} is to be in memory `{memory}`, and target {target} has none of "
-            "that name; its memories are {memories}, and values of programs are in `{device}`",
+            "layouts: {tensor} has a layout in unknown memory `{memory}`; memories of target "
+            "{target} are {memories}, and values of programs are in `{device}`",
             kind="target-lacks", tensor=tensor.name, memory=memory, target=target.name,
             memories=", ".join(target.memories), device=device,
         )
     raise LayoutError(
-        "layouts: {tensor} is to be in memory `{memory}` of target {target}, and values of "
-        "programs are in `{device}`; give memory={device!r}, or none",
+        "layouts: {tensor} has a layout in memory `{memory}` of target {target}, but values of "
+        "programs must be in `{device}`; pass memory={device!r}, or omit it",
         kind="demand", tensor=tensor.name, memory=memory, target=target.name, device=device,
     )
 
@@ -341,8 +342,8 @@ def _check_storage(tensor: Tensor, storage: str, target: Target) -> None:
     if storage != usual:
         kept = " or ".join(dict.fromkeys((usual, plain)))
         raise LayoutError(
-            "layouts: {tensor} is to be stored as {storage}, and programs for target {target} "
-            "keep {plain} as {kept}; give a layout that stores it so",
+            "layouts: {tensor} has a layout that stores {storage}, but programs for target "
+            "{target} store {plain} as {kept}; pass a layout with that storage",
             kind="demand", tensor=tensor.name, storage=storage, target=target.name, plain=plain,
             kept=kept,
         )

@@ -333,7 +333,7 @@ def _layouts_of(demand: LayoutRequirement, machine: LayoutCapabilities) -> tuple
         check_demanded_layout(tensor, layout, machine.target)
     if not found:
         raise LayoutError(
-            "layouts: {tensor} is given no layout to choose; give one or more",
+            "layouts: {tensor} has an empty list of candidate layouts; pass one or more",
             kind="demand", tensor=tensor.name,
         )
     return tuple(dict.fromkeys(found))

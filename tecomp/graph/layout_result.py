@@ -170,7 +170,7 @@ class ProgramLayouts(Mapping[Tensor, FixedTiledLayout]):
         """
         if tensor not in self:
             raise LayoutError(
-                "layouts: {tensor!r} is no value of the program; these are {seats}",
+                "layouts: {tensor!r} is not a value of the program; its values are {seats}",
                 kind="demand", tensor=tensor, seats=", ".join(x.name for x in self.seats),
             )
         found = self.graph.of(tensor)

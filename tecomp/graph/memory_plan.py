@@ -292,21 +292,21 @@ def _at_peak(plan: ArenaPlan) -> list[ArenaBuffer]:
 def _cure(live: Sequence[ArenaBuffer], needed: MemoryDemand, room: int) -> str:
     """Describe the smallest change that makes the values fit into `room` bytes."""
     if room < 0:
-        return f"make what is passed smaller by {format_count(-room, 'byte')}"
+        return f"reduce the size of the arguments by {format_count(-room, 'byte')}"
     for value in reversed(live):
         if _fits(needed.without([value.tensor]), room):
             return (
-                f"without {value.tensor.name} it fits: {_smaller(value, needed, room)}compute it "
-                "again where it is read"
+                f"without {value.tensor.name} it fits: {_smaller(value, needed, room)}"
+                "recompute it where it is read"
             )
     gone = _fewest(needed, room)
     if len(gone) > _MOST:
-        return f"more than {_MOST} values would have to go: cut the program in several"
+        return f"more than {_MOST} values would have to be removed: split the program into several"
     names, small = ", ".join(x.name for x in gone), needed
     for x in gone:
         small = small.with_size(x, 0)
-    how = "make them smaller, or " if _fits(small, room) else ""
-    return f"without {names} it fits: {how}compute them again where they are read"
+    how = "reduce their sizes, or " if _fits(small, room) else ""
+    return f"without {names} it fits: {how}recompute them where they are read"
 
 
 def _smaller(value: ArenaBuffer, needed: MemoryDemand, room: int) -> str:
@@ -321,7 +321,7 @@ def _smaller(value: ArenaBuffer, needed: MemoryDemand, room: int) -> str:
             most = middle
         else:
             least = middle + 1
-    return f"make it smaller by {format_count(most, 'byte')}, or "
+    return f"reduce its size by {format_count(most, 'byte')}, or "
 
 
 def _fewest(needed: MemoryDemand, room: int) -> list[Tensor]:

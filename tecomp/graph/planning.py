@@ -174,8 +174,8 @@ class ProgramPlan:
         for x in self.shards:
             if stands.get(x, x) in known:
                 raise LayoutError(
-                    "layouts: {x} depends on constants only and is computed once, but shards in "
-                    "scratchpads last for one call; leave out its layout",
+                    "layouts: {x} depends only on constants and is computed once, but shards in "
+                    "scratchpads exist for one call only; remove its layout",
                     kind="demand", x=x.name,
                 )
         hinted = {hint: written.of(hint.tensor) for hint in self.asked.division_hints}

@@ -143,8 +143,8 @@ class Program(Pictured):
             names = ", ".join(tensor.name for tensor in self.inputs)
             wanted = format_count(len(self.inputs), "input")
             raise CallError(
-                "{kernel}: expected {wanted} ({names}), got {array_count}; outputs are passed as "
-                "`out`, and constants are known",
+                "{kernel}: expected {wanted} ({names}), got {array_count}; pass outputs as `out`, "
+                "and do not pass constants",
                 kind="other-array", kernel=self._kernel.name, wanted=wanted, names=names,
                 array_count=len(arrays),
             )

@@ -205,7 +205,7 @@ class ProgramReport:
 
     def _not_counted(self) -> list[str]:
         names = dict.fromkeys(name for kernel in self.kernels for name in kernel.calls)
-        return [f"not counted, as nobody said what they compute: {', '.join(names)}"] * bool(names)
+        return [f"not counted, as their cost is unknown: {', '.join(names)}"] * bool(names)
 
     def _moved(self) -> list[str]:
         if not self.relayouts:

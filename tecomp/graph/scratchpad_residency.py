@@ -315,8 +315,8 @@ class _Chooser:
 
     def _refusal(self, x: Tensor, why: str) -> LayoutError:
         return LayoutError(
-            "layouts: {x} cannot stay in `{scratchpad}` in shards {count}: {reason}; give another "
-            "grid, or leave out its layout",
+            "layouts: {x} cannot stay in `{scratchpad}` in shards {count}: {reason}; use another "
+            "grid, or remove its layout",
             kind="demand", x=x.name, scratchpad=self.where.scratchpad,
             count=_times(self.barred.shards[x].count), reason=why,
         )

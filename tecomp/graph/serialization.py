@@ -142,7 +142,7 @@ def save(asked: CompileRequest, native: NativeProgram, folder: str | os.PathLike
     place = _place(folder, "save")
     if place.exists() and not _may_be_replaced(place):
         raise CacheError(
-            "save: {place} is there, and no saved program; give another folder",
+            "save: {place} exists, but is not a saved program; pass another folder",
             kind="saved-program", place=place,
         )
     part = place.with_name(f".{place.name}.{os.getpid()}.{os.urandom(4).hex()}.part")
@@ -153,7 +153,7 @@ def save(asked: CompileRequest, native: NativeProgram, folder: str | os.PathLike
         _move_into_place(part, place)
     except OSError as error:
         raise CacheError(
-            "save: {place} cannot be written ({reason}); give a folder that can",
+            "save: {place} cannot be written ({reason}); pass a writable folder",
             kind="saved-program", place=place, reason=error.strerror or error,
         ) from None
     finally:
@@ -182,7 +182,7 @@ def load(folder: str | os.PathLike[str]) -> tuple[CompileRequest, NativeProgram]
     except Exception:  # as in `decode_native`
         native = None
     if native is None:
-        raise corrupted_program_error(place, "its parts contradict each other")
+        raise corrupted_program_error(place, "its parts are inconsistent")
     return made, native
 
 
@@ -191,7 +191,7 @@ def _place(folder: object, where: str) -> Path:
     place = Path(cast("str | os.PathLike[str]", folder))
     if "\0" in str(place):
         raise CacheError(
-            "{where}: the path {place!r} has a NUL character; leave it out",
+            "{where}: the path {place!r} contains a NUL character; remove it",
             kind="saved-program", where=where, place=str(place),
         )
     return place
@@ -212,8 +212,8 @@ def _definitions(asked: CompileRequest) -> bytes:
     except NotSerializableError as error:
         (kind,) = error.args
         raise CacheError(
-            "save: the definitions of {asked} hold a value of type {qualname}, which no file can; "
-            "leave it out of `attrs`",
+            "save: the definitions of {asked} contain a value of type {qualname}, which cannot be "
+            "serialized; remove it from `attrs`",
             kind="saved-program", asked=asked.name, qualname=kind.__qualname__,
         ) from None
     return text.encode()
@@ -283,25 +283,25 @@ def _head(place: Path) -> Mapping[str, Any]:
     text = _read(place / _HEAD)
     if text is None:
         raise CacheError(
-            "load: {place} is no saved program: there is no {head} in it; give the folder that "
-            "was given to `program.save`",
+            "load: {place} is not a saved program: {head} not found; pass the folder that was "
+            "passed to `program.save`",
             kind="saved-program", place=place, head=_HEAD,
         )
     try:
         head = json.loads(text)
     except (ValueError, RecursionError):
-        raise corrupted_program_error(place, f"{_HEAD} is not whole") from None
+        raise corrupted_program_error(place, f"{_HEAD} is incomplete") from None
     if not isinstance(head, dict) or head.get("form") != _FORM:
         raise CacheError(
-            "load: {place} is saved in another form than `{form}`; compile the program and save "
-            "it again",
+            "load: {place} does not have the format `{form}`; compile the program and save it "
+            "again",
             kind="saved-program", place=place, form=_FORM,
         )
     files = head.get("files")
     if not isinstance(files, dict) or set(files) != {_CODE, _DEFINITIONS, _CONSTANTS} or not all(
         isinstance(said, list) and len(said) == 2 for said in files.values()
     ):
-        raise corrupted_program_error(place, f"{_HEAD} names other files")
+        raise corrupted_program_error(place, f"{_HEAD} lists other files")
     return head
 
 
@@ -320,20 +320,22 @@ def _check_maker(place: Path, head: Mapping[str, Any]) -> None:
     for what in ("triple", "cpu"):
         if head.get(what) != here[what]:
             raise CacheError(
-                "load: {place} is for {what} `{head}`, and this machine has `{here}`; {remedy}",
+                "load: {place} was compiled for {what} `{head}`, but this machine has `{here}`; "
+                "{remedy}",
                 kind="saved-program", place=place, what=what, head=head.get(what),
                 here=here[what], remedy=cure,
             )
     there, own = (set(str(each.get("features")).split(",")) for each in (head, here))
     if there != own:
         raise CacheError(
-            "load: {place} is for a processor with other features than this one ({detail}); "
-            "{remedy}",
+            "load: {place} was compiled for a processor with other features than this one "
+            "({detail}); {remedy}",
             kind="saved-program", place=place, detail=", ".join(sorted(there ^ own)), remedy=cure,
         )
     if (head.get("version"), head.get("compiler")) != (here["version"], here["compiler"]):
         raise CacheError(
-            "load: {place} is from tecomp {head} of other sources than this {here}; {remedy}",
+            "load: {place} was saved by tecomp {head}, whose sources differ from those of this "
+            "{here}; {remedy}",
             kind="saved-program", place=place, head=head.get("version"), here=here["version"],
             remedy=cure,
         )
@@ -353,13 +355,13 @@ def _content(place: Path, name: str, said: Sequence[Any]) -> Array:
     except OSError:
         raise corrupted_program_error(place, f"{name} cannot be read") from None
     if sha256(content.data).hexdigest() != hashed:
-        raise corrupted_program_error(place, f"{name} is not what was written")
+        raise corrupted_program_error(place, f"{name} differs from what was written")
     return content
 
 
 def corrupted_program_error(place: Path, how: str) -> CacheError:
     """Return the error for a corrupted saved program."""
     return CacheError(
-        "load: {place} is damaged: {how}; save the program again",
+        "load: {place} is corrupted: {how}; save the program again",
         kind="saved-program", place=place, how=how,
     )

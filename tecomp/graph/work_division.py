@@ -20,7 +20,7 @@ from tecomp.schedules.scratchpad.work_division import DivisionSpec
 Made = TypeVar("Made")
 
 _NO_KERNEL = "no kernel computes it"
-_CURE = "leave one of them out, or make it a soft hint"
+_CURE = "remove one of them, or make it a soft hint"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +57,8 @@ def apply_division_hints(
         x = graph.of(hint.tensor)
         if x.op not in graph.operations:
             raise LayoutError(
-                "hints: {tensor} is to be divided, and no operation of the program computes it; "
-                "these give {computed}",
+                "hints: {tensor} has a division hint, but no operation of the program computes it; "
+                "computed values: {computed}",
                 kind="demand", tensor=hint.tensor.name,
                 computed=", ".join(x.name for x in graph.computed),
             )
@@ -66,7 +66,7 @@ def apply_division_hints(
         homes = [group for group in groups if op in group.operations]
         if hint.is_hard and not homes:
             raise LayoutError(
-                "hints: {hint} cannot be kept: {no_kernel}; leave it out",
+                "hints: {hint} cannot be satisfied: {no_kernel}; remove it",
                 kind="demand", hint=hint, no_kernel=_NO_KERNEL,
             )
         for group in homes:
@@ -160,8 +160,8 @@ def _merge(wished: Sequence[KernelDivision]) -> DivisionSpec | str:
             name = each.hint.axes[number].name
             if axis is None:
                 return (
-                    f"{x.name}: its axis {name} is none of the result of the kernel that computes "
-                    "it, or of its one reduction; give the hint to that"
+                    f"{x.name}: its axis {name} is not an axis of the result of the kernel "
+                    "that computes it, or of its single reduction; attach the hint to that result"
                 )
             before = found[each.hint.kind].setdefault(axis, count)
             if before != count:
@@ -175,7 +175,7 @@ def _refusal(wished: Sequence[KernelDivision],
     left = minimal_conflict(wished, lambda some: not isinstance(_attempt(some, make), str))
     reason = _attempt(left, make)
     texts = " and ".join(str(each.hint) for each in left)
-    how = "clash" if len(left) > 1 else "cannot be kept"
+    how = "clash" if len(left) > 1 else "cannot be satisfied"
     return LayoutError(
         "hints: {hints} {how}: {reason}", kind="demand", hints=texts, how=how, reason=reason
     )

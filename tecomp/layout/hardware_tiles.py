@@ -119,13 +119,13 @@ def _group(where: str, shape: Sequence[int], dtype: str) -> int:
     width = DType(dtype).bytes
     if width not in (1, 2):
         raise LayoutError(
-            "{where}: elements of {dtype} are {width} bytes wide; 4 bytes are a group, so types "
-            "of 1 or 2 bytes have one",
+            "{where}: elements of {dtype} are {width} bytes wide, but groups have 4 bytes; use a "
+            "dtype of 1 or 2 bytes",
             kind="storage-format", where=where, dtype=dtype, width=width,
         )
     if len(shape) < 2:
         raise LayoutError(
-            "{where}: the shape {shape} has no two axes (k, n); give a matrix",
+            "{where}: the shape {shape} must have two axes (k, n); pass a matrix",
             kind="storage-format", where=where, shape=list(shape),
         )
     return _WORD // width
@@ -134,6 +134,6 @@ def _group(where: str, shape: Sequence[int], dtype: str) -> int:
 def _check_rank(where: str, shape: Sequence[int], axes: str) -> None:
     if len(shape) != axes.count(",") + 1:
         raise LayoutError(
-            "{where}: the axes are {axes}, but the shape is {shape}",
+            "{where}: expected a shape with the axes {axes}, got {shape}",
             kind="storage-format", where=where, axes=axes, shape=list(shape),
         )

@@ -171,16 +171,15 @@ def _of_runs(
     what = f"layout.dma: {layout.index_map} on {list(layout.shape)}"
     if count > LIMIT:
         raise LayoutError(
-            "{what} falls into more than {most_nests} nests, and {count} elements are more than "
-            "the {limit} that are looked at one by one; copy parts of it, with start= and "
-            "extents=",
+            "{what} requires more than {most_nests} loop nests, and its {count} elements exceed "
+            "the limit of {limit} for enumeration; copy parts of it with start= and extents=",
             kind="too-much", what=what, most_nests=MOST_NESTS, count=count, limit=LIMIT,
         )
     found = nests_of_runs(device, host, layout.index_map.initial_indices, box)
     if len(found) > MOST_NESTS:
         raise LayoutError(
-            "{what} falls into {found_count} nests of loops, more than {most_nests}; copy parts "
-            "of it, with start= and extents=, or rearrange the elements on the device",
+            "{what} requires {found_count} loop nests, which exceeds the limit of {most_nests}; "
+            "copy parts of it with start= and extents=, or rearrange the elements on the device",
             kind="too-much", what=what, found_count=len(found), most_nests=MOST_NESTS,
         )
     return found
@@ -196,27 +195,28 @@ def host_side(
     """
     if not isinstance(strides, Iterable | None):
         raise LayoutError(
-            "{who}: {strides!r} are no strides; give one for each axis, in elements",
+            "{who}: {strides!r} is not a valid sequence of strides; pass one per axis, in elements",
             kind="transfer", who=who, strides=strides,
         )
     chosen = row_major(layout.shape) if strides is None else tuple(strides)
     for number in (*chosen, offset):
         if isinstance(number, bool) or not isinstance(number, int | np.integer):
             raise LayoutError(
-                "{who}: {number!r} is no stride or offset; they are integers that count elements",
+                "{who}: {number!r} is not a valid stride or offset; pass an integer number of "
+                "elements",
                 kind="transfer", who=who, number=number,
             )
     if len(chosen) != len(layout.shape):
         raise LayoutError(
-            "{who}: {chosen_count} host strides {chosen!r} for the {rank} indices of {shape}; "
-            "give one for each, in elements",
+            "{who}: got {chosen_count} host strides {chosen!r} for the {rank} indices of {shape}; "
+            "pass one per index, in elements",
             kind="transfer", who=who, chosen_count=len(chosen), chosen=list(chosen),
             rank=len(layout.shape), shape=list(layout.shape),
         )
     span = sum(abs(int(s)) * max(n, 1) for s, n in zip(chosen, layout.shape, strict=True))
     if abs(int(offset)) + span >= 1 << 63:
         raise LayoutError(
-            "{who}: strides {chosen!r} from {offset!r} on leave the addresses of 64 bits; give "
+            "{who}: strides {chosen!r} from offset {offset!r} on exceed 64-bit addresses; pass "
             "smaller ones",
             kind="transfer", who=who, chosen=list(chosen), offset=offset,
         )
@@ -243,8 +243,8 @@ def check_box(
     )
     if not fits:
         raise LayoutError(
-            "{who}: start {first} and extents {counts} are no box in {shape}; give a start and an "
-            "extent for each index, within the shape",
+            "{who}: start {first} and extents {counts} are not a box within {shape}; pass one "
+            "start and one extent per index, within the shape",
             kind="transfer", who=who, first=list(first), counts=list(counts), shape=list(shape),
         )
     return tuple(zip(first, counts, strict=True))
@@ -329,7 +329,7 @@ class Runs(Pictured):
         )
         if most < 1:
             raise LayoutError(
-                "runs: a transaction of {most!r} elements moves nothing; give 1 or more",
+                "runs: a transaction must have 1 or more elements, got {most!r}",
                 kind="transfer", most=most,
             )
         return sum(ceil_div(length, most) * count for length, count in self.lengths)
@@ -372,8 +372,8 @@ def copy_runs(
     check_layout(target, "layout.runs_to")
     if source.shape != target.shape:
         raise LayoutError(
-            "layout.runs_to: {shape} and {target_shape} are not one tensor; give both layouts the "
-            "same shape, e.g. with maps of the one that they share",
+            "layout.runs_to: {shape} and {target_shape} are shapes of different tensors; use the "
+            "same shape for both layouts, e.g. with maps of their common tensor",
             kind="other-shape", shape=list(source.shape), target_shape=list(target.shape),
         )
     box = check_box(source, start, extents, "layout.runs_to")

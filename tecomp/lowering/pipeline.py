@@ -152,7 +152,7 @@ def lower_all(
     check_stage(stop_after)
     if not isinstance(name, str) or not name.isidentifier() or iskeyword(name):
         raise LowerError(
-            "lower: the name of a function is an identifier, not {name!r}",
+            "lower: name must be a valid identifier, got {name!r}",
             kind="wrong-argument", name=name,
         )
     if not isinstance(schedule, Schedule):
@@ -202,7 +202,7 @@ def check_stage(stop_after: str | None) -> None:
     known = _TVM_NAMES.get(stop_after) if isinstance(stop_after, str) else None
     cure = f"use {safe_repr(known)}, as that pass of TVM is called here; " if known else ""
     raise LowerError(
-        "lower: there is no pass {stop_after!r}; {remedy}the passes are {stages}",
+        "lower: unknown pass {stop_after!r}; {remedy}available passes: {stages}",
         kind="unknown-choice", stop_after=stop_after, remedy=cure, stages=", ".join(STAGES),
     )
 

@@ -172,8 +172,8 @@ class MatmulUnit:
         for dtype, mode in self.modes.items():
             if dtype not in self.inputs or mode not in self.cycles:
                 raise TargetError(
-                    'unit `{name}` has `{dtype} = "{mode}"` in modes; they are for its inputs '
-                    "{inputs} and among its cycles {cycles}",
+                    'unit `{name}` has `{dtype} = "{mode}"` in modes, but dtypes must be among its '
+                    'inputs {inputs} and modes among its cycles {cycles}',
                     name=self.name, dtype=dtype, mode=mode, inputs=", ".join(self.inputs),
                     cycles=", ".join(self.cycles),
                 )
@@ -268,14 +268,14 @@ class Memory:
     def __post_init__(self) -> None:
         if self.capacity_bytes is None and (self.reserved_bytes or self.instances > 1):
             raise TargetError(
-                "memory `{name}` has reserved_bytes or instances but no capacity_bytes; say what "
-                "one instance holds",
+                "memory `{name}` has reserved_bytes or instances but no capacity_bytes; specify "
+                "the capacity of one instance",
                 name=self.name,
             )
         if self.capacity_bytes is not None and self.reserved_bytes >= self.capacity_bytes:
             raise TargetError(
                 "memory `{name}` reserves {reserved_bytes} of its {capacity_bytes} bytes; leave "
-                "some for programs",
+                "some bytes for programs",
                 name=self.name, reserved_bytes=self.reserved_bytes,
                 capacity_bytes=self.capacity_bytes,
             )
@@ -368,17 +368,17 @@ class Rates:
         for near, far in pairwise(self.read_bytes_per_second):
             if near < far:
                 raise TargetError(
-                    "read_bytes_per_second has {near:g} before {far:g}, but a cache is no slower "
-                    "than what lies behind it; list the caches first, the smallest one of all, "
-                    "and memory at last",
+                    "read_bytes_per_second has {near:g} before {far:g}, but a cache must not be "
+                    "slower than the next level; list the caches first, from the smallest on, and "
+                    "memory last",
                     near=near, far=far,
                 )
         for dtype, scalar in self.scalar_flops.items():
             vector = self.flops.get(dtype, scalar)
             if scalar > vector:
                 raise TargetError(
-                    "scalar_flops has {scalar:g} for {dtype}, but flops {vector:g}; vectors are "
-                    "no slower than single elements",
+                    "scalar_flops has {scalar:g} for {dtype}, but flops has {vector:g}; vector "
+                    "rates must not be lower than scalar rates",
                     scalar=scalar, dtype=dtype, vector=vector,
                 )
 

@@ -84,8 +84,8 @@ class Tile:
     def __post_init__(self) -> None:
         if self.rows % self.face_rows or self.columns % self.face_columns:
             raise TargetError(
-                "a tile of {rows}x{columns} has no whole faces of {face_rows}x{face_columns}; "
-                "write faces that divide it",
+                "a tile of {rows}x{columns} is not divisible into faces of "
+                "{face_rows}x{face_columns}; use faces that divide it",
                 rows=self.rows, columns=self.columns, face_rows=self.face_rows,
                 face_columns=self.face_columns,
             )
@@ -230,7 +230,7 @@ class Target(Pictured):
         check_fields(self)
         if self.cores > MOST_CORES:
             raise TargetError(
-                "target {name} has {cores} cores; describe at most {most_cores}",
+                "target {name} has {cores} cores; at most {most_cores} are supported",
                 name=self.name, cores=self.cores, most_cores=MOST_CORES,
             )
         self._check_rates()
@@ -241,8 +241,8 @@ class Target(Pictured):
                 if not inside:
                     axes = ", ".join(f"{name} ({count})" for name, count in self.grid.items())
                     raise TargetError(
-                        "link `{link}` has a port at {port}, which is no core; give a coordinate "
-                        "from 0 on for each axis of the grid: {axes}",
+                        "link `{link}` has a port at {port}, which is not a core; specify one "
+                        "non-negative coordinate per axis of the grid: {axes}",
                         link=link.name, port=list(port), axes=axes or "none",
                     )
 
@@ -252,15 +252,15 @@ class Target(Pictured):
             return
         if self.core is None:
             raise TargetError(
-                "target {name} has rates of a core, but no [core] with its caches; give rates of "
+                "target {name} has rates per core, but no [core] with its caches; specify rates of "
                 "its memories instead, such as read_bytes_per_cycle",
                 name=self.name,
             )
         given, caches = len(self.rates.read_bytes_per_second), len(self.core.cache_bytes)
         if given != caches + 1:
             raise TargetError(
-                "target {name} has {caches} and {given} read_bytes_per_second; give {expected}: "
-                "one for each cache, and one for memory",
+                "target {name} has {caches} and {given} read_bytes_per_second; specify {expected}: "
+                "one per cache, and one for memory",
                 name=self.name, caches=format_count(caches, "cache"), given=given, expected=caches
                 + 1,
             )
@@ -445,15 +445,15 @@ class Target(Pictured):
         cores = self.grid[axis]
         if extent is None:
             raise TargetError(
-                "{loop}: grid axis `{axis}` of target {name} has {cores}, but how often the loop "
-                "runs is not known before the call; split it with nparts={cores2} first",
+                "{loop}: grid axis `{axis}` of target {name} has {cores}, but the extent of the "
+                "loop is not known before the call; split it with nparts={cores2} first",
                 kind="cores", loop=loop, axis=axis, name=self.name, cores=_cores(cores),
                 cores2=cores,
             )
         if extent > cores:
             raise TargetError(
-                "{loop}: grid axis `{axis}` of target {name} has {cores}, but the loop runs "
-                "{extent} times; split it with nparts={cores2} first",
+                "{loop}: grid axis `{axis}` of target {name} has {cores}, but the loop has extent "
+                "{extent}; split it with nparts={cores2} first",
                 kind="cores", loop=loop, axis=axis, name=self.name, cores=_cores(cores),
                 extent=extent, cores2=cores,
             )
@@ -487,14 +487,14 @@ def _parse(text: str, source: str) -> Mapping[str, Any]:
     except tomllib.TOMLDecodeError as error:
         what, line = _split_toml_error(str(error))
         raise TargetError(
-            "{source}{line}: no TOML ({what}); see https://toml.io",
+            "{source}{line}: not valid TOML ({what}); see https://toml.io",
             source=source, line=line, what=what,
         ) from error
     except RecursionError:
         raise _too_deep(source) from None
     except ValueError:
         raise TargetError(
-            "{source}{line}: a number has too many digits; whole numbers have 64 bits",
+            "{source}{line}: a number has too many digits; integers have 64 bits",
             source=source, line=_line_of_digits(text),
         ) from None
 
@@ -530,6 +530,6 @@ def _merge(table: Any, changes: Any) -> Any:
     if not isinstance(table, Mapping) or not isinstance(changes, Mapping):
         return changes
     for key in changes:
-        check_kind(key, str, "target: a key", "the keys of a description are text", TargetError)
+        check_kind(key, str, "target: a key", "keys of a description must be strings", TargetError)
     both = {**table, **{k: _merge(table.get(k), value) for k, value in changes.items()}}
     return {key: value for key, value in both.items() if value is not None}

@@ -57,8 +57,8 @@ def cpu_level() -> str | None:
     if not is_x86 or not _LEVELS[level] <= _host_flags():
         missing = ", ".join(sorted(_LEVELS[level] - _host_flags())) if is_x86 else "x86-64"
         raise TargetError(
-            "{cpu_variable}: the host cannot run code for {level} (it lacks {missing}); set a "
-            "lower level, or host",
+            "{cpu_variable}: the host does not support {level} (missing: {missing}); set a lower "
+            "level, or host",
             kind="target-lacks", cpu_variable=CPU_VARIABLE, level=level, missing=missing,
         )
     return level

@@ -77,7 +77,7 @@ def find_description(target: object) -> Path:
         if len(paths) > 1:
             owners = " and by ".join(f"`{offer.owner}`" for offer in paths.values())
             raise TargetError(
-                "target `{name}` is offered by {owners}; uninstall one of them, or pass the path "
+                "target `{name}` is provided by {owners}; uninstall one of them, or pass the path "
                 "of the TOML file",
                 kind="plugin", name=name, owners=owners,
             )
@@ -86,22 +86,22 @@ def find_description(target: object) -> Path:
     own = [offer for offer in failed if offer.entry.name == name or offer.owner == name]
     if own:
         raise TargetError(
-            "target `{name}`: {own}; mend or uninstall it, or pass the path of the TOML file",
+            "target `{name}`: {own}; fix or uninstall it, or pass the path of the TOML file",
             kind="plugin", name=name, own=_complaint(own[0]),
         )
     hint = _hint(name, found)
     known = ", ".join(sorted(found)) or "none (is tecomp installed? `pip install -e .`)"
     others = "".join(f"; {_complaint(offer)}" for offer in failed)
     raise TargetError(
-        "there is no target `{name}`; {hint}installed targets: {known}; or pass the path of a "
-        "TOML file{others}",
+        "unknown target `{name}`; {hint}installed targets: {known}; or pass the path of a TOML "
+        "file{others}",
         kind="unknown-target", name=name, hint=hint, known=known, others=others,
     )
 
 
 def _hint(name: str, found: Mapping[str, object]) -> str:
     if name.startswith("llvm "):
-        return "code is made for the processor at hand, so write `llvm` without options; "
+        return "code is compiled for the host CPU, so use `llvm` without options; "
     near = get_close_matches(name, found, n=1)
     return f"did you mean `{near[0]}`? " if near else ""
 

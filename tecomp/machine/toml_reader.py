@@ -193,7 +193,7 @@ def _read_plain(kind: Any, marks: tuple[Any, ...], value: Any, place: TomlPositi
     """Validate and return a value that is not a table."""
     if type(value) is int and value not in _INTEGERS:
         raise place.error(
-            "`{key}` is {value!r}; whole numbers have 64 bits",
+            "`{key}` is {value!r}; integers have 64 bits",
             key, key=key, value=value,
         )
     if not _fits(kind, marks, value):
@@ -247,7 +247,7 @@ def _read_mapping(kinds: tuple[Any, ...], value: Any, place: TomlPosition) -> Ma
     if any(isinstance(mark, Matches) for mark in key_marks):
         value = dict(_join_keys(value))
     if not value:
-        raise place.error("nothing is described; describe at least one, or leave the table out")
+        raise place.error("the table is empty; specify at least one entry, or remove the table")
     for name in value:
         if not _fits(key_kind, key_marks, name):
             raise place.error(
@@ -368,7 +368,7 @@ def _check_names(kind: Any, marks: tuple[Any, ...], value: Any, place: TomlPosit
         if isinstance(mark, OneOf) and value not in mark.texts:
             hint = _suggest(value, mark.texts, f"{mark.what}s")
             raise place.error(
-                "`{key}`: there is no {what} `{value}`; {hint}",
+                "`{key}`: unknown {what} `{value}`; {hint}",
                 key, key=key, what=mark.what, value=value, hint=hint,
             )
         if isinstance(mark, TableReference):
@@ -376,7 +376,7 @@ def _check_names(kind: Any, marks: tuple[Any, ...], value: Any, place: TomlPosit
             if value not in described:
                 hint = _suggest(value, described, "described ones")
                 raise place.error(
-                    "`{key}`: there is no {table} `{value}`; {hint}",
+                    "`{key}`: unknown {table} `{value}`; {hint}",
                     key, key=key, table=mark.table, value=value, hint=hint,
                 )
 
@@ -400,7 +400,7 @@ def check_fields(record: Any) -> None:
         wanted = f"what a description has under `{known.key}`" if is_table else _describe_expected(
             known.kind, tuple(m for m in known.marks if not isinstance(m, FromHost)), known.key)
         raise TargetError(
-            "{type}: {field} is {value!r}; give {wanted}",
+            "{type}: {field} is {value!r}; expected {wanted}",
             type=type(record).__name__, field=known.field, value=value, wanted=wanted,
         )
 

@@ -130,7 +130,7 @@ def _name(target: Target, path: Path) -> str:
 
 def _change(target: Target) -> str:
     if target.overridden() != target:
-        raise _FailedError("what is read is not what was described; report this to tecomp")
+        raise _FailedError("values read differ from the description; report this to tecomp")
     return f"{len(target.rules)} rules, {len(target.engine)} units, {len(target.links)} links"
 
 

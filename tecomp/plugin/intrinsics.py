@@ -42,7 +42,7 @@ def intrinsics(target: str | Target) -> Mapping[str, TensorIntrin]:
             if intrin.name in found:
                 both = " and by ".join(f"`{each}`" for each in (owners[intrin.name], owner))
                 raise TargetError(
-                    "operation `{intrin}` of target {machine} is offered by {both}; uninstall one "
+                    "operation `{intrin}` of target {machine} is provided by {both}; uninstall one "
                     "of them",
                     kind="plugin", intrin=intrin.name, machine=machine.name, both=both,
                 )
@@ -58,13 +58,13 @@ def _load_intrinsics(entry: EntryPoint, owner: str, target: Target) -> tuple[Ten
     except (Exception, SystemExit) as error:
         why = error.message if isinstance(error, TecompError) else str(error)
         raise TargetError(
-            "{where} cannot be loaded ({type}: {reason}); mend or uninstall it",
+            "{where} cannot be loaded ({type}: {reason}); fix or uninstall it",
             kind="plugin", where=where, type=type(error).__name__, reason=why,
         ) from error
     for each in offered:
         if not isinstance(each, TensorIntrin):
             raise TargetError(
-                "{where} offers {each!r}; return what te.decl_tensor_intrin gives",
+                "{where} returned {each!r}; return results of te.decl_tensor_intrin",
                 kind="plugin", where=where, each=each,
             )
     return offered

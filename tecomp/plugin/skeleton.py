@@ -138,13 +138,13 @@ def write_skeleton(name: str, parent: Path) -> tuple[Path, ...]:
     """
     if re.fullmatch(r"[a-z][a-z0-9_]*", name) is None:
         raise TargetError(
-            "new-target: `{name}` cannot name a package; write lower-case letters, digits and _, "
-            "a letter first",
+            "new-target: `{name}` is not a valid package name; use lower-case letters, digits and "
+            "_, beginning with a letter",
             kind="plugin", name=name,
         )
     if name in list_targets():
         raise TargetError(
-            "new-target: a target `{name}` is installed already; take another name",
+            "new-target: target `{name}` is already installed; use another name",
             kind="plugin", name=name,
         )
     folder = parent / name
@@ -162,7 +162,7 @@ def write_skeleton(name: str, parent: Path) -> tuple[Path, ...]:
             (folder / path).write_text(text.replace("NAME", name), encoding="utf-8")
     except FileExistsError as error:
         raise TargetError(
-            "new-target: {folder} is there already; remove it, or take another name",
+            "new-target: {folder} already exists; remove it, or use another name",
             kind="plugin", folder=folder,
         ) from error
     except OSError as error:

@@ -54,7 +54,7 @@ def device_name(device: object, where: str) -> str:
     elif isinstance(device, _targets()):
         return _register_target(device, where)
     raise ArrayValueError(
-        "{where}: there is no device {device!r}; these are {known}",
+        "{where}: unknown device {device!r}; available devices: {known}",
         kind="unknown-choice", where=where, device=device, known=", ".join(known),
     )
 
@@ -65,8 +65,8 @@ def _register_target(target: Target, where: str) -> str:
     if name in known_devices():
         if target_of(name) != target:
             raise ArrayValueError(
-                "{where}: device {name!r} is another machine than this target of that name; give "
-                "the target a name of its own",
+                "{where}: device name {name!r} is already registered for a different target; "
+                "rename the target",
                 where=where, name=name,
             )
         return name
@@ -139,8 +139,8 @@ def check_dtype(dtype: str, device: str | None, where: str, what: str = "the arr
     nearest = default_dtype(dtype, device)
     cure = f"xp.astype(x, xp.{nearest}) or dtype=xp.{nearest}" if nearest in known else "another"
     raise ArrayTypeError(
-        "{where}: {what} {dtype}, and device {device!r} has none of that type; its dtypes are "
-        "{known}: give {remedy}",
+        "{where}: {what} {dtype}, which is not supported on device {device!r}; supported dtypes: "
+        "{known}; use {remedy}",
         where=where, what=what, dtype=dtype, device=device, known=", ".join(known), remedy=cure,
     )
 

@@ -63,8 +63,8 @@ class Apply:
         declared = format_result_types([self.type, *[each.type for each in self.more]])
         if found != declared:
             raise ArrayValueError(
-                "{where}: the result is declared as {declared}, and follows as {found}; write "
-                "that",
+                "{where}: the declared result type {declared} does not match the inferred type; "
+                "declare {found}",
                 kind="ptensor", where=self._where, declared=declared, found=found,
             )
 
@@ -79,8 +79,8 @@ class Apply:
             several = f"{least} or more" if most is None else f"{least} to {most}"
             wanted = f"{least}" if most == least else several
             raise ArrayValueError(
-                "{where}: there are {count} operands with {typed} types; it takes {wanted}, and a "
-                "type for each",
+                "{where}: expected {wanted} operands with one type each, got {count} operands and "
+                "{typed} types",
                 kind="ptensor", where=self._where, count=count, typed=typed, wanted=wanted,
             )
 
@@ -93,19 +93,19 @@ class Apply:
             if type not in taken if taken else isinstance(type, str):
                 wanted = " or ".join(taken) or "tensors"
                 raise ArrayTypeError(
-                    "{where}: %{name} is {type}; it takes {wanted}",
+                    "{where}: %{name} has type {type}, expected {wanted}",
                     kind="ptensor", where=self._where, name=name, type=type, wanted=wanted,
                 )
             if self.op.counts and isinstance(type, PTensorType) and None in type.shape:
                 raise ArrayValueError(
-                    "{where}: %{name} is {type}; it takes tensors whose extents are known before",
+                    "{where}: %{name} has type {type}, but all extents must be static",
                     kind="ptensor", where=self._where, name=name, type=type,
                 )
         for name, value in self.op.attributes:
             if isinstance(value, AttributeOperand) and name not in self.op.open:
                 raise ArrayTypeError(
-                    "{where}: {name} is {value}; write the value itself, which the type of the "
-                    "result follows from",
+                    "{where}: {name} is {value}, but the result type depends on it; specify a "
+                    "constant",
                     kind="ptensor", where=self._where, name=name, value=value,
                 )
 
@@ -184,7 +184,7 @@ class Function:
                 if made.name == name:
                     return made.type
         raise ArrayValueError(
-            "@{name}: there is no %{name2}",
+            "@{name}: %{name2} is not defined",
             kind="ptensor", name=self.name, name2=name,
         )
 
@@ -246,13 +246,12 @@ def verify_apply(apply: Apply, known: dict[str, ValueType], function: str) -> No
     for name, type in zip(apply.operands, apply.types, strict=True):
         if name not in known:
             raise ArrayValueError(
-                "@{function}: %{result} reads %{name}, which is not computed before it; move it "
-                "up",
+                "@{function}: %{result} uses %{name} before its definition; define it earlier",
                 kind="ptensor", function=function, result=apply.result, name=name,
             )
         if known[name] != type:
             raise ArrayValueError(
-                "@{function}: %{result} reads %{name} as {type}, and it is {known}",
+                "@{function}: %{result} uses %{name} as {type}, but it has type {known}",
                 kind="ptensor", function=function, result=apply.result, name=name, type=type,
                 known=known[name],
             )
@@ -271,12 +270,12 @@ def _check_argument(
     found = known.get(value.name)
     if not isinstance(found, str):
         raise ArrayValueError(
-            "{where} takes {value} as a number, and there is no such parameter",
+            "{where} uses {value} as a number, but no such scalar parameter is defined",
             kind="ptensor", where=where, value=value,
         )
     if found not in taken:
         raise ArrayValueError(
-            "{where} takes {value} as {attribute}, and it is {found}; give {taken}",
+            "{where} uses {value} as {attribute}, but it has type {found}; expected {taken}",
             kind="ptensor", where=where, value=value, attribute=attribute, found=found,
             taken=" or ".join(taken),
         )
@@ -296,7 +295,7 @@ def declare(known: dict[str, ValueType], name: str, type: ValueType, function: s
     """
     if name in known:
         raise ArrayValueError(
-            "@{function}: %{name} is made twice; give one another name",
+            "@{function}: %{name} is defined more than once; rename one of the values",
             kind="ptensor", function=function, name=name,
         )
     known[name] = type
@@ -316,7 +315,7 @@ def verify_module(module: Module) -> None:
         verify(function)
         if function.name in known:
             raise ArrayValueError(
-                "@{function} is there twice; give one another name",
+                "@{function} is defined more than once; rename one of the functions",
                 kind="ptensor", function=function.name,
             )
         known[function.name] = function
@@ -341,8 +340,8 @@ def callees_first(module: Module) -> tuple[Function, ...]:
         if not ready:
             names = ", ".join(f"@{name}" for name in waiting)
             raise ArrayValueError(
-                "{names}: one of them calls itself, perhaps by others, and no call would end; "
-                "write what it does in its place",
+                "{names}: recursive calls, direct or indirect, are not supported; inline one of "
+                "the functions",
                 kind="ptensor", names=names,
             )
         for name in ready:
@@ -361,15 +360,15 @@ def _check_call(function: Function, apply: Apply, op: CallOp,
     callee = known.get(op.function)
     if callee is None:
         raise ArrayValueError(
-            "{where}: there is no such function; add it to the module",
+            "{where}: the callee is not defined; add it to the module",
             kind="ptensor", where=where,
         )
     results = [(name, callee.type_of(name)) for name in callee.results]
     counts = len(apply.types), len(op.gives)
     if counts != (len(callee.parameters), len(results)):
         raise ArrayValueError(
-            "{where}: it has {parameter_count} parameters and {result_count} results, and there "
-            "are {count} and {count2}; give one for each",
+            "{where}: expected {parameter_count} operands and {result_count} results, got {count} "
+            "and {count2}",
             kind="ptensor", where=where, parameter_count=len(callee.parameters),
             result_count=len(results), count=counts[0], count2=counts[1],
         )
@@ -382,18 +381,21 @@ def _check_call(function: Function, apply: Apply, op: CallOp,
 def _check_passed(where: str, taken: ValueType, given: ValueType) -> None:
     """Reject a value of another type than declared; the tensor number may be unspecified."""
     if isinstance(taken, PTensorType) and isinstance(given, PTensorType):
-        places = f"{where} is taken as {taken}, and given as {given}; a value keeps its"
+        places = f"{where} is declared as {taken}, but passed as {given}; a value must keep its"
         if taken.device != given.device:
-            raise DeviceMismatchError("{places} device: bring it there before", places=places)
+            raise DeviceMismatchError(
+                "{places} device across a call: transfer it to the declared device first",
+                places=places,
+            )
         if taken.team != given.team:
             raise TeamMismatchError(
-                "{places} team: gather it before, or write that team",
+                "{places} team across a call: gather it first, or declare its team",
                 places=places,
             )
         if taken.gid is None:
             given = replace(given, gid=None)
     if taken != given:
         raise ArrayValueError(
-            "{where} is taken as {taken}, and given as {given}; write that",
+            "{where} is declared as {taken}, but passed as {given}; declare that type",
             kind="ptensor", where=where, taken=taken, given=given,
         )

@@ -48,8 +48,8 @@ def compute(op: LibraryOperation, *operands: Buffer) -> tuple[Buffer, ...]:
     except np.linalg.LinAlgError as error:
         shapes = " and ".join(str(operand.shape) for operand in operands)
         raise ArrayValueError(
-            "{where}: {library} finds no result for shape {shapes}: {reason}; look at the values, "
-            "or use pinv or svd, which take all matrices",
+            "{where}: {library} failed for shape {shapes}: {reason}; check the values, or use "
+            "pinv or svd, which support singular matrices",
             where=op.where, library=op.library, shapes=shapes, reason=error,
         ) from error
     results = found if isinstance(found, tuple) else (found,)
@@ -104,7 +104,7 @@ def _(op: SearchSorted, x: Buffer, values: Buffer, sorter: Buffer | None = None)
 def find_invalid_sorter(index: int, size: int) -> ArrayIndexError:
     """Return the error for a sorter index that is out of bounds."""
     return ArrayIndexError(
-        "searchsorted: the sorter has the index {index}, and x1 has {size} elements; give "
+        "searchsorted: sorter index {index} is out of bounds for x1 with {size} elements; pass "
         "xp.argsort(x1)",
         index=index, size=size,
     )

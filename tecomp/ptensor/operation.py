@@ -119,8 +119,8 @@ class Several(PTensorOp):
         found = self.results(*operands)
         if len(found) > 1:
             raise ArrayTypeError(
-                "{where}: it has {found_count} results, and one type is asked for; ask for the "
-                "types of its results",
+                "{where}: expected a single result, but the operation has {found_count}; use "
+                "results() instead of infer()",
                 where=self.where, found_count=len(found),
             )
         return found[0]
@@ -199,6 +199,6 @@ def type_text(declared: Any) -> str:
 
 
 _WORDS: Mapping[Any, str] = {
-    int: "an integer of 64 bits", float: "a number", complex: "a number", bool: "True or False",
+    int: "a 64-bit integer", float: "a number", complex: "a number", bool: "True or False",
     str: "a string", NoneType: "None", AttributeOperand: "a parameter such as %n",
 }  # fmt: skip

@@ -198,7 +198,8 @@ def _function(reader: Reader) -> Function:
         found = [function.type_of(each) for each in results]
         if declared != found:
             raise ArrayValueError(
-                "@{name}: the results are declared as {declared}, and are {found}; write that",
+                "@{name}: the declared result types {declared} do not match the inferred types; "
+                "declare {found}",
                 kind="ptensor", name=name, declared=format_result_types(declared),
                 found=format_result_types(found),
             )
@@ -216,7 +217,7 @@ def _begins_return(reader: Reader) -> bool:
 def _parameter(reader: Reader, function: str, known: dict[str, ValueType]) -> Parameter:
     start = reader.position
     name = reader.expect(VALUE, f"a parameter such as `{_EXAMPLE}`")[1:]
-    reader.need(":", "and a type behind the name of a parameter")
+    reader.need(":", "and a type after the parameter name")
     parameter = Parameter(name, _value_type(reader))
     with reader.located(start):
         declare(known, name, parameter.type, function)
@@ -250,7 +251,7 @@ def _tensor_type(reader: Reader) -> PTensorType:
             "expected a type, `{type}` or one of {scalars}",
             type=_TYPE, scalars=", ".join(SCALARS),
         )
-    reader.need("<", f"behind `ptensor`, as in `{_TYPE}`")
+    reader.need("<", f"after `ptensor`, as in `{_TYPE}`")
     shape = _extents(reader)
     start = reader.position
     dtype = reader.expect(_DTYPE, "extents and a dtype, such as `4x5xfloat32`")
@@ -259,7 +260,7 @@ def _tensor_type(reader: Reader) -> PTensorType:
         reader.refuse("expected one of the dtypes {all}", start, all=", ".join(ALL))
     marks: dict[str, Any] = {}
     while not reader.has(">"):
-        reader.need(",", "or `>` behind a part of a type")
+        reader.need(",", "or `>` after a component of a type")
         _mark(reader, marks)
     return PTensorType(shape, dtype, **marks)
 
@@ -281,16 +282,16 @@ def _mark(reader: Reader, marks: dict[str, Any]) -> None:
     start = reader.position
     name = reader.expect(NAME, "device=, team= or gid=")
     if name not in _MARKS:
-        reader.refuse("a type has only device=, team= and gid=", start)
+        reader.refuse("unknown type attribute, expected device=, team= or gid=", start)
     if name in marks:
-        reader.refuse("{name}= stands twice in a type", start, name=name)
+        reader.refuse("duplicate type attribute {name}=", start, name=name)
     reader.need("=", f"behind {name}")
     start = reader.position
     value = literal(reader)
     if name == "device" and not isinstance(value, str):
         reader.refuse("device must be a string", start)
     if name != "device" and (type(value) is not int or not 0 <= value < 2**63):
-        reader.refuse("{name} must be an integer from 0", start, name=name)
+        reader.refuse("{name} must be a nonnegative integer", start, name=name)
     marks[name] = value
 
 
@@ -311,7 +312,7 @@ def _names(reader: Reader) -> list[str]:
     while match := reader.take(VALUE):
         found.append(match[0][1:])
         if not reader.has(","):
-            reader.need("=", "or `,` behind the name of a result")
+            reader.need("=", "or `,` after a result name")
             break
     return found
 
@@ -319,7 +320,7 @@ def _names(reader: Reader) -> list[str]:
 def _parse_call(reader: Reader, names: list[str]) -> Apply:
     start = reader.position
     callee = reader.expect(_FUNCTION, "the name of a function, such as `@f`")[1:]
-    reader.need("(", "behind the name of a function")
+    reader.need("(", "after a function name")
     operands = reader.listed(lambda each: each.expect(VALUE, "an operand such as `%x`")[1:], ")")
     types, results = _signature(reader, names)
     with reader.located(start):
@@ -340,7 +341,7 @@ def _applied(reader: Reader, names: list[str], known: Mapping[str, ValueType]) -
                 "`%y = ptensor.name{'kind'}(%x, attribute=...): (type) -> type`")
     start = reader.position
     kind, attributes = _operation(reader)
-    reader.need("(", "behind an operation")
+    reader.need("(", "after the operation name")
     items = reader.listed(_item, ")")
     types, results = _signature(reader, names)
     kind = _of_shape(kind, items, types)
@@ -450,7 +451,7 @@ def _kind(reader: Reader) -> str | None:
         return None
     start = reader.position
     kind = string(reader, reader.expect(STRING, "a kind such as 'add'"), start)
-    reader.need("}", "behind the kind of an operation")
+    reader.need("}", "after the kind of an operation")
     return kind
 
 
@@ -468,7 +469,7 @@ def _item(reader: Reader) -> _Item:
     name = match[0]
     if name in _PLACES and reader.text[reader.position : reader.position + 1] in (",", ")"):
         return _Item(None, name, start, start)  # the RFC omits the % of values here
-    reader.need("=", f"behind the attribute {name}")
+    reader.need("=", f"after the attribute {name}")
     value_start = reader.position
     return _Item(name, literal(reader), start, value_start)
 
@@ -483,7 +484,7 @@ def _signature(reader: Reader, names: list[str]) -> tuple[list[ValueType], list[
     results = _types(reader)
     if len(results) != max(len(names), 1):
         given = f"{len(names)} names for {len(results)} results"
-        reader.refuse("there are {given}: give one to each", start, given=given)
+        reader.refuse("{given}, expected one name per result", start, given=given)
     return types, results
 
 
@@ -503,11 +504,11 @@ def _attributes(
         if item.name not in hints:
             names = ", ".join(hints) or "none"
             reader.refuse(
-                "{form} has the attributes {names}",
+                "{form} supports the attributes {names}",
                 item.start, form=kind.name, names=names,
             )
         if item.name in found:
-            reader.refuse("{item}= stands twice", item.start, item=item.name)
+            reader.refuse("duplicate attribute {item}=", item.start, item=item.name)
         _check_value(reader, kind, str(item.name), item)
         found[str(item.name)] = item.value
     return found
@@ -519,7 +520,7 @@ def _check_value(reader: Reader, kind: type[PTensorOp], name: str, item: _Item) 
     if isinstance(item.value, AttributeOperand):
         if name not in kind.open:
             reader.refuse(
-                "{form}: {name} must be {hint}, as the type of the result follows from it",
+                "{form}: {name} must be {hint}, because the result type depends on it",
                 item.value_start, form=kind.name, name=name, hint=type_text(hint),
             )
     elif not fits_type(item.value, hint):
@@ -536,12 +537,12 @@ def _check_complete(
     missing = [name for name in hints if name not in given]
     if missing:
         reader.refuse(
-            "{form} needs {missing} too",
+            "{form}: missing attributes {missing}",
             start, form=kind.name, missing=", ".join(missing),
         )
     if "kind" in given and "kind" not in hints:
         reader.refuse(
-            "{form} has no kinds: leave {{{given!r}}} out",
+            "{form} has no kinds, remove {{{given!r}}}",
             start, form=kind.name, given=given["kind"],
         )
 
@@ -561,7 +562,7 @@ def _parse_typed_items(
         items = [replace(item, type=type) for item, type in zip(items, types, strict=True)]
     else:
         reader.refuse(
-            "there are {item_count} operands with {type_count} types: give a type for each",
+            "{item_count} operands have {type_count} types, expected one type per operand",
             items[0].start, item_count=len(items), type_count=len(types),
         )
     found: list[_Item] = []
@@ -571,7 +572,7 @@ def _parse_typed_items(
             item = replace(item, type=own)
         if own != item.type:
             reader.refuse(
-                "%{item} is read as {type}, and it is {own}",
+                "%{item} is used as {type}, but it has type {own}",
                 item.start, item=item.value, type=item.type, own=own,
             )
         found.append(item)
@@ -600,11 +601,14 @@ def _positional(
         if name is None:
             names = ", ".join(each for each in order if each != "dtype") or "no attributes"
             reader.refuse(
-                "{form} takes {names} by position",
+                "too many positional attributes, {form} supports {names}",
                 item.start, form=kind.name, names=names,
             )
         if name in named:
-            reader.refuse("{name} is given by position and by name", item.start, name=name)
+            reader.refuse(
+                "attribute {name} is specified both by position and by name",
+                item.start, name=name,
+            )
         found[name] = _by_position(reader, kind, name, item, result)
     defaults = {
         field.name: field.default for field in fields(kind)
@@ -644,7 +648,7 @@ def _by_position(
             return AttributeOperand(item.value)
         if value is None or (name == "shape" and None in value):
             reader.refuse(
-                "{form}: the type of the result must have the {name} that %{item} stands for",
+                "{form}: the result type must specify the {name} that %{item} represents",
                 item.start, form=kind.name, name=name, item=item.value,
             )
         return value

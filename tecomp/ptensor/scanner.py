@@ -103,7 +103,7 @@ class Reader:
         found: list[_Part] = []
         while not self.has(end):
             if found:
-                self.need(",", f"or `{end}` behind an item")
+                self.need(",", f"or `{end}` after an item")
             found.append(part(self))
         return found
 
@@ -141,7 +141,7 @@ def literal(reader: Reader, depth: int = 0) -> Any:
     if reader.has("("):
         if depth == _MAX_DEPTH:
             reader.refuse(
-                "literals are nested at most {max_depth} deep",
+                "literals must not be nested more than {max_depth} levels deep",
                 start, max_depth=_MAX_DEPTH,
             )
         return _parse_parenthesized(reader, depth + 1)
@@ -164,19 +164,21 @@ def _parse_parenthesized(reader: Reader, depth: int) -> Any:
         second = _number(reader, match, start)
         if not match["sign"] or not isinstance(second, complex):
             reader.refuse("expected the imaginary part of a complex number", start)
-        reader.need(")", "behind a complex number")
+        reader.need(")", "after a complex number")
         return complex(math.copysign(first, -1 if is_negative else 1), second.imag)
     found = [first]
     while reader.has(",") and not reader.text.startswith(")", reader.position):
         found.append(literal(reader, depth))
-    reader.need(")", "or `,` behind an item")
+    reader.need(")", "or `,` after an item")
     return tuple(found)
 
 
 def _number(reader: Reader, match: re.Match[str], start: int) -> complex:
     text = match["digits"] or match["word"]
     if len(text) > MAX_DIGITS:
-        reader.refuse("a number has at most {max_digits} digits", start, max_digits=MAX_DIGITS)
+        reader.refuse(
+            "a number must have at most {max_digits} digits", start, max_digits=MAX_DIGITS
+        )
     sign = -1 if match["sign"] == "-" else 1
     if match["imaginary"]:
         return complex(0.0, math.copysign(float(text), sign))
@@ -192,7 +194,7 @@ def string(reader: Reader, token: str, start: int) -> str:
         *codes, letter = match.groups()
         code = next((int(each, 16) for each in codes if each), None)
         if letter not in _ESCAPED if code is None else code > sys.maxunicode:
-            reader.refuse("`{text}` is no escape sequence of a string", start, text=match[0])
+            reader.refuse("`{text}` is not a valid escape sequence", start, text=match[0])
         return _ESCAPED[letter] if code is None else chr(code)
 
     return _ESCAPE.sub(decoded, token[1:-1])

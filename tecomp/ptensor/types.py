@@ -128,15 +128,14 @@ def check_same_device_and_team(types: Sequence[PTensorType], where: str) -> None
     for k, other in enumerate(types):
         if other.device != first.device:
             raise DeviceMismatchError(
-                "{where}: operand 0 is {first} and operand {k} is {other}; an operation runs "
-                "where its operands live: bring one to the other's device, "
-                "x.to_device({device!r})",
+                "{where}: operand 0 is {first}, but operand {k} is {other}; all operands must be "
+                "on the same device: transfer one of them, x.to_device({device!r})",
                 where=where, first=first, k=k, other=other, device=first.device,
             )
         if other.team != first.team:
             raise TeamMismatchError(
-                "{where}: operand 0 is {first} and operand {k} is {other}; they are divided among "
-                "different teams: gather one, and create it on the other's team",
+                "{where}: operand 0 is {first}, but operand {k} is {other}; operands must belong "
+                "to the same team: gather one of them, and recreate it on the team of the other",
                 where=where, first=first, k=k, other=other,
             )
 
@@ -164,8 +163,8 @@ def broadcast_shapes(shapes: Sequence[Shape], where: str) -> Shape:
         if len(extents) > 1:
             texts = " and ".join(map(str, shapes))
             raise ArrayValueError(
-                "{where}: shapes {texts} do not broadcast: axis {axis} has extents {extents}; "
-                "make them equal, or one of them 1",
+                "{where}: cannot broadcast shapes {texts}: axis {axis} has sizes {extents}; sizes "
+                "must be equal or 1",
                 kind="array-shapes", where=where, texts=texts, axis=axis,
                 extents=" and ".join(map(str, sorted(extents))),
             )
@@ -196,14 +195,15 @@ def axis_of(axis: object, rank: int, where: str, what: str = "axis") -> int:
         given = operator.index(axis)  # type: ignore[arg-type]
     except TypeError:
         raise ArrayTypeError(
-            "{where}: {what} is {axis!r}; give an integer, the number of an axis",
+            "{where}: {what} must be an integer, got {axis!r}",
             where=where, what=what, axis=axis,
         ) from None
     if -rank <= given < rank:
         return given % rank
-    numbers = f"from {-rank} to {rank - 1}" if rank else "none: the array has no axes"
+    numbers = f"from {-rank} to {rank - 1}" if rank else "none (the array has no axes)"
     raise ArrayIndexError(
-        "{where}: {what} is {given!r} of {rank} axes; there are {numbers}",
+        "{where}: {what} is {given!r}, which is out of bounds for an array with {rank} axes; "
+        "valid axes: {numbers}",
         where=where, what=what, given=given, rank=rank, numbers=numbers,
     )
 
@@ -230,7 +230,8 @@ def axes_of(axis: Axes, rank: int, where: str) -> tuple[int, ...]:
     found = sorted([axis_of(k, rank, where) for k in given])
     if len(set(found)) < len(found):
         raise ArrayValueError(
-            "{where}: axis is {given} of {rank} axes, which has one twice; give each once",
+            "{where}: axis {given} contains duplicate axes for an array with {rank} axes; pass "
+            "each axis once",
             where=where, given=tuple(given), rank=rank,
         )
     return tuple(found)
@@ -294,7 +295,7 @@ def promote_types(dtypes: Sequence[str]) -> str:
 
 
 def need_dtype(
-    dtype: str, taken: Sequence[str], where: str, what: str = "the elements are"
+    dtype: str, taken: Sequence[str], where: str, what: str = "the element dtype is"
 ) -> None:
     """Check that an operation supports a dtype.
 
@@ -309,7 +310,7 @@ def need_dtype(
     """
     if dtype not in taken:
         raise ArrayTypeError(
-            "{where}: {what} {dtype}, and it takes {taken}; convert them, xp.astype(x, dtype)",
+            "{where}: {what} {dtype}, expected one of {taken}; convert with xp.astype(x, dtype)",
             where=where, what=what, dtype=dtype, taken=", ".join(taken),
         )
 
@@ -335,8 +336,8 @@ def of_scalar(value: bool | int | float | complex, dtype: str, where: str) -> st
         if dtype in INTEGERS and not _fits(value, dtype):
             least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
             raise ArrayTypeError(
-                "{where}: {value} is no {dtype}, which goes from {least} to {most}; convert the "
-                "array with astype, or give an array of the type that you want",
+                "{where}: {value} is out of range for {dtype} ({least} to {most}); convert the "
+                "array with astype, or pass an array of the desired dtype",
                 where=where, value=value, dtype=dtype, least=least, most=most,
             )
         return dtype

@@ -55,7 +55,7 @@ def check_pragma(kind: object, value: object, where: str) -> tuple[str, int]:
     if not isinstance(kind, str) or kind in _NEEDED:
         instead = _NEEDED.get(kind, "write a text") if isinstance(kind, str) else "write a text"
         raise ScheduleError(
-            "{where}: there is no pragma {form!r} here; {instead}; the pragmas are {known}",
+            "{where}: unknown pragma {form!r}; {instead}; supported pragmas: {known}",
             kind="unknown-choice", where=where, form=kind, instead=instead, known=_KNOWN,
         )
     if kind == EXPLICIT:
@@ -64,15 +64,16 @@ def check_pragma(kind: object, value: object, where: str) -> tuple[str, int]:
         instead = f"{_INSTEAD[kind]}; " if kind in _INSTEAD else ""
         # Attribute the warning to the caller of `s[T].pragma`.
         warnings.warn(
-            f"{where}: there is no pragma {safe_repr(kind)} here, so it changes nothing; {instead}"
-            f"the pragmas are {_KNOWN}",
+            f"{where}: unknown pragma {safe_repr(kind)} has no effect here; {instead}"
+            f"supported pragmas: {_KNOWN}",
             stacklevel=6,
         )
         return kind, 1
     steps = None if isinstance(value, Expr) else as_int(value)
     if steps is None or steps < 0:
         raise ScheduleError(
-            "{where}: {steps} is how many statements may be written out, 0 or more, got {value!r}",
+            "{where}: {steps} must be the maximum number of unrolled statements, an integer >= 0, "
+            "got {value!r}",
             kind="wrong-number", where=where, steps=STEPS, value=value,
         )
     return kind, steps
@@ -82,7 +83,7 @@ def _truth(value: object, where: str) -> int:
     number = 1 if value is None else int(value) if isinstance(value, bool) else as_int(value)
     if number not in (0, 1):
         raise ScheduleError(
-            "{where}: {explicit} is True or False, got {value!r}",
+            "{where}: {explicit} must be True or False, got {value!r}",
             kind="wrong-argument", where=where, explicit=EXPLICIT, value=value,
         )
     return number
@@ -101,21 +102,22 @@ def set_store_predicate(state: ScheduleState, key: Operation, predicate: Expr) -
     if isinstance(compute, ScanOp | ExternOp):
         what = "a scan" if isinstance(compute, ScanOp) else "a te.extern"
         raise ScheduleError(
-            "{where}: {stage} is {what}; say under which condition with te.if_then_else",
+            "{where}: {stage} is {what}, which does not support store predicates; use "
+            "te.if_then_else instead",
             kind="not-this-form", where=where, stage=stage.name, what=what,
         )
     if not isinstance(predicate, Expr) or not predicate.dtype.is_bool or predicate.dtype.lanes > 1:
         raise ScheduleError(
-            "{where}: the predicate is {predicate!r}; give a condition, such as "
-            "thread.var.equal(0)",
+            "{where}: the predicate must be a scalar boolean expression, got {predicate!r}; pass a "
+            "condition such as thread.var.equal(0)",
             kind="wrong-argument", where=where, predicate=predicate,
         )
     known = {*compute.axis, *(axis for axis in stage.leaves if is_data(axis))}
     for node in walk(predicate):
         if isinstance(node, TensorLoad) or (isinstance(node, IterVar) and node not in known):
             raise ScheduleError(
-                "{where}: the predicate uses {node}; it may use axes of {stage}, thread axes and "
-                "sizes",
+                "{where}: the predicate uses {node}, but only axes of {stage}, thread axes and "
+                "size variables are allowed",
                 kind="thread-axis", where=where, node=node, stage=stage.name,
             )
     return state.update(replace(stage, stored=predicate)), None
@@ -132,14 +134,14 @@ def check_env_threads(stage: StageState, threads: object) -> None:
     where = f"s[{stage.name}].env_threads"
     if not isinstance(stage.op, ScanOp):
         raise ScheduleError(
-            "{where}: {stage} is no scan, and threads are around the steps of scans only; bind "
-            "its loops",
+            "{where}: {stage} is not a scan, and only scans have threads around their steps; bind "
+            "the loops of {stage} instead",
             kind="not-this-form", where=where, stage=stage.name,
         )
     for thread in threads if isinstance(threads, list | tuple) else [threads]:
         if not isinstance(thread, ThreadAxis):
             raise ScheduleError(
-                "{where}: {thread!r} is no thread axis; give what te.thread_axis makes",
+                "{where}: expected a thread axis, got {thread!r}; create one with te.thread_axis",
                 kind="thread-axis", where=where, thread=thread,
             )
 
@@ -158,13 +160,13 @@ def prefetch(
     if stage.key not in consumers_below(state, source.key):
         read = ", ".join(dict.fromkeys(t.name for t in stage.op.input_tensors)) or "nothing"
         raise ScheduleError(
-            "{where}: {stage} does not read {tensor}; what it reads is {read}",
+            "{where}: {stage} does not read {tensor}; it reads {read}",
             kind="no-reader", where=where, stage=stage.name, tensor=tensor.name, read=read,
         )
     count = None if isinstance(offset, Expr) else as_int(offset)
     if count is None or count < 0:
         raise ScheduleError(
-            "{where}: the offset is a number of iterations, 0 or more, got {offset!r}",
+            "{where}: offset must be a number of iterations >= 0, got {offset!r}",
             kind="wrong-argument", where=where, offset=offset,
         )
     kept = tuple(

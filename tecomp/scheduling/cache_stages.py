@@ -61,7 +61,7 @@ def cache_read(
     where = f"s.cache_read({source.name}, {safe_repr(scope)})"
     if not readers:
         raise ScheduleError(
-            "{where}: name at least one stage that is to read the copy",
+            "{where}: no readers given; pass at least one stage that reads the copy",
             kind="nothing-given", where=where,
         )
     for key in readers:
@@ -69,7 +69,7 @@ def cache_read(
         if not any(_is_output_of(state, t, source, tensor) for t in reader.op.input_tensors):
             names = ", ".join(s.name for s in direct_consumers(state, source)) or "nothing"
             raise ScheduleError(
-                "{where}: {reader} does not read {source}; it is read by {names}",
+                "{where}: {reader} does not read {source}; readers of {source}: {names}",
                 kind="no-reader", where=where, reader=reader.name, source=source.name,
                 names=names,
             )
@@ -162,19 +162,19 @@ def _check_cached(
         {t.value_index for t in tensors}
     ) != compute.num_outputs:
         raise ScheduleError(
-            "{where}: give all {num_outputs} outputs of {stage}, and no others",
+            "{where}: {stage} has {num_outputs} outputs; pass all of them, and no other tensors",
             kind="wrong-count", where=where, num_outputs=compute.num_outputs, stage=stage.name,
         )
     if isinstance(compute, ScanOp):
         raise ScheduleError(
-            "{where}: {stage} is a scan, which reads the elements it has made; make a te.compute "
-            "that copies the result",
+            "{where}: {stage} is a scan, which reads its own earlier results, and cannot be "
+            "cached; add a te.compute that copies the result",
             kind="not-this-form", where=where, stage=stage.name,
         )
     if isinstance(compute, ExternOp):
         raise ScheduleError(
-            "{where}: {stage} is a te.extern, whose statements store to it; make a te.compute "
-            "that copies the result",
+            "{where}: {stage} is a te.extern, whose statements store to it directly, and cannot be "
+            "cached; add a te.compute that copies the result",
             kind="not-this-form", where=where, stage=stage.name,
         )
     # The axes of an intrinsic call determine its tiles, so all loops of the call must be intact.
@@ -183,8 +183,8 @@ def _check_cached(
     if missing:
         kind = "reduction axis" if is_reduction(missing[0]) else "axis"
         raise ScheduleError(
-            "{where}: {form} {missing} was split or fused already; call cache_write first and "
-            "split the axes of the cache",
+            "{where}: {form} {missing} was already split or fused; call cache_write first and "
+            "split the axes of the cache stage",
             kind="too-late", where=where, form=kind, missing=missing[0].name,
         )
 
@@ -201,15 +201,15 @@ def _begun_anew(state: ScheduleState, stage: StageState, where: str) -> StageSta
     for other in state:
         if isinstance(other.attach, ComputedAt) and other.attach.axis in gone:
             raise ScheduleError(
-                "{where}: {other} is computed at {axis}, and the loops of {stage} begin anew; "
-                "call cache_write before compute_at",
+                "{where}: {other} is computed at loop {axis} of {stage}, whose loops cache_write "
+                "resets; call cache_write before compute_at",
                 kind="too-late", where=where, other=other.name, axis=other.attach.axis.name,
                 stage=stage.name,
             )
     if stage.tensorized is not None:
         raise ScheduleError(
-            "{where}: {stage} is tensorized at {axis}, and what it computes moves to the cache; "
-            "call cache_write first and tensorize the cache",
+            "{where}: {stage} is tensorized at {axis}, but its computation moves to the cache "
+            "stage; call cache_write first and tensorize the cache stage",
             kind="too-late", where=where, stage=stage.name, axis=stage.tensorized.axis.name,
         )
     return drop_annotations(replace(stage, leaves=leaves, relations=layouts), *gone)
@@ -287,19 +287,19 @@ def _checked_rfactor(stage: StageState, axis: IterVar, factor_axis: int) -> tupl
     check_loops(stage, where)
     if not isinstance(reduce, Reduce):
         raise ScheduleError(
-            "{where}: {stage} is no reduction",
+            "{where}: {stage} is not a reduction",
             kind="not-this-form", where=where, stage=stage.name,
         )
     leaf_position(stage, axis, "rfactor")
     if not is_reduction(axis):
         raise ScheduleError(
-            "{where}: {axis} is no reduction axis",
+            "{where}: {axis} is not a reduction axis",
             kind="not-this-form", where=where, axis=axis.name,
         )
     if mixed := [leaf for leaf in stage.leaves if leaf in _over_data_too(stage)]:
         raise ScheduleError(
-            "{where}: {mixed} runs over data and reduction at once, so its iterations belong to "
-            "no one partial result; call rfactor before fusing them",
+            "{where}: {mixed} was fused from data and reduction axes, so its iterations do not "
+            "each belong to one partial result; call rfactor before fuse",
             kind="too-late", where=where, mixed=mixed[0].name,
         )
     rank = len(stage.compute.axis)
@@ -353,8 +353,8 @@ def _in_order(stage: StageState, reduce: Reduce, axis: IterVar, order: object) -
     count, number = len(reduce.source), as_int(order)
     if number is None or not 0 <= number < count:
         raise ScheduleError(
-            "s.rfactor({stage}, {axis}): order={order!r} is no number of a value of {stage}; give "
-            "one from 0 to {last}, or None",
+            "s.rfactor({stage}, {axis}): order={order!r} is not the index of a reduced value of "
+            "{stage}; pass 0 to {last}, or None",
             kind="wrong-number", stage=stage.name, axis=axis.name, order=order, last=count - 1,
         )
     return in_order(reduce.combiner, number)
@@ -453,7 +453,7 @@ def check_plain_reduction(stage: StageState, where: str, why: str) -> Reduce:
         not is_const(reduce.condition, True)
     ):
         raise ScheduleError(
-            "{where}: {stage} is no reduction of one value without where= and init=; {reason}",
+            "{where}: {stage} is not a single-output reduction without where= and init=; {reason}",
             kind="not-this-form", where=where, stage=stage.name, reason=why,
         )
     return reduce

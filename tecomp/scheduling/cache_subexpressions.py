@@ -53,19 +53,20 @@ def cache_factor(
     where = f"s.cache_factor({stage.name}, {safe_repr(list(factors))}, {safe_repr(scope)})"
     check_scope(scope, where)
     reduce = check_plain_reduction(
-        stage, where, "only factors of terms that are all computed can be computed first")
+        stage, where, "only the factors of unconditionally computed terms can be cached")
     every = explicit_factors(reduce.source[0])
     chosen = sorted(set(factors))
     if not chosen or len(chosen) >= len(every) or not all(0 <= k < len(every) for k in chosen):
         raise ScheduleError(
-            "{where}: its terms have {every_count} factors; name some of 0 to {last}, and not all",
+            "{where}: the terms have {every_count} factors; select some of 0 to {last}, but not "
+            "all",
             kind="no-such-loop", where=where, every_count=len(every), last=len(every) - 1,
         )
     value = _product_of_factors([every[k] for k in chosen])
     sums = sums_of(value)
     if not sums:
         raise ScheduleError(
-            "{where}: `{value}` depends on no axis; there is nothing to compute first",
+            "{where}: `{value}` does not depend on any axis, so there is nothing to cache",
             kind="not-this-form", where=where, value=value,
         )
     made = stage_of(stage, value, sums, f"{stage.name}_factor")
@@ -218,7 +219,7 @@ def cache_repeated(
     check_loops(stage, where)
     if not is_map(stage.op) or len(stage.op.outputs) > 1:
         raise ScheduleError(
-            "{where}: {stage} is no formula of elements; give one",
+            "{where}: {stage} is not an element-wise computation; pass an element-wise stage",
             kind="not-this-form", where=where, stage=stage.name,
         )
     compute = stage.compute
@@ -226,15 +227,14 @@ def cache_repeated(
     if len(others) == len(compute.axis):
         names = ", ".join(own.name for own in compute.axis)
         raise ScheduleError(
-            "{where}: {stage} has no such axis; its axes are {names}",
+            "{where}: the axis does not belong to {stage}; its axes are {names}",
             kind="no-such-loop", where=where, stage=stage.name, names=names,
         )
     found = [node for node in walk(*compute.body, parts=_unconditional_operands)
         if _is_part(node, others)]
     if not others or not found:
         raise ScheduleError(
-            "{where}: nothing is the same for all values of this axis, but not for those of the "
-            "others; leave it as it is",
+            "{where}: no subexpression is invariant along this axis only; do not cache along it",
             kind="not-this-form", where=where,
         )
     chosen = max(found, key=lambda node: sum(1 for _ in walk(node)))
@@ -292,20 +292,20 @@ def cache_terms(
     where = f"s.cache_terms({stage.name}, {safe_repr(scope)})"
     check_scope(scope, where)
     reduce = check_plain_reduction(
-        stage, where, "only terms that are all computed can be computed first")
+        stage, where, "only unconditionally computed terms can be cached")
     term = reduce.source[0]
     sums = sums_of(term)
     if isinstance(term, TensorLoad) or not sums:
         raise ScheduleError(
-            "{where}: each term is `{term}`; there is nothing to compute first, so leave it",
+            "{where}: each term is `{term}`, so there is nothing to cache; remove the call",
             kind="not-this-form", where=where, term=term,
         )
     others = tuple(dict.fromkeys(state.stage(key).key for key in readers))
     for key in others:
         if not has_term(state.stage(key).compute, term):
             raise ScheduleError(
-                "{where}: {state} computes no `{term}` for any axes of the same extents; leave it "
-                "out",
+                "{where}: {state} does not compute `{term}` over axes of the same extents; remove "
+                "it from the readers",
                 kind="not-this-form", where=where, state=state.stage(key).name, term=term,
             )
     made = stage_of(stage, term, sums, f"{stage.name}_terms")

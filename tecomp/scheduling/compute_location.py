@@ -72,7 +72,7 @@ def compute_inline(state: ScheduleState, key: Operation) -> tuple[ScheduleState,
     if what := _why_memory(stage.compute):
         raise ScheduleError(
             "{where}: {stage} {what} and needs memory for its results; use compute_at with an "
-            "inner loop of its consumer instead",
+            "inner loop of its consumer",
             kind="needs-memory", where=where, stage=stage.name, what=what,
         )
     return state.update(replace(stage, attach=Inline())), None
@@ -115,12 +115,12 @@ def storage_align(
         )
     if not all(isinstance(n, int) and not isinstance(n, bool) for n in (factor, offset)):
         raise ScheduleError(
-            "{where}: factor and offset are integers, got {factor!r} and {offset!r}",
+            "{where}: factor and offset must be integers, got {factor!r} and {offset!r}",
             kind="wrong-argument", where=where, factor=factor, offset=offset,
         )
     if factor < 1 or not 0 <= offset < factor:
         raise ScheduleError(
-            "{where}: needs factor >= 1 and 0 <= offset < factor, got factor {factor!r} and "
+            "{where}: expected factor >= 1 and 0 <= offset < factor, got factor {factor!r} and "
             "offset {offset!r}",
             kind="wrong-number", where=where, factor=factor, offset=offset,
         )
@@ -138,13 +138,13 @@ def double_buffer(state: ScheduleState, key: Operation) -> tuple[ScheduleState, 
     _check_computed(stage, "double_buffer")
     if stage.is_output:
         raise ScheduleError(
-            "{where}: {stage} is an output, whose memory the caller passes; use "
-            "s.cache_write({stage}, ...) and place the cache",
+            "{where}: {stage} is an output, whose memory is passed by the caller; use "
+            "s.cache_write({stage}, ...) and place the cache stage",
             kind="needs-memory", where=where, stage=stage.name,
         )
     if stage.compute.num_outputs > 1:
         raise ScheduleError(
-            "{where}: {stage} has several outputs; use it for stages with a single one",
+            "{where}: {stage} has several outputs; only stages with a single output are supported",
             kind="not-this-form", where=where, stage=stage.name,
         )
     return state.update(replace(stage, is_doubled=True)), None
@@ -159,8 +159,8 @@ def rolling_buffer(state: ScheduleState, key: Operation) -> tuple[ScheduleState,
     _check_computed(stage, "rolling_buffer")
     if stage.is_output:
         raise ScheduleError(
-            "s[{stage}].rolling_buffer: {stage} is an output, whose memory the caller passes; use "
-            "it for a stage that {stage} reads",
+            "s[{stage}].rolling_buffer: {stage} is an output, whose memory is passed by the "
+            "caller; use rolling_buffer on a stage that {stage} reads",
             kind="needs-memory", stage=stage.name,
         )
     return state.update(replace(stage, is_rolling=True)), None
@@ -188,8 +188,8 @@ def expand(state: ScheduleState, key: Operation) -> tuple[ScheduleState, None]:
     op = stage.op
     if not isinstance(op, TensorComputeOp):
         raise ScheduleError(
-            "s[{stage}].expand: no intrinsic computes {stage}, its loops are there; use it for a "
-            "te.compute that calls one",
+            "s[{stage}].expand: {stage} does not call an intrinsic and already has loops; use "
+            "expand on a te.compute that calls an intrinsic",
             kind="not-this-form", stage=stage.name,
         )
     plain = ComputeOp(op.name, op.axis, op.body, op.tag, op.attrs, op.location)
@@ -205,8 +205,8 @@ def check_loops(stage: StageState, where: str) -> None:
     """
     if isinstance(stage.op, TensorComputeOp):
         raise ScheduleError(
-            "{where}: {intrin} computes {stage}; use s[{stage}].expand() before, which computes "
-            "it by loops",
+            "{where}: {stage} is computed by the intrinsic {intrin}; call s[{stage}].expand() "
+            "first to compute it with loops",
             kind="not-this-form", where=where, intrin=stage.op.intrin.name, stage=stage.name,
         )
 
@@ -219,7 +219,7 @@ def check_scope(scope: object, where: str) -> None:
     """
     if not isinstance(scope, str) or not scope:
         raise ScheduleError(
-            "{where}: a scope is the name of a memory, got {scope!r}",
+            "{where}: scope must be a memory name (str), got {scope!r}",
             kind="wrong-argument", where=where, scope=scope,
         )
 
@@ -227,8 +227,8 @@ def check_scope(scope: object, where: str) -> None:
 def _check_computed(stage: StageState, call: str) -> None:
     if stage.is_placeholder:
         raise ScheduleError(
-            "s[{stage}].{call}: {stage} is a placeholder, which the caller passes in; use "
-            "s.cache_read({stage}, ...) for a copy that can be placed",
+            "s[{stage}].{call}: {stage} is a placeholder, whose memory is passed by the caller; "
+            "use s.cache_read({stage}, ...) and place the copy",
             kind="needs-memory", stage=stage.name, call=call,
         )
 
@@ -267,8 +267,8 @@ def create_group(
     members = _between(state, outputs, inputs, include_inputs=include_inputs)
     if not members:
         raise ScheduleError(
-            "{where}: no stage is on a way from {read} to {names}; name what these read, directly "
-            "or through other stages",
+            "{where}: no stage lies between {read} and {names}; pass inputs that the outputs read, "
+            "directly or through other stages",
             kind="no-reader", where=where, read=read or "nothing", names=names or "nothing",
         )
     made = GroupKey()
@@ -283,8 +283,8 @@ def create_group(
         elif theirs & members and not members <= theirs:
             first = next(stage.name for stage in state if stage.key in theirs - members)
             raise ScheduleError(
-                "{where}: another group has some of its stages, and {first} too; groups are "
-                "inside one another or have no stage together",
+                "{where}: the group overlaps another group, which also contains {first}; groups "
+                "must be nested or disjoint",
                 kind="no-reader", where=where, first=first,
             )
     groups = dict(state.groups)
@@ -310,8 +310,8 @@ def place_group(
     if consumer is not None and any(stage.key is consumer for stage in members):
         names = ", ".join(stage.name for stage in members)
         raise ScheduleError(
-            "s.place_group: {consumer} is in the group itself ({names}); place it in a stage that "
-            "reads these",
+            "s.place_group: {consumer} is itself in the group ({names}); place the group in a "
+            "stage that reads these",
             kind="no-reader", consumer=consumer.name, names=names,
         )
     around = state.place_in_groups(state.groups[group].parent)

@@ -58,7 +58,7 @@ def split(
     if (factor is None) == (nparts is None):
         given = "both" if factor is not None else "neither"
         raise ScheduleError(
-            "{where}: give exactly one of factor= and nparts=, got {given}",
+            "{where}: specify exactly one of factor= and nparts=, got {given}",
             kind="contrary-options", where=where, given=given,
         )
     if factor is not None:
@@ -67,13 +67,13 @@ def split(
         nparts = _positive(nparts, "nparts", where)
     outer_extent, inner_extent = split_extents(axis.extent, factor, nparts)
     check_kind(disable_predication, bool, f"{where}: disable_predication",
-               "give True or False", ScheduleError)
+               "pass True or False", ScheduleError)
     outer = _derive(f"{axis.name}.outer", outer_extent, axis.kind)
     inner = _derive(f"{axis.name}.inner", inner_extent, axis.kind)
     leaves = (*stage.leaves[:position], outer, inner, *stage.leaves[position + 1 :])
     if not is_one_of(tail, TAILS):
         raise ScheduleError(
-            "{where}: tail is 'guard' or 'shift_inwards', not {tail!r}",
+            "{where}: tail must be 'guard' or 'shift_inwards', got {tail!r}",
             kind="unknown-choice", where=where, tail=tail,
         )
     is_shifted = tail == "shift_inwards"
@@ -99,26 +99,28 @@ def _check_shifted(
     """
     if not is_map(stage.op):
         raise ScheduleError(
-            "{where}: {option} computes some elements twice, which {stage} does not allow: it "
-            "adds to elements, or reads those before; leave it out, and the last part is guarded",
+            "{where}: {option} computes some elements twice, which {stage} does not support "
+            "because it accumulates into elements or reads earlier ones; remove the option to "
+            "guard the last part instead",
             kind="not-parallel", where=where, option=option, stage=stage.name,
         )
     if any(isinstance(relation, LayoutTransform) for relation in stage.relations):
         raise ScheduleError(
-            "{where}: {option} is for axes of the tensor, but transform_layout made new loops; "
-            "give it loops='logical', or leave it out",
+            "{where}: {option} requires axes of the tensor, but transform_layout created new "
+            "loops; pass loops='logical' to transform_layout, or remove the option",
             kind="contrary-options", where=where, option=option,
         )
     if factor is None:
         raise ScheduleError(
-            "{where}: {option} makes parts of one length; give that as factor=",
+            "{where}: {option} requires parts of equal length; pass the length as factor=",
             kind="contrary-options", where=where, option=option,
         )
     extent = axis.extent
     if not (isinstance(factor, int) and isinstance(extent, int) and factor <= extent):
         raise ScheduleError(
-            "{where}: {option} takes a part of {factor} iterations, but {axis} runs {extent} "
-            "times, which is not known to be as many; take a smaller factor, or leave it out",
+            "{where}: {option} requires a constant factor that does not exceed the constant "
+            "extent, but the factor is {factor} and {axis} has extent {extent}; use a smaller "
+            "factor, or remove the option",
             kind="wrong-number", where=where, option=option, factor=factor, axis=axis.name,
             extent=extent,
         )
@@ -145,8 +147,8 @@ def fuse(state: ScheduleState, key: Operation, *axes: IterVar) -> tuple[Schedule
     if positions != list(range(first, first + len(axes))):
         loops = ", ".join(leaf.name for leaf in stage.leaves)
         raise ScheduleError(
-            "s[{stage}].fuse({axes}): the axes must be loops directly inside one another, outer "
-            "to inner; the loops are {loops}; reorder them first",
+            "s[{stage}].fuse({axes}): axes must be perfectly nested loops, outer to inner, but the "
+            "loops are {loops}; call reorder first",
             kind="not-nested", stage=stage.name, axes=_list(axes), loops=loops,
         )
     if len(axes) == 1:
@@ -159,8 +161,8 @@ def fuse(state: ScheduleState, key: Operation, *axes: IterVar) -> tuple[Schedule
         steps = next(axis for axis in axes if is_scan(axis))
         if not all(map(is_scan, axes)):
             raise ScheduleError(
-                "s[{stage}].fuse({axes}): {steps} counts the steps of a scan, which come one "
-                "after another; fuse loops of one step only, or of steps only",
+                "s[{stage}].fuse({axes}): {steps} is the step axis of a scan, which is sequential; "
+                "fuse only loops within a step, or only step axes",
                 kind="not-nested", stage=stage.name, axes=_list(axes), steps=steps.name,
             )
         kind = IterKind.SCAN
@@ -201,7 +203,7 @@ def reorder(state: ScheduleState, key: Operation, *axes: IterVar) -> tuple[Sched
     for k, position in enumerate(positions):
         if position in positions[:k]:
             raise ScheduleError(
-                "s[{stage}].reorder({axes}): {axis} is named twice; name every loop once",
+                "s[{stage}].reorder({axes}): duplicate axis {axis}; pass every loop once",
                 kind="given-twice", stage=stage.name, axes=_list(axes), axis=axes[k].name,
             )
     leaves = list(stage.leaves)
@@ -228,8 +230,8 @@ def tile(
     if x_parent is y_parent:
         name = state.stage(key).name
         raise ScheduleError(
-            "s[{name}].tile({x_parent}, {y_parent}): the two axes are one; use split for a single "
-            "loop",
+            "s[{name}].tile({x_parent}, {y_parent}): the two axes are the same; use split for a "
+            "single loop",
             kind="given-twice", name=name, x_parent=x_parent.name, y_parent=y_parent.name,
         )
     state, (xo, xi) = split(state, key, x_parent, factor=x_factor)
@@ -251,15 +253,15 @@ def mark(state: ScheduleState, key: Operation, axis: IterVar, kind: ForKind) -> 
     leaf_position(stage, axis, call)
     if is_scan(axis) and kind is not ForKind.UNROLLED:
         raise ScheduleError(
-            "s[{stage}].{call}({axis}): {axis} counts the steps of a scan, and each follows from "
-            "those before; {call} a loop over the elements of a step",
+            "s[{stage}].{call}({axis}): {axis} is the step axis of a scan, which is sequential; "
+            "apply {call} to a loop over the elements of a step",
             kind="not-parallel", stage=stage.name, call=call, axis=axis.name,
         )
     if is_reduction(axis) and kind is not ForKind.UNROLLED:
         raise ScheduleError(
             "s[{stage}].{call}({axis}): {axis} is a reduction axis, and its iterations update the "
-            "same element of {stage}; use rfactor to make partial results that can run side by "
-            "side, then {call} the axis of those",
+            "same element of {stage}; use rfactor to create independent partial results, then "
+            "apply {call} to their axis",
             kind="not-parallel", stage=stage.name, call=call, axis=axis.name,
         )
     marks = MappingProxyType({**stage.marks, axis: kind})
@@ -278,8 +280,8 @@ def bind(state: ScheduleState, key: Operation, axis: IterVar, tag: str) -> tuple
     check_tag(tag, where)
     if is_scan(axis) and is_parallel(tag):
         raise ScheduleError(
-            "{where}: {axis} counts the steps of a scan, and each follows from those before; bind "
-            "a loop over the elements of a step",
+            "{where}: {axis} is the step axis of a scan, which is sequential; bind a loop over the "
+            "elements of a step",
             kind="not-parallel", where=where, axis=axis.name,
         )
     if is_reduction(axis) and is_parallel(tag):
@@ -287,15 +289,15 @@ def bind(state: ScheduleState, key: Operation, axis: IterVar, tag: str) -> tuple
         if tag in BLOCKS:
             who, cure = "blocks", ", or bind it to threadIdx.x"
         raise ScheduleError(
-            "{where}: {axis} is a reduction axis, and {who} cannot update one element together; "
-            "use rfactor first{remedy}",
+            "{where}: {axis} is a reduction axis, and {who} cannot update the same element in "
+            "parallel; use rfactor first{remedy}",
             kind="not-parallel", where=where, axis=axis.name, who=who, remedy=cure,
         )
     for other, bound in stage.threads.items():
         if is_grid_axis(tag) and bound == tag and other is not axis:
             raise ScheduleError(
-                "{where}: {tag} has the loop {other} already; fuse the two loops first, or bind "
-                "this one to another axis",
+                "{where}: loop {other} is already bound to {tag}; fuse the two loops first, or "
+                "bind this one to another axis",
                 kind="thread-axis", where=where, tag=tag, other=other.name,
             )
     threads = MappingProxyType({**stage.threads, axis: tag})
@@ -314,7 +316,7 @@ def loop_of_thread_axis(stage: StageState, tag: str, where: str) -> IterVar:
     tags = ", ".join(dict.fromkeys(stage.threads.values())) or "none"
     raise ScheduleError(
         "{where}: no loop of {stage} is bound to {tag}; its loops are bound to {tags}; bind one, "
-        "or give a loop",
+        "or pass a loop",
         kind="thread-axis", where=where, stage=stage.name, tag=tag, tags=tags,
     )
 
@@ -331,8 +333,8 @@ def check_threads(
     leaf_position(stage, axis, "bind")
     if threads is not None and isinstance(axis.extent, int) and axis.extent != threads:
         raise ScheduleError(
-            "s[{stage}].bind({axis}): {tag} has {threads} threads, but {axis} runs {extent} "
-            "times; split it first, or give the thread axis no extent",
+            "s[{stage}].bind({axis}): {tag} has {threads} threads, but {axis} has extent {extent}; "
+            "split it first, or create the thread axis without an extent",
             kind="thread-axis", stage=stage.name, axis=axis.name, tag=tag, threads=threads,
             extent=axis.extent,
         )

@@ -55,12 +55,12 @@ def replay(
     said = _field(document, "outputs")
     if list(schedule.trace.outputs) != said:
         raise ScheduleError(
-            "replay: the trace is for outputs {description}, got {outputs}",
+            "replay: the trace was recorded for outputs {description}, got {outputs}",
             kind="replay", description=said, outputs=list(schedule.trace.outputs),
         )
     check_kind(
         intrinsics, Mapping | None, "replay: intrinsics",
-        "give what te.decl_tensor_intrin made, by name", ScheduleError,
+        "pass a dict from names to intrinsics of te.decl_tensor_intrin", ScheduleError,
     )
     values: dict[str, Any] = dict(intrinsics or {})
     for step in _field(document, "steps", list):
@@ -72,7 +72,7 @@ def _run(schedule: Schedule, values: dict[str, Any], step: Any) -> None:
     """Execute one recorded call, and bind its results to their names in the trace."""
     call, stage = _field(step, "call", str), _field(step, "stage", str | None)
     if call not in CALLS:
-        raise ParseError("replay: there is no primitive {call!r}", kind="trace-text", call=call)
+        raise ParseError("replay: unknown primitive {call!r}", kind="trace-text", call=call)
     for need in _field(step, "needs", list):
         values.update(_required_names(schedule, need))
     owner = schedule if stage is None else schedule[schedule.tensor(stage)]
@@ -80,7 +80,7 @@ def _run(schedule: Schedule, values: dict[str, Any], step: Any) -> None:
     if method is None:
         whose = "a schedule" if stage is None else "a stage"
         raise ParseError(
-            "replay: the trace is malformed: {whose} has no {call}",
+            "replay: the trace is malformed: {whose} has no primitive {call}",
             kind="trace-text", whose=whose, call=call,
         )
     args = [_decode(schedule, values, value) for value in _field(step, "args", list)]
@@ -104,7 +104,7 @@ def _names(document: Any, field: str) -> list[str]:
     for name in names:
         if not isinstance(name, str):
             raise ParseError(
-                "replay: the trace is malformed: {field!r} has {name!r}, no str",
+                "replay: the trace is malformed: {field!r} contains {name!r}, expected str",
                 kind="trace-text", field=field, name=name,
             )
     return list(names)
@@ -113,13 +113,13 @@ def _names(document: Any, field: str) -> list[str]:
 def _field(document: Any, name: str, kind: type | UnionType | None = None) -> Any:
     if not isinstance(document, dict) or name not in document:
         raise ParseError(
-            "replay: the trace is malformed: it has no {name!r}",
+            "replay: the trace is malformed: field {name!r} is missing",
             kind="trace-text", name=name,
         )
     if kind is not None and not isinstance(document[name], kind):
         wanted = kind.__name__ if isinstance(kind, type) else str(kind)
         raise ParseError(
-            "replay: the trace is malformed: {name!r} is {document!r}, no {wanted}",
+            "replay: the trace is malformed: {name!r} is {document!r}, expected {wanted}",
             kind="trace-text", name=name, document=document[name], wanted=wanted,
         )
     return document[name]
@@ -147,7 +147,7 @@ def _document(text: str) -> dict[str, Any]:
         document = json.loads(text)
     except ValueError as error:
         raise ParseError(
-            "replay: the text is no JSON: {reason}",
+            "replay: the text is not valid JSON: {reason}",
             kind="trace-text", reason=error,
         ) from None
     except RecursionError:
@@ -157,7 +157,7 @@ def _document(text: str) -> dict[str, Any]:
         ) from None
     if not isinstance(document, dict) or document.get("tecomp_trace") != VERSION:
         raise ParseError(
-            "replay: the text is no trace of version {version}",
+            "replay: the text is not a trace of version {version}",
             kind="trace-text", version=VERSION,
         )
     return document
@@ -172,8 +172,8 @@ def _required_names(schedule: Schedule, need: dict[str, Any]) -> dict[str, Any]:
     axes = getattr(op, kind)
     if len(names) != len(axes):
         raise ScheduleError(
-            "replay: the trace names {name_count} of {owner}.op.{form}, which has {axis_count}; "
-            "replay it on a computation of the same form",
+            "replay: the trace has {name_count} axes in {owner}.op.{form}, but the computation has "
+            "{axis_count}; replay it on a computation of the same form",
             kind="replay", name_count=len(names), owner=owner, form=kind, axis_count=len(axes),
         )
     return dict(zip(names, axes, strict=True))
@@ -203,7 +203,7 @@ def _decode(  # noqa: C901  (a case for each kind of argument)
             return [_decode(schedule, values, item) for item in value]
         case dict():
             raise ParseError(
-                "replay: the trace is malformed: {value!r} is no argument",
+                "replay: the trace is malformed: {value!r} is not a valid argument",
                 kind="trace-text", value=value,
             )
     return value
@@ -221,14 +221,15 @@ def _float(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ParseError("replay: `{text}` is no number", kind="trace-text", text=text) from None
+        raise ParseError("replay: `{text}` is not a number", kind="trace-text", text=text) from None
 
 
 def _tensor(schedule: Schedule, name: str, output: Any) -> Tensor:
     count = schedule.tensor(name).op.num_outputs
     if not isinstance(output, int) or isinstance(output, bool) or not 0 <= output < count:
         raise ParseError(
-            "replay: the trace is malformed: output {output!r} of {name}, which has {count}",
+            "replay: the trace is malformed: output {output!r} of {name} is out of range; it has "
+            "{count} outputs",
             kind="trace-text", output=output, name=name, count=count,
         )
     return schedule.tensor(name, output)
@@ -258,7 +259,7 @@ def _condition(text: str, of: list[Any]) -> Expr:
     """Parse a condition over v0, v1 ..., and substitute the variables `of` for them."""
     if not all(isinstance(each, Var) for each in of):
         raise ParseError(
-            "replay: the trace is malformed: {of!r} are no variables",
+            "replay: the trace is malformed: {of!r} must be variables",
             kind="trace-text", of=of,
         )
     typed = ", ".join(f'v{k}="{each.dtype}"' for k, each in enumerate(of))
@@ -272,7 +273,7 @@ def _expression(schedule: Schedule, text: str) -> Expr:
         nodes = list(ast.walk(ast.parse(text, mode="eval")))
     except SyntaxError:
         raise ParseError(
-            "replay: `{text}` is no expression",
+            "replay: `{text}` is not a valid expression",
             kind="trace-text", text=text,
         ) from None
     called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}

@@ -30,21 +30,22 @@ def merge_reduction(state: ScheduleState, tensor: Tensor) -> tuple[ScheduleState
     """
     stage = state.stage(tensor.op)
     where = f"s.merge_reduction({stage.name})"
-    outer = check_plain_reduction(stage, where, "only such are one")
+    outer = check_plain_reduction(stage, where, "only such reductions can be merged")
     (load,) = outer.source
     inside = state.find(load.tensor.op) if isinstance(load, TensorLoad) else None
     if inside is None or inside.is_placeholder or not isinstance(load, TensorLoad):
         raise ScheduleError(
-            "{where}: `{load}` is no element of a reduction; give one of such",
+            "{where}: `{load}` is not an element of a reduction; pass a reduction of a reduction",
             kind="not-this-form", where=where, load=load,
         )
-    inner = check_plain_reduction(inside, where, "only such are one")
-    _check_loops_of(state, (stage, inside), where, "the terms have new ones; merge them first")
+    inner = check_plain_reduction(inside, where, "only such reductions can be merged")
+    _check_loops_of(state, (stage, inside), where, "merging creates new loops; call "
+                                                   "merge_reduction first")
     kinds = [accesses(each.op.output(0)).reducer for each in (stage, inside)]
     if kinds[0] is None or kinds[0] != kinds[1]:
         raise ScheduleError(
-            "{where}: {stage} and {inside} are not combined by the same of sum, prod, min and "
-            "max; leave them apart",
+            "{where}: {stage} and {inside} do not use the same reducer of sum, prod, min and max "
+            "and cannot be merged; keep them separate",
             kind="not-this-form", where=where, stage=stage.name, inside=inside.name,
         )
     fresh = {axis: IterVar(axis.name, dom=axis.dom, kind=axis.kind) for axis in inner.axis}
@@ -69,17 +70,19 @@ def merge_formula(state: ScheduleState, tensor: Tensor) -> tuple[ScheduleState, 
     where = f"s.merge_formula({stage.name})"
     if stage.is_output or not is_map(stage.op) or len(stage.op.outputs) > 1:
         raise ScheduleError(
-            "{where}: {stage} is no formula of elements that others read alone; give one",
+            "{where}: {stage} is not an element-wise, single-output intermediate stage; pass such "
+            "a stage",
             kind="not-this-form", where=where, stage=stage.name,
         )
     for reader in direct_consumers(state, stage):
         if type(reader.op) is not ComputeOp:
             raise ScheduleError(
-                "{where}: {reader} is no formula and no reduction, and needs what it reads in "
-                "memory; leave it there",
+                "{where}: {reader} is neither a te.compute formula nor a reduction and reads its "
+                "operands from memory; keep the stage",
                 kind="not-this-form", where=where, reader=reader.name,
             )
-    _check_loops_of(state, (stage,), where, "its readers have their own; merge it first")
+    _check_loops_of(state, (stage,), where, "merging uses the loops of its readers; call "
+                                            "merge_formula first")
     readers = direct_consumers(state, stage)
     value, axes = stage.compute.body[0], stage.compute.axis
 
@@ -116,7 +119,7 @@ def _check_loops_of(
             else f"{inside[0]} is computed in their loops"
         )
         raise ScheduleError(
-            "{where}: {what}, and {what_to_do}",
+            "{where}: {what}, but {what_to_do}",
             where=where, what=what, what_to_do=what_to_do,
         )
 
@@ -138,18 +141,18 @@ def narrow_reduction(state: ScheduleState, tensor: Tensor, dtype: str) -> tuple[
     """
     stage = state.stage(tensor.op)
     where = f"s.narrow_reduction({stage.name}, {safe_repr(dtype)})"
-    reduce = check_plain_reduction(stage, where, "only such is made narrower")
+    reduce = check_plain_reduction(stage, where, "only such reductions can be narrowed")
     kind = accesses(stage.op.output(0)).reducer
     target = const(0, dtype).dtype
     if not target.is_integer or not reduce.dtype.is_integer or kind not in _REDUCERS:
         raise ScheduleError(
-            "{where}: {stage} is no sum, least or greatest of integers as {dtype} are; leave it "
-            "as it is",
+            "{where}: {stage} is not an integer sum, min or max that can be narrowed to the "
+            "integer dtype {dtype}; keep its dtype",
             kind="not-this-form", where=where, stage=stage.name, dtype=dtype,
         )
     if stage.leaves != stage.compute.loops:
         raise ScheduleError(
-            "{where}: the loops of {stage} were changed; make it narrower first",
+            "{where}: the loops of {stage} were changed; call narrow_reduction first",
             kind="too-late", where=where, stage=stage.name,
         )
     found = fold(reduce.source[0], _range_of)
@@ -159,8 +162,8 @@ def narrow_reduction(state: ScheduleState, tensor: Tensor, dtype: str) -> tuple[
         found = min(found[0] * prod(known), 0), max(found[1] * prod(known), 0)
     if len(known) < len(extents) or not _holds(target, found):
         raise ScheduleError(
-            "{where}: results of {stage} from {found} to {found2} are not known to fit; take a "
-            "type that holds them",
+            "{where}: cannot prove that the results of {stage}, from {found} to {found2}, fit; use "
+            "a dtype that holds them",
             kind="not-this-form", where=where, stage=stage.name, found=found[0], found2=found[1],
         )
     axes = [make_axis(axis.name, 0, axis.extent, IterKind.DATA) for axis in stage.compute.axis]

@@ -321,8 +321,8 @@ def _why_no_leaf(stage: StageState, axis: IterVar) -> str:
     loops = f"its loops are now {_names(stage.leaves)}"
     if isinstance(stage.op, TensorComputeOp) and axis in stage.op.inner_loops:
         return (
-            f"{stage.op.intrin.name} takes the place of loop {axis.name}; {loops}, and "
-            f"s[{stage.name}].expand() gives it the others"
+            f"{stage.op.intrin.name} replaces loop {axis.name}; {loops}, and "
+            f"s[{stage.name}].expand() restores the others"
         )
     for relation in stage.relations:
         match relation:
@@ -337,7 +337,7 @@ def _why_no_leaf(stage: StageState, axis: IterVar) -> str:
                     "use the axes that it returned"
                 )
     is_another = any(leaf.name == axis.name for leaf in stage.leaves)
-    instead = f", where {axis.name} is another axis of that name; take that" if is_another else ""
+    instead = f", where {axis.name} is another axis of that name; use that" if is_another else ""
     return f"axis {axis.name} does not belong to {stage.name}; {loops}{instead}"
 
 
@@ -354,8 +354,9 @@ def check_equal_shapes(stage: StageState, where: str) -> None:
     if not stage.op.are_alike:
         shapes = ", ".join(f"{t.name} {shape_text(t.shape)}" for t in stage.op.outputs)
         raise ScheduleError(
-            "{where}: the tensors of {stage} have several shapes ({shapes}), and one layout is "
-            "for all of them; copy the one that is meant with te.compute, and lay that out",
+            "{where}: the tensors of {stage} have different shapes ({shapes}), but one layout "
+            "applies to all of them; copy the tensor to lay out with te.compute, and transform the "
+            "copy",
             kind="not-this-form", where=where, stage=stage.name, shapes=shapes,
         )
 

@@ -191,19 +191,19 @@ def _checked_sum(stage: StageState, axis: IterVar, where: str) -> Reduce:
     reduce = stage.compute.body[0]
     if not isinstance(reduce, Reduce) or not _is_plain_sum(reduce):
         raise ScheduleError(
-            "{where}: {stage} is no te.sum without where= and init=; only the terms of a sum are "
-            "put together",
+            "{where}: {stage} is not a te.sum without where= and init=; only such sums can be "
+            "converted to dot products",
             kind="not-this-form", where=where, stage=stage.name,
         )
     if not any(axis is each for each in reduce.axis) or not is_const(axis.dom.min, 0):
         axes = ", ".join(each.name for each in reduce.axis)
         raise ScheduleError(
-            "{where}: expected an axis of the sum, from 0 on; {stage} adds up over {axes}",
+            "{where}: expected a reduction axis that starts at 0; {stage} reduces over {axes}",
             kind="no-such-loop", where=where, stage=stage.name, axes=axes,
         )
     if missing := [each.name for each in reduce.axis if each not in set(stage.leaves)]:
         raise ScheduleError(
-            "{where}: reduction axis {missing} was split or fused already; call into_dots first "
+            "{where}: reduction axis {missing} was already split or fused; call into_dots first "
             "and split the axes of the sum that it returns",
             kind="too-late", where=where, missing=missing[0],
         )
@@ -231,7 +231,7 @@ def _factors(
     source = reduce.source[0]
     if not isinstance(source, Binary) or source.op is not BinOp.MUL:
         raise ScheduleError(
-            "{where}: `{source}` is no product of two elements",
+            "{where}: `{source}` is not a product of two elements",
             kind="not-this-form", where=where, source=source,
         )
     found = [
@@ -241,15 +241,15 @@ def _factors(
     first, second = found
     if dot_type(first.kind, second.kind) != source.dtype:
         raise ScheduleError(
-            "{where}: te.dot of {form} and {second_kind} gives no {dtype}, in which the products "
-            "are added up",
+            "{where}: te.dot of {form} and {second_kind} does not return {dtype}, the dtype of the "
+            "sum",
             kind="not-this-form", where=where, form=first.kind, second_kind=second.kind,
             dtype=source.dtype,
         )
     if first.is_moved and second.is_moved:
         raise ScheduleError(
-            "{where}: {form} and {second_kind} move both factors by 128; give one of them its own "
-            "type",
+            "{where}: {form} and {second_kind} would bias both factors by 128; use the original "
+            "dtype for one of them",
             kind="not-this-form", where=where, form=first.kind, second_kind=second.kind,
         )
     return first, second
@@ -273,27 +273,27 @@ def _element(state: ScheduleState, value: Expr) -> Expr:
 def _factor(value: Expr, axis: IterVar, kind: str, where: str) -> _Factor:
     if isinstance(value, Cast) and isinstance(value.value, TensorLoad):
         raise ScheduleError(
-            "{where}: `{value}` changes values of {dtype}; compute it in a stage of its own, and "
-            "multiply that",
+            "{where}: `{value}` is a lossy cast from {dtype}; compute the cast in a separate "
+            "stage, and multiply that stage",
             kind="not-this-form", where=where, value=value, dtype=value.value.dtype,
         )
     if not isinstance(value, TensorLoad):
         raise ScheduleError(
-            "{where}: `{value}` is no element of a tensor",
+            "{where}: `{value}` is not an element of a tensor",
             kind="not-this-form", where=where, value=value,
         )
     dtype, held = value.dtype, DType(kind)
     group = 32 // held.bits
     if str(held.scalar) not in _HOLDERS.get(str(dtype), ()) or held.lanes != group:
         raise ScheduleError(
-            "{where}: {form} is no vector of 32 bits that holds what {tensor} has, {dtype}",
+            "{where}: {form} is not a 32-bit vector dtype that can hold {tensor}, which is {dtype}",
             kind="not-this-form", where=where, form=kind, tensor=value.tensor.name, dtype=dtype,
         )
     dims = [k for k, index in enumerate(value.indices) if index is axis]
     used = [k for k, index in enumerate(value.indices) if any(n is axis for n in walk(index))]
     if len(dims) != 1 or used != dims:
         raise ScheduleError(
-            "{where}: {axis} is not just one index of `{value}`",
+            "{where}: {axis} must be exactly one index of `{value}` and not part of another",
             kind="not-this-form", where=where, axis=axis.name, value=value,
         )
     return _Factor(value, dims[0], held)
@@ -338,25 +338,26 @@ def tensorize(
     where = f"s[{stage.name}].tensorize({axis.name})"
     if not isinstance(intrin, TensorIntrin):
         raise ScheduleError(
-            "{where}: expected what te.decl_tensor_intrin gives, got {intrin!r}",
+            "{where}: expected an intrinsic of te.decl_tensor_intrin, got {intrin!r}",
             kind="wrong-argument", where=where, intrin=intrin,
         )
     if isinstance(stage.op, ScanOp):
         raise ScheduleError(
-            "{where}: {stage} is a scan; tensorize a stage that its steps are computed from",
+            "{where}: {stage} is a scan and cannot be tensorized; tensorize a stage that its steps "
+            "are computed from",
             kind="not-this-form", where=where, stage=stage.name,
         )
     check_loops(stage, where)
     if stage.tensorized is not None and stage.tensorized.axis is not axis:
         raise ScheduleError(
-            "{where}: {stage} is tensorized at {axis} already; a stage is tensorized once, at one "
-            "loop",
+            "{where}: {stage} is already tensorized at {axis}; a stage can be tensorized only "
+            "once, at one loop",
             kind="too-late", where=where, stage=stage.name, axis=stage.tensorized.axis.name,
         )
     found, known = stage.compute.dtypes, intrin.op.dtypes
     if found != known:
         raise ScheduleError(
-            "{where}: {stage} is {found}, and {intrin} computes {known}",
+            "{where}: {stage} has dtype {found}, but {intrin} computes {known}",
             kind="tensorize", where=where, stage=stage.name, found=", ".join(found),
             intrin=intrin.name, known=", ".join(known),
         )
@@ -384,9 +385,9 @@ def _bind_extents(stage: StageState, axis: IterVar, intrin: TensorIntrin,
             for other, leaf in zip(own, loops, strict=True)
         ):
             raise ScheduleError(
-                "{where}: {intrin} runs through {axis}, where variables become numbers, and these "
-                "loops through {inside}; split and reorder so that there is one loop inside for "
-                "each axis, of a number of iterations",
+                "{where}: {intrin} has axes {axis}, whose symbolic extents must be bound to "
+                "constants, but these loops are {inside}; split and reorder so that each axis has "
+                "one inner loop of constant extent",
                 kind="tensorize", where=where, intrin=intrin.name,
                 axis=_extents((*intrin.op.axis, *intrin.op.reduce_axis)), inside=_extents(inside),
             )

@@ -65,8 +65,8 @@ def check_tag(tag: object, where: str) -> None:
     """
     if not is_one_of(tag, (*BLOCKS, *THREADS)) and not is_grid_axis(tag):
         raise ScheduleError(
-            "{where}: there is no thread axis {tag!r}; they are {blocks}, and core.NAME for the "
-            "axes of a target's grid",
+            "{where}: unknown thread axis {tag!r}; supported thread axes: {blocks}, and core.NAME "
+            "for the axes of a target's grid",
             kind="thread-axis", where=where, tag=tag, blocks=", ".join((*BLOCKS, *THREADS)),
         )
 
@@ -97,7 +97,7 @@ def thread_axis(
         return thread_axis(None, dom, name)
     if not isinstance(name, str):
         raise ScheduleError(
-            "te.thread_axis: the name is {name!r}; write a text",
+            "te.thread_axis: name must be a string, got {name!r}",
             kind="wrong-argument", name=name,
         )
     check_tag(tag, "te.thread_axis")
@@ -108,7 +108,7 @@ def thread_axis(
         ends[1] <= ends[0]
     ):
         raise ScheduleError(
-            "te.thread_axis {tag}: the threads are {dom!r}; write how many there are, or (0, end)",
+            "te.thread_axis {tag}: expected a number of threads or (0, end), got {dom!r}",
             kind="thread-axis", tag=tag, dom=dom,
         )
     return ThreadAxis(name or tag, tag=tag, extent=ends[1] - ends[0])

@@ -242,7 +242,7 @@ class Trace:
         if not is_one_of(name, self.operations):
             known = ", ".join(self.operations)
             raise ScheduleError(
-                "the schedule has no tensor {name!r}; it has {known}",
+                "the schedule has no tensor {name!r}; its tensors are {known}",
                 kind="not-in-schedule", name=name, known=known,
             )
         return self.operations[name]

@@ -89,7 +89,7 @@ def transform_layout(
     where = f"s[{stage.name}].transform_layout"
     if not is_one_of(loops, LOOPS):
         raise ScheduleError(
-            "{where}: loops is 'physical' or 'logical', not {loops!r}",
+            "{where}: loops must be 'physical' or 'logical', got {loops!r}",
             kind="unknown-choice", where=where, loops=loops,
         )
     check_equal_shapes(stage, where)
@@ -141,7 +141,7 @@ def _index_map(mapping: object, rank: int, where: str) -> IndexMap:
     if isinstance(mapping, IndexMap):
         if len(mapping.initial_indices) != rank:
             raise LayoutError(
-                "{where}: the map takes {count} indices, but the tensor has {rank} axes here",
+                "{where}: the index map takes {count} indices, but the tensor has {rank} axes",
                 kind="other-shape", where=where, count=len(mapping.initial_indices), rank=rank,
             )
         return _check_closed(mapping, where)
@@ -166,8 +166,8 @@ def _check_closed(index_map: IndexMap, where: str) -> IndexMap:
             if var not in known:
                 names = ", ".join(index.name for index in index_map.initial_indices)
                 raise LayoutError(
-                    "{where}: result {position} of the map, `{result}`, uses {var}, which is none "
-                    "of its indices ({names}); a layout is made of these and of numbers",
+                    "{where}: result {position} of the index map, `{result}`, uses {var}, which is "
+                    "not one of its indices ({names}); use only these and constants",
                     kind="foreign-variable", where=where, position=position, result=result,
                     var=var.name, names=names,
                 )
@@ -186,16 +186,16 @@ def _check_described(
         return
     if mapping.shape != tuple(shape):
         raise LayoutError(
-            "{where}: the layout is for the shape {shape}, but {stage} has {brackets_of_shape} "
-            "here; make one for that shape",
+            "{where}: the layout is for shape {shape}, but {stage} has shape {brackets_of_shape}; "
+            "create a layout for that shape",
             kind="other-shape", where=where, shape=list(mapping.shape), stage=stage.name,
             brackets_of_shape=_brackets(shape),
         )
     stored, dtype = mapping.storage.name, stage.op.output(0).dtype
     if stored != dtype:
         raise LayoutError(
-            "{where}: the layout stores {stored}, but {stage} is {dtype}; compute a stage of "
-            "{stored} and give that the layout",
+            "{where}: the layout stores {stored}, but {stage} has dtype {dtype}; compute a stage "
+            "of dtype {stored} and apply the layout to it",
             kind="other-shape", where=where, stored=stored, stage=stage.name, dtype=dtype,
         )
 
@@ -206,16 +206,17 @@ def _checked_shape(
     new_shape = tuple(index_map.map_shape(shape))
     if prod(n for n in new_shape if isinstance(n, int)) >= 2**63:
         raise LayoutError(
-            "{where}: {stage} would take {product} places, more than 64-bit indices count; use "
-            "smaller factors in the map",
+            "{where}: {stage} would occupy {product} elements, which exceeds 64-bit indices; use "
+            "smaller factors in the index map",
             kind="too-much", where=where, stage=stage.name,
             product=_brackets(new_shape)[1:-1].replace(", ", " * "),
         )
     if (clash := index_map.collision(shape)) is not None:
         first, second = clash
         raise LayoutError(
-            "{where}: elements {first} and {second} of {stage}{shape} would share one place; keep "
-            "every index in the map, e.g. both i // 4 and i % 4",
+            "{where}: the index map is not injective: elements {first} and {second} of "
+            "{stage}{shape} map to the same address; keep every index in the map, e.g. both i // 4 "
+            "and i % 4",
             kind="shared-place", where=where, first=first, second=second, stage=stage.name,
             shape=_brackets(shape),
         )
@@ -228,8 +229,8 @@ def _kept_separators(
     kept = stage.layout.axis_separators
     if kept and kept[-1] >= len(shape) - 1:
         raise LayoutError(
-            "{where}: the axis separators {kept} of an earlier call do not fit the {rank} axes of "
-            "this map; put te.AXIS_SEPARATOR into it where a physical axis begins",
+            "{where}: the axis separators {kept} of an earlier call do not match the {rank} axes "
+            "of this index map; put te.AXIS_SEPARATOR into the map where a physical axis begins",
             kind="other-shape", where=where, kept=list(kept), rank=len(shape),
         )
     return kept
@@ -242,8 +243,8 @@ def _pad_value(
         return _kept_pad_value(stage.layout.pad_value, shape, where)
     if stage.is_placeholder:
         raise ScheduleError(
-            "{where}: {stage} is a placeholder, whose padding the caller fills (kernel.pack "
-            "does); pad_value= is for computed stages",
+            "{where}: {stage} is a placeholder, whose padding is filled by the caller (kernel.pack "
+            "does); use pad_value= only for computed stages",
             kind="pad-value", where=where, stage=stage.name,
         )
     indices = tuple(Var(f"p{k}") for k in range(len(shape)))
@@ -251,8 +252,8 @@ def _pad_value(
     expr = _expression(made, where)
     if any(isinstance(node, TensorLoad | Reduce) for node in walk(expr)):
         raise ScheduleError(
-            "{where}: pad_value= is `{expr}`; it may use the physical indices and numbers, and no "
-            "elements of tensors",
+            "{where}: pad_value= must use only physical indices and constants, not tensor "
+            "elements, got `{expr}`",
             kind="pad-value", where=where, expr=expr,
         )
     _check_held(expr, stage.op.output(0).dtype, stage.name, where)
@@ -268,16 +269,16 @@ def _check_held(expr: Expr, dtype: DType, name: str, where: str) -> None:
     if isinstance(expr, Const):
         if not holds(dtype, expr.value):
             raise ScheduleError(
-                "{where}: pad_value= is {expr}, but {name} is {dtype}, which has no such number; "
-                "give one that it has",
+                "{where}: pad_value= is {expr}, which is not representable in {dtype}, the dtype "
+                "of {name}; pass a representable value",
                 kind="pad-value", where=where, expr=expr.value, name=name, dtype=dtype,
             )
         return
     both = expr.dtype.is_float and dtype.is_float
     if not both and promote(expr.dtype, dtype) != dtype:
         raise ScheduleError(
-            "{where}: pad_value= is `{expr}`, which is {dtype}, but {name} is {dtype2}; convert "
-            'it with .astype("{dtype2}") if that is meant',
+            "{where}: pad_value= `{expr}` has dtype {dtype}, but {name} has dtype {dtype2}; "
+            'convert it with .astype("{dtype2}") if that is intended',
             kind="pad-value", where=where, expr=expr, dtype=expr.dtype, name=name, dtype2=dtype,
         )
 
@@ -287,8 +288,8 @@ def _expression(value: Any, where: str) -> Expr:
         return value_of(value)
     except TypeMismatchError:
         raise ScheduleError(
-            "{where}: pad_value= is a number, an expression or a function that makes one, got "
-            "{value!r}",
+            "{where}: pad_value= must be a number, an expression or a function that returns one, "
+            "got {value!r}",
             kind="pad-value", where=where, value=value,
         ) from None
 
@@ -299,8 +300,8 @@ def _call_index_function(function: Callable[..., object], indices: tuple[Var, ..
         signature(function).bind(*indices)
     except (TypeError, ValueError):
         raise ScheduleError(
-            "{where}: pad_value= is a function that does not take {index_count} indices, one for "
-            "each physical axis; name them all, or take them as *i",
+            "{where}: the pad_value= function must accept {index_count} indices, one for each "
+            "physical axis; name them all, or use *i",
             kind="pad-value", where=where, index_count=len(indices),
         ) from None
     return function(*indices)
@@ -313,8 +314,8 @@ def _kept_pad_value(
         return None
     if free_variables(earlier.value):
         raise ScheduleError(
-            "{where}: an earlier call gave pad_value= as a function of its own axes, which this "
-            "map replaces; give pad_value= in the last call only",
+            "{where}: pad_value= of an earlier call is a function of its physical axes, which this "
+            "index map replaces; pass pad_value= in the last call only",
             kind="pad-value", where=where,
         )
     return PadValue(tuple(Var(f"p{k}") for k in range(len(shape))), earlier.value)
@@ -358,7 +359,7 @@ def _reloop(stage: StageState, transform: LayoutTransform, where: str) -> StageS
     missing = [axis.name for axis in transform.before if axis not in set(stage.leaves)]
     if missing:
         raise ScheduleError(
-            "{where}: axis {missing} of {stage} was split or fused already, so its loops cannot "
+            "{where}: axis {missing} of {stage} was already split or fused, so its loops cannot "
             "follow the new layout; call transform_layout first and split the axes that it "
             "returns, or keep the loops with loops='logical'",
             kind="too-late", where=where, missing=missing[0], stage=stage.name,
@@ -367,8 +368,8 @@ def _reloop(stage: StageState, transform: LayoutTransform, where: str) -> StageS
         return replace(stage, layout_axes=transform.after)
     if transform.index_map.inverse_or_none([axis.extent for axis in transform.before]) is None:
         raise ScheduleError(
-            "{where}: no expression for the inverse of this map was found, so loops cannot follow "
-            "it; keep them with loops='logical'",
+            "{where}: cannot derive the inverse of this index map, so loops cannot follow it; keep "
+            "the loops with loops='logical'",
             kind="no-inverse", where=where,
         )
     first = min(k for k, leaf in enumerate(stage.leaves) if leaf in old)

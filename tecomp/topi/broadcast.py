@@ -35,8 +35,8 @@ def broadcast_to(data: te.Tensor, shape: Size | Sequence[Size]) -> te.Tensor:
     )
     if not fits:
         raise DefinitionError(
-            "{where}: {data} has shape {shape}, which does not broadcast to {wanted}; its "
-            "extents, from the last, are 1 or those of the shape",
+            "{where}: {data} of shape {shape} does not broadcast to {wanted}; each extent, "
+            "aligned at the last axis, must be 1 or equal to that of the target shape",
             kind="shapes", where=where, data=data.name, shape=shape_text(data.shape),
             wanted=shape_text(wanted),
         )

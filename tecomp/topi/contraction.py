@@ -45,19 +45,20 @@ def define_matmul(
 ) -> te.Tensor:
     """Define a matrix product with `tecomp.schedules.matmul`, which requires equal batch shapes."""
     a, b = tensor_of(a, where, "a"), tensor_of(b, where, "b")
-    transpose_a = as_bool(transpose_a, where, "the exchange of axes of a")
-    transpose_b = as_bool(transpose_b, where, "the exchange of axes of b")
+    transpose_a = as_bool(transpose_a, where, "the flag transpose_a")
+    transpose_b = as_bool(transpose_b, where, "the flag transpose_b")
     if a.ndim < 2 or b.ndim < 2:
         raise DefinitionError(
-            "{where}: the shapes are {shape} and {b_shape}; give matrices, of two axes or more",
+            "{where}: operands must have at least 2 axes, got shapes {shape} and {b_shape}",
             kind="shapes", where=where, shape=shape_text(a.shape), b_shape=shape_text(b.shape),
         )
     depth = a.shape[-2 if transpose_a else -1]
     other = b.shape[-1 if transpose_b else -2]
     if not equal(depth, other):
         raise DefinitionError(
-            "{where}: {a} has shape {shape}{a_transposed} and {b} {b_shape}{b_transposed}, which "
-            "are to be added up along {depth} and {other} elements; make these equal",
+            "{where}: {a} has shape {shape}{a_transposed} and {b} has shape "
+            "{b_shape}{b_transposed}: the contracted extents {depth} and {other} differ; make "
+            "them equal",
             kind="shapes", where=where, a=a.name, shape=shape_text(a.shape),
             a_transposed=", transposed," if transpose_a else "", b=b.name,
             b_shape=shape_text(b.shape), b_transposed=", transposed" if transpose_b else "",
@@ -132,7 +133,7 @@ def tensordot(
         if not equal(a.shape[k], b.shape[j]):
             raise DefinitionError(
                 "{where}: axis {k} of {a}, shape {shape}, and axis {j} of {b}, shape {b_shape}, "
-                "have extents {extent} and {extent2}; make them equal",
+                "have different extents {extent} and {extent2}; make them equal",
                 kind="shapes", where=where, k=k, a=a.name, shape=shape_text(a.shape), j=j,
                 b=b.name, b_shape=shape_text(b.shape), extent=a.shape[k], extent2=b.shape[j],
             )
@@ -147,8 +148,8 @@ def _axes(a: te.Tensor, b: te.Tensor, axes: Any, where: str) -> tuple[list[int],
         count = integer_of(axes, where, "axes", least=0)
         if count > min(a.ndim, b.ndim):
             raise DefinitionError(
-                "{where}: axes is {count!r}, and the tensors have {ndim} and {b_ndim} axes; give "
-                "so many at most",
+                "{where}: axes={count!r} exceeds the rank of an operand: the tensors have {ndim} "
+                "and {b_ndim} axes; pass at most the smaller rank",
                 kind="wrong-count", where=where, count=count, ndim=a.ndim, b_ndim=b.ndim,
             )
         return list(range(a.ndim - count, a.ndim)), list(range(count))
@@ -156,8 +157,8 @@ def _axes(a: te.Tensor, b: te.Tensor, axes: Any, where: str) -> tuple[list[int],
              for k, each in enumerate(axes)]
     if len(pairs) != 2 or len(pairs[0]) != len(pairs[1]):
         raise DefinitionError(
-            "{where}: axes is {axes!r}; give as many axes of the one tensor as of the other, "
-            "(axes of a, axes of b)",
+            "{where}: axes={axes!r} is not a pair of equally long lists; pass (axes of a, axes of "
+            "b)",
             kind="wrong-count", where=where, axes=axes,
         )
     return (
@@ -219,8 +220,8 @@ def _read(
     well_formed = all(letter in _LETTERS for letter in bare) and len(parts) == len(tensors)
     if not well_formed or any(part.count("...") > 1 for part in (*parts, output)):
         raise DefinitionError(
-            "{where}: the subscripts are {subscripts!r} for {tensor_count} operands; write "
-            "letters for each, with commas, as in 'ij,jk->ik'",
+            "{where}: subscripts {subscripts!r} do not match {tensor_count} operands; write "
+            "comma-separated letters for each operand, as in 'ij,jk->ik'",
             kind="wrong-count", where=where, subscripts=subscripts, tensor_count=len(tensors),
         )
     terms = [_term(part, x, where) for part, x in zip(parts, tensors, strict=True)]
@@ -233,16 +234,17 @@ def _read(
     before, dots, after = output.partition("...")
     if spare and not dots:
         raise DefinitionError(
-            "{where}: the result of {subscripts!r} has no `...`, which stands for axes of "
-            "operands; write it in the result too, or letters for what is added up",
+            "{where}: the output of {subscripts!r} lacks `...`, which stands for axes of the "
+            "operands; write `...` in the output too, or write letters for the axes that are "
+            "summed",
             kind="index-count", where=where, subscripts=subscripts,
         )
     result = [*before, *spare, *after]
     unknown = [letter for letter in result if len(letter) == 1 and letter not in letters]
     if unknown or len(set(result)) < len(result):
         raise DefinitionError(
-            "{where}: the result of {subscripts!r} has {unknown}; it takes letters of the "
-            "operands, each once",
+            "{where}: the output of {subscripts!r} contains {unknown}; it must contain only "
+            "letters of the operands, each once",
             kind="given-twice", where=where, subscripts=subscripts,
             unknown="".join(unknown) or output,
         )
@@ -254,8 +256,8 @@ def _term(part: str, x: te.Tensor, where: str) -> _Term:
     rest = x.ndim - len(before) - len(after)
     if rest < 0 or (rest and not dots):
         raise DefinitionError(
-            "{where}: {part!r} has {count} letters for {x}, shape {shape}; write one for each "
-            "axis",
+            "{where}: subscript {part!r} has {count} letters for {x}, shape {shape}; write one "
+            "letter per axis",
             kind="wrong-count", where=where, part=part, count=len(before) + len(after), x=x.name,
             shape=shape_text(x.shape),
         )
@@ -274,7 +276,7 @@ def _extents(terms: Sequence[_Term], where: str) -> Mapping[str, Size]:
             elif not equal(known, extent) and not (equal(extent, 1) and len(letter) > 1):
                 named = "`...`" if len(letter) > 1 else letter
                 raise DefinitionError(
-                    "{where}: {named} has extent {known}, and {extent} in {tensor}, shape "
+                    "{where}: {named} has extent {known}, but extent {extent} in {tensor}, shape "
                     "{shape}; make them equal",
                     kind="shapes", where=where, named=named, known=known, extent=extent,
                     tensor=term.tensor.name, shape=shape_text(term.tensor.shape),

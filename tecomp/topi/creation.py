@@ -127,11 +127,11 @@ def _count(first: Operand, last: Operand, step: Operand) -> Size:
     low, high, step = numbers
     if isinstance(step, int | float) and step == 0:
         raise DefinitionError(
-            "topi.arange: step is 0; the numbers would not end", kind="wrong-number"
+            "topi.arange: step must not be 0", kind="wrong-number"
         )
     if any(isinstance(x, float) and not math.isfinite(x) for x in numbers):
         raise DefinitionError(
-            "topi.arange: it goes from {low} to {high} by {step}; give numbers that are finite",
+            "topi.arange: start, stop and step must be finite, got {low}, {high} and {step}",
             kind="wrong-number", low=low, high=high, step=step,
         )
     if all(isinstance(x, int) for x in numbers):
@@ -142,15 +142,15 @@ def _count(first: Operand, last: Operand, step: Operand) -> Size:
             known: int = max(math.ceil((high - low) / step), 0)
         except OverflowError:  # an integer beyond float64
             raise DefinitionError(
-                "topi.arange: from {low} to {high} by {step} is beyond float64; give smaller "
-                "numbers",
+                "topi.arange: the range from {low} to {high} with step {step} exceeds float64; "
+                "pass smaller numbers",
                 kind="wrong-number", low=low, high=high, step=step,
             ) from None
         return known
     if not isinstance(step, int) or any(isinstance(x, float | te.Tensor) for x in numbers):
         raise TypeMismatchError(
-            "topi.arange: from {low} to {high} by {step} there is no count that is known; give "
-            "numbers, or sizes and an integer step",
+            "topi.arange: the number of elements from {low} to {high} with step {step} cannot be "
+            "inferred; pass numbers, or sizes with an integer step",
             low=low, high=high, step=step,
         )
     length = minus(high, low) if step > 0 else minus(low, high)

@@ -142,8 +142,7 @@ def _conditions(data: te.Tensor, where: str) -> te.Tensor:
     if data.dtype.is_bool:
         return data
     raise TypeMismatchError(
-        "{where}: {data} is {dtype}, and these are conditions; compare it: topi.not_equal({data}, "
-        "0)",
+        "{where}: {data} has dtype {dtype}, expected bool; compare it: topi.not_equal({data}, 0)",
         where=where, data=data.name, dtype=data.dtype,
     )
 
@@ -230,8 +229,8 @@ def _define_arg_reduction(
     count = product(data.shape[k] for k in axes)
     if equal(count, 0):
         raise DefinitionError(
-            "{where}: {data} has shape {shape}, and no element along axis {axes}; give it one at "
-            "least",
+            "{where}: {data} of shape {shape} has no elements along axes {axes}; pass at least "
+            "one element",
             kind="shapes", where=where, data=data.name, shape=shape_text(data.shape),
             axes=tuple(axes),
         )
@@ -283,8 +282,8 @@ def collapse_sum(data: te.Tensor, target_shape: Size | Sequence[Size]) -> te.Ten
     own = [k for k, (a, b) in enumerate(pairs, spare) if not equal(a, b)]
     if spare < 0 or [k for k in own if not equal(target[k - spare], 1)]:
         raise DefinitionError(
-            "{where}: {data} has shape {shape}, to which {target} does not broadcast; its "
-            "extents, from the last, are those of {data}, or 1",
+            "{where}: target shape {target} does not broadcast to {data}, shape {shape}; each "
+            "extent, aligned at the last axis, must be that of {data}, or 1",
             kind="shapes", where=where, data=data.name, shape=shape_text(data.shape),
             target=shape_text(target),
         )

@@ -104,7 +104,7 @@ def scanop(
     rows, along = _rows(data, axis, f"topi.{op_name}")
     if not callable(binop):
         raise TypeMismatchError(
-            "topi.{op_name}: binop is {binop!r} ({type}); give a function of two values",
+            "topi.{op_name}: binop must be a function of two values, got {binop!r} ({type})",
             kind="wrong-argument", op_name=op_name, binop=binop, type=type(binop).__name__,
         )
     exclusive = as_bool(exclusive, f"topi.{op_name}", "exclusive")

@@ -62,8 +62,9 @@ def scatter_elements(
         for k, (n, m) in enumerate(zip(one, data.shape, strict=True)))
     if not fits:
         raise DefinitionError(
-            "{where}: {data} has shape {shape}, indices {one} and updates {other}; the last two "
-            "are equal, and no longer than {data} but along axis {along}",
+            "{where}: {data} has shape {shape}, indices {one} and updates {other}; the shapes of "
+            "indices and updates must be equal, and must not exceed {data} except along axis "
+            "{along}",
             kind="shapes", where=where, data=data.name, shape=shape_text(data.shape),
             one=shape_text(one), other=shape_text(other), along=along,
         )
@@ -109,8 +110,8 @@ def scatter_nd(
         updates.ndim) or any(map(differ, updates.shape, wanted)):
         raise DefinitionError(
             "{where}: {data} has shape {shape}, indices {indices_shape} and updates "
-            "{updates_shape}; indices have a number for each axis that is indexed first, and "
-            "updates the other axes of both",
+            "{updates_shape}; the first axis of indices must have one number per indexed axis, "
+            "and updates must have the remaining axes of indices and {data}",
             kind="shapes", where=where, data=data.name, shape=shape_text(data.shape),
             indices_shape=shape_text(indices.shape), updates_shape=shape_text(updates.shape),
         )
@@ -159,8 +160,9 @@ def sparse_to_dense(
     if few or (values.ndim and (
         not places.ndim or differ(values.shape[0], places.shape[0]))):
         raise DefinitionError(
-            "{where}: sparse_indices has shape {shape} and sparse_values {values_shape}, for a "
-            "result of shape {shape2}; give an index in each row, and a value for it",
+            "{where}: sparse_indices has shape {shape} and sparse_values has shape "
+            "{values_shape}, for a result of shape {shape2}; pass one index per row, and one "
+            "value per index",
             kind="shapes", where=where, shape=shape_text(places.shape),
             values_shape=shape_text(values.shape), shape2=shape_text(shape),
         )
@@ -192,8 +194,8 @@ def _check(
     validate_choice(mode, tuple(_COMBINED), where, "the reduction")
     if updates.dtype != data.dtype:
         raise DefinitionError(
-            "{where}: {data} is {dtype} and updates are {updates_dtype}; convert them: "
-            'topi.cast({updates}, "{dtype}")',
+            "{where}: {data} has dtype {dtype}, but updates have dtype {updates_dtype}; convert "
+            'them: topi.cast({updates}, "{dtype}")',
             kind="element-type", where=where, data=data.name, dtype=data.dtype,
             updates_dtype=updates.dtype, updates=updates.name,
         )

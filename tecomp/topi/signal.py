@@ -58,8 +58,8 @@ def dft(
     fits = re_data.dtype == im_data.dtype and len(shapes[0]) == len(shapes[1])
     if not fits or not re_data.ndim or any(map(differ, *shapes)):
         raise DefinitionError(
-            "{where}: re_data is {dtype}{shape} and im_data {im_data_dtype}{shape2}; give two "
-            "tensors of one shape and dtype, with an axis at least",
+            "{where}: re_data is {dtype}{shape} and im_data is {im_data_dtype}{shape2}; pass two "
+            "tensors of the same shape and dtype, with at least 1 axis",
             kind="shapes", where=where, dtype=re_data.dtype, shape=shape_text(shapes[0]),
             im_data_dtype=im_data.dtype, shape2=shape_text(shapes[1]),
         )

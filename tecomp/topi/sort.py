@@ -63,8 +63,8 @@ def _argsort_valid(data: Array, count: Array, out: Array, axis: int, is_ascend: 
 
 
 _TOO_MANY = (
-    "topi.topk: k is {count}, and axis {axis} of {name}, shape {shape}, has {extent} elements; "
-    "take so many at most"
+    "topi.topk: k={count} exceeds the {extent} elements of axis {axis} of {name}, shape {shape}; "
+    "pass a smaller k"
 )
 
 
@@ -133,8 +133,8 @@ def _argwhere(condition: Array, out: Array) -> None:
     found = np.argwhere(np.asarray(condition) != 0)
     if len(found) > len(out):
         raise CallError(
-            "topi.argwhere: {found_count} elements of the condition are not 0, and output_shape "
-            "has {out_count} rows; give a row for each",
+            "topi.argwhere: {found_count} elements of the condition are nonzero, but output_shape "
+            "has {out_count} rows; pass one row per nonzero element",
             kind="too-much", found_count=len(found), out_count=len(out),
         )
     out[: len(found)], out[len(found) :] = found, 0
@@ -163,8 +163,8 @@ def argwhere(output_shape: te.Tensor | Sequence[Size], condition: te.Tensor) -> 
     shape = output_shape.shape if isinstance(output_shape, te.Tensor) else shape_of(output_shape)
     if len(shape) != 2 or differ(shape[1], condition.ndim):
         raise DefinitionError(
-            "{where}: output_shape is {shape}, and {condition} has shape {condition_shape}; give "
-            "a row for each element, and {ndim} columns",
+            "{where}: output_shape {shape} does not match {condition}, shape {condition_shape}; "
+            "pass one row per element, and {ndim} columns",
             kind="shapes", where=where, shape=shape_text(shape), condition=condition.name,
             condition_shape=shape_text(condition.shape), ndim=condition.ndim,
         )
@@ -224,8 +224,8 @@ def argsort(
     rows = (*data.shape[:along], *data.shape[along + 1 :])
     if valid_count.ndim != len(rows) or any(map(differ, valid_count.shape, rows)):
         raise DefinitionError(
-            "{where}: valid_count has shape {shape}, and {data} without axis {along} {rows}; give "
-            "one number for each row",
+            "{where}: valid_count has shape {shape}, but {data} without axis {along} has shape "
+            "{rows}; pass one number per row",
             kind="shapes", where=where, shape=shape_text(valid_count.shape), data=data.name,
             along=along, rows=shape_text(rows),
         )
@@ -330,8 +330,8 @@ def searchsorted(
         map(differ, sequence.shape[:-1], values.shape[:-1])))
     if not fits:
         raise DefinitionError(
-            "{where}: sorted_sequence has shape {shape} and values {values_shape}; give one "
-            "sequence, or one for each row of values",
+            "{where}: sorted_sequence has shape {shape} and values has shape {values_shape}; pass "
+            "one sequence, or one per row of values",
             kind="wrong-count", where=where, shape=shape_text(sequence.shape),
             values_shape=shape_text(values.shape),
         )

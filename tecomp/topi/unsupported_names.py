@@ -7,21 +7,21 @@ from types import MappingProxyType
 
 from tecomp import MissingError
 
-_SCHEDULES = "one function schedules for all targets: tecomp.schedules.auto, or topi.generic"
-_PACKED = "pack channels with topi.layout_transform, or by transform_layout in a schedule"
+_SCHEDULES = "use tecomp.schedules.auto or topi.generic, which schedule for all targets"
+_PACKED = "pack channels with topi.layout_transform, or with transform_layout in a schedule"
 _HELPERS = (
-    "these serve TVM's operators; shape has ints for extents that are known, and te and tir have "
-    "what computes others"
+    "these are internal to TVM's operators; use shape, which has ints for static extents, and te "
+    "and tir for other extents"
 )
-_FORMULAS = "write it as te.computes, or call a function on tensors by te.call_packed"
+_FORMULAS = "write it with te.compute, or call a function on tensors with te.call_packed"
 
 ABSENT: Mapping[str, Mapping[str, str]] = MappingProxyType({
     "tecomp.topi": {
         **dict.fromkeys(("x86", "cuda", "gpu", "arm_cpu", "mali", "rocm", "hexagon"), _SCHEDULES),
         **dict.fromkeys(("vision", "stft"), _FORMULAS),
-        "random": "make random numbers with np.random.default_rng(seed), and pass them as inputs",
-        "sparse": "topi.nn.sparse_dense multiplies by matrices in CSR and BSR, "
-                  "topi.nn.sparse_transpose transposes",
+        "random": "create random numbers with np.random.default_rng(seed), and pass them as inputs",
+        "sparse": "use topi.nn.sparse_dense to multiply by CSR and BSR matrices, "
+                  "topi.nn.sparse_transpose to transpose",
         **dict.fromkeys(("utils", "get_const_tuple"), _HELPERS),
     },
     "tecomp.topi.nn": {
@@ -30,11 +30,11 @@ ABSENT: Mapping[str, Mapping[str, str]] = MappingProxyType({
         **dict.fromkeys(("deformable_conv2d_nchw", "bitserial_conv2d_nchw", "bitserial_dense",
                          "correlation_nchw"), _FORMULAS),
         **dict.fromkeys(("sparse_conv2d", "sparse_add", "sparse_dense_alter_layout"),
-                        "topi.nn.sparse_dense multiplies by matrices in CSR and BSR; "
-                        "topi.sparse_to_dense makes dense ones"),
+                        "use topi.nn.sparse_dense to multiply by CSR and BSR matrices, "
+                        "topi.sparse_to_dense to convert to dense"),
         **dict.fromkeys(("utils", "get_pad_tuple", "get_pad_tuple1d", "get_pad_tuple3d"),
-                        "padding= of topi's operators takes a number, one for each axis, one for "
-                        "each end, or 'SAME'"),
+                        "use padding= of topi's operators: one number, one per axis, one per end, "
+                        "or 'SAME'"),
         "lstm": "write its steps with te.scan",
     },
 })

@@ -25,8 +25,8 @@ def tensor_of(value: object, where: str, what: str = "data") -> te.Tensor:
     if isinstance(value, te.Tensor):
         return value
     raise TypeMismatchError(
-        "{where}: {what} is {value!r} ({type}); give a tensor, made by te.placeholder or computed "
-        "from one",
+        "{where}: {what} must be a tensor, got {value!r} ({type}); create it with te.placeholder "
+        "or te.compute",
         kind="wrong-argument", where=where, what=what, value=value, type=type(value).__name__,
     )
 
@@ -40,13 +40,13 @@ def tensors_of(values: object, where: str, what: str) -> list[te.Tensor]:
     """
     if not isinstance(values, list | tuple):
         raise TypeMismatchError(
-            "{where}: {what} is {values!r} ({type}); give a list of tensors",
+            "{where}: {what} must be a list of tensors, got {values!r} ({type})",
             kind="wrong-argument", where=where, what=what, values=values,
             type=type(values).__name__,
         )
     if not values:
         raise DefinitionError(
-            "{where}: {what} is empty; give one tensor at least",
+            "{where}: {what} is empty; pass at least one tensor",
             kind="nothing-given", where=where, what=what,
         )
     return [tensor_of(value, where, f"{what}[{k}]") for k, value in enumerate(values)]
@@ -62,12 +62,12 @@ def integer_of(value: object, where: str, what: str, *, least: int | None = None
     literal = getattr(value, "value", value)  # a te.const
     if isinstance(literal, bool) or not isinstance(literal, int | np.integer):
         raise TypeMismatchError(
-            "{where}: {what} is {value!r} ({type}); write an integer",
+            "{where}: {what} must be an integer, got {value!r} ({type})",
             kind="wrong-argument", where=where, what=what, value=value, type=type(value).__name__,
         )
     if least is not None and literal < least:
         raise DefinitionError(
-            "{where}: {what} is {literal!r}; it is at least {least}",
+            "{where}: {what} must be at least {least}, got {literal!r}",
             kind="wrong-number", where=where, what=what, literal=literal, least=least,
         )
     return int(literal)
@@ -87,8 +87,8 @@ def integers_of(
         return (integer_of(value, where, what, least=least),) * count
     if len(value) != count:
         raise DefinitionError(
-            "{where}: {what} has {value_count} numbers, and there are {count} axes; give one for "
-            "each, or one number for all",
+            "{where}: {what} has {value_count} numbers, expected {count}; pass one number per "
+            "axis, or a single number for all axes",
             kind="wrong-count", where=where, what=what, value_count=len(value), count=count,
         )
     return tuple(
@@ -105,7 +105,7 @@ def as_list(value: object, where: str, what: str) -> list[Any]:
     if isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping | te.Tensor):
         return list(value)
     raise TypeMismatchError(
-        "{where}: {what} is {value!r} ({type}); give a list, of one for each axis",
+        "{where}: {what} must be a list with one entry per axis, got {value!r} ({type})",
         kind="wrong-argument", where=where, what=what, value=value, type=type(value).__name__,
     )
 
@@ -133,7 +133,7 @@ def as_bool(value: object, where: str, what: str) -> bool:
     if value is None or isinstance(value, int | np.bool_):
         return bool(value)
     raise TypeMismatchError(
-        "{where}: {what} is {value!r} ({type}); give True or False",
+        "{where}: {what} must be True or False, got {value!r} ({type})",
         kind="wrong-argument", where=where, what=what, value=value, type=type(value).__name__,
     )
 
@@ -148,7 +148,7 @@ def float_of(value: object, where: str, what: str) -> float:
     if isinstance(literal, int | float | np.number):
         return float(literal)
     raise TypeMismatchError(
-        "{where}: {what} is {value!r} ({type}); write a number",
+        "{where}: {what} must be a number, got {value!r} ({type})",
         kind="wrong-argument", where=where, what=what, value=value, type=type(value).__name__,
     )
 
@@ -164,7 +164,7 @@ def axis_of(axis: object, rank: int, where: str, what: str = "axis") -> int:
     if -rank <= number < rank:
         return number % rank
     raise DefinitionError(
-        "{where}: {what} is {number!r}, {rank}",
+        "{where}: {what} {number!r} is out of bounds: {rank}",
         kind="unknown-choice", where=where, what=what, number=number, rank=_choice(rank),
     )
 
@@ -183,8 +183,8 @@ def axes_of(axis: object, rank: int, where: str, what: str = "axis") -> list[int
     found = [axis_of(each, rank, where, f"{what}[{k}]") for k, each in enumerate(axis)]
     if len(set(found)) < len(found):
         raise DefinitionError(
-            "{where}: {what} is {axis} of a tensor of {rank} axes, and names one twice; give each "
-            "once",
+            "{where}: {what} {axis} contains a duplicate axis (the tensor has {rank} axes); pass "
+            "each axis once",
             kind="given-twice", where=where, what=what, axis=tuple(axis), rank=rank,
         )
     return sorted(found)
@@ -192,9 +192,9 @@ def axes_of(axis: object, rank: int, where: str, what: str = "axis") -> list[int
 
 def _choice(rank: int) -> str:
     if not rank:
-        return "and the tensor has no axes"
+        return "the tensor has no axes"
     axes = "1 axis" if rank == 1 else f"{rank} axes"
-    return f"and the tensor has {axes}; give a number from {-rank} to {rank - 1}"
+    return f"the tensor has {axes}; pass a number from {-rank} to {rank - 1}"
 
 
 def check_rank(x: te.Tensor, rank: int, where: str, what: str, axes: str = "") -> None:
@@ -207,7 +207,7 @@ def check_rank(x: te.Tensor, rank: int, where: str, what: str, axes: str = "") -
         return
     named = f", {axes}" if axes else ""
     raise DefinitionError(
-        "{where}: {what} has shape {shape}, and takes {rank} axes{named}; reshape it first",
+        "{where}: {what} has shape {shape}, expected {rank} axes{named}; reshape it first",
         kind="shapes", where=where, what=what, shape=shape_text(x.shape), rank=rank, named=named,
     )
 
@@ -222,7 +222,7 @@ def validate_choice(value: object, choices: Sequence[Any], where: str, what: str
         return
     known = ", ".join(map(repr, choices))
     raise DefinitionError(
-        "{where}: {what} is {value!r}; it is one of {known}",
+        "{where}: {what} must be one of {known}, got {value!r}",
         kind="unknown-choice", where=where, what=what, value=value, known=known,
     )
 
@@ -235,7 +235,7 @@ def check_float(x: te.Tensor, where: str) -> None:
     """
     if not x.dtype.is_float:
         raise TypeMismatchError(
-            "{where}: {x} is {dtype}, and this is a function of floats; convert it first: "
+            "{where}: {x} has dtype {dtype}, expected a float dtype; convert it first: "
             'topi.cast({x}, "float32")',
             where=where, x=x.name, dtype=x.dtype,
         )
@@ -249,7 +249,8 @@ def check_integer(x: te.Tensor, where: str, what: str) -> None:
     """
     if not x.dtype.is_integer:
         raise TypeMismatchError(
-            '{where}: {what} is {dtype}, and takes integers; convert it: topi.cast({x}, "int32")',
+            "{where}: {what} has dtype {dtype}, expected an integer dtype; convert it: "
+            'topi.cast({x}, "int32")',
             where=where, what=what, dtype=x.dtype, x=x.name,
         )
 
@@ -291,7 +292,7 @@ def operand_of(value: Any, where: str, what: str) -> Any:
     if isinstance(value, te.Tensor | te.Expr | int | float | np.generic):
         return value
     raise TypeMismatchError(
-        "{where}: {what} is {value!r} ({type}); give a tensor, an expression or a number",
+        "{where}: {what} must be a tensor, an expression or a number, got {value!r} ({type})",
         kind="wrong-argument", where=where, what=what, value=value, type=type(value).__name__,
     )
 
@@ -309,7 +310,7 @@ def extent_of(value: Size, where: str, what: str, *, least: int = 0) -> Size:
     """
     if isinstance(value, int) and value < least:
         raise DefinitionError(
-            "{where}: {what} is {value}; it is at least {least}",
+            "{where}: {what} must be at least {least}, got {value}",
             kind="wrong-number", where=where, what=what, value=value, least=least,
         )
     return value

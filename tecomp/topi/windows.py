@@ -62,8 +62,8 @@ def images_of(
     data = tensor_of(data, where, what)
     if sorted(safe_str(layout)) != sorted(letters):
         raise DefinitionError(
-            "{where}: the layout of {what} is {layout!r}; write the letters {letters} in their "
-            "order, each once",
+            "{where}: the layout of {what} is {layout!r}; write each of the letters {letters} "
+            "once, in the order of the axes",
             kind="given-twice", where=where, what=what, layout=layout, letters=letters,
         )
     text = str(layout)
@@ -93,8 +93,8 @@ def paddings(
             total = [reach - 1 for reach in reaches if isinstance(reach, int)]
             return [(n + 1) // 2 for n in total], [n // 2 for n in total]
         raise DefinitionError(
-            "{where}: padding is {padding!r} of windows of {reaches}; it is 'VALID', 'SAME' if "
-            "they are numbers, or numbers of elements",
+            "{where}: padding {padding!r} is not valid for windows of {reaches}; pass 'VALID', "
+            "'SAME' (constant windows only), or numbers of elements",
             kind="shapes", where=where, padding=padding, reaches=shape_text(reaches),
         )
     if isinstance(padding, list | tuple) and len(padding) == 2 * count and count:
@@ -195,8 +195,8 @@ def _count_of(extent: Size, window: Size, stride: int, where: str, images: Image
     """
     if isinstance(extent, int) and isinstance(window, int) and extent < window:
         raise DefinitionError(
-            "{where}: a window reaches over {window} elements, and {tensor}, shape {shape} as "
-            "{layout}, has {extent} with its padding; pad it more, or take a smaller window",
+            "{where}: a window spans {window} elements, but {tensor}, shape {shape} as {layout}, "
+            "has {extent} including padding; increase the padding, or use a smaller window",
             kind="shapes", where=where, window=window, tensor=images.tensor.name,
             shape=shape_text(images.tensor.shape), layout=images.layout, extent=extent,
         )

@@ -384,8 +384,8 @@ def _axes(state: ScheduleState, stage: StageState, given: Sequence[IterVar]) -> 
         if not is_known or len({*map(id, given)}) != len(given) or len(given) > 2:
             names = ", ".join(axis.name for axis in known) or "none"
             raise ScheduleError(
-                "s[{stage}].domain_picture: a slice is of one or two axes of the definition, each "
-                "once, got {given}; the axes are {names}",
+                "s[{stage}].domain_picture: expected one or two distinct axes of the definition, "
+                "got {given}; the axes are {names}",
                 kind="no-such-loop", stage=stage.name, given=", ".join(map(str, given)),
                 names=names,
             )

@@ -95,7 +95,7 @@ def _text(
             return f"({parts[0]}?{parts[1]}:{parts[2]})"
         case Call("abs"):
             return f"Math.abs({parts[0]})"
-    raise InternalError("explore: `{node}` is no operation of index maps", node=node)
+    raise InternalError("explore: `{node}` is not an operation of index maps", node=node)
 
 
 _PAGE = """\
@@ -228,8 +228,8 @@ function draw(what){
     words(S.place)+': '+(e?'element '+list(e):'padding');
   const clash=explore.clash(),note=document.getElementById('note');
   note.className=clash?'bad':'soft';
-  note.textContent=clash?'This is no layout: elements '+list(clash[0])+' and '+list(clash[1])+
-    ' share a place.':table.extents?'Physical shape '+list(table.extents)+': '+
+  note.textContent=clash?'This is not a layout: elements '+list(clash[0])+' and '+list(clash[1])+
+    ' have the same address.':table.extents?'Physical shape '+list(table.extents)+': '+
     table.extents.reduce((a,b)=>a*b,1)+' places for '+count()+' elements.':
     'There are too many elements to work out the physical shape.';
   view();
@@ -247,7 +247,7 @@ def explorer_page(layout: Layout) -> HtmlPage:
     """
     if not layout.num_elements:
         raise LayoutError(
-            "explore: {dtype}{shape} has no element to look for; give a shape without 0",
+            "explore: {dtype}{shape} has no elements; pass a shape without 0",
             kind="nothing-given", dtype=layout.dtype, shape=list(layout.shape),
         )
     sizes = Sizes()

@@ -333,7 +333,8 @@ def draw_step(schedule: Schedule, step: int) -> Svg:
     number = as_int(step)
     if number is None or not -len(calls) <= number < len(calls):
         raise ScheduleError(
-            "schedule: no call has the number {step!r}; this schedule saw {calls} in this process",
+            "schedule: call number {step!r} is out of range; this schedule recorded {calls} in "
+            "this process",
             kind="wrong-number", step=step, calls=format_count(len(calls), "call"),
         )
     step = number

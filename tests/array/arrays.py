@@ -1,4 +1,4 @@
-"""Arrays for tests of the graph, made without the namespace."""
+"""Arrays for tests of the graph, created without the namespace functions."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ from tecomp.ptensor import PTensorType
 
 
 def array(data: np.ndarray[Any, Any]) -> Array:
-    """The elements as they lie."""
+    """Wrap a NumPy array with its strides."""
     return from_node(materialized_node(data, PTensorType(data.shape, data.dtype.name)))

@@ -1,4 +1,4 @@
-"""Numbers of every element type, and arrays of them."""
+"""Random elements of every dtype, and arrays of them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def array(data: Any, device: str = "cpu", team: int | None = None) -> Array:
 
 
 def draw(shape: tuple[int, ...], dtype: str, seed: int = 0) -> Data:
-    """Small numbers, 0 among them, the same for each seed."""
+    """Return small numbers, some of them 0, that depend on the seed only."""
     rng, kind = np.random.default_rng([seed, *shape]), np.dtype(dtype).kind
     if kind == "b":
         return rng.random(shape) > 0.5
@@ -39,7 +39,7 @@ def draw(shape: tuple[int, ...], dtype: str, seed: int = 0) -> Data:
 
 
 def check(got: Array, wanted: Any) -> None:
-    """The same elements, of the same type: of floats as near as sums of their type can be."""
+    """Check elements, shape and dtype, with the tolerance of a sum for floating point."""
     wanted = np.asarray(wanted)
     assert (got.dtype, got.shape) == (wanted.dtype, wanted.shape)
     if wanted.dtype.kind not in "fc":

@@ -1,7 +1,8 @@
-"""Special cases of floating point, as the standard has them, in rows of what is given and what follows.
+"""Special cases of floating-point functions from the standard, as table rows.
 
-A row holds for every operand of its patterns. A pattern is a number, which stands for itself alone
-(zeros have signs), or a set of numbers; so is a result, or it is a rule that makes it of operands.
+A row holds for every operand that matches its patterns. A pattern is a number, which matches only
+itself (zeros have signs), or a set of numbers. A result is a number, a set, or a rule that computes
+the result from the operands.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from tests.strategies.elements import Data
 
 @dataclass(frozen=True)
 class Some:
-    """A set of numbers: those of which `holds` is true."""
+    """Set of the numbers for which `holds` is True."""
 
     text: str
     holds: Callable[[Data], Data]
@@ -29,7 +30,7 @@ class Some:
 
 @dataclass(frozen=True)
 class Rule:
-    """A result made of the operands."""
+    """Result that is computed from the operands."""
 
     text: str
     of: Callable[..., Data]
@@ -40,7 +41,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Unsigned:
-    """A result whose sign is open."""
+    """Result with an unspecified sign."""
 
     value: float
 
@@ -102,11 +103,11 @@ SIZE_MINUS = Rule("the first with sign -", lambda x, _: -abs(x))
 
 
 Line: TypeAlias = tuple[Pattern | Result, ...]
-"""Patterns of all operands, and what follows."""
+"""Patterns of all operands, followed by the result."""
 
 
 def rows_of(table: Mapping[str, Sequence[Line]], arity: int) -> dict[str, list[Row]]:
-    """Lines as rows, by the number of operands."""
+    """Split each line into operand patterns and results, by the number of operands."""
     return {
         name: [(line[:arity], line[arity:]) for line in lines]  # type: ignore[misc]
         for name, lines in table.items()
@@ -154,7 +155,7 @@ _UNARY: dict[str, list[Line]] = {
 }
 
 UNARY = rows_of(_UNARY, 1)
-"""Of real numbers."""
+"""Special cases of functions of one real number."""
 
 _NANS: list[Line] = [(NAN, ANY, NAN), (ANY, NAN, NAN)]
 _QUOTIENT: list[Line] = [
@@ -262,10 +263,10 @@ _BINARY: dict[str, list[Line]] = {
 }
 
 BINARY = rows_of(_BINARY, 2)
-"""Of two real numbers."""
+"""Special cases of functions of two real numbers."""
 
 INPLACE = {
     "__iadd__": "add", "__isub__": "subtract", "__imul__": "multiply", "__itruediv__": "divide",
     "__ifloordiv__": "floor_divide", "__imod__": "remainder", "__ipow__": "pow",
 }
-"""Operators in place, and whose rows are theirs."""
+"""In-place operators and the functions whose rows apply to them."""

@@ -1,6 +1,6 @@
-"""Special cases of functions of complex numbers: real and imaginary part, and what becomes of them.
+"""Special cases of complex functions: patterns and results for real and imaginary parts.
 
-Rows are for imaginary parts of sign +, and NaN; those of the conjugate are the conjugates.
+Rows cover imaginary parts with positive sign and NaN; the result of a conjugate is the conjugate.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ _TABLES: dict[str, list[Line]] = {
 }
 
 COMPLEX = rows_of(_TABLES, 2)
-"""Of complex numbers: patterns of the parts, and the parts of the result."""
+"""Special cases of complex functions: patterns of both parts, and both parts of the result."""
 
 TURNED = {"asin": "asinh", "atan": "atanh", "sin": "sinh", "tan": "tanh"}
-"""Functions f that are `-i g(i z)` of others g."""
+"""Functions f with f(z) = -i g(iz), and the function g."""

@@ -1,4 +1,4 @@
-"""What functions of arrays are made of is compiled for all sizes: others compile nothing anew."""
+"""Array kernels are compiled for all sizes, so that new sizes compile nothing."""
 
 from __future__ import annotations
 
@@ -110,7 +110,8 @@ def test_twenty_sizes(name: str) -> None:
         ours = pattern(xp, xp.asarray(x))
         assert_close(np.asarray(ours), pattern(np, x), rtol=1e-12, atol=1e-9)
         compiled.append(counters.compiled)
-    # What takes long to compile for all sizes is compiled for one until there is another.
+    # Kernels that take long to compile are specialized on the first size until a second size
+    # occurs.
     assert compiled[1] == compiled[-1]
 
 
@@ -130,14 +131,14 @@ CONTRACTIONS: dict[str, Contraction] = {
 
 @pytest.mark.parametrize("name", CONTRACTIONS)
 def test_one_kernel_is_compiled_for_all_sizes(name: str) -> None:
-    """The first size has no kernel of its own, and the second compiles none."""
+    """The first size has no specialized kernel, and the second one compiles nothing."""
     contraction, compiled = CONTRACTIONS[name], []
     for n in (29, 23, 31, 18, 17, 25, 27, 19):
         x, y = numbers(n, n) * 0.37, numbers(n, n) - 0.25
         ours = contraction(xp, xp.asarray(x), xp.asarray(y))
         assert_close(np.asarray(ours), contraction(np, x, y), rtol=1e-12, atol=1e-9)
         compiled.append(counters.compiled)
-    # None of the sizes has so many products that short loops are built in.
+    # None of the sizes has enough products to specialize short loops.
     assert compiled[0] == compiled[-1]
 
 
@@ -198,7 +199,7 @@ def test_what_is_computed_of_parts_without_elements() -> None:
 @pytest.mark.parametrize("shape", [(9_000, 3), (5_001, 7), (20_000, 16), (70, 900)])
 def test_products_with_short_axes(shape: tuple[int, int]) -> None:
     x, small = numbers(*shape), numbers(shape[1], 5)
-    for part in (x, x[1:]):  # what takes long to compile is compiled for the second size
+    for part in (x, x[1:]):  # slow compilations are generalized for the second size
         a = xp.asarray(part)
         np.testing.assert_array_equal(np.asarray(xp.matrix_transpose(a) @ a), part.T @ part)
         np.testing.assert_array_equal(np.asarray(a @ xp.asarray(small)), part @ small)
@@ -234,7 +235,7 @@ def test_sizes_that_are_copied_often_are_built_in() -> None:
         found = xp.repeat(x, 3, axis=0)
         xp.eval(found)
     np.testing.assert_array_equal(np.asarray(found), wanted)
-    assert 1 <= counters.compiled - before <= 2  # for all sizes, if it was not there, and for these
+    assert 1 <= counters.compiled - before <= 2  # a specialized kernel, and one for all sizes
 
 
 @pytest.mark.parametrize("name", [name for name in _COPIES if "reshape" not in name])  # a view
@@ -267,7 +268,7 @@ _DOWN_COLUMNS: dict[str, Callable[[Any, Any, Any], Any]] = {
 @pytest.mark.parametrize("name", _DOWN_COLUMNS)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
 def test_sums_of_products_down_columns(name: str, dtype: str) -> None:
-    """The loops follow the order of memory, whatever the shape."""
+    """Loops follow the memory order for every shape."""
     for shape in ((7, 5), (1, 5), (5, 1), (300, 20), (20, 300), (1001, 33)):
         x, v = numbers(*shape, dtype=dtype), numbers(shape[0], dtype=dtype)
         ours = _DOWN_COLUMNS[name](xp, xp.asarray(x), xp.asarray(v))

@@ -1,4 +1,4 @@
-"""Arrays whose axes lie in another order in memory: the same numbers, by the same kernels."""
+"""Arrays with permuted axes in memory give the same results with the same kernels."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def numbers(shape: tuple[int, ...], dtype: str = "float64") -> Buffer:
 
 
 def lying(x: Buffer, order: tuple[int, ...]) -> Buffer:
-    """The same elements, with the axes in an order in memory."""
+    """Return the same elements with a given order of the axes in memory."""
     return np.ascontiguousarray(x.transpose(order)).transpose(np.argsort(order))
 
 
@@ -90,7 +90,7 @@ def test_reductions_in_any_order(order: tuple[int, ...], keepdims: bool) -> None
 
 
 def drawn(seed: int) -> tuple[list[Buffer], int | None]:
-    """Arrays that broadcast to one shape, each in an order of its own, and an axis."""
+    """Draw arrays that broadcast to one shape, with random memory orders, and an axis."""
     random = Random(seed)
     rank = random.randint(1, 4)
     shape = tuple(random.choice([1, 2, 3, 5]) for _ in range(rank))

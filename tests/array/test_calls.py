@@ -1,4 +1,4 @@
-"""What a small array waits for beside its kernel: calls of Python functions, which are counted."""
+"""Number of Python calls around the kernel of a small array."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ A, B = xp.asarray(np.ones(100, "float32")), xp.asarray(np.ones(100, "float32"))
 
 
 def calls_of(work: Callable[[], Any]) -> int:
-    """The Python functions that are called, once everything is compiled and known."""
+    """Count the Python calls of a computation after warm-up."""
     for _ in range(5):
         work()
-    # Collections of garbage call functions of their own, in one run or another.
+    # Garbage collection calls functions in some of the runs.
     return min(_counted(work) for _ in range(3))
 
 
@@ -43,7 +43,7 @@ def _counted(work: Callable[[], Any]) -> int:
     [
         (lambda: A + B, 10),
         (lambda: xp.eval(A + B), 58),
-        (lambda: float(xp.sum(A)), 62),
+        (lambda: float(xp.sum(A)), 63),
         (lambda: xp.eval((A + B) * A - B), 91),
     ],
     ids=["recorded", "one operation", "a number", "a chain"],

@@ -1,4 +1,4 @@
-"""`where` and `clip`: elements chosen by conditions and bounds."""
+"""Element selection with `where` and `clip`."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_numbers_as_conditions_are_true_unless_they_are_0() -> None:
      )),
     (lambda: xp.clip(xp.asarray([1j])), ArrayTypeError,
      Diagnostic(
-         "array-type", where="clip", what="the elements are", dtype="complex128",
+         "array-type", where="clip", what="the element dtype is", dtype="complex128",
          taken="int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64",
      )),
     (lambda: xp.clip(xp.asarray([1], dtype=xp.int8), 200), ArrayTypeError,

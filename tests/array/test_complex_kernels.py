@@ -1,4 +1,4 @@
-"""Functions of many complex elements are computed in blocks, and are those of few."""
+"""Functions of many complex elements, computed in blocks, agree with those of few elements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Element types: names, what they meet in, what they hold, conversions."""
+"""Dtypes: names, promotion, ranges and conversions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_types_meet_where_the_standard_says() -> None:
         strict = [getattr(array_api_strict, name) for name in (first, second)]
         try:
             wanted = str(array_api_strict.result_type(*strict)).rpartition(".")[2]
-        except TypeError:  # The standard has none.
+        except TypeError:  # The standard defines no promotion.
             continue
         assert xp.result_type(np.dtype(first), xp.zeros((), dtype=second)).name == wanted
         if wanted == second:
@@ -137,12 +137,12 @@ def test_conversion_without_copy_gives_the_array_itself() -> None:
      )),
     (lambda: xp.iinfo(xp.float32), ArrayTypeError,
      Diagnostic(
-         "array-type", where="iinfo", what="the elements are", dtype="float32",
+         "array-type", where="iinfo", what="the element dtype is", dtype="float32",
          taken="int8, int16, int32, int64, uint8, uint16, uint32, uint64",
      )),
     (lambda: xp.finfo(xp.int8), ArrayTypeError,
      Diagnostic(
-         "array-type", where="finfo", what="the elements are", dtype="int8",
+         "array-type", where="finfo", what="the element dtype is", dtype="int8",
          taken="float16, bfloat16, float32, float64, complex64, complex128",
      )),
     (lambda: xp.astype([1], xp.int8), ArrayTypeError,  # type: ignore[arg-type]

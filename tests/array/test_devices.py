@@ -1,4 +1,4 @@
-"""Every function of two arrays or more refuses those that live on different devices."""
+"""Every function of several arrays rejects arrays on different devices."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ DTYPES = ("float32", "int32", "bool")
 
 
 TYPES_ALONE = {"can_cast", "isdtype", "result_type"}
-"""What looks at element types, and computes nothing."""
+"""Functions that read dtypes only and compute nothing."""
 
 
 def arrays(dtype: str, rank: int = 2) -> tuple[Array, Array, Array]:
-    """Two arrays on the processor, and one elsewhere."""
+    """Return two arrays on the host and one on another device."""
     data = (np.eye(3) + 1).astype(dtype)[0 if rank == 1 else ...]
     return xp.asarray(data), xp.asarray(data), xp.asarray(data, device="stick128")
 
@@ -38,7 +38,7 @@ def functions() -> Iterator[tuple[str, Any]]:
 
 
 def ways(function: Any) -> Iterator[Callable[[Any, Any], object]]:
-    """How a function may take two arrays."""
+    """Yield the ways in which a function may receive two arrays."""
     yield lambda x, y: function(x, y)
     yield lambda x, y: function(y, x)
     yield lambda x, y: function([x, y])

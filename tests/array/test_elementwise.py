@@ -1,4 +1,4 @@
-"""Functions of elements, for each type that they take, are those of NumPy."""
+"""Element-wise functions agree with NumPy for each supported dtype."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ORACLES = {
     "atan": np.arctan, "atanh": np.arctanh, "atan2": np.arctan2, "bitwise_invert": np.invert,
     "bitwise_left_shift": np.left_shift, "bitwise_right_shift": np.right_shift, "pow": np.power,
 }
-# Sums of two numbers that may cancel, the greater of which is of this size then.
+# Magnitude of the larger operand of sums that may cancel.
 SUMS = {"logaddexp": 1.0}
 
 
@@ -38,7 +38,7 @@ def oracle(kind: str, *data: Data) -> Data:
 
 
 def floor_divide(x: Data, y: Data) -> Data:
-    """NumPy's, but where an operand is infinite, which the standard decides otherwise."""
+    """Compute NumPy's result, except for infinite operands, where the standard differs."""
     return np.where(np.isfinite(x) & np.isfinite(y), np.floor_divide(x, y), x / y)
 
 
@@ -66,7 +66,7 @@ def test_elements_are_those_of_numpy(kind: str) -> None:
         apart = distances(result, wanted, SUMS.get(kind, 0.0))
         worst = int(np.argmax(apart))
         assert apart[worst] <= 2.0, (dtype, [x[worst] for x in data])
-        # Which of two zeros is the greater is open.
+        # It is unspecified which of two zeros is the maximum.
         zeros = (wanted == 0) & (kind not in ("maximum", "minimum"))
         np.testing.assert_array_equal(np.signbit(result[zeros]), np.signbit(wanted[zeros]), dtype)
 
@@ -103,7 +103,7 @@ def test_signatures_are_those_of_the_standard(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", sorted(FUNCTIONS))
 def test_types_of_results_are_those_of_the_standard(kind: str) -> None:
-    """Nothing is computed for that."""
+    """Result dtypes are known without evaluation."""
     names = [dtype for dtype in (*DTYPES, "complex64", "complex128") if dtype != "float16"]
     for dtypes in itertools.product(names, repeat=FUNCTIONS[kind].arity):
         try:

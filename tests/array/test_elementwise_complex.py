@@ -1,4 +1,4 @@
-"""Functions of complex elements are those of NumPy in a wider type, within a few last places."""
+"""Complex element-wise functions agree with a wider dtype within a few units in the last place."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ WIDER = {"complex64": "complex128", "complex128": "clongdouble"}
 KINDS = sorted(kind for kind, op in FUNCTIONS.items() if "complex64" in op.functions[kind])
 EXACT = ("conj", "equal", "imag", "isfinite", "isinf", "isnan", "negative", "not_equal", "positive",
          "real", "round")
-# Parts of these may cancel, so that their digits are those of the whole.
+# Functions whose parts may cancel, so that errors are relative to the magnitude of the result.
 OF_THE_WHOLE = ("add", "divide", "expm1", "log1p", "multiply", "pow", "reciprocal", "square",
                 "subtract")
 BOUND = 6.0
 
 
 def ordinary(dtype: str, seed: int, decades: int = 4) -> Data:
-    """Parts of some sizes, zeros among them."""
+    """Draw complex numbers with parts of several magnitudes, including 0 and 1."""
     rng = np.random.default_rng([seed, decades, *dtype.encode()])
     part = PARTS[dtype]
     powers = 10.0 ** rng.integers(-decades, decades + 1, (500, 2))
@@ -45,7 +45,7 @@ def log1p(z: Data) -> Any:
     return size + 1j * np.arctan2(z.imag, 1 + z.real)
 
 
-# NumPy's of small numbers have less digits.
+# References for small numbers, for which NumPy loses digits.
 FOR_SMALL = {"expm1": expm1, "log1p": log1p}
 
 
@@ -60,7 +60,7 @@ def result_of(kind: str, *data: Data) -> Data:
 
 
 def apart(result: Data, wanted: Data, *, whole: bool) -> Data:
-    """How far results are apart, in units of their parts or of the whole."""
+    """Return the errors in ulps of each part, or of the whole if `whole`."""
     with np.errstate(all="ignore"):
         near = wanted.astype(result.dtype)
     if result.dtype.kind != "c":
@@ -86,7 +86,7 @@ def test_elements_are_those_of_a_wider_type(kind: str, dtype: str) -> None:
     plain = np.isfinite(wanted) & (abs(wanted) < np.finfo(dtype).max)
     bound = np.full(plain.sum(), BOUND)
     if kind == "pow":
-        # The angle of the result is a product, and counts in turns.
+        # The angle of the result is a product, whose error grows with the number of turns.
         bound += abs(data[1] * np.log(data[0]))[plain]
     off = apart(result[plain], wanted[plain], whole=kind in OF_THE_WHOLE)
     worst = int(np.argmax(off - bound))
@@ -137,7 +137,7 @@ def test_exponentials_of_far_numbers_come_back_by_small_sines() -> None:
 def test_logarithms_beside_the_unit_circle() -> None:
     angle = np.linspace(0.01, 3, 400)
     z = np.cos(angle) + 1j * np.sin(angle)
-    # The squares of parts of 53 bits are exact in integers.
+    # The squares of 53-bit parts are exact in Python integers.
     sizes = []
     for w in z:
         re, im = (int(part * 2.0**70) for part in (w.real, w.imag))

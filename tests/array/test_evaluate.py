@@ -1,4 +1,4 @@
-"""What is recorded in loops is computed now and then, by the same kernels again and again."""
+"""Recordings in loops are evaluated in pieces of limited size, with the same kernels."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_deep_graph_needs_no_recursion() -> None:
 
 @pytest.fixture
 def computed_together(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
-    """For each kernel or plan that runs its operations and its results."""
+    """Record the number of steps and of results of each evaluation."""
     sizes: list[tuple[int, int]] = []
     run = evaluate._run
 
@@ -67,7 +67,7 @@ def test_many_pending_arrays_are_computed_in_equal_pieces(
         expected = np.stack([[k + 1.0, 2.0] for k in range(1000)])
         np.testing.assert_array_equal(np.reshape(np.asarray(joined), (1000, 2)), expected)
     assert [float(part[0]) for part in parts] == [k + 1.0 for k in range(1000)]
-    assert max(results for _, results in computed_together) <= 65  # of a piece, and the joined one
+    assert max(results for _, results in computed_together) <= 65  # one piece and `joined`
     assert counters.compiled - before <= 4
 
 

@@ -1,4 +1,4 @@
-"""What would run for an array, at every step."""
+"""`explain` describes the kernels of an array at each stage."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_what_is_computed_needs_nothing() -> None:
 
 
 def test_calls_of_libraries_are_shown() -> None:
-    """They are made when they are written; results remember the call, not the operands."""
+    """Library calls run when they are recorded, so results show the call but need no kernel."""
     shown = explain(xp.sort(array(np.ones(3))))
 
     assert str(shown.function) == """\

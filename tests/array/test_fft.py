@@ -1,4 +1,4 @@
-"""Fourier transforms beside NumPy's."""
+"""Fourier transforms agree with NumPy."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_refusals() -> None:
     refused_calls: list[tuple[Callable[[], Any], type[Exception], Diagnostic]] = [
         (lambda: xp.fft.rfft(x), ArrayTypeError,
          Diagnostic(
-             "array-type", where="rfft", what="the elements are", dtype="complex64",
+             "array-type", where="rfft", what="the element dtype is", dtype="complex64",
              taken="float32, float64",
          )),
         (lambda: xp.fft.fft(x, axis=2), ArrayIndexError,

@@ -1,4 +1,4 @@
-"""Elements by index, read and written, beside NumPy's."""
+"""Indexed reads and writes agree with NumPy."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_element_writes_compile_nothing_and_go_in_place() -> None:
 def test_copies_are_counted() -> None:
     x = xp.asarray(np.zeros((3, 4)), copy=False)
     before = counters.libraries["numpy.copy"]
-    x[0] = 1  # not ours yet
+    x[0] = 1  # the memory is borrowed, so the first write copies
     x[1] = 2
     assert counters.libraries["numpy.copy"] == before + 1
     same(x.T[xp.asarray([0, 2])], np.array([[1.0, 2, 0], [1, 2, 0]]))
@@ -276,24 +276,24 @@ def test_nonzero(shape: tuple[int, ...]) -> None:
             same(one, other)
 
 
-FORMS = "give integers, slices, `...`, None, or arrays of this namespace: of integers, or a mask"
+FORMS = "use integers, slices, `...`, None, or integer or boolean arrays of this namespace"
 X = xp.asarray(np.zeros((3, 4)))
 
 REFUSED: list[tuple[type[TecompError], Any, Diagnostic]] = [
     (ArrayIndexError, 3, Diagnostic(
-        "array-index", number=3, axis=0, extent=3, inside="give one from -3 to 2",
+        "array-index", number=3, axis=0, extent=3, inside="use an index from -3 to 2",
     )),
     (ArrayIndexError, (0, -5), Diagnostic(
-        "array-index", number=-5, axis=1, extent=4, inside="give one from -4 to 3",
+        "array-index", number=-5, axis=1, extent=4, inside="use an index from -4 to 3",
     )),
     (ArrayIndexError, (slice(None), xp.asarray([0, 4])), Diagnostic(
-        "array-index", number=4, axis=1, extent=4, inside="give one from -4 to 3",
+        "array-index", number=4, axis=1, extent=4, inside="use an index from -4 to 3",
     )),
     (ArrayIndexError, xp.asarray(2**63, dtype=np.uint64), Diagnostic(
-        "array-index", number=2**63, axis=0, extent=3, inside="give one from -3 to 2",
+        "array-index", number=2**63, axis=0, extent=3, inside="use an index from -3 to 2",
     )),
     (ArrayIndexError, xp.asarray([2**63], dtype=np.uint64), Diagnostic(
-        "array-index", number=2**63, axis=0, extent=3, inside="give one from -3 to 2",
+        "array-index", number=2**63, axis=0, extent=3, inside="use an index from -3 to 2",
     )),
     (ArrayIndexError, (0, 0, 0), Diagnostic("array-index", taken=3, shape=(3, 4), rank=2)),
     (ArrayIndexError, (..., 0, ...), Diagnostic("array-index", dot_count=2)),
@@ -368,7 +368,7 @@ def test_bad_takes() -> None:
     assert refused(ArrayIndexError, lambda: xp.take(x, xp.asarray([7]), axis=1)) == (
         Diagnostic(
             "array-index", where="take", number=7, axis=1, extent=4,
-            inside="give one from -4 to 3",
+            inside="use an index from -4 to 3",
         )
     )
     assert refused(ArrayTypeError, lambda: xp.take(x, xp.asarray([0.5]), axis=1)) == (
@@ -380,7 +380,7 @@ def test_bad_takes() -> None:
     assert refused(ArrayIndexError, lambda: xp.take_along_axis(x, xp.asarray([[[5]]]))) == (
         Diagnostic(
             "array-index", where="take_along_axis", number=5, axis=2, extent=5,
-            inside="give one from -5 to 4",
+            inside="use an index from -5 to 4",
         )
     )
     assert refused(ArrayValueError, lambda: xp.nonzero(xp.asarray(1))) == (

@@ -1,4 +1,4 @@
-"""Arrays for other libraries, and what they print."""
+"""Conversion of arrays to other libraries, and their text."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_nobody_writes_to_what_an_array_reads() -> None:
 
 
 class _Old:
-    """A library's array that knows of no read-only memory."""
+    """Array of a library that does not support read-only memory."""
 
     def __init__(self, array: Array) -> None:
         self.array = array
@@ -105,7 +105,7 @@ def test_memory_of_a_described_machine_has_no_number_in_dlpack() -> None:
 
 
 class _Elsewhere:
-    """An array that is in no memory of the processor."""
+    """Array that is not in host memory."""
 
     def __dlpack__(self, **_: object) -> Any:
         raise BufferError("on a device")
@@ -199,7 +199,7 @@ def test_devices() -> None:
 def test_copies_are_values_of_their_own(way: Callable[[Array], Array]) -> None:
     data = np.arange(6.0).reshape(2, 3)
     pending = xp.asarray(data)
-    for _ in range(3000):  # recorded and computed, with no end of a stack
+    for _ in range(3000):  # a deep chain, which must not exhaust the stack
         pending = pending + 0
     for x in (xp.asarray(data), pending, xp.asarray(data, dtype=xp.float32).to_device("stick128")):
         other = way(x)

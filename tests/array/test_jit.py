@@ -1,4 +1,4 @@
-"""Functions that are recorded once."""
+"""Functions recorded with `jit`."""
 
 from __future__ import annotations
 
@@ -371,7 +371,7 @@ def test_assignments_by_arrays_of_indices_and_masks() -> None:
     assert diagnostic(caught.value) == (
         Diagnostic(
             "array-index", where="x[...] = value", number=3, axis=0, extent=3,
-            inside="give one from -3 to 2",
+            inside="use an index from -3 to 2",
         )
     )
 
@@ -426,7 +426,7 @@ STEPS = (_add_half, _set_row, _halve_part, _set_columns, _set_masked, _sorted, _
 
 @pytest.mark.parametrize("seed", range(20))
 def test_drawn_functions_with_views_and_changes_in_place(seed: int) -> None:
-    """Recorded functions do to arrays what they do to those of NumPy, in each of several calls."""
+    """Recorded functions modify their arguments as NumPy does, in each of several calls."""
     draw = random.Random(seed)
     plan = [(draw.choice(STEPS), draw.random(), draw.random(), draw.randrange(-2, 3))
             for _ in range(12)]

@@ -1,4 +1,4 @@
-"""Arrays are computed when somebody asks, once, in as few kernels as there can be."""
+"""Arrays are evaluated on demand, once, with as few kernels as possible."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def test_values_are_computed_once_and_only_those_that_are_held() -> None:
     held = record(EXP, node(x))
     dropped = record(ADD, held, node(x))
     result = record(ADD, dropped, node(x[0]))
-    weak = record(ADD, dropped, dropped)  # somebody else's, not asked for
+    weak = record(ADD, dropped, dropped)  # referenced elsewhere, but not requested
     del dropped
     before = counters.called
     assert_close(data_of(result), np.exp(x) + x + x[0])
     assert held.data is not None
     assert_close(held.data, np.exp(x))
     assert_close(data_of(weak), 2 * (np.exp(x) + x))
-    assert counters.called == before + 2  # what `weak` needs was kept by the first
+    assert counters.called == before + 2  # the first evaluation stored the operands of `weak`
 
 
 def test_intermediate_values_that_nobody_holds_are_not_stored() -> None:

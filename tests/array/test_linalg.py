@@ -1,4 +1,4 @@
-"""Decompositions of matrices and what follows from them, beside NumPy's."""
+"""Matrix decompositions and functions based on them agree with NumPy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SHAPES = [(3, 3), (2, 4, 4), (0, 3, 3), (0, 0)]
 
 
 def near(got: Array, wanted: Any, size: float = 1) -> None:
-    """Equal up to the rounding of a decomposition."""
+    """Check equality up to the rounding error of a decomposition."""
     wanted = np.asarray(wanted)
     assert (got.dtype, got.shape) == (wanted.dtype, wanted.shape)
     off = 200 * np.finfo(wanted.dtype).eps * size
@@ -34,7 +34,7 @@ def adjoint(x: Data) -> Data:
 
 
 def square(shape: tuple[int, ...], dtype: str) -> Data:
-    """Matrices far from singular ones."""
+    """Return well-conditioned square matrices."""
     x: Data = (draw(shape, dtype) + 8 * np.eye(shape[-1], dtype=dtype)).astype(dtype)
     return x
 
@@ -168,7 +168,7 @@ def test_refusals() -> None:
          )),
         (lambda: xp.linalg.det(array(np.ones((2, 2), "int32"))), ArrayTypeError,
          Diagnostic(
-             "array-type", where="det", what="the elements are", dtype="int32",
+             "array-type", where="det", what="the element dtype is", dtype="int32",
              taken="float32, float64, complex64, complex128",
          )),
         (lambda: xp.linalg.svd(x[0]), ArrayValueError,

@@ -1,4 +1,4 @@
-"""Products of matrices, vectors and tensors, beside NumPy's."""
+"""Matrix, vector and tensor products agree with NumPy."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_products_of_tensors(dtype: str, first: Any, second: Any, axes: Any) -> 
 
 
 def test_products_along_two_axes_of_ever_other_sizes() -> None:
-    """From the second on they are compiled for all sizes."""
+    """Kernels are compiled for all sizes from the second size on."""
     for k in range(1, 6):
         x, y = draw((k + 1, k + 2, k + 3), "float64"), draw((k + 3, k + 2, k), "float64", 1)
         axes = (1, 2), (1, 0)
@@ -85,7 +85,7 @@ def test_products_along_two_axes_of_ever_other_sizes() -> None:
 
 
 def _orders(x: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
-    """The same elements, with each order of the axes in memory, and with places between them."""
+    """Return the same elements with each memory order of the axes, with gaps, and reversed."""
     held = []
     for order in permutations(range(x.ndim)):
         back = np.argsort(order)
@@ -121,7 +121,7 @@ def test_complex_elements_are_read_where_they_lie() -> None:
     z = draw((1000,), "complex128")
     explained = xp.explain(xp.vecdot(array(z), array(z)))
     assert "vectorize" in explained.schedules[0]
-    assert not any(", (1000,)" in loops for loops in explained.loops)  # no part of them is stored
+    assert not any(", (1000,)" in loops for loops in explained.loops)  # no operand is copied
     check(xp.vecdot(array(z), array(z)), np.vecdot(z, z))
 
 

@@ -1,4 +1,4 @@
-"""Arrays in other shapes, and joined, beside NumPy's."""
+"""Reshaping, permuting and joining arrays agree with NumPy."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def same(x: Array, expected: Any) -> None:
 
 
 def both(call: Callable[..., Any], *data: np.ndarray[Any, Any], **more: Any) -> None:
-    """The same call of both namespaces, on arrays in memory and on those that are recorded."""
+    """Compare a call of both namespaces, for arrays in memory and for pending arrays."""
     expected = call(np, data if len(data) > 1 else data[0], **more)
     arrays = [xp.asarray(one) for one in data]
     same(call(xp, arrays if len(data) > 1 else arrays[0], **more), expected)
@@ -149,9 +149,9 @@ def test_rolls() -> None:
 X = xp.asarray(data_of((2, 3)))
 THERE = xp.asarray(data_of((2, 3)), dtype=xp.int32, device="stick128")
 APART = (
-    "operand 0 is ptensor<2x3xint64, device='cpu'> and operand 1 is ptensor<2x3xint32, "
-    "device='stick128'>; an operation runs where its operands live: bring one to the other's "
-    "device, x.to_device('cpu')"
+    "operand 0 is ptensor<2x3xint64, device='cpu'>, but operand 1 is ptensor<2x3xint32, "
+    "device='stick128'>; all operands must be on the same device: transfer one of them, "
+    "x.to_device('cpu')"
 )
 
 REFUSED: list[tuple[type[TecompError], Callable[[], object], Diagnostic]] = [
@@ -267,7 +267,7 @@ REFUSED: list[tuple[type[TecompError], Callable[[], object], Diagnostic]] = [
     )),
     (ArrayIndexError, lambda: xp.unstack(xp.asarray(1)), Diagnostic(
         "array-index", where="unstack", what="axis", given=0, rank=0,
-        numbers="none: the array has no axes",
+        numbers="none (the array has no axes)",
     )),
     (ArrayValueError, lambda: X[0].T, Diagnostic("array-shapes", shape=(3,))),
     (ArrayValueError, lambda: X[0].mT, Diagnostic("array-shapes", shape=(3,))),

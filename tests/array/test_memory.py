@@ -1,4 +1,4 @@
-"""What arrays take of memory: nothing for what is in between, and no more after many evaluations."""
+"""Memory use of arrays: none for intermediate values, and constant over many evaluations."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from tecomp.array.kernels import data_movement_kernels, execution_plan, kernel
 
 # All that is compiled is compiled before it is measured.
 for module in (data_movement_kernels, execution_plan, kernel):
-    module.calls_that_pay = lambda kernels, points: 16
+    module.specialization_threshold = lambda kernels, points: 16
 
 def pages():
     with open("/proc/self/statm") as file:
@@ -135,11 +135,11 @@ print(many({few}, {count}) - before)
 def test_memory_over_large_structures_is_bounded(join: str) -> None:
     (megabytes,) = printed(STRUCTURES.format(join=join, few=50, count=80))
 
-    assert megabytes < 16  # 29 and more if all of them are kept
+    assert megabytes < 16  # at least 29 MB if all structures are kept
 
 
 def printed(program: str) -> list[float]:
-    """The numbers that a fresh interpreter prints."""
+    """Run a program in a fresh interpreter and return the numbers that it prints."""
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
@@ -168,7 +168,7 @@ def test_ten_thousand_evaluations_leave_nothing() -> None:
 def test_kernels_that_are_let_go_leave_little() -> None:
     (kilobytes,) = printed(NEW)
 
-    assert kilobytes < 20  # each had 80 and more
+    assert kilobytes < 20  # each kernel takes at least 80 KB while it is kept
 
 
 def test_large_keys_count_as_several() -> None:

@@ -1,4 +1,4 @@
-"""Parts of arrays that are in order become one row in order, as quickly as merging allows."""
+"""Sorted parts are merged into one sorted row with few comparisons."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tecomp.array.distributed.sorting import merge_runs
 
 @total_ordering
 class Counted:
-    """A number that counts how often it is compared."""
+    """Number that counts comparisons of its class."""
 
     compared = 0
 
@@ -33,7 +33,7 @@ def test_rows_in_order_are_merged_and_not_sorted_again(descending: bool) -> None
 
     expected = np.sort(data)[::-1] if descending else np.sort(data)
     assert [each.value for each in found] == expected.tolist()
-    assert Counted.compared < 5 * len(data)  # sorting takes 16 for each
+    assert Counted.compared < 5 * len(data)  # sorting takes 16 comparisons per element
 
 
 @pytest.mark.parametrize("descending", [False, True])

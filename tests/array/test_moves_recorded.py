@@ -1,4 +1,4 @@
-"""Functions that move elements inside of recorded functions, beside NumPy's."""
+"""Data movement inside recorded functions agrees with NumPy."""
 
 from __future__ import annotations
 

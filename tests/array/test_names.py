@@ -1,4 +1,4 @@
-"""What `dir` of the namespace shows: what users type."""
+"""`dir` of the namespace lists public names only."""
 
 from __future__ import annotations
 

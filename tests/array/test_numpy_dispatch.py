@@ -1,4 +1,4 @@
-"""Functions of NumPy that are called with arrays give arrays, or are refused."""
+"""NumPy functions called with our arrays return our arrays or raise an error."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WITHOUT_ARRAYS = {
 
 
 def is_numpys(name: str) -> bool:
-    """Whether NumPy's function of that name takes the arguments of a drawn call."""
+    """Return whether NumPy's function with that name takes the arguments of a random call."""
     if name in WITHOUT_ARRAYS or numpys(name) is None:
         return False
     return MAKERS[name](Draw([0, crc32(name.encode())]), name).oracle is None
@@ -59,7 +59,7 @@ ELSEWHERE = {
     "empty_like", "linalg.eig", "linalg.eigh", "linalg.eigvals", "linalg.qr", "linalg.svd",
     "linalg.tensordot",
 }
-"""Functions whose results are not unique or not defined."""
+"""Functions whose results are not unique or unspecified."""
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int32", "float64", "complex128"])
@@ -75,7 +75,7 @@ def test_universal_functions_give_arrays_or_are_refused(name: str, dtype: str) -
         return
     try:
         got = ufunc(*map(xp.asarray, data))
-    except ArrayTypeError:  # the dtype, which tests of the function itself cover
+    except ArrayTypeError:  # unsupported dtype, which the tests of the function cover
         return
     assert isinstance(got, Array)
     with np.errstate(all="ignore"):

@@ -1,4 +1,4 @@
-"""Operators of arrays: those of the functions, on either side of numbers, and in place."""
+"""Operators agree with the functions, with scalar operands on either side, and in place."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_others_are_left_to_python() -> None:
             with pytest.raises(TypeError):
                 function(x, other)
             if other == "text" and function is operator.mod:
-                continue  # a format
+                continue  # string formatting
             with pytest.raises(TypeError):
                 function(other, x)
     with pytest.raises(TypeError):
@@ -203,7 +203,7 @@ def test_powers_of_roots_are_powers(dtype: str, power: float) -> None:
 
     wide = data.astype(np.longdouble)
     with np.errstate(all="ignore"):
-        wanted = np.power(wide, power).astype(kind)  # the operator takes roots, which differ
+        wanted = np.power(wide, power).astype(kind)  # the operator uses roots, which differ
     assert distances(found, wanted).max() <= 2
     is_number = ~np.isnan(wanted)
     np.testing.assert_array_equal(np.signbit(found[is_number]), np.signbit(wanted[is_number]))

@@ -1,4 +1,4 @@
-"""Arrays on devices: the numbers are NumPy's, the elements lie in the layouts of the device."""
+"""Arrays on devices agree with NumPy and use the layouts of the device."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def test_libraries_run_on_the_host_and_are_counted() -> None:
     assert (order.device, order.dtype) == ("tensix_wh", xp.int32)
     report = xp.report().devices["tensix_wh"]
     assert report.libraries == (("numpy.argsort", 1), ("numpy.sort", 1))
-    assert report.copies_from_host == 2  # what was sorted, and the number
+    assert report.copies_from_host == 2  # the sorted array and the number
     assert str(report).splitlines()[-1] == "  1 calls of numpy.sort on the host"
 
 
@@ -261,7 +261,7 @@ def test_layouts_are_chosen_and_changed(device: str) -> None:
 
 
 def test_the_metadata_of_an_array_in_sticks() -> None:
-    """The first program of the document on Spyre tensors, and what its text says of it."""
+    """The first program of the document on Spyre tensors, with the layout text of the document."""
     x = xp.asarray(data((5, 100, 150), "float16"), device="stick128")
     layout = x.device_tensor_layout()
     assert str(layout) == (
@@ -347,7 +347,7 @@ def test_programs_of_the_document_on_spyre_tensors(
 
 @pytest.mark.parametrize("seed", range(12))
 def test_elementwise_results_keep_layouts(seed: int) -> None:
-    """Random padding and order of the dimensions; the numbers are those of NumPy."""
+    """Padding and dimension order are random; the results agree with NumPy."""
     random = np.random.default_rng(seed)
     rank = int(random.integers(1, 4))
     shape = tuple(int(n) for n in random.integers(1, 80, rank))
@@ -361,7 +361,7 @@ def test_elementwise_results_keep_layouts(seed: int) -> None:
     for found, wanted in ((x * 2 + beside, a * 2 + a), (xp.maximum(x, -3), np.maximum(a, -3)), (-x, -a)):
         assert found.layout == layout.with_size(shape)
         np.testing.assert_array_equal(np.asarray(found), wanted)
-    row = xp.asarray(a[:1], device="stick128")  # along other sticks, perhaps
+    row = xp.asarray(a[:1], device="stick128")  # possibly along another axis in its sticks
     np.testing.assert_array_equal(np.asarray(xp.maximum(x, row)), np.maximum(a, a[:1]))
 
 
@@ -388,10 +388,7 @@ def test_what_makes_an_array_in_a_layout_refuses_others() -> None:
     x = xp.asarray(data((6, 50), "float32"), device="stick128")
     other = tecomp.StickLayout((6, 64), "float32", [0, 1], size=(6, 51))
     wrong = Diagnostic(
-        "other-shape", reason=Diagnostic(
-            "other-shape", tensor="x", dtype="float32", shape="[6, 50]", layout_dtype="float32",
-            layout_shape=[6, 51],
-        ),
+        "other-shape", reason="layouts: x is float32[6, 50], but its layout is for float32[6, 51]; pass a layout of its shape and dtype",
     )
     calls: list[tuple[str, Callable[[], Array], Diagnostic]] = [
         ("zeros", lambda: xp.zeros((6, 50), dtype="float32", device="stick128", layout=other), wrong),
@@ -544,10 +541,7 @@ REFUSALS: list[tuple[type[Exception], Callable[[], object], Diagnostic]] = [
         lambda: xp.asarray([1.0], device="stick128", layout=Layout.row_major((2,), "float32")),
         Diagnostic(
             "other-shape", where="asarray",
-            reason=Diagnostic(
-                "other-shape", tensor="x", dtype="float32", shape="[1]", layout_dtype="float32",
-                layout_shape=[2],
-            ),
+            reason="layouts: x is float32[1], but its layout is for float32[2]; pass a layout of its shape and dtype",
         ),
     ),
     (
@@ -622,7 +616,7 @@ def test_layouts_of_arrays_of_a_team_are_those_of_parts() -> None:
 
 
 def test_arrays_in_shards() -> None:
-    """Arrays in scratchpads keep the layout of their cores, and relayouts change it."""
+    """Arrays in scratchpads keep their core layout, and relayouts change it."""
     a = data((256, 256), "float32")
     near = tecomp.ShardLayout(a.shape, "float32", grid=(8, 8), tile=(32, 32))
     other = near.replace(grid=(4, 2))
@@ -663,12 +657,12 @@ def test_element_wise_operations_on_shards_stay_in_scratchpads() -> None:
     ((9, 8),
      Diagnostic(
          "demand", where="asarray",
-         reason="layouts: the shards of x in `l1` are 29 x 32 elements, and cores compute whole tiles of 32 x 32; give a grid whose shards are whole tiles",
+         reason="layouts: the shards of x in `l1` have 29 x 32 elements, but cores compute whole tiles of 32 x 32; use a grid whose shards are whole tiles",
      )),
     ((128, 1),
      Diagnostic(
          "demand", where="asarray",
-         reason="layouts: the shards of x in `l1` are 2 x 256 elements, and cores compute whole tiles of 32 x 32; give a grid whose shards are whole tiles",
+         reason="layouts: the shards of x in `l1` have 2 x 256 elements, but cores compute whole tiles of 32 x 32; use a grid whose shards are whole tiles",
      )),
 ])
 def test_shards_of_arrays_that_cannot_be(grid: tuple[int, int], message: Diagnostic) -> None:

@@ -1,4 +1,4 @@
-"""One kernel for all arrays that lie alike: any sizes and strides, axes merged where they go on."""
+"""Pointwise kernels serve all sizes and strides and merge contiguous axes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_one_kernel_serves_all_sizes() -> None:
     before = counters.compiled
     for shape in [(7,), (1,), (2, 3, 4), (1, 5), (64, 65), (3, 0, 2), ()]:
         run(numbers(*shape), numbers(*shape))
-    assert counters.compiled <= before + 1  # what has no axes is another kernel
+    assert counters.compiled <= before + 1  # arrays without axes use a separate kernel
     run(numbers(4, 6), numbers(6))
     between = counters.compiled
     run(numbers(2, 5, 9), numbers(9))

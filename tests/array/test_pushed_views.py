@@ -1,4 +1,4 @@
-"""Views of what is not computed yet: one kernel on views, for all sizes."""
+"""Views of pending arrays: one kernel on views for all sizes."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_random_views(seed: int) -> None:
 
 
 def test_views_of_several_arrays_are_no_chain() -> None:
-    """Each is a view of its own array, however they are combined."""
+    """Views of several arrays are independent, however their results are combined."""
     data = numbers(1, 4)
     ways: dict[str, Any] = {
         "squeeze": lambda np, x: np.squeeze(x, axis=0), "flip": lambda np, x: np.flip(x),

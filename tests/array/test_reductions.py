@@ -1,4 +1,4 @@
-"""One kernel for a reduction of arrays of any sizes, wherever their elements lie."""
+"""One kernel per reduction for all sizes and memory layouts."""
 
 from __future__ import annotations
 

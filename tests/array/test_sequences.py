@@ -1,4 +1,4 @@
-"""Arrays of whatever offers elements, or says that it does: an array or an error, in finite time."""
+"""`asarray` returns an array or raises an error in finite time for any object with elements."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ HUGE = 10**13
 
 @pytest.fixture(autouse=True)
 def _in_time() -> Iterator[None]:
-    faulthandler.dump_traceback_later(60, exit=True)  # NumPy looks at no signals meanwhile
+    faulthandler.dump_traceback_later(60, exit=True)  # NumPy does not process signals meanwhile
     yield
     faulthandler.cancel_dump_traceback_later()
 
 
 class Offer:
-    """What offers elements in one way."""
+    """Object with one attribute that `asarray` may read elements from."""
 
     def __init__(self, name: str, value: Any) -> None:
         self.name, self.value = name, value
@@ -39,7 +39,7 @@ class Offer:
 
 
 class Sequence:
-    """A sequence of some length, with one element everywhere; itself if that is None."""
+    """Sequence with one repeated element; the sequence itself if `element` is None."""
 
     def __init__(self, length: int, element: Any) -> None:
         self.length, self.element = length, element
@@ -101,7 +101,7 @@ def test_the_same_row_in_many_places_is_no_mistake() -> None:
         {"shape": (2,), "typestr": "|O", "data": (0, False)})],
 ])
 def test_offers_that_cannot_be_read(offer: Offer, what: str, reason: str | None) -> None:
-    """Without a reason: in words of NumPy."""
+    """A reason of None stands for a message of NumPy."""
     with pytest.raises(ArrayValueError) as caught:
         xp.asarray(offer)
 
@@ -123,7 +123,7 @@ def test_what_has_no_numbers(given: Any) -> None:
 
 
 def test_drawn_sequences_in_each_other() -> None:
-    """Whatever holds what, also itself: the array that NumPy makes of it, or an error."""
+    """Lists that contain each other or themselves give NumPy's array or an error."""
     for seed in range(1500):
         draw = random.Random(seed)
         pool: list[list[Any]] = [[] for _ in range(draw.randint(1, 6))]

@@ -1,4 +1,4 @@
-"""Elements that are different, beside NumPy's."""
+"""Set functions agree with NumPy."""
 
 from __future__ import annotations
 

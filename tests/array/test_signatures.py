@@ -1,4 +1,4 @@
-"""Every function and method of the standard takes the arguments that the standard says."""
+"""Functions and methods have the parameters of the standard."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OWN = {"ArrayAPIStrictFlags", "get_array_api_strict_flags", "reset_array_api_str
 
 
 def functions() -> dict[str, Any]:
-    """The functions of the other library by their names, those of extensions with a dot."""
+    """Return the functions of the reference namespace by name; extension names contain a dot."""
     found: dict[str, Any] = {}
     for module, prefix in ((strict, ""), (strict.linalg, "linalg."), (strict.fft, "fft.")):
         for name in module.__all__:
@@ -46,7 +46,7 @@ def ours(name: str) -> Any:
 
 
 OURS = ("layout", "placements", "team")
-"""What functions that make arrays take beside."""
+"""Additional parameters of our creation functions."""
 
 
 def parameters(function: Any) -> list[inspect.Parameter]:
@@ -58,11 +58,11 @@ def parameters(function: Any) -> list[inspect.Parameter]:
 
 
 ALSO_BY_POSITION = {"diff": ["n"]}
-"""Parameters that the standard takes by name alone, and SciPy and scikit-learn pass by position."""
+"""Keyword-only parameters of the standard that SciPy and scikit-learn pass by position."""
 
 
 def shape_of(function: Any) -> list[tuple[str, Any]]:
-    """Names, where they can be used, and how arguments are given."""
+    """Return the keyword name, if the parameter has one, and the kind of each parameter."""
     return [
         (parameter.name if parameter.kind is not parameter.POSITIONAL_ONLY else "", parameter.kind)
         for parameter in parameters(function)
@@ -75,7 +75,7 @@ def check(one: Any, other: Any) -> None:
     for mine, theirs in zip(given, wanted, strict=True):
         if theirs.default is theirs.empty:
             continue
-        # What is left out means None there.
+        # A missing argument means None in the reference library.
         default = None if type(theirs.default).__name__ == "Undef" else theirs.default
         assert mine.default == default, mine.name
 
@@ -103,12 +103,12 @@ def test_functions_that_take_more_by_position(name: str) -> None:
         key: value.default for key, value in other.items()}
 
 
-# The other library takes `stream` by place too, which the standard does not.
+# The reference library also accepts `stream` by position, unlike the standard.
 @pytest.mark.parametrize("name", sorted(({*METHODS} & {*vars(Array)}) - {"to_device"}))
 def test_methods_take_what_the_standard_says(name: str) -> None:
     method = getattr(Array, name)
     one, other = shape_of(method), shape_of(METHODS[name])
-    # Nobody names the operands of operators, and those of Python take them by place alone.
+    # Operands of operators have no public names, and Python's slots take them by position only.
     assert [kind for _, kind in one[1:]] == [kind for _, kind in other[1:]] or (
         len(one) == len(other) <= 2 and name.startswith("__"))
 

@@ -1,4 +1,4 @@
-"""Arrays on different devices, or of different teams, are refused by all that takes several."""
+"""Functions of several arrays reject arrays on different devices or teams."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ BITWISE = ("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bi
 LOGICAL = ("logical_and", "logical_or", "logical_xor")
 AS = {**dict.fromkeys(BITWISE, "int32"), **dict.fromkeys(LOGICAL, "bool")}
 ALONE = {"result_type", "can_cast", "asarray", "isdtype", "relayout_to", "eval", "report", "jit"}
-"""What takes several arrays and combines no elements of them."""
+"""Functions that take several arrays without combining their elements."""
 OPERATORS = [
     name for name in dir(Array)
     if name.startswith("__") and name.strip("_") in {
@@ -79,7 +79,7 @@ def functions() -> Iterator[tuple[str, Any]]:
 
 
 def several(function: Any) -> bool:
-    """Whether a function takes two arrays or more, by what it says of its parameters."""
+    """Return whether the annotations of a function allow two or more arrays."""
     params = [
         p for p in inspect.signature(function).parameters.values() if "Array" in str(p.annotation)
     ]
@@ -133,7 +133,7 @@ _CONVERTED = {
     "linalg.cross", "repeat", "searchsorted sorter", "take", "take_along_axis", "where choices",
     "where condition", "x[i]", "x[index] = v", "x[mask]", "x[mask] = v",
 }
-"""Cases that convert an array first, which takes a team with processes; see tests/dist."""
+"""Cases that convert an array first, which requires a team with processes; see tests/dist."""
 
 
 @pytest.mark.parametrize("name", sorted({*CASES} - _CONVERTED))

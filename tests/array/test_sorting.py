@@ -1,4 +1,4 @@
-"""Elements in order, and where they belong, beside NumPy's; the calls are counted."""
+"""Sorting and searching agree with NumPy, and library calls are counted."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_refusals() -> None:
     refused_calls: list[tuple[Callable[[], Any], type[Exception], Diagnostic]] = [
         (lambda: xp.sort(array(np.zeros(2, "complex64"))), ArrayTypeError,
          Diagnostic(
-             "array-type", where="sort", what="the elements are", dtype="complex64",
+             "array-type", where="sort", what="the element dtype is", dtype="complex64",
              taken="int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64",
          )),
         (lambda: xp.argsort(x, axis=2), ArrayIndexError,

@@ -1,4 +1,4 @@
-"""Special values of floating point are those of the standard, row by row."""
+"""Special floating-point values agree with the tables of the standard."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FLOATS = ("float32", "float64")
 
 
 def samples(dtype: str) -> Data:
-    """What the rows are tried with; NaN with either sign."""
+    """Return the operands for the table rows; NaN occurs with either sign."""
     plain = np.array([7.0, -7.0, 4.0, -4.0, 0.25, -0.75, 1e10, -1e10, 5e15, -4.5], dtype)
     return np.concatenate([special_floats(dtype), plain, -special_floats(dtype)[-1:]])
 
@@ -46,7 +46,7 @@ def selected(pattern: Pattern, x: Data) -> Any:
 
 
 def follows(result: Data, wanted: Result, operands: tuple[Data, ...]) -> Any:
-    """Where results are as a row has them: numbers but for their last place."""
+    """Return where results match a row; finite numbers may differ by one unit in the last place."""
     if isinstance(wanted, Some):
         return wanted.holds(result)
     if isinstance(wanted, Unsigned):
@@ -60,7 +60,7 @@ def follows(result: Data, wanted: Result, operands: tuple[Data, ...]) -> Any:
 
 
 def check(rows: list[Row], operands: tuple[Data, ...], *results: Data) -> None:
-    """Whether the rows hold; `results` are the parts of the result."""
+    """Check all rows; `results` are the parts of the result."""
     for patterns, wanted in rows:
         for part, result in zip(wanted, results, strict=True):
             _check_row(patterns, part, operands, result)
@@ -109,7 +109,7 @@ def parts(z: Data) -> tuple[Data, ...]:
 
 
 def paired(re: Data, im: Data) -> Data:
-    """Complex numbers, whose zeros keep their signs."""
+    """Combine two parts to complex numbers and keep the signs of zeros."""
     return np.stack([re, im], axis=-1).view(f"complex{16 * re.itemsize}")[..., 0]
 
 
@@ -151,9 +151,9 @@ def test_cosine_is_that_of_the_turned_number() -> None:
 
 def _compare(result: Data, wanted: Data, re: Data, im: Data) -> None:
     for one, other in zip(parts(result), parts(wanted), strict=True):
-        # Functions of NaN and of infinities have signs that are open.
+        # Signs of functions of NaN and of infinities are unspecified.
         plain = np.isfinite(re) & np.isfinite(im)
-        # Two kernels, in which a product and a sum may be rounded at once or one by one.
+        # The two kernels may or may not fuse a multiplication and an addition.
         np.testing.assert_array_max_ulp(one[plain], other[plain], 2)
         np.testing.assert_array_equal(np.signbit(one[plain]), np.signbit(other[plain]))
         np.testing.assert_array_equal(np.isnan(one), np.isnan(other))

@@ -1,4 +1,4 @@
-"""When sizes that come again are built in: not before that can pay."""
+"""Kernels are specialized on repeated sizes only when the compilation time pays off."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def oracle(x: np.ndarray) -> np.ndarray:
 
 
 def compiled_by(calls: int, *shape: int) -> int:
-    """The kernels that calls with the same sizes compile, after one with other sizes."""
+    """Count the kernels that calls with equal sizes compile, after one call with other sizes."""
     other = xp.asarray(np.random.default_rng(1).random([n + 1 for n in shape]))
     xp.eval(standardised(other))
     x = np.random.default_rng(0).random(shape)
@@ -71,7 +71,7 @@ def test_the_calls_that_pay_take_as_long_as_compiling() -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
 @pytest.mark.parametrize("name", ["argmax", "argmin", "max", "sum"])
 def test_rows_of_each_length_with_ties_and_nan(name: str, dtype: str) -> None:
-    """Kernels for open lengths: rows up to 8 and 32 vectors, and longer ones."""
+    """Kernels for unknown lengths cover rows of up to 8, of up to 32, and of more vectors."""
     vector = host_vector_bytes() // np.dtype(dtype).itemsize
     edges = [k * vector + d for k in (4, 5, 8, 9, 16, 31, 32, 33) for d in (-1, 0, 1)]
     before, known = counters.compiled, sum(n <= max(16, 4 * vector) for n in edges)
@@ -90,7 +90,7 @@ def test_rows_of_each_length_with_ties_and_nan(name: str, dtype: str) -> None:
 
 @pytest.mark.parametrize(("dtype", "width"), [("float32", 4), ("float64", 8)])
 def test_lengths_of_short_rows_are_built_in(dtype: str, width: int) -> None:
-    """Rows of up to four vectors. Rows of up to sixteen share a kernel, and so do longer ones."""
+    """Rows of up to 4 vectors are specialized; rows of up to 16, and longer ones, share kernels."""
     short = 4 * host_vector_bytes() // width
 
     def compiled(columns: int) -> int:
@@ -120,14 +120,14 @@ def test_reductions_of_rows_of_any_length(data: st.DataObject) -> None:
 
     found = np.asarray(getattr(xp, name)(xp.asarray(x), axis=1))
 
-    # Whole numbers as small as these are added exactly in any order.
+    # Sums of such small integers are exact in any order.
     np.testing.assert_array_equal(found, getattr(np, name)(x, axis=1))
 
 
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_indices_of_extremes_with_ties_and_nan(data: st.DataObject) -> None:
-    """The first of equal values, and the first NaN, along rows and columns of any length."""
+    """The index of the first of equal values, or of the first NaN, is found in rows and columns."""
     dtype = data.draw(st.sampled_from(["float32", "float64", "int8", "int32", "int64"]))
     rows, columns = data.draw(st.integers(1, 300)), data.draw(st.integers(1, 300))
     rng = np.random.default_rng(data.draw(st.integers(0, 2**16)))
@@ -143,7 +143,7 @@ def test_indices_of_extremes_with_ties_and_nan(data: st.DataObject) -> None:
 
 
 def test_extents_beyond_32_bits_are_built_in() -> None:
-    """Indices have 32 bits where a size is open."""
+    """Indices have 32 bits where an extent is unknown."""
     most = 2**31 - 1
     assert kernel.static_extents((5, most), 10**10) == (None, None)
     assert kernel.static_extents((most + 1, 5), 10**10, short=0) == (most + 1, None)

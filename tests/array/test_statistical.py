@@ -1,4 +1,4 @@
-"""Sums, products, extremes, moments, truth and running sums, beside NumPy's."""
+"""Sums, products, extrema, moments, `any`, `all` and cumulative sums agree with NumPy."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def function(name: str) -> Callable[..., Any]:
 
 
 def cases() -> list[Any]:
-    """Every function and element type; axes take turns, so that each function has each."""
+    """Return each function with each dtype; axes alternate, so that each function has each axis."""
     turns = cycle([(axis, keeps) for keeps in (False, True) for axis in AXES])
     return [
         pytest.param(name, dtype, *next(turns), id=f"{name}-{dtype}")
@@ -109,7 +109,7 @@ def test_sums_of_many_are_as_exact_as_pairwise_ones(dtype: str) -> None:
     exact = np.sum(x.astype(np.longdouble))
     for name, wanted in (("sum", exact), ("mean", exact / x.size)):
         if name == "sum" and dtype == "float16":
-            continue  # the sum is greater than the greatest
+            continue  # the sum overflows
         got = float(function(name)(array(x)))
         assert abs(got - float(wanted)) <= 4 * float(np.spacing(np.dtype(dtype).type(wanted)))
 
@@ -202,7 +202,7 @@ def test_refusals() -> None:
     refused_calls: list[tuple[Callable[[], Any], type[Exception], Diagnostic]] = [
         (lambda: statistical.sum(x, dtype=np.bool), ArrayTypeError,
          Diagnostic(
-             "array-type", where="sum", what="the elements are", dtype="bool",
+             "array-type", where="sum", what="the element dtype is", dtype="bool",
              taken="int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128",
          )),
         (lambda: statistical.all(x, axis=2), ArrayIndexError,

@@ -1,4 +1,4 @@
-"""What computes each group of functions: kernels, and libraries by name where the design says so."""
+"""Counters show that kernels compute each function, and libraries where documented."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ BY_LIBRARIES: dict[str, Callable[[Any], Any]] = {
 
 
 def counted(call: Callable[[Any], Any]) -> tuple[int, dict[str, int]]:
-    """How many kernels a program calls, and which libraries."""
+    """Return the number of kernel calls and the library calls of a computation."""
     x = xp.asarray(X)
     called, before = statistics.counters.called, statistics.counters.libraries.copy()
     xp.eval(call(x))
@@ -82,7 +82,7 @@ def test_numpy_and_the_interpreter_compute_nothing(
     for function in ("exp", "add", "multiply", "matmul", "dot", "tensordot", "sum", "mean", "std",
                      "cumsum", "cumulative_sum", "where", "einsum", "prod"):
         monkeypatch.setattr(np, function, refused)
-    monkeypatch.setattr(evaluate, "bind", refused)  # the first thing that the interpreter does
+    monkeypatch.setattr(evaluate, "bind", refused)  # the entry point of the interpreter
     found = BY_KERNELS[name](xp.asarray(X))
     xp.eval(found)
     monkeypatch.undo()

@@ -1,4 +1,4 @@
-"""Names that NumPy has and the standard has not."""
+"""NumPy names that are missing in the standard."""
 
 from __future__ import annotations
 

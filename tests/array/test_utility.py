@@ -1,4 +1,4 @@
-"""Differences of neighbours, beside NumPy's."""
+"""Differences of adjacent elements agree with NumPy."""
 
 from __future__ import annotations
 

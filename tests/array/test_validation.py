@@ -1,4 +1,4 @@
-"""Options of functions: arrays where one value is asked for, and structures that hold themselves."""
+"""Validation of options: arrays in place of scalars, and structures that contain themselves."""
 
 from __future__ import annotations
 

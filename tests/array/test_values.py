@@ -1,4 +1,4 @@
-"""Arrays as values of Python: copies, pickles, numbers, threads, and what is left after an error."""
+"""Arrays as Python values: copies, pickles, scalars, threads, and state after an error."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_numbers_that_a_type_has_not(numbers: list[Any], dtype: str, given: str)
 
 @pytest.fixture
 def often() -> Iterator[None]:
-    """Threads take turns as often as they can."""
+    """Make the interpreter switch threads as often as possible."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield
@@ -166,7 +166,7 @@ def test_threads_write_to_rows_of_one_array() -> None:
 def test_threads_that_share_arrays() -> None:
     rng = np.random.default_rng(0)
     data = rng.standard_normal((8, 40))
-    shared = [xp.asarray(row) * 2 for row in data]  # recorded, and asked for by all threads
+    shared = [xp.asarray(row) * 2 for row in data]  # pending, and requested by all threads
 
     def work(seed: int) -> list[float]:
         found = []
@@ -196,7 +196,7 @@ def test_threads_that_share_arrays() -> None:
 
 def test_one_thread_compiles_while_others_compute(monkeypatch: pytest.MonkeyPatch) -> None:
     x = xp.asarray(np.arange(5.0))
-    float(xp.sum(x * 3 - 1))  # compiled before
+    float(xp.sum(x * 3 - 1))  # compiled in advance
     compiles, go_on = Event(), Event()
     build = tecomp.build
 
@@ -226,7 +226,7 @@ def test_elements_are_not_asked_for_while_they_are_written() -> None:
     x = xp.zeros(4)
     told = []
 
-    def change(_: Any) -> None:  # as what runs when memory is let go could do
+    def change(_: Any) -> None:  # stands for code that runs while memory is released
         with pytest.raises(ArrayValueError) as caught:
             float(x[0])
         told.append(diagnostic(caught.value))
@@ -359,7 +359,7 @@ def test_a_view_keeps_the_index_that_it_was_taken_at() -> None:
 
 
 def _calls(function: Callable[[int], object], count: int) -> int:
-    """The calls of functions that a function of a number makes."""
+    """Count the function calls that a function of a number makes."""
     made = 0
 
     def note(frame: Any, event: str, _: Any) -> None:
@@ -416,7 +416,7 @@ def test_views_of_views_take_linear_time(function: Callable[[int], object]) -> N
 def test_a_write_to_a_view_copies_nothing() -> None:
     x = xp.zeros((100, 50))
     part = x.T[10:, 1:]
-    part[0, 0] = 0  # what `zeros` gives is one number until then
+    part[0, 0] = 0  # an array from `zeros` is one broadcast number before
     before = counters.libraries["numpy.copy"]
     for k in range(5):
         part[0, k] = 1

@@ -1,4 +1,4 @@
-"""The namespace in the versions of the standard."""
+"""The namespace of each version of the standard."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Print how often functions of arrays are compiled for twenty sizes, and how fast such kernels are.
+"""Print compilations per array function for twenty sizes, and the speed of the kernels.
 
     TECOMP_CACHE=off python -m tests.bench.all_sizes
 
-Beside the milliseconds of the first call, of the second size and of all others, it prints how much
-longer kernels for all sizes take than what is compiled for one alone.
+The table shows the milliseconds of the first call, of the second size and of all others, and the
+ratio of the time of size-generic kernels to that of kernels specialized on one size.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SHAPES = ((200, 300), (1000, 1000), (200_000, 4))
 ROUNDS = 5
 SECONDS = 0.01
 LARGEST = 1 << 24
-"""Elements of a result that is tried."""
+"""Largest number of result elements that is measured."""
 
 SHOWN = (
     "less the mean", "standardised", "softmax", "layer norm", "product", "tensordot",
@@ -70,7 +70,7 @@ def _ratio(name: str, shape: tuple[int, int]) -> str:
         assert recipe is not None
         if isinstance(recipe, ExecutionPlan):
             for each in recipe.recipes:
-                each.calls = 0  # so that sizes are not built in
+                each.calls = 0  # prevents specialization on the sizes
             execute_plan(recipe, work)
         else:
             recipe.calls = 0

@@ -1,6 +1,6 @@
-"""The tables of speed in docs/arrays.md: `python -m tests.bench.arrays_table FILE ...`.
+"""Print the performance tables of docs/arrays.md: `python -m tests.bench.arrays_table FILE ...`.
 
-The files are what `tests/bench/run.py array --json FILE` wrote.
+The files are the output of `tests/bench/run.py array --json FILE`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tests.bench.table import markdown, notes
 
 
 def tables(rows: Sequence[Row]) -> str:
-    """A table of chains and one of what is paid once, and what was asked and is not so."""
+    """Return tables of chains and of one-time costs, and the goals that were missed."""
     chains = [row for row in rows if not row.goal.seconds]
     costs = [row for row in rows if row.goal.seconds]
     parts = [markdown(chains), markdown(costs), *(f"* {note}" for note in notes(rows))]

@@ -1,4 +1,4 @@
-"""What is measured: a computation, its inputs, what it should give, and what is asked of it."""
+"""Benchmark cases: computation, inputs, oracle and performance goal."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ Limit = Literal["fma", "copy", "none"]
 
 
 class BenchError(Exception):
-    """A request that cannot be carried out; the message says what to do instead."""
+    """Invalid request; the message contains the remedy."""
 
 
 class NoFormError(Exception):
-    """A contender cannot run a case; the message is a sentence that says why."""
+    """Contender without an implementation of a case; the message is a sentence with the reason."""
 
 
 @dataclass(frozen=True)
 class Goal:
-    """What is asked of a row; None where nothing is.
+    """Performance goal of a row; None for attributes without a goal.
 
     Attributes:
-        of_limit: share of the machine's limit.
-        of_best: times as fast as the best of `peers`.
-        peers: who counts for that; all if empty.
-        of_peers: names of peers, each with how many times as fast as that one.
-        seconds: at most so long.
-        of_one_thread: times as fast as with one thread.
-        of_case: share of the rate of another case, by its name.
+        of_limit: Fraction of the machine's limit.
+        of_best: Speedup over the best of `peers`.
+        peers: Peers that count for `of_best`; all if empty.
+        of_peers: Names of peers, each with the required speedup.
+        seconds: Upper bound of the time.
+        of_one_thread: Speedup over one thread.
+        of_case: Name of another case, and the required fraction of its rate.
     """
 
     of_limit: float | None = None
@@ -47,28 +47,27 @@ class Goal:
 
 @dataclass(frozen=True)
 class Case:
-    """One row.
+    """Benchmark case, one row of the table.
 
     Attributes:
-        name: `family/what`.
-        title: what is computed, for a reader.
-        kind: by which a peer finds how it does this.
-        shapes: of the inputs.
-        oracle: from inputs in float64 (int64 for integers, complex128) to the result; several
-            results are one, side by side.
-        terms: how many rounded terms make up one value; see `tolerance`.
-        dtype: of the inputs.
-        result_dtype: the coarsest type that a peer may round its result to.
-        options: further facts for the peers.
-        flops: additions and multiplications.
-        bytes: that have to be read or written.
-        limit: what bounds it: multiplications, the memory, or nothing that can be measured.
-        goal: what is asked.
-        threads: fixed number, or 0 for that of the run.
-        is_fresh: each measurement is the first of a new process, so that nothing is kept from the
-            one before.
-        has_blas: NumPy leaves the work to OpenBLAS.
-        given: makes the inputs, if they are not to be random numbers of `dtype`.
+        name: `family/name`.
+        title: Description of the computation for readers.
+        kind: Key of the implementation in each peer.
+        shapes: Shapes of the inputs.
+        oracle: Function from inputs in float64 (int64 for integers, complex128) to the result;
+            several results are stacked.
+        terms: Number of rounded terms in one value; see `tolerance`.
+        dtype: Dtype of the inputs.
+        result_dtype: Least precise dtype to which a peer may round its result.
+        options: Further parameters for the peers.
+        flops: Number of additions and multiplications.
+        bytes: Number of bytes that must be read or written.
+        limit: Limiting resource: "fma", "copy" (memory), or "none" if it cannot be measured.
+        goal: Performance goal.
+        threads: Fixed number of threads, or 0 for that of the run.
+        is_fresh: If True, each measurement is the first one of a new process, without warm caches.
+        has_blas: If True, NumPy delegates the work to OpenBLAS.
+        given: Function that returns the inputs. Default: random numbers of `dtype`.
     """
 
     name: str
@@ -91,17 +90,17 @@ class Case:
 
     @property
     def family(self) -> str:
-        """What stands before the slash."""
+        """Part of the name before the slash."""
         return self.name.partition("/")[0]
 
     @property
     def tolerance(self) -> float:
-        """How far a result may be off, as a share of the largest expected value.
+        """Tolerance of results, relative to the largest expected value.
 
-        Rounding errors of a sum of n terms are at most n roundings of its partial sums, and in
-        any order that people use they cancel like a random walk: sqrt(n) roundings. Four times
-        that leaves room for functions (some roundings each) and for other orders; a wrong index
-        or a missing term is larger by orders of magnitude. Sums of integers are exact.
+        The rounding error of a sum of n terms is at most n roundings of its partial sums. In all
+        common orders of summation the errors accumulate like a random walk: sqrt(n) roundings. A
+        factor of four allows for functions (a few roundings each) and for other orders. A wrong
+        index or a missing term is larger by orders of magnitude. Sums of integers are exact.
         """
         if self.result_dtype.startswith(("int", "uint")):
             return 0.0
@@ -109,7 +108,7 @@ class Case:
         return 4.0 * (sums + _ROUNDING[self.result_dtype])
 
     def inputs(self) -> list[Array]:
-        """The same numbers in each process: standard normal, or all values of a small integer."""
+        """Return reproducible inputs: standard normal, or all values of a small integer dtype."""
         if self.given is not None:
             return self.given()
         random = np.random.default_rng(20)
@@ -119,26 +118,26 @@ class Case:
         return [array.astype(numpy_dtype(self.dtype), copy=False) for array in numbers]
 
     def expected(self, inputs: list[Array]) -> Array:
-        """What the oracle gives."""
+        """Return the result of the oracle."""
         wide = {"i": np.int64, "u": np.int64, "c": np.complex128}
         return self.oracle(*(
             array.astype(wide.get(array.dtype.kind, np.float64)) for array in inputs
         ))
 
     def error(self, result: Array, expected: Array) -> float:
-        """The largest difference, as a share of the largest expected value."""
+        """Return the largest difference relative to the largest expected value."""
         if result.shape != expected.shape:
             raise BenchError(
                 f"{self.name}: the result has shape {result.shape} where {expected.shape} is due"
             )
         largest = float(np.abs(expected).max(initial=0)) or 1.0
         difference = np.abs(result.astype(expected.dtype) - expected)
-        return float(difference.max(initial=0)) / largest  # NaN stays NaN, and is no agreement
+        return float(difference.max(initial=0)) / largest  # NaN propagates and fails the comparison
 
 
 _ROUNDING = {"float32": 2.0**-24, "bfloat16": 2.0**-8, "float16": 2.0**-11}
 
 
 def numpy_dtype(name: str) -> np.dtype[Any]:
-    """NumPy's name for a type, of `ml_dtypes` where NumPy has none."""
+    """Return the NumPy name of a dtype, from `ml_dtypes` for dtypes that NumPy lacks."""
     return np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name)

@@ -1,4 +1,4 @@
-"""All cases, and how they are chosen by name."""
+"""All cases, and their selection by name."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ FAMILIES = tuple(dict.fromkeys(case.family for case in CASES))
 
 
 def choose(names: Sequence[str]) -> list[Case]:
-    """The cases that are called by name, by family or by pattern; all without any.
+    """Return the cases with the given names, families or patterns; all cases without names.
 
     Raises:
-        BenchError: nothing is called so.
+        BenchError: If a name matches no case.
     """
     chosen = [case for case in CASES if not names or any(_fits(case, name) for name in names)]
     for name in names:
@@ -46,7 +46,7 @@ def choose(names: Sequence[str]) -> list[Case]:
 
 
 def find(name: str) -> Case:
-    """The case of this name, also of those that are drawn."""
+    """Return the case with this name, including randomly drawn cases."""
     if name.startswith("random/"):
         return programs.random_case(name)
     return next(case for case in (*CASES, *drawn.CASES) if case.name == name)

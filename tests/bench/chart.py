@@ -1,4 +1,4 @@
-"""A bar chart of ratios as SVG: the same text for the same numbers."""
+"""Bar chart of ratios as deterministic SVG."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.bench.record import Row, peers_of
 
 _LABELS, _WIDTH, _BAR, _GAP = 230, 900, 9, 10
 _OCTAVES = (-2, 4)
-"""The axis runs from a quarter to sixteen times, by powers of two."""
+"""Powers of two at the ends of the axis: from a quarter to sixteen."""
 _COLOURS = ("#4477aa", "#ee6677", "#aa3377", "#228833", "#ccbb44", "#66ccee", "#777777")
 _STYLE = """\
   <style>
@@ -22,7 +22,7 @@ _STYLE = """\
 
 
 def chart(rows: Sequence[Row]) -> str:
-    """Bars to the right of the line at 1 are rows where tecomp is faster than that peer."""
+    """Return the chart; bars to the right of the line at 1 are rows where tecomp is faster."""
     names = peers_of(rows)
     shown = [(row, bars) for row in rows if (bars := _bars(row, names))]
     body, top = [], 56
@@ -55,7 +55,7 @@ def _bars(row: Row, names: Sequence[str]) -> list[tuple[str, float]]:
 
 
 def _place(value: float) -> float:
-    """Where a ratio is on the axis; those beyond its ends are at its ends."""
+    """Return the position of a ratio on the axis, clamped to the ends of the axis."""
     low, high = _OCTAVES
     share = (min(max(log2(value), low), high) - low) / (high - low)
     return round(_LABELS + share * (_WIDTH - _LABELS - 70), 1)

@@ -1,4 +1,4 @@
-"""The command line: `python tests/bench/run.py [case ...] [--peers ...] [--threads N] ...`."""
+"""Command line: `python tests/bench/run.py [case ...] [--peers ...] [--threads N] ...`."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from tests.bench.table import legend, line
 from tests.bench.teams import run as teams
 
 TEAMS = "dist"
-"""The family of cases on several processes, which are as many as `--threads` says."""
+"""Family of multi-process cases; `--threads` is their number of processes."""
 PROGRAM = "python tests/bench/run.py"
 
 
 def parser() -> argparse.ArgumentParser:
-    """What can be asked for."""
+    """Return the argument parser."""
     made = argparse.ArgumentParser(
         prog=PROGRAM, description="Measure against the machine's limits and against peers.",
     )
@@ -57,7 +57,7 @@ def _count(text: str) -> int:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The exit status: 0, or 1 where one of our results was wrong, or 2 for a refused request."""
+    """Return the exit status: 0, 1 if a result of tecomp was wrong, or 2 for an invalid request."""
     asked = parser().parse_args(arguments)
     if asked.case == [TEAMS]:
         return _of_teams(asked)
@@ -82,14 +82,14 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _of_teams(asked: argparse.Namespace) -> int:
-    """A table of its own: all processes of a team compute one case."""
+    """Print the separate table of cases that all processes of a team compute together."""
     names = [peer.name for peer in PEERS if peer.is_installed] if asked.peers is None else asked.peers
     peers = [peer for peer, package in teams.PEERS.items() if package in names]
     return teams.tell(asked.threads, sys.executable, peers)
 
 
 def listing(cases: Sequence[Case]) -> str:
-    """Names and titles, and who can be asked."""
+    """Return names and titles of cases, and the available peers."""
     width = max(len(case.name) for case in cases)
     lines = [f"{case.name:<{width}}  {case.title}" for case in cases]
     names = [peer.name + ("" if peer.is_installed else " (not installed)") for peer in PEERS]
@@ -97,7 +97,7 @@ def listing(cases: Sequence[Case]) -> str:
 
 
 def command_text(arguments: Sequence[str]) -> str:
-    """What prints such a record again: the arguments without what belongs to one occasion."""
+    """Return the command that reproduces a record, without arguments of a single occasion."""
     kept, words = [], iter(arguments)
     for word in words:
         if word in ("--json", "--write", "--note"):

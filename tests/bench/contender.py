@@ -1,4 +1,4 @@
-"""The runner's side of a contender: starts its process with the right cores, and asks it."""
+"""Contender processes on the runner's side: start them on their cores and query them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ _THREADS = (
     "NUMEXPR_MAX_THREADS", "HL_NUM_THREADS", "TVM_NUM_THREADS", "TECOMP_NUM_THREADS",
 )
 
-# Fresh pages for each result would cost more than many a result; PyTorch's guide has people use
-# another allocator for that. These make glibc's keep what was freed, whichever thread freed it.
+# Fresh pages for each result would cost more than many results. PyTorch's guide recommends another
+# allocator for this reason. These settings make glibc's allocator keep freed memory, whichever
+# thread freed it.
 _KEEP_MEMORY = {
     "MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**40),
     "MALLOC_TOP_PAD_": str(2**26), "MALLOC_ARENA_MAX": "1",
@@ -31,12 +32,12 @@ _KEEP_MEMORY = {
 
 @dataclass(frozen=True)
 class Peer:
-    """Somebody who computes the cases.
+    """Library that computes the cases.
 
     Attributes:
-        name: as it is asked for, and in the table.
-        module: in tests/bench/peers.
-        package: which has to be installed.
+        name: Name on the command line and in the table.
+        module: Module in tests/bench/peers.
+        package: Required package.
     """
 
     name: str
@@ -45,7 +46,7 @@ class Peer:
 
     @property
     def is_installed(self) -> bool:
-        """Whether its package is there."""
+        """Whether the package is installed."""
         try:
             version(self.package)
         except PackageNotFoundError:
@@ -69,10 +70,10 @@ PEERS = (
 
 
 def choose_peers(names: Sequence[str] | None) -> list[Peer]:
-    """The peers of these names; without names, all that are installed.
+    """Return the peers with these names; without names, all installed peers.
 
     Raises:
-        BenchError: there is none of a name, or it is not installed.
+        BenchError: If a name is unknown or its package is not installed.
     """
     if names is None:
         return [peer for peer in PEERS if peer.is_installed]
@@ -90,14 +91,14 @@ def choose_peers(names: Sequence[str] | None) -> list[Peer]:
 
 @dataclass
 class Contender:
-    """A process that computes cases.
+    """Process that computes cases.
 
     Attributes:
-        peer: who.
-        cores: it may run on these, with one thread on each.
-        environment: what else is set there.
-        version: of its package.
-        detail: what else it says about itself.
+        peer: Library of the process.
+        cores: Cores of the process, with one thread on each.
+        environment: Additional environment variables.
+        version: Version of the package.
+        detail: Further description that the process reports.
     """
 
     peer: Peer
@@ -128,11 +129,11 @@ class Contender:
 
     @property
     def threads(self) -> int:
-        """One for each core."""
+        """Number of threads, one per core."""
         return len(self.cores)
 
     def ask(self, **question: Any) -> dict[str, Any]:
-        """What it answers; that it ended, if it did."""
+        """Return the answer of the process, or an error entry if the process ended."""
         if self.failure:
             return {"skipped": self.failure, "failed": True}
         assert self._process.stdin is not None
@@ -153,7 +154,7 @@ class Contender:
         return {"skipped": self.failure, "failed": True}
 
     def close(self) -> None:
-        """End the process."""
+        """Terminate the process."""
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None:
                 stream.close()

@@ -1,4 +1,4 @@
-"""Starts the growth of compile time: `python tests/bench/growth.py`, from anywhere."""
+"""Start the benchmark of compile time growth: `python tests/bench/growth.py`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ import sys
 from pathlib import Path
 
 if __name__ == "__main__":
-    # Python puts this folder first; the modules call each other `tests.bench.*`.
+    # Python puts this folder first in the path; the modules import each other as `tests.bench.*`.
     sys.path[0] = str(Path(__file__).parents[2])
     runpy.run_module("tests.bench.growth_command", run_name="__main__")

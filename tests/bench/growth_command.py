@@ -1,4 +1,4 @@
-"""`python tests/bench/growth.py`: seconds to compile programs of 10 to 1,000 operations."""
+"""Measure compile time of 10 to 1,000 operations: `python tests/bench/growth.py`."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _MOST_KERNELS = 100
 _COLOURS = ("#4a9ad9", "#f1a136", "#37b588")
 _LEFT, _TOP, _WIDTH, _HEIGHT = 70.0, 60.0, 520.0, 300.0
 _LEAST, _MOST = -2.0, 2.0
-"""Powers of ten of seconds that the picture shows."""
+"""Range of the time axis in powers of ten seconds."""
 
 
 def seconds(value: te.Tensor) -> float:
-    """What it takes to compile a program that nobody has compiled before."""
+    """Return the compile time in seconds of a program that is in no cache."""
     source = next(op for op in post_order([value.op]) if not op.input_tensors and op.name == "X")
     start = time.perf_counter()
     tecomp.compile(value, [source.output(0)])
@@ -32,9 +32,9 @@ def seconds(value: te.Tensor) -> float:
 
 
 def measured(counts: Sequence[int], turns: int) -> dict[str, list[float]]:
-    """The least of some turns for each kind of program and each number of operations.
+    """Return the minimum time of several runs per kind and number of operations.
 
-    Of programs of kernels that all differ only those of the smaller numbers.
+    Programs of pairwise different kernels have only the smaller numbers of operations.
     """
     os.environ["TECOMP_CACHE"] = "off"
     for make in KINDS.values():
@@ -49,7 +49,7 @@ def measured(counts: Sequence[int], turns: int) -> dict[str, list[float]]:
 
 
 def table(counts: Sequence[int], found: Mapping[str, Sequence[float]]) -> str:
-    """Milliseconds for each operation."""
+    """Return a table of milliseconds per operation."""
     lines = ["operations  " + "  ".join(f"{kind:>24}" for kind in found)]
     for k, count in enumerate(counts):
         each = (
@@ -61,7 +61,7 @@ def table(counts: Sequence[int], found: Mapping[str, Sequence[float]]) -> str:
 
 
 def picture(counts: Sequence[int], found: Mapping[str, Sequence[float]]) -> str:
-    """Both axes are logarithmic: what grows linearly goes up as the grey lines do."""
+    """Draw both axes logarithmically, so that linear growth is parallel to the grey lines."""
     canvas = Canvas()
     canvas.text(_LEFT, 30, "Seconds to compile a program", size=16, style="bold")
     for power in range(int(_LEAST), int(_MOST) + 1):
@@ -91,7 +91,7 @@ def _place(count: float, value: float) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Measure, print, and write the picture where that is asked for."""
+    """Measure, print, and write the picture on request."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--turns", type=int, default=3, help="the least of so many is shown")
     parser.add_argument("--write", type=Path, help="where the picture goes; nowhere by default")

@@ -1,7 +1,7 @@
-"""The table of relayouts in docs/programs.md: `python -m tests.bench.layouts_table`.
+"""Print the relayout table of docs/programs.md: `python -m tests.bench.layouts_table`.
 
-Bytes that relayouts of whole networks write, as they are chosen, beside what they come to if each
-operation in turn takes the layouts that are cheapest for it, and copies for itself what it reads.
+The table compares the bytes that relayouts of whole networks write by optimal layout assignment
+with those of a greedy assignment in program order.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ MACHINES = ("stick128", "tensix_wh", str(Path(__file__).with_name("made_up.toml"
 
 
 Network = tuple[list[te.Tensor], list[te.Tensor], te.Tensor]
-"""What the caller passes, what is known before, and the result."""
+"""Inputs, constants and the result."""
 
 
 def encoder() -> Network:
-    """A layer of a transformer's encoder."""
+    """Return an encoder layer of a transformer."""
     program = encoder_layer()
     inputs, output = tensors(program)
     constants = [inputs[k] for k in program.constants]
@@ -31,7 +31,7 @@ def encoder() -> Network:
 
 
 def residual(side: int = 56, depth: int = 256, inner: int = 64) -> Network:
-    """A block of a residual network, images by channels as PyTorch has them, norms folded in."""
+    """Return a residual block with NCHW images and folded norms."""
     image = te.placeholder((1, depth, side, side), name="image")
     x = image
     constants: list[te.Tensor] = []
@@ -47,7 +47,7 @@ def residual(side: int = 56, depth: int = 256, inner: int = 64) -> Network:
 
 
 def convolution(x: te.Tensor, weights: te.Tensor) -> te.Tensor:
-    """With as many rows and columns as its image."""
+    """Return a convolution with zero padding that keeps the image size."""
     count, given, taps, _ = weights.shape
     side, edge = x.shape[2], int(taps) // 2
     wide = x
@@ -69,12 +69,12 @@ def convolution(x: te.Tensor, weights: te.Tensor) -> te.Tensor:
 
 
 def relu(x: te.Tensor) -> te.Tensor:
-    """What is above 0."""
+    """Return the ReLU of a tensor."""
     return te.compute(x.shape, lambda n, c, i, j: te.max(x[n, c, i, j], 0.0), name="relu")
 
 
 def row(name: str, program: Network, machine: str) -> str:
-    """What relayouts of a program move on a machine, chosen for all and one by one."""
+    """Return the relayouts of a program on a machine, by optimal and by greedy assignment."""
     passed, constants, output = program
     graph, target = graph_of([output], passed, constants), Target.load(machine)
     found, forward = choose_layouts(graph, target), forward_relayouts(graph, target)

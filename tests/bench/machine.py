@@ -1,4 +1,4 @@
-"""The machine that a table was made on, as its operating system describes it."""
+"""Description of the machine that runs the benchmarks, from its operating system."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tecomp import Target
 
 _CPUINFO = Path("/proc/cpuinfo")
 
-# What OpenBLAS's kernels for a core type need; only those worth a try are here.
+# CPU flags that OpenBLAS kernels of a core type require; only useful core types are listed.
 _CORE_TYPES = {
     "Sandybridge": {"avx"},
     "Haswell": {"avx2", "fma"},
@@ -28,31 +28,31 @@ _CORE_TYPES = {
 
 @cache
 def flags() -> frozenset[str]:
-    """The instruction sets of the processor, as Linux calls them; none where it does not say."""
+    """Return the CPU flags that Linux reports; empty on other systems."""
     found = re.search(r"^(?:flags|Features)\s*:(.*)$", _cpuinfo(), re.MULTILINE)
     return frozenset(found[1].split()) if found else frozenset()
 
 
 def blas_core_types(have: frozenset[str] | None = None) -> list[str]:
-    """The values of OPENBLAS_CORETYPE whose kernels the processor can run."""
+    """Return the values of OPENBLAS_CORETYPE whose kernels the CPU supports."""
     have = flags() if have is None else have
     return [name for name, needs in _CORE_TYPES.items() if needs <= have]
 
 
 def last_cache() -> int:
-    """Bytes of the largest cache."""
+    """Return the size of the last-level cache in bytes."""
     core = Target.load("cpu").core
     return core.cache_bytes[-1] if core else 32 * 1024 * 1024
 
 
 def cores(count: int) -> list[int]:
-    """So many of the cores that this process may use."""
+    """Return the given number of cores that this process may use."""
     allowed = sorted(os.sched_getaffinity(0))
     return allowed[:count] if len(allowed) >= count else []
 
 
 def description() -> dict[str, Any]:
-    """The processor by name, its cores and caches, the system."""
+    """Return CPU name, cores, caches and operating system."""
     model = re.search(r"^model name\s*:\s*(.*)$", _cpuinfo(), re.MULTILINE)
     core = Target.load("cpu").core
     return {
@@ -66,7 +66,7 @@ def description() -> dict[str, Any]:
 
 
 def _microarchitecture() -> str:
-    """LLVM's name for it, which tells generations of one trade name apart."""
+    """Return LLVM's CPU name, which distinguishes generations of one trade name."""
     return f" ({binding.get_host_cpu_name()})"
 
 

@@ -1,4 +1,4 @@
-"""Programs of any number of operations, of a few kinds, for what it takes to compile them."""
+"""Programs with any number of operations, of several kinds, for compile time measurements."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ROWS, COLUMNS = 32, 64
 
 
 def chain(count: int) -> te.Tensor:
-    """Formulas of elements, one after another."""
+    """Return a chain of element-wise formulas."""
     value = te.placeholder((ROWS, COLUMNS), name="X")
     for number in range(count):
         value = te.compute(
@@ -21,7 +21,7 @@ def chain(count: int) -> te.Tensor:
 
 
 def alike(count: int) -> te.Tensor:
-    """Layers that are alike: a product, a function of it, and what goes around it, for each."""
+    """Return layers of equal structure: a product, a function of it, and a residual."""
     X = value = te.placeholder((COLUMNS, COLUMNS), name="X")
     for number in range(0, count, 3):
         product = _product(value, X, f"p{number}")
@@ -35,7 +35,7 @@ def alike(count: int) -> te.Tensor:
 
 
 def different(count: int) -> te.Tensor:
-    """Products and functions of them, of which no two have the same shape: a kernel for each pair."""
+    """Return products and functions of pairwise different shapes: a kernel for each pair."""
     value = te.placeholder((ROWS, 8), name="X")
     for number in range(0, count, 2):
         W = te.compute(

@@ -1,4 +1,4 @@
-"""The command line of random shapes: how many times as fast as PyTorch they are."""
+"""Command line of random shapes: speedup over PyTorch."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tests.bench.table import line, ratios
 
 
 def summary(rows: Sequence[Row]) -> str:
-    """The geometric mean, the least, and the worst of all ratios, each with its case.
+    """Return geometric mean, minimum, and the worst ratios with their cases.
 
-    A case that somebody could not run has its note in place of a ratio.
+    If a contender could not run a case, its note replaces the ratio.
     """
     found = {row: ratio for row in rows if (ratio := row.against("torch")) is not None}
     lines = [f"{row.case}: {note}" for row in rows if row not in found for note in _notes(row)]
@@ -28,7 +28,7 @@ def _notes(row: Row) -> list[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The exit status: 0, or 1 where somebody could not run a case."""
+    """Return the exit status: 0, or 1 if a contender could not run a case."""
     parser = argparse.ArgumentParser(prog="python tests/bench/random_shapes.py")
     parser.add_argument("--rounds", type=int, default=3, help="turns of each contender")
     parser.add_argument("--time", type=float, default=0.02, help="seconds of a turn")

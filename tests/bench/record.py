@@ -1,4 +1,4 @@
-"""What was measured, as it is written to a file, and the ratios that follow from it."""
+"""Measurement records as stored in files, and the ratios computed from them."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ OURS, LIMIT = "tecomp", "limit"
 
 @dataclass(frozen=True)
 class Result:
-    """What one contender did.
+    """Result of one contender.
 
     Attributes:
-        peer: its name.
-        detail: what sets it apart from others of that name.
-        threads: how many it had.
-        minimum: the shortest time in seconds; None if it was not timed.
-        median: half of the times were shorter.
-        runs: how many times were taken.
-        note: why it was not timed.
-        failed: whether that is a fault.
+        peer: Name of the peer.
+        detail: Variant among contenders of the same name.
+        threads: Number of threads.
+        minimum: Minimum time in seconds; None if it was not timed.
+        median: Median time in seconds; None if it was not timed.
+        runs: Number of measured times.
+        note: Reason why it was not timed.
+        failed: If True, the reason is a fault.
     """
 
     peer: str
@@ -38,7 +38,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Row:
-    """What all contenders did for a case; the attributes are those of the case."""
+    """Results of all contenders for a case; other attributes are those of the case."""
 
     case: str
     title: str
@@ -51,55 +51,55 @@ class Row:
 
     @property
     def family(self) -> str:
-        """What stands before the slash."""
+        """Part of the name before the slash."""
         return self.case.partition("/")[0]
 
     @property
     def ours(self) -> float | None:
-        """Our shortest time."""
+        """Minimum time of tecomp."""
         return self.best(OURS)
 
     def of(self, peer: str) -> list[Result]:
-        """The results of a peer, without those of other numbers of threads."""
+        """Return the results of a peer with the number of threads of the row."""
         return [r for r in self.results if r.peer == peer and r.threads == self.threads]
 
     def best(self, peer: str) -> float | None:
-        """The shortest time of a peer, in whichever form."""
+        """Return the minimum time of a peer over its variants."""
         times = [r.minimum for r in self.of(peer) if r.minimum is not None]
         return min(times, default=None)
 
     def best_peer(self, names: Sequence[str] = ()) -> tuple[str, float] | None:
-        """Who was fastest, apart from us, and the time; of all if no names are given."""
+        """Return the fastest peer except tecomp, and its time; without names, among all peers."""
         times = {name: self.best(name) for name in names or peers_of([self])}
         found = [(time, name) for name, time in times.items() if time is not None]
         return min(found)[::-1] if found else None
 
     def rate(self) -> float | None:
-        """Operations or bytes in a second; None where neither counts."""
+        """Return operations or bytes per second; None if the case has no such limit."""
         amount = self.flops if self.limit == "fma" else self.bytes
         return amount / self.ours if self.ours and self.limit != "none" else None
 
     def of_limit(self) -> float | None:
-        """Our share of the machine's limit."""
+        """Return the fraction of the machine's limit that tecomp reaches."""
         return ratio(self.best(LIMIT), self.ours)
 
     def against(self, peer: str) -> float | None:
-        """How many times as fast as a peer we are."""
+        """Return the speedup of tecomp over a peer."""
         return ratio(self.best(peer), self.ours)
 
     def of_best(self) -> float | None:
-        """How many times as fast as the fastest of those who count we are."""
+        """Return the speedup of tecomp over the fastest peer of the goal."""
         best = self.best_peer(self.goal.peers)
         return ratio(best[1] if best else None, self.ours)
 
     def of_one_thread(self) -> float | None:
-        """How many times as fast as with one thread; None where that was not measured."""
+        """Return the speedup over one thread; None if that was not measured."""
         times = [r.minimum for r in self.results if r.peer == OURS and r.threads == 1]
         return ratio(next(iter(times), None), self.ours) if self.threads > 1 else None
 
 
 def joined(records: Sequence[Record]) -> Record:
-    """The rows of several records of one machine; of a case that several have, the last counts."""
+    """Merge records of one machine; for duplicate cases the last record counts."""
     if len(records) == 1:
         return records[0]
     last = records[-1]
@@ -116,18 +116,18 @@ def joined(records: Sequence[Record]) -> Record:
 
 
 def ratio(other: float | None, ours: float | None) -> float | None:
-    """How often ours fits into the other; None if one is not known."""
+    """Return `other / ours`; None if one of them is unknown."""
     return other / ours if other is not None and ours else None
 
 
 def peers_of(rows: Sequence[Row]) -> list[str]:
-    """The names of all peers, in the order in which they were asked."""
+    """Return the names of all peers, in the order of the results."""
     names = dict.fromkeys(result.peer for row in rows for result in row.results)
     return [name for name in names if name not in (OURS, LIMIT)]
 
 
 def misses(row: Row, rows: Sequence[Row]) -> list[str]:
-    """What was asked of a row and is not so, each as a sentence with the figures."""
+    """Return the missed goals of a row, each as a sentence with the figures."""
     if row.ours is None:
         return []
     goal, found = row.goal, []
@@ -152,7 +152,7 @@ def misses(row: Row, rows: Sequence[Row]) -> list[str]:
 
 
 def duration(seconds: float) -> str:
-    """Seconds in a unit that suits them.
+    """Return a duration as text in seconds, milliseconds or microseconds.
 
     >>> duration(0.00123), duration(4.5e-7), duration(12)
     ('1.23 ms', '0.45 µs', '12 s')
@@ -165,17 +165,17 @@ def duration(seconds: float) -> str:
 
 @dataclass(frozen=True)
 class Record:
-    """A run.
+    """Record of a run.
 
     Attributes:
-        machine: what it ran on.
-        versions: of the packages that took part.
-        command: that prints such a record again.
-        note: what else a reader has to know.
-        rounds: how often each contender had its turn.
-        seconds: how long a turn was.
+        machine: Description of the machine.
+        versions: Versions of the packages.
+        command: Command that reproduces the record.
+        note: Further remarks for readers.
+        rounds: Number of turns of each contender.
+        seconds: Duration of a turn.
         clock: `wall` or `cpu`.
-        rows: what was measured.
+        rows: Measured rows.
     """
 
     machine: Mapping[str, Any]
@@ -189,12 +189,12 @@ class Record:
 
 
 def to_json(record: Record) -> dict[str, Any]:
-    """What `from_json` reads."""
+    """Return the JSON text that `from_json` reads."""
     return asdict(record)
 
 
 def from_json(data: Mapping[str, Any]) -> Record:
-    """A record that was written to a file."""
+    """Return the record of a JSON text."""
     rows = []
     for row in data["rows"]:
         case = row["goal"]["of_case"]

@@ -1,4 +1,4 @@
-"""The document about speed, and its chart, from a record."""
+"""Performance document and its chart, from a record."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _HOW_TO_READ = """\
 
 
 def write_report(record: Record, path: Path) -> None:
-    """Write the document, and the chart beside it."""
+    """Write the document, and the chart next to it."""
     picture = path.with_suffix(".svg")
     path.write_text(document(record, picture.name), encoding="utf-8")
     picture.write_text(chart(record.rows), encoding="utf-8")
@@ -68,7 +68,7 @@ def _how_measured(record: Record) -> str:
 
 
 def document(record: Record, picture: str) -> str:
-    """The text of the document."""
+    """Return the text of the document."""
     families = list(dict.fromkeys(row.family for row in record.rows))
     versions = ", ".join(f"{name} {version}" for name, version in record.versions.items())
     parts = [
@@ -93,7 +93,7 @@ def document(record: Record, picture: str) -> str:
 
 
 def machine_text(machine: Mapping[str, Any]) -> str:
-    """The machine in a sentence."""
+    """Return the machine description as a sentence."""
     caches = " / ".join(f"{size // 1024} KB" for size in machine["cache_bytes"])
     vectors = machine["vector_bytes"]
     return (

@@ -1,7 +1,7 @@
-"""The table of scratchpads in docs/programs.md: `python -m tests.bench.residency_table`.
+"""Print the scratchpad table of docs/programs.md: `python -m tests.bench.residency_table`.
 
-Bytes that all kernels of whole networks read and write in the memory of the device, and cycles by
-the model, with values between kernels in scratchpads where that is possible, and without.
+The table shows the bytes that all kernels of whole networks read and write in device memory, and
+modelled cycles, with and without scratchpad residency of values between kernels.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ MACHINES = ("stick128", "tensix_wh")
 
 
 def reported(outline: ProgramPlan) -> ProgramReport:
-    """What a program costs that is decided so."""
+    """Return the modelled cost of a program with the given residency."""
     return details_from(outline).report("program", outline.asked.target, 0, measured=False)
 
 
 def moved(report: ProgramReport) -> int:
-    """Bytes that kernels read and write, but for copies from the host and to it."""
+    """Return the bytes that kernels read and write, without host transfers."""
     kernels = [each for each in report.kernels if not each.bound_by.startswith("host")]
     return sum(each.reads + each.writes for each in kernels)
 
 
 def outlined(program: Network, machine: str) -> ProgramPlan:
-    """What is decided about a program."""
+    """Return the residency decisions of a program."""
     passed, constants, output = program
     values: Mapping[te.Tensor, object] = {
         x: np.zeros([int(n) for n in x.shape], str(x.dtype)) for x in constants
@@ -41,7 +41,7 @@ def outlined(program: Network, machine: str) -> ProgramPlan:
 
 
 def row(name: str, program: Network, machine: str) -> str:
-    """What a program moves on a machine, and what it would if nothing stayed."""
+    """Return the traffic of a program on a machine, with and without residency."""
     near = outlined(program, machine)
     apart: dict[Operation, str] = {group.result: "left out" for group in near.parts}
     stays, stored = reported(near), reported(near.without(apart))

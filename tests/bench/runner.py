@@ -1,4 +1,4 @@
-"""Measures: all contenders of a case take turns, so that what disturbs one disturbs all."""
+"""Measure cases with all contenders in turns, so that disturbances affect all of them."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from tests.bench.machine import blas_core_types, cores, last_cache
 from tests.bench.record import Result, Row
 
 _FRESH_ROUNDS = 5
-"""At most: each starts a process."""
+"""Maximum number of rounds, as each starts a process."""
 _CACHES_AWAY = 4
-"""Copies of the inputs exceed the last cache by this factor, where the memory is the limit."""
+"""Ratio of the size of all input copies to the last-level cache in memory-bound cases."""
 _MOST_COPIES = 16
 _PAUSE = 0.02
-"""Seconds until threads of the contender before have stopped waiting for work."""
+"""Seconds until the threads of the previous contender have stopped spinning."""
 _FOLDERS = ("TECOMP_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "NUMBA_CACHE_DIR", "BENCH_FOLDER")
 
 
 @dataclass
 class Crew:
-    """The processes of a run; each starts when it is first needed.
+    """Processes of a run, each started on first use.
 
     Attributes:
-        peers: who takes part, apart from us and the machine's limit.
-        threads: of each, where a case does not say.
-        folder: where they may keep what they compile.
-        clock: `wall`, or `cpu` for the time that the process had a processor.
+        peers: Peers besides tecomp and the machine's limit.
+        threads: Number of threads, unless a case fixes it.
+        folder: Folder for compilation caches.
+        clock: `wall`, or `cpu` for the CPU time of the process.
     """
 
     peers: Sequence[Peer]
@@ -46,7 +46,7 @@ class Crew:
     _started: dict[tuple[str, str, int], Contender] = field(default_factory=dict)
 
     def of(self, case: Case) -> list[Contender]:
-        """Those who may take part in a case."""
+        """Return the contenders of a case."""
         threads = case.threads or self.threads
         entries = [(OURS, "", threads)]
         if case.limit != "none":
@@ -61,12 +61,12 @@ class Crew:
         found: dict[tuple[str, str, int], Contender] = {}
         for peer, variant, count in entries:
             contender = self._get(peer, variant, count)
-            # Several core types may come down to the same kernels.
+            # Several core types may select the same kernels.
             found.setdefault((peer.name, contender.detail, count), contender)
         return list(found.values())
 
     def start(self, peer: Peer, variant: str, threads: int, folder: Path) -> Contender:
-        """A process of its own."""
+        """Start a separate process."""
         environment = dict.fromkeys(_FOLDERS, str(folder))
         if variant:
             environment["OPENBLAS_CORETYPE"] = variant
@@ -79,23 +79,23 @@ class Crew:
         return self._started[key]
 
     def versions(self) -> dict[str, str]:
-        """Of the packages of those who took part."""
+        """Return the package versions of the started contenders."""
         return {
             c.peer.package: c.version for c in self._started.values() if c.peer is not LIMIT
         }
 
     def close(self) -> None:
-        """End all processes."""
+        """Terminate all processes."""
         for contender in self._started.values():
             contender.close()
 
 
 @contextmanager
 def crew(peers: Sequence[Peer], threads: int, clock: str = "wall") -> Iterator[Crew]:
-    """Processes that end with the block.
+    """Yield processes that are terminated at the end of the block.
 
     Raises:
-        BenchError: there are not enough cores.
+        BenchError: If there are not enough cores.
     """
     if not cores(threads):
         raise BenchError(
@@ -111,7 +111,7 @@ def crew(peers: Sequence[Peer], threads: int, clock: str = "wall") -> Iterator[C
 
 
 def cores_allowed() -> list[int]:
-    """The cores that this process may use."""
+    """Return the cores that this process may use."""
     count = 1
     while cores(count + 1):
         count += 1
@@ -119,7 +119,7 @@ def cores_allowed() -> list[int]:
 
 
 def measure(case: Case, team: Crew, rounds: int, seconds: float) -> Row:
-    """One row: inputs and the expected result are made, then all take turns."""
+    """Return one row, after creating the inputs and the expected result and timing in turns."""
     threads = case.threads or team.threads
     if not cores(threads):
         note = f"it needs {threads} cores, and this process may use {len(cores_allowed())}"
@@ -139,7 +139,7 @@ def measure(case: Case, team: Crew, rounds: int, seconds: float) -> Row:
 
 
 def copies_of(case: Case) -> int:
-    """How many sets of inputs are used in turn."""
+    """Return the number of input copies that are used in turn."""
     if case.limit != "copy":
         return 1
     return min(-(-_CACHES_AWAY * last_cache() // case.bytes), _MOST_COPIES)
@@ -161,7 +161,7 @@ def _measure_in_turns(
     times: dict[int, list[float]] = {id(contender): [] for contender in everyone}
     for turn in range(rounds):
         for k in range(len(ready)):
-            # Each round starts with another one: nobody always follows the same neighbour.
+            # Each round starts with another contender, so that their neighbours vary.
             contender = ready[(k + turn) % len(ready)]
             answer = contender.ask(seconds=seconds, clock=team.clock)
             times[id(contender)] += answer.get("times", [])
@@ -173,7 +173,7 @@ def _measure_in_turns(
 
 
 def _measure_fresh(case: Case, team: Crew, folder: Path, rounds: int) -> list[Result]:
-    """Each measurement in a new process; where a cache is to be found, the first one fills it."""
+    """Measure each time in a new process; for cached cases the first process fills the cache."""
     is_kept = bool(case.options.get("is_kept"))
     entries = [OURS, *team.peers]
     times: dict[str, list[float]] = {peer.name: [] for peer in entries}
@@ -201,7 +201,7 @@ def _measure_fresh(case: Case, team: Crew, folder: Path, rounds: int) -> list[Re
 
 
 def _refusal(case: Case, answer: dict[str, Any]) -> str | None:
-    """Why a contender is not timed; None if it is."""
+    """Return the reason why a contender is not timed; None if it is timed."""
     if "skipped" in answer:
         return str(answer["skipped"])
     error = answer.get("error", 0.0)
@@ -236,7 +236,7 @@ def measure_all(
     cases: Sequence[Case], team: Crew, rounds: int, seconds: float,
     tell: Callable[[Row], object],
 ) -> list[Row]:
-    """A row for each case; `tell` gets each as soon as it is there."""
+    """Return a row for each case; `tell` receives each row as soon as it is measured."""
     rows = []
     for case in cases:
         rows.append(measure(case, team, rounds, seconds))

@@ -1,4 +1,4 @@
-"""Rows as text: for the terminal while it runs, and for the document."""
+"""Rows as text, for the terminal and for the document."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _WORST = 10
 
 
 def legend(peers: Sequence[str]) -> str:
-    """What stands in the columns of `line`."""
+    """Return the heading of the columns of `line`."""
     names = "".join(f"{name:>14}" for name in peers)
     return f"{'case':<26}{'time':>10}{'rate':>14}{'of limit':>10}{names}"
 
 
 def line(row: Row, rows: Sequence[Row], peers: Sequence[str]) -> str:
-    """A row for the terminal; below it, what was asked and is not so, and what went wrong."""
+    """Return a row for the terminal, followed by missed goals and failures."""
     cells = "".join(f"{_times(row.against(name)):>14}" for name in peers)
     time = duration(row.ours) if row.ours is not None else NONE
     text = f"{row.case:<26}{time:>10}{rate(row):>14}{_share(row.of_limit()):>10}{cells}"
@@ -34,7 +34,7 @@ def line(row: Row, rows: Sequence[Row], peers: Sequence[str]) -> str:
 
 
 def ratios(found: Mapping[Row, float], what: str, peer: str) -> list[str]:
-    """How many times as fast as somebody cases are: on the whole, and the worst of them."""
+    """Return the geometric mean of the speedups over a peer, and the worst ones."""
     if not found:
         return []
     worst = sorted(found.items(), key=lambda item: item[1])[:_WORST]
@@ -46,7 +46,7 @@ def ratios(found: Mapping[Row, float], what: str, peer: str) -> list[str]:
 
 
 def rate(row: Row) -> str:
-    """Operations or bytes in a second."""
+    """Return a rate in operations or bytes per second as text."""
     found = row.rate()
     if found is None:
         return NONE
@@ -55,7 +55,7 @@ def rate(row: Row) -> str:
 
 
 def markdown(rows: Sequence[Row]) -> str:
-    """A table of rows, with a column for each peer that has a figure in it."""
+    """Return a table of rows, with a column for each peer with results."""
     peers = [name for name in peers_of(rows) if any(row.best(name) for row in rows)]
     has_limit = any(row.best(LIMIT) for row in rows)
     has_threads = any(row.of_one_thread() for row in rows)
@@ -78,7 +78,7 @@ def markdown(rows: Sequence[Row]) -> str:
 
 
 def notes(rows: Sequence[Row]) -> list[str]:
-    """What was not reached, what was not measured and why, which OpenBLAS was the fastest."""
+    """Return notes on missed goals, unmeasured contenders, and the fastest OpenBLAS kernels."""
     found = []
     for row in rows:
         found += [f"{row.title}: {miss}." for miss in misses(row, rows)]
@@ -91,7 +91,7 @@ def notes(rows: Sequence[Row]) -> list[str]:
 
 
 def blas_cores(rows: Sequence[Row]) -> str:
-    """Which of OpenBLAS's kernels were the fastest, and how often."""
+    """Return which OpenBLAS kernels were the fastest, with counts."""
     counts: dict[str, int] = {}
     for row in rows:
         timed = [r for r in row.of("numpy") if r.minimum is not None]
@@ -109,7 +109,7 @@ def _own_times(row: Row) -> list[str]:
 
 
 def _mark(row: Row, rows: Sequence[Row]) -> str:
-    """A mark for rows with a note."""
+    """Return a mark for rows that missed a goal."""
     return " ▾" if misses(row, rows) else ""
 
 

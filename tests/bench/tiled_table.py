@@ -1,7 +1,7 @@
-"""The table of layouts in docs/tiled-tensors.md: `python -m tests.bench.tiled_table`.
+"""Print the layout table of docs/tiled-tensors.md: `python -m tests.bench.tiled_table`.
 
-Cycles of the kernels of programs on `stick128` by the model, without copies from the host and to it:
-with values in rows, with values in the sticks of the machine, and as `tecomp.compile` chooses.
+The table shows modelled cycles of kernels on `stick128` without host transfers: with row-major
+values, with values in the sticks of the machine, and as `tecomp.compile` chooses.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ SIZE = 1024
 
 
 def rows(x: te.Tensor) -> Layout:
-    """The sticks of one row after the other, as arrays of NumPy have them."""
+    """Return the row-major layout in sticks: the sticks of one row after the other."""
     lanes = 128 // te.const(0, x.dtype).dtype.bytes
     shape = [int(n) for n in x.shape]
     return Layout.of(shape, x.dtype, lambda *i: [*i[:-1], i[-1] // lanes, i[-1] % lanes], memory="ddr")
 
 
 def sticks(x: te.Tensor) -> Layout:
-    """The first sticks of all rows, then the second ones: the layout of the machine."""
+    """Return the layout of the machine: the first sticks of all rows, then the second ones."""
     return StickLayout.for_target(MACHINE, [int(n) for n in x.shape], x.dtype, pad_all_dims=False)
 
 
 def values(output: te.Tensor) -> list[te.Tensor]:
-    """Select values in full sticks; vectors have only one order."""
+    """Return values in full sticks; vectors have only one order."""
     every = [op.output(0) for op in post_order([output.op])]
     return [x for x in every if len(x.shape) > 1 and not _is_along_lanes(x)]
 
 
 def _is_along_lanes(x: te.Tensor) -> bool:
-    """Whether a reduction leaves one element in each stick."""
+    """Return whether a reduction produces sparse sticks."""
     return bool(getattr(x.op, "reduce_axis", ())) and len(x.op.input_tensors) == 1
 
 
 def operations() -> Iterator[tuple[str, Network]]:
-    """Operations on matrices of two-byte values."""
+    """Return operations on matrices of two-byte values."""
     X, W = (te.placeholder((SIZE, SIZE), "float16", name=name) for name in "XW")
     k = te.reduce_axis((0, SIZE), name="k")
     yield "exp", ([X], [], te.compute(X.shape, lambda i, j: te.exp(X[i, j]), name="Y"))
@@ -67,7 +67,7 @@ def cycles(program: Network, given: Mapping[te.Tensor, Layout]) -> float:
 
 
 def row(name: str, program: Network) -> str:
-    """A row of the table."""
+    """Return a row of the table."""
     own = values(program[2])
     found = [cycles(program, {x: place(x) for x in own}) for place in (rows, sticks)]
     found.append(cycles(program, {}))

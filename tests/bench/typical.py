@@ -1,7 +1,8 @@
-"""Programs as NumPy's users write them, beside NumPy: `python -m tests.bench.typical [PART OF A NAME ...]`.
+"""Typical NumPy programs, timed with tecomp arrays and NumPy.
 
-Each is a function of a namespace, called with `tecomp.array` and with `numpy` in turns, on one core
-if the process has one: `taskset -c 3`. The table says the least time of each.
+Run `python -m tests.bench.typical [PART OF A NAME ...]`. Each program is a function of a namespace,
+called with `tecomp.array` and with `numpy` in turns, on one core if the process has one: `taskset
+-c 3`. The table shows the minimum time of each.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from tests.numerics import assert_close
 
 MANY, SIDE = 4_000_000, 2000
 WARM = 20
-"""Calls before any is measured: sizes that come often are built in."""
+"""Warm-up calls: frequent sizes are specialized."""
 SECONDS = 0.3
 
 Program = Callable[..., Any]
@@ -29,13 +30,13 @@ Program = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Case:
-    """A program.
+    """Program of the table.
 
     Attributes:
-        name: what the table calls it.
-        program: of a namespace and arrays.
-        shapes: of the arrays, which are normally distributed.
-        dtype: of the arrays.
+        name: Name in the table.
+        program: Function of a namespace and arrays.
+        shapes: Shapes of the arrays, which are normally distributed.
+        dtype: Dtype of the arrays.
     """
 
     name: str
@@ -44,7 +45,7 @@ class Case:
     dtype: str = "float64"
 
     def arrays(self, most: int = MANY) -> list[np.ndarray[Any, Any]]:
-        """The arrays, the same each time, with no more elements along an axis than that."""
+        """Return reproducible arrays, with sizes clipped to `most` along each axis."""
         random = np.random.default_rng(0)
         made = [random.standard_normal([min(n, most) for n in shape]) for shape in self.shapes]
         if self.dtype.startswith("complex"):
@@ -142,7 +143,7 @@ CASES = (
 
 
 def measured(case: Case) -> tuple[float, float]:
-    """The least seconds of a call, ours and NumPy's, which take turns."""
+    """Return the minimum seconds of a call by tecomp and by NumPy, called in turns."""
     given = case.arrays()
     ours = [xp.asarray(x, copy=True) for x in given]
     ways: Sequence[Callable[[], Any]] = (

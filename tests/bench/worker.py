@@ -1,7 +1,7 @@
-"""A contender's own process: it prepares cases and times calls, as the runner asks line by line.
+"""Contender process: prepares cases and times calls on requests of the runner.
 
-Each peer has a process because OpenBLAS picks its kernels while it is loaded, because thread pools
-of several libraries disturb each other, and because one that crashes should not take the rest along.
+Each peer has its own process because OpenBLAS selects its kernels when it is loaded, because thread
+pools of several libraries disturb each other, and because a crash must not end the others.
 """
 
 from __future__ import annotations
@@ -25,23 +25,24 @@ from tests.bench.catalogue import find
 
 Call = Callable[[], Any]
 Bind = Callable[..., Call | tuple[Call, Any]]
-"""From inputs, which it converts as the peer likes them, to the call that is timed.
+"""Function from inputs, which it converts for the peer, to the timed call.
 
-The call returns its result; if it writes to something that exists, that comes with it.
+The call returns its result; if the call writes to preallocated memory, this memory is returned with
+the call.
 """
 ToNumpy = Callable[[Case, Any], Array]
-"""From what a call returns to the result in the shape of the case."""
+"""Function from the return value of a call to the result in the shape of the case."""
 Makers = Mapping[str, Callable[[Case], Bind]]
-"""For each kind of case, what is done once: compile."""
+"""For each kind of case, the function that compiles it once."""
 
 CLOCKS: Mapping[str, Callable[[], int]] = {"wall": perf_counter_ns, "cpu": process_time_ns}
 
 _TOGETHER = 20_000
-"""Nanoseconds: shorter calls are timed several at a time, so that the clock does not count."""
+"""Nanoseconds; shorter calls are timed in groups, so that the clock resolution does not matter."""
 
 
 class Session:
-    """What a contender does for one case after the other."""
+    """State of a contender, for one case after the other."""
 
     def __init__(self, makers: Makers, to_numpy: ToNumpy | None) -> None:
         self._makers = makers
@@ -52,9 +53,10 @@ class Session:
         """Compile, and compare the first result.
 
         Args:
-            case: what to do.
-            folder: with the inputs, and the expected result.
-            copies: of the inputs, used in turn, so that no cache holds them all.
+            case: Case to compute.
+            folder: Folder with the inputs and the expected result.
+            copies: Number of input copies that are used in turn, so that no cache holds all of
+                them.
         """
         self._calls.clear()
         gc.collect()
@@ -76,16 +78,16 @@ class Session:
         return {"error": max(case.error(self._to_numpy(case, result), expected) for result in results)}
 
     def time(self, seconds: float, clock: str) -> dict[str, Any]:
-        """Seconds of each call, for about so long; at least one."""
+        """Return the seconds of each call within a time budget, with at least one call."""
         return {"times": time_calls(self._calls, int(seconds * 1e9), CLOCKS[clock])}
 
 
 def time_calls(
     calls: list[Call], budget: int, clock: Callable[[], int] = perf_counter_ns
 ) -> list[float]:
-    """Seconds that calls took, in turn, for about `budget` nanoseconds.
+    """Return seconds of calls, in turn, for about `budget` nanoseconds.
 
-    Calls of less than 20 microseconds are timed several at a time, and count as their average.
+    Calls of less than 20 microseconds are timed in groups, and count as the average of the group.
     """
     times: list[float] = []
     together, spent, turn = 1, 0, cycle(calls)
@@ -100,7 +102,7 @@ def time_calls(
 
 
 def _span(turn: cycle[Call], count: int, clock: Callable[[], int]) -> int:
-    """Nanoseconds that so many calls take."""
+    """Return the nanoseconds of a number of calls."""
     chosen = [next(turn) for _ in range(count)]
     start = clock()
     for call in chosen:
@@ -109,19 +111,19 @@ def _span(turn: cycle[Call], count: int, clock: Callable[[], int]) -> int:
 
 
 def _typed(array: Array, dtype: str) -> Array:
-    """NumPy's files hold the bits of types that are not its own."""
+    """Return an array with its dtype; NumPy files store only the bits of extension dtypes."""
     return array.view(numpy_dtype(dtype)) if array.dtype.kind == "V" else array
 
 
 def together(_: Case, result: Any) -> Array:
-    """A result as an array; several ones side by side."""
+    """Return a result as an array; several results are stacked."""
     parts = result if isinstance(result, tuple) else (result,)
     arrays = [np.asarray(part) for part in parts]
     return np.stack(arrays) if isinstance(result, tuple) else arrays[0]
 
 
 def importing(module: str) -> Callable[[Case], Bind]:
-    """How a new process imports a module."""
+    """Measure the import of a module in a new process."""
     command = [sys.executable, "-W", "ignore", "-c", f"import {module}"]
     return lambda _: lambda *_inputs: lambda: subprocess.run(command, check=True)
 
@@ -132,15 +134,16 @@ def serve(
     to_numpy: ToNumpy | None = together,
     detail: str = "",
 ) -> None:
-    """Answer the runner until it closes the line.
+    """Serve the runner until its pipe closes.
 
     Args:
-        makers: how to do each kind of case.
-        package: whose version is reported.
-        to_numpy: from what a call returns to an array; None where that means nothing.
-        detail: what else sets this contender apart.
+        makers: Implementation of each kind of case.
+        package: Package whose version is reported.
+        to_numpy: Function from the return value of a call to an array; None for calls without a
+            value.
+        detail: Further description of the contender.
     """
-    # Whatever libraries print must not get between the answers.
+    # Output of libraries must not mix with the answers.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     session = Session(makers, to_numpy)
@@ -156,7 +159,7 @@ def _reply(session: Session, asked: dict[str, Any]) -> dict[str, Any]:
         return session.time(asked["seconds"], asked["clock"])
     except NoFormError as why:
         return {"skipped": str(why)}
-    except Exception as error:  # whatever a peer raises is reported in its place
+    except Exception as error:  # any exception of a peer is reported in place of a time
         first = str(error).partition("\n")[0]
         return {"skipped": f"{type(error).__name__}: {first}"[:200], "failed": True}
 

@@ -1,4 +1,4 @@
-"""Running a function compiled and interpreted, and comparing every array afterwards."""
+"""Fixtures that compare every array of compiled and interpreted runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tecomp.ir import (
 )
 
 Array = NDArray[Any]
-SAMPLES = 336  # a multiple of all numbers of lanes that are tested
+SAMPLES = 336  # a multiple of all tested lane counts
 
 
 def copies(arguments: tuple[Any, ...]) -> list[Any]:
@@ -37,7 +37,7 @@ def copies(arguments: tuple[Any, ...]) -> list[Any]:
 
 
 def assert_close(got: Array, wanted: Array, roundings: int) -> None:
-    """Equal, NaN where NaN is; floats may differ by so many units in the last place."""
+    """Check that arrays are equal; floats may differ by `roundings` ulps, and NaN equals NaN."""
     kind = got.dtype
     if kind.kind in "biu":
         np.testing.assert_array_equal(got, wanted)
@@ -53,7 +53,7 @@ def assert_close(got: Array, wanted: Array, roundings: int) -> None:
 
 @pytest.fixture
 def threads(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    """Let loops run on so many threads from now on."""
+    """Return a function that sets the number of threads of parallel loops."""
 
     def choose(count: int) -> None:
         monkeypatch.setenv("TECOMP_NUM_THREADS", str(count))
@@ -64,7 +64,7 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
 
 @pytest.fixture
 def both() -> Callable[..., Kernel]:
-    """Run a function, or its text, on copies of the arguments: compiled as the oracle says."""
+    """Return a function that runs a PrimFunc or its text compiled and interpreted, and compares."""
 
     def run(
         func: PrimFunc | str, *arguments: Any, roundings: int = 0, check_bounds: bool = False
@@ -84,7 +84,7 @@ def both() -> Callable[..., Kernel]:
 
 @pytest.fixture
 def elementwise(both: Callable[..., Kernel]) -> Callable[..., None]:
-    """Compare functions of vectors `x, y, ...`, each of which is read from an array of samples."""
+    """Return a function that compares vector functions of `x, y, ...` on arrays of samples."""
 
     def run(
         lanes: int,
@@ -113,7 +113,7 @@ def elementwise(both: Callable[..., Kernel]) -> Callable[..., None]:
 
 
 def samples(name: str, seed: int) -> Array:
-    """Values of a type, with all of its odd ones among them."""
+    """Return random values of a dtype, with all special values."""
     dtype, random = DType(name), np.random.default_rng(seed)
     kind = dtype.numpy
     if dtype.is_bool:

@@ -1,4 +1,4 @@
-"""Prints the tables of docs/vector-math.md: errors and times of math functions on this machine."""
+"""Print the tables of docs/vector-math.md: errors and times of math functions on this machine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.strategies.functions import BOUNDS, Array, arguments, compiled, exact
 
 SAMPLES = 1 << 20
 NUMBERS = 1 << 20
-CHUNK = 2048  # 16 KiB with the results: the first level of cache has them
+CHUNK = 2048  # 16 KiB with the results, which fits the L1 data cache
 ROUNDS = 25
 GELU = "X * broadcast(float32(0.5), L) * (broadcast(float32(1.0), L) + erf(X * broadcast(float32(0.70710677), L)))"
 EXPRESSIONS = {
@@ -53,7 +53,7 @@ def worst_error(name: str, rounds: int, dtype: str) -> float:
 
 @contextmanager
 def without_fused_operations() -> Iterator[None]:
-    """Code for a machine that has vectors of 128 bits, and no fused operations."""
+    """Generate code for a CPU with 128-bit vectors and without fused multiply-add."""
     here = jit.host()
     features = re.sub(r"\+(fma4?|avx2|avx512\w+)\b", r"-\1", here.features)
     with patch.object(jit, "host", lambda: jit.LlvmTarget(here.triple, "", features)):
@@ -70,7 +70,7 @@ def print_errors(rounds: int, dtype: str) -> None:
 
 
 def kernel_of(expression: str, lanes: int, dtype: str) -> Kernel:
-    """Computes the expression of a chunk of numbers again and again."""
+    """Build a kernel that evaluates the expression on one chunk of numbers repeatedly."""
     place = f"ramp({lanes} * i, 1, {lanes})"
     value = expression.replace("X", f"X[{place}]").replace("L)", f"{lanes})")
     value = value.replace("float32", dtype)
@@ -82,14 +82,14 @@ def kernel_of(expression: str, lanes: int, dtype: str) -> Kernel:
 
 
 def of_libmvec(code: FunctionBuilder, name: str, dtype: DType, args: Sequence[str]) -> str:
-    """A call of the vector library of glibc, for vectors of 256 bits."""
+    """Call the vector math library of glibc with 256-bit vectors."""
     kind, letter = register_type(dtype), "" if dtype.bits == 64 else "f"
     symbol = f"_ZGVdN{dtype.lanes}{'v' * len(args)}_{name}{letter}"
     return code.call(kind, symbol, [(kind, arg) for arg in args])
 
 
 def lane_by_lane(code: FunctionBuilder, name: str, dtype: DType, args: Sequence[str]) -> str:
-    """Calls of the C library; of `sigmoid`, which it lacks, of `exp`."""
+    """Call the C library for each lane; `sigmoid`, which it lacks, calls `exp`."""
     scalar = register_type(dtype.scalar)
     values = [FloatVector(code, arg, scalar, dtype.lanes) for arg in args]
     if name == "sigmoid":
@@ -144,7 +144,7 @@ def print_times(dtype: str) -> None:
 
 
 def main() -> None:
-    """Measure what is asked for."""
+    """Measure errors or times, as the command line selects."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=["errors", "times"])
     parser.add_argument("--rounds", type=int, default=16, help="of a million arguments each")

@@ -1,4 +1,4 @@
-"""Loads and stores say the alignment that follows from their memory and index, and no more."""
+"""Loads and stores state the alignment that follows from their memory and index, and no more."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def text(loop: str, size: int, first: str, rows: int = 0) -> str:
 
 
 def alignments(function: str) -> tuple[set[int], set[int]]:
-    """Of vectors that are loaded, and that are stored."""
+    """Return the alignments of vector loads and of vector stores."""
     made = module_text(parse(function), Options()).text
     vector = r"<8 x float>[^,\n]*, ptr [^,\n]*, align (\d+)"
     return (
@@ -57,7 +57,7 @@ def alignments(function: str) -> tuple[set[int], set[int]]:
 def test_scratch(loop: str, size: int, rows: int, first: str, wanted: int) -> None:
     loads, stores = alignments(text(loop, size, first, rows))
 
-    # Arguments are aligned to their elements.
+    # Arguments are aligned to their element size.
     assert stores == {4, wanted}
     assert loads == {4, wanted}
 
@@ -88,7 +88,7 @@ def test_what_an_index_is_a_multiple_of(index: Expr, wanted: int) -> None:
 
 
 def test_parts_that_are_shared_are_looked_at_once() -> None:
-    """Each choice is between two sums of the one before: 2 to the power of 100 ways through it."""
+    """Each choice uses the previous one twice, so there are 2**100 paths through the graph."""
     index: Expr = X * 128
     for k in range(100):
         index = Select(Y * k < X, index * 2 + 64, index)
@@ -101,7 +101,7 @@ def test_parts_that_are_shared_are_looked_at_once() -> None:
 def test_addresses_are_what_was_said(
     loop: str, size: int, both: Callable[..., Kernel]
 ) -> None:
-    """An instruction for aligned vectors faults at any other address."""
+    """Aligned vector instructions fault at any other address."""
     a = np.random.default_rng(1).random((64, 40), "float32")
 
     both(text(loop, size, "ramp(i * 8, 1, 8)").replace(", axis_separators=(0,)", "")
@@ -140,5 +140,5 @@ def test_packed_operands_are_read_by_aligned_instructions() -> None:
         tecomp.lower(s, [A, B, C]), triple="x86_64-unknown-linux-gnu", cpu="x86-64"
     )
 
-    # Without AVX an operand in memory must be aligned, or else is loaded on its own.
+    # Without AVX, a memory operand must be aligned; otherwise a separate load is needed.
     assert re.search(r"mulps\s+-?\d*\(%r|movaps\s+-?\d*\(%r", made)

@@ -1,4 +1,4 @@
-"""Loops that a schedule left plain become vectors; others cost no more to compile than before."""
+"""Serial loops of a schedule are vectorized; other loops cost no additional compile time."""
 
 from __future__ import annotations
 

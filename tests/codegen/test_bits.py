@@ -1,4 +1,4 @@
-"""Functions of the bits of numbers against NumPy: each type, with vectors and without."""
+"""Bit-level math functions agree with NumPy for each dtype, in vectors and scalars."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def numpy_type(dtype: str) -> np.dtype[Any]:
 
 
 def patterns(dtype: str, seed: int) -> Any:
-    """Numbers of every exponent and sign, and odd ones, beside each other."""
+    """Return numbers of every exponent and sign, with special values in adjacent lanes."""
     rng, kind = np.random.default_rng(seed), numpy_type(dtype)
     every = rng.integers(0, 2 ** (8 * kind.itemsize), COUNT, dtype=np.uint64, endpoint=False)
     values = every.astype(f"u{kind.itemsize}").view(kind)
@@ -69,7 +69,7 @@ def test_signs_of_zeros_and_of_nan(agrees: Any) -> None:
 @pytest.mark.parametrize("lanes", [1, 7, 8])
 @pytest.mark.parametrize("of", [*((x, "int32") for x in FLOATS), *(("float32", x) for x in INTEGERS)])
 def test_powers_of_two(agrees: Any, of: tuple[str, str], lanes: int) -> None:
-    """Also those that are subnormal, which are rounded once, and any exponent that there is."""
+    """Subnormal results are rounded once, and any exponent of the integer dtype is valid."""
     dtype, integer = of
     rng, held = np.random.default_rng(7), np.iinfo(integer)
     x = patterns(dtype, 1)
@@ -99,7 +99,7 @@ def test_zeros_in_front(agrees: Any, dtype: str, lanes: int) -> None:
 
 @pytest.mark.parametrize(("dtype", "most"), [("float16", 4), ("float32", 10), ("float64", 22)])
 def test_powers_of_ten(dtype: str, most: int) -> None:
-    """Those that the type holds are exact; others are as those of te.power."""
+    """Representable powers of ten are exact; other exponents give the result of te.power."""
     X = te.placeholder((most + 5,), dtype, name="X")
     C = te.compute((most + 5,), lambda i: te.exp10(X[i]), name="C")
     x = np.array([*range(most + 1), np.inf, -np.inf, np.nan, 0.5], dtype)

@@ -1,4 +1,4 @@
-"""Calling a kernel: what is accepted, and the full text of every refusal."""
+"""Kernel calls: accepted arguments, and the complete text of every error."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ WHOLE = "float32[4, 6]"
     [
         ((A, B), Diagnostic(
             "argument-count", name="add", signature_count=3, names="A, B, C", count=2,
-            note="; C is passed as well, and written in place",
+            note="; C must also be passed, to be written in place",
         )),
         ((A, B, C, C), Diagnostic(
             "argument-count", name="add", signature_count=3, names="A, B, C", count=4,
-            note="; C is passed as well, and written in place",
+            note="; C must also be passed, to be written in place",
         )),
         ((A, [[1.0]], C), Diagnostic(
             "other-array", where="argument 1 (B) of add", parameter=WHOLE, got="list",
@@ -69,11 +69,11 @@ WHOLE = "float32[4, 6]"
         )),
         ((None, B, C), Diagnostic(
             "other-array", where="argument 0 (A) of add", parameter=WHOLE, got="None",
-            advice="pass the array it reads",
+            advice="pass the array that the kernel reads",
         )),
         ((A, B, None), Diagnostic(
             "other-array", where="argument 2 (C) of add", parameter="float32[24]", got="None",
-            advice="pass np.empty((24,), np.float32), it is written to",
+            advice="pass np.empty((24,), np.float32) for the output",
         )),
         ((A, np.float32(1), C), Diagnostic(
             "other-array", where="argument 1 (B) of add", parameter=WHOLE, got="float32",
@@ -101,7 +101,7 @@ WHOLE = "float32[4, 6]"
         )),
         ((A, B, f32(48)[::2]), Diagnostic(
             "memory-of-array", where="argument 2 (C) of add", parameter="float32[24]",
-            strides=(2,), remedy="pass a new array, and copy from it",
+            strides=(2,), remedy="pass a new array, and copy the result from it",
         )),
         ((A, B, read_only(f32(24))), Diagnostic(
             "memory-of-array", where="argument 2 (C) of add", reason="the array is read-only",
@@ -179,7 +179,7 @@ def test_refusal_shows_the_call() -> None:
         )),
         ((f32(4), None, f32(10), 1), Diagnostic(
             "other-array", where="argument 1 (B) of scale", parameter="float32[m, n]", got="None",
-            advice="pass np.empty(shape, np.float32), it is written to",
+            advice="pass np.empty(shape, np.float32) for the output",
         )),
     ],
     ids=str.split("shape sum float nan none bool range output"),
@@ -345,7 +345,7 @@ def test_what_a_kernel_says_of_itself() -> None:
 
 
 def test_extents_that_64_bits_do_not_hold() -> None:
-    """A product that wraps to 0 is not the shape of an empty array."""
+    """An extent that wraps around to 0 does not match an empty array."""
     kernel = Kernel(parse('''def f(A: Buffer("float32", (n * n,)), O: Buffer("float32", (1,)), n: "int64"):
     O[0] = A[0]
 '''))

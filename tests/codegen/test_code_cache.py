@@ -1,4 +1,4 @@
-"""Entries in a folder: found again, checked, bounded, and never in the way."""
+"""The code cache on disk: hits, checksums, size limit, and unusable folders."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_an_entry_that_cannot_be_decoded_is_removed(
 def test_code_that_cannot_be_linked_is_made_again(
     image: bytes | str, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Crafted entries have the right checksum."""
+    """Crafted entries with a correct checksum are compiled again."""
     monkeypatch.setenv("TECOMP_CACHE", "on")
     monkeypatch.setenv("TECOMP_CACHE_DIR", str(store.folder.parent))
     kept = code_cache.current_store()
@@ -227,7 +227,7 @@ def test_clear_leaves_what_is_not_ours(store: Store) -> None:
 
 
 def test_many_processes_at_once(store: Store) -> None:
-    # Each writes, reads and evicts in one small folder; what is read is always whole.
+    # Each process writes, reads and evicts in one small folder; entries are always complete.
     program = (
         "import sys\n"
         "from pathlib import Path\n"

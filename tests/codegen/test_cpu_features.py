@@ -1,4 +1,4 @@
-"""How many instructions common idioms take, on machines with 256 and with 512 bits."""
+"""Instruction counts of common idioms on CPUs with 256-bit and 512-bit vectors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ O: Buffer("{target}", (64,))):
 
 
 def instructions(func: PrimFunc, cpu: str, *, fast_math: bool = False) -> list[str]:
-    """The vector instructions of the loop."""
+    """Return the vector instructions of the loop."""
     text = emit_assembly(
         func, triple="x86_64-unknown-linux-gnu", cpu=cpu, fast_math=fast_math
     )
@@ -73,7 +73,7 @@ def test_extremes_take_three_instructions_and_one_with_fast_math(word: str, cpu:
 
     exact, fast = instructions(func, cpu), instructions(func, cpu, fast_math=True)
 
-    # Loads, stores, and the move under a mask that AVX-512 has for a blend, are moves.
+    # Loads, stores and the masked move that AVX-512 uses for a blend count as moves.
     assert sorted(word for word in exact if "mov" not in word and "blend" not in word) == [
         "vcmpunordps", f"v{word}ps",
     ]
@@ -117,7 +117,7 @@ def test_bfloats_are_read_by_shifts(cpu: str) -> None:
 
 @pytest.mark.parametrize("cpu", CPUS)
 def test_bfloats_are_rounded_in_vectors(cpu: str) -> None:
-    """Not by `vcvtneps2bf16`, which makes 0 of subnormal numbers."""
+    """`vcvtneps2bf16` is not used, because it flushes subnormal numbers to 0."""
     words = instructions(loop_of("float32", "bfloat16", 'cast("bfloat16x8", x)'), cpu)
 
     assert "vcvtneps2bf16" not in words
@@ -126,7 +126,7 @@ def test_bfloats_are_rounded_in_vectors(cpu: str) -> None:
 
 @pytest.mark.parametrize("value", ["x + y", "x * y + x", "x / y", "x - y * y"])
 def test_float16_rounds_alike_with_and_without_float16_arithmetic(value: str) -> None:
-    """Without `fast_math`, each operation is computed in float32 and rounded, with AVX512-FP16 too."""
+    """Without `fast_math`, operations compute in float32 and round, also with AVX512-FP16."""
     func = loop_of("float16", "float16", value)
 
     native, widened = (

@@ -1,4 +1,4 @@
-"""Arrays of other libraries, through DLPack: written in place, and refused with reasons."""
+"""Arrays of other libraries, through DLPack: written in place, or rejected with a reason."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Array = np.ndarray[Any, Any]
 
 
 class Modern:
-    """Exports as DLPack 1 does; knows no other protocol."""
+    """Exporter that supports only the protocol of DLPack 1."""
 
     def __init__(self, array: Array) -> None:
         self.array = array
@@ -29,7 +29,7 @@ class Modern:
 
 
 class Old:
-    """Exports as before DLPack 1."""
+    """Exporter that predates DLPack 1."""
 
     def __init__(self, array: Array) -> None:
         self.array = array
@@ -39,14 +39,14 @@ class Old:
 
 
 class Refusing:
-    """Does not share its memory."""
+    """Exporter that refuses to share its memory."""
 
     def __dlpack__(self, **options: object) -> object:
         raise BufferError("it requires a gradient")
 
 
 class Careless:
-    """Claims to export, and does something else."""
+    """Exporter that returns or raises an arbitrary object."""
 
     def __init__(self, made: object) -> None:
         self.made = made
@@ -77,7 +77,7 @@ class Tensor(ctypes.Structure):
 
 
 class Versioned(ctypes.Structure):
-    """`DLManagedTensorVersioned` of dlpack.h, up to the tensor's own fields."""
+    """`DLManagedTensorVersioned` of dlpack.h."""
 
     _fields_ = (
         ("major", ctypes.c_uint32),
@@ -90,7 +90,7 @@ class Versioned(ctypes.Structure):
 
 
 class Handmade:
-    """Exports memory as any type, on any device, and with any flags; without flags as of old."""
+    """Exporter of any dtype, device and flags; without flags, it exports an unversioned tensor."""
 
     def __init__(
         self, array: Array, code: int, bits: int, device: int = 1, lanes: int = 1,
@@ -112,14 +112,14 @@ class Handmade:
 
 
 class Buffered(bytearray):
-    """Memory that the buffer protocol shares for writing, and DLPack as of old."""
+    """Writable memory that supports the buffer protocol and unversioned DLPack."""
 
     def __dlpack__(self) -> object:
         return np.frombuffer(self, np.float32).__dlpack__()
 
 
 class Immutable(bytes):
-    """Memory that the buffer protocol shares for reading, and DLPack without a word about it."""
+    """Read-only memory in the buffer protocol, whose unversioned DLPack export does not say so."""
 
     def __dlpack__(self) -> object:
         array = np.frombuffer(self, np.float32)
@@ -166,7 +166,7 @@ def test_who_says_it_is_writable_is_written_to(monkeypatch: pytest.MonkeyPatch) 
     run(a, buffered)
     assert (np.frombuffer(buffered, np.float32) == a[::-1]).all()
 
-    # PyTorch has tensors that may be written to only.
+    # All PyTorch tensors are writable, so an unversioned export is accepted as an output.
     b[:] = 0
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(Tensor=Old, is_neg=lambda _: False))
     run(a, Old(b))
@@ -201,14 +201,14 @@ def test_memory_is_released() -> None:
         run(a, wrapped)
     wrapped.array = a
 
-    b.resize(12)  # refused while anything else holds it
+    b.resize(12)  # raises an error while another object holds the memory
     assert b.shape == (12,)
 
 
 READ_ONLY = np.zeros(6, np.float32)
 READ_ONLY.flags.writeable = False
 INSTEAD = (
-    "pass np.empty((6,), np.float32) or a tensor of PyTorch, and make the other array from it"
+    "pass np.empty((6,), np.float32) or a PyTorch tensor, and create the other array from it"
 )
 
 
@@ -242,7 +242,7 @@ INSTEAD = (
         )),
         (Modern(np.zeros(12, np.float32)[::2]), Diagnostic(
             "memory-of-array", where="argument 1 (B) of f", parameter="float32[6]", strides=(2,),
-            remedy="pass a new array, and copy from it",
+            remedy="pass a new array, and copy the result from it",
         )),
         (Handmade(READ_ONLY, 2, 32, device=2), Diagnostic(
             "memory-of-array", where="argument 1 (B) of f", device_type=2, device_id=0,

@@ -1,4 +1,4 @@
-"""`dot`: sums of products of the numbers in 32 bits, through all rooms."""
+"""`dot`: products summed in 32 bits, from the definition to the machine code."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def numbers(name: str, shape: tuple[int, ...], seed: int) -> Array:
 
 
 def exact(a: Array, b: Array) -> Array:
-    """Sums over all of the last axis, in int32 if these are integers."""
+    """Sum products over the last axis; integers give int32, floats float32."""
     if a.dtype.kind in "iu":
         whole: Array = (a.astype(np.int64) * b.astype(np.int64)).sum(-1)
         return whole.astype(np.int32)
@@ -108,7 +108,7 @@ ARM = "aarch64-linux-gnu"
 
 
 def added(first: str, second: str, lanes: int) -> PrimFunc:
-    """A loop that adds dot products to what is there."""
+    """Build a loop that adds dot products to its output."""
     result = "float32" if "bfloat" in first else "int32"
     place = f"ramp({lanes} * i, 1, {lanes})"
     return parse(f'''def f(A: Buffer("{first}", (96,)), B: Buffer("{second}", (96,)), O: Buffer("{result}", (96,))):
@@ -118,7 +118,7 @@ def added(first: str, second: str, lanes: int) -> PrimFunc:
 
 
 def words(assembly: str) -> list[str]:
-    """The instructions that compute, without moves and the counting of rounds."""
+    """Return the arithmetic instructions, without moves and loop counters."""
     found = re.findall(r"^\s+(?:\{vex\}\s+)?(\w+)\t", assembly[assembly.index("f.body:"):], re.M)
     return [word for word in found if re.match(r"vp(madd|dp|add|sub|sll|sra|xor|mul)|vdp|v.*fm|[su]+dot|bfdot", word)]
 
@@ -155,7 +155,7 @@ def test_dot_products_are_one_instruction_of_x86(
 
 @pytest.mark.parametrize("cpu", ["znver4", "alderlake"])
 def test_signed_bytes_cost_one_product_more(cpu: str) -> None:
-    """One that depends on one factor alone."""
+    """The additional product depends on one factor only."""
     text = emit_assembly(added("int8x4", "int8x4", 8), triple=X86, cpu=cpu)
 
     assert sorted(words(text)) == ["vpdpbusd", "vpdpbusd", "vpsubd", "vpxor", "vpxor"] or (
@@ -210,7 +210,7 @@ def test_machines_of_other_makers_have_none() -> None:
 def test_forms_for_instructions_mean_the_same(
     first: str, second: str, lanes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An instruction for unsigned times signed bytes is stood in for by the general form."""
+    """Generic IR replaces the instruction for unsigned times signed bytes."""
     func = added(first, second, lanes)
     text = module_text(func, Options(), LlvmTarget(X86, "znver4")).text
     used = sorted(set(re.findall(r"@(llvm\.x86\.avx512\w*\.\w+)", text)))
@@ -227,7 +227,7 @@ def test_forms_for_instructions_mean_the_same(
 
 
 def stand_in(func: PrimFunc, options: Options) -> ModuleText:
-    """The module for a machine with these instructions, and what does as they do instead of them."""
+    """Build the module for a CPU with these instructions, and replace them by functions."""
     made = module_text(func, options, LlvmTarget(X86, "znver4"))
     text = re.sub(r"declare (.*) @llvm\.x86\.(avx512\w*)\.(\w+)\.(\d+)\(.*\)", substitute, made.text)
     return replace(made, source=LlvmSource(re.sub(r"@llvm\.x86\.(avx512\w*)\.", r"@stand.in.\1.", text)))
@@ -283,7 +283,7 @@ def test_the_verifier_knows_what_dot_takes() -> None:
 
 
 def test_rows_across_the_vector_stay_right() -> None:
-    """A vector in an axis that is not the last has no vector form, in a `dot` either."""
+    """A vector along an axis other than the last has no vector form, also in a `dot`."""
     func = parse('''def f(A: Buffer("int16x2", (8, 4), axis_separators=(0,)), O: Buffer("int32", (8,))):
     for i in vectorized(8):
         O[i] = dot(A[i, 1], A[i, 2])

@@ -1,4 +1,4 @@
-"""Calls without Python between: what they take, what they leave to the careful path, and results."""
+"""Fast path of calls, which bypasses Python: accepted arguments, fallback, and results."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ y: "float64", O: Buffer("float64", (n,)), b: "bool", n: "int64"):
 
 
 class Watched(Kernel):
-    """A kernel that counts the calls that needed care."""
+    """Kernel that counts the calls on the checked path."""
 
     __slots__ = ("careful",)
 
@@ -75,7 +75,7 @@ def test_plain_arguments_need_no_care(kernel: Watched) -> None:
 
 
 class Special(np.ndarray[Any, Any]):
-    """An array that may do anything."""
+    """Subclass of ndarray, which can override anything."""
 
 
 class Exporter:
@@ -132,7 +132,7 @@ REFUSED: dict[str, tuple[Any, Diagnostic]] = {
     )),
     "none": (None, Diagnostic(
         "other-array", where="argument 1 (B) of add", parameter="float32[8]", got="None",
-        advice="pass the array it reads",
+        advice="pass the array that the kernel reads",
     )),
     "class": (list, Diagnostic(
         "other-array", where="argument 1 (B) of add", parameter="float32[8]", got="type",
@@ -372,12 +372,12 @@ def test_other_threads_run_meanwhile() -> None:
         ticks += 1
     thread.join()
 
-    # With the interpreter's lock held there would be no tick until the end.
+    # If the GIL were held, there would be no tick before the end.
     assert ticks > 10 * kernel_time[0]
 
 
 def test_a_call_is_quick(kernel: Watched) -> None:
-    """Several times what it takes on an idle machine, and much less than with checks in Python."""
+    """The limit is several times the idle duration, and far below that of checks in Python."""
     arguments = f32(8), f32(8), f32(8)
 
     assert median(kernel.timeit(*arguments, seconds=0.05).median for _ in range(5)) < 5e-6

@@ -1,4 +1,4 @@
-"""Parallel loops that do next to nothing stay in the thread of the caller."""
+"""Parallel loops with little work run in the thread of the caller."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def least(body: str) -> int:
 
 
 LEAST = {
-    # A load, a product and a store are three operations, in vectors and one by one.
+    # A load, a product and a store are three operations, for vectors and for scalars.
     "an element": ("B[i] = A[i] * float32(2.0)", 512),
     "a vector": ("B[ramp(16 * i, 1, 16)] = A[ramp(16 * i, 1, 16)] * broadcast(float32(2.0), 16)", 512),
     "two registers": (

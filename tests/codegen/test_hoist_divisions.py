@@ -1,4 +1,4 @@
-"""Quotients of indices that stay the same in a loop are computed before it, once."""
+"""Loop-invariant quotients of indices are computed once, before the loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vectors of indices: narrow lanes give what lanes of 64 bits give."""
+"""Index vectors in narrow lanes give the same results as in 64-bit lanes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tecomp.ir import parse
 @pytest.mark.parametrize("lanes", [2, 5, 8, 31])
 @pytest.mark.parametrize("start", ["0", "i", "9223372036854775000", "B[i]"])
 def test_progressions_in_narrow_lanes(both: Callable[..., Kernel], lanes: int, start: str) -> None:
-    """Indices of 64 bits are compared and cast in lanes of 32; data may wrap around."""
+    """64-bit indices are compared and cast in 32-bit lanes; data may wrap around."""
     bounds = np.array([-(2**63), -9, -1, 0, 1, 4, 30, 60, 2**63 - 2, 2**63 - 1])
     stores = "".join(f'''
         T{k}[ramp(i * {lanes}, 1, {lanes})] = {value}'''

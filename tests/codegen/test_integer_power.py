@@ -1,4 +1,4 @@
-"""Powers of integers: compiled, interpreted, and by Python's own, for all types and any lanes."""
+"""Integer powers, compiled and interpreted, agree with Python for all dtypes and lane counts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COUNT = 203
 
 
 def program(dtype: str, lanes: int) -> tuple[te.Schedule, list[te.Tensor]]:
-    """`x ** y` of vectors of so many lanes, with what is left at the end."""
+    """Build `x ** y` in vectors of `lanes` lanes, with a tail."""
     x = te.placeholder((COUNT,), dtype, name="x")
     y = te.placeholder((COUNT,), dtype, name="y")
     z = te.compute((COUNT,), lambda i: te.power(x[i], y[i]), name="z")
@@ -28,7 +28,7 @@ def program(dtype: str, lanes: int) -> tuple[te.Schedule, list[te.Tensor]]:
 
 
 def drawn(dtype: str) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Bases and exponents: small ones, units, extremes."""
+    """Return bases and exponents: small values, -1, 0 and 1, and extremes."""
     random, ends = np.random.default_rng(5), np.iinfo(dtype)
     edges = [v for v in (-2, -1, 0, 1, 2, 3, ends.min, ends.max) if v >= ends.min]
     x = random.choice(np.array([*edges, *range(5, 120, 11)], dtype), COUNT)
@@ -37,7 +37,7 @@ def drawn(dtype: str) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
 
 
 def power(x: int, y: int, dtype: DType) -> int:
-    """As Python has it, brought into the range of the type."""
+    """Return the power as Python computes it, wrapped to the range of the dtype."""
     if y < 0:
         return {1: 1, -1: -1 if y % 2 else 1}.get(x, 0)
     found = pow(x, y, 1 << dtype.bits)

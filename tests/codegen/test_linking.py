@@ -1,4 +1,4 @@
-"""Code is linked where the process has room for it, however its memory is cut up."""
+"""Code is linked within reach of its constants, also if the address space is fragmented."""
 
 from __future__ import annotations
 

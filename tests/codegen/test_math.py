@@ -1,4 +1,4 @@
-"""Math functions: error bounds, odd values, the same results on every vector."""
+"""Math functions: error bounds, special values, and equal results for every lane count."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tecomp.ir import DType
 from tests.strategies.functions import BOUNDS, SLACK, Array, arguments, compiled, exact, ulps
 
 NAMES = sorted(BOUNDS["float32"])
-COUNTS = {"float32": 1 << 18, "float64": 1 << 16}  # long doubles take long
+COUNTS = {"float32": 1 << 18, "float64": 1 << 16}  # long doubles are slow
 
 
 def run(name: str, operands: list[Array], lanes: int, **options: Any) -> Array:
@@ -58,7 +58,7 @@ def test_errors_are_bounded_without_fused_operations(
 @pytest.mark.parametrize("dtype", COUNTS)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_lane_does_not_know_its_neighbours(name: str, dtype: str) -> None:
-    """Tails of vectors, and loops without vectors, give the same to the bit."""
+    """Vector tails and scalar loops give bitwise equal results."""
     operands = arguments(name, 3 * 7 * 16 * 17, 5, dtype)
 
     single = run(name, operands, 1)
@@ -88,10 +88,10 @@ FAR = {
     "float32": {"fmod": {"fmod"}},
     "float64": {"sin": {"sin"}, "cos": {"cos"}, "tan": {"tan"}, "fmod": {"fmod"}},
 }
-"""What is called of the C library for angles beyond a million, and for long quotients."""
+"""Functions of the C library that are called for angles above a million and long quotients."""
 
 FUSED = {"float32": {"fma", "fmaf"}, "float64": {"fma"}}
-"""What exact functions call of it where a machine has no fused operation."""
+"""Functions of the C library that exact functions call on CPUs without fused multiply-add."""
 
 
 @pytest.mark.parametrize("dtype", COUNTS)
@@ -105,7 +105,7 @@ def test_functions_stay_vectors_on_every_machine(name: str, cpu: str, dtype: str
     text = emit_assembly(compiled(name, 64, 16, dtype=dtype).func, triple=triple, cpu=cpu)
 
     called = re.findall(r"^\s+(?:callq|jmp|bl?)\s+(?!\.?L)([\w.]+)", text, re.M)
-    # A function of the C library would be called lane by lane.
+    # A function of the C library would be called for each lane.
     far = FAR[dtype].get(name, set())
     fused = FUSED[dtype] if name == "fmod" and cpu == "x86-64-v2" else set()
     assert {target for target in called if not target.startswith(("f.", "tecomp."))} == far | fused
@@ -121,7 +121,7 @@ def test_which_machines_have_fused_operations(cpu: str) -> None:
 
 @pytest.mark.parametrize("dtype", COUNTS)
 def test_an_odd_power_leaves_its_neighbours_as_they_are(dtype: str) -> None:
-    """What a vector computes out of line for one lane is not taken for others."""
+    """The result that a vector computes out of line for one lane does not replace other lanes."""
     random = np.random.default_rng(0)
     x, y = random.uniform(0.1, 10, 4096).astype(dtype), random.uniform(-9, 9, 4096).astype(dtype)
     alone = run("pow", [x, y], 16)

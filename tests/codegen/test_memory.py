@@ -1,4 +1,4 @@
-"""Loads and stores: every stride and mask, vector types, rows, allocations, and checked bounds."""
+"""Loads and stores: strides, masks, vector dtypes, rows, allocations, and checked bounds."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STRIDES = (1, -1, 2, -2, 3, -3, 4, 5, 0)
 
 
 def copy_vectors(name: str, lanes: int, stride: int, target: str) -> str:
-    """A copy at places `stride` apart, and one of those lanes that come before the fifth."""
+    """Return a copy with a stride, and a copy masked to the lanes before the fifth element."""
     first = max(-stride, 0) * (lanes - 1)
     where = f"ramp(i, 1, {lanes}) < broadcast(5, {lanes})"
     source, place = (f"ramp(i + {first}, {step}, {lanes})" for step in (stride, stride or 1))
@@ -198,7 +198,7 @@ def test_memory_that_cannot_be_had_is_an_error() -> None:
 @pytest.mark.parametrize(
     ("shape", "n"),
     [
-        ("n * n * n,", 2**21),  # 2**63 elements, whose bytes are 0 in words of 64 bits
+        ("n * n * n,", 2**21),  # 2**63 elements, whose size in bytes is 0 in 64-bit words
         ("n * (n + 1) // 2 * n,", 2642246),
         ("max(n, 5) * min(n * n, n * n * n),", 2**21),
         ("select(n > 3, n * n * n, n),", 2**21),
@@ -318,7 +318,7 @@ def f(A: Buffer("float32", (4,))):
     ],
 )
 def test_functions_that_are_not_flat_are_refused(text: str, expected: Diagnostic) -> None:
-    """They were written by hand, so the mistake is not the compiler's."""
+    """The functions are written by hand, so the error is not an internal one."""
     with pytest.raises(LowerError) as error:
         Kernel(parse(text))
 
@@ -328,7 +328,7 @@ def test_functions_that_are_not_flat_are_refused(text: str, expected: Diagnostic
 @pytest.mark.parametrize("name", ["float32", "bfloat16", "bool", "int64"])
 @pytest.mark.parametrize("start", [0, 3])
 def test_masked_access_to_registers(both: Both, name: str, start: int) -> None:
-    """Memory on the stack stays in registers though the last lanes are masked."""
+    """A stack buffer stays in registers although the last lanes are masked."""
     kernel = both(f'''def f(A: Buffer("{name}", (64,)), B: Buffer("{name}", (64,))):
     with Allocate(Buffer("{name}", (24,))) as own:
         for i in range(3):
@@ -346,7 +346,7 @@ def test_masked_access_to_registers(both: Both, name: str, start: int) -> None:
 
 
 def test_masked_access_beyond_the_end_of_registers(both: Both) -> None:
-    """The lanes of the mask are inside; the others must not be touched."""
+    """The active lanes are in bounds; memory of the other lanes must not be accessed."""
     kernel = both('''def f(A: Buffer("float32", (8,))):
     with Allocate(Buffer("float32", (16,))) as held:
         with Let(ramp(0, 1, 8) < broadcast(6, 8)) as mask:
@@ -355,13 +355,13 @@ def test_masked_access_beyond_the_end_of_registers(both: Both) -> None:
             A[ramp(0, 1, 8)] = held.load(ramp(10, 1, 8), where=mask)
 ''', some("float32", 8))
 
-    # Masked, or in parts: only `A` is written by a whole vector.
+    # Other stores are masked or partial: only `A` is written by a whole vector.
     assert kernel.source("llvm").count("store <8 x float>") == 1
 
 
 @pytest.mark.parametrize(("name", "first"), [("float32", 0), ("int8", 0), ("float32", 9)])
 def test_elements_apart_by_numbers_share_a_sum(both: Both, name: str, first: int) -> None:
-    """LLVM takes the square of their number to find that out."""
+    """LLVM takes quadratic time in the number of elements to find the common base."""
     places = " + ".join(f"A[j * 40 + i * 3 {k - first:+d}]" for k in range(24))
     kernel = both(f'''def f(A: Buffer("{name}", (400,)), B: Buffer("{name}", (64,))):
     for j in range(8):
@@ -376,7 +376,7 @@ def test_elements_apart_by_numbers_share_a_sum(both: Both, name: str, first: int
 
 
 def test_masked_reads_of_no_lane_stay_where_memory_is(both: Both) -> None:
-    """Processors take a hundred times longer to read nothing where there is no memory."""
+    """CPUs are a hundred times slower on an empty masked load from unmapped memory."""
     kernel = both('''def f(A: Buffer("float32", (8,)), B: Buffer("float32", (512,))):
     for i in range(32):
         with Let(ramp(i * 16, 1, 16) < broadcast(8, 16)) as mask:

@@ -1,4 +1,4 @@
-"""Every operator, comparison, conversion and math function, on every type and number of lanes."""
+"""Every operator, comparison, conversion and math function, for every dtype and lane count."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_math_of_floats(elementwise: Elementwise, name: str, lanes: int) -> None
 
     kinds = {n: k for n, k in INTRINSICS.items() if k.takes == "float" and k.gives == 0}
     functions = [unary(n) if k.arguments == 1 else dyadic(n) for n, k in kinds.items()]
-    # The C library and NumPy round differently, by less than two units in the last place each.
+    # The C library and NumPy round differently, each by less than two ulps.
     elementwise(lanes, [name, name], functions, roundings=4)
 
 
@@ -164,7 +164,7 @@ def test_vectors_are_divided_as_python_divides(name: str, op: BinOp) -> None:
             random.choice(near, count))
         for _ in range(2)
     )
-    # Multiples of the divisor and their neighbours are where a rounded quotient would be seen.
+    # Multiples of the divisor and their neighbours would expose a rounded quotient.
     multiples = x[::3] // np.maximum(y[::3], 1) * y[::3]
     x[::3] = np.clip(multiples - random.integers(0, 2, multiples.shape), least, most)
     a, b, c = (Buffer(each, (count,), DType(name)) for each in "abc")

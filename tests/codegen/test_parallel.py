@@ -1,4 +1,4 @@
-"""Parallel loops: every round once, captured values, several callers, forks, thread counts."""
+"""Parallel loops: each iteration once, captured values, several callers, forks, thread counts."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ print(os.waitpid(child, 0)[1], (out == 200).all())
 
 
 def test_fork() -> None:
-    # Python 3.12 and later warn of any fork beside threads.
+    # Python 3.12 and later warn of any fork in a multi-threaded process.
     command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORKING]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
 

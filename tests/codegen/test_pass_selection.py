@@ -1,4 +1,4 @@
-"""LLVM's loop passes run where something can leave a loop, and only there."""
+"""LLVM loop passes run only if a loop contains something that they can hoist or promote."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def function(body: str) -> PrimFunc:
         "\nfor i in range(64):\n    B[i] = A[i] + float32(1.0)",
         "\nfor i in range(4):\n    B[ramp(16 * i, 1, 16)] = A[ramp(16 * i, 1, 16)]",
         "\nfor i in range(8):\n    for j in range(8):\n        B[i * 8 + j] = A[j * 8 + i]",
-        # A number beside vectors is an operand in memory.
+        # A scalar next to vectors is a memory operand.
         "\nfor i in range(4):\n    B[ramp(16 * i, 1, 16)] = A[ramp(16 * i, 1, 16)] * "
         "broadcast(A[0], 16)",
-        # What only an outer loop could give up stays where it is.
+        # Values that only an outer loop could hoist stay in place.
         "\nfor i in range(8):\n    B[i] = A[i]\n    for j in range(8):\n        B[j] = A[j]",
         TILE,
         "\nB[0] = A[I[0]] + A[1]",
@@ -56,7 +56,7 @@ def test_nothing_to_do(body: str) -> None:
         "\nfor k in range(64):\n    B[0] = B[0] + A[k]",
         "\nfor i in range(8):\n    for k in range(8):\n        B[i] = B[i] + A[k]",
         "\nfor i in range(8):\n    for j in range(8):\n        B[j] = B[j] + A[i]",
-        # A sum is in memory, and numbers beside it are read again for each of its vectors.
+        # The accumulator is in memory, and scalars are loaded again for each of its vectors.
         "\nfor i in range(4):\n    for k in range(8):\n        B[ramp(16 * i, 1, 16)] = "
         "B[ramp(16 * i, 1, 16)] + broadcast(A[k], 16)",
         "\nfor k in range(8):\n    for i in range(4):\n        B[ramp(16 * i, 1, 16)] = "
@@ -64,7 +64,7 @@ def test_nothing_to_do(body: str) -> None:
         "\nfor i in range(64):\n    B[i] = A[i // 8]",
         "\nfor i in range(8):\n    with Let(A[i]) as x:\n        for j in range(8):\n"
         "            B[j] = exp(x)",
-        # Memory whose place is not constant does not become registers.
+        # A buffer with a non-constant index is not promoted to registers.
         TILE.replace("T[0] + A[k]", "T[0] + T[I[k]]"),
     ],
     ids=["sum", "row-sum", "load", "vector-sum", "vectors-of-sums", "division", "call", "array"],
@@ -73,7 +73,7 @@ def test_something_to_do(body: str) -> None:
     func = function(body)
 
     assert has_loop_work(func.body)
-    # What LLVM can make vectors of gets these passes with others.
+    # Loops that LLVM can vectorize get these passes along with others.
     source = compile_function(func).source
     assert (*source.loop_work, *source.plain_loops) == ("f.body",)
 

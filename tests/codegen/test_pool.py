@@ -1,4 +1,4 @@
-"""The pool of threads: every iteration once, whoever runs it, whatever else happens meanwhile."""
+"""The thread pool runs every iteration once, on any thread and under concurrent events."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Run = Callable[[str, str], tuple[str, str, int]]
 
 
 def ranges_of(begin: int, extent: int) -> list[tuple[int, int]]:
-    """The chunks that a job is cut into."""
+    """Return the chunks of a parallel job."""
     found: list[tuple[int, int]] = []
 
     def body(_: Inside, start: int, stop: int) -> None:
@@ -57,7 +57,7 @@ def test_chunks_get_smaller(threads: Callable[[int], None]) -> None:
 
 @pytest.mark.parametrize("count", [2, 3, 4, 8])
 def test_threads_end_together(threads: Callable[[int], None], count: int) -> None:
-    """Each takes the next chunk when it is done; iterations take one unit of time."""
+    """Each thread takes the next chunk when it is free; each iteration takes one time unit."""
     threads(count)
     for extent in range(1, 100):
         busy_until = [0] * count
@@ -86,7 +86,7 @@ def test_all_threads_take_part(threads: Callable[[int], None], count: int) -> No
         if start < count:
             meeting.wait()
 
-    # One round each, so that nobody waits for a chunk that it would have to run itself.
+    # Each thread gets one iteration, so that no thread waits for a chunk that it must run itself.
     as_kernel(lambda inside: inside.parallel(0, count, body))
 
     assert len(names) == count
@@ -182,13 +182,13 @@ def test_number_of_threads_follows_the_environment(monkeypatch: pytest.MonkeyPat
         monkeypatch.setenv("TECOMP_NUM_THREADS", count)
         KERNEL(np.zeros(8, np.int64), 0)
 
-        # Chunks are as many as threads where each gets one iteration.
+        # With one iteration per thread, there are as many chunks as threads.
         assert len(ranges_of(0, int(count))) == int(count)
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Run a program in a process of its own; the first one compiles, and the others find its code."""
+    """Return a function that runs a program in a process of its own, with a shared code cache."""
     kept = {"TECOMP_CACHE": "on", "TECOMP_CACHE_DIR": str(tmp_path_factory.mktemp("code"))}
 
     def run_program(program: str, threads: str) -> tuple[str, str, int]:
@@ -327,7 +327,7 @@ print(any(used() < 0.01 for _ in range(20)))
 
 @pytest.mark.parametrize("more", [0, 1, 5])
 def test_workers_without_a_job_sleep(run: Run, more: int) -> None:
-    """Also where there are more than processors, which go to sleep at once and wake one another."""
+    """Workers sleep also if they outnumber the CPUs: they sleep at once and wake one another."""
     count = len(os.sched_getaffinity(0)) + more
 
     assert run(IDLE, str(count)) == ("True\n", "", 0)

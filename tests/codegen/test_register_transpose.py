@@ -1,4 +1,4 @@
-"""Groups of vectors that run across memory are turned in registers, and are what they were."""
+"""Groups of strided vectors are transposed in registers, and keep their values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def some(name: str, *shape: int) -> np.ndarray[Any, Any]:
 
 
 def copies(lanes: int, source: str, target: str, order: list[int]) -> str:
-    """A statement for each column of a square."""
+    """Return one statement for each column of a square."""
     return "".join(
         f"        B[{target}] = A[{source}]\n".replace("COLUMN", str(column)).replace("V", str(lanes))
         for column in order
@@ -96,7 +96,7 @@ def test_several_squares_with_gaps_and_repeated_columns(both: Both) -> None:
 
 
 def test_columns_behind_a_condition_are_not_read_unasked(both: Both) -> None:
-    """Beyond the end of A there is nothing to read."""
+    """There is nothing to read after the end of A."""
     body = "\n".join(
         f"    B[ramp({4 * k}, 1, 4)] = "
         f"if_then_else(n > 2, A[ramp(n * {k}, 16, 4)], broadcast(float32(0.0), 4))"
@@ -167,7 +167,7 @@ def test_columns_whose_values_have_names_in_several_statements(both: Both) -> No
 def test_squares_that_are_not_complete(
     both: Both, name: str, lanes: int, columns: int, rows: int, gap: int, is_read: bool
 ) -> None:
-    """The last row ends with the memory, and no element outside of the columns is touched."""
+    """The last row ends with the memory, and no element outside of the columns is accessed."""
     columns, rows = min(columns, lanes), min(rows, lanes)
     stride = columns + gap
     size = stride * (rows - 1) + columns
@@ -186,14 +186,14 @@ def test_squares_that_are_not_complete(
 {body}'''
     kernel = both(text, some(name, sizes[0]), some(name, sizes[1]))
 
-    # Three rows are four lanes, beside whose squares three columns may be left.
+    # Three rows use four masked lanes; up to three columns may be left next to the squares.
     is_left = rows == 3 and columns % 4 in (1, 2, 3)
     assert is_left or not re.search("gather|scatter", kernel.source("llvm"))
 
 
 @pytest.mark.parametrize("columns", range(1, 40))
 def test_rows_of_any_length_are_transposed_without_gathers(columns: int) -> None:
-    """Up to three columns beside each whole square are loaded one by one."""
+    """Up to three columns next to the whole squares are loaded element by element."""
     A = te.placeholder((64, columns), "float32", name="A")
     places = argreduce.define(A, op="argmax")
 

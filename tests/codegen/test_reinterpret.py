@@ -1,4 +1,4 @@
-"""`reinterpret`: the bits of a value as those of another type, through all rooms."""
+"""`reinterpret`: the bits of a value as another dtype, from the definition to machine code."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_bits_stay(source: str, result: str, lanes: int) -> None:
 
 @pytest.mark.parametrize("group", ["int16x2", "int8x4"])
 def test_groups_in_words(group: str) -> None:
-    """Words of 32 bits hold the numbers of a dot product; the loop is vectorized all the same."""
+    """32-bit words hold the operands of a dot product, and the loop is still vectorized."""
     A = te.placeholder((5, 6), "int32", "A")
     B = te.placeholder((6, 21), "int32", "B")
     k = te.reduce_axis((0, 6), name="k")
@@ -82,6 +82,6 @@ def test_the_verifier_counts_bits() -> None:
     assert diagnostic(error.value) == (
         Diagnostic(
             "internal", function="f", node='call("reinterpret", A[0], dtype="int16")',
-            problem="int32 has no form in int16",
+            problem="int32 cannot be reinterpreted as int16",
         )
     )

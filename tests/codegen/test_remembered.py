@@ -1,4 +1,4 @@
-"""What tests take from earlier runs is what would be made of the same module; most ask for less."""
+"""Test code cached by earlier runs equals new code; most tests compile without optimization."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_each_module_is_made_once(tmp_path: Path) -> None:
         return object_code(source, effort)
 
     asked = [(ONE, 2), (replace(ONE, text=ONE.text.replace("1", "2")), 2), (ONE, 0)]
-    for _ in "ab":  # as two runs would
+    for _ in "ab":  # like two test runs
         code = remembered(Store(tmp_path / "code", 10**6), make)
         assert [code(*each) for each in asked * 2] == [object_code(*each) for each in asked * 2]
 

@@ -1,4 +1,4 @@
-"""te.round rounds halves away from 0, te.nearbyint to even: every float type, alone and in vectors."""
+"""te.round rounds ties away from 0 and te.nearbyint to even, for every float dtype and lanes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAMES = ("float16", "bfloat16", "float32", "float64")
 
 
 def numbers(name: str) -> NDArray[Any]:
-    """All of 16 bits; of wider types halves, what lies beside them, and other numbers."""
+    """Return all 16-bit values; for wider dtypes ties, their neighbours and special values."""
     kind = DType(name).numpy
     if DType(name).bits == 16:
         return np.arange(2**16, dtype="uint16").view(kind)
@@ -34,7 +34,7 @@ def numbers(name: str) -> NDArray[Any]:
 
 @cache
 def all_right(dtype: str, name: str) -> NDArray[Any]:
-    """What is right for `numbers`."""
+    """Return the expected results for `numbers`."""
     with np.errstate(all="ignore"):
         wide = numbers(dtype).astype("float64")
     return np.array([right(each, name) for each in wide.tolist()])

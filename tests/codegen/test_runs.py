@@ -1,4 +1,4 @@
-"""Lanes that are known steps apart are chosen from loads of what is side by side."""
+"""Lanes with known constant offsets are shuffled from contiguous loads."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_lanes_that_take_no_part_are_in_no_run() -> None:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_random_lanes(seed: int) -> None:
-    """Formulas of lane numbers, of any type and length, that read nothing outside of the buffer."""
+    """Random index formulas of any dtype and length agree, and read nothing out of bounds."""
     dice = Random(seed)
     lanes, dtype = dice.choice([2, 4, 6, 8, 16, 24]), dice.choice(["float32", "int8", "float64", "bool"])
     parts = []
@@ -95,7 +95,7 @@ def eval_index(index: str, lanes: int, i: int) -> list[int]:
 
 @pytest.mark.parametrize("block", [2, 4])
 def test_channels_as_places_of_blocks(block: int) -> None:
-    """Rows of several channels in turn are read in order, and not element by element."""
+    """Rows of interleaved channels are read contiguously, without gathers."""
     A = te.placeholder((block, 5, 48), name="A")
     B = te.compute((5, 48 * block), lambda y, x: A[x % block, y, x // block], name="B")
     a = np.random.default_rng(0).standard_normal((block, 5, 48)).astype(np.float32)

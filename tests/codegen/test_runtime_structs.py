@@ -1,4 +1,4 @@
-"""Records of the runtime: where their fields are, and names that stand for nothing."""
+"""Struct layouts of the runtime: field offsets and unknown names."""
 
 from __future__ import annotations
 

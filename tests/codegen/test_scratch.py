@@ -1,4 +1,4 @@
-"""Memory of kernels: kept between calls, one piece for each thread, bounded, in order."""
+"""Scratch memory of kernels: reused between calls, one block per thread, bounded, in order."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MEGABYTE = 2**20
 
 
 def addresses(*sizes: int) -> list[int]:
-    """Where buffers of these sizes lie that are in use together."""
+    """Return the addresses of buffers of these sizes that are live at the same time."""
     found: list[int] = []
 
     def kernel(inside: Inside) -> None:
@@ -88,7 +88,7 @@ def test_what_is_too_large_is_not_kept() -> None:
 
     assert large % (2 * MEGABYTE) == 0
     assert not small <= large < small + MEGABYTE
-    # The piece has grown to its limit, and no further.
+    # The block has grown to its limit.
     first, second, third = settled(LIMIT // 2, LIMIT // 2, MEGABYTE)
     assert second - first == LIMIT // 2
     assert not first <= third < first + LIMIT
@@ -103,7 +103,7 @@ def test_a_piece_is_given_back_when_little_of_it_is_used() -> None:
     addresses(100)
     first, second = addresses(100, MEGABYTE)
 
-    assert second - first != 128  # there is no room in the piece
+    assert second - first != 128  # the block has no free space
     assert addresses(100, MEGABYTE)[0] % ALIGNMENT == 0
 
 
@@ -248,5 +248,5 @@ def test_pages_are_there_at_the_next_call() -> None:
         faults.append(getrusage(RUSAGE_SELF).ru_minflt)
 
     assert out[0] == 3
-    # 16 MB are 3906 small pages, or 7 large ones. What was there before may be given back once.
+    # 16 MB are 3906 small pages or 7 huge pages. The previous block may be released once.
     assert median(b - a for a, b in pairwise(faults)) < 4

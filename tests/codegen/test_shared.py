@@ -1,4 +1,4 @@
-"""What a block has computed or loaded is there for the statements after it, until it changes."""
+"""Values computed or loaded in a block are reused by later statements until they change."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HEAD = """def f(A: Buffer("float32", (64,)), B: Buffer("float32", (64,)), C: Buf
 
 
 def body_of(statements: list[str]) -> tuple[str, Kernel]:
-    """The text of the loop, and the kernel."""
+    """Return the text of the loop, and the kernel."""
     func = parse(HEAD + "".join(f"        {line}\n" for line in statements))
     compiled = compile_function(func)
     loop = compiled.llvm_ir.split("loop:")[1].split("br ")[0]

@@ -1,4 +1,4 @@
-"""Vectors of which one known lane takes part: nothing beside that lane is written or counts."""
+"""Vectors with one known active lane: other lanes are neither written nor evaluated."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_one_lane_is_stored_and_loaded(dtype: str, source: str, lanes: int) -> N
 def test_loops_that_llvm_makes_vectors_of_store_what_is_theirs(
     dtype: str, source: str, extent: int, kind: str
 ) -> None:
-    """Where the last round has a single lane, or a condition leaves one."""
+    """The last vector has a single lane, or a condition leaves a single lane."""
     last = extent // 2 + 1 if kind == "some" else extent
     where = f"if i < {last}:\n            " if kind == "some" else ""
     other = "P[i] = popcount(P[i])\n        " if kind == "pairs" else ""

@@ -1,4 +1,4 @@
-"""Statements: loops, branches, laziness, order of effects, and trees deeper than Python's stack."""
+"""Statements: loops, branches, laziness, order of effects, and trees too deep for recursion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stores past the caches: where they are used, what they need, and that they are right."""
+"""Non-temporal stores: where they are used, their requirements, and their results."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_results_are_right_at_any_address(lanes: int, offset: int) -> None:
     [(4, "haswell", 1), (8, "haswell", 2), (16, "znver3", 4), (16, "skylake-avx512", 4)],
 )
 def test_vectors_go_past_the_caches(lanes: int, cpu: str, stores: int) -> None:
-    """In parts of 16 bytes, as arrays are seldom aligned to more; lines are put together again."""
+    """Stores have 16 bytes, as arrays are seldom aligned to more; the CPU combines the lines."""
     text = emit_assembly(copy(lanes), triple=X86, cpu=cpu)
 
     assert len(re.findall(r"vmovntps|vmovntdq", text)) == stores
@@ -91,7 +91,7 @@ def test_results_as_large_as_the_last_cache_go_past_it(rows: int, scope: str) ->
      ((2000, 2000, 16), True)],
 )
 def test_rows_of_parts_of_lines_go_through_the_caches(shape: tuple[int, ...], past: bool) -> None:
-    """Short rows that are no whole lines would go to memory a part of a line at a time."""
+    """Short rows that are not whole cache lines would be written to memory in partial lines."""
     x, y = te.placeholder((*shape[:-2], shape[-1]), name="x"), te.placeholder(shape[1:], name="y")
     result = te.compute(
         shape,

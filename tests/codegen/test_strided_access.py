@@ -1,4 +1,4 @@
-"""Lanes that lie apart as far as only the call says are read and written one by one."""
+"""Lanes with strides known only at the call are read and written element by element."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.strategies.fenced import call_fenced
 
 
 def copy(lanes: int, dtype: str) -> Any:
-    """Lanes of A that lie `s` apart, to lanes of B that lie `t` apart."""
+    """Copy lanes of A with stride `s` to lanes of B with stride `t`."""
     return parse(f'''def main(A: Buffer("{dtype}", (m,)), B: Buffer("{dtype}", (n,)), a: "int64", \
 s: "int64", b: "int64", t: "int64", *, m: "int64", n: "int64"):
     B[ramp(b, t, {lanes})] = A[ramp(a, s, {lanes})]
@@ -28,7 +28,7 @@ s: "int64", b: "int64", t: "int64", *, m: "int64", n: "int64"):
 def test_results_are_those_of_numpy(
     lanes: int, dtype: str, a: int, s: int, b: int, t: int
 ) -> None:
-    """The first and the last element are the ends of what may be read and written."""
+    """The first and the last lane are at the ends of the buffers."""
     func = copy(lanes, dtype)
     source = (np.arange((lanes - 1) * abs(s) + 1 + max(a, 0)) * 7 % 5).astype(dtype)
     target = np.zeros((lanes - 1) * abs(t) + 1 + max(b, 0), dtype)

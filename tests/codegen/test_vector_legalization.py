@@ -1,4 +1,4 @@
-"""Vectors of odd lengths become longer ones with masks, and sums in parts of them stay in registers."""
+"""Vectors of odd lengths become masked longer vectors; partial accumulators stay in registers."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def f(A: Buffer("{kind}", (80,)), B: Buffer("{kind}", (80,))):
     made = promote_accumulators(whole)
     means_the_same(func, whole)
     means_the_same(func, made)
-    # No access of memory that is allocated here has a mask.
+    # Accesses to memory that is allocated in the function have no mask.
     assert not [
         node for node in walk(made.body)
         if isinstance(node, BufferLoad | BufferStore) and node.predicate is not None
@@ -279,7 +279,7 @@ def test_code_of_a_tail_is_about_that_of_a_whole_tile(program: str, dtype: str, 
         text = emit_assembly(tecomp.lower(*PROGRAMS[program](n, dtype)), triple=triple, cpu=cpu)
         return sum(line.startswith("\t") and line[1] != "." for line in text.splitlines())
 
-    # A whole tile, and one or two pieces of the tail; taken apart into scalars it is 5 to 15 times.
+    # The limit allows a full tile and one or two tail pieces; scalar code is 5 to 15 times as long.
     most = 2.5 * size(64)
     assert {n: size(n) for n in (49, 51, 56, 57, 63) if size(n) > most} == {}
 
@@ -298,7 +298,7 @@ def test_unrolled_copies_share_statements_and_each_binds_its_variables(
 
 
 def test_each_statement_binds_the_lanes_that_it_uses() -> None:
-    # One variable of whole vectors and of a remainder, in two copies of an unrolled loop.
+    # An unrolled loop has two copies with one variable, of whole vectors and of a remainder.
     func = unroll_loops(parse("""
 def f(A: Buffer("float32", (20,)), B: Buffer("float32", (5,))):
     for u in unrolled(2):
@@ -316,7 +316,7 @@ def f(A: Buffer("float32", (20,)), B: Buffer("float32", (5,))):
 
 
 def _with_one_variable(func: PrimFunc) -> PrimFunc:
-    """The function with one variable for all that are named `y`."""
+    """Return the function with one variable in place of all variables named `y`."""
     first = next(n.var for n in walk(func.body) if isinstance(n, Let) and n.var.name == "y")
 
     def rule(node: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What an operation reads is told from its indices, however they are written."""
+"""Access relations of operations with arbitrary indices."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_what_is_no_sum_is_a_term_of_its_own() -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_footprints_have_room_for_all_that_is_read(seed: int) -> None:
-    """Wherever a part begins: indices of sums, quotients and remainders, tried out."""
+    """Footprints of sums, quotients and remainders are upper bounds, by enumeration."""
     dice = random.Random(seed)
     for _ in range(20):
         a, b = dice.choice((1, 2, 3, -2)), dice.randint(1, 9)
@@ -97,7 +97,7 @@ def test_factors_are_elements_converted_to_wider_types() -> None:
 
     assert factors(A[k, 0] * te.cast(I[k], "float64")) == 2
     assert factors(A[k, 0] * A[k, 1] * A[k, 2]) == 3
-    # What is rounded is no element; nor is a product that is converted as a whole one of wide ones.
+    # A rounded value is not a factor; nor is a product whose result, not its operands, is cast.
     assert factors(A[k, 0] * te.cast(I[k], "float32")) == 0
     assert factors(te.cast(A[k, 0] * A[k, 1], "float64")) == 0
     assert factors(A[k, 0] * 2) == 0
@@ -172,7 +172,7 @@ def test_a_narrowing_cast_of_an_axis_is_no_axis() -> None:
 
 
 def test_squares_of_squares_are_no_list_of_factors() -> None:
-    """Sixty squares have 2 to the power of 60 factors, and are looked at once each."""
+    """Sixty nested squares have 2**60 factors, but each is visited once."""
     def power(squares: int) -> te.Tensor:
         def value(i: te.Expr) -> te.Expr:
             x = A[i, 0]
@@ -195,5 +195,5 @@ def test_operations_that_wait_for_each_other_are_counted() -> None:
     assert paths(lambda i: A[i]) == {None: 0, A: 0}
     assert paths(lambda i: te.exp(A[i]) + B[i]) == {None: 11, A: 11, B: 1}
     assert paths(lambda i: A[i] * te.log(te.exp(A[i]) + B[i])) == {None: 22, A: 22, B: 12}
-    # What finds an element is no work.
+    # Index computations do not count as work.
     assert paths(lambda i: te.exp(A[at[i] + 1])) == {None: 10, A: 10}

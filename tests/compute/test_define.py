@@ -1,4 +1,4 @@
-"""te.placeholder, te.compute, te.reduce_axis and te.var: what they make and what they refuse."""
+"""Results and errors of te.placeholder, te.compute, te.reduce_axis and te.var."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What te.placeholder, te.compute, te.reduce_axis and te.var refuse, in full."""
+"""All errors of te.placeholder, te.compute, te.reduce_axis and te.var."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SHAPES: list[tuple[Any, Diagnostic]] = [
     (
         (math.nan,),
         Diagnostic(
-            "extent", where="te.placeholder P: axis 0 of the shape", value=math.nan, form="float",
+            "extent", where="te.placeholder P: axis 0 of the shape", value="nan", form="float",
         ),
     ),
     (
@@ -318,7 +318,7 @@ def test_other_refusals(action: Callable[[], object], expected: Diagnostic) -> N
 
 
 def squared(times: int) -> Callable[[Any], Any]:
-    """`x * x + 1` of itself, so often."""
+    """Return a function that applies `x * x + 1` to an element `times` times."""
 
     def element(i: Any) -> Any:
         x = te.placeholder((4,), name="A")[i]

@@ -1,4 +1,4 @@
-"""Definitions of `te.extern`: what they give, and what is refused."""
+"""Definitions and errors of `te.extern`."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_the_statement_uses_something_else() -> None:
     )
     assert refused(lambda ins, outs: outs[0].store(i, 1.0)) == (
         Diagnostic(
-            "foreign-variable", where="te.extern E", var="i", remedy="loop with te.for_range",
+            "foreign-variable", where="te.extern E", var="i", remedy="bind it with te.for_range",
         )
     )
 
@@ -163,7 +163,7 @@ def test_operands_have_the_names_of_buffers() -> None:
     assert refused(copy, in_buffers=3) == (
         Diagnostic(
             "wrong-argument", where="te.extern E: in_buffers", given=3,
-            remedy="give a list of te.decl_buffer",
+            remedy="pass a list of buffers from te.decl_buffer",
         )
     )
 

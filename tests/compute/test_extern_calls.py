@@ -1,4 +1,4 @@
-"""Calls of functions in definitions: what they take, and what is refused where they are written."""
+"""Calls of external functions in definitions: arguments and errors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NAMES = ("test.add", "test.memcpy", "test.scale")
 
 @pytest.fixture(autouse=True)
 def functions() -> Iterator[None]:
-    """A Python function and two of C."""
+    """Register a Python function and two C functions."""
     tecomp.register_func("test.add", lambda x, y, z: None)
     library = ctypes.CDLL(None)
     tecomp.register_func(

@@ -1,5 +1,5 @@
-"""Hybrid functions: what they define is what Python computes with them, and what is refused."""
-# ruff: noqa: F821 (the names of hybrid functions are no names of Python)
+"""Hybrid functions give the same results as in Python; invalid functions are rejected."""
+# ruff: noqa: F821 (names in hybrid functions are not Python names)
 # mypy: ignore-errors
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ rng = np.random.default_rng(0)
 
 
 def arrays_for(args: list[Any], sizes: dict[Any, int]) -> list[Any]:
-    """Values for arguments: random arrays, sizes, and lists as they are."""
+    """Return values for arguments: random arrays, sizes, and lists of these."""
     found: list[Any] = []
     for arg in args:
         if isinstance(arg, te.Tensor):
@@ -46,7 +46,7 @@ def flat(values: list[Any], kind: Any) -> list[Any]:
 
 
 def agrees(function: Any, args: list[Any], sizes: Any = None, s: Any = None) -> Any:
-    """Compiled and interpreted, a function computes what Python does; gives what it defines."""
+    """Check compiled and interpreted results against Python, and return the outputs."""
     sizes = sizes or {}
     outs = function(*args)
     results = list(outs) if isinstance(outs, list) else [outs]
@@ -75,9 +75,9 @@ def is_compute(made: Any) -> bool:
 
 @script
 def outer_product(n, m, a, b):
-    """A product of two vectors.
+    """Compute the outer product of two vectors.
 
-    What is said here is no statement.
+    A docstring is not a statement.
     """
     c = output_tensor((n, m), a.dtype)
     for i in range(n):
@@ -398,7 +398,7 @@ A = te.placeholder((8,), name="A")
 
 
 def refused(function: Any, *args: Any) -> Diagnostic:
-    """The diagnostic, with the line counted from that of the decorator."""
+    """Return the diagnostic, with the line relative to the decorator."""
     with pytest.raises(DefinitionError) as error:
         script(function)(*(args or (A,)))
     found = dict(error.value.parameters)
@@ -483,7 +483,7 @@ def test_expressions_outside_of_the_subset() -> None:
 
 
 def refused_element(text: str) -> Diagnostic:
-    """What is said of an expression that is stored to an element."""
+    """Return the diagnostic of an expression that is stored to an element."""
     name = f"<element {text}>"
     code = f"def f(a):\n    b = output_tensor((8,), 'float32')\n    b[0] = {text}\n    return b\n"
     linecache.cache[name] = len(code), None, code.splitlines(keepends=True), name
@@ -731,8 +731,8 @@ def test_stores_and_results() -> None:
     assert refused(types) == (
         Diagnostic(
             "hybrid", function="types", line=2, source="b[a[0]] = 1.0",
-            reason="operand b[...]: index 0 is A[0] (float32); give an integer, or convert it with "
-            '.astype("int64") if that is meant',
+            reason="operand b[...]: index 0 is A[0] (float32); pass an integer, or convert it with "
+            '.astype("int64") if that is intended',
         )
     )
     assert refused(nothing, A, A) == (

@@ -1,4 +1,4 @@
-"""Calls of intrinsics on parts of tensors: what they make, and what is refused."""
+"""Calls of intrinsics on tensor regions: results and errors."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_numbers(agrees: Any, count: Any) -> None:
 
 
 def test_scheduled(agrees: Any) -> None:
-    """Loops around are split, fused and bound; operands and results lie where they are put."""
+    """Outer loops can be split, fused and bound, and operands and results relaid out."""
     C = added()
     D = te.compute((8, 16), lambda i, j: C[i, j] * 2.0, name="D")
     s = te.create_schedule(D.op)
@@ -310,7 +310,7 @@ def test_the_loops_of_a_tile_are_the_intrinsic_s() -> None:
     assert refused(lambda: s[C].split(inner, 4), ScheduleError) == (
         Diagnostic(
             "no-such-loop", stage="C", call="split",
-            reason="vadd takes the place of loop ax0; its loops are now i, and s[C].expand() gives it the others",
+            reason="vadd replaces loop ax0; its loops are now i, and s[C].expand() restores the others",
         )
     )
     assert refused(lambda: s[C].tensorize(i, vadd()), ScheduleError) == (

@@ -1,4 +1,4 @@
-"""Functions of elements: the call that each makes, its type, and what it refuses."""
+"""Element-wise functions: resulting calls, dtypes and errors."""
 
 from __future__ import annotations
 

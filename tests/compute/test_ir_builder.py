@@ -1,4 +1,4 @@
-"""Statements by TVM's `ir_builder`: what they make, what they compute, and what is refused."""
+"""Statements of TVM's `ir_builder`: results and errors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def built(fcompute: Any, inputs: Any = A, shape: Any = (N,), dtype: Any = "float
 
 
 def run(E: Any, *arrays: Any) -> Any:
-    """What the compiled code stores, which is what the interpreter stores."""
+    """Return the result of the compiled code, which must equal that of the interpreter."""
     X = E.op.input_tensors
     found = []
     for _ in range(2):
@@ -185,14 +185,14 @@ def test_what_is_refused() -> None:
     assert refused(lambda ib, a, e: ib.emit(3)) == (
         Diagnostic(
             "wrong-argument", where="ir_builder.emit: the statement", given=3,
-            remedy="give a statement, such as te.call_extern(...)",
+            remedy="pass a statement, such as te.call_extern(...)",
         )
     )
     assert refused(lambda ib, a, e: ib.buffer_ptr(A)) == (
         Diagnostic(
             "wrong-argument", where="ir_builder.buffer_ptr: the buffer",
             given="Tensor(A, shape=(12,), dtype=float32)",
-            remedy="give an operand, such as outs[0]",
+            remedy="pass an operand, such as outs[0]",
         )
     )
     assert refused(lambda ib, a, e: ib.pointer("float32", name="p")) == (

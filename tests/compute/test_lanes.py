@@ -1,4 +1,4 @@
-"""Vectors that statements store: each lane is the value that it would be by itself."""
+"""Vector stores in statements: each lane has the value of the scalar computation."""
 
 from __future__ import annotations
 

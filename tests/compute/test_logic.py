@@ -1,4 +1,4 @@
-"""Conditions, choices, and division by every name."""
+"""Conditions, selections, and division under each of its names."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def test_floats_are_divided_by_0() -> None:
 
 
 def run(expr: Expr, **values: int) -> Any:
-    """The printed form is Python for scalars, but for division by 0, which gives 0."""
+    """Evaluate the printed form in Python; division by 0, which gives 0, is not supported."""
     names = {
         "cast": lambda _, value: int(value),
         "int32": int,

@@ -1,4 +1,4 @@
-"""Reductions: what they hold, their identities, and what they refuse."""
+"""Reductions: contents, identities and errors."""
 
 from __future__ import annotations
 

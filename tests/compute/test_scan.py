@@ -1,4 +1,4 @@
-"""Definitions of scans: what they give, and what is refused."""
+"""Definitions and errors of scans."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tags of operations, and `te.tag_scope`, which gives them."""
+"""Tags of operations, and `te.tag_scope`."""
 
 from __future__ import annotations
 

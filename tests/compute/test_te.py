@@ -1,4 +1,4 @@
-"""`te` is TVM's `te` to a user: the names and the order of the arguments."""
+"""`te` has the names and the parameter order of TVM's `te`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PARAMETERS = {
 }
 
 
-# Of TVM's functions and methods the parameters, in order; there may be more after them.
+# Parameters of TVM's functions and methods, in order; our functions may have more after them.
 ELEMENTWISE = (
     "exp erf tanh sigmoid log tan cos sin sqrt rsqrt floor ceil sinh cosh log2 log10 asin asinh acos "
     "acosh atan atanh trunc abs round nearbyint popcount isnan isfinite isinf exp10 exp2 log1p clz"

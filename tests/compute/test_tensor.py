@@ -1,4 +1,4 @@
-"""Tensors: what indexing gives, what arithmetic takes, and what both refuse."""
+"""Tensor indexing and arithmetic: results and errors."""
 
 from __future__ import annotations
 
@@ -208,49 +208,49 @@ def test_numpy_scalars_keep_their_type_on_either_side() -> None:
             lambda: A[i, 1.5],
             Diagnostic(
                 "index-type", tensor="A", axis=1, index=1.5, type="float",
-                remedy='convert it with .astype("int32") if that is meant',
+                remedy='convert it with .astype("int32") if that is intended',
             ),
         ),
         (
             lambda: A[f, 1],
             Diagnostic(
                 "index-type", tensor="A", axis=0, index="f", type="float32",
-                remedy='convert it with .astype("int32") if that is meant',
+                remedy='convert it with .astype("int32") if that is intended',
             ),
         ),
         (
             lambda: A[A[0, 0], 1],
             Diagnostic(
                 "index-type", tensor="A", axis=0, index="A[int32(0), int32(0)]", type="float32",
-                remedy='convert it with .astype("int32") if that is meant',
+                remedy='convert it with .astype("int32") if that is intended',
             ),
         ),
         (
             lambda: A[True, 1],
             Diagnostic(
                 "index-type", tensor="A", axis=0, index=True, type="bool",
-                remedy='convert it with .astype("int32") if that is meant',
+                remedy='convert it with .astype("int32") if that is intended',
             ),
         ),
         (
             lambda: A[np.True_, 1],
             Diagnostic(
                 "index-type", tensor="A", axis=0, index="True", type="bool",
-                remedy='convert it with .astype("int32") if that is meant',
+                remedy='convert it with .astype("int32") if that is intended',
             ),
         ),
         (
             lambda: A[i > 2, 1],
             Diagnostic(
                 "index-type", tensor="A", axis=0, index="i > int32(2)", type="bool",
-                remedy='convert it with .astype("int32") if that is meant',
+                remedy='convert it with .astype("int32") if that is intended',
             ),
         ),
         (
             lambda: A[np.float32(2), 1],
             Diagnostic(
                 "index-type", tensor="A", axis=0, index="2.0", type="float32",
-                remedy='convert it with .astype("int32") if that is meant',
+                remedy='convert it with .astype("int32") if that is intended',
             ),
         ),
         (

@@ -1,4 +1,4 @@
-"""Declarations of a machine's operations, and what is refused in one."""
+"""Declarations of tensor intrinsics, and their errors."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_what_are_no_statements() -> None:
     assert refused(lambda: te.decl_tensor_intrin(b, lambda i, o: o[0].store(n, 1), "x")) == (
         Diagnostic(
             "foreign-variable", where="te.decl_tensor_intrin x", var="n",
-            remedy="name it in scalar_params",
+            remedy="declare it in scalar_params",
         )
     )
     assert refused(lambda: te.decl_tensor_intrin(b, lambda i, o: o[0].store((0, 1), 1), "x")) == (
@@ -185,7 +185,7 @@ def product() -> te.Tensor:
 def statements_of_product(
     first: int = 0, start: int = 0, depth: int = 4, columns: int = 2
 ) -> Callable[[Any, Any], Any]:
-    """What computes `product`, with something left out."""
+    """Return the statements of `product`, with parts left out by the parameters."""
 
     def statements(ins: Any, outs: Any) -> Any:
         (a, b), (c,) = ins, outs
@@ -262,7 +262,7 @@ def test_a_body_that_multiplies_by_another_number() -> None:
 def test_how_near_a_result_has_to_be_depends_on_its_type(
     dtype: str, exact: float, wrong: float
 ) -> None:
-    """Sums of four products, off by a part of themselves."""
+    """Sums of four products may differ by rounding errors only."""
     a, k = te.placeholder((3, 4), dtype, name="a"), te.reduce_axis((0, 4), name="k")
     b = te.compute((3,), lambda i: te.sum(a[i, k] * a[i, k], axis=k), name="b")
 

@@ -1,4 +1,4 @@
-"""`tir` has TVM's names for what `te` has already."""
+"""`tir` offers members of `te` under TVM's names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order of operations: producers first, each once."""
+"""Operations in topological order: producers first, each once."""
 
 from __future__ import annotations
 

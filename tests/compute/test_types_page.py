@@ -1,4 +1,4 @@
-"""docs/types.md tells the truth: its tables follow from the code, its example prints what it shows."""
+"""The tables and the example of docs/types.md agree with the code."""
 
 from __future__ import annotations
 

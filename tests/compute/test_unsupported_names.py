@@ -1,4 +1,4 @@
-"""Names of TVM's that are not here: what is said instead, and that it stays true."""
+"""Error messages for unsupported names of TVM, and the suggested replacements."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def test_messages_say_what_takes_the_place() -> None:
         te.create_prim_func  # type: ignore[attr-defined]  # noqa: B018
 
     assert str(error.value).startswith(
-        "te.create_prim_func: there is no TensorIR; te.create_schedule says how loops run, and "
-        "tecomp.lower gives them to print, to read and to evaluate\n"
+        "te.create_prim_func: TensorIR is not supported; define loops with te.create_schedule, and "
+        "print, read or evaluate them with tecomp.lower\n"
     )
 
 

@@ -1,4 +1,4 @@
-"""Operators on whole tensors: what they make, and what is refused."""
+"""Operators on whole tensors: results and errors."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_tensors_without_axes_make_such(made: Callable[[], Any], text: str, tag:
 
 
 def test_tensors_without_axes_stand_for_their_element() -> None:
-    """In a formula they are what they compute, and need no memory."""
+    """In an expression, a tensor without axes stands for its value and needs no index."""
     C = te.compute((8, 4), lambda i, j: A[i, j] * (z + 1) + (2 - z), name="C")
 
     assert str(C.op) == "C[i, j] = A[i, j] * (z[()] + float32(1.0)) + (float32(2.0) - z[()])"
@@ -86,7 +86,7 @@ def test_tensors_without_axes_stand_for_their_element() -> None:
 
 
 def test_an_element_and_a_tensor_without_axes_are_a_tensor(agrees: Any) -> None:
-    """As TVM has it; at an index of an axis both are an expression."""
+    """Elements with constant indices give tensors as in TVM; with an axis they give expressions."""
     D, E = A[1, 2] * z, z - A[0, 0]
     assert [(type(each).__mro__[1], each.shape) for each in (D, E)] == [(te.Tensor, ())] * 2
     assert [str(D.op), str(E.op)] == [

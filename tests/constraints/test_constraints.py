@@ -1,4 +1,4 @@
-"""Rules about operands: decided examples of torch-spyre, by its document and its planner."""
+"""Operand constraints: decided examples from the document and planner of torch-spyre."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def tensor(name: str, *shape: int, dtype: str = "float16") -> te.Tensor:
 
 
 def sticks(of: te.Tensor, dim: int = -1, **fields: Any) -> StickLayout:
-    """Sticks of one dimension; only that is padded."""
+    """Return a stick layout along one axis; only this axis is padded."""
     shape = [int(n) for n in of.shape if isinstance(n, int)]
     order = [k for k in range(len(shape)) if k != dim % len(shape)] + [dim % len(shape)]
     padded = list(shape)
@@ -52,12 +52,12 @@ def sparse(of: te.Tensor, dim: int = -1) -> StickLayout:
 def found(
     what: te.Tensor, layouts: Mapping[te.Tensor, tecomp.Layout], target: tecomp.Target = POINTWISE
 ) -> list[tuple[tuple[str, ...], str | None]]:
-    """The operands of each violation, and which of them another layout would mend."""
+    """Return the operands of each violation, and the operands that a relayout would fix."""
     return [(each.operands, each.relayout) for each in check_constraints(what, target, layouts)]
 
 
 class TestPointwise:
-    """Operands share the axis of the sticks, or broadcast."""
+    """Point-wise operands share the stick axis or broadcast."""
 
     def test_the_same_layout(self) -> None:
         A, B = tensor("A", 512, 512), tensor("B", 512, 512)
@@ -67,7 +67,7 @@ class TestPointwise:
             assert found(C, {t: sticks(t, dim) for t in (A, B, C)}) == []
 
     def test_a_transposed_operand(self) -> None:
-        """`A + B.t()`: equal extents do not hide that the sticks are of other axes."""
+        """`A + B.t()` is a violation: the stick axes differ in spite of equal extents."""
         A, B = tensor("A", 512, 512), tensor("B", 512, 512)
         C = te.compute((512, 512), lambda i, j: A[i, j] + B[j, i], name="C")
         (violation,) = check_constraints(C, POINTWISE, {t: sticks(t) for t in (A, B, C)})
@@ -87,7 +87,7 @@ class TestPointwise:
         assert found(C, {A: sticks(A), B: sticks(B, 0), C: sticks(C)}) == []
 
     def test_two_transposed_operands_of_four(self) -> None:
-        """`A.t() + X + B.t() + Y` takes two relayouts; `A.t() + B.t()` none."""
+        """`A.t() + X + B.t() + Y` takes two relayouts; `A.t() + B.t()` takes none."""
         A, X, B, Y = (tensor(name, 128, 128) for name in "AXBY")
         C = te.compute((128, 128), lambda i, j: A[j, i] + X[i, j] + B[j, i] + Y[i, j], name="C")
         D = te.compute((128, 128), lambda i, j: A[j, i] + B[j, i], name="D")
@@ -97,14 +97,14 @@ class TestPointwise:
         assert found(D, {A: sticks(A), B: sticks(B), D: sticks(D, 0)}) == []
 
     def test_broadcasts(self) -> None:
-        """A row has the lanes, a column and a scalar have none."""
+        """A broadcast row uses the lanes; columns and scalars have no lane axis."""
         X, R, K, S = tensor("X", 70, 130), tensor("R", 130), tensor("K", 70, 1), tensor("S")
         C = te.compute((70, 130), lambda i, j: X[i, j] * R[j] + K[i, 0] + S[()], name="C")
 
         assert found(C, {t: sticks(t) for t in (X, R, K, C)}) == []
 
     def test_sparse_and_dense(self) -> None:
-        """No mechanism gathers elements of several sticks into one, nor the converse."""
+        """No mechanism gathers elements of several sticks into one stick, or scatters one."""
         A, B = tensor("A", 64, 64), tensor("B", 64, 64)
         C = te.compute((64, 64), lambda i, j: A[i, j] + B[i, j], name="C")
 
@@ -120,7 +120,7 @@ class TestPointwise:
         ) in scattered[0].message
 
     def test_a_sparse_row_and_a_matrix(self) -> None:
-        """`a.amin(-1) + b`: wrong where b has sticks of its rows, free where of dimension 0."""
+        """`a.amin(-1) + b` is a violation if b has sticks along axis 1, and valid along axis 0."""
         A, B = tensor("A", 64), tensor("B", 64, 64)
         C = te.compute((64, 64), lambda i, j: A[j] + B[i, j], name="C")
 
@@ -129,7 +129,7 @@ class TestPointwise:
 
     @pytest.mark.parametrize(("start", "fits"), [(0, True), (64, True), (60, False), (1, False)])
     def test_slices_of_the_sticks(self, start: int, fits: bool) -> None:
-        """torch-spyre #3264: an offset that is no whole stick gave wrong numbers silently."""
+        """torch-spyre #3264: an offset of a partial stick silently gave wrong results."""
         X = tensor("X", 40, 192)
         C = te.compute((40, 128), lambda i, j: te.exp(X[i, j + start]), name="C")
         violations = check_constraints(C, POINTWISE, {X: sticks(X), C: sticks(C)})
@@ -138,19 +138,19 @@ class TestPointwise:
         if not fits:
             assert {each.operands for each in violations} == {("X",)}
             assert violations[-1].message == (
-                f"C: lane 0 of C at (i=0, j=0) has byte {2 * start} of X, which is no multiple of "
+                f"C: lane 0 of C at (i=0, j=0) has byte {2 * start} of X, which is not a multiple of "
                 "128"
             )
 
     def test_rows_of_a_padded_tensor(self) -> None:
-        """torch-spyre #3797: whole rows of a padded (4, 100) were refused, though they are fine."""
+        """torch-spyre #3797: valid full rows of a padded (4, 100) tensor were rejected."""
         X = tensor("X", 4, 100)
         C = te.compute((3, 100), lambda i, j: te.exp(X[i + 1, j]), name="C")
 
         assert found(C, {X: sticks(X), C: sticks(C)}) == []
 
     def test_reshapes(self) -> None:
-        """Rows together are free; a stick that would be cut is not (torch-spyre #3634)."""
+        """Fused rows are valid; a reshape that splits a stick is not (torch-spyre #3634)."""
         X, Y = tensor("X", 3, 5, 128), tensor("Y", 4, 96)
         C = te.compute((15, 128), lambda r, c: te.exp(X[r // 5, r % 5, c]), name="C")
         D = te.compute(
@@ -174,7 +174,7 @@ class TestPointwise:
 
 
 class TestCopies:
-    """Sticks may get another axis, but not from one element each to full ones, or back."""
+    """Copies may change the stick axis, but not between sparse and dense sticks."""
 
     def copy(self, *shape: int) -> tuple[te.Tensor, te.Tensor]:
         A = tensor("A", *shape)
@@ -193,7 +193,7 @@ class TestCopies:
         (violation,) = check_constraints(B, STICK, {A: sparse(A), B: sticks(B)})
 
         assert violation.message == (
-            "B: A has one element to a stick: those at (i0=0, i1=0) and (i0=0, i1=1) are at "
+            "B: A has one element per stick: those at (i0=0, i1=0) and (i0=0, i1=1) are at "
             "[0, 0, 0] and [1, 0, 0], and B has i1 along its lanes; nothing gathers elements of "
             "several sticks into one, so compute both in full sticks"
         )
@@ -207,13 +207,13 @@ class TestCopies:
         (violation,) = check_constraints(B, STICK, {A: sticks(A), B: sparse(B)})
 
         assert violation.message == (
-            "B: B has one element to a stick: those at (i0=0, i1=0) and (i0=0, i1=1) are at "
+            "B: B has one element per stick: those at (i0=0, i1=0) and (i0=0, i1=1) are at "
             "[0, 0, 0] and [1, 0, 0], and A has i1 along its lanes; nothing scatters the elements "
             "of one stick to several, so compute both in full sticks"
         )
 
     def test_a_copy_that_does_not_exist_is_no_cure(self) -> None:
-        """A sparse operand beside a dense one: no layout of one of them would do."""
+        """No relayout is suggested for a sparse and a dense operand, as none of them exists."""
         A, B = tensor("A", 128, 128), tensor("B", 128, 128)
         C = te.compute((128, 128), lambda i, j: A[i, j] + B[i, j], name="C")
 
@@ -221,7 +221,7 @@ class TestCopies:
 
 
 class TestProducts:
-    """A has sticks of k, B and C of n."""
+    """Products need sticks of A along k, and sticks of B and C along n."""
 
     def product(self) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
         A, B = tensor("A", 128, 192), tensor("B", 192, 256)
@@ -242,10 +242,10 @@ class TestProducts:
             (("A", "B"), "A"), (("A",), "A"),
         ]
         assert violations[0].message == (
-            "C: A has dimension -2 and B has dimension -1 along its lanes; they have to be one"
+            "C: A has dimension -2 and B has dimension -1 along its lanes; they must be the same"
         )
         assert violations[1].message == (
-            "C: A has i along its lanes, and it has to be an axis that C sums over"
+            "C: A has i along its lanes, but it must be an axis that C sums over"
         )
         assert all(v.layout == sticks(A) for v in violations)
 
@@ -255,7 +255,7 @@ class TestProducts:
 
         assert {v.relayout for v in violations} == {"B"}
         assert (
-            "C: B has k along its lanes, and it has to be an axis that C keeps"
+            "C: B has k along its lanes, but it must be an axis that C keeps"
         ) in {v.message for v in violations}
 
     def test_a_result_in_sticks_of_m(self) -> None:
@@ -266,11 +266,11 @@ class TestProducts:
             (("B", "C"), "C", sticks(C)),
         ]
         assert violations[0].message == (
-            "C: B has axis j and C has axis i along its lanes; they have to be one"
+            "C: B has axis j and C has axis i along its lanes; they must be the same"
         )
 
     def test_the_two_inputs_share_a_dimension(self) -> None:
-        """As the document has it: both stick dimensions 0 are one layout, and fine."""
+        """By the rule in the document, both inputs may have stick axis 0."""
         rule = next(r for r in PRODUCTS.rules if isinstance(r, SharedLanes) and
                     r.by == "dimension")  # fmt: skip
         document = replace(STICK, rules=(rule,))
@@ -280,7 +280,7 @@ class TestProducts:
         assert found(C, {A: sticks(A, 0), B: sticks(B)}, document) == [(("A", "B"), "A")]
 
     def test_chains(self) -> None:
-        """`(a @ b) @ c` takes no relayout, `a @ (b + c.t())` one."""
+        """`(a @ b) @ c` takes no relayout, `a @ (b + c.t())` takes one."""
         A, B, C = (tensor(name, 128, 128) for name in "ABC")
         k, r = (te.reduce_axis((0, 128), name=name) for name in "kr")
         D = te.compute((128, 128), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="D")
@@ -301,7 +301,7 @@ class TestProducts:
         (violation,) = check_constraints(C, STICK, lx)
 
         assert violation.message == (
-            "C: the padding of B along dimension 0 holds nothing known, and has to hold 0.0"
+            "C: the padding of B along dimension 0 holds undefined data, but must hold 0.0"
         )
         assert violation.relayout == "B"
         assert violation.layout is not None
@@ -323,11 +323,11 @@ class TestProducts:
         )
 
         neighbour, axis = ("(i=0, j=0, k=1)", "k") if which == "A" else ("(i=0, j=1, k=0)", "j")
-        instead = f"it has to have {axis} along its lanes" if which == "C" else (
-            f"it takes full sticks of {axis}, and no copy makes those of others, so compute it in "
+        instead = f"it must have {axis} along its lanes" if which == "C" else (
+            f"it requires full sticks of {axis}, which no relayout produces, so compute it in "
             "full sticks")
         assert [v.message for v in violations] == [
-            f"C: {which} has one element to a stick: those at (i=0, j=0, k=0) and {neighbour} are "
+            f"C: {which} has one element per stick: those at (i=0, j=0, k=0) and {neighbour} are "
             f"at [0, 0, 0] and [1, 0, 0]; {instead}"
         ]
         assert violations[0].operands == (which,)
@@ -351,7 +351,7 @@ class TestProducts:
 
         assert violation.message == (
             "C: B has 100 places along dimension 0, 200 bytes, the last with element (99, 0); that "
-            "is no multiple of 128, and has to be padded with 0.0"
+            "is not a multiple of 128, and must be padded with 0.0"
         )
         assert violation.relayout == "B"
         assert violation.layout is not None
@@ -364,13 +364,13 @@ class TestProducts:
         layouts = {t: sticks(t, memory="lx") for t in (A, B, C)}
         (violation,) = check_constraints(C, STICK, {**layouts, A: sticks(A, memory="ddr")})
 
-        assert violation.message == "C: A is in memory ddr, and has to be in lx"
+        assert violation.message == "C: A is in memory ddr, but must be in lx"
         assert violation.layout is not None
         assert (violation.relayout, violation.layout.memory) == ("A", "lx")
 
 
 class TestGathers:
-    """The table's indexed dimension is none of lanes; the tensor of indices may lie anyhow."""
+    """The indexed axis of a table is not the stick axis; the index tensor may have any layout."""
 
     @pytest.mark.parametrize("value", [lambda x: x, te.exp], ids=["copy", "elementwise"])
     def test_rows_of_a_table(self, value: Callable[[te.Expr], te.Expr]) -> None:
@@ -380,7 +380,7 @@ class TestGathers:
 
         assert found(C, {W: sticks(W), C: sticks(C)}, target) == []
         (violation,) = check_constraints(C, target, {W: sticks(W, 0), C: sticks(C)})
-        assert violation.message == "C: which lane of W it reads is known from `R[i]` only"
+        assert violation.message == "C: which lane of W it reads depends on `R[i]` only"
         assert (violation.relayout, violation.layout) == ("W", sticks(W))
 
     @pytest.mark.parametrize("value", [lambda x: x, te.exp], ids=["copy", "elementwise"])
@@ -391,13 +391,13 @@ class TestGathers:
 
         (violation,) = check_constraints(C, target, {W: sticks(W, 0), C: sticks(C)})
         assert violation.message == (
-            "C: each of its lanes reads from another place of W, known from `J[j]` only"
+            "C: each of its lanes reads a different address of W, which depends on `J[j]` only"
         )
         assert found(C, {W: sticks(W, 0), C: sticks(C, 0)}, target) == []
 
 
 class TestConvolutions:
-    """The image has sticks of its input channels, weights and result of the output channels."""
+    """Images have sticks of input channels, weights and results of output channels."""
 
     def convolution(self) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
         X, F = tensor("X", 1, 16, 16, 64), tensor("F", 3, 3, 64, 128)
@@ -419,9 +419,9 @@ class TestConvolutions:
     @pytest.mark.parametrize(
         ("changed", "dim", "message"),
         [
-            ("X", 2, "C: X has x, rx along its lanes, and it has to be an axis that C sums over"),
-            ("F", 2, "C: F has rc along its lanes, and it has to be an axis that C keeps"),
-            ("C", 2, "C: F has axis k and C has axis x along its lanes; they have to be one"),
+            ("X", 2, "C: X has x, rx along its lanes, but it must be an axis that C sums over"),
+            ("F", 2, "C: F has rc along its lanes, but it must be an axis that C keeps"),
+            ("C", 2, "C: F has axis k and C has axis x along its lanes; they must be the same"),
         ],
     )
     def test_sticks_of_others(self, changed: str, dim: int, message: str) -> None:
@@ -435,7 +435,7 @@ class TestConvolutions:
 
 
 class TestSmallFloats:
-    """Weights of 8 bits lie in sticks of two rows: [2, 64]."""
+    """8-bit weights use sticks of two rows: [2, 64]."""
 
     def product(self) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
         A, B = tensor("A", 128, 192), tensor("B", 192, 256)
@@ -461,13 +461,13 @@ class TestSmallFloats:
         )
         violations = check_constraints(C, PRODUCTS, {A: sticks(A), B: pairs, C: sticks(C)})
 
-        assert "C: B has k along its lanes, and it has to be an axis that C keeps" in {
+        assert "C: B has k along its lanes, but it must be an axis that C keeps" in {
             each.message for each in violations
         }
 
 
 class TestReductions:
-    """Along the sticks they give one element a stick."""
+    """Reductions along the stick axis give sparse sticks."""
 
     def test_along_the_sticks(self) -> None:
         A = tensor("A", 128, 128)
@@ -490,7 +490,7 @@ class TestReductions:
         assert found(C, {A: sticks(A), C: sticks(C)}, REDUCTIONS) == []
 
     def test_operands_that_lie_differently(self) -> None:
-        """Terms of a reduction are those of one operation on lanes: RFC 0047, dot products."""
+        """Operands of a reduction share lanes: RFC 0047, dot products."""
         A, B = tensor("A", 128, 128), tensor("B", 128, 128)
         k = te.reduce_axis((0, 128), name="k")
         for term in (lambda a, b: te.sum(a * b, axis=k), lambda a, b: te.max(a + b, axis=k)):
@@ -509,7 +509,7 @@ class TestReductions:
             assert (along.operands, along.relayout, along.layout) == (("A", "B"), "B", sticks(B))
 
     def test_a_column_beside_a_matrix(self) -> None:
-        """A value that all terms of a row have is in one lane of all sticks, or is no operand."""
+        """A per-row operand of a row reduction must be sparse, in lane 0 of all sticks."""
         A, B = tensor("A", 128, 128), tensor("B", 128)
         k = te.reduce_axis((0, 128), name="k")
         C = te.compute((128,), lambda i: te.max(A[i, k] + B[i], axis=k), name="C")
@@ -521,7 +521,7 @@ class TestReductions:
         assert wrong.message.endswith("or one element in one lane of all sticks")
 
     def test_a_wider_result(self) -> None:
-        """Sums in float32 of float16: the same axis is along the lanes, of which there are fewer."""
+        """Float32 sums of float16 keep the stick axis, with fewer lanes."""
         A, B = tensor("A", 4, 128), tensor("B", 4, 128)
         k = te.reduce_axis((0, 4), name="k")
         C = te.compute((128,), lambda j: te.sum(A[k, j].astype("float32"), axis=k), name="C")
@@ -536,7 +536,7 @@ class TestReductions:
         assert found(D, {A: sticks(A), B: sparse(B), D: sticks(D)}, STICK)[0][0] == ("A", "B")
 
     def test_a_result_in_other_lanes(self) -> None:
-        """Lanes that are kept are those of the result."""
+        """Lanes that are not reduced are the lanes of the result."""
         A = tensor("A", 128, 128, 4)
         k = te.reduce_axis((0, 4), name="k")
         C = te.compute((128, 128), lambda i, j: te.max(A[i, j, k], axis=k), name="C")
@@ -557,7 +557,7 @@ class TestReductions:
 
 
 class TestMemories:
-    """Ranks, and layouts that a schedule says."""
+    """Ranks of memories, and layouts set by a schedule."""
 
     def test_the_rank_of_a_memory(self) -> None:
         A = tensor("A", 8, 8)
@@ -570,7 +570,7 @@ class TestMemories:
 
         assert violation.rule is None
         assert violation.message == (
-            "C: A has 1 physical axes, and memory `global.texture` of target cpu takes 2; use 1 "
+            "C: A has 1 physical axes, but memory `global.texture` of target cpu takes 2; use 1 "
             "AXIS_SEPARATOR in its layout"
         )
         assert check_constraints(C, "cpu", {A: rows}) == ()
@@ -610,15 +610,15 @@ class TestMemories:
         (violation,) = check_constraints(C, machine, {A: sticks(A, pad_value=0.0)})
 
         assert violation.message == (
-            "C: the padding of A along dimension 1 holds 0.0, and has to hold -65504.0"
+            "C: the padding of A along dimension 1 holds 0.0, but must hold -65504.0"
         )
         assert violation.layout is not None
-        # There is no infinity in DLFloat16; the least number of the elements does as well.
+        # DLFloat16 has no infinity, so the fill is the smallest finite value.
         assert violation.layout.pad_value == np.finfo(np.float16).min
 
 
 class TestRefusals:
-    """What cannot be decided."""
+    """Errors for undecidable cases."""
 
     def test_messages(self) -> None:
         anything: Any = (8, 8)

@@ -1,4 +1,4 @@
-"""What is decided about lanes, compared with all pairs of elements in NumPy."""
+"""Lane decisions against enumeration of all element pairs in NumPy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MACHINE = replace(CPU, rules=(RULE,))
 
 
 def sticks(shape: tuple[int, ...], dim: int) -> tecomp.Layout:
-    """Sticks of 8 elements of a dimension."""
+    """Return a layout in sticks of 8 elements along an axis."""
     return tecomp.Layout.of(
         shape, "float16", lambda *i: [i[1 - dim], i[dim] // 8, i[dim] % 8]
     )
@@ -26,7 +26,7 @@ def sticks(shape: tuple[int, ...], dim: int) -> tecomp.Layout:
 def strided(
     shape: tuple[int, ...], starts: list[int], steps: list[int], order: list[int]
 ) -> tuple[te.Tensor, te.Tensor]:
-    """A tensor, and what is read of it at `start + step * axis` in each dimension."""
+    """Return a tensor and a result that reads it at `start + step * axis` along each axis."""
     sizes = [starts[d] + steps[d] * (shape[order[d]] - 1) + 1 for d in range(2)]
     X = te.placeholder(sizes, "float16", name="X")
 
@@ -37,7 +37,7 @@ def strided(
 
 
 def test_lanes_against_numpy() -> None:
-    """Random transposes, slices, strides and broadcasts of sticks, by all pairs of elements."""
+    """Lane decisions for random transposes, slices, strides and broadcasts equal enumeration."""
     random = np.random.default_rng(3)
     verdicts = []
     for _ in range(60):

@@ -1,4 +1,4 @@
-"""Sequences of accesses: joined they count what a list of addresses would."""
+"""Merged access sequences have the counts of the explicit address list."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tecomp.cost_model import NOTHING, AccessSequence, Granularity, concat_acces
 
 
 def counted(addresses: list[int], unit: Granularity) -> AccessSequence:
-    """By looking at each address."""
+    """Return the counts from the explicit address list."""
     runs: list[list[int]] = []
     for address in addresses:
         if runs and address - runs[-1][-1] in (0, unit.size):
@@ -37,14 +37,14 @@ def counted(addresses: list[int], unit: Granularity) -> AccessSequence:
 
 
 def step_of(unit: Granularity) -> int:
-    """Bytes that bursts are made of."""
+    """Return the number of bytes in a step of a burst."""
     if unit.block and unit.burst and unit.burst * unit.size % unit.block == 0:
         return unit.block
     return unit.size
 
 
 def stretched(addresses: list[int], unit: Granularity) -> list[int]:
-    """Transactions, or elements, that are accessed one after the other."""
+    """Return the lengths of consecutive transactions or elements."""
     size = step_of(unit)
     lengths: list[int] = []
     before = None

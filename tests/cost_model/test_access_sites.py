@@ -1,4 +1,4 @@
-"""The places of random programs are what the interpreter reads and writes, and what depends on what."""
+"""Access sites and dependences of random programs equal those seen by the interpreter."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Access = tuple[str, str, tuple[int, ...]]
 
 
 class Programs:
-    """Text of loops, conditions and values over three small buffers."""
+    """Generator of program text: loops, conditions and values over three small buffers."""
 
     def __init__(self, seed: int) -> None:
         self.draw = random.Random(seed)
@@ -71,7 +71,7 @@ class Programs:
 
 
 class Accesses:
-    """Who is told what the interpreter reads and writes."""
+    """Observer that counts the reads and writes of the interpreter."""
 
     def __init__(self) -> None:
         self.found: Counter[Access] = Counter()
@@ -83,10 +83,10 @@ class Accesses:
         return self._seen("write", node.buffer.name)
 
     def operation(self, node: object) -> None:
-        """No program here has operations of the machine."""
+        """Ignore intrinsics, which these programs do not contain."""
 
     def core(self, thread: str, value: int | None) -> None:
-        """No program here has cores."""
+        """Ignore cores, which these programs do not contain."""
 
     def _seen(self, direction: str, name: str) -> Callable[[tuple[int, ...]], None]:
         def seen(place: tuple[int, ...]) -> None:

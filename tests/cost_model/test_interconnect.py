@@ -1,4 +1,4 @@
-"""Whom a copy copies from: the core that wrote the element, for every element of every copy."""
+"""The source core of a copy is the core that wrote the element, for all elements."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TARGET = Target.load("stick128")
 
 
 def program(cores: int, rows: int, made: str, read: str) -> AccessSites:
-    """Each core makes some of X; another part of it is copied into Y."""
+    """Return a program where each core writes a part of X and copies another part into Y."""
     size = cores * rows
     return sites_of(parse(f'''def main(A: Buffer("float32", ({size},))):
     with Allocate(Buffer("float32", ({size},), scope="lx")) as X:
@@ -31,7 +31,7 @@ def program(cores: int, rows: int, made: str, read: str) -> AccessSites:
 
 
 def happens(site: Site, cores: int) -> list[tuple[int, int, dict[Var, int]]]:
-    """Core, element and variables, each time that a place is reached."""
+    """Return core, element and variables for each execution of a site."""
     thread = next(frame.var for frame in site.frames if isinstance(frame, Loop) and frame.thread)
     found: list[tuple[int, int, dict[Var, int]]] = []
     for core in range(cores):

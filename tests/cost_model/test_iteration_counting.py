@@ -1,4 +1,4 @@
-"""Counting loops and conditions gives what running them gives, at any size."""
+"""Symbolic iteration counts equal execution, at any size."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SIZE = FLOAT32.bytes
 
 
 def watched(addresses: Sequence[int], block: int) -> tuple[int, int, int, int]:
-    """Accesses, runs, the longest run and transactions, from the addresses in order."""
+    """Return accesses, runs, longest run and transactions of the addresses in order."""
     runs: list[list[int]] = []
     for address in addresses:
         if runs and address - runs[-1][-1] in (0, SIZE):
@@ -58,18 +58,18 @@ X, Y, Z = Var("i"), Var("j"), Var("k")
 @pytest.mark.parametrize(
     ("frames", "count"),
     [
-        # a triangle
+        # Triangle.
         ([loop(X, 0, 2048), loop(Y, 0, X + 1)], 2048 * 2049 // 2),
         ([loop(X, 0, 2048), loop(Y, 0, 2048), GuardCondition(Y <= X)], 2048 * 2049 // 2),
-        # a pyramid
+        # Pyramid.
         ([loop(X, 0, 2048), loop(Y, 0, X + 1), loop(Z, 0, Y)], 2047 * 2048 * 2049 // 6),
-        # without the border
+        # Interior without border.
         ([loop(X, 0, 2048), loop(Y, 0, 2048), GuardCondition(logical_and(X >= 1, X < 2047)),
           GuardCondition(logical_and(Y >= 1, Y < 2047))], 2046 * 2046),
-        # the border
+        # Border only.
         ([loop(X, 0, 2048), loop(Y, 0, 2048),
           GuardCondition(Not(logical_and(X >= 1, Y >= 1, X < 2047, Y < 2047)))], 2048**2 - 2046**2),
-        # a band
+        # Band.
         ([loop(X, 0, 2048), loop(Y, 0, 2048), GuardCondition(Y - X <= 3), GuardCondition(X - Y <= 3)],
          7 * 2048 - 2 * (1 + 2 + 3)),
     ],

@@ -1,4 +1,4 @@
-"""Ways over a grid, requests under way at once, and what is one transfer."""
+"""Routes over a core grid, outstanding requests, and the extent of one transfer."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def link(**figures: object) -> Link:
 
 
 def steps_from(start: Core, grid: Mapping[str, int], *, is_torus: bool) -> dict[Core, int]:
-    """Steps to every core, by going from neighbour to neighbour."""
+    """Return the number of hops to each core, by breadth-first search."""
     found = {start: 0}
     todo = deque([start])
     while todo:
@@ -72,7 +72,7 @@ def test_each_core_on_the_way_takes_its_time() -> None:
 
 
 def simulated(requests: int, size: int, rate: int, delay: int, outstanding: int) -> float:
-    """When the last of some requests is done; one after the other is moved, several are waited for."""
+    """Return the completion time of requests; transfers are serial, latencies overlap."""
     free = [0.0] * outstanding
     moving = 0.0
     for _ in range(requests):
@@ -92,7 +92,7 @@ def test_requests_under_way(
     found = cycles(
         link(bytes_per_cycle=rate, outstanding=outstanding), requests * size, requests, delay)
 
-    # Until the first byte and behind the last one nothing overlaps.
+    # The estimate may omit the first latency and the last transfer, which overlap with nothing.
     done = simulated(requests, size, rate, delay, outstanding)
     assert found <= done + 1e-6
     assert done <= found + delay + size / rate + 1e-6
@@ -105,7 +105,7 @@ def test_instances_share_and_any_number_is_under_way() -> None:
 
 
 def is_described(places: Sequence[Core], loops: int) -> bool:
-    """Whether nested loops, so many, with one step for each memory visit these places in order."""
+    """Return whether nested loops with one stride per memory visit the places in order."""
     count = len(places)
     if count == 1:
         return True
@@ -133,7 +133,7 @@ SOURCE, TARGET = Buffer("A", (10**6,), FLOAT32), Buffer("B", (10**6,), FLOAT32)
 
 
 def copy(frames: Sequence[Frame], strides: Sequence[Sequence[int]]) -> Site:
-    """An element of one memory is copied to another."""
+    """Return a copy of one element from one memory to another."""
     places: list[Expr] = []
     for factors in strides:
         total: Expr = Const(0, INT64)
@@ -163,7 +163,7 @@ def test_a_transfer_has_as_many_loops_as_the_link_takes(
     outside = len(outside_of_transfer(Counter({}).terms, site, link(max_loops=most)))
 
     def places(first: int) -> list[Core]:
-        """What the loops from one on copy."""
+        """Return the offsets in both memories that the loops from a given depth on visit."""
         inside = loops[first:]
         return [
             tuple(sum(n * loop[k] for n, loop in zip(at, inside, strict=True)) for k in (1, 2))

@@ -1,4 +1,4 @@
-"""Loops whose bounds took conditions in reach a place as often as loops and conditions did."""
+"""Loops with conditions folded into their bounds reach a site equally often."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ X, Y, Z = Var("i"), Var("j"), Var("k")
 
 
 def reached(around: Surroundings, core: Mapping[str, int]) -> Iterator[dict[Var, int]]:
-    """The values of variables, each time that the place is reached."""
+    """Yield the values of the variables at each execution of the site."""
     if all(value(condition, {}) for condition in around.conditions):
         yield from _inside(around.loops, core, {})
 
@@ -87,7 +87,7 @@ def loop(var: Var, extent: Expr | int) -> Loop:
 
 @pytest.mark.parametrize("op", CmpOp)
 def test_every_comparison(op: CmpOp) -> None:
-    """Of a multiple of the variable with a number, on both sides of 0."""
+    """All comparisons of a multiple of the variable with a number are folded correctly."""
     for factor, other in product((-3, -1, 1, 2), range(-7, 8)):
         frames: list[Frame] = [loop(X, 5), GuardCondition(Compare(op, X * factor + 1, Const(other, INT64)))]
         around = surroundings_of(Counter({}).terms, frames)
@@ -111,7 +111,7 @@ def test_linear_conditions_are_bounds() -> None:
 
 
 def test_what_depends_on_data_is_left_out() -> None:
-    """Such a condition holds; a loop has no iterations."""
+    """A data-dependent condition counts as true, and a data-dependent loop as empty."""
     element = BufferLoad(Buffer("A", (9,), INT64), (X,))
     around = surroundings_of(Counter({}).terms, [
         loop(X, 9), GuardCondition(element > 0), loop(Y, element), loop(Z, 3),

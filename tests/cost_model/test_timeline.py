@@ -1,4 +1,4 @@
-"""Slices of activities begin as soon as they may, and never before what they wait for has ended."""
+"""Activity slices start as early as possible, and not before their predecessors end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.strategies.draws import Draw
 
 @st.composite
 def programs(draw: Draw) -> list[Activity]:
-    """Statements of some steps, each of which takes data from some of those before it."""
+    """Draw statements of several steps with data dependences on earlier statements."""
     activities: list[Activity] = []
     for statement in range(draw(st.integers(1, 5))):
         sources = draw(st.sets(st.integers(0, statement - 1))) if statement else ()
@@ -29,13 +29,13 @@ def programs(draw: Draw) -> list[Activity]:
 
 
 def iterations_of(piece: int, count: int) -> set[int]:
-    """The iterations that a slice has a share in."""
+    """Return the iterations that overlap a slice."""
     low, high = Fraction(piece, SLICES), Fraction(piece + 1, SLICES)
     return {k for k in range(count) if Fraction(k, count) < high and Fraction(k + 1, count) > low}
 
 
 def needed(activities: list[Activity], at: Event) -> set[tuple[int, int]]:
-    """The slices that have to end before one begins."""
+    """Return the slices that must end before a slice starts."""
     activity = activities[at.activity]
     counts = dict(activity.after)
     found = {(at.activity, at.slice - 1)} if at.slice else set()

@@ -1,4 +1,4 @@
-"""Which unit does an operation, and how long: tiles of the unit are counted one by one."""
+"""Choice and cost of the compute unit of an operation, against counting of unit tiles."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_tiles_of_a_product(tile: tuple[int, int, int]) -> None:
 
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=3))
 def test_vectors_of_an_operation(tile: list[int]) -> None:
-    """A float16 has two bytes: a vector has 32 of them, of float32 16."""
+    """A vector has 64 bytes: 32 lanes of float16, 16 of float32."""
     elements = range(len(list(product(*map(range, tile)))))
     for dtype, lanes in (("float16", 32), ("float32", 16)):
         vectors = {k // lanes for k in elements}
@@ -64,7 +64,7 @@ def test_modes() -> None:
     assert cycles_of(operation(tile, "tiles", "int8"), MATRIX) == 4 / 2
     assert cycles_of(operation(tile, "tiles", mode="quick"), MATRIX) == 4 / 2
     assert cycles_of(operation(tile, "tiles", "int8", mode="exact"), MATRIX) == 10 / 2
-    # An operation of other axes counts by its size.
+    # An operation on other axes is counted by its number of elements.
     assert cycles_of(operation((16, 64), "tiles"), MATRIX) == 2 * 10 / 2
 
 

@@ -1,4 +1,4 @@
-"""What a statement computes on elements, by the conditions under which it does."""
+"""Arithmetic per element of a statement, by the path conditions of subexpressions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BINARY: dict[str, Callable[[Any, Any], Any]] = {
 
 
 class Value:
-    """A value, and how many operations it takes at a point."""
+    """Expression with the number of operations that it takes at a point."""
 
     def __init__(self, expr: Expr, parts: Sequence[Value] = (), own: str = "") -> None:
         self.expr = expr
@@ -65,7 +65,7 @@ def values(draw: Draw, depth: int = 3) -> Value:
         chosen = Value(te.if_then_else(condition, a.expr, b.expr), (a, b))
         chosen.condition = condition
         return chosen
-    if kind == 4:  # both are computed
+    if kind == 4:  # both operands are computed
         return Value(Select(X < Y, a.expr, b.expr), (a, b))
     name = draw(st.sampled_from(sorted(BINARY)))
     return Value(BINARY[name](a.expr, b.expr), (a, b), name)

@@ -1,4 +1,4 @@
-"""Search for calls on a team that NumPy answers otherwise: `python -m tests.dist.conformance -n 2`."""
+"""Search for differences to NumPy on a team: `python -m tests.dist.conformance -n 2`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.strategies.ranks import PROGRAMS, environment, launcher
 
 
 def main() -> int:
-    """Run drawn calls in lock-step on each process; the last line says how many differ."""
+    """Run random calls on all processes in lock-step; the last line counts differences."""
     parser = argparse.ArgumentParser(prog="python -m tests.dist.conformance")
     parser.add_argument("-n", type=int, default=2, help="processes")
     parser.add_argument("--count", type=int, default=10, help="tries of each function")

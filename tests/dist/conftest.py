@@ -1,4 +1,4 @@
-"""Processes that run programs for the tests of a session."""
+"""Fixtures with processes that run programs for the tests of a session."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from tests.strategies.ranks import Pools
 
 @pytest.fixture(scope="session")
 def kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of kernels for all processes, most of which compute the same."""
+    """Return a kernel cache directory for all processes, most of which compile the same kernels."""
     folder = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
-        folder = folder.parent  # one for all workers
+        folder = folder.parent  # shared by all xdist workers
     return folder / "kernels"
 
 
 @pytest.fixture(scope="session")
 def pools(kernels: Path) -> Iterator[Pools]:
-    """Processes that stay until the session ends."""
+    """Provide processes that persist until the session ends."""
     made = Pools(kernels)
     yield made
     made.end()

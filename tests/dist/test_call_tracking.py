@@ -1,4 +1,4 @@
-"""What is said of the calls of a team, word for word, from slots that other processes filled."""
+"""Messages about diverging collective calls, from shared slots that other processes filled."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tecomp.dist.runtime.call_tracking import KEPT_CALLS, SAME, CollectiveLog
 
 
 class Node:
-    """As much of a communicator as the slots need, on one process."""
+    """Communicator of one process with the operations that the slots need."""
 
     def __init__(self, size: int) -> None:
         self.size, self.rank = size, 0
@@ -24,7 +24,7 @@ class Node:
 
 
 class Window:
-    """Memory of this process."""
+    """Shared-memory window in the memory of this process."""
 
     COMM_TYPE_SHARED = 0
 

@@ -1,4 +1,4 @@
-"""`tecomp run --controller`: one process runs the script, and all compute."""
+"""`tecomp run --controller`: one process runs the script, and all processes compute."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def started(
 def run(
     n: int, *words: str, stdin: str = "", variables: Mapping[str, str] | None = None
 ) -> tuple[int, str, str]:
-    """The status of a run, and what it printed."""
+    """Return the exit status and the output of a run."""
     process = started("-n", str(n), "--controller", *words, variables=variables)
     try:
         out, errors = process.communicate(stdin, timeout=LIMIT)
@@ -69,7 +69,7 @@ def test_drawn_calls_of_every_function(kernels: Path) -> None:
 
 
 def test_what_all_processes_would_have_to_call_is_refused() -> None:
-    """And what each of them refuses does no harm."""
+    """Calls that every process would have to make are rejected; the run continues afterwards."""
     refused = [
         Diagnostic("partition", placed="Shard(7)", ndim=2),
         *(Diagnostic("team", what=what) for what in (
@@ -94,13 +94,13 @@ def test_an_exception_of_another_process_ends_all() -> None:
     assert status == 1
     assert errors.count("Traceback") == 1
     assert "MemoryError: none is left" in errors
-    assert time.monotonic() - start < 60  # seconds on a machine that has nothing else to do
+    assert time.monotonic() - start < 60  # takes a few seconds on an idle machine
 
 
 @pytest.mark.parametrize(("words", "status"), [
     (("ends_early", "0"), {0}), (("ends_early", "3"), {3}), (("leaves",), {1, 9})])
 def test_scripts_that_end_early(words: tuple[str, ...], status: set[int]) -> None:
-    """A process that leaves by `os._exit` has not ended well; the launcher may end others first."""
+    """`os._exit` in a process is a failure; the launcher may terminate other processes first."""
     assert run(2, SCRIPT, *words)[0] in status
 
 
@@ -138,7 +138,7 @@ def test_a_user_who_has_waited_enough(tmp_path: Path) -> None:
     _, errors = process.communicate(timeout=LIMIT)
 
     assert process.returncode == 130
-    assert errors.count("KeyboardInterrupt") <= 1  # what it says may be lost on the way
+    assert errors.count("KeyboardInterrupt") <= 1  # the message may be lost on termination
 
 
 def test_a_run_that_is_ended_ends_its_processes(tmp_path: Path) -> None:
@@ -158,8 +158,8 @@ def test_the_time_limit() -> None:
 
     assert status == 1
     assert errors.splitlines()[-1] == (
-        f"Error: run: 2 processes of {SCRIPT} did not end within 5 seconds and were stopped; give "
-        "--timeout more, or look where they wait")
+        f"Error: run: 2 processes of {SCRIPT} did not exit within 5 seconds and were "
+        "terminated; increase --timeout, or check where they wait")
 
 
 def wait_for(flag: Path, process: subprocess.Popen[str]) -> None:
@@ -174,7 +174,7 @@ def wait_until(condition: Any) -> None:
 
 
 def test_hashes_are_not_sent() -> None:
-    """That of a text is another one in each process."""
+    """The hash of a string differs between processes, so cached hashes are not pickled."""
     op, type = FUNCTIONS["add"], PTensorType((3,), "float64", "cpu", 1)
     hash(op), hash(type)
     done = subprocess.run(

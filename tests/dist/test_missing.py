@@ -1,4 +1,4 @@
-"""Without MPI, or with two of them: what is said, and what works all the same."""
+"""Error messages without MPI or with two MPI packages, and the features that need no MPI."""
 
 from __future__ import annotations
 

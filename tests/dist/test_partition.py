@@ -1,4 +1,4 @@
-"""Partitions: who has which elements, compared with every element, and with the layout as sets."""
+"""Partitions: shards and owners of elements, compared with enumeration and with isl layouts."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_views_of_blocks_are_views_of_memory() -> None:
 
 @pytest.mark.parametrize("again", [copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))])
 def test_partitions_go_to_other_processes_without_what_is_kept(again: Any) -> None:
-    """The hash of a name is another one in each process."""
+    """The hash of a string differs between processes, so the cached hash is not pickled."""
     rows = Partition((8, 4), "float32", Mesh((2,), names=("x",)), [Shard(0)]).view(
         [slice(1, 7), slice(None)])
     assert {rows: 1}[rows] == 1

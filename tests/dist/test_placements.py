@@ -1,4 +1,4 @@
-"""Indices as slices: closed forms give what looking at each index gives."""
+"""Closed forms of sliced index sets agree with enumeration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Teams of processes: what they compute together, and what is said when they do not agree."""
+"""Collectives on teams of processes, and error messages for diverging ranks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from tests.messages import Diagnostic
 from tests.strategies.ranks import Pools, printed, ran
 
-SAME = "all ranks have to make the same calls in the same order"
+SAME = "all ranks must make the same calls in the same order"
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
@@ -31,7 +31,7 @@ def test_halos_of_several_arrays(n: int, pools: Pools) -> None:
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
 def test_lowered_functions(n: int, pools: Pools) -> None:
-    """Calls of the runtime, as `tests/ptensor/test_runtime_calls.py` has them printed."""
+    """Runtime calls of the functions that `tests/ptensor/test_runtime_calls.py` prints."""
     assert pools.printed("lowered", n) == ["as with NumPy"]
 
 
@@ -42,7 +42,7 @@ def test_an_exception_on_one_rank_ends_all_with_its_traceback() -> None:
     assert done.returncode == 1
     assert done.stderr.count("Traceback") == 1
     assert done.stderr.count("ValueError: one rank alone") == 1
-    assert time.monotonic() - start < 60  # a second on a machine that has nothing else to do
+    assert time.monotonic() - start < 60  # takes a second on an idle machine
 
 
 def test_an_error_of_all_ranks_is_told_once() -> None:
@@ -53,7 +53,7 @@ def test_an_error_of_all_ranks_is_told_once() -> None:
 
 
 def test_an_exception_ends_all_without_the_runner_of_mpi4py() -> None:
-    """Which ends the others; MPI alone would wait for them."""
+    """The other ranks are terminated by tecomp; MPI alone would wait for them."""
     mpiexec = str(Path(sys.executable).parent / "mpiexec")
     done = ran("wrong", 3, "raises", started=(mpiexec, "-n", "3", sys.executable))
 
@@ -82,8 +82,8 @@ def test_parts_that_do_not_fit_are_named_once() -> None:
 
     assert done.returncode == 1
     assert (
-        "partition_of_parts: float64[2, 3] on rank 0 and float64[2, 4] on rank 1 are no parts along axis "
-        "0 of one array; give arrays of one type that have the other extents in common"
+        "partition_of_parts: float64[2, 3] on rank 0 and float64[2, 4] on rank 1 are not parts of one "
+        "array along axis 0; pass arrays of one dtype that have equal sizes along all other axes"
     ) in done.stderr
 
 
@@ -92,12 +92,12 @@ def test_a_part_that_does_not_fit_ends_all() -> None:
 
     assert done.returncode == 1
     assert (
-        "redistribute: local is float64[3]; give the local array of NumPy, float64[2] on this rank"
+        "redistribute: local is float64[3]; pass the local NumPy array of this rank, float64[2]"
     ) in done.stderr
 
 
 def test_arrays_that_processes_compute_otherwise_are_named() -> None:
-    """And nothing is said that does not say what is wrong."""
+    """Every error names the diverging call."""
     done = ran("wrong", 3, "other_sum")
 
     assert done.returncode == 1
@@ -116,7 +116,7 @@ def test_arrays_that_processes_compute_otherwise_are_named() -> None:
 def test_recorded_operations_are_compared_when_asked_for(
     what: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is sent for most of them, and ranks would have parts of different results."""
+    """Divergence is detected with TECOMP_DEBUG, because most recorded operations send nothing."""
     monkeypatch.setenv("TECOMP_DEBUG", "1")
     done = ran("wrong", 3, what)
 

@@ -1,4 +1,4 @@
-"""Redistribution: messages, run by NumPy, give every process what it wants, in the fewest runs."""
+"""Redistribution messages, executed with NumPy, give every process its shard in the fewest runs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def locals_of(dice: Random, partition: Partition, array: Array) -> list[Array]:
-    """What each process has: its part, or an operand of it."""
+    """Return the local arrays: shards, or random summands along partial mesh axes."""
     found = [array[taken(partition, rank)] for rank in range(partition.mesh.size)]
     axes = partition.mesh_axes(Partial)
     if not axes:
@@ -49,7 +49,7 @@ def locals_of(dice: Random, partition: Partition, array: Array) -> list[Array]:
 
 
 def combined(moves: Redistribution, held: list[Array]) -> list[Array]:
-    """The values after the reductions that come first."""
+    """Return the values after the initial reductions."""
     mesh = moves.source.mesh
     for axis in moves.reduced:
         sums: dict[tuple[int, ...], Array] = {}
@@ -62,7 +62,7 @@ def combined(moves: Redistribution, held: list[Array]) -> list[Array]:
 
 
 def sent(moves: Redistribution, held: list[Array]) -> list[Array]:
-    """What each process has after all messages."""
+    """Return the local arrays of all processes after all messages."""
     held = combined(moves, held)
     target = moves.target
     made = [np.zeros(target.local_shape(rank)) for rank in range(target.mesh.size)]
@@ -75,7 +75,7 @@ def sent(moves: Redistribution, held: list[Array]) -> list[Array]:
 
 
 def runs_of(message: Message) -> int:
-    """How many runs there are, element by element."""
+    """Count the contiguous runs of a message by enumeration of its elements."""
     pairs: list[tuple[int, int]] = []
     for box in message.boxes:
         first = np.arange(prod(message.sent_shape)).reshape(message.sent_shape)
@@ -87,7 +87,7 @@ def runs_of(message: Message) -> int:
 
 
 def listed_of(message: Message) -> list[list[int]]:
-    """Its elements, on both sides."""
+    """Return the sent and received indices of a message along each axis."""
     (box,) = message.boxes
     return [indices_as_array(places).tolist() for places in (*box.sent, *box.received)]
 
@@ -114,7 +114,7 @@ def test_every_process_gets_what_it_wants_once(seed: int) -> None:
         assert len(message.runs[0]) == runs_of(message)
         assert int(message.runs[2].sum()) == message.size > 0
     if moves.op is None:
-        # Nobody is sent what it has, and nothing comes twice.
+        # No process receives an element that it has, and no element is received twice.
         for rank in range(source.mesh.size):
             has, wants = np.zeros((2, *array.shape), bool)
             has[taken(moves.combined, rank)] = True
@@ -163,7 +163,7 @@ def test_a_partition_onto_itself_sends_nothing() -> None:
 
 
 def test_another_mesh_of_the_same_processes() -> None:
-    """Quarters of rows are in halves of rows that a process has, so nothing is sent."""
+    """Quarters of rows are contained in local halves of rows, so nothing is sent."""
     halves = Partition((8,), "int8", Mesh((2, 2)), [Shard(0), Replicate()])
     quarters = Partition((8,), "int8", Mesh((4,)), [Shard(0)])
 

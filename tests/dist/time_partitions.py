@@ -1,4 +1,4 @@
-"""How long questions about partitions take: `python tests/dist/time_partitions.py`."""
+"""Time queries of partitions: `python tests/dist/time_partitions.py`."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ SHAPE = (1200, 1200)
 
 
 def tell(what: str, call: Callable[[], object]) -> None:
-    """One line with the least time and the median, in microseconds."""
+    """Print the minimum and the median time in microseconds."""
     times = [1e6 * seconds for seconds in repeat(call, number=1, repeat=50)]
     print(f"{what:<40}{min(times):9.1f}{median(times):9.1f}", flush=True)
 
 
 def rows(count: int, axis: int = 0, block: int | None = None) -> Partition:
-    """A new partition among so many processes."""
+    """Return a new partition over `count` processes."""
     return Partition(SHAPE, "float64", Mesh((count,)), [Shard(axis, block)])
 
 
 def time_mesh(count: int) -> None:
-    """Print the times for so many processes in a row."""
+    """Print the times for a one-dimensional mesh of `count` processes."""
     a, b, dealt = rows(count), rows(count, 1), rows(count, 0, 1)
     print(f"{count} processes")
     tell("a partition", lambda: rows(count))
@@ -37,7 +37,7 @@ def time_mesh(count: int) -> None:
 
 
 def main() -> None:
-    """Print all times, for meshes of several sizes."""
+    """Print all times for meshes of several sizes."""
     print(f"{'':<40}{'min us':>9}{'median':>9}")
     for count in (4, 16, 64):
         time_mesh(count)

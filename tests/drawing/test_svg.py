@@ -1,4 +1,4 @@
-"""Pictures as text: no word breaks them, notebooks and files take them, and paths are refused."""
+"""SVG output: text escaping, notebook display, saving to files, and invalid paths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Warnings: where a schedule of the user's recomputes much, copies much, or loads lane by lane."""
+"""Warnings for user schedules that recompute much, copy much, or load with large strides."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_a_warning_is_given_once_at_its_line(
 
 
 def test_schedules_of_others_are_left_alone() -> None:
-    """The library's, found ones, and those that are replayed."""
+    """Library schedules, automatic schedules and replayed schedules cause no warning."""
     s, args = large_stride()
     tecomp.build(tecomp.replay(s.trace.to_json(), Y), args)
     tecomp.build(Y, args)

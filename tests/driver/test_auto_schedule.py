@@ -1,4 +1,4 @@
-"""Programs without a schedule that were built before: nobody looks for one again."""
+"""A program without a schedule that was built before needs no new search for a schedule."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ Program = tuple[list[te.Tensor], list[Any], dict[str, Any]]
 
 @pytest.fixture(autouse=True)
 def store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    process()  # what the first call of any kernel makes, and keeps, belongs to no test
+    process()  # create the process-wide runtime before the test, as the first kernel call caches it
     monkeypatch.setenv("TECOMP_CACHE", "on")
     monkeypatch.setenv("TECOMP_CACHE_DIR", str(tmp_path))
     forget()
 
 
 def forget() -> None:
-    """What a new process does not know."""
+    """Clear the caches of the process, as in a new process."""
     build_cache.MADE.clear()
     cached_code.LINKED.clear()
 
@@ -71,7 +71,7 @@ def built(program: Program) -> ScheduledKernel:
 
 
 def arrays(name: str) -> list[np.ndarray[Any, Any]]:
-    """Arguments of a program; results are 0."""
+    """Return the arguments of a program; outputs are zero."""
     random = np.random.default_rng(0)
     if name == "formula":
         return [random.random(17, np.float32), np.zeros(3, np.float32), np.zeros(17, np.float32)]
@@ -86,7 +86,7 @@ def arrays(name: str) -> list[np.ndarray[Any, Any]]:
 
 @pytest.fixture
 def sought(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """The results that a schedule was looked for."""
+    """Record the outputs for which a schedule is searched."""
     found: list[object] = []
     before = build_default_schedule
 

@@ -1,4 +1,4 @@
-"""Arguments whose arrays have strides: what `binds` says of them, and what calls compare."""
+"""Strided arguments: the strides that `binds` declares, and the strides that calls compare."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def refused(call: Callable[[], object]) -> Diagnostic:
 
 @pytest.fixture
 def careful(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """Notes of the calls that were not plain."""
+    """Record the calls that take the checked path."""
     notes: list[object] = []
     run = Kernel._careful
 
@@ -94,7 +94,7 @@ def test_plain_calls_take_strides(careful: list[object]) -> None:
         Z: strided(Z, te.var("z0"), te.var("z1")),
     })
     base = f32(8, 12)
-    kernel(base, base, f32(8, 12))  # the first parallel kernel of a process asks for threads
+    kernel(base, base, f32(8, 12))  # the first parallel kernel of a process requests threads
     careful.clear()
     for x, y in (
         (base[:4, :6], base[4:, 6:]), (base[::-2, ::2], base[::2, 1:7]),
@@ -119,7 +119,7 @@ def test_one_variable_for_several_strides(careful: list[object]) -> None:
     for count in (0, 1, 4):
         kernel(f32(8)[::2][:count], out[::2][:count])
     assert not careful
-    # The stride of a single element says nothing, wherever it comes first.
+    # The stride of an axis with a single element is irrelevant.
     kernel(f32(8)[::2][:1], out[::3][:1])
     assert not careful
 
@@ -224,7 +224,7 @@ V = te.placeholder((4,), "float32x4", name="V")
 WRONG: dict[str, tuple[Any, Diagnostic]] = {
     "number": (3, Diagnostic(
         "wrong-argument", where="build: binds", given=3,
-        remedy="give a te.decl_buffer for each tensor",
+        remedy="pass a dict from tensors to te.decl_buffer",
     )),
     "stranger": ({X: strided(X, 1)}, Diagnostic("argument-list", where="build", tensor="X")),
     "shape": ({A: strided(A, 1, shape=(3,))},
@@ -457,7 +457,7 @@ def test_reading_together_needs_elements_side_by_side() -> None:
 
 
 def indices(kernel: ScheduledKernel) -> set[BinOp]:
-    """The operations that the indices of a kernel's vectors are made with."""
+    """Return the operators that occur in the vector indices of a kernel."""
     accesses = (
         node for node in walk(kernel.func.body) if isinstance(node, BufferStore | BufferLoad))
     return {
@@ -476,10 +476,10 @@ def test_rows_with_gaps_are_walked_through_one_by_one() -> None:
         {P: strided(P, *row), Q: strided(Q, *column)}, {Q: strided(Q, te.var("q"), te.var("t"))},
     ):
         assert indices(tecomp.build(R, [P, Q, R], binds=binds)) == set()
-    # As a schedule does that knows of no gaps.
+    # A schedule that ignores the gaps fuses the rows and needs quotients in indices.
     blind = tecomp.build(auto(R, "cpu"), [P, Q, R], binds={P: strided(P, *rows)})
     assert BinOp.FLOORDIV in indices(blind)
-    # What is one number, is one number for all rows.
+    # With strides 0, P has the same element in all rows, so the axes are fused.
     one = tecomp.build(R, [P, Q, R], binds={P: strided(P, 0, 0)})
     assert str(one.func.body).startswith("if n > 0:\n    for i_j_fused_outer in parallel(")
 

@@ -1,4 +1,4 @@
-"""`tecomp.build`: what a kernel shows of itself, what it accepts, and what is refused."""
+"""`tecomp.build`: description of a kernel, accepted arguments, and errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TARGETS = Path(__file__).parents[2] / "targets"
 
 
 def blocked() -> tuple[te.Schedule, Tensor, Tensor]:
-    """`B[n, 14] = 2 * A[n, 14]`, stored in blocks of 4 columns, the last of which has 2."""
+    """Build `B[n, 14] = 2 * A[n, 14]` in blocks of 4 columns, the last of which has 2."""
     n = te.var("n")
     A = te.placeholder((n, 14), name="A")
     B = te.compute((n, 14), lambda i, j: A[i, j] * 2.0, name="B")
@@ -46,7 +46,7 @@ def counting(*shape: int) -> NDArray[np.float32]:
 
 
 class TestDescription:
-    """What a kernel says about itself."""
+    """Name, shapes, outputs and text of a kernel."""
 
     def test_name_shapes_and_outputs(
         self, kernel_and_tensors: tuple[ScheduledKernel, Tensor, Tensor]
@@ -102,7 +102,7 @@ class TestDescription:
 
 
 class TestLayouts:
-    """Arrays in the shape of the computation, and as the kernel takes them."""
+    """Arrays in the logical shape and in the layout of the kernel."""
 
     def test_pack_and_unpack_are_inverse(
         self, kernel_and_tensors: tuple[ScheduledKernel, Tensor, Tensor]
@@ -143,7 +143,7 @@ class TestLayouts:
 
 
 class TestTargets:
-    """The forms in which a target is given."""
+    """Accepted forms of a target."""
 
     @pytest.mark.parametrize(
         "target",
@@ -189,7 +189,7 @@ class TestTargets:
 
 
 class TestArguments:
-    """What `args` may be."""
+    """Accepted forms of `args`."""
 
     def test_numbers_come_where_they_are_listed(self) -> None:
         s, args = saxpy()
@@ -248,7 +248,7 @@ class TestArguments:
         )
 
     def test_narrow_sizes_are_arguments(self) -> None:
-        """Extents of arrays are not checked against the dtype of a size, scalars are."""
+        """Array extents are not checked against the dtype of a size, but scalar arguments are."""
         n = te.size_var("n", "int8")
         A = te.placeholder((3, n), name="A")
         k = te.reduce_axis((0, n))
@@ -303,7 +303,7 @@ class TestArguments:
 
 
 class Exporter:
-    """An array of another library, which only speaks DLPack."""
+    """Array of another library, which supports only DLPack."""
 
     def __init__(self, array: NDArray[Any]) -> None:
         self._array = array
@@ -316,7 +316,7 @@ class Exporter:
 
 
 class OldExporter:
-    """One from before DLPack had versions, whose only option is the stream."""
+    """Exporter that predates DLPack versions; its only option is the stream."""
 
     def __init__(self, array: NDArray[Any]) -> None:
         self._array = array
@@ -329,7 +329,7 @@ class OldExporter:
 
 
 class TestCalls:
-    """Outputs are written in place, into whatever memory the caller has."""
+    """Outputs are written in place, to any memory of the caller."""
 
     @pytest.mark.parametrize("exporter", [Exporter, OldExporter])
     def test_arrays_of_other_libraries(self, exporter: Any) -> None:
@@ -411,7 +411,7 @@ def test_many_turns_around_none() -> None:
     B = te.compute((n, m, k), lambda x, y, z: A[x, y, z] + 1.0, name="B")
     kernel = tecomp.build(te.create_schedule(B), [A, B])
 
-    # Counting to 2**50 takes weeks, so that this would run into the time limit.
+    # A loop of 2**50 iterations would take weeks and exceed the time limit.
     empty = np.empty((2**30, 2**20, 0), np.float32)
     kernel(empty, empty.copy())
 
@@ -445,5 +445,5 @@ def test_bounds_map_sizes_to_numbers(bounds: Any) -> None:
     given = bounds if bounds == 3 else str(bounds)
     assert diagnostic(caught.value) == Diagnostic(
         "wrong-argument", where="build: bounds", given=given,
-        remedy="give a dict of sizes and their bounds",
+        remedy="pass a dict from size variables to their bounds",
     )

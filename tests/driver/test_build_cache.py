@@ -1,4 +1,4 @@
-"""Kernels that were built before: found where everything is the same, made again where it is not."""
+"""Kernels that were built before are found if everything is equal, and built again otherwise."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Made = tuple[te.Schedule, list[Any]]
 
 @pytest.fixture(autouse=True)
 def store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Store:
-    process()  # what the first call of any kernel makes, and keeps, belongs to no test
+    process()  # create the process-wide runtime before the test, as the first kernel call caches it
     monkeypatch.setenv("TECOMP_CACHE", "on")
     monkeypatch.setenv("TECOMP_CACHE_DIR", str(tmp_path))
     forget()
@@ -54,16 +54,16 @@ def store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Store:
 
 
 def forget() -> None:
-    """What a new process does not know."""
+    """Clear the caches of the process, as in a new process."""
     build_cache.MADE.clear()
     cached_code.LINKED.clear()
 
 
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Notes of what was done: lowered, compiled, linked."""
+    """Record the calls that lower, compile and link."""
     notes: list[str] = []
-    kernel_of.cache_clear()  # a copy that another test has made would not be made again
+    kernel_of.cache_clear()  # otherwise a copy kernel of another test would be reused
     for place, name in (
         (pipeline, "lower_all"), (cached_code, "object_code"), (cached_code, "link"),
     ):  # fmt: skip
@@ -234,7 +234,7 @@ def test_the_fingerprint_follows_the_sources(tmp_path: Path) -> None:
 
 
 def test_found_kernels_compute_what_new_ones_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    # All variants are in the store at once, so a wrong hit would show.
+    # All variants are in the store at once, so that a wrong hit gives a wrong result.
     for make in VARIANTS.values():
         build(*make())
     forget()
@@ -349,13 +349,13 @@ def test_damaged_entries_are_made_again(damage: str, store: Store, counted: list
 
 
 def descriptions(store: Store) -> dict[str, bytes]:
-    """The entries that say what a caller has to know of code, by key."""
+    """Return the entries that describe the interface of compiled code, by key."""
     contents = {path.stem: store.get(path.stem) for path in store.folder.iterdir()}
     return {key: content for key, content in contents.items() if content and content[:1] == b"["}
 
 
 def test_a_kernel_is_not_found_under_the_name_of_another(store: Store, counted: list[str]) -> None:
-    """Files that change places are those of other keys."""
+    """A file that is moved to another key is not accepted under that key."""
     check(build(*program()))
     (first,) = descriptions(store)
     build(*program(constant=3.0))
@@ -384,7 +384,7 @@ def test_crafted_entries_are_made_again(content: bytes, store: Store, counted: l
 
 
 def copied() -> Kernel:
-    """Return a kernel that packs arrays of an open size."""
+    """Return a kernel that packs arrays of a symbolic size."""
     n = te.size_var("n")
     A = te.placeholder((n,), name="A")
     B = te.compute((n,), lambda i: A[i], name="B")
@@ -414,7 +414,7 @@ def pickled() -> ScheduledKernel:
 
 
 def packed() -> None:
-    """Pack and unpack arrays of an open size, for which there is no compiled copy."""
+    """Pack and unpack arrays of a symbolic size, for which there is no compiled copy."""
     n = te.size_var("n")
     A = te.placeholder((n,), name="A")
     B = te.compute((n,), lambda i: A[i] * 2.0, name="B")
@@ -446,7 +446,7 @@ def compiled() -> None:
 
 @pytest.mark.parametrize("made", [scheduled, copied, product, unscheduled, pickled])
 def test_random_words_in_an_entry_are_made_again(store: Store, made: Callable[[], Kernel]) -> None:
-    """Any word is replaced by one of another kind, and signed: a kernel is built."""
+    """If words of a signed entry are replaced, deleted or swapped, the kernel is built again."""
     made()
     found = [(key, json.loads(content)) for key, content in descriptions(store).items()]
     random = Random(0)
@@ -478,7 +478,7 @@ def test_random_words_in_an_entry_are_made_again(store: Store, made: Callable[[]
 def test_every_crafted_entry_is_made_again(
     store: Store, run: Callable[[], None], content: bytes
 ) -> None:
-    """Also the entries of code and of programs."""
+    """Entries of code and of programs are made again too."""
     run()
     for path in list(store.folder.iterdir()):
         store.put(path.stem, content)

@@ -1,7 +1,7 @@
-"""How much work building a kernel is, cold and from the disk cache, in calls of Python functions.
+"""Work of building a kernel, cold and from the disk cache, in calls of Python functions.
 
-Times of builds differ from run to run and from machine to machine. Calls do not: a build that
-became slower makes more of them.
+Build times differ between runs and machines. Call counts do not: a build that became slower makes
+more calls.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tecomp.codegen.llvm import code_cache
 from tecomp.driver import build_cache
 from tecomp.schedules import activations, conv2d, elementwise, matmul
 
-# The same machine everywhere: schedules depend on vectors and caches.
+# Schedules depend on vectors and caches, so that all machines use one core description.
 TARGET = replace(tecomp.Target.load("cpu"), core=Core(4, 32, 16, (32768, 524288, 8388608)))
 
 Shape = tuple[int, ...]
@@ -39,8 +39,9 @@ CALLS = {
     ("gelu", "disk"): 4587, ("product", "disk"): 8991, ("convolution", "disk"): 12426,
     ("gelu", "cold"): 25676, ("product", "cold"): 127733, ("convolution", "cold"): 128429,
 }
-"""Calls of each build, when they were counted last. Count them again after a change for the better,
-or one that is worth its work."""
+"""Calls of each build at the last count. Count again after an improvement, or after a change that
+justifies its additional work.
+"""
 _SLACK = 1.05
 
 
@@ -52,7 +53,7 @@ def built(name: str) -> object:
 
 
 def calls_of(run: Callable[[], object]) -> int:
-    """Count the Python functions that are entered."""
+    """Return the number of Python functions that `run` calls."""
     entered: Counter[str] = Counter()
 
     def note(frame: object, event: str, argument: object) -> None:
@@ -72,7 +73,7 @@ def test_builds_are_no_more_work_than_before(
 ) -> None:
     monkeypatch.setenv("TECOMP_CACHE", "on")
     monkeypatch.setenv("TECOMP_CACHE_DIR", str(tmp_path / "first"))
-    built(name)  # imports what it needs
+    built(name)  # imports the required modules
     if state == "cold":
         monkeypatch.setenv("TECOMP_CACHE_DIR", str(tmp_path / "second"))
     build_cache.MADE.clear()

@@ -1,4 +1,4 @@
-"""`calibrate`: rates are positive and in order, kept by machine, and read again only if they are whole."""
+"""`calibrate`: rates are positive and ordered, stored by machine, and reloaded if complete."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GIVEN = {"read_bytes_per_second": [8.0, 4.0, 2.0, 1.0], "flops": {"float32": 9.0
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache of its own, in a process that knows no rates."""
+    """Create an empty cache folder and clear the known rates of the process."""
     monkeypatch.setenv("TECOMP_CACHE", "on")
     monkeypatch.setenv("TECOMP_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(room, "_KNOWN", {})
@@ -35,7 +35,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[Rates]:
-    """What was measured, without a measurement."""
+    """Replace the measurement by made-up rates, and record them."""
     found: list[Rates] = []
 
     def measured(core: tecomp.Core) -> Rates:
@@ -67,7 +67,7 @@ def test_rates_are_measured_once(folder: Path, counted: list[Rates], monkeypatch
     first = calibrate()
     assert calibrate("cpu") == calibrate(tecomp.Target.load("cpu")) == first
     monkeypatch.setattr(room, "_KNOWN", {})
-    # As another process: from the file, which is the same for fewer cores of the machine.
+    # Another process reads the rates from the file, which does not depend on the core count.
     assert calibrate(tecomp.Target.load("cpu", core={"count": 1})).rates == first.rates == counted[0]
     assert len(counted) == 1
     assert len([*folder.glob("rates-*.entry")]) == 1
@@ -138,7 +138,7 @@ def test_again_is_true_or_false() -> None:
         calibrate("cpu", again="yes")  # type: ignore[arg-type]
 
     assert diagnostic(caught.value) == Diagnostic(
-        "wrong-argument", where="calibrate: again", given="yes", remedy="give True or False",
+        "wrong-argument", where="calibrate: again", given="yes", remedy="pass True or False",
     )
 
 
@@ -150,7 +150,7 @@ SPEED = st.floats(1.0, 1e13)
 def test_noise_leads_to_no_nonsense(
     reads: list[float], vectors: dict[str, float], scalars: dict[str, float]
 ) -> None:
-    """Whatever was measured: levels are in order, and no rate is below what was measured."""
+    """For any measurements, levels are ordered, and no rate is below its measurement."""
     found = {("vectors", name): rate for name, rate in vectors.items()}
     found |= {("scalars", name): rate for name, rate in scalars.items()}
     found |= {("read", str(k)): rate for k, rate in enumerate(reads)}

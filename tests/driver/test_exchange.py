@@ -1,4 +1,4 @@
-"""Copies between the scratchpads of cores: the numbers, and what goes over which link how far."""
+"""Copies between the scratchpads of cores: results, bytes and hops of each link."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROW_BYTES = COLUMNS * 4
 
 
 class Machine:
-    """A target with its scratchpads, what is between them, and its cores one after the other."""
+    """Target with its scratchpads, the link between them, and its cores in row-major order."""
 
     def __init__(self, name: str) -> None:
         self.target = Target.load(name)
@@ -34,7 +34,7 @@ class Machine:
         self.cores = list(np.ndindex(*self.grid.values()))
 
     def bind(self, s: Schedule, tensor: te.Tensor, rows: int) -> te.IterVar:
-        """Give each core `rows` rows; the loop over the last axis of the grid."""
+        """Bind `rows` rows to each core, and return the loop over the last axis of the grid."""
         rest, _ = s[tensor].split(s[tensor].op.axis[0], factor=rows)
         for axis, count in list(self.grid.items())[:0:-1]:
             rest, loop = s[tensor].split(rest, factor=count)
@@ -44,7 +44,7 @@ class Machine:
         return last if len(self.grid) > 1 else rest
 
     def hops(self, a: Sequence[int], b: Sequence[int]) -> int:
-        """Either way round, along each axis."""
+        """Return the number of hops between two cores, in the shorter direction along each axis."""
         return sum(
             min((p - q) % n, (q - p) % n)
             for p, q, n in zip(a, b, self.grid.values(), strict=True)
@@ -57,7 +57,7 @@ def machine(request: pytest.FixtureRequest) -> Machine:
 
 
 def halo(machine: Machine, *, copied: bool = True) -> tuple[Schedule, list[te.Tensor]]:
-    """C[i] = B[i - 1] + B[i] + B[i + 1], where the rows of B = 2 A are those of cores."""
+    """Build C[i] = B[i - 1] + B[i] + B[i + 1], with the rows of B = 2 A divided among cores."""
     count = len(machine.cores) * ROWS
     A = te.placeholder((count, COLUMNS), name="A")
     B = te.compute(A.shape, lambda i, j: A[i, j] * 2.0, name="B")
@@ -92,7 +92,7 @@ def test_halo_of_rows(
     (moved,) = report.links
     assert moved.link == machine.link.name
     assert moved.bytes == 2 * len(neighbours) * ROW_BYTES
-    # A row from each neighbour.
+    # Each neighbour sends one row.
     assert moved.transfers == moved.bursts == 2 * len(neighbours)
     assert moved.hops == max(machine.hops(a, b) for a, b in neighbours)
     rate = machine.link.bytes_per_cycle * machine.link.instances
@@ -103,7 +103,7 @@ def test_halo_of_rows(
 
 
 def test_whose_memory_is_read(machine: Machine) -> None:
-    """A core reads the copy three times, where it has as many rows; its part is copied by all."""
+    """A core reads its rows, the rows that it sends, and up to three copied rows per result."""
     s, args = halo(machine)
 
     read = tecomp.build(s, args, target=machine.target).report().of(machine.memory, "read")
@@ -136,7 +136,7 @@ def test_a_row_for_all_cores(agrees: Callable[..., ScheduledKernel], machine: Ma
     assert moved.hops == max(machine.hops(machine.cores[0], core) for core in machine.cores)
     reads = report.of(machine.memory, "read")
     assert reads is not None
-    # Each core uses its copy; all copy what the first one has.
+    # Each core reads its own copy; all cores copy from the first core.
     assert reads.per_core == ((others + 2) * ROW_BYTES, *[ROW_BYTES] * others)
     far = {core: machine.hops(machine.cores[0], core) for core in machine.cores}
     memory = machine.target.memories[machine.memory].latency_cycles or 0
@@ -150,7 +150,7 @@ def test_a_row_for_all_cores(agrees: Callable[..., ScheduledKernel], machine: Ma
 def test_a_tensor_that_is_a_copy(
     agrees: Callable[..., ScheduledKernel], machine: Machine
 ) -> None:
-    """All rows go on to the core half way round, in a stage of its own."""
+    """A separate stage sends each row to the core `count // 2` positions further."""
     count = len(machine.cores)
     A = te.placeholder((count, COLUMNS), name="A")
     B = te.compute(A.shape, lambda i, j: A[i, j] * 2.0, name="B")
@@ -174,7 +174,7 @@ def test_a_tensor_that_is_a_copy(
 
 
 def test_columns_for_rows(agrees: Callable[..., ScheduledKernel]) -> None:
-    """Each core has an element for each other one: none of them is next to another."""
+    """Each core has one element for each other core, and no two of them are adjacent."""
     target = Target.load("stick128")
     A = te.placeholder((32, 32), name="A")
     B = te.compute(A.shape, lambda i, j: A[i, j] * 2.0, name="B")
@@ -190,7 +190,7 @@ def test_columns_for_rows(agrees: Callable[..., ScheduledKernel]) -> None:
     kernel = agrees(s, [A, C], {A: a, C: 2 * a.T + 1}, target=target)
 
     (moved,) = kernel.report().links
-    # What is read of a memory is whole sticks.
+    # Reads of this memory are whole sticks.
     assert (moved.bytes, moved.bursts, moved.hops) == (32 * 31 * 128, 32 * 31, 16)
 
 
@@ -206,9 +206,9 @@ def test_a_target_without_such_a_link() -> None:
 
     assert diagnostic(error.value) == (
         Diagnostic(
-            "cores", where="B: memory `lx` of target stick128 belongs to one core",
+            "cores", where="B: memory `lx` of target stick128 is private to each core",
             buffer="element [5, 0] of B is used by core.x=1 and by core.x=2",
-            remedy="no link of the target goes from `lx` to `lx`; copy it to a memory of the chip first, or compute it inside the loop bound to core.x",
+            remedy="the target has no link from `lx` to `lx`; copy it to a memory of the chip first, or compute it inside the loop bound to core.x",
         )
     )
 
@@ -221,9 +221,9 @@ def test_what_is_no_copy() -> None:
 
     assert diagnostic(error.value) == (
         Diagnostic(
-            "cores", where="B: memory `lx` of target stick128 belongs to one core",
+            "cores", where="B: memory `lx` of target stick128 is private to each core",
             buffer="element [2, 0] of B is used by core.x=0 and by core.x=1",
-            remedy="copy it over link `ring` into `lx`, in a loop over cores after the one that makes it, or compute it inside the loop bound to core.x",
+            remedy="copy it over link `ring` into `lx`, in a loop over cores after the one that computes it, or compute it inside the loop bound to core.x",
         )
     )
 
@@ -232,7 +232,7 @@ def test_what_is_no_copy() -> None:
     ("value", "is_apart", "copies"),
     [
         ("X[(c + 1) % 4]", True, 1),
-        # The other core may not be there yet.
+        # The other core may not have stored its element yet.
         ("X[(c + 1) % 4]", False, 0),
         ("if_then_else(c < 3, X[c + 1], float32(0.0))", True, 1),
         ("X[c] + float32(1.0)", True, 0),

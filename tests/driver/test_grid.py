@@ -1,4 +1,4 @@
-"""Loops bound to the grid of cores: they run, and what the target does not have is refused."""
+"""Loops bound to the core grid run, and grid axes that the target lacks are rejected."""
 
 from __future__ import annotations
 

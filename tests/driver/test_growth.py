@@ -1,4 +1,4 @@
-"""What a process keeps of kernels that nobody holds any more."""
+"""Memory that a process retains for kernels that are no longer referenced."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-# Plain loops, vectors of functions, and threads; each program has numbers of its own. With the cache,
-# the last kernels are kept in memory: here fewer than for users, so that they are soon forgotten.
+# The programs have serial loops, vectorized math and threads, and constants of their own.
+# The cache keeps fewer kernels in memory than by default, so that kernels are evicted soon.
 PROGRAM = """
 import gc, os
 import numpy as np
@@ -55,5 +55,5 @@ def test_kernels_that_nobody_holds_are_gone(cache: str, first: int, tmp_path: ob
     done = subprocess.run(
         [sys.executable, "-c", text], capture_output=True, text=True, env=environment, check=True)
 
-    # isl's binding keeps 32 bytes of each set that it makes another one of, about a hundred here.
+    # The binding of isl leaks 32 bytes per set from which another is made, about a hundred here.
     assert int(done.stdout) < 5500

@@ -1,4 +1,4 @@
-"""What only lowering finds out is told at the line of the primitive, with the expression."""
+"""Errors that only lowering detects name the line of the primitive and the expression."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays in layouts: what tells them apart, and calls with those of the computation."""
+"""Arrays in layouts: how calls distinguish them, and calls with logical arrays."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.messages import Diagnostic, diagnostic
 
 Array = np.ndarray[Any, Any]
 
-KNOWN = ", or np.asarray(...) of it if it is right"
+KNOWN = ", or pass np.asarray(...) of it if the packing is intended"
 
 A = te.placeholder((6,), name="A")
 B = te.compute((6,), lambda i: A[i] * 2.0, name="B")
@@ -88,7 +88,7 @@ def test_an_array_of_the_computation_is_told_how_to_get_in() -> None:
 
 
 def test_an_array_of_the_computation_is_no_flattened_one() -> None:
-    """Where both have one shape, the elements of the first would be taken for the second's."""
+    """If the shapes are equal, logical elements would be taken for elements of the layout."""
     X = te.placeholder((8,), name="X")
     Y = te.compute((8,), lambda i: X[i] + 1.0, name="Y")
     s = te.create_schedule(Y.op)
@@ -115,7 +115,7 @@ def test_packed_arrays_are_told_apart_where_shapes_agree() -> None:
     assert refusal_of(lambda: other(packed, out)) == (
         Diagnostic(
             "packed", where="argument 0 (S) of main", formula="(i0, i1) -> (i1, i0)", name="S",
-            wanted_formula="(i0, i1) -> (i0, i1)", advice="unpack it with what packed it",
+            wanted_formula="(i0, i1) -> (i0, i1)", advice="unpack it with the layout that packed it",
         )
     )
     assert refusal_of(lambda: kernel(other.pack(S, x), out)) == (
@@ -127,7 +127,7 @@ def test_packed_arrays_are_told_apart_where_shapes_agree() -> None:
     assert refusal_of(lambda: kernel(x, packed)) == (
         Diagnostic(
             "packed", where="argument 1 (T) of main", formula="(i0, i1) -> (i1, i0)", name="T",
-            wanted_formula="(i0, i1) -> (i0, i1)", advice="unpack it with what packed it",
+            wanted_formula="(i0, i1) -> (i0, i1)", advice="unpack it with the layout that packed it",
         )
     )
     assert refusal_of(lambda: kernel.pack(S, packed)) == (
@@ -271,7 +271,7 @@ assert (out == x + 1).all()
 
 
 class Late(str):
-    """A formula that lets another thread look for it before it is written down."""
+    """Formula whose second hash waits, so that another thread looks it up before it is stored."""
 
     asked: int
     others: Barrier
@@ -492,13 +492,13 @@ def test_calls_with_arrays_of_the_computation_are_checked_before_anything_is_wri
     assert refusal_of(lambda: kernel(kernel.pack(A, numbers(6)), b, layouts="logical")) == (
         Diagnostic(
             "packed", where="argument 0 (A) of main", formula="(i0) -> (i0 // 4, i0 % 4)",
-            name="A", wanted_formula="(i0) -> (i0)", advice="unpack it with what packed it",
+            name="A", wanted_formula="(i0) -> (i0)", advice="unpack it with the layout that packed it",
         )
     )
     assert refusal_of(lambda: kernel(numbers(6), layouts="logical")) == (
         Diagnostic(
             "argument-count", name="main", signature_count=2, names="A, B", count=1,
-            note="; B is passed as well, and written in place",
+            note="; B must also be passed, to be written in place",
         )
     )
     assert refusal_of(lambda: kernel(numbers(6), b, layouts="packed")) == (

@@ -1,4 +1,4 @@
-"""The page that says what lowering did, and which line each instruction comes from."""
+"""The page that shows the lowering passes and the source line of each instruction."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.messages import Diagnostic, diagnostic
 
 
 def program(extent: Any = 60) -> tuple[te.Schedule, list[te.Tensor]]:
-    """With a vector, a tail, an allocation, a parallel loop and a layout."""
+    """Build a program with a vector, a tail, an allocation, a parallel loop and a layout."""
     A = te.placeholder((extent, 64), name="A")
     k = te.reduce_axis((0, 64), name="k")
     B = te.compute((extent, 64), lambda i, j: A[i, j] * 2.0, name="B")
@@ -37,7 +37,7 @@ def program(extent: Any = 60) -> tuple[te.Schedule, list[te.Tensor]]:
 
 
 class Parts(HTMLParser):
-    """The text of each section, its lines, and what the page refers to."""
+    """Parser for the text, the line numbers and the links of each section."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -177,7 +177,7 @@ def test_a_folder_gets_the_page_of_each_build(
         "first-2.html", "first.html", "refused.html"
     ]
     assert read(tmp_path / "pages" / "refused.html").parts["error"][0] == (
-        "lower: C is an output of the schedule but is not among the arguments; add it"
+        "lower: C is an output of the schedule, but is not among the arguments; add it"
     )
 
 

@@ -1,4 +1,4 @@
-"""The steps of TVM's tutorial "How to optimize GEMM on CPU", as it writes them."""
+"""The steps of TVM's tutorial "How to optimize GEMM on CPU", written as in the tutorial."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_blocking_vectorization_and_loop_permutation(agrees: Agrees) -> None:
 
 
 def test_array_packing_by_a_stage(agrees: Agrees) -> None:
-    """As the tutorial packs: the stage is written by hand, the computation rewritten."""
+    """As in the tutorial, packing is a stage of its own, and the computation reads that stage."""
     bn = BLOCK
     A, B, _ = declare()
     k = te.reduce_axis((0, K), "k")
@@ -80,7 +80,7 @@ def test_array_packing_by_a_stage(agrees: Agrees) -> None:
 
 
 def test_array_packing_by_a_layout(agrees: Agrees) -> None:
-    """The same program with the computation left alone."""
+    """Packing by a layout leaves the computation unchanged."""
     bn = BLOCK
     A, B, C = declare()
     s = te.create_schedule(C.op)

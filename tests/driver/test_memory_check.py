@@ -1,4 +1,4 @@
-"""Memories of a machine: what is placed where, what fits, and whose it is."""
+"""Memories of a target: placement, capacity and ownership of buffers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def toy(lx: int = 1 << 20, ddr: int = 1 << 30) -> Target:
 
 
 def doubled(factor: int = 8, scope: str = "global") -> tuple[te.Schedule, list[te.Tensor]]:
-    """B = 2 A, `factor` rows a core: rows come into lx, and go from lx."""
+    """Build B = 2 A with `factor` rows per core, which are copied to and from lx."""
     A = te.placeholder((64, 64), name="A")
     B = te.compute((64, 64), lambda i, j: A[i, j] * 2.0, name="B")
     s = te.create_schedule(B)
@@ -60,7 +60,7 @@ def doubled(factor: int = 8, scope: str = "global") -> tuple[te.Schedule, list[t
 
 
 def in_chain(count: int) -> tuple[te.Schedule, list[te.Tensor]]:
-    """A chain of tensors of 1024 bytes in lx, each computed from the one before, backwards."""
+    """Build a chain of tensors of 1024 bytes in lx; each reads the previous one backwards."""
     A = te.placeholder((256,), name="A")
     made = [A]
     for k in range(count):
@@ -74,7 +74,7 @@ def in_chain(count: int) -> tuple[te.Schedule, list[te.Tensor]]:
 
 
 def between(scope: str, turned: bool) -> tuple[te.Schedule, list[te.Tensor]]:
-    """B in `scope`, made by cores row by row and read row by row or column by column."""
+    """Build B in `scope`, stored by cores row by row; `turned` reads columns instead of rows."""
     A = te.placeholder((64, 64), name="A")
     B = te.compute((64, 64), lambda i, j: A[i, j] * 2.0, name="B")
     C = te.compute((64, 64), lambda i, j: B[j, i] if turned else B[i, j], name="C")
@@ -172,7 +172,7 @@ def test_arguments_count() -> None:
 
 
 def test_what_is_needed_together_is_named() -> None:
-    """Of a chain only neighbours are there at one time."""
+    """Only adjacent tensors of a chain are live at the same time."""
     s, args = in_chain(4)
 
     with pytest.raises(CapacityError) as error:
@@ -220,12 +220,12 @@ def test_only_what_is_in_use_around_a_core_counts_with_what_is_in_its_arena() ->
     whole, core = plan_arenas(func, toy().memories)
 
     assert {each.buffer.name: each.end for each in whole.placed} == {"X": 256, "Y": 384}
-    # X has had its time, but Y begins behind it.
+    # X is dead, but Y is placed after it.
     assert (core.outside, core.peak) == (384, 448)
 
 
 def shared(formula: str) -> bool:
-    """Whether Y is in the place of X in a program that makes it of X."""
+    """Return whether Y reuses the memory of X in a program that computes Y from X."""
     func = parse(f'''def main(A: Buffer("float32", (8, 64))):
     for o in range(8):
         with Allocate(Buffer("float32", (64,), scope="lx")) as X:
@@ -242,7 +242,7 @@ def shared(formula: str) -> bool:
     before, after = VALUES[:8].copy(), VALUES[:8].copy()
     evaluate(func, [before])
     evaluate(place_buffers(func, [arena]), [after])
-    stored = ~np.isnan(before)  # what is not stored of Y is NaN there
+    stored = ~np.isnan(before)  # elements of Y that are not stored are NaN
     assert stored.any()
     np.testing.assert_array_equal(after[stored], before[stored])
     return x.offset == y.offset
@@ -261,7 +261,7 @@ def shared(formula: str) -> bool:
         ("for i in range(64):\n    for j in range(4):\n        Y[i] = X[i] + float32(1.0)", False),
         ("for i in range(8):\n    for j in range(9):\n        Y[i * 7 + j] = X[i * 7 + j]", False),
         ("for i in range(64):\n    Y[i // 2] = X[i // 2] + float32(1.0)", False),
-        # X is needed by another statement of the loop, or after it.
+        # X is used by another statement of the loop, or after the loop.
         ("for i in range(63):\n    A[o, i] = X[i + 1]\n    Y[i] = X[i]", False),
         ("for i in range(64):\n    Y[i] = X[i]\nfor i in range(64):\n    A[o, i] = X[i]", False),
         ("for i in range(64):\n    Y[i] = float32(0.0)\n"
@@ -269,7 +269,7 @@ def shared(formula: str) -> bool:
     ],
 )
 def test_what_is_read_last_is_written_over(formula: str, is_shared: bool) -> None:
-    """One statement reads it and stores what it makes at the same index, each element once."""
+    """A statement may overwrite its last input: one index, and each element stored once."""
     assert shared(formula) == is_shared
 
 
@@ -329,7 +329,7 @@ def test_rows_of_a_memory_with_two_axes_are_aligned() -> None:
 @pytest.mark.parametrize("guards", [False, True])
 @pytest.mark.parametrize("lanes", [1, 4])
 def test_tables_of_rows(agrees: Callable[..., ScheduledKernel], lanes: int, guards: bool) -> None:
-    """Two tensors in a memory of rank 2, side by side: each has rows of its own length."""
+    """Two tensors in a memory of rank 2 are placed side by side, each with its own row length."""
     A = te.placeholder((4, 3, 20), name="A")
     B = te.compute((4, 3, 20), lambda i, j, k: A[i, j, k] + 1.0, name="B")
     C = te.compute((4, 3, 12), lambda i, j, k: B[i, j, k + 4] * 2.0, name="C")
@@ -344,7 +344,7 @@ def test_tables_of_rows(agrees: Callable[..., ScheduledKernel], lanes: int, guar
     a = np.arange(240, dtype="float32").reshape(4, 3, 20)
     b = a + 1
     c = b[:, :, 4:16] * 2
-    # Rows of 80 bytes take 128, and rows of 48 take 64.
+    # Rows of 80 bytes take 128 bytes, and rows of 48 bytes take 64 bytes.
     target = toy().overridden(memory={"rows": {"capacity_bytes": 12 * (128 + 64)}})
 
     kernel = agrees(s, [A, D], {A: a, D: c[::-1, ::-1, ::-1] + b[:, :, :12]}, target=target,
@@ -384,7 +384,7 @@ def test_more_parts_are_smaller() -> None:
         )
     )
 
-    # There are no more cores than these.
+    # The grid has only these cores.
     few = toy(1100).overridden(grid={"core.x": 8})
     with pytest.raises(CapacityError) as error:
         tecomp.build(s, [A, B], target=few)
@@ -400,7 +400,7 @@ def _call(kernel: Kernel, args: Sequence[Any]) -> None:
 
 
 def test_views_of_rows_in_an_arena() -> None:
-    """Rows follow each other there, each aligned: a view has its own number of them."""
+    """Rows are adjacent and aligned in the arena; a view has its own number of rows."""
     func = parse('''def main(A: Buffer("float32", (8,)), O: Buffer("float32", (12,))):
     with Allocate(Buffer("float32", (4, 3, 5), scope="lx", axis_separators=(0, 1))) as X:
         with DeclBuffer(Buffer("float32", (3, 4, 4), scope="lx", axis_separators=(0, 1), data=X.data)) as V:
@@ -466,7 +466,7 @@ def test_cores_do_not_read_the_memories_of_others() -> None:
 
     assert diagnostic(error.value) == (
         Diagnostic(
-            "cores", where="B: memory `lx` of target toy belongs to one core",
+            "cores", where="B: memory `lx` of target toy is private to each core",
             buffer="element [0, 63] of B is used by core.x=0 and by core.x=63",
             remedy="copy it to a memory of the chip first, or compute it inside the loop bound to core.x",
         )
@@ -493,7 +493,7 @@ def test_who_uses_what_has_to_be_known() -> None:
 
     assert diagnostic(error.value) == (
         Diagnostic(
-            "cores", where="B: memory `lx` of target toy belongs to one core", expr="index[i]",
+            "cores", where="B: memory `lx` of target toy is private to each core", expr="index[i]",
             remedy="copy it to a memory of the chip first, or compute it inside the loop bound to core.x",
         )
     )
@@ -509,7 +509,7 @@ def test_a_loop_over_cores_is_printed_and_parsed() -> None:
 
 
 def test_a_loop_over_cores_stays_one_loop() -> None:
-    """Core 7 has a tail, for which isl would end the loop before."""
+    """Core 7 has a tail, before which isl would end the loop."""
     A = te.placeholder((60,), name="A")
     B = te.compute((60,), lambda i: A[i] + 1.0, name="B")
     s = te.create_schedule(B)

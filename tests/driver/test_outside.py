@@ -1,4 +1,4 @@
-"""Kernels that call functions: what these get, what they raise, and which one it is."""
+"""Kernels that call external functions: arguments, exceptions, and the choice of the function."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ A = te.placeholder((N, 8), name="A")
 
 @pytest.fixture(autouse=True)
 def forgotten() -> Iterator[None]:
-    """The names are free in the next test."""
+    """Remove the functions that a test registers."""
     yield
     for name in tecomp.list_global_func_names():
         if name.startswith("test.driver."):
@@ -41,14 +41,14 @@ def forgotten() -> Iterator[None]:
 
 
 def called(name: str, *rest: Any) -> te.Tensor:
-    """A stage that a function makes of A and more."""
+    """Build a stage that an external function computes from A and further arguments."""
     made: te.Tensor = te.extern(
         (N, 8), A, lambda ins, outs: te.call_packed(name, ins[0], *rest, outs[0]), name="C")
     return made
 
 
 def by_rows(name: str, kind: str = "serial") -> te.Tensor:
-    """A stage that a function makes row by row, with memory that is on the heap."""
+    """Build a stage that an external function computes row by row, through a heap buffer."""
 
     def rows(ins: Any, outs: Any) -> Any:
         def row(i: Any) -> Any:
@@ -66,7 +66,7 @@ def by_rows(name: str, kind: str = "serial") -> te.Tensor:
 
 
 def build(C: te.Tensor, function: Any = None) -> Any:
-    """A kernel, and the function under its name until it is built."""
+    """Build a kernel of C; register `function` first, if there is one."""
     if function is not None:
         tecomp.register_func(NAME, function, override=True)
     return tecomp.build(te.create_schedule(C), [A, C])
@@ -241,7 +241,7 @@ def test_functions_are_there_when_a_kernel_is_built() -> None:
     (0, 8 * N + 1, 8 * N), (8 * N - 3, 4, 8 * N), (-2, 4, -2), (8 * N - 4, 4, None), (500, 0, None),
 ])
 def test_arrays_are_checked_where_indices_are(offset: int, extent: int, index: int | None) -> None:
-    """What is known where it is written is refused there."""
+    """Bounds of an array are checked at the call, unless they are known at the definition."""
     seen: list[Any] = []
     first, count = te.var("first"), te.var("count")
     tecomp.register_func(NAME, lambda x, y: seen.append(x.shape), override=True)
@@ -277,7 +277,7 @@ def test_an_index_that_is_checked_comes_before() -> None:
 
 @pytest.fixture
 def store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[], None]:
-    """Kernels are kept in files; calls forget what this process knows of them."""
+    """Store kernels on disk, and return a function that clears the caches of the process."""
     monkeypatch.setenv("TECOMP_CACHE", "on")
     monkeypatch.setenv("TECOMP_CACHE_DIR", str(tmp_path / "kept"))
 
@@ -294,7 +294,7 @@ def test_a_name_is_asked_for_anew(store: Callable[[], None], monkeypatch: Any) -
     first = build(called(NAME), lambda x, y: np.copyto(y, x + 1))
     first(a, c)
     np.testing.assert_array_equal(c, a + 1)
-    # From here on nothing is made: code is found, with another function under the name.
+    # From here on nothing is lowered: the code is found, with another function of that name.
     monkeypatch.setattr(pipeline, "lower_all", None)
     second = build(called(NAME), lambda x, y: np.copyto(y, x + 2))
     second(a, c)
@@ -350,12 +350,12 @@ def test_reports_say_what_is_not_known(target: str) -> None:
 
     assert report.calls == ("test.driver.matmul",)
     assert str(report).endswith(
-        "\n\nnot counted, as nobody said what they compute: test.driver.matmul")
+        "\n\nnot counted, as their cost is unknown: test.driver.matmul")
     assert report.operations == {"add float32": N * 8}
-    # Each element of its arrays once, and those of the stage after it.
+    # Each element of the function's arrays counts once, and each element of the next stage.
     assert [t.bytes for t in report.traffic] == [2 * 4 * N * 8] * 2
     text = str(tecomp.compile(D, [A], target=target).report())
-    assert "\nnot counted, as nobody said what they compute: test.driver.matmul\n" in text
+    assert "\nnot counted, as their cost is unknown: test.driver.matmul\n" in text
 
 
 def test_reports_count_what_is_known() -> None:
@@ -388,7 +388,7 @@ void kinds(int8_t a, bool b, double c, int16_t d, uint64_t e, float f, uint8_t g
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A shared library in C."""
+    """Compile a shared library in C."""
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         pytest.skip("there is no C compiler")
@@ -448,7 +448,7 @@ def test_numbers_of_c(library: Path) -> None:
 
 @pytest.mark.parametrize("target", ["cpu", "stick128", "tensix_wh"])
 def test_c_numpy_and_python_in_one_kernel(library: Path, target: str) -> None:
-    """A C function for each row in parallel, a product by NumPy's BLAS, a Python function."""
+    """A C function for each row in parallel, a product by NumPy's BLAS, and a Python function."""
     tecomp.register_func("test.driver.scale", scale_of(library), override=True)
     tecomp.register_func("test.driver.gemm", lambda x, y, z: np.matmul(x, y, out=z), override=True)
     seen: list[float] = []

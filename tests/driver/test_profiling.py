@@ -1,4 +1,4 @@
-"""When the parts of a kernel ran, by the clock of the processor at hand."""
+"""Timeline of the parts of a kernel, measured on the host CPU."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ N = te.var("n")
 
 
 def two_loops(extent: Any) -> tuple[te.Schedule, list[te.Tensor]]:
-    """A product of which the first loop prepares an operand."""
+    """Build row sums of an exponential, with one loop for each stage."""
     A = te.placeholder((extent, 256), name="A")
     k = te.reduce_axis((0, 256), name="k")
     B = te.compute((extent, 256), lambda i, j: te.exp(A[i, j]), name="B")
@@ -41,7 +41,7 @@ def test_each_outermost_loop_has_a_bar_with_its_time(extent: Any) -> None:
     assert bars[0]["ts"] == 0
     assert bars[1]["ts"] == pytest.approx(bars[0]["dur"])
     assert [bar["args"]["statement"].split()[0] for bar in bars] == ["for", "for"]
-    # 16384 values of exp take longer than a call does at least, and less than this machine's hour.
+    # 16384 values of exp take more than 1 us and less than 1 s.
     assert 1 < bars[0]["dur"] < 1e6
     assert "tecomp.clock_gettime" not in tecomp.list_global_func_names()
 
@@ -101,7 +101,7 @@ WRONG: dict[str, tuple[Any, Diagnostic]] = {
         lambda kernel: kernel.timeline(measured="yes"),
         Diagnostic(
             "wrong-argument", where="sums.timeline: measured", given="yes",
-            remedy="give True or False",
+            remedy="pass True or False",
         ),
     ),
     "no machine": (
@@ -112,7 +112,7 @@ WRONG: dict[str, tuple[Any, Diagnostic]] = {
         lambda kernel: kernel.timeline(np.zeros((64, 256), np.float32), measured=True),
         Diagnostic(
             "argument-count", name="sums", signature_count=2, names="A, C", count=1,
-            note="; C is passed as well, and written in place",
+            note="; C must also be passed, to be written in place",
         ),
     ),
 }

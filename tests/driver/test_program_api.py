@@ -1,4 +1,4 @@
-"""Programs as they are written for TVM's `te`, built and compared with NumPy at every stage."""
+"""Programs written for TVM's `te`, built and compared with NumPy after every pass."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.numerics import assert_product
 
 Agrees = Callable[..., ScheduledKernel]
 Array = NDArray[Any]
-FLOAT32 = 1e-5  # relative; sums of up to a few hundred products of values around 1
+FLOAT32 = 1e-5  # relative tolerance; sums of up to a few hundred products of values around 1
 
 
 def normal(*shape: int, dtype: str = "float32") -> Array:
@@ -26,7 +26,7 @@ def normal(*shape: int, dtype: str = "float32") -> Array:
 
 
 def test_vector_add(agrees: Agrees) -> None:
-    """The first program of every tutorial, with a tail."""
+    """The first program of many tutorials, with a tail."""
     n = 1023
     A = te.placeholder((n,), name="A")
     B = te.placeholder((n,), name="B")
@@ -69,7 +69,7 @@ def test_broadcast_add(agrees: Agrees) -> None:
 
 
 def convolution(x: Array, w: Array, stride: int = 1, pad: int = 0) -> Array:
-    """NCHW, by the definition."""
+    """Compute a convolution in NCHW by its definition."""
     x = np.pad(x, ((0, 0), (0, 0), (pad, pad), (pad, pad)))
     windows = np.lib.stride_tricks.sliding_window_view(x, w.shape[2:], axis=(2, 3))
     result: Array = np.einsum("nchwij,ocij->nohw", windows[:, :, ::stride, ::stride], w)
@@ -77,7 +77,7 @@ def convolution(x: Array, w: Array, stride: int = 1, pad: int = 0) -> Array:
 
 
 def padded(X: te.Tensor, pad: int) -> te.Tensor:
-    """`X` with zeros around its last two axes."""
+    """Pad the last two axes of `X` with zeros."""
     n, c, h, w = X.shape
     made: te.Tensor = te.compute(
         (n, c, h + 2 * pad, w + 2 * pad),
@@ -203,7 +203,7 @@ def test_layer_norm(agrees: Agrees) -> None:
 
 
 def test_argmax(agrees: Agrees) -> None:
-    """TVM's tutorial on reductions of tuples."""
+    """The argmax of TVM's tutorial on tuple reductions."""
     m, n = 4, 30
 
     def fcombine(x: Any, y: Any) -> Any:
@@ -319,7 +319,7 @@ def test_half_precision(dtype: str, agrees: Agrees) -> None:
 
 
 def test_tiles_of_tiles_that_do_not_divide() -> None:
-    """Six splits of each axis, no factor dividing the next: easy as sums, hard as quotients."""
+    """Six splits of each axis, whose factors do not divide: simple as sums, hard as quotients."""
     A = te.placeholder((61, 31), name="A")
     B = te.placeholder((31, 127), name="B")
     k = te.reduce_axis((0, 31), name="k")

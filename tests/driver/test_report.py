@@ -1,4 +1,4 @@
-"""Reports of small programs on a small machine, and the numbers of the same programs."""
+"""Cost reports of small programs on a small target, and the results of the same programs."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ write_bytes_per_cycle = 64""",
 def matmul(
     rows: int = 64, tile: int = 16, target: Target = SMALL, n: int = 64
 ) -> tuple[te.Schedule, list[te.Tensor]]:
-    """C = A B, rows shared out among cores, operands and result in scratchpads."""
+    """Build C = A B with rows divided among cores, and operands and result in scratchpads."""
     A, B = te.placeholder((rows, n), name="A"), te.placeholder((n, n), name="B")
     k = te.reduce_axis((0, n), name="k")
     C = te.compute((rows, n), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
@@ -82,7 +82,7 @@ def matmul(
 
 
 def factors(rows: int, n: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Whole numbers, whose products are exact."""
+    """Return random integer matrices, whose products are exact."""
     rng = np.random.default_rng(3)
     a, b = (rng.integers(-4, 5, shape).astype("float32") for shape in ((rows, n), (n, n)))
     return a, b
@@ -104,7 +104,7 @@ def test_matmul(golden: Callable[[object], None], rows: int) -> None:
 def test_every_pass_computes_the_product(
     agrees: Callable[..., ScheduledKernel], rows: int
 ) -> None:
-    """As many tiles in as many loops, of fewer elements."""
+    """The program has the same number of tiles and loops, and fewer elements."""
     s, (A, B, C) = matmul(rows, 4, n=16)
     a, b = factors(rows, 16)
 
@@ -118,7 +118,7 @@ def test_figures_that_are_easy_to_work_out() -> None:
         return next(t.bytes for t in report.traffic
                     if (t.memory, t.direction) == (memory, direction))
 
-    # Each core loads its rows of A for each of 4 tiles of columns, and all of B.
+    # Each core loads its rows of A for each of 4 column tiles, and all of B.
     assert bytes_of("ddr", "read") == 4 * (4 * 16 * 64 + 64 * 64) * 4
     assert bytes_of("ddr", "write") == 64 * 64 * 4
     assert report.operations == {"add float32": 64**3, "mul float32": 64**3}
@@ -143,7 +143,7 @@ def test_the_core_with_the_longest_part_is_waited_for() -> None:
 
 
 def test_contiguous_tiles_are_one_run() -> None:
-    """The same copy of a tile, from rows and from a layout in which the tile is one piece."""
+    """A tile is copied from rows, and from a layout in which the tile is contiguous."""
     runs = []
     for is_tiled in (False, True):
         A = te.placeholder((64, 64), name="A")
@@ -162,7 +162,7 @@ def test_contiguous_tiles_are_one_run() -> None:
         assert traffic.bytes == 64 * 64 * 4
         runs.append((traffic.runs, traffic.longest_run_bytes))
 
-    # Each core copies four tiles; those of one core lie behind each other.
+    # Each core copies four tiles, which are adjacent in the second layout.
     assert runs == [(64 * 4, 64), (4, 4096)]
 
 
@@ -278,7 +278,7 @@ def test_triangles() -> None:
     report = tecomp.build(s, [A, B], target=SMALL).report()
 
     assert report.operations == {"add float32": n * (n + 1) // 2}
-    # Core c has rows 512 c to 512 (c + 1).
+    # Core c has the rows from 512 * c to 512 * (c + 1).
     assert [core.operations for core in report.cores] == [
         512 * 513 // 2 + 512 * 512 * core for core in range(4)
     ]
@@ -310,7 +310,7 @@ def test_trace() -> None:
             mine = [e for e in parts if (e["pid"], e["tid"]) == (process, row)]
             assert {e["cat"] for e in mine} == {resource}
             assert sum(e["args"]["cycles"] for e in mine) == pytest.approx(cycles)
-            # One after another, in microseconds, from when the first data are there.
+            # Activities follow each other, in microseconds, from the arrival of the first data on.
             ends = [core.latency * 1e-3, *(e["ts"] + e["dur"] for e in mine)]
             assert all(e["ts"] >= end - 1e-9 for e, end in zip(mine, ends, strict=False))
     names = [e["args"]["name"] for e in events if e["name"] == "process_name"]

@@ -1,4 +1,4 @@
-"""The report of a processor is a lower bound of the time that a kernel takes."""
+"""The report for a CPU is a lower bound of the time of a kernel."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ KERNELS: dict[str, Callable[[], ScheduledKernel]] = {
 
 
 def seconds_of(kernel: ScheduledKernel) -> tuple[float, float]:
-    """The time of the model, and the least that is measured."""
+    """Return the modelled time and the minimum of the measured times."""
     arguments = [np.ones([int(str(n)) for n in shape], np.dtype(str(p.dtype)))
                  for shape, p in zip(kernel.shapes.values(), kernel.signature, strict=True)]
     measured = kernel.timeit(*arguments, seconds=0.1).min
@@ -103,7 +103,7 @@ FORMULAS: dict[str, Callable[..., te.Expr]] = {
 
 
 def drawn(seed: int, target: tecomp.Target) -> ScheduledKernel:
-    """An elementwise kernel, or a sum, whose arguments fit into one of the caches or into none."""
+    """Draw an elementwise kernel or a sum, whose arguments fit one of the caches or none."""
     d = Draws(Dice(seed=seed))
     size = d.pick((1000, 6000, 40_000, 300_000, 2_000_000, 12_000_000)) + d.below(100)
     dtype, formula = d.pick(("float32", "float64")), FORMULAS[d.pick([*FORMULAS])]
@@ -132,7 +132,7 @@ def test_no_random_kernel_is_quicker_than_its_report(seed: int, *, is_calibrated
 
 
 def addition(size: int, **tables: Any) -> CostReport:
-    """The report of a sum of two float32 vectors on a made-up core with 8 lanes at 1 GHz."""
+    """Return the report of a float32 vector sum on a fictitious core with 8 lanes at 1 GHz."""
     target = tecomp.Target.load(
         "cpu", clock_hz=1e9, grid={"core.x": 2}, core={
             "count": 2, "vector_bytes": 32, "cache_bytes": [32768, 1 << 20, 1 << 25],
@@ -149,7 +149,7 @@ RATES = {"read_bytes_per_second": [1e11, 5e10, 3e10, 1e10], "flops": {"float32":
 
 
 @pytest.mark.parametrize(("size", "resource", "cycles"), [
-    # Of each of two cores: bytes that the caches before the level cannot hold, by its rate.
+    # Per core: bytes that exceed the previous caches, divided by the rate of the level.
     (1 << 10, "L1", (1 << 12) / 128),
     (1 << 17, "L2", ((1 << 19) - (1 << 15)) / 64),
     (1 << 20, "L3", ((1 << 22) - (1 << 20)) / 48),
@@ -166,7 +166,7 @@ def test_the_level_that_binds_is_named(size: int, resource: str, cycles: float) 
 
 
 def test_measured_rates_of_memory_bind_more() -> None:
-    """10 GB/s are 10 bytes in a cycle; each core may have had the last cache for its half."""
+    """10 GB/s are 10 bytes per cycle; the last cache may already hold part of each core's half."""
     report = addition(1 << 26, rates=RATES)
 
     assert report.bound_by == "memory"
@@ -175,7 +175,7 @@ def test_measured_rates_of_memory_bind_more() -> None:
 
 
 def test_67_million_elements_are_bound_by_memory() -> None:
-    """The time is that of the memory on the machine at hand, and no less."""
+    """The report of the host is bound by memory, with default and with measured rates."""
     caches = sum((tecomp.Target.load("cpu").core or tecomp.Core(1, 16, 16, (1,))).cache_bytes)
     if caches > 1 << 27:
         pytest.skip("the caches hold the arguments")
@@ -185,7 +185,7 @@ def test_67_million_elements_are_bound_by_memory() -> None:
         report = tecomp.build(C, [A, B, C], target=target).report()
 
         assert report.bound_by == "memory"
-        # 536 MB are read; the compute takes a tenth of that at most.
+        # 536 MB are read; compute takes at most a tenth of the time.
         assert report.shares["compute"] < 0.1
 
 
@@ -195,12 +195,12 @@ def test_repeated_elements_are_moved_once() -> None:
     target = tecomp.Target.load("cpu", core={"vector_bytes": 32}, clock_hz=1e9)
     report = tecomp.build(te.create_schedule(C), [A, C], target=target).report()
 
-    # One row is read; the writes are more.
+    # One row is read; more bytes are written.
     assert report.shares["L1"] * report.cycles == pytest.approx(64 * 4096 * 4 / 128)
 
 
 def report_of(count: int, extent: int) -> CostReport:
-    """Of a sum in a parallel loop of so many iterations, and of one that is not, on so many cores."""
+    """Return the report of a parallel and a serial loop of `extent` iterations on `count` cores."""
     target = tecomp.Target.load("cpu", core={"count": count, "vector_bytes": 32}, clock_hz=1e9)
     A = te.placeholder((extent, 64), name="A")
     B = te.compute((extent, 64), lambda i, j: A[i, j] + 1.0, name="B")
@@ -216,7 +216,7 @@ def test_cores_share_parallel_loops(count: int, extent: int, used: int) -> None:
     operations = extent * 64
 
     assert len(report.cores) == used
-    # Four operations a cycle on vectors of eight; the second loop is that of one core.
+    # Four operations per cycle on vectors of eight; one core runs the second loop.
     assert sorted(core.cycles["compute"] for core in report.cores) == [
         *[operations / used / 32] * (used - 1), operations / used / 32 + operations / 32]
     assert sum(core.operations for core in report.cores) == 2 * operations

@@ -1,4 +1,4 @@
-"""What goes over links: bursts, descriptors, hops, and requests under way at one time."""
+"""Traffic of links: bursts, descriptors, hops, and outstanding requests."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TARGET = read_target(MACHINE, "linked.toml")
 
 
 def copied(machine: tecomp.Target = TARGET, tiled: bool = False, **link: Any) -> CostReport:
-    """Each of four cores copies four tiles of 16x16 from 64x64 elements of four bytes."""
+    """Report four cores that each copy four 16 x 16 tiles of 64 x 64 elements of four bytes."""
     A = te.placeholder((64, 64), name="A")
     B = te.compute((64, 64), lambda i, j: A[i, j] + 1.0, name="B")
     s = te.create_schedule(B)
@@ -62,12 +62,12 @@ def test_bytes_alone() -> None:
     [
         (None, False, 4 * 4 * 16), (64, False, 4 * 4 * 16), (32, False, 2 * 4 * 4 * 16),
         (48, False, 2 * 4 * 4 * 16), (64, True, 4 * 4096 // 64), (4096, True, 4), (1000, True, 20),
-        # No burst is less than an element.
+        # A burst has at least one element.
         (2, False, 64 * 64),
     ],
 )
 def test_runs_are_cut_into_bursts(burst: int | None, tiled: bool, bursts: int) -> None:
-    """The tiles of a core are one run where a tile is one piece of memory."""
+    """The tiles of a core are one run if each tile is contiguous in memory."""
     assert [link.bursts for link in copied(tiled=tiled, burst_bytes=burst).links] == [bursts]
 
 
@@ -82,7 +82,7 @@ def test_a_nest_that_is_too_deep_is_several_descriptors(
 
 
 def test_requests_wait_for_the_memory_that_they_read() -> None:
-    """A load waits for the memory of the chip, which answers every request."""
+    """Each request of a load waits for the latency of the chip's memory."""
     waiting = TARGET.overridden(memory={"ddr": {"latency_cycles": 50}})
     for outstanding in (1, 2):
         report = copied(waiting, burst_bytes=64, latency_cycles=20, outstanding=outstanding)
@@ -91,7 +91,7 @@ def test_requests_wait_for_the_memory_that_they_read() -> None:
 
 
 def test_gaps_within_transactions_are_moved() -> None:
-    """Rows that fill most of their last transaction are requests of several rows."""
+    """Rows that fill most of their last transaction are read by requests of several rows."""
     for width, bursts in ((64, 32), (50, 32), (48, 64)):
         A = te.placeholder((64, width), name="A")
         B = te.compute((64, width), lambda i, j, A=A: A[i, j] + 1.0, name="B")
@@ -112,7 +112,7 @@ def test_gaps_within_transactions_are_moved() -> None:
     [({}, 4), ({"max_loops": 1}, 64), ({"burst_bytes": 64}, 64), ({"burst_bytes": 32}, 128)],
 )
 def test_requests_wait_for_each_other(link: dict[str, Any], requests: int) -> None:
-    """One at a time pays the latency for each; two for half of them; many do not wait."""
+    """One outstanding request pays each latency, two pay half of them, and many pay none."""
     for outstanding in (1, 2, 100_000):
         report = copied(latency_cycles=20, outstanding=outstanding, **link)
 
@@ -146,6 +146,6 @@ def test_ports_are_cores(port: list[int]) -> None:
         read_target(f"{MACHINE}ports = [{port}]\n", "linked.toml")
     assert diagnostic(error.value) == Diagnostic(
         "target", source="linked.toml", line="", section="",
-        reason=f"link `load` has a port at {port}, which is no core; give a coordinate from 0 on "
-               "for each axis of the grid: core.y (2), core.x (4)",
+        reason=f"link `load` has a port at {port}, which is not a core; specify one "
+               "non-negative coordinate per axis of the grid: core.y (2), core.x (4)",
     )

@@ -1,4 +1,4 @@
-"""Reports of programs with operations of the machine: tile operations, and what they move."""
+"""Reports of programs with tile operations of the target, and the data that these move."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ TILED = read_target(UNIT, "tiled.toml")
 def program(
     intrin: te.TensorIntrin, rows: int = 16, columns: int = 32, dtype: str = "float32"
 ) -> tuple[te.Schedule, list[te.Tensor]]:
-    """C = A B with a depth of 32 by tiles, rows of tiles shared out among cores."""
+    """Build C = A B with a depth of 32 in tiles, with rows of tiles divided among two cores."""
     k = te.reduce_axis((0, 32), name="k")
     A = te.placeholder((rows, 32), dtype, name="A")
     B = te.placeholder((32, columns), dtype, name="B")
@@ -93,7 +93,7 @@ def test_tile_operations(
 
     report = kernel.report()
     golden(report)
-    # 4 x 2 tiles of the result, 4 of the depth, a half on each core; each takes each operand once.
+    # 4 x 2 result tiles and 4 depth tiles, half of them per core; each reads each operand once.
     assert report.tiles == {"multiply": 32}
     assert [dict(core.tiles) for core in report.cores] == [{"multiply": 16}] * 2
     assert report.operations == {}
@@ -101,7 +101,7 @@ def test_tile_operations(
     assert read is not None
     assert written is not None
     assert read.bytes == 32 * (4 * 8 + 8 * 16 + 4 * 16) * 4
-    assert written.bytes == (32 * 4 * 16 + 16 * 32) * 4  # zeros before
+    assert written.bytes == (32 * 4 * 16 + 16 * 32) * 4  # includes the initial zeros
     assert [core.cycles["product unit"] for core in report.cores] == [16 * 10 / 2] * 2
 
 
@@ -128,9 +128,9 @@ def test_the_last_tiles_are_whole_operations_on_what_there_is(
         ((4, 16, 8), "float32", "fast", 16 * 4),
         ((4, 16, 8), "float16", "", 16 * 4),
         ((4, 16, 8), "float16", "exact", 16 * 10),
-        # Two by two tiles of the unit for each operation of the program.
+        # Each operation of the program takes two by two tiles of the unit.
         ((8, 32, 8), "float32", "", 4 * 4 * 10),
-        # Tiles of the unit that are not full take as long.
+        # Partial tiles of the unit take as long as full tiles.
         ((4, 16, 4), "float32", "", 32 * 10),
     ],
 )
@@ -169,8 +169,8 @@ def test_modes_are_for_inputs_and_among_cycles(entry: str) -> None:
         read_target(UNIT.replace('float16 = "fast"', entry), "tiled.toml")
     assert diagnostic(error.value) == Diagnostic(
         "target", source="tiled.toml", line=":14", section="[engine.product]: ",
-        reason=f"unit `product` has `{entry}` in modes; they are for its inputs float32, float16 "
-               "and among its cycles exact, fast",
+        reason=f"unit `product` has `{entry}` in modes, but dtypes must be among its inputs "
+               "float32, float16 and modes among its cycles exact, fast",
     )
 
 
@@ -201,7 +201,7 @@ def test_json_and_trace_have_them() -> None:
 
 
 def test_targets_say_what_their_units_take() -> None:
-    """The figures of a description are what a report has."""
+    """Reports contain the figures of the target descriptions."""
     for name in ("stick128", "tensix_wh", "tensix_bh"):
         target = Target.load(name)
         unit: Any = target.engine["matmul"]

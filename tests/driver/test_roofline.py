@@ -1,4 +1,4 @@
-"""`kernel.roofline`: where a kernel is, which roofs are above it, and what is said of both."""
+"""`kernel.roofline`: the position of a kernel, the roofs above it, and the text about both."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def product(n: int, dtype: str = "float32", *, is_parallel: bool = False, **opti
 
 
 def test_arguments_count_once_and_bind_where_they_have_room() -> None:
-    """32 x 32 numbers are 4 KB; three such matrices fit into the first cache, of 64 x 64 they do not."""
+    """A 32 x 32 matrix has 4 KB; three of them fit the first cache, but not three of 64 x 64."""
     for n, memory in ((32, "L1"), (64, "L2"), (512, "memory")):
         found = product(n).roofline()
         (mark,) = found.marks
@@ -53,7 +53,7 @@ def test_several_cores_have_roofs_of_their_own() -> None:
     (mark,) = found.marks
 
     assert ("float32 vectors, 4 cores", 4e11) in [(roof.title, roof.rate) for roof in found.compute]
-    # A quarter of the matrices is in the first cache of each.
+    # The first cache of each core holds a quarter of the matrices.
     assert ("L1, 4 cores", 8e11) in [(roof.title, roof.rate) for roof in found.memories]
     assert mark.bound == 4e11
 
@@ -157,7 +157,7 @@ def test_a_type_without_a_peak_is_named() -> None:
 
 
 def test_instructions_that_add_up_products_have_no_roof_of_others() -> None:
-    """One of them does more than a fused product and sum."""
+    """A dot-product instruction does more work than a fused multiply-add."""
     A, B = (te.placeholder((64, 64), dtype, name=name) for name, dtype in (("A", "uint8"), ("B", "int8")))
     k = te.reduce_axis((0, 64), name="k")
     C = te.compute(
@@ -190,12 +190,12 @@ def test_a_kernel_above_its_roof_is_doubted() -> None:
         (lambda: product(32).roofline(measured=1),  # type: ignore[arg-type]
          Diagnostic(
              "wrong-argument", where="main.roofline: measured", given=1,
-             remedy="give True or False",
+             remedy="pass True or False",
          )),
         (lambda: product(32).roofline(label=3),  # type: ignore[arg-type]
          Diagnostic(
              "wrong-argument", where="main.roofline: label", given=3,
-             remedy="give a text, or leave it out",
+             remedy="pass a string, or omit it",
          )),
         (lambda: product(32).roofline(n=3), Diagnostic(
             "unknown-size", where="report", func="main", given="n", names="none",

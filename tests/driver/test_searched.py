@@ -1,4 +1,4 @@
-"""Small forms of programs that the search of `tests/search.py` found: they compute what NumPy does."""
+"""Reduced programs that the search of `tests/search.py` found, compared with NumPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`build(..., verify=True)`: the interpreter beside the code, and the pass that changed numbers."""
+"""`build(..., verify=True)`: comparison with the interpreter, and the pass that changed results."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_what_is_right_is_computed_as_without_it(extent: Any) -> None:
 
 
 def broken(func: PrimFunc) -> PrimFunc:
-    """One element is another number: the one whose first place is 1."""
+    """Add 1 to the elements of B that are stored at last index 9."""
     def wrong(node: Any) -> Any:
         if isinstance(node, BufferStore) and node.buffer.name == "B":
             last = node.indices[-1]
@@ -78,18 +78,18 @@ def test_the_pass_that_changes_numbers_is_named(
     with pytest.raises(tecomp.InternalError) as caught:
         kernel(stored, result)
 
-    # Place 9 of rows of 6 pairs: [0, 4, 1], which is the element [4, 1].
+    # Position 9 in rows of 6 pairs is [0, 4, 1], which is the element [4, 1].
     assert a[4, 1] == 21
     assert caught.value.code == "TE0012"
     assert diagnostic(caught.value) == Diagnostic(
         "wrong-result",
-        told="main: B[4, 1], at [0, 4, 1] in memory, is 64.0, where the interpreter has 63.0",
-        culprit=f"the numbers changed in the pass {name}",
+        told="main: B[4, 1], at [0, 4, 1] in memory, is 64.0, but the interpreter has 63.0",
+        culprit=f"the results changed in the pass {name}",
     )
 
 
 def longer(node: Any) -> Any:
-    """Loops run once more than they should."""
+    """Add one iteration to a loop of constant extent."""
     is_known = isinstance(node, For) and isinstance(node.extent, Const)
     return replace(node, extent=Const(node.extent.value + 1, node.extent.dtype)) if is_known else None
 
@@ -150,8 +150,8 @@ def test_code_that_differs_from_the_last_pass_is_told(monkeypatch: pytest.Monkey
 
     assert diagnostic(caught.value) == (
         Diagnostic(
-            "wrong-result", told="main: B[2] is 8, where the interpreter has 3",
-            culprit="all passes keep the numbers, and the code made of the last one changes them",
+            "wrong-result", told="main: B[2] is 8, but the interpreter has 3",
+            culprit="the results are correct after all passes, but the code generated from the last one changes them",
         )
     )
 

@@ -1,4 +1,4 @@
-"""Relayouts where each operation takes what is cheapest for it: what exact choice is beside."""
+"""Greedy layout assignment in program order, the baseline for exact layout assignment."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ from tecomp.machine.descriptor import Target
 
 
 def forward_relayouts(graph: ProgramGraph, target: Target) -> tuple[int, int] | None:
-    """What relayouts cost if each operation in turn takes the layouts that are cheapest for it.
+    """Return the relayout cost of greedy layout assignment, operation by operation.
 
-    It copies for itself what it reads in other layouts. Exact choice is compared with that.
+    Each operation in turn takes its cheapest layouts and relayouts its own operands. Exact layout
+    assignment is compared with this cost.
 
     Args:
-        graph: the program.
-        target: the machine.
+        graph: Program.
+        target: Target machine.
 
     Returns:
-        The elements that are moved, and the bytes that are written; None where that ends with an
-        operation that has no layouts then.
+        Number of elements moved and number of bytes written. None if an operation has no supported
+        layouts after the choices for its predecessors.
     """
     problem = build_layout_problem(graph, LayoutCapabilities(target), [], ())
     made = {x: value.made[0] for x, value in problem.values.items()}
@@ -51,7 +52,7 @@ def forward_relayouts(graph: ProgramGraph, target: Target) -> tuple[int, int] | 
 def _copied(
     problem: LayoutProblem, op: Operation, way: LayoutCombination, made: Mapping[Tensor, int]
 ) -> set[tuple[Tensor, int]]:
-    """What an operation reads in other seats than it is made in."""
+    """Return the operands that an operation reads in another layout than their producer's."""
     wanted = {(s.tensor, n) for s, n in zip(problem.slots[op], way.inputs, strict=True)}
     return {(tensor, number) for tensor, number in wanted if number != made[tensor]}
 
@@ -59,7 +60,7 @@ def _copied(
 def _cost_now(
     problem: LayoutProblem, op: Operation, way: LayoutCombination, made: Mapping[Tensor, int]
 ) -> float:
-    """The elements that are moved for one operation, after those before it."""
+    """Return the elements moved for one operation, given the layouts of its predecessors."""
     if any(k not in problem.values[x].made for k, x in zip(way.outs, op.outputs, strict=True)):
         return inf
     cost = way.cost

@@ -1,4 +1,4 @@
-"""Programs on machines with scratchpads: a layer, a residual block, random ones, and reports."""
+"""Programs on scratchpad machines: a transformer layer, a residual block, random programs."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def attention(q: te.Tensor, k: te.Tensor, v: te.Tensor) -> te.Tensor:
 
 
 def layer() -> tuple[te.Tensor, te.Tensor, dict[str, te.Tensor]]:
-    """A layer of a transformer: its input, its result, and its weights."""
+    """Return the input, the result and the weights of a transformer layer."""
     X = te.placeholder((TOKENS, WIDE), name="X")
     shapes = {name: (WIDE, WIDE) for name in ("Q", "K", "V", "O")}
     shapes |= {"up": (WIDE, HIDDEN), "down": (HIDDEN, WIDE)}
@@ -99,7 +99,7 @@ def layer_by_numpy(x: Array, w: Mapping[str, Array]) -> Array:
 
 
 def check_plan(program: CompiledProgram) -> None:
-    """No two values between kernels share a byte while both are needed; all of them fit."""
+    """Check that simultaneously live values share no byte and that all values fit."""
     values = program.memory.values
     for k, one in enumerate(values):
         for other in values[:k]:
@@ -128,7 +128,7 @@ def test_a_layer_of_a_transformer(name: str) -> None:
     report = program.report()
     assert len(report.kernels) == len(program.kernels) > 8
     assert all(kernel.writes for kernel in report.kernels)
-    # Several kernels have a result of the same name; lines and edges tell them apart.
+    # Several kernels have a result of the same name; lines and edges distinguish them.
     names = {kernel.name for kernel in report.kernels}
     assert len(names) == len(report.kernels)
     assert names.issuperset(name for each in report.edges for name in (*each.read_by,))
@@ -176,7 +176,7 @@ def test_a_residual_block(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "seed"), [("acme", 3), ("texture2d", 7), ("tensix_bh", 5)])
 def test_random_programs(name: str, seed: int) -> None:
-    """Also where memory has rows and planes, whose addresses each kernel gets as tables."""
+    """Random programs run also with row and plane addresses that kernels receive as tables."""
     drawn = draw_program(seed)
     output, expected = drawn.values[-1]
     inputs, given = drawn.needed([output])
@@ -218,7 +218,7 @@ def test_values_have_to_fit_into_the_memory_of_the_device() -> None:
         Diagnostic(
             "capacity",
             message="compile: program takes 49152 bytes of ddr, which has 49024: 16384 for constants, 32768 between kernels, where X (16384), first (16384) are needed at one time",
-            remedy="without first it fits: make it smaller by 128 bytes, or compute it again where it is read",
+            remedy="without first it fits: reduce its size by 128 bytes, or recompute it where it is read",
         )
     )
 
@@ -226,7 +226,7 @@ def test_values_have_to_fit_into_the_memory_of_the_device() -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float16", "uint8", "bool"])
 @pytest.mark.parametrize("name", ["stick128", "tensix_wh"])
 def test_elements_are_scattered_in_every_type(name: str, dtype: str) -> None:
-    """An operation of statements is no formula: its operands have sticks of other lanes."""
+    """The operands of a statement operation may have sticks of different lane counts."""
     A, U = te.placeholder((9, 40), dtype, "A"), te.placeholder((6, 40), dtype, "U")
     where = te.placeholder((6, 40), "int32", "I")
     B = topi.scatter_elements(A, where, U, axis=0, reduction="max")
@@ -243,7 +243,7 @@ def test_elements_are_scattered_in_every_type(name: str, dtype: str) -> None:
 
 
 def test_factors_are_loaded_in_the_order_in_which_they_lie() -> None:
-    """Weights of a dense layer, in sticks of their first axis: each stick is loaded once."""
+    """Dense weights in sticks of their first axis are loaded once per stick."""
     X = te.placeholder((128, 256), "float16", name="X")
     W = te.placeholder((256, 256), "float16", name="W")
     program = tecomp.compile(topi.nn.dense(X, W), [X, W], "stick128")
@@ -253,6 +253,6 @@ def test_factors_are_loaded_in_the_order_in_which_they_lie() -> None:
     )
     (load,) = (link for link in product.links if link.link == "load")
 
-    # Each of 32 cores has 16 rows of the one and 64 of the other, in float16 as the unit reads them.
+    # Each of 32 cores loads 16 rows of one factor and 64 of the other, in the unit's float16.
     assert load.bytes == 32 * (16 + 64) * 256 * 2
     assert load.bytes / load.bursts > 1024

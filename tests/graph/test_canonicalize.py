@@ -1,4 +1,4 @@
-"""Formulas of several types run on machines whose sticks hold more lanes of some of them."""
+"""Mixed-dtype formulas on machines whose sticks have dtype-dependent lane counts."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_a_value_is_converted_once() -> None:
 
 @pytest.mark.parametrize("target", ["texture2d", "vtcm2d", "stick128", "tensix_wh"])
 def test_conditions_between_operations_need_no_type_of_their_own(target: str) -> None:
-    """Nobody asks for them: where a machine stores no bool, they are numbers."""
+    """Boolean intermediates are stored as numbers where the machine cannot store bool."""
     K = te.compute(SHAPE, lambda i, j: B[i, j] > 0.5, name="K")
     turned = te.compute(SHAPE, lambda i, j: K[j, i], name="turned")
     Y = te.compute(SHAPE, lambda i, j: te.Select(

@@ -1,4 +1,4 @@
-"""What is said of programs that do not fit is so: values that have to go, and bytes that are too many."""
+"""Diagnostics of programs that exceed a memory: values to evict and excess bytes are exact."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MEMORY = tecomp.Target.load("cpu").memories["global"]
 
 
 def drawn(seed: int) -> MemoryDemand:
-    """Values of many sizes, some of which are written over those that end when they begin."""
+    """Return values of random sizes and live ranges, some of which reuse the buffer of another."""
     rng = np.random.default_rng(seed)
     lives: dict[te.Tensor, tuple[int, int]] = {}
     sizes: dict[te.Tensor, int] = {}
@@ -46,7 +46,7 @@ def test_what_has_to_go(seed: int) -> None:
     with pytest.raises(CapacityError) as error:
         check_fits("program", memory, 0, "nothing", needed, needed.plan)
     remedy = error.value.parameters["remedy"]
-    found = re.match(r"without ([V0-9, ]+) it fits: (?:make it smaller by (\d+))?", remedy)
+    found = re.match(r"without ([V0-9, ]+) it fits: (?:reduce its size by (\d+))?", remedy)
 
     assert found is not None
     gone = [named[name] for name in found[1].split(", ")]
@@ -56,7 +56,7 @@ def test_what_has_to_go(seed: int) -> None:
         assert needed.without(left).plan.bytes > room
     if found[2]:
         (x,) = gone
-        # Places are good, not the best there are: fewer bytes may be enough.
+        # The memory plan is heuristic, not optimal, so fewer bytes may be enough.
         assert needed.with_size(x, needed.sizes[x] - int(found[2])).plan.bytes <= room
 
 

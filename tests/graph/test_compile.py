@@ -1,4 +1,4 @@
-"""Programs as one call: results, memory, kernels that are shared, and what is refused."""
+"""Compilation of whole programs: results, memory, shared kernels and errors."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def product_of(x: te.Tensor, y: te.Tensor, name: str) -> te.Tensor:
 
 
 def layers(count: int) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
-    """The input, the weights of every layer, and the output of some layers."""
+    """Return the input, the weights shared by all layers, and the output of `count` layers."""
     X, W = (te.placeholder((SIZE, SIZE), name=name) for name in "XW")
     value = X
     for number in range(count):
@@ -55,7 +55,7 @@ MACHINE = replace(
 
 
 def assert_layers(found: Any, x: Any, w: Any, count: int) -> None:
-    """Check the output of some layers against float64."""
+    """Check the output of `count` layers against float64."""
     value, terms = x.astype("float64"), np.abs(x).astype("float64")
     for _ in range(count):
         value, terms = np.maximum(value @ w, 0), terms @ np.abs(w)
@@ -65,7 +65,7 @@ def assert_layers(found: Any, x: Any, w: Any, count: int) -> None:
 def perceptron(
     count: int = 3, target: str | tecomp.Target = "cpu"
 ) -> tuple[CompiledProgram, Callable[[Any, Any], None]]:
-    """Return some layers, compiled, and a function that checks their output for an input."""
+    """Return compiled layers and a function that checks their output for an input."""
     X, W, Y = layers(count)
     (w,) = arrays((SIZE, SIZE))
     program = tecomp.compile(Y, [X], target, constants={W: w})
@@ -89,7 +89,7 @@ def test_where_kernels_are_written_is_no_difference() -> None:
     last = te.compute((200, 200), lambda i, j: te.sum(first[i, k] * first[k, j], axis=k), name="last")
     calls = tecomp.compile(last, [X]).kernels
 
-    # They take memory of their own while they run, which is no place in the program.
+    # These kernels allocate temporary memory while they run; the program plan does not contain it.
     assert [bool(call.part.module.sites) for call in calls] == [True] * 2
     assert calls[0].part is calls[1].part
 
@@ -97,7 +97,7 @@ def test_where_kernels_are_written_is_no_difference() -> None:
 def test_values_take_turns_in_memory() -> None:
     program, _ = perceptron(9)
 
-    # Eight values, of which no more than two are needed at any time.
+    # At most two of the eight values are live at any time.
     assert len(program.memory.values) == 8
     assert program.memory.bytes == program.memory.lower_bound == 2 * -(-SIZE * SIZE * 4 // 128) * 128
 
@@ -207,7 +207,7 @@ T = te.compute((N,), lambda i: S[i] + 1.0, name="T")
             lambda: tecomp.compile(B, [], constants={"A": 1.0}),  # type: ignore[dict-item]
             Diagnostic(
                 "wrong-argument", where="compile: constants", given=['A'],
-                remedy="give an array for each placeholder",
+                remedy="pass one array per placeholder",
             ),
         ),
         (
@@ -330,13 +330,13 @@ def test_an_array_of_another_shape_is_refused_before_anything_is_written() -> No
 
 
 def with_memory(capacity: int) -> tecomp.Target:
-    """The processor at hand with so many bytes of memory."""
+    """Return the host target with the given memory capacity in bytes."""
     memory = replace(MACHINE.memories["global"], capacity_bytes=capacity)
     return replace(MACHINE, memories={**MACHINE.memories, "global": memory})
 
 
 def three_values() -> tuple[te.Tensor, te.Tensor]:
-    """A program whose last kernel needs 2,048 and 1,024 bytes of others, all of them whole."""
+    """Return a program whose last kernel reads values of 2,048 and 1,024 bytes in full."""
     X = te.placeholder((16, 16), name="X")
     k = te.reduce_axis((0, 16), name="k")
     P = te.compute((16, 32), lambda i, j: te.sum(X[i, k] * X[k, j // 2], axis=k), name="P")
@@ -352,7 +352,7 @@ def three_values() -> tuple[te.Tensor, te.Tensor]:
             Diagnostic(
                 "capacity",
                 message="compile: program takes 6144 bytes of global, which has 6143: 3072 for inputs, outputs and constants, 3072 between kernels, where P (2048), Q (1024) are needed at one time",
-                remedy="without Q it fits: make it smaller by 128 bytes, or compute it again where it is read",
+                remedy="without Q it fits: reduce its size by 128 bytes, or recompute it where it is read",
             ),
         ),
         (
@@ -360,7 +360,7 @@ def three_values() -> tuple[te.Tensor, te.Tensor]:
             Diagnostic(
                 "capacity",
                 message="compile: program takes 6144 bytes of global, which has 5119: 3072 for inputs, outputs and constants, 3072 between kernels, where P (2048), Q (1024) are needed at one time",
-                remedy="without P it fits: make it smaller by 1152 bytes, or compute it again where it is read",
+                remedy="without P it fits: reduce its size by 1152 bytes, or recompute it where it is read",
             ),
         ),
         (
@@ -368,7 +368,7 @@ def three_values() -> tuple[te.Tensor, te.Tensor]:
             Diagnostic(
                 "capacity",
                 message="compile: program takes 6144 bytes of global, which has 4095: 3072 for inputs, outputs and constants, 3072 between kernels, where P (2048), Q (1024) are needed at one time",
-                remedy="without P, Q it fits: make them smaller, or compute them again where they are read",
+                remedy="without P, Q it fits: reduce their sizes, or recompute them where they are read",
             ),
         ),
         (
@@ -376,7 +376,7 @@ def three_values() -> tuple[te.Tensor, te.Tensor]:
             Diagnostic(
                 "capacity",
                 message="compile: program takes 6144 bytes of global, which has 3071: 3072 for inputs, outputs and constants, 3072 between kernels, where P (2048), Q (1024) are needed at one time",
-                remedy="make what is passed smaller by 1 byte",
+                remedy="reduce the size of the arguments by 1 byte",
             ),
         ),
     ],
@@ -390,7 +390,7 @@ def test_programs_that_do_not_fit(capacity: int, expected: Diagnostic) -> None:
 
 
 def chain_of_products(count: int, size: int = 16) -> tuple[te.Tensor, te.Tensor]:
-    """Products of each other, all of one size."""
+    """Return a chain of matrix products of equal size."""
     X = te.placeholder((size, size), name="X")
     value = X
     for number in range(count):
@@ -401,9 +401,9 @@ def chain_of_products(count: int, size: int = 16) -> tuple[te.Tensor, te.Tensor]
 @pytest.mark.parametrize(
     ("count", "cure"),
     [
-        (4, "without P1 it fits: compute it again where it is read"),
-        (6, "without P1, P3 it fits: compute them again where they are read"),
-        (40, "more than 16 values would have to go: cut the program in several"),
+        (4, "without P1 it fits: recompute it where it is read"),
+        (6, "without P1, P3 it fits: recompute them where they are read"),
+        (40, "more than 16 values would have to be removed: split the program into several"),
     ],
 )
 def test_programs_that_are_too_large_at_many_moments(count: int, cure: str) -> None:
@@ -427,7 +427,7 @@ def test_a_program_that_just_fits() -> None:
 
 
 def test_statements_of_the_user_cannot_change_what_others_read() -> None:
-    """So no program has a circle: what it reads is never what it, or a later one, stores."""
+    """Extern statements cannot store to their inputs, so no program has a cyclic dependence."""
     with pytest.raises(DefinitionError) as error:
         te.extern((4,), B, lambda ins, outs: ins[0].store(0, outs[0][0]), name="E")
 
@@ -448,7 +448,7 @@ def test_what_follows_from_constants_is_computed_once() -> None:
     wide_product, layer = program(x)
     assert_product(wide_product, x, w * np.exp(s.astype("float64")))
     assert_layers(layer, x, w, 1)
-    # What is left of it reads nothing that was not computed when the program was compiled.
+    # The remaining kernel reads nothing that was precomputed from constants at compile time.
     assert "exp" not in str(by_product.part.lowered.final)
 
 
@@ -460,7 +460,7 @@ def test_kernels_of_constants_alone_run_once() -> None:
     program = tecomp.compile([product_of(X, cubes, "P"), squares], [X], constants={W: w})
     found, again = program(x)
 
-    # What is asked for is written in each call.
+    # Outputs are written in each call.
     assert [call.group.result.name for call in program.kernels] == ["P", "squares"]
     assert_product(found, x, w, w, w)
     assert_product(again, w, w)
@@ -493,7 +493,7 @@ def test_heads_of_a_row_are_factors_of_products() -> None:
 
 @pytest.mark.parametrize("low", [0, 2, -3])
 def test_products_over_ranges_that_begin_anywhere(low: int) -> None:
-    """The axes of what a view shows count from 0."""
+    """Reduction ranges with any lower bound are supported; the axes of a view start at 0."""
     A, W = te.placeholder((7, 5), "int32", name="A"), te.placeholder((5, 7), "int32", name="W")
     k = te.reduce_axis((low, 7 + low), name="k")
     C = te.compute(
@@ -532,7 +532,7 @@ def test_a_measured_report_has_times() -> None:
     head = str(report).splitlines()[3].split()
     assert head[-2:] == ["measured", "achieved"]
     first = report.kernels[0]
-    # What caches have room for is bound by what it computes.
+    # Kernels whose data fit into caches are compute-bound.
     assert first.seconds is not None
     assert first.bound is not None
     assert first.limit == ("compute", first.bound)
@@ -594,7 +594,7 @@ def test_scans_are_kernels_of_their_own() -> None:
     program = tecomp.compile(Y, [X], constants={W: w})
     by_scan = next(call.group for call in program.kernels if call.group.result is S.op)
     assert {op.name for op in by_scan.operations} >= {"half", "step", "S"}
-    terms = 2 * (np.abs(x) @ np.abs(w)).max()  # of a state, which adds half of each state before
+    terms = 2 * (np.abs(x) @ np.abs(w)).max()  # of a state, which adds half of each previous state
     assert_close(program(x), np.tanh(expected), rtol=1e-5, magnitude=terms)
 
 

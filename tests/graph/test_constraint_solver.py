@@ -1,4 +1,4 @@
-"""The cheapest assignment against all assignments, and a bound where tables would be too large."""
+"""Optimal assignment against exhaustive search, and bounds where tables would be too large."""
 
 from __future__ import annotations
 

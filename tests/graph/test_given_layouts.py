@@ -1,4 +1,4 @@
-"""What somebody says of memory and storage with a layout: followed, or refused with what there is."""
+"""User-requested layouts, memories and storage formats: applied, or rejected with alternatives."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_the_storage_of_the_machine_is_followed() -> None:
 
 
 def test_rows_in_the_memory_of_the_device() -> None:
-    """They are copied there like sticks; without a memory they stay where the caller has them."""
+    """Row-major layouts in device memory need a copy; without a memory, arrays stay on the host."""
     A, B, C = chain()
     a = np.random.default_rng(0).standard_normal(SIZE).astype("float32")
     rows = Layout.row_major(SIZE, "float32")
@@ -150,7 +150,7 @@ def shards(*grid: int, **fields: Any) -> ShardLayout:
 
 
 def chain_and_product() -> tuple[list[te.Tensor], list[te.Tensor]]:
-    """Z = exp(X) * 2 and Y = exp(X) @ W, each with its own powers."""
+    """Return Z = exp(X) * 2 and Y = exp(X) @ W, which share exp(X)."""
     X, W = (te.placeholder((SIDE, SIDE), name=name) for name in "XW")
     T = te.compute(X.shape, lambda i, j: te.exp(X[i, j]), name="T")
     k = te.reduce_axis((0, SIDE), name="k")
@@ -162,7 +162,7 @@ def chain_and_product() -> tuple[list[te.Tensor], list[te.Tensor]]:
 @pytest.mark.parametrize("machine", ["tensix_wh", "tensix_bh"])
 @pytest.mark.parametrize("grid", [(8, 8), (8, 1), (1, 8), (2, 4), (4, 2)])
 def test_shards_in_scratchpads(machine: str, grid: tuple[int, int]) -> None:
-    """A value stays in the scratchpads in the shards that its layout says."""
+    """A value stays in the scratchpads in the shards of its requested layout."""
     (X, _), (T, _, Z) = chain_and_product()
     x = np.random.default_rng(0).uniform(-1, 1, (SIDE, SIDE)).astype("float32")
 
@@ -171,7 +171,7 @@ def test_shards_in_scratchpads(machine: str, grid: tuple[int, int]) -> None:
     assert_close(program(x), np.exp(x) * 2, rtol=1e-5)
     assert [(each.tensor.name, each.parts) for each in program.memory.residents] == [("T", grid)]
     (kernel,) = (k for k in program.report().kernels if not k.bound_by.startswith("host"))
-    # Nothing of T is in the memory of the device.
+    # No part of T is in device memory.
     assert (kernel.reads, kernel.writes) == (x.nbytes, x.nbytes)
     assert kernel.cores == grid[0] * grid[1]
 
@@ -190,7 +190,7 @@ def test_a_factor_in_shards_of_rows(rows: int) -> None:
 
 @pytest.mark.parametrize("machine", ["tensix_wh", "tensix_bh"])
 def test_inputs_in_shards(machine: str) -> None:
-    """An input is copied to its shards once, and all readers read it there."""
+    """An input is copied to its shards once, and all readers read these shards."""
     (X, _), (T, _, _) = chain_and_product()
     Y = te.compute(X.shape, lambda i, j: T[i, j] * 2.0 + X[i, j], name="Y")
     x = np.random.default_rng(0).uniform(-1, 1, (SIDE, SIDE)).astype("float32")
@@ -205,7 +205,7 @@ def test_inputs_in_shards(machine: str) -> None:
 
 
 def test_from_pages_to_shards() -> None:
-    """A copy brings pages of the memory of the device into shards that two operations read."""
+    """A relayout copies pages of device memory into shards that two operations read."""
     X = te.placeholder((SIDE, SIDE), name="X")
     C = tecomp.relayout_to(X, shards(8, 8), name="C")
     U = te.compute(X.shape, lambda i, j: te.exp(C[i, j]), name="U")
@@ -281,7 +281,7 @@ def test_shards_that_do_not_fit(
 
 
 def moves(program: Any) -> dict[str, tuple[int, int]]:
-    """Return the bytes that each kernel reads and writes, without copies from and to the host."""
+    """Return the bytes that each kernel reads and writes, without host transfers."""
     kernels = program.report().kernels
     return {
         k.name: (k.reads, k.writes) for k in kernels if not k.bound_by.startswith("host")
@@ -289,7 +289,7 @@ def moves(program: Any) -> dict[str, tuple[int, int]]:
 
 
 def test_readers_of_other_parts_read_a_copy() -> None:
-    """A product reads rows, and T is in shards of rows and columns: T is copied once."""
+    """A product reads rows and T is sharded in rows and columns, so T is copied once."""
     (X, W), (T, Y, Z) = chain_and_product()
     random = np.random.default_rng(0)
     x, w = (random.uniform(-1, 1, (SIDE, SIDE)).astype("float32") for _ in range(2))
@@ -308,7 +308,7 @@ def test_readers_of_other_parts_read_a_copy() -> None:
         assert [each.name for each in each.report().relayouts] == ["T"]
         assert each.layouts[T].device_layout == shards(8, 8)
         assert "T for Y: FixedTiledLayout" in str(each.layouts)
-    # Z reads T in the scratchpads, and loads nothing.
+    # Z reads T in the scratchpads and loads nothing.
     (last,) = (k for k in program.report().kernels if k.name.startswith("Z") and k.cores == 64)
     (copied,) = (k for k in program.report().kernels if k.name == "T_copy")
     assert (last.bound_by, copied.bound_by) == ("dram write", "dram write")
@@ -321,7 +321,7 @@ def test_readers_of_other_parts_read_a_copy() -> None:
 
 @pytest.mark.parametrize("machine", ["tensix_wh", "tensix_bh"])
 def test_outputs_in_shards(machine: str) -> None:
-    """An output is in the scratchpads, and is copied to device memory for the host."""
+    """An output in the scratchpads is copied to device memory for the host."""
     (X, _), (T, _, Z) = chain_and_product()
     x = np.random.default_rng(0).uniform(-1, 1, (SIDE, SIDE)).astype("float32")
 
@@ -335,7 +335,7 @@ def test_outputs_in_shards(machine: str) -> None:
 
 
 def test_packed_arguments_in_shards() -> None:
-    """Arguments in the scratchpads are neither loaded nor stored."""
+    """Packed arguments in the scratchpads are neither loaded nor stored."""
     (X, _), (_, _, Z) = chain_and_product()
     x = np.random.default_rng(0).uniform(-1, 1, (SIDE, SIDE)).astype("float32")
     near = shards(8, 8)
@@ -364,7 +364,7 @@ def test_from_shards_to_shards_of_another_grid() -> None:
 
 
 def test_shards_that_cores_do_not_compute() -> None:
-    """A core computes complete rows of a softmax: shards of columns are copied."""
+    """A core computes complete rows of a softmax, so shards of columns need a relayout."""
     X = te.placeholder((SIDE, SIDE), name="X")
     k = te.reduce_axis((0, SIDE), name="k")
     M = te.compute((SIDE,), lambda i: te.max(X[i, k], axis=k), name="M")
@@ -382,7 +382,7 @@ def test_shards_that_cores_do_not_compute() -> None:
 
 @pytest.mark.parametrize("grid", [(1, 2), (2, 2)])
 def test_gaps_between_collapsed_axes_in_shards(grid: tuple[int, int]) -> None:
-    """Batches begin at whole tiles, as in the document on tiles."""
+    """Batches start at whole tiles, with gaps in between, as in the document on tiles."""
     shape = (2, 8, 64)
     X = te.placeholder(shape, name="X")
     T = te.compute(shape, lambda *i: te.exp(X[i]), name="T")
@@ -396,7 +396,7 @@ def test_gaps_between_collapsed_axes_in_shards(grid: tuple[int, int]) -> None:
 
 
 def test_collapsed_axes_in_shards() -> None:
-    """A grid axis cuts a batch and rows, as in the document on tiles."""
+    """One grid axis partitions collapsed batch and row axes, as in the document on tiles."""
     shape = (2, 3, 64, 128)
     X = te.placeholder(shape, name="X")
     T = te.compute(shape, lambda *i: te.exp(X[i]), name="T")
@@ -442,7 +442,7 @@ def test_shards_of_constants() -> None:
 
 
 def test_a_result_in_faces_is_not_offered() -> None:
-    """Operations of the machine work on tiles, whose faces no layout of it separates."""
+    """Result layouts with faces are rejected: operations of the machine work on whole tiles."""
     A = te.placeholder(SIZE, "bfloat16", name="A")
     B = te.compute(SIZE, lambda i, j: A[i, j] + A[i, j], name="B")
     layout = ShardLayout(SIZE, "bfloat16", tile=(32, 32), face=(16, 16), memory_space="dram")
@@ -452,7 +452,7 @@ def test_a_result_in_faces_is_not_offered() -> None:
     assert diagnostic(error.value) == (
         Diagnostic(
             "demand", demand="the layout of B", target="tensix_wh",
-            instead=", so leave it out, or pass one of its layouts, such as lambda i0, i1: [i0 // 32, i1 // 32, i0 % 32, i1 % 32]",
-            reason="B is infeasible on tensix_wh: B: its elements at (i=0, j=0) and (i=0, j=16) are at [0, 0, 0, 0, 0, 0, 0, 0] and [0, 0, 0, 0, 0, 1, 0, 0], and those of A that they read at [0, 0, 0, 0] and [0, 0, 0, 16], which are neither the next lane of one stick, at one offset in all sticks, nor one element (rule lane_access of elementwise: tt-metal: operations on tiles, with a row, a column or one value that is broadcast); no copies bring A to where it may read them: leave more layouts to choose, or make them inputs of a program that begins with B",
+            instead=", so remove it, or pass a supported layout, such as lambda i0, i1: [i0 // 32, i1 // 32, i0 % 32, i1 % 32]",
+            reason="B is infeasible on tensix_wh: B: its elements at (i=0, j=0) and (i=0, j=16) are at [0, 0, 0, 0, 0, 0, 0, 0] and [0, 0, 0, 0, 0, 1, 0, 0], and those of A that they read at [0, 0, 0, 0] and [0, 0, 0, 16], which are neither the next lane of one stick, at one offset in all sticks, nor one element (rule lane_access of elementwise: tt-metal: operations on tiles, with a row, a column or one value that is broadcast); no relayouts bring A into a supported layout: allow more layouts, or make them inputs of a program that begins with B",
         )
     )

@@ -1,4 +1,4 @@
-"""What programs take to compile grows with the number of their operations, and not faster."""
+"""Compilation cost is linear in the number of operations of a program."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIZE = 16
 
 
 def chain(count: int, word: str = "v") -> te.Tensor:
-    """Formulas of elements, one after another: one kernel of several stages."""
+    """Return a chain of element-wise formulas, which becomes one kernel of several stages."""
     value = te.placeholder((SIZE, SIZE), name="X")
     for number in range(count):
         value = te.compute(
@@ -29,7 +29,7 @@ def chain(count: int, word: str = "v") -> te.Tensor:
 
 
 def layers(count: int) -> te.Tensor:
-    """Products with what is made of them and what goes around them: a kernel for each, all alike."""
+    """Return alternating products and element-wise residuals: structurally equal kernels."""
     X = value = te.placeholder((SIZE, SIZE), name="X")
     for number in range(count // 2):
         k = te.reduce_axis((0, SIZE), name="k")
@@ -49,7 +49,7 @@ def operations(value: te.Tensor) -> tuple[Operation, ...]:
 
 
 def calls(value: te.Tensor) -> int:
-    """How many calls of Python functions it takes to compile a program."""
+    """Return the number of Python calls that compile a program."""
     source = operations(value)[0].output(0)
     asked = validate_request(value, [source], "cpu", {}, "program")
     profile = cProfile.Profile()
@@ -66,7 +66,7 @@ def test_calls_grow_with_the_number_of_operations(make: Callable[[int], te.Tenso
 
 
 def test_operations_are_gone_though_their_accesses_were_asked_for() -> None:
-    """All at one time, and not each when the one that reads it is gone."""
+    """Operations with cached accesses are freed together, when the last reference is gone."""
     value = chain(3, "gone")
     for op in operations(value):
         accesses(op.output(0))

@@ -1,4 +1,4 @@
-"""What a programmer says of layouts: hints, copies that are to be made, and wishes that clash."""
+"""User hints on layouts and core division, explicit relayouts, and conflicts between hints."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ CLASHES: list[tuple[Callable[[te.Tensor, te.Tensor, te.Tensor], Any], Diagnostic
     (lambda A, B, C: chosen(C, A, [tecomp.hint(B, stick=0, hard=True)], relayouts=False),
      Diagnostic(
          "demand", demand="the hint that B has axis 0 along its lanes", target="stick128",
-         instead=", so leave more to choose",
+         instead=", so allow more layouts",
          reason="B is infeasible on stick128: B: its elements at (i=0, j=0) and (i=1, j=0) are at [0, 0, 0] and [0, 0, 1], and those of A that they read at [0, 0, 0] and [0, 1, 0], which are neither the next lane of one stick, at one offset in all sticks, nor one element (rule lane_access of elementwise: torch-spyre: pointwise operations, one stick variable for all operands that have one); a relayout of A to lambda i0, i1: [i0 // 64, i1, i0 % 64] mends it",
      )),
     (lambda A, B, C: chosen(B, A, [tecomp.hint(C, stick=0)]),
@@ -193,7 +193,7 @@ def small() -> tuple[te.Tensor, te.Tensor, te.Tensor]:
 
 
 def divided(target: str, *hints: tuple[str, dict[str, Any]]) -> tuple[list[str], list[int]]:
-    """What became of hints about the values of a small program, and the cores that compute it."""
+    """Return the outcome of hints on values of a small program, and the cores of its kernel."""
     A, B, C = small()
     own = [tecomp.hint({"B": B, "C": C}[name], **said) for name, said in hints]
     program = tecomp.compile(C, [A], target, hints=own)
@@ -207,7 +207,7 @@ def divided(target: str, *hints: tuple[str, dict[str, Any]]) -> tuple[list[str],
 def test_cores_are_shared_out_as_asked(target: str) -> None:
     wishes, cores = divided(target, ("C", {"cores": {"i": 4, "j": 2}, "hard": True}))
 
-    assert wishes == ["the hint that C is shared out to cores, 4 along i, 2 along j, is kept"]
+    assert wishes == ["the hint that C is divided among cores, 4 along i, 2 along j, is kept"]
     assert cores == [8]
 
 
@@ -218,7 +218,7 @@ def test_hints_about_what_is_fused_hold_for_the_kernel(target: str) -> None:
     )
 
     assert wishes == [
-        "the hint that B is shared out to cores, 2 along i, is kept; B is in no memory, but inside "
+        "the hint that B is divided among cores, 2 along i, is kept; B is in no memory, but inside "
         "of C",
         "the hint that C is computed in tiles, 2 along i, is kept",
     ]
@@ -230,8 +230,8 @@ def test_a_division_that_cannot_be_is_left_out_if_it_is_a_wish() -> None:
     wishes, cores = divided("stick128", ("C", many), ("C", {"num_tiles_per_dim": {"i": 2}}))
 
     assert wishes == [
-        "the hint that C is shared out to cores, 64 along i, is not kept: C: 64 x 1 parts are for "
-        "64 cores, and target stick128 has 32; ask for fewer",
+        "the hint that C is divided among cores, 64 along i, is not kept: C: 64 x 1 parts require "
+        "64 cores, but target stick128 has 32; request fewer parts",
         "the hint that C is computed in tiles, 2 along i, is kept",
     ]
     assert cores == [32]
@@ -241,9 +241,9 @@ def test_a_processor_says_that_it_divides_nothing() -> None:
     wishes, _ = divided("cpu", ("C", {"cores": {"i": 4}}))
 
     assert wishes == [
-        "the hint that C is shared out to cores, 4 along i, is not kept: auto: C is to be divided, "
-        "and target cpu has no scratchpads: its threads share loops out as they run; leave the "
-        "division out"
+        "the hint that C is divided among cores, 4 along i, is not kept: auto: division of C is "
+        "not supported: target cpu has no scratchpads, and its threads share loops dynamically; omit "
+        "division"
     ]
 
 
@@ -262,7 +262,7 @@ def test_products_are_divided_as_asked(target: str, which: int) -> None:
     program = tecomp.compile(Z, [X, W], target, hints=hints)
     x, w = (random.integers(-2, 3, x.shape).astype("float32") for x in (X, W))
 
-    np.testing.assert_array_equal(program(x, w), np.maximum(x @ w, 0))  # small integers: exact
+    np.testing.assert_array_equal(program(x, w), np.maximum(x @ w, 0))  # exact integers
     assert [k.cores for k in program.report().kernels if "Y" in k.operations] == [8]
     assert all(wish.is_kept for wish in program.layouts.wishes)
 
@@ -283,7 +283,7 @@ def test_reductions_are_divided_as_asked(target: str) -> None:
 
     np.testing.assert_array_equal(program(x, w), np.maximum(x @ w, 0))
     assert [str(wish) for wish in program.layouts.wishes] == [
-        "the hint that Y is shared out to cores, 2 along i, 4 along k, is kept; Y is in no memory, "
+        "the hint that Y is divided among cores, 2 along i, 4 along k, is kept; Y is in no memory, "
         "but inside of Z",
         "the hint that Y is computed in tiles, 2 along k, is kept; Y is in no memory, but inside of "
         "Z",
@@ -305,7 +305,7 @@ def test_a_formula_that_converts_is_divided_as_asked() -> None:
 
 
 def test_hints_are_for_values_as_they_are_written() -> None:
-    """The first formula is done in several operations, as it reads beside its own place."""
+    """Hints apply to values as the user wrote them, also when legalization splits their formula."""
     A = te.placeholder((66, 66), name="A")
     Y = te.compute((64, 64), lambda i, j: A[i, j + 1] + A[i + 1, j], name="Y")
     Z = te.compute((64, 64), lambda i, j: Y[i, j] * 0.25, name="Z")
@@ -318,7 +318,7 @@ def test_hints_are_for_values_as_they_are_written() -> None:
     np.testing.assert_array_equal(program(a), (a[:-2, 1:-1] + a[1:-1, :-2]) / 4)  # exact
     assert [str(wish) for wish in program.layouts.wishes] == [
         "the hint that Y has axis 1 along its lanes is kept",
-        "the hint that Y is shared out to cores, 4 along i, is kept",
+        "the hint that Y is divided among cores, 4 along i, is kept",
     ]
     assert program.layouts[Y].size == (64, 64)
 
@@ -337,7 +337,7 @@ def softmax() -> tuple[te.Tensor, te.Tensor, te.Tensor]:
     ("stick128", 2), ("tensix_wh", 2), ("vtcm2d", 4), ("texture2d", 8),
 ])
 def test_rows_are_shared_out_as_asked(machine: str, tiles: int) -> None:
-    """A hint on values of rows, and one on these, are about the same loops."""
+    """Hints on a row-wise value and on its per-row reduction constrain the same loops."""
     X, t, Z = softmax()
     hints = [
         tecomp.hint(t, cores={"i": 2}, hard=True),
@@ -361,15 +361,15 @@ def test_rows_are_not_cut() -> None:
 
     assert diagnostic(error.value) == (
         Diagnostic(
-            "demand", hints="the hint that Z is shared out to cores, 2 along j,",
-            how="cannot be kept",
-            reason=Diagnostic("not-divided", output="Z", axis="j"),
+            "demand", hints="the hint that Z is divided among cores, 2 along j,",
+            how="cannot be satisfied",
+            reason="Z: axis j cannot be divided: one core computes each row in one block; omit axis j",
         )
     )
 
 
 def hard(target: str, **said: Any) -> Callable[..., Any]:
-    """Compiles for a target with hard hints: a dictionary for a value or several, by its name."""
+    """Return a function that compiles with hard hints; `said` maps value names to arguments."""
 
     def compiled(A: te.Tensor, B: te.Tensor, C: te.Tensor) -> Any:
         hints: list[Hint | DivisionHint] = [
@@ -390,7 +390,7 @@ def row_sums(A: te.Tensor) -> te.Tensor:
 
 
 def reduced(A: te.Tensor, target: str, **said: Any) -> Any:
-    """Compiles sums of rows with a hard hint."""
+    """Return a function that compiles row sums with a hard hint."""
     S = row_sums(A)
     return tecomp.compile(S, [A], target, hints=[tecomp.hint(S, hard=True, **said)])
 
@@ -399,46 +399,38 @@ DIVISIONS: list[tuple[Callable[..., Any], Diagnostic]] = [
     (hard("stick128", B={"cores": {"i": 2}}, C={"cores": {"i": 4}}),
      Diagnostic(
          "demand",
-         hints="the hint that B is shared out to cores, 2 along i, and the hint that C is shared out to cores, 4 along i,",
+         hints="the hint that B is divided among cores, 2 along i, and the hint that C is divided among cores, 4 along i,",
          how="clash",
-         reason="C: its axis i is to have 2 parts and 4; leave one of them out, or make it a soft hint",
+         reason="C: its axis i is to have 2 parts and 4; remove one of them, or make it a soft hint",
      )),
     (hard("stick128", B={"cores": {"i": 16}}, C={"cores": {"j": 4}}),
      Diagnostic(
          "demand",
-         hints="the hint that B is shared out to cores, 16 along i, and the hint that C is shared out to cores, 4 along j,",
+         hints="the hint that B is divided among cores, 16 along i, and the hint that C is divided among cores, 4 along j,",
          how="clash",
-         reason=Diagnostic(
-             "not-divided", x="C", listed="16 x 4", size=64, target="stick128", cores=32,
-         ),
+         reason="C: 16 x 4 parts require 64 cores, but target stick128 has 32; request fewer parts",
      )),
     (hard("stick128", B={"cores": {"i": 64}}, C={"cores": {"j": 4}}),
      Diagnostic(
-         "demand", hints="the hint that B is shared out to cores, 64 along i,",
-         how="cannot be kept",
-         reason=Diagnostic(
-             "not-divided", x="C", listed="64 x 1", size=64, target="stick128", cores=32,
-         ),
+         "demand", hints="the hint that B is divided among cores, 64 along i,",
+         how="cannot be satisfied",
+         reason="C: 64 x 1 parts require 64 cores, but target stick128 has 32; request fewer parts",
      )),
     (hard("stick128", C={"cores": {"j": 8}}),
      Diagnostic(
-         "demand", hints="the hint that C is shared out to cores, 8 along j,",
-         how="cannot be kept",
-         reason=Diagnostic(
-             "not-divided", x="C", count=8, axis="j", pieces=4, what="sticks or tiles of 64",
-         ),
+         "demand", hints="the hint that C is divided among cores, 8 along j,",
+         how="cannot be satisfied",
+         reason="C: 8 parts along j would split sticks or tiles, or leave parts empty (4 sticks or tiles of 64); request a number that divides 4",
      )),
     (hard("tensix_wh", C={"num_tiles_per_dim": {"i": 3}}),
      Diagnostic(
-         "demand", hints="the hint that C is computed in tiles, 3 along i,", how="cannot be kept",
-         reason=Diagnostic(
-             "not-divided", x="C", count=3, axis="i", pieces=1, what="sticks or tiles of 32",
-         ),
+         "demand", hints="the hint that C is computed in tiles, 3 along i,", how="cannot be satisfied",
+         reason="C: 3 parts along i would split sticks or tiles, or leave parts empty (1 sticks or tiles of 32); request a number that divides 1",
      )),
     (hard("cpu", C={"num_tiles_per_dim": {"i": 4}}),
      Diagnostic(
-         "demand", hints="the hint that C is computed in tiles, 4 along i,", how="cannot be kept",
-         reason=Diagnostic("not-divided", next="C", target="cpu"),
+         "demand", hints="the hint that C is computed in tiles, 4 along i,", how="cannot be satisfied",
+         reason="auto: division of C is not supported: target cpu has no scratchpads, and its threads share loops dynamically; omit division",
      )),
     (lambda A, B, C: tecomp.compile(B, [A], hints=[tecomp.hint(C, cores={"i": 2})]),
      Diagnostic("demand", tensor="C", computed="B")),
@@ -449,27 +441,20 @@ DIVISIONS: list[tuple[Callable[..., Any], Diagnostic]] = [
      )),
     (lambda A, B, C: reduced(A, "stick128", cores={"k": 3}),
      Diagnostic(
-         "demand", hints="the hint that S is shared out to cores, 3 along k,",
-         how="cannot be kept",
-         reason=Diagnostic(
-             "not-divided", output="S", count=3, axis="k", extent=256, unit=64, multiple=4,
-         ),
+         "demand", hints="the hint that S is divided among cores, 3 along k,",
+         how="cannot be satisfied",
+         reason="S: 3 parts of the reduction along k would be uneven (256 values, in sticks or tiles of 64); request a number that divides 4",
      )),
     (lambda A, B, C: reduced(A, "tensix_wh", cores={"k": 4}),
      Diagnostic(
-         "demand", hints="the hint that S is shared out to cores, 4 along k,",
-         how="cannot be kept",
-         reason=Diagnostic(
-             "not-divided", output="S", count=4, partial="S.rf",
-             reason="S.rf: 4 parts along k.outer would cut what is whole there, or leave parts empty (1 sticks or tiles of 32); ask for a number that divides 1",
-         ),
+         "demand", hints="the hint that S is divided among cores, 4 along k,",
+         how="cannot be satisfied",
+         reason="S: the reduction cannot be divided into 4 parts with partial results S.rf: S.rf: 4 parts along k.outer would split sticks or tiles, or leave parts empty (1 sticks or tiles of 32); request a number that divides 1",
      )),
     (lambda A, B, C: reduced(A, "stick128", num_tiles_per_dim={"k": 3}),
      Diagnostic(
-         "demand", hints="the hint that S is computed in tiles, 3 along k,", how="cannot be kept",
-         reason=Diagnostic(
-             "not-divided", x="S", count=3, axis="k", pieces=4, what="sticks or tiles of 64",
-         ),
+         "demand", hints="the hint that S is computed in tiles, 3 along k,", how="cannot be satisfied",
+         reason="S: 3 parts along k would split sticks or tiles, or leave parts empty (4 sticks or tiles of 64); request a number that divides 4",
      )),
     (lambda A, B, C: tecomp.hint(C, cores={"k": 2}),
      Diagnostic(
@@ -483,7 +468,7 @@ DIVISIONS: list[tuple[Callable[..., Any], Diagnostic]] = [
      )),
     (lambda A, B, C: tecomp.hint(C, cores={}),
      Diagnostic(
-         "demand", form="cores", tensor="C", remedy="give a number for each axis, by its name",
+         "demand", form="cores", tensor="C", remedy="pass a mapping from axis or axis name to a number",
      )),
     (lambda A, B, C: tecomp.hint(C, num_tiles_per_dim={"i": 0}),
      Diagnostic("wrong-number", form="num_tiles_per_dim", tensor="i", tensor_name="C", count=0)),
@@ -526,9 +511,6 @@ def test_types_that_a_machine_does_not_store_are_told_once() -> None:
     assert diagnostic(error.value) == (
         Diagnostic(
             "target-lacks", tensor="A", target="stick128",
-            reason=Diagnostic(
-                "target-lacks", target="stick128", dtype="float64",
-                formats="float16, bfloat16, float32, int64, int32, int16, int8, uint8, bool",
-            ),
+            reason="layout: target stick128 does not support dtype float64; convert to a supported dtype: float16, bfloat16, float32, int64, int32, int16, int8, uint8, bool",
         )
     )

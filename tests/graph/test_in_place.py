@@ -1,4 +1,4 @@
-"""Values that are written over others: where no element is read after it was stored, and only there."""
+"""In-place execution: buffers are reused exactly where no element is read after its store."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Formula = Callable[[te.Tensor, te.Tensor], te.Tensor]
 
 
 def around(formula: Formula) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
-    """`X @ X`, a formula of that and of its product, and what follows; the three values."""
+    """Return `X @ X`, a formula of this product and `(X @ X) @ X`, and the formula squared."""
     X = te.placeholder((SIZE, SIZE), name="X")
     P = product_of(X, X, "P")
     R = formula(P, product_of(P, X, "Q"))
@@ -30,7 +30,7 @@ def around(formula: Formula) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
 
 
 def residual() -> tuple[te.Tensor, te.Tensor, te.Tensor]:
-    """The square of `X @ X + relu(X @ V)`, after X and V."""
+    """Return X, V and the square of `X @ X + relu(X @ V)`."""
     X = te.placeholder((SIZE, SIZE), name="X")
     P, V = product_of(X, X, "P"), te.placeholder((SIZE, SIZE), name="V")
     Q = product_of(X, V, "Q")
@@ -39,7 +39,7 @@ def residual() -> tuple[te.Tensor, te.Tensor, te.Tensor]:
 
 
 def compiled(formula: Formula) -> tuple[CompiledProgram, dict[str, int]]:
-    """The program, and where its values are."""
+    """Return the compiled program and the memory offset of each value."""
     P, _, S = around(formula)
     (X,) = P.op.input_tensors
     program: CompiledProgram = tecomp.compile(S, [X])
@@ -53,7 +53,7 @@ def pointwise(body: Callable[..., te.Expr]) -> Formula:
 
 
 def test_a_residual_is_written_over_what_it_reads() -> None:
-    """The product is computed with the sum: it reads what is written over row by row, before."""
+    """The fused product and sum reads each row before the result overwrites it."""
     X, V, S = residual()
     program = tecomp.compile(S, [X, V])
     x, v = arrays((SIZE, SIZE), (SIZE, SIZE))
@@ -85,14 +85,14 @@ def test_what_is_in_one_place_goes_together_where_it_does_not_fit() -> None:
         Diagnostic(
             "capacity",
             message="compile: program takes 9216 bytes of global, which has 9215: 6912 for inputs, outputs and constants, 2304 between kernels, where P (2304) is needed at one time",
-            remedy="without P, R it fits: make them smaller, or compute them again where they are read",
+            remedy="without P, R it fits: reduce their sizes, or recompute them where they are read",
         )
     )
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_the_most_that_is_held_is_the_least_of_any_plan(seed: int) -> None:
-    """Values of many sizes, some of which are written over those that end when they begin."""
+    """The peak memory of a plan with reused buffers equals the minimum over all plans."""
     rng = np.random.default_rng(seed)
     lives: dict[te.Tensor, tuple[int, int]] = {}
     over: dict[te.Tensor, te.Tensor] = {}
@@ -142,7 +142,7 @@ def test_formulas(
 
 
 def kernel(tail: str, bound: int = 40) -> tuple[te.Schedule, list[te.Tensor]]:
-    """A formula whose rows are cut into parts of 16."""
+    """Return a formula whose rows are split into blocks of 16."""
     A = te.placeholder((3, bound), name="A")
     B = te.compute(A.shape, lambda i, j: A[i, j] * 2.0 + 1.0, name="B")
     s = te.create_schedule(B.op)
@@ -163,7 +163,7 @@ def test_each_element_is_stored_once() -> None:
 
 
 def test_elements_that_are_stored_twice_are_not_read_again() -> None:
-    """The last part begins earlier, and would read what the one before it has stored."""
+    """With shifted tails the last block starts earlier and would reread overwritten elements."""
     assert reuse_input_buffer(tecomp.lower_all(*kernel("shift_inwards")), 0) is None
 
 
@@ -180,7 +180,7 @@ def test_what_is_computed_twice_is_not_read_again() -> None:
 
 
 def test_kernels_that_write_over_and_others_are_not_the_same() -> None:
-    """One result is for the caller, whose array is another one than that of what is read."""
+    """Output kernels are not shared with in-place kernels: their buffer is the caller's array."""
     X = te.placeholder((SIZE, SIZE), name="X")
     values = [X]
     for number in range(3):

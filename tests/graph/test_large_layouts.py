@@ -1,4 +1,4 @@
-"""Layouts of large programs with eight candidates for each value: exact, and linear in their size."""
+"""Layout assignment of large programs with eight candidates per value: exact and linear-time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def exp(x: te.Tensor) -> te.Tensor:
 
 
 def flipped(x: te.Tensor) -> te.Tensor:
-    """The first and the last dimension exchanged."""
+    """Return the tensor with its first and last axis exchanged."""
     made = te.compute(SHAPE, lambda *i: x[(i[6], *i[1:6], i[0])], name="flipped")
     assert isinstance(made, te.Tensor)
     return made
@@ -47,7 +47,7 @@ def chain() -> Program:
 
 
 def tree() -> Program:
-    """Each leaf that is not flipped goes with one that is: one of the two has to be copied."""
+    """Return a tree of sums of flipped and unflipped leaves: one of each pair needs a relayout."""
     leaves = level = [given(f"A{k}") for k in range(COUNT // 2)]
     while len(level) > 1:
         pairs = range(0, len(level) - 1, 2)
@@ -56,7 +56,7 @@ def tree() -> Program:
 
 
 def residual() -> Program:
-    """Sticks of a dimension that stays where it is fit everywhere: the input is copied, once."""
+    """Return a residual chain with one relayout: the input goes to sticks of an unpermuted axis."""
     A = x = given()
     for _ in range(COUNT // 4):
         x = add(x, exp(flipped(exp(x))))

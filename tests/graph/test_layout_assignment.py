@@ -1,4 +1,4 @@
-"""Layouts of programs for sticks: published costs of relayouts, and random graphs by brute force."""
+"""Layout assignment for sticks: published relayout costs, and random graphs by brute force."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_a_view_has_the_strides_of_what_it_shows() -> None:
 
 
 def test_reshapes_of_reshapes_are_decided_soon() -> None:
-    """Which two elements are the first to show that lanes are others takes isl 40 seconds."""
+    """Nested reshapes are decided in bounded time; the lane comparison in isl alone takes 40 s."""
     M = te.placeholder((33, 65), name="M")
     flat = te.compute((33 * 65,), lambda i: M[i // 65, i % 65], name="flat")
     R = te.compute((65, 33), lambda i, j: flat[i * 33 + j], name="R")
@@ -135,7 +135,7 @@ def test_a_copy_names_who_reads_it() -> None:
 
 
 def test_infeasible_operations() -> None:
-    """Sticks of one element and full ones: what is said is about the machine's own layouts."""
+    """Sparse and dense sticks are infeasible; the message refers to the layouts of the target."""
     lone = StickLayout((SIZE, SIZE), "float16", [0, 1], StickFormat.Sparse)
     total = add(A, B)
     with pytest.raises(LayoutError) as error:
@@ -159,7 +159,7 @@ def test_propagation_alone_where_no_relayout_of_one_operand_helps() -> None:
     assert diagnostic(error.value) == (
         Diagnostic(
             "demand", operation="found", target="stick128",
-            problems="found: which lane of X it reads is known from `places[i, j]` only (rule lane_access of copy: torch-spyre: restickify, clone)",
+            problems="found: which lane of X it reads depends on `places[i, j]` only (rule lane_access of copy: torch-spyre: restickify, clone)",
         )
     )
 
@@ -168,7 +168,7 @@ def test_propagation_alone_where_no_relayout_of_one_operand_helps() -> None:
 def test_factors_are_exchanged_where_no_rule_has_roles(
     machine: str, squares: tuple[int, int]
 ) -> None:
-    """The product of matrices is that of the transposed ones, transposed."""
+    """Factors are exchanged where rules assign no operand roles: `A @ B = (B.T @ A.T).T`."""
     k = te.reduce_axis((0, SIZE), name="k")
     target = Target.load(machine)
     costs = []
@@ -210,7 +210,7 @@ def test_no_choice_of_layouts_is_cheaper(seed: int) -> None:
 
 
 def by_trying(operations: tuple[Operation, ...]) -> float:
-    """The least elements that relayouts move, of all ways to lay out values and what is read."""
+    """Return the minimum of relayout elements over all layouts of values and reads."""
     own, across = StickLayout((SIZE, SIZE), "float16"), StickLayout((SIZE, SIZE), "float16", [1, 0])
     best = inf
     slots = [(op, x) for op in operations for x in op.input_tensors]
@@ -233,7 +233,7 @@ FITS: dict[object, bool] = {}
 
 
 def fits(op: Operation, reads: Mapping[te.Tensor, StickLayout], out: StickLayout) -> bool:
-    """Whether an operation runs in these layouts; a transpose moves nothing."""
+    """Return whether an operation supports these layouts; a transpose moves no elements."""
     key = op, tuple(reads.items()), out
     if key not in FITS:
         assert isinstance(op, ComputeOp)
@@ -252,7 +252,7 @@ CUBE = 64
 
 @pytest.mark.parametrize("seed", range(40))
 def test_elements_of_one_tensor_come_from_as_many_layouts_as_they_need(seed: int) -> None:
-    """Sums of a cube's elements at permuted indices, some of them counted from the end."""
+    """A sum of permuted, partly reversed reads of one tensor needs minimal relayouts."""
     rng = np.random.default_rng(seed)
     orders = [rng.permutation(3) for _ in range(int(rng.integers(1, 5)))]
     reads = [orders[k] for k in (*range(len(orders)), *rng.integers(len(orders), size=3))]
@@ -267,7 +267,7 @@ def test_elements_of_one_tensor_come_from_as_many_layouts_as_they_need(seed: int
         return sum(found[1:], found[0])
 
     graph = graph_of([te.compute(P.shape, element, name="R")], [P], [])
-    # What runs along the lanes of the result runs along those of all that is read, from its start.
+    # The axis along the lanes of the result must be the lane axis of all reads, from their start.
     costs = [
         len({list(order).index(lanes) for order in reads} - {2}) for lanes in range(3)
         if lanes not in ends
@@ -275,7 +275,7 @@ def test_elements_of_one_tensor_come_from_as_many_layouts_as_they_need(seed: int
     found = choose_layouts(graph, STICK)
 
     assert found.certificate.cost == found.certificate.lower_bound
-    # What runs backwards along the lanes of any result comes from copies that run forwards.
+    # Reads reversed along the lanes of a result come from forward relayouts.
     assert (len(found.graph.operations) > 1) == (not costs)
     assert not costs or found.certificate.cost == min(costs) * CUBE**3
 
@@ -299,7 +299,7 @@ def test_an_operation_reads_copies_of_a_tensor_in_several_layouts(machine: str) 
 def test_outputs_whose_rows_are_scattered_are_relaid(
     machine: str, dtype: str, is_view: bool
 ) -> None:
-    """The host gets rows, not single elements: a relayout on the device is cheaper."""
+    """An output with strided rows is relaid out on the device, as host element reads cost more."""
     X = te.placeholder((256, 320), dtype, name="X")
     T = te.compute((320, 256), lambda i, j: X[j, i] if is_view else X[j, i] + X[j, i], name="T")
     x = np.random.default_rng(0).standard_normal(X.shape).astype(dtype)
@@ -317,7 +317,7 @@ def test_outputs_whose_rows_are_scattered_are_relaid(
 
 
 def test_outputs_that_stay_on_the_device_are_not_relaid() -> None:
-    """Packed outputs, requested layouts, and programs without relayouts."""
+    """Packed outputs, requested layouts and `relayouts=False` suppress output relayouts."""
     X = te.placeholder((256, 320), "float16", name="X")
     T = te.compute((320, 256), lambda i, j: X[j, i] + X[j, i], name="T")
     asked: list[dict[str, Any]] = [

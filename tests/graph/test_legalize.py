@@ -1,4 +1,4 @@
-"""Operations that break rules of a machine, and run there all the same, in several."""
+"""Legalization: operations that violate rules of a target run as several operations."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def values(*shape: int) -> Array:
 
 
 def steps_of_jacobi() -> Case:
-    """The neighbours of each element, some of them in other lanes."""
+    """Return one Jacobi step, whose neighbour reads cross lanes."""
     A, a = given("A", N, M), values(N, M)
     Y = te.compute((N - 2, M - 2), lambda i, j: (
         A[i, j + 1] + A[i + 2, j + 1] + A[i + 1, j] + A[i + 1, j + 2]) * 0.25, name="Y")
@@ -78,7 +78,7 @@ def padded_vector() -> Case:
 
 
 def parts_of_vectors() -> Case:
-    """Concatenated inside of a formula: what is read of each is there for some places alone."""
+    """Return a concatenation inside a formula: each operand covers a part of the indices."""
     A, B, a, b = given("A", M), given("B", N), values(M), values(N)
     Y = te.compute((M + N,), lambda i: te.if_then_else(i < M, A[i], B[i - M]) * 2.0, name="Y")
     return Y, [A, B], [a, b], np.concatenate([a, b]) * 2
@@ -98,7 +98,7 @@ def places_by_data() -> Case:
 
 
 def places_in_a_product() -> Case:
-    """Sums are in full sticks, so that all elements are compared."""
+    """Return a gather from a product, with full sticks so that all elements are compared."""
     A, B, a, b = given("A", N, 5), given("B", 5, M), values(N, 5), values(5, M)
     places, at = given("places", N, M, dtype="int32"), rng.integers(0, M, (N, M)).astype("int32")
     k = te.reduce_axis((0, 5), name="k")
@@ -121,7 +121,7 @@ def scan_of_a_reversed_vector() -> Case:
 def product(
     a: tuple[int, ...], b: tuple[int, ...], of: Callable[..., te.Expr], letters: str
 ) -> Callable[[], Case]:
-    """A sum of products over `k`, the last letter of neither operand alone."""
+    """Return a maker of contractions over `k`, which is not the last axis of both operands."""
 
     def make() -> Case:
         A, B, x, y = given("A", *a), given("B", *b), values(*a), values(*b)
@@ -170,7 +170,7 @@ def test_places_by_data_are_looked_up_in_sticks_of_one_element() -> None:
 
     np.testing.assert_array_equal(program(*arrays), expected)
     assert "StickFormat.Sparse" in str(program.layouts[inputs[0]])
-    # The report says what takes so much memory for little.
+    # The report shows which value causes the memory overhead.
     report = program.report()
     spread = [f"{each.name} ({each.bytes:_} bytes)" for each in report.edges if each.is_spread]
     line = "with one element to a stick, or to a row of a tile: " + ", ".join(spread)
@@ -187,7 +187,7 @@ def test_places_of_what_is_computed_are_looked_up_by_comparing() -> None:
 
 @pytest.mark.parametrize("machine", ["stick128", "tensix_wh"])
 def test_places_by_data_may_be_asked_for_under_conditions_alone(machine: str) -> None:
-    """Where nothing asks for an element, the data may be no place of the tensor."""
+    """Data-dependent indices may be out of bounds where a condition excludes the element."""
     at, A = given("at", 6, dtype="int32"), given("A", 5, M)
     Y = te.compute((6, M), lambda i, j: te.if_then_else(
         te.all(at[i] < 5, j > 0), A[at[i], j - 1], 9.0), name="Y")
@@ -204,7 +204,7 @@ def test_places_by_data_may_be_asked_for_under_conditions_alone(machine: str) ->
 @pytest.mark.parametrize("count", [1, 3, 64, 70])
 @pytest.mark.parametrize("machine", ["stick128", "tensix_wh"])
 def test_an_input_is_laid_out_twice_where_no_copy_gives_both(count: int, machine: str) -> None:
-    """A row times itself: one factor has one element to a stick, and the other has not."""
+    """An input is laid out twice, sparse and dense, where no relayout converts between the two."""
     A = given("A", 1, count)
     T = te.compute((count, 1), lambda i, j: A[0, i], name="T")
     k = te.reduce_axis((0, 1), name="k")
@@ -232,7 +232,7 @@ def test_copies_are_of_what_lies_in_other_lanes_alone() -> None:
 
 
 def test_programs_of_which_each_operation_runs_are_as_they_were() -> None:
-    """Factors are taken in the order in which they are written, as published costs have them."""
+    """Programs without violations are unchanged; factors keep their source order."""
     A, B = given("A", N, M), given("B", M, N)
     k = te.reduce_axis((0, M), name="k")
     Y = te.compute((N, N), lambda i, j: te.sum(B[k, j] * A[i, k], axis=k), name="Y")

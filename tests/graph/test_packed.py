@@ -1,4 +1,4 @@
-"""Programs whose inputs and outputs lie on the machine: nothing is copied from the host or to it."""
+"""Programs with packed inputs and outputs on the device: no host transfers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MACHINES = ("stick128", "tensix_wh")
 
 
 def _plain(layout: Layout) -> Layout:
-    """The places of a layout; values are in the types of the host."""
+    """Return the layout's address map alone, with host dtypes."""
     return Layout.of(layout.shape, layout.dtype, layout.index_map, pad_value=layout.pad_value)
 
 
@@ -64,7 +64,7 @@ def test_packed_arguments_give_the_numbers_of_numpy(target: str, dtype: str, tmp
     report = program.report()
     assert {each.kind for each in report.edges} <= {"input", "output", "copy"}
     copies = [each.name for each in report.kernels if each.name.endswith("_relaid")]
-    assert len(copies) == len(report.relayouts)  # and none from the host or to it
+    assert len(copies) == len(report.relayouts)  # and no host transfers
 
 
 def _saved(program: Any, folder: Any) -> Any:
@@ -165,11 +165,11 @@ def test_what_cannot_be_packed_is_refused() -> None:
     with pytest.raises(DefinitionError) as error:
         tecomp.compile(Y, [X], "stick128", packed=[H])
     assert diagnostic(error.value) == (
-        Diagnostic("program", tensor="H", remedy="give a list of inputs and outputs")
+        Diagnostic("program", tensor="H", remedy="pass a list of inputs and outputs")
     )
     with pytest.raises(DefinitionError) as error:
         tecomp.compile(Y, [X], "stick128", packed=[3])  # type: ignore[list-item]
     assert diagnostic(error.value) == Diagnostic(
         "wrong-argument", where="compile: packed", given=[3],
-        remedy="give a list of inputs and outputs",
+        remedy="pass a list of inputs and outputs",
     )

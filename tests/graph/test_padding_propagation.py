@@ -1,4 +1,4 @@
-"""Padding of values: undefined until a reader asks, filled where a set says so, and in kernels."""
+"""Padding of values: undefined by default, filled on demand, and proven by integer sets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.numerics import assert_close
 HALF, ROWS, DEPTH, COLUMNS = "float16", 70, 72, 40
 STICK = Target.load("stick128")
 FILL = 128 * 64 - DEPTH * COLUMNS
-"""Places without an element in sticks of the factor on the right."""
+"""Number of padding places in the sticks of the right factor."""
 
 
 def product_of(x: te.Tensor, w: te.Tensor) -> te.Tensor:
@@ -69,7 +69,7 @@ def test_what_comes_filled_is_not() -> None:
 
 
 def test_no_padding_along_the_sum_needs_no_fill() -> None:
-    """Sets say so: 128 rows are whole sticks, whatever is padded beside them."""
+    """No fill is needed where the reduction axis has no padding: 128 rows are whole sticks."""
     X, W = factors(128)
 
     assert chosen(product_of(X, W), [X, W]).certificate.cost in (0, 128 * (64 - COLUMNS))
@@ -84,7 +84,7 @@ def test_what_makes_a_value_fills_it() -> None:
 
 
 def test_zeros_that_follow_from_zeros() -> None:
-    """`relu(0)` is 0, and `exp(0)` is not."""
+    """Zero padding propagates through `relu`, for `relu(0) = 0`, and not through `exp`."""
     X, W = factors()
     zeros = StickLayout((128, 64), HALF, [0, 1], size=(DEPTH, COLUMNS), pad_value=0)
     R, E = relu(W), exp(W)
@@ -94,7 +94,7 @@ def test_zeros_that_follow_from_zeros() -> None:
 
 
 def test_the_least_number_for_a_greatest_one() -> None:
-    """A machine whose reductions walk over padding as well."""
+    """A maximum needs the smallest value as fill on machines that also reduce padding."""
     rule = OperandPadding("operand_padding", "reduction", ("inputs",), "reduced", "neutral", "test")
     target = replace(STICK, rules=(*STICK.rules, rule))
     X, _ = factors()
@@ -107,7 +107,7 @@ def test_the_least_number_for_a_greatest_one() -> None:
         chosen(M, [X], target=target, relayouts=False)
     assert diagnostic(error.value) == Diagnostic(
         "demand", operation="M", target="stick128",
-        problems="M: the padding of X along dimension 1 holds nothing known, and has to hold "
+        problems="M: the padding of X along dimension 1 holds undefined data, but must hold "
                  "-65504.0 (rule operand_padding of reduction: test); a relayout of X to lambda i0, "
                  "i1: [i1 // 64, i0 % 128, i1 % 64] mends it",
     )

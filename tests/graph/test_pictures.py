@@ -1,4 +1,4 @@
-"""Programs for people: pictures with nothing beyond the edge, and traces that add up."""
+"""Program pictures stay within their frame, and trace events add up."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def residual() -> CompiledProgram:
-    """Layers, and a product of the last one with the first."""
+    """Return compiled layers with an additional product of the last and the first layer."""
     X, W, Y = layers(3)
     first = Y.op.input_tensors[0].op.input_tensors[0].op.input_tensors[0].op.input_tensors[0]
     (w,) = arrays((SIZE, SIZE))
@@ -74,7 +74,7 @@ def test_relayouts_are_marked_and_layouts_written() -> None:
 
     relayouts = [call.group.result for call in program.kernels if call.is_relayout]
     assert T.op not in relayouts
-    assert boxes.count("#dc8813") == len(relayouts) + 1 > 1  # one in the legend
+    assert boxes.count("#dc8813") == len(relayouts) + 1 > 1  # one more in the legend
     assert "A: float16[70, 40] as [1, 128, 64]" in picture
 
 

@@ -1,4 +1,4 @@
-"""Programs that were compiled before: found where all but constants is the same, else made again."""
+"""Program cache: a hit if everything except constants is equal, otherwise recompilation."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Store:
 
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The programs that were compiled, by name."""
+    """Return a list to which the name of each compiled program is appended."""
     names: list[str] = []
     make = compilation_steps.compile_native
 
@@ -53,7 +53,7 @@ def network(
     factor: float = 0.5, name: str = "net", weight: float = 1.0, known: str = "W",
     runs: bool = True,
 ) -> tuple[CompiledProgram, np.ndarray[Any, Any]]:
-    """A program, and what it makes of ones."""
+    """Return a program and its output for inputs of ones."""
     X, W = (te.placeholder((SIZE, SIZE), name=each) for each in "XW")
     k = te.reduce_axis((0, SIZE), name="k")
     P = te.compute((SIZE, SIZE), lambda i, j: te.sum(X[i, k] * W[k, j], axis=k), name="P")
@@ -105,7 +105,7 @@ def test_what_differs_is_compiled(
 
 
 def _asked(**said: Any) -> list[str]:
-    """The keys of a program with what its caller says about a value."""
+    """Return the cache keys of a program with a user-requested layout or hint."""
     A = te.placeholder((64, 64), "float16", name="A")
     B = te.compute((64, 64), lambda i, j: te.exp(A[i, j]), name="B")
     layouts = {B: said["layout"]} if "layout" in said else {}
@@ -140,7 +140,7 @@ def test_another_library_of_schedules_compiles_again(
 
 
 def _rows(offset: int) -> CompiledProgram:
-    """A program that reads rows by number; the two differ in where they are written alone."""
+    """Return a program that gathers rows; `offset` changes only the source line of its formula."""
     X, R = te.placeholder((4, 4), name="X"), te.placeholder((4,), "int32", name="R")
     Y = te.compute((4, 4), lambda i, j: X[R[i], j], name="Y")
     if offset:
@@ -164,7 +164,7 @@ def test_errors_at_run_time_say_where_the_program_is_written(compiled: list[str]
 
 
 def test_crafted_entries_are_made_again(compiled: list[str], store: Store) -> None:
-    """Entries with the right checksum, and words of another kind, no words or no code in them."""
+    """Entries with a valid checksum but malformed content are recompiled."""
     program: Any = network()[0]
     keys = list(serialization._keys(program._asked))
     (key,) = [key for key in keys if store.get(key) is not None]
@@ -173,7 +173,7 @@ def test_crafted_entries_are_made_again(compiled: list[str], store: Store) -> No
     start = 8 + int.from_bytes(content[:8], "little")
     words, images = json.loads(content[8:start]), content[start:]
     text = json.dumps(words).encode()
-    # Anything of what no program is made of.
+    # Values of types that no serialized program contains.
     others: list[Any] = [None, "'", "(0", "{0", [], {}, 0.5]
     crafted = [
         b"", b"\xff" * 8, _entry(b"[" * 100_000, images), _entry(text, bytes(len(images))),

@@ -1,7 +1,7 @@
-"""Relayouts that a published planner for sticks found to be the fewest: all of its cases.
+"""Relayout counts of a published planner for sticks: all of its cases.
 
-Source: torch-spyre, tests of its planner, which count the elements of each copy for each reader.
-Where a copy has two readers it is made once here, so that the sum is smaller than theirs.
+Source: torch-spyre, tests of its planner, which count the elements of each copy per reader. Here a
+copy with two readers is made once, so the sum is smaller than the published one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ S, T = 128, 64
 
 
 def t(x: te.Tensor, first: int = 0, second: int = 1) -> te.Tensor:
-    """Two dimensions exchanged."""
+    """Exchange two axes."""
     dims = list(range(len(x.shape)))
     dims[first], dims[second] = dims[second], dims[first]
     shape = [x.shape[dim] for dim in dims]
@@ -32,7 +32,7 @@ def t(x: te.Tensor, first: int = 0, second: int = 1) -> te.Tensor:
 
 
 def add(*terms: te.Tensor) -> te.Tensor:
-    """Terms added up from the left; dimensions of extent 1 and missing ones are repeated."""
+    """Add terms from left to right; missing axes and axes of extent 1 are broadcast."""
     total, *others = terms
     for x in others:
         total = _sum(total, x)
@@ -84,7 +84,7 @@ def full(*shape: int) -> te.Tensor:
 
 
 def unsqueezed(x: te.Tensor, dim: int, extent: int = 1) -> te.Tensor:
-    """With one more dimension, along which it is repeated."""
+    """Insert an axis along which the tensor is broadcast."""
     at = dim % (len(x.shape) + 1)
     shape = (*x.shape[:at], extent, *x.shape[at:])
     made = te.compute(shape, lambda *i: x[(*i[:at], *i[at + 1 :])], name="unsqueezed")
@@ -94,7 +94,7 @@ def unsqueezed(x: te.Tensor, dim: int, extent: int = 1) -> te.Tensor:
 
 @dataclass
 class Inputs:
-    """Placeholders by name: `x.A` is 128 by 128, or of the shape that is said first."""
+    """Placeholders by name: `x.A` has shape (128, 128) unless the first use passes a shape."""
 
     made: dict[str, te.Tensor] = field(default_factory=dict)
 
@@ -108,7 +108,7 @@ Case = tuple[Callable[[Inputs], te.Tensor], int]
 
 
 def two(first: str, n: int, m: int) -> Case:
-    """Sums of two; small letters are of n by m, large ones of m by n."""
+    """Return a maker of two-term sums; lower-case names are (n, m), upper-case names (m, n)."""
 
     def make(i: Inputs) -> te.Tensor:
         return add(*(
@@ -142,7 +142,7 @@ for text, copies in (
 
 
 def product_of(first: str, second: str, n: int, m: int) -> Case:
-    """A product of two of n by m, or of m by n where that is what is transposed."""
+    """Return a product of (n, m) or (m, n) operands; `'` marks a transposed operand."""
 
     def operand(i: Inputs, name: str, shape: tuple[int, int]) -> te.Tensor:
         return t(i(name[0], *shape[::-1])) if name.endswith("'") else i(name, *shape)
@@ -164,7 +164,7 @@ for n, m in ((128, 256), (64, 128)):
 
 
 def outer_difference(m: int, n: int) -> Case:
-    """`x.unsqueeze(-1) - x.unsqueeze(-2)`, where either may be expanded."""
+    """Return `x.unsqueeze(-1) - x.unsqueeze(-2)`, with either term expanded."""
 
     def make(i: Inputs) -> te.Tensor:
         x = i("x", T, T)
@@ -278,7 +278,7 @@ GIVEN: dict[str, tuple[Callable[[Inputs], te.Tensor], Mapping[str, StickLayout],
 
 
 def counted(found: ProgramLayouts) -> int:
-    """The elements of each copy, for each of those that read it."""
+    """Return the number of relayout elements, counted once per reader."""
     return sum(copy.elements * len(copy.readers) for copy in found.relayouts)
 
 
@@ -306,7 +306,7 @@ def test_published_costs_of_given_layouts(name: str) -> None:
 
 
 def test_a_result_that_stays_as_it_is() -> None:
-    """What another program computes has the default layout: `sin(x) + y'` is one relayout."""
+    """A value of another program keeps its default layout: `sin(x) + y'` needs one relayout."""
     x, y = (te.placeholder((S, S), "float16", name=name) for name in "xy")
     made = te.compute((S, S), lambda i, j: te.sin(x[i, j]), name="made")
     found = choose_layouts(graph_of([add(made, t(y))], [x, y], []), STICK, {made: "default"})
@@ -315,7 +315,7 @@ def test_a_result_that_stays_as_it_is() -> None:
 
 
 def test_sparse_and_dense() -> None:
-    """One element to a stick and full sticks: no mechanism gathers sticks, or scatters one."""
+    """Sparse plus dense operands are infeasible: no mechanism gathers or scatters sticks."""
     m, b = (te.placeholder((S, S), "float16", name=name) for name in "mb")
     sparse = StickLayout((S, S), "float16", [0, 1], StickFormat.Sparse)
     with pytest.raises(LayoutError) as error:

@@ -1,4 +1,4 @@
-"""Programs on machines that care where values lie: numbers, layouts and relayouts."""
+"""Programs on targets with layout rules: results, layouts and relayouts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ random = np.random.default_rng(0)
 
 
 def transposed_sum() -> tuple[te.Tensor, te.Tensor, te.Tensor, te.Tensor]:
-    """`A.t() + X`, whose readers want one of them in other sticks."""
+    """Return `A.t() + X`, whose operands need a common stick axis, so one requires a relayout."""
     A, X = te.placeholder((70, 40), HALF, name="A"), te.placeholder((40, 70), HALF, name="X")
     T = te.compute((40, 70), lambda i, j: A[j, i], name="T")
     Y = te.compute((40, 70), lambda i, j: T[i, j] + X[i, j], name="Y")
@@ -30,7 +30,7 @@ def transposed_sum() -> tuple[te.Tensor, te.Tensor, te.Tensor, te.Tensor]:
 
 
 def check_sizes(program: Any) -> None:
-    """What kernels take is as large as memory is planned for it."""
+    """Check that each kernel parameter has the size planned for its value."""
     stored = program.details.stored
     for call in program.kernels:
         around = [*group_inputs(call.group), *call.group.result.outputs]
@@ -140,7 +140,7 @@ def test_propagation_alone() -> None:
 
 
 def test_what_no_rule_speaks_of() -> None:
-    """Scans and reductions of several values read and write in the order of NumPy."""
+    """Scans and multi-value reductions have no layout rule, so they use row-major layouts."""
     A = te.placeholder((6, 8), HALF, name="A")
     k = te.reduce_axis((0, 8), name="k")
     total = te.compute((6,), lambda i: te.sum(A[i, k] * te.const(2, HALF), axis=k), name="total")

@@ -1,4 +1,4 @@
-"""What stays in scratchpads from kernel to kernel, what that saves, and why the rest does not."""
+"""Scratchpad residency between kernels: resident values, saved bytes, and reasons against it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def given(rows: int = ROWS, columns: int = COLUMNS) -> te.Tensor:
 
 
 def parts_of_rows(x: te.Tensor) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
-    """Powers, their sums along rows, and what part of those each is."""
+    """Return exponentials, their row sums, and each exponential divided by its row sum."""
     k = te.reduce_axis((0, x.shape[1]), name="k")
     powers = te.compute(x.shape, lambda i, j: te.exp(x[i, j]), name="powers")
     total = te.compute((x.shape[0], 1), lambda i, j: te.sum(powers[i, k], axis=k), name="total")
@@ -43,12 +43,12 @@ def product(x: te.Tensor, w: te.Tensor, name: str) -> te.Tensor:
 
 
 def in_memory(groups: Any, *_: object) -> Residency:
-    """The choice that leaves everything in the memory of the device."""
+    """Return the decision that keeps all values in device memory."""
     return Residency(tuple(groups))
 
 
 def moved(program: CompiledProgram) -> int:
-    """Bytes that kernels read and write."""
+    """Return the total bytes that kernels read and write."""
     return sum(kernel.reads + kernel.writes for kernel in program.report().kernels)
 
 
@@ -72,7 +72,7 @@ def test_values_stay_where_cores_read_what_they_made(
     np.testing.assert_array_equal(program(x), stored(x))
     assert names(program) == ["powers", "total"]
     powers, total = (each.bytes for each in program.memory.residents)
-    # One store of each; two kernels load the powers, and one the sums.
+    # One store of each value; two kernels load the powers, and one loads the sums.
     assert moved(stored) - moved(program) == 3 * powers + 2 * total
     assert program.memory.bytes < stored.memory.bytes
     assert not {"powers", "total"} & {value.tensor.name for value in program.memory.values}
@@ -81,7 +81,7 @@ def test_values_stay_where_cores_read_what_they_made(
 
 @pytest.mark.parametrize("machine", ["stick128", ACME])
 def test_products_stay(machine: str) -> None:
-    """Rows of a product are cut as their sum of squares wants it."""
+    """A product stays resident if its rows are divided as its sum of squares requires."""
     X, W = given(), te.placeholder((COLUMNS, 32), name="W")
     H = product(X, W, "H")
     r = te.reduce_axis((0, 32), name="r")
@@ -97,7 +97,7 @@ def test_products_stay(machine: str) -> None:
 
 
 def test_a_kernel_is_cut_along_fewer_axes_for_what_it_reads() -> None:
-    """A batched product is best cut along all its axes; along two, its factor stays."""
+    """A batched product uses fewer division axes than optimal so that its factor stays resident."""
     heads, size, depth = 12, 128, 64
     X = te.placeholder((heads, size, size), name="X")
     V = te.placeholder((size, heads, depth), name="V")
@@ -120,7 +120,7 @@ def test_a_kernel_is_cut_along_fewer_axes_for_what_it_reads() -> None:
 
 
 def test_a_square_that_is_read_both_ways_is_in_memory() -> None:
-    """As many parts along both axes, but those of a core are not the same ones."""
+    """A value that is read transposed goes to memory: the reads of a core are other blocks."""
     X, size = given(128, 128), 128
     powers = te.compute((size, size), lambda i, j: te.exp(X[i, j]), name="powers")
     Y = te.compute((size, size), lambda i, j: powers[i, j] + powers[j, i], name="Y")
@@ -133,7 +133,7 @@ def test_a_square_that_is_read_both_ways_is_in_memory() -> None:
 
 
 Asked = tuple[te.Tensor | list[te.Tensor], list[te.Tensor], dict[str, Any]]
-"""What is to be computed, from what, and how."""
+"""Outputs, inputs and compile options."""
 
 
 def rows(columns: int = COLUMNS) -> Asked:
@@ -142,7 +142,7 @@ def rows(columns: int = COLUMNS) -> Asked:
 
 
 def summed_along_steps() -> Asked:
-    """A scan has its values as NumPy has them."""
+    """Return a scan, whose values have row-major layouts."""
     X = given()
     _, _, part = parts_of_rows(X)
     state = te.placeholder(X.shape, name="state")
@@ -160,7 +160,7 @@ def in_a_layout() -> Asked:
 
 
 def with_padding() -> Asked:
-    """Zeros beside a factor are what a product adds up, too."""
+    """Return a product that also sums the zero padding of its factors."""
     A, B = (te.placeholder((100, n), "float16", name=name) for n, name in ((100, "A"), (64, "B")))
     powers = te.compute((100, 100), lambda i, j: te.exp(A[i, j]), name="powers")
     made = product(powers, B, "made")
@@ -174,7 +174,7 @@ def as_hinted(of: int) -> Asked:
 
 
 def with_places() -> Asked:
-    """The greatest of each row with its place: one reduction makes two values."""
+    """Return the maximum of each row with its index: one reduction with two results."""
     X = given()
     k = te.reduce_axis((0, COLUMNS), name="k")
     greatest = te.comm_reducer(
@@ -211,7 +211,7 @@ def multiplied() -> Asked:
 
 
 def normed_products() -> Asked:
-    """To have whole rows of a product on a core, each would read all of the other factor."""
+    """Return a normalized product: whole rows on a core would require all of the other factor."""
     X, W = given(64, 512), te.placeholder((512, 512), name="W")
     return parts_of_rows(product(X, W, "made"))[2], [X, W], {}
 
@@ -232,7 +232,7 @@ def in_a_row() -> Asked:
 
 
 def of_scratchpads(size: int) -> tecomp.Target:
-    """A machine whose scratchpads have so many bytes."""
+    """Return a target with the given scratchpad capacity in bytes."""
     room = {"lx": {"capacity_bytes": size, "reserved_bytes": 0}}
     return tecomp.Target.load("stick128").overridden(memory=room)
 

@@ -1,4 +1,4 @@
-"""Programs in folders: they come back as they were, or are refused before anything of them runs."""
+"""Saved programs: loading restores them exactly, or rejects them before any code runs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ONES = np.ones((SIZE, SIZE), "float32")
 
 
 def network(factor: float = 0.5, **attrs: object) -> CompiledProgram:
-    """A product with constants, which are packed and read as they are, and a table that is read."""
+    """Return a product with packed and plain constants, and a table that is read by index."""
     X, W = (te.placeholder((SIZE, SIZE), name=each) for each in "XW")
     R, b = te.placeholder((SIZE,), "int32", name="R"), te.placeholder((), "bfloat16", name="b")
     k = te.reduce_axis((0, SIZE), name="k")
@@ -243,7 +243,7 @@ def test_layouts_come_back_from_text(layout: Layout) -> None:
 
 @dataclass(frozen=True)
 class Note:
-    """What a user may say about a value."""
+    """User note on a value."""
 
     text: str
 
@@ -283,7 +283,7 @@ def _as_pipe(name: str) -> Callable[[Path], None]:
 
 
 def _signed(name: str, content: bytes) -> Callable[[Path], None]:
-    """Another file with the checksum that it has to have."""
+    """Return a change that replaces a file and updates its checksum."""
 
     def change(place: Path) -> None:
         (place / name).write_bytes(content)
@@ -332,23 +332,23 @@ COMPILE_AGAIN = "compile the program here and save it again"
             {"head": "0.0.9", "here": "VERSION", "remedy": COMPILE_AGAIN},
         ),
         (
-            _say("files", {}), {"how": "program.json names other files"}
+            _say("files", {}), {"how": "program.json lists other files"}
         ),
         (
             lambda place: (place / "program.json").write_text("{"),
-            {"how": "program.json is not whole"},
+            {"how": "program.json is incomplete"},
         ),
         (
             lambda place: (place / "program.json").write_text("[" * 100_000),
-            {"how": "program.json is not whole"},
+            {"how": "program.json is incomplete"},
         ),
         (
             _signed("definitions.json", b"[" * 100_000),
-            {"how": "its parts contradict each other"},
+            {"how": "its parts are inconsistent"},
         ),
         (
             _signed("code", (100_000).to_bytes(8, "little") + b"[" * 100_000),
-            {"how": "its parts contradict each other"},
+            {"how": "its parts are inconsistent"},
         ),
         (
             _other_code,
@@ -370,7 +370,7 @@ COMPILE_AGAIN = "compile the program here and save it again"
         ),
         (
             lambda place: (place / "constants").write_bytes(bytes(768)),
-            {"how": "constants is not what was written"},
+            {"how": "constants differs from what was written"},
         ),
     ],
 )
@@ -393,7 +393,7 @@ def test_folders_that_are_refused(
 
 
 def test_no_byte_can_be_changed(folder: Path, tmp_path: Path) -> None:
-    """What is changed in any place is refused, or says the same."""
+    """A program with any changed byte is rejected or is equal to the original."""
     place = tmp_path / "net"
     shutil.copytree(folder, place)
     rng = np.random.default_rng(0)

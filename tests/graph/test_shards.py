@@ -1,4 +1,4 @@
-"""Values in the scratchpads of cores, in the shards of a layout: random programs against NumPy."""
+"""Values in core scratchpads in sharded layouts: random programs against NumPy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Values = dict[te.Tensor, np.ndarray[Any, Any]]
 
 @dataclass
 class Made:
-    """A random program: inputs, values in order, and what each is, by NumPy in float64."""
+    """Random program: inputs, values in order, and the float64 NumPy result of each."""
 
     inputs: list[te.Tensor]
     values: list[te.Tensor]
@@ -95,7 +95,7 @@ def program(rng: random.Random) -> Made:
 
 
 def grids(x: te.Tensor) -> Iterator[ShardLayout]:
-    """Yield all layouts of a value whose shards cores can compute, also with collapsed axes."""
+    """Yield all layouts of a value with computable shards, including collapsed axes."""
     shape = tuple(map(int, x.shape))
     for collapsed in (False, True):
         rank = 2 if collapsed else len(shape)
@@ -117,7 +117,7 @@ def grids(x: te.Tensor) -> Iterator[ShardLayout]:
 
 
 def is_in_scratchpads(p: Any, x: te.Tensor) -> bool:
-    """Return whether a value is within a kernel, or is a parameter of kernels, in `l1`."""
+    """Return whether a value is internal to a kernel, or is a kernel parameter in `l1`."""
     if any(each.tensor.name in (x.name, f"{x.name}_shards") for each in p.memory.residents):
         return True
     names = {x.name, f"{x.name}_shards"}
@@ -161,7 +161,7 @@ def test_random_shards(seed: int) -> None:
 
 
 def test_parts_of_random_grids() -> None:
-    """Shards are boxes of equal parts exactly where a list of their elements says so."""
+    """Shards are recognized as equal boxes exactly where an element listing confirms it."""
     rng, boxes = random.Random(0), 0
     for _ in range(400):
         shape = tuple(rng.choice([1, 2, 3, 4, 6, 8]) for _ in range(rng.choice([1, 2, 3, 4])))

@@ -1,4 +1,4 @@
-"""What every operator and function computes: each rule, and NumPy where it says the same."""
+"""Arithmetic rules of operators and functions, compared with NumPy where its rules are equal."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def samples(dtype: DType) -> list[int]:
 
 
 def expected(op: BinOp, dtype: DType, a: int, b: int) -> int:
-    """The rules in words of unbounded integers."""
+    """Return the result computed with unbounded Python integers."""
     amount = b % 2**dtype.bits
     exact: dict[BinOp, Callable[[], int]] = {
         BinOp.ADD: lambda: a + b,
@@ -91,7 +91,7 @@ def test_the_rules_for_integers_in_numbers() -> None:
     assert (shift(-5, 32), shift(-5, -1), shift(5, 99)) == (-1, -1, 0)
 
 
-# For False and False, False and True, True and False, True and True.
+# Operands: False/False, False/True, True/False, True/True.
 TRUTH_TABLES = {
     BinOp.AND: [0, 0, 0, 1],
     BinOp.BITAND: [0, 0, 0, 1],

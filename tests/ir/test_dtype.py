@@ -1,4 +1,4 @@
-"""Element types and the type of an operation on two of them."""
+"""Dtypes and type promotion of binary operations."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_an_unknown_type_is_refused(name: Any) -> None:
     )
 
 
-# What BinaryOpMatchTypes of TVM 0.18 gives; None where it refuses.
+# Results of BinaryOpMatchTypes in TVM 0.18; None where TVM raises an error.
 PROMOTIONS = [
     ("int32", "int32", "int32"),
     ("int8", "int64", "int64"),
@@ -96,7 +96,7 @@ def test_promotion(a: str, b: str, wanted: str | None) -> None:
 
 
 def values(dtype: DType) -> Any:
-    """All values of a type of 16 bits or less; the ends of others."""
+    """Return all finite values of dtypes of at most 16 bits, and limit values of wider dtypes."""
     kind = dtype.numpy
     if dtype.is_bool:
         return np.array([False, True])
@@ -115,7 +115,7 @@ def test_a_type_holds_every_value_that_a_cast_to_it_keeps(own: str, to: str) -> 
     given = values(DType(own))
     with np.errstate(all="ignore"):
         kept = given.astype(DType(to).numpy)
-    # Numbers of Python are compared exactly, integers with floats too.
+    # Python compares its numbers exactly, also integers with floats.
     is_same = all(x == y for x, y in zip(given.tolist(), kept.tolist(), strict=True))
 
     assert represents_all(DType(to), DType(own)) == is_same

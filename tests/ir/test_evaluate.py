@@ -1,4 +1,4 @@
-"""The interpreter against NumPy, and its strictness: what depends on luck must show."""
+"""The interpreter agrees with NumPy and rejects programs with undefined behaviour."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ where=ramp(0, 1, 4) > broadcast(2, 4))
 
 @pytest.mark.parametrize("each", [1, 2, 4])
 def test_lanes_come_one_after_another(each: int) -> None:
-    """Whatever places repeat and which lanes take part: the last lane's value stays."""
+    """If several active lanes store to one address, the value of the last lane remains."""
     kind = "float32" if each == 1 else f"float32x{each}"
     random, lanes = np.random.default_rng(each), 6
     for _ in range(20):

@@ -1,4 +1,4 @@
-"""Calls of functions as statements: printed, read back, compared, simplified, verified, run."""
+"""Extern call statements are printed, parsed, compared, simplified, verified and evaluated."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ writes(lambda i_1, j: B[j, i_1], (4, 8)), n + i, x, "text", True)"""
 
 @pytest.fixture(autouse=True)
 def seen() -> Iterator[list[Any]]:
-    """A function that notes what it gets, and its notes."""
+    """Register an external function that records its arguments, and yield the record."""
     found: list[Any] = []
 
     def turned(a: Any, b: Any, *rest: Any) -> None:
@@ -160,7 +160,7 @@ def test_what_is_malformed() -> None:
     assert broken(func, access=BufferLoad(place.buffer, (Var("free"), place.indices[1]))) == (
         Diagnostic(
             "internal", function="f", node="free",
-            problem="this variable is not bound where it is used",
+            problem="variable is not bound where it is used",
         )
     )
     with pytest.raises(InternalError) as error:

@@ -1,4 +1,4 @@
-"""Functions that programs call: their names, and what C functions say of their arguments."""
+"""Registration of external functions, and the argument types that ctypes functions declare."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LIBC = ctypes.CDLL(None)
 
 @pytest.fixture(autouse=True)
 def forgotten() -> Iterator[None]:
-    """No name stays."""
+    """Remove the function names that a test registers."""
     before = set(tecomp.list_global_func_names())
     yield
     for name in set(tecomp.list_global_func_names()) - before:
@@ -148,7 +148,7 @@ def test_the_types_are_named() -> None:
     assert refusal(tecomp.CFunction, LIBC, "abs", "int32") == (
         Diagnostic(
             "wrong-argument", where="CFunction abs: arguments", given="int32",
-            remedy="give a list of types",
+            remedy="pass a list of types",
         )
     )
     library = ctypes.CDLL(None)

@@ -1,4 +1,4 @@
-"""Expressions are graphs: what is used twice is visited, compared, printed and read once."""
+"""Passes over expression graphs visit, compare, print and parse each shared node once."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ X, Y = Buffer("X", (4,), FLOAT32), Buffer("Y", (4,), FLOAT32)
 
 
 def squared(x: Expr, times: int) -> Expr:
-    """As a tree it has more nodes than there are atoms, from 300 times on."""
+    """Apply `x * x + 1` repeatedly, which doubles the nodes of the tree but not of the graph."""
     for _ in range(times):
         x = x * x + 1
     return x
@@ -58,7 +58,7 @@ def operands(node: Any) -> list[Any]:
 
 
 class Counted:
-    """Counts how often the parts of each node are asked for."""
+    """Child function that counts its calls per node."""
 
     def __init__(self) -> None:
         self.visits: dict[str, int] = {}
@@ -76,7 +76,7 @@ def test_a_node_is_visited_once(order: Any) -> None:
     nodes = list(order("1000", parts=counted, key=str))
 
     assert sorted(map(int, nodes)) == list(range(1001))
-    # Its parts are looked at on the way in, and for the results on the way out.
+    # The traversal reads the children before it descends and again when it combines the results.
     assert max(counted.visits.values()) <= 2
 
 
@@ -187,7 +187,7 @@ def test_long_minima_and_conditions() -> None:
 
 
 def test_conditions_that_share_parts_are_simplified_in_linear_time() -> None:
-    """A part is used by its condition and by both branches: three times as often a level."""
+    """Each level uses its operand three times, so the tree grows by a factor of 3 per level."""
     i = Var("i")
     x: Expr = i
     for k in range(40):

@@ -1,4 +1,4 @@
-"""Intervals of sums: what an enumeration of their values finds."""
+"""Interval arithmetic of sums agrees with enumeration of their values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FAR = 1000
 
 
 def values(interval: Interval) -> range:
-    """Those inside, up to far beyond all others where an end is unknown."""
+    """Return the integers in an interval; `FAR` replaces an unknown end."""
     low, high = interval
     return range(-FAR if low is None else low, (FAR if high is None else high) + 1, 1)
 

@@ -1,4 +1,4 @@
-"""Expressions in the hands of NumPy: operators keep types, other things say what to write."""
+"""Expressions keep their dtype in NumPy operators; other NumPy functions raise with a remedy."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_operators(made: Callable[[], Any], text: str) -> None:
         )),
         (lambda: np.cbrt(S), Diagnostic(
             "no-value-yet", word="np.cbrt", value=str(S),
-            instead="make it of the operators and functions of te",
+            instead="use the operators and functions of te",
         )),
         (lambda: np.sum(X), Diagnostic(
             "no-value-yet", word="np.add.reduce", value="A[i, j]",
@@ -77,7 +77,7 @@ def test_operators(made: Callable[[], Any], text: str) -> None:
         (lambda: np.add(X, 1, dtype="float64"),
          Diagnostic(
              "no-value-yet", word="np.add", value="A[i, j]",
-             instead="write the operator, without further arguments",
+             instead="use the operator, without further arguments",
          )),
         (lambda: X * np.arange(3),
          Diagnostic("wrong-argument", where="", shape=(3,), dtype="int64")),
@@ -114,7 +114,7 @@ def test_what_says_what_to_write(made: Callable[[], Any], expected: Diagnostic) 
 
 WHOLE = "Tensor(A, shape=(4, 4), dtype=float32)"
 PER_ELEMENT = (
-    "write it for one element, te.compute(shape, lambda i: ...), and make arrays inputs: "
+    "write it per element, te.compute(shape, lambda i: ...), and declare arrays as inputs: "
     "X = te.placeholder(array.shape, str(array.dtype))"
 )
 TENSOR: Any = A
@@ -186,7 +186,7 @@ def test_functions_that_compute_with_objects_do_so() -> None:
     assert np.full(2, at).tolist() == [i, i]
 
 
-# np.save and its like write files.
+# Exclude np.save and similar functions, which write files.
 DISPATCHED = [
     name for name in dir(np)
     if hasattr(getattr(np, name), "_implementation") and "save" not in name
@@ -201,7 +201,7 @@ def test_every_function_of_arrays_works_or_is_refused(name: str) -> None:
         with (
             contextlib.suppress(TecompError), np.errstate(all="ignore"), warnings.catch_warnings(),
         ):
-            # NumPy gives up some of its functions.
+            # Some NumPy functions are deprecated.
             warnings.simplefilter("ignore", DeprecationWarning)
             X.__array_function__(function, (), given, {})
 

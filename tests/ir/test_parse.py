@@ -1,4 +1,4 @@
-"""Reading the printed form back: nasty functions survive, wrong text is refused with its place."""
+"""Printed functions parse back unchanged, and invalid text is rejected with its position."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from tests.messages import Diagnostic, diagnostic
 
 
 def storing(value: Expr, *params: Var) -> PrimFunc:
-    """A function that stores one value."""
+    """Build a function that stores one value."""
     out = Buffer("out", (1,), value.dtype)
     return PrimFunc("f", (*params, out), BufferStore(out, value, (Const(0),)))
 
@@ -92,7 +92,7 @@ def test_every_type(dtype: str) -> None:
 @pytest.mark.parametrize("op", BinOp)
 @pytest.mark.parametrize("other", BinOp)
 def test_every_nesting_of_two_operators(op: BinOp, other: BinOp) -> None:
-    # Types are no business of the parser but for operands that differ.
+    # The parser checks dtypes only for mismatched operands.
     a, b, c = (Var(name) for name in "abc")
 
     assert survives(storing(Binary(op, Binary(other, a, b), c), a, b, c))
@@ -221,14 +221,14 @@ HEAD = 'def f(A: Buffer("float32", (4,)), n: "int64"):\n    '
         ('def f(a: "float31"):\n    pass',
          Diagnostic(
              "text", line=1, column=10, source='"float31"',
-             reason="`float31` is no element type; the types are bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64",
+             reason="`float31` is not a valid dtype; valid dtypes are bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64",
          )),
         ("@fast\ndef f():\n    pass", Diagnostic("text", line=1, column=2, source="fast")),
         ("@pad_value(A=3)\ndef f():\n    pass", Diagnostic("text", line=1, column=14, source="3")),
         ('def f(A: Buffer("bool", (4, 4), axis_separators=(1, 1))):\n    pass',
          Diagnostic(
              "text", line=1, column=10, source='Buffer("bool", (4, 4), axis_separators=(1, 1))',
-             reason="axis separators [1, 1] do not cut 2 axes into groups of at least one axis; they are ascending, each the last axis of its group; write a constant 0 in the map for a group that has no axis",
+             reason="axis separators [1, 1] do not split 2 axes into groups of at least one axis; they must be ascending, each the last axis of its group; write a constant 0 in the map for a group without axes",
          )),
         (HEAD + "A[0] = 1 + float32(1.0)",
          Diagnostic("text", line=2, column=12, source="1 + float32(1.0)", types="int64 and float32")),
@@ -259,12 +259,12 @@ HEAD = 'def f(A: Buffer("float32", (4,)), n: "int64"):\n    '
         (HEAD + "A[0] = int8(300)",
          Diagnostic(
              "text", line=2, column=17, source="300",
-             reason="300 does not fit into int8, which holds -128 to 127",
+             reason="300 is out of range for int8 (-128 to 127)",
          )),
         (HEAD + "A[0] = 9223372036854775808",
          Diagnostic(
              "text", line=2, column=12, source="9223372036854775808",
-             reason="9223372036854775808 does not fit into int64, which holds -9223372036854775808 to 9223372036854775807",
+             reason="9223372036854775808 is out of range for int64 (-9223372036854775808 to 9223372036854775807)",
          )),
         (HEAD + "A[0] = [n]",
          Diagnostic("text", line=2, column=12, source="[n]")),

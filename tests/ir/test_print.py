@@ -1,4 +1,4 @@
-"""The printed form, in full: it is what goldens, messages and tutorials show."""
+"""The complete printed form, which goldens, messages and tutorials show."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_maps_ranges_and_buffers() -> None:
 
 
 def everything() -> PrimFunc:
-    """A function with each statement in it."""
+    """Build a function with every kind of statement."""
     n, m = Var("n"), Var("m", INT32)
     a, b = Buffer("A", (n, 64)), Buffer("B.cache", (8,))
     i, j, t = Var("i"), Var("i"), Var("t")

@@ -1,4 +1,4 @@
-"""Traversals: each node once, in order, without recursion, and nothing rebuilt without need."""
+"""Traversals visit each node once, in order, without recursion, and rebuild only changed nodes."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ BITS: dict[BinOp, Callable[[int, int], int]] = {
 
 
 def value(total: QuasiAffine, at: Point) -> int:
-    """A sum at one point, by the meaning of its terms."""
+    """Evaluate a sum at one point."""
     return total.const + sum(n * term_value(term, at) for term, n in total.terms.items())
 
 
@@ -47,10 +47,10 @@ def term_value(term: Term, at: Point) -> int:
 
 @dataclass
 class Sums(Draws):
-    """Draws sums of up to three unknowns, as operations make them and as nobody simplified them."""
+    """Draw unsimplified sums of up to three unknowns."""
 
     def reader(self) -> tuple[IndexReader, list[range]]:
-        """What is known of the unknowns, and values that each may have."""
+        """Draw bounds of the unknowns; return a reader with the bounds, and the possible values."""
         bounds: list[Interval] = []
         values = []
         for _ in range(3):
@@ -61,7 +61,7 @@ class Sums(Draws):
         return IndexReader({}, bounds, keeps_periods=self.chance(30)), values
 
     def total(self, depth: int = 2) -> QuasiAffine:
-        """Some terms, that digits are drawn of sums."""
+        """Draw a sum of up to three terms; `depth` limits the nesting of sums."""
         parts = [(QuasiAffine({}, self.number(-9, 9)), 1)]
         for _ in range(self.number(1, 3)):
             coefficient = self.pick((1, 1, -1, 2, 3, 4, -4, 6, 8, -12))
@@ -69,7 +69,7 @@ class Sums(Draws):
         return QuasiAffine.added(parts)
 
     def term(self, depth: int) -> Term:
-        """A digit of an unknown, or of a sum."""
+        """Draw a digit of an unknown or of a sum, or an opaque term."""
         low = self.pick((1, 1, 2, 3, 4))
         high = self.pick((None, None, low * 2, low * 3, low * 4))
         if depth and self.chance(30):
@@ -83,7 +83,7 @@ class Sums(Draws):
 
 @st.composite
 def sums(draw: st.DrawFn) -> tuple[IndexReader, list[range], QuasiAffine, int]:
-    """A sum, what is known of it, the values of its unknowns, and a divisor."""
+    """Draw a reader, the values of the unknowns, a sum and a divisor."""
     drawn = Sums(draw)
     reader, values = drawn.reader()
     return reader, values, drawn.total(), drawn.pick((1, 2, 3, 4, 6, 8, 12))

@@ -1,4 +1,4 @@
-"""Random functions: what is printed parses back to the same function, which runs the same."""
+"""Random functions parse back from their printed form and compute the same results."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ EXTENT = 6
 
 
 class Maker:
-    """Builds well-formed functions; every index is brought into its buffer by a modulo."""
+    """Build random well-formed functions; a modulo keeps each index in bounds."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -181,14 +181,14 @@ class Maker:
         return self.store()
 
     def touches(self) -> Stmt:
-        """The operands of an operation."""
+        """Build a loop over operand transfers of loads from the buffers in scope."""
         loads = [self.load(buffer.dtype, 2) for buffer in self.buffers]
         var = Var(self.name())
         touched = (OperandTransfer(load, self.chance(50)) for load in loads if load is not None)
         return For(var, Const(0), Const(EXTENT), ForKind.SERIAL, seq(*touched))
 
     def inside(self, bound: Var | Buffer, depth: int) -> Stmt:
-        """A body in which `bound` can be used."""
+        """Build a statement with `bound` in scope."""
         known: list[Any] = self.variables if isinstance(bound, Var) else self.buffers
         known.append(bound)
         body = self.stmt(depth - 1)

@@ -1,4 +1,4 @@
-"""Values as words: everything is in them, sharing is kept, and they come back as they were."""
+"""Serialized values are complete, preserve sharing and round-trip."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ I, J = Var("i"), Var("j")  # noqa: E741
 
 @dataclass(frozen=True)
 class Loop:
-    """Contains itself where it is told to."""
+    """Class whose instances can contain themselves."""
 
     inner: list[Any]
     derived: int = field(init=False, default=3)

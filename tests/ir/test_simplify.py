@@ -1,4 +1,4 @@
-"""Simplification: each rule on an example, and random expressions evaluated before and after."""
+"""Each simplification rule on an example, and random expressions evaluated before and after."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ KEPT = [
     w < w + 1,
     Not(x < 1.0),
     cast("int64", cast("int8", i * 64)),
-    # The elements of a tensor may be so large that the product wraps around.
+    # The elements can be so large that the product wraps around.
     BufferLoad(Buffer("D", (4,), INT64), (j,)) * 4 // 4,
     select(n < 4, BufferLoad(A, (least(n, 4),)), const(0.0)),
     logical_and(n < 4, BufferLoad(A, (least(n, 4),)) > 0.0),
@@ -178,7 +178,7 @@ KEPT = [
 
 @pytest.mark.parametrize("expr", KEPT, ids=[str(expr) for expr in KEPT])
 def test_kept(expr: Expr) -> None:
-    """Arithmetic on data, and what a read could depend on, stays to the letter."""
+    """Arithmetic on data and conditions that guard reads are not changed."""
     assert str(simplify(expr, RANGES)) == str(expr)
 
 
@@ -191,7 +191,7 @@ def put(index: Expr | int, value: float = 1.0) -> BufferStore:
 
 
 def test_symbolic_bounds_of_loops_decide_guards() -> None:
-    """`8*io + ii < n` is known where io and ii run to the bounds that isl writes."""
+    """`8*io + ii < n` is true if io and ii have the loop bounds that isl generates."""
     tail = least(8, n - i * 8)
     inside = IfThenElse(i * 8 + j < n, put(i * 8 + j))
 
@@ -225,7 +225,7 @@ def test_memory_and_values_that_nothing_uses_go() -> None:
 
 
 def test_extents_of_memory_follow_their_variables() -> None:
-    """A loop of one turn is replaced in the shapes of buffers inside it as well."""
+    """The variable of a one-iteration loop is also substituted in buffer shapes inside the loop."""
     local = Buffer("local", (least(8, n - i * 8),))
     fill = loop(j, least(8, n - i * 8), BufferStore(local, const(0.0), (j,)))
 
@@ -237,7 +237,7 @@ def test_extents_of_memory_follow_their_variables() -> None:
 
 
 def test_products_of_what_is_loaded_know_the_simpler_extents() -> None:
-    """Conditions look at a product before it is simplified, which is not what becomes of it."""
+    """Conditions inspect products before simplification; loads still get the simplified shape."""
     table = Buffer("table", ((n + 3) * 4,), INT64)
     product = BufferLoad(table, (j,)) * n + i
     inside = logical_and(i >= 1, product < n * n)
@@ -347,7 +347,7 @@ EXPRESSIONS = st.recursive(ATOMS, grow, max_leaves=12)
 
 
 def test_what_is_said_about_memory_goes_with_it() -> None:
-    """A stage that is computed in a loop of no turns has no memory that a map could be for."""
+    """Removing an empty loop removes the layout map and pad value of the stage that it computes."""
     func = parse("""
 @layout_transform_map(A=[lambda i: [i // 4, i % 4]], T=[lambda i: [i // 4, i % 4]])
 @pad_value(T=lambda i, j: float32(0.0))
@@ -367,7 +367,7 @@ def f(A: Buffer("float32", (64,))):
 @settings(max_examples=400, deadline=None)
 @given(EXPRESSIONS)
 def test_random_expressions_keep_their_value(expr: Expr) -> None:
-    """Also: what is simple stays as it is, and the bounds hold."""
+    """Simplification is idempotent and preserves the value, and the bounds contain the value."""
     ranges = {var: (min(values), max(values)) for var, values in VALUES.items()}
 
     simple = simplify(expr, ranges)
@@ -385,7 +385,7 @@ def test_random_expressions_keep_their_value(expr: Expr) -> None:
 @settings(max_examples=200, deadline=None)
 @given(st.lists(EXPRESSIONS, min_size=3, max_size=3), st.sampled_from(list(CmpOp)))
 def test_random_programs_keep_their_stores(parts: list[Expr], op: CmpOp) -> None:
-    """Under symbolic loop bounds and conditions the same places are written in the same order."""
+    """With symbolic loop bounds and conditions, the same indices are stored in the same order."""
     extent, bound, index = parts
     guarded = IfThenElse(compare(op, i * 4 + j, bound), put(index), put(index + 1))
     nest = For(i, index_value(-2), least(n, 5), ForKind.SERIAL,
@@ -398,7 +398,7 @@ def test_random_programs_keep_their_stores(parts: list[Expr], op: CmpOp) -> None
 
 
 def trace(stmt: Stmt, at: dict[Var, int]) -> list[int]:
-    """The places that a program writes, in order."""
+    """Return the stored indices in execution order."""
     match stmt:
         case For(var, start, extent, _, body):
             first = value(start, at)

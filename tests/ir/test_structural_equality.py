@@ -1,4 +1,4 @@
-"""Structural equality: up to the names of bound variables, and nothing else."""
+"""Structural equality ignores the names of bound variables and nothing else."""
 
 from __future__ import annotations
 

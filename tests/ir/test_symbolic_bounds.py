@@ -58,10 +58,10 @@ def test_indices_that_are_inside(name: str) -> None:
 @pytest.mark.parametrize(
     ("natural", "extents", "index", "extent"),
     [
-        ([n, m], [m], i % n, n),  # n may be 0
-        ([n * m], [n * m], i // m, n),  # both may be negative
+        ([n, m], [m], i % n, n),  # n can be 0
+        ([n * m], [n * m], i // m, n),  # both sizes can be negative
         ([n, m], [n * m + 1], i // m, n),
-        ([n, m], [n], i // m, (n + m - 1) // m),  # m may be 0
+        ([n, m], [n], i // m, (n + m - 1) // m),  # m can be 0
     ],
 )
 def test_indices_that_may_be_outside(
@@ -79,7 +79,7 @@ def value(expr: Expr, values: Mapping[Expr, int]) -> int:
 
 
 class Maker:
-    """Random expressions of sizes and axes."""
+    """Generate random expressions of sizes and axes."""
 
     def __init__(self, seed: int) -> None:
         self.dice = Random(seed)
@@ -119,7 +119,7 @@ def test_proved_indices_are_inside_at_all_points(seed: int) -> None:
 
 
 def check(index: Expr, limit: Expr, natural: Sequence[Expr], extents: Sequence[Expr]) -> None:
-    """Compare an index with its limit at the corners and in the middle of each domain."""
+    """Check `0 <= index < limit` at the corners and the middle of each domain."""
     for numbers in itertools.product(range(-2, 5), repeat=3):
         values: dict[Expr, int] = dict(zip(SIZES, numbers, strict=True))
         counts = [value(extent, values) for extent in extents]

@@ -1,4 +1,4 @@
-"""Expressions read as quasi-affine sums, and written again."""
+"""Conversion of expressions to quasi-affine sums and back."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_deep_expressions_are_read_without_recursion() -> None:
 
 
 def test_squares_of_squares_are_no_list_of_factors() -> None:
-    """Sixty squares have 2 to the power of 60 factors, and are entered once each."""
+    """Sixty nested squares have 2**60 factors, but each square is entered once."""
     terms = TermTable()
     square: Expr = i
     for _ in range(60):

@@ -1,4 +1,4 @@
-"""The verifier accepts what lowering makes, and names the rule that malformed code breaks."""
+"""The verifier accepts lowered functions and names the rule that a malformed function violates."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def f(A: Buffer("float32", (n, m * 4)), p: "bool", *, n: "int64", m: "int64"):
     [
         (I + X, Diagnostic(
             "internal", function="f", node="i",
-            problem="this variable is not bound where it is used",
+            problem="variable is not bound where it is used",
         )),
         (BufferLoad(Buffer("B", (4,)), (ZERO,)),
          Diagnostic("internal", function="f", node="B[0]")),
@@ -121,7 +121,7 @@ def f(A: Buffer("float32", (n, m * 4)), p: "bool", *, n: "int64", m: "int64"):
              lane=4,
          )),
         (Const(1.0, DType("float32x4")), Diagnostic(
-            "internal", function="f", node="float32x4(1.0)", problem="a literal is a scalar",
+            "internal", function="f", node="float32x4(1.0)", problem="a literal must be a scalar",
         )),
         (Cast(DType("float32x4"), N), Diagnostic(
             "internal", function="f", node='cast("float32x4", n)',
@@ -129,7 +129,7 @@ def f(A: Buffer("float32", (n, m * 4)), p: "bool", *, n: "int64", m: "int64"):
         )),
         (Binary(BinOp.ADD, X, N), Diagnostic(
             "internal", function="f", node="x + n",
-            problem="operands of float32 and int64 do not go together",
+            problem="operands of float32 and int64 have different dtypes",
         )),
         (Binary(BinOp.DIV, N, N), Diagnostic(
             "internal", function="f", node="n / n", problem="`/` is not defined for int64",
@@ -139,7 +139,7 @@ def f(A: Buffer("float32", (n, m * 4)), p: "bool", *, n: "int64", m: "int64"):
         )),
         (Compare(CmpOp.LT, X, N), Diagnostic(
             "internal", function="f", node="x < n",
-            problem="operands of float32 and int64 do not go together",
+            problem="operands of float32 and int64 have different dtypes",
         )),
         (Not(X), Diagnostic(
             "internal", function="f", node="not x", problem="`not` is not defined for float32",
@@ -149,7 +149,7 @@ def f(A: Buffer("float32", (n, m * 4)), p: "bool", *, n: "int64", m: "int64"):
         )),
         (Select(P, X, N), Diagnostic(
             "internal", function="f", node="select(p, x, n)",
-            problem="operands of float32 and int64 do not go together",
+            problem="operands of float32 and int64 have different dtypes",
         )),
         (Select(P, Broadcast(X, 4), Broadcast(X, 4)),
          Diagnostic(
@@ -159,7 +159,7 @@ def f(A: Buffer("float32", (n, m * 4)), p: "bool", *, n: "int64", m: "int64"):
         (Call("mma", (X,), FLOAT32),
          Diagnostic(
              "internal", function="f", node='call("mma", x, dtype="float32")',
-             problem="there is no function mma of 1 arguments",
+             problem="unknown function mma of 1 arguments",
          )),
         (Call("exp", (X,), INT64),
          Diagnostic(
@@ -223,7 +223,7 @@ LOCAL = Buffer("T", (4,))
         (TensorOp("t", NONE, BufferStore(A, ONE, (ZERO, I))),
          Diagnostic(
              "internal", function="f", node="i",
-             problem="this variable is not bound where it is used",
+             problem="variable is not bound where it is used",
          )),
         (Prefetch(BufferLoad(A, (ZERO,))), Diagnostic(
             "internal", function="f", node="A[0]", index_count=1, wanted=2,
@@ -238,12 +238,12 @@ LOCAL = Buffer("T", (4,))
          )),
         (BufferStore(A, ONE, (ZERO, I)), Diagnostic(
             "internal", function="f", node="i",
-            problem="this variable is not bound where it is used",
+            problem="variable is not bound where it is used",
         )),
         (BufferStore(A, ONE, (ZERO, ZERO), I < 3),
          Diagnostic(
              "internal", function="f", node="i",
-             problem="this variable is not bound where it is used",
+             problem="variable is not bound where it is used",
          )),
         (IfThenElse(N, NONE), Diagnostic(
             "internal", function="f", node="if n:", dtype="int64", dtype2="bool",
@@ -262,7 +262,7 @@ LOCAL = Buffer("T", (4,))
         (SeqStmt((Let(I, N, NONE), BufferStore(A, ONE, (ZERO, I)))),
          Diagnostic(
              "internal", function="f", node="i",
-             problem="this variable is not bound where it is used",
+             problem="variable is not bound where it is used",
          )),
         (SeqStmt((Allocate(LOCAL, NONE), BufferStore(LOCAL, ONE, (ZERO,)))),
          Diagnostic("internal", function="f", node="T[0] = float32(1.0)")),
@@ -360,7 +360,7 @@ def test_maps_are_for_memory_of_the_function() -> None:
         )
     )
     assert refusal(free) == Diagnostic(
-        "internal", function="f", node="n", problem="this variable is not bound where it is used",
+        "internal", function="f", node="n", problem="variable is not bound where it is used",
     )
 
 
@@ -402,7 +402,7 @@ def test_extents_of_views_are_compared_by_their_factors() -> None:
 
 
 def test_a_map_changes_the_extents_that_views_are_compared_by() -> None:
-    """The separators count the axes after the map: only the ranks are compared before it."""
+    """Separators count axes after the layout map, so only ranks are compared before the map."""
     verify(parse("""
 @layout_transform_map(A=[lambda i: [i // 4, AXIS_SEPARATOR, i % 4]])
 def f(A: Buffer("float32", (8,), axis_separators=(0,))):

@@ -1,4 +1,4 @@
-"""What is no layout and no list of integers is named as such, wherever it was given."""
+"""Invalid layouts and integer lists are reported by parameter name in all entry points."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ made_map: Any = GridMap
             lambda: Layout.of(ANY.nbytes, "float16", lambda i: [i]),
             Diagnostic(
                 "wrong-argument", where="layout: the shape", given=512000,
-                remedy="give integers, one for each axis, such as (0, 1)",
+                remedy="pass one integer per axis, such as (0, 1)",
             ),
         ),
         (
@@ -100,7 +100,7 @@ made_map: Any = GridMap
             lambda: ANY.row_major(None, "float32"),
             Diagnostic(
                 "wrong-argument", where="layout: the shape", given=None,
-                remedy="give integers, one for each axis, such as (0, 1)",
+                remedy="pass one integer per axis, such as (0, 1)",
             ),
         ),
         (

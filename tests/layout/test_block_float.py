@@ -1,4 +1,4 @@
-"""Block floats against a model in float64: rounding, exponents, the order of bytes, and specials."""
+"""Block floats against a float64 model: rounding, exponents, byte order and special values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Array = np.ndarray[Any, Any]
 
 
 def model(values: Array, bits: int) -> tuple[Array, Array]:
-    """Exponents of runs of 16, and codes, of finite values, by float64."""
+    """Return the shared exponents of runs of 16 and the codes of finite values, by float64."""
     runs = values.reshape(-1, 16).astype(np.float64)
     runs = np.where(np.abs(runs) < 2.0**-126, 0, runs)
     _, power = np.frexp(np.abs(runs).max(axis=1))
@@ -43,7 +43,7 @@ def values_of_all_sizes(count: int) -> Array:
 @pytest.mark.parametrize("elements", [16, 64, 1024])
 @pytest.mark.parametrize("bits", [8, 4, 2])
 def test_encoded_bytes(bits: int, elements: int) -> None:
-    """Exponents of a block first, then its codes."""
+    """Each block stores its exponents first, then its codes."""
     values = values_of_all_sizes(4096)
     exponents, codes = model(values, bits)
     heads = exponents.astype(np.uint8).reshape(-1, elements // 16)
@@ -69,7 +69,7 @@ def test_decoded_values(bits: int) -> None:
 
 @pytest.mark.parametrize("bits", [8, 4, 2])
 def test_every_code_under_every_exponent(bits: int) -> None:
-    """Below the exponent of infinity and NaN."""
+    """All codes round-trip under all exponents below that of infinity and NaN."""
     codes = np.arange(2**bits).repeat(max(1, 16 >> bits)) if bits < 4 else np.arange(2**bits)
     codes = np.resize(codes, max(16, 2**bits))
     exponents = np.arange(255)
@@ -86,7 +86,7 @@ def test_every_code_under_every_exponent(bits: int) -> None:
 
 
 def test_infinity_and_nan() -> None:
-    """They take the greatest exponent, which leaves nothing of others but the very greatest."""
+    """Inf and NaN take the maximum exponent, which underflows all but the largest other values."""
     values = np.zeros(16, np.float32)
     greatest = float(np.finfo(np.float32).max)
     values[:7] = [np.inf, -np.inf, np.nan, 1.0, -1e30, 2.0**127, greatest]
@@ -110,7 +110,7 @@ def test_other_types(dtype: str) -> None:
 
 @pytest.mark.parametrize("bits", [8, 4, 2])
 def test_exponents_of_5_bits(bits: int) -> None:
-    """From 2 ** -15 to 2 ** 16; greater numbers, infinity and NaN become the greatest."""
+    """5-bit exponents cover 2**-15 to 2**16; larger values, infinity and NaN saturate."""
     values = values_of_all_sizes(8192).astype(np.float64).reshape(-1, 16)
     ends = [[3e38, -1e9, 1], [-7e4, 1.3e5, 1.4e5], [2.0**-15, 2.0**-20, 0], [0, 0, 0]]
     values[:4, :3] = np.array(ends)

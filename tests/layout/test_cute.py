@@ -1,4 +1,4 @@
-"""CuTe's shapes and strides, against sums of digits written out in the tests."""
+"""CuTe shapes and strides, against explicit sums of digits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_nested_modes() -> None:
 
 
 def test_the_first_mode_is_the_fastest() -> None:
-    """`0 2 1 3` is printed for the strides (1, 2) within a mode of (2, 2)."""
+    """The first mode is the fastest: strides (1, 2) in a mode of (2, 2) give `0 2 1 3`."""
     layout = cute("(4,(2,2)):(4,(2,1))", "float32")
 
     assert [layout.offset((0, j)) for j in range(4)] == [0, 2, 1, 3]
@@ -108,7 +108,7 @@ def test_texts_come_back(text: str) -> None:
             lambda: cute_text(Layout.of((8, 8), "float32", lambda i, j: [i, i ^ j])),
             Diagnostic(
                 "layout-text", index_map="lambda i, j: [i, i ^ j]", shape=[8, 8],
-                reason="a place is no sum of digits times strides",
+                reason="an address is not a sum of digits times strides",
             ),
         ),
     ],
@@ -123,7 +123,7 @@ def test_refusals(make: Callable[[], object], expected: Diagnostic) -> None:
 @pytest.mark.parametrize(
     ("text", "size", "expected"),
     [
-        ("4:2", 24, "(2,3):(1,8)"),  # the published one
+        ("4:2", 24, "(2,3):(1,8)"),  # the published example
         ("4:1", 24, "6:4"),
         ("6:4", 24, "4:1"),
         ("(4,6):(1,4)", 24, "1:0"),

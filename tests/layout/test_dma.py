@@ -1,4 +1,4 @@
-"""Nests of DMA loops: the published tables, views and slices, and maps that are hard to cut."""
+"""DMA loop nests: published tables, views, slices, and maps that need several nests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def of(shape: Sequence[int], mapping: Callable[..., Sequence[Any]]) -> Layout:
 
 
 def offsets(layout: Layout, mapping: Callable[..., Sequence[Any]]) -> np.ndarray[Any, Any]:
-    """Device offsets by NumPy alone."""
+    """Return device offsets, computed by NumPy alone."""
     total: Any = 0
     for value, extent in zip(
         mapping(*np.indices(layout.shape)), layout.physical_shape, strict=True
@@ -33,7 +33,7 @@ def offsets(layout: Layout, mapping: Callable[..., Sequence[Any]]) -> np.ndarray
 def check(
     mapping: Callable[..., Sequence[Any]], shape: Sequence[int], **options: Any
 ) -> tuple[DmaNest, ...]:
-    """The nests, after it was seen that they copy each element of the box once."""
+    """Return the nests after checking that they copy each element of the box exactly once."""
     layout = of(shape, mapping)
     nests = layout.dma(**options)
     start = options.get("start") or [0] * len(shape)
@@ -119,14 +119,14 @@ PUBLISHED = {
 def test_published(
     mapping: Callable[..., Sequence[Any]], shape: Sequence[int], printed: list[str]
 ) -> None:
-    """The tables of torch-spyre's DMA descriptors, and of its stride maps."""
+    """The nests equal the tables of torch-spyre's DMA descriptors and stride maps."""
     nests = check(mapping, shape) if math.prod(shape) < 100000 else of(shape, mapping).dma()
 
     assert [str(nest) for nest in nests] == printed
 
 
 def as_set(nest: DmaNest) -> isl.Set:
-    """The pairs of device and host offsets of a nest."""
+    """Return the set of (device offset, host offset) pairs of a nest."""
     names = [f"n{k}" for k in range(len(nest.ranges))]
     inside = " and ".join(
         f"0 <= {name} < {count}" for name, count in zip(names, nest.ranges, strict=True)
@@ -164,7 +164,7 @@ def as_set(nest: DmaNest) -> isl.Set:
 def test_nests_are_proven_to_be_exact(
     formula: str, shape: tuple[int, int], mapping: Callable[..., Sequence[Any]]
 ) -> None:
-    """By integer sets: no two nests meet, and together they are the layout."""
+    """By integer sets, nests are disjoint and their union is the layout."""
     wanted = isl.Set(
         f"{{ [d, h] : exists i, j : 0 <= i < {shape[0]} and 0 <= j < {shape[1]} "
         f"and h = {shape[1]}i + j and d = {formula} }}"
@@ -179,13 +179,13 @@ def test_nests_are_proven_to_be_exact(
 
 
 def test_a_sum_of_digits_is_one_loop() -> None:
-    """Whole sticks and the rest of the last lie one after the other here."""
+    """Full sticks and the partial last one are contiguous here and fuse into one loop."""
     assert check(lambda i: [i // 64, i % 64], (150,)) == (DmaNest((150,), (1,), (1,)),)
     assert check(lambda i: [i // 64, i % 64], (128,)) == (DmaNest((2, 64), (64, 1), (64, 1)),)
 
 
 def test_rows_that_were_joined_are_cut_as_one_index() -> None:
-    """40 rows of 200 as 125 whole sticks, though no row is whole sticks."""
+    """A fused row index is cut as a whole: 40 rows of 200 are 125 full sticks."""
     nests = check(lambda i, j: [(i * 200 + j) // 64 % 5, (i * 200 + j) // 320,
                                 (i * 200 + j) % 64], (40, 200))
 
@@ -217,7 +217,7 @@ def ordinal(i: Any) -> list[Any]:
 def test_no_more_nests_than_remainders_make(
     mapping: Callable[..., Sequence[Any]], shape: Sequence[int], most: int
 ) -> None:
-    """2^k for k remainders, and one for each other way that a map is put together."""
+    """The number of nests is bounded: 2^k for k remainders, plus alternative digit splits."""
     assert len(check(mapping, shape)) <= most
 
 
@@ -241,7 +241,7 @@ def test_slices_at_sticks_need_no_nest_more(offset: int) -> None:
 
 
 def test_a_slice_of_the_host_fills_a_whole_layout() -> None:
-    """`x[:, 60:]` of [40, 120], which the device keeps by itself."""
+    """The slice `x[:, 60:]` of [40, 120] fills a whole layout on the device."""
     (nest,) = check(sticks, (40, 60), host_strides=(120, 1), host_offset=60)
 
     assert nest == DmaNest((1, 40, 60), (2560, 64, 1), (64, 120, 1), 0, 60)
@@ -276,13 +276,13 @@ def test_maps_without_digits_become_runs() -> None:
 @pytest.mark.parametrize(
     ("layout", "options", "device", "host"),
     [
-        # The axes in their order on the host, loops along one of them together.
+        # Axes are in host order, with the loops of one axis together.
         (lambda i, j: [j // 8, i, j % 8], {"extents": (3, 16)},
          "i*24 + j*8 + k*1", "j*20 + (i*8 + k*1)"),
         (lambda i, j: [i // 2, j // 8, i % 2, j % 8], {"extents": (2, 8), "start": (0, 8)},
          "16 + i*48 + j*16 + k*8 + l*1", "8 + (i*40 + k*20) + (j*8 + l*1)"),
         (lambda i, j: [j, i], {}, "i*3 + j*1", "j*20 + i*1"),
-        # Strides that go backwards or stay.
+        # Negative and zero strides.
         (lambda i, j: [i, j], {"host_strides": (-20, 1), "host_offset": 40},
          "i*20 + j*1", "40 + i*-20 + j*1"),
         (lambda i, j: [i, j], {"host_strides": (0, 1)}, "i*20 + j*1", "i*0 + j*1"),

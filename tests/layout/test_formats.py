@@ -1,4 +1,4 @@
-"""Storage formats: sizes in memory, packed integers, and what is refused."""
+"""Storage formats: sizes in memory, packed integers and errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.numerics import assert_close
 
 
 def tiles(storage: Format) -> Layout:
-    """64 x 96 in tiles of 32 x 32, each of four faces."""
+    """Return a 64x96 layout in 32x32 tiles of four faces each."""
     index_map = IndexMap.from_func(
         lambda i, j: [i // 32, j // 32, i // 16 % 2, j // 16 % 2, i % 16, j % 16]
     )
@@ -60,7 +60,7 @@ def test_bfloat16_is_rounded_to_even(dtype: str) -> None:
 
 @pytest.mark.parametrize("storage", [INT4, UINT4], ids=lambda f: f.name)
 def test_every_byte_of_two_integers(storage: PackedInt) -> None:
-    """The first in the low half, as ml_dtypes has the values."""
+    """Each byte packs two integers with the first in the low half, as ml_dtypes decodes them."""
     packed = np.arange(256, dtype=np.uint8)
     halves = np.stack([packed & 15, packed >> 4], axis=-1).reshape(-1)
     wanted = halves.astype(getattr(ml_dtypes, storage.name)).astype(np.int64)
@@ -97,7 +97,7 @@ def test_floats_become_the_nearest_integers() -> None:
 
 
 def test_blocks_of_several_axes() -> None:
-    """The last axis of a tensor holds the blocks, in a schedule and for arrays alike."""
+    """Blocks run along the last axis of a tensor, in schedules and for arrays."""
     A = te.placeholder((3, 10), "int8", name="A")
     packed = INT4.encode(A)
     B = INT4.decode(packed)
@@ -181,7 +181,7 @@ def test_what_is_refused(make: Callable[[], Any], expected: Diagnostic) -> None:
 def test_padding_is_a_number_of_the_format(
     name: str, held: tuple[float, ...], lost: tuple[float, ...]
 ) -> None:
-    """Stored and read again it is what it was, as near as the format comes."""
+    """A padding value is rounded to the storage format and reads back as the rounded value."""
     storage = storage_format(name)
 
     def padded(value: float) -> Layout:

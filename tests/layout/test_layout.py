@@ -1,4 +1,4 @@
-"""Layouts of tensors of known shape: what follows from the map, and what is refused."""
+"""Layouts of tensors of known shape: properties that follow from the index map, and errors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_sizes_follow_from_the_map() -> None:
 
 
 def test_a_remainder_declares_places() -> None:
-    """Also where an index is shorter, or where only one place is ever used."""
+    """A remainder declares its full modulus as extent, even if the index covers less of it."""
     layout = Layout.of((5, 100), "float32", lambda i, j: [j // 32 % 8, i % 16, i // 5 % 4, j % 32])
 
     assert layout.physical_shape == (8, 16, 4, 32)
@@ -111,7 +111,7 @@ def test_equivalence_looks_at_places() -> None:
 
 
 def test_a_schedule_takes_a_layout() -> None:
-    """Padding as the layout says, and the numbers of NumPy."""
+    """A schedule applies a layout: the padding value is stored, and results equal NumPy's."""
     layout = Layout.of((5, 100), "float32", lambda i, j: [j // 32, i % 8, j % 32], pad_value=7)
     A = te.placeholder((5, 100), name="A")
     B = te.compute((5, 100), lambda i, j: A[i, j] * 2.0, name="B")

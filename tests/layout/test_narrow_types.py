@@ -1,4 +1,4 @@
-"""Floats of few bits: every code, and values of every type, against ml_dtypes and fractions."""
+"""Narrow floats: all codes, and values of all dtypes, against ml_dtypes and fractions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, 448, 464, 465, -480, 57344
 
 
 def bits_of_all_kinds() -> Array:
-    """Patterns of float32: any, all of float16, and numbers of all sizes."""
+    """Return float32 values: random bit patterns, all float16 values and random magnitudes."""
     rng = np.random.default_rng(0)
     patterns = rng.integers(0, 2**32, 50_000, np.uint64).astype(np.uint32).view(np.float32)
     halves = np.arange(65536, dtype=np.uint16).view(np.float16).astype(np.float32)
@@ -62,7 +62,7 @@ def test_values_to_8_bits(name: str, dtype: str) -> None:
 
 
 def nearest(values: Array, numbers: Array) -> Array:
-    """The index, in ascending `numbers`, of the nearest to each value; of two the even index."""
+    """Return the index of the nearest element of ascending `numbers`; ties go to the even index."""
     above = np.searchsorted(numbers, values).clip(1, len(numbers) - 1)
     down, up = values - numbers[above - 1], numbers[above] - values
     chosen: Array = np.where((up < down) | ((up == down) & (above % 2 == 0)), above, above - 1)
@@ -71,7 +71,7 @@ def nearest(values: Array, numbers: Array) -> Array:
 
 @pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2"])
 def test_float64_is_rounded_once(name: str) -> None:
-    """Also just beside the middle of two neighbours, where a detour over float32 would err."""
+    """Float64 is rounded once, also next to midpoints, where rounding via float32 is wrong."""
     last = 0x7E if name == "float8_e4m3fn" else 0x7B
     numbers = np.arange(last + 1, dtype=np.uint8).view(ml_dtype(name)).astype(np.float64)
     middles = (numbers[1:] + numbers[:-1]) / 2
@@ -95,7 +95,7 @@ def test_saturating(storage: SmallFloat) -> None:
 
 
 def dlfloat16_values() -> Array:
-    """What the 32768 codes without a sign stand for, as the format is described."""
+    """Return the values of the 32768 non-negative codes, by the description of the format."""
     codes = np.arange(2**15)
     exponent, fraction = codes >> 9, codes & 511
     values = (1 + fraction / 512) * 2.0 ** (exponent - 31)
@@ -116,7 +116,7 @@ def test_every_code_of_dlfloat16() -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_values_to_dlfloat16(dtype: str) -> None:
-    """To the nearest; half-way away from 0, too small to 0, too great and infinity to all ones."""
+    """Rounding is to nearest, ties away from 0; underflow gives 0, overflow and inf all ones."""
     numbers = dlfloat16_values()[:-1]
     middles = (numbers[2:] + numbers[1:-1]) / 2
     given = bits_of_all_kinds()

@@ -1,4 +1,4 @@
-"""Blocked layouts by their names, against block arithmetic in NumPy."""
+"""Blocked layouts by their oneDNN names, against block arithmetic in NumPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contiguous runs of copies: lengths by brute force, published factors, and a bound on the time."""
+"""Contiguous runs of copies: brute-force lengths, published factors and a time bound."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def of(shape: Sequence[int], mapping: Callable[..., Sequence[Any]], **options: A
 
 
 def timed(runs: Callable[[], Runs]) -> Runs:
-    """An answer that takes a bounded time of the processor, the least of three."""
+    """Return the result after checking that the best of three runs stays within the time limit."""
     seconds = []
     for _ in range(3):
         start = time.process_time()
@@ -74,7 +74,7 @@ def test_copies_between_layouts(a: tuple[int, int], b: tuple[int, int]) -> None:
 
 
 def test_a_loop_that_runs_once_may_lead_nowhere() -> None:
-    """Five rows in shards of three: the step from shard to shard is none where there is one."""
+    """A loop of one iteration has no step: five rows in shards of three rows."""
     source, target = (ShardLayout((5, 3), "int32", grid=grid) for grid in ((1, 1), (2, 1)))
 
     assert dict(source.runs_to(target).lengths) == {9: 1, 6: 1}
@@ -110,7 +110,7 @@ def test_nothing_has_no_runs() -> None:
 
 
 def test_no_run_goes_from_core_to_core() -> None:
-    """Rows on cores: in one memory all were one run."""
+    """Runs do not cross cores: rows on several cores, against one run in a single memory."""
     rows = of((8, 32), lambda i, j: [i // 2, i % 2, j], grid_axes=[0])
 
     assert rows.runs().lengths == ((64, 4),)
@@ -125,7 +125,7 @@ def grid_4096(cores: int) -> Layout:
 
 
 def test_resharding_4096() -> None:
-    """tt-mlir's factor for 8x8 cores to 4x4 is 512."""
+    """The run length for 8x8 to 4x4 cores is 512, the factor of tt-mlir."""
     runs = timed(lambda: grid_4096(8).runs_to(grid_4096(4)))
 
     assert (runs.lengths, runs.factor, runs.method) == (((512, 32768),), 512, "sets")
@@ -138,7 +138,7 @@ def test_resharding_4096() -> None:
     [((8, 8), ((16, 786432),)), ((1, 64), ((2, 6291456),)), ((64, 1), ((196608, 64),))],
 )
 def test_reshapes_32_24_128_128(grid: tuple[int, int], lengths: Sequence[tuple[int, int]]) -> None:
-    """To 768x128x128, on as many cores: the reshape that took tt-mlir minutes."""
+    """A reshape to 768x128x128, which took tt-mlir minutes, takes bounded time."""
     rows, columns = 32 * 24 * 128 // grid[0], 128 // grid[1]
     outer = 768 // grid[0]
     shape = (32, 24, 128, 128)
@@ -161,7 +161,7 @@ def test_a_transpose_is_single_elements() -> None:
 
 
 def test_coprime_tiles_of_six_dimensions() -> None:
-    """Of 255255 elements all are looked at, of 75 million a part; against the host by sets."""
+    """All of 255,255 elements are counted, and a sample of 75 million; host runs use sets."""
     small, large = (13, 11, 17, 7, 5, 3), (97, 89, 83, 7, 5, 3)
     one, other = (5, 7, 11, 2, 3, 2), (3, 4, 5, 3, 2, 3)
     source, target = tiles(small, one), tiles(small, other)
@@ -224,7 +224,7 @@ def test_refusals(ask: Callable[[], object], expected: Diagnostic) -> None:
 
 
 def test_offsets_are_those_of_numpy() -> None:
-    """What the tests above compare with."""
+    """The reference offsets of the tests above equal those of a NumPy formula."""
     i, j = np.indices((20, 200))
 
     assert np.array_equal(LAYOUTS["sticks"].offsets(), j // 64 * 20 * 64 + i * 64 + j % 64)

@@ -1,4 +1,4 @@
-"""Sharded layouts: extents, tiles and faces, padding of each core, and what is refused."""
+"""Sharded layouts: extents, tiles, faces, padding per core, and errors."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_memref(
 
 
 def test_collapsed_extents_are_those_of_the_values() -> None:
-    """From the least to the greatest value, whatever the signs, constants and remainders."""
+    """Collapsed extents count from the minimum to the maximum value, for any signs."""
     layout = ShardLayout((4, 10), "float32", lambda i, j: [7 - 2 * i, j % 16 + 3], grid=(2, 3))
 
     assert layout.collapsed_shape == (7, 10)
@@ -73,7 +73,7 @@ def test_collapsed_extents_are_those_of_the_values() -> None:
 
 @pytest.mark.parametrize(("index", "offset"), [((0, 5), 5), ((17, 5), 533), ((15, 16), 496)])
 def test_faces_of_a_tile(index: tuple[int, int], offset: int) -> None:
-    """Four faces of 16x16, row by row."""
+    """A tile stores its four 16x16 faces in row-major order."""
     layout = ShardLayout((32, 32), "float32", tile=(32, 32), face=(16, 16))
     r, c = index
 
@@ -91,7 +91,7 @@ def test_offset_in_the_shard() -> None:
 
 
 def test_aligned_strides_make_whole_tiles_of_each_batch() -> None:
-    """Rows of a batch on a multiple of 32: 6 x 7 tiles for 2x3x5x193."""
+    """Row strides aligned to 32 give whole tiles per batch: 6x7 tiles for 2x3x5x193."""
     layout = ShardLayout(
         (2, 3, 5, 193), "float32", lambda a, b, c, d: [a * 96 + b * 32 + c, d], tile=(32, 32)
     )
@@ -111,7 +111,7 @@ def test_what_a_core_holds() -> None:
 
 @st.composite
 def sharded(draw: st.DrawFn) -> ShardLayout:
-    """Layouts with bumped strides, permuted dimensions, folded ones, tiles and faces."""
+    """Draw layouts with bumped strides, permuted or folded dimensions, tiles and faces."""
     shape = draw(st.lists(st.integers(1, 9), min_size=1, max_size=4))
     order = draw(st.permutations(range(len(shape))))
     cut = draw(st.integers(0, len(shape)))
@@ -364,7 +364,7 @@ def test_other_tiles_may_be_allowed() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_padding_of_aligned_shards(seed: int) -> None:
-    """Counts and places of padding with aligned rows, beside NumPy's."""
+    """Padding counts and positions of aligned shards equal NumPy's."""
     random = np.random.default_rng(seed)
     shape = tuple(int(n) for n in random.integers(1, 60, 2))
     grid = tuple(int(n) for n in random.integers(1, 5, 2))

@@ -1,4 +1,4 @@
-"""Joining dimensions: any list of intervals, and those that are none."""
+"""Collapsed dimensions: all interval lists, and errors for invalid ones."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_groups(
 
 
 def test_every_interval_of_a_small_tensor() -> None:
-    """No dimension is lost, and all are in their order."""
+    """Collapsing any interval keeps all dimensions in row-major order."""
     shape = (2, 3, 2, 4)
     for begin, end in product(range(4), range(5)):
         if begin > end:

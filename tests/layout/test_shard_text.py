@@ -1,4 +1,4 @@
-"""The text of shard layouts: what is read, what is printed, and where it is wrong."""
+"""Textual form of shard layouts: parsing, printing and error positions."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def written(
 FORMULAS = st.recursive(
     st.sampled_from([(word, word) for word in ("d0", "d1", "3", "12")]), operations, max_leaves=6
 )
-"""Formulas as MLIR writes them, and in Python."""
+"""Strategy for formulas in MLIR syntax with their Python equivalents."""
 
 
 @given(FORMULAS)
@@ -106,7 +106,7 @@ def test_element_types(text: str, dtype: str) -> None:
 
 
 def test_other_spellings() -> None:
-    """No blanks in a tile, signed integers, u32, and lines that end anywhere."""
+    """The parser accepts any whitespace and line breaks, signed integers and u32."""
     text = (
         "tensor< 64 x64xsi32,\n#tt.layout<(i,j)->(i,j),undef,< 1x2 >,memref<2x1x!tt.tile<32x32,u32>"
         ",#tt.memory_space<dram> > > >\n"
@@ -161,7 +161,7 @@ def test_aligned_rows_are_read_from_the_memref() -> None:
 
 
 def at(text: str, wanted: str, rest: str) -> tuple[str, Diagnostic]:
-    """A text, and what is said about it where `rest` begins (20 letters of it are shown)."""
+    """Return a text and its error message, whose position is the start of `rest`."""
     place = text.index(rest) if rest else len(text)
     line = text[:place].count("\n") + 1
     column = len(text[:place].rpartition("\n")[2]) + 1

@@ -1,4 +1,4 @@
-"""Stick layouts beyond the examples of their documents: arrangements, strides, ranks, refusals."""
+"""Stick layouts beyond the documented examples: arrangements, strides, ranks and errors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SEN169 = DataFormats.SEN169_FP16
 
 
 def test_conversion_to_float32_leaves_two_sticks_by_turns() -> None:
-    """Column 64 p + 8 g + 4 s + e of the host is in stick 2 p + s, at 4 g + e."""
+    """Host column 64 p + 8 g + 4 s + e is in stick 2 p + s at lane 4 g + e."""
     layout = StickLayout(
         (3, 256), "float32", pad_all_dims=False, arrangement=ElementArrangement.DL16_TO_FP32
     )
@@ -38,7 +38,7 @@ def test_conversion_to_float32_leaves_two_sticks_by_turns() -> None:
 
 
 def test_conversion_to_dlfloat16_leaves_halves_by_turns() -> None:
-    """Column 64 k + 32 h + 4 g + e of the host is in stick k, at 8 g + 4 h + e."""
+    """Host column 64 k + 32 h + 4 g + e is in stick k at lane 8 g + 4 h + e."""
     layout = StickLayout(
         (3, 128), "float16", pad_all_dims=False, arrangement=ElementArrangement.FP32_TO_DL16
     )
@@ -72,7 +72,7 @@ def test_every_element_has_a_place_at_every_rank(rank: int) -> None:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_sticks_of_several_dimensions(seed: int) -> None:
-    """N + k loops: the offset of each element by the rule in words, for random N, k and extents."""
+    """For random N, k and extents, N + k loops give each offset of the documented rule."""
     random = np.random.default_rng(seed)
     rank = int(random.integers(1, 5))
     count = int(random.integers(1, min(rank, 3) + 1))
@@ -105,7 +105,7 @@ def test_sticks_of_several_dimensions(seed: int) -> None:
 
 
 def _factors(lanes: int, count: int, random: np.random.Generator) -> list[int]:
-    """Powers of two whose product is the number of lanes."""
+    """Return `count` random powers of two whose product is the number of lanes."""
     bits = lanes.bit_length() - 1
     cuts = sorted(random.integers(0, bits + 1, count - 1).tolist())
     return [2 ** (b - a) for a, b in zip([0, *cuts], [*cuts, bits], strict=True)]
@@ -222,7 +222,7 @@ def test_described(layout: StickLayout, golden: Golden) -> None:
 
 
 def test_questions_are_quick() -> None:
-    """Under 2 ms, or in the best of several rounds where the machine is busy."""
+    """Layout queries take under 2 ms in the best of several rounds."""
     rounds = []
     for n in range(7):
         start = time.perf_counter()
@@ -350,7 +350,7 @@ def made(*args: Any, **fields: Any) -> Callable[[], StickLayout]:
             made([2, 5, 64], [1, 0, 1], 1, Dense, SEN169, dtype="float7"),
             Diagnostic(
                 "element-type",
-                reason="`float7` is no element type; the types are bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64",
+                reason="`float7` is not a valid dtype; valid dtypes are bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64",
             ),
         ),
         (

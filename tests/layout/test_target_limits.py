@@ -1,4 +1,4 @@
-"""Layouts for a target: its sticks, tiles, grid and formats, and what does not go there."""
+"""Layouts for a target: its sticks, tiles, grid and formats, and errors for others."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_what_fits_to_the_byte() -> None:
 
 
 def test_a_grid_that_the_target_does_not_have_is_folded() -> None:
-    """Width sharding of TTNN: 1x64 cores on 8x8."""
+    """TTNN's width sharding: a 1x64 grid is folded onto 8x8 cores."""
     layout = ShardLayout.for_target(WORMHOLE, (32, 4096), "float32", grid=(1, 64))
     for column in range(0, 4096, 200):
         core = column // 64

@@ -1,4 +1,4 @@
-"""Tiles of machines, and strides: single places that their descriptions give."""
+"""Hardware tiles and strides: addresses of single elements from vendor descriptions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TTNN's layouts: the terms of the document, pages and shards by NumPy, and to and from shards."""
+"""TTNN layouts: documented terms, pages and shards by NumPy, conversion to and from shards."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TILE = (32, 32)
 
 
 def rows_and_columns(shape: tuple[int, ...], stride: tuple[int, ...], width: int) -> Any:
-    """Row and column of each element, from the place that the strides give it."""
+    """Return row and column of each element, from its address under the strides."""
     flat = sum(
         (axis * n for axis, n in zip(np.indices(shape), stride, strict=True)),
         np.zeros(shape, np.int64),
@@ -26,7 +26,7 @@ def rows_and_columns(shape: tuple[int, ...], stride: tuple[int, ...], width: int
 
 
 def test_the_terms_of_the_document() -> None:
-    """384 rows: the formula of the document gives 192 with strides that lack the volume."""
+    """The document gives 192 for these 384 rows, as its strides omit the volume."""
     layout = TtnnLayout(
         (2, 3, 64, 128), "float32", memory_layout="block_sharded", memory_space="l1",
         shard_shape=(192, 48), tile=TILE,
@@ -79,7 +79,7 @@ def test_sharded(
 
 
 def test_interleaved_over_the_cores() -> None:
-    """512x512 on 8x8 cores: each has 1x4 tiles, 32x128 elements."""
+    """512x512 interleaved on 8x8 cores gives each core 1x4 tiles, i.e. 32x128 elements."""
     tiles = TtnnLayout((512, 512), "float32", memory_space="l1", banks=64, tile=TILE)
     rows = TtnnLayout((512, 512), "float32", memory_space="l1", banks=64)
 
@@ -99,7 +99,7 @@ def test_one_bank_has_the_whole_tensor() -> None:
 
 @st.composite
 def packed(draw: st.DrawFn) -> TtnnLayout:
-    """Any placement, with padding between rows of each dimension."""
+    """Draw layouts of any placement, with padding between rows of each dimension."""
     shape = tuple(draw(st.lists(st.integers(1, 7), min_size=0, max_size=4)))
     tile = draw(st.sampled_from([None, (4, 16), (16, 16)]))
     stride: Any = None
@@ -367,7 +367,7 @@ def test_refusals(call: Callable[[], object], expected: Diagnostic) -> None:
 def test_the_batch_is_sliced_over_a_mesh(
     shape: tuple[int, ...], intervals: Any, grid: tuple[int, ...], tile: Any
 ) -> None:
-    """Every element is on the device and at the place there that the shard layout says."""
+    """Every element is on the device and at the address of its shard layout."""
     layout = ShardLayout(shape, "float32", collapse_intervals=intervals, grid=grid, tile=tile)
     mesh = TtnnLayout.mesh_from_shard(layout)
     count = len(grid) - 2

@@ -1,4 +1,4 @@
-"""Virtual grids: the maps of tt-mlir's device attribute, folded grids, and what is refused."""
+"""Virtual grids: the maps of tt-mlir's device attribute, folded grids and errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from tecomp import GridMap, LayoutError, ShardLayout
 from tests.messages import Diagnostic, diagnostic
 
-# Name: virtual grid, map to (chip, y, x), chips, and whether `GridMap.mesh` makes the same.
+# Name: virtual grid, map to (chip, y, x), chips, and whether `GridMap.mesh` returns the same map.
 MAPS: dict[str, tuple[tuple[int, ...], Callable[..., Any], int, bool]] = {
     "single": ((8, 8), lambda a, b: (0, a, b), 1, True),
     "batch-by-2": ((2, 8, 8), lambda a, b, c: (a, b, c), 2, True),
@@ -38,7 +38,7 @@ MAPS: dict[str, tuple[tuple[int, ...], Callable[..., Any], int, bool]] = {
 def test_maps_of_devices_and_back(
     shape: tuple[int, ...], mapping: Callable[..., Any], chips: int, is_mesh: bool
 ) -> None:
-    """All 17 are onto: every core stands for one of the virtual grid."""
+    """All 17 device maps are bijective: no core is idle."""
     grid = GridMap.of(shape, mapping, (chips, 8, 8))
     back = grid.inverse
 
@@ -138,16 +138,16 @@ def test_refusals(call: Callable[[], object], expected: Diagnostic) -> None:
 @pytest.mark.parametrize(
     ("shape", "options", "expected"),
     [
-        # As the tests of tt-mlir have it, for 8 x 8 cores.
+        # Expected grids of tt-mlir's tests for 8x8 cores.
         ((256, 256), {}, (8, 8)),
         ((2048, 32), {}, (64, 1)),
         ((32, 1280), {}, (1, 40)),
         ((1536, 32), {}, (48, 1)),
         ((1, 64, 64, 32), {"is_collapsed": False}, (1, 32, 2, 1)),
-        # As the comments on its alignments have it.
+        # Expected grids from the comments on alignment in tt-mlir.
         ((4, 43, 7), {"is_aligned": True}, (8, 1)),
         ((9, 43, 7), {"is_aligned": True}, (24, 1)),
-        # A prime number of tiles divides no grid of two axes: one core has them all.
+        # A prime number of tiles does not divide over a 2-D grid, so one core has all tiles.
         ((32 * 67, 32), {}, (1, 1)),
         ((7,), {}, (1, 1)),
         ((16, 16), {"tile": (1, 1)}, (8, 8)),
@@ -187,7 +187,7 @@ def test_a_grid_for_a_tensor_divides_its_tiles(seed: int) -> None:
 def test_maps_of_devices_have_a_text(
     shape: tuple[int, ...], mapping: Callable[..., Any], chips: int, is_mesh: bool
 ) -> None:
-    """A layout that is printed and read keeps its device."""
+    """The printed form of a layout contains its device map and parses back."""
     device = GridMap.of(shape, mapping, (chips, 8, 8))
     extents = tuple(2 * n for n in shape)
     layout = ShardLayout(extents, "float32", collapse_intervals=[], grid=shape, device=device)
@@ -229,7 +229,7 @@ def test_texts_of_devices_that_are_wrong(text: str, wanted: str, place: int, fou
 
 @pytest.mark.parametrize("device", [(8, 8), (10, 13), (3, 5)])
 def test_grids_of_any_shape_are_placed_on_one_device(device: tuple[int, int]) -> None:
-    """Each core of the grid is one of the device, in row-major order where the grid is folded."""
+    """Grid cores map to distinct device cores, in row-major order where the grid is folded."""
     cores = device[0] * device[1]
     grids: list[tuple[int, ...]] = [(1, n) for n in range(1, cores + 1)]
     grids += [(n, 1) for n in range(1, cores + 1)] + [device, (1, *device)]

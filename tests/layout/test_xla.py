@@ -1,4 +1,4 @@
-"""XLA's tiled layouts, against the tiling rule written with NumPy."""
+"""XLA tiled layouts, against the tiling rule written with NumPy."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.messages import Diagnostic, diagnostic
     ],
 )
 def test_offsets(text: str, index: tuple[int, ...], offset: int) -> None:
-    """Figures of OpenXLA's page on tiled layouts, and of its TPU tiles."""
+    """Offsets equal the figures of OpenXLA's page on tiled layouts and of its TPU tiles."""
     assert xla(text).offset(index) == offset
 
 
@@ -44,7 +44,7 @@ def test_memory_space() -> None:
 
 
 def tiled(shape: Sequence[int], order: Sequence[int], tiles: Sequence[Sequence[int]]) -> np.ndarray:
-    """The offset of each element, by the rule: pad to whole tiles, cut, and go on inside."""
+    """Return element offsets by the tiling rule: pad to whole tiles, split, and recurse inside."""
     numbers = np.arange(int(np.prod(shape)) or 0).reshape(shape)
     memory = np.transpose(numbers, list(reversed(order)))
     for tile in tiles:

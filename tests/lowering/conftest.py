@@ -1,4 +1,4 @@
-"""Runs schedules through the interpreter, right after their loops are made."""
+"""Fixtures that lower schedules to loop nests and interpret them."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def _nest(schedule: Schedule, args: Sequence[object]) -> PrimFunc:
 
 @pytest.fixture
 def nest() -> Nest:
-    """Make the loops of a schedule, and check that they are well-formed and can be printed."""
+    """Return a function that lowers a schedule to a loop nest, which it verifies and prints."""
     return _nest
 
 
 @pytest.fixture
 def run() -> Run:
-    """Make the loops of a schedule and run them on arrays, which are written in place."""
+    """Return a function that lowers a schedule and evaluates the loop nest on arrays in place."""
 
     def run_nest(schedule: Schedule, args: Sequence[object], *arrays: Any) -> PrimFunc:
         func = _nest(schedule, args)
@@ -63,7 +63,7 @@ def run() -> Run:
 
 @pytest.fixture
 def count() -> Count:
-    """How often each element of a tensor is stored when the loops of a schedule run."""
+    """Return a function that counts how often each element of a tensor is stored."""
 
     def count_stores(
         schedule: Schedule, args: Sequence[object], tensor: Tensor, *arrays: Any
@@ -96,7 +96,7 @@ def _with_parameter(func: PrimFunc, buffer: Buffer) -> PrimFunc:
 
 @pytest.fixture
 def realized() -> Callable[[PrimFunc, str], list[str]]:
-    """The bounds, as text, of every region of a buffer that exists for a while."""
+    """Return a function that lists the bounds of each realized region of a buffer as text."""
 
     def bounds(func: PrimFunc, name: str) -> list[str]:
         return [

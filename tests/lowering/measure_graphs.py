@@ -1,8 +1,8 @@
-"""Print the seconds that elements of many operations take to define, lower and compile.
+"""Measure the time to define, lower and compile elements of many operations.
 
     python tests/lowering/measure_graphs.py [operations ...]
 
-Processor time of one process; "compile" is the code generator, LLVM and the linker.
+Times are CPU seconds of one process; "compile" covers the code generator, LLVM and the linker.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ CASES = (chain, squares, xorshift, long_sum, selects, choices, extrema, index)
 
 
 def measure(element: Any, count: int) -> tuple[float, ...]:
-    """Seconds to define, to lower and to compile."""
+    """Return the seconds to define, to lower and to compile an element of `count` operations."""
     start = process_time()
     C = te.compute((N,), lambda i: element(i, count), name="C")
     s = te.create_schedule(C)
@@ -97,7 +97,7 @@ def measure(element: Any, count: int) -> tuple[float, ...]:
 
 
 def main() -> None:
-    """One line for each kind of element and number of operations."""
+    """Print one line for each kind of element and number of operations."""
     measure(chain, 10)
     print(f"{'element':10} {'operations':>10} {'define':>8} {'lower':>8} {'compile':>8}")
     for element in CASES:

@@ -1,4 +1,4 @@
-"""Copies of unrolled code, told apart: the same function, in which nothing stands twice."""
+"""`rename_duplicates` renames variables and buffers that unrolled copies declare repeatedly."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def over(var: Var, extent: Any, body: Stmt) -> Stmt:
 
 
 def add_one() -> Stmt:
-    """Each element and one more, through memory of the length of its beginning."""
+    """Build `A[i] += 1` through a temporary buffer of `i + 1` elements."""
     i, j, last = Var("i", INT64), Var("j", INT64), Var("last", INT64)
     T = Buffer("T", (i + 1,))
     view = Buffer("V", (i + 1,), data=T.data)
@@ -53,7 +53,7 @@ def add_one() -> Stmt:
 
 
 def statements(func: PrimFunc) -> list[Any]:
-    """Each as often as it runs in a place of its own."""
+    """Return all nodes of a function; a shared node occurs once for each use."""
     def listed(node: Any, inside: list[list[Any]]) -> list[Any]:
         return [node, *(each for part in inside for each in part)]
 

@@ -1,4 +1,4 @@
-"""Names of what a statement uses more than once: where they are, and what they may not read."""
+"""Common subexpressions of a statement are bound once, and checked reads are not moved."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def index(i: Any, count: int) -> Any:
 
 
 def calls(action: Callable[[], object]) -> int:
-    """How many functions are called: a measure of work that no other program changes."""
+    """Return the number of function calls, a deterministic measure of work."""
     count = 0
 
     def note(frame: FrameType, event: str, argument: object) -> None:

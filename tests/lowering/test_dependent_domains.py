@@ -1,4 +1,4 @@
-"""Reductions whose domains depend on axes, and reducers that use elements: loops and numbers."""
+"""Reductions with axis-dependent domains, and reducers that read elements: loops and results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ B = te.placeholder((8,), name="B")
 DATA = np.random.default_rng(5).random((8, 10)).astype("float32")
 STARTS = np.random.default_rng(6).random(8).astype("float32")
 
-# The bounds of a sum along row i, in te and in Python.
+# Bounds of a sum along row i, in te and in Python.
 DOMAINS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "before": (lambda i: (0, i), lambda i: (0, i)),
     "behind": (lambda i: (i, 10), lambda i: (i, 10)),
@@ -73,7 +73,7 @@ def test_numbers(agrees: Any, domain: str, decide: Callable[[te.Schedule, te.Ten
 
 @pytest.mark.parametrize("seed", range(12))
 def test_any_sums_of_axes(agrees: Any, seed: int) -> None:
-    """Two axes of data and one of the reduction decide where another begins and ends."""
+    """Two data axes and one reduction axis determine the bounds of another reduction axis."""
     draw = random.Random(seed)
     X = te.placeholder((5, 6), name="X")
     low = [draw.randint(-2, 2) for _ in range(4)]
@@ -152,7 +152,7 @@ P = te.compute((8,), lambda i: B[i] * 2.0, name="P")
 
 
 def greatest(given: Callable[[Any], Any], start: Callable[[Any], Any]) -> te.Tensor:
-    """The greatest of a row and of what the reducer has of its own."""
+    """Build the maximum of each row and of values that the reducer and its identity read."""
     k = te.reduce_axis((0, 10), name="k")
     return te.compute((8,), lambda i: te.comm_reducer(
         lambda x, y: te.max(te.max(x, y), given(i)), lambda t: start(i), name="greatest",

@@ -1,4 +1,4 @@
-"""Tiles at the edge: computed whole where what they read lies in memory, and only there."""
+"""Edge tiles are computed in full if their inputs are in memory, and only then."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.numerics import assert_close, assert_product
 def packed_product(
     m: int | te.Expr, n: int | te.Expr, depth: int, *, pack: bool = True, turned: bool = False, skewed: bool = False
 ) -> tuple[Any, list[Any]]:
-    """A product in register tiles of 2 by 8, with both operands packed in such tiles."""
+    """Build a matrix product in 2 x 8 register tiles; `pack` packs the operands into tiles."""
     A = te.placeholder((m, depth), name="A")
     B = te.placeholder((depth, n), name="B")
     k = te.reduce_axis((0, depth), name="k")
@@ -106,7 +106,7 @@ def test_a_layout_that_mixes_axes_has_no_tiles() -> None:
 
 
 def test_padding_of_one_map_is_none_that_the_map_before_cannot_reach() -> None:
-    # Beyond the last place of `i + 2 * j` there is memory, but `7 - i` says nothing of index 8.
+    # `i + 2 * j` leaves memory after its last position, but `7 - i` maps no index from 8 on.
     P = te.placeholder((8,), "int16", name="P")
     T = te.compute((8,), lambda i: P[i] + 1, name="T")
     U = te.compute((8,), lambda i: T[i] * 2, name="U")
@@ -123,7 +123,7 @@ def test_padding_of_one_map_is_none_that_the_map_before_cannot_reach() -> None:
 
 
 def test_a_layout_whose_places_repeat_in_other_steps_is_lowered_at_once() -> None:
-    # Of the places beyond the tensor isl would say which indices they have for minutes.
+    # isl would take minutes to compute the indices of the positions outside of the tensor.
     T = te.compute((7, 17), lambda i, j: i * 17 + j, name="T")
     U = te.compute((7, 17), lambda i, j: T[i, j] + 1, name="U")
     s = te.create_schedule(U)
@@ -137,7 +137,7 @@ def test_a_layout_whose_places_repeat_in_other_steps_is_lowered_at_once() -> Non
 
 
 def test_of_a_stage_without_tiles_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Where isl knows a region only by unknowns, it compares even a set with itself forever.
+    # If isl describes a region only by unknowns, even comparing the set with itself may not end.
     A = te.placeholder((10,), name="A")
     T = te.compute((10,), lambda i: A[i] + 1.0, name="T")
     U = te.compute((10,), lambda i: T[i] * 2.0, name="U")
@@ -223,7 +223,7 @@ def test_an_axis_whose_operand_is_packed_is_whole_even_if_the_other_is_not() -> 
 
 
 def test_places_that_a_remainder_declares_are_no_tile() -> None:
-    """Row i of 5 is at i % 32: so would be row i + 32, and one of any number of others."""
+    """Row i of 5 is stored at i % 32, like row i + 32, so the other positions are no edge tile."""
     A = te.placeholder((5, 8), name="A")
     B = te.compute((5, 8), lambda i, j: A[i, j] + 1.0, name="B")
     C = te.compute((5, 8), lambda i, j: B[i, j] * 2.0, name="C")
@@ -239,7 +239,7 @@ def test_places_that_a_remainder_declares_are_no_tile() -> None:
 
 @pytest.mark.parametrize("columns", [8, 9])
 def test_one_element_whose_block_is_a_case_distinction(columns: int) -> None:
-    """Block (i + j) % 8 // 3 has no start without cases: it may be any block of the tensor."""
+    """The block index (i + j) % 8 // 3 is piecewise, so any block of the tensor may be needed."""
     A = te.placeholder((8,), name="A")
     T = te.compute((8,), lambda i: A[i] * 2.0, name="T")
     B = te.compute((10, columns), lambda i, j: T[(i + j) % 8] + 1.0, name="B")
@@ -253,7 +253,7 @@ def test_one_element_whose_block_is_a_case_distinction(columns: int) -> None:
 
 
 def staircase(rows: int, columns: int) -> tuple[Any, list[Any]]:
-    """Sums of the elements of a row up to some place, of products that are made four at a time."""
+    """Build sums of row prefixes, whose terms are computed in tiles of four."""
     A = te.placeholder((rows, columns), name="A")
     k = te.reduce_axis((0, columns), name="k")
     P = te.compute((rows, columns), lambda i, j: A[i, j] * 2.0, name="P")
@@ -270,7 +270,7 @@ def staircase(rows: int, columns: int) -> tuple[Any, list[Any]]:
 
 
 def test_tiles_end_with_the_one_that_holds_the_last_element() -> None:
-    """What a tile reads is computed inside of it, from elements that are in memory."""
+    """Inputs of a tile are computed inside the tile, from elements that are in memory."""
     s, args = staircase(5, 24)
     text = str(tecomp.lower(s, args))
 

@@ -1,4 +1,4 @@
-"""Statements of the user's as stages: on whole tensors, in any layout and place."""
+"""User-defined statements as stages: on whole tensors, in any layout, at any attach point."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ P = te.compute((N, N), lambda i, j: A[i, j] + 1.0, name="P")
 
 
 def triangle(ins: Any, outs: Any) -> Any:
-    """X of L x = b for a lower triangle L with ones, where b is the first column."""
+    """Solve L x = b for a unit lower triangle L with b in column 0, and flag positive elements."""
     (left,), (x, count) = ins, outs
 
     def row(i: Any) -> Any:
@@ -54,7 +54,7 @@ def whole_numbers() -> Any:
 
 
 def check(s: te.Schedule) -> Any:
-    """The interpreter after every pass, the compiled code and a replayed schedule agree."""
+    """Check the interpreter after every pass, the compiled code and a replayed schedule."""
     a = whole_numbers()
     solved, positive = expected(a)
     wanted = solved + positive[::-1]
@@ -135,7 +135,7 @@ def test_loops_may_run_at_once() -> None:
 
 
 def spread(ins: Any, outs: Any) -> Any:
-    """Row sums, twice the transpose, and the sum of all."""
+    """Compute row sums, twice the transpose, and the sum of all elements."""
     (a,), (rows, turned, total) = ins, outs
 
     def row(i: Any) -> Any:

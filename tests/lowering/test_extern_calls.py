@@ -1,4 +1,4 @@
-"""Stages that call functions: in any layout, memory and place, as interpreted and as compiled."""
+"""Stages that call functions: any layout, memory and attach point, interpreted and compiled."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.numerics import assert_close
 
 
 def matmul(a: Any, b: Any, c: Any) -> None:
-    """NumPy's product."""
+    """Compute the matrix product with NumPy."""
     np.matmul(a, b, out=c)
 
 
@@ -34,7 +34,7 @@ P = te.compute((M, K), lambda i, j: A[i, j] + 1.0, name="P")
 
 
 def multiply(ins: Any, outs: Any) -> Any:
-    """A product by a Python function, with its first row copied to the last one by C."""
+    """Multiply with a Python function, and copy the first row to the last row with C `memcpy`."""
     return te.stmt_seq(
         te.call_packed("test.lowering.matmul", ins[0], ins[1], outs[0]),
         te.call_extern(
@@ -49,7 +49,7 @@ D = te.compute((M, N), lambda i, j: C[i, j] * 2.0, name="D")
 
 
 def check(s: te.Schedule, target: str = "cpu") -> Any:
-    """The interpreter after every pass, the compiled code and a replayed schedule agree."""
+    """Check the interpreter after every pass, the compiled code and a replayed schedule."""
     rng = np.random.default_rng(0)
     a, b = (rng.integers(-3, 3, shape).astype("float32") for shape in ((M, K), (K, N)))
     wanted = 2 * ((a + 1) @ b)

@@ -1,4 +1,4 @@
-"""Numbers that C functions give, in definitions: interpreted, compiled, in vectors and threads."""
+"""Results of C functions in definitions: interpreted, compiled, vectorized and parallel."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_what_is_refused() -> None:
     assert refused("float32", "silent", lambda i: A[i]) == (
         Diagnostic(
             "outside-function", where="te.call_pure_extern", name="test.values.silent",
-            description="does not say what it gives", result="float32",
+            description="does not declare a result type", result="float32",
         )
     )
     assert refused("float32", "cbrtf", lambda i: i) == (

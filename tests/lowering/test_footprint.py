@@ -1,4 +1,4 @@
-"""compute_at computes exactly what is read there: each element counted, for every access form."""
+"""compute_at computes exactly the footprint, counted per element, for every form of access."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ ACCESSES: dict[str, tuple[tuple[int, ...], Where]] = {
     "remainder": ((3, 4), lambda i, j: [(i % 3, j % 4)]),
     "far out and near": ((ROWS, COLUMNS), lambda i, j: [(i, j), (0, j), (i, 0)]),
 }
-"""The shape of a producer, and which of its elements element (i, j) of the consumer reads."""
+"""Shape of a producer, and the elements that element (i, j) of the consumer reads."""
 
 LEAVES: dict[str, Callable[[int, int], Index]] = {
     "io": lambda i, j: (i // 2,),
@@ -52,7 +52,7 @@ LEAVES: dict[str, Callable[[int, int], Index]] = {
     "ii": lambda i, j: (i // 2, j // 3, i % 2),
     "ji": lambda i, j: (i // 2, j // 3, i % 2, j % 3),
 }
-"""The loops of a consumer tiled by 2x3: for each element, the values down to a loop."""
+"""Attach points in a consumer tiled by 2x3: values of the loops down to a loop, per element."""
 
 
 def tiled(s: Schedule, tensor: Tensor) -> dict[str, IterVar]:
@@ -68,7 +68,7 @@ def total(values: Sequence[Any]) -> Any:
 
 
 def expected_counts(shape: Index, where: Where, leaf: Callable[[int, int], Index]) -> NDArray[Any]:
-    """In how many tiles each element is read."""
+    """Return the number of tiles that read each element."""
     needed = {(leaf(i, j), at) for i, j in np.ndindex(ROWS, COLUMNS) for at in where(i, j)}
     tally = Counter(at for _, at in needed)
     counts = np.zeros(shape, np.int32)
@@ -129,7 +129,7 @@ def test_guarded_reads_count_only_where_they_happen(leaf: str, count: Any) -> No
 
 @pytest.mark.parametrize("at", ["i", "k", "ko", "ki"])
 def test_inside_a_reduction(at: str, count: Any) -> None:
-    """A producer of a matrix product, computed at a loop of the reduction."""
+    """A producer of a matrix product operand is attached to a reduction loop."""
     m, n, depth = 3, 4, 7
     A = te.placeholder((m, depth), name="A")
     B = te.placeholder((depth, n), name="B")
@@ -269,7 +269,7 @@ def test_the_region_of_a_strided_read(step: int, bounds: str, nest: Any, realize
 def test_the_region_of_a_read_under_a_condition(
     blocks: int, fused: bool, nest: Any, realized: Any
 ) -> None:
-    """However few the blocks: the least of two is a case distinction of numbers."""
+    """The region is one tile also for few blocks, where a minimum is a list of constant cases."""
     rows = 7 * blocks
     A = te.placeholder((rows, 6), name="A")
     P = te.compute((rows, 6), lambda i, j: A[i, j] * 2.0, name="P")

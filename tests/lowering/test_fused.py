@@ -1,4 +1,4 @@
-"""Stages that are computed inside fused loops: for parts that divide nothing, and with tails."""
+"""Stages attached to fused loops: factors that do not divide the extents, and tails."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.numerics import assert_close
 
 
 def blocks(shape: tuple[int, int, int], size: int) -> tuple[te.Schedule, list[te.Tensor]]:
-    """Differences of neighbours of what is computed for a block of a row, all blocks in one loop."""
+    """Build differences of adjacent elements of a stage that is computed per block of a row."""
     a, b, n = shape
     A = te.placeholder((a, b, n + 1), name="A")
     D = te.compute((a, b, n + 1), lambda *x: A(*x) * 2.0, name="D")
@@ -72,7 +72,7 @@ def test_a_part_that_is_not_needed_in_the_last_rounds_is_not_computed_there(rows
 
 
 def test_axes_of_one_value_ask_nothing_of_the_others() -> None:
-    """A scan whose steps are cached in loops fused of a plane of one row: which step is meant is known."""
+    """In loops fused over a plane of one row, the step of a cached scan is known."""
     n = te.var("n")
     state = te.placeholder((n,), name="state")
     start = te.compute((2,), lambda t: te.cast(t + 1, "float32"), name="start")

@@ -1,4 +1,4 @@
-"""Fused axes, split by factors that do not divide their parts: right, and decided in few steps."""
+"""Fused axes split by factors that do not divide: correct results in few isl steps."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tecomp.ir import evaluate
 from tecomp.lowering import lower_all
 from tecomp.poly import isl_work
 
-# A few times what is needed.
+# The budget is a few times the required number of steps.
 STEPS = 1_000_000
 
 
 def stencil(shape: tuple[int, ...]) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
-    """Each point of a tensor that is computed, and its next neighbour along every axis."""
+    """Build the sum of each point of a computed tensor and its next neighbour along every axis."""
     padded = tuple(extent + 1 for extent in shape)
     A = te.placeholder(padded, name="A")
     B = te.compute(padded, lambda *i: A(*i) * 2.0, name="B")
@@ -33,7 +33,7 @@ def stencil(shape: tuple[int, ...]) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
 
 
 def wanted(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The same by NumPy."""
+    """Compute the stencil with NumPy."""
     inner = tuple(slice(0, n - 1) for n in a.shape)
     total = a[inner] * 2
     for k in range(a.ndim):
@@ -76,7 +76,7 @@ def test_three_axes_take_few_steps(factors: tuple[int, ...]) -> None:
     inner = s[C].fuse(*s[C].op.axis)
     for factor in factors:
         _, inner = s[C].split(inner, factor=factor)
-    # Written as quotients of quotients, they take more than a hundred times as many.
+    # Nested quotients would take more than a hundred times as many steps.
     with isl_work("test", budget=100_000):
         func = lower_all(s, [A, C], stop_after="nest").final
     assert "C[" in str(func)
@@ -98,7 +98,7 @@ def test_parts_of_splits_are_fused() -> None:
 
 
 def test_tiles_around_the_loop_that_walks() -> None:
-    """The parts of a tile are the outermost loops, but for one of them."""
+    """The parts of the inner loop, except the vector lanes, are outside of the loop over tiles."""
     n = te.var("n")
     A = te.placeholder((n, n), name="A")
     B = te.compute((n, n), lambda i, j: A[i, j] + 1.0, name="B")

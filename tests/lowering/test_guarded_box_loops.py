@@ -1,4 +1,4 @@
-"""Stages in layouts whose loops are no affine functions, computed for a part of their elements."""
+"""Stages in layouts with non-affine loop indices, computed for a part of their elements."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAPS: dict[str, Any] = {
 def test_a_part_is_computed_and_no_more(
     agrees: Agrees, layout: str, shape: tuple[int, int], position: int, kind: str
 ) -> None:
-    """Memory is that of the part: what lies between its places in memory must not be stored."""
+    """Memory covers only the part; elements between its addresses must not be stored."""
     rows, columns = shape
     A = te.placeholder((rows, columns), "int32", name="A")
     k = te.reduce_axis((0, 3), name="k")
@@ -52,7 +52,7 @@ def test_a_part_is_computed_and_no_more(
 
 
 def test_loops_that_isl_would_take_minutes_for_are_boxes() -> None:
-    """Two places of an element and a reduction in one loop, which is cut in three."""
+    """Two physical indices of an element and a reduction are fused into one loop and split by 3."""
     A = te.placeholder((5, 17), "int32", name="A")
     k = te.reduce_axis((0, 2), name="k")
     T = te.compute((5, 17), lambda i, j: te.sum(A[i, j] * (k + 1), axis=k), name="T")

@@ -1,4 +1,4 @@
-"""Indices with operations that depend on the type they are made in: as Python computes them."""
+"""Index operations whose result depends on the integer dtype agree with Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stages inside stages: chains, arguments that are attached, gathers, caches, and what is refused."""
+"""Attached stages: chains, attached arguments, gathers, caches, and rejected schedules."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_chains(chain: Chain, run: Any) -> None:
 
 @pytest.mark.parametrize("loop", ["i", "j"])
 def test_an_argument_can_be_computed_inside_another_stage(loop: str, run: Any) -> None:
-    """Each iteration writes its part; the caller gets all of it."""
+    """Each iteration writes its part of the argument, and the caller gets the complete array."""
     D = te.compute((N, N), lambda i, j: P[i, j] + 1.0, name="D")
     s = te.create_schedule(D)
     s[P].compute_at(s[D], dict(zip("ij", D.op.axis, strict=True))[loop])
@@ -206,7 +206,7 @@ def test_an_argument_that_would_be_written_in_part_is_refused(nest: Any, rows: i
 
 
 def test_an_argument_that_is_updated_again_in_parallel_is_refused(nest: Any) -> None:
-    """Each iteration of a parallel loop writes the same elements of what the caller passes."""
+    """The iterations of a parallel loop would write the same elements of an argument."""
     D = te.compute((N, N), lambda i, j: P[0, j] + A[i, j], name="D")
     E = te.compute((N, N), lambda i, j: D[i, j] + P[i, j], name="E")
     s = te.create_schedule(E)
@@ -252,7 +252,7 @@ def reader_left_outside(s: Schedule) -> None:
 
 @pytest.mark.parametrize("change", ["split", "fuse", "both"])
 def test_loops_may_change_after_compute_at(agrees: Any, change: str) -> None:
-    """What is computed in a loop that was split is in the inner one, of a fused one in that."""
+    """The attach point is the inner loop after a split, and the fused loop after a fusion."""
     E = te.compute((N, N), lambda i, j: P[i, j] + 1.0, name="E")
     s = te.create_schedule(E)
     i, j = E.op.axis
@@ -400,7 +400,7 @@ def test_the_read_of_a_missing_placeholder_is_shown(nest: Any) -> None:
 
 
 def test_arguments_that_nothing_reads_or_that_are_inlined(agrees: Any) -> None:
-    """They are checked as others, and not touched."""
+    """Unused and inlined arguments are checked like other arguments, and not written."""
     n = te.var("n")
     other = te.placeholder((n,), "int8", name="other")
     s = te.create_schedule(R)
@@ -447,7 +447,7 @@ def test_a_cache_can_be_an_argument(run: Any) -> None:
 
 
 def test_a_scalar_argument_may_be_negative(run: Any) -> None:
-    """A number that is no extent: the guard must not be decided as if it were one."""
+    """A scalar that is not an extent can be negative, so the guard must stay."""
     shift = te.var("shift")
     V = te.placeholder((N,), name="V")
     D = te.compute(
@@ -466,7 +466,7 @@ def test_a_scalar_argument_may_be_negative(run: Any) -> None:
 
 
 def test_a_swizzled_stage_inside_a_loop(run: Any) -> None:
-    """Its loops are no affine functions of its axes, and its region depends on the loop around."""
+    """The stage's loops are not affine in its axes; its region depends on the outer loop."""
     s = te.create_schedule(Q)
     i, _ = s[Q].op.axis
     outer, _ = s[Q].split(i, factor=4)

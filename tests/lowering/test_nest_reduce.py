@@ -1,4 +1,4 @@
-"""Reductions in every form and under every schedule: the nest against NumPy."""
+"""Reductions in every form and under every schedule agree with NumPy."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def test_a_start_value(decide: Decide, run: Any) -> None:
 def test_a_start_value_that_is_computed_where_loops_are_fused(
     depth: int, first: int, run: Any
 ) -> None:
-    """Also where nothing is reduced, and the loop over both runs no times."""
+    """The initial value is stored also if the reduction is empty and the fused loop is too."""
     T = te.compute((3, 5), lambda i, j: A[i, j] + 1.0, name="T")
     r = te.reduce_axis((0, depth), name="r")
     P = te.placeholder((3, 5, depth), name="P")
@@ -349,7 +349,7 @@ def test_no_element_of_the_result_is_touched_when_there_is_none(run: Any) -> Non
 
 @pytest.mark.parametrize("size", [0, 1, 4])
 def test_data_fused_with_a_reduction_of_any_size(run: Any, size: int) -> None:
-    """Each row starts by itself, and also where there is nothing to add."""
+    """Each row is initialized separately, also if there is nothing to add."""
     n = te.var("n")
     X = te.placeholder((3, 5, n), name="X")
     some = te.reduce_axis((0, n), name="some")
@@ -365,7 +365,7 @@ def test_data_fused_with_a_reduction_of_any_size(run: Any, size: int) -> None:
 
 
 def test_a_reduction_that_reads_the_reduction_before(run: Any) -> None:
-    """Softmax: three passes over a row, computed one row after another."""
+    """Softmax as three passes over a row, computed row by row."""
     M = te.compute((ROWS,), lambda i: te.max(A[i, k], axis=k), name="M")
     E = te.compute((ROWS, DEPTH), lambda i, j: te.exp(A[i, j] - M[i]), name="E")
     again = te.reduce_axis((0, DEPTH), name="again")
@@ -384,7 +384,7 @@ def test_a_reduction_that_reads_the_reduction_before(run: Any) -> None:
 
 
 def test_two_reductions_of_one_axis_object(run: Any) -> None:
-    """The axis of a reduction may serve several stages."""
+    """Several stages can share one reduction axis."""
     M = te.compute((ROWS,), lambda i: te.max(A[i, k], axis=k), name="M")
     C = te.compute((ROWS,), lambda i: te.sum(A[i, k] - M[i], axis=k), name="C")
     s = te.create_schedule(C)
@@ -415,7 +415,7 @@ def test_a_loop_over_data_and_reduction_cannot_run_in_parallel() -> None:
 def test_rfactor_of_axes_that_do_not_begin_at_0(
     agrees: Callable[..., Any], decide: str
 ) -> None:
-    """Elsewhere is memory, too: what is read must be right, not only inside."""
+    """Wrong indices may still be in bounds, so the values that are read are compared too."""
     first, second = te.reduce_axis((-2, 1), name="first"), te.reduce_axis((1, 4), name="second")
     total = te.compute((1,), lambda _: te.sum(A[first + 2, second], [first, second]), name="total")
     s = te.create_schedule(total)

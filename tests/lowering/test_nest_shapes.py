@@ -1,4 +1,4 @@
-"""Unusual shapes and accesses: extent 0, no axes, symbolic sizes, several outputs, inlining."""
+"""Unusual shapes and accesses: extent 0, rank 0, symbolic sizes, several outputs, inlining."""
 
 from __future__ import annotations
 
@@ -355,7 +355,7 @@ def test_a_size_that_no_argument_determines_is_refused(nest: Any) -> None:
 
 
 def test_fused_symbolic_axes_are_read_in_a_row(nest: Any) -> None:
-    """`n * m` elements are one range, and quotient and remainder become the index."""
+    """Quotient and remainder of a fused axis recombine to one index of `n * m` elements."""
     n, m = te.var("n"), te.var("m")
     A = te.placeholder((n, m), name="A")
     C = te.compute((n, m), lambda i, j: A[i, j] * 2.0, name="C")
@@ -374,7 +374,7 @@ def test_fused_symbolic_axes_are_read_in_a_row(nest: Any) -> None:
 
 
 def test_loops_follow_a_layout_whose_inverse_names_a_size() -> None:
-    # Which of the rows that wrap a place belongs to follows from the last column, `n - 1`.
+    # The last column, `n - 1`, determines which of the wrapped rows a position belongs to.
     n = te.var("n", "int32")
     A = te.placeholder((n,), name="A")
     T = te.compute((7, n), lambda i, j: A[j] + i, name="T")
@@ -391,7 +391,7 @@ def test_loops_follow_a_layout_whose_inverse_names_a_size() -> None:
 
 
 def test_a_swizzle_of_columns_that_start_at_a_size() -> None:
-    # No bounds of `n - 2 + j ^ i % 4` are known but those of the whole tensor.
+    # The only known bounds of `n - 2 + j ^ i % 4` are the bounds of the whole tensor.
     n = te.var("n", "int32")
     A = te.placeholder((2, 7), "int32", name="A")
     T = te.compute((2, 7), lambda i, j: A[i, j] * 2, name="T")

@@ -1,4 +1,4 @@
-"""Every primitive keeps the meaning at sizes that do not divide: nest and native code."""
+"""Primitives preserve results at extents that factors do not divide: nest and native code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conditions of reductions: those that are ranges become the bounds of loops."""
+"""Reduction conditions that are ranges become loop bounds."""
 
 from __future__ import annotations
 

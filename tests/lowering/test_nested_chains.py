@@ -1,4 +1,4 @@
-"""Chains over long rows in one fused loop, each stage inside the next: memory for what is used."""
+"""Nested chains over long rows in one fused loop allocate memory only for the rows in use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROWS, LENGTH = 6, 100
 
 
 def chain(inner: int | None) -> tuple[te.Schedule, list[te.Tensor]]:
-    """A chain of three in chunks of 32; the first in chunks of the second, or its rows."""
+    """Build three stages in chunks of 32; the first is attached to chunks or rows of the second."""
     A = te.placeholder((ROWS, LENGTH), name="A")
     B = te.compute(A.shape, lambda i, j: A[i, j] * 2.0, name="B")
     C = te.compute(A.shape, lambda i, j: B[i, j] + 1.0, name="C")
@@ -32,7 +32,7 @@ def chain(inner: int | None) -> tuple[te.Schedule, list[te.Tensor]]:
 
 @pytest.mark.parametrize(("inner", "elements"), [(None, 32), (8, 2 * LENGTH)])
 def test_memory_is_for_rows_in_use(inner: int | None, elements: int) -> None:
-    """A chunk is in two rows at most, so there is memory for two; for its part of one row."""
+    """A chunk spans at most two rows, so two rows are allocated; its part of one row needs one."""
     s, args = chain(inner)
 
     text = str(tecomp.lower(s, args, stop_after="flatten_buffer"))

@@ -1,4 +1,4 @@
-"""Requests for what later iterations read: which lines, always inside, and the same numbers."""
+"""Prefetches for later iterations: cache lines, indices in bounds, and unchanged results."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_every_stage_of_lowering_asks_inside_of_the_buffers() -> None:
         c = np.zeros((3, 20), "float32")
         shapes = [p.shape for p in func.params if isinstance(p, Buffer)]
         sized: list[Any] = [np.reshape(x, s) for x, s in zip((a, b, c), shapes, strict=True)]
-        tecomp.evaluate(func, sized)  # refuses indices outside
+        tecomp.evaluate(func, sized)  # the interpreter rejects out-of-bounds indices
         assert (sized[2] == 30).all()
         assert requests(func)
 
@@ -126,7 +126,7 @@ def test_every_line_of_the_box_is_asked_for() -> None:
     s[W].prefetch(P, outer, 1)
     func = tecomp.lower(s, [A, W], stop_after="nest")
 
-    # Rows 4, 5, ... of the next tile and the two after it, in 7 lines of 16 elements.
+    # The four rows of the next tile and the two rows after it, in 7 lines of 16 elements.
     assert requests(func) == ["prefetch(P[min(i_outer * 4 + line + 4, 19), line_1 * 16])"]
     assert "for line in range(6):" in str(func)
     assert "for line_1 in range(7):" in str(func)
@@ -236,7 +236,7 @@ def test_too_many_lines() -> None:
         (lambda s: s[W].prefetch(P, P.op.axis[0], 1),
          Diagnostic(
              "no-such-loop", stage="W", call="prefetch",
-             reason="axis i does not belong to W; its loops are now i, j, where i is another axis of that name; take that",
+             reason="axis i does not belong to W; its loops are now i, j, where i is another axis of that name; use that",
          )),
         (lambda s: s[W].prefetch(P, W.op.axis[0], 1.5),
          Diagnostic("wrong-argument", where="s[W].prefetch(P, i)", offset=1.5)),

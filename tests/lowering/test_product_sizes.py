@@ -1,4 +1,4 @@
-"""Extents that are products and quotients of sizes, of which sets know nothing: NumPy agrees."""
+"""Extents that are products or quotients of sizes, which integer sets cannot represent."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_reduction_over_a_product(agrees: Agrees) -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 5])
 def test_rows_twice_as_long_as_those_that_are_read(agrees: Agrees, size: int) -> None:
-    """In the fused loop f, row `f // (2n)` of P is n long, though f goes 2n on for each."""
+    """Row `f // (2 * n)` of P has n elements, but the fused loop f runs 2n iterations per row."""
     P = te.placeholder((n + n, n), "int32", name="P")
     twice = te.compute(
         (n + n, n + n),
@@ -110,7 +110,7 @@ EXTENTS: dict[str, tuple[Any, Callable[[int, int], int]]] = {
 @pytest.mark.parametrize("extent", EXTENTS)
 @pytest.mark.parametrize("layout", MAPS)
 def test_layouts_of_computed_extents(layout: str, extent: str) -> None:
-    """A map of one axis whose extent is more than affine in the sizes."""
+    """A map of one axis whose extent is not affine in the sizes."""
     symbolic, number = EXTENTS[extent]
     A = te.placeholder((symbolic,), "int32", name="A")
     B = te.compute((symbolic,), lambda i: A[i] * 2, name="B")
@@ -127,7 +127,7 @@ def test_layouts_of_computed_extents(layout: str, extent: str) -> None:
 
 
 def test_quotient_of_two_sizes(agrees: Agrees) -> None:
-    """Rows of m, as many as n elements make."""
+    """Rows of m elements, n // m in number."""
     A = te.placeholder((n,), "int32", name="A")
     rows = te.compute((n // m, m), lambda i, j: A[i * m + j], name="rows")
     last = te.compute((n // m,), lambda i: rows[i, m - 1], name="last")
@@ -162,7 +162,7 @@ def test_one_name_for_each_product() -> None:
 
 
 def test_whole_tiles_of_an_argument_of_computed_extent() -> None:
-    """Tiles at the edge are computed whole where what they read lies in memory, of `n * m` rows."""
+    """Edge tiles are computed in full if their inputs, of `n * m` rows, are in memory."""
     n, m = te.var("n"), te.var("m")
     A = te.placeholder((n * m, 4, 5), name="A")
     P = te.compute(A.shape, lambda *x: A[x] * 3.0, name="P")
@@ -180,14 +180,14 @@ def test_whole_tiles_of_an_argument_of_computed_extent() -> None:
 
 
 def parts_of(dice: Random, count: int) -> list[list[int]]:
-    """Cut the numbers below `count` into groups of neighbors."""
+    """Partition the numbers below `count` into groups of consecutive numbers."""
     cuts = sorted(dice.sample(range(1, count), dice.randrange(count)))
     return [[*range(*ends)] for ends in zip([0, *cuts], [*cuts, count], strict=True)]
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_reshapes_of_symbolic_sizes_need_no_checks(agrees: Agrees, seed: int) -> None:
-    """Reads at `i // (n * m)` and `i % (n * m)` are proved to be within bounds."""
+    """Reads at `i // (n * m)` and `i % (n * m)` are proved to be in bounds."""
     dice = Random(seed)
     factors: list[Any] = [te.var(f"n{k}") for k in range(dice.choice([2, 3, 3, 4]))]
     numbers = [dice.choice([1, 2, 3, 5]) for _ in factors]

@@ -1,4 +1,4 @@
-"""Reads that can leave their tensor: refused with the point, guarded, or checked when they run."""
+"""Reads that can be out of bounds: rejected with a point, guarded, or checked at run time."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_a_read_that_can_leave_the_tensor_is_refused(case: str, nest: Any) -> No
 def test_a_refusal_that_depends_on_a_number_without_bounds(
     nest: Any, condition: str, value: int
 ) -> None:
-    """A scalar argument that is no extent has no least value; the point has the nearest to 0."""
+    """A scalar that is not an extent has no minimum, so the point has the value nearest to 0."""
     wanted = n < 0 if condition == "negative" else te.any(n < 5, n >= 0)
     C = te.compute((8,), lambda i: te.if_then_else(wanted, A[i + 1], 0.0), name="C")
     s = te.create_schedule(C)
@@ -352,7 +352,7 @@ def test_only_the_axes_that_need_it_are_checked(nest: Any) -> None:
 
 
 def test_a_guard_on_data_is_no_proof_but_still_a_guard(run: Any) -> None:
-    """The read is checked, since the sets cannot see the guard, and not made where it is false."""
+    """Sets cannot represent the guard, so the read is checked, but only where the guard holds."""
     C = te.compute((8,), lambda i: te.if_then_else(A[i] > 3.0, A[i + 1], -1.0), name="C")
     s = te.create_schedule(C)
     a = np.array([1, 5, 2, 9, 0, 4, 7, 3], np.float32)

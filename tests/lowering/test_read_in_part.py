@@ -1,4 +1,4 @@
-"""Stages that would read outside where nothing needs them: only what is needed is computed."""
+"""Stages that would read out of bounds in unneeded elements: only needed elements are computed."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_what_is_computed() -> None:
 
 
 def scanned(first: te.Tensor) -> te.Tensor:
-    """Steps that read a stage from the second row on."""
+    """Build a scan whose steps read a stage from the second row on."""
     state = te.placeholder((10, 4), name="state")
     init = te.compute((1, 4), lambda t, i: 0.0, name="init")
     update = te.compute((10, 4), lambda t, i: state[t - 1, i] + first[t, i], name="update")
@@ -127,7 +127,7 @@ OUTSIDE = (
 
 @pytest.mark.parametrize("given", [[A, P, C], [A, C]])
 def test_what_somebody_needs_is_read(given: list[te.Tensor]) -> None:
-    """Of what the caller passes all elements are computed; and of what all is read."""
+    """All elements of an argument, and of a stage that is read completely, are computed."""
     last = C if P in given else te.compute((10, 4), lambda t, i: Q[t, i], name="D")
     with pytest.raises(tecomp.LowerError) as error:
         tecomp.lower(te.create_schedule(last), [*given[:-1], last])
@@ -137,7 +137,7 @@ def test_what_somebody_needs_is_read(given: list[te.Tensor]) -> None:
 @pytest.mark.parametrize("decide", [lambda s, k: None, lambda s, k: s[s.outputs[0]].split(k, 2)])
 @pytest.mark.parametrize("is_open", [False, True])
 def test_reductions_that_need_a_part(agrees: Any, is_open: bool, decide: Callable[..., Any]) -> None:
-    """Windows of what is shifted: what lies behind the last window is read by none."""
+    """Windows of a shifted stage: no window reads the elements after the last window."""
     n = te.var("n") if is_open else 10
     X = te.placeholder((n,), name="X")
     shifted = te.compute((n,), lambda i: X[i + 2] * 2.0, name="shifted")

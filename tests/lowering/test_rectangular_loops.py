@@ -1,4 +1,4 @@
-"""Loops that are counted from extents are those that sets would give."""
+"""Loops counted from extents equal the loops generated from integer sets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Q = te.compute((h, m, n), lambda i, j, k: P[i, j, k] + 1.0, name="Q")
 
 @st.composite
 def schedules(draw: Draw, B: te.Tensor = B) -> Schedule:
-    """Splits, some of them shifted, fusions and marks of a stage, in any order of its loops."""
+    """Draw splits, some with shifted tails, fusions and annotations, in any order of the loops."""
     s = te.create_schedule(B)
     for _ in range(draw(st.integers(1, 4))):
         loops = s[B].leaf_iter_vars
@@ -72,7 +72,7 @@ def test_sizes_are_counted_when_they_are_known(s: Schedule, shape: tuple[int, in
 
 
 def streamed(s: Schedule, fused: int) -> Schedule:
-    """Vectors along the last axes in chunks of several."""
+    """Schedule vectors along the last axes, in chunks of several vectors."""
     axes = s[Q].op.axis
     along = s[Q].fuse(*axes[-fused:]) if fused > 1 else axes[-1]
     chunk, inner = s[Q].split(along, factor=64)
@@ -96,7 +96,7 @@ def test_no_set_is_asked_for_vectors_of_symbolic_extent(fused: int) -> None:
 
 
 def test_a_loop_is_counted_where_what_it_depends_on_is_outside_of_it() -> None:
-    """The outer loop of a part that is cut short is cut short by what is further out."""
+    """The bound of a partial outer loop depends on loops further out."""
     s = te.create_schedule(B)
     outer, inner = s[B].split(B.op.axis[0], nparts=2)
     s[B].tile(inner, outer, 2, 5)

@@ -1,4 +1,4 @@
-"""Where reductions get their first value: from the first step of a sum of parts, or by loops."""
+"""Initial values of reductions: from the first partial result, or stored by loops."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.numerics import assert_close
 def in_parts(
     depth: Any, *, part: int = 4, combine: Any = te.sum, tiles: bool = True
 ) -> tuple[Any, list[Any]]:
-    """`combine` of products of 6 by 10, by parts of the depth, each in tiles of 2 by 8."""
+    """Build 6 x 10 products reduced by `combine` in parts of the depth, each in 2 x 8 tiles."""
     A, B = te.placeholder((6, depth), name="A"), te.placeholder((depth, 10), name="B")
     k = te.reduce_axis((0, depth), name="k")
     C = te.compute((6, 10), lambda i, j: combine(A[i, k] * B[k, j], axis=k), name="C")
@@ -88,7 +88,7 @@ def test_a_sum_that_may_be_empty_is_filled_with_zeros() -> None:
 def of_four(
     combine: Any, *, dtype: str = "float32", last: Any = None, is_unrolled: bool = True
 ) -> tuple[Any, list[Any]]:
-    """Rows of 16 reduced to 4 partial results each, which are combined by the same or by `last`."""
+    """Reduce rows of 16 to 4 partial results each, combined by `combine` or by `last`."""
     A = te.placeholder((5, 16), dtype, name="A")
     outer, inner = te.reduce_axis((0, 4), name="outer"), te.reduce_axis((0, 4), name="inner")
     P = te.compute((5, 4), lambda i, j: combine(A[i, outer * 4 + j], axis=outer), name="P")
@@ -129,7 +129,7 @@ def stores_of_constants(s: Any, args: list[Any]) -> set[str]:
 
 
 def test_the_first_of_partial_places_is_stored() -> None:
-    """The index is 0 for rows that contain only the least value or only NaN."""
+    """The index is 0 for rows that contain only -inf or only NaN."""
     A = te.placeholder((4, 16), name="A")
     k = te.reduce_axis((0, 16), name="k")
     place, _ = te.compute(

@@ -1,4 +1,4 @@
-"""Scans: what the loops of a recurrence compute, in every order that keeps its meaning."""
+"""Scans: results of a recurrence under every schedule that preserves the dependences."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def whole_numbers(*shape: int) -> Any:
 def check(
     s: Schedule, args: Sequence[Any], arrays: Sequence[Any], expected: Any
 ) -> PrimFunc:
-    """The interpreter after every pass, the compiled code and a replayed schedule agree."""
+    """Check the interpreter after every pass, the compiled code and a replayed schedule."""
     lowered = lower_all(s, args)
     for name in ("nest", "lower_storage"):
         if any(stage.layout.maps for stage in s.state):
@@ -170,7 +170,7 @@ def test_a_scan_inside_a_loop_computes_the_places_that_are_read() -> None:
 
 
 def neighbours() -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Each place follows from two of the last step."""
+    """Build a scan in which each element depends on two elements of the previous step."""
     before = te.placeholder((STEPS, WIDTH), name="before")
     start = te.compute((1, WIDTH), lambda t, i: X[t, i], name="start")
     step = te.compute(
@@ -290,7 +290,7 @@ def test_scans_of_scans() -> None:
 
 
 def test_a_scan_inside_of_a_scan() -> None:
-    """Step t is the last of the running sums of step t - 1, plus a row."""
+    """Step t is the running sum of step t - 1 along its row, plus a row of X."""
     outer = te.placeholder((STEPS, WIDTH), name="outer")
     along = te.placeholder((WIDTH, STEPS), name="along")
     begin = te.compute((1, STEPS), lambda _, t: outer[t - 1, 0], name="begin")
@@ -400,7 +400,7 @@ MIXED = "lambda t, i: [t ^ i % 4, i // 4, i % 4]"
 
 
 def test_a_layout_can_hide_which_step_follows_from_which() -> None:
-    """The rule is right, and its cache has the axes of a layout that sets do not describe."""
+    """The recurrence is valid, but its cache has a layout that integer sets cannot represent."""
     s = te.create_schedule(S)
     s[rule].transform_layout(eval(MIXED))
     s.cache_write(rule, "local")
@@ -420,7 +420,7 @@ def test_a_cache_from_before_the_layout_hides_nothing() -> None:
 
 
 def test_what_readers_are_computed_from_goes_with_them_out_of_the_loop_over_steps() -> None:
-    """Two steps at once, where a step follows from the one two before it."""
+    """Two steps are computed at once, where each step depends on the step two before."""
     early = te.compute((STEPS, WIDTH), lambda t, i: state[t - 2, i] + X[t, i], name="early")
     two = te.compute((2, WIDTH), lambda t, i: X[t, i], name="two")
     E = te.scan(two, early, state, name="E")
@@ -449,7 +449,7 @@ def test_a_cache_of_several_steps_is_refused_where_each_follows_from_the_last() 
 
 @pytest.mark.parametrize("shape", [(0, 4), (1, 4), (7, 3), (7, 0)])
 def test_steps_known_at_the_call_may_be_none(shape: tuple[int, int]) -> None:
-    """What only the first steps are computed from is left out where there are none."""
+    """Stages that only the initial steps read are not computed if there are no steps."""
     m, n = te.var("m"), te.var("n")
     given, own = te.placeholder((m, n), name="given"), te.placeholder((m, n), name="own")
     twice = te.compute((1, n), lambda _, i: given[0, i] * 2.0, name="twice")
@@ -467,7 +467,7 @@ def test_steps_known_at_the_call_may_be_none(shape: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("shape", [(0, 4), (1, 4), (7, 3), (7, 0), (7, 5)])
 def test_places_may_be_split_into_parts_of_any_size(shape: tuple[int, int]) -> None:
-    """The parts are as long as follows from the call, so no set says which loops run."""
+    """The length of the parts is known only at the call, so no set describes which loops run."""
     m, n = te.var("m"), te.var("n")
     given, own = te.placeholder((m, n), name="given"), te.placeholder((m, n), name="own")
     start = te.compute((1, n), lambda _, i: given[0, i] * 2.0, name="start")
@@ -484,7 +484,7 @@ def test_places_may_be_split_into_parts_of_any_size(shape: tuple[int, int]) -> N
 
 @pytest.mark.parametrize("steps", [0, 1, 5])
 def test_first_steps_that_others_read_too(steps: int) -> None:
-    """Where there are no steps, nobody reads them, and they are not computed."""
+    """If there are no steps, nothing reads the initial steps, and they are not computed."""
     m = te.var("m")
     given, own = te.placeholder((m, 3), name="given"), te.placeholder((m, 3), name="own")
     start = te.compute((1, 3), lambda t, i: given[t, i], name="start")
@@ -558,7 +558,7 @@ def test_what_is_read_after_the_scan_is_not_computed_in_its_steps() -> None:
 
 
 def test_a_rule_that_reads_no_state() -> None:
-    """The first step is one thing, all others another: nothing has to wait for anything."""
+    """The initial step differs from the other steps, and no step depends on another."""
     plain = te.compute((STEPS, WIDTH), lambda t, i: X[t, i] * 2.0, name="plain")
     free = te.scan(first, plain, state, name="free")
     x = whole_numbers(STEPS, WIDTH)
@@ -583,7 +583,7 @@ def test_a_rule_is_not_computed_outside_of_its_scan(is_beside: bool) -> None:
 @pytest.mark.parametrize("rows", [3, 4, 6])
 @pytest.mark.parametrize("steps", [1, 2, 3, 5])
 def test_first_steps_computed_in_blocks_around_groups_of_steps(rows: int, steps: int) -> None:
-    # Groups are counted from the first later step on, and have no room for those before.
+    # Groups are counted from the first later step, and have no space for the initial steps.
     held = te.placeholder((rows, 5), "int32", name="held")
     A = te.placeholder((2, 5), "int32", name="A")
     start = te.compute((2, 5), lambda t, i: A[t, i] * 2, name="start")

@@ -1,4 +1,4 @@
-"""Scans whose states have as many axes, and other extents."""
+"""Scans whose states have the same rank and different extents."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STEPS = 6
 
 
 class Pair:
-    """Two states, of which the first adds up what the second has in all."""
+    """Two states, of which the first accumulates the sum of the second."""
 
     def __init__(self, m: Any, n: Any, steps: Any = STEPS) -> None:
         self.X, self.Y = (te.placeholder((steps, w), name=x) for w, x in ((m, "X"), (n, "Y")))
@@ -40,7 +40,7 @@ class Pair:
 
 
 def arrays(m: int, n: int) -> list[Any]:
-    """Inputs, and what NumPy makes of them."""
+    """Return random inputs and the states computed with NumPy."""
     rng = np.random.default_rng(m * 10 + n)
     x, y = (rng.integers(-3, 4, (STEPS, w)).astype("float32") for w in (m, n))
     a, b = x.copy(), y.copy()

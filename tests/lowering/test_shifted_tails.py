@@ -1,4 +1,4 @@
-"""Loops of stages whose tails are shifted inwards: of the stage, and of what is computed inside."""
+"""Loops with tails shifted inwards: loops of the stage, and of stages computed inside."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ B = te.compute((50, 21), lambda i, j: A[j, i], name="B")
 
 
 def staged() -> tuple[Schedule, te.Tensor]:
-    """Tiles of 16 by 8 elements, transposed in squares of 8, and copied in rows."""
+    """Schedule tiles of 16 x 8 elements, transposed in squares of 8 and copied by rows."""
     s = te.create_schedule(B)
     tile = s.cache_write(B, "local")
     i, j = s[B].op.axis

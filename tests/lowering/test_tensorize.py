@@ -1,4 +1,4 @@
-"""Operations of a machine in the place of loops, compared with NumPy after every pass and compiled."""
+"""Tensorized loops, compared with NumPy after every pass and in compiled code."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ gemm = partial(tile_product, name="gemm")
 
 
 def numbers(*shape: int, dtype: str = "float32") -> NDArray[Any]:
-    """Small whole numbers, so that sums are exact in any order."""
+    """Return small random integers, so that sums are exact in any order."""
     return np.random.default_rng(5).integers(-4, 5, shape).astype(dtype)
 
 
 def product(
     m: int, n: int, depth: int, *, left: bool = False, right: bool = False
 ) -> tuple[te.Tensor, te.Tensor, te.Tensor, dict[Any, NDArray[Any]]]:
-    """A matrix product with operands transposed or not, and its values."""
+    """Build a matrix product with optionally transposed operands, and its values."""
     A = te.placeholder((depth, m) if left else (m, depth), name="A")
     B = te.placeholder((n, depth) if right else (depth, n), name="B")
     k = te.reduce_axis((0, depth), name="k")
@@ -158,7 +158,7 @@ def test_sizes_are_known_when_it_runs(n: int, agrees: Agrees) -> None:
 
 
 def test_layouts_of_the_operands(agrees: Agrees, golden: Golden) -> None:
-    """Tiles of 4 x 4 for A, panels of 8 columns for B, and the result in tiles too."""
+    """A in 4 x 4 tiles, B in panels of 8 columns, and the result in tiles."""
     A, B, C, values = product(8, 16, 8)
     s = te.create_schedule(C)
     s[A].transform_layout(lambda i, k: [i // 4, k // 4, i % 4, k % 4])
@@ -175,7 +175,7 @@ def test_layouts_of_the_operands(agrees: Agrees, golden: Golden) -> None:
 
 
 def test_operands_computed_inside(agrees: Agrees) -> None:
-    """Copies of tiles in local memory, and the tile of the result too."""
+    """Tiles of the operands and of the result are cached in local memory."""
     A, B, C, values = product(12, 20, 10)
     s = te.create_schedule(C)
     local = s.cache_write(C, "local")
@@ -194,7 +194,7 @@ def test_operands_computed_inside(agrees: Agrees) -> None:
 
 
 def test_tiles_at_the_edge_are_whole_where_padding_is_neutral(golden: Golden) -> None:
-    """Copies of the operands have zeros around, and the tile of the result has room."""
+    """Copies of the operands are padded with zeros, and the tile of the result has padding."""
     A, B, C, values = product(10, 20, 7)
     s = te.create_schedule(C)
     local = s.cache_write(C, "local")
@@ -232,7 +232,7 @@ def test_tiles_at_the_edge_are_whole_where_padding_is_neutral(golden: Golden) ->
 
 
 def test_axes_of_length_one_and_batches(agrees: Agrees) -> None:
-    """A tile of a batched product, found among more axes."""
+    """A tile of a batched product is matched among additional axes."""
     A = te.placeholder((3, 1, 8, 8), name="A")
     B = te.placeholder((3, 8, 8), name="B")
     k = te.reduce_axis((0, 8), name="k")
@@ -248,7 +248,7 @@ def test_axes_of_length_one_and_batches(agrees: Agrees) -> None:
 
 
 def test_a_convolution_is_a_product(agrees: Agrees) -> None:
-    """One row of the kernel at a time: its columns shift what is read."""
+    """Each position r of the kernel is one product, whose input is shifted by r."""
     X = te.placeholder((10, 16), name="X")  # width, channels
     W = te.placeholder((3, 16, 8), name="W")
     r, c = te.reduce_axis((0, 3), name="r"), te.reduce_axis((0, 16), name="c")

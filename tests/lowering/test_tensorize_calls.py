@@ -1,4 +1,4 @@
-"""Operations that are functions: each gets arrays as it takes them, wherever the operands lie."""
+"""Intrinsics that call functions: arrays have the required form, wherever the operands are."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ ROWS, COLUMNS = 4, 8
 
 
 def gemv(w: Any, x: Any, z: Any) -> None:
-    """A matrix times a vector, added to what is there."""
+    """Add the product of a matrix and a vector to the output."""
     z += np.asarray(w) @ np.asarray(x)
 
 
 def zero(z: Any) -> None:
-    """What a sum starts from."""
+    """Set the initial value of a sum."""
     z[...] = 0
 
 
 def copied(x: Any, z: Any) -> None:
-    """A copy."""
+    """Copy an array."""
     z[...] = x
 
 
@@ -42,7 +42,7 @@ tecomp.register_func("test.tensorize.memcpy", tecomp.CFunction(
 
 
 def multiplied(rows: int, columns: int) -> te.TensorIntrin:
-    """A matrix times a vector by a Python function."""
+    """Declare a matrix-vector product that calls a Python function."""
     w, x = te.placeholder((rows, columns), name="w"), te.placeholder((columns,), name="x")
     k = te.reduce_axis((0, columns), name="k")
     z = te.compute((rows,), lambda i: te.sum(w[i, k] * x[k], axis=k), name="z")
@@ -56,7 +56,7 @@ def multiplied(rows: int, columns: int) -> te.TensorIntrin:
 
 
 def moved(rows: int, columns: int, convention: str) -> te.TensorIntrin:
-    """A copy of a tile, by Python or by C."""
+    """Declare a copy of a tile that calls a Python or a C function."""
     x = te.placeholder((rows, columns), name="x")
     z = te.compute((rows, columns), lambda i, j: x[i, j], name="z")
 

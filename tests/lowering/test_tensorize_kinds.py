@@ -1,4 +1,4 @@
-"""Operations on vectors, copies, bytes and maxima in the place of loops, compared with NumPy."""
+"""Intrinsics for vectors, copies, bytes and maxima, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Agrees = Callable[..., Any]
 
 
 def numbers(*shape: int) -> NDArray[Any]:
-    """Small whole numbers, so that sums are exact in any order."""
+    """Return small random integers, so that sums are exact in any order."""
     return np.random.default_rng(5).integers(-4, 5, shape).astype("float32")
 
 
 def vector(lanes: int) -> te.TensorIntrin:
-    """`y = alpha * x + y` on a vector."""
+    """Declare `z = alpha * x + y` on a vector."""
     x, y = (te.placeholder((lanes,), name=name) for name in "xy")
     alpha = te.var("alpha", "float32")
     z = te.compute((lanes,), lambda i: alpha * x[i] + y[i], name="z")
@@ -74,7 +74,7 @@ def test_a_number_that_is_computed_from_arguments(given: str, agrees: Agrees) ->
 
 
 def test_loops_that_are_fused(agrees: Agrees) -> None:
-    """8 lanes of one fused loop are whole rows of 4, two at a time."""
+    """8 lanes of one fused loop are two whole rows of 4."""
     X, Y = (te.placeholder((6, 4), name=name) for name in "XY")
     Z = te.compute((6, 4), lambda i, j: X[i, j] * 2.0 + Y[i, j], name="Z")
     s = te.create_schedule(Z)
@@ -87,7 +87,7 @@ def test_loops_that_are_fused(agrees: Agrees) -> None:
 
 
 def test_a_copy_that_gathers_with_strides(agrees: Agrees, golden: Callable[[object], None]) -> None:
-    """Every third element, in 4 x 4 tiles that are transposed."""
+    """The intrinsic copies every third element, in transposed 4 x 4 tiles."""
     a = te.placeholder((4, 4), name="a")
     b = te.compute((4, 4), lambda i, j: a[i, j], name="b")
     copy = te.decl_tensor_intrin(
@@ -109,7 +109,7 @@ def test_a_copy_that_gathers_with_strides(agrees: Agrees, golden: Callable[[obje
 
 
 def bytes_dot() -> te.TensorIntrin:
-    """Products of four signed bytes each, added to 32-bit sums."""
+    """Declare the sum of four products of signed bytes, added to a 32-bit sum."""
     a, b = (te.placeholder((4,), "int8", name=name) for name in "ab")
     k = te.reduce_axis((0, 4), name="k")
     c = te.compute((1,), lambda i: te.sum(
@@ -161,7 +161,7 @@ def row_max(depth: int) -> te.TensorIntrin:
 
 
 def test_a_tail_that_is_padded_with_a_neutral_value() -> None:
-    """Padding is there when its pass has run; what is stored there makes masks needless."""
+    """Padding exists only after its pass; the neutral value makes masks unnecessary."""
     A = te.placeholder((6, 10), name="A")
     k = te.reduce_axis((0, 10), name="k")
     B = te.compute((6,), lambda i: te.max(A[i, k], axis=k), name="B")

@@ -1,4 +1,4 @@
-"""What `tensorize` refuses: loops that compute something else, and where and why they do."""
+"""`tensorize` rejects loops that compute something else, with the position and the reason."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.messages import Diagnostic, diagnostic
 def intrinsic(
     op: te.Tensor, name: str, *, update: bool = True, scope: str = ""
 ) -> te.TensorIntrin:
-    """One whose statements do not matter here."""
+    """Declare an intrinsic whose statements are irrelevant to the test."""
 
     def statements(ins: Any, outs: Any) -> Any:
         index = (0,) * len(outs[0].shape)
@@ -81,7 +81,7 @@ def test_tiles_of_another_shape() -> None:
 
 
 def test_an_operand_that_depends_on_one_axis_more() -> None:
-    """`b[k, j]` would be `B[k, i + j]`, which is no function of k and j; the point says so."""
+    """`b[k, j]` would be `B[k, i + j]`, no function of k and j; the error shows the point."""
     A = te.placeholder((8, 8), name="A")
     B = te.placeholder((8, 16), name="B")
     k = te.reduce_axis((0, 8), name="k")

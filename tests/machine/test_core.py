@@ -1,4 +1,4 @@
-"""`[core]`: what schedules pick their tiles by, as numbers or as the machine at hand has it."""
+"""`[core]`: parameters by which schedules choose tiles, given as numbers or read from the host."""
 
 from __future__ import annotations
 
@@ -91,17 +91,17 @@ def test_a_target_without_a_core() -> None:
         ("vector_bytes = 32", 'vector_bytes = "wide"',
          Diagnostic(
              "target", source="toy.toml", line=":7", section="[core]: ", key="vector_bytes",
-             value="'wide'", expected='a whole number of bytes, from 1 to 65536, or "host"',
+             value="wide", expected='a whole number of bytes, from 1 to 65536, or "host"',
          )),
         ("vector_bytes = 32", "vector_bytes = 0",
          Diagnostic(
              "target", source="toy.toml", line=":7", section="[core]: ", key="vector_bytes",
-             value="0", expected='a whole number of bytes, from 1 to 65536, or "host"',
+             value=0, expected='a whole number of bytes, from 1 to 65536, or "host"',
          )),
         ("[1024, 4096]", "[]",
          Diagnostic(
              "target", source="toy.toml", line=":9", section="[core]: ", key="cache_bytes",
-             value="[]", expected='a list of whole numbers of bytes, at least 1, or "host"',
+             value=[], expected='a list of whole numbers of bytes, at least 1, or "host"',
          )),
         ("vector_registers = 16\n", "", Diagnostic(
             "target", source="toy.toml", line=":5", section="[core]: ",

@@ -1,4 +1,4 @@
-"""The clock that the system tells."""
+"""Clock rate that the operating system reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`[rates]`: what one core does in a second, given by hand; it goes together, and makes no other code."""
+"""`[rates]`: rates of one core per second are consistent and do not change generated code."""
 
 from __future__ import annotations
 
@@ -44,23 +44,23 @@ def test_those_of_the_processor_at_hand_are_not_known_before() -> None:
         ("[2e11, 1e11, 3e10]", "[1e11, 2e11, 3e10]",
          Diagnostic(
              "target", source="toy.toml", line=":18", section="[rates]: ",
-             reason="read_bytes_per_second has 1e+11 before 2e+11, but a cache is no slower than what lies behind it; list the caches first, the smallest one of all, and memory at last",
+             reason="read_bytes_per_second has 1e+11 before 2e+11, but a cache must not be slower than the next level; list the caches first, from the smallest on, and memory last",
          )),
         ("[2e11, 1e11, 3e10]", "[2e11, 3e10]",
          Diagnostic(
              "target", source="toy.toml", line="", section="",
-             reason="target toy has 2 caches and 2 read_bytes_per_second; give 3: one for each cache, and one for memory",
+             reason="target toy has 2 caches and 2 read_bytes_per_second; specify 3: one per cache, and one for memory",
          )),
         ("[2e11, 1e11, 3e10]", "[2e11, 1e11, 0.0]",
          Diagnostic(
              "target", source="toy.toml", line=":19", section="[rates]: ",
-             key="read_bytes_per_second", value="[200000000000.0, 100000000000.0, 0.0]",
+             key="read_bytes_per_second", value=[200000000000.0, 100000000000.0, 0.0],
              expected="a list of numbers of bytes per second, above 0",
          )),
         ("{ float32 = 1.4e10 }", "{ float32 = 2e11 }",
          Diagnostic(
              "target", source="toy.toml", line=":18", section="[rates]: ",
-             reason="scalar_flops has 2e+11 for float32, but flops 1e+11; vectors are no slower than single elements",
+             reason="scalar_flops has 2e+11 for float32, but flops has 1e+11; vector rates must not be lower than scalar rates",
          )),
         ("float64 = 5e10", "flot64 = 5e10",
          Diagnostic(
@@ -89,7 +89,7 @@ def test_rates_are_of_a_core() -> None:
     assert diagnostic(caught.value) == (
         Diagnostic(
             "target", source="target stick128, overridden", line="", section="",
-            reason="target stick128 has rates of a core, but no [core] with its caches; give rates of its memories instead, such as read_bytes_per_cycle",
+            reason="target stick128 has rates per core, but no [core] with its caches; specify rates of its memories instead, such as read_bytes_per_cycle",
         )
     )
 

@@ -1,4 +1,4 @@
-"""Target descriptions: the shipped one, every mistake in one, and what a buffer may be."""
+"""Target descriptions: the shipped ones, every error, and buffer restrictions."""
 
 from __future__ import annotations
 
@@ -113,50 +113,50 @@ def test_a_buffer_larger_than_its_memory_is_refused() -> None:
         ("rank = 1", "rank = true",
          Diagnostic(
              "target", source="toy.toml", line=":6", section="[memory.dram]: ", key="rank",
-             value="True", expected="a whole number, from 1 to 8",
+             value=True, expected="a whole number, from 1 to 8",
          )),
         ("rank = 1", "rank = 0",
          Diagnostic(
              "target", source="toy.toml", line=":6", section="[memory.dram]: ", key="rank",
-             value="0", expected="a whole number, from 1 to 8",
+             value=0, expected="a whole number, from 1 to 8",
          )),
         ("capacity_bytes = 2_097_152", 'capacity_bytes = "2 MiB"',
          Diagnostic(
              "target", source="toy.toml", line=":14", section='[memory."on.chip"]: ',
-             key="capacity_bytes", value="'2 MiB'",
+             key="capacity_bytes", value="2 MiB",
              expected="a whole number of bytes, at least 1",
          )),
         ("alignment_bytes = 64", "alignment_bytes = 48",
          Diagnostic(
              "target", source="toy.toml", line=":7", section="[memory.dram]: ",
-             key="alignment_bytes", value="48",
+             key="alignment_bytes", value=48,
              expected="a whole number of bytes, a power of two",
          )),
         ('scope = "chip"', 'scope = "board"',
          Diagnostic(
              "target", source="toy.toml", line=":5", section="[memory.dram]: ", key="scope",
-             value="'board'", expected="'host', 'chip' or 'core'",
+             value="board", expected="'host', 'chip' or 'core'",
          )),
         ('source = "assumed"', 'source = ""',
          Diagnostic(
              "target", source="toy.toml", line=":8", section="[memory.dram]: ", key="source",
-             value="''", expected="a text",
+             value="", expected="a text",
          )),
         ('name = "toy"', "name = toy",
          Diagnostic("target", source="toy.toml", line=":1", what="Invalid value, column 8")),
         (TOY[TOY.index("[memory.dram]"):], "[memory]\n",
          Diagnostic("target", source="toy.toml", line=":4", section="[memory]: ")),
         (TOY[TOY.index("[memory.dram]"):], "[memory]\ndram = 1\n",
-         Diagnostic("target", source="toy.toml", line=":5", section="[memory.dram]: ", table="1")),
+         Diagnostic("target", source="toy.toml", line=":5", section="[memory.dram]: ", table=1)),
         ("capacity_bytes = 2_097_152", "instances = 2",
          Diagnostic(
              "target", source="toy.toml", line=":10", section='[memory."on.chip"]: ',
-             reason="memory `on.chip` has reserved_bytes or instances but no capacity_bytes; say what one instance holds",
+             reason="memory `on.chip` has reserved_bytes or instances but no capacity_bytes; specify the capacity of one instance",
          )),
         ("capacity_bytes = 2_097_152", "capacity_bytes = 64\nreserved_bytes = 64",
          Diagnostic(
              "target", source="toy.toml", line=":10", section='[memory."on.chip"]: ',
-             reason="memory `on.chip` reserves 64 of its 64 bytes; leave some for programs",
+             reason="memory `on.chip` reserves 64 of its 64 bytes; leave some bytes for programs",
          )),
     ],
     ids=str.split("typo unit unknown missing no-name bool rank capacity alignment scope source "
@@ -250,7 +250,7 @@ def test_buffers_that_a_memory_does_not_take(buffer: Buffer, expected: Diagnosti
 
 
 def offer(monkeypatch: pytest.MonkeyPatch, **paths: Path) -> None:
-    """Pretend that packages of these names offer these descriptions."""
+    """Replace the installed `tecomp.targets` entry points by the given descriptions."""
 
     class Offer(EntryPoint):
         def load(self) -> object:
@@ -289,7 +289,7 @@ def test_the_name_that_tvm_has_for_a_processor(
     assert diagnostic(error.value) == (
         Diagnostic(
             "unknown-target", name="llvm -mcpu=core-avx2",
-            hint="code is made for the processor at hand, so write `llvm` without options; ",
+            hint="code is compiled for the host CPU, so use `llvm` without options; ",
             known="cpu, llvm", others="",
         )
     )
@@ -371,7 +371,7 @@ def test_a_memory_that_is_not_there() -> None:
 
 @pytest.mark.parametrize("name", ["tensix_wh", "tensix_bh"])
 def test_tiles_in_the_accumulator(name: str) -> None:
-    """16 of 16 bits, half as many of 32 bits, and half of those where one half is read meanwhile."""
+    """16 tiles of 16 bits fit, 8 of 32 bits, and half as many if one half is read meanwhile."""
     limits = Target.load(name).limits
     assert limits is not None
 

@@ -1,4 +1,4 @@
-"""Packages that describe machines: installed, broken, two of one name, and new ones."""
+"""Target plug-ins: installed, broken and new packages, and two packages with one target name."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BUILD = "from setuptools import build_meta; print(build_meta.build_wheel('.'))"
 
 
 def install(project: Path, site: Path) -> None:
-    """What an installer does with a package that is not there yet, without network."""
+    """Build a wheel of the package without network access and unpack it into `site`."""
     done = subprocess.run(
         [sys.executable, "-c", BUILD], cwd=project, capture_output=True, text=True, check=False
     )
@@ -41,7 +41,7 @@ def install(project: Path, site: Path) -> None:
 def offer(
     site: Path, owner: str, code: str, entry: str = "acme", group: str = "tecomp.targets"
 ) -> None:
-    """An installed distribution with one module, whose function `paths` is its entry point."""
+    """Write an installed distribution of one module; its function `paths` is the entry point."""
     module = owner.replace("-", "_")
     info = site / f"{module}-1.dist-info"
     info.mkdir(parents=True)
@@ -52,7 +52,7 @@ def offer(
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder that Python looks into for packages."""
+    """Create a folder on the module search path."""
     folder = tmp_path / "site"
     folder.mkdir()
     monkeypatch.syspath_prepend(folder)
@@ -61,7 +61,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def acme(tmp_path: Path, site: Path) -> Path:
-    """Acme's package, installed."""
+    """Install the ACME package and return its folder."""
     shutil.copytree(ACME, tmp_path / "acme", ignore=shutil.ignore_patterns("__pycache__"))
     install(tmp_path / "acme", site)
     return site
@@ -203,7 +203,7 @@ def test_shipped_targets_pass(name: str) -> None:
         ('name = "acme"', 'name = "emca"', "it is called as its file",
          "`name` is `emca`, the file acme.toml; rename one of them"),
         ('["float32", "bfp8"]', '["float23"]', "its formats are known",
-         "storage: `float23` is no format; the formats are "),
+         "storage: unknown format `float23`; available formats: "),
         ("m = 4\n", "m = 4096\n", "the operands of its engine fit",
          "a tile operation of `mac` has 295040 bytes of operands, memory `local` 8192; make the "
          "tile smaller"),
@@ -232,7 +232,7 @@ def test_checking_what_is_not_there() -> None:
     known = ", ".join(tecomp.list_targets())
 
     assert run("check-target", "acmee") == (
-        1, f"Error: there is no target `acmee`; installed targets: {known}; or pass the path of a "
+        1, f"Error: unknown target `acmee`; installed targets: {known}; or pass the path of a "
         "TOML file\n",
     )  # fmt: skip
 
@@ -245,7 +245,7 @@ def test_two_plugins_with_one_name(site: Path, tmp_path: Path) -> None:
         offer(site, owner, f"def paths():\n    return [{str(folder / 'acme.toml')!r}]\n")
 
     message = (
-        "target `acme` is offered by `acme-one` and by `acme-two`; uninstall one of them, or pass "
+        "target `acme` is provided by `acme-one` and by `acme-two`; uninstall one of them, or pass "
         "the path of the TOML file"
     )
     with pytest.raises(TargetError) as error:
@@ -275,7 +275,7 @@ def test_two_plugins_with_one_name(site: Path, tmp_path: Path) -> None:
 )
 def test_a_plugin_that_cannot_be_loaded(code: str, failure: str, site: Path) -> None:
     shipped = tecomp.list_targets()
-    # A name of its own for each case: Python keeps modules.
+    # Each case needs its own module name, because Python caches modules.
     owner = f"acme-{crc32(code.encode())}"
     offer(site, owner, code)
     complaint = f"plug-in `acme` of `{owner}` cannot be loaded ({failure})"
@@ -323,7 +323,7 @@ def test_a_new_target_is_a_package_that_passes(
 
 @pytest.fixture
 def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tecomp.Target:
-    """The target that `tecomp new-target` writes."""
+    """Return the target that `tecomp new-target` writes."""
     monkeypatch.chdir(tmp_path)
     assert run("new-target", "quux")[0] == 0
     return tecomp.Target.load(tmp_path / "quux" / "quux_target" / "quux.toml")
@@ -377,7 +377,7 @@ def test_a_new_target_overwrites_nothing(
     mine.write_text("mine")
 
     assert run("new-target", "quux") == (
-        1, f"Error: new-target: {mine.parent} is there already; remove it, or take another name\n",
+        1, f"Error: new-target: {mine.parent} already exists; remove it, or use another name\n",
     )  # fmt: skip
     assert (mine.read_text(), list(mine.parent.iterdir())) == ("mine", [mine])
 
@@ -385,14 +385,14 @@ def test_a_new_target_overwrites_nothing(
 @pytest.mark.parametrize("name", ["Quux", "2quux", "quux-two", "../quux"])
 def test_a_new_target_with_a_name_of_no_package(name: str) -> None:
     assert run("new-target", name) == (
-        1, f"Error: new-target: `{name}` cannot name a package; write lower-case letters, digits "
-        "and _, a letter first\n",
+        1, f"Error: new-target: `{name}` is not a valid package name; use "
+        "lower-case letters, digits and _, beginning with a letter\n",
     )  # fmt: skip
 
 
 def test_a_new_target_that_is_there() -> None:
     assert run("new-target", "cpu") == (
-        1, "Error: new-target: a target `cpu` is installed already; take another name\n"
+        1, "Error: new-target: target `cpu` is already installed; use another name\n"
     )
 
 

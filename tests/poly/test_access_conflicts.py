@@ -1,4 +1,4 @@
-"""What cores share, and whom a copy takes from: as looking at every element says."""
+"""Elements shared between cores and sources of copies, against enumeration of all elements."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Point = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Accesses:
-    """Accesses in loops over cores and over `i` and `j`, where a sum is not negative."""
+    """Accesses in loops over cores, `i` and `j`, where a sum is non-negative."""
 
     extents: Point
     indices: tuple[Sum, ...]
@@ -57,7 +57,7 @@ def programs(draw: Draw) -> tuple[list[Accesses], list[Accesses]]:
 
 
 def owners(uses: Sequence[Accesses], copies: Sequence[Accesses]) -> dict[Point, set[int]]:
-    """The cores of each element."""
+    """Return the cores that access each element."""
     found: dict[Point, set[int]] = defaultdict(set)
     for use in uses:
         for at in use.points():

@@ -1,4 +1,4 @@
-"""Random expressions as isl functions and sets, and back: against Python's own integers."""
+"""Random expressions as isl functions and sets and back, against Python integers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from tecomp.poly import (
     values,
 )
 
-ROW, COLUMN, N = Var("mod"), Var("max"), Var("n")  # isl reads two as operators
+ROW, COLUMN, N = Var("mod"), Var("max"), Var("n")  # isl parses `mod` and `max` as operators
 SPACE = Space((ROW, COLUMN), (N,))
 PARAMETERS = Space((), (ROW, COLUMN, N))
 SIDE = np.arange(-9, 10)
@@ -54,7 +54,7 @@ def _magnitude(a: Expr) -> Expr:
     return Call("abs", (a,), a.dtype)
 
 
-# For each operation what makes the expression, and what Python says.
+# For each operation: the constructor of the expression, and the Python equivalent.
 OPERATIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "+": (operator.add, operator.add),
     "-": (operator.sub, operator.sub),
@@ -119,7 +119,7 @@ CONDITIONS = _conditions(NUMBERS)
 
 
 def expression(tree: Tree) -> Expr:
-    """The tree as an expression."""
+    """Return the tree as an expression."""
     if isinstance(tree, str):
         return {"i": ROW, "j": COLUMN, "n": N}[tree]
     if isinstance(tree, int):
@@ -128,7 +128,7 @@ def expression(tree: Tree) -> Expr:
 
 
 def number(tree: Tree, i: int, j: int, n: int) -> Any:
-    """The tree computed by Python."""
+    """Return the value of the tree, computed by Python."""
     if isinstance(tree, str):
         return {"i": i, "j": j, "n": n}[tree]
     if isinstance(tree, int):
@@ -137,12 +137,12 @@ def number(tree: Tree, i: int, j: int, n: int) -> Any:
 
 
 def everywhere(tree: Tree) -> Any:
-    """The tree computed by Python on the grid."""
+    """Return the values of the tree on the grid, computed by Python."""
     return np.array([number(tree, *point) for point in FLAT]).reshape(MESH[0].shape)
 
 
 def on_grid(expr: Expr) -> Any:
-    """An expression on the grid."""
+    """Return the values of an expression on the grid."""
     return np.broadcast_to(values(expr, GRID), MESH[0].shape)
 
 

@@ -1,4 +1,4 @@
-"""Questions whose answers are kept: for sets that are written alike, for a block or for all."""
+"""Memoized set queries: keyed by the text of a set, for one block or for the process."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ def test_answers_are_kept_for_one_block() -> None:
         assert greatest(points("{ [i] : 0 <= i < 5 }"), 0) == 4
     assert len(asked) == 3
     assert [greatest(points("{ [i] : 0 <= i < 5 }"), 0) for _ in range(2)] == [4, 4]
-    assert len(asked) == 5  # there is no block whose end would forget them
+    assert len(asked) == 5  # outside of a block nothing clears the cache, so nothing is memoized
 
 
 def test_a_question_about_what_has_another_hash_each_time_is_answered() -> None:
-    """As some sets of isl have, which tidies them up on the way."""
+    """Queries on objects with an unstable hash are answered, as isl simplifies sets in place."""
     hashes = count()
 
     class Untidy:
@@ -84,7 +84,7 @@ def test_no_answer_is_kept_where_there_is_none() -> None:
 
 
 def test_spaces_with_other_variables_are_others() -> None:
-    """Parameters have the same names in isl whatever variables they are."""
+    """Spaces with different variables are distinct, though parameters have equal names in isl."""
     i, j, n = Var("i"), Var("j"), Var("n")
     with isl_work("here"):
         first = relation_unless_identity([i + n], Space((i,), (n,)))
@@ -109,7 +109,7 @@ def test_answers_about_sets_stay_for_other_blocks() -> None:
             assert least(points("{ [i] : 3 <= i < 5 }")) == 3
     assert len(asked) == 1
     with isl_work("here"):
-        # None may come of a budget that is used up.
+        # A `None` result may not come from an exhausted budget.
         assert [least(points("{ [i] : i < 0 and i > 0 }")) for _ in "ab"] == [None, None]
     assert len(asked) == 3
 

@@ -1,4 +1,4 @@
-"""Loops over sets: what happens when making them is interrupted, or they are not complete."""
+"""Loop generation from sets: interruption, and incomplete results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.messages import Diagnostic, diagnostic
 
 
 def test_ctrl_c_while_isl_makes_loops_arrives_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a failure of isl it would hide, and leave objects behind that crash the process."""
+    """KeyboardInterrupt propagates; as an isl error it would be hidden and leak objects."""
     i, j = Var("i"), Var("j")
     space = Space((i, j))
     triangle = space.box([(0, 4), (0, i)])
@@ -135,7 +135,7 @@ def test_conditions_that_take_isl_minutes_are_undecided() -> None:
 
 
 def test_loops_that_take_isl_minutes_are_undecided() -> None:
-    """An operation on large numbers takes a hundred times as long as one on small ones."""
+    """Loops that take isl minutes are undecided: large numbers cost 100 times as much."""
     i, j = Var("i"), Var("j")
     points = islpy.Set.read_from_str(CONTEXT, SLOW)
     begin = time.thread_time()

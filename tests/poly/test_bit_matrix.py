@@ -1,4 +1,4 @@
-"""Layouts of exclusive ors: their inverses and greatest values, as every index gives them."""
+"""XOR layouts: inverses and maximum values, against enumeration of all indices."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ P, Q = Var("p"), Var("q")
 
 
 class Swizzle:
-    """Steps that each change one index by bits of both."""
+    """Sequence of steps that each update one index by bits of both."""
 
     def __init__(self, extents: tuple[int, int], steps: Sequence[tuple[int, int, int]]) -> None:
         self.extents = extents
@@ -31,7 +31,7 @@ class Swizzle:
         for axis, shift, left in self.steps:
             other = places[1 - axis]
             moved = (other << shift) if left else (other >> shift)
-            # No bit leaves the box.
+            # The mask keeps all bits inside of the box.
             places[axis] = places[axis] ^ (moved & (self.extents[axis] - 1))
         return places
 
@@ -85,7 +85,7 @@ def test_what_is_no_such_system(exprs: list[Expr], extents: tuple[int, int]) -> 
 
 @pytest.mark.parametrize("extents", [(3, 4), (5, 7), (6, 2)])
 def test_extents_between_powers_of_two(extents: tuple[int, int]) -> None:
-    """The inverse holds in the rounded box; the greatest value depends on more than bits."""
+    """The inverse holds in the rounded box; the maximum value depends on more than bits."""
     exprs = [X ^ (Y >> 1), Y]
     back = invert(exprs, AXES, extents, (P, Q))
 

@@ -1,4 +1,4 @@
-"""Loops over boxes are made without isl's AST, and visit what it would, in the same order."""
+"""Loops over boxes are generated without isl's AST, in the order that isl would generate."""
 
 from __future__ import annotations
 

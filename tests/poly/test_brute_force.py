@@ -1,4 +1,4 @@
-"""Looking at every element with arrays finds what a loop over them does."""
+"""Vectorized enumeration of elements equals enumeration by a Python loop."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_collisions(places: list[Sum], rows: int, columns: int) -> None:
             pairs.append((first[place], at))
         first[place] = at
 
-    # The least first index, with the next one that has its place.
+    # The smallest first index, with the next index that has the same address.
     assert first_collision(found, shape) == min(pairs, default=None)
     assert count_places(found, rows * columns) == len(first)
 
@@ -123,7 +123,7 @@ def test_what_is_not(expr: Any, shape: Any, parameters: dict[str, Any]) -> None:
     with pytest.raises(LayoutError) as error:
         is_enumerable([expr], (X, Y), shape)
 
-    what = "index map: bit operations are decided by looking at every element"
+    what = "index map: bit operations are decided by enumerating all elements"
     assert diagnostic(error.value) == Diagnostic("too-much", what=what, **parameters)
 
 

@@ -1,4 +1,4 @@
-"""Digits in which two layouts are sums, against the offsets of every element."""
+"""Common digits of two layouts, against the offsets of all elements."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Map = Callable[..., list[Any]]
 
 
 def cut(shape: tuple[int, ...], *functions: Map) -> tuple[CommonDigits, list[tuple[int, ...]]]:
-    """The digits for some maps, and the extents of their results."""
+    """Return the common digits of some maps, and the extents of their results."""
     maps = [IndexMap.from_func(f, ndim=len(shape)) for f in functions]
     places = [tuple(int(str(n)) for n in m.map_shape(shape)) for m in maps]
     return common_digits(shape, list(zip(maps, places, strict=True))), places
 
 
 def units(axis: DigitAxis) -> list[tuple[int, int]]:
-    """Unit and size of each digit."""
+    """Return unit and size of each digit."""
     return [(digit.unit, digit.size) for digit in axis.digits]
 
 

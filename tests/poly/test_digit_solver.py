@@ -1,4 +1,4 @@
-"""Layouts that are solved for the index: the inverse, free digits and padding, at every place."""
+"""Layouts solved for the index: inverse, free digits and padding, at every address."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.strategies.digit_sums import draw_sum, indices
 
 
 def draw_layout(draw: random.Random, axes: Sequence[Var], shape: Sequence[int]) -> list[Expr]:
-    """Digits of the axes, some of them put together, shifted or left out; now and then any sum."""
+    """Return random layout expressions: digits of the axes, fused, shifted, dropped, or any sum."""
     digits: list[Expr] = []
     for axis, extent in zip(axes, shape, strict=True):
         size = draw.choice((1, 2, 3, 4))
@@ -76,9 +76,9 @@ def assert_inverse(
     found: Solution, stored: dict[tuple[int, ...], list[list[int]]], places: Sequence[Var],
     ends: Sequence[int],
 ) -> None:
-    """Where no condition holds there is an element, the one that the indices say; else none.
+    """Check that addresses without a miss condition hold the element given by the indices.
 
-    Of free digits it is not said how far they go.
+    The ranges of free digits are not checked.
     """
     grid = np.array(list(product(*map(range, ends))))
     at = dict(zip(places, grid.T, strict=True))
@@ -99,7 +99,7 @@ def assert_inverse(
 def assert_shared(
     stored: dict[tuple[int, ...], list[list[int]]], axis: int, factor: int, shape: Sequence[int]
 ) -> None:
-    """Elements that differ in a free digit alone share a place, if there are two of them."""
+    """Check that two elements that differ in a free digit alone share an address."""
     if factor < shape[axis]:
         there = {tuple(point): place for place, points in stored.items() for point in points}
         first = [0] * len(shape)

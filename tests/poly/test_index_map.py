@@ -1,4 +1,4 @@
-"""Index maps, case by case: shapes, collisions, inverses with their padding, equality."""
+"""Index maps, case by case: shapes, collisions, inverses with padding, equality."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tests.messages import Diagnostic, diagnostic
 Shape = tuple[int, ...]
 Function = Callable[..., Sequence[Any]]
 
-# The maps that TVM 0.25 and 0.27 get wrong or refuse, and some that they get right: function,
-# shape, shape of the places, places without an element, text of the inverse.
+# Maps that TVM 0.25 and 0.27 reject or get wrong, and some that they get right: function, shape,
+# physical shape, number of padding addresses, text of the inverse.
 INJECTIVE: dict[str, tuple[Function, Shape, Shape, int, str]] = {
     "rotation": (lambda i: [(i + 3) % 16], (16,), (16,), 0, "lambda p0: [(p0 - 3) % 16]"),
     "rotated rows": (lambda i, j: [i, (j + 1) % 4], (4, 4), (4, 4), 0,
@@ -112,14 +112,14 @@ COLLIDING: dict[str, tuple[Function, Shape, Shape, tuple[Shape, Shape], int]] = 
 
 
 def at(exprs: Sequence[Expr], variables: Sequence[Var], index: Sequence[int]) -> Shape:
-    """Expressions at one index."""
+    """Return the values of expressions at one index."""
     values_of = dict(zip(variables, map(values, map(Const, index), [{}] * len(index)), strict=True))
     return tuple(int(values(expr, values_of)) for expr in exprs)
 
 
 @pytest.mark.parametrize("name", INJECTIVE)
 def test_injective_maps(name: str) -> None:
-    """The right answers, with every element and every place tried."""
+    """Answers are correct for every element and every address."""
     function, shape, places, n_padding, text = INJECTIVE[name]
     index_map = IndexMap.from_func(function)
 
@@ -153,7 +153,7 @@ def test_colliding_maps(name: str) -> None:
 
 
 def test_predicates() -> None:
-    """Where there is padding, in terms of the place."""
+    """The padding predicate is expressed in terms of the physical indices."""
     texts = {
         name: str(IndexMap.from_func(INJECTIVE[name][0]).non_surjective_inverse(
             INJECTIVE[name][1])[1])
@@ -181,7 +181,7 @@ n, m = Var("n"), Var("m")
 @pytest.mark.parametrize(
     ("function", "shape", "expected"),
     [
-        # A remainder has its full period, a quotient the ceiling.
+        # A remainder has its full modulus as extent, a quotient the ceiling.
         (lambda i: [i // 4, i % 4], (3,), "1 4"),
         (lambda i: [i // 4, i % 4], (14,), "4 4"),
         (lambda i: [i // 4, i % 4], (1,), "1 4"),
@@ -194,9 +194,9 @@ n, m = Var("n"), Var("m")
         (lambda i, j: [(4 * i + j) // 64, (4 * i + j) % 64], (10, 4), "1 64"),
         (lambda i: [2 * (i % 8) + 3], (5,), "18"),
         (lambda i, j: [i % 8 + j % 8 * 8], (5, 5), "64"),
-        # Put together again, it is the index itself.
+        # A recomposed index simplifies to the index itself.
         (lambda i: [i // 4 * 4 + i % 4], (14,), "14"),
-        # The exact box of what is no such sum.
+        # For other maps, the extents are those of the exact bounding box.
         (lambda i, j: [i * 16 + j], (10, 10), "154"),
         (lambda i: [i - i % 4], (14,), "13"),
         (lambda i, j: [i + j, i - j + 3], (5, 4), "8 8"),
@@ -204,7 +204,7 @@ n, m = Var("n"), Var("m")
         (lambda i: [binary(BinOp.MIN, i, 7)], (20,), "8"),
         (lambda i, j: [i ^ j], (5, 3), "7"),
         (lambda i: [7], (5,), "8"),
-        # No element at all.
+        # No elements.
         (lambda i: [i // 4, i % 4], (0,), "0 4"),
         (lambda i, j: [i * 8 + j, j, 5], (0, 4), "0 4 6"),
         # Symbolic extents.
@@ -226,7 +226,7 @@ def test_shape(function: Function, shape: tuple[int | Expr, ...], expected: str)
 
 
 def test_symbolic_extents() -> None:
-    """The answers hold for every size."""
+    """Symbolic answers hold for every size."""
     tiles = IndexMap.from_func(lambda i, j: [i // 4, j, i % 4])
     transpose = IndexMap.from_func(lambda i, j: [j, i])
     rows = IndexMap.from_func(lambda i, j: [i * 16 + j])
@@ -285,7 +285,7 @@ def test_functions_of_the_indices() -> None:
     ],
 )
 def test_separators(function: Function, separators: Shape) -> None:
-    """The value is the axis after which a group ends, as in the RFC's NHWC example."""
+    """A separator is the axis number after which a group ends, as in the RFC's NHWC example."""
     assert IndexMap.from_func(function).axis_separators == separators
 
 
@@ -392,7 +392,7 @@ def test_box_of_places(
 
 @pytest.mark.parametrize("name", INJECTIVE)
 def test_box_holds_all_places(name: str) -> None:
-    """Of boxes of 1 and 2 indices that outer loops move over the whole shape."""
+    """The bounding box contains all addresses of 1- and 2-element boxes at any offset."""
     function, shape, *_ = INJECTIVE[name]
     index_map = IndexMap.from_func(function)
     outer = tuple(Var(f"o{k}") for k in range(len(shape)))
@@ -436,7 +436,7 @@ def test_answers_are_kept() -> None:
 def test_a_composed_map_has_the_places_of_its_parts(
     one: Any, other: Any, shape: tuple[int, ...], expected: tuple[int, ...]
 ) -> None:
-    """A remainder declares places, and a second map gets all of them."""
+    """A composed map has the physical shape of the second map applied to that of the first."""
     first, second = (IndexMap.from_func(f) for f in (one, other))
 
     both = first.then(second)
@@ -449,7 +449,7 @@ def test_a_composed_map_has_the_places_of_its_parts(
 
 @pytest.mark.parametrize("depth", [50, 300, 1000])
 def test_deep_maps(depth: int) -> None:
-    """Remainders inside one another, which no sum of digits says any more."""
+    """Nested remainders are supported, although no sum of digits expresses them."""
     def function(i: Any) -> list[Any]:
         place = i
         for k in range(depth):
@@ -464,7 +464,7 @@ def test_deep_maps(depth: int) -> None:
 
 
 def test_box_of_places_without_known_bounds() -> None:
-    """What XOR makes of an index from a size on may be any place that the tensor has."""
+    """XOR with an unbounded index may give any address, so the tensor extents bound the box."""
     swizzle = IndexMap.from_func(lambda i, j: [i, i % 4 ^ j])
     bounds = [Range(index_value(0), index_value(2)), Range(n - 2, index_value(3))]
 

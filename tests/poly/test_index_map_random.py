@@ -1,4 +1,4 @@
-"""Random index maps: every answer against every element, computed by Python."""
+"""Random index maps: every answer against enumeration of all elements by Python."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tecomp.poly import IndexMap, evaluate_over_box, image_box
 from tests.messages import Diagnostic, diagnostic
 
 Index = tuple[int, ...]
-Results = list[Any]  # index expressions, or plain numbers: the same code makes both
+Results = list[Any]  # index expressions or integers: the same code makes both
 
 
 @dataclass(frozen=True)
 class Step:
-    """One change to the list of results so far; `k` and `other` pick results, `c` a constant."""
+    """Change to the current results; `k` and `other` select results, `c` is a constant."""
 
     name: str
     k: int
@@ -33,7 +33,7 @@ class Step:
     offset: int
 
     def __call__(self, results: Results) -> Results:
-        """The results after it."""
+        """Return the results after the change."""
         k, other = self.k % len(results), self.other % len(results)
         x, y, c = results[k], results[other], self.c
         if self.name == "fuse" and k == other:
@@ -88,7 +88,7 @@ def steps(names: Sequence[str]) -> st.SearchStrategy[list[Step]]:
 
 AFFINE = steps([name for name in STEPS if name not in BIT_STEPS])
 BITS = steps(["split", "fuse", "rotate", "skew", "scale", *BIT_STEPS])
-# Good layouts, mostly: the others hide the inverse.
+# Layout-like maps, which mostly have an inverse; arbitrary steps rarely give one.
 BENIGN = steps(["split", "split outwards", "split shifted", "rotate", "skew", "lean", "fuse", "scale"])
 SHAPES = st.lists(st.sampled_from([0, 1, 2, 3, 4, 5, 7, 8, 12, 16]), min_size=1, max_size=3).map(
     tuple
@@ -97,7 +97,7 @@ SHAPES = st.lists(st.sampled_from([0, 1, 2, 3, 4, 5, 7, 8, 12, 16]), min_size=1,
 
 @dataclass(frozen=True)
 class Truth:
-    """A map and what it does, element by element."""
+    """Index map with the enumerated address of each element."""
 
     index_map: IndexMap
     shape: Index
@@ -105,7 +105,7 @@ class Truth:
 
     @property
     def collision(self) -> tuple[Index, Index] | None:
-        """The first two elements that share a place."""
+        """Return the first two elements that share an address."""
         seen: dict[Index, list[Index]] = {}
         for index, place in self.places.items():
             seen.setdefault(place, []).append(index)
@@ -114,7 +114,7 @@ class Truth:
 
 
 def truth_of(made: list[Step], shape: Index) -> Truth:
-    """The map of some steps, tried on every element."""
+    """Return the map of some steps, enumerated on all elements."""
 
     def function(*index: Any) -> Results:
         results = list(index)
@@ -128,12 +128,12 @@ def truth_of(made: list[Step], shape: Index) -> Truth:
 
 
 def on_box(exprs: Sequence[Expr], variables: Sequence[Var], shape: Index) -> list[Any]:
-    """The values of expressions at every index of a box, as tuples."""
+    """Return the values of expressions at every index of a box, as tuples."""
     return list(zip(*(a.tolist() for a in evaluate_over_box(exprs, variables, shape)), strict=True))
 
 
 def check_shape(truth: Truth) -> Index | None:
-    """The shape, if no place is negative; it holds every place."""
+    """Return the physical shape, after checking that it holds all addresses; None if negative."""
     negative = [place for place in truth.places.values() if min(place) < 0]
     if negative:
         with pytest.raises(LayoutError) as error:
@@ -153,7 +153,7 @@ def check_shape(truth: Truth) -> Index | None:
 
 
 def check_answers(truth: Truth) -> None:
-    """Collision, counts, inverse and padding are what trying everything gives."""
+    """Check collision, counts, inverse and padding against enumeration."""
     index_map, shape = truth.index_map, truth.shape
     ends = check_shape(truth)
     assume(ends is not None)
@@ -169,9 +169,9 @@ def check_answers(truth: Truth) -> None:
 
 
 def check_inverse(truth: Truth, ends: Index) -> None:
-    """Back from every place, or knowing that it is padding."""
+    """Check that each address maps back to its element or is padding."""
     if truth.index_map.inverse_or_none(truth.shape) is None:
-        # Only bit operations may be too mixed to be solved.
+        # Only maps that mix bit operations may have no inverse expression.
         assert any(sign in str(truth.index_map) for sign in "^&|")
         return
     inverse, is_padding = truth.index_map.non_surjective_inverse(truth.shape)
@@ -256,7 +256,7 @@ def test_boxes_of_places(made: list[Step], shape: Index, sizes: list[int]) -> No
 @settings(max_examples=20)
 @given(BENIGN, st.integers(1, 3), st.sampled_from([1, 2, 5, 8, 13]))
 def test_symbolic_extents(made: list[Step], rank: int, size: int) -> None:
-    """The answers for an extent n hold for each number that n may be."""
+    """Symbolic answers for an extent n hold for each value of n."""
     n = Var("n")
     symbolic: list[int | Expr] = [n, *([4] * (rank - 1))]
     truth = truth_of(made, (size, *([4] * (rank - 1))))

@@ -1,4 +1,4 @@
-"""What index maps refuse, in full."""
+"""Full error messages of index maps."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_what_is_no_list_or_map_is_refused(
             None,
             Diagnostic(
                 "layout",
-                reason="axis separators [-1] do not cut 2 axes into groups of at least one axis; they are ascending, each the last axis of its group; write a constant 0 in the map for a group that has no axis",
+                reason="axis separators [-1] do not split 2 axes into groups of at least one axis; they must be ascending, each the last axis of its group; write a constant 0 in the map for a group without axes",
             ),
         ),
         (
@@ -146,7 +146,7 @@ def test_what_is_no_list_or_map_is_refused(
             None,
             Diagnostic(
                 "layout",
-                reason="axis separators [0, 0] do not cut 2 axes into groups of at least one axis; they are ascending, each the last axis of its group; write a constant 0 in the map for a group that has no axis",
+                reason="axis separators [0, 0] do not split 2 axes into groups of at least one axis; they must be ascending, each the last axis of its group; write a constant 0 in the map for a group without axes",
             ),
         ),
         (
@@ -154,7 +154,7 @@ def test_what_is_no_list_or_map_is_refused(
             None,
             Diagnostic(
                 "layout",
-                reason="axis separators [1] do not cut 2 axes into groups of at least one axis; they are ascending, each the last axis of its group; write a constant 0 in the map for a group that has no axis",
+                reason="axis separators [1] do not split 2 axes into groups of at least one axis; they must be ascending, each the last axis of its group; write a constant 0 in the map for a group without axes",
             ),
         ),
     ],
@@ -273,7 +273,7 @@ def test_no_inverse(function: Any, shape: Any, expected: Diagnostic) -> None:
 
 
 def test_no_expression_for_the_inverse() -> None:
-    """Injective on this shape, though not bit by bit."""
+    """A map may be injective on a shape without an inverse expression bit by bit."""
     mixed = IndexMap.from_func(lambda i, j: [(i ^ 3) + 7 * (i & j) + 16 * j, i // 2])
 
     assert mixed.is_injective([3, 5])
@@ -321,31 +321,31 @@ def test_bit_operations_need_few_elements() -> None:
 
     assert refusal_of(lambda: index_map.collision([2**12, 2**12])) == (
         Diagnostic(
-            "too-much", what="index map: bit operations are decided by looking at every element",
+            "too-much", what="index map: bit operations are decided by enumerating all elements",
             size=16777216, names="i, j", limit=4194304,
         )
     )
     assert refusal_of(lambda: index_map.collision([N, 4])) == (
         Diagnostic(
-            "too-much", what="index map: bit operations are decided by looking at every element",
+            "too-much", what="index map: bit operations are decided by enumerating all elements",
             axis="i", extent="n",
         )
     )
     assert refusal_of(lambda: shifted.map_shape([4])) == (
         Diagnostic(
-            "too-much", what="index map: bit operations are decided by looking at every element",
+            "too-much", what="index map: bit operations are decided by enumerating all elements",
             expr="i ^ n + 1", other="n",
         )
     )
 
 
 def test_bit_operations_of_quotients_are_not_counted_out() -> None:
-    """The same of an axis with itself, whose values nobody could list in time."""
+    """Bit operations of an axis and its own quotient are not enumerated for large extents."""
     mixed = IndexMap.from_func(lambda i: [i ^ (i // 3)])
 
     assert refusal_of(lambda: mixed.is_injective([2**40])) == (
         Diagnostic(
-            "too-much", what="index map: bit operations are decided by looking at every element",
+            "too-much", what="index map: bit operations are decided by enumerating all elements",
             size=1099511627776, names="i", limit=4194304,
         )
     )

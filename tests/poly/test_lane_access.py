@@ -1,4 +1,4 @@
-"""Which elements share a stick and how lanes go along: as every pair of points says."""
+"""Stick and lane access patterns, against enumeration of all pairs of points."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Point = tuple[int, ...]
 
 
 class Operand:
-    """An element for each point: its stick, and its lane."""
+    """Stick and lane of the element of each point."""
 
     def __init__(self, extents: Point, stick: Sum, lane: Sum) -> None:
         self.extents = extents
@@ -40,7 +40,7 @@ def operations(draw: Draw) -> tuple[Operand, Operand]:
     extents = tuple(draw(st.integers(1, 5)) for _ in AXES)
     made = []
     for _ in "ab":
-        # Sums alone have few lanes next to each other: blocks of one axis have many.
+        # Random sums rarely have adjacent lanes; blocks of one axis have many.
         lane = draw(st.one_of(
             sums(3, 1), st.sampled_from((Sum((0, 1, 0), 0, 1, 4), Sum((0, 1, 0), 0, 1, 2)))))
         stick = draw(st.one_of(
@@ -50,7 +50,7 @@ def operations(draw: Draw) -> tuple[Operand, Operand]:
 
 
 def neighbours(out: Operand, kept: int) -> Iterator[tuple[Point, Point]]:
-    """Points whose elements are in neighbouring lanes of one stick."""
+    """Return pairs of points whose elements are in adjacent lanes of one stick."""
     for a in box(out.extents):
         for b in box(out.extents):
             (stick, lane), (other, following) = out.at(a), out.at(b)
@@ -66,7 +66,7 @@ def agrees(
     found: lane_access.Pair | None, pairs: list[tuple[Point, Point]],
     is_one: Callable[[Point, Point], bool] | None = None,
 ) -> None:
-    """A pair is found if and only if there is one, and is one of them."""
+    """Check that a pair is found if and only if one exists, and that it is one of the pairs."""
     assert (found is None) == (not pairs)
     if found is not None:
         shown = point(found[0]), point(found[1])

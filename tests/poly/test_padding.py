@@ -1,4 +1,4 @@
-"""Loops over places without an element visit all of them once, in order, and nothing else."""
+"""Loops over padding visit all addresses without an element exactly once, in order."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ VISITED, TIME = Buffer("visited", (8, 8), INT64), Buffer("time", (1,), INT64)
 
 
 def note(at: tuple[Expr, ...]) -> Stmt:
-    """The number of the visit, at the place."""
+    """Return the statement that stores the number of the visit at the address."""
     zero = (Const(0),)
     later = BufferLoad(TIME, zero) + Const(1)
     return seq(BufferStore(TIME, later, zero), BufferStore(VISITED, BufferLoad(TIME, zero), at))
 
 
 def visits(loops: Stmt) -> tuple[list[tuple[int, int]], int]:
-    """The places in the order of visits, and how many visits there were."""
+    """Return the addresses in the order of visits, and the number of visits."""
     visited, time = np.zeros((8, 8), np.int64), np.zeros(1, np.int64)
     evaluate(PrimFunc("f", (VISITED, TIME), loops), [visited, time])
     found = sorted((int(n), place) for place, n in np.ndenumerate(visited) if n)
@@ -71,7 +71,7 @@ def test_conditions_that_no_set_describes_are_asked(where: Expr) -> None:
 
 
 def test_no_place_of_a_symbolic_box_is_visited_where_none_is_empty() -> None:
-    # isl sees late that there is none: between two questions about one set.
+    # isl detects emptiness late: between two queries on one set.
     count = Var("m")
     bounds = [Range(Const(0), Const(3)), Range(Const(0), count)]
 

@@ -1,4 +1,4 @@
-"""Cells that a box is cut into: each point in one of them, and the expressions linear on each."""
+"""Piecewise linear cells partition a box, and the expressions are linear on each cell."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def cell_of(exprs: Sequence[Expr], axes: tuple[Var, ...], box: tuple[tuple[int, 
 
 
 def value(form: QuasiAffine, at: dict[int, int]) -> int:
-    """Of a sum of whole variables."""
+    """Return the value of a sum of whole variables."""
     total = form.const
     for term, factor in form.terms.items():
         assert isinstance(term, Digit)
@@ -37,7 +37,7 @@ def value(form: QuasiAffine, at: dict[int, int]) -> int:
 
 
 def values_in(cell: Cell) -> Counter[tuple[int, ...]]:
-    """What the expressions are at each point of a cell."""
+    """Return the multiset of expression values over the points of a cell."""
     ranges = [range(cell.counts[var]) for var in cell.live]
     return Counter(
         tuple(value(form, dict(zip(cell.live, at, strict=True))) for form in cell.forms)

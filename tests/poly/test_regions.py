@@ -1,4 +1,4 @@
-"""Sets on the way to loops: cut, filled, put around and moved as their points are."""
+"""Set operations for loop generation: cut, fill, surround and shift, against point sets."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Point = tuple[int, ...]
 
 
 class Region:
-    """Points of a square: those at which all sums of a case are not negative, for any case."""
+    """Points of a square where all sums of at least one case are non-negative."""
 
     def __init__(self, cases: Sequence[Sequence[Sum]]) -> None:
         self.cases = cases
@@ -73,7 +73,7 @@ class Region:
 
 @st.composite
 def areas(draw: Draw, variables: int = 2) -> Region:
-    """A few cases, some of them with steps."""
+    """Draw a few cases, some of them with strides."""
     count = draw(st.integers(1, 3))
     return Region([
         draw(st.lists(sums(variables, digits=True), min_size=1, max_size=2)) for _ in range(count)
@@ -81,7 +81,7 @@ def areas(draw: Draw, variables: int = 2) -> Region:
 
 
 def points_of(points: isl.Set) -> set[Point]:
-    """What is in a set."""
+    """Return the points of a set."""
     found: list[isl.Point] = []
     points.foreach_point(found.append)
     rank = points.dim(isl.dim_type.set)
@@ -161,7 +161,7 @@ def test_values_of_a_block(region: Region, dim: int, size: int) -> None:
 
 @given(areas(), st.sampled_from(([(1, SIZE)], [(0, SIZE)], [(0, SIZE), (1, SIZE)])))
 def test_full_tiles(region: Region, tiled: list[tuple[int, int]]) -> None:
-    """What is found is full, and nothing full is left out."""
+    """Full tiles are exactly the tiles whose points are all in the region."""
     points = region.points()
     dims = [dim for dim, _ in tiled]
     last = max(dims) + 1
@@ -196,7 +196,8 @@ def test_boxes_hold_their_points(region: Region) -> None:
 
 def test_ends_follow_from_digits_of_a_fused_loop() -> None:
     scope = NOWHERE.within(N, Const(30))
-    # Of rows of 300 elements, the 32 that belong to an iteration of a loop over ten parts of each.
+    # Of each of the rows of 300 elements, the 32 in one iteration of a loop over ten blocks per
+    # row.
     points = isl.Set.read_from_str(
         CONTEXT,
         "[p0] -> { [i, j] : 0 <= p0 < 30 and 0 <= i < 3 and 0 <= j < 300 and "
@@ -226,7 +227,7 @@ def test_what_earlier_iterations_had(region: Region) -> None:
 
 @given(areas(3))
 def test_iterations_that_meet(region: Region) -> None:
-    """Two iterations with a point in common are found if there are any."""
+    """Overlapping iterations are found if there are any."""
     scope = NOWHERE.within(N, Const(4))
     points = region.as_set(scope.space((X, Y)))
     each = [region.points(now) for now in range(4)]
@@ -259,7 +260,7 @@ def test_where_two_values_are_equal(region: Region, a: Sum, b: Sum) -> None:
 
 
 def test_a_scope_knows_nothing_of_unknowns_that_have_no_expression() -> None:
-    # Each set that is intersected with a scope would get them once more, until isl has no end.
+    # Each intersection with a scope would add these existentials again, so isl would not terminate.
     index = Var("i")
     inside = isl.Set.read_from_str(
         CONTEXT,

@@ -1,4 +1,4 @@
-"""Sets whose first coordinates are fixed by what surrounds a piece of program."""
+"""Sets whose leading dimensions are fixed by the enclosing scope."""
 
 from __future__ import annotations
 

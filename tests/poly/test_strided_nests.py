@@ -1,4 +1,4 @@
-"""Nests of copies and their runs, against every element of a small box."""
+"""Nests of copies and their runs, against enumeration of all elements of a small box."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Find = Callable[..., tuple[Nest, ...]]
 
 
 def draw_copy(draw: random.Random) -> tuple[AddressFunction, AddressFunction, tuple[Var, ...], Box]:
-    """A first side that has an address for each element, and any second one."""
+    """Return a copy whose first side has one address per element and whose second is arbitrary."""
     while True:
         box = draw_box(draw)
         axes = indices(len(box))
@@ -38,7 +38,7 @@ def draw_copy(draw: random.Random) -> tuple[AddressFunction, AddressFunction, tu
 
 
 def draw_side(draw: random.Random, axes: Sequence[Var], box: Box) -> AddressFunction:
-    """Rows of digits of indices, as a layout in tiles has them, or any sum of digits."""
+    """Return rows of index digits, as in tiled layouts, or an arbitrary sum of digits."""
     if draw.random() < 0.25:
         return AddressFunction((draw_sum(draw, axes),), (1,), draw.choice((0, 3)))
     exprs: list[Expr] = []
@@ -106,7 +106,7 @@ def test_what_takes_too_many_nests_or_is_no_digit_is_refused(find: Find) -> None
 
 
 def run_lengths(pairs: Sequence[tuple[int, int]]) -> Counter[int]:
-    """Lengths of what goes on by one on both sides, in order of the first."""
+    """Return lengths of runs that advance by one on both sides, ordered by the first side."""
     lengths: list[int] = []
     before = None
     for a, b in pairs:
@@ -123,7 +123,7 @@ def test_runs_are_those_of_all_elements(monkeypatch: pytest.MonkeyPatch) -> None
     for k in range(200):
         first, second, axes, box = draw_copy(draw)
         pairs = pairs_of(first, second, axes, box)
-        # In turns so few tries that integer sets are asked, and so few nests that elements are.
+        # Low limits alternately force the fallback to integer sets and the fallback to elements.
         monkeypatch.setattr(runs_module, "_MOST_TRIED", 200 if k % 3 else 0)
         monkeypatch.setattr(runs_module, "MOST_NESTS", 96 if k % 5 else 1)
 

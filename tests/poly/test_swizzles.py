@@ -1,4 +1,4 @@
-"""Layouts with exclusive ors of any size: exact answers without a look at every element."""
+"""XOR layouts of any size: exact answers without enumeration of elements."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_large_swizzles(
 def test_large_swizzles_take_little_time(
     function: Mapping, shape: tuple[int, int], places: tuple[int, ...]
 ) -> None:
-    """Under 50 ms of the processor, nothing kept."""
+    """Queries on large swizzles take under 50 ms of CPU time without caches."""
     seconds = []
     for _ in range(5):
         start = time.process_time()
@@ -78,7 +78,7 @@ TEXTS = (
 
 
 @given(st.sampled_from(TEXTS), st.integers(1, 20), st.integers(1, 20))
-@example("(i * 8 + j % 8) ^ (i // 4 * 2)", 1, 1)  # `i` has no bits, as the number 0
+@example("(i * 8 + j % 8) ^ (i // 4 * 2)", 1, 1)  # `i` has no bits, like the number 0
 def test_greatest_values_are_those_of_all_elements(text: str, rows: int, columns: int) -> None:
     function = eval(f"lambda i, j: [{text}, i, j]")
     index_map = IndexMap.from_func(function)
@@ -96,7 +96,7 @@ def test_greatest_values_are_those_of_all_elements(text: str, rows: int, columns
 
 @pytest.mark.parametrize("op", ["^", "&", "|"])
 def test_bit_operations_of_numbers_are_numbers(op: str) -> None:
-    """An axis of one element leaves nothing but numbers."""
+    """Bit operations fold to constants for an axis of one element."""
     layout = Layout.of((1,), "int8", eval(f"lambda i: [(i % 2) {op} (i * 3 + 5), (i + 5) {op} 3]"))
 
     (nest,) = layout.dma()

@@ -1,4 +1,4 @@
-"""Loops over lines cut into tiles: made without isl's AST, each point once, in order."""
+"""Loops over tiled lines: generated without isl's AST, each point once, in order."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ MOST = 4000
 
 @dataclass(frozen=True)
 class Lines:
-    """Points as the product of lines, of which some are cut into full tiles and the rest.
+    """Product of lines, of which some are split into full tiles and a remainder.
 
     Attributes:
-        rank: number of dimensions.
-        points: the conditions on them, in isl's words.
-        full: the conditions on those in full tiles, if these are to be apart.
+        rank: Number of dimensions.
+        points: Conditions on the points, in isl syntax.
+        full: Conditions on points in full tiles, if these have separate loops; otherwise None.
     """
 
     rank: int
@@ -58,7 +58,7 @@ def context(text: str) -> isl.Set:
 
 
 def loops(lines: Lines, known: isl.Set | None) -> tuple[Stmt, list[isl.Set]]:
-    """Loops that note which points they visit, and which copy of the statement does it."""
+    """Return loops that record the visited points and the number of the statement copy."""
     space = Space(tuple(Var(f"i{k}") for k in range(lines.rank)), (N, M))
     order = Buffer("order", (MOST, lines.rank + 1), INT64)
     copies: list[isl.Set] = []
@@ -85,7 +85,7 @@ def visited(lines: Lines, made: Stmt, sizes: tuple[int, int]) -> list[tuple[int,
 
 
 def inside(points: isl.Set, sizes: tuple[int, int]) -> list[tuple[int, ...]]:
-    """The points for these sizes, in order."""
+    """Return the points for the given sizes, in order."""
     for k, size in enumerate(sizes):
         points = points.fix_val(isl.dim_type.param, k, size)
     found: list[tuple[int, ...]] = []
@@ -126,7 +126,7 @@ def test_lines_may_be_empty() -> None:
 
 
 def test_tiles_of_two_lines_inside_each_other() -> None:
-    """Three forms: whole in both, cut in the inner one, cut in the outer one."""
+    """Nested tiles give three loop forms: full in both, cut in the inner, cut in the outer."""
     lines = Lines(
         4, "0 <= d0 and 0 <= d1 and 0 <= d2 < 3 and 0 <= d3 < 4 and 3d1 + d2 < p1"
         " and 4d0 + d3 < p0", "4d0 + 4 <= p0 and 3d1 + 3 <= p1")
@@ -138,7 +138,7 @@ def test_tiles_of_two_lines_inside_each_other() -> None:
 
 
 def random_lines(rng: random.Random) -> Lines:
-    """One or two lines of one to three dimensions, which are interleaved."""
+    """Return one or two lines of one to three dimensions, interleaved."""
     steps, points, full = [], [], []
     count = rng.randint(1, 2)
     chains = [
@@ -204,7 +204,7 @@ def test_what_are_no_lines(points: str, full: str | None) -> None:
 
 
 def test_a_circle_of_conditions_holds_no_points() -> None:
-    """That there are none shows only when they are looked at together."""
+    """Cyclic strict conditions are recognized as empty, though no pair of them is contradictory."""
     text = "{ [a, b, c, d] : a <= b and b <= c and c <= d and d < a }"
     points = isl.Set.read_from_str(CONTEXT, text)
     assert points.n_basic_set() == 1

@@ -1,4 +1,4 @@
-"""Tiles of index spaces, against every point: digits, what is missing, clashes, and views."""
+"""Tiles of index spaces, against enumeration: digits, missing points, overlaps and views."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_digits_are_the_values_from_the_start(start: int, strides: tuple[int, in
         if found is not None:
             assert digit_values(found[0]) == sorted(wanted)
         else:
-            # Sums that meet, as 5 = 5 * 1 does.
+            # Sums collide, e.g. 5 = 5 * 1.
             assert len(wanted) < first * second or strides[1] < strides[0] * first
 
 
@@ -70,7 +70,7 @@ def test_values_that_are_no_digits_or_have_no_bound_are_none() -> None:
 
 
 def tiles_at_random(count: int) -> list[tuple[IterationTile, list[Point], set[Point]]]:
-    """Tiles at the edge of a small array, with all their points and those that are asked for."""
+    """Return random tiles at the edge of a small array, with all and with requested points."""
     draw, found = random.Random(4), []
     for _ in range(count):
         extents = [draw.randint(1, 4), draw.randint(1, 4)]
@@ -89,7 +89,7 @@ def tiles_at_random(count: int) -> list[tuple[IterationTile, list[Point], set[Po
 
 
 def points_of(points: isl.Set, box: Sequence[Point]) -> set[Point]:
-    """Those of a box that a set has."""
+    """Return the points of a box that are in a set."""
     space = Space((X, Y))
     return {
         point for point in box
@@ -101,7 +101,7 @@ def test_what_is_asked_for_and_what_is_missing() -> None:
     full = Counter[bool]()
     for tile, box, asked in tiles_at_random(60):
         assert points_of(tile.points, box) == asked
-        # Where nothing at all is asked for, there is no tile.
+        # If no point is requested, there is no tile.
         assert points_of(tile.missing(), box) == (set(box) - asked if asked else set())
         if asked:
             assert tile.is_full() == (asked == set(box))

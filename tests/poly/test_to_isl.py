@@ -1,4 +1,4 @@
-"""Expressions as isl functions and sets and back: texts, refusals and the budget."""
+"""Expressions as isl functions and sets and back: printed forms, errors and budgets."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_text_of_conditions(points: str, text: str) -> None:
 
 
 def test_function_where_it_is_defined() -> None:
-    """An exact division is written //; outside of the domain anything may stand."""
+    """Exact division prints as `//`; values outside of the domain are arbitrary."""
     half = isl.PwAff.read_from_str(CONTEXT, "{ [x] -> [(x / 2)] : x mod 2 = 0 }")
     steps = isl.PwAff.read_from_str(CONTEXT, "{ [x] -> [(0)] : x = 0; [x] -> [(5)] : x = 1 }")
 
@@ -135,7 +135,7 @@ def test_relation() -> None:
 
 
 def test_constant_conditions_of_the_code_generator() -> None:
-    """The number 1 stands for what always holds, also inside of a condition."""
+    """A condition that always holds is the number 1, also as a subexpression."""
     build = isl.AstBuild.from_context(isl.Set.read_from_str(CONTEXT, "[p0] -> { : }"))
     holds = isl.Set.read_from_str(CONTEXT, "[p0] -> { : p0 > 0 or p0 <= 0 }")
 
@@ -247,7 +247,7 @@ def test_other_errors_of_isl() -> None:
 
 
 def slow_region() -> tuple[isl.Set, LoopScope]:
-    """What `j % 4` is in loop i, where remainders of both are compared: isl works on it long."""
+    """Return a region that compares remainders of loop indices, on which isl is slow."""
     i, j, n, m = (Var(name) for name in ("i", "j", "n", "m"))
     scope = LoopScope.of_sizes([n, m], [n, m])
     space = scope.space([i, j])
@@ -277,7 +277,7 @@ def test_a_share_ends_and_the_budget_goes_on() -> None:
             condition(x < 3, PLAIN)
         return rounds
 
-    assert within_budget(lambda: work(100), 10) == 100  # there is no budget to have a share of
+    assert within_budget(lambda: work(100), 10) == 100  # no budget to take a share of
     with isl_work("here", budget=100_000):
         assert within_budget(lambda: work(1000), 1000) is None
         assert within_budget(lambda: work(1), 1000) == 1
@@ -287,7 +287,7 @@ def test_a_share_ends_and_the_budget_goes_on() -> None:
 
 
 def test_numbers_of_isl_end_with_its_operations_too() -> None:
-    """Wherever the operations end, it is isl's error, which a share takes for no answer."""
+    """If the operation limit ends while a number is read, isl's error is raised."""
     value = isl.Aff.read_from_str(CONTEXT, "{ [i] -> [(123456789 + 77 * floor((i) / 3))] }")
 
     def read() -> int:

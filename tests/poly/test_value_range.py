@@ -1,4 +1,4 @@
-"""The least and the greatest value of an index expression over a box."""
+"""Minimum and maximum of index expressions over a box."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Print how long each question about an index map takes: `python tests/poly/time_index_map.py`.
+"""Print the time of each index map query: `python tests/poly/time_index_map.py`.
 
-Every answer is computed afresh, tracing of the function not included; medians in microseconds.
+Caches are cleared for each query. Times are medians in microseconds and exclude tracing of the
+function.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def median(
     function: Callable[..., Sequence[object]],
     shape: Sequence[int | Expr],
 ) -> float:
-    """Microseconds that a question takes the first time."""
+    """Return the median time of an uncached query in microseconds."""
     times = []
     for _ in range(REPEATS):
         index_map = IndexMap.from_func(function, ndim=len(shape))
@@ -88,7 +89,7 @@ def median(
 
 
 def main() -> None:
-    """Print one line for each map, one column for each question."""
+    """Print a table with one row per map and one column per query."""
     print(f"{'':18}" + "".join(f"{name:>12}" for name in QUESTIONS))
     times: list[float] = []
     for name, (function, shape) in MAPS.items():

@@ -1,4 +1,4 @@
-"""Elementwise functions in one kernel give what they give one by one: NumPy decides."""
+"""Fused element-wise functions give the same elements as NumPy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.strategies.elements import Data, elements
 
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 FLOATS = ("float32", "float64")
-# What is right to the last bit, and takes no part in fused products and sums.
+# Functions with exactly rounded results that kernels do not contract to a fused multiply-add.
 EXACT = [
     kind for kind in sorted(FUNCTIONS) if kind not in (
         "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "exp", "expm1",
@@ -26,7 +26,7 @@ ROUNDED = ("add", "multiply", "square", "subtract", "pow", "imag")
 
 
 def _choices(values: list[Data], rng: np.random.Generator) -> tuple[str, list[Data]]:
-    """A function and operands among the values that it takes."""
+    """Draw a function and operands that are in its domain."""
     while True:
         kind = EXACT[rng.integers(len(EXACT))]
         op = FUNCTIONS[kind]
@@ -38,11 +38,11 @@ def _choices(values: list[Data], rng: np.random.Generator) -> tuple[str, list[Da
         if kind in ROUNDED and first.dtype.kind == "f":
             continue
         if kind == "pow" and first.dtype.kind == "i" and (operands[1] < 0).any():
-            continue  # NumPy has none
+            continue  # NumPy has no negative powers of integers
         if kind in ("copysign", "signbit") and any(
             x is not values[1] and np.isnan(x).any() for x in operands
         ):
-            continue  # of NaN that is computed the sign is open
+            continue  # the sign of a computed NaN is unspecified
         return kind, operands
 
 

@@ -1,4 +1,4 @@
-"""Random indices of arrays, read and written, beside NumPy's."""
+"""Reads and writes of arrays at random indices agree with NumPy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Buffer = np.ndarray[Any, Any]
 
 
 class Drawn:
-    """An array and an index of it, in which arrays are NumPy's."""
+    """Random array and a random index of it; index arrays are NumPy arrays."""
 
     def __init__(self, seed: int) -> None:
         self.draw = random.Random(seed)
@@ -57,7 +57,8 @@ class Drawn:
             numbers = [self.draw.randrange(-extent, extent) for _ in range(count)]
             return np.array(numbers, self.draw.choice(["int64", "int8"])).reshape(self.shared)
         rank = self.draw.randint(1, min(2, len(self.data.shape) - axis))
-        # Masks and other arrays of indices broadcast as rows, so that they are as long as these.
+        # Mask and index arrays broadcast with each other, so a mask selects as many elements as the
+        # index arrays have.
         mask = np.zeros(self.data.shape[axis : axis + rank], bool)
         count = self.shared[0] if self.shared else self.draw.randint(0, 3)
         mask.reshape(-1)[self.draw.sample(range(mask.size), min(count, mask.size))] = True
@@ -76,7 +77,7 @@ def check(seed: int) -> None:
     x = xp.asarray(data)
     try:
         expected = np.asarray(data[key])
-    except IndexError:  # arrays in the index do not broadcast
+    except IndexError:  # index arrays do not broadcast
         with pytest.raises((ArrayIndexError, ArrayValueError)):
             x[as_ours(key)]
         return
@@ -93,7 +94,7 @@ def check(seed: int) -> None:
 
 
 def _is_told_twice(data: Buffer, key: Any) -> bool:
-    """Whether an index names an element several times, so that the last one is not defined."""
+    """Return whether an index selects an element twice, so that a write is undefined."""
     places = np.arange(data.size).reshape(data.shape)[key]
     return len(np.unique(places)) < np.size(places)
 

@@ -1,8 +1,7 @@
-"""Random programs of views, assignments and arithmetic, beside NumPy.
+"""Random programs of views, assignments and arithmetic agree with NumPy.
 
-Each array of ours stands beside one of NumPy's, which shares memory with those that ours share
-elements with. Whatever is recorded, computed, borrowed or written in place, both have the same
-elements in the end.
+Each array has a NumPy counterpart, and two arrays share elements exactly if their counterparts
+share memory. Recording, evaluation, borrowing and writes in place leave equal elements in both.
 """
 
 from __future__ import annotations
@@ -21,19 +20,19 @@ Buffer = np.ndarray[Any, Any]
 
 
 class Pair:
-    """An array of ours, and what it has to be."""
+    """Array and its NumPy counterpart."""
 
     def __init__(self, ours: Array, numpys: Buffer) -> None:
         self.ours, self.numpys = ours, np.asarray(numpys)
 
 
 class Program:
-    """A random program, and all that it made."""
+    """Random program with all arrays that it created."""
 
     def __init__(self, seed: int) -> None:
         self.draw = random.Random(seed)
         self.pairs: list[Pair] = []
-        self.held: list[Pair] = []  # by somebody else; others are gone
+        self.held: list[Pair] = []  # pairs with an external reference; other pairs may be freed
         self.exported: list[tuple[Buffer, Buffer]] = []
         self.sources: list[tuple[Buffer, Buffer]] = []
         self.create()
@@ -42,7 +41,7 @@ class Program:
         return self.draw.choice(self.pairs)
 
     def like(self, pair: Pair) -> Pair:
-        """An array of the same shape."""
+        """Return a pair with the shape of `pair`."""
         return self.draw.choice([p for p in self.pairs if p.ours.shape == pair.ours.shape])
 
     def keep(self, ours: Array, numpys: Buffer) -> None:
@@ -84,7 +83,7 @@ class Program:
             self.keep(way(xp, ours), way(np, pair.numpys))
 
     def flatten(self, pair: Pair) -> None:
-        """NumPy copies the elements if strides cannot address them; ours are always a view."""
+        """Flatten an array; the result is a copy exactly where NumPy has to copy."""
         flat = np.reshape(pair.numpys, (-1,))
         own = xp.reshape(pair.ours, (-1,), copy=not np.shares_memory(flat, pair.numpys))
         self.keep(own, flat)
@@ -95,11 +94,12 @@ class Program:
         if self.draw.random() < 0.3:
             key = (*key, ...)
         part = pair.numpys[key]
-        # A number of NumPy's is no view, and neither is an array of ours at a whole index.
+        # An integer index of every axis gives a scalar in NumPy and a new array here; neither is a
+        # view.
         self.keep(pair.ours[key], np.asarray(part))
 
     def basic(self, pair: Pair) -> Any:
-        """A key of integers and slices."""
+        """Draw an index of integers and slices."""
         keys: list[Any] = []
         for extent in pair.ours.shape[: self.draw.randint(0, pair.ours.ndim)]:
             if extent and self.draw.random() < 0.3:
@@ -152,7 +152,7 @@ class Program:
             one.numpys -= 1
 
     def share(self) -> None:
-        """The same value by another name, with memory of its own or not."""
+        """Share a value: copy it, add another reference, or export it to NumPy."""
         pair = self.pick()
         way = self.draw.randrange(3)
         if way == 0:

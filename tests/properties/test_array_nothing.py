@@ -1,4 +1,4 @@
-"""Arrays with extents of 0: what is computed of them equals NumPy's, however they lie in memory."""
+"""Functions of arrays with extents of 0 agree with NumPy for all memory layouts."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def ways_to_lie(shape: tuple[int, ...]) -> Iterator[Any]:
-    """Arrays of a shape: dense, transposed, repeated, and parts of larger ones."""
+    """Yield NumPy arrays of a shape: dense, transposed, broadcast, and slices of a larger array."""
     yield np.ones(shape)
     yield np.ones(shape[::-1]).T
     yield np.broadcast_to(np.ones(shape[-1:]), shape)
@@ -66,7 +66,7 @@ def ways_to_lie(shape: tuple[int, ...]) -> Iterator[Any]:
 
 
 def tried(function: Callable[[Any, Any], Any], m: Any, x: Any) -> Any:
-    """The result; the exception that says that there is none."""
+    """Return the result of a function, or the exception that rejects its argument."""
     refused = (ValueError,) if m is np else (tecomp.TecompError,)
     try:
         return function(m, x)
@@ -76,13 +76,13 @@ def tried(function: Callable[[Any, Any], Any], m: Any, x: Any) -> Any:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_functions_of_extents_of_0_equal_those_of_numpy(seed: int) -> None:
-    """Several at once, so that some have results and others none."""
+    """Several functions are evaluated together, so that some have a result and others an error."""
     rng = random.Random(seed)
     for _ in range(15):
         given = rng.choice(list(ways_to_lie(rng.choice(SHAPES))))
         names = rng.sample(sorted(FUNCTIONS), 3)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # the mean of nothing
+            warnings.simplefilter("ignore", RuntimeWarning)  # the mean of an empty array
             wanted = [tried(FUNCTIONS[name], np, given) for name in names]
         x = xp.asarray(given)
         found = [tried(FUNCTIONS[name], xp, x) for name in names]
@@ -96,7 +96,7 @@ def test_functions_of_extents_of_0_equal_those_of_numpy(seed: int) -> None:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_operands_have_the_extents_of_their_loops(shape: tuple[int, ...]) -> None:
-    """Also if no stride says anything, as NumPy's of arrays without elements."""
+    """Empty operands have the extents of their loops, although their strides are arbitrary."""
     for data in ways_to_lie(shape):
         node = materialized_node(data, PTensorType(shape, "float64"))
         found = strides_of([node], shape)

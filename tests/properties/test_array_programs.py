@@ -1,4 +1,4 @@
-"""Programs of reductions, products and running values on arrays give NumPy's numbers."""
+"""Programs of reductions, matrix products and cumulative functions on arrays agree with NumPy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.numerics import assert_close
 
 DTYPES = ["int8", "int64", "uint16", "float32", "float64", "complex64", "complex128", "bool"]
 Pair = tuple[Any, Any]
-"""An array, and NumPy's."""
+"""Array and its NumPy counterpart."""
 
 
 def drawn(draw: random.Random, shape: tuple[int, ...], dtype: str) -> Pair:
@@ -74,7 +74,7 @@ def multiplied(draw: random.Random, pair: Pair) -> Pair:
 
 
 def spread(draw: random.Random, pair: Pair) -> Pair:
-    """What is left of each element without the mean, or the greatest, of its row."""
+    """Subtract the mean of each row from its elements; other dtypes are returned unchanged."""
     x, y = pair
     if y.dtype.kind not in "fc" or not y.ndim or 0 in y.shape:
         return pair
@@ -119,7 +119,7 @@ def test_programs(seed: int) -> None:
     pairs = [drawn(draw, shape, draw.choice(DTYPES))]
     for _ in range(draw.randrange(1, 7)):
         pairs.append(draw.choice(STEPS)(draw, draw.choice(pairs[-2:])))
-    draw.shuffle(pairs)  # values are asked for in any order
+    draw.shuffle(pairs)  # evaluate the values in random order
     for got, wanted in pairs:
         assert (got.dtype, got.shape) == (wanted.dtype, wanted.shape)
         if wanted.dtype.kind not in "fc":

@@ -1,6 +1,6 @@
-"""Random programs of views, writes and foreign memory follow the documented rules.
+"""Random programs of views, writes and external memory follow the documented sharing rules.
 
-`python -m tests.search sharing --count 20000` runs many more.
+`python -m tests.search sharing --count 20000` runs many more programs.
 """
 
 from __future__ import annotations

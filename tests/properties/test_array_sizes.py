@@ -1,4 +1,4 @@
-"""Random functions of arrays: NumPy's numbers at all sizes, and nothing compiled for the later ones."""
+"""Random array functions agree with NumPy for all sizes and compile nothing for later sizes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tecomp.array.statistics import counters
 from tests.numerics import assert_close
 
 Step = Callable[[Any, Any], Any]
-"""What a namespace makes of a matrix: one of the same shape."""
+"""Function of a namespace and a matrix, with a matrix of the same shape as its result."""
 
 REDUCED = ["sum", "mean", "max", "min", "std"]
 

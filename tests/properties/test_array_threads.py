@@ -1,8 +1,8 @@
-"""Threads that record, write through views, evaluate and let go of arrays that they share.
+"""Threads record, write through views, evaluate and release arrays that they share.
 
-Each thread has rows of its own in arrays of all, which it alone writes, through any view of the
-whole. So it knows what it has to read there, whatever the others do meanwhile; what nobody writes
-is as it was for all.
+Each thread has its own rows of the shared arrays and is the only writer of these rows, through
+arbitrary views. A thread therefore knows the values of its rows, whatever other threads do. Arrays
+without a writer keep their values for all threads.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from tecomp.array import Array
 THREADS = 8
 ROWS = 2
 SECONDS = 60
-"""A deadlock takes longer than that."""
+"""Time limit in seconds, after which a test counts as deadlocked."""
 
 
 @pytest.fixture(autouse=True)
 def _often() -> Iterator[None]:
-    """Threads take turns as often as they can."""
+    """Make the interpreter switch threads as often as possible."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     yield
@@ -36,7 +36,7 @@ def _often() -> Iterator[None]:
 
 
 class Thread:
-    """What one thread does, beside NumPy."""
+    """Work of one thread, with NumPy counterparts of its arrays."""
 
     def __init__(self, number: int, seed: int, shared: list[Array], constant: Array) -> None:
         self.draw = random.Random(seed * 100 + number)
@@ -51,7 +51,7 @@ class Thread:
         return self.shared[k], self.own[k]
 
     def views(self, x: Array) -> Array:
-        """The own rows, as a part of one part or another."""
+        """Return the rows of this thread through one of several views."""
         way = self.draw.randrange(4)
         if way == 0:
             return x[self.rows]

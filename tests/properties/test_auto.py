@@ -1,4 +1,4 @@
-"""Random programs that nobody scheduled compute what NumPy does."""
+"""Random programs without a schedule agree with NumPy."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_random_programs(seed: int) -> None:
     ("int16", "int32"),
 ])
 def test_products_of_narrow_numbers_with_readers(dtype: str, total: str) -> None:
-    """What follows the sum: two formulas, or a reduction and a formula that read it both."""
+    """A product is read by two element-wise stages, or by a reduction and an element-wise stage."""
     A, B = te.placeholder((33, 70), dtype, "A"), te.placeholder((70, 50), dtype, "B")
     k, c = te.reduce_axis((0, 70), name="k"), te.reduce_axis((0, 50), name="c")
     C = te.compute((33, 50), lambda i, j: te.sum(
@@ -59,7 +59,7 @@ def test_products_of_narrow_numbers_with_readers(dtype: str, total: str) -> None
 @pytest.mark.parametrize("m", [1, 33, 100])
 @pytest.mark.parametrize(("dtype", "total"), [("bfloat16", "float32"), ("int8", "int32")])
 def test_products_of_copies_in_another_order(dtype: str, total: str, m: int) -> None:
-    """Each copy has two readers."""
+    """Operands of products are transposed copies with two readers each."""
     A, B = te.placeholder((m, 70), dtype, "A"), te.placeholder((70, 50), dtype, "B")
     turned_a = te.compute((70, m), lambda c, i: te.cast(A[i, c], total), name="turned_a")
     turned_b = te.compute((50, 70), lambda j, c: te.cast(B[c, j], total), name="turned_b")

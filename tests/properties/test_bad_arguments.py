@@ -1,4 +1,4 @@
-"""Whatever is passed where, a public callable returns something or raises a TecompError."""
+"""Every public callable returns a value or raises a TecompError for arbitrary arguments."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ _BOX: dict[str, Any] = {"start": (0, 0), "extents": (4, 8)}
 for _name in ("test.bad_arguments", "test.bad_arguments.gone"):
     tecomp.register_func(_name, print, override=True)
 
-# For each callable the arguments of a call that is right; for a class, those to make one.
+# Arguments of a valid call of each callable; for a class, the arguments of its constructor.
 RIGHT: dict[str, dict[str, Any]] = {
     "CFunction": {
         "function": ctypes.CDLL(None), "symbol": "abs", "arguments": ["int32"], "result": "int32",
@@ -224,7 +224,7 @@ RIGHT: dict[str, dict[str, Any]] = {
         )
     },
 }
-# What a call of ours returns or a target has, or what plug-ins write; nobody calls them to get something else.
+# Result types, target descriptions and plug-in records, which users do not construct.
 RECORDS = {
     "Access", "Accesses", "Affine", "Format", "Hint", "MatmulUnit", "Roofline", "Runs", "VectorUnit", "Violation",
 }
@@ -233,7 +233,7 @@ CLASSES = (Layout, StickLayout, ShardLayout, TtnnLayout, GridMap, IndexMap, Runs
 
 
 def _callable(name: str) -> Any:
-    """The function, the class, or the method of an object, of that name."""
+    """Return the function, class or bound method with a name."""
     owner, _, method = name.partition(".")
     found = getattr(tecomp, owner)
     if not method:
@@ -243,7 +243,7 @@ def _callable(name: str) -> Any:
 
 
 def _public() -> Iterator[str]:
-    """All that takes arguments: what the package exports, and methods of its layouts."""
+    """Yield the names of all exported callables and of the layout methods that take arguments."""
     for name in tecomp.__all__:
         given = getattr(tecomp, name)
         if not callable(given) or name in RECORDS:
@@ -282,7 +282,7 @@ NAMES = ("a" * 1024, "a" * 3000, "x.y", "x y", "1x", "for", "é", "日本", "a-b
 @pytest.mark.parametrize("name", [*NAMES, "", "\0", "\n", '"', "\\", "%a", "\ud800", "}", "#"])
 @pytest.mark.parametrize("shape", [(4,), (0,), (1, 1, 1, 1, 1, 1, 1, 1), (1 << 40,), (3, 1 << 62)])
 def test_programs_with_bad_names_and_sizes(name: str, shape: tuple[int, ...]) -> None:
-    """Defined, lowered and built; arrays of the small sizes are computed."""
+    """Programs with such names and sizes can be defined, lowered and built; small ones are run."""
     a = np.ones(shape, "float32") if max(shape) < 100 else None
 
     def run() -> None:
@@ -340,7 +340,7 @@ def test_programs_with_bad_names_and_sizes(name: str, shape: tuple[int, ...]) ->
     ("Layout", "index_map", None,
      Diagnostic(
          "wrong-argument", where="layout: the index map", given=None,
-         remedy="make one with IndexMap.from_func, or use Layout.of",
+         remedy="create one with IndexMap.from_func, or use Layout.of",
      )),
     ("Layout.dma", "host_offset", 10**30,
      Diagnostic("transfer", who="layout.dma", chosen=[8, 1], offset=10 ** 30)),
@@ -354,7 +354,7 @@ def test_programs_with_bad_names_and_sizes(name: str, shape: tuple[int, ...]) ->
     )),
     ("Layout", "memory", 3, Diagnostic(
         "wrong-argument", where="layout: the memory", given=3,
-        remedy='name one, such as "global"',
+        remedy='pass the name of a memory, such as "global"',
     )),
     ("Layout.of", "grid_axes", 3,
      Diagnostic("wrong-argument", where="layout: grid_axes", values=3)),
@@ -368,24 +368,24 @@ def test_programs_with_bad_names_and_sizes(name: str, shape: tuple[int, ...]) ->
     ("ShardLayout", "collapse_intervals", 3,
      Diagnostic(
          "wrong-argument", where="shard layout: collapse_intervals", given=3,
-         remedy="give pairs of integers, such as [(0, -1)]",
+         remedy="pass pairs of integers, such as [(0, -1)]",
      )),
     ("Layout.pack", "array", [[1], [2, 3]],
      Diagnostic("other-array", where="pack", type="list")),
     ("ShardLayout", "device", 3,
      Diagnostic(
          "wrong-argument", where="shard layout: the device", given=3,
-         remedy="give a GridMap from this grid to the cores of the machine",
+         remedy="pass a GridMap from this grid to the cores of the machine",
      )),
     ("ShardLayout", "capacity_bytes", "x",
      Diagnostic(
          "wrong-argument", where="shard layout: capacity_bytes", given="x",
-         remedy="give a number of bytes",
+         remedy="pass a number of bytes",
      )),
     ("ShardLayout", "allowed_tiles", 3,
      Diagnostic(
          "wrong-argument", where="shard layout: allowed_tiles", given=3,
-         remedy="give rows and columns of each, as in [(32, 32)]",
+         remedy="pass rows and columns of each, as in [(32, 32)]",
      )),
     ("ShardLayout", "allowed_tiles", (3,),
      Diagnostic("wrong-argument", where="shard layout: allowed_tiles: a tile", values=3, many="2 ")),
@@ -404,7 +404,7 @@ def test_programs_with_bad_names_and_sizes(name: str, shape: tuple[int, ...]) ->
     ("ShardLayout.parse", "text", None,
      Diagnostic(
          "wrong-argument", where="shard layout: the text", given=None,
-         remedy="give what `str(layout)` writes",
+         remedy="pass the output of `str(layout)`",
      )),
     ("StickLayout.for_target", "target", "cpu",
      Diagnostic(
@@ -418,38 +418,38 @@ def test_programs_with_bad_names_and_sizes(name: str, shape: tuple[int, ...]) ->
     ("TtnnLayout.from_shard", "layout", None,
      Diagnostic(
          "wrong-argument", where="ttnn layout: the shard layout", given=None,
-         remedy="make one with ShardLayout",
+         remedy="create one with ShardLayout",
      )),
     ("TtnnLayout.core_ranges", "device", 3,
      Diagnostic("wrong-argument", where="ttnn layout: the device", values=3, many="2 ")),
     ("accesses", "tensor", None,
      Diagnostic(
          "wrong-argument", where="accesses: the tensor", given=None,
-         remedy="give what te.compute makes",
+         remedy="pass a tensor from te.compute",
      )),
     ("apply_buffer_transforms", "func", None,
      Diagnostic(
          "wrong-argument", where="apply_buffer_transforms: the function", given=None,
-         remedy="give what tecomp.lower returns",
+         remedy="pass a function returned by tecomp.lower",
      )),
     ("computes_terms", "reader", 3,
      Diagnostic(
          "wrong-argument", where="computes_terms: the reader", given=3,
-         remedy="give what te.compute makes",
+         remedy="pass a tensor from te.compute",
      )),
     ("blocked", "tag", 3, Diagnostic(
         "wrong-argument", where="blocked: the tag", given=3, remedy='write one such as "nChw8c"',
     )),
     ("blocked", "axes", 3, Diagnostic(
         "wrong-argument", where="blocked: axes", given=3,
-        remedy='give a letter for each axis, such as "nchw"',
+        remedy='pass one letter per axis, such as "nchw"',
     )),
     ("blocked_tag", "layout", 3,
      Diagnostic("wrong-argument", where="blocked_tag", given=3)),
     ("blocked_tag", "axes", 3,
      Diagnostic(
          "wrong-argument", where="blocked_tag: axes", given=3,
-         remedy='give a letter for each axis, such as "nchw"',
+         remedy='pass one letter per axis, such as "nchw"',
      )),
     ("Core", "vector_bytes", "x",
      Diagnostic(
@@ -474,17 +474,17 @@ def test_programs_with_bad_names_and_sizes(name: str, shape: tuple[int, ...]) ->
          remedy="make one with te.create_schedule",
      )),
     ("build", "fast_math", 3, Diagnostic(
-        "wrong-argument", where="build: a flag", given=3, remedy="give True or False",
+        "wrong-argument", where="build: a flag", given=3, remedy="pass True or False",
     )),
     ("Target.overridden", "memory", {1: 2},
      Diagnostic(
          "wrong-argument", where="target: a key", given=1,
-         remedy="the keys of a description are text",
+         remedy="keys of a description must be strings",
      )),
     ("check_constraints", "layouts", 3,
      Diagnostic(
          "wrong-argument", where="check_constraints: layouts", given=3,
-         remedy="give a layout for each tensor",
+         remedy="pass one layout per tensor",
      )),
     ("cute", "text", None, Diagnostic(
         "wrong-argument", where="cute: the text", given=None,
@@ -494,21 +494,21 @@ def test_programs_with_bad_names_and_sizes(name: str, shape: tuple[int, ...]) ->
     ("evaluate", "func", None,
      Diagnostic(
          "wrong-argument", where="evaluate: the function", given=None,
-         remedy="give what tecomp.lower returns",
+         remedy="pass the result of tecomp.lower",
      )),
     ("evaluate", "args", None, Diagnostic(
         "wrong-argument", where="evaluate: args", given=None,
-        remedy="give a list of the arguments",
+        remedy="pass a list of the arguments",
     )),
     ("flatten_buffer", "func", None,
      Diagnostic(
          "wrong-argument", where="flatten_buffer: the function", given=None,
-         remedy="give what tecomp.lower returns",
+         remedy="pass a function returned by tecomp.lower",
      )),
     ("replay", "intrinsics", 3,
      Diagnostic(
          "wrong-argument", where="replay: intrinsics", given=3,
-         remedy="give what te.decl_tensor_intrin made, by name",
+         remedy="pass a dict from names to intrinsics of te.decl_tensor_intrin",
      )),
     ("xla", "text", None, Diagnostic(
         "wrong-argument", where="xla: the text", given=None,

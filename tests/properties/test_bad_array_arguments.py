@@ -1,4 +1,4 @@
-"""Functions of arrays with drawn arguments: a result, or an error that says what to do."""
+"""Array functions return a result or raise an error with a remedy for random arguments."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.messages import Diagnostic, diagnostic
 from tests.strategies.bad_arguments import HUGE, UNPRINTABLE
 
 SECONDS = 4
-"""After which no more calls are drawn: a busy machine makes fewer of them."""
+"""Seconds after which no more calls are drawn; a loaded machine makes fewer calls."""
 
 ARRAYS: list[Callable[[], Array]] = [
     lambda: xp.asarray([[1.0, 2.0], [3.0, 4.0]]), lambda: xp.asarray([1.0, 2.0, 3.0]),
@@ -34,7 +34,7 @@ ARRAYS: list[Callable[[], Array]] = [
 
 
 class Other:
-    """Nothing that any function knows."""
+    """Object of an unknown class."""
 
 
 _ITSELF: list[Any] = []

@@ -1,4 +1,4 @@
-"""Whatever a storage format is made of or given, it works or raises a TecompError."""
+"""Storage formats work or raise a TecompError for arbitrary arguments."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MAKERS: dict[str, tuple[Callable[..., Format], Right]] = {
 
 
 def calls(storage: Format) -> dict[str, Right]:
-    """For each method the arguments of a call that is right."""
+    """Return the arguments of a valid call of each method."""
     stored = storage.encode(VALUES)
     shape: Right = {"physical_shape": (2, 1024)}
     each: dict[str, Right] = {

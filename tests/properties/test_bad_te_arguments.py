@@ -1,4 +1,4 @@
-"""Whatever is passed to te, to a primitive or to a kernel, it works or raises a TecompError."""
+"""`te` functions, primitives and kernels work or raise a TecompError for arbitrary arguments."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ STORE = MEMORY.store(0, 1.0)
 
 
 def doubled(ins: Any, outs: Any, *_: object) -> Any:
-    """Doubles the first input, if there is one."""
+    """Define an output as twice the first input, or as 2 without inputs."""
     (out,) = outs
     return te.for_range(0, 4, lambda i: out.store(i, (ins[0][i] if ins else 1.0) * 2.0))
 
@@ -58,7 +58,7 @@ def HYBRID(a: Any, b: Any) -> Any:
 
 
 TWICE = te.decl_tensor_intrin(DOUBLE.op, doubled, "twice")
-# For each function the arguments of a call that is right.
+# Arguments of a valid call of each function.
 OF_TE: dict[str, Right] = {
     **{name: {"x": X} for name in UNARY},
     **{name: {"x": X, "y": X} for name in OF_TWO},
@@ -141,7 +141,7 @@ PRIMITIVES: dict[str, Right] = {
     "Schedule.size": {"name": "n"},
     "Schedule.tensor": {"name": "B", "output": 0},
 }
-# Calls of which no argument has a name.
+# Calls with positional arguments only.
 PLAIN: dict[str, Callable[[te.Schedule, Any], object]] = {
     "s[...]": lambda s, wrong: s[wrong],
     "reorder": lambda s, wrong: s[B].reorder(K, wrong),
@@ -237,7 +237,7 @@ def test_every_function_of_te_is_tried() -> None:
 
 
 def primitive(name: str) -> Callable[[Right], object]:
-    """The primitive of a fresh schedule."""
+    """Return a function that calls the primitive on a new schedule."""
     owner, _, method = name.partition(".")
 
     def call(given: Right) -> object:
@@ -247,7 +247,7 @@ def primitive(name: str) -> Callable[[Right], object]:
     return call
 
 
-@pytest.mark.filterwarnings("ignore:.*there is no pragma")
+@pytest.mark.filterwarnings("ignore:.*unknown pragma")
 @pytest.mark.parametrize("name", PRIMITIVES)
 def test_primitives(name: str) -> None:
     assert failures(primitive(name), PRIMITIVES[name]) == []
@@ -277,11 +277,11 @@ def test_arguments_without_a_name(name: str) -> None:
 
 @pytest.mark.parametrize(("call", "expected"), [
     (lambda s: te.compute((3,), lambda i: i, name="D", attrs=THREE),
-     Diagnostic("wrong-argument", where="te.compute D: attrs", given=3, remedy="give a dictionary")),
+     Diagnostic("wrong-argument", where="te.compute D: attrs", given=3, remedy="pass a dictionary")),
     (lambda s: te.compute((3,), lambda *i: i[0], name="D", varargs_names=THREE),
      Diagnostic(
          "wrong-argument", where="te.compute D: varargs_names", given=3,
-         remedy="give the names of the axes that *indices takes",
+         remedy="pass a list with the names of the axes in *indices",
      )),
     (lambda s: s.tensor("B", 1), Diagnostic("wrong-number", name="B", output=1, last=0)),
     (lambda s: s.tensor([]), Diagnostic("not-in-schedule", name=[], known="A, B, C")),
@@ -289,56 +289,56 @@ def test_arguments_without_a_name(name: str) -> None:
     (lambda s: s[B].split(K, 4, disable_predication="x"),
      Diagnostic(
          "wrong-argument", where="s[B].split(k): disable_predication", given="x",
-         remedy="give True or False",
+         remedy="pass True or False",
      )),
     (lambda s: s[B].split(K, np.zeros((1, 2))),
      Diagnostic("wrong-number", where="s[B].split(k)", what="factor", value="[[0. 0.]]")),
     (lambda s: s[B].transform_layout(lambda i: [i], loops=()),
      Diagnostic("unknown-choice", where="s[B].transform_layout", loops=())),
     (lambda s: te.scan(FIRST, RULE, STATE, name="S", attrs=THREE),
-     Diagnostic("wrong-argument", where="te.scan S: attrs", given=3, remedy="give a dictionary")),
+     Diagnostic("wrong-argument", where="te.scan S: attrs", given=3, remedy="pass a dictionary")),
     (lambda s: te.extern((4,), [SINGLE], NOTHING, name="E"),
      Diagnostic(
          "wrong-argument", where="te.extern E: fcompute", given=None,
-         remedy="give a function of the inputs and the outputs",
+         remedy="pass a function of the inputs and the outputs",
      )),
     (lambda s: te.comm_reducer(max, lambda t: t, "most"),
      Diagnostic(
          "wrong-argument", where="te.comm_reducer most: fcombine",
          given="<built-in function max>",
-         remedy="give a function of two values, or of two tuples of them",
+         remedy="pass a function of two values, or of two tuples of values",
      )),
     (lambda s: te.comm_reducer(lambda x, y: x, NOTHING, "most"),
      Diagnostic(
          "reduction", where="te.comm_reducer most", fidentity=None,
-         identity="give a function of the type of each value",
+         identity="pass a function of the dtype of each value",
      )),
     (lambda s: te.comm_reducer(lambda x, y: x, dict.fromkeys, "most")((A[0, K],) * 3, axis=K),
      Diagnostic(
          "wrong-argument", where="most: the identity",
          given="<built-in method fromkeys of type object>",
-         remedy="give a function of the type of each value",
+         remedy="pass a function of the dtype of each value",
      )),
     (lambda s: te.decl_tensor_intrin(DOUBLE.op, NOTHING, "t"),
      Diagnostic(
          "wrong-argument", where="te.decl_tensor_intrin t: fcompute", given=None,
-         remedy="give a function of the inputs and the outputs",
+         remedy="pass a function of the inputs and the outputs",
      )),
     (lambda s: te.decl_tensor_intrin(DOUBLE.op, doubled, "t", scalar_params=TEXT),
      Diagnostic(
          "wrong-argument", where="te.decl_tensor_intrin t: scalar_params", given="q",
-         remedy="give a list of what te.var makes",
+         remedy="pass a list of te.var variables",
      )),
     (lambda s: te.decl_tensor_intrin(DOUBLE.op, doubled, "t", binds={DOUBLE: THREE}),
      Diagnostic(
          "wrong-argument", where="te.decl_tensor_intrin t: binds",
          given="{Tensor(double, shape=(4,), dtype=float32): 3}",
-         remedy="give a te.decl_buffer for each tensor",
+         remedy="pass a dictionary with a te.decl_buffer for each tensor",
      )),
     (lambda s: te.decl_tensor_intrin(DOUBLE.op, doubled, "t", default_buffer_params=NUMBERS),
      Diagnostic(
          "wrong-argument", where="te.decl_tensor_intrin t: default_buffer_params: scope", given=3,
-         remedy='name a memory, such as "local"',
+         remedy='pass the name of a memory, such as "local"',
      )),
     (lambda s: te.decl_tensor_intrin(DOUBLE.op, doubled, "t", unit=THREE),
      Diagnostic(
@@ -347,12 +347,12 @@ def test_arguments_without_a_name(name: str) -> None:
     (lambda s: te.check_tensor_intrin(NOTHING),
      Diagnostic(
          "wrong-argument", where="te.check_tensor_intrin: the intrinsic", given=None,
-         remedy="give what te.decl_tensor_intrin made",
+         remedy="pass an intrinsic from te.decl_tensor_intrin",
      )),
     (lambda s: te.decl_buffer((4,), scope=THREE),
      Diagnostic(
          "wrong-argument", where="te.decl_buffer buffer: scope", given=3,
-         remedy='name a memory, such as "local"',
+         remedy='pass the name of a memory, such as "local"',
      )),
     (lambda s: te.for_range(0, 1.5, lambda i: STORE),
      Diagnostic("index-type", where="te.for_range: end", given="float32(1.5)", dtype="float32")),
@@ -367,12 +367,12 @@ def test_arguments_without_a_name(name: str) -> None:
     (lambda s: te.allocate((4,), "float32", lambda m: THREE, "m"),
      Diagnostic(
          "wrong-argument", where="te.allocate m: what the body gives", given=3,
-         remedy="give a statement: store(index, value) of an operand, te.for_range, te.if_stmt, te.allocate or te.stmt_seq",
+         remedy="pass a statement: store(index, value) of an operand, te.for_range, te.if_stmt, te.allocate or te.stmt_seq",
      )),
     (lambda s: te.stmt_seq(STORE, NOTHING),
      Diagnostic(
          "wrong-argument", where="te.stmt_seq: statement 1", given=None,
-         remedy="give a statement: store(index, value) of an operand, te.for_range, te.if_stmt, te.allocate or te.stmt_seq",
+         remedy="pass a statement: store(index, value) of an operand, te.for_range, te.if_stmt, te.allocate or te.stmt_seq",
      )),
     (lambda s: s[object()], Diagnostic("wrong-argument", where="s[...]", handle="<object object>")),
     (lambda s: HYBRID(A, DEEP), Diagnostic("hybrid", source="HYBRID", max_depth=100)),

@@ -1,4 +1,4 @@
-"""Whatever text is read, it is understood or refused with a TecompError."""
+"""Parsers accept a text or raise a TecompError."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PARTS = ("(", ")", "[", "]", "{", "}", ":", ",", ".", "-", "*", "//", "%", "0", 
 
 
 def changed(text: str, draw: Random) -> str:
-    """The text with a piece less, more, twice or at another place."""
+    """Return the text with one to three pieces deleted, inserted or duplicated."""
     for _ in range(draw.randint(1, 3)):
         at, end = sorted(draw.randrange(len(text) + 1) for _ in range(2))
         end = min(end, at + draw.randint(1, 12))

@@ -1,4 +1,4 @@
-"""Operations on boxes: what is computed before all elements are there reads none that are not."""
+"""Overlapped evaluation on boxes reads only elements that have arrived."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NOT_THERE = -(10**12)
 
 
 def sliced(random: Random, shape: Shape) -> tuple[tuple[int, int, int], ...]:
-    """Some elements along each axis, in any order."""
+    """Draw `(start, step, count)` of a non-empty slice per axis, with steps of either sign."""
     found = []
     for n in shape:
         step = int(random.choice([1, 1, 1, 2, -1, -2]))
@@ -51,7 +51,7 @@ def sliced(random: Random, shape: Shape) -> tuple[tuple[int, int, int], ...]:
 
 
 def op_on(random: Random, shape: Shape) -> PTensorOp:
-    """An operation on one array."""
+    """Draw an operation on one array."""
     axis = int(random.integers(len(shape)))
     made: list[Callable[[], PTensorOp]] = [
         lambda: ExtractSlice(sliced(random, shape)),
@@ -72,7 +72,7 @@ def op_on(random: Random, shape: Shape) -> PTensorOp:
 
 
 def graph_of(random: Random) -> OpGraph:
-    """Operations on two arrays, each on what is there already."""
+    """Draw operations on two arrays; each operation reads inputs or earlier results."""
     shape = tuple([int(n) for n in random.integers(3, 9, random.integers(1, 4))])
     leaves = (PTensorType(shape, "int64"), PTensorType(shape, "int64"))
     steps: list[tuple[PTensorOp, tuple[int, ...]]] = []
@@ -109,7 +109,7 @@ def graph_of(random: Random) -> OpGraph:
 
 
 def computed(op: PTensorOp, xs: Sequence[Array]) -> Array:
-    """What NumPy makes of it."""
+    """Compute the result of an operation with NumPy."""
     if is_view(op):
         found = view_of(op, xs[0])
         return np.reshape(xs[0], op.shape) if found is None else found  # type: ignore[attr-defined]
@@ -131,7 +131,7 @@ def computed(op: PTensorOp, xs: Sequence[Array]) -> Array:
 
 
 def results(graph: OpGraph, leaves: Sequence[Array]) -> list[Array]:
-    """All that is wanted."""
+    """Return the outputs of a graph, computed with NumPy."""
     made: list[Array] = []
     for op, places in graph.steps:
         made.append(computed(op, [made[p] if p >= 0 else leaves[-1 - p] for p in places]))
@@ -139,7 +139,7 @@ def results(graph: OpGraph, leaves: Sequence[Array]) -> list[Array]:
 
 
 def put(each: RegionGraph, leaves: Sequence[Array], into: dict[int, Array], times: dict[int, Array]) -> None:
-    """Compute boxes, and put them where they belong."""
+    """Compute the boxes of a graph, store them in `into` and count the writes in `times`."""
     given = [leaves[number][index] for number, index in each.leaves]
     for found, type in zip(given, each.graph.leaves, strict=True):
         assert found.shape == type.shape
@@ -151,7 +151,7 @@ def put(each: RegionGraph, leaves: Sequence[Array], into: dict[int, Array], time
 
 @pytest.mark.parametrize("first", range(0, 3000, 1000))
 def test_a_core_reads_what_is_there_and_borders_are_the_rest(first: int) -> None:
-    """Each element of each result is computed once, the core before the rest has come."""
+    """Each element is computed once, and the core reads only the local boxes."""
     cut = 0
     for seed in range(first, first + 1000):
         random = np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""Programs of many operations give what NumPy gives, and find in memory what was made for them."""
+"""Programs of many operations agree with NumPy, and kernels find their operands in memory."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_programs_equal_numpy(seed: int) -> None:
 
 
 def _watch(program: CompiledProgram) -> None:
-    """Each kernel finds in memory what was made for it: nothing else was written there since."""
+    """Check that no operand of a kernel is overwritten before the kernel reads it."""
     plan = program.memory
     places = {value.tensor: value for value in plan.values}
     owner = np.full(plan.bytes, -1)
@@ -61,7 +61,7 @@ def test_definitions_come_back_from_text(seed: int) -> None:
 
 
 def _squares(seed: int) -> tuple[te.Tensor, list[te.Tensor], te.Tensor, Values]:
-    """A program of square matrices, where sums of products often are the last to read them."""
+    """Draw a program of square matrices in which a matrix product is often the last reader."""
     rng = np.random.default_rng(seed)
     size = int(rng.choice([5, 24, 33]))
     X, W = (te.placeholder((size, size), name=name) for name in "XW")
@@ -99,7 +99,7 @@ def test_what_is_written_over_was_read_before() -> None:
 def test_programs_are_the_same_from_wherever_they_come(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Compiled, found in the cache, or loaded from a folder."""
+    """Programs give equal results if compiled, cached or loaded from a directory."""
     monkeypatch.setenv("TECOMP_CACHE", "on")
     monkeypatch.setenv("TECOMP_CACHE_DIR", str(tmp_path / "cache"))
     drawn = draw_program(100 + seed, steps=5 + seed)
@@ -108,7 +108,7 @@ def test_programs_are_the_same_from_wherever_they_come(
     asked = list(drawn.outputs), given
     constants = {x: drawn.inputs[x] for x in known}
     made = tecomp.compile(*asked, constants=constants)
-    monkeypatch.setattr(compile, "_steps", None)  # nothing can be compiled
+    monkeypatch.setattr(compile, "_steps", None)  # make compilation impossible
     kept = tecomp.compile(*asked, constants=constants)
     made.save(tmp_path / "saved")
     loaded = tecomp.load(tmp_path / "saved")

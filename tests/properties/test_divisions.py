@@ -1,4 +1,4 @@
-"""Any program of a few kinds, divided at random: as asked, with the right numbers, or refused."""
+"""Programs with random division hints are divided as requested, or rejected."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ def test_results_are_divided_as_asked_or_not_at_all(make: Callable[..., Case], t
         assert all(wish.is_kept for wish in program.layouts.wishes)
     assert taken
     known = (
-        "ask for a number that divides ", "ask for numbers that divide those, or along fewer",
-        "ask for fewer", "leave its axis j out",
+        "request a number that divides ", "request numbers that divide the grid extents, or divide",
+        "request fewer parts", "omit axis j",
     )
     assert all(each.startswith(known) for each in reasons), reasons
     assert kinds <= {"demand"}

@@ -1,4 +1,4 @@
-"""Random layouts, boxes and strides: the nests of a DMA, run one by one, are a copy."""
+"""The loop nests of a DMA copy each element once, for random layouts, boxes and strides."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.strategies.layouts import draw_layout, function_of, places
 
 @dataclass(frozen=True)
 class Copy:
-    """A layout as text, and what of it is copied from where."""
+    """Layout as text, and the copied box with its host strides and offset."""
 
     shape: tuple[int, ...]
     text: str
@@ -30,7 +30,7 @@ class Copy:
 
     @property
     def device(self) -> Array:
-        """Where each element is on the device, by NumPy."""
+        """Device offset of each element, computed with NumPy."""
         where = places([self.text], self.shape)
         flat = np.ravel_multi_index(where, self.layout.physical_shape)
         return flat.reshape(self.shape)
@@ -71,7 +71,7 @@ def test_nests_copy_each_element_once(copy: Copy) -> None:
 
 @given(copies())
 def test_nests_give_what_packing_gives(copy: Copy) -> None:
-    """A copy by nests, against NumPy's scatter to the places of all elements."""
+    """A copy by loop nests equals a NumPy scatter to the addresses of all elements."""
     values = np.random.default_rng(0).integers(1, 100, copy.shape)
     expected, found = (np.zeros(copy.layout.physical_shape, np.int64) for _ in range(2))
     expected[tuple(places([copy.text], copy.shape))] = values.ravel()

@@ -1,4 +1,4 @@
-"""Random programs as they are measured, only smaller: without a schedule they are what NumPy says."""
+"""Small instances of the random benchmark programs agree with NumPy without a schedule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Running sums along any axis of what is read in any order, in programs that nobody scheduled."""
+"""Scans along any axis of data in any layout agree with NumPy without a schedule."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.numerics import assert_close
 
 
 def running(x: te.Tensor, along: int) -> te.Tensor:
-    """Sums up to each element along an axis, which is the first of the result."""
+    """Define cumulative sums along an axis, which becomes the first axis of the result."""
     rest = (*x.shape[:along], *x.shape[along + 1 :])
     state = te.placeholder((x.shape[along], *rest), x.dtype, name="state")
 
@@ -55,7 +55,7 @@ def test_running_sums(seed: int) -> None:
 @pytest.mark.parametrize("size", [1, 7, 100, 900])
 @pytest.mark.parametrize("way", ["build", "compile"])
 def test_rows_that_follow_from_all_of_the_one_before(way: str, size: int) -> None:
-    """A network of one layer, applied again and again."""
+    """Each step of a scan multiplies the previous row by a matrix, as a recurrent network does."""
     steps = 5
     X, W = te.placeholder((steps, size), name="X"), te.placeholder((size, size), name="W")
     state, k = te.placeholder((steps, size), name="state"), te.reduce_axis((0, size), name="k")
@@ -78,7 +78,7 @@ def test_rows_that_follow_from_all_of_the_one_before(way: str, size: int) -> Non
 @pytest.mark.parametrize("size", [1, 7, 100, 9000])
 @pytest.mark.parametrize("way", ["build", "compile"])
 def test_elements_that_follow_from_neighbours(way: str, size: int, rows: int) -> None:
-    """Heat along a rod, of which the other end is read too."""
+    """Each step of a scan reads neighbours and the mirrored element, as in a heat equation."""
     X = te.placeholder((1, rows, size), name="X")
     state = te.placeholder((6, rows, size), name="state")
     start = te.compute((1, rows, size), lambda t, j, i: X[t, j, i], name="start")

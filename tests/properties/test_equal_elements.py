@@ -1,4 +1,4 @@
-"""`rfactor` of reducers that keep the first or the last of equal elements, beside NumPy."""
+"""`rfactor` of reducers that keep the first or the last of equal elements agrees with NumPy."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def reducer(combine: Callable[..., list[te.Expr]]) -> Any:
 
 
 def wanted(a: np.ndarray[Any, Any], *, is_first: bool) -> np.ndarray[Any, Any]:
-    """The index of the first or the last of the greatest elements of each row."""
+    """Return the index of the first or last maximum of each row."""
     flat = a.reshape(len(a), -1)
     index = flat.argmax(1) if is_first else flat.shape[1] - 1 - flat[:, ::-1].argmax(1)
     return np.asarray(index)
@@ -73,7 +73,7 @@ def test_rfactor_finds_the_same_index(seed: int) -> None:
 
 
 def combiner_of(s: te.Schedule, tensor: te.Tensor) -> CommReducer:
-    """The reducer of a stage as it is now."""
+    """Return the current reducer of a stage."""
     op = s[tensor].op
     assert isinstance(op, ComputeOp)
     (reduce, *_) = op.body

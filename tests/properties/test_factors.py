@@ -1,4 +1,4 @@
-"""Factors of random terms, computed first: the reduction is the same, whichever are chosen."""
+"""Precomputing any factors of the terms of a reduction does not change its result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REDUCERS = (te.sum, te.max, te.min)
 
 
 def draw(dice: Random) -> tuple[list[te.Tensor], te.Tensor, int]:
-    """Inputs, a reduction, and how many factors its terms have."""
+    """Draw inputs, a reduction, and the number of factors of its terms."""
     i, j = dice.choice((1, 5, 16)), dice.choice((1, 3, 9))
     low = dice.choice((0, 0, 2))
     k = te.reduce_axis((low, low + dice.choice((1, 4, 7))), name="k")

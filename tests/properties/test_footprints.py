@@ -1,4 +1,4 @@
-"""Random chains of stages, fused, split and computed inside one another: memory for what is used."""
+"""Random chains of fused, split and nested stages allocate little more than they use."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from tecomp.poly import values
 from tests.strategies.draws import Draws
 
 _SLACK = 2
-"""How many times the elements of the smallest box may be allocated, where a set is no box."""
+"""Maximum ratio of allocated elements to the smallest box, for sets that are not boxes."""
 
 
 @st.composite
 def chains(draw: Any) -> tuple[te.Schedule, list[te.Tensor]]:
-    """A chain of stages over one matrix, each computed inside the next."""
+    """Draw a chain of stages over one matrix, each computed inside the next one."""
     return chain_of(Draws(draw))
 
 
 def chain_of(d: Draws) -> tuple[te.Schedule, list[te.Tensor]]:
-    """Each stage is the one before, at the same place, at two, or summed over the row."""
+    """Define stages that read the previous one at one index, at two, or summed over the row."""
     shape = d.number(1, 5), d.number(1, 17)
     kinds = [d.pick(("same", "next", "sum")) for _ in range(d.number(1, 3))]
     A = te.placeholder((shape[0], shape[1] + len(kinds)), dtype="int32", name="A")
@@ -68,7 +68,7 @@ def _stage(kind: str, at: int, before: te.Tensor, shape: tuple[int, int]) -> te.
 
 
 def _loops(s: te.Schedule, stage: te.Tensor, d: Draws) -> list[te.IterVar]:
-    """The data loops of a stage after a fusion and splits."""
+    """Return the data loops of a stage after an optional fusion and splits."""
     loops = list(stage.op.axis)
     if d.chance(70):
         loops = [s[stage].fuse(*loops)]
@@ -89,7 +89,7 @@ def test_memory_is_for_what_is_used(case: tuple[te.Schedule, list[te.Tensor]]) -
 
 
 def worst(func: PrimFunc) -> list[tuple[str, int, int]]:
-    """For each region: its buffer, how much is held, and the largest box that is in use."""
+    """Return the buffer name, allocated size and largest box in use for each region."""
     used: dict[Var, list[int]] = {}
     for realize, region in _regions(func.body):
         most = used.get(realize.buffer.data, [0] * len(region))
@@ -119,14 +119,14 @@ Values = Mapping[Var, Any]
 
 
 def _regions(statement: Stmt) -> Iterator[tuple[BufferRealize, list[int]]]:
-    """Each time that there is memory: the extents of the smallest box of elements in use."""
+    """Yield each execution of an allocation with the extents of the smallest box in use."""
     for node, known in _executed(statement, {}):
         if isinstance(node, BufferRealize):
             yield node, _box(node, known)
 
 
 def _box(realize: BufferRealize, known: Values) -> list[int]:
-    """The extents of the smallest box of the elements that are read or written."""
+    """Return the extents of the smallest box of elements that are read or written."""
     found = [
         [_value(index, env) for index in access.indices]
         for node, env in _executed(realize.body, known)
@@ -141,7 +141,7 @@ def _box(realize: BufferRealize, known: Values) -> list[int]:
 
 
 def _executed(statement: Stmt, known: Values) -> Iterator[tuple[Stmt, Values]]:
-    """Every statement as often as it is executed, with the values of variables."""
+    """Yield every execution of every statement, with the values of the variables."""
     inside: list[tuple[Stmt, Values]] = [(statement, known)]
     while inside:
         node, env = inside.pop()

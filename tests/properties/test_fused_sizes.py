@@ -1,4 +1,4 @@
-"""Random fusions of loops whose extents come at the call: NumPy says what they compute."""
+"""Random fusions of loops with symbolic extents agree with NumPy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.strategies.arrays import Array, Guarded
 from tests.strategies.draws import Draws
 
 SIZES = ((1, 1), (3, 2), (2, 5), (17, 3), (4, 9), (0, 2), (3, 0))
-"""What the size variables are in the calls of one kernel."""
+"""Values of the size variables in the calls of one kernel."""
 
 Form = Callable[[Any, Any], Any]
 FORMS: tuple[Form, ...] = (
@@ -34,14 +34,14 @@ FORMS: tuple[Form, ...] = (
 
 @dataclass
 class Program:
-    """`C = sum over k of (P[i] + B[i turned] + 2 * A at a neighbour)`, where `P = 3 * A`."""
+    """Definition of C = sum over k of P[i] + 2 * P[previous i] + B[permuted i], where P = 3 * A."""
 
     forms: list[Form]
     turned: list[int]
     depth: Form | None
 
     def define(self) -> tuple[te.Tensor, te.Tensor, list[Any]]:
-        """The producer, the result, and the arguments."""
+        """Return the producer, the result and the arguments."""
         n, m = te.var("n"), te.var("m")
         shape = [form(n, m) for form in self.forms]
         depth = [] if self.depth is None else [self.depth(n, m)]
@@ -64,7 +64,7 @@ class Program:
         return P, C, [A, B, C, n, m]
 
     def wanted(self, a: Array, b: Array) -> Any:
-        """What the result is."""
+        """Compute the expected result with NumPy."""
         back = np.maximum(np.arange(a.shape[0]) - 1, 0)
         value = a * 3 + a[back] * 6
         other = b.transpose(np.argsort(self.turned))

@@ -1,4 +1,4 @@
-"""Random graphs of operations in one element, with shared parts, against NumPy."""
+"""Random expression DAGs in one element, with shared subexpressions, agree with NumPy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,11 @@ Array = Any
 
 @dataclass(frozen=True)
 class Node:
-    """A part of an element, its values at all places, and where it may not be computed."""
+    """Subexpression of an element with its values at all indices.
+
+    `needs_before` is True if the subexpression reads the element before `i` and must not be
+    computed for `i == 0`.
+    """
 
     expr: Any
     values: Array
@@ -31,14 +35,14 @@ INTEGERS: list[Callable[[Any, Any], Any]] = [
     lambda a, b: a + b, lambda a, b: a - b, lambda a, b: a * b, lambda a, b: a ^ b,
     lambda a, b: a & b, lambda a, b: a | b,
 ]
-# None of these rounds, so that it does not matter which are fused.
+# No operation of this list rounds, so fused multiply-add does not change the results.
 FLOATS: list[Callable[[Any, Any], Any]] = [
     lambda a, b: (a + b) * 0.5, lambda a, b: (a - b) * 0.25, lambda a, b: a * -1.0 + b * 0.0,
 ]
 
 
 class Graph:
-    """Makes nodes from earlier ones; those that read the place before `i` only where there is one."""
+    """Generator of nodes; reads of the element before `i` are guarded by `i > 0`."""
 
     def __init__(self, draw: random.Random, dtype: str) -> None:
         self.draw, self.dtype = draw, dtype

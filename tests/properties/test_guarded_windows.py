@@ -1,4 +1,4 @@
-"""Rolling buffers under windows that are guarded at borders: the numbers, and the memory."""
+"""Rolling buffers under windows with guarded borders: results and buffer sizes."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ KINDS = ("clamp", "zero", "mirror", "wrap")
 
 @dataclass(frozen=True)
 class Taps:
-    """Where a window reads along one axis of `extent` elements.
+    """Access pattern of a window along one axis of `extent` elements.
 
     Attributes:
-        kind: what stands for the elements beyond the ends.
-        extent: of what is read.
-        count: taps of the window.
-        stride: from window to window.
-        dilation: from tap to tap.
-        before: elements in front of the first one that the first window reaches.
-        after: elements behind the last one that the last window reaches.
+        kind: Values beyond the ends: "clamp", "zero", "mirror" or "wrap".
+        extent: Number of elements of the axis that is read.
+        count: Number of taps of the window.
+        stride: Distance between consecutive windows.
+        dilation: Distance between consecutive taps.
+        before: Number of elements by which the first window extends before the first element.
+        after: Number of elements by which the last window extends beyond the last element.
     """
 
     kind: str
@@ -49,20 +49,20 @@ class Taps:
 
     @property
     def reach(self) -> int:
-        """Elements from the first tap to the last."""
+        """Number of elements from the first tap to the last one."""
         return (self.count - 1) * self.dilation + 1
 
     @property
     def windows(self) -> int:
-        """How many there are."""
+        """Number of windows."""
         return (self.extent + self.before + self.after - self.reach) // self.stride + 1
 
     def at(self, window: Any, tap: Any) -> Any:
-        """The element that would be read."""
+        """Return the index of a tap before border handling."""
         return window * self.stride + tap * self.dilation - self.before
 
     def read(self, at: te.Expr) -> te.Expr:
-        """The element that is."""
+        """Return the index after border handling."""
         last = self.extent - 1
         if self.kind == "clamp":
             return te.max(te.min(at, last), 0)
@@ -72,11 +72,11 @@ class Taps:
         return (at + self.extent) % self.extent if self.kind == "wrap" else at
 
     def guard(self, at: te.Expr) -> te.Expr:
-        """Whether there is one."""
+        """Return whether an index is in bounds."""
         return te.all(at >= 0, at < self.extent)
 
     def most(self) -> int:
-        """The longest range from what is still needed to what is needed now."""
+        """Return the largest index range from the oldest element still needed to the newest one."""
         rows = np.arange(self.extent)[:, None]
         wide = padded(rows + 1, self, Taps("zero", 1, 1, 1, 1, 0, 0))[:, 0] - 1
         reads = [wide[self.at(window, np.arange(self.count)) + self.before]
@@ -89,7 +89,7 @@ class Taps:
 
 
 def padded(a: Array, rows: Taps, columns: Taps) -> Array:
-    """`a` with what stands for the elements beyond its ends."""
+    """Pad `a` with the values beyond its ends."""
     for axis, taps in enumerate((rows, columns)):
         width = [(0, 0), (0, 0)]
         width[axis] = (taps.before, taps.after)
@@ -111,7 +111,7 @@ def windows(draw: Any, kinds: tuple[str, ...] = KINDS) -> Taps:
 
 
 def program(rows: Taps, columns: Taps, along: int) -> tuple[te.Schedule, list[te.Tensor]]:
-    """Sums over windows of `2 * A`, of which what the last one needed is kept."""
+    """Define sums over windows of `2 * A`, with a rolling buffer for `2 * A`."""
     A = te.placeholder((rows.extent, columns.extent), dtype="int32", name="A")
     P = te.compute(A.shape, lambda y, x: A[y, x] * 2, name="P")
 
@@ -136,7 +136,7 @@ def program(rows: Taps, columns: Taps, along: int) -> tuple[te.Schedule, list[te
 
 
 def held(s: te.Schedule, args: list[te.Tensor]) -> int:
-    """Elements of memory for what is kept."""
+    """Return the number of elements of the largest allocation."""
     func = tecomp.lower(s, args, stop_after="flatten_buffer")
     return max(
         prod(int(str(n)) for n in node.buffer.shape)
@@ -154,7 +154,7 @@ def check(rows: Taps, columns: Taps, along: int) -> None:
             part = wide[k * rows.dilation :: rows.stride, l * columns.dilation :: columns.stride]
             wanted += 2 * (k * 4 + l + 1) * part[: rows.windows, : columns.windows]
     kernel = tecomp.build(s, args)
-    # What ships, between fences; and the interpreter, which refuses what is outside of a buffer.
+    # Run the kernel on fenced arrays, and in the interpreter, which rejects out-of-bounds accesses.
     for run in (partial(call_fenced, kernel), interpreted(kernel)):
         found = np.zeros(wanted.shape, "int32")
         run(a, found)
@@ -162,7 +162,7 @@ def check(rows: Taps, columns: Taps, along: int) -> None:
 
 
 def interpreted(kernel: ScheduledKernel) -> Callable[..., None]:
-    """The last function as it is run by the interpreter."""
+    """Return a function that runs the last lowered function in the interpreter."""
     return lambda *arrays: tecomp.evaluate(
         kernel.lowered.final, [array.reshape(-1) for array in arrays])
 
@@ -177,8 +177,8 @@ def test_rows_are_kept_under_guards(rows: Taps) -> None:
     s, args = program(rows, POINT, 0)
     check(rows, POINT, 0)
     if rows.windows < 4:
-        return  # too few to tell where they move
-    # There is room for what a window hangs over in front of the border.
+        return  # too few windows to see the rolling dimension
+    # The buffer also holds the elements by which a window extends before the border.
     assert held(s, args) <= (rows.most() + rows.before) * 7
 
 

@@ -1,4 +1,4 @@
-"""Random hybrid functions: compiled, they compute what Python does."""
+"""Random hybrid functions, compiled, give the same results as in Python."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OUTPUTS = ("c", "d")
 
 @dataclass
 class Writer:
-    """Writes a function; all that is read has a value, and all indices are inside."""
+    """Generator of functions that read only initialized elements and use only indices in bounds."""
 
     rng: random.Random
     lines: list[str] = field(default_factory=list)
@@ -127,7 +127,7 @@ def written(seed: int) -> str:
 
 
 def function_of(text: str, name: str) -> Any:
-    """A hybrid function of this text, which is kept where Python looks for the text."""
+    """Define a hybrid function from text, which `inspect` finds in `linecache`."""
     linecache.cache[name] = len(text), None, text.splitlines(keepends=True), name
     made: dict[str, Any] = {}
     exec(compile(text, name, "exec"), made)

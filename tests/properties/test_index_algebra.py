@@ -1,4 +1,4 @@
-"""The rules of the simplifier, enumerated over all small sizes and all values of the variables."""
+"""Simplified expressions equal the original for all small sizes and variable values."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SIZES = [(0, 0), (1, 1), (0, 2), (2, 0), (1, 3), (3, 2), (2, 3), (4, 1), (5, 2)]
 def test_simplified_programs_store_to_the_same_places(
     case: tuple[Stmt, tuple[Var, Var]], least: int | None
 ) -> None:
-    """In the same order; what is known of the sizes is nothing, or that they are not below 0, 1."""
+    """Stores keep their order when nothing is known of the sizes, or a lower bound of 0 or 1."""
     program, (n, m) = case
     ranges: Ranges = {} if least is None else {n: (least, None), m: (least, None)}
     simple = simplify(program, ranges)
@@ -48,7 +48,7 @@ def test_simplified_programs_store_to_the_same_places(
 
 
 def check(world: World, expr: Expr) -> None:
-    """The same values when simplified; what is simple stays as it is, and the bounds hold."""
+    """Check values and bounds of the simplified expression, and idempotence."""
     simple = simplify(expr, world.ranges)
     note(f"{expr}\nis simplified to\n{simple}\nwhere {world}")
 

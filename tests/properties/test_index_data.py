@@ -1,4 +1,4 @@
-"""Index arithmetic on values from memory, which may be as large as an integer is and wrap around."""
+"""Simplification of index arithmetic on loaded values preserves wrap-around at 64 bits."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PAIRS = (
 
 
 def expression(drawn: Draws, depth: int) -> Expr:
-    """Sums, products by numbers, quotients and remainders of two values."""
+    """Draw sums, products with constants, quotients and remainders of two loaded values."""
     if depth == 0 or drawn.chance(10):
         return BufferLoad(DATA, (index_value(drawn.number(0, 1)),))
     inner = expression(drawn, depth - 1)
@@ -43,7 +43,7 @@ def expression(drawn: Draws, depth: int) -> Expr:
 
 @st.composite
 def expressions(draw: st.DrawFn) -> Expr:
-    """Up to four operations inside one another."""
+    """Draw an expression of up to four nested operations."""
     drawn = Draws(draw)
     return expression(drawn, drawn.number(1, 4))
 
@@ -59,7 +59,7 @@ def test_what_may_wrap_around_is_simplified_to_the_same_values(expr: Expr) -> No
 
 
 def value(expr: Expr, a: int, b: int) -> int:
-    """What `expr` is where the memory has these values."""
+    """Evaluate `expr` with the interpreter for the given memory contents."""
     data, out = np.array([a, b], np.int64), np.zeros(1, np.int64)
     body = BufferStore(OUT, expr, (index_value(0),))
     evaluate(PrimFunc("f", (DATA, OUT), body), [data, out])

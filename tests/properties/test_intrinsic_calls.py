@@ -1,4 +1,4 @@
-"""Tiles of products of any extents, with any loops around, computed by an intrinsic that is called."""
+"""Tiled products of any extents under any loops, computed by calls of an intrinsic."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.strategies.intrinsics import tile_product
 
 
 def product(d: Draws, counts: Any, tile: Any) -> tuple[list[te.Tensor], te.Tensor]:
-    """A product of matrices of tiles, of which the second may be read at shifted places."""
+    """Define a product of tiled matrices; the second one may be stored without tiles."""
     (rows, columns, depth), (m, n, p) = counts, tile
     is_open, is_flat = d.below(2), d.below(2)
     extents = [te.var(name) for name in "mnp"] if is_open else tile
@@ -32,7 +32,7 @@ def product(d: Draws, counts: Any, tile: Any) -> tuple[list[te.Tensor], te.Tenso
 
 
 def scheduled(d: Draws, C: te.Tensor, inputs: list[te.Tensor]) -> te.Schedule:
-    """Loops around split, fused and reordered, and layouts of what is read and written."""
+    """Split and reorder loops, and transform the layouts of inputs and output."""
     s = te.create_schedule(C.op)
     for _ in range(d.below(3)):
         loops = list(s[C].leaf_iter_vars)

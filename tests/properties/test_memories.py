@@ -1,4 +1,4 @@
-"""What a plan says is needed is what fits, to the byte: random programs in memories of a machine."""
+"""Random programs fit into memories of exactly the planned size, and not into one byte less."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_capacities_are_exact(case: Case) -> None:
         assert_refuses(refused.value, *refusal)
     made: dict[tuple[int, ...], list[tuple[LoweringResult, Kernel]]] = {}
     for sizes in bindings(case):
-        # A call with empty loops may need less than what is known to be needed by all others.
+        # A call with empty loops may need less than the static bound for all other calls.
         called = check_calls(case, lowered, sizes) if is_known_at_calls else peaks
         needed = tuple(max(peak, called[name], 1) for name, peak in peaks.items())
         if needed not in made:
@@ -55,7 +55,7 @@ def test_capacities_are_exact(case: Case) -> None:
 
 
 def placed(case: Case, lowered: LoweringResult, target: Target) -> list[tuple[LoweringResult, Kernel]]:
-    """What a program becomes in the memories of a machine, as it is and with guards."""
+    """Place a program in the memories of a target, without and with guards."""
     found = []
     for guards in (False, True):
         func = place_in_memories(case.schedule, case.args, lowered, target, guards=guards)
@@ -65,7 +65,7 @@ def placed(case: Case, lowered: LoweringResult, target: Target) -> list[tuple[Lo
 
 
 def check_calls(case: Case, lowered: LoweringResult, sizes: Sizes) -> dict[str, int]:
-    """What a call needs with these sizes is refused where there is a byte less; returns it."""
+    """Check that a call is rejected with one byte less than it needs, and return its peaks."""
     named = {var.name: value for var, value in sizes.items()}
     found = plan(lowered, BIG, partial(in_numbers, sizes=named))
     peaks = {name: found.peak(name) for name in SCOPES}
@@ -77,7 +77,7 @@ def check_calls(case: Case, lowered: LoweringResult, sizes: Sizes) -> dict[str, 
 
 
 def one_byte_less(peaks: Mapping[str, int]) -> Iterator[tuple[Target, tuple[str, int]]]:
-    """Machines in which one memory is a byte too small, and what a refusal has to name."""
+    """Yield targets with one memory a byte too small, and the expected memory name and peak."""
     for name, peak in peaks.items():
         if peak > 1:
             yield with_capacities({name: peak - 1}), (name, peak)

@@ -1,4 +1,4 @@
-"""Random calls of the operators of the library, with extents 0, 1 and such as calls bring: NumPy decides."""
+"""Random calls of library operators agree with NumPy for empty, unit and symbolic extents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random stages that call functions, in random layouts, memories and places, against NumPy."""
+"""Random stages with external calls, layouts, memories and locations agree with NumPy."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def weights(shape: tuple[int, ...]) -> Any:
 
 
 def mixed(count: int, *arrays: Any) -> None:
-    """Every result depends on where each element of each input is."""
+    """Write outputs that depend on the position of each element of each input."""
     ins, outs = arrays[:count], arrays[count:]
     total = sum(int((x.astype("int64") * weights(x.shape)).sum()) for x in ins)
     for k, out in enumerate(outs):
@@ -38,7 +38,7 @@ tecomp.register_func(NAME, mixed, override=True)
 
 @dataclass(frozen=True)
 class Case:
-    """A program: inputs, what is computed of them, called results, and what reads these."""
+    """Program: inputs, stages computed from them, results of external calls, and their reader."""
 
     inputs: list[te.Tensor]
     sources: list[te.Tensor]
@@ -93,7 +93,7 @@ def layout(rng: random.Random, rank: int) -> Callable[..., Any]:
 
 
 def schedule(rng: random.Random, case: Case) -> te.Schedule:
-    """Primitives that may be refused, drawn for stages one after another."""
+    """Draw primitives for one stage after the other; rejected primitives are skipped."""
     s = te.create_schedule(case.last)
     moved = [x for x in case.sources if x not in case.inputs]
     for tensor in (*moved, case.results[0]):
@@ -107,7 +107,7 @@ def schedule(rng: random.Random, case: Case) -> te.Schedule:
 
 
 def store(rng: random.Random, stage: te.Stage, rank: int) -> None:
-    """Where and how a stage is stored; refused for results of several shapes."""
+    """Draw the memory and layout of a stage; rejected for several results with different shapes."""
     if rng.random() < 0.3:
         stage.set_scope(rng.choice(("local", "shared")))
     if rank and rng.random() < 0.4:
@@ -117,7 +117,7 @@ def store(rng: random.Random, stage: te.Stage, rank: int) -> None:
 
 
 def place(rng: random.Random, s: te.Schedule, case: Case, moved: list[te.Tensor]) -> None:
-    """Where stages are computed, and how the loops of the last one run."""
+    """Draw the compute location of stages and the loop kinds of the last one."""
     axes = list(s[case.last].op.axis)
     if axes and rng.random() < 0.5:
         getattr(s[case.last], rng.choice(("parallel", "vectorize", "unroll")))(rng.choice(axes))
@@ -143,7 +143,7 @@ def expected(case: Case, arrays: list[Any]) -> Any:
 
 
 def is_refused(s: te.Schedule, args: list[te.Tensor]) -> bool:
-    """Whether a primitive has no code, which the message names."""
+    """Return whether lowering rejects a primitive that the error message names."""
     try:
         tecomp.lower(s, args)
     except LowerError as error:

@@ -1,4 +1,4 @@
-"""Random layouts of one tensor: what `pack`, `unpack` and `empty` of a kernel give."""
+"""`pack`, `unpack` and `empty` of a kernel with random layouts of one tensor."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Layout: TypeAlias = "tuple[list[int], str, list[str]]"
 
 @st.composite
 def layouts(draw: Draw) -> Layout:
-    """A shape, a type, and one or two maps for a tensor of this shape and type."""
+    """Draw a shape, a dtype, and one or two index maps for a tensor of this shape."""
     first: list[int] = draw(st.lists(st.sampled_from((3, 2, 1, 5, 7, 8, 13, 0)), max_size=3))
     shape, texts = first, []
     for _ in range(draw(st.integers(1, 2))):

@@ -1,4 +1,4 @@
-"""Sums of products written in any way are recognised, and right under the schedule of products."""
+"""Matrix products in any form are recognized and correct with the library schedule."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CPU = tecomp.Target.load("cpu")
 
 @dataclass(frozen=True)
 class Drawn:
-    """A product: its tensors, and what NumPy calls it."""
+    """Product with its tensors and its NumPy `einsum` subscripts."""
 
     factors: tuple[te.Tensor, te.Tensor]
     output: te.Tensor
@@ -28,7 +28,7 @@ class Drawn:
 
 
 def draw(seed: int) -> Drawn:
-    """A sum of products with any number of axes of each kind, each tensor's in any order."""
+    """Draw a product with several axes of each kind and random axis orders."""
     dice = random.Random(seed)
     most = 40 if seed % 4 == 0 else 9
     letters = iter("abcdefghij")
@@ -45,7 +45,7 @@ def draw(seed: int) -> Drawn:
         dice.shuffle(order)
     c.append(column)
     if axes["batch"] and dice.random() < 0.3:
-        # An axis of the result that the columns do not have.
+        # A batch axis of the result that the second operand does not have.
         b.remove(axes["batch"][0])
     wide = dice.choice(("float32", "float64"))
     narrow = wide if dice.random() < 0.7 else "float16"

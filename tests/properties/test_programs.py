@@ -1,4 +1,4 @@
-"""Random programs, schedules and layouts: NumPy says what they compute, after every pass."""
+"""Random programs with random schedules and layouts agree with NumPy after every pass."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_every_stage_computes_what_the_definition_says(case: Case) -> None:
 
 
 def check_replay(case: Case, nest: PrimFunc) -> None:
-    """The trace, as JSON and as Python text, makes the same loops again."""
+    """Check that the trace, as JSON and as Python text, reproduces the loop nest."""
     trace = case.schedule.trace
     operations = list(case.schedule.outputs)
     names: dict[str, Any] = {"te": te}

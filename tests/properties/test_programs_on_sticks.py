@@ -1,4 +1,4 @@
-"""Random programs on machines with rules about lanes, whose operations often keep none of them."""
+"""Random programs on targets with lane constraints, whose operations often violate them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.strategies.te_programs import draw_program
     *(("stick128", seed) for seed in (21, 23, 31, 32, 35, 36, 37, 38)), ("vtcm2d", 2),
 ])
 def test_programs_of_what_runs_in_no_layout_as_it_is_written(machine: str, seed: int) -> None:
-    """Products with axes of one element, steps along lanes, padded vectors: none was to be run."""
+    """Products with unit axes, strides along lanes and padded vectors are legalized."""
     drawn = draw_program(seed)
     output, expected = drawn.values[-1]
     inputs, given = drawn.needed([output])

@@ -1,4 +1,4 @@
-"""Operations on parallel tensors of drawn types: printed, read back, lowered and run, as with NumPy."""
+"""Operations on ptensors of random types are printed, parsed, lowered and agree with NumPy."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from tests.ptensor.drawn import Case, cases
 from tests.ptensor.in_numpy import in_numpy
 from tests.ptensor.rows import CLOSE, check_row, drawn_value, function_of, rows
 
-DTYPES = [name for name in ALL if name != "bfloat16"]  # which NumPy has not
+DTYPES = [name for name in ALL if name != "bfloat16"]  # NumPy has no bfloat16
 
 
 def drawn_types(op: PTensorOp, types: tuple[ValueType, ...], dice: Random) -> tuple[ValueType, ...]:
-    """Others that the operation takes: of other elements, and of other shapes where any fits."""
+    """Draw other accepted operand types: other dtypes, and shapes if element-wise."""
     if any(isinstance(each, str) for each in types):
         return types
     for _ in range(40):
@@ -89,14 +89,17 @@ def test_operations_of_drawn_types_give_what_numpy_gives(part: int) -> None:
 
 @pytest.mark.parametrize("part", range(6))
 def test_every_operation_runs_in_every_place(part: int) -> None:
-    """Without device and team, with each of them, and with both; `lowered` does it on several processes."""
+    """Every operation runs with and without a device and a team.
+
+    `tests/dist/programs/lowered.py` runs the operations on several processes.
+    """
     team = dist.world()
     for case in rows(team)[part::6]:
         check_row(case, team)
 
 
 def any_type(type: PTensorType, dice: Random) -> PTensorType:
-    """Another, whose shape need not fit, and may not be known before."""
+    """Draw another type, whose shape need not fit and may have unknown extents."""
     shape: tuple[Any, ...] = type.shape
     how = dice.randrange(5)
     if how == 0:
@@ -118,7 +121,7 @@ def test_types_fit_or_are_refused() -> None:
             refused += 1
             continue
         except TypeError:
-            # Without an operation's place in a function, extents are numbers.
+            # Outside of a function, an operation with `counts` requires known extents.
             assert op.counts
             continue
         assert parse(str(function)) == function

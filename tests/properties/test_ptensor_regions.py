@@ -1,4 +1,4 @@
-"""Drawn functions on several devices and teams: regions are not nested, neighbours are one, numbers are NumPy's."""
+"""Adjacent regions of one device are merged, regions are not nested, and agree with NumPy."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from tests.ptensor.team_functions import drawn_operation
 
 DEVICES = (None, "stick128", "cpu")
 THERE = ("float32", "int32", "bool")
-"""Elements that all of these have."""
+"""Dtypes that all of these devices support."""
 
 
 def drawn_function(dice: Random, teams: tuple[int | None, ...]) -> Function:
-    """Operations on values in several places; each reads what lives in one."""
+    """Draw operations on several devices and teams; operands of an operation share both."""
     places = [(device, team) for device in DEVICES for team in teams]
     known: dict[str, PTensorType] = {}
     for k in range(4):

@@ -1,6 +1,7 @@
-"""Random reductions whose operands lie differently: refused, relaid, or right by the rules.
+"""Random reductions of operands in different layouts are rejected, relaid out or follow the rules.
 
-The oracle of the rules looks at the addresses of all elements in NumPy; that of the values is NumPy.
+The reference for the lane rules checks the addresses of all elements with NumPy. The reference for
+the values is NumPy.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ REDUCERS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
 
 @dataclass(frozen=True)
 class Drawn:
-    """A reduction, its operands, and the axes that have to be along their lanes."""
+    """Reduction, its operands, and hints for the axes that run along their lanes."""
 
     output: te.Tensor
     inputs: list[te.Tensor]
@@ -51,14 +52,14 @@ class Drawn:
 
 
 def draw(seed: int) -> Drawn:
-    """A reduction of a formula of two or three operands, each with its axes in any order."""
+    """Draw a reduction of two or three operands, each with its axes in random order."""
     dice = random.Random(seed)
     sizes = {x: dice.choice((2, 3, 32, 64, 70, 128)) for x in LETTERS}
     reduced = dice.choice(("k", "k", "j", "jk", "i"))
     kept = [x for x in LETTERS if x not in reduced]
     term, reducer = dice.choice(list(TERMS)), dice.choice(list(REDUCERS))
     orders = [_order(dice) for _ in range(dice.choice((2, 2, 3)))]
-    # Every axis is that of some operand, so that the formula depends on it.
+    # The first operand has every axis, so that the expression depends on all of them.
     orders[0] = dice.sample(LETTERS, len(LETTERS))
     numbers = np.random.default_rng(seed)
     arrays = [numbers.uniform(-1, 1, [sizes[x] for x in o]).astype("float16") for o in orders]
@@ -93,14 +94,14 @@ def _order(dice: random.Random) -> list[str]:
 
 
 def _in_order(array: Array, order: Sequence[str]) -> Array:
-    """An array with its axes in the order of all letters, where it lacks some of one element."""
+    """Transpose an array to the order of all letters, with size 1 for missing letters."""
     own = sorted(order)
     array = array.transpose([order.index(x) for x in own])
     return array[tuple(slice(None) if x in own else None for x in LETTERS)]
 
 
 def reductions(layouts: ProgramLayouts) -> Iterator[tuple[ComputeOp, list[Layout], Layout]]:
-    """The reductions of a program that are no products, and where they read and write."""
+    """Yield reductions other than matrix products, with operand and result layouts."""
     for op in layouts.graph.operations:
         if not isinstance(op, ComputeOp) or not isinstance(op.body[0], Reduce):
             continue
@@ -118,7 +119,7 @@ def reductions(layouts: ProgramLayouts) -> Iterator[tuple[ComputeOp, list[Layout
 
 
 def _is_product(op: ComputeOp, loads: Sequence[TensorLoad]) -> bool:
-    """Whether it is a product of matrices: of two operands that have axes of their own."""
+    """Return whether a reduction is a product of two operands that have axes of their own."""
     if len(loads) != 2 or "*" not in str(op.body[0]) or "+" in str(op.body[0]):
         return False
     a, b = (set(map(str, load.indices)) & {axis.name for axis in op.axis} for load in loads)
@@ -126,7 +127,7 @@ def _is_product(op: ComputeOp, loads: Sequence[TensorLoad]) -> bool:
 
 
 def lanes_agree(op: ComputeOp, read: Sequence[Layout], out: Layout) -> bool:
-    """Whether there is an axis along the lanes of all operands that have lanes, in NumPy."""
+    """Return whether one axis runs along the lanes of all operands that have lanes."""
     axes = [*op.axis, *op.reduce_axis]
     operands = [
         _addresses(layout, [_position(axes, index) for index in load.indices], len(axes))
@@ -140,12 +141,12 @@ def lanes_agree(op: ComputeOp, read: Sequence[Layout], out: Layout) -> bool:
         fits = all(_runs(x, k, axis.extent) or _is_one_lane(x, k) for x in every)
         if fits and (is_kept or not np.any(result[0] % lanes)):
             return True
-    # None has lanes.
+    # No operand uses more than one lane.
     return all(np.unique(x % n).size == 1 for x, n in (*operands, result))
 
 
 def _addresses(layout: Layout, dims: Sequence[int], rank: int) -> tuple[Array, int]:
-    """The address of the element that each point of the loops reads, and the number of lanes."""
+    """Return the address that each loop iteration reads, and the number of lanes."""
     order = sorted(range(len(dims)), key=lambda n: dims[n])
     offsets = layout.offsets().transpose(order)
     index = tuple(slice(None) if k in dims else None for k in range(rank))
@@ -157,7 +158,7 @@ def _position(axes: Sequence[te.IterVar], index: te.Expr) -> int:
 
 
 def _runs(operand: tuple[Array, int], axis: int, extent: Any) -> bool:
-    """Whether the lane of each element is the value of an axis, from stick to stick."""
+    """Return whether the lane of each element equals the axis value modulo the stick length."""
     offsets, lanes = operand
     if offsets.shape[axis] != extent:
         return False
@@ -167,7 +168,7 @@ def _runs(operand: tuple[Array, int], axis: int, extent: Any) -> bool:
 
 
 def _is_one_lane(operand: tuple[Array, int], axis: int) -> bool:
-    """Whether an operand is the same element along an axis, in one lane of all sticks."""
+    """Return whether an operand is constant along an axis and uses one lane of all sticks."""
     offsets, lanes = operand
     return offsets.shape[axis] == 1 and np.unique(offsets % lanes).size == 1
 
@@ -196,7 +197,7 @@ def test_operands_of_reductions_agree_in_their_lanes(machine: str, seed: int) ->
 def test_operands_that_lie_differently_cost_more(
     size: int, reducer: str, term: Callable[[Any, Any], te.Expr]
 ) -> None:
-    """One of them is copied first: reading both as they are is no operation of the machine."""
+    """One operand is relaid out first, because no operation reads both layouts."""
     X, W = (te.placeholder((size, size), "float16", name=name) for name in "XW")
     k = te.reduce_axis((0, size), name="k")
     Y = te.compute(

@@ -1,4 +1,4 @@
-"""Random pairs of layouts: what a compiled copy moves, and what it puts where no element is."""
+"""Compiled copies between random layouts move every element and fill the padding."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MOST_PLACES = 1 << 20
 
 @st.composite
 def blocked(draw: Draw, rank: int) -> str:
-    """Axes cut into blocks of sizes that machines have, some of them with a swizzle, in any order."""
+    """Draw a map into blocks of typical sizes, in any order, sometimes swizzled."""
     names = [f"a{k}" for k in range(rank)]
     results = []
     for name in names:
@@ -53,7 +53,7 @@ def blocked(draw: Draw, rank: int) -> str:
 
 @st.composite
 def tensors(draw: Draw) -> tuple[tuple[int, ...], str, list[str]]:
-    """A shape, a type, and two maps."""
+    """Draw a shape, a dtype and two maps."""
     rank = draw(st.integers(1, 3))
     sizes = st.sampled_from((1, 2, 3, 7, 16, 31, 32, 33, 40))
     shape = tuple(draw(st.lists(sizes, min_size=rank, max_size=rank)))
@@ -61,7 +61,7 @@ def tensors(draw: Draw) -> tuple[tuple[int, ...], str, list[str]]:
         draw(blocked(rank)) if draw(st.booleans()) else draw_layout(draw, shape, separated=False)
         for _ in range(2)
     ]
-    # Paddings of several axes multiply.
+    # The padding of several axes multiplies.
     for text in texts:
         ends = IndexMap.from_func(function_of(text), ndim=rank).map_shape(shape)
         assume(prod(int(str(n)) for n in ends) <= MOST_PLACES)
@@ -69,7 +69,7 @@ def tensors(draw: Draw) -> tuple[tuple[int, ...], str, list[str]]:
 
 
 def random_bits(shape: tuple[int, ...], dtype: str, seed: int = 0) -> Array:
-    """All patterns of bits, those of NaN included; of a bool those that it has."""
+    """Return random bit patterns, including NaN; a bool is 0 or 1."""
     kind = DType(dtype).numpy
     most = 2 if dtype == "bool" else 256
     count = int(np.prod(shape)) * kind.itemsize
@@ -78,7 +78,7 @@ def random_bits(shape: tuple[int, ...], dtype: str, seed: int = 0) -> Array:
 
 
 def bits(array: Array) -> Array:
-    """The bytes of an array, which are what a copy keeps."""
+    """Return the bytes of an array, which a copy preserves."""
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
@@ -139,7 +139,7 @@ MACHINES = (Core(4, 64, 32, (4096, 8192)), Core(3, 16, 16, (1024, 2048)))
 def test_threads_and_small_caches_move_the_same(
     tensor: tuple[tuple[int, ...], str, list[str]], core: Core
 ) -> None:
-    """Loops that are shared, tiles, and stores past the caches, of few elements."""
+    """Parallel loops, tiles and non-temporal stores are forced on small tensors."""
     shape, dtype, texts = tensor
     maps = [IndexMap.from_func(function_of(text), ndim=len(shape)) for text in texts]
     sides = [CopyEndpoint(each, tuple(int(str(n)) for n in each.map_shape(shape))) for each in maps]

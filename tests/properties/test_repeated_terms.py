@@ -1,4 +1,4 @@
-"""Reductions of terms that read an element several times, over windows that overlap the borders."""
+"""Reductions whose terms read an element several times, over windows that overlap the borders."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Window:
     is_unrolled: bool
 
     def define(self) -> list[te.Tensor]:
-        """The input and the result."""
+        """Return the input and the result."""
         A = te.placeholder(self.shape, self.dtype, name="A")
         k = te.reduce_axis((0, self.width), name="k")
 
@@ -67,7 +67,7 @@ class Window:
         return [A, te.compute(self.shape, lambda *i: total(*i) - A(*i), name="result")]
 
     def expected(self, a: Array) -> Array:
-        """The result of NumPy."""
+        """Compute the result with NumPy."""
         before = self.width // 2
         pads = [(0, 0)] * a.ndim
         pads[self.axis] = (before, self.width - 1 - before)
@@ -78,7 +78,7 @@ class Window:
         return result
 
     def kernel(self) -> Any:
-        """The kernel of the library's schedule, or of one of vectors and copies of the loop."""
+        """Build the kernel with the library schedule, or with an explicit vectorized schedule."""
         A, result = self.define()
         if not self.factor:
             return tecomp.build(result, [A, result])
@@ -105,7 +105,7 @@ class Window:
 
 
 def draw_window(draw: Dice) -> Window:
-    """A window of at most 7 elements over an array of 1 to 4 axes."""
+    """Draw a window of at most 7 elements over an array of 1 to 4 axes."""
     d = Draws(draw)
     shape = tuple(d.pick(EXTENTS) for _ in range(d.number(1, 4)))
     while np.prod(shape) > 4000:

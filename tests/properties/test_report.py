@@ -1,4 +1,4 @@
-"""What a report counts is what happens: random programs and schedules, watched while they run."""
+"""Reports count the operations and transfers that an instrumented run observes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CPU = Target.load("cpu").overridden(
 
 @st.composite
 def bound_cases(draw: Draw) -> Case:
-    """Cases of which a loop may be bound to cores."""
+    """Draw cases with a loop that may be bound to cores."""
     case: Case = draw(cases(most_steps=10))
     for stage in case.schedule.stages:
         leaves = stage.leaf_iter_vars if isinstance(stage.op, ComputeOp) else ()
@@ -63,7 +63,7 @@ def test_counts(case: Case) -> None:
         return
     assert_counted(report, watcher)
     event(f"cores: {len(report.cores)}, memories: {len(report.traffic)}")
-    # The watcher sees what is stored, as a whole.
+    # The watcher counts the stored value as a whole.
     has_values = any(isinstance(node, Let) for node in walk(func.body, parts=statements_in))
     if not has_values and "if_then_else" not in str(func):
         assert report.operations == dict(sorted(watcher.operations.items()))

@@ -1,4 +1,4 @@
-"""Tile operations, and what they move on which core: random tiles of products, watched."""
+"""Reports count the tile operations and transfers per core of random tiled products."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ source = "assumed"
 
 @dataclass(frozen=True)
 class Plan:
-    """A product of matrices and how it is scheduled.
+    """Matrix product and its schedule.
 
     Attributes:
-        shape: rows, columns and depth.
-        tile: of the operation.
-        order: of the loops over tiles: rows, columns, depth.
-        bound: axes of the grid, for the first loops that are not over the depth.
-        copies: which of A, B and C are in scratchpads, and at which of the loops they are made.
-        tiled: which of A, B and C lie in memory tile by tile.
+        shape: Rows, columns and depth.
+        tile: Rows, columns and depth of one tile operation.
+        order: Order of the loops over tiles: rows, columns, depth.
+        bound: Grid axes for the first loops that are not over the depth.
+        copies: Loop at which the scratchpad copy of A, B and C is made; None without a copy.
+        tiled: Whether A, B and C are stored tile by tile.
     """
 
     shape: tuple[int, int, int]

@@ -1,4 +1,4 @@
-"""Random programs on rows: the same numbers with and without values that stay in scratchpads."""
+"""Random programs on rows give the same results with and without scratchpad residency."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MACHINES = ("stick128", "tensix_wh", "vtcm2d", ACME)
 
 
 class Rows:
-    """A program of values of the same rows, drawn operation by operation, beside NumPy's."""
+    """Random program of values with the same rows, with NumPy counterparts."""
 
     def __init__(self, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
@@ -86,10 +86,11 @@ def test_random_programs_on_rows(
         {(each.name, each.kind): (len(each.read_by), each.bytes) for each in run.report().edges}
         for run in (stored, program)
     )
-    # A store and all loads of what stays, and loads of what several kernels read that are one now.
+    # Residency saves the store and all loads of a resident value, and repeated loads of values that
+    # several kernels read.
     saved = sum(size * (1 + reads[name, "value"][0]) for name, size in near.items())
     saved += sum((reads[key][0] - count) * size for key, (count, size) in left.items())
     assert moved(stored) - moved(program) == saved
-    # All that is read from memory has a reason.
+    # Every value that is kept in memory has a recorded reason.
     assert {x.tensor.name for x in stored.memory.values} == {
         *near, *(each.tensor.name for each in program.memory.spills)}

@@ -1,4 +1,4 @@
-"""Rolling buffers inside of several loops over tiles: the numbers, and the memory."""
+"""Rolling buffers inside several tile loops: results and buffer sizes."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from tests.strategies.fenced import call_fenced
 
 @dataclass(frozen=True)
 class Tiles:
-    """A chain of windows' sums, computed in tiles.
+    """Chain of window sums, computed in tiles.
 
     Attributes:
-        extents: of the result.
-        counts: taps of the windows along each axis.
-        strides: from window to window.
-        tiles: of the result.
-        order: of the loops over tiles.
-        inner: the loop over tiles inside of which the others are computed, by its place.
-        stages: how many sums before the result.
+        extents: Extents of the result.
+        counts: Number of taps of the windows along each axis.
+        strides: Distance between consecutive windows along each axis.
+        tiles: Tile sizes of the result.
+        order: Order of the loops over tiles.
+        inner: Position in `order` of the tile loop at which the other stages are computed.
+        stages: Number of sums before the result.
     """
 
     extents: tuple[int, ...]
@@ -45,19 +45,19 @@ class Tiles:
     stages: int
 
     def read(self, extents: tuple[int, ...]) -> tuple[int, ...]:
-        """The extents of what as many windows read."""
+        """Return the extents that windows with results of the given extents read."""
         each = zip(extents, self.counts, self.strides, strict=True)
         return tuple((n - 1) * stride + count for n, count, stride in each)
 
     def shapes(self) -> list[tuple[int, ...]]:
-        """Of the input, of all sums and of the result."""
+        """Return the shapes of the input, of all sums and of the result."""
         shapes = [self.extents]
         for _ in range(self.stages + 1):
             shapes.append(self.read(shapes[-1]))
         return shapes[::-1]
 
     def most(self) -> int:
-        """Elements of all sums, if each is kept for a tile of the outermost loop that overlaps."""
+        """Return the buffer elements if each sum is kept for a tile of the first overlap loop."""
         axis = next(k for k in self.order[: self.inner + 1] if self.overlaps(k))
         part = list(self.extents)
         part[axis] = self.tiles[axis]
@@ -68,16 +68,16 @@ class Tiles:
         return total
 
     def overlaps(self, axis: int) -> bool:
-        """Whether tiles along `axis` need some elements of a sum twice."""
+        """Return whether adjacent tiles along `axis` read common elements of a sum."""
         return self.tiles[axis] < self.extents[axis] and self.counts[axis] > self.strides[axis]
 
     def is_loop(self) -> bool:
-        """Whether what is kept is computed inside of several iterations."""
+        """Return whether the loop at which the sums are computed has several iterations."""
         axis = self.order[self.inner]
         return self.tiles[axis] < self.extents[axis]
 
     def taps(self) -> list[tuple[int, ...]]:
-        """Where a window reads."""
+        """Return the taps of a window."""
         return [tuple(map(int, tap)) for tap in np.ndindex(*self.counts)]
 
 
@@ -100,7 +100,7 @@ def summed(tiles: Tiles, a: Array, shape: tuple[int, ...]) -> Array:
 
 
 def program(tiles: Tiles) -> tuple[te.Schedule, list[te.Tensor]]:
-    """Sums of windows of sums, of which what one tile needed is kept for the next."""
+    """Define sums of windows of sums, with rolling buffers that keep elements for the next tile."""
     first, *shapes = tiles.shapes()
     tensors = [te.placeholder(first, dtype="int32", name="A")]
     for k, shape in enumerate(shapes):

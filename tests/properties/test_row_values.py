@@ -1,4 +1,4 @@
-"""Values of rows that follow from one another, in programs that nobody scheduled."""
+"""Dependent row-wise values in programs without a schedule."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Array = NDArray[Any]
 
 
 def over(x: te.Tensor, value: Callable[..., Any], name: str, op: Any = te.sum) -> te.Tensor:
-    """A reduction along the last axis of what has the rows of `x`."""
+    """Define a reduction along the last axis of a value with the shape of `x`."""
     k = te.reduce_axis((0, x.shape[-1]), name="k")
     made = te.compute(x.shape[:-1], lambda *i: op(value(*i, k), axis=k), name=name)
     assert isinstance(made, te.Tensor)

@@ -1,4 +1,4 @@
-"""Searches by reducers of the user find the element that comes first, or last, of those as good."""
+"""Searches by user-defined reducers find the first or the last of equally good elements."""
 
 from __future__ import annotations
 

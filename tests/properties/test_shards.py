@@ -1,4 +1,4 @@
-"""Random pairs of shards of one tensor: their runs and copies, against enumeration."""
+"""Runs and copies between random sharded layouts of one tensor agree with enumeration."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tests.strategies.draws import Draw
 from tests.strategies.shards import Shards, draw_shards
 
 SECONDS = 5.0
-"""What one answer may take of the processor; nearly all take a hundredth of it."""
+"""Limit of the CPU time of one query in seconds; nearly all queries take a hundredth of it."""
 
 
 @st.composite
 def shard_pairs(draw: Draw) -> tuple[Shards, Shards]:
-    """Two layouts of one tensor."""
+    """Draw two sharded layouts of one tensor."""
     sizes = st.sampled_from((3, 5, 2, 1, 4, 6, 7, 8, 11, 13))
     shape = tuple(draw(st.lists(sizes, min_size=1, max_size=3)))
     return draw_shards(draw, shape), draw_shards(draw, shape)

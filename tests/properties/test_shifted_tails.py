@@ -1,4 +1,4 @@
-"""Tails that are shifted inwards: every element is computed, at most a part of one twice."""
+"""Tails that are shifted inwards compute every element without masks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.strategies.draws import Draw
 
 @st.composite
 def shifted(draw: Draw) -> tuple[te.Schedule, list[te.Tensor]]:
-    """A sum of neighbours and what it reads, split into shifted parts, some more than once."""
+    """Draw a stencil and its producer, split with shifted tails, some more than once."""
     shape = (draw(st.integers(3, 19)), draw(st.integers(3, 19)))
     A = te.placeholder((shape[0] + 1, shape[1] + 2), "int32", name="A")
     P = te.compute(A.shape, lambda i, j: A[i, j] * 3, name="P")
@@ -35,7 +35,7 @@ def shifted(draw: Draw) -> tuple[te.Schedule, list[te.Tensor]]:
 
 
 def _split(draw: Draw, stage: te.Stage) -> list[te.IterVar]:
-    """Split the axes; returns the loops around those that run at once."""
+    """Split the axes and return the loops outside of the parallel or vectorized ones."""
     outer, inner = [], []
     for axis in stage.op.axis:
         most = axis.extent

@@ -1,4 +1,4 @@
-"""Places of what is needed for some time: apart where times meet, aligned, and no more than needed."""
+"""Memory offsets of live ranges are aligned, disjoint if ranges overlap, and reused otherwise."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Kernels take views: steps, axes in any order, walked backwards, repeated, with nothing in them.
+"""Kernels accept views with steps, permuted, reversed, repeated and empty axes.
 
-NumPy is the oracle, of the kernel and of the interpreter after every pass.
+NumPy is the reference for the kernel, and for the interpreter after every pass.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ TYPES = (
 
 @dataclass(frozen=True)
 class View:
-    """A part of an array, and the array, of which nothing else may change."""
+    """View of an array, and the array, whose other elements must not change."""
 
     array: Array
     base: Array
 
 
 def view(dice: Random, shape: Sequence[int], dtype: str, *, repeats: bool) -> View:
-    """An array of this shape somewhere in a larger one."""
+    """Draw a view of this shape of a larger array."""
     order = dice.sample(range(len(shape)), len(shape))
     if dice.random() < 0.4:
         order = sorted(order)
@@ -59,7 +59,7 @@ def view(dice: Random, shape: Sequence[int], dtype: str, *, repeats: bool) -> Vi
 
 
 class Names:
-    """Variables for extents and strides: some are given as numbers, and some have one name."""
+    """Variables for extents and strides; some are constants, and equal extents share one."""
 
     def __init__(self, dice: Random) -> None:
         self.dice = dice
@@ -67,13 +67,13 @@ class Names:
         self.count = 0
 
     def extent(self, n: int) -> Any:
-        """`n`, or a variable that has this value."""
+        """Return `n`, or a variable with this value."""
         if self.dice.random() < 0.4:
             return n
         return self.sizes.setdefault(n, te.var(f"n{n}"))
 
     def strides(self, array: Array) -> list[Any]:
-        """Numbers where one is 1 or by chance, and variables."""
+        """Return constants for some strides, mostly for 1, and variables for the others."""
         found: list[Any] = []
         for step in (n // array.itemsize for n in array.strides):
             is_number = self.dice.random() < (0.7 if step == 1 else 0.2)
@@ -83,7 +83,7 @@ class Names:
 
 
 def formula(dice: Random, dtype: str, x: te.Expr, y: te.Expr) -> te.Expr:
-    """A function of two elements that is exact in all types."""
+    """Define a function of two elements that is exact for all dtypes."""
     if dtype == "bool":
         return te.all(x, y)
     return x * te.const(3, dtype) + y
@@ -144,7 +144,7 @@ def test_formulas_of_views(seed: int) -> None:
         before = func
         assert tecomp.parse(str(func)) == func
         if any(isinstance(p, Buffer) and len(p.shape) != rank for p in func.params):
-            continue  # one that has no gaps is flat memory, which does not tell extents
+            continue  # memory without gaps is flat, so extents are not determined
         c.base[...] = start
         tecomp.evaluate(func, [a.array, b.array, c.array])
         np.testing.assert_array_equal(c.base, wanted)
@@ -155,7 +155,7 @@ def test_formulas_of_views(seed: int) -> None:
 
 
 def first_place(part: View) -> int:
-    """How many elements of the array lie before the first one of its view."""
+    """Return the number of elements of the array before the first element of the view."""
     if not part.array.size:
         return 0
     start = part.array.__array_interface__["data"][0] - part.base.__array_interface__["data"][0]

@@ -1,4 +1,4 @@
-"""Index maps on shapes that depend on sizes: every answer against all elements for small sizes."""
+"""Queries of index maps on symbolic shapes agree with enumeration for small sizes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SIZES = [(0, 0), (1, 0), (0, 2), (1, 1), (2, 1), (1, 3), (3, 2), (4, 3), (5, 1),
 
 @dataclass(frozen=True)
 class Case:
-    """A map, as a function of numbers as well, and the shape that it is for."""
+    """Index map, the same map as a Python function, and the shape of its domain."""
 
     function: Callable[..., list[Any]]
     index_map: IndexMap
@@ -35,7 +35,7 @@ class Case:
 
 @st.composite
 def cases(draw: Any) -> Case:
-    """One or two axes, and up to three changes to the list of results."""
+    """Draw a map of one or two axes with up to three changes of the result list."""
     drawn = Algebra(draw)
     rank = drawn.number(1, 2)
     made = [step(drawn) for _ in range(drawn.number(0, 3))]
@@ -51,7 +51,7 @@ def cases(draw: Any) -> Case:
 
 
 def step(drawn: Algebra) -> Step:
-    """A change of the first result, or of the first two; then the last comes first."""
+    """Draw a change of the first one or two results that also rotates the result list."""
     c, d = drawn.pick((2, 3, 4, 5, 8)), drawn.number(0, 5)
     change: Callable[[Any, list[Any]], list[Any]] = drawn.pick((
         lambda x, y: [x // c, x % c, *y], lambda x, y: [(x + d) // c, (x + d) % c, *y],
@@ -109,7 +109,7 @@ def check_inverse(
     elements: Mapping[Place, Place], inverse: IndexMap, is_padding: Any, ends: Place,
     sizes: Mapping[Var, int],
 ) -> None:
-    """Back from every place that has an element, and knowing of those that have none."""
+    """Check the inverse at every occupied position and the padding predicate at all positions."""
     grid = dict(zip(inverse.initial_indices, np.indices(ends), strict=True))
     where = {**grid, **{var: np.asarray(n) for var, n in sizes.items()}}
     found = [np.broadcast_to(values(x, where), ends) for x in (*inverse.final_indices, is_padding)]

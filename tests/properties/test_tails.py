@@ -1,4 +1,4 @@
-"""Vectors of every length: what lies in front of them and behind them is neither read nor written."""
+"""Vectors of every length do not read or write elements before or after them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def converted_rows(source: DType, target: DType, counts: list[int], step: int) -> PrimFunc:
-    """For each count, rows of so many values converted at once; read `step` places apart."""
+    """Build a function that converts rows of each count at once, read with stride `step`."""
     params: list[Buffer] = []
     body: list[Stmt] = []
     i = Var("i")
@@ -61,12 +61,12 @@ def converted_rows(source: DType, target: DType, counts: list[int], step: int) -
 
 
 def numbers(dtype: DType, count: int) -> Array:
-    """Values that differ, within what every type holds."""
+    """Return values from 1 to 97, which all dtypes represent."""
     return (np.arange(count) % 97 + 1).astype(dtype.numpy)
 
 
 def check(source: DType, target: DType, counts: list[int], step: int, cpu: str) -> None:
-    """Run on fenced memory, and compare with the interpreter."""
+    """Run on fenced memory and compare with the interpreter."""
     func = converted_rows(source, target, counts, step)
     arrays = [numbers(p.dtype, int(str(p.shape[0]))) for p in func.params if isinstance(p, Buffer)]
     fenced = [Fenced(array) for array in arrays]

@@ -1,4 +1,4 @@
-"""Functions in the place of loops, on parts of any tensors: the numbers are NumPy's."""
+"""External functions that replace loops on regions of random tensors agree with NumPy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.strategies.draws import Draw
 
 
 def copied(x: Any, z: Any) -> None:
-    """A copy."""
+    """Copy `x` to `z`."""
     z[...] = x
 
 
@@ -25,7 +25,8 @@ tecomp.register_func("test.drawn.copied", copied, override=True)
 tecomp.register_func("test.drawn.memcpy", tecomp.CFunction(
     ctypes.CDLL(None), "memcpy", ["handle", "const handle", "uint64"]), override=True)
 
-# Where an element is read, of its indices, of a number, and of the last row and column.
+# Read index of an element and the NumPy equivalent, from the indices, a number and the last row and
+# column.
 READS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "rows": (lambda i, j, n, last: (i, j), lambda a: a),
     "columns": (lambda i, j, n, last: (j, i), lambda a: a.T),
@@ -45,7 +46,7 @@ LAYOUTS: tuple[Any, ...] = (
 
 
 def operation(rows: int, columns: int, convention: str) -> te.TensorIntrin:
-    """A copy of a tile, by Python or by C."""
+    """Declare an intrinsic that copies a tile by a Python or a C function."""
     x = te.placeholder((rows, columns), name="x")
     z = te.compute((rows, columns), lambda i, j: x[i, j], name="z")
 

@@ -1,4 +1,4 @@
-"""The order in time of what a report shows: data are moved and computed before they are used."""
+"""The timeline of a report is causal: data are moved and computed before they are used."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def demo(name: str) -> ScheduledKernel:
 
 
 def chain(name: str, *, is_nested: bool) -> ScheduledKernel:
-    """A product of rows that were doubled, on one core; the copies move by rows, or all at once."""
+    """Build two stages on one core; copies are nested in row blocks or move all at once."""
     target = tecomp.Target.load(name)
     far = next(m.name for m in target.memories.values() if m.scope == "chip")
     near = next(m.name for m in target.memories.values() if m.scope == "core")
@@ -58,7 +58,7 @@ def chain(name: str, *, is_nested: bool) -> ScheduledKernel:
 
 
 def sources(kernel: ScheduledKernel) -> dict[str, list[set[str]]]:
-    """For each buffer and each statement that writes it, in order, what that reads."""
+    """Return the buffers that each statement reads, by written buffer in program order."""
     func = kernel.lowered.functions["flatten_buffer"]
     found: dict[str, list[set[str]]] = defaultdict(list)
     for node in walk(func.body):
@@ -70,7 +70,7 @@ def sources(kernel: ScheduledKernel) -> dict[str, list[set[str]]]:
 
 
 def moments(kernel: ScheduledKernel) -> Iterator[dict[tuple[str, int], list[dict[str, Any]]]]:
-    """For each core the events by buffer and slice."""
+    """Yield the trace events of each core by buffer and slice."""
     events = json.loads(kernel.report().trace())["traceEvents"]
     cores: dict[int, dict[tuple[str, int], list[dict[str, Any]]]] = {}
     for event in events:
@@ -87,7 +87,7 @@ def check(kernel: ScheduledKernel) -> None:
             by_statement: dict[int, list[dict[str, Any]]] = defaultdict(list)
             for event in events:
                 by_statement[event["args"]["statement"]].append(event)
-            # The first of several only sets a sum to 0, which may take nothing.
+            # The first of several statements only initializes a sum, which may take no time.
             last = sorted(by_statement, reverse=True)
             for number, read in zip(last, inputs[name][::-1], strict=False):
                 mine = by_statement[number]
@@ -102,7 +102,7 @@ def check(kernel: ScheduledKernel) -> None:
 
 @st.composite
 def chains(draw: Draw) -> ScheduledKernel:
-    """Stages in the memory of the chip, each on four cores, that read what other cores made too."""
+    """Draw stages in chip memory, on up to four cores, that read data of other cores."""
     target = tecomp.Target.load(draw(st.sampled_from(("stick128", "tensix_wh"))))
     far = next(m.name for m in target.memories.values() if m.scope == "chip")
     near = next(m.name for m in target.memories.values() if m.scope == "core")
@@ -124,7 +124,7 @@ def chains(draw: Draw) -> ScheduledKernel:
 
 
 def stage(name: str, before: te.Tensor, kind: str) -> te.Tensor:
-    """What follows from a matrix: element by element, turned, or by its columns."""
+    """Define a stage that reads a matrix element-wise, transposed or summed along its columns."""
     if kind == "summed":
         k = te.reduce_axis((0, 32), name="k")
         return te.compute((32, 32), lambda i, j: te.sum(before[k, j] * (i + 1), axis=k), name=name)
@@ -146,9 +146,9 @@ def test_cores_wait_for_the_chip_and_the_chip_for_cores(name: str) -> None:
 
 
 def check_across(kernel: ScheduledKernel) -> int:
-    """Check that all of what all cores share is there before it is read; how often it is read.
+    """Check that shared data are complete before they are read, and return the number of reads.
 
-    No loop of these programs repeats both what writes such memory and what reads it.
+    No loop of these programs contains both a writer and a reader of shared memory.
     """
     events = [e for e in json.loads(kernel.report().trace())["traceEvents"] if e["ph"] == "X"]
     func = kernel.lowered.functions["flatten_buffer"]
@@ -160,7 +160,7 @@ def check_across(kernel: ScheduledKernel) -> int:
     found = 0
     for name, inputs in sources(kernel).items():
         statements = sorted({e["args"]["statement"] for e in events if e["name"] == name})
-        # The first of several only sets a sum to 0, which may take nothing.
+        # The first of several statements only initializes a sum, which may take no time.
         for number, read in zip(statements[::-1], inputs[::-1], strict=False):
             start = min(e["ts"] for e in events if e["args"]["statement"] == number)
             for source in read & shared:
@@ -174,7 +174,7 @@ def _end(events: Iterable[dict[str, Any]]) -> float:
 
 
 def check_ends(kernel: ScheduledKernel) -> None:
-    """The picture, the trace and the report agree on when all is done; the busiest resource is first."""
+    """Check that picture, trace and report agree on the end time, and makespan >= cycles."""
     report = kernel.report()
     scale = 1.0 if report.clock_hz is None else report.clock_hz / 1e6
     events = json.loads(report.trace())["traceEvents"]
@@ -202,7 +202,7 @@ def test_head_and_axis_of_a_demo_say_the_same(name: str) -> None:
 
 
 def in_blocks(blocks: int) -> CostReport:
-    """Elements that are doubled, each block loaded, computed and stored by one core after the other."""
+    """Report the cost of loading, doubling and storing elements on one core, block by block."""
     A = te.placeholder((64, 4096), "float16", name="A")
     B = te.compute(A.shape, lambda i, j: A[i, j] + A[i, j], name="B")
     s = te.create_schedule(B)
@@ -216,7 +216,7 @@ def in_blocks(blocks: int) -> CostReport:
 
 
 def test_more_iterations_overlap_more() -> None:
-    """The busiest resource works as long; one block at a time overlaps with nothing."""
+    """The busy time of the bottleneck resource is constant, and a single block overlaps nothing."""
     found = [in_blocks(blocks) for blocks in (1, 2, 4, 8, 64)]
     spans = [report.makespan for report in found]
 
@@ -238,7 +238,7 @@ def test_chains_are_causal(name: str, *, is_nested: bool) -> None:
 
 @pytest.mark.parametrize(("iterations", "end"), [(1, 24.0), (2, 20.0), (8, 17.0), (64, 17.0)])
 def test_iterations_of_one_loop_overlap(iterations: int, end: float) -> None:
-    """A copy goes on while what came before is computed with; in loops apart it ends before."""
+    """A copy overlaps the computation of earlier iterations only within one loop."""
     parts = [Activity("A.lx", "link", 8.0, 0, 0), Activity("B", "compute", 16.0, 1, 1, ((0, iterations),))]
 
     assert max(event.end for event in timeline(parts)) == end

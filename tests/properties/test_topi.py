@@ -1,4 +1,4 @@
-"""Random programs of topi's functions, one after the other, give NumPy's numbers."""
+"""Random programs of topi functions agree with NumPy."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tests.topi.running import Array, compiled, given, interpreted
 
 Draw = np.random.Generator
 PROGRAMS, COMPILED = 48, 4
-"""How many programs there are; every so manieth is compiled too."""
+"""Number of programs, and the interval at which a program is also compiled."""
 _MOST = 300
-"""Elements of a value."""
+"""Maximum number of elements of a value."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A tensor, and what it is to be."""
+    """Tensor with its expected value."""
 
     tensor: te.Tensor
     array: Array
@@ -32,7 +32,7 @@ Step = Callable[[Draw, Pair], Pair | None]
 
 
 def axis(draw: Draw, x: Pair) -> int:
-    """An axis, from either end."""
+    """Draw an axis, counted from either end."""
     return int(draw.integers(-x.array.ndim, x.array.ndim))
 
 
@@ -44,7 +44,7 @@ def unary(draw: Draw, x: Pair) -> Pair:
 
 
 def binary(draw: Draw, x: Pair) -> Pair | None:
-    """With another view of itself, along some axes of extent 1."""
+    """Combine `x` with its maximum along an axis, which broadcasts along that axis."""
     if not x.array.ndim or 0 in x.array.shape:
         return None
     k = axis(draw, x)
@@ -160,7 +160,7 @@ STEPS: list[Step] = [
 
 
 def program(seed: int) -> tuple[te.Tensor, Array, Pair]:
-    """A placeholder, numbers for it, and what a few functions make of it."""
+    """Return a placeholder, its value, and the result of several random functions."""
     draw = np.random.default_rng(seed)
     shape = [int(n) for n in draw.choice([1, 2, 3, 4, 6], draw.integers(1, 4))]
     array = draw.integers(-9, 9, shape).astype("int32")

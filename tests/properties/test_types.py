@@ -1,4 +1,4 @@
-"""Every operator on every pair of types and on literals: kernels and interpreter against NumPy."""
+"""Every operator on every pair of dtypes and on literals: kernel and interpreter against NumPy."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FRACTIONS = (0.0, 0.1, -2.5, 1e-3, 65504.0, 65520.0, 1e38, 1e39)
 
 
 def edges(name: str) -> Array:
-    """Zeros, ones, the ends of the range of a type, and of those that are narrower."""
+    """Return 0, 1 and the limits of the range of a dtype and of narrower dtypes."""
     dtype = DType(name)
     if dtype.is_bool:
         return np.array([False, True, True, False])
@@ -51,10 +51,10 @@ def pairs(a: str, b: str) -> tuple[Array, Array]:
 
 
 def operators_of(dtype: DType) -> list[tuple[Operator, Operator]]:
-    """Operators of tensors, and what they are of arrays of one type."""
+    """Return operators of tensors with their NumPy equivalents for one dtype."""
     found = [(op, op) for op in COMPARISONS]
     if dtype.is_bool:
-        # Sums of truth values are int32.
+        # Sums of booleans are int32.
         return [*found, *((op, op) for op in BITS[:3]),
                 *((op, lambda x, y, op=op: op(x.astype("int32"), y.astype("int32")))
                   for op in ARITHMETIC)]
@@ -66,7 +66,7 @@ def operators_of(dtype: DType) -> list[tuple[Operator, Operator]]:
 
 def check(inputs: Sequence[Array], bodies: Sequence[Callable[..., Expr]],
           wanted: Sequence[Array]) -> None:
-    """One kernel of vectors with all bodies, compiled and interpreted."""
+    """Compute all bodies in one vectorized kernel, and check kernel and interpreter."""
     (count,) = inputs[0].shape
     tensors = [te.placeholder(x.shape, x.dtype.name, name=f"A{k}") for k, x in enumerate(inputs)]
     made = te.compute((count,), lambda i: [body(*(t[i] for t in tensors)) for body in bodies])
@@ -88,7 +88,7 @@ def check(inputs: Sequence[Array], bodies: Sequence[Callable[..., Expr]],
 
 @pytest.mark.parametrize("a", SCALARS)
 def test_every_operator_of_every_pair_of_types(a: str) -> None:
-    """Each pair once, the one type on the left or the other."""
+    """Each unordered pair of dtypes is tested once."""
     first = SCALARS.index(a)
     for k in range(len(SCALARS) // 2 + 1):
         b = SCALARS[(first + k) % len(SCALARS)]
@@ -122,7 +122,7 @@ def test_signed_becomes_unsigned_of_as_many_bits() -> None:
 
 @pytest.mark.parametrize("name", SCALARS)
 def test_every_operator_of_literals(name: str) -> None:
-    """A literal keeps its value, or is refused."""
+    """A literal keeps its value or is rejected."""
     bodies: list[Callable[..., Expr]] = []
     wanted: list[Array] = []
     x = edges(name)

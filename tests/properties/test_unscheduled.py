@@ -1,4 +1,4 @@
-"""Programs of any types, sizes, gathers and scans that nobody scheduled are what NumPy says."""
+"""Random programs with any dtypes, sizes, gathers and scans agree with NumPy without a schedule."""
 
 from __future__ import annotations
 

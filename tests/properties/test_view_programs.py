@@ -1,6 +1,6 @@
-"""Random functions with views, layout maps and several physical axes do what NumPy does.
+"""Random functions with views, layout maps and several physical axes agree with NumPy.
 
-`python -m tests.search views --count 5000` runs many more.
+`python -m tests.search views --count 5000` runs many more functions.
 """
 
 from __future__ import annotations

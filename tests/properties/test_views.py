@@ -1,4 +1,4 @@
-"""Views of views are read at the places that all of them say together, and walked through so."""
+"""Nested views read the correct elements, with composed indices."""
 
 from __future__ import annotations
 

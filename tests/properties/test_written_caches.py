@@ -1,4 +1,4 @@
-"""cache_write and rfactor after any splits, fusions and orders: shapes, and numbers against NumPy."""
+"""Shapes and results of `cache_write` and `rfactor` after any splits, fusions and reorders."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ argmax = te.comm_reducer(
     name="argmax",
 )
 
-# What a stage computes of the last axis of its input, and what NumPy makes of it.
+# Body of a stage on the last axis of its input, with the NumPy equivalent.
 KINDS: dict[str, tuple[Any, Any]] = {
     "map": (lambda a, k: a(2) * 3.0, lambda a: [a[..., 2] * 3]),
     "two": (lambda a, k: (a(2) * 3.0, a(0) + 1.0), lambda a: [a[..., 2] * 3, a[..., 0] + 1]),
@@ -36,7 +36,7 @@ KINDS: dict[str, tuple[Any, Any]] = {
 
 
 def defined(kind: str, shape: tuple[int, ...]) -> tuple[te.Tensor, list[te.Tensor], Any]:
-    """The input, the outputs, and what NumPy makes of the input."""
+    """Return the input, the outputs and the NumPy equivalent."""
     A = te.placeholder((*shape, DEPTH), name="A")
     k = te.reduce_axis((0, DEPTH), name="k")
     body, right = KINDS[kind]
@@ -45,9 +45,9 @@ def defined(kind: str, shape: tuple[int, ...]) -> tuple[te.Tensor, list[te.Tenso
 
 
 def shuffled(draw: Draw, stage: te.Stage, loops: list[IterVar]) -> list[IterVar]:
-    """`loops`, which lie together, after some splits, fusions and reorders.
+    """Split, fuse and reorder the adjacent `loops` at random, and return the resulting loops.
 
-    Their extents are checked as they are made, by the rule of TVM.
+    The extents of split loops are checked against the rule of TVM.
     """
     for _ in range(draw(st.integers(0, 4))):
         match draw(st.sampled_from(("factor", "nparts", "fuse", "reorder"))):

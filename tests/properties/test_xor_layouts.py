@@ -1,4 +1,4 @@
-"""Random layouts with exclusive ors, against NumPy: where elements are, copies, runs, inverses."""
+"""Addresses, copies, runs and inverses of random layouts with XOR agree with NumPy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.strategies.xor_layouts import draw_xor_layout
 
 @dataclass(frozen=True)
 class Swizzled:
-    """A layout as text."""
+    """Layout as text."""
 
     shape: tuple[int, ...]
     text: str
@@ -30,7 +30,7 @@ class Swizzled:
 
     @cached_property
     def offsets(self) -> Array:
-        """Where each element is, by NumPy."""
+        """Offset of each element, computed with NumPy."""
         where = places([self.text], self.shape)
         return np.ravel_multi_index(where, self.layout.physical_shape).reshape(self.shape)
 
@@ -42,10 +42,10 @@ class Swizzled:
 
 @st.composite
 def swizzled(draw: Draw, count: int = 1) -> list[Swizzled]:
-    """Layouts of one tensor."""
+    """Draw layouts of one tensor."""
     sizes = st.sampled_from((8, 4, 16, 2, 1, 5, 7, 12, 13))
     shapes = st.lists(sizes, min_size=1, max_size=3).map(tuple)
-    # Not more elements than a DMA may have nests.
+    # A DMA has a maximum number of loop nests, so the number of elements is limited.
     shape = draw(shapes.filter(lambda shape: prod(shape) <= 1024))
     return [Swizzled(shape, draw_xor_layout(draw, shape)) for _ in range(count)]
 

@@ -1,4 +1,4 @@
-"""Every operation on parallel tensors, in several forms, with the shapes and types it takes."""
+"""Test cases of all ptensor operations, with the shapes and dtypes that they support."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ _SCALAR: Operands = (((), "float64"),)
 
 
 NARROW = {"float64": "float32", "complex128": "complex64", "int64": "int32"}
-"""Dtypes of machines without 64 bits."""
+"""Replacement dtypes for devices without 64-bit dtypes."""
 
 
 def cases(device: str | None = None, team: int | None = None) -> list[Case]:
-    """Operations with types of operands that live in one place, whose machine has their dtypes."""
+    """Return operations with operand types of one device and team, in dtypes of the device."""
     found = _cases(device, team)
     return found if device in (None, "cpu") else [_narrowed(case) for case in found]
 
@@ -55,7 +55,7 @@ def _narrowed(case: Case) -> Case:
     narrow = [
         each if isinstance(each, str) else each.like(each.shape, NARROW.get(each.dtype)) for each in types
     ]
-    if getattr(op, "kind", "") == "divide":  # of integers, float64
+    if getattr(op, "kind", "") == "divide":  # division of integers gives float64
         narrow = [each.like(each.shape, "float32") for each in narrow if isinstance(each, PTensorType)]
     return op, tuple(narrow)
 
@@ -83,7 +83,7 @@ def _imports(device: str | None, team: int | None) -> list[Case]:
         (creation.AsArray((), "int8", None, device, team), ("int64",)),
         (creation.AsArray((), "float64", None, device, team), ("float64",)),
     ]
-    if team is None:  # what another library has is of one process
+    if team is None:  # library operations run in one process
         found.append((creation.FromDlpack((4, 5), "int16", device), ("ptr",)))
     return found
 

@@ -1,4 +1,4 @@
-"""What each operation on parallel tensors gives, said with NumPy."""
+"""NumPy reference results of all ptensor operations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAMES = {"bitwise_invert": "invert", "negative": "negative", "conj": "conjugate"
 
 
 def in_numpy(op: PTensorOp, *given: Any) -> tuple[Any, ...]:
-    """The results of an operation on arrays, numbers and buffers."""
+    """Return the results of an operation on arrays, numbers and buffers."""
     with np.errstate(all="ignore"):
         if isinstance(op, LibraryOperation):
             return compute(op, *given)

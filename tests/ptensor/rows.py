@@ -1,4 +1,4 @@
-"""Every operation in every place, executed on all processes of a team: the oracle is NumPy."""
+"""Execution of all operations for all devices and teams, against NumPy."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CLOSE = {"float16": 2e-2, "float32": 1e-4, "complex64": 1e-4, "float64": 1e-9, "
 
 
 def drawn_value(type: ValueType, op: PTensorOp, dice: Random) -> Any:
-    """Small numbers, from 1 where they divide or shift, and places that there are."""
+    """Return small numbers: at least 1 for divisors and shifts, in bounds for indices."""
     rng = np.random.default_rng(dice.randrange(1000))
     if isinstance(type, str):
         shape = getattr(op, "shape", ())
@@ -45,13 +45,13 @@ def drawn_value(type: ValueType, op: PTensorOp, dice: Random) -> Any:
         numbers = numbers + 0.5j
     made = np.asarray(numbers).astype(type.dtype)
     if op.name in ("matrices", "solve") and len(type.shape) > 1:
-        # Of which there is an inverse, and all roots are positive.
+        # The matrix is invertible, and all roots are positive.
         made = made @ made.conj().swapaxes(-1, -2) + 5 * np.eye(type.shape[-1], dtype=type.dtype)
     return np.sort(made) if op.name == "searchsorted" else made
 
 
 def function_of(op: PTensorOp, types: tuple[ValueType, ...]) -> Function:
-    """A function of one operation."""
+    """Return a function of one operation."""
     operands = tuple(map(Parameter, [f"x{k}" for k in range(len(types))], types))
     first, *more = [Parameter(f"y{k}", type) for k, type in enumerate(results_on_device(op, *types))]
     names = tuple([each.name for each in operands])
@@ -60,12 +60,12 @@ def function_of(op: PTensorOp, types: tuple[ValueType, ...]) -> Function:
 
 
 def rows(team: Team) -> list[Case]:
-    """Every operation without device and team, with each of them, and with both."""
+    """Return all operations with and without device, and with and without team."""
     return [case for place in product((None, "cpu", "stick128"), (None, team.id)) for case in cases(*place)]
 
 
 def passed(value: Any, type: ValueType, team: Team) -> Any:
-    """An argument: of an array of a team, the part of this process."""
+    """Return an argument; for an array of a team, the shard of this rank."""
     if isinstance(type, str):
         return value
     if type.team is None:
@@ -77,7 +77,7 @@ def passed(value: Any, type: ValueType, team: Team) -> Any:
 
 
 def check_row(case: Case, team: Team) -> None:
-    """Execute an operation that was printed and read back, and compare results and their types."""
+    """Execute an operation after a print-parse round trip, and compare results and types."""
     op, types = case
     dice = Random(0)
     function = parse(str(function_of(op, types)))

@@ -1,4 +1,4 @@
-"""Functions on tensors of team 1: some with what NumPy makes of their arguments, and drawn ones."""
+"""Functions on tensors of team 1: fixed ones with NumPy results, and random ones."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Oracle = Callable[..., list[Any]]
 
 
 def text_of(head: str, *lines: str) -> str:
-    """A function whose types are of team 1; a type is `<4x5xfloat32>`."""
+    """Return a function whose tensor types are of team 1; `<4x5xfloat32>` abbreviates a type."""
     text = "\n".join([f"func @f({head} {{", *[f"  {line}" for line in lines], "}"])
     return re.sub(r"<([\dx]*\w+)>", r"ptensor<\1, team=1>", text)
 
@@ -73,7 +73,7 @@ func @f(%a: ptensor<3x4xfloat64, team=1>) -> (ptensor<4xfloat64, team=1>, ptenso
   %b, %c = func.call @g(%s): (ptensor<4xfloat64, team=1>) -> (ptensor<4xfloat64, team=1>, ptensor<2xfloat64, team=1>)
   return %b, %c
 }"""
-"""A function that calls another, which gives back what it was given, too."""
+"""Module with a function that calls another one, which also returns its argument."""
 
 FUNCTIONS: Mapping[str, tuple[str, list[Any], Oracle]] = {
     "chain": (CHAIN, [TABLE], lambda x: [np.exp(x - x.sum(axis=0))]),
@@ -83,7 +83,7 @@ FUNCTIONS: Mapping[str, tuple[str, list[Any], Oracle]] = {
 
 
 def drawn_function(dice: Random) -> tuple[Function, list[Any]]:
-    """Operations on matrices and what becomes of them, all of whose results are given back.
+    """Return a function of random operations on matrices that returns all of its values.
 
     Returns:
         The function, and its arguments.
@@ -110,7 +110,7 @@ def drawn_function(dice: Random) -> tuple[Function, list[Any]]:
 
 
 def drawn_operation(dice: Random, known: Mapping[str, PTensorType]) -> tuple[PTensorOp, tuple[str, ...]]:
-    """An operation and its operands, which need not fit."""
+    """Return an operation with operands, whose types may be invalid."""
     one, two = (dice.choice(list(known)) for _ in range(2))
     axis = dice.randrange(2)
     keep = dice.random() < 0.5

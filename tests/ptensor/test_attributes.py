@@ -1,4 +1,4 @@
-"""Numbers and shapes of tensors, what comes from outside, and grids: printed, read back, lowered."""
+"""Scalars, shapes, extern values and grids: print-parse round trip and lowering."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.messages import Diagnostic, diagnostic
 
 
 def run(text: str, *arguments: Any) -> tuple[Any, ...]:
-    """The results on one process, whatever the team."""
+    """Return the results on one process, whatever the team."""
     given = [
         each if isinstance(parameter.type, str) else (each, parameter.type.device, None, None)
         for each, parameter in zip(arguments, parse(text).parameters, strict=True)
@@ -315,7 +315,7 @@ def test_what_is_imported_meets_others_where_it_is(name: str, device: str | None
 
 
 def test_indices_have_the_integers_of_the_device() -> None:
-    """A machine without int64 declares int32 and gives it back; another operation reads it."""
+    """Devices without int64 declare and return int32 indices, which other operations read."""
     x, i = "ptensor<4x5xfloat32, device='stick128'>", "ptensor<?xint32, device='stick128'>"
     text = (
         f"func @f(%x: {x}) -> ({i}, {i}, ptensor<?xfloat32, device='stick128'>, ptensor<4xint32, device='stick128'>) {{\n"

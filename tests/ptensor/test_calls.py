@@ -1,4 +1,4 @@
-"""Functions that call each other: device, team and number go there and come back."""
+"""Calls between functions preserve device, team and dtype of arguments and results."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ func @f(%a: tuple<tensor<4xfloat32>, str, int64, int64>) {
 
 
 def test_a_function_is_given_blocks_and_gives_back_what_it_was_given() -> None:
-    """A sum is on all processes, and a function takes the first axis in blocks."""
+    """A replicated sum is passed to a function whose parameter is sharded along axis 0."""
     assert str(parse_module(SEVERAL)) == SEVERAL
     assert str(lower_ptensor(parse_module(SEVERAL)).functions[1]).split("\n")[5:-2] == [
         "  %s = %rtensor, None, 1, %gid",
@@ -128,12 +128,12 @@ CALL = "%b = func.call @g(%a, %n): (ptensor<4xfloat32>, int64) -> ptensor<4xfloa
         (("%x: ptensor<4xfloat32>", "%x: ptensor<4xfloat32, device='cpu'>"), DeviceMismatchError,
          Diagnostic(
              "other-device",
-             places="@f: call of @g: parameter %x is taken as ptensor<4xfloat32, device='cpu'>, and given as ptensor<4xfloat32>; a value keeps its",
+             places="@f: call of @g: parameter %x is declared as ptensor<4xfloat32, device='cpu'>, but passed as ptensor<4xfloat32>; a value must keep its",
          )),
         (("%x: ptensor<4xfloat32>", "%x: ptensor<4xfloat32, team=2>"), TeamMismatchError,
          Diagnostic(
              "other-team",
-             places="@f: call of @g: parameter %x is taken as ptensor<4xfloat32, team=2>, and given as ptensor<4xfloat32>; a value keeps its",
+             places="@f: call of @g: parameter %x is declared as ptensor<4xfloat32, team=2>, but passed as ptensor<4xfloat32>; a value must keep its",
          )),
         (("%n: int64)", "%n: float64)"), ArrayValueError,
          Diagnostic("ptensor", where="@f: call of @g: parameter %n", taken="float64", given="int64")),
@@ -162,7 +162,7 @@ def test_what_does_not_fit_is_refused(change: tuple[str, str], error: type[Tecom
     own = "ptensor<4xfloat32>"
     changed = text.replace(*change)
     assert changed != text
-    if "%x: " in change[0] and change[1].startswith("%x"):  # what is computed of it, too
+    if "%x: " in change[0] and change[1].startswith("%x"):  # also in values computed from `%x`
         changed = changed.replace(f"'exp'}}(%x): ({own}) -> {own}", f"'exp'}}(%x): ({change[1][4:]}) -> {_without(change[1][4:])}")
         changed = changed.replace(f") -> {own} {{\n  %y", f") -> {_without(change[1][4:])} {{\n  %y")
     with pytest.raises(error) as caught:

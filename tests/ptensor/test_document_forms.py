@@ -1,4 +1,4 @@
-"""The spellings of the document on parallel tensors: attributes by position, MLIR's names of types."""
+"""Syntax of the ptensor document: positional attributes and MLIR type names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROW, COLUMNS, TURNED = "ptensor<2xf32>", "ptensor<3xbool>", "ptensor<3x2xf32>"
 
 
 def run(text: str, *arguments: Any) -> Any:
-    """The result of a function, which is also printed and read back."""
+    """Return the result of a function, after a print-parse round trip."""
     function = parse(text)
     assert parse(str(function)) == function
     given = [
@@ -276,7 +276,7 @@ def _of_one(spelling: str, result: str = T) -> Callable[[], object]:
         (_of_one(f"flip(%x, axis): ({T}, array)"),
          Diagnostic(
              "ptensor", line=2, column=29, found="got `)`", token="=",
-             what="behind the attribute axis",
+             what="after the attribute axis",
          )),
     ],
 )

@@ -1,4 +1,4 @@
-"""Functions on parallel tensors: one printed form, read back; what does not fit is refused."""
+"""Functions on parallel tensors: a canonical printed form, round trip, and type errors."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ MALFORMED = [
         hint="True or False",
     )),
     (", copy=True", ", copy=(True", Diagnostic(
-        "ptensor", line=4, column=55, found="got `:`", token=",", what="or `)` behind an item",
+        "ptensor", line=4, column=55, found="got `:`", token=",", what="or `)` after an item",
     )),
     (", copy=True", ", copy=" + "(" * 100, Diagnostic(
         "ptensor", line=4, column=57, found="got `(`", max_depth=8,
@@ -189,20 +189,20 @@ MALFORMED = [
     )),
     ("{'less'}", "{'less'", Diagnostic(
         "ptensor", line=3, column=46, found="got `(`", token="}",
-        what="behind the kind of an operation",
+        what="after the kind of an operation",
     )),
     ("ptensor.cast(", "ptensor.cast{'x'}(", Diagnostic(
         "ptensor", line=4, column=16, found="got `cast`", form="cast", given="x",
     )),
     ("%c, dtype", "c, dtype", Diagnostic(
-        "ptensor", line=4, column=22, found="got `,`", token="=", what="behind the attribute c",
+        "ptensor", line=4, column=22, found="got `,`", token="=", what="after the attribute c",
     )),
     ("return", "give", Diagnostic(
         "ptensor", line=5, column=3, found="got `give`", token="ptensor.",
         what="or `func.call` or `return`, as in `%y = ptensor.name{'kind'}(%x, attribute=...): (type) -> type`",
     )),
     ("%d, %e", "%d %e", Diagnostic(
-        "ptensor", line=5, column=13, found="got `%e`", token=",", what="or `}` behind an item",
+        "ptensor", line=5, column=13, found="got `%e`", token=",", what="or `}` after an item",
     )),
     ("\n}", "\n} }", Diagnostic("ptensor", line=6, column=3, found="got `}`")),
     ("%d = ", "%d, %z = ", Diagnostic(
@@ -261,7 +261,7 @@ MALFORMED_TYPES = [
     )),
     ("ptensor<4xint8", Diagnostic(
         "ptensor", line=1, column=15, found="got the end of the text", token=",",
-        what="or `>` behind a part of a type",
+        what="or `>` after a component of a type",
     )),
 ]
 
@@ -301,7 +301,7 @@ func @f(%1: int64, %2: int64, %3: int64, %device: str, %team: int64) -> ptensor<
 
 
 def test_numbers_of_a_creation_function_may_stand_by_position() -> None:
-    """The spelling of the document's example of `arange`; the type says dtype and place."""
+    """Positional attributes as in the document's `arange`; dtype and device come from the type."""
     (apply,) = parse(RANGE).body
     assert str(apply) == (
         "%res = ptensor.arange(start=%1, stop=%2, step=%3, dtype='int32', device=%device, team=%team): () -> "

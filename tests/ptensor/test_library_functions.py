@@ -1,4 +1,4 @@
-"""Operations that a library computes: how they print, what they are lowered to, what they give."""
+"""Library operations: printed form, lowering and results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions lowered: what the document prints, in which regions, and what has to hold of these."""
+"""Lowered functions: the forms of the document, device regions, and their invariants."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ intel_sycl.device_region(%device) {
 
 @pytest.mark.parametrize("place", PLACES)
 def test_the_ranges_of_the_document(place: tuple[str | None, int | None]) -> None:
-    """Where nothing is divided, the local shape and slice are those of the whole tensor."""
+    """Without partition, the local shape and slice are those of the whole tensor."""
     device, team = place
     first, last, step = (cast(Any, AttributeOperand(name)) for name in "123")
     op = Arange(first, last, step, "int64", AttributeOperand("device", device), AttributeOperand("dist", team))

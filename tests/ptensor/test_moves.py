@@ -1,4 +1,4 @@
-"""Operations that make tensors and move elements: their types, and their printed form read back."""
+"""Creation and data movement operations: types, and print-parse round trips."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All operations: each prints in one form that is read back, and is lowered wherever it lives."""
+"""All operations: print-parse round trips, and lowering for all devices and teams."""
 
 from __future__ import annotations
 

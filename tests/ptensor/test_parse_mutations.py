@@ -1,4 +1,4 @@
-"""Mutated texts: the parser reads them, or refuses them with the line."""
+"""Mutated texts are parsed, or rejected with the line of the error."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ PLACE = re.compile(r"line \d+(, column \d+)?: ")
 
 
 def mutated(dice: Random, text: str) -> str:
-    """One to three edits of tokens, characters or lines."""
+    """Return the text with one to three edits of tokens, characters or lines."""
     for _ in range(dice.choice([1, 1, 1, 2, 3])):
         parts: list[str] = TOKEN.findall(text) if dice.random() < 0.8 else list(text)
         if dice.random() < 0.1:
@@ -70,7 +70,7 @@ def mutated(dice: Random, text: str) -> str:
 
 
 def refused(call: Callable[[str], object], text: str) -> TecompError | None:
-    """What the parser raises, if it does; no other errors are expected."""
+    """Return the tecomp error of a call, if any; other exceptions propagate."""
     try:
         call(text)
     except TecompError as error:
@@ -79,13 +79,14 @@ def refused(call: Callable[[str], object], text: str) -> TecompError | None:
 
 
 def check(text: str) -> bool:
-    """Whether a text is read; it is printed and read back, or refused with its line."""
+    """Check that a text round-trips, or is rejected with its line."""
     error = refused(parse_module, text)
     if isinstance(error, ParseError):
         assert error.kind == "ptensor"
         assert {"line", "column"} <= set(error.parameters), text
     elif error is not None:
-        # Calls are compared when all functions are known.
+        # Calls are checked after all functions are known, so their errors name the function
+        # instead.
         assert PLACE.match(error.message) or "@" in error.message, (text, error.message)
     if error is not None:
         return False
@@ -140,7 +141,7 @@ OPERAND = re.compile(r"(?<=[<x])(\d+|\?)(?=x)|ptensor<\w+>")
 
 
 def other_values(dice: Random, text: str) -> str:
-    """Other values of attributes, and other extents and dtypes of operands."""
+    """Return the text with other attribute values, operand extents and dtypes."""
     head, line, *rest = text.split("\n")
     for pattern, new in ((ATTRIBUTE, VALUES), (OPERAND, ["0", "1", "2", "3", "4", "5", "?", "9223372036854775807"])):
         found = [match for match in pattern.finditer(line) if match[1] not in ("device", "team")]
@@ -152,7 +153,7 @@ def other_values(dice: Random, text: str) -> str:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_other_values_of_attributes_are_read_or_refused_with_the_line(seed: int) -> None:
-    """The declared type is that of the old values; a difference is found when all is inferred."""
+    """Changed attributes that contradict the declared type are rejected with the line."""
     dice = Random(seed)
     for _ in range(300):
         check(other_values(dice, dice.choice(TEXTS)))

@@ -1,4 +1,4 @@
-"""`dist_to_runtime`: what is printed, and tensors that are ended twice or used after their end."""
+"""`dist_to_runtime`: printed form, double release and use after release of tensors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TEAM = Literal(1)
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_calls_of_the_runtime(name: str, golden: Callable[[object], None]) -> None:
-    """What `tests/dist/programs/lowered.py` runs on several processes."""
+    """Printed form of the programs that `tests/dist/programs/lowered.py` runs on several ranks."""
     lowered = lower_ptensor(parse(FUNCTIONS[name][0]))
     golden(f"{lowered}\n\n{dist_to_runtime(lowered)}")
 
@@ -40,7 +40,7 @@ def test_what_is_ended_by_the_function_itself_is_not_ended_again() -> None:
 
 
 def test_elements_that_the_team_writes_are_read_behind_the_region() -> None:
-    """Regions of one device are not joined around the message that lies between them."""
+    """Device regions are not merged across a message of the team, as it writes their inputs."""
     text = FUNCTIONS["chain"][0].replace(", team=1", ", device='cpu', team=1")
     lines = str(lower_ptensor(parse(text))).splitlines()
 
@@ -66,22 +66,22 @@ END = call("fini_dtensor", "a")
     ((*made("a"), END, END),
      Diagnostic(
          "ptensor", function="f", line=5, call="dist.fini_dtensor(%a)", uses="ends", tensor="%a",
-         ended=4, remedy="leave one of them out",
+         ended=4, remedy="remove one of the releases",
      )),
     ((*made("a"), END, call("local_shape", "a")),
      Diagnostic(
          "ptensor", function="f", line=5, call="dist.local_shape(%a)", uses="uses", tensor="%a",
-         ended=4, remedy="end it behind its last use",
+         ended=4, remedy="release it after its last use",
      )),
     ((*made("a"), *made("b"), END, Binding("t", Literal(0)), call("copy", "b", "a", "t", "t")),
      Diagnostic(
          "ptensor", function="f", line=8, call="dist.copy(%b, %a, %t, %t)", uses="uses",
-         tensor="%a", ended=6, remedy="end it behind its last use",
+         tensor="%a", ended=6, remedy="release it after its last use",
      )),
     ((*made("a"), END, DeviceRegion(Literal("cpu"), (call("local_slice", "a"),))),
      Diagnostic(
          "ptensor", function="f", line=6, call="dist.local_slice(%a)", uses="uses", tensor="%a",
-         ended=4, remedy="end it behind its last use",
+         ended=4, remedy="release it after its last use",
      )),
 ])
 def test_what_was_ended_is_not_used(body: tuple[Binding, ...], expected: Diagnostic) -> None:

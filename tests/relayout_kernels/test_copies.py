@@ -1,4 +1,4 @@
-"""Copies between two layouts: the loops, for several processors, against NumPy's indexing."""
+"""Relayout loops for several CPUs, against NumPy indexing."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ SHAPE = (131, 201)
 
 
 def side(function: Map, shape: tuple[int, ...]) -> CopyEndpoint:
-    """Where the elements of a tensor are."""
+    """Return the copy endpoint of an index map."""
     index_map = IndexMap.from_func(function, ndim=len(shape))
     return CopyEndpoint(index_map, tuple(int(str(n)) for n in index_map.map_shape(shape)))
 
 
 def places(function: Map, shape: tuple[int, ...]) -> tuple[np.ndarray[Any, Any], ...]:
-    """The place of every element, by the same function of NumPy's indices."""
+    """Return the address of every element, by the same function of NumPy indices."""
     return tuple(np.broadcast_arrays(*function(*np.indices(shape, sparse=True))))
 
 
 def expected(
     array: np.ndarray[Any, Any], source: Map, result: Map, extents: tuple[int, ...]
 ) -> np.ndarray[Any, Any]:
-    """What a copy of an array in one layout is in another."""
+    """Return the array in the result layout, given an array in the source layout."""
     found = np.full(extents, 9, array.dtype)
     found[places(result, SHAPE)] = array[places(source, SHAPE)]
     return found
@@ -152,7 +152,7 @@ def test_rows_shorter_than_a_vector_are_not_stored_past_the_caches() -> None:
 
 
 def test_requests_stay_inside_of_the_source() -> None:
-    """The interpreter refuses what lies outside."""
+    """Reads stay within the source; the interpreter raises an error for others."""
     shape = (270, 37)
     copy = CopySpec(shape, DType("float32"), side(ROWS, shape), side(COLUMNS, shape))
     func = function_of(copy, Core(1, 32, 16, (4096, 16384)))

@@ -33,7 +33,7 @@ def run(text: str, host: np.ndarray[Any, Any], device: np.ndarray[Any, Any]) -> 
 
 
 def test_contiguous_tiles() -> None:
-    """A (1024, 256) float16 tensor as (4, 1024, 64)."""
+    """A (1024, 256) float16 tensor is stored as (4, 1024, 64)."""
     layout = sticks(1024, 256)
     (nest,) = layout.dma()
 
@@ -43,7 +43,7 @@ def test_contiguous_tiles() -> None:
 
 
 def test_loop_nest() -> None:
-    """The text of the document, and what it copies."""
+    """The loop nest prints as in the document and copies the right elements."""
     (nest,) = sticks(1024, 256).dma()
     host = np.arange(1024 * 256)
     expected, found = np.full(4 * 1024 * 64, -1), np.full(4 * 1024 * 64, -1)
@@ -57,7 +57,7 @@ def test_loop_nest() -> None:
 
 
 def test_padded_tensors() -> None:
-    """(1000, 200) as (4, 1000, 64): the last stick has 8 elements and 112 bytes of padding."""
+    """Shape (1000, 200) is stored as (4, 1000, 64), with 8 elements in each last stick."""
     layout = sticks(1000, 200)
     full, last = layout.dma()
 

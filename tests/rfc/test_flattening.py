@@ -32,7 +32,7 @@ OUT = Buffer("out", (1,))
 
 
 def program(x: Buffer, *maps: IndexMapNode, read: list[int], write: list[int]) -> PrimFunc:
-    """`with Allocate(x): val = BufferLoad(x, read); BufferStore(x, 7, write)`."""
+    """Return `with Allocate(x): val = BufferLoad(x, read); BufferStore(x, 7, write)`."""
     val = BufferLoad(x, tuple(map(index_value, read)))
     body: Stmt = seq(
         BufferStore(OUT, val, (index_value(0),)),
@@ -49,7 +49,7 @@ def buffer_of(func: PrimFunc) -> Buffer:
 
 
 def accesses(func: PrimFunc) -> tuple[list[int], list[int]]:
-    """Indices of the read and of the write of `x`."""
+    """Return the indices of the read and of the write of `x`."""
     found: dict[type[object], list[int]] = {}
     for node in walk(func.body):
         if isinstance(node, BufferLoad | BufferStore) and node.buffer.name == "x":
@@ -62,7 +62,7 @@ def check_idempotent(step: Callable[[PrimFunc], PrimFunc], done: PrimFunc) -> No
 
 
 def test_first_example_no_layout() -> None:
-    """Row-major traversal to a flat buffer; there is no attribute."""
+    """Without a layout, the flat buffer is row-major, and the function has no attribute."""
     func = program(Buffer("x", (64, 128)), read=[10, 15], write=[20, 23])
     assert "layout_transform_map" not in func.attrs
 
@@ -113,7 +113,7 @@ def test_third_example_nchwc() -> None:
 
 
 def test_fourth_example_two_physical_axes() -> None:
-    """The separator is known from the start, though it counts the axes after the map."""
+    """The separator is known before the map is applied, though it counts physical axes."""
     blocked = Layout.from_func(lambda n, h, w, c: [n, c // 4, h, AXIS_SEPARATOR, w, c % 4])
     x = Buffer("x", (16, 64, 64, 128), axis_separators=blocked.axis_separators)
     assert x.axis_separators == (2,)
@@ -133,7 +133,7 @@ def test_fourth_example_two_physical_axes() -> None:
 
 
 def test_a_2d_buffer_and_a_flattened_one_are_told_apart() -> None:
-    """"The list shouldn't be deleted entirely": the same shape is flattened once, not twice."""
+    """A buffer is flattened once: "The list shouldn't be deleted entirely"."""
     logical, physical = Buffer("x", (8, 4)), Buffer("x", (8, 4), axis_separators=(0,))
 
     plain = flatten_buffer(program(logical, read=[1, 2], write=[0, 0]))
@@ -169,13 +169,13 @@ FLOAT32X4 = DType("float32x4")
     ids=["scalar from scalar", "vector from vector", "vector from scalar", "both"],
 )
 def test_type_of_an_access(buffer: Buffer, index: Var, dtype: str) -> None:
-    """Option 1: the lanes of the buffer times the lanes of the index."""
+    """Option 1: the lanes of an access are the lanes of buffer times those of the index."""
     assert BufferLoad(buffer, (index,)).dtype == dtype
 
 
 @pytest.mark.parametrize(("shape", "dtype"), [((32,), "float32x2"), ((64,), "float32")])
 def test_views_of_another_type(shape: tuple[int, ...], dtype: str) -> None:
-    """A vector buffer is read as halves, or as scalars, through a view on the same data."""
+    """Views on the same data read a vector buffer as half vectors or as scalars."""
     A = Buffer("A", (16,), FLOAT32X4)
     view = Buffer("A_view", shape, DType(dtype), data=A.data)
     load, zero = BufferLoad(view, (ZERO,)), BufferLoad(A, (ZERO,))

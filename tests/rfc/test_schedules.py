@@ -1,6 +1,7 @@
-"""The examples of the transform_layout RFC that are schedules, as they are printed there.
+"""Schedule examples of the transform_layout RFC, as printed there.
 
-Names that the text leaves open (A, M, N, P, Q, the element for `...`) are filled in beside it.
+Names that the text leaves open (A, M, N, P, Q, the element for `...`) are defined before the
+examples.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ Agrees = Callable[..., ScheduledKernel]
 
 
 def loops(func: PrimFunc) -> list[tuple[str, int]]:
-    """Name and extent of every loop, outermost first."""
+    """Return name and extent of every loop, outermost first."""
     nodes = [node for node in walk(func.body) if isinstance(node, For)]
     return [(loop.loop_var.name, int(str(loop.extent))) for loop in nodes]
 
@@ -38,7 +39,7 @@ def numbers(*shape: int) -> NDArray[np.float32]:
 
 
 class TestBlockedChannels:
-    """NHWC to NCHWc, and the computation whose result has the same physical layout."""
+    """NHWC to NCHWc, and the computation with an equal physical layout."""
 
     def test_the_layout_and_the_equivalent_computation_give_the_same_memory(
         self, agrees: Agrees
@@ -75,11 +76,11 @@ class TestBlockedChannels:
         equivalent(a, wanted)
         np.testing.assert_array_equal(got, wanted)
         np.testing.assert_array_equal(got, physical)
-        # The two are one program: the same loops over the same addresses.
+        # Both programs have the same loops over the same addresses.
         assert kernel.func == equivalent.func
 
     def test_neighbours_by_index_may_be_far_apart_in_memory(self) -> None:
-        """As said of locations (0,0,0,3) and (0,0,0,4) in the section on drawbacks."""
+        """Adjacent indices may be distant in memory, as stated in the section on drawbacks."""
         A = te.placeholder((16, 64, 64, 128), name="A")
         blocked = tecomp.IndexMap.from_func(lambda n, h, w, c: [n, c // 4, h, w, c % 4])
 
@@ -118,7 +119,7 @@ IDS = ["no separator", "one", "two", "with a split"]
 
 
 class TestSeparators:
-    """The four layouts of one tensor: 1-d, 2-d and 3-d memory."""
+    """Layouts of one tensor in 1-d, 2-d and 3-d memory."""
 
     def build(self) -> tuple[te.Tensor, te.Schedule]:
         # The text leaves the element open.
@@ -133,7 +134,7 @@ class TestSeparators:
     def check(
         self, s: te.Schedule, B: te.Tensor, physical: tuple[int, ...], separators: tuple[int, ...]
     ) -> None:
-        """Shapes and attributes at each step, and the numbers in the interpreter."""
+        """Check shapes and attributes at each step, and the values in the interpreter."""
         lowered = tecomp.lower_all(s, [B])
         first, applied = lowered.functions["nest"], lowered.signature
         flat = lowered.functions["flatten_buffer"]
@@ -160,7 +161,7 @@ class TestSeparators:
         self.check(s, B, physical, separators)
 
     def test_one_after_the_other_as_printed(self) -> None:
-        """The text calls all four on one stage; each starts from the axes of the one before."""
+        """The text applies four layouts to one stage; each starts from the previous axes."""
         B, s = self.build()
 
         for layout, physical, separators in VARIANTS:
@@ -190,7 +191,7 @@ class TestSeparators:
         assert stored.scope == memory
 
     def test_three_physical_axes_are_refused_by_the_code_generator(self) -> None:
-        """It should "give a diagnostic error for unsupported rank"."""
+        """The code generator should "give a diagnostic error for unsupported rank"."""
         B, s = self.build()
         s[B].transform_layout(VARIANTS[2][0])
 
@@ -204,7 +205,7 @@ class TestSeparators:
         )
 
     def test_the_separator_is_not_in_the_lowered_function(self) -> None:
-        """It exists "only within the API interface"; a list of integers says the same."""
+        """The separator exists "only within the API interface"; the IR has a list of integers."""
         B, s = self.build()
         s[B].transform_layout(VARIANTS[3][0])
 
@@ -215,7 +216,7 @@ class TestSeparators:
 
 
 class TestLoops:
-    """A placeholder has no loops to rewrite; a computed tensor gives its new ones back."""
+    """A placeholder has no loops to rewrite; a computed tensor returns its new loops."""
 
     def test_loops_of_the_new_layout(self) -> None:
         A = te.placeholder(shape=[16, 64, 128])
@@ -254,7 +255,7 @@ class TestLoops:
         assert param(applied, "compute").shape == (4, 64 * 128, 4)
 
     def test_the_numbers_are_those_of_the_definition(self, agrees: Agrees) -> None:
-        """The example, small enough to interpret it at every stage."""
+        """The example, at a small size, is correct in the interpreter after every pass."""
         A = te.placeholder(shape=[8, 3, 8])
         B = te.compute(A.shape, lambda i, j, k: 2 * A[i, j, k])
         s = te.create_schedule(B.op)
@@ -292,7 +293,7 @@ class TestFunctionsOfIndices:
             assert [axis.extent for axis in axes] == [*shape[:-1], 2, 4]
 
     def test_names_of_the_parameters_are_those_in_the_attribute(self) -> None:
-        """They may "be used as the names in TIR, improving readability"."""
+        """Parameter names may "be used as the names in TIR, improving readability"."""
         A = te.placeholder((4, 8), name="A")
         B = te.compute(A.shape, lambda i, j: A[i, j], name="B")
         s = te.create_schedule(B.op)
@@ -308,7 +309,7 @@ class TestFunctionsOfIndices:
 
 
 def test_reorder_split_flatten_is_reshape_transpose_reshape(agrees: Agrees) -> None:
-    """As the section on prior art says of NumPy."""
+    """Reorder, split and flatten equal NumPy's reshape, transpose, reshape (prior art section)."""
     A = te.placeholder((2, 6, 5, 12), name="A")
     B = te.compute(A.shape, lambda n, h, w, c: A[n, h, w, c], name="B")
     s = te.create_schedule(B.op)
@@ -351,7 +352,7 @@ FLATTENED: dict[str, tuple[tuple[int, ...], Any, tuple[int, ...], Place]] = {
 
 @pytest.mark.parametrize("example", FLATTENED)
 def test_every_element_lies_where_the_text_says(example: str) -> None:
-    """The unsimplified indices of the examples, at the sizes printed there, for all elements."""
+    """All elements are at the unsimplified indices of the text, at the printed sizes."""
     shape, layout, physical, place = FLATTENED[example]
     x = te.compute(
         shape, lambda *i: sum(index * int(np.prod(shape[k + 1:])) for k, index in enumerate(i)),
@@ -375,7 +376,7 @@ def test_every_element_lies_where_the_text_says(example: str) -> None:
 def test_a_buffer_inside_a_function_is_allocated_in_the_layout(
     example: str, agrees: Agrees
 ) -> None:
-    """As in the text: one stage writes it and another reads it; the sizes here are smaller."""
+    """An intermediate buffer that one stage writes and another reads has the layout."""
     _, layout, physical, _ = FLATTENED[example]
     shape = (3, 8) if layout is None or example == "transposed" else (2, 3, 5, 8)
     A = te.placeholder(shape, name="A")

@@ -1,4 +1,4 @@
-"""Tensor Layout (tt-mlir): every snippet and figure of the document, section by section."""
+"""Tensor Layout (tt-mlir): every snippet and figure of the document, by section."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ BFP: dict[str, Any] = {"tile": (32, 32), "element": "bfp_bf8"}
 
 
 def one_line(text: str) -> str:
-    """A snippet as it is printed on one line."""
+    """Return a snippet on one line."""
     joined = re.sub(r"\s+", " ", text).strip()
     return re.sub(r"(?<=<) | (?=>)", "", joined)
 
 
-# --- the snippets, as they stand in the document
+# --- the snippets of the document
 
 WALKTHROUGH = """
 tensor<2x3x64x128xf32,
@@ -196,7 +196,7 @@ def parsed(snippet: str) -> ShardLayout:
 
 @pytest.mark.parametrize(("snippet", "make"), SNIPPETS.values(), ids=SNIPPETS)
 def test_snippet(snippet: str, make: Callable[[], ShardLayout]) -> None:
-    """Made from its arguments it prints as in the document, and what is read is the same."""
+    """Constructed layouts print as in the document, and parsed snippets are equal to them."""
     assert str(make()) == one_line(snippet)
     assert str(parsed(snippet)) == one_line(snippet)
     assert parsed(snippet) == make()
@@ -204,7 +204,7 @@ def test_snippet(snippet: str, make: Callable[[], ShardLayout]) -> None:
 
 @pytest.mark.parametrize("snippet", [text for text, _ in SNIPPETS.values()], ids=SNIPPETS)
 def test_every_element_is_where_the_document_says(snippet: str) -> None:
-    """The map, then the core, then the tile: computed with NumPy from the printed numbers."""
+    """Addresses equal map, core and tile arithmetic in NumPy on the printed numbers."""
     layout = parsed(snippet)
     memref = [int(n) for n in re.findall(r"(\d+)x", snippet.partition("memref<")[2].partition("!")[0])]
     tile = (32, 32) if "tile" in snippet else (1, 1)
@@ -212,7 +212,7 @@ def test_every_element_is_where_the_document_says(snippet: str) -> None:
     assert formula is not None
     index = np.indices(layout.shape)
     names = {f"d{k}": axis for k, axis in enumerate(index)}
-    values = [eval(part, {}, names) for part in formula[1].split(",")]  # the snippet, as it stands
+    values = [eval(part, {}, names) for part in formula[1].split(",")]  # the formula of the snippet
     scalar = [-(-(int(v.max()) + 1) // g) for v, g in zip(values, layout.grid, strict=True)]
     strides = [1] * (len(memref) - 2) + list(tile)
 
@@ -273,7 +273,7 @@ def test_by_default_all_but_the_last_are_collapsed() -> None:
 
 
 def test_a_grid_may_be_larger_than_the_machine() -> None:
-    """`1x64` on 8x8, which TTNN calls width sharding."""
+    """A `1x64` grid on 8x8 cores is valid; TTNN calls it width sharding."""
     device = GridMap.of((1, 64), lambda y, x: [0, y * 8 + x // 8, x % 8], (1, 8, 8))
     layout = ShardLayout((32, 4096), "float32", grid=(1, 64), device=device)
 
@@ -290,7 +290,7 @@ def test_a_grid_may_be_larger_than_the_machine() -> None:
 
 
 def test_padding_of_a_grid_that_does_not_divide() -> None:
-    """One row on the last row of cores, one column on the last column of cores."""
+    """The last core row has one padding row, and the last core column one padding column."""
     layout = parsed(PADDED)
 
     for core in itertools.product(range(3), range(2)):
@@ -301,7 +301,7 @@ def test_padding_of_a_grid_that_does_not_divide() -> None:
 
 
 def test_padding_of_tiles() -> None:
-    """14 rows on every core, except for the last row of cores, which has 15."""
+    """Each core has 14 padding rows; cores in the last row have 15."""
     layout = parsed(PADDED_TILES)
 
     rows = [[layout.core_padding((y, x)).margins[0] for x in range(2)] for y in range(3)]
@@ -324,7 +324,7 @@ def test_tilizing_packs_batches_into_one_tile() -> None:
 
 
 def test_a_bumped_stride_puts_each_batch_on_a_tile() -> None:
-    """40 rows: 32 for the first batch and its gap, 8 for the second."""
+    """Bumped strides give 40 rows: 32 for the first batch and its gap, 8 for the second."""
     layout = ShardLayout(
         (2, 8, 32), "float32", lambda a, b, c: [a * 32 + b, c], grid=(1, 2), tile=(32, 32)
     )
@@ -337,7 +337,7 @@ def test_a_bumped_stride_puts_each_batch_on_a_tile() -> None:
     assert layout.padding_per_core.tolist() == [[2048 - places[0, x].sum() for x in (0, 1)]]
 
 
-# --- Memory Spaces, Multi-device, and what the document leaves to the reader
+# --- Memory Spaces, Multi-device, and cases that the document leaves open
 
 
 @pytest.mark.parametrize("space", ["system", "mmio", "dram", "l1"])
@@ -349,7 +349,7 @@ def test_memory_spaces(space: str) -> None:
 
 
 def test_two_devices_share_the_batch() -> None:
-    """The outermost axis of the grid counts devices, each with 2x4 cores."""
+    """The outermost grid axis counts devices, each with 2x4 cores."""
     device = GridMap.of((2, 2, 4), lambda z, y, x: [z, y, x], (2, 8, 8))
     layout = ShardLayout.parse(MULTI_DEVICE, device=device)
 
@@ -359,7 +359,7 @@ def test_two_devices_share_the_batch() -> None:
 
 
 def test_the_seven_dims_are_nearly_all_padding_and_fit_no_core() -> None:
-    """A valid layout of 430,080 elements in 110,100,480 places."""
+    """A valid layout has 430,080 elements in 110,100,480 places."""
     layout = parsed(SEVEN_DIMS)
 
     assert layout.num_elements == 430_080
@@ -425,9 +425,9 @@ def test_terms_of_ttnn(
     physical_shard_shape: tuple[int, int],
     grid_shape: tuple[int, int],
 ) -> None:
-    """Divup of rows by the rows of a shard, and of columns by its columns.
+    """TTNN's terms are ceil divisions of rows by shard rows and of columns by shard columns.
 
-    The document divides both by the rows, and takes the first stride for the volume.
+    The document divides both by the rows, and uses the first stride as the volume.
     """
     layout = TtnnLayout(
         (2, 3, 64, 128), "float32", memory_layout="block_sharded", memory_space="l1",
@@ -442,7 +442,7 @@ def test_terms_of_ttnn(
 
 
 def test_ttnn_cannot_leave_the_batch_to_the_grid() -> None:
-    """The document lowers it to a mesh of devices, each with the batch folded."""
+    """TTNN needs a device mesh for a batch on the grid; the document folds the batch per device."""
     with pytest.raises(LayoutError) as caught:
         TtnnLayout.from_shard(parsed(MULTI_DEVICE))
 

@@ -1,4 +1,4 @@
-"""The document on Spyre tensors: every example, printed as it is there, and the tables behind it."""
+"""The Spyre tensor document: every example with its printed form, and the tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DEFAULT = (
 
 
 class TorchType:
-    """Prints its name as the types of PyTorch do."""
+    """Stand-in for a dtype of PyTorch, which prints its name."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -31,7 +31,7 @@ FLOAT16 = TorchType("float16")
 
 
 def places(layout: StickLayout, dims: tuple[int, ...], lanes: int) -> np.ndarray[Any, Any]:
-    """The offset of each element by the rule in words: tiles of lanes, and `dims` as printed."""
+    """Return element offsets by the documented rule: tiles of lanes, and `dims` as printed."""
     size = layout.device_size
     strides = np.cumprod([1, *size[:0:-1]])[::-1]
     axes = np.indices(layout.shape)
@@ -97,7 +97,7 @@ def test_fine_grained_control_of_padding() -> None:
 
 
 def test_fine_grained_control_of_dimension_order() -> None:
-    """Padded only in the stick dimension, with the tiling inverted."""
+    """Only the stick axis is padded, with the tiling order inverted."""
     layout = SpyreTensorLayout((5, 100, 192), FLOAT16, [1, 0, 2], size=(5, 100, 150))
 
     assert str(layout) == (
@@ -220,7 +220,7 @@ def test_types_that_no_host_has(name: str, lanes: int) -> None:
 
 
 def test_sparse_sticks() -> None:
-    """One element of each, in lane 0."""
+    """Sparse sticks hold one element each, in lane 0."""
     layout = SpyreTensorLayout((512, 256), "float16", [0, 1], Sparse)
 
     assert str(layout) == (
@@ -243,7 +243,7 @@ def test_sticks_of_the_first_dimension() -> None:
 
 
 def test_tiling_of_rank_4_by_its_fields() -> None:
-    """What the code beside the document made of rank 4 is one of the maps that can be given."""
+    """The reference code's default for rank 4 can be given as an explicit map."""
     layout = SpyreTensorLayout(
         [2, 1, 3, 5, 64], [0, 3, 1, 2, 3], 1, Dense, DataFormats.SEN169_FP16, size=(2, 3, 5, 7)
     )

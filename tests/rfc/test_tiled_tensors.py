@@ -1,4 +1,4 @@
-"""RFC 0047, tensors with device-specific layouts: what its text and its examples say of layouts."""
+"""RFC 0047, tensors with device-specific layouts: statements and examples on layouts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_row_and_column_major_are_strides() -> None:
 
 
 def test_a_tiled_tensor_has_no_strides() -> None:
-    """The steps along a dimension differ, which one number cannot say."""
+    """The steps along one axis differ, so no single stride describes them."""
     offsets = SpyreTensorLayout((1024, 256), "float16").offsets()
 
     assert set(np.diff(offsets, axis=1).reshape(-1).tolist()) == {1, 65536 - 63}
@@ -43,7 +43,7 @@ def test_tiled_tensor_is_laid_out_as_if_it_were_3d() -> None:
 
 
 def test_contiguous_tiles() -> None:
-    """`(N, 64)` tiles with 1 <= N <= 1024 lie in one piece."""
+    """`(N, 64)` tiles with 1 <= N <= 1024 are contiguous."""
     offsets = SpyreTensorLayout((1024, 256), "float16").offsets()
 
     for rows, n, tile in ((0, 1, 0), (17, 100, 2), (0, 1024, 3)):
@@ -59,7 +59,7 @@ def test_sticks_of_one_row_are_apart() -> None:
 
 
 def test_the_loop_nest_of_the_example() -> None:
-    """((4, 1024, 64), (65536, 64, 1), (64, 256, 1)): ranges, device strides, host strides."""
+    """Ranges, device strides, host strides: ((4, 1024, 64), (65536, 64, 1), (64, 256, 1))."""
     layout = SpyreTensorLayout((1024, 256), "float16")
     host = np.random.default_rng(0).integers(0, 2**16, 1024 * 256, np.uint16)
     device = np.zeros(layout.num_places, np.uint16)
@@ -74,7 +74,7 @@ def test_the_loop_nest_of_the_example() -> None:
 
 @pytest.mark.parametrize("size", [(192,), (3, 128), (2, 3, 64), (2, 3, 4, 128), (2, 1, 3, 2, 64)])
 def test_n_plus_k_loops(size: tuple[int, ...]) -> None:
-    """Loops over the device dimensions with both strides visit each element of a whole tensor."""
+    """Loops over device axes with both strides visit each element of a whole tensor."""
     layout = SpyreTensorLayout(size, "float16", pad_all_dims=False)
     index = np.indices(layout.device_size)
 
@@ -87,7 +87,7 @@ def test_n_plus_k_loops(size: tuple[int, ...]) -> None:
 
 
 def test_padded_tensors() -> None:
-    """The last stick of each row comprises the last 8 elements and 112 bytes of padding."""
+    """The last stick of each row has the last 8 elements and 112 bytes of padding."""
     layout = SpyreTensorLayout((1000, 200), "float16", pad_all_dims=False)
 
     assert tuple(layout.device_size) == (4, 1000, 64)
@@ -125,7 +125,7 @@ def test_restickify_changes_the_stick_dimension() -> None:
 
 
 def test_the_table_of_benefits() -> None:
-    """Cycles in docs/tiled-tensors.md are those that the command prints."""
+    """The cycles in docs/tiled-tensors.md equal the output of the command."""
     text = (Path(__file__).parents[2] / "docs" / "tiled-tensors.md").read_text(encoding="utf-8")
     for name, program in (*tiled_table.operations(), ("encoder layer", encoder())):
         found = tiled_table.row(name, program)

@@ -1,7 +1,7 @@
-"""The functions with typed buffers of the transform_layout RFC (indexing, option 1), run.
+"""Typed buffer functions of the transform_layout RFC (indexing, option 1), executed.
 
-The text has each access in an assertion about its type; here each value is stored as well, so
-that it can be seen which elements it has. TVMScript's `T.buffer_decl` is `DeclBuffer`.
+The text asserts the type of each access. Here each value is stored as well, so that its elements
+can be checked. TVMScript's `T.buffer_decl` is `DeclBuffer`.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def program(request: pytest.FixtureRequest) -> tuple[PrimFunc, dict[str, str], l
 
 
 def arrays(func: PrimFunc) -> list[np.ndarray[tuple[int, ...], np.dtype[np.float32]]]:
-    """0, 1, 2, ... for A and nothing for out; a vector is an array of scalars in Python."""
+    """Return 0, 1, 2, ... for A and -1 for out; a vector is an array of scalars in Python."""
     shapes = [
         (*map(int, map(str, p.shape)), *((p.dtype.lanes,) if p.dtype.lanes > 1 else ()))
         for p in func.params if isinstance(p, Buffer)
@@ -109,7 +109,7 @@ def test_the_type_is_that_of_the_buffer_times_the_lanes_of_the_index(
 
 
 def test_views_share_the_memory(program: tuple[PrimFunc, dict[str, str], list[int]]) -> None:
-    """Another type takes "an aliasing buffer that shares the same backing array"."""
+    """A view of another type is "an aliasing buffer that shares the same backing array"."""
     func, _, _ = program
     memory = {param.data for param in func.params if isinstance(param, Buffer)}
 
@@ -130,7 +130,7 @@ def test_the_passes_leave_flat_buffers_alone(
 def test_elements_interpreted_and_compiled(
     program: tuple[PrimFunc, dict[str, str], list[int]]
 ) -> None:
-    """An element lies at "index * sizeof(buffer->dtype)"."""
+    """An element is at "index * sizeof(buffer->dtype)", interpreted and compiled."""
     func, _, elements = program
     interpreted, compiled = arrays(func), arrays(func)
 

@@ -1,4 +1,4 @@
-"""Targets that schedules are tried on."""
+"""Targets on which schedules are tested."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from tests.strategies.machines import CORES
 
 @pytest.fixture(params=CORES, ids=[core.name for core in CORES])
 def target(request: pytest.FixtureRequest) -> tecomp.Target:
-    """The machine at hand, and one whose small caches cut little sizes into many blocks."""
+    """Return the host target, or a target whose small caches split small sizes into many blocks."""
     chosen: tecomp.Target = request.param
     return chosen

@@ -1,4 +1,4 @@
-"""Operations of units that multiply tiles: what descriptions say, and what NumPy gives."""
+"""Intrinsics of tile matrix units: properties from target descriptions, and results of NumPy."""
 
 from __future__ import annotations
 

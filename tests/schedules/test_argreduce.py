@@ -1,4 +1,4 @@
-"""Indices of extremes are those that NumPy gives, the first of several and of NaN included."""
+"""Argmin and argmax equal NumPy's, including first-occurrence and NaN semantics."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def run(a: np.ndarray, axis: int, target: tecomp.Target, op: Any = "argmax",
 
 
 def values(*shape: int, dtype: str = "float32") -> np.ndarray:
-    """Few different ones, so that many are equal."""
+    """Return values of a small range, so that ties are frequent."""
     return np.random.default_rng(0).integers(-20, 20, shape).astype(dtype)
 
 
@@ -119,7 +119,9 @@ def test_wrong_axes_are_refused() -> None:
     with pytest.raises(ValueError, match="axis=") as error:
         argreduce.define(te.placeholder((4, 5), name="A"), 2)
 
-    assert str(error.value) == "argreduce.define: axis=2 of 2 axes; give a number from -2 to 1"
+    assert str(error.value) == (
+        "argreduce.define: axis=2 of 2 axes is out of bounds; pass a number from -2 to 1"
+    )
 
 
 def test_an_empty_axis_is_refused() -> None:
@@ -127,5 +129,5 @@ def test_an_empty_axis_is_refused() -> None:
         argreduce.define(te.placeholder((4, 0), name="A"))
 
     assert str(error.value) == (
-        "argreduce.define: axis 1 of A has no element; give it one at least"
+        "argreduce.define: axis 1 of A has no elements; pass at least one element"
     )

@@ -1,4 +1,4 @@
-"""Machine code of the schedules for pinned processors: tiles stay in registers."""
+"""Assembly of schedules for pinned CPUs: tiles stay in registers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LABEL = re.compile(r"^\.?\w+:", re.MULTILINE)
 
 
 def innermost(assembly: str, word: str) -> list[str]:
-    """The instructions of the loop that has most of the instructions `word`."""
+    """Return the instructions of the loop that has most instructions `word`."""
     blocks = LABEL.split(assembly)
     block = max(blocks, key=lambda text: text.count(word))
     lines = [line.strip() for line in block.splitlines()]
@@ -49,7 +49,7 @@ def test_the_tile_of_a_product_has_no_spill_and_no_gather(cpu: str) -> None:
     assert not [line for line in loop if "(%rsp" in line or "(%rbp" in line or "gather" in line]
     register = "%zmm" if CORES[cpu].vector_bytes == 64 else "%ymm"
     assert all(register in line for line in loop if line.startswith("vfmadd"))
-    # Loads of the columns, of the rows where they are no operand of a product, and the loop.
+    # Loads of columns, loads of rows that are not memory operands of a product, and loop control.
     assert len(loop) <= tile.rows * vectors + tile.rows + vectors + 6
 
 
@@ -102,7 +102,7 @@ def test_a_product_of_narrow_numbers_adds_up_several_at_once(
     assert rounds in (1, 2)
     assert len(products) == rounds * tile.rows * tile.vectors
     assert all("%zmm" in line for line in products)
-    # What is moved by 128 is moved when it is packed.
+    # The offset of 128 is applied when the operand is packed, not in this loop.
     assert len(loop) <= rounds * (tile.vectors * (tile.rows + 1) + tile.rows) + 6
     slow = ("vpinsr", "vpextr", "gather")
     assert not [line for line in text.splitlines() if any(w in line for w in slow)]
@@ -172,7 +172,7 @@ def test_rows_that_are_no_multiple_of_a_tile_have_no_masks(size: int, padding: i
     p = conv2d.plan(Y, target("haswell"))
 
     assert sum(line.startswith("vfmadd") for line in loop) == p.tile.rows * p.tile.vectors
-    # A gather of single values is written out for processors with slow ones.
+    # Gathers of single values are expanded for CPUs with slow gather instructions.
     slow = ("vmaskmov", "vblendv", "gather", "vinsertps", "vpextr")
     assert not [line for line in loop if any(word in line for word in slow)]
 

@@ -1,4 +1,4 @@
-"""Shapes of machine code for the idioms that speed depends on, for pinned processors."""
+"""Instruction patterns of performance-critical idioms, for pinned CPUs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def code_of(s: te.Schedule, tensors: list[te.Tensor], cpu: str) -> str:
 
 
 def loop_with(text: str, word: str) -> list[str]:
-    """The instructions of the innermost loop that has most of `word`."""
+    """Return the instructions of the innermost loop that has most instructions `word`."""
     loops = re.findall(r"^(\.LBB\d+_\d+):.*\n((?:\s.*\n)*?)\s+j\w+\s+\1$", text, re.M)
     body = max((body for _, body in loops), key=lambda lines: lines.count(word))
     assert word in body
@@ -67,13 +67,13 @@ def test_a_sum_of_arrays_takes_two_vectors_a_round(cpu: str) -> None:
 
     assert count(lines, "vaddps") == 2
     assert count(lines, rf"vmovups\s+{REGISTER[CORES[cpu].vector_bytes]}") == 2
-    # Two loads, sums and stores, and what counts the rounds.
+    # Two loads, adds and stores, and the loop control.
     assert len(lines) <= 10
 
 
 @pytest.mark.parametrize("cpu", CORES)
 def test_exp_is_a_part_of_its_loop(cpu: str) -> None:
-    """Products of n and ln 2 in two parts, a polynomial of 5 terms, and two scales; one vector."""
+    """The inlined exp uses two-part range reduction by ln 2, 5 polynomial terms and two scales."""
     lines = elementwise_loop(cpu, te.exp, "vfmadd", 8192)
 
     assert count(lines, "call") == 0
@@ -83,7 +83,7 @@ def test_exp_is_a_part_of_its_loop(cpu: str) -> None:
 
 @pytest.mark.parametrize("cpu", CORES)
 def test_gelu_is_a_quotient_of_polynomials(cpu: str) -> None:
-    """Two of 6 terms, and what cuts off the argument and the share, of one vector."""
+    """A vectorized gelu is a quotient of two clamped polynomials of 6 terms."""
     lines = elementwise_loop(cpu, activations.gelu, "vfmadd", 8192)
 
     assert count(lines, "call|vgather|vcmp|vblend") == 0
@@ -94,7 +94,7 @@ def test_gelu_is_a_quotient_of_polynomials(cpu: str) -> None:
 
 
 def test_functions_of_functions_take_two_vectors_a_round() -> None:
-    """Each waits for the one before, which is longer than what is computed ahead of it."""
+    """Dependent functions are unrolled by two vectors, which hides their latency."""
     A, n = te.placeholder((8192,), "float64", name="A"), 8192
     first = te.compute((n,), lambda i: te.exp(A[i]), name="first")
     waits = te.compute((n,), lambda i: te.tanh(first[i]), name="waits")
@@ -109,7 +109,7 @@ def test_functions_of_functions_take_two_vectors_a_round() -> None:
 
 @pytest.mark.parametrize("function", [te.log1p, te.atanh, te.tanh])
 def test_constants_of_functions_stay_in_registers(function: Callable[[te.Expr], te.Expr]) -> None:
-    """Of two vectors at a time what is computed would be written to the stack, and read back."""
+    """Function constants stay in registers: two vectors at a time would spill."""
     X = te.placeholder((te.size_var("n"),), "float64", name="X")
     Y = elementwise.define(function, X)
     text = code_of(elementwise.schedule(Y, machine("znver4")), [X, Y], "znver4")
@@ -120,13 +120,13 @@ def test_constants_of_functions_stay_in_registers(function: Callable[[te.Expr], 
 
 @pytest.mark.parametrize("cpu", CORES)
 def test_a_tail_of_a_symbolic_size_is_masked(cpu: str) -> None:
-    """Loads and stores of what there is, and no loop of single numbers."""
+    """The tail of a symbolic size uses masked loads and stores, and no scalar loop."""
     X = te.placeholder((te.var("n"),), name="X")
     Y = elementwise.define(lambda x: x + x, X)
     text = code_of(elementwise.schedule(Y, machine(cpu)), [X, Y], cpu)
 
     masked = r"vmaskmovps" if CORES[cpu].vector_bytes == 32 else r"vmovups\s.*\{%k\d\}"
-    # Two vectors in and out, at the end of the last chunk.
+    # Two input and two output vectors at the end of the last chunk.
     assert len(re.findall(masked, text)) == 4
     assert len(re.findall(r"vpcmpgtd", text)) == 2
     assert not re.search(r"vaddss|vmovss", text)
@@ -138,7 +138,7 @@ def test_a_tail_of_a_known_size_is_a_shorter_vector(cpu: str) -> None:
     Y = elementwise.define(lambda x: x + x, X)
     text = code_of(elementwise.schedule(Y, machine(cpu)), [X, Y], cpu)
 
-    # One load and one store are masked where that is as quick as any other.
+    # One masked load and one masked store are used where masking is as fast as plain access.
     assert not re.search(r"vmaskmov|vaddss|vmovss", text)
     assert len(re.findall(r"\{%k\d\}", text)) == (2 if CORES[cpu].vector_bytes == 64 else 0)
     assert len(re.findall(r"vaddps\s+%xmm", text)) == 1
@@ -161,7 +161,7 @@ def test_a_transpose_turns_squares_in_registers(cpu: str) -> None:
 
 @pytest.mark.parametrize("cpu", CORES)
 def test_a_sum_over_all_has_several_accumulators(cpu: str) -> None:
-    """Additions wait four cycles for each other, and two can start in each."""
+    """A full sum has several accumulators: additions have latency 4, and two start per cycle."""
     A = te.placeholder((1 << 16,), name="A")
     B = reduce.define(A)
     lines = loop_with(code_of(reduce.schedule(B, machine(cpu)), [A, B], cpu), "vaddps")
@@ -176,7 +176,7 @@ def test_a_sum_over_all_has_several_accumulators(cpu: str) -> None:
 @pytest.mark.parametrize("cpu", CORES)
 @pytest.mark.parametrize("turned", [False, True])
 def test_a_transposed_matrix_times_a_vector_reads_rows(cpu: str, turned: bool) -> None:
-    """Eight rows at a time, each times one value, are added to two vectors of sums."""
+    """A transposed matrix-vector product adds eight scaled rows at a time to two sum vectors."""
     A = te.placeholder((512, 640), name="A")
     v = te.placeholder((1, 512) if turned else (512, 1), name="v")
     C = matmul.define(A, v, transpose_a=True, transpose_b=turned)
@@ -190,7 +190,7 @@ def test_a_transposed_matrix_times_a_vector_reads_rows(cpu: str, turned: bool) -
 @pytest.mark.parametrize("cpu", ["haswell", "znver3"])
 @pytest.mark.parametrize("operator", [argreduce, cumsum])
 def test_short_rows_are_turned(cpu: str, operator: Any) -> None:
-    """A lane for each row: nothing is gathered, no element is compared or added alone."""
+    """Reductions of short rows use one lane per row: no gather and no scalar operation."""
     A = te.placeholder((512, 16), name="A")
     B = operator.define(A)
     text = code_of(operator.schedule(B, machine(cpu)), [A, B], cpu)
@@ -202,7 +202,7 @@ def test_short_rows_are_turned(cpu: str, operator: Any) -> None:
 
 @pytest.mark.parametrize("cpu", CORES)
 def test_running_sums_of_long_rows_are_turned_in_registers(cpu: str) -> None:
-    """Of 16 vectors of elements all but the first are added to the one before."""
+    """Cumulative sums of long rows transpose 16 vectors in registers and add 15 of them."""
     A = te.placeholder((64, 2048), name="A")
     B = cumsum.define(A)
     text = code_of(cumsum.schedule(B, machine(cpu)), [A, B], cpu)
@@ -226,7 +226,7 @@ def test_filters_that_come_first_are_packed_in_squares(cpu: str, taps: int) -> N
 
 @pytest.mark.parametrize("cpu", ["haswell", "znver3"])
 def test_windows_that_step_read_vectors_that_lie_side_by_side(cpu: str) -> None:
-    """The even columns and the odd ones are taken apart once, not for each tap."""
+    """Strided windows deinterleave even and odd columns once, and not for each tap."""
     X = te.placeholder((1, 8, 64, 64), name="X")
     W = te.placeholder((8, 1, 3, 3), name="W")
     C = conv2d.define(X, W, stride=2, groups=8, layout="NCHW")
@@ -238,7 +238,7 @@ def test_windows_that_step_read_vectors_that_lie_side_by_side(cpu: str) -> None:
 
 @pytest.mark.parametrize("cpu", CORES)
 def test_sums_of_few_columns_are_of_whole_vectors(cpu: str) -> None:
-    """As many rows as a vector has lanes are as many vectors as there are columns."""
+    """Sums of few columns use full vectors: as many rows as lanes fill one vector per column."""
     A = te.placeholder((4096, 3), name="A")
     B = reduce.define(A, 0)
     lines = loop_with(code_of(reduce.schedule(B, machine(cpu)), [A, B], cpu), "vaddps")
@@ -250,7 +250,7 @@ def test_sums_of_few_columns_are_of_whole_vectors(cpu: str) -> None:
 @pytest.mark.parametrize("cpu", ["skylake-avx512", "znver4"])
 @pytest.mark.parametrize("op", ["sum", "mean"])
 def test_short_rows_of_any_length_have_one_mask(cpu: str, op: reduce.Operation) -> None:
-    """The mask of the remainder is computed before all rows, and lanes are combined by shuffles."""
+    """The remainder mask of short rows is hoisted, and lanes are combined by shuffles."""
     m, n = te.size_var("m"), te.size_var("n")
     A = te.placeholder((m, n), "float64", name="A")
     B = reduce.define(A, 1, op)
@@ -259,12 +259,12 @@ def test_short_rows_of_any_length_have_one_mask(cpu: str, op: reduce.Operation) 
     rows = loop_around(text, "vaddpd")
 
     assert count(rows, "vgather|kortest|vpcmpgt[dq].*zmm") == 0
-    # Whole vectors of four rows, and their remainders, once for four rows and once for fewer.
+    # Full vectors of four rows, and their remainders, once for four rows and once for fewer.
     assert len([line for line in rows if re.match(r"vaddpd.*\{%k\d\}", line)]) == 4 + 3
 
 
 def loop_around(text: str, word: str) -> list[str]:
-    """The instructions from the first `word` of the function of a parallel loop to its end."""
+    """Return the instructions of the parallel loop body from the first `word` to the end."""
     body = text.partition("parallel.1.body:")[2]
     lines = [line.strip() for line in body[body.index(word):].splitlines()]
     return [line for line in lines if line and not line.startswith((".", "#"))]

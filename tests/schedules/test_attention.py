@@ -1,4 +1,4 @@
-"""Attention gives what NumPy gives, for every number of queries and keys and every depth."""
+"""Attention equals NumPy for any number of queries and keys and any depth."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_queries_that_see_no_key_have_no_mean(target: tecomp.Target) -> None:
 
 
 def test_hidden_keys_are_not_read(target: tecomp.Target) -> None:
-    """A group reads no key and no value after the last one that it sees."""
+    """A query block reads no key or value beyond its last visible one."""
     m, size = 80, 16
     Q, K, V = (te.placeholder((m, size), name=x) for x in "QKV")
     output = attention.define(Q, K, V, causal=True)
@@ -128,5 +128,5 @@ def test_a_depth_that_is_not_known_needs_a_scale() -> None:
         attention.define(Q, Q, Q)
 
     assert str(error.value) == (
-        "attention.define: the depth is known at the call only; give scale="
+        "attention.define: the depth is dynamic; pass scale="
     )

@@ -1,4 +1,4 @@
-"""Programs that nobody scheduled: which stages go together, and what runs them."""
+"""Automatic scheduling: fusion groups and the schedules chosen for them."""
 
 from __future__ import annotations
 
@@ -256,7 +256,7 @@ def computed(output: te.Tensor, inputs: list[te.Tensor], *given: np.ndarray[Any,
 
 
 def running(A: te.Tensor, n: int, m: int, name: str) -> te.Tensor:
-    """Running sums of `n` steps, along the last axis of what has `m` rows."""
+    """Return cumulative sums of `n` steps along the last axis of a tensor with `m` rows."""
     state = te.placeholder((n, m), name="state")
     start = te.compute((1, m), lambda _, i: A[i, 0], name="start")
     step = te.compute((n, m), lambda t, i: state[t - 1, i] + A[i, t], name="step")
@@ -381,7 +381,7 @@ def test_pairs_along_rows_are_reduced_side_by_side_or_by_lanes(shape: tuple[int,
 
 @pytest.mark.parametrize("n", [1000, 5000, 100000])
 def test_rows_that_begin_anywhere_are_walked_along(n: int) -> None:
-    """The greatest of each block of one row, the last of which begins earlier to be whole."""
+    """Blocks of one row are read contiguously; the last block starts earlier to be full."""
     A = te.placeholder((n,), name="A")
     B = argreduce.define(A)
     a = np.random.default_rng(n).standard_normal(n).astype(np.float32)
@@ -498,7 +498,7 @@ def test_bad_outputs(outputs: Any, expected: Diagnostic, target: str) -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_what_lies_across_rows_is_not_walked_row_by_row(seed: int) -> None:
-    """Values of rows, whose elements lie apart in memory, and what is made of them."""
+    """Row reductions of a transposed tensor, and formulas of them, read along contiguous memory."""
     dice = Random(seed)
     rows, columns = dice.choice([5, 33, 128]), dice.choice([7, 40, 300])
     A = te.placeholder((columns, rows), name="A")

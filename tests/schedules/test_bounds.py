@@ -1,7 +1,7 @@
-"""Every access of every schedule is inside of its buffer.
+"""All accesses of all schedules are within their buffers.
 
-Checks are code of their own, that nobody runs: here they are tried once for each form of a schedule,
-at a small size with a rest in each loop. All other tests run the code that ships.
+Generated bounds checks are off in production. Here they are run once for each form of a schedule,
+at a small size with a remainder in each loop. All other tests run the code without checks.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ LAPLACE = [[0, 1, 0], [1, -4, 1], [0, 1, 0]]
 
 
 def x(*shape: int | te.Var, dtype: str = "float32", name: str = "X") -> te.Tensor:
-    """A tensor that is given."""
+    """Return a placeholder."""
     return te.placeholder(shape, dtype, name=name)
 
 
@@ -172,7 +172,7 @@ FORMS: dict[str, Form] = {
 
 
 def inputs_of(output: te.Tensor) -> list[te.Tensor]:
-    """What a program is given, each tensor once."""
+    """Return the distinct inputs of a program."""
     found: dict[te.Tensor, None] = {}
     states: set[te.Tensor] = set()
     todo = [output]
@@ -191,13 +191,13 @@ def shape_of(tensor: te.Tensor) -> list[int]:
 
 
 def given(tensor: te.Tensor) -> np.ndarray[Any, Any]:
-    """Few different whole numbers, so that sums are exact in any order."""
+    """Return small integers, so that sums are exact in any order."""
     values = np.random.default_rng(0).integers(0, 4, shape_of(tensor))
     return values.astype(tensor.dtype.numpy)
 
 
 def check(output: te.Tensor, schedule: te.Schedule, target: tecomp.Target) -> None:
-    """Run it with checks; what the definition says, without a schedule, is what is right."""
+    """Run the schedule with bounds checks and compare with the unscheduled definition."""
     inputs = inputs_of(output)
     arrays = [given(tensor) for tensor in inputs]
     wanted, got = (np.zeros(shape_of(output), output.dtype.numpy) for _ in "ab")

@@ -1,4 +1,4 @@
-"""Convolutions: every form and size gives what a loop over the taps gives."""
+"""Convolutions equal a loop over the taps, in all forms and sizes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SMALL = tecomp.Target(
 def reference(
     x: NDArray[Any], w: NDArray[Any], stride: int, padding: int, dilation: int, groups: int
 ) -> NDArray[Any]:
-    """In float64, channels last."""
+    """Compute the NHWC convolution in float64."""
     x = np.pad(x.astype(np.float64), ((0, 0), (padding, padding), (padding, padding), (0, 0)))
     taps_y, taps_x, depth, k = w.shape
     rows = (x.shape[1] - dilation * (taps_y - 1) - 1) // stride + 1
@@ -151,7 +151,7 @@ def test_sums_wider_than_the_factors(
 
 @pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
 def test_without_pairs_single_products_are_added_up(layout: conv2d.Layout) -> None:
-    """Subnormal numbers count, which the instruction for pairs of bfloat16 takes for 0."""
+    """Subnormals count without bfloat16 pair instructions, which flush subnormals to 0."""
     is_first = layout == "NCHW"
     X = te.placeholder((1, 4, 5, 5) if is_first else (1, 5, 5, 4), "bfloat16", "X")
     W = te.placeholder((6, 4, 3, 3) if is_first else (3, 3, 4, 6), "bfloat16", "W")

@@ -1,4 +1,4 @@
-"""Convolutions on the cores of machines with scratchpads, against NumPy."""
+"""Convolutions on scratchpad machines equal NumPy."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from tests.strategies.machines import shipped
 
 UNITS = ("stick128", "tensix_wh", "tensix_bh")
 VECTORS = ("texture2d", "vtcm2d")
-# Images, height, width, channels, filters, and their height and width.
+# Images, height, width, channels, filters, filter height, filter width.
 Shape = tuple[int, int, int, int, int, int, int]
 
 
 def convolved(
     x: NDArray[Any], w: NDArray[Any], stride: int, padding: int, apart: int, groups: int
 ) -> NDArray[np.float64]:
-    """Channels last: for each tap of the filters a product of matrices."""
+    """Compute the NHWC convolution as one matrix product per filter tap."""
     x, w = x.astype(np.float64), w.astype(np.float64)
     x = np.pad(x, ((0, 0), (padding, padding), (padding, padding), (0, 0)))
     taps_y, taps_x, depth, k = w.shape
@@ -50,7 +50,7 @@ def run(
     machine: str, shape: Shape, dtype: str = "float16", *, layout: conv2d.Layout = "NHWC",
     stride: int = 1, padding: int = 0, dilation: int = 1, groups: int = 1, **options: Any,
 ) -> tuple[ScheduledKernel, te.Schedule]:
-    """Build the convolution, run it on whole numbers, and compare with NumPy."""
+    """Build the convolution, run it on integers, and compare with NumPy."""
     n, height, width, c, k, taps_y, taps_x = shape
     target, first = shipped(machine), layout == "NCHW"
     random = np.random.default_rng(0)
@@ -123,10 +123,10 @@ def test_vectors(machine: str, shape: Shape, options: dict[str, int]) -> None:
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 @pytest.mark.parametrize("padding", [0, 1])
 def test_channels_first(machine: str, dtype: str, padding: int) -> None:
-    """Only a copy changes what lies along the lanes, be there zeros around the image or not."""
+    """NCHW inputs need a copy to move channels to the lanes, with and without zero padding."""
     _, s = run(machine, (1, 8, 9, 33, 20, 3, 3), dtype, layout="NCHW", padding=padding)
 
-    # A rule of stick128 asks that the channels have one number in both factors, as with NHWC.
+    # A rule of stick128 requires the same number of channel axes in both factors, as in NHWC.
     if machine != "stick128":
         assert tecomp.check_constraints(s, machine) == ()
 
@@ -148,7 +148,7 @@ def test_bias_and_activation(machine: str) -> None:
 
 @cache
 def printed(machine: str) -> ScheduledKernel:
-    """The kernel whose printed forms are kept, after it has run."""
+    """Return the kernel of the golden files, after a checked run."""
     dtype = "float16" if machine in UNITS else "float32"
     return run(machine, (1, 6, 9, 20, 24, 3, 3), dtype, padding=1)[0]
 
@@ -156,7 +156,7 @@ def printed(machine: str) -> ScheduledKernel:
 @pytest.mark.parametrize("machine", ["cpu", *UNITS, *VECTORS])
 @pytest.mark.parametrize("shown", ["ir", "report"])
 def test_printed(machine: str, shown: str, golden: Callable[[object], None]) -> None:
-    """The program, and what it would cost."""
+    """The printed program and its cost report equal the golden files."""
     kernel = printed(machine)
 
     golden(kernel.report() if shown == "report" else kernel.lowered.functions["nest"])

@@ -1,4 +1,4 @@
-"""Running sums are those of NumPy, along every axis and for every size."""
+"""Cumulative sums equal NumPy's, along every axis and for all sizes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def run(a: np.ndarray, axis: int, target: tecomp.Target, shape: Any = None,
 
 
 def values(*shape: int, dtype: str = "float32") -> np.ndarray:
-    """Whole numbers, whose sums are exact in every order."""
+    """Return integers, whose sums are exact in any order."""
     return np.random.default_rng(0).integers(-9, 9, shape).astype(dtype)
 
 
@@ -112,7 +112,7 @@ def test_long_rows_are_turned_where_they_share_no_sets_of_the_cache(
 ) -> None:
     B = cumsum.define(te.placeholder(shape, name="A"))
     scans = sum(map(is_scan, B.op.input_tensors))
-    # One through rows that are turned; or one inside of groups, and one of what is before them.
+    # One scan over transposed rows; or one within groups and one over their totals.
     assert scans == {"rows": 1, "groups": 2}[by]
 
 
@@ -172,7 +172,9 @@ def test_wrong_axes_are_refused() -> None:
     with pytest.raises(ValueError, match="axis=") as error:
         cumsum.define(te.placeholder((4, 5), name="A"), 2)
 
-    assert str(error.value) == "cumsum.define: axis=2 of 2 axes; give a number from -2 to 1"
+    assert str(error.value) == (
+        "cumsum.define: axis=2 of 2 axes is out of bounds; pass a number from -2 to 1"
+    )
 
 
 @pytest.mark.parametrize(
@@ -193,7 +195,7 @@ def test_without_a_schedule_groups_of_rows_are_found(
 
 @pytest.mark.parametrize("also", ["sums", "formula", "groups"])
 def test_what_others_read_of_the_groups_is_kept(also: str) -> None:
-    """Groups whose parts are results or are read elsewhere, are no groups of this kind."""
+    """Grouped scans are not fused if their parts are outputs or have other readers."""
     A = te.placeholder((5, 1000), name="A")
     B = cumsum.define(A)
     sums = next(x for x in B.op.input_tensors if x.shape[0] == 16)

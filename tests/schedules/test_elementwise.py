@@ -1,4 +1,4 @@
-"""Elementwise functions: every shape and chain gives what NumPy gives."""
+"""Element-wise functions equal NumPy for all shapes and chains."""
 
 from __future__ import annotations
 

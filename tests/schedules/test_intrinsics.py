@@ -1,4 +1,4 @@
-"""Dot products of processors: found in products of matrices, and in the machine code."""
+"""CPU dot-product instructions: matched in matrix products and present in the assembly."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KINDS = {"uint8": "int32", "int8": "int32", "bfloat16": "float32"}
 
 
 def product(m: int, n: int, depth: int, first: str, second: str, lanes: int = 16) -> Any:
-    """A product whose right operand is packed in groups, tiled for an instruction."""
+    """Return a product with a right operand packed in groups, tiled for an instruction."""
     total, group = KINDS[first], 2 if first == "bfloat16" else 4
     A = te.placeholder((m, depth), first, name="A")
     B = te.placeholder((depth, n), second, name="B")
@@ -135,6 +135,6 @@ def test_operands_that_are_not_packed_are_refused() -> None:
     assert diagnostic(caught.value) == (
         Diagnostic(
             "lower",
-            problem="`B[k_outer * 64 + j]` and `B[k_outer * 64 + j + 16]` are read together, but do not lie side by side; give B a layout whose last axis counts these elements",
+            problem="`B[k_outer * 64 + j]` and `B[k_outer * 64 + j + 16]` are read together, but are not contiguous; give B a layout whose last axis holds these elements",
         )
     )

@@ -1,4 +1,4 @@
-"""Copies over the links of machines, and what reports have of programs that are made of them."""
+"""Copies over memory links, and the reports of programs that use them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tecomp.schedules.scratchpad.placement import placement_of, sizes_of
 from tests.messages import Diagnostic, diagnostic
 from tests.numerics import assert_close
 
-# Neither sticks nor tiles: what is moved at once is a burst.
+# Without sticks or tiles, the transfer unit is a burst.
 TOY = read_target('''name = "toy"
 description = "two cores with scratchpads, that are filled by bursts"
 
@@ -85,9 +85,9 @@ source = "made up"
 
 
 class Sum:
-    """C = A + B: pieces are brought to scratchpads, added up there, and brought back.
+    """C = A + B with operands copied to scratchpads, added there, and copied back.
 
-    It is made of plain loops, or of operations of the machine.
+    The sum consists of plain loops or of tensorized operations of the target.
     """
 
     def __init__(self, name: str, dtype: str, shape: tuple[int, int], unit: str) -> None:
@@ -173,7 +173,7 @@ def test_what_is_moved_is_what_loops_move(
     assert made.of(program.where.device, "read") == plain.of(program.where.device, "read")
     assert made.of(program.where.device, "write") == plain.of(program.where.device, "write")
     assert made.operations == {}
-    # The same lanes compute, whether they are given to the unit by name or not.
+    # The lane count is the same whether the unit is named or inferred.
     assert [c.cycles[f"{unit} unit"] for c in made.cores] == pytest.approx(
         [c.cycles["compute"] for c in plain.cores])
 
@@ -185,7 +185,7 @@ def test_the_report_of_a_program_of_operations(golden: Callable[[object], None])
 
 
 def copied(size: int, link: str, scopes: tuple[str, str]) -> tuple[te.Schedule, list[te.Tensor]]:
-    """B = A, by way of two memories, the second copied from the first in bursts."""
+    """Return B = A through two memories, the second copied from the first in bursts."""
     A = te.placeholder((size,), "float32", name="A")
     B = te.compute((size,), lambda i: A[i], name="B")
     s = te.create_schedule(B)
@@ -208,7 +208,7 @@ def run(s: te.Schedule, tensors: list[te.Tensor]) -> CostReport:
 
 @pytest.mark.parametrize(
     ("link", "scopes", "size", "pieces"),
-    # 64 floats are a burst of `fill`; `drain` has none, and takes what its memory is aligned to.
+    # 64 floats are one burst of `fill`; `drain` has no burst and uses its memory alignment.
     [("fill", ("dram", "pad"), 640, 10), ("fill", ("dram", "pad"), 600, 10),
      ("drain", ("pad", "dram"), 640, 80), ("down", ("global", "dram"), 640, 40)],
 )
@@ -245,7 +245,7 @@ def test_links_that_copy_nothing(link: str, hint: dict[str, str]) -> None:
 
 
 def vector(operation: str, dtype: str, *, with_number: bool = False) -> Any:
-    """The result of an operation on two pieces, and what NumPy has."""
+    """Return the result of an intrinsic on two tiles, and the NumPy result."""
     intrin = vector_intrinsic(TOY, "alu", operation, dtype, with_number=with_number)
     count = len(intrin.inputs)
     ins = [te.placeholder((2, 40), dtype, name=name) for name in "AB"[:count]]

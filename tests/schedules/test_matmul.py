@@ -1,4 +1,4 @@
-"""Products of matrices: every form and size gives what NumPy gives."""
+"""Matrix products equal NumPy in all forms and sizes."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def test_no_number_of_columns_wastes_vectors(core: tecomp.Core, dtype: str) -> N
         tile = matmul.plan(matmul.define(A, B), target).tile
         computed = round_up(n, tile.columns)
         if n < tile.columns:
-            # One vector, which has registers in a power of two unless it fills them.
+            # A narrow product is one vector of a power-of-two lane count or a full tile of vectors.
             computed = n if n % tile.lanes == 0 else max(1 << (n - 1).bit_length(), tile.lanes)
         assert computed <= 1.06 * round_up(n, tile.lanes), (n, tile)
 
@@ -234,7 +234,7 @@ def test_columns_are_shared_in_whole_tiles(n: int | str) -> None:
 
     assert p.part_columns is not None
     assert p.part_columns % p.tile.columns == 0
-    # Whatever size is open, a tile of sums has the size of a tile.
+    # The tile of sums has constant extents for any symbolic size.
     sums = re.findall(r'Allocate\(Buffer\("float32", \((.*?),\), scope="local"\)', text)
     assert sums == [str(p.tile.rows * p.tile.columns)]
 

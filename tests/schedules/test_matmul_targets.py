@@ -1,4 +1,4 @@
-"""Products of matrices on the cores of machines with scratchpads, against NumPy."""
+"""Matrix products on scratchpad machines equal NumPy."""
 
 from __future__ import annotations
 
@@ -95,14 +95,14 @@ def load(machine: str | Target) -> Target:
 
 
 def whole_numbers(shape: tuple[int, ...], dtype: str, seed: int) -> NDArray[Any]:
-    """Small enough that sums of products are exact in any order."""
+    """Return small integers, so that sums of products are exact in any order."""
     return np.random.default_rng(seed).integers(-4, 5, shape).astype(DType(dtype).numpy)
 
 
 def run(
     machine: str | Target, m: int, k: int, n: int, dtype: str = "float16", **options: Any
 ) -> tuple[ScheduledKernel, te.Schedule]:
-    """Build the product, run it on whole numbers, and compare with NumPy."""
+    """Build the product, run it on integers, and compare with NumPy."""
     target = load(machine)
     turn_a, turn_b = options.get("transpose_a", False), options.get("transpose_b", False)
     A = te.placeholder((k, m) if turn_a else (m, k), dtype, name="A")
@@ -187,7 +187,7 @@ def test_bias_activation_and_conversion(machine: str) -> None:
 @pytest.mark.parametrize("machine", UNITS)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_sums_are_float32(machine: str, dtype: str) -> None:
-    """Factors are rounded once, sums are of float32, and the result is rounded once."""
+    """Factors are rounded once, accumulation is float32, and the result is rounded once."""
     target, kind = load(machine), DType(dtype).numpy
     A, B = (te.placeholder((90, 90), dtype, name=name) for name in "AB")
     C = matmul.define(
@@ -216,7 +216,7 @@ def test_types_that_no_unit_takes(machine: str) -> None:
 
 @pytest.mark.parametrize(("m", "k", "n"), [*SIZES, (60, 500, 70)])
 def test_no_figure_of_a_machine_is_in_the_schedule(m: int, k: int, n: int) -> None:
-    """Other cores, tiles, sticks, and orders of axes in a tile; and little memory."""
+    """Schedules adapt to other cores, tiles, sticks, tile axis orders and small memories."""
     _, s = run(MADE_UP, m, k, n, "bfloat16")
 
     assert "tensorize" in str(s.trace)
@@ -224,7 +224,7 @@ def test_no_figure_of_a_machine_is_in_the_schedule(m: int, k: int, n: int) -> No
 
 @pytest.mark.parametrize(("m", "k", "n"), [(1, 1, 1), (7, 33, 100), (33, 20, 57)])
 def test_plug_in(m: int, k: int, n: int) -> None:
-    """Integers, a memory of three axes, and a unit that takes its factor in pairs of rows."""
+    """A plug-in target has integers, a 3-axis memory, and a unit with paired factor rows."""
     acme = Path(__file__).parents[1] / "plugins" / "acme" / "acme_target" / "acme.toml"
     _, s = run(Target.load(acme), m, k, n, "int16", out_dtype="int32", pairs=False)
 
@@ -233,7 +233,7 @@ def test_plug_in(m: int, k: int, n: int) -> None:
 
 
 def test_padding_is_read_after_it_is_filled() -> None:
-    """What the interpreter gives from there on."""
+    """The functions from `fill_padding` on give the exact product in the interpreter."""
     A, B = te.placeholder((8, 17), "bfloat16", "A"), te.placeholder((17, 13), "bfloat16", "B")
     C = matmul.define(A, B, out_dtype="float32")
     kernel = tecomp.build(matmul.schedule(C, MADE_UP), [A, B, C], target=MADE_UP)
@@ -250,7 +250,7 @@ def test_padding_is_read_after_it_is_filled() -> None:
 @pytest.mark.parametrize("machine", UNITS)
 @pytest.mark.parametrize("divisor", [4, 24])
 def test_smaller_scratchpads(machine: str, divisor: int) -> None:
-    """Blocks are as large as there is room for; parts of the depth come while others are used."""
+    """Blocks fit the scratchpad; parts of the reduction axis are double-buffered."""
     target = load(machine)
     (name,) = {unit.memory for unit in target.engine.values() if unit.kind == "matmul"}
     small = target.overridden(memory={name: {
@@ -297,14 +297,14 @@ def test_sizes_have_to_be_known() -> None:
 
 @cache
 def printed(machine: str) -> ScheduledKernel:
-    """The kernel whose printed forms are kept, after it has run."""
+    """Return the kernel of the golden files, after a checked run."""
     return run(shipped(machine), 40, 70, 50, "float16" if machine in UNITS else "float32")[0]
 
 
 @pytest.mark.parametrize("machine", ["cpu", *UNITS, *VECTORS])
 @pytest.mark.parametrize("shown", ["ir", "report"])
 def test_printed(machine: str, shown: str, golden: Callable[[object], None]) -> None:
-    """The program, and what it would cost."""
+    """The printed program and its cost report equal the golden files."""
     kernel = printed(machine)
 
     golden(kernel.report() if shown == "report" else kernel.lowered.functions["nest"])

@@ -1,4 +1,4 @@
-"""Layer norm and RMS norm give what NumPy gives, in every size."""
+"""Layer norm and RMS norm equal NumPy for all sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels whose sizes come at the call are not many times as long as those for one size."""
+"""Kernels with symbolic sizes are at most a small factor longer than those with fixed sizes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.strategies.fenced import call_fenced
 from tests.strategies.machines import CORES
 
 MOST = 3
-"""Times as many lines: a form for whole tiles, one for the rest, and loops through both."""
+"""Largest ratio of printed lines: a form for full tiles, one for the rest, loops over both."""
 
 Operator = Callable[[te.Tensor], te.Tensor]
 
@@ -72,7 +72,7 @@ SIZES = (1, 2, 3, 5, 7, 9, 13, 15, 17, 19, 23, 29, 31, 33, 37, 47, 59, 67, 71, 9
 @settings(max_examples=8, deadline=None)
 @given(data=st.data())
 def test_products_of_which_some_sizes_are_open(data: st.DataObject) -> None:
-    """Tiles that are cut short along each axis, with rows that are packed and that are not."""
+    """Symbolic products have partial tiles along each axis, with packed and unpacked rows."""
     target = data.draw(st.sampled_from(CORES))
     dtype = data.draw(st.sampled_from(["float32", "float64"]))
     turned = data.draw(st.tuples(st.booleans(), st.booleans()))
@@ -101,14 +101,14 @@ def test_few_rows_of_an_open_number_are_shared_among_cores(n: int | str) -> None
     B = te.placeholder((40, columns), name="B")
     p = matmul.plan(matmul.define(A, B), target)
 
-    # What a block computes takes as long as some tens of thousands of products of vectors, or more.
+    # A block takes at least some ten thousand vector multiply-adds.
     products = p.block_rows * 40 * p.tile.vectors * (1 if n == 3 else 2)
     assert p.block_rows % p.tile.rows == 0
     assert p.block_rows == 2 * p.tile.rows if n == "n" else 1 << 14 < products <= 1 << 16
 
 
 def stores_in(func: PrimFunc) -> Iterator[tuple[For, BufferStore]]:
-    """Each loop of a function with each store inside it."""
+    """Yield each loop of a function with each store inside it."""
     for loop in walk(func.body):
         if isinstance(loop, For):
             for node in walk(loop.body):
@@ -122,7 +122,7 @@ def stores_in(func: PrimFunc) -> Iterator[tuple[For, BufferStore]]:
 def test_sums_of_rows_at_the_edge_stay_in_registers(
     n: int, turned: bool, target: tecomp.Target
 ) -> None:
-    """Registers have names: where a loop counts them, all sums are in memory."""
+    """Edge tiles keep sums in registers, which have no index, so loops over sums are unrolled."""
     m = te.size_var("m")
     A = te.placeholder((20, m) if turned else (m, 20), name="A")
     B = te.placeholder((20, n), name="B")
@@ -138,7 +138,7 @@ def test_sums_of_rows_at_the_edge_stay_in_registers(
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_columns_that_are_cut_short_are_written_once_for_several_steps(dtype: str) -> None:
-    """A masked load of what a masked store has just written waits for memory."""
+    """Partial columns are written once per several steps: a masked load after its store stalls."""
     n, k = te.size_var("n"), te.size_var("k")
     A, B = te.placeholder((5, k), dtype, name="A"), te.placeholder((k, n), dtype, name="B")
     C = matmul.define(A, B)

@@ -1,4 +1,4 @@
-"""What schedules ask a machine with scratchpads: its memories, layouts, room and cores."""
+"""Scratchpad target properties used by schedules: memories, layouts, capacity and cores."""
 
 from __future__ import annotations
 

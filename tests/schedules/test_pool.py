@@ -1,4 +1,4 @@
-"""Pooling gives what a loop over windows in NumPy gives."""
+"""Pooling equals a loop over windows in NumPy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def pair(x: Any) -> tuple[int, int]:
 
 def expected(x: np.ndarray, window: Any, op: str, *, stride: Any = None, padding: Any = 0,
              dilation: Any = 1, count_padding: bool = True) -> np.ndarray:
-    """Channels last."""
+    """Return the NHWC pooling result."""
     (sy, sx), (py, px), (dy, dx) = pair(stride or window), pair(padding), pair(dilation)
     high, wide = pair(window)
     pads = ((0, 0), (py, py), (px, px), (0, 0))
@@ -44,7 +44,7 @@ def expected(x: np.ndarray, window: Any, op: str, *, stride: Any = None, padding
 
 def run(x: np.ndarray, target: tecomp.Target, window: Any, op: Any, layout: Any,
         **options: Any) -> np.ndarray:
-    """Images with channels last, whatever the layout that is tried."""
+    """Run pooling on NHWC images in any tested layout."""
     given = x if layout == "NHWC" else np.ascontiguousarray(x.transpose(0, 3, 1, 2))
     X = te.placeholder(given.shape, str(x.dtype), name="X")
     Y = pool.define(X, window, op, layout=layout, **options)
@@ -125,8 +125,8 @@ def test_too_much_padding_is_refused() -> None:
         pool.define(te.placeholder((1, 8, 8, 4), name="X"), 2, padding=2)
 
     assert str(error.value) == (
-        "pool.define: padding=(2, 2) is more than half of window=(2, 2); take less, or a larger "
-        "window"
+        "pool.define: padding=(2, 2) exceeds half of window=(2, 2); reduce padding, or pass a "
+        "larger window"
     )
 
 

@@ -1,4 +1,4 @@
-"""Reductions over any axes give what NumPy gives."""
+"""Reductions over any axes equal NumPy."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_rows_are_read_side_by_side_where_caches_keep_up(
 def test_lanes_of_short_rows_are_reduced_together(
     length: int | None, bound: int | None, rows: int
 ) -> None:
-    """One row is read after the other: loads of several rows in turn defeat prefetchers."""
+    """Rows are read one after the other: interleaved loads of several rows defeat prefetchers."""
     core = tecomp.Core(2, 64, 32, (32 * 1024, 1024 * 1024, 32 * 1024 * 1024))
     target = tecomp.Target("pinned", "", tecomp.Target.load("cpu").memories, core)
     n = te.size_var("n")
@@ -221,7 +221,8 @@ def test_wrong_axes_are_refused(axis: Any) -> None:
         reduce.define(A, axis)
 
     assert str(error.value) == (
-        f"reduce.define: axis={axis} of 2 axes; give numbers from -2 to 1, each axis once"
+        f"reduce.define: axis={axis} of 2 axes is out of bounds or contains duplicates; "
+        "pass numbers from -2 to 1, each axis once"
     )
 
 
@@ -229,7 +230,7 @@ def test_no_axis_is_refused() -> None:
     with pytest.raises(ValueError, match="no axis") as error:
         reduce.define(te.placeholder((4,), name="A"), ())
 
-    assert str(error.value) == "reduce.define: there is no axis to reduce; give one at least"
+    assert str(error.value) == "reduce.define: got no axis to reduce; pass at least one axis"
 
 
 def test_the_roles_of_a_reduction_are_those_of_what_it_reads() -> None:

@@ -1,4 +1,4 @@
-"""What cores with scratchpads do not compute as asked, or in one of their ways; messages in full."""
+"""Full error messages for programs and divisions that scratchpad cores do not support."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ ALL = te.compute(MANY.shape, lambda *i: MANY(*i) + 1.0, name="all")
 
 
 def steps() -> te.Tensor:
-    """Sums of rows that a scan computes."""
+    """Return row sums that a scan computes."""
     X, state = te.placeholder((8, 64), name="X"), te.placeholder((8, 64), name="S")
     first = te.compute((1, 64), lambda _, i: X[0, i], name="init")
     then = te.compute(X.shape, lambda t, i: state[t - 1, i] + X[t, i], name="update")
@@ -65,7 +65,7 @@ def of_large() -> te.Schedule:
 def near(
     output: te.Tensor | Sequence[te.Tensor], cut: Collection[te.Tensor], stay: object
 ) -> Callable[[], object]:
-    """A schedule of a program of which some values stay in scratchpads."""
+    """Return a function that schedules a program with some values resident in scratchpads."""
     return lambda: auto(
         output, "stick128", division=dict.fromkeys(cut, HALF), near=cast("Any", stay))
 
@@ -115,7 +115,7 @@ def test_what_is_asked_for_and_cannot_be(
 
 
 def first_way(output: te.Tensor, target: Target) -> tuple[te.Schedule, CoreScheduleCandidate]:
-    """What is tried first for the last group of a program, with the schedule that it is tried on."""
+    """Return the first schedule candidate of the last group, and the schedule it applies to."""
     where = placement_of(target)
     assert where is not None
     s = by_loops(output)
@@ -125,7 +125,7 @@ def first_way(output: te.Tensor, target: Target) -> tuple[te.Schedule, CoreSched
 
 
 def of_a_formula() -> te.Tensor:
-    """A convolution of an image that is a formula, with zeros around it."""
+    """Return a convolution of a computed image with zero padding."""
     X, W = te.placeholder((1, 16, 16, 64), "float16", "X"), te.placeholder((3, 3, 64, 64), "float16", "W")
     root = te.compute(X.shape, lambda *i: te.sqrt(X(*i)), name="root")
     image = te.compute(

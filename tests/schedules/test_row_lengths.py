@@ -1,4 +1,4 @@
-"""Reductions of rows execute about as many instructions as those of rows one element longer."""
+"""Row reductions execute about as many instructions as those of rows one element longer."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ pytestmark = pytest.mark.skipif(
 )
 
 MOST = 2.1
-"""Largest ratio of instructions of rows of neighbouring lengths.
+"""Largest ratio of instruction counts for adjacent row lengths.
 
 Kernels for any length count vectors and test for a remainder, which takes up to 4 instructions per
-vector that run beside them: times differ by less than half. The largest ratios are 1.7 for sums of
-float32 and 2.04 for `any` of int16.
+vector. These overlap with the arithmetic: times differ by less than half. The largest ratios are
+1.7 for sums of float32 and 2.04 for `any` of int16.
 """
 REDUCTIONS: dict[str, Callable[..., Any]] = {
     name: getattr(xp, name) for name in (*_REDUCERS, *TruthTest.kinds, "count_nonzero", "var", "std")
@@ -37,7 +37,7 @@ ONLY_FLOATS = ("mean", "var", "std")
 
 
 def lengths(dtype: str) -> st.SearchStrategy[int]:
-    """Lengths next to a multiple of a vector, up to 33 vectors of the dtype or of its sums."""
+    """Draw lengths near a vector multiple, up to 33 vectors of the dtype or its accumulator."""
     lanes = host_vector_bytes() // np.dtype(dtype).itemsize
     wide = host_vector_bytes() // np.dtype(te_accumulator_dtype(dtype, None)).itemsize
     edge = st.builds(
@@ -48,7 +48,7 @@ def lengths(dtype: str) -> st.SearchStrategy[int]:
 
 
 def instructions(name: str, dtype: str, length: int) -> float:
-    """Instructions for a row of an array that is large enough for kernels for short rows."""
+    """Return instructions per row of an array that is large enough for short-row kernels."""
     rows = 2 * MANY // length + 7
     data = np.random.default_rng(length).integers(0, 3, (rows, length)).astype(dtype)
     x = xp.asarray(data)

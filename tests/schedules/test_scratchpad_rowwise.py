@@ -1,4 +1,4 @@
-"""Softmax and layer norm on machines with scratchpads: numbers, padding, pieces, cores, goldens."""
+"""Softmax and layer norm on scratchpad machines: results, padding, chunks, cores, goldens."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RANDOM = np.random.default_rng(0)
 
 
 class Case:
-    """An operator on arguments, with what it gives."""
+    """Operator with arguments and expected result."""
 
     def __init__(self, name: str, shape: tuple[int, ...], dtype: str = "float32") -> None:
         self.dtype = dtype
@@ -56,7 +56,7 @@ class Case:
         return tecomp.build(self.scheduled(target), self.tensors, target=target)
 
     def packed(self, kernel: Any) -> list[np.ndarray[Any, Any]]:
-        """The arguments as a kernel takes them; the result full of NaN."""
+        """Return the packed arguments of a kernel, with the result filled with NaN."""
         result = np.full(self.exact.shape, np.nan, self.arrays[0].dtype)
         given = zip(self.tensors, [*self.arrays, result], strict=True)
         return [kernel.pack(tensor, array) for tensor, array in given]
@@ -72,20 +72,20 @@ class Case:
 def built(
     operator: str, shape: tuple[int, ...], machine: str, dtype: str = "float32"
 ) -> tuple[Case, Any]:
-    """A case and its kernel, made once for all tests."""
+    """Return a case and its kernel, memoized for all tests."""
     case = Case(operator, shape, dtype)
     return case, case.built(tecomp.Target.load(machine))
 
 
 def cut_down(name: str, capacity: int) -> tecomp.Target:
-    """A machine with smaller scratchpads."""
+    """Return a target with smaller scratchpads."""
     pad = {"capacity_bytes": capacity, "reserved_bytes": 0}
     return tecomp.Target.load(name).overridden(memory={SCRATCHPADS[name]: pad})
 
 
 @pytest.fixture(params=MACHINES)
 def machine(request: pytest.FixtureRequest) -> str:
-    """The name of a target with scratchpads."""
+    """Return the name of a target with scratchpads."""
     name: str = request.param
     return name
 
@@ -120,7 +120,7 @@ def test_every_pass_agrees(
 @pytest.mark.parametrize("operator", ["softmax", "layer_norm"])
 @pytest.mark.parametrize("rubbish", [np.nan, np.inf])
 def test_padding_disturbs_nothing(machine: str, operator: str, rubbish: float) -> None:
-    """Places of sticks and tiles beyond the tensor hold anything."""
+    """The result does not depend on values in the padding of sticks and tiles."""
     case, kernel = built(operator, (7, 33), machine)
     packed = case.packed(kernel)
     for tensor, array in zip(case.tensors[:-1], packed, strict=False):
@@ -168,7 +168,7 @@ def test_too_small_for_a_piece() -> None:
 @pytest.mark.parametrize("operator", ["softmax", "layer_norm"])
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 def test_the_rules_of_the_machine_are_kept(machine: str, operator: str, dtype: str) -> None:
-    """Operands share their lanes; what a row gives is alone in its stick."""
+    """Target rules hold: operands share their lanes, and per-row values are in sparse sticks."""
     case = Case(operator, (40, 200), dtype)
     target = tecomp.Target.load(machine)
 
@@ -177,7 +177,7 @@ def test_the_rules_of_the_machine_are_kept(machine: str, operator: str, dtype: s
 
 @pytest.mark.parametrize("operator", ["softmax", "layer_norm"])
 def test_cores_have_even_work(machine: str, operator: str) -> None:
-    """Whatever the length of rows: whole rows if they fit, and as many cores as there are blocks."""
+    """Work is balanced for any row length, with one block per core and full rows if they fit."""
     target = tecomp.Target.load(machine)
     tile = 1 if target.tile is None else target.tile.rows
     case = Case(operator, (target.cores * tile, 64), "float16")
@@ -188,7 +188,7 @@ def test_cores_have_even_work(machine: str, operator: str) -> None:
 
 
 def test_blocks_are_as_long_as_makes_all_cores_busy() -> None:
-    """Twelve times 128 rows: blocks of 43 rows would be two for some cores, and one for others."""
+    """Blocks of 12 x 128 rows are balanced: blocks of 43 rows would be two for some cores."""
     case = Case("softmax", (12, 128, 64))
 
     report = case.built(tecomp.Target.load("stick128")).report()
@@ -220,13 +220,13 @@ def test_sizes_that_are_known_at_the_call(machine: str) -> None:
 
 @cache
 def golden_case(operator: str) -> Case:
-    """The program whose printed forms are kept."""
+    """Return the program of the golden files."""
     return Case(operator, (40, 130), "float16")
 
 
 @cache
 def golden_kernel(operator: str, name: str) -> Any:
-    """That program on a target."""
+    """Return the kernel of the golden program on a target."""
     case = golden_case(operator)
     return tecomp.build(case.scheduled(shipped(name)), case.tensors, shipped(name), operator)
 

@@ -1,4 +1,4 @@
-"""Any program on machines with scratchpads: numbers, cores, room, and what is refused."""
+"""Any program on scratchpad machines: results, cores, capacity and errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RANDOM = np.random.default_rng(0)
 
 
 def run(s: te.Schedule, args: list[te.Tensor], given: list[Any], target: Target) -> Any:
-    """What a schedule computes of arrays for all arguments but the last; and its report."""
+    """Return the result of a schedule for arrays of all arguments but the last, and its report."""
     kernel = tecomp.build(s, args, target)
     result = kernel.empty(args[-1])
     kernel(*(kernel.pack(x, value) for x, value in zip(args, given, strict=False)), result)
@@ -34,7 +34,7 @@ def run(s: te.Schedule, args: list[te.Tensor], given: list[Any], target: Target)
 
 
 def with_room(name: str, size: int) -> Target:
-    """A machine with scratchpads of so many bytes."""
+    """Return a target with the given scratchpad capacity in bytes."""
     target = Target.load(MACHINES[name])
     where = placement_of(target)
     assert where is not None
@@ -64,7 +64,7 @@ def test_random_programs(name: str, seed: int) -> None:
     ("name", "seed"), [("stick128", 14), ("tensix_wh", 14), ("texture2d", 76), ("acme", 76)]
 )
 def test_random_programs_in_little_room(name: str, seed: int) -> None:
-    """Blocks, pieces of reductions, and copies for the next block."""
+    """Random programs in small scratchpads: blocks, split reductions and double buffering."""
     check(seed, with_room(name, SMALL[name]))
 
 
@@ -114,7 +114,7 @@ KINDS: dict[str, tuple[list[te.Tensor], te.Tensor, Callable[..., Any]]] = {
     ),
     "scan": ([A], te.scan(START, STEP, STATE, [A], name="C"), lambda a: np.cumsum(a, 0)),
 }
-ALONE = ("all", "scan")  # One core does it.
+ALONE = ("all", "scan")  # These run on one core.
 
 
 @pytest.mark.parametrize("name", MACHINES)
@@ -201,7 +201,7 @@ def test_values_come_in_while_others_are_in_use() -> None:
 
 @pytest.mark.parametrize("shape", [(2048, 64), (4, 2048)])
 def test_cores_share_a_reduction(shape: tuple[int, int]) -> None:
-    """With a formula before it, and one after it that reads the same."""
+    """A reduction is divided among cores, with formulas before and after it on the same data."""
     target = Target.load("stick128")
     X = te.placeholder(shape, name="X")
     long = int(shape[0] < shape[1])
@@ -221,7 +221,7 @@ def test_cores_share_a_reduction(shape: tuple[int, int]) -> None:
 
 
 def test_what_lies_across_is_read_in_order() -> None:
-    """Sums of rows: sticks of the device come whole, and are stored across in the scratchpad."""
+    """Row sums read whole sticks from the device and store them transposed in the scratchpad."""
     target = Target.load("stick128")
     _, output, _ = KINDS["rows"]
     kernel = tecomp.build(auto(output, target), [A, output], target)
@@ -248,7 +248,7 @@ def test_there_is_no_room_for_one_element() -> None:
 
 
 def test_what_is_read_far_apart_stays_where_it_is() -> None:
-    """A matrix times itself: rows and columns of a block have no room between them."""
+    """A matrix times its transpose has no scratchpad copy if row and column blocks do not fit."""
     A, k = te.placeholder((300, 40), name="A"), te.reduce_axis((0, 40), name="k")
     C = te.compute((300, 300), lambda i, j: te.sum(A[i, k] * A[j, k], axis=k), name="C")
     target = with_room("stick128", 4096)

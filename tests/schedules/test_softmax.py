@@ -1,4 +1,4 @@
-"""Softmax gives what NumPy gives, in every size, and never overflows."""
+"""Softmax equals NumPy for all sizes, without overflow."""
 
 from __future__ import annotations
 

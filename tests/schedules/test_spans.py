@@ -1,4 +1,4 @@
-"""How far apart the elements of a tensor are that one core uses: no further than the machine lets it."""
+"""The address span of a tensor on one core stays within the limit of the target."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STICKS = Target.load("stick128")
 
 @dataclass
 class Spans:
-    """Follows the first and the last byte of each argument that each core touches."""
+    """Recorder of the first and last byte of each argument that each core accesses."""
 
     cores: set[int] = field(default_factory=set)
     found: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class Spans:
         return self._follow(node.buffer)
 
     def operation(self, node: TensorOp) -> Callable[[], None]:
-        return lambda: None  # The body is not run: its operands are in scratchpads.
+        return lambda: None  # The body is skipped: its operands are in scratchpads.
 
     def core(self, thread: str, value: int | None) -> None:
         self.own = value or 0
@@ -52,7 +52,7 @@ class Spans:
 
 
 def spans_of(output: te.Tensor, args: list[te.Tensor], target: Target) -> tuple[Spans, int]:
-    """What cores touch of the arguments of a kernel, and the longest span in bytes."""
+    """Return the recorded accesses of the arguments of a kernel, and the longest span in bytes."""
     kernel = tecomp.build(auto(output, target), args, target)
     func = kernel.lowered.functions["flatten_buffer"]
     watch = Spans()
@@ -84,7 +84,7 @@ def limited(size: int) -> Target:
 @pytest.mark.parametrize(
     ("shape", "limit"),
     [
-        ((8, 128, 64), 8192),  # the depth in two parts
+        ((8, 128, 64), 8192),  # reduction axis in two parts
         ((16, 64, 128), 8192),  # the columns
     ],
 )
@@ -108,13 +108,13 @@ def test_a_product_in_parts_has_the_same_values() -> None:
     program = tecomp.compile(C, args[:2], limited(16_384))
     (kernel,) = (each for each in program.report().kernels if each.tiles)
 
-    assert kernel.tiles == 64 // 8 * (512 // 64)  # the units of the machine compute it
+    assert kernel.tiles == 64 // 8 * (512 // 64)  # computed by the matrix unit
     np.testing.assert_array_equal(program(a, b), (a.astype(float) @ b).astype("float16"))
     assert "cores share its depth r" in [value.reason for value in program.memory.spills]
 
 
 def test_a_product_as_large_as_the_published_one() -> None:
-    """A core reaches half of A over 256 MiB: the depth is cut in four, and the columns in two."""
+    """A core reaches half of A, over 256 MiB, so the reduction is split in 4 and columns in 2."""
     C, _ = product(8192, 32_768, 4096)
     where, c = near(STICKS), contraction_of(describe(C))
 
@@ -132,7 +132,7 @@ def test_a_product_as_large_as_the_published_one() -> None:
 
 @pytest.mark.parametrize("seed", range(15))
 def test_random_products_and_formulas(seed: int) -> None:
-    """Each is within the span, or is refused with the tensor that is not."""
+    """Random programs are within the span, or are rejected with the tensor that exceeds it."""
     random = np.random.default_rng(seed)
     m, k, n = (int(x) for x in random.choice([4, 33, 64], 3))
     C, args = product(m, k, n)
@@ -157,7 +157,7 @@ def test_random_products_and_formulas(seed: int) -> None:
 
 @dataclass
 class Touched(Spans):
-    """Follows the first and the last index along each axis that each core touches."""
+    """Recorder of the first and last index along each axis that each core accesses."""
 
     ends: dict[tuple[Buffer, int], tuple[tuple[int, ...], tuple[int, ...]]] = field(default_factory=dict)
 
@@ -170,7 +170,7 @@ class Touched(Spans):
         return seen
 
     def span(self, params: list[Buffer]) -> int:
-        """The longest span of a parameter on a core, in whole indices of the outermost axis."""
+        """Return the longest span of a parameter on a core, in indices of the outermost axis."""
         found = [0]
         for (buffer, _), (low, high) in self.ends.items():
             widths = [b - a + 1 for a, b in zip(low, high, strict=True)]
@@ -182,7 +182,7 @@ class Touched(Spans):
 
 
 def by_hand(random: np.random.Generator) -> tuple[te.Schedule, list[te.Tensor]]:
-    """A schedule with splits, an order of loops, cores and a layout that are drawn."""
+    """Return a schedule with random splits, loop order, cores and layout."""
     shape = tuple(int(n) for n in random.choice([3, 8, 12], 2))
     A = te.placeholder((*shape[::-1], 2), "float16", "A")
     a, b = (int(n) for n in random.integers(0, 3, 2))
@@ -204,7 +204,7 @@ def by_hand(random: np.random.Generator) -> tuple[te.Schedule, list[te.Tensor]]:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_random_schedules_by_hand(seed: int) -> None:
-    """A schedule is refused where a core touches elements that are too far apart, and only there."""
+    """A schedule is rejected exactly where a core accesses elements beyond the span limit."""
     random = np.random.default_rng(seed)
     s, args = by_hand(random)
     func = tecomp.lower_all(s, args).functions["lower_storage"]

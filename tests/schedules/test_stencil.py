@@ -1,4 +1,4 @@
-"""Stencils give what NumPy gives, in every size."""
+"""Stencils equal NumPy for all sizes."""
 
 from __future__ import annotations
 

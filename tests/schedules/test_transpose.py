@@ -1,4 +1,4 @@
-"""Transposed copies are what NumPy makes of them."""
+"""Transposed copies equal NumPy."""
 
 from __future__ import annotations
 
@@ -75,12 +75,12 @@ def test_wrong_axes_are_refused(axes: tuple[int, ...]) -> None:
         transpose.define(te.placeholder((4, 5), name="A"), axes)
 
     assert str(error.value) == (
-        f"transpose.define: axes={axes} of 2 axes; name each axis once"
+        f"transpose.define: axes={axes} of 2 axes is not a permutation; pass each axis once"
     )
 
 
 def test_formulas_that_do_more_than_move_are_no_tiles() -> None:
-    """Each of their operations would be written out for every row of a tile."""
+    """Formulas with arithmetic are not transposed in tiles, as each row would repeat their code."""
     A = te.placeholder((64, 48), name="A")
 
     def of(count: int) -> te.Tensor:

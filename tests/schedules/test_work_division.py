@@ -1,4 +1,4 @@
-"""Which part of a result each core computes: even parts of whole sticks, within spans."""
+"""Work division over cores: even parts of whole sticks within address spans."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CORES = {"core.x": 32}
         ((3, 5), (3, 5)),
         ((6, 5), (6, 5)),
         ((1,), (1,)),
-        ((12, 12), (12, 2)),  # 24 cores have six each; of 32 one would have six as well
+        ((12, 12), (12, 2)),  # 24 cores have six each; with 32, one core would have six as well
     ],
 )
 def test_parts_are_even_and_the_longest_axis_is_cut_first(
@@ -76,7 +76,7 @@ def counts(pieces: Sequence[int], part: Sequence[int]) -> list[int]:
 
 @pytest.mark.parametrize(("limit", "count"), [(268_431_360, (32, 1)), (8192, (8, 4))])
 def test_spans_of_a_core_are_limited(limit: int, count: tuple[int, int]) -> None:
-    """Sticks of one column are together: four rows of a matrix are all over it, 16 of a column not."""
+    """A span limit divides columns too: rows of sticks span the matrix, column parts do not."""
     where = placement_of(Target.load("stick128").overridden(limits={"span_bytes": limit}))
     assert where is not None
     A = te.placeholder((128, 128), name="A")
@@ -89,10 +89,10 @@ def test_spans_of_a_core_are_limited(limit: int, count: tuple[int, int]) -> None
     ("pieces", "depth", "parts"),
     [
         ((4,), (8,), (8,)),
-        ((4,), (8, 2), (8, 1)),  # one axis alone
+        ((4,), (8, 2), (8, 1)),  # one axis only
         ((4,), (3, 5), (1, 5)),
-        ((4,), (11,), (1,)),  # even parts alone
-        ((128, 4), (64,), (1,)),  # all cores have a part of the result
+        ((4,), (11,), (1,)),  # even parts only
+        ((128, 4), (64,), (1,)),  # every core already has a part of the result
     ],
 )
 def test_cores_that_are_left_share_a_reduction(
@@ -108,9 +108,9 @@ def test_cores_that_are_left_share_a_reduction(
     [
         ((4096, 64), 0, 16),  # columns in two sticks
         ((4, 8192), 1, 32),  # between sticks of the rows
-        ((4, 8190), 1, None),  # whose last stick is padded
+        ((4, 8190), 1, None),  # the last stick is padded
         ((4096, 2048), 0, None),
-        ((4, 2), 0, None),  # does not pay
+        ((4, 2), 0, None),  # not profitable
     ],
 )
 def test_reductions_are_shared_where_it_pays(
@@ -248,7 +248,7 @@ def test_a_division_is_made_of_cuts() -> None:
 
 
 def drawn_layout(random: np.random.Generator, shape: Sequence[int]) -> IndexMap:
-    """Sticks along any axis, or one element in each, of a shape whose axes are whole sticks."""
+    """Return dense or sparse sticks along a random axis, which is padded to whole sticks."""
     order = [int(axis) for axis in random.permutation(len(shape))]
     padded = [-(-n // 32) * 32 if axis == order[-1] else n for axis, n in enumerate(shape)]
     form = StickFormat.Sparse if random.random() < 0.3 else StickFormat.Dense
@@ -258,7 +258,7 @@ def drawn_layout(random: np.random.Generator, shape: Sequence[int]) -> IndexMap:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_no_stick_is_written_by_two_cores(seed: int) -> None:
-    """Whatever axis the sticks of the result are along."""
+    """No stick is written by two cores, for any stick axis of the result."""
     random = np.random.default_rng(seed)
     shape = tuple(int(n) for n in random.choice([1, 3, 32, 50, 64, 96], random.integers(1, 4)))
     A = te.placeholder(shape, name="A")
@@ -279,7 +279,7 @@ def test_no_stick_is_written_by_two_cores(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_results_in_any_layout(seed: int) -> None:
-    """Sums of rows or columns and formulas of elements, of arguments in layouts of any kind."""
+    """Row sums, column sums and formulas support arguments in any layout."""
     random = np.random.default_rng(seed)
     m, n = (int(n) for n in random.choice([3, 32, 50, 64, 96], 2))
     axis = int(random.integers(3))
@@ -308,7 +308,7 @@ def sums_of_rows() -> tuple[te.Tensor, te.Tensor]:
 
 @pytest.mark.parametrize(("parts", "cores"), [(None, 32), (2, 2), (16, 16)])
 def test_sums_of_rows_are_for_all_cores(parts: int | None, cores: int) -> None:
-    """They leave one element in each stick, so that any rows are a part."""
+    """Row sums give one element per stick, so any division of rows is valid."""
     A, B = sums_of_rows()
     hints = [] if parts is None else [tecomp.hint(B, cores={"i": parts}, hard=True)]
     program = tecomp.compile(B, [A], "stick128", hints=hints)
@@ -323,7 +323,7 @@ def test_sums_of_rows_are_for_all_cores(parts: int | None, cores: int) -> None:
 
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 def test_a_softmax_stays_in_scratchpads(dtype: str) -> None:
-    """Its sums and scales have one element in each stick, and each core needs those of its rows."""
+    """Softmax sums and scales are sparse and stay in scratchpads: each core reads its own rows."""
     A = te.placeholder((64, 256), dtype, name="A")
     program = tecomp.compile(softmax.define(A), [A], "stick128")
     x = np.random.default_rng(0).standard_normal((64, 256)).astype(dtype)

@@ -1,4 +1,4 @@
-"""What the tests of schedules share: a refusal that must leave no trace."""
+"""Fixture for rejected calls, which must not change the schedule."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Refusal: TypeAlias = "Callable[[Schedule, Callable[[], object]], TecompError]"
 
 @pytest.fixture
 def refusal() -> Refusal:
-    """The error that a call raises; the schedule must be the same after it."""
+    """Return the error that a call raises, and check that the schedule is unchanged."""
 
     def refuse(schedule: Schedule, action: Callable[[], object]) -> TecompError:
         state, trace, text = schedule.state, schedule.trace, str(schedule.trace)

@@ -1,4 +1,4 @@
-"""cache_factor: factors of the terms of a reduction become a stage of their own."""
+"""cache_factor computes a factor of the terms of a reduction in its own stage."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_a_trace_has_the_call() -> None:
         (lambda s, C: s.cache_factor(C, "0", "global"),
          Diagnostic(
              "wrong-argument", where="s.cache_factor: factors", given=['0'],
-             remedy="give numbers from 0 on",
+             remedy="pass integers >= 0",
          )),
         (lambda s, C: s.cache_factor(C, 0, ""),
          Diagnostic("wrong-argument", where="s.cache_factor(C, [0], '')", scope="")),
@@ -150,5 +150,5 @@ def test_what_is_no_plain_reduction_is_refused() -> None:
             s.cache_factor(x, 0, "global")
         assert diagnostic(caught.value) == Diagnostic(
             "not-this-form", where=f"s.cache_factor({x.name}, [0], 'global')", stage=x.name,
-            reason="only factors of terms that are all computed can be computed first",
+            reason="only the factors of unconditionally computed terms can be cached",
         )

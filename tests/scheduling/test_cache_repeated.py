@@ -1,4 +1,4 @@
-"""cache_repeated: what a formula repeats along an axis is computed once; rows side by side use it."""
+"""cache_repeated computes repeated subexpressions along an axis once for adjacent rows."""
 
 from __future__ import annotations
 

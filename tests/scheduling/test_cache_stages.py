@@ -1,4 +1,4 @@
-"""cache_read, cache_write and rfactor: the stages they add, and what they refuse."""
+"""Stages of cache_read, cache_write and rfactor, and errors."""
 
 from __future__ import annotations
 
@@ -431,7 +431,7 @@ def test_rfactor_in_the_order_of_no_value_is_refused(refusal: Any, order: Any) -
 
 @pytest.mark.parametrize("factor", [None, 3])
 def test_rfactor_with_a_start_value(agrees: Any, factor: int | None) -> None:
-    """What combines partial results starts from it, and they do not; other loops stay."""
+    """Only the final reduction starts from the initial value; other loops are kept."""
     X, b = te.placeholder((4, 7, 2), name="X"), te.placeholder((4,), name="b")
     r, q = te.reduce_axis((0, 7), name="r"), te.reduce_axis((0, 2), name="q")
     S = te.compute(

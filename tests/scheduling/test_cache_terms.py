@@ -1,4 +1,4 @@
-"""cache_terms: what several stages compute is computed once; and programs that compute it twice."""
+"""cache_terms computes common terms of several stages once; programs with repeated terms use it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ REFUSED: dict[str, tuple[te.Tensor, list[te.Tensor], Diagnostic]] = {
     "no reduction": (
         Y, [], Diagnostic(
             "not-this-form", where="s.cache_terms(Y, 'global')", stage="Y",
-            reason="only terms that are all computed can be computed first",
+            reason="only unconditionally computed terms can be cached",
         )),
 }
 

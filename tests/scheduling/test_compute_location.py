@@ -1,4 +1,4 @@
-"""Where a stage is computed and stored: compute_at, inline, root, scope, storage_align."""
+"""Location and storage of a stage: compute_at, inline, root, scope, storage_align."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups of stages: who is in them, where they are computed, and what is refused."""
+"""Groups of stages: members, location and errors."""
 
 from __future__ import annotations
 
@@ -75,14 +75,14 @@ def split_after(s: te.Schedule) -> None:
 
 
 def own_places(s: te.Schedule) -> None:
-    """What has a place of its own stays there."""
+    """A stage with its own location keeps the location."""
     s[X].compute_at(s[Y], Y.op.axis[0])
     placed(s)
     assert s[X].attach_stage == s[Y]
 
 
 def nested(s: te.Schedule) -> None:
-    """The inner group goes its own way, and comes back to where the outer one is."""
+    """An inner group can have its own location; compute_root returns it to the outer group."""
     inner, outer = s.create_group(X, A), s.create_group(Y, A)
     outer.compute_at(s[Z], Z.op.axis[0])
     assert s[X].attach_stage == s[Z]
@@ -168,14 +168,14 @@ def test_the_steps_of_a_scan_are_a_group(agrees: Any) -> None:
         (lambda s: s.create_group(Y, A, 3),
          Diagnostic(
              "wrong-argument", where="s.create_group: include_inputs", given=3,
-             remedy="give True or False",
+             remedy="pass True or False",
          )),
         (lambda s: s.create_group(Y, A).compute_at(s[Y], Y.op.axis[0]),
          Diagnostic("no-reader", consumer="Y", names="X, Y")),
         (lambda s: s.create_group(Y, A).compute_at(s[Z], Y.op.axis[0]),
          Diagnostic(
              "no-such-loop", stage="Z", call="compute_at target of X",
-             reason="axis i does not belong to Z; its loops are now i, j, where i is another axis of that name; take that",
+             reason="axis i does not belong to Z; its loops are now i, j, where i is another axis of that name; use that",
          )),
         (lambda s: s.create_group(X, A).compute_at(s[SIDE], SIDE.op.axis[0]),
          Diagnostic(

@@ -1,4 +1,4 @@
-"""create_schedule and the names of stages: what they take, show and refuse."""
+"""create_schedule and stage handles: arguments, text and errors."""
 
 from __future__ import annotations
 

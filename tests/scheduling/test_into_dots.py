@@ -1,4 +1,4 @@
-"""into_dots: neighbouring terms of a sum of products become dot products, exactly."""
+"""into_dots converts adjacent terms of a sum of products to exact dot products."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ SAMPLES = {
 
 
 def cast_twice(A: te.Tensor, B: te.Tensor, between: str, total: str, is_left: bool) -> te.Tensor:
-    """Products of rows, one factor of them cast to another type on the way to that of the sum."""
+    """Define a matrix product with an intermediate cast of one factor."""
     r = te.reduce_axis((0, 2), name="k")
 
     def term(i: te.Var, j: te.Var) -> te.Expr:
@@ -224,11 +224,11 @@ def cast_twice(A: te.Tensor, B: te.Tensor, between: str, total: str, is_left: bo
 def test_casts_on_the_way_to_the_sum_keep_the_values_or_are_refused(
     a: str, b: str, first: str, second: str
 ) -> None:
-    """The results of the plain schedule, for every type between an element and the sum."""
+    """Results equal those of the plain schedule for every intermediate dtype that is accepted."""
     taken = set()
     for between, total, is_left in product_of(SCALARS, SCALARS, (True, False)):
         if total == "bool":
-            continue  # No sum has that type.
+            continue  # no sum has this dtype
         samples = np.array(SAMPLES[a if is_left else b])
         x = np.stack([samples, np.zeros_like(samples)], axis=1)
         rows, columns = (x, np.ones((1, 2))) if is_left else (np.ones((1, 2)), x)

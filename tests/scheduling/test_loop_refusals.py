@@ -1,4 +1,4 @@
-"""What split, tile, fuse, reorder and marks refuse, word for word."""
+"""All errors of split, tile, fuse, reorder and loop annotations."""
 
 from __future__ import annotations
 
@@ -368,6 +368,6 @@ def test_an_axis_of_a_tensor_with_an_equal_definition_is_another_axis(refusal: A
     assert diagnostic(error) == (
         Diagnostic(
             "no-such-loop", stage="P", call="split",
-            reason="axis i does not belong to P; its loops are now i, j, where i is another axis of that name; take that",
+            reason="axis i does not belong to P; its loops are now i, j, where i is another axis of that name; use that",
         )
     )

@@ -1,4 +1,4 @@
-"""split, tile, fuse, reorder and marks: what they return and which loops are left."""
+"""Results and remaining loops of split, tile, fuse, reorder and loop annotations."""
 
 from __future__ import annotations
 

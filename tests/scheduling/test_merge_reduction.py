@@ -1,4 +1,4 @@
-"""merge_reduction and merge_formula: two operations become one, and what are none of those are refused."""
+"""merge_reduction and merge_formula merge two operations, and reject all other pairs."""
 
 from __future__ import annotations
 
@@ -59,17 +59,17 @@ REFUSED: dict[str, tuple[te.Tensor, Callable[[Schedule], object], Diagnostic]] =
         )),
     "a condition": (
         F, lambda s: None, Diagnostic(
-            "not-this-form", where="s.merge_reduction(F)", stage="F", reason="only such are one",
+            "not-this-form", where="s.merge_reduction(F)", stage="F", reason="only such reductions can be merged",
         )),
     "other loops": (
         C, lambda s: s[B].split(B.op.axis[0], factor=2), Diagnostic(
             "schedule", where="s.merge_reduction(C)", what="the loops of B were changed",
-            what_to_do="the terms have new ones; merge them first",
+            what_to_do="merging creates new loops; call merge_reduction first",
         )),
     "stages inside": (
         C, lambda s: s[B].compute_at(s[C], C.op.axis[0]), Diagnostic(
             "schedule", where="s.merge_reduction(C)", what="B is computed in their loops",
-            what_to_do="the terms have new ones; merge them first",
+            what_to_do="merging creates new loops; call merge_reduction first",
         )),
 }
 
@@ -140,7 +140,7 @@ NO_FORMULAS: dict[str, tuple[list[te.Tensor], te.Tensor, Callable[[Schedule], ob
     "other loops": (
         [U], T, lambda s: s[T].split(T.op.axis[0], factor=2), Diagnostic(
             "schedule", where="s.merge_formula(T)", what="the loops of T were changed",
-            what_to_do="its readers have their own; merge it first",
+            what_to_do="merging uses the loops of its readers; call merge_formula first",
         )),
 }
 
@@ -156,7 +156,7 @@ def test_no_formulas(name: str, refusal: Any) -> None:
 
 @pytest.mark.parametrize("seed", range(16))
 def test_reductions_of_turned_formulas(seed: int) -> None:
-    """Views and formulas of them, in another order of axes, that a reduction reads."""
+    """Reductions read views and element-wise stages with permuted axes."""
     dice = Random(seed)
     shape = [dice.choice([3, 17, 40, 64]) for _ in range(dice.choice([2, 3]))]
     X = te.placeholder(shape, name="X")

@@ -1,4 +1,4 @@
-"""narrow_reduction: integers are reduced in a type that just holds them, and in no other."""
+"""narrow_reduction reduces integers in the narrowest dtype that holds them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ REFUSED = {
     "a condition": (
         some, "int32", Diagnostic(
             "not-this-form", where="s.narrow_reduction(some, 'int32')", stage="some",
-            reason="only such is made narrower",
+            reason="only such reductions can be narrowed",
         )),
 }
 
@@ -80,7 +80,7 @@ def test_refused_loops(refusal: Any) -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_random_integers(seed: int) -> None:
-    """Places, counts and formulas of them, some of which are too large to be made narrower."""
+    """Indices, counts and expressions of them are narrowed unless their range is too large."""
     dice = Random(seed)
     rows, columns = dice.choice([3, 20]), dice.choice([5, 64, 300])
     X, r = te.placeholder((rows, columns), name="X"), te.reduce_axis((0, columns), name="r")

@@ -1,4 +1,4 @@
-"""Pragmas: the one that does something writes out short loops, and unknown ones are warned of."""
+"""Pragmas: auto-unrolling of short loops, and warnings for unknown pragmas."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ C = te.compute((8, 30), lambda i, j: A[i, j] + 1.0, name="C")
 
 
 def loops(s: Schedule, *args: Any) -> list[str]:
-    """How the loops run, in order."""
+    """Return the loop kinds in program order."""
     text = str(tecomp.lower(s, args, stop_after="nest"))
     return re.findall(r"for \w+ in (\w+)\(", text)
 
@@ -77,7 +77,7 @@ def test_numbers_stay_the_same() -> None:
 
 
 ALL = (
-    "the pragmas are auto_unroll_max_step, unroll_explicit, unroll, vectorize, "
+    "supported pragmas: auto_unroll_max_step, unroll_explicit, unroll, vectorize, "
     "parallel_launch_point, parallel_stride_pattern, parallel_barrier_when_finish"
 )
 
@@ -125,11 +125,11 @@ def test_what_is_refused(kind: Any, value: Any, expected: Diagnostic, refusal: R
 def test_unknown_ones_are_warned_of_and_change_nothing(kind: str, instead: str) -> None:
     s, plain = te.create_schedule(C), te.create_schedule(C)
 
-    with pytest.warns(UserWarning, match="it changes nothing") as found:
+    with pytest.warns(UserWarning, match="has no effect") as found:
         s[C].pragma(C.op.axis[0], kind, 3)
 
     assert [str(each.message) for each in found] == [
-        f"s[C].pragma(i, {kind!r}): there is no pragma {kind!r} here, so it changes nothing; "
+        f"s[C].pragma(i, {kind!r}): unknown pragma {kind!r} has no effect here; "
         f"{instead}{ALL}"
     ]
     assert found[0].filename == __file__
@@ -188,7 +188,7 @@ def test_of_another_stage(refusal: Refusal) -> None:
     assert diagnostic(error) == (
         Diagnostic(
             "no-such-loop", stage="R", call="pragma",
-            reason="axis i does not belong to R; its loops are now i, k, where i is another axis of that name; take that",
+            reason="axis i does not belong to R; its loops are now i, k, where i is another axis of that name; use that",
         )
     )
 

@@ -1,4 +1,4 @@
-"""Conditions under which elements are stored, and loops of threads, which run one after another."""
+"""Store predicates, and thread loops, which run sequentially."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LANE, ROW = np.arange(64), np.arange(8)[:, None]
 
 
 def where(condition: Any) -> Any:
-    """What is stored under a condition; the rest is as it was."""
+    """Return the stored elements where the condition holds, and the initial value elsewhere."""
     return np.where(np.broadcast_to(condition, (8, 64)), DATA * 2, np.float32(77))
 
 
@@ -65,7 +65,7 @@ def test_what_is_stored(agrees: Any, predicate: Any, stored: Any, vectors: bool)
 
 @pytest.mark.parametrize("inside", [False, True])
 def test_one_thread_stores_what_all_compute(agrees: Any, inside: bool) -> None:
-    """Partial sums across threads: the total is stored by the first."""
+    """Partial sums are computed across threads, and the first thread stores the total."""
     k = te.reduce_axis((0, 64), name="k")
     B = te.compute((8,), lambda i: te.sum(A[i, k], axis=k), name="B")
     s = te.create_schedule(B.op)
@@ -82,7 +82,7 @@ def test_one_thread_stores_what_all_compute(agrees: Any, inside: bool) -> None:
 
 
 def test_threads_share_memory_of_a_block(agrees: Any) -> None:
-    """Copies and stages in shared memory, virtual threads: loops one after another."""
+    """Copies and stages in shared memory and virtual threads run as sequential loops."""
     D = te.compute((8, 64), lambda i, j: C[i, j] + C[i, 63 - j], name="D")
     s = te.create_schedule(D.op)
     i, j = D.op.axis
@@ -216,7 +216,7 @@ def test_threads_that_do_not_agree(predicate: Any, expected: Diagnostic) -> None
     ],
 )
 def test_many_threads(count: int, expected: Diagnostic) -> None:
-    """None of them is left out."""
+    """A predicate under which several threads store is rejected for any number of threads."""
     X = te.placeholder((8, count), name="X")
     k = te.reduce_axis((0, count), name="k")
     B = te.compute((8,), lambda i: te.sum(X[i, k], axis=k), name="B")

@@ -14,5 +14,5 @@ def test_every_primitive_has_its_section() -> None:
     headings = re.findall(r"^## (.*)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     described = {name for heading in headings for name in heading.split(", ")}
 
-    # What a trace has, and definitions that have loops of their own; others may be there too.
+    # Calls of a trace, and definitions with their own loops; the page may describe others too.
     assert described >= CALLS | {"te.extern", "te.hybrid.script", "te.scan", "trace"}

@@ -1,4 +1,4 @@
-"""What replay refuses: texts that are no trace, and traces of another computation."""
+"""Errors of replay: texts that are not traces, and traces of another computation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Primitives on the stages of a scan: what they return, and what they refuse."""
+"""Primitives on the stages of a scan: results and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A trace makes the same schedule again: from JSON and as Python, for every primitive."""
+"""A trace reproduces the schedule from JSON and as Python, for every primitive."""
 
 from __future__ import annotations
 
@@ -390,7 +390,7 @@ def test_a_stage_is_found_by_the_name_that_the_trace_has_for_it() -> None:
 
 
 def test_calls_say_where_the_user_made_them() -> None:
-    """In whichever file of the room a primitive is; what a replay calls, no user has called."""
+    """Each call records the location of the caller; calls by a replay have no location."""
     A = te.placeholder((8,), name="A")
     B = te.compute((8,), lambda i: A[i] * 2.0, name="B")
     C = te.compute((8,), lambda i: B[i] + 1.0, name="C")

@@ -1,4 +1,4 @@
-"""transform_layout: the loops that it makes, how calls compose, and what it refuses."""
+"""Loops of transform_layout, composition of calls, and errors."""
 
 from __future__ import annotations
 
@@ -321,7 +321,7 @@ REFUSED: dict[
         LayoutError,
         Diagnostic(
             "layout",
-            reason="axis separators [0, 0] do not cut 2 axes into groups of at least one axis; they are ascending, each the last axis of its group; write a constant 0 in the map for a group that has no axis",
+            reason="axis separators [0, 0] do not split 2 axes into groups of at least one axis; they must be ascending, each the last axis of its group; write a constant 0 in the map for a group without axes",
         ),
     ),
     "separators that do not fit any more": (

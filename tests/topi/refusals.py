@@ -1,4 +1,4 @@
-"""What a refused call says, and that it names the user's line."""
+"""Check the diagnostic of a rejected call, and that its location is the caller."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.messages import Diagnostic, diagnostic
 
 
 def refused(call: Callable[[], Any], kind: type[Exception] = tecomp.DefinitionError) -> Diagnostic:
-    """The diagnostic of an error whose place is in the function that calls."""
+    """Return the diagnostic of an error whose location is in the calling function."""
     with pytest.raises(kind) as caught:
         call()
     error = caught.value

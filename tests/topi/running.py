@@ -1,4 +1,4 @@
-"""Tensors run on arrays, interpreted or compiled, and compared with what NumPy says."""
+"""Run tensors on arrays, interpreted or compiled, and compare the results with NumPy."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ TYPES = ("bool", *INTEGERS, *FLOATS)
 SHAPES: tuple[tuple[int, ...], ...] = (
     (), (0,), (1,), (5,), (2, 3), (3, 0), (1, 4), (2, 1, 3), (2, 3, 2, 2))
 _AT_ONCE = 12
-"""Results of one function: its stages lie inside of each other, and the interpreter follows them."""
+"""Number of results per function; more stages would nest too deep for the interpreter."""
 _PRECISION = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 2e-5, "float64": 1e-11}
 
 
 def numpy_type(dtype: str) -> np.dtype[Any]:
-    """The type of an array of a tensor of this type."""
+    """Return the NumPy dtype of an array for a tensor dtype."""
     return np.dtype(getattr(ml_dtypes, dtype)) if dtype == "bfloat16" else np.dtype(dtype)
 
 
 def values(shape: Sequence[int], dtype: str, *, seed: int = 0, low: int = -9, high: int = 9) -> Array:
-    """Small whole numbers; for floats quarters, which are exact in all types."""
+    """Return small integers, or multiples of 1/4 for floating-point dtypes, exact in all dtypes."""
     draw = np.random.default_rng(seed)
     if dtype == "bool":
         low, high = 0, 2
@@ -42,18 +42,18 @@ def values(shape: Sequence[int], dtype: str, *, seed: int = 0, low: int = -9, hi
 
 
 def given(array: Array, name: str = "A") -> te.Tensor:
-    """A placeholder for an array."""
+    """Return a placeholder for an array."""
     return te.placeholder(array.shape, str(array.dtype), name=name)
 
 
 def arrays_of(*shapes: tuple[int, ...], dtype: str = "float32") -> dict[te.Tensor, Array]:
-    """Placeholders A, B ... of some shapes, with an array for each."""
+    """Return placeholders A, B, ... of the given shapes, with an array for each."""
     arrays = [values(shape, dtype, seed=k) for k, shape in enumerate(shapes)]
     return {given(a, name): a for a, name in zip(arrays, "ABCDE", strict=False)}
 
 
 def interpreted(outputs: Sequence[te.Tensor], arrays: Mapping[te.Tensor, Array]) -> list[Array]:
-    """The results, by the interpreter, of loops that nobody scheduled."""
+    """Return the results of unscheduled loops, computed by the interpreter."""
     schedule = te.create_schedule([output.op for output in outputs])
     read = _read(outputs, arrays)
     func = tecomp.lower(schedule, [*read, *outputs], stop_after="nest")
@@ -63,7 +63,7 @@ def interpreted(outputs: Sequence[te.Tensor], arrays: Mapping[te.Tensor, Array])
 
 
 def compiled(outputs: Sequence[te.Tensor], arrays: Mapping[te.Tensor, Array]) -> list[Array]:
-    """The results of a program for the machine at hand."""
+    """Return the results of a program that is compiled for the host."""
     read = _read(outputs, arrays)
     program = tecomp.compile(list(outputs), read)
     results = program(*(arrays[x] for x in read))
@@ -71,7 +71,7 @@ def compiled(outputs: Sequence[te.Tensor], arrays: Mapping[te.Tensor, Array]) ->
 
 
 def _read(outputs: Sequence[te.Tensor], arrays: Mapping[te.Tensor, Array]) -> list[te.Tensor]:
-    """The inputs that something is made of: there are results of their shape alone."""
+    """Return the inputs that the outputs depend on; some results depend on a shape only."""
     seen, todo = set(outputs), list(outputs)
     while todo:
         new = [x for x in todo.pop().op.input_tensors if x not in seen]
@@ -81,7 +81,7 @@ def _read(outputs: Sequence[te.Tensor], arrays: Mapping[te.Tensor, Array]) -> li
 
 
 def _result(output: te.Tensor) -> Array:
-    # Rubbish that no result has by chance.
+    # A value that no result has by chance.
     return np.full([int(n) for n in output.shape], 77, numpy_type(str(output.dtype)))
 
 
@@ -89,7 +89,7 @@ def assert_results(
     wanted: Mapping[te.Tensor, Any], arrays: Mapping[te.Tensor, Array], *, run: Any = interpreted,
     rtol: float | None = None,
 ) -> None:
-    """Each tensor has the shape, the type and the elements that it is to have."""
+    """Check that each tensor has the expected shape, dtype and elements."""
     outputs = list(wanted)
     for first in range(0, len(outputs), _AT_ONCE):
         part = outputs[first : first + _AT_ONCE]
@@ -98,7 +98,7 @@ def assert_results(
 
 
 def assert_close(got: Array, wanted: Any, what: str = "", *, rtol: float | None = None) -> None:
-    """Same type and shape, and equal numbers: exactly for integers."""
+    """Check equal shape and dtype, and equal elements: exactly for integers."""
     wanted = np.asarray(wanted)
     assert got.dtype == wanted.dtype, f"{what}: {got.dtype}, not {wanted.dtype}"
     if got.dtype.kind in "biu":

@@ -22,7 +22,7 @@ FORMULA = "element-wise"
 SOFTMAX = "schedule: softmax"
 VIEW = "view"
 PLACES = "gather, or reads under conditions"
-# By the module that a function is in; the first that fits.
+# Implementation by prefix of the module of a function; the first match applies.
 KINDS: list[tuple[str, str]] = [
     ("math", FORMULA), ("broadcast", FORMULA), ("creation", FORMULA),
     ("reduction", "schedule: reduce"), ("scan", "schedule: cumsum, or a scan"),
@@ -88,7 +88,7 @@ NOTES = {
 
 
 def functions(module: ModuleType) -> Iterator[tuple[str, Callable[..., Any]]]:
-    """What a module offers that is called."""
+    """Yield the public functions of a module with their names."""
     for name in sorted(module.__all__ if hasattr(module, "__all__") else vars(module)):
         value = getattr(module, name)
         if inspect.isfunction(value) and value.__module__.startswith("tecomp.topi"):
@@ -96,20 +96,20 @@ def functions(module: ModuleType) -> Iterator[tuple[str, Callable[..., Any]]]:
 
 
 def signature(function: Callable[..., Any]) -> str:
-    """Arguments and defaults, without types."""
+    """Return the parameters and defaults of a function, without annotations."""
     plain = inspect.signature(function)
     bare = [p.replace(annotation=p.empty) for p in plain.parameters.values()]
     return str(plain.replace(parameters=bare, return_annotation=plain.empty))
 
 
 def kind(name: str, function: Callable[..., Any]) -> str:
-    """What becomes of a function."""
+    """Return the implementation kind of a function."""
     place = function.__module__.removeprefix("tecomp.topi.")
     return EXCEPT.get(name) or next(kind for start, kind in KINDS if place.startswith(start))
 
 
 def rows(module: ModuleType, prefix: str) -> Iterator[str]:
-    """A line for each function."""
+    """Yield a table row for each function."""
     inside = prefix.removeprefix("topi").removeprefix(".")
     for name, function in functions(module):
         full = f"{inside}.{name}" if inside else name
@@ -118,7 +118,7 @@ def rows(module: ModuleType, prefix: str) -> Iterator[str]:
 
 
 def table() -> str:
-    """All functions by groups."""
+    """Return the tables of all groups of functions."""
     parts = []
     for title, module, prefix in GROUPS:
         parts += [f"\n## {title}: `{prefix}`\n\n",
@@ -128,7 +128,7 @@ def table() -> str:
 
 
 def written(text: str) -> str:
-    """The document with the table as it is now."""
+    """Return the document with the current table."""
     before, rest = text.split(BEGIN)
     return f"{before}{BEGIN}{table()}\n{END}{rest.split(END)[1]}"
 

@@ -1,4 +1,4 @@
-"""Functions of two tensors, broadcast, give NumPy's numbers, for all types and shapes."""
+"""Functions of two broadcast tensors agree with NumPy for all dtypes and shapes."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_floats(dtype: str) -> None:
         "log_add_exp": np.logaddexp,
     }
     check({name: wide(function) for name, function in functions.items()}, a, b)
-    # Compiled: of an exponent that is one number NumPy, which interprets, takes the root.
+    # Compiled only: the interpreter uses NumPy, which computes roots if the exponent is one number.
     check({"power": wide(np.power)}, a, b, run=compiled)
     check(COMPARISONS, a, b)
 

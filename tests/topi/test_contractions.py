@@ -1,4 +1,4 @@
-"""Products of matrices and tensors are those of NumPy."""
+"""Matrix and tensor products agree with NumPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensors of given values, and sums of several."""
+"""Tensors of constant values, and sums of several tensors."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_refusals() -> None:
     assert diagnostic(caught.value) == (
         Diagnostic(
             "literal", where="topi.full", what="fill_value",
-            reason="256 does not fit into uint8, which holds 0 to 255",
+            reason="256 is out of range for uint8 (0 to 255)",
         )
     )
     with pytest.raises(tecomp.TypeMismatchError) as caught:
@@ -62,7 +62,7 @@ def test_refusals() -> None:
     assert diagnostic(caught.value) == (
         Diagnostic(
             "literal", where="topi.full_like", what="fill_value",
-            reason="2.5 is no int32; give a number that it has, or another type",
+            reason="2.5 is not a valid int32; pass a representable number, or use another dtype",
         )
     )
     for extents, what in (((-1,), "n"), ((2, -3), "m")):

@@ -1,4 +1,4 @@
-"""Elements at places that are data, and masks, are those of NumPy."""
+"""Gathers and masks agree with NumPy."""
 
 from __future__ import annotations
 
@@ -143,7 +143,8 @@ def test_triangles(dtype: str) -> None:
            for k in (-5, -1, 0, 2, 9) for upper in (True, False)}, {A: a})
 
 
-# Diagonals of the second matrix, uppermost first, in rows of the longest: TensorFlow's alignments.
+# Diagonals of the second matrix from the top, in rows as long as the longest one, for the
+# alignments of TensorFlow.
 @pytest.mark.parametrize(("align", "above", "below"), [
     ("RIGHT_LEFT", [0, 1], [1, 0]), ("LEFT_RIGHT", [1, 0], [0, 1]), ("LEFT_LEFT", [1, 0], [1, 0]),
     ("RIGHT_RIGHT", [0, 1], [0, 1])])
@@ -248,7 +249,7 @@ def test_refusals() -> None:
     assert refused(lambda: topi.take(A, i, 2)) == (
         Diagnostic(
             "unknown-choice", where="topi.take", what="axis", number=2,
-            rank="and the tensor has 2 axes; give a number from -2 to 1",
+            rank="the tensor has 2 axes; pass a number from -2 to 1",
         )
     )
     assert refused(lambda: topi.take(A, i, 0, mode="raise")) == (
@@ -313,6 +314,6 @@ def test_refusals() -> None:
     assert refused(lambda: topi.one_hot(i, 1, 0, 5, 3, "int8")) == (
         Diagnostic(
             "unknown-choice", where="topi.one_hot", what="axis", number=3,
-            rank="and the tensor has 2 axes; give a number from -2 to 1",
+            rank="the tensor has 2 axes; pass a number from -2 to 1",
         )
     )

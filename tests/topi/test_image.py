@@ -1,4 +1,4 @@
-"""Images of another size are those that weights of pixels, written as matrices, give."""
+"""Image resizing agrees with matrices of pixel weights."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def weights(
     extent: int, size: int, method: str, mode: str, rounding: str = "",
     roi: tuple[float, float] = (0, 0), alpha: float = -0.75, exclude: bool = False,
 ) -> Array:
-    """A row for each place of the result, with the weights of all pixels."""
+    """Return a matrix with the weights of all pixels in a row per result position."""
     matrix = np.zeros((size, extent))
     kind = rounding or ("round" if mode == "align_corners" else "floor")
     for row, place in enumerate(places(extent, size, mode, roi)):
@@ -266,7 +266,7 @@ def test_refusals() -> None:
 def dilated(
     x: Array, w: Array, stride: int, pad: tuple[int, int], gap: int
 ) -> Array:
-    """Of (n, c, h, w) with (c, h, w): the greatest of the sums at each tap."""
+    """Compute the dilation of (n, c, h, w) with a structuring element (c, h, w) with NumPy."""
     wide = np.pad(x, [(0, 0), (0, 0), pad, pad])
     sizes = [(n - gap * (k - 1) - 1) // stride + 1
              for n, k in zip(wide.shape[2:], w.shape[1:], strict=True)]  # fmt: skip

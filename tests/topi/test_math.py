@@ -1,4 +1,4 @@
-"""Functions of one tensor give NumPy's numbers, for all types and shapes."""
+"""Functions of one tensor agree with NumPy for all dtypes and shapes."""
 
 from __future__ import annotations
 
@@ -196,13 +196,13 @@ def test_refusals() -> None:
     assert refused(lambda: topi.clip(B, 0, 256)) == (
         Diagnostic(
             "literal", where="topi.clip", what="a_max",
-            reason="256 does not fit into uint8, which holds 0 to 255",
+            reason="256 is out of range for uint8 (0 to 255)",
         )
     )
     assert refused(lambda: topi.clip(A, -0.5, 3)) == (
         Diagnostic(
             "literal", where="topi.clip", what="a_min",
-            reason="-0.5 is no int32; give a number that it has, or another type",
+            reason="-0.5 is not a valid int32; pass a representable number, or use another dtype",
         )
     )
     assert refused(lambda: topi.cast(A, "real")) == (

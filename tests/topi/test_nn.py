@@ -1,4 +1,4 @@
-"""Activations, norms, products, padding and blocks of networks give NumPy's numbers."""
+"""Activations, norms, products, padding and block layouts of neural networks agree with NumPy."""
 
 from __future__ import annotations
 
@@ -320,7 +320,7 @@ def test_what_came_last() -> None:
 
 
 def test_compiled_in_one_program() -> None:
-    """A small network: views cost nothing, and what follows a product is computed with it."""
+    """In a small network, views are free and element-wise stages are fused with their product."""
     arrays = arrays_of((8, 12), (6, 12), (6,), (6,))
     (A, W, B, G), (a, w, b, g) = arrays, arrays.values()
     hidden = nn.relu(nn.dense(A, W, B))
@@ -421,14 +421,14 @@ def test_refusals() -> None:
     assert refused(lambda: nn.group_norm(A, None, None, 4, 1, [1])) == (
         Diagnostic(
             "shapes", where="topi.nn.group_norm", extent="6", count=4,
-            reason="do not divide them; take another number of groups",
+            reason="do not divide the channels; pass another number of groups",
         )
     )
     C = te.placeholder((2, te.var("c")), name="C")
     assert refused(lambda: nn.group_norm(C, None, None, 4, 1, [])) == (
         Diagnostic(
             "shapes", where="topi.nn.group_norm", extent="c", count=4,
-            reason="are not known to divide them; write the extent as a multiple, 4 * n",
+            reason="are not known to divide the channels; write the extent as a multiple, 4 * n",
         )
     )
     assert refused(lambda: nn.lrn(A, 4)) == (

@@ -1,4 +1,4 @@
-"""Sums, extremes, running sums and where extremes are, as NumPy has them."""
+"""Sums, extrema, cumulative sums and indices of extrema agree with NumPy."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ REDUCTIONS: dict[str, Callable[..., Any]] = {
 
 
 def axes_of(rank: int) -> list[Any]:
-    """All axes as None, each from both ends, and several."""
+    """Return None, each axis from either end, and sets of several axes."""
     several = [axes for count in (2, 3) for axes in combinations(range(rank), count)]
     return [None, *range(-rank, rank), *several]
 
@@ -160,7 +160,7 @@ def test_sums_to_a_shape(shape: tuple[int, ...], target: tuple[int, ...]) -> Non
 
 
 def exclusive(sums: Array, axis: int, start: int) -> Array:
-    """What is before each element."""
+    """Convert inclusive scans to exclusive ones."""
     moved = np.moveaxis(sums, axis, 0)
     shifted = np.full_like(moved, start)
     shifted[1:] = moved[:-1]
@@ -258,7 +258,7 @@ def test_refusals() -> None:
     assert refused(lambda: topi.sum(A, 2)) == (
         Diagnostic(
             "unknown-choice", where="topi.sum", what="axis", number=2,
-            rank="and the tensor has 2 axes; give a number from -2 to 1",
+            rank="the tensor has 2 axes; pass a number from -2 to 1",
         )
     )
     assert refused(lambda: topi.max(A, (0, 0))) == (
@@ -273,7 +273,7 @@ def test_refusals() -> None:
     assert refused(lambda: topi.cumsum(A, -3)) == (
         Diagnostic(
             "unknown-choice", where="topi.cumsum", what="axis", number=-3,
-            rank="and the tensor has 2 axes; give a number from -2 to 1",
+            rank="the tensor has 2 axes; pass a number from -2 to 1",
         )
     )
     assert refused(lambda: topi.collapse_sum(A, (2, 6))) == (

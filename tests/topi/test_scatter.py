@@ -1,4 +1,4 @@
-"""Elements put to places that are data, one after the other, as loops in Python do it."""
+"""Scatters agree with sequential Python loops."""
 
 from __future__ import annotations
 

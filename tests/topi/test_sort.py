@@ -1,4 +1,4 @@
-"""Orders, places and differing elements are those of NumPy, whoever calls it."""
+"""Sorts, searches and unique elements agree with NumPy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.topi.running import TYPES, Array, assert_results, compiled, given, va
 
 
 def order(a: Array, axis: int, is_ascend: bool) -> Array:
-    """Places in order, the former of equal ones first."""
+    """Return the stable sorting permutation."""
     keys = a.astype("float64")
     return np.argsort(keys if is_ascend else -keys, axis, kind="stable")
 
@@ -170,7 +170,7 @@ def test_refusals() -> None:
     assert refused(lambda: topi.sort(A, 2)) == (
         Diagnostic(
             "unknown-choice", where="topi.sort", what="axis", number=2,
-            rank="and the tensor has 2 axes; give a number from -2 to 1",
+            rank="the tensor has 2 axes; pass a number from -2 to 1",
         )
     )
     assert refused(lambda: topi.argsort(A, v)) == (

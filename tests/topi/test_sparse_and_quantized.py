@@ -18,7 +18,7 @@ RUNS = pytest.mark.parametrize("run", [interpreted, compiled])
 
 
 def sparse(shape: tuple[int, int], density: float, seed: int, dtype: str = "float32") -> Any:
-    """A drawn matrix in CSR with small whole numbers."""
+    """Draw a CSR matrix of small integers."""
     dice = np.random.default_rng(seed)
     full = dice.integers(1, 9, shape) * (dice.random(shape) < density)
     return scipy.sparse.csr_matrix(full.astype(dtype))
@@ -129,7 +129,7 @@ def test_simulated_quantization(dtype: str, channels: tuple[int, ...], axis: int
     arrays = {given(x, "A"): x, given(code, "code"): code, given(scale, "s"): scale, given(zero, "z"): zero}
     s, z = [np.reshape(each, (-1, 1)) if axis == 0 else each for each in (scale, zero)]
     steps = np.round(x / s)
-    # Ties: away from 0, as te.round has them.
+    # Ties are rounded away from 0, as by te.round.
     steps = np.where(np.abs(x / s) % 1 == 0.5, np.trunc(x / s) + np.sign(x), steps)
     packed, back = x, x
     if dtype != "disable":

@@ -1,4 +1,4 @@
-"""The document about topi lists all of its functions, with their signatures."""
+"""The topi document lists all functions with their signatures."""
 
 from __future__ import annotations
 

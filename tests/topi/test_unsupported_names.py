@@ -1,4 +1,4 @@
-"""Operators of TVM's that are not here: what is said instead, and that it stays true."""
+"""Error messages for unsupported operators of TVM, and the suggested replacements."""
 
 from __future__ import annotations
 

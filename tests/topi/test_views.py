@@ -1,4 +1,4 @@
-"""Shapes and orders of axes, parts and joins, are those of NumPy."""
+"""Reshapes, permutations, slices and concatenations agree with NumPy."""
 
 from __future__ import annotations
 
@@ -274,7 +274,7 @@ def test_layouts() -> None:
 
 
 def test_no_copy() -> None:
-    """Views are read where the elements are: one kernel, and nothing in memory between."""
+    """Views are fused into their reader: one kernel without intermediate storage."""
     a = values((4, 6), "float32")
     A = given(a)
     part = topi.strided_slice(topi.transpose(topi.reshape(A, (6, 4))), [1], [3])
@@ -334,7 +334,7 @@ def test_refusals() -> None:
     assert refused(lambda: topi.expand_dims(A, 3)) == (
         Diagnostic(
             "unknown-choice", where="topi.expand_dims", what="axis", number=3,
-            rank="and the tensor has 3 axes; give a number from -3 to 2",
+            rank="the tensor has 3 axes; pass a number from -3 to 2",
         )
     )
     assert refused(lambda: topi.squeeze(A, 0)) == (
@@ -346,7 +346,7 @@ def test_refusals() -> None:
     assert refused(lambda: topi.concatenate([A, B])) == (
         Diagnostic(
             "shapes", where="topi.concatenate", shape="(4, 6)", k=1, x_shape="(3, 5)",
-            but=" but along axis 0",
+            but=" except along axis 0",
         )
     )
     assert refused(lambda: topi.stack([A, B])) == (

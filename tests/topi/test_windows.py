@@ -1,4 +1,4 @@
-"""Convolutions and pools of all layouts, strides, paddings and groups give the sums that NumPy adds."""
+"""Convolutions and pooling of all layouts, strides, paddings and groups agree with NumPy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.topi.running import Array, assert_results, compiled, given, numpy_typ
 
 
 def of(*parts: Any) -> Any:
-    """An index."""
+    """Return the subscripts as an index tuple."""
     return parts
 
 
@@ -29,7 +29,7 @@ def convolution(
     x: Array, w: Array, steps: Sequence[int], before: Sequence[int], after: Sequence[int],
     apart: Sequence[int], groups: int = 1,
 ) -> Array:
-    """Of (n, c, ...) with (o, i, ...): a product for each tap."""
+    """Compute the convolution of (n, c, ...) with (o, i, ...) by one product per tap."""
     x, w = x.astype("float64"), w.astype("float64")
     x = np.pad(x, [(0, 0), (0, 0), *zip(before, after, strict=True)])
     sizes = [
@@ -174,7 +174,7 @@ def test_channels_in_blocks(step: int, gap: int, pad: int, dtype: str) -> None:
 def spread(
     x: Array, w: Array, step: int, pad: int, more: int, groups: int
 ) -> Array:
-    """Each element of (n, i, ...) times the filters (i, o, ...), added where it goes to."""
+    """Compute the transposed convolution: scatter (n, i, ...) times the filters (i, o, ...)."""
     rank, taken, each = x.ndim - 2, x.shape[1] // groups, w.shape[1]
     sizes = [(n - 1) * step + k for n, k in zip(x.shape[2:], w.shape[2:], strict=True)]
     result = np.zeros((x.shape[0], each * groups, *(n + more for n in sizes)))
@@ -235,7 +235,7 @@ def pooled(
     x: Array, kernel: Sequence[int], step: int, gap: int, pad: int, kind: str, ceil: bool,
     count_pad: bool,
 ) -> Array:
-    """Windows of (n, c, ...) one by one: those that begin inside or before count, if `ceil`."""
+    """Pool (n, c, ...) window by window; with `ceil`, windows may extend beyond the end."""
     sizes = []
     for n, k in zip(x.shape[2:], kernel, strict=True):
         reach = gap * (k - 1) + 1

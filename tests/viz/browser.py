@@ -1,4 +1,4 @@
-"""Pictures in a headless browser, where there is one: what it makes of their words, and of dark mode."""
+"""Measure pictures in a headless browser, if installed: text boxes and dark mode."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ document.body.append(done);
 
 
 def browser() -> str:
-    """The command of a browser; a test that asks is skipped where there is none."""
+    """Return the command of a browser, or skip the test if none is installed."""
     found = os.environ.get("TECOMP_BROWSER") or next(filter(None, map(shutil.which, NAMES)), None)
     if found is None:
         pytest.skip("no headless browser; set TECOMP_BROWSER to the command of a Chromium")
@@ -48,7 +48,7 @@ def browser() -> str:
 
 
 def answer(page: str, folder: Path, *, is_dark: bool = False) -> Any:
-    """What the script of a page leaves as JSON in an element with the id `done`."""
+    """Return the JSON that the script of a page writes to the element with the id `done`."""
     path = folder / "page.html"
     path.write_text(page, encoding="utf-8")
     scheme = ["--blink-settings=preferredColorScheme=0"] if is_dark else []
@@ -63,7 +63,7 @@ def answer(page: str, folder: Path, *, is_dark: bool = False) -> Any:
 
 
 def measured(pictures: Mapping[str, str], folder: Path, *, is_dark: bool = False) -> Any:
-    """For each picture its size, its lines of text with their boxes, and the colour of its paper."""
+    """Return size, text lines with bounding boxes, and background colour of each picture."""
     bodies = "".join(f'<div id="{name}">{picture}</div>' for name, picture in pictures.items())
     page = f'<!doctype html><meta charset="utf-8"><body>{bodies}<script>{_MEASURE}</script></body>'
     return answer(page, folder, is_dark=is_dark)

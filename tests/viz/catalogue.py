@@ -1,4 +1,4 @@
-"""A picture of each kind, and of what is hard to draw, for the tests that look at all of them."""
+"""One picture of each kind and of edge cases, for tests of properties of all pictures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs whose pictures the tests look at."""
+"""Programs for picture tests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tecomp.scheduling.schedule import Schedule
 
 
 def rectified() -> tuple[Schedule, list[te.Tensor]]:
-    """A product of matrices whose negative elements become 0, tiled: each kind of loop once."""
+    """Return a tiled schedule of a matrix product with ReLU, with one loop of each kind."""
     A = te.placeholder((64, 64), name="A")
     B = te.placeholder((64, 64), name="B")
     k = te.reduce_axis((0, 64), name="k")
@@ -32,12 +32,12 @@ def rectified() -> tuple[Schedule, list[te.Tensor]]:
 
 @cache
 def kernel() -> ScheduledKernel:
-    """It, built for the processor at hand."""
+    """Return the kernel of `rectified`, built for the host."""
     return tecomp.build(*rectified())
 
 
 def named(name: str) -> Schedule:
-    """Two stages with a name of any length."""
+    """Return a schedule of two stages with the given name."""
     A = te.placeholder((8,), name=name)
     B = te.compute((8,), lambda i: A[i] + 1.0, name=f"{name}_1")
     return te.create_schedule(B.op)

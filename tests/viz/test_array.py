@@ -1,4 +1,4 @@
-"""Pictures of arrays: type, place, parts, and what would run; nothing runs for them."""
+"""Array pictures: dtype, device, parts and pending kernels, without evaluation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Golden = Callable[[object], None]
 
 
 def softmax() -> Array:
-    """Operations on a small array that nobody has computed."""
+    """Return a pending softmax of a small array."""
     x = array(np.ones((3, 4), "float32"))
     powers = xp.exp(x - xp.max(x, axis=1, keepdims=True))
     return powers / xp.sum(powers, axis=1, keepdims=True)
@@ -79,7 +79,7 @@ def test_long_chains_are_cut() -> None:
 
 
 def test_what_is_there_comes_before_its_first_reader() -> None:
-    """However many inputs there are, operations are shown, and at last the array itself."""
+    """Inputs come before their first reader; long lists are elided before the array itself."""
     x = array(np.ones(3))
     for k in range(60):
         x = x + array(np.full(3, k))

@@ -1,4 +1,4 @@
-"""A browser shows all words of all pictures, none on another, and dark paper where it is dark."""
+"""In a browser, picture text is complete, does not overlap, and follows dark mode."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.viz.browser import measured
 from tests.viz.catalogue import PICTURES
 
 _NEARLY = 1.5
-"""Pixels that a letter may reach beyond its own advance."""
+"""Pixels by which a glyph may exceed its advance width."""
 
 
 @pytest.mark.parametrize("is_dark", [False, True])
@@ -21,7 +21,7 @@ def test_words_are_whole_and_apart(tmp_path: Path, *, is_dark: bool) -> None:
 
     assert sorted(found) == sorted(pictures)
     for name, seen in found.items():
-        # A line of a browser is as high as its font says, more than its letters.
+        # The line height of a browser comes from the font and exceeds the glyph height.
         lines = [
             Words(text, left, top + (bottom - top) * 0.15, right, bottom - (bottom - top) * 0.05)
             for text, left, top, right, bottom in seen["lines"]

@@ -1,4 +1,4 @@
-"""Pictures of copies between layouts, and of index maps."""
+"""Pictures of layout copies and of index maps."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_drawn(golden: Callable[[object], None]) -> None:
 
 
 def words(picture: str) -> list[str]:
-    """The lines of a picture, after its checks."""
+    """Return the text lines of a picture after its checks."""
     return [line.text for line in words_of(check_picture(picture))]
 
 

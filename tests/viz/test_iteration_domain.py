@@ -1,4 +1,4 @@
-"""Pictures of iteration domains: points in the order of the loops, and what each follows from."""
+"""Pictures of iteration domains: points in loop order, and dependences."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ Golden = Callable[[object], None]
 
 
 def words(picture: str) -> list[str]:
-    """The lines of a picture, after its checks."""
+    """Return the text lines of a picture after its checks."""
     return [line.text for line in words_of(check_picture(picture))]
 
 
 def product() -> tuple[Schedule, te.Tensor]:
-    """A product of matrices in tiles of four by four."""
+    """Return a schedule of a matrix product in 4x4 tiles."""
     A = te.placeholder((64, 64), name="A")
     B = te.placeholder((64, 64), name="B")
     k = te.reduce_axis((0, 64), name="k")
@@ -43,7 +43,7 @@ def product() -> tuple[Schedule, te.Tensor]:
 
 
 def recurrence(rows: int = 6, columns: int = 5) -> tuple[Schedule, te.Tensor, te.Tensor]:
-    """Each element follows from the one above it and the one to the left of that."""
+    """Return a scan where each element depends on the one above and on its left neighbour."""
     X = te.placeholder((rows, columns), name="X")
     S = te.placeholder((rows, columns), name="S")
     start = te.compute((1, columns), lambda _, i: X[0, i], name="start")
@@ -180,7 +180,7 @@ def test_a_placeholder_has_no_iterations() -> None:
 
 
 class Order:
-    """Which elements of a buffer are read, in order."""
+    """Observer that records the elements of a buffer that are read, in order."""
 
     def __init__(self, name: str) -> None:
         self.name = name

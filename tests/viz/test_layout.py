@@ -1,4 +1,4 @@
-"""Pictures of layouts: the same text each time, each piece where the layout has it, none left out."""
+"""Layout pictures are deterministic and show all elements at their positions."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ PIECE = re.compile(
 
 
 def check(layout: Layout) -> int:
-    """Compare each piece of the picture with the layout; how many there are."""
+    """Compare each element box of the picture with the layout, and the number of boxes."""
     picture = layout.picture()
     check_picture(picture)
     pieces = PIECE.findall(picture)
@@ -78,7 +78,7 @@ def test_each_piece_is_where_the_layout_has_it(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name, x in LAYOUTS.items() if 0 < x.num_places <= 256])
 def test_each_place_of_a_small_layout_is_shown(name: str) -> None:
-    """An element in the tensor and in memory, padding in memory."""
+    """A small layout shows each element in tensor and memory, and padding in memory."""
     layout = LAYOUTS[name]
     picture = layout.picture()
 
@@ -118,7 +118,7 @@ def test_cores_without_elements_are_hatched() -> None:
 
 
 def test_colours_are_named_of_cores_that_have_elements() -> None:
-    """Rows of 6 in parts of 2, on 3 of 6 rows of cores."""
+    """The legend names the colours of cores with elements: 6 rows are on 3 of 6 core rows."""
     picture = ShardLayout((6, 70, 90), "float32", grid=(2, 3, 4)).picture()
     fills = {box.attrib["fill"] for box in check_picture(picture).iter(f"{SVG}rect")
              if box.get("fill", "").startswith("#") and box.attrib["width"] != "12"}

@@ -1,4 +1,4 @@
-"""The page that explores a layout: its script answers as the layout does, in a browser."""
+"""The script of the layout explorer page gives the results of the layout, in a browser."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ASKED = {name: layout for name, layout in LAYOUTS.items() if layout.num_elements
 
 
 def asked(layout: Layout, seed: int) -> dict[str, Any]:
-    """Some elements and some places, padding among them."""
+    """Return random elements and addresses, including padding."""
     dice = random.Random(seed)
     return {
         "elements": [[dice.randrange(n) for n in layout.shape] for _ in range(20)],
@@ -31,7 +31,7 @@ def asked(layout: Layout, seed: int) -> dict[str, Any]:
 
 
 def with_questions(layout: Layout, questions: dict[str, Any], changes: str = "") -> str:
-    """The page, with a script that asks and leaves the answers."""
+    """Return the page with a script that runs the queries and stores the results."""
     script = f"""
 const Q={json.dumps(questions)};{changes}
 const A={{places:Q.elements.map(e=>explore.place(e)),cores:Q.elements.map(
@@ -45,7 +45,7 @@ document.body.append(done);"""
 
 
 def expected(layout: Layout, questions: dict[str, Any]) -> dict[str, Any]:
-    """What the layout says itself."""
+    """Return the results of the layout itself."""
     grid = layout.grid_axes
     shard = [n for axis, n in enumerate(layout.physical_shape) if axis not in grid] or [1]
     places = [layout.place(index) for index in questions["elements"]]

@@ -1,4 +1,4 @@
-"""Pictures of functions, kernels and schedules: each loop with its extent, its mark and its place."""
+"""Pictures of functions, kernels and schedules: extent, annotation and nesting of loops."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Golden = Callable[[object], None]
 
 
 def words(picture: str) -> list[str]:
-    """The lines of a picture, after its checks."""
+    """Return the text lines of a picture after its checks."""
     return [line.text for line in words_of(check_picture(picture))]
 
 

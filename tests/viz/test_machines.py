@@ -1,4 +1,4 @@
-"""Pictures of targets, reports and plans: what they say is what the objects say."""
+"""Pictures of targets, reports and plans show the values of the objects."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_drawn_report(golden: Golden) -> None:
 
 
 def test_the_bars_of_a_timeline_are_in_order() -> None:
-    """What the host sends comes before what cores load, and what they store before it goes back."""
+    """Timeline bars are in dependence order: host input, loads, stores, host output."""
     root = check_picture(demo("stick128").report().timeline_picture())
     bars = [
         (title.partition(": ")[0], float(box.attrib["x"]), float(box.attrib["width"]))
@@ -76,7 +76,7 @@ def test_a_kernel_of_the_processor_has_a_report_to_look_at() -> None:
 
 
 def steps(*speeds: float, name: str = "step") -> Roofline:
-    """Kernels of one program, each with its speed, below roofs of a made-up processor."""
+    """Return a roofline of a made-up CPU, with one kernel per given speed."""
     marks = tuple(RooflinePoint(f"{name} {k}", "L2", 42.7, speed, 1e11, is_measured=k % 2 == 0)
                   for k, speed in enumerate(speeds))
     return Roofline(
@@ -107,7 +107,7 @@ def test_a_long_name_leaves_room_for_its_speed() -> None:
 
 
 def test_roofs_on_one_line_are_all_seen() -> None:
-    """What is drawn below is the wider."""
+    """Coincident roofs stay visible: the lower one in drawing order is wider."""
     same = Roofline("cpu", "second", (Roof("float32 vectors", 1e11),),
                     (Roof("L1", 2e11), Roof("L2", 2e11), Roof("memory", 1e11)), (), ())
     widths = re.findall(r'stroke-width="(\d+)" style="stroke:#', same.picture())
@@ -142,7 +142,7 @@ CORES = st.sampled_from((1, 4, 64))
 
 @st.composite
 def rooflines(draw: Draw) -> Roofline:
-    """Any roofs and kernels, with or without each kind."""
+    """Draw rooflines with any roofs and kernels, including none of a kind."""
     compute = draw(st.lists(st.builds(Roof, st.sampled_from(("float32", "int8")), RATE, CORES), max_size=4))
     memories = draw(st.lists(st.builds(Roof, st.sampled_from(("L1", "L2", "memory")), RATE, CORES),
                              min_size=1, max_size=5))

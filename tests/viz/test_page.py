@@ -1,4 +1,4 @@
-"""docs/pictures.md shows the pictures that its own lines make."""
+"""The pictures in docs/pictures.md equal the output of its examples."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHOWN = re.compile(r"!\[`([^`]+)`\]\((pictures/[\w-]+\.svg)\)")
 def test_the_page_shows_what_its_lines_make(
     request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    """`pytest --update-golden` writes the files again."""
+    """The page shows the output of its examples; `pytest --update-golden` updates the files."""
     text = PAGE.read_text(encoding="utf-8")
     program = tmp_path / "page.py"
     program.write_text(examples(text), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What is large says in one line what it is; its text and its picture say the rest."""
+"""The `repr` of large objects is one line; `str` and pictures show the details."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Traces as pictures: lanes, bars and levels of any timeline, and files of them."""
+"""Trace pictures: lanes, bars and nesting levels of timelines, and trace files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_drawn(golden: Callable[[object], None]) -> None:
 
 
 def lanes(count: int, bars: int, processes: int = 1) -> ChromeTrace:
-    """Lanes of processes in which one thing follows the other."""
+    """Return processes with lanes of sequential events."""
     events = [process_named(p, f"core {p}") for p in range(processes)]
     for p in range(processes):
         for n in range(count):
@@ -56,7 +56,7 @@ def test_what_a_picture_has(trace: ChromeTrace, words: list[str]) -> None:
 
 @pytest.mark.parametrize("each", [1, 3, 5, 7, 11])
 def test_processes_are_shown_with_all_of_their_lanes(each: int) -> None:
-    """What the chip does for all cores is the last one."""
+    """All lanes of a process are shown; the lane of the whole chip comes last."""
     found = [line.text for line in words_of(check_picture(lanes(each, 1, processes=50).picture()))]
 
     assert "core 49" in found

@@ -90,8 +90,8 @@ def requested_partition(type: PTensorType, placements: Placements, where: str) -
     found = Partition(type.shape, type.dtype, mesh, placements)
     if found.op is not None:
         raise ArrayValueError(
-            "{where}: the placements are {placements}, and arrays have no partial values; give "
-            "Shard(axis) or Replicate(), and from_local parts that are to be combined",
+            "{where}: arrays do not support partial values, got placements {placements}; use "
+            "Shard(axis) or Replicate(), or xp.from_local for local parts that must be combined",
             where=where, placements=list(found.placements),
         )
     return partition(type.shape, type.dtype, mesh, found.placements)
@@ -101,8 +101,8 @@ def _check(given: Partition, type: PTensorType, where: str) -> None:
     if given.shape != type.shape or given.windows is not None:
         view = " as a view" if given.windows else ""
         raise ArrayValueError(
-            "{where}: the partition is that of {named}{view}, and the array is {type}; give one "
-            "of that shape, or placements",
+            "{where}: the partition describes {named}{view}, but the array is {type}; pass a "
+            "partition with the shape of the array, or pass placements",
             where=where, named=given.named, view=view, type=type,
         )
 
@@ -166,7 +166,7 @@ def shard_or_reshard(
     type = node.type
     if type.team != number_of(team):
         raise ArrayValueError(
-            "{where}: x belongs to team {team}, and team is {number_of}; gather it first: "
+            "{where}: x belongs to team {team}, but team is {number_of}; gather x first: "
             "xp.gather(x)",
             where=where, team=type.team, number_of=number_of(team),
         )

@@ -98,8 +98,8 @@ def _copy_from_host(
     """Copy elements from host memory to a device with separate memory."""
     if copy is False:
         raise ArrayValueError(
-            "{where}: copy=False, and {device!r} has memory of its own, to which elements are "
-            "copied; give copy=None",
+            "{where}: copy=False is not possible, because device {device!r} has separate memory; "
+            "pass copy=None",
             kind="copy-needed", where=where, device=device,
         )
     node = as_node(obj, dtype, CPU, None, where, is_read_now=True)
@@ -139,8 +139,8 @@ def _convert(
     """Return an array converted to a dtype, a device or a layout, or copied to its own memory."""
     if copy is False:
         raise ArrayValueError(
-            "{where}: x is {type}, and takes a copy to be of {dtype} on {device!r}, which "
-            "copy=False forbids; give copy=None",
+            "{where}: copy=False is not possible, because converting {type} to {dtype} on "
+            "{device!r} requires a copy; pass copy=None",
             kind="copy-needed", where=where, type=node.type, dtype=dtype or node.type.dtype,
             device=device,
         )
@@ -180,7 +180,7 @@ def from_dlpack(
         return asarray(x, device=device, copy=copy)
     if not hasattr(x, "__dlpack__"):
         raise ArrayTypeError(
-            "{where}: {type} has no `__dlpack__`; xp.asarray takes what has elements",
+            "{where}: {type} has no `__dlpack__`; use xp.asarray for other array-like objects",
             where=where, type=type(x).__name__,
         )
     place = device_name(device, where)

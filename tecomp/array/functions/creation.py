@@ -101,7 +101,7 @@ def _real(value: Any, where: str) -> int | float:
     if isinstance(value, float):
         return float(value)
     raise ArrayTypeError(
-        "{where}: {value!r} is {type}; give a real number",
+        "{where}: expected a real number, got {value!r} ({type})",
         where=where, value=value, type=type(value).__name__,
     )
 
@@ -328,7 +328,7 @@ def _as_python_scalar(value: Any, where: str) -> bool | int | float | complex:
     if isinstance(value, bool | int | float | complex):
         return value
     raise ArrayTypeError(
-        "{where}: the value is {class_}; give a number or an array of this namespace",
+        "{where}: the value must be a scalar or an array of this namespace, got {class_}",
         kind="no-array", where=where, class_=value.__class__.__name__,
     )
 
@@ -339,7 +339,7 @@ def _number(value: Any, type: PTensorType, where: str) -> Node:
     value = _as_python_scalar(value, where)
     if isinstance(value, complex) and dtype not in COMPLEX:
         raise ArrayTypeError(
-            "{where}: {value} is complex, which no {dtype} can hold; give a complex dtype",
+            "{where}: cannot store complex value {value} in dtype {dtype}; pass a complex dtype",
             where=where, value=value, dtype=dtype,
         )
     if dtype in INTEGERS:
@@ -355,7 +355,7 @@ def _check_range(value: Any, dtype: str, where: str) -> None:
     info = np.iinfo(dtype)
     if not (isfinite(value) and info.min <= value <= info.max):
         raise ArrayTypeError(
-            "{where}: {value} is no {dtype}, which goes from {min} to {max}; give another dtype",
+            "{where}: {value} is out of range for {dtype} ({min} to {max}); pass a wider dtype",
             where=where, value=value, dtype=dtype, min=info.min, max=info.max,
         )
 

@@ -198,7 +198,7 @@ def _kind(kind: Any) -> Sequence[str]:
     if kind in KINDS:
         return KINDS[kind]
     raise ArrayValueError(
-        "isdtype: there is no kind {form!r} of types; these are {kinds}",
+        "isdtype: unknown dtype kind {form!r}; valid kinds: {kinds}",
         kind="unknown-choice", form=kind, kinds=", ".join(map(repr, KINDS)),
     )
 
@@ -224,7 +224,7 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
     ]
     if not types:
         raise ArrayValueError(
-            "{where}: there is no array and no type; give one at least",
+            "{where}: expected at least one array or dtype",
             kind="nothing-given", where=where,
         )
     dtype = promote_types(types)
@@ -322,7 +322,7 @@ class Info:
         for one in known:
             if not isinstance(one, str) or one not in _KINDS:
                 raise ArrayValueError(
-                    "dtypes: there is no kind {one!r}; these are {kinds}",
+                    "dtypes: unknown dtype kind {one!r}; valid kinds: {kinds}",
                     one=one, kinds=", ".join(_KINDS),
                 )
         place = device_name(device, "dtypes")

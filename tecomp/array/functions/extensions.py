@@ -97,8 +97,8 @@ def from_local(part: Any, team: Any, /, *, axis: int = 0, partition: Any = None)
     node = node_of(asarray(part), "from_local", "part")
     if node.type.team is not None:
         raise ArrayValueError(
-            "from_local: part is {type}, an array of a team; give what this process has, "
-            "x.to_local()",
+            "from_local: part must be a local array, got {type}, which belongs to a team; pass "
+            "the local part, x.to_local()",
             type=node.type,
         )
     return from_node(on_teams().assemble(node, team, axis, partition))
@@ -143,7 +143,7 @@ def redistribute(x: Array, placements: Any, /) -> Array:
     node = node_of(x, "redistribute")
     if node.type.team is None:
         raise ArrayValueError(
-            "redistribute: x is {type}, an array of this process alone; give it a team first: "
+            "redistribute: x must belong to a team, got {type}; assign a team first: "
             "xp.asarray(x, team=dist.world())",
             type=node.type,
         )
@@ -216,16 +216,16 @@ def _check_strides(shape: Shape, strides: tuple[int, ...], where: str) -> int:
     """Return the offset of the last element, after a check that no two elements share memory."""
     if len(strides) != len(shape) or min(strides, default=1) < 1:
         raise ArrayValueError(
-            "{where}: strides {strides} for shape {shape}; give a number of elements, 1 or more, "
-            "for each axis",
+            "{where}: strides {strides} are invalid for shape {shape}; specify one positive "
+            "stride per axis, in elements",
             where=where, strides=strides, shape=shape,
         )
     last = 0
     for step, extent in sorted(zip(strides, shape, strict=True)):
         if extent > 1 and step <= last:
             raise ArrayValueError(
-                "{where}: elements of shape {shape} share memory with strides {strides}; give "
-                "strides of {limit} or more where axes are not the innermost",
+                "{where}: strides {strides} map several elements of shape {shape} to the same "
+                "address; use strides of at least {limit} for outer axes",
                 where=where, shape=shape, strides=strides, limit=last + 1,
             )
         last += max(extent - 1, 0) * step
@@ -288,14 +288,15 @@ def relayout_to(x: Array, layout: Any, /) -> Array:
 def _check_place(node: Node, where: str) -> None:
     if not is_apart(node.type.device):
         raise ArrayValueError(
-            "{where}: x is {type}, and arrays on {device!r} have the order of NumPy; bring it to "
-            "a device that has layouts, x.to_device('stick128')",
+            "{where}: x is {type}, but device {device!r} stores arrays in row-major order without "
+            "layouts; transfer x to a device with layouts, x.to_device('stick128')",
             where=where, type=node.type, device=node.type.device,
         )
     if node.type.team is not None:
         raise ArrayValueError(
-            "{where}: x is {type}, and each process has a part in a layout of its own; give the "
-            "part, x.to_local(), and make an array of the results: xp.from_local(part, team)",
+            "{where}: x is {type}, but each process stores its shard in a layout of its own; "
+            "apply the function to the local part, x.to_local(), and reassemble the array with "
+            "xp.from_local(part, team)",
             where=where, type=node.type,
         )
 

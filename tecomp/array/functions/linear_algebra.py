@@ -117,7 +117,7 @@ def _pair(axes: object, first: int, second: int) -> tuple[tuple[int, ...], tuple
     if isinstance(axes, Sequence):
         if len(axes) != 2 or not all(isinstance(own, Sequence) for own in axes):
             raise ArrayTypeError(
-                "{where}: axes is {axes!r}; give a number of axes, or (axes of x1, axes of x2)",
+                "{where}: axes must be an integer or a pair (axes of x1, axes of x2), got {axes!r}",
                 where=where, axes=axes,
             )
         one, other = (tuple([_integer(k, where, "an axis") for k in own]) for own in axes)
@@ -125,8 +125,8 @@ def _pair(axes: object, first: int, second: int) -> tuple[tuple[int, ...], tuple
     count = _integer(axes, where, "axes")
     if not 0 <= count <= min(first, second):
         raise ArrayValueError(
-            "{where}: axes is {count!r}, and the arrays have {first} and {second} axes; give a "
-            "number from 0 to {first2}",
+            "{where}: axes is {count!r}, which is out of range for operands with {first} and "
+            "{second} axes; pass a number from 0 to {first2}",
             where=where, count=count, first=first, second=second, first2=min(first, second),
         )
     return tuple(range(first - count, first)), tuple(range(count))
@@ -137,6 +137,6 @@ def _integer(value: object, where: str, what: str) -> int:
         return operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         raise ArrayTypeError(
-            "{where}: {what} is {value!r}; give an integer",
+            "{where}: {what} must be an integer, got {value!r}",
             where=where, what=what, value=value,
         ) from None

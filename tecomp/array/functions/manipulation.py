@@ -101,8 +101,8 @@ def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
     along = axis_of(axis, node.type.rank, where)
     if index.type.rank != node.type.rank:
         raise ArrayValueError(
-            "{where}: x has shape {shape} and indices {type_shape}; give indices with as many "
-            "axes",
+            "{where}: x has shape {shape}, but indices has shape {type_shape}; pass indices with "
+            "the same number of axes as x",
             kind="array-shapes", where=where, shape=node.type.shape, type_shape=index.type.shape,
         )
     places = normalize_indices(index, node.type.shape[along], along, where)
@@ -196,13 +196,13 @@ def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
 def _nodes(arrays: Sequence[Array], where: str) -> list[Node]:
     if isinstance(arrays, Array) or not isinstance(arrays, Iterable):
         raise ArrayTypeError(
-            "{where}: arrays is {type}; give a tuple or a list of arrays",
+            "{where}: arrays must be a tuple or list of arrays, got {type}",
             where=where, type=type(arrays).__name__,
         )
     nodes = [node_of(x, where, f"array {k}") for k, x in enumerate(arrays)]
     if not nodes:
         raise ArrayValueError(
-            "{where}: there is no array; give one at least",
+            "{where}: expected at least one array, got an empty sequence",
             kind="nothing-given", where=where,
         )
     return nodes
@@ -276,7 +276,8 @@ def moveaxis(
     new = _places(destination, node.type.rank, "destination")
     if len(old) != len(new):
         raise ArrayValueError(
-            "{where}: source is {old} and destination {new}; give a place for each axis",
+            "{where}: source {old} and destination {new} differ in length; pass one destination "
+            "per source axis",
             where=where, old=old, new=new,
         )
     order = [axis for axis in range(node.type.rank) if axis not in old]
@@ -289,7 +290,7 @@ def _places(axis: int | tuple[int, ...], rank: int, what: str) -> tuple[int, ...
     axes = [axis_of(k, rank, "moveaxis", what) for k in integers(axis, "moveaxis", what)]
     if len(set(axes)) < len(axes):
         raise ArrayValueError(
-            "moveaxis: {what} is {axes}; name each axis once",
+            "moveaxis: {what} {axes} contains duplicate axes; pass each axis once",
             what=what, axes=tuple(axes),
         )
     return tuple(axes)
@@ -363,7 +364,7 @@ def repeat(x: Array, repeats: int | Array, /, *, axis: int | None = None) -> Arr
 
 def _below_zero(count: int, place: int) -> ArrayValueError:
     return ArrayValueError(
-        "repeat: repeats has {count} at {place}; give how often for each element, 0 or more",
+        "repeat: repeats must be nonnegative, got {count} at index {place}",
         count=count, place=place,
     )
 
@@ -375,13 +376,13 @@ def _counts(repeats: Node, node: Node, axis: int) -> Node:
     extent = node.type.shape[axis]
     if repeats.type.dtype not in INTEGERS:
         raise ArrayTypeError(
-            "{where}: repeats is {type}; give integers",
+            "{where}: repeats must have an integer dtype, got {type}",
             where=where, type=repeats.type,
         )
     if repeats.type.rank > 1 or repeats.type.size not in (1, extent):
         raise ArrayValueError(
-            "{where}: repeats has shape {shape}, and x has {extent} elements along axis {axis}; "
-            "give a number for each, or one",
+            "{where}: repeats has shape {shape}, but x has {extent} elements along axis {axis}; "
+            "pass one count per element, or a single count",
             kind="array-shapes", where=where, shape=repeats.type.shape, extent=extent, axis=axis,
         )
     return apply_view(BroadcastOp((extent,)), repeats)
@@ -422,8 +423,8 @@ def _complete(shape: Shape, own: Shape) -> Shape:
     known = prod(extent for extent in shape if extent != -1)
     if shape.count(-1) > 1 or not known or prod(own) % known:
         raise ArrayValueError(
-            "reshape: x has shape {own}, {size} elements, which leave open what -1 is in {shape}; "
-            "write the extents",
+            "reshape: cannot infer -1 in shape {shape} for x of shape {own} with {size} elements; "
+            "specify all sizes",
             kind="array-shapes", own=own, size=prod(own), shape=shape,
         )
     return shape_of([prod(own) // known if n == -1 else n for n in shape], "reshape")
@@ -454,8 +455,8 @@ def roll(
     if axis is None:
         if len(shifts) != 1:
             raise ArrayValueError(
-                "{where}: shift is {shifts!r}, and there is no axis for each; give one number, or "
-                "name the axes",
+                "{where}: shift must be an integer if axis is None, got {shifts!r}; pass one "
+                "shift, or specify axis",
                 where=where, shifts=shifts,
             )
         rolled = record(Roll(shifts, (0,)), _row(node))
@@ -467,7 +468,7 @@ def roll(
         axes *= len(shifts)
     if len(shifts) != len(axes):
         raise ArrayValueError(
-            "{where}: shift is {shifts} and axis {axes}; give a shift for each axis",
+            "{where}: shift {shifts} and axis {axes} differ in length; pass one shift per axis",
             where=where, shifts=shifts, axes=tuple(axes),
         )
     return from_node(record(Roll(shifts, tuple(axes)), node))

@@ -139,8 +139,8 @@ def _clip_bound(type: PTensorType, bound: object, what: str) -> Node | None:
     if dtype in INTEGERS and type.dtype in INTEGERS:
         return record(CastOp(type.dtype), _clamp_to_dtype(node, type.dtype))
     raise ArrayTypeError(
-        "clip: {what} is {dtype}, and the elements are {type_dtype}; give {allowed}, or convert "
-        "the elements, xp.astype(x, dtype)",
+        "clip: {what} has dtype {dtype}, but x has dtype {type_dtype}; pass {allowed}, or convert "
+        "x with xp.astype(x, dtype)",
         what=what, dtype=dtype, type_dtype=type.dtype,
         allowed="an integer" if type.dtype in INTEGERS else "a real number",
     )
@@ -238,7 +238,7 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
     """
     node = node_of(x, "nonzero")
     if not node.type.shape:
-        raise ArrayValueError("nonzero: x has no axes; give one axis or more", kind="array-shapes")
+        raise ArrayValueError("nonzero: x must have at least 1 axis, got 0", kind="array-shapes")
     return tuple([from_node(places) for places in places_in(truth_of(node))])
 
 

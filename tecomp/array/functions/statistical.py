@@ -210,7 +210,7 @@ def _apply_reduction(
     node = node_of(x, kind)
     if not isinstance(correction, int | float):
         raise ArrayTypeError(
-            "{form}: correction is {correction!r}; give a number of Python",
+            "{form}: correction must be a Python number, got {correction!r}",
             form=kind, correction=correction,
         )
     float64_of(correction, kind, "correction")
@@ -303,12 +303,13 @@ def _apply_cumulative(
     rank = node.type.rank
     if rank == 0:
         raise ArrayValueError(
-            "{where}: x has no axes; give it one: xp.reshape(x, (1,))",
+            "{where}: x must have at least 1 axis, got 0; reshape it: xp.reshape(x, (1,))",
             kind="array-shapes", where=where,
         )
     if axis is None and rank > 1:
         raise ArrayValueError(
-            "{where}: x has shape {shape}, {rank} axes; say along which: axis=0",
+            "{where}: axis must be specified, because x has shape {shape} with {rank} axes; for "
+            "example, pass axis=0",
             kind="array-shapes", where=where, shape=node.type.shape, rank=rank,
         )
     along = 0 if axis is None else axis_of(axis, rank, where)
@@ -406,7 +407,7 @@ def diff(
     along = axis_of(axis, node.type.rank, "diff")
     times = integer(n, "diff", "n")
     if times < 0:
-        raise ArrayValueError("diff: n is {times!r}; give 0 or more", times=times)
+        raise ArrayValueError("diff: n must be nonnegative, got {times!r}", times=times)
     before = () if prepend is None else (node_of(prepend, "diff", "prepend"),)
     behind = () if append is None else (node_of(append, "diff", "append"),)
     if before or behind:

@@ -123,8 +123,8 @@ def computable(nodes: Sequence[Node]) -> PendingGraph:
 def no_elements() -> ArrayTypeError:
     """Return the error for element access while a function is recorded."""
     return ArrayTypeError(
-        "jit: the value of an element is asked for, and there is none while a function is "
-        "recorded; use where in place of if, or ask outside of the function",
+        "jit: the value of an element is not available during recording; use where instead of if, "
+        "or access the value outside the recorded function",
         kind="recording",
     )
 
@@ -141,8 +141,8 @@ def check_recordable(where: str) -> None:
     """
     if tracing.depth:
         raise DataDependentShapeError(
-            "jit: the shape of the result of {where} depends on values, and there are none while "
-            "a function is recorded; do it outside of the function",
+            "jit: the result of {where} has a data-dependent shape, which is not supported during "
+            "recording; call it outside the recorded function",
             kind="recording", where=where,
         )
 

@@ -92,8 +92,8 @@ def wait(written: Sequence[int] = ()) -> None:
     """
     if get_ident() in written:
         raise ArrayValueError(
-            "x[...] = value: elements of x are asked for while they are written; ask before, or "
-            "after"
+            "x[...] = value: elements of x are accessed while they are being written; access them "
+            "before or after the assignment"
         )
     _waiting.append(1)
     try:

@@ -152,8 +152,8 @@ def memory(shape: Shape, dtype: np.dtype[Any]) -> Buffer:
 def no_memory(shape: Shape, dtype: np.dtype[Any]) -> ArrayMemoryError:
     """Return the error for an array that does not fit in memory."""
     return ArrayMemoryError(
-        "xp: elements of shape {shape} and type {dtype} take {bytes} bytes, which the system does "
-        "not give; compute them in parts",
+        "xp: cannot allocate {bytes} bytes for an array of shape {shape} and dtype {dtype}; split "
+        "the computation into smaller parts",
         shape=shape, dtype=dtype, bytes=prod(shape) * dtype.itemsize,
     )
 
@@ -435,8 +435,8 @@ def replicated_as_local(node: Node) -> Node:
     """
     if node.data is None:
         raise ArrayTypeError(
-            "jit: an argument is {type}, and what processes send each other for this is not "
-            "recorded; do it outside of the function",
+            "jit: an argument is {type}, and the communication for it cannot be recorded; perform "
+            "it outside the recorded function",
             kind="recording", type=node.type,
         )
     return materialized_node(node.data, local_type(node.type, node.type.shape))

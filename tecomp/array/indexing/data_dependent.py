@@ -44,8 +44,8 @@ def write_at(target: Buffer, key: Any, source: Buffer, where: str) -> None:
         target[key] = source
     except (ValueError, IndexError):
         raise ArrayValueError(
-            "{where}: the value has shape {shape}, and the index says elements of shape "
-            "{target_shape}; give a value that broadcasts to it",
+            "{where}: a value of shape {shape} does not broadcast to the indexed shape "
+            "{target_shape}",
             kind="array-shapes", where=where, shape=source.shape, target_shape=target[key].shape,
         ) from None
 

@@ -15,7 +15,7 @@ from tecomp.errors import ArrayIndexError
 from tecomp.ptensor.operations.manipulation import BroadcastOp
 from tecomp.ptensor.types import INTEGERS, PTensorType, Shape
 
-FORMS = "give integers, slices, `...`, None, or arrays of this namespace: of integers, or a mask"
+FORMS = "use integers, slices, `...`, None, or integer or boolean arrays of this namespace"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +80,14 @@ def entries_of(key: Any, type: PTensorType, where: str) -> list[Entry]:
     dots = [k for k, part in enumerate(parts) if part is Ellipsis]
     if len(dots) > 1:
         raise ArrayIndexError(
-            "{where}: the index has `...` {dot_count} times; write it once",
+            "{where}: the index contains {dot_count} ellipses (`...`); use at most one",
             where=where, dot_count=len(dots),
         )
     taken = sum(_axes_taken(part) for part in parts)
     if taken > len(shape):
         raise ArrayIndexError(
-            "{where}: {taken} axes are indexed, and the shape {shape} has {rank}; give an index "
-            "for each axis at most",
+            "{where}: {taken} axes are indexed, but shape {shape} has {rank} axes; use at most "
+            "one index per axis",
             where=where, taken=taken, shape=shape, rank=len(shape),
         )
     rest = [slice(None)] * (len(shape) - taken)
@@ -126,7 +126,7 @@ def _entry(part: Any, axis: int, shape: Shape, where: str) -> Entry:
         number = index(part)
     except TypeError:
         raise ArrayIndexError(
-            "{where}: {part!r} is {type}, and no index; {forms}",
+            "{where}: {part!r} ({type}) is not a valid index; {forms}",
             where=where, part=part, type=type(part).__name__, forms=FORMS,
         ) from None
     return IntegerKey(check_bounds(number, axis, shape[axis], where))
@@ -145,10 +145,9 @@ def check_bounds(number: int, axis: int, extent: int, where: str) -> int:
 
 def out_of_bounds(number: int, axis: int, extent: int, where: str) -> ArrayIndexError:
     """Return the error for an index that is out of bounds."""
-    inside = f"give one from {-extent} to {extent - 1}" if extent else "it has no element"
+    inside = f"use an index from {-extent} to {extent - 1}" if extent else "the axis is empty"
     return ArrayIndexError(
-        "{where}: index {number} is out of bounds along axis {axis}, whose extent is {extent}; "
-        "{inside}",
+        "{where}: index {number} is out of bounds for axis {axis} with size {extent}; {inside}",
         where=where, number=number, axis=axis, extent=extent, inside=inside,
     )
 
@@ -158,8 +157,7 @@ def _span(part: slice, extent: int, where: str) -> SliceKey:
         start, stop, step = part.indices(extent)
     except (TypeError, ValueError) as error:
         raise ArrayIndexError(
-            "{where}: {part!r} is no slice of an axis: {reason}; give integers, and a step that "
-            "is not 0",
+            "{where}: {part!r} is not a valid slice: {reason}; use integers and a nonzero step",
             where=where, part=part, reason=error,
         ) from None
     count = len(range(start, stop, step))
@@ -174,7 +172,7 @@ def _array(node: Node, axis: int, shape: Shape, where: str) -> Entry:
         return IntegerKey(check_bounds(int(data_of(node)[()]), axis, shape[axis], where))
     if type.dtype != "bool":
         raise ArrayIndexError(
-            "{where}: an index is an array of {dtype}; {forms}",
+            "{where}: cannot index with an array of dtype {dtype}; {forms}",
             where=where, dtype=type.dtype, forms=FORMS,
         )
     own = shape[axis : axis + type.rank]
@@ -185,8 +183,8 @@ def _array(node: Node, axis: int, shape: Shape, where: str) -> Entry:
         return BooleanMaskKey(
             record(BroadcastOp(own), materialized_node(np.array(False), type.like(()))))
     raise ArrayIndexError(
-        "{where}: a mask of shape {shape} stands for axes of extents {own}; give a mask of these "
-        "extents",
+        "{where}: a mask of shape {shape} does not match the indexed axes of shape {own}; use a "
+        "mask of that shape",
         where=where, shape=type.shape, own=own,
     )
 

@@ -336,14 +336,13 @@ def _check(node: Node, value: Node) -> None:
     check_same_device_and_team([node.type, value.type], WHERE)
     if node.data is not None and is_read_only(node.data):
         raise ArrayValueError(
-            "{where}: x is made of memory that its owner made read-only; copy it first, x = "
-            "xp.asarray(x, copy=True)",
+            "{where}: x is backed by read-only memory; copy it first, x = xp.asarray(x, copy=True)",
             where=WHERE,
         )
     if _width(value.type) > _width(node.type):
         raise ArrayTypeError(
-            "{where}: the value is {type}, which no {dtype} of x can hold; convert it, "
-            "xp.astype(value, x.dtype), or make x of {type_dtype}",
+            "{where}: cannot store a value of type {type} in x of dtype {dtype}; convert the "
+            "value, xp.astype(value, x.dtype), or create x with dtype {type_dtype}",
             where=WHERE, type=value.type, dtype=node.type.dtype, type_dtype=value.type.dtype,
         )
 
@@ -368,8 +367,7 @@ def _check_shape(shape: Shape, target: Shape) -> None:
         a in (1, b) for a, b in zip(reversed(shape), reversed(target), strict=False))
     if not fits:
         raise ArrayValueError(
-            "{where}: the value has shape {shape}, and the index says elements of shape {target}; "
-            "give a value that broadcasts to it",
+            "{where}: a value of shape {shape} does not broadcast to the indexed shape {target}",
             kind="array-shapes", where=WHERE, shape=shape, target=target,
         )
 

@@ -43,7 +43,7 @@ def namespace_of(version: str | None) -> ModuleType:
     """
     if version is not None and version not in VERSIONS:
         raise ArrayValueError(
-            "__array_namespace__: there is no version {version!r}; these are {versions}",
+            "__array_namespace__: unsupported version {version!r}; supported versions: {versions}",
             version=version, versions=", ".join(VERSIONS),
         )
     module: ModuleType = sys.modules["tecomp.array"] if version != VERSIONS[-1] else _NEWEST.load()
@@ -61,8 +61,8 @@ def dlpack_device_of(device: str) -> tuple[int, int]:
     """
     if is_apart(device):
         raise ArrayBufferError(
-            "__dlpack_device__: DLPack has no number for the memory of {device!r}; copy the array "
-            "to the processor, x.to_device('cpu')",
+            "__dlpack_device__: device {device!r} has no DLPack device type; copy the array to "
+            "the host, x.to_device('cpu')",
             device=device,
         )
     return CPU
@@ -120,13 +120,13 @@ def dlpack_of(
     where = "__dlpack__"
     if stream is not None:
         raise ArrayBufferError(
-            "{where}: stream is {stream!r}; memory of the processor has none: give None",
+            "{where}: stream must be None for host memory, got {stream!r}",
             where=where, stream=stream,
         )
     if device is not None and not (isinstance(device, tuple) and device == CPU):
         raise ArrayBufferError(
-            "{where}: dl_device is {device}, and elements are handed over in memory of the "
-            "processor, {cpu}",
+            "{where}: dl_device must be {cpu}, got {device}; elements are exported in host memory "
+            "only",
             where=where, device=device, cpu=CPU,
         )
     if device is None:
@@ -134,15 +134,15 @@ def dlpack_of(
     copy = check_copy(copy, where)
     if copy is False and is_apart(node.type.device):
         raise ArrayBufferError(
-            "{where}: copy=False, and elements on {device!r} take a copy to be in memory of the "
-            "processor; give copy=None",
+            "{where}: copy=False is not possible, because exporting elements on {device!r} "
+            "requires a copy to host memory; pass copy=None",
             kind="copy-needed", where=where, device=node.type.device,
         )
     knows = version is not None and version[0] >= 1
     if copy is False and not knows:
         raise ArrayBufferError(
-            "{where}: copy=False, and without max_version=(1, 0) nothing says that the memory is "
-            "read-only; give copy=None",
+            "{where}: copy=False requires max_version=(1, 0) or later, because earlier versions "
+            "cannot mark memory as read-only; pass copy=None",
             kind="copy-needed", where=where,
         )
     data = as_numpy(node, None, copy or not knows or None)
@@ -150,7 +150,8 @@ def dlpack_of(
         return data.__dlpack__(max_version=version if knows else None)
     except BufferError as error:
         raise ArrayBufferError(
-            "{where}: DLPack has no {dtype} ({reason}); convert it, xp.astype(x, dtype)",
+            "{where}: DLPack does not support dtype {dtype} ({reason}); convert it with "
+            "xp.astype(x, dtype)",
             where=where, dtype=node.type.dtype, reason=error,
         ) from None
 

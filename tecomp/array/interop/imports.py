@@ -55,8 +55,8 @@ def as_node(
     if shared is None:
         if copy is False:
             raise ArrayValueError(
-                "{where}: copy=False, and {type} has no memory that an array can be a view of; "
-                "give copy=None",
+                "{where}: copy=False is not possible, because {type} does not expose memory that "
+                "can be shared; pass copy=None",
                 kind="copy-needed", where=where, type=type(obj).__name__,
             )
         data = _gather(obj, dtype, where)
@@ -103,8 +103,8 @@ def _offers(obj: Any, name: str, where: str) -> bool:
 
 def _offers_none(obj: Any, what: str, error: Exception, where: str) -> ArrayValueError:
     return ArrayValueError(
-        "{where}: {what} gives no elements of {type} that the processor can read ({reason}); make "
-        "it another array first, of its library",
+        "{where}: {what} does not provide host-readable elements of {type} ({reason}); convert it "
+        "to a host array with its own library first",
         where=where, what=what, type=type(obj).__name__, reason=error,
     )
 
@@ -153,8 +153,8 @@ def _of_memory(
     )
     if copy is False and not (fits and dtype in (None, own)):
         raise ArrayValueError(
-            "{where}: copy=False, and elements of {dtype} with strides {strides} take a copy to "
-            "be {dtype2}; give copy=None",
+            "{where}: copy=False is not possible, because converting elements of dtype {dtype} "
+            "with strides {strides} to {dtype2} requires a copy; pass copy=None",
             kind="copy-needed", where=where, dtype=shared.dtype, strides=shared.strides,
             dtype2=dtype or own,
         )
@@ -184,30 +184,30 @@ def _gather(obj: Any, dtype: str | None, where: str) -> Buffer:
             data = np.array(obj, None if dtype is None else numpy_dtype(dtype), order="C")
     except OverflowError as error:
         raise ArrayValueError(
-            "{where}: {reason}; give another dtype",
+            "{where}: {reason}; pass another dtype",
             where=where, reason=error,
         ) from None
     except MemoryError:
         raise ArrayValueError(
-            "{where}: there is no memory for elements of {type}; give fewer",
+            "{where}: not enough memory for the elements of {type}; pass fewer elements",
             where=where, type=type(obj).__name__,
         ) from None
     except (TypeError, ValueError) as error:
         if dtype is not None and (own := _gather(obj, None, where)).dtype.name != dtype:
             raise ArrayValueError(
-                "{where}: elements of {dtype} do not all become {dtype2} ({reason}); give another "
-                "dtype",
+                "{where}: cannot convert all elements of dtype {dtype} to {dtype2} ({reason}); "
+                "pass another dtype",
                 where=where, dtype=own.dtype, dtype2=dtype, reason=error,
             ) from None
         raise ArrayValueError(
-            "{where}: rows of different lengths, or elements that are no numbers; give nested "
-            "sequences of numbers, of equal lengths",
+            "{where}: sequences are ragged or contain elements that are not numbers; pass nested "
+            "sequences of numbers with equal lengths",
             kind="array-shapes", where=where,
         ) from None
     if data.dtype.name not in ALL:
         raise ArrayTypeError(
-            "{where}: {type} gives elements of {dtype}; give numbers, nested sequences of "
-            "numbers, or what has them in memory",
+            "{where}: {type} converts to unsupported dtype {dtype}; pass numbers, nested "
+            "sequences of numbers, or an object that exports array memory",
             where=where, type=type(obj).__name__, dtype=data.dtype,
         )
     return data
@@ -224,9 +224,9 @@ def _check_extents(obj: Any, where: str) -> None:
         extents.append(count)
         if prod(extents) > MOST_NUMBERS or len(extents) > MOST_AXES:
             raise ArrayValueError(
-                "{where}: sequences in each other have extents {extents}; an array has "
-                "{most_axes} axes at most, and {most_numbers} elements of sequences: give fewer, "
-                "and no sequence that holds itself",
+                "{where}: nested sequences have shape {extents}, which exceeds the maximum of "
+                "{most_axes} axes and {most_numbers} elements; pass a smaller sequence that does "
+                "not contain itself",
                 where=where, extents=_format_object(extents), most_axes=MOST_AXES,
                 most_numbers=MOST_NUMBERS,
             )

@@ -172,8 +172,8 @@ def ufunc_of(ufunc: np.ufunc, method: str, options: Mapping[str, Any], xp: Modul
     if method != "__call__":
         reduction = _REDUCTIONS.get(name) if method == "reduce" else None
         raise ArrayTypeError(
-            "{word}.{method}: arrays of tecomp have no such method; call {functions}, or give "
-            "arrays of NumPy, np.asarray(x)",
+            "{word}.{method}: this ufunc method is not supported for tecomp arrays; call "
+            "{functions}, or convert to NumPy with np.asarray(x)",
             word=word, method=method,
             functions="xp." + reduction if reduction else "functions of xp",
         )
@@ -315,15 +315,15 @@ def _shape_alone(x: Any) -> np.ndarray[Any, Any]:
 def _refuse(word: str, name: str) -> NoReturn:
     instead = INSTEAD.get(name.rpartition(".")[2], "")
     raise ArrayTypeError(
-        "{word}: tecomp.array has no such function, and NumPy's would give an array of NumPy; "
-        "{remedy}give arrays of NumPy, np.asarray(x)",
+        "{word}: tecomp.array has no equivalent, and the NumPy function would return a NumPy "
+        "array; {remedy}convert to NumPy with np.asarray(x)",
         kind="no-array", word=word, remedy=instead + ", or " if instead else "",
     )
 
 
 def _refuse_argument(word: str, argument: str, own: str) -> NoReturn:
     raise ArrayTypeError(
-        "{word}: xp.{own} takes its place for arrays of tecomp and has no argument {argument}; "
-        "leave it out, call xp.{own}, or give arrays of NumPy, np.asarray(x)",
+        "{word}: xp.{own} is called for tecomp arrays and does not support argument {argument}; "
+        "omit it, call xp.{own} directly, or convert to NumPy with np.asarray(x)",
         word=word, own=own, argument=argument,
     )

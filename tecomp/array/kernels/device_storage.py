@@ -210,13 +210,13 @@ def layout_of(type: PTensorType, layout: Any, where: str) -> Layout:
     """
     if not isinstance(layout, Layout):
         raise ArrayTypeError(
-            "{where}: layout is {class_}; give a tecomp.Layout, as x.layout is",
+            "{where}: layout must be a tecomp.Layout, got {class_}; pass a layout such as x.layout",
             where=where, class_=layout.__class__.__name__,
         )
     if not is_apart(type.device):
         raise ArrayValueError(
-            "{where}: a layout is given for an array on {device!r}, which has the order of NumPy; "
-            "give a device that has layouts, device='stick128'",
+            "{where}: layout is not supported on device {device!r}, which stores arrays in "
+            "row-major order; use a device with layouts, device='stick128'",
             where=where, device=type.device,
         )
     shape, dtype = parts_of(type)

@@ -134,7 +134,7 @@ def work(comm: Any) -> None:
         message = _receive(comm)
         if isinstance(message, EndOfScript):
             return
-        assert isinstance(message, RemoteCall), "what failed is told behind the call"
+        assert isinstance(message, RemoteCall), "a failure is reported after the call"
         try:
             _do(message, arrays)
         except Exception:

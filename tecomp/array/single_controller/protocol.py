@@ -83,8 +83,8 @@ class _Pickler(pickle.Pickler):
         """Reject objects that workers cannot import, because they have not run the script."""
         if isinstance(value, type | FunctionType) and value.__module__ == "__main__":
             raise TeamError(
-                "controller: {qualname} is of the script, which other processes do not run; give "
-                "what a module has that all of them import",
+                "controller: {qualname} is defined in the script, which workers cannot import; "
+                "define it in a module that all workers can import",
                 qualname=value.__qualname__,
             )
         return NotImplemented
@@ -101,7 +101,7 @@ def pack_message(message: Message) -> bytes:
         _Pickler(into, protocol=5).dump(message)
     except (pickle.PicklingError, TypeError, AttributeError) as error:
         raise TeamError(
-            "controller: what other processes need cannot be sent to them ({reason}); give values "
+            "controller: the message for the workers cannot be pickled ({reason}); pass values "
             "that can be pickled",
             reason=error,
         ) from error

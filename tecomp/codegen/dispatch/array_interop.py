@@ -80,8 +80,7 @@ def read_dlpack(where: str, array: Any) -> ArrayMemory:
     """
     if _is_negated(array):
         raise CallError(
-            "{where}: PyTorch has negated it without changing its memory; pass .resolve_neg() of "
-            "it",
+            "{where}: the array is a lazily negated PyTorch tensor; pass x.resolve_neg()",
             kind="memory-of-array", where=where,
         )
     capsule = _capsule(where, array)
@@ -90,7 +89,7 @@ def read_dlpack(where: str, array: Any) -> ArrayMemory:
         access = "writable"
     if tensor.device_type not in _HOST_DEVICES:
         raise CallError(
-            "{where}: expected an array in the memory of the processor, got one on device "
+            "{where}: expected an array in host memory, got one on device "
             "{device_type}:{device_id}; copy it to the host first",
             kind="memory-of-array", where=where, device_type=tensor.device_type,
             device_id=tensor.device_id,
@@ -137,7 +136,7 @@ def _capsule(where: str, array: Any) -> object:
             return array.__dlpack__()
     except (AttributeError, BufferError, RuntimeError, TypeError, ValueError) as error:
         raise CallError(
-            "{where}: its memory cannot be shared ({reason}); pass it as an array that owns plain "
+            "{where}: its memory cannot be shared ({reason}); pass an array that owns plain host "
             "memory",
             kind="memory-of-array", where=where, reason=error,
         ) from error
@@ -158,8 +157,8 @@ def _tensor(where: str, capsule: object) -> tuple[_Tensor, Access]:
     if valid(capsule, b"dltensor"):
         return _Tensor.from_address(pointer(capsule, b"dltensor")), "unknown"
     raise CallError(
-        "{where}: __dlpack__ gave {type}, which is no DLPack capsule or a used one; pass an array "
-        "whose __dlpack__ makes a new capsule at each call",
+        "{where}: __dlpack__ returned {type}, which is not an unused DLPack capsule; pass an array "
+        "whose __dlpack__ returns a new capsule at each call",
         kind="memory-of-array", where=where, type=type(capsule).__name__,
     )
 
@@ -212,8 +211,8 @@ def as_array(given: Any, where: str) -> np.ndarray[Any, Any]:
         return np.asarray(given)
     except (ValueError, OverflowError, RecursionError) as error:
         raise CallError(
-            "{where}: the array is a {type} of which NumPy makes no array; pass lists whose parts "
-            "have equal lengths, or an array",
+            "{where}: got a {type} that NumPy cannot convert to an array; pass nested lists of "
+            "equal lengths, or an array",
             kind="other-array", where=where, type=type(given).__name__,
         ) from error
 

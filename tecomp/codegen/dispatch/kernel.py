@@ -82,7 +82,7 @@ def time_call(call: Callable[..., object], arguments: Sequence[Any], seconds: fl
     """
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < 1e9:
         raise CallError(
-            "timeit: seconds is {seconds!r}; pass the positive number of seconds to measure",
+            "timeit: seconds must be a positive number, got {seconds!r}",
             seconds=seconds,
         )
     budget = int(seconds * 1e9)
@@ -267,7 +267,7 @@ class Kernel(Pictured):
         if kind == "asm":
             return self.compiled.assembly()
         raise CallError(
-            "source: {form!r} is no form of a kernel; the forms are ir, llvm, asm",
+            "source: unknown form {form!r}; supported forms: ir, llvm, asm",
             kind="unknown-choice", form=kind,
         )
 
@@ -302,8 +302,8 @@ class Kernel(Pictured):
             return
         if layouts != "logical":
             raise CallError(
-                "{name}: layouts is {layouts!r}; the arrays are in 'physical' layouts, or in "
-                "'logical' ones, those of the computation",
+                "{name}: layouts must be 'physical' (arrays in the layouts of the kernel) or "
+                "'logical' (arrays in the shapes of the computation), got {layouts!r}",
                 kind="unknown-choice", name=self.name, layouts=layouts,
             )
         self._call_logical(arguments)
@@ -446,7 +446,7 @@ class Kernel(Pictured):
     def _wrong_count(self, count: int) -> CallError:
         names = ", ".join(param.name for param in self.signature)
         outputs = ", ".join(self.outputs)
-        note = f"; {outputs} is passed as well, and written in place" if outputs else ""
+        note = f"; {outputs} must also be passed, to be written in place" if outputs else ""
         return CallError(
             "{name}: expected {signature_count} arguments ({names}), got {count}{note}",
             kind="argument-count", name=self.name, signature_count=len(self.signature),
@@ -468,8 +468,8 @@ class Kernel(Pictured):
             )
         size = f"{value} bytes{' or more' if value == 2**63 - 1 else ''}"
         return CallError(
-            "{name}: there is no memory for {text}, which takes {size}; use smaller tiles, or "
-            "compute it closer to where it is used",
+            "{name}: out of memory for {text}, which needs {size}; use smaller tiles, or compute "
+            "it closer to where it is used",
             kind="no-memory", name=self.name, text=text, size=size,
         )
 
@@ -523,8 +523,8 @@ def _check_overlap(parameters: Sequence[KernelParameter], memories: Sequence[Arr
             meet = other is not parameter and low < stop and start < high and low < high
             if meet and not are_interleaved(parameter, memory, other, beside):
                 raise CallError(
-                    "{where}: it is written to, and shares memory with argument {position} "
-                    "({buffer}); pass a copy of one of them",
+                    "{where}: the argument is written to and shares memory with argument "
+                    "{position} ({buffer}); pass a copy of one of them",
                     kind="memory-of-array", where=parameter.where, position=other.position,
                     buffer=other.buffer.name,
                 )

@@ -146,7 +146,7 @@ def _numpy_memory(parameter: KernelParameter, array: np.ndarray[Any, Any]) -> Ar
     fits = dtype == parameter.numpy
     if not fits and not dtype.isnative:
         raise CallError(
-            "{where}: expected {scalar} in this machine's byte order, got {str}; convert it with "
+            "{where}: expected native byte order of {scalar}, got {str}; convert it with "
             ".astype({parameter_scalar})",
             kind="memory-of-array", where=parameter.where, scalar=parameter.scalar, str=dtype.str,
             parameter_scalar=_numpy_name(parameter.scalar),
@@ -169,8 +169,8 @@ def _check_whole_steps(parameter: KernelParameter, array: np.ndarray[Any, Any]) 
     for axis, (extent, step) in enumerate(zip(array.shape, array.strides, strict=True)):
         if step % size and extent > 1 and array.size:
             raise CallError(
-                "{where}: the stride of axis {axis} is {step} bytes, no multiple of the {size} "
-                "bytes of {scalar}; pass a copy of it",
+                "{where}: the stride of axis {axis} is {step} bytes, which is not a multiple of "
+                "the {size} bytes of {scalar}; pass a copy of the array",
                 kind="memory-of-array", where=parameter.where, axis=axis, step=step, size=size,
                 scalar=parameter.scalar,
             )
@@ -182,9 +182,9 @@ def _no_array(parameter: KernelParameter, argument: Any) -> CallError:
     if parameter.is_written:
         name = _numpy_name(parameter.scalar)
         shape = "shape" if parameter.fixed is None else parameter.fixed
-        advice = f"pass np.empty({shape}, {name}), it is written to"
+        advice = f"pass np.empty({shape}, {name}) for the output"
     elif argument is None:
-        advice = "pass the array it reads"
+        advice = "pass the array that the kernel reads"
     return CallError(
         "{where}: expected an array of {parameter}, got {got}; {advice}",
         kind="other-array", where=parameter.where, parameter=parameter.describe(), got=got,
@@ -211,17 +211,17 @@ def _check_memory(parameter: KernelParameter, memory: ArrayMemory) -> None:
     if parameter.buffer.strides is None and not _is_compact(memory.shape, memory.strides):
         remedy = "pass np.ascontiguousarray(...) of it"
         if parameter.is_written:
-            remedy = "pass a new array, and copy from it"
+            remedy = "pass a new array, and copy the result from it"
         raise CallError(
-            "{where}: expected {parameter} without gaps in row-major order, got strides of "
-            "{strides} elements; {remedy}",
+            "{where}: expected contiguous row-major {parameter}, got strides of {strides} "
+            "elements; {remedy}",
             kind="memory-of-array", where=parameter.where, parameter=parameter.describe(),
             strides=memory.strides, remedy=remedy,
         )
     if memory.address % scalar.bytes and prod(memory.shape):
         raise CallError(
-            "{where}: the address {address:#x} of its first element is no multiple of the {bytes} "
-            "bytes of {scalar}; pass a copy of it",
+            "{where}: the address {address:#x} of its first element is not a multiple of the "
+            "{bytes} bytes of {scalar}; pass a copy of the array",
             kind="memory-of-array", where=parameter.where, address=memory.address,
             bytes=scalar.bytes, scalar=scalar,
         )
@@ -235,9 +235,9 @@ def _not_writable(parameter: KernelParameter, memory: ArrayMemory) -> CallError:
     advice = "pass a copy of it"
     if not isinstance(memory.owner, np.ndarray):
         new = f"np.empty({memory.shape}, {_numpy_name(parameter.scalar)})"
-        advice = f"pass {new} or a tensor of PyTorch, and make the other array from it"
+        advice = f"pass {new} or a PyTorch tensor, and create the other array from it"
     return CallError(
-        "{where}: it is written to, but {reason}; {advice}",
+        "{where}: the argument is written to, but {reason}; {advice}",
         kind="memory-of-array", where=parameter.where, reason=why, advice=advice,
     )
 
@@ -278,8 +278,8 @@ def check_scalar(where: str, var: Var, argument: Any) -> int | float:
     low, high = integer_range(dtype)
     if not low <= value <= high:
         raise CallError(
-            "{where}: {value} does not fit into {dtype}, which holds {low} to {high}; declare the "
-            "variable with a wider type",
+            "{where}: {value} is out of range for {dtype} ({low} to {high}); declare the variable "
+            "with a wider dtype",
             kind="other-array", where=where, value=value, dtype=dtype, low=low, high=high,
         )
     return value

@@ -42,8 +42,8 @@ def check_findable(func: PrimFunc, parameters: Sequence[KernelParameter]) -> Non
     for var in func.sizes:
         if var not in plain:
             raise LowerError(
-                "{func}: size `{var}` is no axis of any argument by itself, so no array tells its "
-                "value; add the variable {var} to the arguments",
+                "{func}: size variable `{var}` is not by itself an extent of any argument, so it "
+                "cannot be inferred; add the variable {var} to the arguments",
                 kind="unknown-size", func=func.name, var=var.name,
             )
 
@@ -90,8 +90,8 @@ def part_at_offset(
     got = array_text(memory.dtype, memory.shape)
     if len(memory.shape) != 1 or ((memory.strides or (1,)) != (1,) and memory.shape != (1,)):
         raise CallError(
-            "{where}: expected a one-dimensional array without gaps, which holds {parameter}, got "
-            "{got}; pass array.reshape(-1) of a contiguous array",
+            "{where}: expected a contiguous one-dimensional array for {parameter}, got {got}; pass "
+            "array.reshape(-1) of a contiguous array",
             kind="other-array", where=parameter.where, parameter=parameter.describe(), got=got,
         )
     shape = shape_value(parameter.shape, sizes)
@@ -108,8 +108,8 @@ def part_at_offset(
         )
     if 0 not in shape and (first < 0 or last >= memory.shape[0]):
         raise CallError(
-            "{where}: its {shape} take elements {first} to {last}, got {got}; pass a longer "
-            "array, or another offset",
+            "{where}: {shape} spans elements {first} to {last} of the array, got {got}; pass a "
+            "longer array, or another offset",
             kind="other-array", where=parameter.where, shape=array_text(memory.dtype, shape),
             first=first, last=last, got=got,
         )
@@ -138,8 +138,8 @@ def check_shape(parameter: KernelParameter, memory: ArrayMemory, sizes: Mapping[
         )
     for var in (v for shape in candidates for v in _variables(shape) if v not in sizes):
         raise CallError(
-            "{where}: size `{var}` does not follow from an array of {got_count} {axes}, {got}; "
-            "pass one in its unflattened shape, {parameter}",
+            "{where}: size `{var}` cannot be inferred from an array with {got_count} {axes}, "
+            "{got}; pass an unflattened array, {parameter}",
             kind="unknown-size", where=parameter.where, var=var.name, got_count=len(got),
             axes="axis" if len(got) == 1 else "axes", got=array_text(memory.dtype, got),
             parameter=parameter.describe(),
@@ -171,10 +171,10 @@ def check_mark(parameter: KernelParameter, argument: Any, sizes: Mapping[Var, Si
     name = parameter.buffer.name
     advice = f"pass kernel.pack({name}, a)"
     if parameter.logical is None:
-        advice = "unpack it with what packed it"
+        advice = "unpack it with the layout that packed it"
     raise CallError(
         "{where}: the array is packed as {formula}, but {name} is stored as {wanted_formula}; "
-        "{advice}, or np.asarray(...) of it if it is right",
+        "{advice}, or pass np.asarray(...) of it if the packing is intended",
         kind="packed", where=parameter.where, formula=found.formula, name=name,
         wanted_formula=wanted.formula, advice=advice,
     )
@@ -209,8 +209,8 @@ def _refuse_logical(
     also = "pass it with layouts='logical'" if parameter.is_written else (
         f"pass kernel.pack({name}, a), or a itself with layouts='logical'")
     raise CallError(
-        "{where}: {name} is stored as {parameter} in a layout, got {got}, its shape in the "
-        "computation; {also}",
+        "{where}: {name} is stored as {parameter} in a layout, got {got}, its logical shape; "
+        "{also}",
         kind="other-array", where=parameter.where, name=name, parameter=parameter.describe(),
         got=array_text(str(parameter.scalar), got), also=also,
     )
@@ -229,14 +229,14 @@ def check_strides(parameter: KernelParameter, memory: ArrayMemory,
     got = memory.strides or compact_strides(memory.shape)
     if any(n != 1 and a != b for n, a, b in zip(memory.shape, got, wanted, strict=True)):
         raise CallError(
-            "{where}: expected strides of {wanted} elements, got {got}; pass an array that has "
-            "them",
+            "{where}: expected strides of {wanted} elements, got {got}; pass an array with these "
+            "strides",
             kind="memory-of-array", where=parameter.where, wanted=wanted, got=got,
         )
     if parameter.is_written and not _are_apart(memory.shape, got):
         raise CallError(
-            "{where}: it is written to, and with strides of {got} elements several of its {shape} "
-            "may be one place; pass a new array, and copy from it",
+            "{where}: the argument is written to, but with strides of {got} elements some elements "
+            "of {shape} may share an address; pass a new array, and copy the result from it",
             kind="memory-of-array", where=parameter.where, got=got,
             shape=array_text(memory.dtype, memory.shape),
         )
@@ -335,7 +335,7 @@ def extent_value(extent: Expr, sizes: Mapping[Var, Size]) -> int:
     if not isinstance(result, Const):
         given = ", ".join(f"{v.name} = {sizes[v].value}" for v in free_variables(extent))
         raise CallError(
-            "the extent `{extent}` has no value of 64 bits for {given}; pass other sizes",
+            "the extent `{extent}` has no 64-bit value for {given}; pass other sizes",
             kind="unknown-size", extent=extent, given=given,
         )
     return int(result.value)

@@ -199,8 +199,7 @@ def check_flat(func: PrimFunc) -> None:
     for node in stmts:
         if isinstance(node, BufferRealize):
             raise LowerError(
-                "{func}: `{buffer}` is realized in a region; allocate it, with Allocate in place "
-                "of BufferRealize",
+                "{func}: `{buffer}` is realized in a region (BufferRealize); use Allocate instead",
                 func=func.name, buffer=node.buffer.name,
             )
     for view, memory in views_with_memory(func):

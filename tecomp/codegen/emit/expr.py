@@ -78,7 +78,7 @@ def _start(code: FunctionBuilder, expr: Expr) -> Rule:
     rule = _RULES.get(type(expr))
     if rule is None:
         raise InternalError(
-            "an expression of kind {type} cannot be compiled",
+            "cannot compile an expression of type {type}",
             type=type(expr).__name__,
         )
     return rule(code, expr)

@@ -207,12 +207,12 @@ def store_of(switch: str, folder: str, size: str) -> Store | None:
     """
     if switch not in ("", "on", "off"):
         raise CacheError(
-            "{switch}: expected on or off, got {switch2!r}; unset it for on",
+            "{switch}: expected on or off, got {switch2!r}; unset it for the default, on",
             switch=SWITCH, switch2=switch,
         )
     if size and not size.isdecimal():
         raise CacheError(
-            "{size}: expected a number of megabytes, got {size2!r}; unset it for "
+            "{size}: expected a number of megabytes, got {size2!r}; unset it for the default, "
             "{default_megabytes}",
             size=SIZE, size2=size, default_megabytes=DEFAULT_MEGABYTES,
         )

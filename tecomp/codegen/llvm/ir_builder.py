@@ -436,7 +436,7 @@ class FunctionBuilder:
             InternalError: If `var` is not in scope.
         """
         if var not in self.env:
-            raise InternalError("`{var}` is used where nothing binds it", var=var.name)
+            raise InternalError("`{var}` is used but not defined", var=var.name)
         return self.env[var]
 
     @contextmanager

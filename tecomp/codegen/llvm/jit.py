@@ -92,7 +92,7 @@ def _target_machine(machine: LlvmTarget, effort: int = 2) -> Any:
         target = llvm.Target.from_triple(machine.triple)
     except RuntimeError as error:
         raise InternalError(
-            "LLVM knows no machine `{triple}`: {reason}",
+            "unknown LLVM target triple `{triple}`: {reason}",
             triple=machine.triple, reason=error,
         ) from error
     # The small code model: the default of a JIT loads every address as 64 bits.
@@ -111,7 +111,7 @@ def _parse(text: str, target_machine: Any) -> Any:
         module.verify()
     except RuntimeError as error:
         raise InternalError(
-            "LLVM refuses the generated code: {reason}\n{text}",
+            "LLVM rejects the generated code: {reason}\n{text}",
             reason=error, text=text,
         ) from error
     return module
@@ -297,7 +297,7 @@ def _link(images: Sequence[bytes], entry: str, outside: ExternBindings) -> Loade
         tracker = builder.export_symbol(entry).link(compiler, f"{entry}.{number}")
     except RuntimeError as error:
         raise InternalError(
-            "the compiled code of {entry} cannot be linked: {reason}",
+            "cannot link the compiled code of {entry}: {reason}",
             entry=entry, reason=error,
         ) from error
     function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(tracker[entry])

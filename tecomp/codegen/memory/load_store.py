@@ -171,14 +171,14 @@ def _verify(access: _Access) -> None:
     rank = max(buffer.index_count, 1)
     if max(len(access.indices), 1) != rank or access.dtype.lanes != lanes * access.repeats:
         raise InternalError(
-            "{buffer} has {rank} axes of {dtype}; it is used with {index_count} indices and a "
+            "{buffer} has {rank} axes of {dtype}, but is accessed with {index_count} indices and a "
             "value of {access_dtype}",
             buffer=buffer.name, rank=rank, dtype=buffer.dtype, index_count=len(access.indices),
             access_dtype=access.dtype,
         )
     if rank > 1 and len(buffer.axis_separators) != rank - 1:
         raise InternalError(
-            "{buffer} has {rank} axes that are not physical ones; flatten it",
+            "{buffer} has {rank} axes that are not physical axes; flatten it",
             buffer=buffer.name, rank=rank,
         )
     if buffer.strides is not None and not buffer.flat:
@@ -190,7 +190,7 @@ def _verify(access: _Access) -> None:
         return
     if access.predicate.dtype.lanes not in (1, lanes, access.dtype.lanes):
         raise InternalError(
-            "an access of {buffer} at {lanes} places has a predicate of {dtype_lanes} lanes",
+            "an access of {buffer} at {lanes} lanes has a predicate of {dtype_lanes} lanes",
             buffer=buffer.name, lanes=lanes, dtype_lanes=access.predicate.dtype.lanes,
         )
 
@@ -567,7 +567,7 @@ def _row(code: FunctionBuilder, access: _Access) -> Rule:
         return base
     if any(index.dtype.lanes > 1 for index in access.indices[:-1]):
         raise InternalError(
-            "an index of {buffer} has lanes, and it is not the last one",
+            "{buffer} has a vector index that is not the last one",
             buffer=buffer.name,
         )
     row = cast_expr(INT64, access.indices[0])

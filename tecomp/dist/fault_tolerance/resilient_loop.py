@@ -113,8 +113,9 @@ class ProtectedLoop:
         given = np.shape(local), np.asarray(local).dtype
         if given != (shape, partition.dtype) or partition.mesh_axes(Partial):
             raise TeamError(
-                "protect: an array of {given}{given2} for a part of {dtype}{shape}, placed as "
-                "{placements}; give what this process has, and no partial values",
+                "protect: got an array {given}{given2} for a local part {dtype}{shape} with "
+                "placements {placements}; pass the local part of this rank, without Partial "
+                "placements",
                 given=given[1].name, given2=list(given[0]), dtype=partition.dtype.name,
                 shape=list(shape), placements=list(partition.placements),
             )
@@ -134,8 +135,8 @@ class ProtectedLoop:
             yield self._at
             if self._is_open:
                 raise TeamError(
-                    "protect: the body of the loop made no step; put all of it into "
-                    "`with loop.step():`"
+                    "protect: the loop body completed no step; enclose the body in `with "
+                    "loop.step():`"
                 )
 
     @contextmanager
@@ -251,7 +252,7 @@ class ProtectedLoop:
         found = [copies for copies in self._copies if copies.step == step]
         if not found:
             raise TeamError(
-                "protect: a rank was lost before there were copies of what it had; start again",
+                "protect: a rank was lost before its first checkpoint; restart the program",
                 kind="lost-process",
             )
         return found[0]
@@ -283,8 +284,8 @@ def protect(steps: int, *, every: int, team: AnyTeam = 1) -> ProtectedLoop:
     """
     if steps < 0 or every < 1:
         raise TeamError(
-            "protect: {steps} steps with copies every {every}; give 0 or more steps, and 1 or "
-            "more",
+            "protect: steps must be at least 0 and the checkpoint interval at least 1, got "
+            "{steps} steps with checkpoints every {every}",
             steps=steps, every=every,
         )
     check_survival()

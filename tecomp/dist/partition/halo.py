@@ -88,15 +88,15 @@ class Halo:
     def __post_init__(self) -> None:
         if self.partition.op is not None:
             raise LayoutError(
-                "halo: {placements} has partial values, which are not known to their neighbours; "
-                "combine them first",
+                "halo: {placements} contains Partial placements, which have no halos; reduce the "
+                "partial values first",
                 kind="partition", placements=list(self.partition.placements),
             )
         for axis in range(len(self.partition.shape)):
             if any(self.widths[axis]) and not self._is_blocks(axis):
                 raise LayoutError(
-                    "halo: indices of axis {axis} are dealt out one after the other, so a part "
-                    "has no neighbours; redistribute to Shard({axis}) first",
+                    "halo: axis {axis} is sharded cyclically, so shards have no contiguous "
+                    "neighbours; redistribute to Shard({axis}) first",
                     kind="partition", axis=axis,
                 )
 
@@ -282,8 +282,9 @@ def halo(
     pairs = [_pair(width) for width in widths] if isinstance(widths, Sequence) else []
     if len(pairs) != ndim or len(flags) != ndim or not all(pairs):
         raise LayoutError(
-            "halo: widths {widths!r}, periodic {periodic!r} for an array of {ndim} axes; give for "
-            "each axis a number from 0 on or two, such as (1, (0, 2)), and whether its ends meet",
+            "halo: widths={widths!r} and periodic={periodic!r} are not valid for an array of "
+            "{ndim} axes; pass per axis one or two non-negative widths, such as (1, (0, 2)), and "
+            "one bool in periodic",
             kind="partition", widths=widths, periodic=periodic, ndim=ndim,
         )
     return _halo_of(partition, tuple(pair for pair in pairs if pair), flags, corners)

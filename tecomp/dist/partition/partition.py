@@ -84,12 +84,13 @@ class Partition:
         sizes = as_ints(shape)
         if sizes is None or any(n < 0 for n in sizes):
             raise LayoutError(
-                "partition: the shape is {shape!r}; give integers from 0 on, such as (1000, 200)",
+                "partition: shape must be a tuple of non-negative integers, such as (1000, 200), "
+                "got {shape!r}",
                 kind="partition", shape=shape,
             )
         if not isinstance(mesh, Mesh):
             raise LayoutError(
-                "partition: the mesh is {mesh!r}; give a Mesh, such as Mesh((4,))",
+                "partition: mesh must be a Mesh, such as Mesh((4,)), got {mesh!r}",
                 kind="partition", mesh=mesh,
             )
         placed = check_placements(placements, mesh.ndim, len(sizes))
@@ -236,8 +237,8 @@ class Partition:
         )
         if not inside:
             raise LayoutError(
-                "partition: there is no element {index} in an array of shape {shape}; give {rank} "
-                "indices from 0 on that lie in it",
+                "partition: index {index} is out of bounds for an array of shape {shape}; pass "
+                "{rank} non-negative indices within the shape",
                 kind="partition", index=tuple(index), shape=list(self.shape),
                 rank=len(self.shape),
             )
@@ -264,8 +265,7 @@ class Partition:
         """
         if len(slices) != len(self.shape) or not all(isinstance(s, slice) for s in slices):
             raise LayoutError(
-                "partition.view: {slices} on an array of {rank} axes; give one slice for each "
-                "axis",
+                "partition.view: got {slices} for an array of {rank} axes; pass one slice per axis",
                 kind="partition", slices=list(slices), rank=len(self.shape),
             )
         windows, shape = [], []
@@ -291,8 +291,8 @@ class Partition:
         """
         if (self._extents, self.mesh, self.placements) != (base.shape, base.mesh, base.placements):
             raise LayoutError(
-                "partition.indices_in: an array of shape {shape} is no view of one of shape "
-                "{base_shape}; give the partition whose view() made it",
+                "partition.indices_in: an array of shape {shape} is not a view of an array of "
+                "shape {base_shape}; pass the partition whose view() created it",
                 kind="partition", shape=list(self.shape), base_shape=list(base.shape),
             )
         found = []
@@ -316,8 +316,8 @@ class Partition:
         """
         if self.op is not None:
             raise LayoutError(
-                "partition.layout: {placements} has partial values, which have no place of their "
-                "own; combine them first",
+                "partition.layout: {placements} contains Partial placements, which have no "
+                "layout; reduce the partial values first",
                 kind="partition", placements=list(self.placements),
             )
         grid = len(self.mesh_axes(Shard))
@@ -366,6 +366,6 @@ def _dtype(given: npt.DTypeLike) -> np.dtype[Any]:
         return DType(str(given)).numpy
     except TecompError:
         raise LayoutError(
-            "partition: {given!r} is no element type; give one of NumPy, such as float32",
+            "partition: {given!r} is not a valid dtype; pass a NumPy dtype, such as float32",
             kind="partition", given=given,
         ) from None

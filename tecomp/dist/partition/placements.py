@@ -46,13 +46,13 @@ class Mesh:
         shape = as_ints(given)
         if not shape or min(shape) < 1:
             raise LayoutError(
-                "mesh: the shape is {shape!r}; give one or more positive integers, such as (2, 2)",
+                "mesh: shape must be one or more positive integers, such as (2, 2), got {shape!r}",
                 kind="partition", shape=self.shape,
             )
         names = tuple(self.names) or tuple(f"m{k}" for k in range(len(shape)))
         if len(names) != len(shape) or len(set(names)) < len(names):
             raise LayoutError(
-                "mesh: {rank} axes are called {names}; give each axis a name of its own",
+                "mesh: got names {names} for {rank} axes; pass one unique name per axis",
                 kind="partition", rank=len(shape), names=list(names),
             )
         object.__setattr__(self, "shape", shape)
@@ -79,7 +79,7 @@ class Mesh:
         """
         if not 0 <= rank < self.size:
             raise LayoutError(
-                "mesh: there is no rank {rank} in {subject}; ranks go from 0 to {last}",
+                "mesh: rank {rank} is out of range for {subject}; pass a rank from 0 to {last}",
                 kind="partition", rank=rank, subject=self, last=self.size - 1,
             )
         found = []
@@ -102,8 +102,8 @@ class Mesh:
         )
         if not inside:
             raise LayoutError(
-                "mesh: there is no process at {coordinates} of {subject}; give {ndim} numbers "
-                "from 0 on that lie in the mesh",
+                "mesh: coordinates {coordinates} are out of bounds for {subject}; pass {ndim} "
+                "non-negative numbers within the mesh",
                 kind="partition", coordinates=tuple(coordinates), subject=self, ndim=self.ndim,
             )
         number = 0
@@ -144,12 +144,13 @@ class Shard:
     def __post_init__(self) -> None:
         if not isinstance(self.axis, int):
             raise LayoutError(
-                "Shard: the axis is {axis!r}; give its number, such as 0",
+                "Shard: axis must be an integer, such as 0, got {axis!r}",
                 kind="partition", axis=self.axis,
             )
         if self.block is not None and not (isinstance(self.block, int) and self.block > 0):
             raise LayoutError(
-                "Shard: block={block!r}; give how many indices a block has, 1 or more",
+                "Shard: block must be an integer of at least 1, the number of indices per block, "
+                "got {block!r}",
                 kind="partition", block=self.block,
             )
         if self.sizes is None:
@@ -157,8 +158,8 @@ class Shard:
         sizes = as_ints(self.sizes)
         if sizes is None or any(n < 0 for n in sizes) or self.block is not None:
             raise LayoutError(
-                "Shard: sizes={sizes!r} and block={block!r}; give either a block, or how many "
-                "indices each process has, 0 or more",
+                "Shard: got sizes={sizes!r} and block={block!r}; pass either block, or sizes with "
+                "the non-negative number of indices per process",
                 kind="partition", sizes=self.sizes, block=self.block,
             )
         object.__setattr__(self, "sizes", sizes)
@@ -198,7 +199,7 @@ class Partial:
     def __post_init__(self) -> None:
         if self.op not in OPS:
             raise LayoutError(
-                "Partial: there is no operation {op!r}; give one of {ops}",
+                "Partial: unknown operation {op!r}; pass one of {ops}",
                 kind="partition", op=self.op, ops=", ".join(OPS),
             )
 
@@ -223,15 +224,15 @@ def check_placements(placements: Sequence[Placement], mesh_ndim: int, ndim: int)
         isinstance(placed, Shard | Replicate | Partial) for placed in made
     ):
         raise LayoutError(
-            "partition: the placements {made} are not one for each of the {mesh_ndim} axes of the "
-            "mesh; give Shard(axis), Replicate() or Partial(op) for each",
+            "partition: placements {made} do not match the {mesh_ndim} axes of the mesh; pass one "
+            "of Shard(axis), Replicate() or Partial(op) per axis",
             kind="partition", made=list(made), mesh_ndim=mesh_ndim,
         )
     ops = sorted({placed.op for placed in made if isinstance(placed, Partial)})
     if len(ops) > 1:
         raise LayoutError(
-            "partition: partial values are combined by {ops}, and the order would matter; combine "
-            "them along one axis of the mesh first",
+            "partition: partial values are combined by {ops}, so the result depends on the order; "
+            "reduce along one mesh axis first",
             kind="partition", ops=" and ".join(ops),
         )
     return tuple(_normal(placed, ndim) for placed in made)
@@ -242,8 +243,8 @@ def _normal(placed: Placement, ndim: int) -> Placement:
         return placed
     if not -ndim <= placed.axis < ndim:
         raise LayoutError(
-            "partition: {placed} cuts an axis that an array of {ndim} axes does not have; give "
-            "the number of one of them, or Replicate()",
+            "partition: the axis of {placed} is out of bounds for an array of {ndim} axes; pass a "
+            "valid axis, or Replicate()",
             kind="partition", placed=placed, ndim=ndim,
         )
     return Shard(placed.axis % ndim, placed.block, placed.sizes)
@@ -497,13 +498,13 @@ def _check_sizes(
 ) -> None:
     if len(sizes) != count or sum(sizes) != extent:
         raise LayoutError(
-            "partition: sizes {sizes} for axis {axis} of extent {extent} on {count} processes; "
-            "give {count} sizes that add up to {extent}",
+            "partition: sizes {sizes} do not match axis {axis} of size {extent} on {count} "
+            "processes; pass {count} sizes whose sum is {extent}",
             kind="partition", sizes=list(sizes), axis=axis, extent=extent, count=count,
         )
     if n_shards > 1:
         raise LayoutError(
-            "partition: axis {axis} has sizes {sizes} and is cut along {n_shards} axes of the "
-            "mesh; give blocks, or cut it along one",
+            "partition: axis {axis} has sizes {sizes} and is sharded along {n_shards} mesh axes, "
+            "which is not supported; pass blocks, or shard it along one mesh axis",
             kind="partition", axis=axis, sizes=list(sizes), n_shards=n_shards,
         )

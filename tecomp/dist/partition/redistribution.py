@@ -75,14 +75,14 @@ class Redistribution:
         source, target = self.source, self.target
         if (source.shape, source.dtype) != (target.shape, target.dtype):
             raise LayoutError(
-                "redistribute: {named} and {target_named} are not one array; give partitions of "
-                "the same shape and type",
+                "redistribute: {named} and {target_named} do not match; pass partitions of the "
+                "same shape and dtype",
                 kind="partition", named=source.named, target_named=target.named,
             )
         if source.mesh.size != target.mesh.size:
             raise LayoutError(
-                "redistribute: {mesh} has {size} processes and {target_mesh} has {mesh_size}; "
-                "give meshes of the same team",
+                "redistribute: {mesh} has {size} processes, but {target_mesh} has {mesh_size}; "
+                "pass meshes of the same team",
                 kind="partition", mesh=source.mesh, size=source.mesh.size,
                 target_mesh=target.mesh, mesh_size=target.mesh.size,
             )
@@ -90,8 +90,8 @@ class Redistribution:
         kept = source.mesh.shape == target.mesh.shape and wanted == source.mesh_axes(Partial)
         if wanted and not (kept and source.op == target.op):
             raise LayoutError(
-                "redistribute: {placements} cannot become {target_placements}, with partial "
-                "values; give Shard or Replicate there",
+                "redistribute: conversion from {placements} to {target_placements} with these "
+                "Partial placements is not supported; pass Shard or Replicate instead",
                 kind="partition", placements=list(source.placements),
                 target_placements=list(target.placements),
             )

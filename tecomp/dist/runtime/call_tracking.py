@@ -46,8 +46,9 @@ class SingleControllerState:
         """
         if self.waits:
             raise TeamError(
-                "{what}: one process runs this script, and the others do only what functions of "
-                "tecomp.array send them; use these, or start without --controller",
+                "{what}: not supported with --controller, where one process runs the script and "
+                "the others run only commands sent by tecomp.array; use functions of "
+                "tecomp.array, or start without --controller",
                 what=what,
             )
 
@@ -74,7 +75,7 @@ _SETTLED = 0.01
 
 _DONE, _FAILED = 1, 2
 
-SAME = "all ranks have to make the same calls in the same order"
+SAME = "all ranks must make the same calls in the same order"
 
 
 class CollectiveLog:

@@ -178,8 +178,8 @@ def alltoall(team: AnyTeam, parts: Sequence[npt.ArrayLike]) -> list[Array]:
     found, given = team_of(team), [np.ascontiguousarray(part) for part in parts]
     if len(given) != found.size:
         raise TeamError(
-            "alltoall: {given_count} parts for the {size} processes of team {id}; give one for "
-            "each, of no elements if there is nothing to send",
+            "alltoall: got {given_count} parts for the {size} processes of team {id}; pass one "
+            "part per process, an empty array if there is nothing to send",
             given_count=len(given), size=found.size, id=found.id,
         )
     rest, dtype = given[0].shape[1:], given[0].dtype
@@ -272,7 +272,7 @@ def _are_numbers(comm: Any, array: Array) -> bool:
 def _check_array(array: npt.ArrayLike, op: str, where: str) -> Array:
     if op not in OPS:
         raise TeamError(
-            "{where}: there is no operation {op!r}; give one of {ops}",
+            "{where}: unknown operation {op!r}; pass one of {ops}",
             kind="unknown-choice", where=where, op=op, ops=", ".join(OPS),
         )
     return _operand(np.asarray(array), op)

@@ -291,7 +291,7 @@ def finalize_reduce(team: AnyTeam, dtensor_id: int, ltensor: Array) -> None:
     partition, op = tensor.partition, tensor.partition.op
     if op is None:
         raise TeamError(
-            "finalize_reduce: tensor {dtensor_id}, {partition}, has no partial values; give "
+            "finalize_reduce: tensor {dtensor_id}, {partition}, has no Partial placement; pass "
             "Partial(op) to init_dtensor",
             dtensor_id=dtensor_id, partition=partition,
         )
@@ -415,18 +415,18 @@ def _refuse(team: Team, dtensor_id: int, where: str) -> NoReturn:
     number, count = divmod(dtensor_id, _PER_TEAM)
     if number == team.id and 0 <= count < team.n_tensors:
         raise TeamError(
-            "{where}: tensor {dtensor_id} was ended by fini_dtensor before; end it once, after "
-            "its last use",
+            "{where}: tensor {dtensor_id} was already released by fini_dtensor; call fini_dtensor "
+            "once, after the last use",
             where=where, dtensor_id=dtensor_id,
         )
     if dtensor_id in _TENSORS:
         raise TeamError(
-            "{where}: tensor {dtensor_id} is of team {number}, not of team {id}; give the team "
-            "that it was made with",
+            "{where}: tensor {dtensor_id} belongs to team {number}, not to team {id}; pass the "
+            "team that it was created with",
             where=where, dtensor_id=dtensor_id, number=number, id=team.id,
         )
     raise TeamError(
-        "{where}: there is no tensor {dtensor_id}; give a number that init_dtensor or init_view "
+        "{where}: unknown tensor {dtensor_id}; pass a number that init_dtensor or init_view "
         "returned",
         where=where, dtensor_id=dtensor_id,
     )
@@ -448,7 +448,7 @@ def _check_shape(shape: Shape, partition: Partition, array: Array, where: str) -
     if isinstance(array, np.ndarray):
         given = f"{array.dtype.name}{list(array.shape)}"
     raise TeamError(
-        "{where} is {given}; give the local array of NumPy, {dtype}{shape} on this rank",
+        "{where} is {given}; pass the local NumPy array of this rank, {dtype}{shape}",
         where=where, given=given, dtype=partition.dtype.name, shape=list(shape),
     )
 
@@ -528,8 +528,8 @@ def partition_of_parts(team: AnyTeam, local: Array, axis: int = 0) -> Partition:
         if not 0 <= axis < len(first) or (other, _rest(shape, axis)) != (name, _rest(first, axis)):
             raise TeamError(
                 "partition_of_parts: {name}{first} on rank 0 and {other}{shape} on rank {rank} "
-                "are no parts along axis {axis} of one array; give arrays of one type that have "
-                "the other extents in common",
+                "are not parts of one array along axis {axis}; pass arrays of one dtype that have "
+                "equal sizes along all other axes",
                 name=name, first=list(first), other=other, shape=list(shape), rank=rank,
                 axis=axis,
             )

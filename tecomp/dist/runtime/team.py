@@ -124,8 +124,8 @@ class Team:
         """
         if mesh.size != self.size:
             raise TeamError(
-                "{mesh} has {size} processes, and team {id} has {subject_size}; give a mesh whose "
-                "extents multiply to {subject_size}",
+                "{mesh} has {size} processes, but team {id} has {subject_size}; pass a mesh whose "
+                "size is {subject_size}",
                 mesh=mesh, size=mesh.size, id=self.id, subject_size=self.size,
             )
 
@@ -254,7 +254,7 @@ def team_of(team: AnyTeam) -> Team:
     if team not in _TEAMS:
         known = ", ".join(map(str, sorted(_TEAMS))) or "1"
         raise TeamError(
-            "there is no team {team!r}; give one of {known}, or the team that split() gave",
+            "unknown team {team!r}; pass one of {known}, or the team that split() returned",
             team=team, known=known,
         )
     return _TEAMS[team]

@@ -52,7 +52,7 @@ def start_and_strides(array: ArrayArgument) -> tuple[tuple[Expr, ...], tuple[Exp
     rest = simplify(binary(BinOp.SUB, last, expected), ranges)
     moving = [var for row in rows for var in array.variables if row is not _at(row, {var: ZERO})]
     if not (isinstance(rest, Const) and rest.value == 0) or moving:
-        raise InternalError("`{array}` is no array: its elements have no strides", array=array)
+        raise InternalError("`{array}` is not an array: its elements have no strides", array=array)
     return (*rows, start), tuple(strides)
 
 

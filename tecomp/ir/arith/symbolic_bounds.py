@@ -131,7 +131,7 @@ class SymbolicBounds:
         product = a.times(b)
         for group, number in self._groups.items():
             if any(not Counter(group) - Counter(each) for each in product.terms):
-                whole, rest = _divided(product, Polynomial({group: 1}))
+                whole, rest = _divide(product, Polynomial({group: 1}))
                 product = rest.plus(whole.times(Polynomial({(number,): 1})))
         return product
 
@@ -193,7 +193,7 @@ class SymbolicBounds:
         """Return `a // d` for `d >= 1`; a remainder that is not resolved gives a new symbol."""
         if (found := self._resolved(a, d)) is not None:
             return found
-        whole, rest = _divided(a, d)
+        whole, rest = _divide(a, d)
         number = self._number((rest.key(), d.key()))
         self._quotients[number] = rest, d
         if self._is_natural(rest):
@@ -202,7 +202,7 @@ class SymbolicBounds:
 
     def _resolved(self, a: Polynomial, d: Polynomial) -> Polynomial | None:
         """Return `a // d` as a polynomial in the known symbols, or None."""
-        whole, rest = _divided(a, d)
+        whole, rest = _divide(a, d)
         if self._is_natural(rest) and self._is_natural(d.plus(rest, -1).shifted(-1)):
             return whole
         if self._is_natural(rest.plus(d)) and self._is_natural(rest.plus(_ONE).times(_MINUS)):
@@ -315,7 +315,7 @@ def _exact(a: Polynomial) -> Bounds:
     return a, a
 
 
-def _divided(a: Polynomial, d: Polynomial) -> tuple[Polynomial, Polynomial]:
+def _divide(a: Polynomial, d: Polynomial) -> tuple[Polynomial, Polynomial]:
     """Return `q, r` with `a == q * d + r`; the leading product of `d` divides no term of `r`."""
     lead = max(d.terms, key=lambda product: (len(product), product))
     whole = Polynomial({})

@@ -179,8 +179,8 @@ def _values(words: Sequence[int], callee: CallSignature) -> list[Any]:
             address, shape, strides = given[0], given[1 : 1 + each.rank], given[1 + each.rank :]
             if any(extent < 0 for extent in shape):
                 raise CallError(
-                    "{where}: argument {k} of {function} begins {size} elements behind the end of "
-                    "its tensor; give access_ptr an offset inside",
+                    "{where}: argument {k} of {function} begins {size} elements past the end of "
+                    "its tensor; pass an offset in bounds to access_ptr",
                     kind="outside-index", where=callee.where, k=k, function=callee.function,
                     size=-min(shape),
                 )

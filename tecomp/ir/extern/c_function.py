@@ -123,8 +123,8 @@ def _find(function: Any, symbol: str | None) -> Any:
     if symbol is None:
         if not isinstance(function, _FUNCTION):
             raise TypeMismatchError(
-                "CFunction: the function is {function!r}; give a function of ctypes, or a library "
-                "or its path, and the symbol",
+                "CFunction: function is {function!r}; pass a ctypes function, or a library or its "
+                "path, and the symbol",
                 kind="outside-function", function=function,
             )
         return function
@@ -135,21 +135,21 @@ def _find(function: Any, symbol: str | None) -> Any:
             library = ctypes.CDLL(os.fspath(function))
         except (OSError, ValueError) as error:  # ValueError: the string is not a valid path
             raise DefinitionError(
-                "CFunction {symbol}: {path} is no library that can be loaded ({reason}); give the "
-                "path of one",
+                "CFunction {symbol}: cannot load the library {path} ({reason}); pass the path of a "
+                "shared library",
                 kind="outside-function", symbol=symbol, path=os.fspath(function), reason=error,
             ) from None
     if not isinstance(library, ctypes.CDLL):
         raise TypeMismatchError(
-            "CFunction {symbol}: the library is {library!r}; give a path or a ctypes.CDLL",
+            "CFunction {symbol}: library is {library!r}; pass a path or a ctypes.CDLL",
             kind="outside-function", symbol=symbol, library=library,
         )
     try:
         return library[symbol]
     except (AttributeError, ValueError):
         raise DefinitionError(
-            "CFunction {symbol}: the library {name} has no such function; look at its symbols, "
-            'and declare C++ functions as extern "C"',
+            "CFunction {symbol}: symbol not found in the library {name}; check its symbols, and "
+            'declare C++ functions as extern "C"',
             kind="outside-function", symbol=symbol, name=library._name or "of this process",
         ) from None
 
@@ -160,12 +160,12 @@ def _arguments(name: str, found: Any, given: Sequence[str] | None) -> tuple[CArg
         declared = getattr(found, "argtypes", None)
         if declared is None:
             raise DefinitionError(
-                "CFunction {name}: the types of its arguments are not declared; give arguments=, "
-                'such as ["const float32*", "float32*", "int64"], or set its argtypes',
+                "CFunction {name}: argument types are not declared; pass arguments=, such as "
+                '["const float32*", "float32*", "int64"], or set its argtypes',
                 kind="outside-function", name=name,
             )
         return tuple(_of_ctypes(kind, where) for kind in declared)
-    check_list(given, str, where, "give a list of types", TypeMismatchError)
+    check_list(given, str, where, "pass a list of types", TypeMismatchError)
     return tuple(_argument(text, where) for text in given)
 
 
@@ -182,8 +182,8 @@ def _argument(text: str, where: str) -> CArgument:
         return CArgument(str(DType(kind)), is_pointer=True, is_const=is_const)
     if kind not in _SCALARS or (is_const and not is_pointer):
         raise TypeMismatchError(
-            '{where}: there is no type {text!r}; write {scalars}, a pointer such as "float32*" or '
-            '"const float32*", or "{any_pointer}"',
+            '{where}: unknown type {text!r}; use {scalars}, a pointer such as "float32*" or "const '
+            'float32*", or "{any_pointer}"',
             kind="outside-function", where=where, text=text, scalars=", ".join(_SCALARS),
             any_pointer=ANY_POINTER,
         )
@@ -193,7 +193,7 @@ def _argument(text: str, where: str) -> CArgument:
 def _number(text: Any, where: str) -> str:
     if not is_one_of(text, _SCALARS):
         raise TypeMismatchError(
-            "{where}: there is no type {text!r} of a number; write {scalars}",
+            "{where}: unknown number type {text!r}; use {scalars}",
             kind="outside-function", where=where, text=text, scalars=", ".join(_SCALARS),
         )
     return str(text)
@@ -208,7 +208,7 @@ def _of_ctypes(kind: Any, where: str) -> CArgument:
     if isinstance(kind, type) and issubclass(kind, ctypes._Pointer) and target in _OF_CTYPES:
         return CArgument(_OF_CTYPES[target], is_pointer=True)
     raise TypeMismatchError(
-        "{where}: {getattr} of ctypes is neither a number nor a pointer to numbers; give "
+        "{where}: ctypes type {getattr} is neither a number nor a pointer to numbers; pass "
         "arguments=",
         kind="outside-function", where=where, getattr=getattr(kind, "__name__", kind),
     )

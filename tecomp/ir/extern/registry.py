@@ -60,19 +60,19 @@ def register_func(func_name: Any, f: Any = None, override: bool = False) -> Any:
         return register_func(str(getattr(func_name, "__name__", "")), func_name, override)
     _check_name(func_name, "register_func")
     check_kind(override, bool | np.bool_, f"register_func {func_name}: override",
-               "give True or False", TypeMismatchError)
+               "pass True or False", TypeMismatchError)
     if f is None:
         name = func_name
         return lambda function: register_func(name, function, override)
     if not callable(f):
         raise TypeMismatchError(
-            "register_func {func_name}: the function is {f!r}; give a Python function or a "
+            "register_func {func_name}: function is {f!r}; pass a Python function or a "
             "tecomp.CFunction",
             kind="outside-function", func_name=func_name, f=f,
         )
     if not override and func_name in _REGISTERED and _REGISTERED[func_name] is not f:
         raise DefinitionError(
-            "register_func: {func_name} is registered already; take another name, or say "
+            "register_func: {func_name} is already registered; use another name, or pass "
             "override=True",
             kind="outside-function", func_name=func_name,
         )
@@ -136,7 +136,7 @@ def list_global_func_names() -> list[str]:
 def _check_name(name: object, where: str) -> None:
     if not isinstance(name, str) or not name:
         raise TypeMismatchError(
-            "{where}: the name is {name!r}; give a text",
+            "{where}: name must be a string, got {name!r}",
             kind="outside-function", where=where, name=name,
         )
 
@@ -187,8 +187,8 @@ def _check_count(function: Any, name: str, where: str, count: int) -> None:
         named = [p.replace(annotation=p.empty) for p in taken.parameters.values()]
         plain = taken.replace(parameters=named, return_annotation=taken.empty)
         raise DefinitionError(
-            "{where}: {name}{plain} is called with {count} argument{plural}; pass as many as it "
-            "takes",
+            "{where}: {name}{plain} is called with {count} argument{plural}; pass the expected "
+            "number",
             kind="outside-function", where=where, name=name, plain=plain, count=count,
             plural="s" * (count != 1),
         ) from None
@@ -280,9 +280,9 @@ def function_of(callee: CallSignature) -> Any:
     found = c_function(name, where)
     _check_types(found.arguments, callee)
     if callee.result is not None and found.result != str(callee.result):
-        said = f"gives a {found.result}" if found.result else "does not say what it gives"
+        said = f"gives a {found.result}" if found.result else "does not declare a result type"
         raise DefinitionError(
-            "{where}: {name} {description}, and a {result} is asked for; say result= of its "
+            "{where}: {name} {description}, but a {result} is expected; pass result= to its "
             "tecomp.CFunction",
             kind="outside-function", where=where, name=name, description=said,
             result=callee.result,
@@ -296,8 +296,8 @@ def _check_types(declared: Sequence[CArgument], callee: CallSignature) -> None:
     takes = f"{name}({', '.join(map(str, declared))})"
     if len(given) != len(declared):
         raise DefinitionError(
-            "{where}: {takes} is called with {given_count} argument{plural}; pass as many as it "
-            "takes",
+            "{where}: {takes} is called with {given_count} argument{plural}; pass the expected "
+            "number",
             kind="outside-function", where=where, takes=takes, given_count=len(given),
             plural="s" * (len(given) != 1),
         )

@@ -122,7 +122,7 @@ def bind(
     """
     if len(args) != len(params):
         raise CallError(
-            "{func} takes {param_count} arguments, not {arg_count}",
+            "{func} expects {param_count} arguments, got {arg_count}",
             kind="argument-count", func=func.name, param_count=len(params), arg_count=len(args),
         )
     arrays: list[tuple[BufferParameter, NDArray[Any]]] = []
@@ -142,7 +142,7 @@ def bind(
             array = env[param.memory] = part_of(name, array, shape, param.strides(env), first)
         if shape != array.shape[: len(shape)]:
             raise CallError(
-                "{func}: {name} has shape {shape}, not {array_shape}",
+                "{func}: {name} has shape {array_shape}, expected {shape}",
                 kind="other-array", func=func.name, name=name, shape=shape,
                 array_shape=array.shape,
             )
@@ -156,7 +156,7 @@ def _check_array(func: PrimFunc, buffer: Buffer, arg: Any) -> None:
     if not isinstance(arg, np.ndarray) or arg.dtype != buffer.dtype.numpy:
         given = f"{arg.dtype} array" if isinstance(arg, np.ndarray) else type(arg).__name__
         raise CallError(
-            "{func}: {buffer} is {dtype}, not {given}",
+            "{func}: {buffer} must be an array of {dtype}, got {given}",
             kind="other-array", func=func.name, buffer=buffer.name, dtype=buffer.dtype,
             given=given,
         )
@@ -164,7 +164,8 @@ def _check_array(func: PrimFunc, buffer: Buffer, arg: Any) -> None:
     rank = (1 if buffer.has_offset else len(buffer.shape)) + len(lanes)
     if arg.ndim != rank or arg.shape[rank - len(lanes) :] != lanes:
         raise CallError(
-            "{func}: {buffer} of {dtype} has {rank} axes with the lanes, not shape {shape}",
+            "{func}: {buffer} of {dtype} must have {rank} axes including the lanes, got shape "
+            "{shape}",
             kind="other-array", func=func.name, buffer=buffer.name, dtype=buffer.dtype, rank=rank,
             shape=arg.shape,
         )
@@ -180,7 +181,7 @@ def _check_strides(func: PrimFunc, param: BufferParameter, array: NDArray[Any],
     axes = zip(array.shape, wanted, array.strides, strict=True)
     if array.size and any(n > 1 and want * array.itemsize != step for n, want, step in axes):
         raise CallError(
-            "{func}: {name} has strides {wanted}, not {found}",
+            "{func}: {name} has strides {found}, expected {wanted}",
             kind="other-array", func=func.name, name=name, wanted=wanted, found=found,
         )
 
@@ -206,7 +207,7 @@ def _size(func: PrimFunc, size: Var, arrays: list[tuple[BufferParameter, NDArray
                 found.insert(0 if array.shape[axis] > 1 else len(found), step)
     if not found:
         raise CallError(
-            "{func}: no array has the size {size} as an axis",
+            "{func}: size {size} cannot be inferred; no array has it as an axis",
             kind="unknown-size", func=func.name, size=size.name,
         )
     return found[0]
@@ -259,7 +260,7 @@ def _array(scope: SlotScope, node: ArrayArgument) -> Callable[[Environment], Any
         ]
         last = tuple(extent - 1 for extent in shape)
         if offset(env, view, last) != start + sum(map(int.__mul__, last, strides)):
-            raise InternalError("`{node}` is no array: its elements have no strides", node=node)
+            raise InternalError("`{node}` is not an array: its elements have no strides", node=node)
         lanes = () if dtype.lanes == 1 else (dtype.numpy.itemsize,)
         memory, first = memory_of(view.array)
         return np.ndarray(full, dtype.numpy, memory, first + start, (*strides, *lanes))
@@ -295,9 +296,9 @@ def evaluate(func: PrimFunc, args: Sequence[Any], watch: MemoryObserver | None =
     array([4., 2., 0.], dtype=float32)
     """
     check_kind(
-        func, PrimFunc, "evaluate: the function", "give what tecomp.lower returns", CallError
+        func, PrimFunc, "evaluate: the function", "pass the result of tecomp.lower", CallError
     )
-    check_kind(args, Sequence, "evaluate: args", "give a list of the arguments", CallError)
+    check_kind(args, Sequence, "evaluate: args", "pass a list of the arguments", CallError)
     mapped = frozenset(data for data, _ in func.layout_maps)
     scope = SlotScope(func.sites, watch=watch, mapped=mapped)
     params = parameters_of(scope, func)
@@ -312,7 +313,7 @@ def evaluate(func: PrimFunc, args: Sequence[Any], watch: MemoryObserver | None =
 def _compile(scope: SlotScope, stmt: Stmt) -> Action:
     rule = _RULES.get(type(stmt))
     if rule is None:
-        raise InternalError("a statement of kind {type} cannot be run", type=type(stmt).__name__)
+        raise InternalError("cannot run a statement of kind {type}", type=type(stmt).__name__)
     return rule(scope, stmt)
 
 

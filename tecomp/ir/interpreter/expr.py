@@ -201,7 +201,7 @@ def _settle(compiler: _Compiler, node: Expr) -> Rule:
     rule = _RULES.get(type(node))
     if rule is None:
         raise InternalError(
-            "an expression of kind {type} cannot be evaluated",
+            "cannot evaluate an expression of kind {type}",
             type=type(node).__name__,
         )
     compiler.depths.append(0)
@@ -287,7 +287,7 @@ def _call(compiler: _Compiler, node: Call) -> Rule:
     if (outside := outside_function(node.name)) is not None:
         return (yield from _outside_value(node, outside))
     if node.name not in INTRINSICS:
-        raise InternalError("there is no function {node}", node=node.name)
+        raise InternalError("unknown function {node}", node=node.name)
     if node.name == "if_then_else":
         return (yield from _if_then_else(compiler, node))
     if node.name == "check_index":

@@ -183,9 +183,9 @@ def check_ascending(separators: Sequence[int], rank: int) -> tuple[int, ...]:
 
 def _bad_separators(cuts: tuple[int, ...], rank: int) -> DefinitionError:
     return DefinitionError(
-        "axis separators {cuts} do not cut {rank} axes into groups of at least one axis; they are "
-        "ascending, each the last axis of its group; write a constant 0 in the map for a group "
-        "that has no axis",
+        "axis separators {cuts} do not split {rank} axes into groups of at least one axis; they "
+        "must be ascending, each the last axis of its group; write a constant 0 in the map for a "
+        "group without axes",
         kind="layout", cuts=list(cuts), rank=rank,
     )
 

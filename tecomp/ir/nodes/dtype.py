@@ -101,7 +101,7 @@ def _parse(name: str) -> DType:
     base = name.split("x")[0] if match else ""
     if match is None or (base not in SCALARS and base != "handle"):
         raise TypeMismatchError(
-            "`{name}` is no element type; the types are {scalars}",
+            "`{name}` is not a valid dtype; valid dtypes are {scalars}",
             name=name, scalars=", ".join(SCALARS),
         )
     self = str.__new__(DType, name)

@@ -208,7 +208,7 @@ def condition_of(value: Like, who: str) -> Expr:
     node = as_expr(value)
     if not node.dtype.is_bool:
         raise TypeMismatchError(
-            "{who} takes a condition, not {dtype}; compare it with != 0",
+            "{who} expects a condition, got {dtype}; compare it with != 0",
             who=who, dtype=node.dtype,
         )
     return node

@@ -86,9 +86,9 @@ class Expr(Printed):
             return int(self.value)
         record_refused_index(self, sys._getframe(1))
         raise DefinitionError(
-            "`{subject}` has a value only when the kernel runs, and cannot count or index things "
-            "before; make what it indexes an input, X = te.placeholder(...), and write X[...]; "
-            "make what it counts an axis, such as te.reduce_axis",
+            "`{subject}` has no value before the kernel runs, and cannot be used as a count or an "
+            "index; make an indexed array an input, X = te.placeholder(...), and write X[...]; "
+            "make a count an axis, such as te.reduce_axis",
             kind="no-value-yet", subject=self,
         )
 
@@ -113,16 +113,16 @@ class Expr(Printed):
             if isinstance(self, Const):
                 return np.array(self.value)
             raise DefinitionError(
-                "`{subject}` has a value only when the kernel runs, and is no {dtype} before; if "
-                "it is to take elements of an array, make the array an input, X = "
+                "`{subject}` has no value before the kernel runs, and cannot be converted to "
+                "{dtype}; to read elements of an array, make the array an input, X = "
                 "te.placeholder(array.shape, str(array.dtype)), and write X[...]",
                 kind="no-value-yet", subject=self, dtype=np.dtype(dtype),
             )
         if indexes_array(self, sys._getframe(1)):
             raise DefinitionError(
-                "`{subject}` has a value only when the kernel runs, and cannot index an array "
-                "before; make the array an input, X = te.placeholder(array.shape, "
-                "str(array.dtype)), and write X[...]",
+                "`{subject}` has no value before the kernel runs, and cannot index an array; make "
+                "the array an input, X = te.placeholder(array.shape, str(array.dtype)), and write "
+                "X[...]",
                 kind="no-value-yet", subject=self,
             )
         array = np.empty((), object)
@@ -211,7 +211,7 @@ class Expr(Printed):
             return Not(self)
         if self.dtype.is_float:
             raise TypeMismatchError(
-                "~ takes integers and truth values, not {dtype}",
+                "~ expects integers or booleans, got {dtype}",
                 dtype=self.dtype,
             )
         return binary(BinOp.BITXOR, self, Const(-1 if self.dtype.kind == "int" else
@@ -256,8 +256,8 @@ class Expr(Printed):
 
     def __bool__(self) -> bool:
         raise TypeMismatchError(
-            "`{subject}` has no truth value until it runs; write te.if_then_else(cond, a, b) for "
-            "`a if cond else b`, te.all/te.any for and/or, te.min/te.max for min/max",
+            "`{subject}` has no truth value before the kernel runs; write te.if_then_else(cond, a, "
+            "b) for `a if cond else b`, te.all/te.any for and/or, te.min/te.max for min/max",
             kind="no-value-yet", subject=self,
         )
 
@@ -480,7 +480,7 @@ def as_expr(
     if isinstance(made := getattr(value, "as_expr", lambda: None)(), Expr):
         return made
     raise TypeMismatchError(
-        "{where}expected an expression or a number, got {value!r} ({type}); give an element of a "
+        "{where}expected an expression or a number, got {value!r} ({type}); pass an element of a "
         "tensor, a variable or a number",
         kind="wrong-argument", where=where, value=value, type=type(value).__name__,
     )
@@ -554,7 +554,7 @@ def match_types(
     common = promote(x.dtype, y.dtype)
     if common is None:
         raise TypeMismatchError(
-            "{what} of {dtype} and {y_dtype} has no type; convert one with .astype(...)",
+            "{what} of {dtype} and {y_dtype} has no common dtype; convert one with .astype(...)",
             what=what, dtype=x.dtype, y_dtype=y.dtype,
         )
     return _convert(x, common, y, what), _convert(y, common, x, what)
@@ -564,8 +564,9 @@ def _convert(node: Expr, dtype: DType, other: Expr, what: str) -> Expr:
     """Convert `node` to the common dtype; a literal must be representable in it."""
     if isinstance(node, Const) and not holds(dtype.scalar, node.value):
         raise TypeMismatchError(
-            "{what} of {dtype} and the literal {node!r}: both become {dtype2}, which cannot hold "
-            "it; convert the other one to a type that can, with .astype(...)",
+            "{what} of {dtype} and the literal {node!r}: both become {dtype2}, which cannot "
+            "represent the literal; convert the other operand to a dtype that can, with "
+            ".astype(...)",
             kind="literal", what=what, dtype=other.dtype, node=node.value, dtype2=dtype,
         )
     return cast(dtype, node)
@@ -580,16 +581,16 @@ def binary(op: BinOp, a: Like, b: Like) -> Expr:
     x, y = match_types(a, b, f"`{op.value}`")
     kind = x.dtype
     if op in LOGIC and not kind.is_bool:
-        raise TypeMismatchError("`{op}` takes truth values, not {form}", op=op.value, form=kind)
+        raise TypeMismatchError("`{op}` expects booleans, got {form}", op=op.value, form=kind)
     if op in BITS and kind.is_float:
-        raise TypeMismatchError("`{op}` takes integers, not {form}", op=op.value, form=kind)
+        raise TypeMismatchError("`{op}` expects integers, got {form}", op=op.value, form=kind)
     if op is BinOp.DIV and not kind.is_float:
         raise TypeMismatchError(
-            "`/` of {form} is ambiguous; write // for the floor, or convert to a float first",
+            "`/` of {form} is ambiguous; write // for floor division, or convert to a float first",
             form=kind,
         )
     if kind.kind == "handle":
-        raise TypeMismatchError("`{op}` is not defined for addresses", op=op.value)
+        raise TypeMismatchError("`{op}` is not supported for addresses", op=op.value)
     if kind.is_bool and op not in (*LOGIC, *BITS, BinOp.MIN, BinOp.MAX):
         return binary(op, cast(INT32, x), cast(INT32, y))
     if isinstance(x, Const) and isinstance(y, Const) and kind.is_integer:
@@ -617,8 +618,8 @@ def build_division(op: BinOp, a: Like, b: Like) -> Expr:
     made, divisor = binary(op, a, b), as_expr(b)
     if made.dtype.is_integer and isinstance(divisor, Const) and divisor.value == 0:
         raise DefinitionError(
-            "`{op}`: `{a}` is divided by 0; divide by another number, or by a variable, which "
-            "gives 0 where it is 0",
+            "`{op}`: `{a}` is divided by constant 0; divide by another number, or by a variable, "
+            "which gives 0 where it is 0",
             kind="division-by-zero", op=op.value, a=truncate(str(a)),
         )
     return made

@@ -53,14 +53,14 @@ def operator_of_ufunc(
     elif name in _IN_TE:
         instead = f"write {_IN_TE[name]}"
     elif name in _OPERATORS:
-        instead = "write the operator, without further arguments"
+        instead = "use the operator, without further arguments"
     else:
-        instead = "make it of the operators and functions of te"
+        instead = "use the operators and functions of te"
     numbers = (np.ndarray, np.generic, int, float)
     value = next(each for each in inputs if not isinstance(each, numbers))
     raise TypeMismatchError(
-        "{word} of `{value}`: NumPy computes with numbers that are there, and this has a value "
-        "only when the kernel runs; {instead}",
+        "{word} of `{value}`: NumPy requires concrete values, but this has a value only when the "
+        "kernel runs; {instead}",
         kind="no-value-yet", word=word, value=value, instead=instead,
     )
 
@@ -80,8 +80,8 @@ def apply_numpy_function(
         raise
     except (TypeError, ValueError, AttributeError, IndexError) as error:
         raise TypeMismatchError(
-            "{function} of `{value}`: NumPy computes with numbers that are there, and this has a "
-            "value only when the kernel runs; make it of the operators and functions of te",
+            "{function} of `{value}`: NumPy requires concrete values, but this has a value only "
+            "when the kernel runs; use the operators and functions of te",
             kind="no-value-yet", function=numpy_name(function), value=value,
         ) from error
 

@@ -242,23 +242,23 @@ def literal(value: Scalar, dtype: DType) -> Scalar:
     """
     if not isinstance(value, int | float | np.generic):
         raise TypeMismatchError(
-            "{value!r} is no number; a literal of {dtype} is made from one",
+            "{value!r} is not a number; a literal of {dtype} must be a number",
             kind="literal", value=value, dtype=dtype,
         )
     if not holds(dtype, value):
         if dtype.is_float:
             raise TypeMismatchError(
-                "{value} does not fit into {dtype}",
+                "{value} is not representable as {dtype}",
                 kind="literal", value=value, dtype=dtype,
             )
         if dtype.is_bool or not _is_whole(value):
             raise TypeMismatchError(
-                "{value} is no {dtype}; give a number that it has, or another type",
+                "{value} is not a valid {dtype}; pass a representable number, or use another dtype",
                 kind="literal", value=value, dtype=dtype,
             )
         low, high = integer_range(dtype)
         raise TypeMismatchError(
-            "{value} does not fit into {dtype}, which holds {low} to {high}",
+            "{value} is out of range for {dtype} ({low} to {high})",
             kind="literal", value=value, dtype=dtype, low=low, high=high,
         )
     if dtype.is_float:

@@ -267,7 +267,7 @@ class ArrayArgument(Stmt):
         """
         place = self.access.value if isinstance(self.access, BufferStore) else self.access
         if not isinstance(place, BufferLoad):
-            raise InternalError("`{place}` is no element that an array could have", place=place)
+            raise InternalError("`{place}` is not a valid element of an array", place=place)
         return place
 
     def pieces(self) -> Pieces:

@@ -100,18 +100,19 @@ class ParseContext:
     def variable(self, node: ast.expr) -> Var:
         """Return the variable that a name denotes."""
         found = self._named(node)
-        return found if isinstance(found, Var) else self.refuse(node, "this is a buffer")
+        return found if isinstance(found, Var) else self.refuse(
+            node, "expected a variable, got a buffer")
 
     def buffer(self, node: ast.expr) -> Buffer:
         """Return the buffer that a name denotes."""
         found = self._named(node)
-        return found if isinstance(found, Buffer) else self.refuse(node, "this is no buffer")
+        return found if isinstance(found, Buffer) else self.refuse(node, "expected a buffer")
 
     def _named(self, node: ast.expr) -> Var | Buffer:
         if not isinstance(node, ast.Name):
             self.refuse(node, "expected a name")
         if node.id not in self.names:
-            self.refuse(node, "nothing in scope has this name")
+            self.refuse(node, "name is not defined in this scope")
         return self.names[node.id]
 
     def dtype(self, node: ast.expr) -> DType:
@@ -159,7 +160,7 @@ class ParseContext:
             )
         for keyword in call.keywords:
             if keyword.arg not in keywords:
-                self.refuse(call, "there is no argument {arg}", arg=keyword.arg)
+                self.refuse(call, "unexpected argument {arg}", arg=keyword.arg)
         return {str(keyword.arg): keyword.value for keyword in call.keywords}
 
 
@@ -175,7 +176,7 @@ def parse_expr(source: ParseContext, root: ast.expr) -> Expr:
         if id(node) not in plans:
             plan = _PLANS.get(type(node))
             if plan is None:
-                source.refuse(node, "this is no expression of the language")
+                source.refuse(node, "unsupported expression")
             plans[id(node)] = plan(source, node)
         return plans[id(node)][0]
 
@@ -194,7 +195,7 @@ def _leaf(value: Expr) -> Plan:
 
 def _constant(source: ParseContext, node: ast.Constant) -> Plan:
     if type(node.value) not in (bool, int):
-        source.refuse(node, "a literal other than an int64 or bool is written with its type")
+        source.refuse(node, "literals other than int64 and bool must be written with their dtype")
     return _leaf(_literal(source, node, BOOL if isinstance(node.value, bool) else INT64))
 
 
@@ -217,7 +218,7 @@ def _name(source: ParseContext, node: ast.Name) -> Plan:
 def _part(source: ParseContext, node: ast.NamedExpr) -> Plan:
     """Parse a shared subexpression that is named for later uses."""
     if node.target.id in source.names:
-        source.refuse(node, "something in scope has this name")
+        source.refuse(node, "name is already defined in this scope")
 
     def build(value: Expr) -> Expr:
         source.parts[node.target.id] = value
@@ -228,7 +229,7 @@ def _part(source: ParseContext, node: ast.NamedExpr) -> Plan:
 
 def _attribute(source: ParseContext, node: ast.Attribute) -> Plan:
     if node.attr != "data":
-        source.refuse(node, "a buffer has no such part")
+        source.refuse(node, "unknown attribute of a buffer")
     return _leaf(source.buffer(node.value).data)
 
 
@@ -238,19 +239,19 @@ def _unary(source: ParseContext, node: ast.UnaryOp) -> Plan:
     if isinstance(node.op, ast.USub):
         source.integer(node)
         return _leaf(_literal(source, node, INT64))
-    source.refuse(node, "the language has no such operator")
+    source.refuse(node, "unsupported operator")
 
 
 def _agree(source: ParseContext, node: ast.expr, *operands: Expr) -> None:
     types = [operand.dtype for operand in operands]
     if any(dtype != types[0] for dtype in types):
-        source.refuse(node, "operands of {types} do not go together", types=" and ".join(types))
+        source.refuse(node, "operand dtypes {types} do not match", types=" and ".join(types))
 
 
 def _binary(source: ParseContext, node: ast.BinOp) -> Plan:
     op = _BINARY.get(type(node.op))
     if op is None:
-        source.refuse(node, "the language has no such operator")
+        source.refuse(node, "unsupported operator")
     return [node.left, node.right], partial(_parse_two, source, node, op)
 
 
@@ -299,7 +300,7 @@ def _call(source: ParseContext, node: ast.Call) -> Plan:
     if name.split("x")[0] in SCALARS:
         source.arguments(node, 1)
         return _leaf(_literal(source, node.args[0], _type_of(source, node.func, name)))
-    source.refuse(node.func, "there is no such function")
+    source.refuse(node.func, "unknown function")
 
 
 def _type_of(source: ParseContext, node: ast.expr, name: str) -> DType:
@@ -310,7 +311,7 @@ def _masked_load(source: ParseContext, node: ast.Call, name: ast.expr) -> Plan:
     mask = source.arguments(node, 0, len(node.args), ("where",)).get("where")
     buffer = source.buffer(name)
     if mask is None:
-        source.refuse(node, "load needs where=")
+        source.refuse(node, "load requires where=")
     return [*node.args, mask], lambda *values: BufferLoad(buffer, values[:-1], values[-1])
 
 
@@ -321,7 +322,7 @@ def _intrinsic(source: ParseContext, node: ast.Call, name: str, inner: list[ast.
     def build(*values: Expr) -> Expr:
         dtype = given or result_type(name, [value.dtype for value in values])
         if dtype is None:
-            source.refuse(node, "the type of this call is not known, say dtype=")
+            source.refuse(node, "dtype of this call cannot be inferred; pass dtype=")
         return Call(name, values, dtype)
 
     return list(inner), build
@@ -392,7 +393,7 @@ def parse_buffer(source: ParseContext, name: str, node: ast.expr, data: Var
     more = source.arguments(node, 2, None, known)
     address = parse_expr(source, more["data"]) if "data" in more else data
     if address is not None and not isinstance(address, Var):
-        source.refuse(node, "data= is no address")
+        source.refuse(node, "data= must be an address")
     try:
         return Buffer(
             name,

@@ -147,7 +147,7 @@ def _decorators(source: ParseContext, node: ast.FunctionDef) -> dict[str, ast.Ca
             case ast.Call(func=ast.Name(id="sites" as name), keywords=[]):
                 found[name] = decorator
             case _:
-                source.refuse(decorator, "there is no such decorator")
+                source.refuse(decorator, "unknown decorator")
     return found
 
 
@@ -159,19 +159,19 @@ def _parameters(
     seen: set[str] = set()
     said = node.args
     if said.vararg or said.kwarg or said.posonlyargs or said.defaults or any(said.kw_defaults):
-        source.refuse(node, "expected parameters with a name and a type only")
+        source.refuse(node, "expected parameters with only a name and a type")
     for arg in (*node.args.args, *node.args.kwonlyargs):
         if arg.arg in seen:
-            source.refuse(arg, "two parameters have this name")
+            source.refuse(arg, "duplicate parameter name")
         seen.add(arg.arg)
         match arg.annotation:
             case ast.Constant():
                 known[arg.arg] = Var(arg.arg, source.dtype(arg.annotation))
             case None:
-                source.refuse(arg, "a parameter needs a type")
+                source.refuse(arg, "a parameter must have a type")
             case _:
                 if arg in node.args.kwonlyargs:
-                    source.refuse(arg, "a size is no buffer")
+                    source.refuse(arg, "a size must not be a buffer")
     for arg in node.args.args:
         if arg.arg not in known and arg.annotation is not None:
             with source.bound(known):
@@ -187,7 +187,7 @@ def _lambda(source: ParseContext, node: ast.expr) -> tuple[ast.Lambda, tuple[Var
     names = [arg.arg for arg in node.args.args]
     types = [source.dtype(default) for default in node.args.defaults] or [INT64] * len(names)
     if len(types) != len(names):
-        source.refuse(node, "either all arguments of a lambda have a type or none")
+        source.refuse(node, "either all arguments of a lambda must have a type or none")
     return node, tuple(map(Var, names, types))
 
 
@@ -231,7 +231,7 @@ class _Body:
             match node:
                 case ast.Assign(targets=[ast.Name(id=name)], value=value):
                     if name in self.source.names:
-                        self.source.refuse(node, "something in scope has this name")
+                        self.source.refuse(node, "name is already defined in this scope")
                     lets.append(self.value(name, value))
                     parts.append([])
                 case _:
@@ -267,7 +267,7 @@ class _Body:
             case ast.Expr(ast.Call(func=ast.Name(id=word)) as call) if word in _CALLS:
                 return self.call(call, word)
             case _:
-                self.source.refuse(node, "this is no statement of the language")
+                self.source.refuse(node, "unsupported statement")
 
     def call(self, call: ast.Call, word: str) -> Stmt:
         match word:
@@ -344,7 +344,7 @@ class _Body:
     def place(self, node: ast.expr) -> BufferLoad:
         where = parse_expr(self.source, node)
         if not isinstance(where, BufferLoad):
-            self.source.refuse(node, "expected a place in a buffer")
+            self.source.refuse(node, "expected an element of a buffer")
         return where
 
     def loop(self, node: ast.For, name: str) -> Stmt:
@@ -373,7 +373,7 @@ class _Body:
             var = Var(name, value.dtype if given is None else self.source.dtype(given))
             return Let(var, value, self.inside(node, name, var))
         if word not in ("Allocate", "DeclBuffer", "BufferRealize"):
-            self.source.refuse(call, "there is no such statement")
+            self.source.refuse(call, "unknown statement")
         buffer = parse_buffer(self.source, name, call.args[0], self.named.get(name))
         body = self.inside(node, name, buffer)
         if word == "BufferRealize":

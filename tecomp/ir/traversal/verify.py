@@ -84,7 +84,7 @@ class _Checker:
 
     def bind(self, var: Var) -> None:
         if var in self.variables:
-            self.refuse(var, "this variable is bound already where it is bound again")
+            self.refuse(var, "variable is already bound in this scope")
         self.variables.add(var)
 
     def signature(self) -> None:
@@ -98,7 +98,7 @@ class _Checker:
                 self.memories[param.data] = param
                 self.views.setdefault(param.data, []).append(param)
         if self.flat and (func.layout_maps or func.pad_values):
-            self.refuse(func.name, "layout maps and pad values must be gone after flattening")
+            self.refuse(func.name, "layout maps and pad values must be removed by flattening")
         described = (*func.layout_maps, *func.pad_values)
         made: set[Var] = set()
         if described:
@@ -106,7 +106,7 @@ class _Checker:
             made = {n.buffer.data for n in nodes if isinstance(n, Allocate | BufferRealize)}
         for data, what in described:
             if data not in made and data not in self.views:
-                self.refuse(data, "no buffer has the memory that a layout map or pad value is for")
+                self.refuse(data, "no buffer uses the memory of this layout map or pad value")
             for each in what if isinstance(what, tuple) else (what,):
                 self.map(each)
 
@@ -120,24 +120,25 @@ class _Checker:
             self.expression(expr)
             if expr.dtype.lanes > 1 or (isinstance(node, IndexMapNode)
                     and not expr.dtype.is_integer):
-                self.refuse(node, "this is no map to scalar values")
+                self.refuse(node, "expected a map to scalar values")
         self.variables.difference_update(inner)
 
     def buffer(self, buffer: Buffer, *, is_argument: bool = False) -> None:
         if buffer.data.dtype != HANDLE:
-            self.refuse(buffer, "the memory of a buffer is an address")
+            self.refuse(buffer, "the memory of a buffer must be an address")
         if buffer.strides is not None and len(buffer.strides) != len(buffer.shape):
-            self.refuse(buffer, "a buffer has one stride for each axis")
+            self.refuse(buffer, "a buffer must have one stride per axis")
         if buffer.flat and (not is_argument or buffer.strides is None or buffer.axis_separators):
-            self.refuse(buffer, "only an argument with strides and one physical axis is flat=True")
+            self.refuse(
+                buffer, "only an argument with strides and one physical axis may be flat=True")
         for extent in buffer.entries:
             if isinstance(extent, Expr):
                 self.expression(extent)
                 if not (extent.dtype.is_integer and extent.dtype.lanes == 1):
-                    self.refuse(buffer, "extents, strides and offsets are integers")
+                    self.refuse(buffer, "extents, strides and offsets must be integers")
         least = buffer.shape if is_argument else (*buffer.shape, *(buffer.strides or ()))
         if any(isinstance(n, int) and n < 0 for n in (*least, buffer.elem_offset)):
-            self.refuse(buffer, "extents, strides and offsets are not negative")
+            self.refuse(buffer, "extents, strides and offsets must not be negative")
 
     def body(self, root: Stmt) -> None:
         """Check the statements in order."""
@@ -163,7 +164,7 @@ class _Checker:
             case _:
                 self.refuse(
                     node,
-                    "a {type} is no statement of the language",
+                    "unsupported statement {type}",
                     type=type(node).__name__,
                 )
 
@@ -182,13 +183,13 @@ class _Checker:
             not isinstance(node.place, BufferLoad)
             or node.place.dtype != node.place.buffer.dtype
         ):
-            self.refuse(node, "what is fetched or moved is the place of one element")
+            self.refuse(node, "a prefetch or move must refer to one element")
 
     def operation(self, node: TensorOp) -> Task:
         for part in walk(node.operands):
             if isinstance(part, Stmt) and not isinstance(part, OperandTransfer | For | IfThenElse
                     | SeqStmt):
-                self.refuse(node, "its operands are loops of reads() and writes()")
+                self.refuse(node, "its operands must be loops of reads() and writes()")
         yield self.statement(node.operands)
         yield self.statement(node.body)
 
@@ -206,33 +207,33 @@ class _Checker:
             if argument.dtype.lanes > 1 or argument.dtype == HANDLE:
                 self.refuse(
                     node,
-                    "{dtype} is no number that a function takes",
+                    "{dtype} is not a valid number argument of a function",
                     dtype=argument.dtype,
                 )
         elif isinstance(argument, Stmt):
             self.refuse(
                 node,
-                "a {type} is nothing that a function takes",
+                "a {type} is not a valid argument of a function",
                 type=type(argument).__name__,
             )
 
     def array(self, node: ArrayArgument) -> None:
         if len(node.variables) != len(node.shape):
-            self.refuse(node, "an array has one variable for each axis")
+            self.refuse(node, "an array must have one variable per axis")
         for extent in node.shape:
             self.scalar(node, extent, "int64")
         for var in node.variables:
             if var.dtype != INT64:
                 self.refuse(
                     node,
-                    "indices are int64, but {var} is {dtype}",
+                    "indices must be int64, but {var} is {dtype}",
                     var=var.name, dtype=var.dtype,
                 )
             self.bind(var)
         place = node.place
         self.expression(place)
         if place.dtype != place.buffer.dtype or place.predicate is not None:
-            self.refuse(node, "what is passed is the place of one element")
+            self.refuse(node, "an argument must refer to one element")
         if isinstance(node.access, BufferStore):
             self.store(node.access)
         self.variables.difference_update(node.variables)
@@ -244,13 +245,13 @@ class _Checker:
             if value.dtype != var.dtype:
                 self.refuse(
                     node,
-                    "{var} is {dtype}, but gets {value_dtype}",
+                    "{var} is {dtype}, but its value is {value_dtype}",
                     var=var.name, dtype=var.dtype, value_dtype=value.dtype,
                 )
         if isinstance(node, For) and var.dtype != INT64:
             self.refuse(
                 node,
-                "loop variables are int64, but {var} is {dtype}",
+                "loop variables must be int64, but {var} is {dtype}",
                 var=var.name, dtype=var.dtype,
             )
         self.bind(var)
@@ -261,12 +262,13 @@ class _Checker:
         buffer = node.buffer
         self.buffer(buffer)
         if buffer.has_offset and (self.flat or not isinstance(node, DeclBuffer)):
-            self.refuse(node, "only arguments have an elem_offset, and views before flattening")
+            self.refuse(
+                node, "only arguments, and views before flattening, may have an elem_offset")
         if isinstance(node, BufferRealize):
             self.realize(node)
         if isinstance(node, DeclBuffer):
             if buffer.data not in self.variables:
-                self.refuse(node, "a view needs memory that exists")
+                self.refuse(node, "a view must refer to existing memory")
             self.view(node)
         else:
             self.bind(buffer.data)
@@ -290,9 +292,9 @@ class _Checker:
 
     def realize(self, node: BufferRealize) -> None:
         if self.flat:
-            self.refuse(node, "BufferRealize must be gone after flattening")
+            self.refuse(node, "BufferRealize must be removed by flattening")
         if len(node.bounds) != len(node.buffer.shape):
-            self.refuse(node, "there is one range for each axis")
+            self.refuse(node, "expected one range per axis")
         for bound in node.bounds:
             self.scalar(node, bound.min, "int64")
             self.scalar(node, bound.extent, "int64")
@@ -307,7 +309,7 @@ class _Checker:
         if node.value.dtype != wanted:
             self.refuse(
                 node,
-                "stores {dtype} where {wanted} belongs",
+                "stored value is {dtype}, expected {wanted}",
                 dtype=node.value.dtype, wanted=wanted,
             )
 
@@ -315,12 +317,12 @@ class _Checker:
         buffer = node.buffer
         known = self.views.get(buffer.data, ())
         if buffer not in known:
-            self.refuse(node, "this buffer is not declared where it is used")
+            self.refuse(node, "buffer is not declared where it is used")
         wanted = len(buffer.axis_separators) + 1 if self.flat else buffer.index_count
         if len(node.indices) != wanted or buffer.index_count != wanted:
             self.refuse(
                 node,
-                "{index_count} indices instead of {wanted}",
+                "got {index_count} indices, expected {wanted}",
                 index_count=len(node.indices), wanted=wanted,
             )
         for index in node.indices:
@@ -328,7 +330,7 @@ class _Checker:
                 self.expression(index)
             # Indices of a gather may have the dtype in which they are stored.
             if index.dtype != INT64 and not (index.dtype.lanes > 1 and index.dtype.is_integer):
-                self.refuse(node, "an index is int64, not {dtype}", dtype=index.dtype)
+                self.refuse(node, "an index must be int64, got {dtype}", dtype=index.dtype)
         if wanted > 1 and any(index.dtype.lanes > 1 for index in node.indices[:-1]):
             self.refuse(node, "only the last index may have lanes")
         self.predicate(node)
@@ -344,14 +346,14 @@ class _Checker:
         if not found.is_bool or found.lanes not in lanes:
             self.refuse(
                 node,
-                "the predicate is {found} for {lane} lanes",
+                "predicate is {found} for {lane} lanes",
                 found=found, lane=lanes[1],
             )
 
     def scalar(self, node: object, expr: Expr, dtype: str) -> None:
         self.expression(expr)
         if expr.dtype != dtype:
-            self.refuse(node, "{dtype} where {dtype2} belongs", dtype=expr.dtype, dtype2=dtype)
+            self.refuse(node, "got {dtype}, expected {dtype2}", dtype=expr.dtype, dtype2=dtype)
 
     def expression(self, root: Expr) -> None:
         for node in walk(root):
@@ -359,7 +361,7 @@ class _Checker:
             if rule is None:
                 self.refuse(
                     node,
-                    "a {type} is no expression of the language",
+                    "unsupported expression {type}",
                     type=type(node).__name__,
                 )
             if why := rule(self, node):
@@ -367,11 +369,11 @@ class _Checker:
 
 
 def _var(checker: _Checker, node: Var) -> str:
-    return "" if node in checker.variables else "this variable is not bound where it is used"
+    return "" if node in checker.variables else "variable is not bound where it is used"
 
 
 def _const(checker: _Checker, node: Const) -> str:
-    return "a literal is a scalar" if node.dtype.lanes > 1 else ""
+    return "a literal must be a scalar" if node.dtype.lanes > 1 else ""
 
 
 def _cast(checker: _Checker, node: Cast) -> str:
@@ -384,7 +386,7 @@ def _lanes(a: DType, b: DType) -> str:
 
 def _operands(checker: _Checker, node: Binary | Compare) -> str:
     if node.a.dtype != node.b.dtype:
-        return f"operands of {node.a.dtype} and {node.b.dtype} do not go together"
+        return f"operands of {node.a.dtype} and {node.b.dtype} have different dtypes"
     if not isinstance(node, Binary):
         return ""
     kind, op = node.a.dtype, node.op
@@ -402,7 +404,7 @@ def _select(checker: _Checker, node: Select) -> str:
     if not node.condition.dtype.is_bool:
         return f"the condition is {node.condition.dtype}"
     if node.a.dtype != node.b.dtype:
-        return f"operands of {node.a.dtype} and {node.b.dtype} do not go together"
+        return f"operands of {node.a.dtype} and {node.b.dtype} have different dtypes"
     return _lanes(node.condition.dtype, node.a.dtype)
 
 
@@ -411,9 +413,9 @@ def _call(checker: _Checker, node: Call) -> str:
     types = [arg.dtype for arg in node.args]
     if outside_function(node.name) is not None:
         several = [dtype for dtype in (node.dtype, *types) if dtype.lanes > 1]
-        return f"a C function takes and gives numbers, and no {several[0]}" if several else ""
+        return f"a C function must take and return numbers, got {several[0]}" if several else ""
     if kind is None or len(types) != kind.arguments:
-        return f"there is no function {node.name} of {len(types)} arguments"
+        return f"unknown function {node.name} of {len(types)} arguments"
     if kind.takes == "bits":
         return _same_bits(node)
     if result_type(node.name, types) != node.dtype:
@@ -435,7 +437,7 @@ def _same_bits(node: Call) -> str:
     types = node.args[0].dtype, node.dtype
     bits = {dtype.bits * dtype.lanes for dtype in types}
     if len(bits) > 1 or any(dtype.is_bool for dtype in types):
-        return f"{types[0]} has no form in {types[1]}"
+        return f"{types[0]} cannot be reinterpreted as {types[1]}"
     return ""
 
 

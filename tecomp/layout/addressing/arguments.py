@@ -33,7 +33,8 @@ def as_int_tuple(values: Any, where: str) -> tuple[int, ...]:
     numbers = as_ints(values)
     if numbers is None:
         raise LayoutError(
-            "{where} is {values!r}; give integers, one for each axis, such as (0, 1)",
+            "{where} must be a sequence of integers, got {values!r}; pass one integer per axis, "
+            "such as (0, 1)",
             kind="wrong-argument", where=where, values=values,
         )
     check_bits(numbers, where)
@@ -55,7 +56,7 @@ def positive_numbers(values: Any, where: str, count: int | None = None) -> tuple
     if not numbers or min(numbers) < 1 or count not in (None, len(numbers)):
         many = "" if count is None else f"{count} "
         raise LayoutError(
-            "{where} is {values!r}; give {many}positive integers, such as (2, 4)",
+            "{where} must be a sequence of {many}positive integers, such as (2, 4), got {values!r}",
             kind="wrong-argument", where=where, values=values, many=many,
         )
     check_bits(numbers, where)
@@ -73,7 +74,7 @@ def check_bits(numbers: Iterable[int], where: str) -> None:
     """
     if any(n.bit_length() > _MAX_BITS for n in numbers):
         raise LayoutError(
-            "{where} has more than {max_bits} bits in an integer; give smaller integers",
+            "{where} contains an integer of more than {max_bits} bits; pass smaller integers",
             kind="too-much", where=where, max_bits=_MAX_BITS,
         )
 
@@ -89,8 +90,8 @@ def check_index_in_bounds(index: Any, shape: tuple[int, ...], what: str) -> tupl
         0 <= n < extent for n, extent in zip(at, shape, strict=True)
     ):
         raise LayoutError(
-            "layout: there is no {what} {at!r} in {shape}; each index counts from 0 to its extent "
-            "- 1",
+            "layout: {what} {at!r} is out of bounds for {shape}; pass one index per axis, from 0 "
+            "to its extent - 1",
             kind="outside-index", what=what, at=at, shape=list(shape),
         )
     return at
@@ -103,19 +104,19 @@ def check_pad_value(value: object, dtype: DType, storage: Format) -> None:
     value = value.item() if isinstance(value, np.generic) else value
     if not isinstance(value, int | float):
         raise LayoutError(
-            "layout: pad_value={value!r} is no number; give a number or None",
+            "layout: pad_value must be a number or None, got {value!r}",
             kind="pad-value", value=value,
         )
     if not holds(dtype, value):
         raise LayoutError(
-            "layout: pad_value={value} is no {dtype}, the type of the elements; give a number "
-            "that it has",
+            "layout: pad_value={value} is not representable in {dtype}, the dtype of the elements; "
+            "pass a representable number",
             kind="pad-value", value=value, dtype=dtype,
         )
     if not storage.holds(value):
         raise LayoutError(
-            "layout: pad_value={value} is no number of {storage}, the format in which elements "
-            "are stored; give one that it has",
+            "layout: pad_value={value} is not representable in the storage format {storage}; pass "
+            "a representable number",
             kind="pad-value", value=value, storage=storage.name,
         )
 
@@ -124,13 +125,13 @@ def check_shape(shape: Sequence[object]) -> None:
     """Check that a shape is a sequence of nonnegative integers."""
     check_kind(
         shape, Sequence | np.ndarray, "layout: the shape",
-        "give integers, one for each axis, such as (0, 1)", LayoutError,
+        "pass one integer per axis, such as (0, 1)", LayoutError,
     )
     for extent in shape:
         if isinstance(extent, bool) or not isinstance(extent, int | np.integer) or extent < 0:
             raise LayoutError(
-                "layout: {extent!r} in the shape {shape!r} is no extent; extents are integers "
-                "from 0 on",
+                "layout: shape {shape!r} contains the invalid extent {extent!r}; extents must be "
+                "non-negative integers",
                 kind="wrong-argument", extent=extent, shape=list(shape),
             )
     check_bits(map(int, cast("Sequence[int]", shape)), "layout: the shape")

@@ -73,15 +73,17 @@ class StoredTensor:
         object.__setattr__(self, "dtype", DType(self.dtype))
         if not isinstance(self.storage, Format):
             raise LayoutError(
-                "layout: {storage!r} is no storage format; take one of storage_format(name)",
+                "layout: storage must be a storage format, got {storage!r}; use "
+                "storage_format(name)",
                 kind="storage-format", storage=self.storage,
             )
         check_kind(
             self.index_map, IndexMap, "layout: the index map",
-            "make one with IndexMap.from_func, or use Layout.of", LayoutError,
+            "create one with IndexMap.from_func, or use Layout.of", LayoutError,
         )
         check_kind(
-            self.memory, str, "layout: the memory", 'name one, such as "global"', LayoutError
+            self.memory, str, "layout: the memory", 'pass the name of a memory, such as "global"',
+            LayoutError,
         )
         grid_axes = as_int_tuple(self.grid_axes, "layout: grid_axes")
         object.__setattr__(self, "grid_axes", grid_axes)
@@ -89,16 +91,17 @@ class StoredTensor:
         if (clash := self._collision()) is not None:
             first, second = clash
             raise LayoutError(
-                "layout: elements {first} and {second} of {dtype}{shape} share one place under "
-                "{index_map}; keep every index in the map, e.g. both i // 4 and i % 4",
+                "layout: {index_map} is not injective on {dtype}{shape}: elements {first} and "
+                "{second} map to the same address; keep every index in the map, e.g. both i // 4 "
+                "and i % 4",
                 kind="shared-place", first=first, second=second, dtype=self.dtype,
                 shape=list(self.shape), index_map=self.index_map,
             )
         for axis in self.grid_axes:
             if not 0 <= axis < len(self.physical_shape):
                 raise LayoutError(
-                    "layout: grid axis {axis!r} is none of the {physical_shape_count} physical "
-                    "axes of {index_map}",
+                    "layout: grid axis {axis!r} is out of range for the {physical_shape_count} "
+                    "physical axes of {index_map}",
                     kind="wrong-number", axis=axis, physical_shape_count=len(self.physical_shape),
                     index_map=self.index_map,
                 )
@@ -229,7 +232,7 @@ def check_layout(given: Any, where: str) -> None:
     """
     if not isinstance(given, StoredTensor):
         raise LayoutError(
-            "{where}: {given!r} is no layout; make one, such as with Layout.of",
+            "{where} must be a layout, got {given!r}; create one, for example with Layout.of",
             kind="wrong-argument", where=where, given=given,
         )
 

@@ -219,8 +219,8 @@ class Layout(StoredTensor, Pictured):
         axes = range(len(shape)) if order is None else as_int_tuple(order, "layout: the order")
         if sorted(axes) != list(range(len(shape))):
             raise LayoutError(
-                "layout: the order {axes!r} does not have each of the {rank} axes once; give "
-                "their numbers, from the longest steps on",
+                "layout: the order {axes!r} is not a permutation of the {rank} axes; pass each "
+                "axis number once, by decreasing stride",
                 axes=list(axes), rank=len(shape),
             )
         return cls.of(shape, dtype, lambda *index: [index[k] for k in axes] or [0])
@@ -490,14 +490,14 @@ class FixedTiledLayout(Pictured):
         )
         if len(self.size) != len(self.stride):
             raise LayoutError(
-                "FixedTiledLayout: size {size!r} has {size_count} dimensions, stride {stride!r} "
-                "has {stride_count}; give one for each",
+                "FixedTiledLayout: size {size!r} has {size_count} dimensions, but stride "
+                "{stride!r} has {stride_count}; pass one stride per dimension",
                 kind="wrong-count", size=list(self.size), size_count=len(self.size),
                 stride=list(self.stride), stride_count=len(self.stride),
             )
         check_kind(
             self.device_layout, Layout, "FixedTiledLayout: device_layout",
-            "make one, such as StickLayout(size, dtype)", LayoutError,
+            "create one, for example with StickLayout(size, dtype)", LayoutError,
         )
 
     @property

@@ -32,7 +32,7 @@ def tile_of(target: Target) -> Tile:
     """
     if target.tile is None:
         raise LayoutError(
-            "shard layout: target {target} has no tiles; pass tiled=False",
+            "shard layout: target {target} does not support tiles; pass tiled=False",
             kind="target-lacks", target=target.name,
         )
     return target.tile
@@ -47,14 +47,15 @@ def element_of(target: Target, dtype: str, element: str | None) -> str:
     known = target.formats.get(DType(dtype), ())
     if not known:
         raise LayoutError(
-            "layout: target {target} stores no {dtype}; convert to one of its types, {formats}",
+            "layout: target {target} does not support dtype {dtype}; convert to a supported dtype: "
+            "{formats}",
             kind="target-lacks", target=target.name, dtype=dtype,
             formats=", ".join(target.formats) or "none",
         )
     if element is not None and not is_one_of(element, known):
         raise LayoutError(
-            "layout: target {target} does not store {dtype} as {element}; its formats for it are "
-            "{known}",
+            "layout: target {target} does not support storing {dtype} as {element}; supported "
+            "formats: {known}",
             kind="target-lacks", target=target.name, dtype=dtype, element=element,
             known=", ".join(known),
         )
@@ -75,7 +76,7 @@ def grid_of(target: Target, grid: Sequence[int] | None) -> tuple[int, ...]:
     if prod(cores) > target.cores:
         by = "x".join(map(str, cores))
         raise LayoutError(
-            "layout: the grid <{by}> has {size} cores, target {target} has {cores}; take a "
+            "layout: the grid <{by}> has {size} cores, but target {target} has only {cores}; use a "
             "smaller grid",
             kind="target-lacks", by=by, size=prod(cores), target=target.name, cores=target.cores,
         )
@@ -95,8 +96,8 @@ def check_room(layout: Layout, target: Target) -> None:
     if memory.usable_bytes is not None and size > memory.usable_bytes:
         where = "" if is_shared else " of a core"
         raise CapacityError(
-            "layout: {dtype}{shape} as {storage} takes {size:,} B of `{memory}`{where}, target "
-            "{target} has {usable_bytes:,} B; cut it into smaller parts, or take another memory",
+            "layout: {dtype}{shape} as {storage} takes {size:,} B of `{memory}`{where}, but target "
+            "{target} has {usable_bytes:,} B; split it into smaller parts, or use another memory",
             dtype=DType(layout.dtype), shape=list(layout.shape), storage=layout.storage.name,
             size=size, memory=memory.name, where=where, target=target.name,
             usable_bytes=memory.usable_bytes,

@@ -75,9 +75,10 @@ class BlockFloat(Format):
         numbers = as_ints((bits, elements, run, exponent_bits))
         if numbers is None or not _is_code(*numbers):
             raise LayoutError(
-                "block float: {bits!r} bits, blocks of {elements!r} elements, exponents of "
-                "{exponent_bits!r} bits for {run!r}; bits are 2, 4 or 8, those of exponents 5 or "
-                "8, and a block is whole runs and whole bytes",
+                "block float: invalid combination of {bits!r} bits, blocks of {elements!r} "
+                "elements and exponents of {exponent_bits!r} bits for {run!r}; bits must be 2, 4 "
+                "or 8, exponent bits 5 or 8, and a block must consist of whole runs and whole "
+                "bytes",
                 kind="storage-format", bits=bits, elements=elements, exponent_bits=exponent_bits,
                 run=run,
             )

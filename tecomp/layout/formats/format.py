@@ -86,7 +86,7 @@ class Format:
         if number is None or not low <= number <= high:
             bounds = f"from {low} on" if high == math.inf else f"from {low} to {high}"
             raise LayoutError(
-                "format {name}: {what} is {given!r}; give a whole number {bounds}",
+                "format {name}: {what} must be an integer {bounds}, got {given!r}",
                 kind="storage-format", name=self.name, what=what, given=given, bounds=bounds,
             )
 
@@ -157,8 +157,8 @@ class Format:
         shape = as_ints(physical_shape)
         if shape is None or min(shape, default=0) < 0:
             raise LayoutError(
-                "format {name}: the shape is {physical_shape!r}; give integers from 0 on, one for "
-                "each axis, such as (8, 64)",
+                "format {name}: the shape must be a sequence of non-negative integers, got "
+                "{physical_shape!r}; pass one per axis, such as (8, 64)",
                 kind="storage-format", name=self.name, physical_shape=physical_shape,
             )
         if (self.elements, self.units) == (1, 1):
@@ -168,8 +168,8 @@ class Format:
             if places % self.elements == 0:
                 return (*shape[:axis], places // self.elements * self.units)
         raise LayoutError(
-            "format {name}: a block holds {elements} elements, and the last axes of {shape} make "
-            "no whole blocks; pad them to a multiple",
+            "format {name}: the last axes of {shape} are not a whole number of blocks of "
+            "{elements} elements; pad them to a multiple",
             kind="storage-format", name=self.name, elements=self.elements, shape=list(shape),
         )
 
@@ -258,8 +258,8 @@ class Format:
         self._check_tensor(stored, "decode")
         if stored.dtype != self.stored:
             raise LayoutError(
-                "format {name}: memory is {stored}, {stored_name} is {dtype}; give what encode "
-                "returned, or convert it with te.reinterpret",
+                "format {name}: the stored tensor must have dtype {stored}, but {stored_name} has "
+                "{dtype}; pass the result of encode, or convert it with te.reinterpret",
                 kind="storage-format", name=self.name, stored=self.stored,
                 stored_name=stored.name, dtype=stored.dtype,
             )
@@ -330,8 +330,8 @@ class Format:
     def _refuse_blocks(self, what: str) -> None:
         if (self.elements, self.units) != (1, 1):
             raise LayoutError(
-                "format {name}: {elements} elements are stored together, so none has a place of "
-                "its own; {what} a tensor",
+                "format {name}: {elements} elements are stored together, so a single element has "
+                "no address; {what} a tensor",
                 kind="storage-format", name=self.name, elements=self.elements, what=what,
             )
 
@@ -343,15 +343,15 @@ class Format:
         """
         if not tensor.shape:
             raise LayoutError(
-                "format {name}: {tensor} has no axis, and elements are stored {elements} "
-                "together; give it one",
+                "format {name}: {tensor} has no axes, but elements are stored in groups of "
+                "{elements}; add an axis",
                 kind="storage-format", name=self.name, tensor=tensor.name, elements=self.elements,
             )
         last = tensor.shape[-1]
         if isinstance(last, int) and last % size:
             raise LayoutError(
-                "format {name}: the last axis of {tensor}{shape} is no whole number of blocks of "
-                "{size} {what}; pad it, or merge the last axes",
+                "format {name}: the last axis of {tensor}{shape} is not a whole number of blocks "
+                "of {size} {what}; pad it, or merge the last axes",
                 kind="storage-format", name=self.name, tensor=tensor.name,
                 shape=list(tensor.shape), size=size, what=what,
             )

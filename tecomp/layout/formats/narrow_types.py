@@ -47,7 +47,8 @@ class PackedInt(Format):
         """
         if as_int(bits) not in (2, 4):
             raise LayoutError(
-                "packed integer: {bits!r} bits; a byte holds whole integers of 2 or 4",
+                "packed integer: bits must be 2 or 4, so that a byte holds whole integers, got "
+                "{bits!r}",
                 kind="storage-format", bits=bits,
             )
         check_kind(signed, bool, "packed integer: signed", "give True or False", LayoutError)
@@ -178,8 +179,8 @@ class SmallFloat(Format):
         bits = 1 + self.exponent + self.fraction
         if self.stored.kind != "uint" or self.stored.bits < bits:
             raise LayoutError(
-                "format {name}: a sign, {exponent} bits of exponent and {fraction} of fraction "
-                "are stored as {stored}; give an unsigned type of {bits} bits or more",
+                "format {name}: a sign, {exponent} exponent bits and {fraction} fraction bits do "
+                "not fit in {stored}; use an unsigned type of {bits} bits or more",
                 kind="storage-format", name=self.name, exponent=self.exponent,
                 fraction=self.fraction, stored=self.stored, bits=bits,
             )

@@ -65,7 +65,7 @@ def storage_format(name: str) -> Format:
     if is_one_of(name, SCALARS):
         return Format.plain(name)
     raise LayoutError(
-        "storage: `{name}` is no format; the formats are {named}",
+        "storage: unknown format `{name}`; available formats: {named}",
         kind="storage-format", name=name, named=", ".join((*_NAMED, *SCALARS)),
     )
 

@@ -52,22 +52,22 @@ def strided(
     strides = as_int_tuple(strides, "strided: strides")
     if len(strides) != len(shape):
         raise LayoutError(
-            "strided: {stride_count} strides {strides} for {rank} axes {shape}; give one for each "
-            "axis",
+            "strided: got {stride_count} strides {strides} for {rank} axes {shape}; pass one "
+            "stride per axis",
             kind="layout-text", stride_count=len(strides), strides=list(strides), rank=len(shape),
             shape=list(shape),
         )
     for axis, stride in enumerate(strides):
         if stride < 0:
             raise LayoutError(
-                "strided: stride {stride!r} of axis {axis}; places count from 0, so flip the axis "
-                "in the computation instead",
+                "strided: stride {stride!r} of axis {axis} is negative, but addresses must be "
+                "non-negative; reverse the axis in the computation instead",
                 kind="layout-text", stride=stride, axis=axis,
             )
     if (last := sum(n * stride for n, stride in zip(shape, strides, strict=True))) >= 2**63:
         raise LayoutError(
-            "strided: strides {strides} spread {shape} over {last} places, more than 64-bit "
-            "indices count; give smaller ones",
+            "strided: strides {strides} spread {shape} over {last} addresses, which exceeds 64-bit "
+            "indices; pass smaller strides",
             kind="too-much", strides=list(strides), shape=list(shape), last=last,
         )
     digits = [StridedDigit(axis, 1, n, stride) for axis, (n, stride) in enumerate(
@@ -258,7 +258,7 @@ def cute_text(layout: Layout) -> str:
     base, swizzle = split_swizzle(layout.index_map)
     digits = strided_digits(base, layout.shape)
     if digits is None:
-        raise _unsaid(layout, "a place is no sum of digits times strides")
+        raise _unsaid(layout, "an address is not a sum of digits times strides")
     shape: list[Nested] = []
     stride: list[Nested] = []
     for axis, extent in enumerate(layout.shape):
@@ -275,7 +275,7 @@ def cute_text(layout: Layout) -> str:
     if swizzle is not None:
         text = f"Swizzle<{','.join(map(str, swizzle))}>o0o{text}"
     if layout.shape and not _says(text, layout):
-        raise _unsaid(layout, "a place is no sum of digits times strides")
+        raise _unsaid(layout, "an address is not a sum of digits times strides")
     return text
 
 
@@ -314,9 +314,9 @@ def cute_complement(text: str, size: int) -> str:
     for step, n in modes:
         if step == 0 or step % reach:
             raise LayoutError(
-                "cute_complement: `{text}` has no complement: a stride of {step} is not a "
-                "multiple of the {reach} places that smaller strides reach; give strides that "
-                "divide each other",
+                "cute_complement: `{text}` has no complement: stride {step} is not a multiple of "
+                "{reach}, the number of addresses that the smaller strides cover; pass strides "
+                "that divide each other",
                 kind="layout-text", text=text, step=step, reach=reach,
             )
         found.append((step // reach, reach))
@@ -340,7 +340,7 @@ def _coalesce(modes: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 
 def _nested_differently(where: str, text: str) -> LayoutError:
     return LayoutError(
-        "{where}: `{text}` nests its shape and its stride differently; give a stride for each "
+        "{where}: shape and stride of `{text}` have different nesting; specify one stride per "
         "number of the shape",
         kind="layout-text", where=where, text=text,
     )
@@ -373,7 +373,7 @@ def _are_equal(a: Nested, b: Nested) -> bool:
 
 def _unsaid(layout: Layout, why: str) -> LayoutError:
     return LayoutError(
-        "cute_text: CuTe's notation does not say {index_map} on {shape}: {reason}",
+        "cute_text: {index_map} on {shape} cannot be expressed in CuTe notation: {reason}",
         kind="layout-text", index_map=layout.index_map, shape=list(layout.shape), reason=why,
     )
 

@@ -50,8 +50,8 @@ def _text(node: Expr, parts: list[Text], names: dict[Var, str]) -> Text:
         case Binary(op) if op in _WORDS:
             return f"{_parse_within(parts[0])} {_WORDS[op]} {_parse_within(parts[1])}", _PRODUCT
     raise LayoutError(
-        "shard layout: `{node}` has no form in an affine map as text; it knows +, -, *, floordiv "
-        "and mod of indices and numbers",
+        "shard layout: `{node}` cannot be written in an affine map; use only +, -, *, floordiv and "
+        "mod of indices and constants",
         kind="layout-text", node=node,
     )
 

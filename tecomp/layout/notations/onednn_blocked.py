@@ -21,7 +21,7 @@ _WEIGHTS = "goidhw"
 _TAG = re.compile(r"([A-Za-z]+?)((?:\d{1,18}[a-z])*)")
 
 
-_AXES = 'give a letter for each axis, such as "nchw"'
+_AXES = 'pass one letter per axis, such as "nchw"'
 
 
 def blocked(shape: Sequence[int], dtype: str, tag: str, *, axes: str | None = None) -> Layout:
@@ -54,20 +54,19 @@ def blocked(shape: Sequence[int], dtype: str, tag: str, *, axes: str | None = No
     order = axes if axes is not None else _order(outer.lower(), tag)
     if len(order) != len(shape):
         raise LayoutError(
-            "blocked: `{tag}` is for {order_count} axes, {order}, but the shape {shape} has "
+            "blocked: `{tag}` describes {order_count} axes, {order}, but the shape {shape} has "
             "{rank}",
             kind="layout-text", tag=tag, order_count=len(order), order=order, shape=list(shape),
             rank=len(shape),
         )
     if sorted(order) != sorted(outer.lower()):
         raise LayoutError(
-            "blocked: `{tag}` has the axes {outer}, but the tensor has {order}",
+            "blocked: `{tag}` contains the axes {outer}, but the tensor has {order}",
             kind="layout-text", tag=tag, outer=outer.lower(), order=order,
         )
     if strange := [letter for _, letter in blocks if letter not in order]:
         raise LayoutError(
-            "blocked: `{tag}` cuts the axis {strange} into blocks, but the axes are {order}; name "
-            "one of them",
+            "blocked: `{tag}` blocks the unknown axis {strange}; use one of the axes {order}",
             kind="layout-text", tag=tag, strange=strange[0], order=order,
         )
     inner: dict[str, int] = dict.fromkeys(order, 1)
@@ -130,8 +129,8 @@ def blocked_tag(layout: Layout, axes: str | None = None) -> str:
 
 def _no_tag(layout: Layout) -> LayoutError:
     return LayoutError(
-        "blocked_tag: no tag says {index_map} on {shape}; a tag has each axis once, and then "
-        "blocks without gaps",
+        "blocked_tag: {index_map} on {shape} cannot be expressed as a tag; a tag has each axis "
+        "once, followed by blocks without gaps",
         kind="layout-text", index_map=layout.index_map, shape=list(layout.shape),
     )
 
@@ -141,8 +140,8 @@ def _parse(tag: str) -> tuple[str, list[tuple[int, str]]]:
     if match is None:
         place = _end_of_prefix(tag)
         raise LayoutError(
-            "blocked: `{tag}` does not parse at position {place}, `{rest}`; write letters of axes "
-            "and then blocks, as in nChw16c",
+            "blocked: cannot parse `{tag}` at position {place}, `{rest}`; write the letters of the "
+            "axes, then the blocks, as in nChw16c",
             kind="layout-text", tag=tag, place=place, rest=tag[place:],
         )
     blocks = [(int(n), letter) for n, letter in re.findall(r"(\d{1,18})([a-z])", match[2])]
@@ -158,8 +157,8 @@ def _order(letters: str, tag: str) -> str:
     if len(set(letters)) != len(letters):
         twice = next(x for k, x in enumerate(letters) if x in letters[:k])
         raise LayoutError(
-            "blocked: `{tag}` has the axis {twice} twice; blocks of it follow at the end, each "
-            "with its size",
+            "blocked: duplicate axis {twice} in `{tag}`; write its blocks at the end, each with "
+            "its size",
             kind="layout-text", tag=tag, twice=twice,
         )
     if sorted(letters) == [chr(ord("a") + k) for k in range(len(letters))]:
@@ -168,8 +167,8 @@ def _order(letters: str, tag: str) -> str:
         if set(letters) <= set(family):
             return "".join(x for x in family if x in letters)
     raise LayoutError(
-        "blocked: the axes of `{tag}` are none of {images}, {weights} and the alphabet; name them "
-        "in the order of the shape with axes=",
+        "blocked: the axes of `{tag}` do not match {images}, {weights} or the alphabet; specify "
+        "their order in the shape with axes=",
         kind="layout-text", tag=tag, images=_IMAGES, weights=_WEIGHTS,
     )
 
@@ -180,12 +179,12 @@ def _check_capitals(tag: str, outer: str, blocks: list[tuple[int, str]]) -> None
         if letter.isupper() != (letter.lower() in cut):
             has = "has no block" if letter.isupper() else "has blocks"
             raise LayoutError(
-                "blocked: axis {letter} of `{tag}` {has}; an axis is in capitals if and only if "
-                "it is cut into blocks",
+                "blocked: axis {letter} of `{tag}` {has}; an axis must be a capital letter if and "
+                "only if it is blocked",
                 kind="layout-text", letter=letter, tag=tag, has=has,
             )
     if prod(size for size, _ in blocks) == 0:
         raise LayoutError(
-            "blocked: `{tag}` has a block of 0 elements",
+            "blocked: `{tag}` contains a block of size 0",
             kind="layout-text", tag=tag,
         )

@@ -26,7 +26,7 @@ class Scanner:
         Raises:
             LayoutError: If `text` is not a string.
         """
-        check_kind(text, str, f"{who}: the text", "give what `str(layout)` writes", LayoutError)
+        check_kind(text, str, f"{who}: the text", "pass the output of `str(layout)`", LayoutError)
         self.text = text
         self.who = who
         self.at = 0
@@ -118,7 +118,7 @@ class Scanner:
         found = f"found `{rest}{dots}`" if rest else "the text ends"
         raise LayoutError(
             "{who}: expected {wanted} at position {place} (line {line}, column {column}), but "
-            "{found}; str() of a layout shows how it is written",
+            "{found}; see str() of a layout for the syntax",
             kind="layout-text", who=self.who, wanted=wanted, place=place, line=line,
             column=column, found=found,
         )

@@ -65,7 +65,7 @@ def xla(text: str) -> Layout:
         raise _unreadable(text.replace(" ", ""))
     if match["type"] not in _TYPES:
         raise LayoutError(
-            "xla: `{type}` is no type that elements have here; the types are {types}",
+            "xla: unsupported type `{type}`; supported types: {types}",
             kind="layout-text", type=match["type"], types=", ".join(sorted(_TYPES)),
         )
     shape, order = _numbers(match["shape"]), _numbers(match["order"])
@@ -93,8 +93,8 @@ def xla_layout(
     check_shape(shape)
     if sorted(minor_to_major) != list(range(len(shape))):
         raise LayoutError(
-            "xla: the axes {minor_to_major} are no permutation of those of {shape}; name each "
-            "once, from the fastest to the slowest",
+            "xla: the axes {minor_to_major} are not a permutation of the axes of {shape}; list "
+            "each once, from minor to major",
             kind="layout-text", minor_to_major=list(minor_to_major), shape=list(shape),
         )
     variables = index_names(len(shape))
@@ -112,13 +112,13 @@ def _tile(axes: list[_TiledAxis], tile: Sequence[int], shape: Sequence[int]) -> 
     """Split the last axes into tiles."""
     if len(tile) > len(axes) or tile[-1] == _JOINED:
         raise LayoutError(
-            "xla: tile {tile} does not fit the {axis_count} axes that {shape} has there; it has "
-            "at most as many sizes as there are axes, and ends with a number",
+            "xla: tile {tile} does not fit the {axis_count} axes of {shape} at this level; a tile "
+            "must have at most as many sizes as there are axes, and its last size must be a number",
             kind="layout-text", tile=_tile_text(tile), axis_count=len(axes), shape=list(shape),
         )
     if any(size < 1 and size != _JOINED for size in tile):
         raise LayoutError(
-            "xla: tile {tile} has a size of 0",
+            "xla: tile {tile} contains a size of 0",
             kind="layout-text", tile=_tile_text(tile),
         )
     kept = axes[: len(axes) - len(tile)]
@@ -221,8 +221,8 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 def _unsaid(layout: Layout) -> LayoutError:
     return LayoutError(
-        "xla_text: found no text that says {index_map} on {storage}{shape}; XLA has each axis "
-        "once, and then tiles of the last ones",
+        "xla_text: {index_map} on {storage}{shape} cannot be expressed in XLA notation, which has "
+        "each axis once, followed by tiles of the last axes",
         kind="layout-text", index_map=layout.index_map, storage=layout.storage.name,
         shape=list(layout.shape),
     )
@@ -243,7 +243,7 @@ def _unreadable(text: str) -> LayoutError:
             break
         place = match.end()
     return LayoutError(
-        "xla: `{text}` does not parse at position {place}, `{rest}`; write e.g. "
+        "xla: cannot parse `{text}` at position {place}, `{rest}`; write e.g. "
         "f32[16,256]{{1,0:T(8,128)}}",
         kind="layout-text", text=text, place=place, rest=text[place:],
     )

@@ -40,8 +40,8 @@ def aligned_axes(
     """
     if linear is not None:
         raise LayoutError(
-            "shard layout: linear= and dim_alignments= both determine the positions of elements; "
-            "give collapse_intervals with dim_alignments",
+            "shard layout: linear= and dim_alignments= both determine the addresses of elements; "
+            "pass collapse_intervals with dim_alignments",
             kind="shards",
         )
     return aligned_map(shape, intervals, alignments)
@@ -58,8 +58,8 @@ def check_even(positions: tuple[int, ...], cut: ShardSplit) -> None:
     for axis, (extent, unit, cores) in enumerate(zip(positions, tile, cut.grid, strict=True)):
         if extent % (unit * cores):
             raise LayoutError(
-                "shard layout: axis {axis} has {extent} positions, which {cores} cores with tiles "
-                "of {unit} do not divide; align a dimension to {detail}",
+                "shard layout: axis {axis} has {extent} positions, which is not divisible among "
+                "{cores} cores with tiles of {unit}; align a dimension to {detail}",
                 kind="shards", axis=axis, extent=extent, cores=cores, unit=unit,
                 detail=unit * cores,
             )
@@ -84,20 +84,20 @@ def collapse_onto(
     if cores is not None and len(cores) != count:
         raise LayoutError(
             "shard layout: the grid <{cores}> has {core_count} axes, but {index_map} has {count} "
-            "results; give one core count for each result",
+            "results; pass one core count per result",
             kind="shards", cores=format_grid(cores), core_count=len(cores), index_map=index_map,
             count=count,
         )
     if index_map.axis_separators:
         raise LayoutError(
-            "shard layout: {index_map} has an axis separator, but every result is an axis of the "
-            "grid by itself; leave it out",
+            "shard layout: {index_map} contains an axis separator, but every result is already a "
+            "separate axis of the grid; remove it",
             kind="shards", index_map=index_map,
         )
     if tile is not None and count < 2:
         raise LayoutError(
-            "shard layout: a tile of {tile} takes two axes, but {index_map} has {count}; put a "
-            "constant 0 in front, and a 1 in front of the grid",
+            "shard layout: a tile of {tile} needs two axes, but {index_map} has {count}; prepend a "
+            "constant 0 to the map, and a 1 to the grid",
             kind="shards", tile=format_grid(tile), index_map=index_map, count=count,
         )
     return index_map, (1,) * count if cores is None else cores
@@ -111,8 +111,8 @@ def _collapse_dims(
         return collapse_map(shape, intervals, rank)
     if intervals is not None:
         raise LayoutError(
-            "shard layout: linear= and collapse_intervals= both say how dimensions are joined; "
-            "give one of them",
+            "shard layout: linear= and collapse_intervals= both specify how dimensions are "
+            "collapsed; pass only one of them",
             kind="shards",
         )
     if isinstance(linear, IndexMapNode):
@@ -130,15 +130,16 @@ def ranges_of(
     """
     if 0 in shape:
         raise LayoutError(
-            "shard layout: {dtype}{shape} has an axis without elements, and a shard is as large "
-            "as its part of them; give each axis 1 or more",
+            "shard layout: {dtype}{shape} has an axis of extent 0, so its shards would be empty; "
+            "all extents must be 1 or more",
             kind="shards", dtype=dtype, shape=list(shape),
         )
     if (clash := index_map.collision(shape)) is not None:
         first, second = clash
         raise LayoutError(
-            "shard layout: elements {first} and {second} of {dtype}{shape} share one place under "
-            "{index_map}; make each stride at least the extent of what lies inside it",
+            "shard layout: {index_map} is not injective on {dtype}{shape}: elements {first} and "
+            "{second} map to the same address; make each stride at least the extent of the inner "
+            "part",
             kind="shared-place", first=first, second=second, dtype=dtype, shape=list(shape),
             index_map=index_map,
         )
@@ -153,7 +154,7 @@ def check_tiles(allowed: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]
         LayoutError: If a tile is not a pair of positive integers.
     """
     where = "shard layout: allowed_tiles"
-    check_kind(allowed, Iterable, where, "give rows and columns of each, as in [(32, 32)]",
+    check_kind(allowed, Iterable, where, "pass rows and columns of each, as in [(32, 32)]",
                LayoutError)
     return tuple(positive_numbers(tile, f"{where}: a tile", 2) for tile in allowed)
 
@@ -171,8 +172,8 @@ def check_tile(
     found = positive_numbers(tile, "shard layout: the tile")
     if found not in allowed:
         raise LayoutError(
-            "shard layout: no tile is {found}; the tiles are {allowed} (allowed_tiles= has "
-            "others)",
+            "shard layout: unsupported tile {found}; supported tiles: {allowed} (override with "
+            "allowed_tiles=)",
             kind="shards", found=format_grid(found), allowed=", ".join(map(format_grid, allowed)),
         )
     return found[0], found[1]
@@ -192,8 +193,8 @@ def check_face_shape(
     if tile is None or len(found) != 2 or any(t % f for t, f in zip(tile, found, strict=True)):
         what = "no tile" if tile is None else f"a tile of {format_grid(tile)}"
         raise LayoutError(
-            "shard layout: a face of {found} with {what}; faces divide the rows and the columns "
-            "of a tile, such as 16x16 those of 32x32",
+            "shard layout: invalid face {found} for {what}; faces must divide the rows and the "
+            "columns of a tile, for example 16x16 for 32x32",
             kind="shards", found=format_grid(found), what=what,
         )
     return found[0], found[1]
@@ -209,8 +210,7 @@ def check_storage(element: str, tile: tuple[int, int] | None) -> Format:
     if storage.name in BFP_TILES and tile != (32, 32):
         what = "elements one by one" if tile is None else f"tiles of {format_grid(tile)}"
         raise LayoutError(
-            "shard layout: {storage} stores tiles of 32x32, and here are {what}; give tile=(32, "
-            "32)",
+            "shard layout: {storage} requires tiles of 32x32, got {what}; pass tile=(32, 32)",
             kind="shards", storage=storage.name, what=what,
         )
     return storage
@@ -232,8 +232,8 @@ def row_alignment_elements(
     size = as_int(alignment_bytes)
     if size is None or size < 1:
         raise LayoutError(
-            "shard layout: alignment_bytes is {alignment_bytes!r}; give a positive number of "
-            "bytes, such as 16",
+            "shard layout: alignment_bytes must be a positive number of bytes, such as 16, got "
+            "{alignment_bytes!r}",
             kind="shards", alignment_bytes=alignment_bytes,
         )
     if tile is not None:
@@ -241,8 +241,8 @@ def row_alignment_elements(
     bits = storage.stored.bits * storage.units // storage.elements
     if size * 8 % bits and bits % (size * 8):
         raise LayoutError(
-            "shard layout: alignment_bytes={size} is no multiple of {storage}, which has {bits} "
-            "bits; give a multiple",
+            "shard layout: alignment_bytes={size} is not a multiple of the size of {storage}, "
+            "{bits} bits; pass a multiple",
             kind="shards", size=size, storage=storage.name, bits=bits,
         )
     return max(size * 8 // bits, 1)
@@ -256,12 +256,14 @@ def pad_value_of(oob_val: str, dtype: DType) -> float | None:
     """
     if not is_one_of(oob_val, OOB_VALUES):
         raise LayoutError(
-            "shard layout: oob_val={oob_val!r} is no value of padding; it is one of {oob_values}",
+            "shard layout: oob_val={oob_val!r} is not a valid padding value; expected one of "
+            "{oob_values}",
             kind="shards", oob_val=oob_val, oob_values=", ".join(OOB_VALUES),
         )
     if oob_val in ("inf", "neginf") and not dtype.is_float:
         raise LayoutError(
-            "shard layout: oob_val='{oob_val}' is no {dtype}; use zero, one or undef, or a float",
+            "shard layout: oob_val='{oob_val}' is not representable in {dtype}; use zero, one or "
+            "undef, or a float dtype",
             kind="shards", oob_val=oob_val, dtype=dtype,
         )
     return OOB_VALUES[oob_val]
@@ -275,7 +277,7 @@ def check_memory_space(name: str) -> str:
     """
     if not is_one_of(name, MEMORY_SPACES):
         raise LayoutError(
-            "shard layout: {name!r} is no memory space; it is one of {memory_spaces}",
+            "shard layout: unknown memory space {name!r}; expected one of {memory_spaces}",
             kind="shards", name=name, memory_spaces=", ".join(MEMORY_SPACES),
         )
     return name
@@ -289,12 +291,12 @@ def check_grid_map(device: GridMap | None, grid: tuple[int, ...]) -> GridMap | N
     """
     check_kind(
         device, GridMap | None, "shard layout: the device",
-        "give a GridMap from this grid to the cores of the machine", LayoutError,
+        "pass a GridMap from this grid to the cores of the machine", LayoutError,
     )
     if device is not None and device.shape != grid:
         raise LayoutError(
-            "shard layout: the device places a grid of {shape}, but this one is {grid}; give a "
-            "map for this grid",
+            "shard layout: device maps a grid of {shape}, but the layout has the grid {grid}; pass "
+            "a map for this grid",
             kind="shards", shape=list(device.shape), grid=list(grid),
         )
     return device

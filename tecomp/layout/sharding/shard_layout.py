@@ -310,8 +310,8 @@ class ShardLayout(Layout):
             layout.check_capacity(capacity_bytes)
         if layout.memref_shape != said.memref:
             raise LayoutError(
-                "shard layout: the text says memref<{memref}>, but {shape} on the grid <{grid}> "
-                "makes memref<{memref_shape}>; write that",
+                "shard layout: the text contains memref<{memref}>, but {shape} on the grid "
+                "<{grid}> has memref<{memref_shape}>; write the latter",
                 kind="shards", memref=format_grid(said.memref), shape=format_grid(said.shape),
                 grid=format_grid(said.grid),
                 memref_shape=format_grid(layout.memref_shape),
@@ -331,8 +331,8 @@ class ShardLayout(Layout):
         )
         if layout.memref_shape != said.memref:
             raise LayoutError(
-                "shard layout: the text says shards of {memref}, but {shape} on the grid <{grid}> "
-                "makes {memref_shape}; write that",
+                "shard layout: the text has shards of {memref}, but {shape} on the grid <{grid}> "
+                "has shards of {memref_shape}; write the latter",
                 kind="shards", memref=format_grid(said.memref), shape=format_grid(said.shape),
                 grid=format_grid(said.grid),
                 memref_shape=format_grid(layout.memref_shape),
@@ -488,15 +488,15 @@ p3 >= 31)
         """
         check_kind(
             capacity_bytes, int | np.integer, "shard layout: capacity_bytes",
-            "give a number of bytes", LayoutError,
+            "pass a number of bytes", LayoutError,
         )
         check_bits([int(capacity_bytes)], "shard layout: capacity_bytes")
         if self.shard_bytes > capacity_bytes:
             raise CapacityError(
                 "shard layout: a shard of {memref_shape} {storage} takes {shard_bytes:,} B of "
-                "{memory_space}, which has {capacity_bytes:,} B on a core; {padding_percent:.1f} "
-                "% of the places are padding; give the grid more cores, or a map with each "
-                "dimension in one result",
+                "{memory_space}, which has {capacity_bytes:,} B per core; {padding_percent:.1f} % "
+                "of the shard is padding; use a grid with more cores, or a map with each dimension "
+                "in one result",
                 memref_shape=format_grid(self.memref_shape), storage=self.storage.name,
                 shard_bytes=self.shard_bytes, memory_space=self.memory_space,
                 capacity_bytes=capacity_bytes, padding_percent=100 * self.padding_share,
@@ -530,7 +530,7 @@ p3 >= 31)
     def _on_device(self) -> GridMap:
         if self.device is None:
             raise LayoutError(
-                "shard layout: the grid <{grid}> is virtual; give device=, a GridMap to the cores "
+                "shard layout: the grid <{grid}> is virtual; pass device=, a GridMap to the cores "
                 "of the machine",
                 kind="shards", grid=format_grid(self.grid),
             )

@@ -63,8 +63,8 @@ def collapse_map(shape: Sequence[int], intervals: Intervals | None, rank: int | 
     if rank is not None and len(results) > rank:
         joins = " and ".join(f"[{b}, {e})" for b, e in intervals or [(0, -1)])
         raise LayoutError(
-            "shard layout: joining {joins} of {shape} leaves {result_count} axes, but the grid "
-            "has {rank}; join more dimensions, or give a grid of {result_count} axes",
+            "shard layout: collapsing {joins} of {shape} results in {result_count} axes, but the "
+            "grid has {rank}; collapse more dimensions, or pass a grid of {result_count} axes",
             kind="shards", joins=joins, shape=list(shape), result_count=len(results), rank=rank,
         )
     zeros: list[Expr] = [index_value(0)] * max((rank or 1) - len(results), 0)
@@ -119,7 +119,7 @@ def merged_dims(rank: int, intervals: Intervals | None) -> list[range]:
             continue
         if begin < at:
             raise LayoutError(
-                "shard layout: dimension {begin} is in two of the intervals {intervals}; join "
+                "shard layout: dimension {begin} is in two of the intervals {intervals}; collapse "
                 "each dimension once",
                 kind="shards", begin=begin, intervals=[tuple(pair) for pair in intervals or ()],
             )
@@ -132,15 +132,15 @@ def merged_dims(rank: int, intervals: Intervals | None) -> list[range]:
 def _pairs(intervals: Intervals) -> Intervals:
     check_kind(
         intervals, Sequence, "shard layout: collapse_intervals",
-        "give pairs of integers, such as [(0, -1)]", LayoutError,
+        "pass pairs of integers, such as [(0, -1)]", LayoutError,
     )
     for pair in intervals:
         if not isinstance(pair, Sequence) or len(pair) != 2 or not all(
             isinstance(n, int) and not isinstance(n, bool) for n in pair
         ):
             raise LayoutError(
-                "shard layout: {pair!r} is no interval of dimensions; give pairs of integers, the "
-                "first dimension and the one after the last, such as [(0, -1)]",
+                "shard layout: {pair!r} is not a valid interval of dimensions; pass pairs of "
+                "integers, the first dimension and the one after the last, such as [(0, -1)]",
                 kind="shards", pair=pair,
             )
     return intervals
@@ -151,14 +151,14 @@ def _bounds(begin: int, end: int, rank: int) -> tuple[int, int]:
     last = end + rank if end < 0 else end
     if not (0 <= first <= rank and 0 <= last <= rank):
         raise LayoutError(
-            "shard layout: the interval [{begin}, {end}) leaves the {rank} dimensions; count from "
-            "0 to {rank}, or from -{rank} to -1",
+            "shard layout: the interval [{begin}, {end}) is out of bounds for {rank} dimensions; "
+            "use bounds from 0 to {rank}, or from -{rank} to -1",
             kind="shards", begin=begin, end=end, rank=rank,
         )
     if last < first:
         raise LayoutError(
             "shard layout: the interval [{begin}, {end}) of {rank} dimensions ends before it "
-            "begins; write the first dimension and then the one after the last",
+            "begins; pass the first dimension, then the one after the last",
             kind="shards", begin=begin, end=end, rank=rank,
         )
     return first, last

@@ -90,7 +90,7 @@ def shard_text(layout: ShardNotation) -> str:
 def _type_name(dtype: str) -> str:
     if dtype not in _NAMES:
         raise LayoutError(
-            "shard layout: {dtype} has no name in #tt.layout<...>; the types are {names}",
+            "shard layout: {dtype} is not supported in #tt.layout<...>; supported dtypes: {names}",
             kind="shards", dtype=dtype, names=", ".join(sorted(_NAMES)),
         )
     return _NAMES[dtype]

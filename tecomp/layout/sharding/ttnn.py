@@ -57,7 +57,7 @@ def packing(
     """
     if 0 in shape:
         raise LayoutError(
-            "ttnn layout: {shape} has an axis without elements; give each axis 1 or more",
+            "ttnn layout: {shape} has an axis of extent 0; all extents must be 1 or more",
             kind="shards", shape=list(shape),
         )
     rank = len(shape)
@@ -79,8 +79,8 @@ def _checked_strides(
     whole = all(n > 0 for n in stride)
     if not whole or len(stride) not in (rank, rank + 1) or (rank and stride[-1] != 1):
         raise LayoutError(
-            "ttnn layout: stride {stride} of {shape}; give a positive number for each dimension, "
-            "the last 1, and the volume in front if it is more",
+            "ttnn layout: invalid stride {stride} for {shape}; pass one positive number per "
+            "dimension, with 1 as the last, and prepend the volume if it is larger",
             kind="shards", stride=tuple(stride), shape=list(shape),
         )
     strides = tuple(int(n) for n in stride[len(stride) - rank :])
@@ -92,9 +92,9 @@ def _checked_strides(
         taken += (shape[k] - 1) * strides[k]
         if outer[k] < taken or outer[k] % width:
             raise LayoutError(
-                "ttnn layout: stride {outer} of {shape}: {outer2} has no room for the {taken} "
-                "places from dimension {k} on, or is no whole rows of {width}; give the strides "
-                "of an array, with padding between its rows if need be",
+                "ttnn layout: invalid stride {outer} for {shape}: {outer2} is smaller than the "
+                "{taken} addresses from dimension {k} on, or is not a multiple of rows of {width}; "
+                "pass the strides of an array, with padding between its rows if necessary",
                 kind="shards", outer=outer, shape=list(shape), outer2=outer[k], taken=taken, k=k,
                 width=width,
             )
@@ -115,12 +115,12 @@ def check_placement(
     """
     if not is_one_of(memory_layout, _LAYOUTS):
         raise LayoutError(
-            "ttnn layout: {memory_layout!r} is no memory layout; it is one of {layouts}",
+            "ttnn layout: unknown memory layout {memory_layout!r}; expected one of {layouts}",
             kind="shards", memory_layout=memory_layout, layouts=", ".join(_LAYOUTS),
         )
     if not is_one_of(memory_space, _SPACES):
         raise LayoutError(
-            "ttnn layout: {memory_space!r} is no buffer type; it is one of {spaces}",
+            "ttnn layout: unknown buffer type {memory_space!r}; expected one of {spaces}",
             kind="shards", memory_space=memory_space, spaces=", ".join(_SPACES),
         )
     sharded = memory_layout in SHARDED
@@ -128,22 +128,23 @@ def check_placement(
         memory_layout == "block_sharded" and memory_space == "dram"
     ):
         raise LayoutError(
-            "ttnn layout: {memory_layout} in {memory_space}, which has no cores that blocks could "
-            "lie on; use l1, or interleaved",
+            "ttnn layout: {memory_layout} is not supported in {memory_space}, which has no cores "
+            "to hold blocks; use l1, or interleaved",
             kind="shards", memory_layout=memory_layout, memory_space=memory_space,
         )
     if isinstance(banks, bool) or not isinstance(banks, int) or banks < 1 or (
         banks > 1 and (sharded or memory_space == "system")
     ):
         raise LayoutError(
-            "ttnn layout: banks={banks!r} with {memory_layout} in {memory_space}; pages go round "
-            "banks, 1 or more, if they are interleaved over dram or l1",
+            "ttnn layout: banks={banks!r} is not valid for {memory_layout} in {memory_space}; pass "
+            "banks, 1 or more, only for interleaved layouts in dram or l1",
             kind="shards", banks=banks, memory_layout=memory_layout, memory_space=memory_space,
         )
     if sum(given is not None for given in (shard_shape, grid)) != int(sharded):
         raise LayoutError(
-            "ttnn layout: {memory_layout} with shard_shape={shard_shape!r} and grid={grid!r}; "
-            "give one of them if it is sharded, and none if it is interleaved",
+            "ttnn layout: {memory_layout} with shard_shape={shard_shape!r} and grid={grid!r} is "
+            "not valid; pass exactly one of them for a sharded layout, and neither for an "
+            "interleaved one",
             kind="shards", memory_layout=memory_layout, shard_shape=shard_shape, grid=grid,
         )
 
@@ -171,8 +172,8 @@ def shard_of(
     ):
         whole = "rows" if memory_layout == "height_sharded" else "columns"
         raise LayoutError(
-            "ttnn layout: {memory_layout} cuts {physical} into {rows}, but it leaves {whole} "
-            "whole; use block_sharded",
+            "ttnn layout: {memory_layout} must not split {whole}, but {physical} is split into "
+            "{rows}; use block_sharded",
             kind="shards", memory_layout=memory_layout, physical=format_grid(physical),
             rows=format_grid((rows, columns)), whole=whole,
         )
@@ -348,8 +349,8 @@ class TtnnLayout(Layout):
         ):
             what = f"{down}x{across} shards" if self.is_sharded else "interleaved pages"
             raise LayoutError(
-                "ttnn layout: {what} have no place on {rows}x{columns} cores; shard it on fewer, "
-                "larger shards",
+                "ttnn layout: {what} do not fit on {rows}x{columns} cores; use fewer, larger "
+                "shards",
                 kind="shards", what=what, rows=rows, columns=columns,
             )
         if is_block:
@@ -372,8 +373,8 @@ class TtnnLayout(Layout):
         """
         if self.banks > 1:
             raise LayoutError(
-                "ttnn layout: pages go round {banks} banks, which #tt.layout does not say; use "
-                "banks=1, or a sharded layout",
+                "ttnn layout: pages are interleaved over {banks} banks, which #tt.layout cannot "
+                "express; use banks=1, or a sharded layout",
                 kind="shards", banks=self.banks,
             )
         axes = self.index_map.initial_indices
@@ -388,9 +389,9 @@ class TtnnLayout(Layout):
         ):
             if (count > 1 and mine != theirs) or made.memref_shape != self.memref_shape:
                 raise LayoutError(
-                    "ttnn layout: shards of {shard_shape} out of {packed_shape}; a shard layout "
-                    "cuts {collapsed_shape} into {scalar_shard_shape}; choose shards that the "
-                    "padding does not move",
+                    "ttnn layout: {packed_shape} is split into shards of {shard_shape}, but a "
+                    "shard layout splits {collapsed_shape} into {scalar_shard_shape}; choose "
+                    "shards that are not moved by the padding",
                     kind="shards", shard_shape=format_grid(self.shard_shape),
                     packed_shape=format_grid(self.packed_shape),
                     collapsed_shape=format_grid(made.collapsed_shape),
@@ -410,7 +411,7 @@ class TtnnLayout(Layout):
         (24576, 8192, 128, 1)
         """
         check_kind(
-            layout, ShardLayout, "ttnn layout: the shard layout", "make one with ShardLayout",
+            layout, ShardLayout, "ttnn layout: the shard layout", "create one with ShardLayout",
             LayoutError,
         )
         width, stride = strides_of(layout)
@@ -425,7 +426,7 @@ class TtnnLayout(Layout):
         if made._cut.grid != layout.grid:
             raise LayoutError(
                 "ttnn layout: {collapsed_shape} in shards of {shard_shape} fills the grid {grid}, "
-                "but the layout has {layout_grid}; give it a grid without idle cores",
+                "but the layout has the grid {layout_grid}; use a grid without idle cores",
                 kind="shards", collapsed_shape=format_grid(layout.collapsed_shape),
                 shard_shape=format_grid(made.shard_shape), grid=format_grid(made._cut.grid),
                 layout_grid=format_grid(layout.grid),
@@ -433,7 +434,7 @@ class TtnnLayout(Layout):
         if made.memref_shape != layout.memref_shape:
             raise LayoutError(
                 "ttnn layout: rows of {memref_shape} are padded to {alignment_bytes} bytes, which "
-                "strides do not say; give a layout in tiles, or one without alignment_bytes",
+                "strides cannot express; use a tiled layout, or one without alignment_bytes",
                 kind="shards", memref_shape=format_grid(layout.memref_shape),
                 alignment_bytes=layout.alignment_bytes,
             )
@@ -463,7 +464,7 @@ class TtnnLayout(Layout):
         ((2,), (0,), (1, 3, 64, 128), (2, 4))
         """
         check_kind(
-            layout, ShardLayout, "ttnn layout: the shard layout", "make one with ShardLayout",
+            layout, ShardLayout, "ttnn layout: the shard layout", "create one with ShardLayout",
             LayoutError,
         )
         mesh = layout.grid[:-2]
@@ -531,8 +532,8 @@ def _mesh_dims(layout: ShardLayout) -> tuple[int, ...]:
         if dim is None or layout.shape[dim] != count or expr in inside:
             raise LayoutError(
                 "ttnn layout: axis {k} of the grid {grid} is {expr} of {shape}; a mesh slices "
-                "dimensions that rows and columns do not have, one index for each device: give "
-                "each axis in front such a dimension, and as many devices as that has indices",
+                "dimensions that are not part of rows and columns, with one index per device: map "
+                "each leading axis to such a dimension, with as many devices as it has indices",
                 kind="shards", k=k, grid=format_grid(layout.grid), expr=expr,
                 shape=format_grid(layout.shape),
             )
@@ -554,9 +555,9 @@ def strides_of(layout: ShardLayout) -> tuple[int, tuple[int, ...]]:
     """
     if layout.oob_val != "undef" or len(layout.grid) != 2:
         raise LayoutError(
-            "ttnn layout: a grid of {grid} with oob_val={oob_val!r}; TTNN has rows and columns of "
-            "cores and undefined padding, so join dimensions, or slice the tensor over devices "
-            "with mesh_from_shard",
+            "ttnn layout: a grid of {grid} with oob_val={oob_val!r} is not supported; TTNN has "
+            "rows and columns of cores and undefined padding, so collapse dimensions, or slice the "
+            "tensor over devices with mesh_from_shard",
             kind="shards", grid=format_grid(layout.grid), oob_val=layout.oob_val,
         )
     linear, rank = layout.linear, len(layout.shape)
@@ -574,8 +575,8 @@ def strides_of(layout: ShardLayout) -> tuple[int, tuple[int, ...]]:
     wanted = IndexMap(axes, rows_and_columns(axes, stride, width))
     if not linear.is_equivalent_to(wanted, layout.shape):
         raise LayoutError(
-            "ttnn layout: {map} is not what strides say, all dimensions but the last as rows and "
-            "the last as columns; collapse [0, -1), or split the tensor first",
+            "ttnn layout: {map} cannot be expressed by strides, which have all dimensions but the "
+            "last as rows and the last as columns; collapse [0, -1), or split the tensor first",
             kind="shards", map=map_text(linear),
         )
     return width, stride

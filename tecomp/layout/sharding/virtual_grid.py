@@ -63,8 +63,8 @@ class GridMap(Pictured):
         if not isinstance(self.index_map, IndexMap):
             given = getattr(self.index_map, "__name__", safe_repr(self.index_map))
             raise LayoutError(
-                "grid map: {given} is no index map; GridMap.of(shape, function, physical) takes a "
-                "function of the axes",
+                "grid map: {given} is not an index map; use GridMap.of(shape, function, physical) "
+                "to create a map from a function of the axes",
                 kind="shards", given=given,
             )
         # Normalized here for all constructors.
@@ -72,14 +72,14 @@ class GridMap(Pictured):
         object.__setattr__(self, "physical", positive_numbers(self.physical, _DEVICE))
         if len(self.shape) != len(self.index_map.initial_indices):
             raise LayoutError(
-                "grid map: {index_map} does not take an index for each axis of the grid {shape}; "
-                "give one for each",
+                "grid map: {index_map} does not match the axes of the grid {shape}; use one index "
+                "per axis",
                 kind="shards", index_map=self.index_map, shape=list(self.shape),
             )
         if prod(self.shape) > _MOST_CORES:
             raise LayoutError(
-                "grid map: the grid {shape} has more than the {most_cores} cores that are looked "
-                "at one by one; give a smaller one",
+                "grid map: the grid {shape} has more than {most_cores} cores, the limit for "
+                "enumeration; use a smaller grid",
                 kind="shards", shape=list(self.shape), most_cores=_MOST_CORES,
             )
         self._check_cores()
@@ -89,7 +89,7 @@ class GridMap(Pictured):
         if found != len(self.physical):
             raise LayoutError(
                 "grid map: {index_map} has {found} results, but the physical grid is {physical}; "
-                "give one result for each of its axes",
+                "return one result per axis",
                 kind="shards", index_map=self.index_map, found=found,
                 physical=list(self.physical),
             )
@@ -97,8 +97,8 @@ class GridMap(Pictured):
         if not inside.all():
             k = int(np.argmin(inside))
             raise LayoutError(
-                "grid map: core {brute_force} of {shape} would be core {core} of {physical} under "
-                "{index_map}; keep every core inside",
+                "grid map: {index_map} maps core {brute_force} of {shape} to {core}, which is out "
+                "of bounds of {physical}; keep all cores in bounds",
                 kind="shards", brute_force=brute_force.unravel(k, self.shape),
                 shape=list(self.shape), core=tuple(map(int, cores[k])),
                 physical=list(self.physical), index_map=self.index_map,
@@ -106,8 +106,8 @@ class GridMap(Pictured):
         if (clash := self.index_map.collision(self.shape)) is not None:
             first, second = clash
             raise LayoutError(
-                "grid map: cores {first} and {second} of {shape} would be one core under "
-                "{index_map}; give each a core of its own",
+                "grid map: {index_map} is not injective: cores {first} and {second} of {shape} map "
+                "to the same core; map each core to a different core",
                 kind="shared-place", first=first, second=second, shape=list(self.shape),
                 index_map=self.index_map,
             )
@@ -151,8 +151,7 @@ class GridMap(Pictured):
         shape, device = positive_numbers(shape, _GRID), positive_numbers(device, _DEVICE, 2)
         if len(shape) < 2:
             raise LayoutError(
-                "grid map: a mesh of devices divides two axes or more, not {shape}; put a 1 in "
-                "front",
+                "grid map: a mesh of devices must have at least two axes, got {shape}; prepend a 1",
                 kind="shards", shape=list(shape),
             )
         axes = tuple(Var(f"d{k}") for k in range(len(shape)))
@@ -205,8 +204,8 @@ class GridMap(Pictured):
         shape, device = positive_numbers(shape, _GRID), positive_numbers(device, _DEVICE, 2)
         if prod(shape) > prod(device):
             raise LayoutError(
-                "grid map: the grid {shape} has {size} cores, and the device {device} has "
-                "{prod_of_size}; give a smaller grid, or GridMap.mesh for several devices",
+                "grid map: the grid {shape} has {size} cores, but the device {device} has "
+                "{prod_of_size}; use a smaller grid, or GridMap.mesh for several devices",
                 kind="shards", shape=list(shape), size=prod(shape), device=list(device),
                 prod_of_size=prod(device),
             )
@@ -260,8 +259,7 @@ class GridMap(Pictured):
         device = positive_numbers(device, _DEVICE, 2)
         if prod(device) > _MOST_CORES:
             raise LayoutError(
-                "grid map: the device {device} has more than {most_cores} cores; give a smaller "
-                "one",
+                "grid map: the device {device} has more than {most_cores} cores; use a smaller one",
                 kind="too-much", device=list(device), most_cores=_MOST_CORES,
             )
         rows_columns = positive_numbers(tile, "grid map: the tile", 2)
@@ -401,8 +399,8 @@ class GridMap(Pictured):
             0 <= n < extent for n, extent in zip(at, shape, strict=True)
         ):
             raise LayoutError(
-                "grid map: there is no core {at!r} in {shape}; each index counts from 0 to its "
-                "extent - 1",
+                "grid map: core {at!r} is out of bounds of {shape}; pass one index per axis, from "
+                "0 to its extent - 1",
                 kind="shards", at=at, shape=list(shape),
             )
         return at
@@ -443,8 +441,8 @@ def factors(count: int, device: Sequence[int]) -> tuple[int, int]:
             if rows <= device[0] and columns <= device[1]:
                 return rows, columns
     raise LayoutError(
-        "grid map: no rectangle of {count} cores fits on {device}x{device2}; use a count that is "
-        "a product of two that fit, such as fewer cores",
+        "grid map: no rectangle of {count} cores fits on {device}x{device2}; use a count that is a "
+        "product of two extents that fit, for example fewer cores",
         kind="shards", count=count, device=device[0], device2=device[1],
     )
 

@@ -68,8 +68,8 @@ class DataFormats(Enum):
         """
         if self not in _STORED:
             raise LayoutError(
-                "stick layout: how sticks hold {subject} is not publicly described; the formats "
-                "are {stored}",
+                "stick layout: the arrangement of {subject} in sticks is not publicly documented; "
+                "supported formats: {stored}",
                 kind="sticks", subject=self, stored=", ".join(known.name for known in _STORED),
             )
         return _STORED[self][0]
@@ -127,7 +127,8 @@ def types_of(dtype: object) -> tuple[DataFormats, DType]:
     name = name_of_type(dtype)
     if name not in _OF_HOST:
         raise LayoutError(
-            "stick layout: Spyre backend does not support dtype {name}; the types are {of_host}",
+            "stick layout: Spyre backend does not support dtype {name}; supported dtypes: "
+            "{of_host}",
             kind="sticks", name=name, of_host=", ".join(_OF_HOST),
         )
     device, host = _OF_HOST[name]
@@ -295,7 +296,7 @@ def from_fields(
     _check_format(format)
     if not isinstance(device_dtype, DataFormats):
         raise LayoutError(
-            "stick layout: {device_dtype!r} is no device type; give a member of DataFormats",
+            "stick layout: device_dtype must be a member of DataFormats, got {device_dtype!r}",
             kind="sticks", device_dtype=device_dtype,
         )
     host = device_dtype.host_dtype if dtype is None else check_host_dtype(dtype)
@@ -331,8 +332,8 @@ def lanes_of(device_dtype: DataFormats, stick_bytes: int) -> int:
     bits = storage.stored.bits * storage.units // storage.elements
     if index(stick_bytes) < 1 or stick_bytes * 8 % bits:
         raise LayoutError(
-            "stick layout: a stick of {stick_bytes} bytes holds no whole number of {device_dtype} "
-            "({bits} bits each); take a multiple",
+            "stick layout: a stick of {stick_bytes} bytes does not hold a whole number of "
+            "{device_dtype} elements ({bits} bits each); use a multiple",
             kind="sticks", stick_bytes=stick_bytes, device_dtype=device_dtype, bits=bits,
         )
     return stick_bytes * 8 // bits
@@ -352,13 +353,13 @@ def _tiled_spec(
     if len(order) != len(padded):
         raise LayoutError(
             "stick layout: Invalid arguments: padded_size.size() != dim_order.size() ({padded}, "
-            "{order}); name each dimension once",
+            "{order}); pass each dimension once",
             kind="sticks", padded=list(padded), order=order,
         )
     if sorted(order) != list(range(len(order))):
         raise LayoutError(
-            "stick layout: dim_order {order} is no order of {order_count} dimensions; name each "
-            "of 0 to {last} once",
+            "stick layout: dim_order {order} is not a permutation of {order_count} dimensions; "
+            "pass each of 0 to {last} once",
             kind="sticks", order=order, order_count=len(order), last=len(order) - 1,
         )
     _check_padding(shape, padded)
@@ -385,7 +386,7 @@ def _check_fields(
     text = f"device_size={list(extents)}, dim_map={list(dims)}"
     if len(extents) != len(dims) or not dims:
         raise LayoutError(
-            "stick layout: {text}; dim_map names a dimension for each device dimension",
+            "stick layout: {text}; dim_map must have one dimension per device dimension",
             kind="sticks", text=text,
         )
     count = _stick_dims(num_stick_dims, format)
@@ -395,13 +396,13 @@ def _check_fields(
         times = "the last, of which the sticks are, twice" if count == 1 else (
             f"the last {count}, of which the sticks are, twice")
         raise LayoutError(
-            "stick layout: {text}; dim_map names each dimension from 0 on once, and {times}",
+            "stick layout: {text}; dim_map must contain each dimension from 0 on once, and {times}",
             kind="sticks", text=text, times=times,
         )
     if len(set(inner)) != count:
         raise LayoutError(
-            "stick layout: {text}; the last {count} of dim_map, of which the sticks are, must be "
-            "different dimensions",
+            "stick layout: {text}; the last {count} entries of dim_map, the stick dimensions, must "
+            "be distinct",
             kind="sticks", text=text, count=count,
         )
     if prod(extents[-count:]) != lanes:
@@ -418,13 +419,13 @@ def _stick_dims(num_stick_dims: object, format: StickFormat) -> int:
     count = as_int(num_stick_dims)
     if count is None or count < 1:
         raise LayoutError(
-            "stick layout: num_stick_dims is {num_stick_dims!r}; give the number of dimensions of "
-            "a stick, 1 or more",
+            "stick layout: num_stick_dims must be the number of dimensions of a stick, 1 or more, "
+            "got {num_stick_dims!r}",
             kind="sticks", num_stick_dims=num_stick_dims,
         )
     if count > 1 and format is StickFormat.Sparse:
         raise LayoutError(
-            "stick layout: num_stick_dims is {count}, and a sparse stick has one element; give "
+            "stick layout: num_stick_dims is {count}, but a sparse stick has one element; pass "
             "num_stick_dims=1, or StickFormat.Dense",
             kind="sticks", count=count,
         )
@@ -434,16 +435,16 @@ def _stick_dims(num_stick_dims: object, format: StickFormat) -> int:
 def _check_padding(shape: Sequence[int], padded: Sequence[int]) -> None:
     if len(shape) != len(padded):
         raise LayoutError(
-            "stick layout: padded_size {padded} is for {padded_count} dimensions, size {shape} "
-            "has {rank}; give an extent for each",
+            "stick layout: padded_size {padded} has {padded_count} dimensions, but size {shape} "
+            "has {rank}; pass one extent per dimension",
             kind="sticks", padded=list(padded), padded_count=len(padded), shape=list(shape),
             rank=len(shape),
         )
     for dim, (extent, room) in enumerate(zip(shape, padded, strict=True)):
         if room < extent:
             raise LayoutError(
-                "stick layout: padded_size {padded} has {room} places in dimension {dim} for the "
-                "{extent} of size {shape}; pad to {extent} or more",
+                "stick layout: padded_size {padded} has extent {room} in dimension {dim}, less "
+                "than {extent} of size {shape}; pad to {extent} or more",
                 kind="sticks", padded=list(padded), room=room, dim=dim, extent=extent,
                 shape=list(shape),
             )
@@ -452,7 +453,8 @@ def _check_padding(shape: Sequence[int], padded: Sequence[int]) -> None:
 def _check_format(format: object) -> None:
     if not isinstance(format, StickFormat):
         raise LayoutError(
-            "stick layout: {format!r} is no format; give StickFormat.Dense or StickFormat.Sparse",
+            "stick layout: {format!r} is not a valid format; pass StickFormat.Dense or "
+            "StickFormat.Sparse",
             kind="sticks", format=format,
         )
 

@@ -260,14 +260,15 @@ class StickLayout(Layout):
         )
         if len(strides) != len(self.shape):
             raise LayoutError(
-                "stick layout: host_strides {strides} are {stride_count} for the {rank} "
-                "dimensions of {shape}; give one for each",
+                "stick layout: host_strides {strides} has {stride_count} strides for the {rank} "
+                "dimensions of {shape}; pass one per dimension",
                 kind="sticks", strides=list(strides), stride_count=len(strides),
                 rank=len(self.shape), shape=list(self.shape),
             )
         if self.arrangement is not ElementArrangement.STANDARD:
             raise LayoutError(
-                "stick layout: elements in {arrangement} have no strides; use dma, or place",
+                "stick layout: elements in {arrangement} arrangement cannot be expressed by "
+                "strides; use dma, or place",
                 kind="sticks", arrangement=self.arrangement,
             )
         if not self.shape:
@@ -291,14 +292,14 @@ class StickLayout(Layout):
         order = [*self._dim_map[-2:-1], *self._dim_map[:-2]]
         if self.num_stick_dims > 1:
             raise LayoutError(
-                "stick layout: no dim_order has the dim_map {dim_map} with "
-                "num_stick_dims={num_stick_dims}; a dim_order has sticks of one dimension",
+                "stick layout: dim_map {dim_map} with num_stick_dims={num_stick_dims} cannot be "
+                "expressed as a dim_order, which supports sticks of one dimension only",
                 kind="sticks", dim_map=self.dim_map, num_stick_dims=self.num_stick_dims,
             )
         if dim_map_of(order) != self._dim_map:
             raise LayoutError(
-                "stick layout: no dim_order has the dim_map {dim_map}; that of {order} is "
-                "{dim_map_of}",
+                "stick layout: dim_map {dim_map} cannot be expressed as a dim_order; the dim_map "
+                "of {order} is {dim_map_of}",
                 kind="sticks", dim_map=self.dim_map, order=order,
                 dim_map_of=list(dim_map_of(order)),
             )
@@ -336,7 +337,7 @@ def _check_arguments(form: Any, args: tuple[Any, ...], fields: dict[str, Any]) -
     except TypeError as error:
         names = ", ".join(expected.parameters)
         raise LayoutError(
-            "stick layout: {reason}; this way to write one takes {names}, e.g. StickLayout((1024, "
+            'stick layout: {reason}; this constructor form takes {names}, e.g. StickLayout((1024, '
             '256), "float16")',
             kind="sticks", reason=error, names=names,
         ) from None
@@ -402,8 +403,8 @@ def _check_standard(arrangement: ElementArrangement, count: int) -> None:
     """Check that the arrangement is STANDARD for sticks of several dimensions."""
     if arrangement is not ElementArrangement.STANDARD:
         raise LayoutError(
-            "stick layout: {arrangement} is an order of the elements of one dimension, and "
-            "num_stick_dims is {count}; give sticks of one dimension",
+            "stick layout: {arrangement} orders the elements of one dimension, but num_stick_dims "
+            "is {count}; use sticks of one dimension",
             kind="sticks", arrangement=arrangement, count=count,
         )
 
@@ -414,8 +415,8 @@ def _parts(i: Var, sticks: StickSpec, arrangement: ElementArrangement) -> tuple[
     if sticks.format is Sparse:
         if arrangement is not ElementArrangement.STANDARD:
             raise LayoutError(
-                "stick layout: a sparse stick has one element, {arrangement} needs {lanes}; take "
-                "StickFormat.Dense",
+                "stick layout: a sparse stick has one element, but {arrangement} requires {lanes}; "
+                "use StickFormat.Dense",
                 kind="sticks", arrangement=arrangement, lanes=lanes,
             )
         return i, remainder(index_value(0), lanes)
@@ -423,8 +424,8 @@ def _parts(i: Var, sticks: StickSpec, arrangement: ElementArrangement) -> tuple[
         return i // lanes, i % lanes
     if lanes % 8:
         raise LayoutError(
-            "stick layout: {arrangement} moves groups of 4 and 8 elements, a stick has {lanes}; "
-            "take a stick of whole groups",
+            "stick layout: {arrangement} permutes groups of 4 and 8 elements, but a stick has "
+            "{lanes}; use a stick of whole groups",
             kind="sticks", arrangement=arrangement, lanes=lanes,
         )
     if arrangement is ElementArrangement.FP32_TO_DL16:
@@ -433,8 +434,8 @@ def _parts(i: Var, sticks: StickSpec, arrangement: ElementArrangement) -> tuple[
     tiles = sticks.device_size[sticks.dim_map.index(sticks.dim_map[-1])]
     if tiles % 2:
         raise LayoutError(
-            "stick layout: {arrangement} fills sticks in pairs, there are {tiles}; pad the stick "
-            "dimension to {limit}",
+            "stick layout: {arrangement} requires an even number of sticks, got {tiles}; pad the "
+            "stick dimension to {limit}",
             kind="sticks", arrangement=arrangement, tiles=tiles, limit=(tiles + 1) * lanes,
         )
     return i // (2 * lanes) * 2 + i // 4 % 2, i // 8 % (lanes // 4) * 4 + i % 4

@@ -57,8 +57,8 @@ def check_computed_inside(
             first, second, element = clash
             indices = ", ".join(map(str, element))
             raise LowerError(
-                "{call}: iterations {first} and {second} both write {name}[{indices}], which the "
-                "caller passes; compute {name} at the root",
+                "{call}: iterations {first} and {second} both write {name}[{indices}], whose "
+                "memory is passed by the caller; compute {name} at the root",
                 kind="order", call=call, first=first, second=second, name=name, indices=indices,
             )
 
@@ -81,9 +81,9 @@ def check_argument_written(program: PreparedSchedule, body: Stmt) -> None:
 
 def _partial(name: str) -> LowerError:
     return LowerError(
-        "s[{name}].compute_at: {name} is passed by the caller, but the stage that it is computed "
-        "in reads only a part of it, so the rest would never be written; compute {name} at the "
-        "root",
+        "s[{name}].compute_at: {name} is passed by the caller, but its consumer at that loop reads "
+        "only a part of it, so the remaining elements would never be written; compute {name} at "
+        "the root",
         kind="order", name=name,
     )
 

@@ -258,7 +258,7 @@ def _inverse(program: PreparedSchedule, index_map: IndexMap, shape: Sequence[Ext
     inverse = index_map.inverse_or_none([program.extent(extent) for extent in shape])
     if inverse is None:
         raise LowerError(
-            "transform_layout: no expression for the inverse of {index_map} is known",
+            "transform_layout: cannot derive the inverse of {index_map}",
             kind="no-inverse", index_map=index_map,
         )
     return inverse

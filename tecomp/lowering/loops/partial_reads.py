@@ -162,8 +162,8 @@ def _of_one_thread(
     if len(found) != 1:
         raise LowerError(
             "s[{stage}].set_store_predicate: {thread} has {threads} that store{plural} under "
-            "{stored}, and all compute the same elements; compare it with one number, such as "
-            "thread.var.equal(0)",
+            "{stored}, but all of them compute the same elements; compare it with a single number, "
+            "such as thread.var.equal(0)",
             kind="thread-axis", stage=stage.name, thread=thread.name,
             threads="no thread" if not found else "threads",
             plural="s" if not found else " different elements", stored=stage.stored,
@@ -184,14 +184,14 @@ def _threads(program: PreparedSchedule, stage: StageState, thread: ThreadAxis) -
     known = [n for n in (thread.extent, *extents) if isinstance(n, int)]
     if not known:
         raise LowerError(
-            "s[{stage}].set_store_predicate: no loop is bound to {tag}, so how many threads there "
-            "are is not known; bind a loop to it, or use an axis of {stage}",
+            "s[{stage}].set_store_predicate: no loop is bound to {tag}, so the number of threads "
+            "is unknown; bind a loop to it, or use an axis of {stage}",
             kind="thread-axis", stage=stage.name, tag=thread.tag,
         )
     if max(known) > _MOST_THREADS:
         raise LowerError(
-            "s[{stage}].set_store_predicate: {thread} has {newest} threads, and which of them "
-            "store is looked up for {most_threads} at most; bind a loop that is shorter",
+            "s[{stage}].set_store_predicate: {thread} has {newest} threads, which exceeds the "
+            "limit of {most_threads} for store predicates; bind a shorter loop",
             kind="thread-axis", stage=stage.name, thread=thread.name, newest=max(known),
             most_threads=_MOST_THREADS,
         )

@@ -62,14 +62,14 @@ def prefetch_statements(
     region = read_elements(program, key, instances, scope)
     if region is None:
         raise LowerError(
-            "{where}: nothing inside that loop reads {tensor}; prefetch what is read there, a "
-            "cache of it for example",
+            "{where}: {tensor} is not read inside that loop; prefetch a tensor that is read there, "
+            "such as a cache of it",
             kind="between-iterations", where=where, tensor=ahead.tensor.name,
         )
     if key not in work.memory:
         raise LowerError(
-            "{where}: {tensor} is computed inside that loop, so there is nothing to fetch ahead; "
-            "prefetch what it is computed from, or compute it further out",
+            "{where}: {tensor} is computed inside that loop, so it cannot be prefetched; prefetch "
+            "the tensors that it is computed from, or compute it in an outer loop",
             kind="between-iterations", where=where, tensor=ahead.tensor.name,
         )
     memory = work.memory[key].bounds
@@ -101,8 +101,8 @@ def _lines(
     lines = prod(count for count in counts if isinstance(count, int))
     if lines > MOST_LINES:
         raise LowerError(
-            "{where}: one iteration reads {lines} cache lines of {name}, more than the "
-            "{most_lines} that can be asked for; use a loop further inside, or split it",
+            "{where}: one iteration reads {lines} cache lines of {name}, which exceeds the limit "
+            "of {most_lines}; use an inner loop, or split it",
             kind="between-iterations", where=where, lines=lines, name=name, most_lines=MOST_LINES,
         )
     return counts
@@ -112,7 +112,8 @@ def _check_loops(work: StageContext, ahead: Ahead, where: str) -> None:
     for leaf in work.leaves:
         if work.definition.stage.marks.get(leaf) is ForKind.VECTORIZED:
             raise LowerError(
-                "{where}: the iterations of {leaf} run at once, as vectors; use a loop around it",
+                "{where}: the iterations of {leaf} run simultaneously as vector lanes; use an "
+                "outer loop",
                 kind="between-iterations", where=where, leaf=leaf.name,
             )
         if leaf is ahead.axis:

@@ -135,8 +135,8 @@ class _Late:
     def error(self) -> LowerError:
         """Return the error for a rule that reads such a step."""
         return LowerError(
-            "{scan}: the rule for {scan}[{at}] reads {element}, which is not of an earlier step; "
-            "read the state at earlier values of {step}",
+            "{scan}: the update rule for {scan}[{at}] reads {element}, which is not from an "
+            "earlier step; read the state at earlier values of {step}",
             kind="order", scan=self.definition.stage.name, at=self.at, element=self.element,
             step=self.definition.axis[0].name,
         )
@@ -195,15 +195,15 @@ def _hidden(program: PreparedSchedule, definition: Definition) -> LowerError:
         for read in reader.reads if reader.stage.key in {key, *inside} else ():
             if program.producer(read.load.tensor) in inside and not _is_affine(read.load, reader):
                 return LowerError(
-                    "{scan}: {reader} reads {tensor} at indices that index sets cannot decide, so "
-                    "which step follows from which is unknown; call cache_write and cache_read "
-                    "before transform_layout and split, or leave the steps out of these",
+                    "{scan}: {reader} reads {tensor} at indices that index sets cannot represent, "
+                    "so the dependences between steps are unknown; call cache_write and cache_read "
+                    "before transform_layout and split, or do not apply these to the step axis",
                     kind="order", scan=name, reader=reader.stage.name,
                     tensor=read.load.tensor.name,
                 )
     return LowerError(
-        "{scan}: which step follows from which is unknown; compute what its steps read with fewer "
-        "caches and layouts",
+        "{scan}: the dependences between steps are unknown; use fewer caches and layouts for the "
+        "tensors that its steps read",
         kind="order", scan=name,
     )
 
@@ -349,8 +349,8 @@ def _refuse(order: _ScanOrder, wrong: Points, values: Sequence[Var], space: Spac
     point = first_point(wrong, space)
     name = order.definition.stage.name
     raise LowerError(
-        "s[{name}]: iteration ({values}) reads {definition} before its loops compute that; put "
-        "the loops over steps further out, in their order, or what reads it further in",
+        "s[{name}]: iteration ({values}) reads {definition} before it is computed; move the step "
+        "loops outwards, in their order, or move the reader inwards",
         kind="order", name=name, values=_iteration(values, point),
         definition=_element(order.definition, point),
     )
@@ -367,8 +367,8 @@ def _refuse_race(
         return
     point = first_point(wrong, space)
     raise LowerError(
-        "{call}: iteration ({values}) reads {definition}, which another one computes at the same "
-        "time; put the loops over steps outside of that loop",
+        "{call}: iteration ({values}) reads {definition}, which another iteration computes in "
+        "parallel; move the step loops outside of that loop",
         kind="order", call=call, values=_iteration(values, point),
         definition=_element(order.definition, point),
     )

@@ -37,8 +37,8 @@ def with_tiles(state: ScheduleState) -> ScheduleState:
             ):
                 name = state.stage(load.tensor.op).name
                 raise LowerError(
-                    "s[{name}].compute_inline: {stage} is computed by {intrin}, which reads "
-                    "{name} from memory; do not inline it, or compute {stage} by loops with "
+                    "s[{name}].compute_inline: {stage} is computed by {intrin}, which reads {name} "
+                    "from memory; do not inline it, or compute {stage} with loops by calling "
                     "s[{stage}].expand()",
                     kind="needs-memory", name=name, stage=stage.name, intrin=op.intrin.name,
                 )

@@ -261,8 +261,8 @@ def check_consumers(program: PreparedSchedule) -> None:
             body = (*definition.body, *definition.start)
             if definition.stage.key not in inside and _reads(program, body, producer):
                 raise LowerError(
-                    "{where}: {stage} reads {name} too but is not computed inside that loop; "
-                    "attach it there as well, or compute {name} further out",
+                    "{where}: {stage} also reads {name}, but is not computed inside that loop; "
+                    "compute {stage} there as well, or compute {name} in an outer loop",
                     kind="order", where=where, stage=definition.stage.name, name=name,
                 )
         initial = program.definitions[parent.key].initial
@@ -272,8 +272,8 @@ def check_consumers(program: PreparedSchedule) -> None:
             what = "the start" if scans else "init="
             loops = "over steps" if scans else "of the reduction"
             raise LowerError(
-                "{where}: {what} of {parent} reads {name} before the loops {loops}, and that loop "
-                "is inside them; compute {name} further out",
+                "{where}: {what} of {parent} reads {name} before the loops {loops}, but that loop "
+                "is inside them; compute {name} in an outer loop",
                 kind="order", where=where, what=what, parent=parent.name, name=name, loops=loops,
             )
 

@@ -213,7 +213,7 @@ def strides_of(
             differ from those of the tensor.
     """
     asked = dictionary_of(
-        binds, Tensor, Buffer, f"{where}: binds", "give a te.decl_buffer for each tensor",
+        binds, Tensor, Buffer, f"{where}: binds", "pass a dict from tensors to te.decl_buffer",
         LowerError,
     )
     if not asked or not isinstance(args, list | tuple):
@@ -221,8 +221,8 @@ def strides_of(
     for tensor, buffer in asked.items():
         if not any(tensor == arg for arg in args if isinstance(arg, Tensor)):
             raise LowerError(
-                "{where}: binds has {tensor}, which is no argument; leave it out, or add it to "
-                "the arguments",
+                "{where}: binds contains {tensor}, which is not an argument; remove it, or add it "
+                "to the arguments",
                 kind="argument-list", where=where, tensor=tensor.name,
             )
         _check_alike(tensor, buffer, f"{where}: binds: {tensor.name}")
@@ -263,20 +263,20 @@ def _check_alike(tensor: Tensor, buffer: Buffer, where: str) -> None:
         map(_is_same, tensor.shape, buffer.shape))
     if not alike or buffer.dtype != tensor.dtype or buffer.scope not in ("", "global"):
         raise LowerError(
-            "{where}: `{buffer}` is declared for {tensor!r}; declare its shape and type, and "
-            "leave its memory to set_scope",
+            "{where}: buffer `{buffer}` does not match {tensor!r}; declare it with the same shape "
+            "and dtype, and use set_scope for its memory",
             kind="contrary-options", where=where, buffer=buffer, tensor=tensor,
         )
     if buffer.has_offset and buffer.dtype.lanes > 1:
         raise LowerError(
-            "{where}: an elem_offset counts numbers, and an element is a {dtype}; declare a "
-            "tensor of {scalar} with an axis more, or leave the offset out",
+            "{where}: elem_offset counts scalars, but the elements are {dtype} vectors; declare a "
+            "tensor of {scalar} with one more axis, or omit the offset",
             where=where, dtype=buffer.dtype, scalar=buffer.dtype.scalar,
         )
     if buffer.strides is not None and buffer.dtype.lanes > 1:
         raise LowerError(
-            "{where}: strides count numbers, and an element is a {dtype}; declare a tensor of "
-            "{scalar} with an axis more, or leave the strides out",
+            "{where}: strides count scalars, but the elements are {dtype} vectors; declare a "
+            "tensor of {scalar} with one more axis, or omit the strides",
             where=where, dtype=buffer.dtype, scalar=buffer.dtype.scalar,
         )
 
@@ -331,8 +331,8 @@ def sizes_of(
     for var in (var for n in offsets for var in variables_in(n)):
         if var not in found:
             raise LowerError(
-                "lower: an elem_offset depends on {var}, which no argument determines; add {var} "
-                "itself to the arguments",
+                "lower: an elem_offset depends on {var}, which cannot be inferred from the "
+                "arguments; add {var} itself to the arguments",
                 kind="argument-list", var=var.name,
             )
     for stage in state:
@@ -340,8 +340,8 @@ def sizes_of(
         for var in used:
             if var not in bound:
                 raise LowerError(
-                    "lower: {stage} depends on {var}, which no argument determines; add {var} "
-                    "itself to the arguments",
+                    "lower: {stage} depends on {var}, which cannot be inferred from the arguments; "
+                    "add {var} itself to the arguments",
                     kind="argument-list", stage=stage.name, var=var.name,
                 )
         found.update(used)
@@ -360,8 +360,9 @@ def _check_size(var: Var, argument: Tensor) -> None:
     """
     if var.dtype.is_integer and var.dtype.bits < INT32.bits:
         raise LowerError(
-            "lower: the size {var} of {argument} is {dtype}, which cannot represent all extents; "
-            "declare it as int32 or int64, or add {var} itself to the arguments",
+            "lower: the size variable {var} of {argument} has dtype {dtype}, which cannot "
+            "represent all extents; declare it as int32 or int64, or add {var} itself to the "
+            "arguments",
             kind="argument-list", var=var.name, argument=argument.name, dtype=var.dtype,
         )
 

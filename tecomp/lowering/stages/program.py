@@ -216,7 +216,7 @@ def _check_arguments(state: ScheduleState, states: States, args: Sequence[object
         Argument]:
     if not isinstance(args, list | tuple):
         raise LowerError(
-            "lower: the arguments are a list of tensors, got {args!r}",
+            "lower: args must be a list of tensors, got {args!r}",
             kind="wrong-argument", args=args,
         )
     seen: dict[object, int] = {}
@@ -224,20 +224,21 @@ def _check_arguments(state: ScheduleState, states: States, args: Sequence[object
     for position, arg in enumerate(args):
         if not isinstance(arg, Tensor | Var):
             raise LowerError(
-                "lower: argument {position} is {arg!r}; expected a tensor or a size variable",
+                "lower: expected a tensor or a size variable as argument {position}, got {arg!r}",
                 kind="wrong-argument", position=position, arg=arg,
             )
         if isinstance(arg, Tensor) and state.find(arg.op) is None:
             names = ", ".join(stage.name for stage in state)
             raise LowerError(
                 "lower: argument {position}, {arg}, is not in the schedule, whose tensors are "
-                "{names}; leave it out, or schedule the output that needs it",
+                "{names}; remove it, or schedule the output that needs it",
                 kind="argument-list", position=position, arg=arg.name, names=names,
             )
         if isinstance(arg, Tensor) and (scan := states.get(state.stage(arg.op).key)):
             name = state.stage(scan[0]).name
             raise LowerError(
-                "lower: argument {position}, {arg}, stands for {name} in its steps; leave it out",
+                "lower: argument {position}, {arg}, is the state placeholder of the scan {name}; "
+                "remove it",
                 kind="argument-list", position=position, arg=arg.name, name=name,
             )
         key = (state.stage(arg.op).key, arg.value_index) if isinstance(arg, Tensor) else arg
@@ -289,7 +290,7 @@ def _check_outputs(
         if missing and not stage.is_placeholder and not is_inside:
             name = stage.op.output(missing[0]).name
             raise LowerError(
-                "lower: {name} is an output of the schedule but is not among the arguments; add "
+                "lower: {name} is an output of the schedule, but is not among the arguments; add "
                 "it",
                 kind="argument-list", name=name,
             )
@@ -305,7 +306,7 @@ def _check_together(
         if any(present) and not all(present):
             name = state.stage(key).op.output(present.index(False)).name
             raise LowerError(
-                "lower: {name} is computed together with another argument but is not among the "
+                "lower: {name} is computed together with another argument, but is not among the "
                 "arguments; add it",
                 kind="argument-list", name=name,
             )
@@ -326,7 +327,7 @@ def _check_attachments(state: ScheduleState) -> None:
         if axis not in set(parent.leaves):
             loops = ", ".join(leaf.name for leaf in parent.leaves)
             raise LowerError(
-                "{where}: {axis} is no loop of {parent} any more; its loops are {loops}; call "
+                "{where}: {axis} is no longer a loop of {parent}; its loops are {loops}; call "
                 "compute_at after transform_layout and rfactor",
                 kind="no-such-loop", where=where, axis=axis.name, parent=parent.name, loops=loops,
             )
@@ -376,9 +377,8 @@ def _check_size(stage: StageState, body: tuple[Expr, ...]) -> None:
     count = operations(*body)
     if count > MOST_OPERATIONS:
         raise LowerError(
-            "lower: {stage} has {count} operations with the inlined stages written out where they "
-            "are read, and {most_operations} are the most that one expression can have; inline "
-            "fewer of them",
+            "lower: {stage} has {count} operations after inlining, which exceeds the limit of "
+            "{most_operations} per expression; inline fewer stages",
             kind="too-much", stage=stage.name, count=count, most_operations=MOST_OPERATIONS,
         )
 

@@ -255,8 +255,8 @@ def _read_outside(
 ) -> LowerError:
     at = ", ".join(f"{var.name} = {value}" for var, value in point.items())
     return LowerError(
-        "{stage}: `{load}` reads outside {tensor}[{shape}]: index {axis}, `{index}`, is {value}"
-        "{at}; guard the read with te.if_then_else, or change the shape or the index",
+        "{stage}: `{load}` reads {tensor}[{shape}] out of bounds: index {axis}, `{index}`, is "
+        "{value}{at}; guard the read with te.if_then_else, or change the shape or the index",
         load.location, kind="read-outside", stage=definition.stage.name, load=_text(load),
         tensor=load.tensor.name, shape=", ".join(map(str, load.tensor.shape)), axis=axis,
         index=_text(index), value=_value_at(index, point), at=f" at {at}" if at else "",

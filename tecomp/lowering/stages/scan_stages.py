@@ -31,14 +31,14 @@ def states_of(state: ScheduleState) -> States:
             if key.key in found:
                 other = state.stage(found[key.key][0]).name
                 raise LowerError(
-                    "lower: {tensor} is the state of {other} and of {stage}; make a placeholder "
-                    "for each scan",
+                    "lower: {tensor} is the state placeholder of both {other} and {stage}; create "
+                    "a separate placeholder for each scan",
                     kind="order", tensor=tensor.name, other=other, stage=stage.name,
                 )
             if key.layout.maps:
                 raise LowerError(
-                    "s[{tensor}].transform_layout: {tensor} stands for {stage}; give that the "
-                    "layout: s[{stage}].transform_layout",
+                    "s[{tensor}].transform_layout: {tensor} is the state placeholder of {stage}; "
+                    "apply the layout to the scan: s[{stage}].transform_layout",
                     kind="order", tensor=tensor.name, stage=stage.name,
                 )
             found[key.key] = stage.key, k
@@ -100,7 +100,7 @@ def _check_inside(state: ScheduleState, inside: Operation, scan: Operation) -> N
         name, of = state.stage(scan).name, state.stage(stage.attach.stage).name
         raise LowerError(
             "s[{stage}].compute_at(s[{of}], {axis}): {stage} reads the state of {name}, so it is "
-            "computed in each of its steps; compute it inside {name}, or at the root, which means "
-            "the same",
+            "computed in every step of it; compute it inside {name}, or at the root, which is "
+            "equivalent",
             kind="order", stage=stage.name, of=of, axis=stage.attach.axis.name, name=name,
         )

@@ -94,9 +94,9 @@ def _checked_views(func: PrimFunc, local: Mapping[int, Buffer]) -> dict[int, Buf
             for view in views:
                 if view.data is node.buffer.data:
                     raise LowerError(
-                        "lower_storage: `{view}` is a view of `{buffer}`, whose rows are longer "
-                        "in memory than in the region that is realized; leave aligns out and give "
-                        "bounds with constant extents, or access it without the view",
+                        "lower_storage: `{view}` is a view of `{buffer}`, whose rows are longer in "
+                        "memory than in the realized region; omit aligns and use bounds with "
+                        "constant extents, or access it without the view",
                         view=view.name, buffer=node.buffer.name,
                     )
     return {id(view): view for view in views}
@@ -205,8 +205,8 @@ def rebase_accesses(
     for node in walk(body):
         if isinstance(node, DeclBuffer) and node.buffer.data is whole.data:
             raise LowerError(
-                "lower: `{buffer}` is a view of `{whole}`, which is kept for several iterations "
-                "in turn; access it without the view, or leave out ahead and carried",
+                "lower: `{buffer}` is a view of `{whole}`, which is reused across iterations; "
+                "access it without the view, or omit ahead and carried",
                 buffer=node.buffer.name, whole=whole.name,
             )
     region = _Region(whole, local, place)

@@ -131,8 +131,8 @@ def check_whole(node: BufferRealize, view: Buffer, step: str) -> None:
     )
     if not is_whole:
         raise LowerError(
-            "{step}: `{view}` is a view of `{buffer}`, of which only a region is realized; "
-            "realize all of it without aligns, or access it without the view",
+            "{step}: `{view}` is a view of `{buffer}`, of which only a region is realized; realize "
+            "the whole buffer without aligns, or access it without the view",
             step=step, view=view.name, buffer=node.buffer.name,
         )
 

@@ -149,16 +149,16 @@ def check_doubled(program: PreparedSchedule) -> None:
             )
         if program.definitions[stage.key].is_argument:
             raise LowerError(
-                "{where}: the caller passes the memory of {stage}, which has one copy; leave it "
-                "out of the arguments",
+                "{where}: the caller passes the memory of {stage}, which holds a single copy; "
+                "remove it from the arguments",
                 kind="between-iterations", where=where, stage=stage.name,
             )
         parent, axis = program.state.stage(stage.attach.stage), stage.attach.axis
         kind = loop_kinds(parent).get(axis)
         if kind in (ForKind.PARALLEL, ForKind.VECTORIZED):
             raise LowerError(
-                "{where}: the iterations of {axis} of {parent} run at the same time, so none "
-                "comes next; compute it in a loop inside of that one",
+                "{where}: the iterations of {axis} of {parent} run in parallel, so there is no "
+                "next iteration; compute it in a loop inside of that one",
                 kind="between-iterations", where=where, axis=axis.name, parent=parent.name,
             )
 
@@ -253,12 +253,12 @@ def _check(loop: For, realize: BufferRealize, local: Buffer, produce: Stmt, rest
         if isinstance(node, BufferLoad) and node.buffer.data in made:
             _refuse(
                 name,
-                "it reads {buffer}, which the same loop computes; compute that inside of {name}, "
-                "or further out",
+                "it reads {buffer}, which the same loop computes; compute that inside {name}, or "
+                "in an outer loop",
                 buffer=node.buffer.name, name=name,
             )
     if loop.loop_var in extent_variables(local):
-        _refuse(name, "how much memory it needs depends on the iteration")
+        _refuse(name, "the size of its memory depends on the iteration")
 
 
 def _refuse(tensor: str, template: str, /, **parameters: Any) -> NoReturn:
@@ -288,26 +288,26 @@ def check_rolling(program: PreparedSchedule) -> None:
         where, name = f"s[{stage.name}].rolling_buffer", stage.name
         if not isinstance(stage.attach, ComputedAt):
             raise LowerError(
-                "{where}: {name} is not computed inside a loop, so no iteration keeps anything "
-                "for the next; use compute_at",
+                "{where}: {name} is not computed inside a loop, so no iteration can reuse elements "
+                "of another; use compute_at",
                 kind="between-iterations", where=where, name=name,
             )
         if program.definitions[stage.key].is_argument:
             raise LowerError(
-                "{where}: the caller passes the memory of {name}, which has room for all of it; "
-                "leave it out of the arguments",
+                "{where}: the caller passes the memory of {name}, which holds the whole tensor; "
+                "remove it from the arguments",
                 kind="between-iterations", where=where, name=name,
             )
         if stage.is_doubled:
             raise LowerError(
-                "{where}: {name} has a double buffer too, which is computed anew in each "
-                "iteration; use one of them",
+                "{where}: {name} has a double buffer too, which is recomputed in each iteration; "
+                "use only one of them",
                 kind="between-iterations", where=where, name=name,
             )
         if stage.layout.pad_value is not None:
             raise LowerError(
-                "{where}: the layout of {name} has a pad_value, which would be written over what "
-                "is kept; leave it out",
+                "{where}: the layout of {name} has a pad_value, which would overwrite the reused "
+                "elements; remove it",
                 kind="between-iterations", where=where, name=name,
             )
         _check_loop(program, stage, stage.attach, where)
@@ -318,8 +318,8 @@ def _check_loop(program: PreparedSchedule, stage: StageState, attach: ComputedAt
     parent, axis = program.state.stage(attach.stage), attach.axis
     if loop_kinds(parent).get(axis) in _AT_ONCE:
         raise LowerError(
-            "{where}: the iterations of {axis} of {parent} run at the same time, so none is the "
-            "last before another; compute {stage} in a loop inside of that one",
+            "{where}: the iterations of {axis} of {parent} run in parallel, so there is no "
+            "previous iteration; compute {stage} in a loop inside of that one",
             kind="between-iterations", where=where, axis=axis.name, parent=parent.name,
             stage=stage.name,
         )
@@ -459,8 +459,9 @@ def check_carried(program: PreparedSchedule, body: Stmt) -> None:
         if is_loop and program.definitions[stage.key].buffers[0].data not in carried:
             names = ", ".join(loop.name for loop in reversed(_in_order(program, stage)))
             raise LowerError(
-                "s[{stage}].rolling_buffer: no two iterations of {names} need one element of "
-                "{stage}, so nothing can be kept; leave it out, or compute it in another loop",
+                "s[{stage}].rolling_buffer: no two iterations of {names} share an element of "
+                "{stage}, so nothing can be reused; remove it, or compute the stage in another "
+                "loop",
                 kind="between-iterations", stage=stage.name, names=names,
             )
 

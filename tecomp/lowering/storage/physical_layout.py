@@ -102,7 +102,8 @@ def apply_buffer_transforms(func: PrimFunc, *, is_simple: bool = False) -> PrimF
                 B[i, j] = A[j, i] * float32(2.0)
     """
     check_kind(
-        func, PrimFunc, "apply_buffer_transforms: the function", "give what tecomp.lower returns",
+        func, PrimFunc, "apply_buffer_transforms: the function", "pass a function returned by "
+                                                                 "tecomp.lower",
         LowerError,
     )
     if not func.layout_maps:
@@ -139,8 +140,8 @@ class _Layouts:
         """Check and record the maps of a memory, and the shape after each map."""
         if memory.strides is not None:
             raise LowerError(
-                "apply_buffer_transforms: `{memory}` has strides {strides} and a layout map; a "
-                "map says where each element lies, so give one of the two",
+                "apply_buffer_transforms: `{memory}` has both strides {strides} and a layout map, "
+                "and each alone determines the addresses; specify only one of them",
                 kind="contrary-options", memory=memory.name, strides=memory.strides,
             )
         shapes = [memory.shape]
@@ -149,15 +150,17 @@ class _Layouts:
             if len(index_map.initial_indices) != len(shapes[-1]):
                 raise LayoutError(
                     "apply_buffer_transforms: the layout map {index_map} of `{memory}` takes "
-                    "{count} indices, got {rank} axes; give it one parameter for each axis",
+                    "{count} indices, but the buffer has {rank} axes; use one parameter for each "
+                    "axis",
                     kind="other-shape", index_map=index_map, memory=memory.name,
                     count=len(index_map.initial_indices), rank=len(shapes[-1]),
                 )
             # `transform_layout` has already checked the maps of a schedule.
             if index_map is not each and (pair := index_map.collision(shapes[-1])) is not None:
                 raise LayoutError(
-                    "apply_buffer_transforms: elements {pair} and {pair2} of `{memory}` share one "
-                    "place under {index_map}; return results that tell all elements apart",
+                    "apply_buffer_transforms: the layout map {index_map} is not injective: "
+                    "elements {pair} and {pair2} of `{memory}` map to the same address; return "
+                    "results that distinguish all elements",
                     kind="shared-place", pair=pair[0], pair2=pair[1], memory=memory.name,
                     index_map=index_map,
                 )
@@ -186,7 +189,7 @@ class _Layouts:
         if problem := _mapped_view_problem(buffer if id(buffer) in self._moved else whole, memory):
             raise LowerError(
                 "apply_buffer_transforms: `{buffer}` is a view of `{memory}`, which has a layout "
-                "map, and {problem}",
+                "map, but {problem}",
                 buffer=buffer.name, memory=memory.name, problem=problem,
             )
         separators = memory.axis_separators
@@ -198,8 +201,8 @@ class _Layouts:
         for index in indices:
             if index.dtype.lanes > 1:
                 raise LowerError(
-                    "apply_buffer_transforms: `{buffer}` has a layout map and is accessed with "
-                    "the vector index {index}; write a loop over scalar indices, and vectorize it "
+                    "apply_buffer_transforms: `{buffer}` has a layout map and is accessed with the "
+                    "vector index {index}; use a loop over scalar indices, and vectorize it "
                     "afterwards",
                     buffer=buffer.name, index=index,
                 )
@@ -284,7 +287,7 @@ def _check_map_separators(memory: Buffer, maps: Sequence[IndexMapNode]) -> None:
         return
     raise LayoutError(
         "apply_buffer_transforms: the layout map {description} of `{memory}` has axis_separators "
-        "{axis_separators}, got {memory_axis_separators} in the buffer; declare the buffer with "
+        "{axis_separators}, but the buffer has {memory_axis_separators}; declare the buffer with "
         "axis_separators={axis_separators}",
         kind="other-shape", description=said, memory=memory.name,
         axis_separators=said.axis_separators, memory_axis_separators=memory.axis_separators,
@@ -298,7 +301,8 @@ def _last(extent: Extent) -> Extent:
 def _no_memory(func: PrimFunc, data: Var, step: str, what: str) -> LowerError:
     names = ", ".join(buffer.name for buffer in memories_of(func).values()) or "none"
     return LowerError(
-        "{step}: the {what} of `{data}` is for no buffer of {func}; its buffers are {names}",
+        "{step}: the {what} of `{data}` does not belong to a buffer of {func}; its buffers are "
+        "{names}",
         step=step, what=what, data=data.name, func=func.name, names=names,
     )
 
@@ -326,8 +330,8 @@ def _mapped_view_problem(view: Buffer, memory: Buffer) -> str:
     end = end_of(view)
     if end is not None and is_longer((end,), memory.shape):
         return (
-            f"its last element is at {end - 1}, and {memory.shape} are the elements; declare a "
-            "smaller view"
+            f"its last element is at {end - 1}, and {memory.shape} is the shape of the memory; "
+            "declare a smaller view"
         )
     return ""
 
@@ -400,7 +404,7 @@ def flatten_buffer(func: PrimFunc) -> PrimFunc:
     for view, memory in views_with_memory(flat):
         if problem := view_problem(view, memory):
             raise LowerError(
-                "flatten_buffer: {problem}; declare the view with axis_separators that cut its "
+                "flatten_buffer: {problem}; declare the view with axis_separators that split its "
                 "shape into the physical axes of its memory",
                 problem=problem,
             )
@@ -414,7 +418,8 @@ def _starts(func: PrimFunc) -> dict[int, Extent]:
 
 
 def _check_ready(func: PrimFunc) -> None:
-    check_kind(func, PrimFunc, "flatten_buffer: the function", "give what tecomp.lower returns",
+    check_kind(func, PrimFunc, "flatten_buffer: the function", "pass a function returned by "
+                                                               "tecomp.lower",
                LowerError)
     if func.layout_maps or func.pad_values:
         data = (func.layout_maps or func.pad_values)[0][0]
@@ -427,7 +432,8 @@ def _check_ready(func: PrimFunc) -> None:
     for node in walk(func.body):
         if isinstance(node, BufferRealize):
             raise LowerError(
-                "flatten_buffer: `{buffer}` is realized in a region; run lower_storage first",
+                "flatten_buffer: `{buffer}` is realized in a region (BufferRealize); run "
+                "lower_storage first",
                 buffer=node.buffer.name,
             )
 
@@ -459,8 +465,8 @@ def flatten_axis_groups(buffer: Buffer, *, is_view: bool = False) -> Buffer:
         shape = (simplify_extent(plus(buffer.elem_offset, *shape)),)
     if (most := max((n for n in shape if isinstance(n, int)), default=0)) >= 2**63:
         raise LowerError(
-            "flatten_buffer: `{buffer}` takes {most} places in a row, more than 64-bit indices "
-            "count; use a denser layout or a smaller storage_align",
+            "flatten_buffer: a physical axis of `{buffer}` has {most} elements, which exceeds "
+            "64-bit indices; use a denser layout or a smaller storage_align",
             kind="too-much", buffer=buffer.name, most=most,
         )
     separators = tuple(range(len(shape) - 1))

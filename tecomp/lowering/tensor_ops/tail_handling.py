@@ -185,11 +185,11 @@ def _check_neutral(
     operands = intrinsic_loads(intrin)
     read = ", ".join(f"{operands[k].tensor.name} = {value}" for k, value in found_there.items())
     raise LowerError(
-        "{where}: {definition}; beyond the end {intrin} has {read}, and its {combiner} of "
-        "{source} would not stay as it is; split by a divisor, or read copies in a layout with "
-        "pad_value= such that each step gives {identity}",
+        "{where}: {definition}; beyond the end, {intrin} reads {read}, so its {combiner} of "
+        "{source} would change the result; split by a divisor, or read copies in a layout with "
+        "pad_value= such that each step gives the identity {identity}",
         kind="tensorize", where=where, definition=", ".join(_undivided_axes(definition, tile)),
-        intrin=intrin.name, read=read or "no operand that ends there",
+        intrin=intrin.name, read=read or "no padded operand",
         combiner=reduce.combiner.name, source=reduce.source[0],
         identity=reduce.combiner.identity[0],
     )
@@ -251,4 +251,4 @@ def _undivided_axes(definition: Definition, tile: IterationTile) -> list[str]:
         extents = axis.extent
         if count > 1 and (not isinstance(extents, int) or extents % count):
             found.append(f"tiles of {count} do not divide axis {axis.name} of extent {extents}")
-    return found or [f"a part of the tiles of {definition.stage.name} is not to be computed"]
+    return found or [f"some tiles of {definition.stage.name} are only partially computed"]

@@ -94,8 +94,8 @@ class Tensorizer:
         digits = digits_of(points, corner(points, scope), axes, scope)
         if digits is None:
             raise LowerError(
-                "{where}: the points that these loops visit are no tile of a constant shape; "
-                "split the axes by numbers first",
+                "{where}: the iterations of these loops are not a tile of constant shape; split "
+                "the axes by constants first",
                 kind="tensorize", where=self.where,
             )
         return replace(self, digits=tuple(map(tuple, digits)))
@@ -103,8 +103,8 @@ class Tensorizer:
     def not_affine(self) -> LowerError:
         """Return the error for loops that are not affine functions of the axes."""
         return LowerError(
-            "{where}: the loops are no affine functions of the axes; fuse axes of constant extent "
-            "only",
+            "{where}: the loops are not affine functions of the axes; fuse only axes of constant "
+            "extent",
             kind="tensorize", where=self.where,
         )
 
@@ -123,8 +123,8 @@ class Tensorizer:
         if accumulates or intrin.body is None:
             if intrin.update is None:
                 raise LowerError(
-                    "{where}: a loop of the reduction is outside, and {intrin} has no update; "
-                    "give fcompute's (body, reset, update), or reorder",
+                    "{where}: a reduction loop is outside, but {intrin} has no update; return "
+                    "(body, reset, update) from fcompute, or reorder",
                     kind="tensorize", where=self.where, intrin=intrin.name,
                 )
             statement = intrin.update
@@ -193,8 +193,8 @@ class Tensorizer:
                     pw_aff(index_of(index, {}), space)
                 except NotAffine:
                     raise LowerError(
-                        "{where}: index {index} of {load} is no affine function of the axes; "
-                        "tensorize stages whose indices are sums of axes times numbers",
+                        "{where}: index {index} of {load} is not an affine function of the axes; "
+                        "tensorize stages whose indices are affine",
                         kind="tensorize", where=self.where, index=index, load=load,
                     ) from None
 
@@ -206,22 +206,22 @@ class Tensorizer:
         name = self.intrin.name
         if (axis := uses_axes(self.definition.body[0])) is not None:
             raise LowerError(
-                "{where}: {stage} computes with the value of axis {axis} itself, which no operand "
-                "of {name} has",
+                "{where}: {stage} uses the value of axis {axis} itself, which is not an operand of "
+                "{name}",
                 kind="tensorize", where=self.where, stage=self.definition.stage.name,
                 axis=axis.name, name=name,
             )
         if reduce is not None and getattr(reduce.condition, "value", None) is not True:
             raise LowerError(
-                "{where}: the reduction has where={condition}; {name} reduces over all of a tile; "
-                "mask the operand in a stage of its own",
+                "{where}: the reduction has where={condition}, but {name} reduces over the whole "
+                "tile; mask the operand in a separate stage",
                 kind="tensorize", where=self.where, condition=reduce.condition, name=name,
             )
         found = list(pairings(self.definition.body[0], self.intrin))
         if not found:
             raise LowerError(
-                "{where}: the loops compute\n    {body}\nand {name} computes\n    {body2}\nwhich "
-                "differ in more than the order of operands; use an intrinsic of the same "
+                "{where}: the loops compute\n    {body}\nbut {name} computes\n    {body2}\nwhich "
+                "differs in more than the order of operands; use an intrinsic with the same "
                 "reduction and operations",
                 kind="tensorize", where=self.where, body=self.definition.body[0], name=name,
                 body2=self.intrin.op.body[0],
@@ -305,7 +305,7 @@ class Tensorizer:
             return LowerError(
                 "{where}: operand {tensor} of {intrin} would be {load}, but its element {element} "
                 "is {tensor_name}{first} at {pair} and {tensor_name}{second} at {point_of_pair}; "
-                "what an intrinsic reads once has to be one element in the loops",
+                "an element that the intrinsic reads once must be a single element in the loops",
                 kind="tensorize", where=self.where, tensor=own.tensor.name,
                 intrin=self.intrin.name, load=load, element=_text(element),
                 tensor_name=load.tensor.name, first=_text(first), pair=_point(pair[0]),
@@ -321,7 +321,7 @@ class Tensorizer:
             here = self.program.state.stage(tensor.op).scope
             if scope and scope != here:
                 raise LowerError(
-                    "{where}: operand {buffer} has to be in memory {scope}, and {tensor} is in "
+                    "{where}: operand {buffer} must be in memory {scope}, but {tensor} is in "
                     '{here}; copy it with s.cache_read({tensor}, "{scope}", ...), or '
                     'set_scope("{scope}")',
                     kind="tensorize", where=self.where, buffer=buffer.name, scope=scope,
@@ -334,8 +334,8 @@ class Tensorizer:
         own = (*self.intrin.op.axis, *self.intrin.op.reduce_axis)
         theirs = [f"{axis.name}: {axis.extent}" for axis in own]
         return LowerError(
-            "{where}: these loops run through {ours}, and {intrin} through {theirs}; split and "
-            "reorder so that data and reduction axes have the same extents inside",
+            "{where}: these loops have extents {ours}, but {intrin} has {theirs}; split and "
+            "reorder so that the inner data and reduction axes have the same extents",
             kind="tensorize", where=self.where, ours=", ".join(ours), intrin=self.intrin.name,
             theirs=", ".join(theirs),
         )
@@ -366,8 +366,8 @@ def tensorizer(program: PreparedSchedule, definition: Definition) -> Tensorizer 
     if position is None:
         names = ", ".join(leaf.name for leaf in stage.leaves)
         raise LowerError(
-            "{where}: {axis} is no loop of {stage} any more; its loops are {names}; call "
-            "tensorize after splitting and fusing",
+            "{where}: {axis} is no longer a loop of {stage}; its loops are {names}; call tensorize "
+            "after split and fuse",
             kind="no-such-loop", where=where, axis=axis.name, stage=stage.name, names=names,
         )
     inside = stage.leaves[position:]
@@ -375,15 +375,15 @@ def tensorizer(program: PreparedSchedule, definition: Definition) -> Tensorizer 
         if leaf in stage.marks or leaf in stage.threads:
             call = stage.marks[leaf].name.lower() if leaf in stage.marks else "bound"
             raise LowerError(
-                "{where}: {leaf} is inside and marked {call}, but {intrin} takes the place of "
-                "that loop; mark loops outside of it",
+                "{where}: the inner loop {leaf} is marked {call}, but is replaced by {intrin}; "
+                "mark only loops outside of it",
                 kind="tensorize", where=where, leaf=leaf.name, call=call, intrin=intrin.name,
             )
     for leaf, producer in program.attached(stage.key):
         if any(leaf is other for other in inside):
             raise LowerError(
-                "{where}: {stage} is computed at {leaf}, a loop that {intrin} takes the place of; "
-                "compute it at a loop outside",
+                "{where}: {stage} is computed at {leaf}, a loop that is replaced by {intrin}; "
+                "compute it at an outer loop",
                 kind="tensorize", where=where, stage=producer.stage.name, leaf=leaf.name,
                 intrin=intrin.name,
             )

@@ -98,33 +98,33 @@ def _problem(join: Expr, parts: Sequence[Expr]) -> str:
     if len(loads) < len(parts):
         other = next(part for part in parts if not isinstance(part, BufferLoad))
         return (
-            f"`{join}` joins `{other}`, which is no element of memory; join elements of one operand"
+            f"`{join}` joins `{other}`, which is not a memory load; join elements of one operand"
         )
     first = loads[0]
     if first.buffer.flat:
         return (
             f"`{first}` and the next {len(loads) - 1} are read together, and {first.buffer.name} "
-            "comes with strides; leave it out of binds, or read a copy of it"
+            "has strides; remove it from binds, or read a copy of it"
         )
     for k, part in enumerate(loads):
         if part.buffer.data is not first.buffer.data:
-            return f"`{join}` joins elements of several buffers; join one's"
+            return f"`{join}` joins elements of several buffers; join elements of one"
         if not _is_same(part.predicate, first.predicate):
             return (
-                f"`{first}` and `{part}` are read together, but not under one "
-                "condition; give the tensor a layout with whole groups and a pad_value"
+                f"`{first}` and `{part}` are read together, but under "
+                "different conditions; give the tensor a layout with whole groups and a pad_value"
             )
         step = simplify(binary(BinOp.SUB, part.indices[-1], first.indices[-1]))
         outer = zip(part.indices[:-1], first.indices[:-1], strict=True)
         if not is_const(step, k) or not all(structural_equal(a, b) for a, b in outer):
             return (
-                f"`{first}` and `{part}` are read together, but do not lie side by "
-                f"side; give {first.buffer.name} a layout whose last axis counts these elements"
+                f"`{first}` and `{part}` are read together, but are not contiguous; "
+                f"give {first.buffer.name} a layout whose last axis holds these elements"
             )
     if not is_const(simplify(binary(BinOp.MOD, first.indices[-1], len(loads))), 0):
         return (
             f"`{first}` and the next {len(loads) - 1} are read together, but the "
-            f"first need not be at a multiple of {len(loads)}; give {first.buffer.name} a layout "
+            f"first may not be at a multiple of {len(loads)}; give {first.buffer.name} a layout "
             f"with an innermost `% {len(loads)}`"
         )
     return ""

@@ -255,9 +255,9 @@ def _unroll(loop: For, limit: int, rests: Mapping[Var, int]) -> Stmt:
     forms = 1 if isinstance(loop.extent, Const) else 2
     if trip_count is not None and forms == 1 and trip_count * statements > limit:
         raise LowerError(
-            "lower: loop {loop_var} is unrolled, and its {trip_count} iterations of {statements} "
-            "statements would become {statements2}, of which there may be {limit}; split it and "
-            "unroll the inner part, or leave a loop inside it rolled",
+            "lower: loop {loop_var} is unrolled, but its {trip_count} iterations of {statements} "
+            "statements would become {statements2} statements, which exceeds the limit of {limit}; "
+            "split it and unroll the inner part, or do not unroll a loop inside it",
             kind="too-much", loop_var=loop.loop_var.name, trip_count=trip_count,
             statements=statements, statements2=trip_count * statements, limit=limit,
         )

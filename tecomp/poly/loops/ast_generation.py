@@ -65,7 +65,7 @@ def scan(
         raise Undecided
     if found is None:
         raise InternalError(
-            "the loops that isl makes for {points} leave out some of them",
+            "the loops that isl generates for {points} do not cover all of the set",
             points=points,
         )
     tree, copies = found

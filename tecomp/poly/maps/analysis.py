@@ -389,7 +389,7 @@ def _is_equal_everywhere(a: Expr, b: Expr) -> bool:
         return bool(pw_aff(a, space).ne_set(pw_aff(b, space)).is_empty())
     except NotAffine as error:
         raise LayoutError(
-            "index map: whether `{a}` and `{b}` are equal for all integers cannot be decided, "
-            "because of `{expr}`; give the shape of the tensor",
+            "index map: cannot decide whether `{a}` and `{b}` are equal for all integers, because "
+            "of `{expr}`; specify the shape of the tensor",
             kind="too-much", a=a, b=b, expr=error.expr,
         ) from None

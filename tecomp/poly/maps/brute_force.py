@@ -129,30 +129,30 @@ def is_enumerable(
         LayoutError: If an expression depends on another variable than `axes`, an extent is not a
             constant, or there are more than `LIMIT` elements.
     """
-    what = "index map: bit operations are decided by looking at every element"
+    what = "index map: bit operations are decided by enumerating all elements"
     numbers = []
     own = set(axes)
     for expr in exprs:
         others = [var for var in free_variables(expr) if var not in own]
         if others:
             raise LayoutError(
-                "{what}, but `{expr}` depends on the variable {other}; use a number instead, or "
-                "// and % only",
+                "{what}, but `{expr}` depends on the variable {other}; use a constant instead, or "
+                "only // and %",
                 kind="too-much", what=what, expr=expr, other=others[0],
             )
     for axis, extent in zip(axes, shape, strict=True):
         if not isinstance(extent, int):
             raise LayoutError(
-                "{what}, but `{axis}` has the extent {extent}; give it a constant extent, or use "
-                "// and % only",
+                "{what}, but `{axis}` has the extent {extent}; use a constant extent, or only // "
+                "and %",
                 kind="too-much", what=what, axis=axis, extent=extent,
             )
         numbers.append(extent)
     if prod(numbers) > LIMIT:
         names = ", ".join(axis.name for axis in axes)
         raise LayoutError(
-            "{what}, but there are {size} of them for {names}, more than {limit}; let fewer or "
-            "smaller axes meet, e.g. i ^ j % 8 for i ^ j",
+            "{what}, but there are {size} of them for {names}, which exceeds the limit of {limit}; "
+            "combine fewer or smaller axes, e.g. i ^ j % 8 for i ^ j",
             kind="too-much", what=what, size=prod(numbers), names=names, limit=LIMIT,
         )
     return tuple(numbers)

@@ -78,8 +78,8 @@ def _refuse_negative(
     index = tuple(found.get(axis, 0) for axis in axes)
     value = int(brute_force.values(expr, {var: np.asarray(n) for var, n in found.items()}))
     raise LayoutError(
-        "index map: `{expr}` is {value} at index {index}; places count from 0, so add {positive} "
-        "or more",
+        "index map: `{expr}` is {value} at index {index}, but physical indices must be "
+        "non-negative; add {positive} or more",
         kind="negative-place", expr=expr, value=value, index=index, positive=-value,
     )
 
@@ -270,8 +270,8 @@ def box_of(
             values = Const(0, INT64), whole()[k]
         if values is None:
             raise LayoutError(
-                "index map: no bounds of `{moved}` are known; use constant extents, or + // % by "
-                "constants only",
+                "index map: the bounds of `{moved}` cannot be inferred; use constant extents, or "
+                "only + // % by constants",
                 kind="too-much", moved=moved,
             )
         low, extent = values

@@ -131,7 +131,7 @@ class IndexMap(IndexMapNode, Pictured):
         _check_list(indices, "indices")
         if len(indices) != len(self.initial_indices):
             raise LayoutError(
-                "index map: {subject} is for {count} axes, got {index_count} indices, {indices}",
+                "index map: {subject} takes {count} indices, got {index_count}: {indices}",
                 kind="other-shape", subject=self, count=len(self.initial_indices),
                 index_count=len(indices), indices=_list(indices),
             )
@@ -257,8 +257,9 @@ class IndexMap(IndexMapNode, Pictured):
             unused = self.padding_count(shape)
             count = f"{safe_str(unused)} of the {safe_str(product(analysis.ends))}"
             raise LayoutError(
-                "index map: {unused} places of {ends} hold no element of {shape} under {subject}, "
-                "so it has no inverse; non_surjective_inverse also gives where they are",
+                "index map: {unused} addresses of {ends} hold no element of {shape} under "
+                "{subject}, so it has no inverse; use non_surjective_inverse, which also returns "
+                "the padding condition",
                 kind="no-inverse", unused=count if isinstance(unused, int) else "for some sizes,",
                 ends=_list(analysis.ends), shape=_list(analysis.shape), subject=self,
             )
@@ -281,9 +282,9 @@ class IndexMap(IndexMapNode, Pictured):
         self._refuse_collision(analysis)
         if analysis.inverse is None:
             raise LayoutError(
-                "index map: {subject} loses no element of {shape}, but no expression for its "
-                "inverse was found; keep the bit operations to + without carry, ^, shifts and "
-                "masks by constants, each index with at least one result",
+                "index map: {subject} is injective on {shape}, but no expression for its inverse "
+                "was found; restrict the bit operations to + without carry, ^, shifts and masks by "
+                "constants, and give each index at least one result",
                 kind="no-inverse", subject=self, shape=_list(analysis.shape),
             )
         indices, is_padding = analysis.inverse
@@ -354,7 +355,8 @@ class IndexMap(IndexMapNode, Pictured):
     def _checked(self, shape: Sequence[Extent]) -> tuple[Extent, ...]:
         if len(shape) != len(self.initial_indices):
             raise LayoutError(
-                "index map: {subject} is for {count} axes, but the shape is {shape}",
+                "index map: {subject} takes {count} indices, but the shape {shape} has another "
+                "number of axes",
                 kind="other-shape", subject=self, count=len(self.initial_indices),
                 shape=_list(shape),
             )
@@ -367,8 +369,8 @@ class IndexMap(IndexMapNode, Pictured):
                 sizes.append(int(size))
             else:
                 raise LayoutError(
-                    "index map: {extent!r} in the shape {shape} is no extent; extents are "
-                    "integers from 0 on, or expressions of sizes",
+                    "index map: shape {shape} contains the invalid extent {extent!r}; extents must "
+                    "be non-negative integers or expressions of sizes",
                     kind="other-shape", extent=extent, shape=_list(shape),
                 )
         return tuple(sizes)
@@ -379,8 +381,9 @@ class IndexMap(IndexMapNode, Pictured):
         if analysis.collision is not None:
             first, second = analysis.collision
             raise LayoutError(
-                "index map: elements {first} and {second} of {shape} share one place under "
-                "{subject}, so {so}keep every index in the map, e.g. both i // 4 and i % 4",
+                "index map: {subject} is not injective on {shape}: elements {first} and {second} "
+                "map to the same address, so {so}keep every index in the map, e.g. both i // 4 and "
+                "i % 4",
                 kind="shared-place", first=first, second=second, shape=_list(analysis.shape),
                 subject=self, so=so,
             )

@@ -43,9 +43,9 @@ def check_index_expression(root: Expr) -> Expr:
     for node in walk(root):
         if not _may_be(node):
             raise LayoutError(
-                "`{node}` is not quasi-affine; an index map may add indices, multiply, divide or "
-                "take remainders by constants, take min and max, and combine bits with ^ & | << "
-                ">>",
+                "`{node}` is not quasi-affine; in an index map, use addition of indices, "
+                "multiplication, division and remainder by constants, min and max, and the bit "
+                "operations ^ & | << >>",
                 kind="map-function", node=node,
             )
     return root
@@ -106,8 +106,8 @@ def trace(
     made = function(*first, **{var.name: var for var in last})
     if isinstance(made, str | bytes) or not isinstance(made, Sequence):
         raise LayoutError(
-            "index map: the function returned {made}, not a list of indices; return e.g. [i // 4, "
-            "i % 4], or [i] for one axis",
+            "index map: the function must return a list of indices, got {made}; return e.g. [i // "
+            "4, i % 4], or [i] for one axis",
             kind="map-function", made=_format_value(made),
         )
     results, separators = _results(made)
@@ -124,7 +124,8 @@ def _results(made: Sequence[Any]) -> tuple[tuple[Expr, ...], tuple[int, ...]]:
             results.append(_index(result, len(results)))
     if not results:
         raise LayoutError(
-            "index map: the function returned no index; return at least one, e.g. a constant 0",
+            "index map: the function returned an empty list; return at least one index, e.g. a "
+            "constant 0",
             kind="map-function",
         )
     try:
@@ -138,14 +139,14 @@ def _index(result: Any, position: int) -> Expr:
         expr = as_expr(result)
     except TypeMismatchError:
         raise LayoutError(
-            "index map: result {position} is {result}, not an index; return index expressions, "
-            "integers and AXIS_SEPARATOR only",
+            "index map: result {position} must be an index, got {result}; return only index "
+            "expressions, integers and AXIS_SEPARATOR",
             kind="map-function", position=position, result=_format_value(result),
         ) from None
     if not expr.dtype.is_integer:
         raise LayoutError(
-            "index map: result {position}, {result}, is a {dtype}; an index is an integer, so use "
-            "// to divide and .astype('int64') to convert",
+            "index map: result {position}, {result}, has dtype {dtype}, but an index must be an "
+            "integer; use // to divide and .astype('int64') to convert",
             kind="map-function", position=position, result=_format_value(result), dtype=expr.dtype,
         )
     return index_value(expr)
@@ -169,19 +170,20 @@ def _arguments(
         if ndim is not None and len(given) != ndim:
             raise LayoutError(
                 "index map: the function takes {given_count}{listed}, but the tensor has {ndim}; "
-                "name one parameter for each axis, or take them all as *i",
+                "declare one parameter per axis, or accept all of them as *i",
                 kind="map-function", given_count=_indices(len(given)), listed=listed,
                 ndim=_axes(ndim),
             )
     elif ndim is None:
         raise LayoutError(
-            "index map: the function takes any number of indices{listed}; say how many with ndim=",
+            "index map: the function takes any number of indices{listed}; specify the number with "
+            "ndim=",
             kind="map-function", listed=listed,
         )
     elif len(named) + len(last) > ndim:
         raise LayoutError(
             "index map: the function takes at least {detail}{listed}, but the tensor has {ndim}; "
-            "name at most one parameter for each axis",
+            "declare at most one parameter per axis",
             kind="map-function", detail=_indices(len(named) + len(last)), listed=listed,
             ndim=_axes(ndim),
         )
@@ -196,8 +198,8 @@ def _parameters(function: Callable[..., Any]) -> tuple[list[str], list[str], str
         parameters = signature(function).parameters.values()
     except (TypeError, ValueError):
         raise LayoutError(
-            "index map: Python does not tell which indices {function!r} takes; wrap it in a "
-            "lambda with a parameter for each axis",
+            "index map: the signature of {function!r} cannot be inspected; wrap it in a lambda "
+            "with one parameter per axis",
             kind="map-function", function=function,
         ) from None
     named: list[str] = []
@@ -208,8 +210,8 @@ def _parameters(function: Callable[..., Any]) -> tuple[list[str], list[str], str
             rest = parameter.name
         elif parameter.kind is Parameter.VAR_KEYWORD:
             raise LayoutError(
-                "index map: the function takes **{parameter}, which is no index; name one "
-                "parameter for each axis, or take them all as *i",
+                "index map: the function takes **{parameter}, but indices are passed as positional "
+                "arguments; declare one parameter per axis, or accept all of them as *i",
                 kind="map-function", parameter=parameter.name,
             )
         elif parameter.default is Parameter.empty:

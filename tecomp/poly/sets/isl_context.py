@@ -91,8 +91,9 @@ class isl_work:  # noqa: N801  (used as a statement: `with isl_work(...):`)
             ) from failure
         if self._outermost and isinstance(failure, NotAffine):
             raise self._error(
-                f"{self._who}: `{failure.expr}` is more than index sets can decide, and they have "
-                "to here; add indices, multiply and divide them by numbers, take min and max",
+                f"{self._who}: `{failure.expr}` is not quasi-affine, which is "
+                "required here; use only addition of indices, multiplication and division by "
+                "constants, min and max",
                 kind="too-much",
             ) from failure
 

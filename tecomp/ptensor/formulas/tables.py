@@ -263,7 +263,7 @@ def convert_element(value: Element, source: str, target: str) -> Element:
             return Complex(te.cast(value.re, part), te.cast(value.im, part))
         return Complex(te.cast(value, part), te.const(0.0, part))
     if isinstance(value, Complex):
-        assert target == "bool", "complex numbers have no order"
+        assert target == "bool", "complex numbers are not ordered"
         return te.any(te.cast(value.re, target), te.cast(value.im, target))
     return te.cast(value, target)
 

@@ -110,13 +110,13 @@ def verify_lowered(function: LoweredFunction) -> None:
             and first.device == second.device
         ):
             raise ArrayValueError(
-                "@{function}: two regions of {device} follow each other; join them",
+                "@{function}: adjacent regions of device {device} must be merged",
                 kind="ptensor", function=function.name, device=first.device,
             )
     for name in function.results:
         if name not in known:
             raise ArrayValueError(
-                "@{function}: there is no %{name} to return",
+                "@{function}: returned value %{name} is not defined",
                 kind="ptensor", function=function.name, name=name,
             )
 
@@ -134,7 +134,8 @@ def verify_lowered_module(module: LoweredModule) -> None:
             call = statement.value if isinstance(statement, Binding) else None
             if isinstance(call, FunctionCall) and call.function not in known:
                 raise ArrayValueError(
-                    "@{function}: `{call}` is of a function that is not there yet; put it before",
+                    "@{function}: `{call}` calls a function before its definition; define the "
+                    "callee first",
                     kind="ptensor", function=function.name, call=call,
                 )
         known[function.name] = function
@@ -145,35 +146,36 @@ def _verify(body: Sequence[Statement], known: set[str], region: Operand | None) 
         if isinstance(statement, DeviceRegion):
             if region is not None:
                 raise ArrayValueError(
-                    "intel_sycl.device_region({device}) is inside of that of {region}; regions "
-                    "are not nested: end one before the other begins",
+                    "intel_sycl.device_region({device}) is nested in "
+                    "intel_sycl.device_region({region}); end the outer region before the inner "
+                    "one begins",
                     kind="ptensor", device=statement.device, region=region,
                 )
             device = statement.device
             if isinstance(device, ValueName) and device.name not in known:
                 raise ArrayValueError(
-                    "intel_sycl.device_region({device}) runs on {device}, which is not there yet",
+                    "intel_sycl.device_region({device}) uses {device} before its definition",
                     kind="ptensor", device=device,
                 )
             _verify(statement.body, known, device)
             continue
         if region is not None and isinstance(statement.value, FunctionCall):
             raise ArrayValueError(
-                "`{statement}` is inside of intel_sycl.device_region({region}), and may have "
-                "regions of its own, which are not nested: end this one before",
+                "`{statement}` is inside intel_sycl.device_region({region}), but the callee may "
+                "contain regions and regions cannot be nested; end the region before the call",
                 kind="ptensor", statement=statement.value, region=region,
             )
         for name in names_of(statement):
             if name not in known:
                 line = " ".join(statement.lines())
                 raise ArrayValueError(
-                    "`{line}` reads %{name}, which is not there yet",
+                    "`{line}` uses %{name} before its definition",
                     kind="ptensor", line=line, name=name,
                 )
         if statement.result is not None:
             if statement.result in known:
                 raise ArrayValueError(
-                    "%{result} is made twice; give one another name",
+                    "%{result} is defined more than once; rename one of the values",
                     kind="ptensor", result=statement.result,
                 )
             known.add(statement.result)

@@ -53,7 +53,7 @@ def lower_call(lowering: Lowering) -> None:
     callee = lowering.names.callees.get(op.function)
     if callee is None:
         raise ArrayValueError(
-            "@{function} is called, and is not there; lower the module that has both functions",
+            "callee @{function} is not defined; lower the module that contains both functions",
             kind="ptensor", function=op.function,
         )
     fresh = tuple([

@@ -47,12 +47,12 @@ def verify_lifetimes(function: LoweredFunction) -> None:
         for operand in value.operands[: _NUMBERS.get(value.function, 1)]:
             tensor = _tensor(operand, tuples)
             if tensor in ended:
-                uses, remedy = "uses", "end it behind its last use"
+                uses, remedy = "uses", "release it after its last use"
                 if value.function == "fini_dtensor":
-                    uses, remedy = "ends", "leave one of them out"
+                    uses, remedy = "ends", "remove one of the releases"
                 raise ArrayValueError(
-                    "@{function}: line {line}: `{call}` {uses} {tensor}, which line {ended} ended; "
-                    "{remedy}",
+                    "@{function}: line {line}: `{call}` {uses} {tensor}, which was released in "
+                    "line {ended}; {remedy}",
                     kind="ptensor", function=function.name, line=line, call=value, uses=uses,
                     tensor=operand, ended=ended[tensor], remedy=remedy,
                 )
@@ -62,8 +62,8 @@ def verify_lifetimes(function: LoweredFunction) -> None:
         tensor = _tensor(ValueName(name, 3), tuples)
         if tensor in ended:
             raise ArrayValueError(
-                "@{function}: line {ended} ends the tensor of %{name}, which is given back; leave "
-                "that to the caller",
+                "@{function}: line {ended} releases the tensor of the returned value %{name}; the "
+                "caller must release it",
                 kind="ptensor", function=function.name, ended=ended[tensor], name=name,
             )
 

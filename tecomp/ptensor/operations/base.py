@@ -30,8 +30,8 @@ class Attribute(PTensorOp):
     def infer(self, *operands: PTensorType) -> PTensorType:
         """Raise an error, because the result is not a tensor."""
         raise ArrayTypeError(
-            "{where}: the result is {result}, and a tensor is asked for; ask for the types of its "
-            "results",
+            "{where}: the result has type {result}, which is not a tensor type; use results() "
+            "instead of infer()",
             where=self.where, result=self.result,
         )
 
@@ -117,7 +117,7 @@ class CallOp(PTensorOp):
         """Return the type of the only result, which must be a tensor."""
         if len(self.gives) != 1 or not isinstance(self.gives[0], PTensorType):
             raise ArrayTypeError(
-                "@{function}: it does not give one tensor; ask for the types of its results",
+                "@{function}: expected a single tensor result; use results() instead of infer()",
                 function=self.function,
             )
         return self.gives[0]
@@ -152,7 +152,7 @@ class Kinded(PTensorOp):
     def __post_init__(self) -> None:
         if self.kind not in self.kinds:
             raise ArrayTypeError(
-                "{name}: {form!r} is no such kind; these are {kinds}",
+                "{name}: unknown kind {form!r}; valid kinds: {kinds}",
                 name=self.name, form=self.kind, kinds=", ".join(self.kinds),
             )
 

@@ -31,7 +31,7 @@ class Creation(PTensorOp):
         """Return the type of the result, with extents as far as they are known."""
         if dtype not in self.taken:
             raise ArrayTypeError(
-                "{name}: the elements are {dtype}; it makes {taken}",
+                "{name}: unsupported dtype {dtype}; supported dtypes: {taken}",
                 name=self.name, dtype=dtype, taken=", ".join(self.taken),
             )
         return PTensorType(shape, dtype, _known_value(device), _known_value(team))
@@ -81,7 +81,7 @@ class Arange(Creation):
         if AttributeOperand in map(type, (self.start, self.stop, self.step)):
             return None
         if not self.step:
-            raise ArrayValueError("arange: the step is 0; give one that leads from start to stop")
+            raise ArrayValueError("arange: step must be nonzero")
         length = self.stop - self.start
         if isinstance(length, int) and isinstance(self.step, int):
             return max(0, -(-length // self.step))
@@ -89,8 +89,8 @@ class Arange(Creation):
             return max(0, ceil(length / self.step))
         except (OverflowError, ValueError):
             raise ArrayValueError(
-                "arange: from {start} to {stop} in steps of {step} are no finite number of "
-                "elements; give finite numbers",
+                "arange: the range from {start} to {stop} with step {step} does not have a finite "
+                "number of elements; pass finite numbers",
                 start=self.start, stop=self.stop, step=self.step,
             ) from None
 
@@ -168,14 +168,14 @@ def _check_value(result: PTensorType, value: PTensorType, where: str) -> None:
     check_same_device_and_team([result, value], where)
     if value.shape:
         raise ArrayValueError(
-            "{where}: the value has shape {shape}; give one without axes, and broadcast_to for "
-            "others",
+            "{where}: the value must have 0 axes, got shape {shape}; use broadcast_to for other "
+            "shapes",
             kind="array-shapes", where=where, shape=value.shape,
         )
     if value.dtype in COMPLEX and result.dtype not in COMPLEX:
         raise ArrayTypeError(
-            "{where}: the value is {dtype}, which no {result_dtype} can hold; give a real one, or "
-            "another dtype",
+            "{where}: cannot store a value of dtype {dtype} in {result_dtype}; pass a real value "
+            "or another dtype",
             where=where, dtype=value.dtype, result_dtype=result.dtype,
         )
 
@@ -242,8 +242,8 @@ class Linspace(Creation):
         """Return the type, of one axis."""
         if self.dtype not in COMPLEX and complex in (type(self.start), type(self.stop)):
             raise ArrayTypeError(
-                "linspace: from {start} to {stop} are complex numbers, which no {dtype} can hold; "
-                "give a complex dtype, or real numbers",
+                "linspace: cannot store complex bounds {start} and {stop} in {dtype}; pass a "
+                "complex dtype or real bounds",
                 start=self.start, stop=self.stop, dtype=self.dtype,
             )
         return self._made((_extent(self.n),), self.dtype, self.device, self.team)
@@ -275,7 +275,7 @@ class ExtractTriangle(Kinded):
         if x.rank < 2:
             called = "tril" if self.kind == "lower" else "triu"
             raise ArrayValueError(
-                "{called}: x has shape {shape}; give matrices, two axes or more",
+                "{called}: x must have at least 2 axes, got shape {shape}",
                 kind="array-shapes", called=called, shape=x.shape,
             )
         return x.like(x.shape)
@@ -301,7 +301,7 @@ class MeshGrid(Several):
     def __post_init__(self) -> None:
         if self.indexing not in ("xy", "ij"):
             raise ArrayValueError(
-                "meshgrid: indexing is {indexing!r}; give 'xy' or 'ij'",
+                "meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}",
                 indexing=self.indexing,
             )
 
@@ -310,7 +310,7 @@ class MeshGrid(Several):
         for k, each in enumerate(operands):
             if each.rank > 1:
                 raise ArrayValueError(
-                    "{name}: array {k} has shape {shape}; give arrays of one axis",
+                    "{name}: array {k} must have 1 axis, got shape {shape}",
                     kind="array-shapes", name=self.name, k=k, shape=each.shape,
                 )
         check_same_device_and_team(operands, self.name)
@@ -372,8 +372,8 @@ class AsArray(ImportOp):
         (given,) = operands
         if given != "ptr" and self.shape:
             raise ArrayValueError(
-                "asarray: the shape is {shape}, and a number is given; a number has no axes: "
-                "broadcast it",
+                "asarray: a scalar operand has 0 axes, but the declared shape is {shape}; "
+                "broadcast the scalar instead",
                 kind="array-shapes", shape=self.shape,
             )
         return super().infer(given)

@@ -87,7 +87,7 @@ class Elementwise(PTensorOp):
     def __post_init__(self) -> None:
         if self.kind not in self.functions:
             raise ArrayTypeError(
-                "{name}: {form!r} is no such function; these are {functions}",
+                "{name}: unknown function {form!r}; valid functions: {functions}",
                 kind="unknown-choice", name=self.name, form=self.kind,
                 functions=", ".join(sorted(self.functions)),
             )
@@ -116,8 +116,8 @@ class Elementwise(PTensorOp):
             return "float64" if dtype in INTEGERS and self.kind in _OF_FLOATS else dtype
         given = " and ".join(dtypes)
         raise ArrayTypeError(
-            "{form}: the elements are {given}, and it takes {taken}; convert them, xp.astype(x, "
-            "dtype)",
+            "{form}: unsupported dtype {given}; supported dtypes: {taken}; convert with "
+            "xp.astype(x, dtype)",
             form=self.kind, given=given, taken=", ".join(taken),
         )
 
@@ -227,8 +227,8 @@ class CastOp(PTensorOp):
         (x,) = operands
         if x.dtype in COMPLEX and self.dtype not in (*COMPLEX, *BOOLEAN):
             raise ArrayTypeError(
-                "cast: the elements are {dtype}, which no {subject_dtype} can hold; take a part "
-                "of them first: real(x), imag(x), abs(x)",
+                "cast: cannot cast dtype {dtype} to {subject_dtype}; convert to real values "
+                "first: real(x), imag(x) or abs(x)",
                 dtype=x.dtype, subject_dtype=self.dtype,
             )
         return x.like(x.shape, self.dtype)
@@ -247,7 +247,7 @@ class WhereOp(PTensorOp):
         condition, one, other = operands
         if condition.dtype != "bool":
             raise ArrayTypeError(
-                "where: the condition is {dtype}; it takes bool: compare it, x != 0",
+                "where: the condition must have dtype bool, got {dtype}; use a comparison, x != 0",
                 dtype=condition.dtype,
             )
         shape = broadcast_shapes([operand.shape for operand in operands], "where")

@@ -62,12 +62,12 @@ class FourierTransformOp(Kinded, LibraryOperation):
         super().__post_init__()
         if self.norm not in NORMS:
             raise ArrayValueError(
-                "{form}: norm is {norm!r}; give one of {norms}",
+                "{form}: norm must be one of {norms}, got {norm!r}",
                 form=self.kind, norm=self.norm, norms=", ".join(NORMS),
             )
         if len(self.sizes) != len(self.axes):
             raise ArrayValueError(
-                "{form}: s is {sizes!r} for axes {axes}; give a size for each axis",
+                "{form}: s {sizes!r} and axes {axes} differ in length; pass one size per axis",
                 form=self.kind, sizes=self.sizes, axes=self.axes,
             )
 
@@ -92,8 +92,8 @@ class FourierTransformOp(Kinded, LibraryOperation):
             count = size if size is not None else 2 * (shape[place] - 1) if grows else shape[place]
             if count < 1:
                 raise ArrayValueError(
-                    "{form}: {count} elements are transformed along axis {axis} of shape {shape}; "
-                    "give one at least",
+                    "{form}: cannot transform {count} elements along axis {axis} of shape "
+                    "{shape}; at least 1 element is required",
                     form=self.kind, count=count, axis=axis, shape=x.shape,
                 )
             shape[place] = count // 2 + 1 if is_last and self.kind in self.halved else count
@@ -184,7 +184,8 @@ class Matrices(Kinded, LibraryOperation):
         need_matrices(x, self.kind)
         if self.kind in _SQUARE and x.shape[-1] != x.shape[-2]:
             raise ArrayValueError(
-                "{form}: x has shape {shape}; give square matrices, as many rows as columns",
+                "{form}: x must be a square matrix or a stack of square matrices, got shape "
+                "{shape}",
                 kind="array-shapes", form=self.kind, shape=x.shape,
             )
         return tuple([x.like(shape, dtype) for shape, dtype in _RULES[self.kind](self, x)])
@@ -207,15 +208,16 @@ class Solve(LibraryOperation):
         need_matrices(a, self.name)
         if a.shape[-1] != a.shape[-2]:
             raise ArrayValueError(
-                "solve: x1 has shape {shape}; give square matrices, as many rows as columns",
+                "solve: x1 must be a square matrix or a stack of square matrices, got shape "
+                "{shape}",
                 kind="array-shapes", shape=a.shape,
             )
         dtype = promote_types([a.dtype, b.dtype])
         own = 1 if b.rank == 1 else 2
         if b.rank == 0 or b.shape[-own] != a.shape[-1]:
             raise ArrayValueError(
-                "solve: the shapes are {shape} and {b_shape}; give as many rows of x2 as of x1, "
-                "{extent}",
+                "solve: shapes {shape} and {b_shape} do not match; x2 must have {extent} rows, as "
+                "many as x1",
                 kind="array-shapes", shape=a.shape, b_shape=b.shape, extent=a.shape[-1],
             )
         if own == 1:
@@ -269,7 +271,8 @@ def _with_tolerance(operands: tuple[PTensorType, ...], where: str) -> PTensorTyp
         need_dtype(each.dtype, ("float32", "float64"), where, "rtol is")
         if broadcast_shapes([each.shape, x.shape[:-2]], where) != x.shape[:-2]:
             raise ArrayValueError(
-                "{where}: rtol has shape {shape} for {extent} matrices; give one, or one for each",
+                "{where}: rtol of shape {shape} does not broadcast to the stack of matrices of "
+                "shape {extent}; pass one tolerance, or one per matrix",
                 kind="array-shapes", where=where, shape=each.shape, extent=x.shape[:-2],
             )
     return x

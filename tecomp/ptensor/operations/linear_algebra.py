@@ -36,7 +36,7 @@ def need_matrices(x: PTensorType, where: str) -> None:
     """
     if x.rank < 2:
         raise ArrayValueError(
-            "{where}: x has shape {shape}; give matrices, of two axes or more",
+            "{where}: x must have at least 2 axes, got shape {shape}",
             kind="array-shapes", where=where, shape=x.shape,
         )
 
@@ -44,8 +44,8 @@ def need_matrices(x: PTensorType, where: str) -> None:
 def _need_equal(first: PTensorType, axis: int, second: PTensorType, other: int, where: str) -> None:
     if first.shape[axis] != second.shape[other]:
         raise ArrayValueError(
-            "{where}: the shapes are {shape} and {second_shape}, which are to be added up along "
-            "{extent} and {extent2} elements; make these equal",
+            "{where}: contracted axes of shapes {shape} and {second_shape} have different sizes: "
+            "{extent} and {extent2}",
             kind="array-shapes", where=where, shape=first.shape, second_shape=second.shape,
             extent=first.shape[axis], extent2=second.shape[other],
         )
@@ -56,8 +56,8 @@ def _need_shared_axis(axis: int, x: PTensorType, y: PTensorType, where: str) -> 
     rank = min(x.rank, y.rank)
     if not -rank <= axis < 0:
         raise ArrayValueError(
-            "{where}: axis is {axis!r} for shapes {shape} and {y_shape}; it is counted from the "
-            "last of both, so give a number from {first} to -1",
+            "{where}: axis {axis!r} is out of bounds for shapes {shape} and {y_shape}; the axis "
+            "is counted from the last axis of both, so pass a number from {first} to -1",
             where=where, axis=axis, shape=x.shape, y_shape=y.shape, first=-rank,
         )
 
@@ -80,8 +80,8 @@ class MatMul(PTensorOp):
         dtype = _product_dtype(operands, self.name)
         if not x.shape or not y.shape:
             raise ArrayValueError(
-                "matmul: the shapes are {shape} and {y_shape}; give matrices or vectors, and "
-                "multiply by a number with *",
+                "matmul: operands must have at least 1 axis, got shapes {shape} and {y_shape}; "
+                "use * to multiply by a scalar",
                 kind="array-shapes", shape=x.shape, y_shape=y.shape,
             )
         _need_equal(x, x.rank - 1, y, max(y.rank - 2, 0), self.name)
@@ -158,8 +158,8 @@ class TensorDot(PTensorOp):
         """Return the nonnegative contracted axes of each operand."""
         if len(self.axes[0]) != len(self.axes[1]):
             raise ArrayValueError(
-                "tensordot: axes is {axes}; give as many axes of the one array as of the other, "
-                "(axes of x1, axes of x2)",
+                "tensordot: the two parts of axes {axes} differ in length; pass as many axes of "
+                "x1 as of x2, (axes of x1, axes of x2)",
                 axes=self.axes,
             )
         pair = [
@@ -168,7 +168,7 @@ class TensorDot(PTensorOp):
         ]
         if any(len(set(own)) < len(own) for own in pair):
             raise ArrayValueError(
-                "tensordot: axes is {axes}, which has one twice; give each once",
+                "tensordot: axes {axes} contains duplicate axes; pass each axis once",
                 axes=self.axes,
             )
         return pair[0], pair[1]
@@ -187,7 +187,7 @@ class Outer(PTensorOp):
         dtype = _product_dtype(operands, self.name)
         if x.rank != 1 or y.rank != 1:
             raise ArrayValueError(
-                "outer: the shapes are {shape} and {y_shape}; give two vectors, of one axis",
+                "outer: operands must have 1 axis, got shapes {shape} and {y_shape}",
                 kind="array-shapes", shape=x.shape, y_shape=y.shape,
             )
         return x.like((*x.shape, *y.shape), dtype)
@@ -262,8 +262,8 @@ class Cross(PTensorOp):
         for each in operands:
             if each.shape[self.axis] != 3:
                 raise ArrayValueError(
-                    "cross: the shapes are {shape} and {y_shape}, and axis {axis} of one has "
-                    "{extent} elements; vectors have three there",
+                    "cross: shapes are {shape} and {y_shape}; axis {axis} must have size 3, got "
+                    "{extent}",
                     kind="array-shapes", shape=x.shape, y_shape=y.shape, axis=self.axis,
                     extent=each.shape[self.axis],
                 )

@@ -65,13 +65,13 @@ class ExtractMask(PTensorOp):
         x, mask = operands
         if mask.dtype != "bool":
             raise ArrayTypeError(
-                "{name}: the mask is {dtype}; it takes bool: compare it, x != 0",
+                "{name}: the mask must have dtype bool, got {dtype}; use a comparison, x != 0",
                 name=self.name, dtype=mask.dtype,
             )
         if mask.shape != x.shape[: mask.rank]:
             raise ArrayValueError(
-                "{name}: x has shape {shape} and the mask {mask_shape}; give a mask of the "
-                "extents of the first axes",
+                "{name}: mask shape {mask_shape} does not match the leading axes of x with shape "
+                "{shape}",
                 kind="array-shapes", name=self.name, shape=x.shape, mask_shape=mask.shape,
             )
         return x.like((None, *x.shape[mask.rank :]))  # type: ignore[arg-type]
@@ -95,7 +95,7 @@ class Nonzero(Several):
         (x,) = operands
         if not x.shape:
             raise ArrayValueError(
-                "nonzero: x has no axes; give one axis or more", kind="array-shapes"
+                "nonzero: x must have at least 1 axis, got 0", kind="array-shapes"
             )
         return (x.like((None,), "int64"),) * x.rank  # type: ignore[arg-type]
 
@@ -121,8 +121,8 @@ class InsertSlice(PTensorOp):
         counts = _counts(self.slice, x.shape, self.name)
         if part.shape != counts:
             raise ArrayValueError(
-                "{name}: the slice has shape {counts}, and the part {shape}; give a part of that "
-                "shape",
+                "{name}: the slice has shape {counts}, but the inserted operand has shape "
+                "{shape}; make the shapes equal",
                 kind="array-shapes", name=self.name, counts=counts, shape=part.shape,
             )
         return x.like(x.shape)
@@ -178,8 +178,8 @@ class TakeAlongAxis(PTensorOp):
         check_integers(indices, self.name)
         if x.rank != indices.rank:
             raise ArrayValueError(
-                "{name}: x has shape {shape} and the indices {indices_shape}; give indices of as "
-                "many axes",
+                "{name}: x has shape {shape}, but the indices have shape {indices_shape}; pass "
+                "indices with the same number of axes as x",
                 kind="array-shapes", name=self.name, shape=x.shape, indices_shape=indices.shape,
             )
         axis = axis_of(self.axis, x.rank, self.name)
@@ -198,16 +198,16 @@ def _counts(slices: Slices, shape: Shape, where: str) -> Shape:
     """
     if len(slices) != len(shape):
         raise ArrayIndexError(
-            "{where}: the shape {shape} has {rank} axes, and there are {slice_count} slices; give "
-            "one for each axis",
+            "{where}: shape {shape} has {rank} axes, but got {slice_count} slices; pass one slice "
+            "per axis",
             where=where, shape=shape, rank=len(shape), slice_count=len(slices),
         )
     for axis, (extent, (start, step, count)) in enumerate(zip(shape, slices, strict=True)):
         ends = (start, start + (count - 1) * step) if count else ()
         if count < 0 or not all(0 <= end < extent for end in ends):
             raise ArrayIndexError(
-                "{where}: {count} indices from {start} in steps of {step} are out of bounds along "
-                "axis {axis}, whose extent is {extent}",
+                "{where}: {count} indices from {start} with step {step} are out of bounds for "
+                "axis {axis} with size {extent}",
                 where=where, count=count, start=start, step=step, axis=axis, extent=extent,
             )
     return tuple([count for _, _, count in slices])
@@ -217,7 +217,8 @@ def check_integers(index: PTensorType, where: str) -> None:
     """Check that indices have an integer dtype."""
     if index.dtype not in INTEGERS:
         raise ArrayTypeError(
-            "{where}: the indices are {dtype}; give integers, or a bool mask as x[mask]",
+            "{where}: indices must have an integer dtype, got {dtype}; use x[mask] for a boolean "
+            "mask",
             where=where, dtype=index.dtype,
         )
 
@@ -251,8 +252,8 @@ class BroadcastOp(PTensorOp):
         (x,) = operands
         if broadcast_shapes([x.shape, self.shape], "broadcast_to") != self.shape:
             raise ArrayValueError(
-                "broadcast_to: x has shape {shape}, which does not broadcast to {subject_shape}: "
-                "only axes of extent 1 are repeated, and new ones go before all others",
+                "broadcast_to: cannot broadcast shape {shape} to {subject_shape}; only axes of "
+                "size 1 are repeated, and new axes are added before all others",
                 kind="array-shapes", shape=x.shape, subject_shape=self.shape,
             )
         return x.like(self.shape)
@@ -287,8 +288,8 @@ class Combine(Kinded):
             if _drop_axes(other.shape, along) != _drop_axes(first.shape, along):
                 but = "" if along is None else f" except along axis {axis}"
                 raise ArrayValueError(
-                    "{form}: array 0 has shape {shape} and array {k} {other_shape}; give arrays "
-                    "of one shape{but}",
+                    "{form}: array 0 has shape {shape}, but array {k} has shape {other_shape}; "
+                    "pass arrays of equal shape{but}",
                     kind="array-shapes", form=self.kind, shape=first.shape, k=k,
                     other_shape=other.shape, but=but,
                 )
@@ -367,8 +368,8 @@ class PermuteDims(PTensorOp):
         (x,) = operands
         if sorted(self.axis) != list(range(x.rank)):
             raise ArrayValueError(
-                "permute_dims: axes is {axis}, and x has shape {shape}; name each of its {rank} "
-                "axes once",
+                "permute_dims: axes {axis} is not a permutation of the axes of x with shape "
+                "{shape}; pass each of its {rank} axes once",
                 kind="array-shapes", axis=self.axis, shape=x.shape, rank=x.rank,
             )
         return x.like(tuple([x.shape[axis] for axis in self.axis]))
@@ -394,8 +395,9 @@ class Reshape(PTensorOp):
         (x,) = operands
         if prod(self.shape) != x.size:
             raise ArrayValueError(
-                "reshape: x has shape {shape}, {size} elements, and {subject_shape} has "
-                "{prod_of_size}; give a shape of as many, where -1 stands for what is left",
+                "reshape: cannot reshape x of shape {shape} with {size} elements to "
+                "{subject_shape} with {prod_of_size} elements; pass a shape with the same number "
+                "of elements, or -1 for an inferred size",
                 kind="array-shapes", shape=x.shape, size=x.size, subject_shape=self.shape,
                 prod_of_size=prod(self.shape),
             )
@@ -446,8 +448,8 @@ class Squeeze(PTensorOp):
         for axis in self.axis:
             if x.shape[axis] != 1:
                 raise ArrayValueError(
-                    "squeeze: x has shape {shape}, extent {extent} along axis {axis}; name axes "
-                    "of extent 1",
+                    "squeeze: cannot remove axis {axis} of size {extent} from shape {shape}; pass "
+                    "axes of size 1",
                     kind="array-shapes", shape=x.shape, extent=x.shape[axis], axis=axis,
                 )
         return x.like(_remaining_shape(x.shape, self.axis))
@@ -477,7 +479,7 @@ class Repeat(PTensorOp):
         (x,) = operands
         if self.repeats < 0:
             raise ArrayValueError(
-                "repeat: repeats is {repeats!r}; give how often, 0 or more",
+                "repeat: repeats must be nonnegative, got {repeats!r}",
                 repeats=self.repeats,
             )
         axis = axis_of(self.axis, x.rank, self.name)
@@ -502,7 +504,7 @@ class TileOp(PTensorOp):
         (x,) = operands
         if any(count < 0 for count in self.repetitions):
             raise ArrayValueError(
-                "tile: repetitions is {repetitions}; give how often for each axis, 0 or more",
+                "tile: repetitions must be nonnegative, got {repetitions}",
                 repetitions=self.repetitions,
             )
         rank = max(x.rank, len(self.repetitions))
@@ -515,6 +517,6 @@ def _check_axes(axes: Axes, rank: int, where: str) -> None:
     """Check that axes are in bounds, unique and ascending."""
     if axes_of(axes, rank, where) != axes:
         raise ArrayValueError(
-            "{where}: axis is {axes}; name axes in order, from the first",
+            "{where}: axes must be nonnegative and in ascending order, got {axes}",
             where=where, axes=axes,
         )

@@ -46,8 +46,8 @@ def accumulator_dtype(dtype: str, wanted: str | None, where: str) -> str:
         need_dtype(wanted, NUMERIC, where, "dtype is")
         if dtype in COMPLEX and wanted not in COMPLEX:
             raise ArrayTypeError(
-                "{where}: the elements are {dtype}, which no {wanted} can hold; leave dtype out, "
-                "or take a part of them first: real(x), imag(x)",
+                "{where}: cannot reduce dtype {dtype} to {wanted}; omit dtype, or convert to real "
+                "values first: real(x) or imag(x)",
                 where=where, dtype=dtype, wanted=wanted,
             )
         return wanted
@@ -86,8 +86,8 @@ class ReduceOp(Kinded):
         empty = [k for k in axes if x.shape[k] == 0]
         if empty and self.kind in ("max", "min"):
             raise ArrayValueError(
-                "{form}: x has shape {shape}, and no element along axis {empty}; give it one at "
-                "least",
+                "{form}: cannot reduce an empty axis without an identity, got shape {shape} with "
+                "size 0 along axis {empty}; pass at least 1 element",
                 kind="array-shapes", form=self.kind, shape=x.shape, empty=empty[0],
             )
         return x.like(drop_axes(x.shape, axes, self.keepdims), self._result_dtype(x.dtype))
@@ -224,8 +224,8 @@ class FindIndex(Kinded):
         empty = [k for k in axes if x.shape[k] == 0]
         if empty:
             raise ArrayValueError(
-                "{form}: x has shape {shape}, and no element along axis {empty}; give it one at "
-                "least",
+                "{form}: cannot reduce an empty axis without an identity, got shape {shape} with "
+                "size 0 along axis {empty}; pass at least 1 element",
                 kind="array-shapes", form=self.kind, shape=x.shape, empty=empty[0],
             )
         return x.like(drop_axes(x.shape, axes, self.keepdims), "int64")

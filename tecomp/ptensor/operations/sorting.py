@@ -157,7 +157,7 @@ class SearchSorted(LibraryOperation):
     def __post_init__(self) -> None:
         if self.kind not in ("left", "right"):
             raise ArrayValueError(
-                "searchsorted: side is {form!r}; give 'left' or 'right'",
+                "searchsorted: side must be 'left' or 'right', got {form!r}",
                 form=self.kind,
             )
 
@@ -170,14 +170,14 @@ class SearchSorted(LibraryOperation):
         promote_types([x.dtype, values.dtype])
         if x.rank != 1:
             raise ArrayValueError(
-                "searchsorted: x1 has shape {shape}; give a row in order, of one axis",
+                "searchsorted: x1 must be a sorted array with 1 axis, got shape {shape}",
                 kind="array-shapes", shape=x.shape,
             )
         for each in sorter:
             if each.dtype not in INTEGERS or each.shape != x.shape:
                 raise ArrayTypeError(
-                    "searchsorted: the sorter is {each} for x1 {x}; give as many integers as x1 "
-                    "has elements: xp.argsort(x1)",
+                    "searchsorted: sorter is {each}, expected integers of the same shape as x1 "
+                    "{x}; pass xp.argsort(x1)",
                     each=each, x=x,
                 )
         return (values.like(values.shape, "int64"),)

@@ -174,7 +174,7 @@ class Schedule(CachePrimitives, FormulaPrimitives, Pictured):
         number = as_int(output)
         if number is None or not 0 <= number < op.num_outputs:
             raise ScheduleError(
-                "s.tensor({name!r}): output is {output!r}; give a number from 0 to {last}",
+                "s.tensor({name!r}): output index must be 0 to {last}, got {output!r}",
                 kind="wrong-number", name=name, output=output, last=op.num_outputs - 1,
             )
         return op.output(number)
@@ -196,7 +196,7 @@ class Schedule(CachePrimitives, FormulaPrimitives, Pictured):
         if not is_one_of(name, known):
             names = ", ".join(known) or "none"
             raise ScheduleError(
-                "the schedule has no size {name!r}; it has {names}",
+                "the schedule has no size variable {name!r}; its size variables are {names}",
                 kind="not-in-schedule", name=name, names=names,
             )
         return known[name]
@@ -256,7 +256,7 @@ class Schedule(CachePrimitives, FormulaPrimitives, Pictured):
             if isinstance(given, list | tuple) else [tensor_of(given, where)]
             for given in (outputs, inputs)
         ]
-        check_kind(include_inputs, bool, f"{where}: include_inputs", "give True or False",
+        check_kind(include_inputs, bool, f"{where}: include_inputs", "pass True or False",
                    ScheduleError)
         made = self._apply(
             compute_location.create_group, "create_group", None, (*many, include_inputs))
@@ -294,8 +294,8 @@ class Schedule(CachePrimitives, FormulaPrimitives, Pictured):
         """
         if not isinstance(group, Group) or group._schedule is not self:
             raise ScheduleError(
-                "s.place_group: {group!r} is no group of this schedule; give what s.create_group "
-                "of it gives",
+                "s.place_group: {group!r} is not a group of this schedule; pass the result of "
+                "s.create_group",
                 kind="not-in-schedule", group=group,
             )
         group._place(parent, scope)

@@ -234,7 +234,7 @@ class FormulaPrimitives(ScheduleCalls):
         """
         where = "s.cache_factor"
         many = list(factors) if isinstance(factors, list | tuple) else [factors]
-        check_list(many, int, f"{where}: factors", "give numbers from 0 on", ScheduleError)
+        check_list(many, int, f"{where}: factors", "pass integers >= 0", ScheduleError)
         made: Tensor = self._apply(
             cache_factor, "cache_factor", None, (tensor_of(tensor, where), many, scope))
         return made

@@ -240,16 +240,16 @@ def _resize(
         shape[axis] = extent
         if equal(data.shape[axis], 0) and not equal(extent, 0):
             raise DefinitionError(
-                "{where}: {data} has shape {shape} as {layout}, and no pixel to take; give it one "
-                "at least",
+                "{where}: {data} of shape {shape} as {layout} has no pixels; pass at least one "
+                "pixel",
                 kind="shapes", where=where, data=data.name, shape=shape_text(data.shape),
                 layout=layout,
             )
     cut = way.mode == "tf_crop_and_resize"
     if cut and len(roi) != 2 * count:
         raise DefinitionError(
-            "{where}: roi has {roi_count} numbers; give the first place along each axis, and then "
-            "the last: {expected}",
+            "{where}: roi has {roi_count} numbers, expected {expected}; pass the start along each "
+            "axis, then the end along each axis",
             kind="wrong-count", where=where, roi_count=len(roi), expected=2 * count,
         )
     firsts, lasts = (list(roi[:count]), list(roi[count:])) if cut else ([0.0] * count,) * 2
@@ -278,8 +278,8 @@ def _asked_sizes(
     whole = extents_of(output_shape, where, "output_shape")
     if len(whole) != data.ndim:
         raise DefinitionError(
-            "{where}: output_shape is {whole}, and {data} has {ndim} axes; give an extent for "
-            "each",
+            "{where}: output_shape {whole} does not match {data}, which has {ndim} axes; pass one "
+            "extent per axis",
             kind="shapes", where=where, whole=shape_text(whole), data=data.name, ndim=data.ndim,
         )
     return [whole[k] for k in images.spatial]
@@ -501,8 +501,8 @@ def crop_and_resize(
     check_rank(indices, 1, where, "box_indices")
     if differ(boxes.shape[1], 4) or differ(boxes.shape[0], indices.shape[0]):
         raise DefinitionError(
-            "{where}: boxes has shape {shape} and box_indices {indices_shape}; give four numbers "
-            "and an image for each box",
+            "{where}: boxes has shape {shape} and box_indices has shape {indices_shape}; pass "
+            "four numbers and one image index per box",
             kind="shapes", where=where, shape=shape_text(boxes.shape),
             indices_shape=shape_text(indices.shape),
         )

@@ -85,8 +85,8 @@ def _dilate_window(
     given, own = images.tensor.shape[channel], filters.tensor.shape[of_relief]
     if not equal(given, own):
         raise DefinitionError(
-            "{where}: {data}, shape {shape} as {layout}, has {given} channels, and {relief}, "
-            "shape {relief_shape} as {relief_layout}, {own}; make them equal",
+            "{where}: {data}, shape {shape} as {layout}, has {given} channels, but {relief}, "
+            "shape {relief_shape} as {relief_layout}, has {own}; make them equal",
             kind="shapes", where=where, data=data.name, shape=shape_text(data.shape),
             layout=layout, given=given, relief=relief.name, relief_shape=shape_text(relief.shape),
             relief_layout=relief_layout, own=own,
@@ -138,7 +138,7 @@ def affine_grid(
     rows, columns = integers_of(target_shape, 2, where, "target_shape", least=1)
     if differ(data.shape[1], 2) or differ(data.shape[2], 3):
         raise DefinitionError(
-            "{where}: {data} has shape {shape}; maps have shape (batch, 2, 3)",
+            "{where}: {data} has shape {shape}, expected (batch, 2, 3)",
             kind="shapes", where=where, data=data.name, shape=shape_text(data.shape),
         )
 
@@ -189,8 +189,8 @@ def grid_sample(
     check_rank(grid, 4, where, "grid", "(n, 2, rows, columns)")
     if differ(grid.shape[1], 2) or differ(grid.shape[0], data.shape[0]):
         raise DefinitionError(
-            "{where}: {data} has shape {shape} and grid {grid_shape}; give two numbers for each "
-            "place, and a grid for each image",
+            "{where}: {data} has shape {shape} and grid has shape {grid_shape}; pass two "
+            "coordinates per output pixel, and one grid per image",
             kind="shapes", where=where, data=data.name, shape=shape_text(data.shape),
             grid_shape=shape_text(grid.shape),
         )

@@ -28,17 +28,17 @@ def _define_transposed(
     for k in range(count):
         if more[k] >= steps[k]:
             raise DefinitionError(
-                "{where}: output_padding is {more} and strides {steps}; padding of the result is "
-                "less than the stride",
+                "{where}: output_padding must be less than strides along each axis, got "
+                "output_padding={more} and strides={steps}",
                 kind="wrong-number", where=where, more=more, steps=steps,
             )
     given, own = data.shape[1], kernel.shape[0]
     if not equal(given, own) or not is_multiple(own, parts):
         multiple = "" if isinstance(own, int) else f", such as {parts} * n"
         raise DefinitionError(
-            "{where}: {data}, shape {shape}, has {given} channels, and {kernel}, shape "
-            "{kernel_shape}, takes {own} in {parts} groups; make them equal, and a multiple of "
-            "the groups{multiple}",
+            "{where}: {data}, shape {shape}, has {given} channels, but {kernel}, shape "
+            "{kernel_shape}, expects {own} in {parts} groups; make them equal, and a multiple of "
+            "the number of groups{multiple}",
             kind="shapes", where=where, data=data.name, shape=shape_text(data.shape), given=given,
             kernel=kernel.name, kernel_shape=shape_text(kernel.shape), own=own, parts=parts,
             multiple=multiple,

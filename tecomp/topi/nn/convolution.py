@@ -429,7 +429,7 @@ def _check_block(layout: object, given: Images, letter: str, where: str, what: s
     wanted = f"NCHW{block}c"
     if isinstance(block, int) and layout != wanted:
         raise DefinitionError(
-            "{where}: {what} is {layout!r}, and there are blocks of {block} channels; write "
+            "{where}: {what} is {layout!r}, but the tensor has blocks of {block} channels; pass "
             "{wanted!r}",
             kind="shapes", where=where, what=what, layout=layout, block=block, wanted=wanted,
         )
@@ -568,8 +568,8 @@ def _depthwise(
     own, given = filters.tensor.shape[filters.axis("I")], data.shape[images.axis("C")]
     if not equal(own, given):
         raise DefinitionError(
-            "{where}: {data}, shape {shape} as {data_layout}, has {given} channels, and {kernel}, "
-            "shape {kernel_shape}, filters for {own}; give filters for each channel",
+            "{where}: {data}, shape {shape} as {data_layout}, has {given} channels, but {kernel}, "
+            "shape {kernel_shape}, has filters for {own}; pass filters for each channel",
             kind="shapes", where=where, data=data.name, shape=shape_text(data.shape),
             data_layout=data_layout, given=given, kernel=kernel.name,
             kernel_shape=shape_text(kernel.shape), own=own,

@@ -95,9 +95,10 @@ def _check_channels(images: Images, filters: Images, parts: int, where: str) -> 
     uneven = isinstance(total, int) and total % parts
     if uneven or not equal(given, times(depth, parts)):
         raise DefinitionError(
-            "{where}: {tensor}, shape {shape} as {layout}, has {given} channels, and "
-            "{tensor_name}, shape {tensor_shape} as {filters_layout}, takes {depth} and gives "
-            "{total} for {parts} groups; a group takes as many as it has, and all give as many",
+            "{where}: {tensor}, shape {shape} as {layout}, has {given} channels, but "
+            "{tensor_name}, shape {tensor_shape} as {filters_layout}, has {depth} input channels "
+            "per group and {total} output channels for {parts} groups; the input channels must be "
+            "groups * input channels per group, and the output channels a multiple of groups",
             kind="shapes", where=where, tensor=images.tensor.name,
             shape=shape_text(images.tensor.shape), layout=images.layout, given=given,
             tensor_name=filters.tensor.name, tensor_shape=shape_text(filters.tensor.shape),
@@ -116,7 +117,7 @@ def _check_blocks(images: Images, filters: Images, where: str) -> None:
         return
     raise DefinitionError(
         "{where}: {tensor}, shape {shape} as {layout}, has {given} blocks of {given2} channels, "
-        "and {tensor_name}, shape {tensor_shape} as {filters_layout}, takes {wanted} of "
+        "but {tensor_name}, shape {tensor_shape} as {filters_layout}, expects {wanted} blocks of "
         "{wanted2}; make them equal",
         kind="shapes", where=where, tensor=images.tensor.name,
         shape=shape_text(images.tensor.shape), layout=images.layout, given=given[0],

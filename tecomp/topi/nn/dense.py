@@ -124,8 +124,8 @@ def _product(
         columns = shape[-2 if transpose_b else -1] if len(shape) > 1 else 0
         if not equal(bias.shape[0], columns):
             raise DefinitionError(
-                "{where}: bias has shape {shape}, and the result {columns} columns; give one "
-                "number for each",
+                "{where}: bias has shape {shape}, but the result has {columns} columns; pass one "
+                "number per column",
                 kind="shapes", where=where, shape=shape_text(bias.shape), columns=columns,
             )
     return define_matmul(a, b, transpose_a, transpose_b, dtype, where, name, bias)

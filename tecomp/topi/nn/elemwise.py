@@ -140,8 +140,8 @@ def channels(data: te.Tensor, axis: int, where: str, **given: te.Tensor | None) 
         check_rank(tensor_of(x, where, what), 1, where, what)
         if not equal(x.shape[0], data.shape[along]):
             raise DefinitionError(
-                "{where}: {what} has shape {shape}, and axis {along} of {data}, shape "
-                "{data_shape}, has extent {extent}; give one number for each channel",
+                "{where}: {what} has shape {shape}, but axis {along} of {data}, shape "
+                "{data_shape}, has extent {extent}; pass one number per channel",
                 kind="shapes", where=where, what=what, shape=shape_text(x.shape), along=along,
                 data=data.name, data_shape=shape_text(data.shape), extent=data.shape[along],
             )
@@ -230,8 +230,8 @@ def nll_loss(
     rest = (*predictions.shape[:along], *predictions.shape[along + 1 :])
     if targets.ndim != len(rest) or any(map(differ, targets.shape, rest)):
         raise DefinitionError(
-            "{where}: predictions has shape {shape} and targets {targets_shape}; give one target "
-            "for each prediction: {rest}",
+            "{where}: predictions has shape {shape} and targets has shape {targets_shape}, "
+            "expected {rest}; pass one target per prediction",
             kind="shapes", where=where, shape=shape_text(predictions.shape),
             targets_shape=shape_text(targets.shape), rest=shape_text(rest),
         )

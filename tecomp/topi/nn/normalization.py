@@ -169,8 +169,8 @@ def _check_weights(
         shape = tensor_of(x, where, what).shape
         if len(shape) != len(wanted) or not all(map(equal, shape, wanted)):
             raise DefinitionError(
-                "{where}: {what} has shape {shape}, and axis {axes} of {data}, shape "
-                "{data_shape}, has {wanted}; give one number for each element",
+                "{where}: {what} has shape {shape}, but axes {axes} of {data}, shape "
+                "{data_shape}, have extents {wanted}; pass one number per element",
                 kind="shapes", where=where, what=what, shape=shape_text(shape), axes=tuple(axes),
                 data=data.name, data_shape=shape_text(data.shape), wanted=shape_text(wanted),
             )
@@ -257,7 +257,7 @@ def _check_axes(
     axes = axes_of(axis, data.ndim, where)
     if not axes:
         raise DefinitionError(
-            "{where}: axis is {axis}; give one axis at least",
+            "{where}: axis must name at least one axis, got {axis}",
             kind="nothing-given", where=where, axis=axis,
         )
     _check_weights(data, axes, where, **weights)
@@ -340,11 +340,14 @@ def group_norm(
     own = [k for k in axes_of(axes, data.ndim, where, "axes") if k != along]
     count, extent = integer_of(num_groups, where, "num_groups", least=1), data.shape[along]
     if not is_multiple(extent, count):
-        why = "do not divide them; take another number of groups"
+        why = "do not divide the channels; pass another number of groups"
         if not isinstance(extent, int):
-            why = f"are not known to divide them; write the extent as a multiple, {count} * n"
+            why = (
+                "are not known to divide the channels; write the extent as a multiple, "
+                f"{count} * n"
+            )
         raise DefinitionError(
-            "{where}: there are {extent} channels and {count} groups, which {reason}",
+            "{where}: got {extent} channels and {count} groups, which {reason}",
             kind="shapes", where=where, extent=extent, count=count, reason=why,
         )
     each = quotient(extent, count)
@@ -416,7 +419,7 @@ def lrn(
     width = integer_of(size, where, "size", least=1)
     if width % 2 == 0:
         raise DefinitionError(
-            "{where}: size is {width}; it is odd, to have a middle",
+            "{where}: size must be odd, got {width}",
             kind="wrong-number", where=where, width=width,
         )
     weight, power, base = (

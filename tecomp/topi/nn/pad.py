@@ -96,8 +96,8 @@ def _counts(
     known = [n for n in (*low, *high) if isinstance(n, int)]
     if len(low) != data.ndim or len(high) != data.ndim or any(n < 0 for n in known):
         raise DefinitionError(
-            "{where}: {data} has shape {shape}, and there are {low!r} elements before and "
-            "{high!r} after; give a number from 0 for each axis",
+            "{where}: {data} has shape {shape}, but padding is {low!r} before and {high!r} after; "
+            "pass one non-negative number per axis",
             kind="shapes", where=where, data=data.name, shape=shape_text(data.shape),
             low=tuple(low), high=tuple(high),
         )
@@ -132,8 +132,8 @@ def _again(
             limit = extent - spare
         if most > limit:
             raise DefinitionError(
-                "{where}: axis {k} of {data}, shape {shape}, gets {most} elements on one side, "
-                "and has {limit} for that; pad it less",
+                "{where}: padding of {most} elements on one side of axis {k} of {data}, shape "
+                "{shape}, exceeds the {limit} elements available; reduce the padding",
                 kind="shapes", where=where, k=k, data=data.name, shape=shape_text(data.shape),
                 most=most, limit=limit,
             )

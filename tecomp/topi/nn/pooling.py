@@ -110,8 +110,8 @@ def _images(
     images = images_of(data, layout, f"NC{space}", where)
     if pool_type == "avg" and not data.dtype.is_float:
         raise TypeMismatchError(
-            "{where}: {data} is {dtype}, and a mean is a float; convert it first: "
-            'topi.cast({data}, "float32")',
+            "{where}: {data} has dtype {dtype}, but average pooling requires a float dtype; "
+            'convert it first: topi.cast({data}, "float32")',
             where=where, data=data.name, dtype=data.dtype,
         )
     return images

@@ -84,8 +84,8 @@ def binary_dense(data: te.Tensor, weight: te.Tensor) -> te.Tensor:
         data.shape[1], weight.shape[1]
     ):
         raise DefinitionError(
-            "{where}: data is {dtype}{shape} and weight {weight_dtype}{weight_shape}; give rows "
-            "of as many uint32 words, made by topi.nn.binarize_pack",
+            "{where}: data is {dtype}{shape} and weight is {weight_dtype}{weight_shape}, expected "
+            "rows with equal numbers of uint32 words; create them with topi.nn.binarize_pack",
             kind="shapes", where=where, dtype=data.dtype, shape=shape_text(data.shape),
             weight_dtype=weight.dtype, weight_shape=shape_text(weight.shape),
         )
@@ -188,7 +188,8 @@ def _code(dtype: te.Tensor, where: str, what: str) -> te.Expr:
     check_integer(code, where, what)
     if any(differ(n, 1) for n in code.shape):
         raise DefinitionError(
-            '{where}: {what} has shape {shape}; give a scalar tensor, te.placeholder((), "int32")',
+            "{where}: {what} has shape {shape}, expected a scalar tensor; pass te.placeholder((), "
+            '"int32")',
             kind="shapes", where=where, what=what, shape=shape_text(code.shape),
         )
     element: te.Expr = code[(0,) * code.ndim]
@@ -204,8 +205,8 @@ def _per_channel(
     along = axis_of(axis, data.ndim, where)
     if scale is None or zero is None:
         raise DefinitionError(
-            "{where}: {prefix}_scale and {prefix}_zero_point must be given; pass scalar tensors, "
-            "or one number for each channel",
+            "{where}: {prefix}_scale and {prefix}_zero_point are required; pass scalar tensors, "
+            "or one number per channel",
             kind="nothing-given", where=where, prefix=prefix,
         )
     for each, what in ((scale, "scale"), (zero, "zero_point")):
@@ -213,8 +214,8 @@ def _per_channel(
         count = given[0] if given else 1
         if len(given) > 1 or (differ(count, 1) and differ(count, data.shape[along])):
             raise DefinitionError(
-                "{where}: {prefix}_{what} has shape {given}, and {data} {shape}; give one number, "
-                "or one for each index of axis {along}",
+                "{where}: {prefix}_{what} has shape {given}, but {data} has shape {shape}; pass "
+                "one number, or one per index of axis {along}",
                 kind="shapes", where=where, prefix=prefix, what=what, given=shape_text(given),
                 data=data.name, shape=shape_text(data.shape), along=along,
             )

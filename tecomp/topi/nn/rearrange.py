@@ -40,7 +40,7 @@ def flatten(data: te.Tensor) -> te.Tensor:
     data = tensor_of(data, "topi.nn.flatten")
     if not data.ndim:
         raise DefinitionError(
-            "topi.nn.flatten: {data} has no axes; give it one at least",
+            "topi.nn.flatten: {data} has no axes, expected at least 1",
             kind="wrong-number", data=data.name,
         )
     return reshape(data, (data.shape[0], product(data.shape[1:])))
@@ -181,8 +181,8 @@ def _block(
 def _check_divides(extent: Size, size: int, data: te.Tensor, where: str) -> None:
     if isinstance(extent, int) and extent % size:
         raise DefinitionError(
-            "{where}: {data} has shape {shape}, and blocks take {size} of {extent} at a time; pad "
-            "it to a multiple with topi.nn.pad",
+            "{where}: block size {size} does not divide extent {extent} of {data}, shape {shape}; "
+            "pad it to a multiple with topi.nn.pad",
             kind="shapes", where=where, data=data.name, shape=shape_text(data.shape), size=size,
             extent=extent,
         )
@@ -291,8 +291,8 @@ def _blocks(data: te.Tensor, block_shape: Sequence[int], where: str) -> tuple[in
     sizes = integers_of(given, len(given), where, "block_shape", least=1)
     if len(sizes) >= data.ndim:
         raise DefinitionError(
-            "{where}: block_shape is {sizes!r}, and {data} has shape {shape}; give numbers for "
-            "axes after the first",
+            "{where}: block_shape {sizes!r} does not match {data}, shape {shape}; pass numbers "
+            "for axes after the first",
             kind="shapes", where=where, sizes=sizes, data=data.name, shape=shape_text(data.shape),
         )
     return sizes
@@ -325,8 +325,8 @@ def fifo_buffer(data: te.Tensor, buffer: te.Tensor, axis: int) -> te.Tensor:
     new, room = data.shape[along] if fits else 0, before.shape[along]
     if not fits or (isinstance(new, int) and isinstance(room, int) and new > room):
         raise DefinitionError(
-            "{where}: data has shape {shape} and buffer {before_shape}; data has the axes of "
-            "buffer, and no more along axis {along}",
+            "{where}: data has shape {shape} and buffer has shape {before_shape}; the shapes must "
+            "be equal, except that data may be shorter along axis {along}",
             kind="shapes", where=where, shape=shape_text(data.shape),
             before_shape=shape_text(before.shape), along=along,
         )

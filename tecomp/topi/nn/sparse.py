@@ -27,14 +27,14 @@ def _transpose(
     n = len(counts)
     if np.any(counts < 0) or pointers[0] != 0 or pointers[-1] != len(columns):
         raise CallError(
-            "topi.nn.sparse_transpose: sparse_indptr must rise from 0 to the number of elements, "
-            "{column_count}; give a matrix in CSR",
+            "topi.nn.sparse_transpose: sparse_indptr must increase from 0 to the number of "
+            "elements, {column_count}; pass a matrix in CSR format",
             kind="call", column_count=len(columns),
         )
     if np.any((columns < 0) | (columns >= n)):
         raise CallError(
-            "topi.nn.sparse_transpose: sparse_indices must be from 0 to {last}; give a square "
-            "matrix in CSR",
+            "topi.nn.sparse_transpose: sparse_indices must be from 0 to {last}; pass a square "
+            "matrix in CSR format",
             kind="call", last=n - 1,
         )
     order = np.argsort(columns, kind="stable")
@@ -113,8 +113,8 @@ def sparse_dense(
     is_left = as_bool(sparse_lhs, where, "sparse_lhs")
     if dense.dtype != data.dtype:
         raise DefinitionError(
-            "{where}: dense_data is {dtype} and sparse_data {data_dtype}; convert them: "
-            'topi.cast({data}, "{dtype}")',
+            "{where}: dense_data has dtype {dtype}, but sparse_data has dtype {data_dtype}; "
+            'convert one of them: topi.cast({data}, "{dtype}")',
             kind="element-type", where=where, dtype=dense.dtype, data_dtype=data.dtype,
             data=data.name,
         )
@@ -172,8 +172,8 @@ def _check_sparse(
     if data.ndim not in ranks or differ(data.shape[0], indices.shape[0]) or equal(known, 0):
         raise DefinitionError(
             "{where}: sparse_data has shape {shape}, sparse_indices {indices_shape} and "
-            "sparse_indptr {pointers_shape}; give an index for each element, and a position for "
-            "each row and for the end",
+            "sparse_indptr {pointers_shape}; pass one index per element, and one position per row "
+            "plus the end position",
             kind="shapes", where=where, shape=shape_text(data.shape),
             indices_shape=shape_text(indices.shape), pointers_shape=shape_text(pointers.shape),
         )

@@ -84,7 +84,7 @@ def _sizes(
     for extent, scale in zip(images.extents, scales, strict=True):
         if not isinstance(scale, int | float) or not 0 < scale < math.inf:
             raise DefinitionError(
-                "{where}: a scale is {scale!r}; it is a number above 0",
+                "{where}: scale must be a positive number, got {scale!r}",
                 kind="wrong-number", where=where, scale=scale,
             )
         if isinstance(extent, int):
@@ -92,8 +92,8 @@ def _sizes(
             continue
         if not float(scale).is_integer():
             raise DefinitionError(
-                "{where}: a scale is {scale}, and an extent is {extent}; sizes that come at the "
-                "call are taken whole times",
+                "{where}: scale {scale} is not an integer and extent {extent} is dynamic; pass an "
+                "integer scale for dynamic sizes",
                 kind="shapes", where=where, scale=scale, extent=extent,
             )
         sizes.append(times(extent, int(scale)))

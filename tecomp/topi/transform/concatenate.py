@@ -93,10 +93,10 @@ def _check_alike(parts: Sequence[te.Tensor], along: int | None, where: str) -> N
             for axis, (a, b) in enumerate(zip(x.shape, first.shape, strict=True))
         )
         if not fits:
-            but = "" if along is None else f" but along axis {along}"
+            but = "" if along is None else f" except along axis {along}"
             raise DefinitionError(
-                "{where}: tensor 0 has shape {shape} and tensor {k} {x_shape}; give tensors of "
-                "one shape{but}",
+                "{where}: tensor 0 has shape {shape}, but tensor {k} has shape {x_shape}; pass "
+                "tensors of equal shape{but}",
                 kind="shapes", where=where, shape=shape_text(first.shape), k=k,
                 x_shape=shape_text(x.shape), but=but,
             )
@@ -147,7 +147,7 @@ def split(
         count = integer_of(indices_or_sections, where, "indices_or_sections", least=1)
         if count > _MOST_PARTS:
             raise DefinitionError(
-                "{where}: indices_or_sections is {count!r}; it is at most {most_parts}",
+                "{where}: indices_or_sections must be at most {most_parts}, got {count!r}",
                 kind="too-much", where=where, count=count, most_parts=_MOST_PARTS,
             )
         each = ceil_div(extent, count)
@@ -155,8 +155,8 @@ def split(
     known = [place for place in places if isinstance(place, int)]
     if sorted(known) != known or known[0] < 0:
         raise DefinitionError(
-            "{where}: the parts begin at {places!r}, and axis {along} of {ary} has extent "
-            "{extent}; give places in order, from 0 to the extent",
+            "{where}: split positions {places!r} are not valid for axis {along} of {ary}, extent "
+            "{extent}; pass positions in ascending order, from 0 to the extent",
             kind="shapes", where=where, places=tuple(places[1:-1]), along=along, ary=ary.name,
             extent=extent,
         )
@@ -192,7 +192,7 @@ def meshgrid(a_tuple: Sequence[te.Tensor], indexing: str) -> list[te.Tensor]:
     for x in parts:
         if x.ndim > 1:
             raise DefinitionError(
-                "{where}: {x} has shape {shape}; coordinates have one axis, or none",
+                "{where}: {x} has shape {shape}, expected coordinates with 0 or 1 axes",
                 kind="shapes", where=where, x=x.name, shape=shape_text(x.shape),
             )
     order = list(range(len(parts)))

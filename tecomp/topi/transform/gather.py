@@ -74,8 +74,9 @@ def take(
         map(differ, a.shape[:shared], indices.shape[:shared])
     ):
         raise DefinitionError(
-            "{where}: batch_dims is {shared}, axis {along}, and the shapes are {shape} and "
-            "{indices_shape}; the first batch_dims axes are those of both, before the axis",
+            "{where}: batch_dims={shared} and axis={along} do not match shapes {shape} and "
+            "{indices_shape}; the first batch_dims axes must be equal in both shapes and must "
+            "precede axis",
             kind="shapes", where=where, shared=shared, along=along, shape=shape_text(a.shape),
             indices_shape=shape_text(indices.shape),
         )
@@ -128,8 +129,8 @@ def gather(data: te.Tensor, axis: int, indices: te.Tensor) -> te.Tensor:
         differ(a, b) for k, (a, b) in enumerate(pairs) if k != along
     ):
         raise DefinitionError(
-            "{where}: {data} has shape {shape} and indices {indices_shape}; they have the same "
-            "axes, but for axis {along}",
+            "{where}: {data} has shape {shape} and indices has shape {indices_shape}; the shapes "
+            "must be equal except along axis {along}",
             kind="shapes", where=where, data=data.name, shape=shape_text(data.shape),
             indices_shape=shape_text(indices.shape), along=along,
         )
@@ -169,9 +170,9 @@ def gather_nd(a: te.Tensor, indices: te.Tensor, batch_dims: int = 0) -> te.Tenso
         shared > indices.ndim - 1
     ) or any(map(differ, a.shape[:shared], indices.shape[1 : shared + 1])):
         raise DefinitionError(
-            "{where}: {a} has shape {shape} and indices {indices_shape}, with batch_dims "
-            "{shared}; the first axis of indices has one number for each axis of {a} that is "
-            "indexed",
+            "{where}: {a} has shape {shape} and indices has shape {indices_shape}, with "
+            "batch_dims={shared}; the first axis of indices must have one number per indexed axis "
+            "of {a}",
             kind="shapes", where=where, a=a.name, shape=shape_text(a.shape),
             indices_shape=shape_text(indices.shape), shared=shared,
         )
@@ -208,8 +209,8 @@ def adv_index(data: te.Tensor, indices: Sequence[te.Tensor]) -> te.Tensor:
         check_integer(x, where, x.name)
     if len(places) > data.ndim:
         raise DefinitionError(
-            "{where}: there are {place_count} indices, and {data} has {ndim} axes; give one for "
-            "each at most",
+            "{where}: got {place_count} indices, but {data} has {ndim} axes; pass at most one "
+            "index per axis",
             kind="wrong-count", where=where, place_count=len(places), data=data.name,
             ndim=data.ndim,
         )
@@ -328,8 +329,8 @@ def _check_batch(
     if data.ndim > axis and lengths.ndim == 1 and not differ(lengths.shape[0], data.shape[axis]):
         return
     raise DefinitionError(
-        "{where}: {what} has shape {shape} and {data} {data_shape}; give one number for each "
-        "index along axis {axis}",
+        "{where}: {what} has shape {shape}, but {data} has shape {data_shape}; pass one number "
+        "per index along axis {axis}",
         kind="shapes", where=where_, what=what, shape=shape_text(lengths.shape), data=data.name,
         data_shape=shape_text(data.shape), axis=axis,
     )
@@ -396,7 +397,8 @@ def unravel_index(indices: te.Tensor, shape: te.Tensor | Sequence[Size]) -> te.T
     count = shape.shape[0] if isinstance(shape, te.Tensor) else len(shape_of(shape))
     if not isinstance(count, int):
         raise DefinitionError(
-            "{where}: shape has {count} entries; give it a number of them that is known",
+            "{where}: shape has {count} entries, expected a constant number; pass a shape tensor "
+            "of constant extent",
             kind="shapes", where=where_, count=count,
         )
     extents = [shape(k) if isinstance(shape, te.Tensor) else
@@ -446,7 +448,7 @@ def trilu(data: te.Tensor, k: Operand, upper: bool) -> te.Tensor:
 def _check_matrices(data: te.Tensor, where_: str) -> None:
     if data.ndim < 2:
         raise DefinitionError(
-            "{where}: {data} has shape {shape}; give matrices, of two axes or more",
+            "{where}: {data} has shape {shape}, expected at least 2 axes; pass matrices",
             kind="shapes", where=where_, data=data.name, shape=shape_text(data.shape),
         )
 
@@ -488,8 +490,8 @@ def matrix_set_diag(
         several and differ(diagonal.shape[-2], high - low + 1)
     ):
         raise DefinitionError(
-            "{where}: diagonal has shape {shape}, for diagonals {low} to {high} of {data}, shape "
-            "{data_shape}; give it {wanted} axes, and a row for each diagonal",
+            "{where}: diagonal has shape {shape}, but diagonals {low} to {high} of {data}, shape "
+            "{data_shape}, require {wanted} axes and one row per diagonal",
             kind="shapes", where=where_, shape=shape_text(diagonal.shape), low=low, high=high,
             data=data.name, data_shape=shape_text(data.shape), wanted=wanted,
         )

@@ -50,8 +50,8 @@ def layout_transform(
     source, target = _axes(src_layout, where), _axes(dst_layout, where)
     if {axis.name for axis in source} != {axis.name for axis in target}:
         raise DefinitionError(
-            "{where}: {src_layout} and {dst_layout} have not the same axes; write the same "
-            "capitals in both",
+            "{where}: {src_layout} and {dst_layout} do not have the same axes; write the same "
+            "capital letters in both",
             kind="layout-text", where=where, src_layout=src_layout, dst_layout=dst_layout,
         )
     check_rank(array, len(source), where, array.name, src_layout)
@@ -85,8 +85,8 @@ def _axes(layout: object, where: str) -> list[LayoutAxis]:
     if is_read and is_made and whole:
         return axes
     raise DefinitionError(
-        "{where}: {layout!r} is no layout; write a capital for each axis, once, and blocks with "
-        "small letters after their size, as in NCHW16c",
+        "{where}: {layout!r} is not a valid layout; write one capital letter per axis, each once, "
+        "and blocks as a size and a lower-case letter, as in NCHW16c",
         kind="unknown-choice", where=where, layout=layout,
     )
 
@@ -103,8 +103,8 @@ def _extents(
     for axis, extent in zip(source, array.shape, strict=True):
         if axis.block is not None and differ(extent, axis.block):
             raise DefinitionError(
-                "{where}: {layout} has blocks of {block} of {axis}, and {array} {extent} there; "
-                "give a tensor of that layout",
+                "{where}: {layout} has blocks of {block} along {axis}, but {array} has extent "
+                "{extent} there; pass a tensor with that layout",
                 kind="shapes", where=where, layout=layout, block=axis.block, axis=axis.name,
                 array=array.name, extent=extent,
             )
@@ -121,8 +121,8 @@ def _extent(
         return axis.block or extent
     if isinstance(extent, int) and extent % block:
         raise DefinitionError(
-            "{where}: {layout} has blocks of {block} of {axis}, whose extent is {extent}; pad it "
-            "to a multiple with topi.nn.pad, or use transform_layout",
+            "{where}: {layout} has blocks of {block} along {axis}, which do not divide its extent "
+            "{extent}; pad it to a multiple with topi.nn.pad, or use transform_layout",
             kind="shapes", where=where, layout=layout, block=block, axis=axis.name, extent=extent,
         )
     return quotient(extent, block)

@@ -73,8 +73,8 @@ def strided_slice(
         axis_of(axis, a.ndim, where, "an axis") for axis in as_list(axes, where, "axes")]
     if not len(begin) == len(end) == len(own) or len(own) > a.ndim or len(set(own)) < len(own):
         raise DefinitionError(
-            "{where}: there are {begin_count} begin and {end_count} end for axes {own} of {a}, "
-            "shape {shape}; give one of each for each axis",
+            "{where}: got {begin_count} begin and {end_count} end values for axes {own} of {a}, "
+            "shape {shape}; pass one of each per axis",
             kind="wrong-count", where=where, begin_count=len(begin), end_count=len(end),
             own=tuple(own), a=a.name, shape=shape_text(a.shape),
         )
@@ -89,7 +89,8 @@ def strided_slice(
             last = extent if is_bound_equal(high, -1) else _min_size(_sum(start, high), extent)
         if not step:
             raise DefinitionError(
-                "{where}: the stride of axis {k} is 0; it is 1, -1 or another",
+                "{where}: the stride of axis {k} must not be 0; pass 1, -1 or another nonzero "
+                "integer",
                 kind="wrong-number", where=where, k=k,
             )
         ranges[k] = (*_range(low, last, step, extent), step)
@@ -99,7 +100,7 @@ def strided_slice(
 def _bounds(bounds: Sequence[Bound], where: str, what: str) -> list[Bound]:
     if not isinstance(bounds, list | tuple):
         raise TypeMismatchError(
-            "{where}: {what} is {bounds!r} ({type}); give a list of numbers",
+            "{where}: {what} must be a list of numbers, got {bounds!r} ({type})",
             kind="wrong-argument", where=where, what=what, bounds=bounds,
             type=type(bounds).__name__,
         )
@@ -114,8 +115,8 @@ def _steps(strides: Sequence[int], count: int, where: str) -> list[int]:
     """Return one stride per axis; omitted strides are 1."""
     if not isinstance(strides, list | tuple) or len(strides) > count:
         raise DefinitionError(
-            "{where}: strides is {strides!r} for {count} axes; give a list of one for each at "
-            "most",
+            "{where}: strides must be a list with at most one entry per axis, got {strides!r} for "
+            "{count} axes",
             kind="wrong-count", where=where, strides=strides, count=count,
         )
     given = [integer_of(n, where, f"strides[{k}]") for k, n in enumerate(strides)]
@@ -219,7 +220,8 @@ def dynamic_strided_slice(
         check_rank(x, 1, where, what)
     if len(shape) != a.ndim:
         raise DefinitionError(
-            "{where}: the result has shape {shape}, and {a} {a_shape}; both have as many axes",
+            "{where}: the result has shape {shape}, but {a} has shape {a_shape}; the numbers of "
+            "axes must be equal",
             kind="shapes", where=where, shape=shape_text(shape), a=a.name,
             a_shape=shape_text(a.shape),
         )
@@ -267,8 +269,8 @@ def strided_set(
         check_rank(x, 1, where, what)
         if not isinstance(x.shape[0], int) or x.shape[0] > a.ndim:
             raise DefinitionError(
-                "{where}: {what} has {extent} numbers, and {a} {ndim} axes; give one for each at "
-                "most",
+                "{where}: {what} has {extent} numbers, but {a} has {ndim} axes; pass at most one "
+                "number per axis",
                 kind="wrong-count", where=where, what=what, extent=x.shape[0], a=a.name,
                 ndim=a.ndim,
             )
@@ -321,14 +323,15 @@ def slice_scatter(
     along = axis_of(axis, a.ndim, where)
     if not isinstance(step, int) or step < 1:
         raise DefinitionError(
-            "{where}: step is {step}; it is at least 1",
+            "{where}: step must be at least 1, got {step}",
             kind="wrong-number", where=where, step=step,
         )
     first, count = _range(start, end, step, a.shape[along])
     wanted = (*a.shape[:along], count, *a.shape[along + 1 :])
     if src.ndim != a.ndim or any(map(differ, src.shape, wanted)):
         raise DefinitionError(
-            "{where}: src has shape {shape}, and the slice {wanted}; give a src of that shape",
+            "{where}: src has shape {shape}, expected {wanted}; pass a src with the shape of the "
+            "slice",
             kind="shapes", where=where, shape=shape_text(src.shape), wanted=shape_text(wanted),
         )
 

@@ -83,8 +83,8 @@ def expand_like(a: te.Tensor, shape_like: te.Tensor, axis: Sequence[int]) -> te.
     extents = [other.shape[k] for k in kept]
     if len(kept) != a.ndim or any(map(differ, extents, a.shape)):
         raise DefinitionError(
-            "{where}: {a} has shape {shape}, and axes {kept} of {other} {extents}; name the axes "
-            "of {other} that {a} lacks",
+            "{where}: {a} has shape {shape}, but axes {kept} of {other} have extents {extents}; "
+            "pass the axes of {other} that {a} does not have",
             kind="shapes", where=where, a=a.name, shape=shape_text(a.shape), kept=tuple(kept),
             other=other.name, extents=shape_text(extents),
         )
@@ -114,7 +114,7 @@ def squeeze(a: te.Tensor, axis: int | Sequence[int] | None = None) -> te.Tensor:
         if k not in ones:
             raise DefinitionError(
                 "{where}: axis {k} of {a}, shape {shape}, has extent {extent}; only axes of "
-                "extent 1 can be left out",
+                "extent 1 can be squeezed",
                 kind="shapes", where=where, k=k, a=a.name, shape=shape_text(a.shape),
                 extent=a.shape[k],
             )
@@ -149,8 +149,8 @@ def reshape(a: te.Tensor, newshape: Size | Sequence[Size]) -> te.Tensor:
     shape = _infer_extent(a, tuple(extents_of(shape_of(newshape), where, "newshape")), where)
     if not is_product(a.shape, shape):
         raise DefinitionError(
-            "{where}: {a} has shape {shape}, {a_shape} elements, and {shape2} has "
-            "{count_of_shape}; give a shape of as many",
+            "{where}: {a} of shape {shape} has {a_shape} elements, but {shape2} has "
+            "{count_of_shape}; pass a shape with the same number of elements",
             kind="shapes", where=where, a=a.name, shape=shape_text(a.shape),
             a_shape=_count(a.shape), shape2=shape_text(shape), count_of_shape=_count(shape),
         )
@@ -168,7 +168,7 @@ def _infer_extent(a: te.Tensor, shape: tuple[Size, ...], where: str) -> tuple[Si
     rest = product(extent for k, extent in enumerate(shape) if k not in open_ones)
     if len(open_ones) > 1 or equal(rest, 0):
         raise DefinitionError(
-            "{where}: the shape {shape} leaves open what -1 stands for; write the extent",
+            "{where}: the extent for -1 in shape {shape} cannot be inferred; specify the extent",
             kind="shapes", where=where, shape=shape_text(shape),
         )
     extent = quotient(product(a.shape), rest)
@@ -212,7 +212,8 @@ def transpose(a: te.Tensor, axes: Sequence[int] | None = None) -> te.Tensor:
     order = [axis_of(k, a.ndim, where, "an axis") for k in given]
     if sorted(order) != list(range(a.ndim)):
         raise DefinitionError(
-            "{where}: axes is {given}, and {a} has {ndim} axes; name each once",
+            "{where}: axes {given} is not a permutation of the {ndim} axes of {a}; pass each axis "
+            "once",
             kind="given-twice", where=where, given=tuple(given), a=a.name, ndim=a.ndim,
         )
     own = [order.index(k) for k in range(a.ndim)]
@@ -322,8 +323,8 @@ def sliding_window(
     for k, (extent, size) in enumerate(zip(data.shape[first:], sizes, strict=True), first):
         if isinstance(extent, int) and extent < size:
             raise DefinitionError(
-                "{where}: the window is {size} long, and axis {k} of {data}, shape {shape}, has "
-                "extent {extent}; take a smaller window",
+                "{where}: window size {size} exceeds extent {extent} of axis {k} of {data}, shape "
+                "{shape}; pass a smaller window",
                 kind="shapes", where=where, size=size, k=k, data=data.name,
                 shape=shape_text(data.shape), extent=extent,
             )

@@ -1,4 +1,4 @@
-"""Try calls of libraries with our arrays: `python -m tests.array.clients [module [name ...]]`."""
+"""Run library calls with our arrays: `python -m tests.array.clients [module [name ...]]`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MODULES = ["scipy_statistics", "scipy_functions", "scikit_learn", "small_librari
 
 
 def main(modules: list[str], names: list[str]) -> int:
-    """Print what goes wrong, and how many calls went well."""
+    """Print the faults and the number of successful calls; return whether a call failed."""
     from tecomp.array.statistics import counters  # noqa: PLC0415  not before SciPy knows
     from tests.array.clients.case import fault_of  # noqa: PLC0415
 
@@ -31,5 +31,5 @@ def main(modules: list[str], names: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    os.environ["SCIPY_ARRAY_API"] = "1"  # which SciPy reads when it is imported
+    os.environ["SCIPY_ARRAY_API"] = "1"  # SciPy reads this variable on import
     sys.exit(main(sys.argv[1:2] or MODULES, sys.argv[2:]))

@@ -1,4 +1,4 @@
-"""Calls of libraries that take the arrays of any namespace of the standard."""
+"""Calls of libraries that accept arrays of any array-API namespace."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ import tecomp.array as xp
 from tests.numerics import assert_close
 
 Make: TypeAlias = Callable[..., Any]
-"""Makes an array of one namespace of an array of NumPy's."""
+"""Function that converts a NumPy array to an array of one namespace."""
 
 Call: TypeAlias = Callable[[Make], Any]
-"""Calls a function of a library with such arrays; the result is a number, an array or several."""
+"""Call of a library function on such arrays; the result is a number, an array or several."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A call that comes to the same with our arrays as with NumPy's.
+    """Call that has the same result for our arrays as for NumPy arrays.
 
     Attributes:
-        name: of the function.
-        call: the call.
-        rtol: how far results may be from each other.
-        ours: whether the results are our arrays; some functions give numbers or NumPy's.
+        name: Name of the function.
+        call: Call of the function.
+        rtol: Relative tolerance of the results.
+        ours: Whether the results are our arrays; some functions return numbers or NumPy arrays.
     """
 
     name: str
@@ -37,11 +37,11 @@ class Case:
 
 
 def fault_of(case: Case) -> str:
-    """What is wrong with a call; nothing if all is well."""
+    """Return the fault of a call, or an empty string."""
     try:
         got = case.call(xp.asarray)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # NumPy's own, of the same numbers
+            warnings.simplefilter("ignore")  # NumPy warns about the same values
             wanted = case.call(np.asarray)
         _compare(case, got, wanted)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Preprocessing, decomposition, linear models, mixtures and metrics of scikit-learn."""
+"""Preprocessing, decompositions, linear models, mixtures and metrics of scikit-learn."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _dispatched(call: Call) -> Call:
 
 
 def _transformed(model: Any, data: Any = X) -> Call:
-    """What a model makes of its own data, and back if it can."""
+    """Fit a model, transform its data, and invert the transformation if the model supports it."""
     def call(make: Make) -> Any:
         x = make(data)
         found = model.fit(x).transform(x)

@@ -1,4 +1,4 @@
-"""Functions of SciPy beside statistics."""
+"""Functions of SciPy other than statistics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statistics of SciPy."""
+"""Statistical functions of SciPy."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _of(f: Any, *data: Any, **options: Any) -> Call:
 
 
 def _test(f: Any, *data: Any, **options: Any) -> Call:
-    """The statistic of a test, and how likely it is by chance."""
+    """Return the test statistic and the p-value."""
     def call(make: Make) -> Any:
         result = f(*[make(one) for one in data], **options)
         return result.statistic, result.pvalue

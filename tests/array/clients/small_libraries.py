@@ -1,4 +1,4 @@
-"""array-api-extra and einops."""
+"""Functions of array-api-extra and einops."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LINE = COUNTS.reshape(-1)
 
 
 def _copied(make: Make) -> Callable[[], Any]:
-    """Makes arrays with memory of their own, since arrays may be written where they are."""
+    """Return a function that creates a new copy, because some calls write in place."""
     return lambda: make(X.copy())
 
 

@@ -1,6 +1,6 @@
-"""SciPy, scikit-learn, array-api-extra and einops run with our arrays.
+"""SciPy, scikit-learn, array-api-extra and einops work with our arrays.
 
-Calls that take longer to compile are tried by hand: `python -m tests.array.clients`.
+Calls that take long to compile run only with `python -m tests.array.clients`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Search for calls that NumPy answers otherwise: `python -m tests.array.conformance --count 200`."""
+"""Search for differences to NumPy: `python -m tests.array.conformance --count 200`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.array.conformance.tries import fault_of
 
 
 def main() -> int:
-    """Try each function so often; print what differs."""
+    """Try each function `count` times, print the differences, and return whether there are any."""
     parser = argparse.ArgumentParser(prog="python -m tests.array.conformance")
     parser.add_argument("--count", type=int, default=50, help="tries of each function")
     parser.add_argument("--seed", type=int, default=1)

@@ -1,4 +1,4 @@
-"""One drawn call of each function of the standard, and what NumPy gives for it."""
+"""Random calls of each function of the standard, with NumPy references."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Oracle: TypeAlias = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Call:
-    """A call of a function.
+    """Call of a function.
 
     Attributes:
-        name: of the function; extensions with a dot.
-        args: what is given by place; NumPy's arrays stand for ours.
-        options: what is given by name.
-        oracle: what gives the same for NumPy's arrays; NumPy's function of that name if None.
-        near: how many units in the last place results may be apart.
+        name: Name of the function; names of extension functions contain a dot.
+        args: Positional arguments, with NumPy arrays in place of our arrays.
+        options: Keyword arguments.
+        oracle: NumPy reference; None for the NumPy function with the same name.
+        near: Tolerance of the results in units in the last place.
     """
 
     name: str
@@ -83,7 +83,7 @@ def _pair(draw: Draw, groups: tuple[tuple[str, ...], ...], special: bool = True)
     shape = draw.shape()
     one, two = (draw.data(draw.part(shape), group, special) for _ in range(2))
     if {one.dtype.kind, two.dtype.kind} == {"i", "u"} and "uint64" in (one.dtype, two.dtype):
-        two = two.astype(one.dtype)  # the standard has no type for both
+        two = two.astype(one.dtype)  # the standard does not promote uint64 with int64
     kind = draw.number(0, 5)
     if kind > 1:
         return one, two

@@ -1,4 +1,4 @@
-"""Random shapes, element types, elements and arguments, and arrays that lie in memory in many ways."""
+"""Random shapes, dtypes, elements and arguments, and arrays with various memory layouts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SPECIAL = (np.nan, np.inf, -np.inf, 0.0, -0.0)
 
 
 class Draw:
-    """What one try of a function is made of; the same for the same seed."""
+    """Random choices of one call, reproducible from the seed."""
 
     def __init__(self, seed: Sequence[int]) -> None:
         self.rng = np.random.default_rng(seed)
@@ -45,11 +45,11 @@ class Draw:
         return tuple([self.pick(extents) for _ in range(self.number(least, most))])
 
     def full(self, least: int = 0, most: int = 3) -> tuple[int, ...]:
-        """A shape without empty axes."""
+        """Draw a shape without empty axes."""
         return tuple([self.number(1, 5) for _ in range(self.number(least, most))])
 
     def part(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """A shape that broadcasts to another."""
+        """Draw a shape that broadcasts to another one."""
         kept = shape[self.number(0, len(shape)):] if self.chance(0.4) else shape
         return tuple([1 if self.chance(0.25) else extent for extent in kept])
 
@@ -76,7 +76,7 @@ class Draw:
         return self.number(-rank, rank - 1)
 
     def axes(self, rank: int) -> Any:
-        """No axis, one, or several."""
+        """Draw no axis, one axis or several axes."""
         kind = self.number(0, 2)
         if kind == 0 or rank == 0:
             return None
@@ -86,7 +86,7 @@ class Draw:
         return tuple([int(k) - (rank if self.chance(0.3) else 0) for k in some])
 
     def index(self, shape: tuple[int, ...]) -> Any:
-        """Integers, slices, new axes and an ellipsis."""
+        """Draw an index of integers, slices, new axes and an ellipsis."""
         key: list[Any] = []
         for extent in shape[: self.number(0, len(shape))]:
             if self.chance(0.15):
@@ -104,11 +104,11 @@ class Draw:
         return slice(self.pick(ends), self.pick(ends), self.pick([None, 1, 2, 3, -1, -2]))
 
     def called(self, name: str, function: Callable[[], Any]) -> Any:
-        """What a function of the standard gives, whose arguments were drawn."""
+        """Call a function with drawn arguments; subclasses observe the call here."""
         return function()
 
     def array(self, data: Data) -> Array:
-        """An array with these elements: computed or not, in order or not, of our memory or not."""
+        """Create an array with these elements: pending or evaluated, strided, owned or borrowed."""
         kind = self.number(0, 6)
         if kind == 0:
             return xp.asarray(data)
@@ -121,7 +121,7 @@ class Draw:
         if kind == 4 and data.ndim > 1:
             return xp.matrix_transpose(xp.asarray(np.swapaxes(data, -1, -2), copy=True))
         if kind == 5 and data.dtype.kind != "b":
-            # Recorded and not computed.
+            # a pending result, not evaluated yet
             return xp.where(xp.asarray(True), xp.asarray(data), xp.asarray(data))
         if kind == 6 and data.ndim:
             whole = xp.asarray(np.concatenate([data, data], 0), copy=True)

@@ -1,4 +1,4 @@
-"""Drawn uses of arrays: indices, assignment, operators in place."""
+"""Random uses of arrays: indexing, assignment, in-place operators."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _assigned(draw: Draw, name: str) -> Call:
 
 
 def assigned(x: Any, key: Any, value: Any) -> Any:
-    """An array after an assignment, and a slice of it that was taken before and one after."""
+    """Return an array after an assignment, and a view that was taken before."""
     x = _copy(x)
     whole = x[...]
     x[key] = value
@@ -52,7 +52,7 @@ def assigned(x: Any, key: Any, value: Any) -> Any:
 
 
 def _copy(x: Any) -> Any:
-    """An array of its own; numbers of NumPy's are arrays of it too."""
+    """Copy an array; a NumPy scalar becomes an array."""
     found = x ^ False if x.dtype == bool else x + 0
     return np.asarray(found) if isinstance(found, np.generic) else found
 
@@ -66,7 +66,7 @@ def _changed(draw: Draw, name: str) -> Call:
 
 
 def changed(x: Any, y: Any, name: str, key: Any) -> Any:
-    """An array after an operator in place, on a part of it if the operand fits."""
+    """Apply an in-place operator, add 1 to a part, and return the array, views and a copy."""
     x = _copy(x)
     before = x * 2
     whole = x[...]

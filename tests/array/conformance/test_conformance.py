@@ -1,4 +1,4 @@
-"""A drawn call of each function; `python -m tests.array.conformance --count 200` draws more."""
+"""One random call of each function; `python -m tests.array.conformance --count 200` makes more."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.array.conformance.methods import USES
 from tests.array.conformance.tries import fault_of
 from tests.array.test_signatures import FUNCTIONS
 
-# Results of these are not defined, or not unique, or have tests of their own.
+# Functions whose results are unspecified or not unique, or that have their own tests.
 ELSEWHERE = {
     "__array_namespace_info__", "asarray", "empty", "empty_like", "finfo", "from_dlpack", "iinfo",
     "isdtype", "linalg.eig", "linalg.eigh", "linalg.eigvals", "linalg.qr", "linalg.svd",
@@ -29,7 +29,7 @@ def test_a_call_gives_what_numpy_gives(name: str) -> None:
 
 
 class Recorded:
-    """The namespace with functions that are recorded, and called again as they were recorded."""
+    """Namespace whose functions are recorded with `jit` and called twice."""
 
     def __init__(self, place: Any) -> None:
         self.place = place
@@ -55,7 +55,7 @@ def test_a_recorded_call_gives_what_numpy_gives(name: str) -> None:
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("name", USES)
 def test_recorded_indices_and_assignments(name: str, seed: int) -> None:
-    """With an index from outside, whose arrays are read by each call."""
+    """A captured index is read by each call of a recorded function."""
     draw = Draw((seed, 3))
     call = MAKERS[name](draw, name)
     data, *more = call.args
@@ -72,7 +72,7 @@ def test_recorded_indices_and_assignments(name: str, seed: int) -> None:
 
 
 def ours(value: Any) -> Any:
-    """The same with arrays of this namespace."""
+    """Convert NumPy arrays to our arrays, also inside tuples."""
     if isinstance(value, np.ndarray):
         return xp.asarray(value)
     return tuple([ours(each) for each in value]) if isinstance(value, tuple) else value

@@ -1,4 +1,4 @@
-"""One drawn call with our arrays and with NumPy's."""
+"""Comparison of one random call with our arrays and with NumPy arrays."""
 
 from __future__ import annotations
 
@@ -22,15 +22,19 @@ def fault_of(
     name: str, seed: Sequence[int], kind: type[Draw] = Draw, place: Mapping[str, Any] | None = None,
     namespace: Any = xp,
 ) -> str:
-    """What is wrong with a drawn call; nothing if all is well.
+    """Return the fault of a random call, or an empty string.
 
-    `kind` makes the arrays, and `place` is what our function is told besides. `namespace` is the
-    one whose function is called with our arrays: NumPy's functions dispatch to ours.
+    Args:
+        name: Name of the function.
+        seed: Seed of the call.
+        kind: Class that draws the arguments and creates the arrays.
+        place: Additional keyword arguments of our function.
+        namespace: Namespace whose function is called with our arrays. NumPy functions dispatch to ours.
     """
     draw = kind([*seed, crc32(name.encode())])
     call = MAKERS[name](draw, name)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # NumPy's own, of the same numbers
+        warnings.simplefilter("ignore")  # NumPy warns about the same values
         try:
             oracle: Any = call.oracle or _found(np, name)
             wanted = oracle(*_copied(call.args), **_copied(call.options))
@@ -86,7 +90,7 @@ def _ours(value: Any, draw: Draw) -> Any:
 
 
 def _check_unchanged(given: Any, kept: Any) -> None:
-    """Refuse arguments that have other elements than they were made of."""
+    """Check that no argument was modified."""
     if isinstance(given, Array):
         if given._node.data is not None:
             np.testing.assert_array_equal(np.asarray(given), kept, "an argument has changed")

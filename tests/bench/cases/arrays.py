@@ -1,4 +1,4 @@
-"""Arrays of the array-API standard: fused chains, and what a recorded operation costs."""
+"""Array API cases: fused chains, and the cost of a recorded operation."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _SHAPES: Mapping[str, Callable[[int], tuple[tuple[int, ...], ...]]] = {
     "bodies": lambda n: ((isqrt(n), 3),),
     "k-means": lambda n: ((n // _CENTRES[1], _CENTRES[1]), _CENTRES),
 }
-"""Of the inputs; of bodies, pairs are counted."""
+"""Shapes of the inputs; for bodies, pairs are counted."""
 
 _TYPES = {"gelu": "float32", "mandelbrot": "complex128"}
 
 
 def _inputs(shapes: tuple[tuple[int, ...], ...], dtype: str) -> list[Array]:
-    """Numbers between 0.5 and 1.5; complex ones near 0, where the iteration stays finite."""
+    """Return numbers in [0.5, 1.5]; complex numbers are near 0, where the iteration is finite."""
     random = np.random.default_rng(20)
     if dtype != "complex128":
         return [(random.random(shape) + 0.5).astype(dtype) for shape in shapes]

@@ -1,4 +1,4 @@
-"""Attention: eight heads of 64 features."""
+"""Attention with eight heads of 64 features."""
 
 from __future__ import annotations
 

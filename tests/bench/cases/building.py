@@ -1,4 +1,4 @@
-"""How long it takes to compile, to find what was compiled, and to call."""
+"""Latency of compilation, of kernel cache hits, and of calls."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KEPT = 0.005
 
 
 def _build(name: str, what: str, *, is_kept: bool) -> Case:
-    """The time from a definition to something that can be called."""
+    """Return a case for the time from a definition to a callable."""
     part = _PARTS[what]
     state = "from the disk cache" if is_kept else "cold"
     return Case(

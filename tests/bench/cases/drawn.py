@@ -1,4 +1,4 @@
-"""Random shapes of the operators that PyTorch has too: sizes that nobody chose, always the same."""
+"""Random shapes of operators that PyTorch has too: unbiased sizes, fixed seeds."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from tests.bench.cases.functions import conv2d, gelu, layer_norm, pool, softmax
 
 _SEED = 20
 _MOST_FLOPS, _MOST_VALUES = 2_000_000_000, 4_000_000
-"""Larger cases are drawn again: a hundred and sixty have to be measured within two minutes."""
+"""Limits of a case; larger ones are redrawn, as 160 cases are measured within two minutes."""
 
 
 def _size(random: Random, least: int, most: int) -> int:
-    """As many between 8 and 16 as between 64 and 128."""
+    """Return a log-uniform size: as many between 8 and 16 as between 64 and 128."""
     return round(least * math.pow(most / least, random.random()))
 
 
 def _images(random: Random) -> tuple[int, int, int, int]:
-    """A batch of images with channels last."""
+    """Return a random shape of a batch of channels-last images."""
     high, wide = _size(random, 7, 112), _size(random, 7, 112)
     return _size(random, 1, 4), high, wide, _size(random, 1, 256)
 
@@ -67,7 +67,7 @@ def _pooling(random: Random) -> Case:
 
 def _reduction(op: str, random: Random) -> Case:
     shape = tuple(_size(random, 4, 2000) for _ in range(random.choice((2, 2, 3))))
-    # A single sum may be close to 0, and its rounding error is no share of that.
+    # A single sum may be close to 0, so its error has no useful relative scale.
     axis = random.choice((*range(len(shape)), *(() if op == "sum" else (None,))))
     terms = prod(shape) if axis is None else shape[axis]
     title = f"{op} over {'everything' if axis is None else f'axis {axis}'} of {_text(shape)}"

@@ -1,4 +1,4 @@
-"""Functions in float64 that say what a result should be."""
+"""Float64 oracles of the cases."""
 
 from __future__ import annotations
 
@@ -12,41 +12,41 @@ _erf = np.vectorize(math.erf, otypes=[float])
 
 
 def gelu(x: Array) -> Array:
-    """By the standard library's erf."""
+    """Compute GELU by the erf of the standard library."""
     return np.asarray(0.5 * x * (1.0 + _erf(x / math.sqrt(2.0))))
 
 
 def softmax(x: Array) -> Array:
-    """Over the last axis."""
+    """Compute softmax over the last axis."""
     powers = np.exp(x - x.max(axis=-1, keepdims=True))
     return np.asarray(powers / powers.sum(axis=-1, keepdims=True))
 
 
 def layer_norm(x: Array, scale: Array, shift: Array) -> Array:
-    """Over the last axis."""
+    """Compute layer norm over the last axis."""
     centred = x - x.mean(axis=-1, keepdims=True)
     variance = (centred * centred).mean(axis=-1, keepdims=True)
     return np.asarray(centred / np.sqrt(variance + EPSILON) * scale + shift)
 
 
 def rms_norm(x: Array, scale: Array) -> Array:
-    """Over the last axis."""
+    """Compute RMS norm over the last axis."""
     return np.asarray(x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + EPSILON) * scale)
 
 
 def attention(q: Array, k: Array, v: Array) -> Array:
-    """Of (heads, tokens, features)."""
+    """Compute attention of arrays of shape (heads, tokens, features)."""
     return np.asarray(softmax(q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])) @ v)
 
 
 def blur(image: Array) -> Array:
-    """The mean of three by three pixels; the result is smaller by two."""
+    """Compute the mean of 3x3 pixels; the result is smaller by two along both axes."""
     rows = (image[:-2] + image[1:-1] + image[2:]) / 3.0
     return np.asarray((rows[:, :-2] + rows[:, 1:-1] + rows[:, 2:]) / 3.0)
 
 
 def conv2d(x: Array, w: Array, *, stride: int, padding: int, groups: int) -> Array:
-    """Channels last, filters as (rows, columns, channels of a group, results)."""
+    """Compute a channels-last convolution; filters are (rows, columns, group channels, results)."""
     x = np.pad(x, ((0, 0), (padding, padding), (padding, padding), (0, 0)))
     taps_y, taps_x, depth, results = w.shape
     rows = (x.shape[1] - taps_y) // stride + 1
@@ -66,7 +66,7 @@ def conv2d(x: Array, w: Array, *, stride: int, padding: int, groups: int) -> Arr
 
 
 def pool(x: Array, *, op: str, window: int, stride: int, padding: int) -> Array:
-    """Square windows; channels last."""
+    """Compute pooling with square windows over channels-last images."""
     around = np.pad(x, ((0, 0), (padding, padding), (padding, padding), (0, 0)),
                     constant_values=-np.inf if op == "max" else 0.0)
     views = np.lib.stride_tricks.sliding_window_view(around, (window, window), axis=(1, 2))

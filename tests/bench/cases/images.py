@@ -13,7 +13,7 @@ def convolution(
     name: str, channels: int, size: int, taps: int, *,
     results: int = 0, stride: int = 1, groups: int = 1, threads: int = 0, goal: Goal | None = None,
 ) -> Case:
-    """One image of size x size pixels; zeros around it keep the size at stride 1."""
+    """Return a convolution of one size x size image, with zero padding that keeps the size."""
     results = results or channels
     padding = taps // 2
     out = (size + 2 * padding - taps) // stride + 1
@@ -32,7 +32,7 @@ def convolution(
 
 
 def pooling(op: str) -> Case:
-    """Windows of 3x3, two pixels apart, with padding."""
+    """Return a 3x3 pooling case with stride 2 and padding."""
     size, channels, out = 112, 64, 56
     options: dict[str, Any] = {"op": op, "window": 3, "stride": 2, "padding": 1}
     return Case(

@@ -1,4 +1,4 @@
-"""How long it takes to decide a layout: all questions about it, its DMA nests, its runs."""
+"""Latency of layout queries: all properties, DMA nests and runs."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def _case(
     kind: str, name: str, what: str, function: Map, shape: Sequence[int], answer: int, seconds: float,
     **options: Any,
 ) -> Case:
-    """The time of one question, nothing kept from the one before.
+    """Return a case for the time of one uncached query.
 
-    `answer` is by hand: places without an element, nests, or runs.
+    `answer` is the result by hand: the number of padding places, nests or runs.
     """
     return Case(
         f"{kind}/{name}", f"{what} on {'x'.join(map(str, shape))}", kind, ((1,),),
@@ -38,7 +38,7 @@ def _layout(
     name: str, what: str, function: Map, shape: Sequence[int], padding: int,
     seconds: float = _QUESTIONS,
 ) -> Case:
-    """Construct, extents, injective, padding and inverse together."""
+    """Return a case for construction, extents, injectivity, padding and inverse together."""
     return _case("layout", name, what, function, shape, padding, seconds)
 
 

@@ -1,4 +1,4 @@
-"""How long it takes to load what a machine is, in a process that has not done so."""
+"""Latency of loading a target description in a new process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products of matrices: round sizes, odd ones, thin ones, batches, with an epilogue, small types."""
+"""Matrix products: round, odd, thin and batched sizes, epilogues and small dtypes."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tests.bench.cases.functions import gelu
 
 ROUND, ODD = (512, 1024, 2048), (511, 1000, 1023, 1025)
 THIN = ((4096, 64, 64), (64, 64, 4096), (1, 4096, 4096))
-"""Rows, depth, columns."""
+"""Rows, depth and columns of thin products."""
 
 
 def product(
     name: str, m: int, k: int, n: int, *, batch: tuple[int, ...] = (), **options: Any
 ) -> Case:
-    """A case for (m, k) times (k, n); one row or column meets each value of the other only once."""
+    """Return a case for (m, k) times (k, n); with one row or column there is no data reuse."""
     count = math.prod(batch)
     size = "x".join(str(extent) for extent in (*batch, m, k, n))
     options = {
@@ -37,7 +37,7 @@ def _finished(a: Array, b: Array, bias: Array) -> Array:
 
 
 def _neighbour(size: int) -> str:
-    """The case of the nearest round size."""
+    """Return the name of the case with the nearest round size."""
     return f"matmul/{min(ROUND, key=lambda other: abs(other - size))}"
 
 

@@ -1,4 +1,4 @@
-"""Programs of several operations: networks that people know, and random ones by name."""
+"""Programs of several operations: common networks, and random programs by name."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _RANDOM = "random"
 
 
 def _terms(program: Description) -> int:
-    """How many rounded terms make up one value, at most, as far as inputs tell."""
+    """Return an upper bound of the rounded terms per value, as far as the inputs determine it."""
     return max(prod(x.shape) for x in program.inputs)
 
 
 def of(name: str, title: str, program: Description, goal: Goal) -> Case:
-    """The case of a program."""
+    """Return the case of a program."""
     return Case(
         name, title, "program", tuple(x.shape for x in program.inputs), oracle(program),
         terms=_terms(program), options={"program": program},
@@ -41,10 +41,10 @@ CASES = (
 
 
 def random_case(name: str) -> Case:
-    """The case that is called `random/kind-seed`.
+    """Return the case with the name `random/kind-seed`.
 
     Raises:
-        BenchError: there is no such kind, or the seed is no number.
+        BenchError: If the kind is unknown or the seed is not a number.
     """
     kind, _, seed = name.removeprefix(f"{_RANDOM}/").rpartition("-")
     if kind not in BEGINNINGS or not seed.isdigit():
@@ -61,7 +61,7 @@ def random_case(name: str) -> Case:
 
 
 def random_cases(seed: int, count: int) -> list[Case]:
-    """So many random programs, of every kind in turn, from a seed on."""
+    """Return random programs of every kind in turn, from a seed on."""
     kinds = list(BEGINNINGS)
     return [
         random_case(f"{_RANDOM}/{kinds[k % len(kinds)]}-{seed + k // len(kinds)}")

@@ -1,4 +1,4 @@
-"""Copies of tensors from one layout to another, in the cache and beyond it."""
+"""Copies of tensors between layouts, with sizes within and beyond the cache."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WIDTHS = {"float16": 2, "float32": 4}
 
 
 def rows(*index: Any) -> list[Any]:
-    """Row-major."""
+    """Return the row-major index map."""
     return list(index)
 
 
@@ -24,18 +24,18 @@ def _copy(
     name: str, title: str, cut: tuple[int, ...], axes: tuple[int, ...], dtype: str,
     shape: tuple[int, ...], source: Map, result: Map, share: float,
 ) -> Case:
-    """A copy that is an array cut into `cut` with its axes in another order.
+    """Return a copy that reshapes an array to `cut` and permutes its axes.
 
     Args:
-        name: of the case.
-        title: what is copied.
-        cut: the axes of the source in pieces.
-        axes: those of the result.
-        dtype: of the elements.
-        shape: of the tensor.
-        source: from its indices to places.
-        result: the same, of the result.
-        share: of the rate of memcpy that is asked for.
+        name: Name of the case.
+        title: Description of the copy.
+        cut: Shape of the source with split axes.
+        axes: Permutation of these axes in the result.
+        dtype: Dtype of the tensor.
+        shape: Shape of the tensor.
+        source: Index map of the source.
+        result: Index map of the result.
+        share: Required fraction of the rate of memcpy.
     """
 
     def oracle(x: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Functions of elements and of rows, and reductions: bounded by the memory."""
+"""Element-wise functions, row-wise functions and reductions: all memory-bound."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ALL = (SIZE, SIZE)
 def _row(
     kind: str, oracle: Callable[..., Array], *further: tuple[int, ...], terms: int = SIZE
 ) -> Case:
-    """A function that reads and writes a square."""
+    """Return a function that reads and writes a square array."""
     return Case(
         f"rows/{kind}", f"{kind} of 2048x2048", kind, (_ALL, *further), oracle,
         terms=terms, bytes=8 * SIZE * SIZE, limit="copy",
@@ -26,7 +26,7 @@ def _row(
 
 
 def _reduction(name: str, title: str, oracle: Callable[..., Array], **options: Any) -> Case:
-    """A reduction, which reads a square and writes little; `cumsum` writes as much."""
+    """Return a reduction, which writes little; `cumsum` writes as much as it reads."""
     writes = 2 if options["op"] == "cumsum" else 1
     return Case(
         f"reduce/{name}", f"{title} of 2048x2048", "reduce", (_ALL,), oracle,

@@ -1,4 +1,4 @@
-"""Two threads against one."""
+"""Speedup of two threads over one."""
 
 from __future__ import annotations
 

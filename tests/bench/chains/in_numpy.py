@@ -1,7 +1,7 @@
-"""The same chains as one writes them for NumPy where time counts: in place, without new memory.
+"""The chains in NumPy, optimized by hand: in place, without new memory.
 
-Each function takes the arrays once and gives a call that computes, so that memory for what is in
-between is there already.
+Each function takes the arrays once and returns a callable, so that temporary memory is allocated in
+advance.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Call = Callable[[], Any]
 
 
 def _normal(z: Array, out: Array) -> None:
-    """Twice the distribution of `z`, which is written over."""
+    """Compute twice the normal distribution function of `z` in place."""
     np.multiply(z, z, out=out)
     out *= CUBE
     out += 1.0
@@ -38,7 +38,7 @@ def _normal(z: Array, out: Array) -> None:
 
 
 def black_scholes(spot: Array, strike: Array, years: Array) -> Call:
-    """Five arrays in between."""
+    """Allocate five temporary arrays."""
     width, d1, d2, first, second = (np.empty_like(spot) for _ in range(5))
 
     def call() -> Array:
@@ -64,7 +64,7 @@ def black_scholes(spot: Array, strike: Array, years: Array) -> Call:
 
 
 def gelu(x: Array) -> Call:
-    """In the memory of the result."""
+    """Compute in the memory of the result."""
     out = np.empty_like(x)
 
     def call() -> Array:
@@ -76,7 +76,7 @@ def gelu(x: Array) -> Call:
 
 
 def standardise(x: Array) -> Call:
-    """The deviation from what is centred already."""
+    """Compute the deviation from the centred values."""
     out = np.empty_like(x)
 
     def call() -> Array:
@@ -89,7 +89,7 @@ def standardise(x: Array) -> Call:
 
 
 def mandelbrot(z: Array, c: Array) -> Call:
-    """In the memory of the result."""
+    """Compute in the memory of the result."""
     out = np.empty_like(z)
 
     def call() -> Array:
@@ -104,7 +104,7 @@ def mandelbrot(z: Array, c: Array) -> Call:
 
 
 def stencil(x: Array) -> Call:
-    """Sums of slices in the memory of the result."""
+    """Add slices in the memory of the result."""
     out = np.empty((x.shape[0] - 2, x.shape[1] - 2), x.dtype)
 
     def call() -> Array:
@@ -118,7 +118,7 @@ def stencil(x: Array) -> Call:
 
 
 def _slope(x: Array, axis: int, out: Array) -> Array:
-    """By slices: `roll` copies."""
+    """Compute a difference by slices, as `roll` copies."""
     turned, to = np.moveaxis(x, axis, 0), np.moveaxis(out, axis, 0)
     np.subtract(turned[2:], turned[:-2], out=to[1:-1])
     np.subtract(turned[1], turned[-1], out=to[0])
@@ -127,7 +127,7 @@ def _slope(x: Array, axis: int, out: Array) -> Array:
 
 
 def shallow_water(height: Array, u: Array, v: Array) -> Call:
-    """Three results and one array in between."""
+    """Allocate three results and one temporary array."""
     first, second, third, between = (np.empty_like(u) for _ in range(4))
 
     def call() -> tuple[Array, ...]:
@@ -144,7 +144,7 @@ def shallow_water(height: Array, u: Array, v: Array) -> Call:
 
 
 def bodies(places: Array) -> Call:
-    """Coordinate by coordinate, the sums as products."""
+    """Compute coordinate by coordinate, with sums as matrix products."""
     count, axes = places.shape
     apart = np.empty((axes, count, count), places.dtype)
     squares, out = np.empty((count, count), places.dtype), np.empty_like(places)
@@ -161,7 +161,7 @@ def bodies(places: Array) -> Call:
 
 
 def k_means(points: Array, centres: Array) -> Call:
-    """Distances by a product, sums by counting."""
+    """Compute distances by a product, and sums by counting."""
     count = centres.shape[0]
     distances = np.empty((points.shape[0], count), points.dtype)
     out = np.empty_like(centres)

@@ -1,4 +1,4 @@
-"""Chains of operations as users of arrays write them, for any namespace of the array-API standard."""
+"""Chains of array operations in plain style, for any array API namespace."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ROOT, CUBE = 0.7978845608, 0.044715
 TIME_STEP, GRAVITY = 0.01, 9.81
 SOFTENING = 0.01
 STEPS = 5
-"""Of the Mandelbrot iteration."""
+"""Steps of the Mandelbrot iteration."""
 
 
 def _normal(xp: Any, z: Any) -> Any:
@@ -18,37 +18,37 @@ def _normal(xp: Any, z: Any) -> Any:
 
 
 def black_scholes(xp: Any, spot: Any, strike: Any, years: Any) -> Any:
-    """Prices of calls."""
+    """Compute prices of call options."""
     width = VOLATILITY * xp.sqrt(years)
     d1 = (xp.log(spot / strike) + (RATE + VOLATILITY**2 / 2) * years) / width
     return spot * _normal(xp, d1) - strike * xp.exp(-RATE * years) * _normal(xp, d1 - width)
 
 
 def gelu(xp: Any, x: Any) -> Any:
-    """By the hyperbolic tangent."""
+    """Compute GELU by the hyperbolic tangent."""
     return 0.5 * x * (1.0 + xp.tanh(ROOT * (x + CUBE * x * x * x)))
 
 
 def standardise(xp: Any, x: Any) -> Any:
-    """Columns of mean 0 and deviation 1."""
+    """Normalize columns to mean 0 and standard deviation 1."""
     return (x - xp.mean(x, axis=0)) / xp.std(x, axis=0)
 
 
 def mandelbrot(_: Any, z: Any, c: Any) -> Any:
-    """Some steps of the iteration."""
+    """Compute some steps of the Mandelbrot iteration."""
     for _step in range(STEPS):
         z = z * z + c
     return z
 
 
 def stencil(_: Any, x: Any) -> Any:
-    """The mean of five points."""
+    """Compute the mean of five points."""
     around = x[:-2, 1:-1] + x[2:, 1:-1] + x[1:-1, :-2] + x[1:-1, 2:]
     return 0.2 * (x[1:-1, 1:-1] + around)
 
 
 def shallow_water(xp: Any, height: Any, u: Any, v: Any) -> Any:
-    """A step of the linear equations on a torus."""
+    """Compute a step of the linear shallow-water equations on a torus."""
 
     def slope(x: Any, axis: int) -> Any:
         return 0.5 * (xp.roll(x, -1, axis=axis) - xp.roll(x, 1, axis=axis))
@@ -61,14 +61,14 @@ def shallow_water(xp: Any, height: Any, u: Any, v: Any) -> Any:
 
 
 def bodies(xp: Any, places: Any) -> Any:
-    """How bodies pull each other."""
+    """Compute the gravitational forces between bodies."""
     apart = places[:, None, :] - places[None, :, :]
     squares = xp.sum(apart * apart, axis=-1) + SOFTENING
     return xp.sum(apart * (squares**-1.5)[..., None], axis=1)
 
 
 def k_means(xp: Any, points: Any, centres: Any) -> Any:
-    """The means of the points that are nearest to each centre."""
+    """Compute the mean of the points nearest to each centre."""
     apart = points[:, None, :] - centres[None, :, :]
     nearest = xp.argmin(xp.sum(apart * apart, axis=-1), axis=1)
     belongs = xp.astype(nearest[:, None] == xp.arange(centres.shape[0])[None, :], points.dtype)

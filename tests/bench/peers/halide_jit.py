@@ -1,4 +1,4 @@
-"""Halide, with schedules as its repository has them for these computations.
+"""Halide, with the schedules of its repository for these computations.
 
 Sources:
     github.com/halide/Halide: apps/blur (for float32 here), test/performance/matrix_multiplication.
@@ -21,7 +21,7 @@ LANES = hl.get_host_target().natural_vector_size(hl.Float(32))
 
 
 def blur(_: Case, image: Any) -> Any:
-    """Strips of rows in parallel; the rows that a row needs are kept while it moves down."""
+    """Schedule parallel row strips with a sliding window of input rows."""
     x, y, inner = hl.Var("x"), hl.Var("y"), hl.Var("inner")
     across, down = hl.Func("across"), hl.Func("down")
     across[x, y] = (image[x, y] + image[x + 1, y] + image[x + 2, y]) * (1.0 / 3)
@@ -32,7 +32,7 @@ def blur(_: Case, image: Any) -> Any:
 
 
 def gelu(_: Case, image: Any) -> Any:
-    """Vectors, in parallel rows."""
+    """Vectorize within parallel rows."""
     x, y = hl.Var("x"), hl.Var("y")
     out, value = hl.Func("out"), image[x, y]
     out[x, y] = 0.5 * value * (1.0 + hl.erf(value * (1 / math.sqrt(2))))
@@ -41,7 +41,7 @@ def gelu(_: Case, image: Any) -> Any:
 
 
 def matmul(case: Case, a: Any, b: Any) -> Any:
-    """Tiles of 3 vectors by 4 rows, for sizes that the larger tiles divide."""
+    """Tile by 3 vectors and 4 rows, for sizes that the larger tiles divide."""
     (rows, depth), (_, columns) = case.shapes[0][-2:], case.shapes[1][-2:]
     wide, high = 3 * LANES, 32
     if len(case.shapes[0]) > 2 or case.dtype != "float32" or rows < high or columns < wide:
@@ -62,7 +62,7 @@ def matmul(case: Case, a: Any, b: Any) -> Any:
 
 
 def add(_: Case, a: Any, b: Any) -> Any:
-    """As it is."""
+    """Add without a schedule."""
     x, out = hl.Var("x"), hl.Func("out")
     out[x] = a[x] + b[x]
     return out
@@ -74,7 +74,7 @@ PIPELINES: dict[str, Callable[..., Any]] = {
 
 
 def pipeline(case: Case) -> tuple[Any, list[Any]]:
-    """What is to be computed, and its inputs."""
+    """Return the pipeline and its inputs."""
     if case.kind not in PIPELINES:
         raise NoFormError("Halide's repository has no example of it")
     images = [
@@ -84,7 +84,7 @@ def pipeline(case: Case) -> tuple[Any, list[Any]]:
 
 
 def prepared(case: Case) -> Bind:
-    """Calls of the compiled pipeline, into an array that exists."""
+    """Return calls of the compiled pipeline with a preallocated result."""
     function, images = pipeline(case)
     compiled = function.compile_to_callable(images, hl.get_jit_target_from_environment())
 
@@ -97,7 +97,7 @@ def prepared(case: Case) -> Bind:
 
 
 def building(case: Case) -> Bind:
-    """From a definition to a callable, after another one."""
+    """Measure definition to callable, after a warm-up compilation."""
     if case.options["is_kept"]:
         raise NoFormError("Halide keeps nothing on disk by itself")
     part: Case = case.options["part"]

@@ -1,4 +1,4 @@
-"""JAX, jitted for the shapes at hand, with images channels-last."""
+"""JAX, jitted for static shapes, with channels-last images."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _WIDE = ("float64", "complex128")
 
 
 def product(case: Case) -> Function:
-    """Sums of small types are wide."""
+    """Accumulate small dtypes in wide ones."""
     wide = {"int8": jnp.int32, "bfloat16": jnp.float32}.get(case.dtype)
     return lambda a, b: jnp.matmul(a, b, preferred_element_type=wide)
 
 
 def finished_product(_: Case) -> Function:
-    """XLA fuses what follows."""
+    """Compute the product with its epilogue, which XLA fuses."""
     return lambda a, b, bias: jax.nn.gelu(jnp.matmul(a, b) + bias, approximate=False)
 
 
 def convolution(case: Case) -> Function:
-    """Channels last, on both sides."""
+    """Convolve with channels-last input and output."""
     stride, padding, groups = (case.options[name] for name in ("stride", "padding", "groups"))
     return lambda x, w: jax.lax.conv_general_dilated(
         x, w, (stride, stride), [(padding, padding)] * 2,
@@ -43,7 +43,7 @@ def convolution(case: Case) -> Function:
 
 
 def layer_norm(_: Case) -> Function:
-    """By mean and variance; XLA fuses them."""
+    """Compute mean and variance, which XLA fuses."""
 
     def function(x: Any, scale: Any, shift: Any) -> Any:
         centred = x - x.mean(-1, keepdims=True)
@@ -54,12 +54,12 @@ def layer_norm(_: Case) -> Function:
 
 
 def rms_norm(_: Case) -> Function:
-    """By the mean of squares."""
+    """Normalize by the mean of squares."""
     return lambda x, scale: x * jax.lax.rsqrt((x * x).mean(-1, keepdims=True) + EPSILON) * scale
 
 
 def pooling(case: Case) -> Function:
-    """Channels last."""
+    """Pool channels-last images."""
     is_max = case.options["op"] == "max"
     start, combine = (-jnp.inf, jax.lax.max) if is_max else (0.0, jax.lax.add)
 
@@ -73,13 +73,13 @@ def pooling(case: Case) -> Function:
 
 
 def reduction(case: Case) -> Function:
-    """The function of that name."""
+    """Call the reduction of the same name."""
     function, axis = getattr(jnp, case.options["op"]), case.options["axis"]
     return lambda x: function(x, axis=axis)
 
 
 def attention(_: Case) -> Function:
-    """JAX's own, which wants the tokens before the heads."""
+    """Call JAX's attention, which expects tokens before heads."""
 
     def function(q: Any, k: Any, v: Any) -> Any:
         given = [x.transpose(1, 0, 2) for x in (q, k, v)]
@@ -89,7 +89,7 @@ def attention(_: Case) -> Function:
 
 
 def blur(_: Case) -> Function:
-    """Slices; XLA fuses them."""
+    """Add slices, which XLA fuses."""
 
     def function(x: Any) -> Any:
         rows = x[:-2] + x[1:-1] + x[2:]
@@ -99,12 +99,12 @@ def blur(_: Case) -> Function:
 
 
 def chain(case: Case) -> Function:
-    """As it is written."""
+    """Jit the chain as written."""
     return partial(CHAINS[case.options["chain"]], jnp)
 
 
 def program(case: Case) -> Function:
-    """As one function."""
+    """Jit the program as one function."""
     run: Function = in_arrays.function(case.options["program"], Jax())
     return run
 
@@ -128,7 +128,7 @@ FUNCTIONS: dict[str, Callable[[Case], Function]] = {
 
 
 def jitted(case: Case) -> Bind:
-    """Calls that wait for their result."""
+    """Return calls that wait for their result."""
     jax.config.update("jax_enable_x64", case.dtype in _WIDE)
     function = jax.jit(FUNCTIONS[case.kind](case))
 
@@ -140,7 +140,7 @@ def jitted(case: Case) -> Bind:
 
 
 def one_operation(case: Case) -> Bind:
-    """A sum, as it is sent off, or waited for too."""
+    """Measure a sum with or without waiting for its result."""
     jax.config.update("jax_enable_x64", True)
 
     def bind(*inputs: Array) -> Call:
@@ -152,7 +152,7 @@ def one_operation(case: Case) -> Bind:
 
 
 def first_use(case: Case) -> Bind:
-    """The first call of a function that is compiled, after that of another one."""
+    """Measure the first call of a compiled function, after a warm-up compilation."""
     jax.config.update("jax_enable_x64", True)
     if case.options["is_kept"]:
         _keep()
@@ -167,13 +167,13 @@ def first_use(case: Case) -> Bind:
 
 
 def _keep() -> None:
-    """Use the cache on disk, whatever compiling takes."""
+    """Enable the disk cache, regardless of compile time."""
     jax.config.update("jax_compilation_cache_dir", os.environ["BENCH_FOLDER"])
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
 
 
 def building(case: Case) -> Bind:
-    """Tracing and compiling, after another function was compiled."""
+    """Measure tracing and compilation, after a warm-up compilation."""
     part: Case = case.options["part"]
     if case.options["is_kept"]:
         _keep()

@@ -1,4 +1,4 @@
-"""The machine's own limits: multiplications in a loop over registers, and a copy of memory."""
+"""Machine limits: multiply-adds in a register loop, and memcpy."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tests.bench.worker import Bind, Call, serve
 
 @dataclass(frozen=True)
 class Instruction:
-    """A vector instruction that multiplies and adds.
+    """Vector multiply-add instruction.
 
     Attributes:
-        value: LLVM's type of the sums.
-        operand: that of the factors.
-        code: what computes %new from %old, %x and %y.
-        declaration: what the code calls.
-        operations: multiplications and additions.
+        value: LLVM type of the accumulators.
+        operand: LLVM type of the factors.
+        code: Code that computes %new from %old, %x and %y.
+        declaration: Declaration of the called intrinsic.
+        operations: Number of multiplications and additions.
     """
 
     value: str
@@ -37,7 +37,7 @@ class Instruction:
 
 
 def fma(lanes: int) -> Instruction:
-    """One that every processor of today has, for float32."""
+    """Return the float32 fused multiply-add, which all current CPUs support."""
     v = f"<{lanes} x float>"
     name = f"@llvm.fma.v{lanes}f32"
     return Instruction(
@@ -47,7 +47,7 @@ def fma(lanes: int) -> Instruction:
 
 
 def dot(name: str, sums: str, factors: str, operations: int) -> Instruction:
-    """One that adds up products of small values."""
+    """Return a dot-product instruction for small dtypes."""
     return Instruction(
         sums, factors,
         f"%new = call {sums} @{name}({sums} %old, {factors} %x, {factors} %y)",
@@ -56,7 +56,7 @@ def dot(name: str, sums: str, factors: str, operations: int) -> Instruction:
 
 
 def instruction(dtype: str, have: frozenset[str]) -> Instruction:
-    """The best that the processor has for factors of a type."""
+    """Return the fastest instruction of the CPU for factors of a dtype."""
     lanes = 16 if "avx512f" in have else 8 if "avx2" in have else 4
     if dtype == "bfloat16" and "avx512_bf16" in have:
         return dot("llvm.x86.avx512bf16.dpbf16ps.512", "<16 x float>", "<32 x bfloat>", 64)
@@ -66,7 +66,7 @@ def instruction(dtype: str, have: frozenset[str]) -> Instruction:
         return dot("llvm.x86.avx512.vpdpbusd.256", "<8 x i32>", "<32 x i8>", 64)
     if dtype == "int8" and "avx2" in have:
         v, pairs = "<8 x i32>", "<16 x i16>"
-        # Products of 16 bits, added in pairs: the widest that is exact for signed bytes.
+        # 16-bit products, added in pairs: the widest instruction that is exact for signed bytes.
         code = (
             f"%part = call {v} @llvm.x86.avx2.pmadd.wd({pairs} %x, {pairs} %y)\n"
             f"  %new = add {v} %old, %part"
@@ -78,13 +78,13 @@ def instruction(dtype: str, have: frozenset[str]) -> Instruction:
 
 
 def loop_text(step: Instruction, sums: int) -> str:
-    """LLVM's text of a loop in which so many sums depend on nothing but themselves."""
+    """Return LLVM IR of a loop with the given number of independent accumulators."""
     v, w = step.value, step.operand
     old = [f"  %old{k} = phi {v} [ zeroinitializer, %entry ], [ %new{k}, %loop ]\n"
            for k in range(sums)]
     new = []
     for k in range(sums):
-        # Each has a factor of its own: equal ones would be computed once.
+        # Distinct factors prevent LLVM from merging equal accumulators.
         code = step.code.replace("%new", f"%new{k}").replace("%old", f"%old{k}")
         new.append("  " + code.replace("%part", f"%part{k}").replace("%x", f"%x{k % 2}") + "\n")
     stores = [
@@ -108,12 +108,12 @@ def loop_text(step: Instruction, sums: int) -> str:
 
 @dataclass(frozen=True)
 class Peak:
-    """Native code that does nothing but multiply and add.
+    """Native code that only multiplies and adds.
 
     Attributes:
-        engine: which has to live as long as the function.
-        function: takes the number of turns, and where to put the sums.
-        turns: that do the operations of a case, with all cores at once.
+        engine: Execution engine, which must outlive the function.
+        function: Function of the number of iterations and the address of the sums.
+        turns: Iterations that perform the operations of a case on all cores together.
     """
 
     engine: binding.ExecutionEngine
@@ -121,12 +121,12 @@ class Peak:
     turns: int
 
     def call(self, space: Array) -> None:
-        """Run, with the sums in `space`."""
+        """Run the loop, with the sums in `space`."""
         self.function(self.turns, space.ctypes.data + -space.ctypes.data % 64)
 
 
 def peak(case: Case) -> Bind:
-    """Calls that do the operations of the case, with all cores at once."""
+    """Return calls that perform the operations of the case on all cores together."""
     have = flags()
     step = instruction(case.dtype, have)
     sums = 24 if "avx512f" in have else 12
@@ -144,7 +144,7 @@ def peak(case: Case) -> Bind:
 
 
 def copy(case: Case) -> Bind:
-    """Calls of memcpy that read and write as many bytes as the case has to."""
+    """Return memcpy calls that read and write as many bytes as the case requires."""
     half = case.bytes // 2
     part = -(-half // len(_CORES))
 
@@ -162,10 +162,10 @@ def copy(case: Case) -> Bind:
 
 
 def _aligned(count: int) -> Array:
-    """Bytes from the start of a page on.
+    """Return a page-aligned array of bytes.
 
-    A few bytes between the places of source and target within their pages make some versions of
-    memcpy ten times as slow on some processors; that is no limit of the machine.
+    If source and target differ by a few bytes in their page offsets, some versions of memcpy are
+    ten times slower on some CPUs; this is not a limit of the machine.
     """
     space = np.ones(count + 4096, np.uint8)
     start = -space.ctypes.data % 4096
@@ -176,7 +176,7 @@ _CORES = [int(core) for core in os.environ.get("BENCH_CORES", "0").split(",")]
 
 
 def _on_cores(each: Callable[[int], None]) -> Call:
-    """`each(k)` on the k-th core, all at the same time."""
+    """Run `each(k)` on the k-th core, on all cores at the same time."""
     if len(_CORES) == 1:
         return lambda: each(0)
     pools = [
@@ -192,7 +192,7 @@ def _on_cores(each: Callable[[int], None]) -> Call:
 
 
 def _compiled(text: str) -> binding.ExecutionEngine:
-    """Native code for the processor at hand, with no pass that could remove the work."""
+    """Return native code for the host, without passes that could remove the work."""
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     machine = binding.Target.from_default_triple().create_target_machine(
@@ -204,7 +204,7 @@ def _compiled(text: str) -> binding.ExecutionEngine:
 
 
 def by_limit(case: Case) -> Bind:
-    """What bounds the case, whatever its kind."""
+    """Return the limit of the case, for any kind."""
     return peak(case) if case.limit == "fma" else copy(case)
 
 

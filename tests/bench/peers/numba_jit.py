@@ -1,4 +1,4 @@
-"""Numba: loops over rows, in parallel where there are threads, with `fastmath` as its guide has it."""
+"""Numba: loops over rows, parallel with several threads, with `fastmath` as in its guide."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NINTH, _LOWEST = np.float32(1 / 9), np.float32(-np.inf)
 
 
 def softmax(x: Array, out: Array) -> None:
-    """Three sweeps over each row."""
+    """Compute three passes over each row."""
     for i in prange(x.shape[0]):
         largest = _LOWEST
         for j in range(x.shape[1]):
@@ -40,7 +40,7 @@ def softmax(x: Array, out: Array) -> None:
 
 
 def layer_norm(x: Array, scale: Array, shift: Array, out: Array) -> None:
-    """Three sweeps over each row."""
+    """Compute three passes over each row."""
     for i in prange(x.shape[0]):
         total = np.float32(0)
         for j in range(x.shape[1]):
@@ -55,7 +55,7 @@ def layer_norm(x: Array, scale: Array, shift: Array, out: Array) -> None:
 
 
 def rms_norm(x: Array, scale: Array, out: Array) -> None:
-    """Two sweeps over each row."""
+    """Compute two passes over each row."""
     for i in prange(x.shape[0]):
         squares = np.float32(0)
         for j in range(x.shape[1]):
@@ -66,14 +66,14 @@ def rms_norm(x: Array, scale: Array, out: Array) -> None:
 
 
 def gelu(x: Array, out: Array) -> None:
-    """By the C library's erf."""
+    """Compute GELU by the erf of the C library."""
     for i in prange(x.shape[0]):
         for j in range(x.shape[1]):
             out[i, j] = _HALF * x[i, j] * (_ONE + math.erf(x[i, j] * _ROOT))
 
 
 def sum_0(x: Array, out: Array) -> None:
-    """Down the columns, a row at a time."""
+    """Reduce columns, one row at a time."""
     out[:] = 0
     for i in range(x.shape[0]):
         for j in range(x.shape[1]):
@@ -81,7 +81,7 @@ def sum_0(x: Array, out: Array) -> None:
 
 
 def sum_1(x: Array, out: Array) -> None:
-    """Along each row."""
+    """Reduce each row."""
     for i in prange(x.shape[0]):
         total = np.float32(0)
         for j in range(x.shape[1]):
@@ -90,7 +90,7 @@ def sum_1(x: Array, out: Array) -> None:
 
 
 def max_0(x: Array, out: Array) -> None:
-    """Down the columns, a row at a time."""
+    """Reduce columns, one row at a time."""
     out[:] = _LOWEST
     for i in range(x.shape[0]):
         for j in range(x.shape[1]):
@@ -98,7 +98,7 @@ def max_0(x: Array, out: Array) -> None:
 
 
 def max_1(x: Array, out: Array) -> None:
-    """Along each row."""
+    """Reduce each row."""
     for i in prange(x.shape[0]):
         largest = _LOWEST
         for j in range(x.shape[1]):
@@ -107,7 +107,7 @@ def max_1(x: Array, out: Array) -> None:
 
 
 def argmax_1(x: Array, out: Array) -> None:
-    """Along each row."""
+    """Reduce each row."""
     for i in prange(x.shape[0]):
         place = 0
         for j in range(x.shape[1]):
@@ -117,7 +117,7 @@ def argmax_1(x: Array, out: Array) -> None:
 
 
 def cumsum_0(x: Array, out: Array) -> None:
-    """Down the columns, a row at a time."""
+    """Scan columns, one row at a time."""
     out[0] = x[0]
     for i in range(1, x.shape[0]):
         for j in range(x.shape[1]):
@@ -125,7 +125,7 @@ def cumsum_0(x: Array, out: Array) -> None:
 
 
 def cumsum_1(x: Array, out: Array) -> None:
-    """Along each row."""
+    """Scan each row."""
     for i in prange(x.shape[0]):
         total = np.float32(0)
         for j in range(x.shape[1]):
@@ -134,7 +134,7 @@ def cumsum_1(x: Array, out: Array) -> None:
 
 
 def blur(x: Array, out: Array) -> None:
-    """The nine pixels, summed at once."""
+    """Add all nine pixels in one pass."""
     for i in prange(out.shape[0]):
         for j in range(out.shape[1]):
             total = np.float32(0)
@@ -144,7 +144,7 @@ def blur(x: Array, out: Array) -> None:
 
 
 def add(a: Array, b: Array, out: Array) -> None:
-    """Of vectors."""
+    """Add vectors."""
     for i in range(out.shape[0]):
         out[i] = a[i] + b[i]
 
@@ -157,17 +157,17 @@ FUNCTIONS: dict[str, Function] = {
 
 
 def function_of(case: Case) -> tuple[Function, Options]:
-    """What to compile for a case, and how."""
+    """Return the function to compile for a case, with its options."""
     key = f"{case.options['op']}-{case.options['axis']}" if case.kind == "reduce" else case.kind
     if key not in FUNCTIONS:
         raise NoFormError("it has no simple loop that Numba makes fast")
-    # Running sums must not be reordered, and a call of nothing is not to start threads.
+    # Cumulative sums must not be reordered, and a call without work must not start threads.
     is_parallel = int(os.environ["NUMBA_NUM_THREADS"]) > 1 and key != "add"
     return FUNCTIONS[key], {"parallel": is_parallel, "fastmath": {"contract", "reassoc", "nsz"}}
 
 
 def jitted(case: Case) -> Bind:
-    """Calls into an array that exists."""
+    """Return calls with a preallocated result."""
     function, options = function_of(case)
     compiled = numba.njit(**options)(function)
 
@@ -179,7 +179,7 @@ def jitted(case: Case) -> Bind:
 
 
 def building(case: Case) -> Bind:
-    """The first call of a function that is compiled, after that of another one."""
+    """Measure the first call of a compiled function, after a warm-up compilation."""
     part: Case = case.options["part"]
     function, options = function_of(part)
     numba.njit(sum_1)(np.ones((2, 2), np.float32), np.ones(2, np.float32))

@@ -1,4 +1,4 @@
-"""Numexpr: expressions in blocks that fit the cache; NumPy for what it has not."""
+"""Numexpr: expressions in cache-sized blocks, with NumPy for unsupported operations."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _normal(z: str) -> str:
 
 
 def black_scholes(spot: Array, strike: Array, years: Array) -> Call:
-    """One expression for what two others share, and one for the price."""
+    """Compute a shared subexpression first, and the price in a second expression."""
     d1, d2, out = (np.empty_like(spot) for _ in range(3))
     first = f"(log(s / k) + {RATE + VOLATILITY**2 / 2} * t) / ({VOLATILITY} * sqrt(t))"
     price = f"0.5 * (s * {_normal('d1')} - k * exp({-RATE} * t) * {_normal('d2')})"
@@ -47,7 +47,7 @@ def black_scholes(spot: Array, strike: Array, years: Array) -> Call:
 
 
 def gelu(x: Array) -> Call:
-    """One expression of numbers in float32."""
+    """Compute one float32 expression."""
     out = np.empty_like(x)
     numbers = {
         name: np.float32(value)
@@ -58,7 +58,7 @@ def gelu(x: Array) -> Call:
 
 
 def standardise(x: Array) -> Call:
-    """Sums by NumPy."""
+    """Compute sums by NumPy."""
     out = np.empty_like(x)
 
     def call() -> Array:
@@ -71,7 +71,7 @@ def standardise(x: Array) -> Call:
 
 
 def mandelbrot(z: Array, c: Array) -> Call:
-    """Step by step: one expression would compute each step as often as the next one reads it."""
+    """Compute step by step: one expression would recompute each step for all of its readers."""
     out = np.empty_like(z)
 
     def call() -> Array:
@@ -84,14 +84,14 @@ def mandelbrot(z: Array, c: Array) -> Call:
 
 
 def stencil(x: Array) -> Call:
-    """One expression of slices."""
+    """Compute one expression of slices."""
     out = np.empty((x.shape[0] - 2, x.shape[1] - 2), x.dtype)
     around = {"a": x[:-2, 1:-1], "b": x[2:, 1:-1], "c": x[1:-1, :-2], "d": x[1:-1, 2:]}
     return lambda: _compute("0.2 * (x + (a + b + c + d))", out, x=x[1:-1, 1:-1], **around)
 
 
 def shallow_water(height: Array, u: Array, v: Array) -> Call:
-    """Three expressions of rolled copies."""
+    """Compute three expressions of rolled copies."""
     first, second, third = (np.empty_like(u) for _ in range(3))
     pull = 0.5 * TIME_STEP * GRAVITY
 
@@ -110,7 +110,7 @@ def shallow_water(height: Array, u: Array, v: Array) -> Call:
 
 
 def bodies(places: Array) -> Call:
-    """Strengths in one expression, sums as products by NumPy."""
+    """Compute strengths in one expression, and sums as products by NumPy."""
     x, y, z = (np.ascontiguousarray(places[:, k]) for k in range(3))
     strength = np.empty((len(x), len(x)), places.dtype)
     text = f"((a - d)**2 + (b - e)**2 + (c - f)**2 + {SOFTENING})**-1.5"
@@ -132,7 +132,7 @@ FUNCTIONS: Mapping[str, Callable[..., Call]] = {
 
 
 def chain(case: Case) -> Bind:
-    """Expressions into arrays that exist."""
+    """Return expressions with preallocated results."""
     name: Any = case.options["chain"]
     if name not in FUNCTIONS:
         raise NoFormError("it has no reductions of parts")

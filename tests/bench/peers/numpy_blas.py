@@ -1,4 +1,4 @@
-"""NumPy, writing to arrays that exist, with the kernels that OpenBLAS was told to use."""
+"""NumPy, with preallocated results and a given OpenBLAS core type."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.bench.worker import Bind, Call, importing, serve
 
 
 def matmul(case: Case) -> Bind:
-    """Into an existing array."""
+    """Multiply into a preallocated array."""
     if case.dtype != "float32":
         raise NoFormError("NumPy has no fast product of this type")
 
@@ -29,7 +29,7 @@ def matmul(case: Case) -> Bind:
 
 
 def softmax(_: Case) -> Bind:
-    """Each step in place."""
+    """Compute each step in place."""
 
     def bind(x: Array) -> Call:
         out = np.empty_like(x)
@@ -46,7 +46,7 @@ def softmax(_: Case) -> Bind:
 
 
 def layer_norm(_: Case) -> Bind:
-    """Each step in place."""
+    """Compute each step in place."""
 
     def bind(x: Array, scale: Array, shift: Array) -> Call:
         out = np.empty_like(x)
@@ -64,7 +64,7 @@ def layer_norm(_: Case) -> Bind:
 
 
 def rms_norm(_: Case) -> Bind:
-    """Each step in place."""
+    """Compute each step in place."""
 
     def bind(x: Array, scale: Array) -> Call:
         out = np.empty_like(x)
@@ -80,13 +80,13 @@ def rms_norm(_: Case) -> Bind:
 
 
 def reduce(case: Case) -> Bind:
-    """The function of that name."""
+    """Call the reduction of the same name."""
     function, axis = getattr(np, case.options["op"]), case.options["axis"]
     return lambda x: lambda: function(x, axis=axis)
 
 
 def attention(_: Case) -> Bind:
-    """Two products with a softmax between them, in place."""
+    """Compute two products with a softmax in between, in place."""
 
     def bind(q: Array, k: Array, v: Array) -> Call:
         heads, tokens, features = q.shape
@@ -108,7 +108,7 @@ def attention(_: Case) -> Bind:
 
 
 def blur(_: Case) -> Bind:
-    """Two passes over slices."""
+    """Compute two passes over slices."""
 
     def bind(x: Array) -> Call:
         rows = np.empty((x.shape[0] - 2, x.shape[1]), np.float32)
@@ -128,7 +128,7 @@ def blur(_: Case) -> Bind:
 
 
 def add(_: Case) -> Bind:
-    """Into an existing array."""
+    """Add into a preallocated array."""
 
     def bind(a: Array, b: Array) -> Call:
         out = np.empty_like(a)
@@ -138,7 +138,7 @@ def add(_: Case) -> Bind:
 
 
 def relayout(case: Case) -> Bind:
-    """A view with its axes in another order, into an array that exists."""
+    """Copy a view with permuted axes into a preallocated array."""
     axes = case.options["axes"]
 
     def bind(x: Array) -> tuple[Call, Array]:
@@ -149,23 +149,23 @@ def relayout(case: Case) -> Bind:
 
 
 def program(case: Case) -> Bind:
-    """Function by function."""
+    """Call NumPy function by function."""
     run = function(case.options["program"], Library())
     return lambda *inputs: partial(run, *inputs)
 
 
 def chain(case: Case) -> Bind:
-    """In place, without new memory."""
+    """Compute in place, without new memory."""
     return in_numpy.IN_PLACE[case.options["chain"]]
 
 
 def one_operation(_: Case) -> Bind:
-    """Into a new array, as ours is."""
+    """Allocate the result, as tecomp does."""
     return lambda x, y: lambda: x + y
 
 
 def blas_core() -> str:
-    """The core type whose kernels OpenBLAS uses, if it is the one that NumPy's wheels bring."""
+    """Return the core type of the OpenBLAS in NumPy's wheels, if NumPy uses it."""
     folder = Path(np.__file__).parent.parent / "numpy.libs"
     for path in sorted(folder.glob("*openblas*")):
         name = getattr(ctypes.CDLL(str(path)), "scipy_openblas_get_corename64_", None)

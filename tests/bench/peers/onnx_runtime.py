@@ -1,4 +1,4 @@
-"""ONNX Runtime, with all of its optimisations, for networks that have a model here."""
+"""ONNX Runtime with all optimizations, for networks with an ONNX model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.bench.worker import Bind, Call, serve
 
 
 def program(case: Case) -> Bind:
-    """A session; constants are in its model."""
+    """Run a session; constants are in its model."""
     description: Description = case.options["program"]
     if not description.constants:
         raise NoFormError("it has no form of the case here")

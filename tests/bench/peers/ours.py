@@ -1,4 +1,4 @@
-"""This compiler, with the schedules of `tecomp.schedules`."""
+"""tecomp, with the schedules of `tecomp.schedules`."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ Operator = tuple[Definition, Callable[[te.Tensor, tecomp.Target], te.Schedule]]
 
 
 def product(case: Case) -> Operator:
-    """A product, whose sums are wider than small factors."""
+    """Define a product, with accumulators wider than small dtypes."""
     wide = {"int8": "int32", "bfloat16": "float32"}.get(case.dtype)
     return partial(matmul.define, out_dtype=wide), matmul.schedule
 
 
 def finished_product(_: Case) -> Operator:
-    """A product with a bias and GELU."""
+    """Define a product with bias and GELU."""
 
     def define(a: te.Tensor, b: te.Tensor, bias: te.Tensor) -> te.Tensor:
         result: te.Tensor = matmul.define(a, b, bias=bias, activation=activations.gelu)
@@ -56,27 +56,27 @@ def finished_product(_: Case) -> Operator:
 
 
 def convolution(case: Case) -> Operator:
-    """Channels last."""
+    """Define a channels-last convolution."""
     return partial(conv2d.define, layout="NHWC", **case.options), conv2d.schedule
 
 
 def pooling(case: Case) -> Operator:
-    """Channels last."""
+    """Define channels-last pooling."""
     return partial(pool.define, **case.options), pool.schedule
 
 
 def transposition(case: Case) -> Operator:
-    """Axes in another order."""
+    """Define a permutation of axes."""
     return partial(transpose.define, axes=case.options["axes"]), transpose.schedule
 
 
 def gelu(_: Case) -> Operator:
-    """By erf."""
+    """Define GELU by erf."""
     return partial(elementwise.define, activations.gelu), elementwise.schedule
 
 
 def reduction(case: Case) -> Operator:
-    """Over one axis, or all."""
+    """Define a reduction over one axis or all axes."""
     op, axis = case.options["op"], case.options["axis"]
     if op in get_args(argreduce.Operation):
         return partial(argreduce.define, axis=axis, op=op), argreduce.schedule
@@ -88,18 +88,18 @@ def reduction(case: Case) -> Operator:
 
 
 def blur(_: Case) -> Operator:
-    """Sums down the columns, then along the rows."""
+    """Define sums along columns, then along rows."""
     third = [1 / 3] * 3
     return partial(stencil.separable, column=third, row=third), stencil.schedule
 
 
 def heads(_: Case) -> Operator:
-    """Each head by itself."""
+    """Define attention for each head separately."""
     return attention.define, attention.schedule
 
 
 def add(_: Case) -> Operator:
-    """Nothing to schedule: what counts is the call."""
+    """Define an unscheduled addition, which measures call overhead."""
     return (
         lambda a, b: te.compute(a.shape, lambda i: a[i] + b[i], name="sum"),
         lambda output, _: te.create_schedule(output),
@@ -118,7 +118,7 @@ OPERATORS: dict[str, Callable[[Case], Operator]] = {
 
 
 def build(case: Case) -> tuple[Callable[..., None], te.Tensor]:
-    """A kernel for the case, and its result."""
+    """Return a kernel for the case, and its result."""
     if case.kind not in OPERATORS:
         raise NoFormError(NO_SCHEDULE)
     define, schedule = OPERATORS[case.kind](case)
@@ -131,7 +131,7 @@ def build(case: Case) -> tuple[Callable[..., None], te.Tensor]:
 
 
 def prepared(case: Case) -> Bind:
-    """Calls of the kernel, into an array that exists."""
+    """Return calls of the kernel with a preallocated result."""
     kernel, output = build(case)
     shape = [extent for extent in output.shape if isinstance(extent, int)]
 
@@ -143,7 +143,7 @@ def prepared(case: Case) -> Bind:
 
 
 def program(case: Case) -> Bind:
-    """One kernel; of a network, which has constants, one program."""
+    """Build one kernel; a network with constants is compiled as a program."""
     description: Description = case.options["program"]
     inputs, output = in_te.tensors(description)
     shape = in_te.sizes_of(output)
@@ -168,7 +168,7 @@ def program(case: Case) -> Bind:
 
 
 def relayout(case: Case) -> Bind:
-    """The compiled copy, into an array that exists."""
+    """Return the compiled copy with a preallocated result."""
     shape = case.options["shape"]
     src, dst = (
         tecomp.Layout.of(shape, case.dtype, case.options[name]) for name in ("source", "result")
@@ -184,7 +184,7 @@ def relayout(case: Case) -> Bind:
 
 
 def building(case: Case) -> Bind:
-    """Builds of the kernel, in a process that has built another one before."""
+    """Measure kernel builds, after a warm-up build in the process."""
     part: Case = case.options["part"]
     if part.kind not in OPERATORS:
         raise NoFormError(NO_SCHEDULE)
@@ -202,7 +202,7 @@ def _layout(case: Case, function: str = "map") -> tecomp.Layout:
 
 
 def deciding(case: Case) -> Bind:
-    """All questions about a new layout."""
+    """Measure all queries of a new layout."""
 
     def ask() -> int:
         layout = _layout(case)
@@ -213,19 +213,19 @@ def deciding(case: Case) -> Bind:
 
 
 def nesting(case: Case) -> Bind:
-    """DMA nests of a layout that exists."""
+    """Measure DMA nests of an existing layout."""
     layout = _layout(case)
     return lambda _: lambda: len(layout.dma())
 
 
 def counting(case: Case) -> Bind:
-    """Runs of a copy between two layouts that exist."""
+    """Measure the runs of a copy between two existing layouts."""
     source, target = _layout(case), _layout(case, "to")
     return lambda _: lambda: source.runs_to(target).count
 
 
 def loading(case: Case) -> Bind:
-    """A target, which nobody has asked for in this process."""
+    """Measure loading of a target that the process has not loaded."""
     return lambda _: lambda: tecomp.Target.load(case.options["target"]).cores
 
 

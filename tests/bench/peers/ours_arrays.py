@@ -1,4 +1,4 @@
-"""This compiler's arrays: `tecomp.array` as its users write it."""
+"""tecomp arrays: `tecomp.array` in user style."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.bench.chains.written import CHAINS
 from tests.bench.worker import Bind, Call
 
 WARM = 20
-"""Calls before any is measured, as of peers that compile first: sizes that come often are built in."""
+"""Warm-up calls, as for peers that compile first: frequent sizes are specialized."""
 
 
 def _evaluated(result: Any) -> Any:
@@ -20,7 +20,7 @@ def _evaluated(result: Any) -> Any:
 
 
 def chain(case: Case) -> Bind:
-    """Recorded and computed in each call, or recorded once."""
+    """Record and evaluate in each call, or record once with `jit`."""
     written = CHAINS[case.options["chain"]]
 
     def function(*arrays: Any) -> Any:
@@ -38,7 +38,7 @@ def chain(case: Case) -> Bind:
 
 
 def one_operation(case: Case) -> Bind:
-    """A sum, as it is recorded, or computed too."""
+    """Measure recording of a sum, with or without evaluation."""
     is_forced = case.options["is_forced"]
 
     def bind(*inputs: Array) -> Call:
@@ -49,7 +49,7 @@ def one_operation(case: Case) -> Bind:
 
 
 def first_use(case: Case) -> Bind:
-    """A chain that is new to a process, which has compiled and called other ones."""
+    """Measure the first use of a chain, in a process that has compiled and called others."""
     xp.eval(xp.exp(xp.ones(3)) + 1.0)
 
     def bind(*inputs: Array) -> Call:

@@ -1,4 +1,4 @@
-"""PyTorch, compiled by TorchInductor for the shapes at hand."""
+"""PyTorch, compiled by TorchInductor for static shapes."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from tests.bench.worker import Bind, Call
 
 
 def blur(x: Any) -> Any:
-    """As one expression, which the compiler fuses."""
+    """Compute one expression, which the compiler fuses."""
     rows = x[:-2] + x[1:-1] + x[2:]
     return (rows[:, :-2] + rows[:, 1:-1] + rows[:, 2:]) * (1 / 9)
 
 
 def compiled(case: Case) -> Bind:
-    """Calls of the compiled function."""
+    """Return calls of the compiled function."""
     eager = blur if case.kind == "blur" else FUNCTIONS[case.kind](case)
     function = torch.compile(eager, dynamic=False)
     return lambda *inputs: partial(function, *tensors(case, inputs))
 
 
 def building(case: Case) -> Bind:
-    """The first call of a function that is compiled, after that of another one."""
+    """Measure the first call of a compiled function, after a warm-up compilation."""
     part: Case = case.options["part"]
     torch.compile(torch.neg, dynamic=False)(torch.ones(3))
 
@@ -38,7 +38,7 @@ def building(case: Case) -> Bind:
 
 
 def first_use(case: Case) -> Bind:
-    """The first call of a function that is compiled, after that of another one."""
+    """Measure the first call of a compiled function, after a warm-up compilation."""
     torch.compile(torch.neg, dynamic=False)(torch.ones(3))
 
     def bind(*inputs: Array) -> Call:

@@ -1,4 +1,4 @@
-"""PyTorch, operator by operator, with images channels-last and attention fused."""
+"""PyTorch in eager mode, with channels-last images and fused attention."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Function = Callable[..., Any]
 
 
 def product(case: Case) -> Function:
-    """`@`; bytes have a function of their own.
+    """Multiply by `@`, or by a separate function for bytes.
 
-    Without AVX-512 oneDNN has no kernel for bfloat16, and the fallback takes fifty times as long
-    as a product of float32.
+    Without AVX-512, oneDNN has no bfloat16 kernel, and the fallback takes fifty times as long as a
+    float32 product.
     """
     if case.dtype == "bfloat16" and "avx512bw" not in flags():
         return lambda a, b: (a.float() @ b.float()).bfloat16()
@@ -34,7 +34,7 @@ def product(case: Case) -> Function:
 
 
 def finished_product(_: Case) -> Function:
-    """A linear layer where there is one matrix, which is stored as it is multiplied."""
+    """Call `addmm` for a single matrix, as a linear layer does, and a batched product otherwise."""
 
     def function(a: Any, b: Any, bias: Any) -> Any:
         total = torch.addmm(bias, a, b) if a.dim() == 2 else torch.matmul(a, b) + bias
@@ -44,7 +44,7 @@ def finished_product(_: Case) -> Function:
 
 
 def convolution(case: Case) -> Function:
-    """oneDNN's, channels-last."""
+    """Call the channels-last convolution of oneDNN."""
     stride, padding, groups = (case.options[name] for name in ("stride", "padding", "groups"))
     return lambda x, w: torch.nn.functional.conv2d(
         x, w, stride=stride, padding=padding, groups=groups
@@ -52,7 +52,7 @@ def convolution(case: Case) -> Function:
 
 
 def pooling(case: Case) -> Function:
-    """Of channels-last images."""
+    """Pool channels-last images."""
     functional = torch.nn.functional
     function = functional.max_pool2d if case.options["op"] == "max" else functional.avg_pool2d
     window, stride, padding = (case.options[name] for name in ("window", "stride", "padding"))
@@ -60,14 +60,14 @@ def pooling(case: Case) -> Function:
 
 
 def reduction(case: Case) -> Function:
-    """The function of that name."""
+    """Call the reduction of the same name."""
     op, axis = case.options["op"], case.options["axis"]
     function: Function = torch.amax if op == "max" else getattr(torch, op)
     return function if axis is None else lambda x: function(x, dim=axis)
 
 
 def blur(case: Case) -> Function:
-    """Passes over slices, into tensors that exist; pooling and convolution take longer."""
+    """Add slices into preallocated tensors; pooling and convolution are slower."""
     (high, wide), = case.shapes
     rows, out = torch.empty(high - 2, wide), torch.empty(high - 2, wide - 2)
 
@@ -79,7 +79,7 @@ def blur(case: Case) -> Function:
 
 
 def relayout(case: Case) -> Bind:
-    """A view with its axes in another order, into a tensor that exists."""
+    """Copy a view with permuted axes into a preallocated tensor."""
 
     def bind(x: Array) -> tuple[Call, Any]:
         view = torch.from_numpy(x).permute(case.options["axes"])
@@ -90,13 +90,13 @@ def relayout(case: Case) -> Bind:
 
 
 def chain(case: Case) -> Function:
-    """As it is written, by PyTorch's names."""
+    """Run the chain as written, under PyTorch's names."""
     name = case.options["chain"]
     return lambda *arrays: CHAINS[name](Namespace, *arrays)
 
 
 def one_operation(case: Case) -> Bind:
-    """A sum."""
+    """Compute a sum."""
 
     def bind(*inputs: Array) -> Call:
         x, y = tensors(case, inputs)
@@ -106,14 +106,14 @@ def one_operation(case: Case) -> Bind:
 
 
 def program(case: Case) -> Function:
-    """A function with code of its own: compilers keep what they know of a function with its code."""
+    """Return a function with its own code object, as compilers cache by code object."""
     run = in_arrays.function(case.options["program"], Torch())
     assert isinstance(run, FunctionType)
     return FunctionType(run.__code__.replace(), run.__globals__, closure=run.__closure__)
 
 
 class Namespace:
-    """PyTorch's functions as the array-API standard calls them."""
+    """PyTorch functions under their array API names."""
 
     arange, argmin, exp, log, sqrt, tanh = (
         torch.arange, torch.argmin, torch.exp, torch.log, torch.sqrt, torch.tanh
@@ -122,17 +122,17 @@ class Namespace:
 
     @staticmethod
     def std(x: Any, *, axis: int) -> Any:
-        """Of all, not of a sample."""
+        """Compute the population standard deviation."""
         return torch.std(x, dim=axis, correction=0)
 
     @staticmethod
     def roll(x: Any, shift: int, *, axis: int) -> Any:
-        """Along one axis."""
+        """Roll along one axis."""
         return torch.roll(x, shift, axis)
 
     @staticmethod
     def astype(x: Any, dtype: Any) -> Any:
-        """In another type."""
+        """Cast to another dtype."""
         return x.to(dtype)
 
 
@@ -159,7 +159,7 @@ FUNCTIONS: dict[str, Callable[[Case], Function]] = {
 
 
 def tensors(case: Case, inputs: tuple[Array, ...]) -> list[Any]:
-    """Inputs as torch takes them; images and filters become views with channels last in memory."""
+    """Return inputs as tensors; images and filters become channels-last views."""
     given = []
     for array in inputs:
         if array.dtype == numpy_dtype("bfloat16"):
@@ -178,7 +178,7 @@ def tensors(case: Case, inputs: tuple[Array, ...]) -> list[Any]:
 
 
 def to_numpy(case: Case, result: Any) -> Array:
-    """Torch's result in the shape of the case."""
+    """Return a tensor in the shape of the case."""
     if case.kind in ("conv2d", "pool"):
         result = result.permute(0, 2, 3, 1)
     if case.kind == "attention":
@@ -190,7 +190,7 @@ def to_numpy(case: Case, result: Any) -> Array:
 
 
 def serve_torch(makers: Makers) -> None:
-    """Answer the runner, with as many threads as it gave cores, and without gradients."""
+    """Serve the runner with one thread per core, without gradients."""
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     torch.set_num_interop_threads(1)
     torch.set_grad_enabled(False)
@@ -198,7 +198,7 @@ def serve_torch(makers: Makers) -> None:
 
 
 def eager(case: Case) -> Bind:
-    """Calls of the function as it is."""
+    """Return calls of the function in eager mode."""
     function = FUNCTIONS[case.kind](case)
     return lambda *inputs: partial(function, *tensors(case, inputs))
 

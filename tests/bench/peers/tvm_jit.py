@@ -1,4 +1,4 @@
-"""TVM 0.27, with schedules written by hand as in its tutorials."""
+"""TVM 0.27, with hand-written schedules as in its tutorials."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ TARGET = tvm.target.Target({"kind": "llvm", "mcpu": binding.get_host_cpu_name()}
 
 
 def matmul(case: Case, A: Any, B: Any) -> Any:
-    """A tile of sums in registers, and columns packed for it ("How to optimize GEMM")."""
+    """Keep a tile of sums in registers, with packed columns ("How to optimize GEMM")."""
     (m, depth), (_, n) = A.shape, B.shape
     k = te.reduce_axis((0, depth), name="k")
     C = te.compute((m, n), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
     s = s_tir.Schedule(te.create_prim_func([A, B, C]))
-    # 16 sums keep two multipliers busy; 16 of 32 registers, or 8 of 16, are left for the rest.
+    # 16 sums of 32 registers, or 8 of 16, keep two FMA units busy; the rest holds operands.
     rows, columns = (8, 2 * LANES) if LANES == 16 else (4, 2 * LANES)
     if m % 64 or n % columns or depth % 4:
         raise NoFormError("its hand schedule is for sizes that the tiles divide")
@@ -55,7 +55,7 @@ def matmul(case: Case, A: Any, B: Any) -> Any:
 
 
 def gelu(_: Case, X: Any) -> Any:
-    """Vectors, in parallel rows, with TVM's polynomial for erf."""
+    """Vectorize within parallel rows, with TVM's polynomial for erf."""
     scaled = te.compute(X.shape, lambda i, j: X[i, j] * np.float32(2**-0.5), name="scaled")
     curve = topi.fast_erf(scaled)
     Y = te.compute(X.shape, lambda i, j: X[i, j] * (curve[i, j] * 0.5 + 0.5), name="Y")
@@ -67,7 +67,7 @@ def gelu(_: Case, X: Any) -> Any:
 
 
 def blur(_: Case, X: Any) -> Any:
-    """Strips of rows in parallel; sums along the rows are computed for each strip."""
+    """Schedule parallel row strips; sums along rows are computed per strip."""
     m, n = (extent - 2 for extent in X.shape)
     third = np.float32(1 / 3)
     R = te.compute(
@@ -91,7 +91,7 @@ def blur(_: Case, X: Any) -> Any:
 
 
 def add(_: Case, A: Any, B: Any) -> Any:
-    """As it is."""
+    """Add without a schedule."""
     C = te.compute(A.shape, lambda i: A[i] + B[i], name="C")
     return s_tir.Schedule(te.create_prim_func([A, B, C]))
 
@@ -109,7 +109,7 @@ SCHEDULES: dict[str, Callable[..., Any]] = {
 
 
 def build(case: Case) -> Any:
-    """A function that can be called."""
+    """Build a callable."""
     if case.kind not in SCHEDULES:
         raise NoFormError("it has no hand schedule here")
     if case.dtype != "float32" or len(case.shapes[0]) > 2:
@@ -120,7 +120,7 @@ def build(case: Case) -> Any:
 
 
 def prepared(case: Case) -> Bind:
-    """Calls into an array that exists."""
+    """Return calls with a preallocated result."""
     function = build(case)
 
     def bind(*inputs: Array) -> tuple[Call, Any]:
@@ -132,7 +132,7 @@ def prepared(case: Case) -> Bind:
 
 
 def building(case: Case) -> Bind:
-    """From a definition to a function, after another one."""
+    """Measure definition to function, after a warm-up build."""
     if case.options["is_kept"]:
         raise NoFormError("TVM keeps nothing on disk by itself")
     part: Case = case.options["part"]

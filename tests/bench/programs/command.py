@@ -1,4 +1,4 @@
-"""The command line of random programs: how many times as fast as the best peer they are."""
+"""Command line of random programs: speedup over the best peer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PEERS = ("numpy", "torch.compile", "jax")
 
 
 def summary(rows: Sequence[Row]) -> str:
-    """The geometric mean, the least, and the worst of all ratios, each with its program."""
+    """Return geometric mean, minimum, and the worst ratios with their programs."""
     lines = [
         f"{row.case}: {result.peer}: {result.note}"
         for row in rows for result in row.results if result.failed
@@ -26,7 +26,7 @@ def summary(rows: Sequence[Row]) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The exit status: 0, or 1 where one of our results was wrong, or a program is too slow."""
+    """Return the exit status: 0, or 1 if a result was wrong or a program was too slow."""
     parser = argparse.ArgumentParser(prog="python tests/bench/random_programs.py")
     parser.add_argument("--seed", type=int, default=0, help="of the first program of each kind")
     parser.add_argument("--count", type=int, default=60, help="of programs, of all kinds in turn")

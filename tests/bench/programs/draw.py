@@ -1,4 +1,4 @@
-"""Random programs of 2 to 12 stages: one of a dozen beginnings, then what suits its result."""
+"""Random programs of 2 to 12 stages: one of a dozen beginnings, then matching steps."""
 
 from __future__ import annotations
 
@@ -16,30 +16,32 @@ from tests.bench.programs.describe import Description, Input, Value, Writer
 _STAGES = 12
 _MOST_VALUES = 4_000_000
 _POINTS = (500_000, 400_000_000)
-"""Iterations of all stages: of smaller programs the call is most of the time, and larger ones take
-minutes in NumPy."""
+"""Range of the iterations of all stages.
+
+Call overhead dominates smaller programs, and larger ones take minutes in NumPy.
+"""
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """A value of a program, and the same in `te`."""
+    """Value of a description with its tensor in `te`."""
 
     value: Value
     tensor: te.Tensor
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Its sizes."""
+        """Shape of the tensor."""
         return in_te.sizes_of(self.tensor)
 
     @property
     def rank(self) -> int:
-        """How many there are."""
+        """Number of axes."""
         return len(self.tensor.shape)
 
 
 class Draft:
-    """A program as it grows; `dice` decides."""
+    """Builder of random programs; `dice` is the random generator."""
 
     def __init__(self, dice: Random) -> None:
         self.dice = dice
@@ -48,34 +50,34 @@ class Draft:
     def input(
         self, *shape: int, dtype: str = "float32", scale: float = 1.0, below: int = 100
     ) -> Drawn:
-        """One more input."""
+        """Add an input."""
         value = self._writer.input(Input(shape, dtype, scale, below))
         return Drawn(value, te.placeholder(shape, dtype, f"I{value.number}"))
 
     def weights(self, *shape: int, depth: int) -> Drawn:
-        """An input of which so many elements are multiplied and added up."""
+        """Add an input that is scaled for a reduction over `depth` elements."""
         return self.input(*shape, scale=1.7 / sqrt(depth))
 
     def add(self, kind: str, *operands: Drawn, **options: Any) -> Drawn:
-        """One more step."""
+        """Add a step."""
         tensor = in_te.KINDS[kind](*(x.tensor for x in operands), **options)
         return Drawn(self._writer.add(kind, *(x.value for x in operands), **options), tensor)
 
     def formula(self, name: str, *operands: Drawn) -> Drawn:
-        """A formula of elements."""
+        """Add an element-wise formula."""
         return self.add("formula", *operands, name=name)
 
     def one_of(self, *choices: Any) -> Any:
-        """One of several, all as likely."""
+        """Return one of the choices with equal probability."""
         return self.dice.choice(choices)
 
     def size(self, least: int, most: int) -> int:
-        """As many between 8 and 16 as between 64 and 128; half of them multiples of 16."""
+        """Return a log-uniform size; half of the sizes are multiples of 16."""
         n = round(least * math.pow(2 * most / least, self.dice.random()))
         return max(n // 16 * 16, least) if self.dice.random() < 0.5 else n
 
     def description(self) -> Description:
-        """The program as it is."""
+        """Return the description of the program."""
         return self._writer.description()
 
 
@@ -318,7 +320,7 @@ _NEXT: tuple[tuple[int, Callable[[Draft, Drawn], Drawn]], ...] = (
 
 
 def draw(seed: int, kind: str, points: tuple[int, int] = _POINTS) -> Description:
-    """A program that begins as `BEGINNINGS` says, of 2 to 12 stages, and so many iterations."""
+    """Return a program of 2 to 12 stages with the given beginning and bounded iterations."""
     dice = Random(f"{kind} {seed}")
     while True:
         d = Draft(dice)
@@ -334,7 +336,7 @@ def draw(seed: int, kind: str, points: tuple[int, int] = _POINTS) -> Description
 
 
 def _is_welcome(x: Drawn, points: tuple[int, int]) -> bool:
-    """Whether a program has 2 to 12 stages and is of bounded size."""
+    """Return whether a program has 2 to 12 stages and a size within the limits."""
     made = [s.op.output(0) for s in te.create_schedule(x.tensor).stages if s.op.input_tensors]
     each = (
         prod(int(str(axis.extent)) for axis in (*y.op.axis, *y.op.reduce_axis)) for y in made

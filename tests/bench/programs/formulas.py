@@ -1,4 +1,4 @@
-"""Formulas of elements, written once for every library: `m` has its functions."""
+"""Element-wise formulas, shared by all libraries: `m` provides the functions."""
 
 from __future__ import annotations
 
@@ -37,4 +37,4 @@ FORMULAS: dict[str, Formula] = {
     "scale_shift": lambda m, x, g, b: x * g + b,
     "mix": lambda m, x, y, t: x + m.tanh(t) * (y - x),
 }
-"""By name; each has as many operands as its arguments after `m`. Results stay small."""
+"""Formulas by name, with one operand per argument after `m`. Results stay small."""

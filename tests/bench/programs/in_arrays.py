@@ -1,4 +1,4 @@
-"""Programs as expressions of arrays, for each library that offers NumPy's functions."""
+"""Programs as array expressions, for each library with NumPy-like functions."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from tests.bench.programs.formulas import FORMULAS
 
 
 class Library:
-    """NumPy, and what other libraries have other names or forms for.
+    """NumPy functions; subclasses adapt names and forms for other libraries.
 
     Attributes:
-        m: the functions that formulas call.
+        m: Namespace of the functions that formulas call.
     """
 
     m: Any = SimpleNamespace(
@@ -28,55 +28,55 @@ class Library:
     )
 
     def transpose(self, x: Any, axes: Sequence[int]) -> Any:
-        """With the axes in another order."""
+        """Permute the axes."""
         return np.transpose(x, axes)
 
     def reshape(self, x: Any, shape: Sequence[int]) -> Any:
-        """The same elements in another shape."""
+        """Reshape an array."""
         return x.reshape(shape)
 
     def reduce(self, x: Any, op: str, axes: tuple[int, ...], keepdims: bool) -> Any:
-        """`sum`, `mean`, `max` or `min` over some axes."""
+        """Compute `sum`, `mean`, `max` or `min` over some axes."""
         return getattr(np, op)(x, axis=axes, keepdims=keepdims)
 
     def product(self, letters: str, x: Any, y: Any) -> Any:
-        """A sum of products."""
+        """Compute an einsum of two arrays."""
         return np.einsum(letters, x, y, optimize=True)
 
     def conv2d(self, x: Any, w: Any, *, stride: int, padding: int, groups: int) -> Any:
-        """Channels last, filters as (rows, columns, channels of a group, results)."""
+        """Compute a channels-last convolution; filters are (rows, columns, group channels, n)."""
         return conv2d(x, w, stride=stride, padding=padding, groups=groups).astype(x.dtype)
 
     def pool(self, x: Any, *, op: str, window: int, stride: int, padding: int = 0) -> Any:
-        """Channels last."""
+        """Pool channels-last images."""
         return pool(x, op=op, window=window, stride=stride, padding=padding)
 
     def scan(self, x: Any, op: str, axis: int) -> Any:
-        """`sum` or `max` of all up to each."""
+        """Compute the cumulative `sum` or `max`."""
         return (np.cumsum if op == "sum" else np.maximum.accumulate)(x, axis=axis)
 
     def pad(self, x: Any, width: int) -> Any:
-        """With zeros around the last two axes."""
+        """Pad the last two axes with zeros."""
         return np.pad(x, [(0, 0)] * (x.ndim - 2) + [(width, width)] * 2)
 
     def concatenate(self, parts: Sequence[Any], axis: int) -> Any:
-        """One after the other."""
+        """Concatenate arrays along an axis."""
         return np.concatenate(parts, axis=axis)
 
     def repeat(self, x: Any, count: int, axis: int) -> Any:
-        """Each element several times."""
+        """Repeat each element along an axis."""
         return np.repeat(x, count, axis=axis)
 
     def flip(self, x: Any, axis: int) -> Any:
-        """From the end."""
+        """Reverse an axis."""
         return np.flip(x, axis=axis)
 
     def cast(self, x: Any, dtype: str) -> Any:
-        """In another type."""
+        """Cast to another dtype."""
         return x.astype(dtype)
 
     def arange(self, count: int) -> Any:
-        """Numbers from 0."""
+        """Return consecutive integers from 0."""
         return np.arange(count)
 
 
@@ -160,7 +160,7 @@ KINDS: dict[str, Callable[..., Any]] = {
 
 
 def function(program: Description, library: Library) -> Callable[..., Any]:
-    """A function of the inputs that computes a program with a library."""
+    """Return a function of the inputs that computes a program with a library."""
 
     def run(*inputs: Any) -> Any:
         values = list(inputs)
@@ -173,11 +173,11 @@ def function(program: Description, library: Library) -> Callable[..., Any]:
 
 
 def oracle(program: Description) -> Callable[..., Array]:
-    """The same of NumPy, which is given numbers of any precision."""
+    """Return the NumPy function of a program, for inputs of any precision."""
     run = function(program, Library())
     return lambda *inputs: np.asarray(run(*inputs))
 
 
 def root(count: int) -> float:
-    """The scale of weights of which so many are added up."""
+    """Return the scale of weights for sums of the given number of terms."""
     return 1.0 / math.sqrt(count)

@@ -1,6 +1,6 @@
-"""Programs as ONNX models, for steps that perceptrons and residual networks have.
+"""Programs as ONNX models, for the steps of perceptrons and residual networks.
 
-Images are channels-first inside, as the runtime likes them.
+Images are channels-first inside, the preferred layout of the runtime.
 """
 
 from __future__ import annotations
@@ -15,34 +15,34 @@ from tests.bench.case import Array, NoFormError
 from tests.bench.programs.describe import Description
 
 _IMAGE = 4
-"""Axes of an array of images."""
+"""Number of axes of an array of images."""
 
 
 class _Graph:
-    """Nodes and constants as they are added."""
+    """Builder of ONNX nodes and initializers."""
 
     def __init__(self) -> None:
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
 
     def node(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        """The name of what one more node makes."""
+        """Add a node, and return the name of its result."""
         name = f"v{len(self.nodes)}"
         self.nodes.append(helper.make_node(kind, list(inputs), [name], **attributes))
         return name
 
     def constant(self, array: Array) -> str:
-        """The name of one more array."""
+        """Add a constant, and return its name."""
         name = f"c{len(self.constants)}"
         self.constants.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
         return name
 
 
 def model(program: Description, values: list[Array]) -> bytes:
-    """A model whose inputs are those of a program that are no constants.
+    """Return a model whose inputs are the non-constant inputs of a program.
 
     Raises:
-        NoFormError: it has a step that has no form here.
+        NoFormError: If a step has no ONNX form here.
     """
     graph, inputs = _Graph(), []
     known: list[str | Array] = []
@@ -93,7 +93,7 @@ def _product(graph: _Graph, x: str, w: Array, *, letters: str) -> str:
 
 
 def _add(graph: _Graph, x: str, y: str | Array, *, name: str) -> str:
-    """A bias is one for each channel, and so for the last axis, or of images the second."""
+    """Add a bias per channel: along the last axis, or along axis 1 of images."""
     if isinstance(y, str):
         return graph.node("Add", x, y)
     is_image = any(node.op_type == "Conv" for node in graph.nodes)

@@ -1,4 +1,4 @@
-"""Programs in `te`, as they are written there by hand: without a schedule."""
+"""Programs in `te` as users write them, without a schedule."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _REDUCERS = {"sum": te.sum, "mean": te.sum, "max": te.max, "min": te.min}
 
 
 def sizes_of(x: te.Tensor) -> tuple[int, ...]:
-    """Its shape; all programs here have sizes that are numbers."""
+    """Return the shape of a tensor; all programs here have static sizes."""
     return tuple(n for n in x.shape if isinstance(n, int))
 
 
 def _at(x: te.Tensor, axes: Sequence[te.Expr]) -> te.Expr:
-    """The element that NumPy's broadcasting takes."""
+    """Return the element that NumPy broadcasting selects."""
     own = axes[len(axes) - len(x.shape) :]
     element: te.Expr = x(*(0 if n == 1 else axis for n, axis in zip(x.shape, own, strict=True)))
     return element
@@ -84,7 +84,7 @@ def _pad(x: te.Tensor, *, width: int) -> te.Tensor:
 
 
 def _framed(x: te.Tensor, width: int, border: te.Expr) -> te.Tensor:
-    """Images, channels last, with a border around."""
+    """Return channels-last images with a border."""
     n, high, wide, channels = sizes_of(x)
 
     def value(b: te.Expr, y: te.Expr, z: te.Expr, c: te.Expr) -> te.Expr:
@@ -127,7 +127,7 @@ def _pool(
 
 
 def _scan(x: te.Tensor, *, op: str, axis: int) -> te.Tensor:
-    """Along the first axis; along the last one of the transposed."""
+    """Scan along the first axis; scans along the last axis are transposed."""
     if axis == 1:
         turned = te.compute(x.shape[::-1], lambda i, j: x[j, i], name="turned")
         made = _scan(turned, op=op, axis=0)
@@ -254,7 +254,7 @@ def _concatenate(x: te.Tensor, y: te.Tensor, *, axis: int) -> te.Tensor:
 def _moved(
     x: te.Tensor, shape: Sequence[int], axis: int, where: Callable[[te.Expr], te.Expr], name: str
 ) -> te.Tensor:
-    """The elements of `x` at other places along one axis."""
+    """Return `x` with other indices along one axis."""
 
     def value(*i: te.Expr) -> te.Expr:
         index = [*i]
@@ -306,7 +306,7 @@ KINDS: dict[str, Callable[..., te.Tensor]] = {
 
 
 def tensors(program: Description) -> tuple[list[te.Tensor], te.Tensor]:
-    """The inputs of a program and its result."""
+    """Return the inputs of a program and its result."""
     inputs = [te.placeholder(x.shape, x.dtype, f"I{k}") for k, x in enumerate(program.inputs)]
     values = list(inputs)
     for step in program.steps:
@@ -315,5 +315,5 @@ def tensors(program: Description) -> tuple[list[te.Tensor], te.Tensor]:
 
 
 def stages(output: te.Tensor) -> int:
-    """How many operations a program has."""
+    """Return the number of operations of a program."""
     return sum(bool(stage.op.input_tensors) for stage in te.create_schedule(output).stages)

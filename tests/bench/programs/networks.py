@@ -1,4 +1,4 @@
-"""Networks: a layer of a transformer's encoder, ResNet-50's convolutions, perceptrons."""
+"""Networks: a transformer encoder layer, ResNet-50 convolutions and a perceptron."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _norm(w: Writer, x: Value, width: int) -> Value:
 
 
 def perceptron(batch: int, widths: tuple[int, ...] = (784, 512, 512, 10)) -> Description:
-    """A perceptron with three layers."""
+    """Return a perceptron with three layers."""
     w = Writer()
     x = w.input(Input((batch, widths[0])))
     for k, (depth, count) in enumerate(pairwise(widths)):
@@ -36,7 +36,7 @@ def perceptron(batch: int, widths: tuple[int, ...] = (784, 512, 512, 10)) -> Des
 def encoder_layer(
     tokens: int = 128, width: int = 768, heads: int = 12, hidden: int = 3072
 ) -> Description:
-    """One layer of a transformer's encoder, with norms before its parts."""
+    """Return a pre-norm encoder layer of a transformer."""
     w, each = Writer(), width // heads
     x = w.input(Input((tokens, width)))
     normed = _norm(w, x, width)
@@ -56,7 +56,7 @@ def encoder_layer(
 
 
 def resnet50(side: int = 224) -> Description:
-    """The convolutions of ResNet-50 on one image, with norms folded into their weights."""
+    """Return the convolutions of ResNet-50 on one image, with norms folded into the weights."""
     w = Writer()
 
     def conv(x: Value, depth: int, count: int, taps: int, stride: int = 1) -> Value:

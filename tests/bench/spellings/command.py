@@ -1,4 +1,4 @@
-"""Operators written in other ways, without a schedule, beside the library's schedule of them."""
+"""Compare unscheduled variants of operators with the scheduled library operators."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _some(numbers: np.random.Generator, x: te.Tensor) -> Array:
 
 
 def ratios(operator: Operator, rounds: int, seconds: float) -> dict[str, tuple[float, float]]:
-    """Of each way the library's time by its own, of the shortest times and of the medians."""
+    """Return the ratios of library time to variant time, of minimum and median times."""
     inputs, output = operator.define()
     calls = {"": _call(inputs, output, operator.schedule(output, TARGET))}
     for name, way in operator.ways.items():
@@ -51,7 +51,7 @@ def ratios(operator: Operator, rounds: int, seconds: float) -> dict[str, tuple[f
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The exit status: 0, or 1 where a way takes longer than 1 / 0.9 of the library's."""
+    """Return the exit status: 0, or 1 if a variant takes over 1 / 0.9 of the library's time."""
     parser = argparse.ArgumentParser(prog="python tests/bench/written_ways.py")
     parser.add_argument("operator", nargs="*", help="what names begin with; all without any")
     parser.add_argument("--rounds", type=int, default=5, help="turns of each")

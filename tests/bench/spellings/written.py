@@ -1,4 +1,4 @@
-"""The library's operators as users write them in `te`: three ways each, without a schedule."""
+"""Library operators as users write them in `te`: three unscheduled variants each."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ Way = Callable[[], Built]
 
 @dataclass(frozen=True)
 class Operator:
-    """An operator of the library, and other ways to write it.
+    """Operator of the library with alternative definitions.
 
     Attributes:
-        name: of the operator.
-        define: its inputs and result as the library defines them.
-        schedule: the library's schedule.
-        ways: others, by what sets them apart; their inputs have as many elements.
+        name: Name of the operator.
+        define: Function that returns inputs and result of the library definition.
+        schedule: Schedule of the library.
+        ways: Alternative definitions by name; their inputs have equally many elements.
     """
 
     name: str
@@ -54,7 +54,7 @@ def _run(extent: int, name: str = "k") -> te.IterVar:
 
 
 def _compute(shape: Sequence[Any], value: Callable[..., Any], name: str) -> te.Tensor:
-    """An operation that makes one tensor."""
+    """Return a compute operation with one output."""
     made = te.compute(tuple(shape), value, name=name)
     assert isinstance(made, te.Tensor)
     return made
@@ -69,7 +69,7 @@ def _of(define: Callable[..., Any], *shapes: tuple[int, ...], dtype: str = "floa
 
 
 def _sum(x: te.Tensor, axis: int = -1, op: Callable[..., Any] = te.sum) -> te.Tensor:
-    """Over one axis."""
+    """Sum over one axis."""
     rank = len(x.shape)
     at = axis % rank
     k = te.reduce_axis((0, x.shape[at]), name="k")
@@ -233,7 +233,7 @@ def _sums() -> Operator:
 
 
 def _best(x: te.Tensor, k: te.IterVar, first: bool) -> Callable[..., Any]:
-    """The place of the greatest, by a reducer of the user's."""
+    """Compute the index of the maximum by a user-defined reducer."""
     def combine(a: Sequence[te.Expr], b: Sequence[te.Expr]) -> list[te.Expr]:
         takes = a[1] >= b[1] if first else te.logical_not(b[1] > a[1])
         return [te.Select(takes, a[n], b[n]) for n in (0, 1)]

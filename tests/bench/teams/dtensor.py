@@ -1,4 +1,4 @@
-"""The same cases with DTensor of torch on gloo: started with RANK, WORLD_SIZE and MASTER_PORT."""
+"""The multi-process cases with DTensor on gloo: needs RANK, WORLD_SIZE and MASTER_PORT."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tests.bench.teams.timing import STEPS, M, N, timed, told
 
 
 def greatest(value: float) -> float:
-    """Of all processes."""
+    """Return the maximum over all processes."""
     found = torch.tensor([value])
     td.all_reduce(found, td.ReduceOp.MAX)
     return float(found[0])
 
 
 def stencil(u: Any, rank: int, size: int) -> Any:
-    """Steps on local rows with messages by hand: DTensor has no roll."""
+    """Compute steps on local rows with explicit messages, as DTensor has no roll."""
     v = u
     for _ in range(STEPS):
         above, below = torch.empty_like(v[:1]), torch.empty_like(v[:1])
@@ -41,7 +41,7 @@ def stencil(u: Any, rank: int, size: int) -> Any:
 
 
 def main() -> None:
-    """All cases that it has."""
+    """Run all cases that DTensor supports."""
     torch.set_num_threads(1)
     td.init_process_group("gloo")
     rank, size = td.get_rank(), td.get_world_size()

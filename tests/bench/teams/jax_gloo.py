@@ -1,4 +1,4 @@
-"""The same cases with JAX on processes that talk by gloo: started with RANK, WORLD_SIZE, MASTER_PORT."""
+"""The multi-process cases with JAX on gloo: needs RANK, WORLD_SIZE and MASTER_PORT."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RANK, SIZE = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 
 
 def main() -> None:
-    """All cases, compiled."""
+    """Run all cases, compiled."""
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     jax.config.update("jax_enable_x64", True)
     jax.distributed.initialize(f"localhost:{os.environ['MASTER_PORT']}", SIZE, RANK)

@@ -1,4 +1,4 @@
-"""Cases on arrays of a team, and the stencil by MPI alone: started by mpiexec."""
+"""Cases on distributed arrays, and the stencil by MPI alone: started by mpiexec."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ TEAM = dist.world()
 
 
 def greatest(value: float) -> float:
-    """Of all processes."""
+    """Return the maximum over all processes."""
     return float(dist.allreduce(TEAM, np.array([value]), "max")[0])
 
 
 def computed(make: Callable[[], Any]) -> Callable[[], object]:
-    """Some work to its end."""
+    """Return a function that evaluates the array that `make` records."""
     return lambda: xp.eval(make())
 
 
 def main() -> None:
-    """All cases, after the stencil is checked against the program by hand."""
+    """Run all cases, after checking the stencil against the hand-written MPI program."""
     random = np.random.default_rng(0)
     field, matrix = random.random((N, N)), random.random((M, M))
     a, b = (xp.asarray(field, team=TEAM, copy=True) for _ in range(2))

@@ -1,6 +1,6 @@
-"""A stencil whose kernels wait for halos, begin with what needs none, or do what is measured faster.
+"""Stencil variants: wait for halos, overlap the interior with halos, or choose by measurement.
 
-`tecomp run -n 2 tests/bench/teams/overlapped.py 2000`, the rows and columns of the array.
+`tecomp run -n 2 tests/bench/teams/overlapped.py 2000` passes the number of rows and columns.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ WAYS: dict[str, Callable[[Any], bool]] = {
 
 
 def main(extent: int) -> None:
-    """All ways in turn, and a line for each."""
+    """Run all variants in turn, and print a line for each."""
     x = xp.asarray(np.random.default_rng(0).random((extent, extent)), team=TEAM, copy=True)
     times: dict[str, list[float]] = {way: [] for way in WAYS}
     waited: dict[str, list[float]] = {way: [] for way in WAYS}

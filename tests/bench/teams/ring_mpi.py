@@ -1,7 +1,7 @@
-"""A product of matrices cut into rows: the second one gathered, or sent around a ring meanwhile.
+"""Matrix product in row blocks: all-gather of the second factor, or an overlapped ring.
 
-By NumPy and MPI alone, `tecomp run -n 4 tests/bench/teams/ring_mpi.py 1200`: what arrays of a team
-would gain by a ring.
+The script uses NumPy and MPI alone, `tecomp run -n 4 tests/bench/teams/ring_mpi.py 1200`. It
+estimates the gain of a ring for distributed arrays.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ Matrix = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def gathered(x: Matrix, y: Matrix, whole: Matrix) -> Matrix:
-    """All rows of the second matrix first."""
+    """Gather all rows of the second matrix first."""
     COMM.Allgather(y, whole)
     return x @ whole
 
 
 def around(x: Matrix, y: Matrix, rooms: list[Matrix]) -> Matrix:
-    """Products with the rows of one process, while those of the next one come."""
+    """Multiply by the rows of one process while the rows of the next one are transferred."""
     product, total = np.empty((ROWS, ORDER)), np.zeros((ROWS, ORDER))
     for k in range(N):
         first = (RANK - k) % N * ROWS
@@ -45,7 +45,7 @@ def around(x: Matrix, y: Matrix, rooms: list[Matrix]) -> Matrix:
 
 
 def shortest(work: Callable[[], Matrix]) -> float:
-    """Of ten times of the slowest process, in milliseconds."""
+    """Return the minimum of ten times of the slowest process, in milliseconds."""
     times = []
     for _ in range(12):
         dist.barrier(TEAM)

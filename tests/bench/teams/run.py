@@ -1,7 +1,7 @@
-"""Cases on several processes beside DTensor and JAX, as a table.
+"""Table of multi-process cases, compared with DTensor and JAX.
 
-`python tests/bench/run.py dist --threads 2`, with the peers that are installed beside tecomp, or
-`python -m tests.bench.teams.run 2 --peers PYTHON`, where that is a Python with torch and jax.
+`python tests/bench/run.py dist --threads 2` uses the installed peers. `python -m
+tests.bench.teams.run 2 --peers PYTHON` uses a Python with torch and jax.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
 PEERS = {"dtensor": "torch", "jax_gloo": "jax"}
-"""Their programs, and the packages that these need."""
+"""Modules of the peers, and the packages that they require."""
 LIMIT = 110
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The table for so many processes, beside peers of another Python."""
+    """Print the table for the given number of processes, with peers of another Python."""
     n = int(arguments[0])
     if "--peers" not in arguments:
         return tell(n, sys.executable, ())
@@ -28,12 +28,12 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def tell(n: int, python: str, peers: Sequence[str]) -> int:
-    """Print the table for so many processes.
+    """Print the table for the given number of processes.
 
     Args:
-        n: processes.
-        python: has what the peers need.
-        peers: those of `PEERS` that are beside ours.
+        n: Number of processes.
+        python: Python interpreter with the packages of the peers.
+        peers: Names in `PEERS` that are compared with tecomp.
     """
     columns = {"tecomp": _ours(n)}
     columns |= {peer: _peer(python, peer, n) for peer in peers}

@@ -1,16 +1,17 @@
-"""How a stencil and a product of matrices scale to 1,024 processes, by a model, as a picture.
+"""Draw the modelled weak scaling of a stencil and a matrix product to 1,024 processes.
 
-Each process has the same work (weak scaling). The model, whose numbers are arguments below:
+Each process has the same work (weak scaling). The parameters of the model are constants below:
 
 - A process computes at `RATE` elements of the stencil and `FLOPS` operations of the product per
-  second, whatever others do: as one process of the benchmark alone.
-- A message takes `LATENCY` seconds and `1 / BANDWIDTH` per byte; messages of one process follow
-  each other, those of different processes do not disturb each other.
+  second, independent of other processes: the rates of one process of the benchmark alone.
+- A message takes `LATENCY` seconds and `1 / BANDWIDTH` per byte. Messages of one process are
+  serial; messages of different processes do not share bandwidth.
 - The stencil sends a row to each of two neighbours, or a side to each of four. The product gathers
   the second operand (rows), or rows and columns of blocks (SUMMA).
-- Nothing is overlapped, except where a curve says so: there messages go on while the process
-  computes what needs none, as over a network, and not where MPI copies them by the processor. The
-  ring adds up a product with the rows of each process, at `MEMORY` bytes per second.
+- Nothing is overlapped, except in the curves that say so: there messages proceed while the process
+  computes elements that need no message. This holds over a network, but not if MPI copies messages
+  by the CPU. The ring accumulates a product with the rows of each process, at `MEMORY` bytes per
+  second.
 
 `python -m tests.bench.teams.scaling docs/teams-scaling.svg`
 """
@@ -25,39 +26,39 @@ from pathlib import Path
 RATE, FLOPS = 7.5e8, 5.0e10
 LATENCY, BANDWIDTH, MEMORY = 2e-6, 1.0e10, 1.0e10
 SIDE, ORDER = 2000, 1200
-"""Rows and columns of the stencil's part, and of the product's, of one process."""
+"""Rows and columns of the stencil part, and of the product part, of one process."""
 COUNTS = (1, 4, 16, 64, 256, 1024)
 
 
 def message(nbytes: float) -> float:
-    """Seconds of one message."""
+    """Return the seconds of one message."""
     return LATENCY + nbytes / BANDWIDTH
 
 
 def stencil_rows(count: int) -> float:
-    """The share of the time in which elements are computed, cut into rows.
+    """Return the compute fraction of the time for a stencil in row blocks.
 
-    The array has `SIDE * sqrt(count)` rows and columns, so that rows get longer.
+    The array has `SIDE * sqrt(count)` rows and columns, so the rows get longer.
     """
     work = SIDE * SIDE / RATE
     return work / (work + (2 * message(8 * SIDE * isqrt(count)) if count > 1 else 0))
 
 
 def stencil_meanwhile(count: int) -> float:
-    """The same, with messages on their way while all but two rows are computed."""
+    """Return the fraction with messages overlapped by all rows but two."""
     work, columns = SIDE * SIDE / RATE, SIDE * isqrt(count)
     core = work - 2 * columns / RATE
     return work / (max(core, 2 * message(8 * columns) if count > 1 else 0) + work - core)
 
 
 def stencil_blocks(count: int) -> float:
-    """The same, cut into squares."""
+    """Return the fraction for a stencil in square blocks."""
     work = SIDE * SIDE / RATE
     return work / (work + (4 * message(8 * SIDE) if count > 1 else 0))
 
 
 def product_rows(count: int) -> float:
-    """The same for a product of matrices, of which the second is gathered."""
+    """Return the fraction for a matrix product whose second factor is gathered."""
     order = ORDER * isqrt(count)
     work = 2 * order**3 / count / FLOPS
     sent = (count - 1) * message(8 * order * order / count)
@@ -65,7 +66,7 @@ def product_rows(count: int) -> float:
 
 
 def product_blocks(count: int) -> float:
-    """The same by blocks of rows and of columns."""
+    """Return the fraction for a matrix product in blocks of rows and columns."""
     order, side = ORDER * isqrt(count), isqrt(count)
     work = 2 * order**3 / count / FLOPS
     sent = 2 * (side - 1) * message(8 * order * order / count)
@@ -73,7 +74,7 @@ def product_blocks(count: int) -> float:
 
 
 def product_ring(count: int) -> float:
-    """The same with the rows of one process after the other, while the next ones come."""
+    """Return the fraction for a ring: rows of one process, while the next ones are transferred."""
     order = ORDER * isqrt(count)
     work = 2 * order**3 / count / FLOPS
     added = 3 * 8 * order * order / count / MEMORY
@@ -93,7 +94,7 @@ CURVES: dict[str, tuple[Callable[[int], float], str, str]] = {
 
 
 def picture() -> str:
-    """The curves as SVG."""
+    """Return the curves as SVG."""
     left, top, width, height = 60, 30, 480, 260
     x = [left + width * k / (len(COUNTS) - 1) for k in range(len(COUNTS))]
     parts = [
@@ -119,7 +120,7 @@ def picture() -> str:
         path = "L".join([f"{at:.1f} {down:.1f}" for at, down in zip(x, line, strict=True)])
         dashed = f' stroke-dasharray="{dash}"' if dash else ""
         parts.append(f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="2"{dashed}/>')
-        below = max(line[-1] + 4, below + 14)  # beside the end of the line, below other names
+        below = max(line[-1] + 4, below + 14)  # next to the end of the line, below other names
         parts.append(f'<text x="{x[-1] + 8:.1f}" y="{below:.1f}" fill="{colour}">{name}</text>')
     return "\n".join([*parts, "</svg>\n"])
 

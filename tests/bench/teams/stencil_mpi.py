@@ -1,7 +1,7 @@
-"""The stencil as one writes it with NumPy and MPI by hand: two buffers, a row to each neighbour.
+"""Stencil by hand with NumPy and MPI: two buffers, one row sent to each neighbour.
 
-The mean of four neighbours on a torus, rows in blocks. The loop over elements is compiled by
-tecomp, so that what differs from arrays on teams is what these add.
+The stencil is the mean of four neighbours on a torus in row blocks. tecomp compiles the loop over
+elements, so the difference to distributed arrays is their overhead.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tecomp import te
 
 
 class Stencil:
-    """Steps on the rows of this process."""
+    """Stencil steps on the rows of this process."""
 
     def __init__(self, comm: Any, field: np.ndarray[Any, Any]) -> None:
         self.comm = comm
@@ -27,7 +27,7 @@ class Stencil:
         self.kernel = _compiled(len(own), self.columns)
 
     def steps(self, count: int) -> np.ndarray[Any, Any]:
-        """The rows of this process after some steps."""
+        """Return the rows of this process after some steps."""
         u, v = self.buffers
         u[1:-1] = self.first
         before, after = (self.comm.rank - 1) % self.comm.size, (self.comm.rank + 1) % self.comm.size

@@ -1,4 +1,4 @@
-"""How cases on several processes are timed: the slowest of them counts."""
+"""Timing of multi-process cases: the slowest process counts."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from collections.abc import Callable
 from statistics import median
 
 N = 2000
-"""Rows and columns of 4e6 elements."""
+"""Rows and columns of arrays of 4e6 elements."""
 M = 1200
-"""Rows and columns of matrices that are multiplied and divided otherwise."""
+"""Rows and columns of the matrices of products and of redistributions."""
 STEPS = 10
-"""Of the stencil."""
+"""Number of stencil steps."""
 ROUNDS = 7
 
 
 def timed(
     work: Callable[[], object], wait: Callable[[], object], greatest: Callable[[float], float],
 ) -> tuple[float, float]:
-    """The shortest time and the median of some work, in milliseconds, after two runs.
+    """Return minimum and median time in milliseconds, after two warm-up runs.
 
     Args:
-        work: does it to its end.
-        wait: lets all processes begin at once.
-        greatest: of the times of all processes.
+        work: Function that runs to completion.
+        wait: Barrier of all processes.
+        greatest: Maximum of a time over all processes.
     """
     work()
     work()
@@ -39,7 +39,7 @@ def timed(
 
 
 def told(rank: int, times: dict[str, tuple[float, float]]) -> None:
-    """One line of JSON, of one process."""
+    """Print one line of JSON, on one process."""
     if rank == 0:
         print("TIMES " + json.dumps(times), flush=True)
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""The stencil of the cases on teams, on arrays."""
+"""Stencil of the multi-process cases on distributed arrays."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import tecomp.array as xp
 
 
 def stencil(u: Any, steps: int) -> Any:
-    """Steps on a torus: the mean of four neighbours."""
+    """Compute steps on a torus: the mean of four neighbours."""
     for _ in range(steps):
         u = 0.25 * (
             xp.roll(u, 1, axis=0) + xp.roll(u, -1, axis=0)

@@ -1,4 +1,4 @@
-"""A stencil and a sum with the same work for each process; run it on 1, 2, 3 and 4.
+"""Weak scaling of a stencil and a sum; run it on 1, 2, 3 and 4 processes.
 
 `tecomp run -n 4 tests/bench/teams/weak.py`
 """
@@ -19,7 +19,7 @@ ROWS, COLUMNS, STEPS = 1000, 2000, 10
 
 
 def shortest(work: Callable[[], object]) -> float:
-    """Of seven times of the slowest process, in milliseconds."""
+    """Return the minimum of seven times of the slowest process, in milliseconds."""
     times = []
     for _ in range(9):
         dist.barrier(TEAM)

@@ -1,4 +1,4 @@
-"""What is refused: on every process, in the same way."""
+"""Invalid arguments are rejected with the same error on every process."""
 
 from __future__ import annotations
 

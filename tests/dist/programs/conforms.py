@@ -1,4 +1,4 @@
-"""Drawn calls of functions with arrays of a team: each gives what NumPy gives."""
+"""Random calls with arrays of a team give the same results as NumPy."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ TEAM = dist.world()
 GATHERED = xp.statistics.counters.gathered
 
 GATHERING: set[str] = set()
-"""Functions that had every process get all elements."""
+"""Functions that gathered all elements of an array on every process."""
 
 MADE = ("arange", "eye", "full", "linspace", "ones", "zeros")
-"""Functions that take the team in place of arrays that have it."""
+"""Creation functions, which take the team as an argument."""
 
 
 class OfTeam(Draw):
-    """Arrays are of the team: in rows, columns, blocks of one axis or of two, parts of any size, whole."""
+    """Draws that place arrays on the team: sharded by rows, columns or blocks, or replicated."""
 
     def array(self, data: Any) -> Array:
         return xp.asarray(data, team=TEAM, placements=self.placed(data))
@@ -65,13 +65,13 @@ class OfTeam(Draw):
 
 
 def main(count: int, seed: int, names: Sequence[str]) -> None:
-    """Try each function so often; print what differs."""
+    """Try each function `count` times and print the differences."""
     wrong = 0
     for name in names or MAKERS:
         for k in range(count):
             given = {"team": TEAM} if name in MADE else {}
             fault = fault_of(name, (seed, k), OfTeam, given)
-            # Where one process runs the script, it alone compares.
+            # In single-controller mode, only the process that runs the script compares results.
             faults = [fault] if alone.waits else TEAM.comm.allgather(fault)
             if any(faults):
                 wrong += 1

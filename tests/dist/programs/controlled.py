@@ -1,4 +1,4 @@
-"""Scripts that one process runs for all: as one writes for NumPy, and ways in which they end."""
+"""Scripts in single-controller mode: NumPy-style control flow, and ways in which scripts end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ team = dist.world()
 
 
 def branches() -> None:
-    """Newton's method, sorting, masks and assignments, as far as values say."""
+    """Let values control the flow: Newton's method, sorting, masks and assignments."""
     start = np.random.default_rng(0).uniform(1, 9, size=(11, 3))
     x = xp.asarray(start, team=team)
     root = x
@@ -57,7 +57,7 @@ def branches() -> None:
 
 
 def refusals() -> None:
-    """What all processes would have to call, and what each of them refuses."""
+    """Print the errors of collective calls and of calls that each process rejects."""
     x = xp.ones((4, 2), team=team)
     for call in (
         lambda: xp.redistribute(x, [dist.Shard(7)]), x.to_local, lambda: xp.from_local([1.0], team),
@@ -77,11 +77,11 @@ def raises() -> None:
 
 
 class Own(dist.Shard):
-    """A class of the script, which no other process has."""
+    """Placement class of the script, which no other process can import."""
 
 
 def worker_raises() -> None:
-    """As others do that have less memory."""
+    """Fail on another process only, as a process with less memory does."""
     x = xp.ones(5, team=team, placements=[failing.Elsewhere(0)])
     while True:
         x = x + xp.sum(x)

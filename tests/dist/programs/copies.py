@@ -1,4 +1,4 @@
-"""Copies between random partitions, views and partial values; each process checks what it got."""
+"""Copy between random partitions, views and partial values; each process checks its result."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ COUNT = 60
 
 
 def operand(partition: dist.Partition, array: np.ndarray, dice: Random) -> np.ndarray:
-    """What this process has: operands of partial values are halves, quarters ... of it."""
+    """Return the local array; partial values are split into summands whose sum is the value."""
     local: np.ndarray = array[taken(partition, team.rank)]
     at = partition.mesh.coordinates(team.rank)
     for axis in partition.mesh_axes(dist.Partial):

@@ -1,7 +1,7 @@
-"""Drawn programs on arrays of a team give what they give with NumPy, whatever waits for what.
+"""Random programs on arrays of a team agree with NumPy.
 
-Slices, rolls, assignments, reductions and elementwise operations of arrays of one shape, with
-parts of any extents; some are read on the way.
+The programs combine slices, rolls, assignments, reductions and element-wise operations of arrays of
+one shape, with shards of any size. Some intermediate results are read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ N = TEAM.size
 
 
 def placement(random: np.random.Generator, shape: tuple[int, int]) -> dist.Placement:
-    """Blocks, parts of any extents, single indices dealt out, or all."""
+    """Draw blocks, shards of any sizes, a cyclic distribution or replication."""
     axis = int(random.integers(2))
     ends = np.sort(random.integers(0, shape[axis] + 1, N - 1))
     sizes = np.diff([0, *ends, shape[axis]]).tolist()
@@ -32,7 +32,7 @@ def placement(random: np.random.Generator, shape: tuple[int, int]) -> dist.Place
 
 
 def shifted(random: np.random.Generator, array: Any, x: Any) -> Any:
-    """Sums of slices of one array, put into another."""
+    """Sum shifted slices of one array, and combine the sum with the array."""
     n, m = x.shape
     width = int(random.integers(0, 3)), int(random.integers(0, 3))
     inner = tuple(slice(w, k - w) for w, k in zip(width, (n, m), strict=True))
@@ -49,7 +49,7 @@ def shifted(random: np.random.Generator, array: Any, x: Any) -> Any:
 
 
 def stepped(random: np.random.Generator, array: Any, x: Any, y: Any) -> Any:
-    """One operation on two arrays of one shape."""
+    """Apply a random operation to two arrays of one shape."""
     kind = random.integers(10)
     if kind == 0:
         return x * 0.5 + y
@@ -71,7 +71,7 @@ def stepped(random: np.random.Generator, array: Any, x: Any, y: Any) -> Any:
         made[rows] = y[rows]
         return made
     if kind == 7:
-        # Nothing that the last digit of an element decides: kernels round in their own way.
+        # No operation may amplify the last digit of an element, because kernels round differently.
         return array.where(x * 0 == 0, x * 0.5, y) + 0.5 * array.max(y, axis=0)
     if kind == 9:
         axis = int(random.integers(2))
@@ -83,7 +83,7 @@ def stepped(random: np.random.Generator, array: Any, x: Any, y: Any) -> Any:
 def drawn_key(
     random: np.random.Generator, shape: tuple[int, ...], empty: int | None = None
 ) -> tuple[slice, ...]:
-    """Slices along all axes; one without elements along axis `empty`, if that is given."""
+    """Draw slices along all axes; the slice along axis `empty`, if given, selects no element."""
     key = []
     for axis, extent in enumerate(shape):
         start, stop = np.sort(random.integers(0, extent + 1, 2))
@@ -93,7 +93,7 @@ def drawn_key(
 
 
 def check_slices(random: np.random.Generator, one: Any, other: Any) -> None:
-    """Slices of an array, which may have no elements, read on all processes and in parts."""
+    """Check slices of an array, some of them empty, globally and as local arrays."""
     for empty in (0, 1, None, None):
         key = drawn_key(random, other.shape, empty)
         part, wanted = one[key], other[key]
@@ -105,7 +105,7 @@ def check_slices(random: np.random.Generator, one: Any, other: Any) -> None:
 
 
 def program(seed: int, array: Any, arrays: list[Any], read: Any) -> list[Any]:
-    """Some of these, each on two of what there is."""
+    """Apply 12 random steps, each to two of the arrays."""
     random = np.random.default_rng(seed)
     for _ in range(12):
         x, y = (arrays[k] for k in random.integers(0, len(arrays), 2))
@@ -117,7 +117,7 @@ def program(seed: int, array: Any, arrays: list[Any], read: Any) -> list[Any]:
 
 
 def main(first: int, count: int) -> None:
-    """Programs from one seed on."""
+    """Run programs with consecutive seeds."""
     for seed in range(first, first + count):
         random = np.random.default_rng(1000 + seed)
         shape = (int(random.integers(7, 16)), int(random.integers(7, 16)))
@@ -136,7 +136,7 @@ def main(first: int, count: int) -> None:
 
 
 class NumPy:
-    """Functions by the names of the standard."""
+    """NumPy functions under their array-API names."""
 
     concat, abs, where = np.concatenate, np.abs, np.where
     roll, flip, mean, sum, max, std = np.roll, np.flip, np.mean, np.sum, np.max, np.std

@@ -1,4 +1,4 @@
-"""Numbers of tensors, and what is said of those that are not there."""
+"""Ids of distributed tensors, and errors for unknown ids."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ refused(dist.start_halos, 1, [(ring, np.ones(4))])
 refused(dist.update_halo, 1, ring, np.ones(4))
 refused(dist.alltoall, 1, [np.ones(2), np.ones(1)])
 dist.fini_dtensor(1, kept)
-assert dist.local_shape(1, half) == (2,)  # a view lives until it is ended itself
+assert dist.local_shape(1, half) == (2,)  # a view stays valid until it is finalized itself
 same = np.arange(6.0)
 dist.copy(1, other, other, same, same)
 np.testing.assert_array_equal(same, np.arange(6.0))

@@ -1,4 +1,4 @@
-"""How many messages programs on arrays of a team take: as few as they would by hand."""
+"""Programs on arrays of a team send as few messages as a hand-written program."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def on_team(data: Any, **placed: Any) -> Any:
 
 
 def counted(work: Any) -> tuple[int, int, int, int]:
-    """Exchanges, messages, collectives and bytes of some work."""
+    """Return the exchanges, messages, collectives and bytes of a computation."""
     before = COUNTERS.exchanges, COUNTERS.messages, COUNTERS.collectives
     sent = COUNTERS.sent.total()
     made = work()
@@ -35,7 +35,7 @@ def counted(work: Any) -> tuple[int, int, int, int]:
 
 
 def star(x: Any, radius: int) -> Any:
-    """The inner points as the sum of their neighbours in line, with weights."""
+    """Compute the inner points as a weighted sum of neighbours along both axes."""
     n, m = x.shape
     inner = slice(radius, n - radius), slice(radius, m - radius)
     total = x[inner] * 0.5
@@ -48,7 +48,7 @@ def star(x: Any, radius: int) -> Any:
 
 
 def stencils() -> None:
-    """A star of any radius takes one exchange, with one message to each neighbour."""
+    """A star stencil of any radius needs one exchange with one message to each neighbour."""
     data = np.random.default_rng(1).random((48, 40))
     for radius in (1, 2, 4):
         for placed, width in ((dist.Shard(0), 40), (dist.Shard(1), 48)):
@@ -61,7 +61,7 @@ def stencils() -> None:
 
 
 def steps() -> None:
-    """Steps in place, and on a torus: one exchange each, whoever writes the slices how."""
+    """In-place steps and steps on a torus need one exchange each, however slices are written."""
 
     def heat(u: Any) -> Any:
         u[2:-2, 2:-2] = star(u, 2)
@@ -95,7 +95,7 @@ def steps() -> None:
 
 
 def several() -> None:
-    """Needs of several arrays travel together."""
+    """The halos of several arrays are sent together."""
     data = np.random.default_rng(3).random((33, 5))
     x, y = on_team(data), on_team(data.astype("float32"))
     found = counted(lambda: (x[1:] - x[:-1], y[2:] + y[:-2]))
@@ -104,7 +104,7 @@ def several() -> None:
 
 
 def reductions() -> None:
-    """Sums of several arrays are one collective; variances need one too."""
+    """Sums of several arrays are one collective; variances also need only one."""
     data = np.random.default_rng(4).random((30, 4))
     x, y = on_team(data), on_team(data * 2)
     once = int(N > 1)
@@ -118,7 +118,7 @@ def reductions() -> None:
 
 
 def plans() -> None:
-    """Who sends what in a step that comes again is known from the first time."""
+    """The message plan of a repeated step is computed once."""
     u = on_team(np.ones((40, 8)))
     for k in range(12):
         u[1:-1] = (u[2:] + u[:-2]) * 0.5
@@ -129,7 +129,7 @@ def plans() -> None:
 
 
 def explained() -> None:
-    """What would be sent is shown, with its bytes."""
+    """`explain` shows messages with their bytes."""
     x = on_team(np.ones((24, 5)))
     shown = xp.explain(x[1:] + x[:-1])
     if N > 1:
@@ -141,7 +141,7 @@ def explained() -> None:
 
 
 def timed() -> None:
-    """What was waited for is told by what it was for, and when by each process."""
+    """The report gives waiting times by operation, and the timeline has a lane per process."""
     xp.reset()
     x = on_team(np.random.default_rng(5).random((24, 5)))
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""A placement that fails where it arrives."""
+"""Placement whose unpickling fails on the receiving process."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from tecomp import dist
 
 
 class Elsewhere(dist.Shard):
-    """Blocks, on the process that says so."""
+    """Sharded placement that can be used only on the process that creates it."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return fail, ()
 
 
 def fail() -> NoReturn:
-    """What other processes do in place of it."""
+    """Fail in place of unpickling the placement."""
     raise MemoryError("none is left")

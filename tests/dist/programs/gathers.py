@@ -1,4 +1,4 @@
-"""Which functions of the extensions have every process get all elements of a matrix in rows."""
+"""List the extension functions that gather all elements of a row-sharded matrix."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ OTHERS: dict[str, Callable[[Any, Any], Any]] = {
     "fft.fftfreq": lambda f, x: f(4),
     "fft.rfftfreq": lambda f, x: f(4),
 }
-"""Calls of functions that do not take one matrix."""
+"""Calls of functions whose arguments are not a single matrix."""
 
 
 def gathers(name: str) -> bool:
-    """Whether a function gathers."""
+    """Return whether a function gathers."""
     x = xp.asarray(np.eye(4) * 4 + np.ones((4, 4)), team=TEAM)
     group, own = name.split(".")
     if name.startswith("fft.") and not name.endswith("n"):
-        x = x[0, :]  # of rows each process has whole ones
+        x = x[0, :]  # each process has whole rows, so use a vector that is cut
         x = xp.redistribute(x, [dist.Shard(0)])
     function = getattr(getattr(xp, group), own)
     GATHERED.clear()

@@ -1,4 +1,4 @@
-"""Steps of a stencil with halos in the background, and reductions; compared with NumPy on one."""
+"""Stencil steps with asynchronous halo exchange, and reductions, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def stencil(mesh: dist.Mesh, placements: list[dist.Placement], shape: tuple[int,
     padded[core] = whole[rows, columns]
     for _ in range(STEPS):
         pending = dist.start_halo(team, around, padded)
-        inside = padded[core].sum()  # may be read meanwhile
+        inside = padded[core].sum()  # the core may be read while the exchange is pending
         pending.wait()
         assert padded[core].sum() == inside
         if padded.size:

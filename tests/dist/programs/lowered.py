@@ -1,4 +1,4 @@
-"""Functions on tensors of a team, lowered to calls of the runtime: they give what NumPy gives."""
+"""Functions on tensors of a team, lowered to runtime calls, agree with NumPy."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TEAM = dist.world()
 
 
 def given(whole: Any) -> Any:
-    """An argument: numbers as they are, of arrays the part of this process."""
+    """Return an argument: the shard of this process for an array, other values unchanged."""
     if not isinstance(whole, np.ndarray):
         return whole
     gid = dist.init_dtensor(TEAM, whole.shape, whole.dtype)
@@ -39,7 +39,7 @@ def given(whole: Any) -> Any:
 
 
 def of_all(result: Any) -> Any:
-    """The whole of a result, on every process."""
+    """Gather a result on every process."""
     local, device, team, gid = result
     assert (device, team) == (None, TEAM.id)
     return dist.gather(TEAM, dist.partition_of(TEAM, gid), np.array(local, order="C"))
@@ -77,7 +77,7 @@ for seed in range(25):
     check(f"seed {seed}", lower_ptensor(function), arguments, [result[0] for result in one])
 
 if TEAM.size > 1:
-    # Each number of processes takes a third of the rows.
+    # Each number of processes runs a third of the rows.
     for case in [*cases(None, TEAM.id), *cases("stick128", TEAM.id)][TEAM.size - 2 :: 3]:
         check_row(case, TEAM)
 

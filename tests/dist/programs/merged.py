@@ -1,4 +1,4 @@
-"""Halos of several arrays, and sums, in one message from each process."""
+"""Halos of several arrays, and sums, are sent in one message per process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ rows = dist.halo(dist.Partition((8, 3), "float64", mesh, [dist.Shard(0)]), [(2, 
 
 
 def padded(around: dist.Halo) -> np.ndarray:
-    """The local array, where each element is its first index."""
+    """Return the padded local array, in which each element is its index along the first axis."""
     made = np.zeros(around.shape(team.rank), around.partition.dtype)
     numbers = np.arange(around.partition.shape[0])[around.partition.local_slice(team.rank)[0]]
     made[around.core(team.rank)] = numbers if made.ndim == 1 else numbers[:, None]
@@ -40,7 +40,7 @@ for around, array, wanted in (
     if part.stop > part.start:
         np.testing.assert_array_equal(array, wanted)
 
-# Operands of two sums that come by the same boxes.
+# Summands of two sums that are received in the same boxes.
 operands = dist.Partition((6,), "float64", mesh, [dist.Partial()])
 moves = dist.redistribution(operands, dist.Partition((6,), "float64", mesh, [dist.Shard(0)]))
 sums = [np.full(moves.target.local_shape(team.rank), 7.0) for _ in range(2)]

@@ -1,7 +1,7 @@
-"""Stencils whose core is computed while halos are on their way: the same bits as without.
+"""Stencils that compute the core during halo exchange give bit-identical results.
 
-Drawn: one to three axes, any radius, uneven and empty parts, one axis of processes or two, ends
-that meet or not, steps that give new arrays or write into one.
+Programs are random: one to three axes, any radius, uneven and empty shards, one or two mesh axes,
+periodic or not, steps that return new arrays or write in place.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Taps = list[tuple[tuple[int, ...], float]]
 
 @contextmanager
 def always(wanted: bool) -> Iterator[None]:
-    """Overlap wherever there is a core, or nowhere, whatever is measured."""
+    """Force or forbid overlap, whatever was measured."""
     before = overlap.OverlapDecision.pays
     overlap.OverlapDecision.pays = lambda self: wanted  # type: ignore[method-assign]
     try:
@@ -39,7 +39,7 @@ def always(wanted: bool) -> Iterator[None]:
 
 
 def taps(random: np.random.Generator, rank: int) -> Taps:
-    """A stencil: places around an element, and weights."""
+    """Draw a stencil: offsets from an element, with weights."""
     radius = [int(random.integers(0, 4)) for _ in range(rank)]
     return [
         (tuple([int(random.integers(-r, r + 1)) for r in radius]), float(random.normal()))
@@ -48,7 +48,7 @@ def taps(random: np.random.Generator, rank: int) -> Taps:
 
 
 def rolled(array: Any, u: Any, stencil: Taps) -> Any:
-    """The sum of shifted arrays, on a torus."""
+    """Sum shifted arrays on a torus."""
     total = u * 0.5
     for shift, weight in stencil:
         by = [(s, axis) for axis, s in enumerate(shift) if s]
@@ -58,7 +58,7 @@ def rolled(array: Any, u: Any, stencil: Taps) -> Any:
 
 
 def sliced(array: Any, u: Any, stencil: Taps) -> Any:
-    """The sum of slices, which is smaller than the array."""
+    """Sum slices, which gives a smaller array."""
     widths = [max([abs(shift[axis]) for shift, _ in stencil]) for axis in range(u.ndim)]
     total = None
     for shift, weight in [((0,) * u.ndim, 0.5), *stencil]:
@@ -68,7 +68,7 @@ def sliced(array: Any, u: Any, stencil: Taps) -> Any:
 
 
 def written(array: Any, u: Any, stencil: Taps) -> Any:
-    """The same in place of the inner elements."""
+    """Write the sum of slices to the inner elements of a copy."""
     widths = [max([abs(shift[axis]) for shift, _ in stencil]) for axis in range(u.ndim)]
     made = u + 0
     made[tuple([slice(w, n - w) for w, n in zip(widths, u.shape)])] = sliced(array, u, stencil)
@@ -79,7 +79,7 @@ KINDS: tuple[Callable[[Any, Any, Taps], Any], ...] = (rolled, sliced, written)
 
 
 def placement(random: np.random.Generator, axis: int, n: int, count: int) -> dist.Placement:
-    """Blocks, or parts of any extents, empty ones too."""
+    """Draw blocks or shards of any sizes, some of them empty."""
     if random.integers(2):
         return dist.Shard(axis)
     ends = np.sort(random.integers(0, n + 1, count - 1))
@@ -87,7 +87,7 @@ def placement(random: np.random.Generator, axis: int, n: int, count: int) -> dis
 
 
 def partition(random: np.random.Generator, shape: tuple[int, ...]) -> dist.Partition:
-    """How an array is divided: along one axis, or along two."""
+    """Draw a partition along one or two axes."""
     counts = (2, 2) if N == 4 and len(shape) > 1 and random.integers(2) else (N,)
     placed = [
         placement(random, int(axis), shape[axis], count)
@@ -97,14 +97,14 @@ def partition(random: np.random.Generator, shape: tuple[int, ...]) -> dist.Parti
 
 
 def steps(array: Any, u: Any, kind: Callable[[Any, Any, Taps], Any], drawn: list[Taps]) -> Any:
-    """The array after some steps."""
+    """Return the array after several steps."""
     for stencil in drawn:
         u = kind(array, u, stencil)
     return u
 
 
 def draw(seed: int) -> int:
-    """One program, both ways and with NumPy; how many of its exchanges were overlapped."""
+    """Run a program with and without overlap, and return the number of overlapped exchanges."""
     random = np.random.default_rng(seed)
     rank = int(random.integers(1, 4))
     shape = tuple([int(n) for n in random.integers(*((60, 90) if rank == 1 else (17, 40)), rank)])
@@ -125,7 +125,7 @@ def draw(seed: int) -> int:
 
 
 def often() -> None:
-    """A loop that is so long that sizes are built in: bit for bit too, with one exchange a step."""
+    """A long loop with specialized kernels is bit-identical, with one exchange per step."""
     data = np.random.default_rng(5).random((40, 30))
     stencil: Taps = [((1, 0), 0.2), ((-1, 0), 0.3), ((0, 1), 0.1), ((0, -1), 0.15)]
     for kind in KINDS[0], KINDS[2]:
@@ -146,7 +146,7 @@ def often() -> None:
 
 
 def seen() -> None:
-    """The core is computed before what is waited for, and what is around it behind it."""
+    """The timeline shows the core before the waiting time and the border after it."""
     x = xp.asarray(np.ones((24, 5)), team=TEAM)
     xp.eval(x[1:] + x[:-1])
     xp.reset()
@@ -158,14 +158,14 @@ def seen() -> None:
     ]
     for rank in range(N):
         own = [name for name, tid in events if tid == rank]
-        # Its row and the next one are added up where the first of them is.
+        # The rank of the first of two adjacent rows computes their sum.
         waits = ["waits for add"] if N > 1 else []
         border = ["add (border)"] if rank < N - 1 else []
         assert own == (["add (core)", *waits, *border] if N > 1 else ["add"]), (rank, own)
 
 
 def fails() -> None:
-    """What there is no memory for is refused on all processes, which go on, also if it is sent."""
+    """An allocation failure is raised on all ranks, which can continue afterwards."""
     data = np.arange(120.0).reshape(24, 5)
     for wanted in (False, True):
         with always(wanted):
@@ -188,25 +188,26 @@ def fails() -> None:
 
 
 def measured() -> None:
-    """Nothing is cut where there is no waiting, in few exchanges, and where it is no faster."""
+    """Overlap is off without waiting time, in short programs, and where it is slower."""
     assert asked(waited=1e-6, plain=2e-3, cut=1e-3) == (0, 0), "there was no waiting"
     assert asked(waited=1e-3, plain=2e-3, cut=1e-3) == (32, 900), "it was faster"
     assert asked(waited=1e-3, plain=2e-3, cut=3e-3) == (32, 0), "it was slower"
 
 
 def asked(waited: float, plain: float, cut: float) -> tuple[int, int]:
-    """How often something is cut among the first exchanges, and in the second round."""
+    """Return the number of overlapped exchanges during the trial and in the second round."""
     choice, found = overlap.OverlapDecision(), []
     for _ in range(1836):
         found.append(choice.pays())
         choice.was_cut(cut) if found[-1] else choice.was_plain(waited, plain)
-    # 23 for kernels, 300 until they waited for 0.3 s, 16 to measure.
+    # No overlap during the first 339 exchanges: 23 for kernels, 300 until 0.3 s of waiting, 16 to
+    # measure.
     assert not any(found[:339])
     return sum(found[:371]), sum(found[-900:])
 
 
 def main(first: int, count: int) -> None:
-    """Programs from one seed on, and what does not depend on one."""
+    """Run programs with consecutive seeds, and the parts without a seed."""
     overlapped = sum([draw(seed) for seed in range(first, first + count)])
     everywhere = int(dist.allreduce(TEAM, np.array([overlapped]))[0])
     assert everywhere > 0 or N == 1

@@ -1,4 +1,4 @@
-"""Processes that run one program after the other: those of this folder, as a test asks for them."""
+"""Processes that run programs of this directory one after the other on request."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ import tecomp.array as xp
 from tecomp import dist
 
 _PAUSE = 0.005
-"""Seconds between two looks for the next program, since MPI waits with all that a processor has."""
+"""Seconds between polls for the next program; a blocking MPI receive occupies a core."""
 
 
 def asked(comm: Any) -> list[str]:
-    """The next program and its arguments; nothing at the end."""
+    """Return the next program and its arguments; an empty list ends the pool."""
     if comm.rank == 0:
         words = json.loads(sys.stdin.readline() or "[]")
         for rank in range(1, comm.size):
@@ -31,7 +31,7 @@ def asked(comm: Any) -> list[str]:
 
 
 def ran(words: list[str]) -> list[str]:
-    """The lines that a program prints; what it counts begins at 0."""
+    """Run a program with fresh counters and return its output lines."""
     counters = xp.statistics.counters
     counters.__init__()  # type: ignore[misc]
     sys.argv[:] = [str(Path(__file__).parent / f"{words[0]}.py"), *words[1:]]
@@ -42,7 +42,7 @@ def ran(words: list[str]) -> list[str]:
 
 
 def main() -> None:
-    """Run programs until nobody asks for one."""
+    """Run programs until no further one is requested."""
     comm = dist.world().comm.Dup()
     while words := asked(comm):
         lines = ran(words)

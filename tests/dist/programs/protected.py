@@ -1,4 +1,4 @@
-"""Protected loops that are used in the wrong way, and one without a loss."""
+"""Fault-tolerant loops with invalid arguments, and one without a rank failure."""
 
 from __future__ import annotations
 

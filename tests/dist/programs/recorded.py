@@ -1,4 +1,4 @@
-"""Functions that are recorded once, called with arrays of a team by several partitions."""
+"""Functions that are recorded once are called with arrays of a team in several partitions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CALLS: list[str] = []
 
 
 def standardised(x: Any, weights: Any) -> Any:
-    """Elements, reductions, products and slices, with an array from elsewhere."""
+    """Combine element-wise operations, reductions, products, slices and a captured array."""
     CALLS.append("standardised")
     y = (x - xp.mean(x, axis=0)) / xp.std(x, axis=0)
     return {"product": y @ weights, "pairs": (y[1:] * y[:-1], x), "all": xp.sum(x) + OTHER}
@@ -36,7 +36,7 @@ for shape in ((7, 3), (2, 3)):
         assert_close(found["pairs"][0], y[1:] * y[:-1], rtol=1e-9, atol=1e-9)
         assert_close(found["pairs"][1], data)
         assert_close(found["all"], data.sum() + 2.5, rtol=1e-12)
-assert len(CALLS) == 2, CALLS  # once for each shape
+assert len(CALLS) == 2, CALLS  # recorded once per shape
 
 
 @xp.jit
@@ -72,7 +72,7 @@ places = xp.asarray(np.array([0, -1, 3]), team=TEAM)
 
 @xp.jit
 def change(x: Any) -> Any:
-    """Change an argument and an array from outside, by slices and by arrays of indices."""
+    """Modify an argument and a captured array by slices and by index arrays."""
     global OTHER
     OTHER += 1
     x[places] = OTHER * 1

@@ -1,7 +1,7 @@
-"""Steps of two stencils of which some processes are killed; those who are left check the result.
+"""Steps of two stencils during which ranks are killed; the survivors check the result.
 
-Arguments: the ranks to kill, at which step, and where in it: at its start, in the middle or at its end;
-or `time`, with milliseconds after the start of the loop in place of the step.
+Arguments: ranks to kill, step, and point of the step (start, middle or end); or `time` with
+milliseconds after the start of the loop instead of the step.
 """
 
 from __future__ import annotations

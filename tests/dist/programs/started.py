@@ -1,4 +1,4 @@
-"""Says how it was started; hangs or fails if it is asked to."""
+"""Print how the program was started; hang or fail on request."""
 
 from __future__ import annotations
 

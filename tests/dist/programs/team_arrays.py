@@ -1,4 +1,4 @@
-"""Arrays of a team: how they are made, who has what of them, and what is refused."""
+"""Arrays of a team: creation, partitions and invalid arguments."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def equal(array: Any, wanted: Any, rtol: float = 0) -> None:
 
 
 def makes() -> None:
-    """Each process makes its part, by any partition."""
+    """Each process creates its shard, for any partition."""
     equal(xp.arange(11, team=TEAM), np.arange(11))
     equal(xp.arange(0.5, 4, 0.3, team=1), np.arange(0.5, 4, 0.3), 1e-15)
     equal(xp.arange(7, 1, -2, team=TEAM, dtype=xp.int8), np.arange(7, 1, -2).astype(np.int8))
@@ -51,7 +51,7 @@ def makes() -> None:
 
 
 def parts() -> None:
-    """Parts become arrays, and arrays parts."""
+    """Local arrays become distributed arrays and vice versa."""
     x = xp.from_local(np.full((RANK, 2), float(RANK)), TEAM)
     whole = np.repeat(np.arange(N), np.arange(N)).astype(float)[:, None] + np.zeros(2)
     equal(x, whole)
@@ -72,7 +72,7 @@ def parts() -> None:
 
 
 def meshes() -> None:
-    """Processes in rows and columns."""
+    """Meshes with two axes."""
     mesh = dist.Mesh((2, 2) if N == 4 else (N, 1))
     data = np.arange(63.0).reshape(9, 7) % 11
     plane = dist.Partition(data.shape, data.dtype, mesh, [dist.Shard(0), dist.Shard(1)])
@@ -94,7 +94,7 @@ def meshes() -> None:
 
 
 def counts() -> None:
-    """What is gathered is counted by name, and what is not is not."""
+    """Gathers are counted by function; other operations gather nothing."""
     x = xp.asarray(np.arange(24.0).reshape(8, 3), team=TEAM)
     COUNTERS.gathered.clear()
     y = (x * 2 + 1)[1:] - xp.roll(x, 1, axis=0)[:-1]
@@ -114,7 +114,7 @@ def counts() -> None:
 
 
 def views() -> None:
-    """What is written to a part of an array is written to the array; stored ones are of no team."""
+    """A write to a view changes the array; pickled arrays have no team."""
     x, wanted = (make(np.arange(24.0).reshape(8, 3)) for make in (on_team, np.array))
     for array in (x, wanted):
         y = array[1:7]
@@ -147,7 +147,7 @@ def refused(kind: type[TecompError], expected: Diagnostic, case: Callable[[], An
 
 
 def refuses() -> None:
-    """Mixed teams and partitions of other arrays."""
+    """Different teams, and partitions of another shape, are rejected."""
     x, alone = xp.ones(4, team=TEAM), xp.ones(4)
     other = xp.ones(4, team=TEAM.split(0))
     text = "ptensor<4xfloat64, device='cpu'{}>"

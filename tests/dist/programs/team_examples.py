@@ -1,4 +1,4 @@
-"""Programs on arrays of a team, which read as those for NumPy do, and give the same."""
+"""Programs on arrays of a team in NumPy style, with the same results as NumPy."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ TEAM = dist.world()
 
 
 def heat(u: Any, steps: int) -> Any:
-    """Each inner point the mean of its neighbours, step by step; the rim stays."""
+    """Replace inner points by the mean of their neighbours; the border is constant."""
     for _ in range(steps):
         u[1:-1, 1:-1] = (u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:]) * 0.25
     return u
 
 
 def waves(array: Any, u: Any, steps: int) -> Any:
-    """The wave equation on a torus."""
+    """Solve the wave equation on a torus."""
     before = u
     for _ in range(steps):
         around = sum(array.roll(u, shift, axis=axis) for shift in (1, -1) for axis in (0, 1))
@@ -30,13 +30,13 @@ def waves(array: Any, u: Any, steps: int) -> Any:
 
 
 def ridge(array: Any, x: Any, y: Any, identity: Any, weight: float) -> Any:
-    """The coefficients of a regression on columns that are brought to mean 0 and deviation 1."""
+    """Return the coefficients of a ridge regression on standardized columns."""
     x = (x - array.mean(x, axis=0)) / array.std(x, axis=0)
     return array.linalg.solve(x.T @ x + weight * identity, x.T @ (y - array.mean(y)))
 
 
 def means(array: Any, points: Any, centers: Any, steps: int) -> Any:
-    """The centers of k-means."""
+    """Return the centers of k-means."""
     for _ in range(steps):
         off = array.sum((points[:, None, :] - centers[None, :, :]) ** 2, axis=2)
         own = array.argmin(off, axis=1)[:, None] == array.arange(3, **of(points))[None, :]
@@ -46,7 +46,7 @@ def means(array: Any, points: Any, centers: Any, steps: int) -> Any:
 
 
 def shallow_water(array: Any, steps: int, height: Any, u: Any, v: Any) -> Any:
-    """The linear equations on a torus."""
+    """Solve the linear shallow-water equations on a torus."""
 
     def slope(x: Any, axis: int) -> Any:
         return 0.5 * (array.roll(x, -1, axis=axis) - array.roll(x, 1, axis=axis))
@@ -60,7 +60,7 @@ def shallow_water(array: Any, steps: int, height: Any, u: Any, v: Any) -> Any:
 
 
 def prices(array: Any, spot: Any, strike: Any, years: Any) -> Any:
-    """Of calls, by Black and Scholes, with the normal distribution by a polynomial."""
+    """Compute Black-Scholes prices of call options, with a polynomial normal distribution."""
 
     def normal(z: Any) -> Any:
         k = 1 / (1 + 0.2316419 * array.abs(z))
@@ -75,14 +75,14 @@ def prices(array: Any, spot: Any, strike: Any, years: Any) -> Any:
 
 
 def transposed(array: Any, x: Any, steps: int) -> Any:
-    """Back and forth: rows that are columns of something else."""
+    """Transpose repeatedly, with an operation that also reads the first element."""
     for _ in range(steps):
         x = array.permute_dims(x, (1, 0)) * 1.0 + x[:1, :1]
     return x
 
 
 def rambo(array: Any, random: Any, energy: float) -> Any:
-    """Momenta of massless particles whose sum is at rest, evenly spread over phase space.
+    """Generate momenta of massless particles at rest in total, uniform in phase space.
 
     Source:
         Kleiss, Stirling and Ellis, "A new Monte Carlo treatment of multiparticle phase space at
@@ -106,13 +106,13 @@ def rambo(array: Any, random: Any, energy: float) -> Any:
 
 
 def principal(array: Any, x: Any) -> Any:
-    """The variances along the principal components of a table, by its covariance."""
+    """Return the variances along the principal components of a table, from its covariance."""
     x = x - array.mean(x, axis=0)
     return array.linalg.eigh(x.T @ x / (x.shape[0] - 1))[0]
 
 
 def gradients(array: Any, a: Any, b: Any, steps: int) -> Any:
-    """The solution of a system by conjugate gradients."""
+    """Solve a linear system by conjugate gradients."""
     x, rest = b * 0, b
     along, square = rest, array.sum(rest * rest)
     for _ in range(steps):
@@ -125,7 +125,7 @@ def gradients(array: Any, a: Any, b: Any, steps: int) -> Any:
 
 
 def of(points: Any) -> dict[str, Any]:
-    """The team that arrays beside an array are of."""
+    """Return the team of an array as a keyword argument."""
     return {"team": points.team} if isinstance(points, xp.Array) else {}
 
 

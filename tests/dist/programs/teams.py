@@ -1,4 +1,4 @@
-"""Functions of arrays of a team: each gives what it gives for the same array on one process."""
+"""Functions of arrays of a team give the same results as on one process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Case = Callable[..., Any]
 
 
 def numbers(shape: tuple[int, ...], dtype: str = "float64") -> Any:
-    """Different elements in no order, the same on all processes."""
+    """Return distinct, unordered elements that are equal on all processes."""
     size = int(np.prod(shape))
     mixed = (np.arange(size) * 7919 + 13) % max(size, 1)
     values = mixed.reshape(shape) - size // 3
@@ -25,7 +25,7 @@ def numbers(shape: tuple[int, ...], dtype: str = "float64") -> Any:
 
 
 def beside(x: Any, values: Any) -> Any:
-    """An array where another is: of its team, if it has one."""
+    """Create an array on the team of `x`, if `x` has a team."""
     return xp.asarray(values, team=x.team)
 
 
@@ -34,7 +34,7 @@ PLACED: list[tuple[tuple[int, ...], Any]] = [
 ]
 
 TRIED = {1: 1, 2: 2}.get(TEAM.size, len(PLACED))
-"""How many of these: with few processes all of them are much the same."""
+"""Number of partitions to test; with few processes most of them are equivalent."""
 
 ELEMENTWISE: dict[str, Case] = {
     "x * 2 + 1": lambda x: x * 2 + 1,
@@ -172,7 +172,7 @@ GROUPS: Mapping[str, dict[str, Case]] = {
 
 
 def outcome(case: Case, x: Any) -> Any:
-    """The result as NumPy has it, or what kind of error there is."""
+    """Return the result as a NumPy array, or the name of the error class."""
     try:
         return np.asarray(case(x))
     except (IndexError, TypeError, ValueError) as error:
@@ -180,7 +180,7 @@ def outcome(case: Case, x: Any) -> Any:
 
 
 def check(where: str, wanted: Any, found: Any) -> None:
-    """The result for parts is that for the whole."""
+    """Check that the result of sharded arrays equals the result of the whole array."""
     if isinstance(wanted, str) or isinstance(found, str):
         assert isinstance(wanted, str) and isinstance(found, str) and wanted == found, (
             f"{where}: {wanted} and {found}")
@@ -190,7 +190,7 @@ def check(where: str, wanted: Any, found: Any) -> None:
 
 
 def main(group: str) -> None:
-    """All functions of a group, on all shapes and partitions."""
+    """Run all functions of a group on all shapes and partitions."""
     np.seterr(all="ignore")
     for name, case in GROUPS[group].items():
         known: dict[tuple[int, ...], Any] = {}

@@ -1,4 +1,4 @@
-"""How long messages take: `tecomp run -n 2 tests/dist/programs/time_messages.py`."""
+"""Time messages: `tecomp run -n 2 tests/dist/programs/time_messages.py`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ mesh = dist.Mesh((team.size,))
 
 
 def tell(what: str, call: Callable[[], object]) -> None:
-    """One line with the least time and the median, in microseconds."""
+    """Print the minimum and the median time in microseconds."""
     times = []
     for _ in range(50):
         dist.barrier(team)
@@ -27,7 +27,7 @@ def tell(what: str, call: Callable[[], object]) -> None:
 
 
 def moved(shape: tuple[int, ...], before: dist.Placement, after: dist.Placement) -> Callable[[], None]:
-    """A redistribution of an array."""
+    """Return a redistribution of an array as a function."""
     source, target = (dist.Partition(shape, "float64", mesh, [p]) for p in (before, after))
     moves = dist.redistribution(source, target)
     here = np.random.default_rng(team.rank).random(source.local_shape(team.rank))
@@ -36,7 +36,7 @@ def moved(shape: tuple[int, ...], before: dist.Placement, after: dist.Placement)
 
 
 def around(axis: int) -> Callable[[], None]:
-    """The halo of a plane that is cut along one axis."""
+    """Return a halo update of a plane that is sharded along one axis."""
     plane = dist.Partition((2000, 2000), "float64", mesh, [dist.Shard(axis)])
     halo = dist.halo(plane, [int(axis == k) for k in range(2)])
     padded = np.zeros(halo.shape(team.rank))

@@ -1,4 +1,4 @@
-"""Functions whose results depend on all elements give what they give on one process, ungathered."""
+"""Sorts, sets, indexing and products give the results of one process without a gather."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIZES = (0, 3, 300)
 
 
 def rows() -> Iterator[tuple[str, Any]]:
-    """Elements of all kinds: few and many different ones, none, NaN, zeros of both signs."""
+    """Yield arrays: many or few distinct values, no elements, NaN, zeros of both signs."""
     random = np.random.default_rng(7)
     for size in SIZES:
         yield f"{size} floats", random.normal(size=size)
@@ -33,7 +33,7 @@ def rows() -> Iterator[tuple[str, Any]]:
 
 
 def same(where: str, found: Any, wanted: Any) -> None:
-    """Equal, also in type and in the signs of zeros; and nothing was gathered for it."""
+    """Check equality, including dtype and signs of zeros, and that nothing was gathered."""
     if isinstance(found, xp.Array):
         xp.eval(found)
         assert not GATHERED, (where, GATHERED)
@@ -56,7 +56,7 @@ ORDERED: dict[str, Callable[[Any], Any]] = {
 OTHERS: dict[str, Callable[[Any], Any]] = {
     "counts": lambda x: xp.unique_counts(x).counts,
     "indices": lambda x: xp.unique_all(x).indices,
-    # With NaN: `unique_inverse` of one process leaves open which of them is which.
+    # For NaN, `unique_inverse` on one process does not determine which NaN an index denotes.
     "inverse": lambda x: xp.unique_all(x).inverse_indices,
     "mask": lambda x: x[x > 0] if x.dtype != xp.bool else x[x],
     "mask of few": lambda x: x[xp.astype(x, xp.float64) > 1.9],
@@ -74,11 +74,11 @@ OTHERS: dict[str, Callable[[Any], Any]] = {
 }
 
 REFUSED = {"b": ("searched", "sorter"), "c": ("mask", "taken twice", "searched", "sorter")}
-"""Functions, by the first words of their names, that do not take truth values and complex ones."""
+"""First words of the names of functions that do not support boolean or complex dtypes."""
 
 
 def ordered() -> None:
-    """Rows, cut in blocks of any sizes."""
+    """Check functions of vectors in blocks of any sizes."""
     for name, data in rows():
         alone = xp.asarray(data)
         for placed in (None, [dist.Shard(0, sizes=(data.size, *(0,) * (N - 1)))]):
@@ -98,7 +98,7 @@ def ordered() -> None:
 
 
 def written(key: Callable[[Any], Any], value: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Other elements in place of those at an index with arrays."""
+    """Return a function that writes elements at an index of arrays in a copy."""
     def function(x: Any) -> Any:
         made = x + 0
         made[key(x)] = value(x)
@@ -108,7 +108,7 @@ def written(key: Callable[[Any], Any], value: Callable[[Any], Any]) -> Callable[
 
 
 def at(x: Any, places: Any) -> Any:
-    """Indices where an array is."""
+    """Return an index array on the team of `x`."""
     return xp.asarray(places, team=x.team)
 
 
@@ -164,7 +164,7 @@ PLANES: dict[str, Callable[[Any], Any]] = {
 
 
 def planes() -> None:
-    """Arrays of two axes, cut along each of them."""
+    """Check functions of matrices that are sharded along either axis."""
     random = np.random.default_rng(8)
     data = random.integers(0, 5, (13, 8)).astype(np.float64)
     alone = xp.asarray(data)
@@ -205,7 +205,7 @@ BLOCKS |= {
 
 
 def blocks() -> None:
-    """Arrays cut along both axes, by processes in rows and columns."""
+    """Check functions of matrices that are sharded along both axes of a two-dimensional mesh."""
     data = np.random.default_rng(10).integers(0, 5, (12, 10)).astype(np.float64)
     alone = xp.asarray(data)
     mesh = dist.Mesh((N // 2, 2)) if N % 2 == 0 else dist.Mesh((1, N))
@@ -219,7 +219,7 @@ def blocks() -> None:
 
 
 def products() -> None:
-    """On processes in rows and columns; nothing is gathered, and the cheapest way is taken."""
+    """Products on meshes of one and two axes gather nothing and take the cheapest communication."""
     random = np.random.default_rng(9)
     a, b = random.integers(0, 9, (12, 20)).astype(float), random.integers(0, 9, (20, 8)).astype(float)
     for mesh in (dist.Mesh((N,)), dist.Mesh((N // 2, 2)) if N % 2 == 0 else dist.Mesh((1, N))):
@@ -237,13 +237,13 @@ def products() -> None:
     if N == 4:
         wide, narrow = (xp.asarray(np.ones(shape), team=TEAM) for shape in ((8, 64), (64, 2)))
         before = xp.statistics.counters.sent.total()
-        xp.eval(wide @ narrow)  # the second is gathered: three quarters of it reach each process
+        xp.eval(wide @ narrow)  # each process gathers three quarters of the second operand
         assert xp.statistics.counters.sent.total() - before == 3 * 16 * 2 * 8
         assert (narrow @ wide[:2]).partition.placements == (dist.Shard(0),)
 
 
 def batches() -> None:
-    """Matrices and rows that are whole on one process each; what has no result is told by all."""
+    """Batched matrices that are local to one process work, and an error is raised on all ranks."""
     data = np.random.default_rng(12).integers(0, 5, (5, 3, 3)).astype(np.float64) + 9 * np.eye(3)
     x = xp.asarray(data, team=TEAM)
     same("inv", xp.linalg.inv(x), np.linalg.inv(data))
@@ -263,12 +263,12 @@ def batches() -> None:
     else:
         raise AssertionError("a singular matrix has an inverse")
     wanted = np.asarray(x) + 1
-    GATHERED.clear()  # whole arrays have said it
+    GATHERED.clear()  # ignore the gathers so far
     same("after an error", x + 1, wanted)
 
 
 def on_a_mesh() -> None:
-    """Of an array in blocks a step sends edges, and a product with a vector parts of that."""
+    """On block partitions, stencils send edges and products send parts of the vector."""
     data = np.random.default_rng(11).integers(0, 9, (12, 10)).astype(np.float64)
     mesh = dist.Mesh((2, 2))
     blocks = dist.Partition(data.shape, data.dtype, mesh, [dist.Shard(0), dist.Shard(1)])
@@ -278,7 +278,7 @@ def on_a_mesh() -> None:
     y = x + 0
     y[1:-1, 1:-1] = x[2:, 1:-1] + x[:-2, 1:-1] + x[1:-1, 2:] + x[1:-1, :-2]
     xp.eval(y)
-    # An edge of 6 rows goes along the one axis, one of 5 columns along the other.
+    # An edge of 6 rows is sent along one mesh axis, an edge of 5 columns along the other.
     assert counters.messages - before[0] == 2
     assert counters.sent.total() - before[1] <= (6 + 5) * 8
     assert y.partition == x.partition

@@ -1,4 +1,4 @@
-"""Processes that do different things, or fail: what is said, and that all of them end."""
+"""Processes that diverge or fail: error messages, and termination of all processes."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def other_shape() -> None:
 
 
 def long_ago() -> None:
-    """More calls later than are kept: the others are far ahead when this process begins."""
+    """Diverge in a call that is older than the recorded calls, because this process starts late."""
     if odd:
         time.sleep(2)
     x = xp.ones(6, team=team)
@@ -92,7 +92,7 @@ def long_ago() -> None:
 
 
 def is_slow() -> None:
-    """No mistake."""
+    """Wait without an error."""
     if odd:
         time.sleep(1.5)
     dist.barrier(team)

@@ -1,4 +1,4 @@
-"""Runs a pass on a printed function: what it becomes, and that it still computes the same."""
+"""Fixtures that run a pass on a printed function and check its text and its results."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _known(func: PrimFunc, sizes: dict[str, int]) -> dict[Var, Expr]:
 
 
 def _arguments(func: PrimFunc, given: Sequence[Any], **sizes: int) -> list[Any]:
-    """The given arrays in the shapes that the parameters have now."""
+    """Return copies of the given arrays in the current shapes of the parameters."""
     known = _known(func, sizes)
     return [
         value.reshape(_shape(param, known)).copy() if isinstance(param, Buffer) else value
@@ -54,7 +54,7 @@ def _arguments(func: PrimFunc, given: Sequence[Any], **sizes: int) -> list[Any]:
 
 
 def _random(func: PrimFunc, **sizes: int) -> list[Any]:
-    """Something for each parameter; small whole numbers, so that sums are exact."""
+    """Return an argument for each parameter; arrays hold small integers, so that sums are exact."""
     rng = np.random.default_rng(0)
     known = _known(func, sizes)
     found: list[Any] = []
@@ -70,7 +70,7 @@ def _random(func: PrimFunc, **sizes: int) -> list[Any]:
 
 @pytest.fixture
 def results() -> Results:
-    """Run a function on random arrays, or given ones; all arrays afterwards, flat."""
+    """Return a function that evaluates a PrimFunc and returns all arrays afterwards, flattened."""
 
     def run(func: PrimFunc, arrays: Sequence[Any] | None = None, **sizes: int) -> list[Array]:
         given = _random(func, **sizes) if arrays is None else arrays
@@ -83,10 +83,10 @@ def results() -> Results:
 
 @pytest.fixture
 def check(results: Results) -> Check:
-    """Assert what a pass makes of a function.
+    """Return a function that checks the result of a pass.
 
-    The result is well formed, can be printed, is what was expected, computes the same as before,
-    and does not change when the pass runs again.
+    The result must be well formed, print and parse back, equal the expected text, compute the same
+    results as before, and stay unchanged when the pass runs again.
     """
 
     def run_pass(step: Pass, before: str, after: str, *sizes: dict[str, int],

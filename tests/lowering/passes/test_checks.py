@@ -1,4 +1,4 @@
-"""A pass that leaves a malformed function is found, also where a later one fails over it."""
+"""A pass that produces a malformed function is named, also if a later pass fails over it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_the_malformed_function_is_shown(
 
     assert diagnostic(caught.value) == Diagnostic(
         "internal", function="main", node="n",
-        problem="this variable is not bound where it is used",
+        problem="variable is not bound where it is used",
     )
 
 
@@ -57,7 +57,7 @@ def test_what_a_later_pass_mends_is_found(monkeypatch: pytest.MonkeyPatch) -> No
 
     assert diagnostic(caught.value) == Diagnostic(
         "internal", function="main", node="n",
-        problem="this variable is not bound where it is used",
+        problem="variable is not bound where it is used",
     )
 
 

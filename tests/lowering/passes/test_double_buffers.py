@@ -1,4 +1,4 @@
-"""Double buffers: the text that comes of them, the numbers after each pass, and what is refused."""
+"""Double buffers: printed code, results after each pass, and rejected schedules."""
 
 from __future__ import annotations
 

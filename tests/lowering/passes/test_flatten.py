@@ -1,4 +1,4 @@
-"""`flatten_buffer`: one index for each physical axis."""
+"""`flatten_buffer` computes one index for each physical axis."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def f(A: Buffer("float32", (120,)), B: Buffer("float32", (120,))):
 
 
 def test_separators(check: Check) -> None:
-    """Three groups of axes become three axes, here with a vector in the last."""
+    """Three groups of axes become three physical axes; the last index is a vector."""
     check(flatten_buffer, """
 def f(A: Buffer("float32", (2, 3, 4, 8), axis_separators=(0, 2))):
     for i in range(2):
@@ -127,7 +127,7 @@ def f(A: Buffer("float32", (64,))):
 
 
 def test_views_of_other_extents_are_other_buffers(check: Check) -> None:
-    """A read in an index is of the view that is declared there."""
+    """A read inside an index refers to the view that is declared in the same scope."""
     check(flatten_buffer, """
 def f(I: Buffer("int64", (24,)), B: Buffer("int64", (2,))):
     with DeclBuffer(Buffer("int64", (2, 8), data=I.data)) as V:
@@ -144,7 +144,7 @@ def f(I: Buffer("int64", (24,)), B: Buffer("int64", (2,))):
 
 
 def test_strides_and_a_symbolic_extent(check: Check) -> None:
-    """What `storage_align` makes of a tensor of `n` rows."""
+    """A tensor of `n` rows with a padded row stride, as `storage_align` produces."""
     check(flatten_buffer, """
 def f(B: Buffer("float32", (n, 3)), n: "int64"):
     with Allocate(Buffer("float32", (n, 3), strides=(5, 1))) as A:
@@ -161,7 +161,7 @@ def f(B: Buffer("float32", (n * 3,)), n: "int64"):
 
 
 def test_a_gather_stays_a_vector() -> None:
-    """An index that is a vector but no ramp is scaled as one."""
+    """A scalar index is broadcast to the lanes of an index vector that is not a ramp."""
     lanes = Ramp(index_value(0), index_value(1), 4)
     A, idx = Buffer("A", (8, 16)), Buffer("idx", (4,), INT64)
     store = BufferStore(A, BufferLoad(A, (Const(1), BufferLoad(idx, (lanes,)))), (Const(2), lanes))
@@ -210,7 +210,7 @@ def test_separators_that_leave_a_group_empty() -> None:
 
 
 def test_more_places_than_indices_count() -> None:
-    """Where numbers would wrap, and no text could be read back."""
+    """More than 2**63 - 1 elements are rejected: an index would overflow and not parse back."""
     A = Buffer("A", (8, 2**60))
 
     with pytest.raises(LowerError) as error:
@@ -222,7 +222,7 @@ def test_more_places_than_indices_count() -> None:
 
 
 def test_views_of_memory_with_several_axes(check: Check) -> None:
-    """Views flatten to the rank of their memory; theirs may be fewer and shorter rows."""
+    """Views flatten to the rank of their memory; a view can have fewer and shorter rows."""
     check(flatten_buffer, """
 def f(A: Buffer("float32", (8, 8), axis_separators=(0,))):
     with DeclBuffer(Buffer("float32", (2, 3, 2, 3), axis_separators=(1,), data=A.data)) as V:
@@ -247,7 +247,7 @@ def f(A: Buffer("float32", (8, 8), axis_separators=(0,))):
     ],
 )
 def test_views_that_address_their_memory_in_another_way_are_refused(view: str, problem: str) -> None:
-    """A table of rows would be read as elements, or a row beyond its end."""
+    """A view with other rows would read a table of rows as elements, or past the end of a row."""
     func = parse(f"""
 def f(A: Buffer("float32", (8, 8), axis_separators=(0,))):
     with DeclBuffer(Buffer("float32", {view}, data=A.data)) as V:
@@ -337,9 +337,9 @@ def _call(kernel: Kernel, args: Sequence[Any]) -> None:
 
 
 def test_a_view_with_the_strides_of_a_parameter_is_no_parameter() -> None:
-    """Equal but for the name: the parameter keeps its shape, and its view has one axis.
+    """A view equal to a parameter except for its name flattens to one axis; the parameter is kept.
 
-    Both end at the last element: there may be no memory behind it.
+    Both extents end at the last element, because memory after that element may not exist.
     """
     func = flatten_buffer(parse(STRIDED))
 

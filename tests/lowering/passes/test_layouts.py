@@ -1,4 +1,4 @@
-"""`apply_buffer_transforms` and `fill_padding`, together as they are in the pipeline."""
+"""`apply_buffer_transforms` and `fill_padding`, in the order of the pipeline."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def interpreted(func: PrimFunc, *arrays: np.ndarray[Any, Any]) -> list[np.ndarra
 
 
 def test_a_view_of_equal_shape_is_rewritten_with_its_memory() -> None:
-    """Equal in all but the name, it is another object: the memory itself has its map too."""
+    """A view equal to its memory except for its name is rewritten, and so is the memory itself."""
     text = """
 @layout_transform_map(A=[lambda i, j: [j, i]])
 def f(A: Buffer("float32", (4, 8)), O: Buffer("float32", (1,))):
@@ -112,11 +112,11 @@ def f(A: Buffer("float32", (8, 4)), O: Buffer("float32", (1,))):
 @pytest.mark.parametrize(
     ("view", "store", "rewritten"),
     [
-        # Elements in row-major order: element 21 is A[2, 5].
+        # Elements are in row-major order: element 21 is A[2, 5].
         ('"float32", (32,)', "V[21]", "V[5, 2]"),
         ('"float32", (2, 16)', "V[1, 5]", "V[5, 2]"),
         ('"int32", (8, 4)', "V[5, 1]", "V[5, 2]"),
-        # A prefix, and every second element.
+        # Views of a prefix, and of every second element.
         ('"float32", (3, 8)', "V[2, 5]", "V[5, 2]"),
         ('"float32", (16,), strides=(2,)', "V[11]", "V[6, 2]"),
     ],
@@ -164,7 +164,7 @@ def f(A: Buffer("float32", (n, m)), *, n: "int64", m: "int64"):
 
 
 def test_a_view_of_a_realized_buffer_has_all_of_it_realized() -> None:
-    """A period that no element reaches is realized too: the view counts from the start."""
+    """Positions that no element maps to are realized too, because the view starts at address 0."""
     text = """
 @layout_transform_map(T=[lambda i: [i // 4, i % 6]])
 def f(A: Buffer("float32", (8,))):
@@ -184,7 +184,7 @@ def f(A: Buffer("float32", (8,))):
     np.testing.assert_array_equal(interpreted(lower_storage(func), a)[0], a[::-1])
 
 
-MAPPED = "apply_buffer_transforms: `V` is a view of `A`, which has a layout map, and "
+MAPPED = "apply_buffer_transforms: `V` is a view of `A`, which has a layout map, but "
 
 
 @pytest.mark.parametrize(
@@ -323,7 +323,7 @@ def f(A: Buffer("float32", (4,)), n: "int64"):
 
 
 def test_padding_of_a_parameter_is_written_first() -> None:
-    """14 elements in 4 rows of 4: two places are left."""
+    """14 elements in 4 rows of 4 leave two positions of padding."""
     text = """
 @layout_transform_map(B=[lambda i: [i // 4, i % 4]])
 @pad_value(B=lambda p, q: cast("float32", p * 100 + q))
@@ -350,7 +350,7 @@ def f(A: Buffer("float32", (14,)), B: Buffer("float32", (4, 4))):
 
 
 def test_padding_of_padding() -> None:
-    """A second map starts from the places of the first, empty ones included."""
+    """The second map applies to all positions of the first map, including its padding."""
     func = filled("""
 @layout_transform_map(B=[lambda i: [i // 4, i % 4], lambda a, b: [a // 2, b, a % 2]])
 @pad_value(B=lambda p, q, r: float32(-1.0))
@@ -367,7 +367,7 @@ def f(A: Buffer("float32", (9,)), B: Buffer("float32", (9,))):
 
 
 def test_padding_inside_a_region() -> None:
-    """Each region fills the part of the padding that it reaches: here only the last one any."""
+    """Each region fills the padding that it covers; here only the last region covers any."""
     func = filled("""
 @layout_transform_map(T=[lambda i: [i // 4, i % 4]])
 @pad_value(T=lambda p, q: float32(7.0))
@@ -426,7 +426,7 @@ def f(A: Buffer("float32", (8, 4)), B: Buffer("float32", (8, 4))):
 
 
 def test_a_swizzle_with_padding() -> None:
-    """The places are not an affine set: 7 elements in 8 places, the last two exchanged."""
+    """The positions are not an affine set: element 6 is at position 7; position 6 is padding."""
     func = filled("""
 @layout_transform_map(B=[lambda i: [i ^ 1]])
 @pad_value(B=lambda p: float32(5.0))
@@ -442,7 +442,7 @@ def f(A: Buffer("float32", (7,)), B: Buffer("float32", (7,))):
 
 
 def test_padding_that_no_expression_describes() -> None:
-    """Every place is filled, and then the elements are written."""
+    """If no expression describes the padding, all positions are filled before the stores."""
     text = "lambda i, j: [j ^ i % 4, i // 3, i % 3]"
     assert IndexMap.lift(parse_index_map(text)).inverse_or_none([7, 2]) is None
     func = filled(f"""

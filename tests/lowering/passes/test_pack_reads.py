@@ -1,4 +1,4 @@
-"""`pack_reads`: elements that are joined to one operand are read at once, or refused."""
+"""`pack_reads` combines reads of adjacent elements into one operand, or rejects the reads."""
 
 from __future__ import annotations
 
@@ -64,27 +64,27 @@ def test_memory_of_the_function() -> None:
     [
         (
             "join(A[i], A[i + 4])",
-            "`A[i]` and `A[i + 4]` are read together, but do not lie side by side; give A a layout "
-            "whose last axis counts these elements",
+            "`A[i]` and `A[i + 4]` are read together, but are not contiguous; give A a layout "
+            "whose last axis holds these elements",
         ),
         (
             "join(A[i], A[i + 1])",
-            "`A[i]` and the next 1 are read together, but the first need not be at a multiple of "
+            "`A[i]` and the next 1 are read together, but the first may not be at a multiple of "
             "2; give A a layout with an innermost `% 2`",
         ),
         (
             "join(A[i * 2], B[i * 2 + 1])",
-            "`join(A[i * 2], B[i * 2 + 1])` joins elements of several buffers; join one's",
+            "`join(A[i * 2], B[i * 2 + 1])` joins elements of several buffers; join elements of one",
         ),
         (
             "join(A[i * 2], int16(3))",
-            "`join(A[i * 2], int16(3))` joins `int16(3)`, which is no element of memory; join "
+            "`join(A[i * 2], int16(3))` joins `int16(3)`, which is not a memory load; join "
             "elements of one operand",
         ),
         (
             "join(A[i * 2], A.load(i * 2 + 1, where=i < 3))",
-            "`A[i * 2]` and `A.load(i * 2 + 1, where=i < 3)` are read together, but not under one "
-            "condition; give the tensor a layout with whole groups and a pad_value",
+            "`A[i * 2]` and `A.load(i * 2 + 1, where=i < 3)` are read together, but under "
+            "different conditions; give the tensor a layout with whole groups and a pad_value",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Random loop nests compute the same after vectorizing, unrolling and simplifying."""
+"""Random loop nests compute the same results after vectorization, unrolling and simplification."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ STEPS: dict[str, Callable[[PrimFunc], PrimFunc]] = {
 
 
 class Programs:
-    """Draws the text of a loop nest; each turn of loop `j` writes places of its own only."""
+    """Draw the text of a loop nest; each iteration of loop `j` writes only its own elements."""
 
     def __init__(self, draw: Callable[[st.SearchStrategy[Any]], Any]) -> None:
         self.draw = draw
         self.names = 0
-        # One form for each array: else lanes could meet at a place.
+        # Each array has one index form; with two forms, several lanes could write one element.
         self.places = (self.pick("O[j]", "O[j * 2 + 1]", "O[63 - j]"),
                        self.pick("P[j + 3]", "P[63 - j * 2]", "P[j * 3]"))
 
@@ -106,7 +106,7 @@ class Programs:
 
     def store(self, indent: str, scope: list[str], memory: list[str]) -> list[str]:
         place = self.pick(*self.places)
-        # What a place holds may be read again, by the lane that writes it only.
+        # Only the lane that writes an element may read it again.
         own = self.pick(place, "float32(3.0)", *(name.split("[")[0] if "[" not in name else
                         name.replace("[", "[(").replace("]", ") % 3]") for name in memory))
         return [f"{indent}{place} = {self.number(scope, own)}"]

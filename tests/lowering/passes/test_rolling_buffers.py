@@ -1,4 +1,4 @@
-"""Rolling buffers: what is computed, how often, where it is kept, and what is refused."""
+"""Rolling buffers: results, number of computations, storage, and rejected schedules."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def test_the_first_iteration_computes_all_of_its_window(count: Any) -> None:
     a, c = whole_numbers(H + 4, W + 4), np.zeros((H, W), "float32")
     times = count(s, [A, C], Q, a, c)
 
-    # Windows of groups of five rows overlap in two.
+    # Windows of adjacent groups of five rows overlap in two rows.
     assert times[:, 0].tolist() == [1] * 5 + [2] * 2 + [1] * 3 + [2] * 2 + [1] * 3
 
 
@@ -431,7 +431,7 @@ def test_outputs_are_the_callers() -> None:
 
 
 def test_loops_inside_of_others_with_steps() -> None:
-    """Rows of S come in twos: what a loop over them counts is no row."""
+    """Only every second row of S is computed, so a loop counter is not a row index."""
     X = te.placeholder((80,), name="X")
     Y = te.compute((80,), lambda i: X[i] + 1.0, name="Y")
     S = te.compute((17,), lambda i: Y[3 * i] + Y[3 * i + 4] + Y[3 * i + 8], name="S")
@@ -453,7 +453,7 @@ def test_loops_inside_of_others_with_steps() -> None:
 
 
 def test_gaps_are_filled_inside_of_the_box_around() -> None:
-    """Columns of S are needed in twos, and those of Y by three taps for each."""
+    """S is read in every second column; each element of S reads three rows and two columns of Y."""
     X = te.placeholder((27, 15), name="X")
     Y = te.compute((27, 15), lambda i, j: X[i, j] + 1.0, name="Y")
     taps = [(a, b) for a in range(3) for b in (0, 2)]
@@ -482,7 +482,7 @@ def test_gaps_are_filled_inside_of_the_box_around() -> None:
 
 @pytest.mark.parametrize("m", [1, 7, 11])
 def test_windows_with_many_corners_become_one_piece(m: int) -> None:
-    """Three reads of rows that cross each other, and their edges: hundreds of cases if all are told."""
+    """Three crossing reads and their boundary conditions would give hundreds of pieces."""
     n = te.var("n")
     X = te.placeholder((n + 2, n, n), name="X")
     Y = te.compute((n + 2, n, n), lambda i, j, k: X[i, j, k] + 1.0, name="Y")
@@ -505,7 +505,7 @@ def test_windows_with_many_corners_become_one_piece(m: int) -> None:
 
 @pytest.mark.parametrize("m", [1, 3, 6])
 def test_loops_and_memory_are_those_of_one_window(m: int) -> None:
-    """What the window is cut by has two cases, so that the window of a window would be larger."""
+    """The bound of the window has two cases, so that a window of the window would be larger."""
     n = te.var("n")
     size = te.min(n, 4)
     X = te.placeholder((2, 7, size * 3), name="X")
@@ -528,7 +528,7 @@ def test_loops_and_memory_are_those_of_one_window(m: int) -> None:
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 10])
 @pytest.mark.parametrize("has_row", [False, True])
 def test_gaps_take_nothing_that_is_not_computed_further_out(n: int, has_row: bool) -> None:
-    """Of a cache there are the rows that are read; in between there may be more than those."""
+    """The outer cache holds only the rows that are read, so the gaps must not be filled from it."""
     size = te.var("n")
     X = te.placeholder((size, size), name="X")
     D = te.compute(

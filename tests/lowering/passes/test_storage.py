@@ -1,4 +1,4 @@
-"""`lower_storage`: realized regions become allocations of their own size."""
+"""`lower_storage` allocates the footprint of each realized region."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def f(A: Buffer("float32", (34, 8)), B: Buffer("float32", (32, 8))):
 
 
 def test_bounded_and_symbolic_extents(check: Check) -> None:
-    """A tail is allocated at its bound; an extent without one stays an expression."""
+    """A bounded tail is allocated at its bound; an unbounded extent stays an expression."""
     check(lower_storage, """
 def f(A: Buffer("float32", (n,)), B: Buffer("float32", (n,)), *, n: "int64"):
     with BufferRealize(Buffer("float32", (n,)), bounds=((0, n),)) as T:
@@ -67,7 +67,7 @@ def f(A: Buffer("float32", (n,)), B: Buffer("float32", (n,)), *, n: "int64"):
 
 
 def test_alignment_becomes_strides(check: Check) -> None:
-    """The stride of axis 0 is 3 modulo 8 and so 11, that of axis 1 stays 1 in its group."""
+    """The stride of axis 0 is 3 modulo 8 and becomes 11; the stride of axis 1 stays 1."""
     check(lower_storage, """
 def f(A: Buffer("float32", (4, 10))):
     with BufferRealize(Buffer("float32", (4, 10)), bounds=((0, 4), (0, 10)), aligns=((0, 8, 3),)) as T:
@@ -111,7 +111,7 @@ def f(A: Buffer("float32", (8,))):
 
 
 def test_one_buffer_in_two_regions() -> None:
-    """Copies of a loop realize the same buffer, each in its own region; one index is in both."""
+    """Unrolled copies realize one buffer with different bounds; one index is used in both."""
     func = parse("""
 def f(A: Buffer("float32", (12,)), B: Buffer("float32", (12,))):
     with BufferRealize(Buffer("float32", (12,)), bounds=((4, 4),)) as T:
@@ -164,7 +164,7 @@ def f(A: Buffer("float32", (32, 8))):
 
 
 def test_a_view_equal_to_its_memory_stays_a_view(check: Check) -> None:
-    """Equal but for the name: the region is the memory, and the view is declared inside."""
+    """A view equal to its memory except for its name is declared inside the allocation."""
     check(lower_storage, """
 def f(A: Buffer("float32", (4, 8))):
     with BufferRealize(Buffer("float32", (4, 8)), bounds=((0, 4), (0, 8))) as T:

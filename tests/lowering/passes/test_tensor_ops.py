@@ -1,4 +1,4 @@
-"""`expand_tensor_ops`: operations of the machine become their statements."""
+"""`expand_tensor_ops` replaces target operations by their statements."""
 
 from __future__ import annotations
 

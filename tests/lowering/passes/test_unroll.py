@@ -1,4 +1,4 @@
-"""`unroll_loops`: one copy of the body for each turn."""
+"""`unroll_loops` replaces a loop by one copy of its body for each iteration."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def f(A: Buffer("float32", (n,)), B: Buffer("float32", (n,)), *, n: "int64"):
 
 
 def test_vectors_that_are_cut_short_stay_in_a_loop(check: Check) -> None:
-    """What is named in all iterations alike is computed once; divisions stay where they are."""
+    """A loop-invariant mask is bound once, before the loop; divisions stay in place."""
     check(unroll_loops, """
 def f(A: Buffer("float32", (32,)), M: Buffer("float32", (n, m)), *, n: "int64", m: "int64"):
     for i in unrolled(4):
@@ -209,7 +209,7 @@ def f(A: Buffer("float32", (4,))):
 
 
 def test_past_the_limit_a_loop_of_unknown_extent_is_serial(check: Check) -> None:
-    """The inner loop still fits in one form; an extent without a small bound has no copies."""
+    """The innermost loop is within the limit; loops of unknown extent become serial."""
     check(partial(unroll_loops, limit=4), """
 def f(A: Buffer("float32", (n, 8)), *, n: "int64"):
     for i in unrolled(n):
@@ -261,7 +261,7 @@ def test_a_million_iterations_are_refused() -> None:
 
 
 def test_a_long_axis_of_which_a_part_is_computed_is_unrolled() -> None:
-    """The loop over the rows that one row needs is short, whatever the tensor has."""
+    """The loop covers only the rows that one output row reads, whatever the tensor's extent."""
     A = te.placeholder((5002, 8), name="A")
     B = te.compute((5002, 8), lambda i, j: A[i, j] + 1.0, name="B")
     C = te.compute((5000, 8), lambda i, j: B[i, j] + B[i + 2, j], name="C")

@@ -1,4 +1,4 @@
-"""`vectorize_loops`: all turns of a loop at once, masked where there are fewer."""
+"""`vectorize_loops` replaces loops by vector statements, with masks for partial vectors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Check = Callable[..., PrimFunc]
 
 
 def test_ramps_and_scalars(check: Check) -> None:
-    """What is the same in all lanes stays a scalar."""
+    """Lane-invariant values stay scalar."""
     check(vectorize_loops, """
 def f(A: Buffer("float32", (64,)), B: Buffer("float32", (64,)), C: Buffer("float32", (8,))):
     for i in range(8):
@@ -43,7 +43,7 @@ def f(A: Buffer("float32", (4,)), B: Buffer("float32", (64,)), C: Buffer("float3
 
 
 def test_quotients_and_remainders_of_ramps(check: Check) -> None:
-    """Aligned ones are ramps or scalars; others are computed in each lane."""
+    """Aligned quotients and remainders become ramps or scalars; others are computed per lane."""
     check(vectorize_loops, """
 def f(A: Buffer("int64", (64,)), B: Buffer("int64", (64,))):
     for i in range(16):
@@ -62,7 +62,7 @@ def f(A: Buffer("int64", (64,)), B: Buffer("int64", (64,))):
 
 
 def test_a_tail_is_masked(check: Check) -> None:
-    """Full rounds need no mask."""
+    """Full vectors need no mask."""
     check(vectorize_loops, """
 def f(A: Buffer("float32", (n,)), B: Buffer("float32", (n,)), *, n: "int64"):
     for io in range((n + 7) // 8):
@@ -113,7 +113,7 @@ def f(A: Buffer("float32", (20,)), B: Buffer("float32", (n,)), *, n: "int64"):
 
 
 def test_an_extent_below_zero_is_an_empty_loop(check: Check) -> None:
-    """Although its remainder is not."""
+    """A loop of negative extent has no iteration, although its remainder may be positive."""
     check(partial(vectorize_loops, max_lanes=8), """
 def f(A: Buffer("float32", (n,)), *, n: "int64"):
     for i in vectorized(n - 16):
@@ -130,7 +130,7 @@ def f(A: Buffer("float32", (n,)), *, n: "int64"):
 
 
 def test_conditions_become_masks(check: Check) -> None:
-    """A part that is the same in all lanes stays a condition; most rounds need no mask."""
+    """Lane-invariant conditions stay branches; most iterations need no mask."""
     check(vectorize_loops, """
 def f(A: Buffer("float32", (10,)), B: Buffer("float32", (64,)), m: "int64"):
     for i in range(8):
@@ -157,7 +157,7 @@ def f(A: Buffer("float32", (10,)), B: Buffer("float32", (64,)), m: "int64"):
 
 
 def test_guarded_reads_are_masked(check: Check) -> None:
-    """Even a read that is the same in all lanes, if there may be no lane that wants it."""
+    """Even a lane-invariant read is masked if there may be no active lane."""
     check(vectorize_loops, """
 def f(A: Buffer("float32", (8,)), B: Buffer("float32", (10,)), k: "int64"):
     for j in vectorized(10):
@@ -182,7 +182,7 @@ def f(A: Buffer("float32", (8,)), B: Buffer("float32", (32,))):
 
 
 def test_values_and_memory_of_each_lane(check: Check) -> None:
-    """The copies lie side by side; index arithmetic is not bound to a vector."""
+    """The copies of a buffer are adjacent in memory; index arithmetic is substituted, not bound."""
     check(vectorize_loops, """
 def f(A: Buffer("float32", (32,)), B: Buffer("float32", (4,))):
     for j in vectorized(4):
@@ -205,7 +205,7 @@ def f(A: Buffer("float32", (32,)), B: Buffer("float32", (4,))):
 
 
 def test_inner_loops_with_bounds_of_their_own(check: Check) -> None:
-    """A triangle: the loop inside runs over all rows, each lane takes part in its own."""
+    """In a triangular nest, the inner loop covers all rows and a mask selects the active lanes."""
     check(vectorize_loops, """
 def f(A: Buffer("float32", (64,)), B: Buffer("float32", (8,))):
     for j in vectorized(8):
@@ -233,7 +233,7 @@ def f(A: Buffer("float32", (32,))):
 
 
 def test_statements_without_a_vector_form_run_lane_by_lane(check: Check) -> None:
-    """A vector in the first of two physical axes; stores of all lanes to one place."""
+    """Vectors in the first of two physical axes, and stores of all lanes to one element."""
     check(vectorize_loops, """
 def f(A: Buffer("float32", (8, 4), axis_separators=(0,)), B: Buffer("float32", (8,)), C: Buffer("float32", (1,))):
     for j in vectorized(8):
@@ -254,7 +254,7 @@ def f(A: Buffer("float32", (8, 4), axis_separators=(0,)), B: Buffer("float32", (
 
 
 def test_a_row_that_some_lanes_may_read_is_chosen_lane_by_lane(check: Check) -> None:
-    """The row is the same in all lanes, but only in those where it is wanted is it there."""
+    """The row index is the same in all lanes, but valid only in the active lanes."""
     check(vectorize_loops, """
 def f(P: Buffer("float32", (3, 3), axis_separators=(0,)), I: Buffer("int64", (8,)), B: Buffer("float32", (8,))):
     for j in vectorized(8):
@@ -333,7 +333,7 @@ def f(A: Buffer("float32", (8,))):
 
 
 def test_checks_of_what_all_lanes_read_are_made_in_the_lanes_that_take_part(check: Check) -> None:
-    """One index differs from lane to lane and the other does not; nothing is read in any lane."""
+    """One index differs between lanes and the other does not; inactive lanes read nothing."""
     check(vectorize_loops, """
 @sites("t.py:1: A[idx[i], at[0]]")
 def f(A: Buffer("float32", (117,)), idx: Buffer("int64", (8,)), at: Buffer("int64", (1,)), B: Buffer("float32", (8,))):
@@ -347,7 +347,7 @@ def f(A: Buffer("float32", (117,)), idx: Buffer("int64", (8,)), at: Buffer("int6
 
 
 def test_ends_of_vectors_have_whole_registers_and_one_form(check: Check) -> None:
-    """Whatever lanes a mask leaves out, there may be more of them; and an end is never whole."""
+    """A remainder has only a masked form in whole registers; full vectors have their own branch."""
     check(vectorize_loops, """
 def f(A: Buffer("float32", (n,)), B: Buffer("float32", (m,)), *, n: "int64", m: "int64"):
     for i in vectorized(n % 8):

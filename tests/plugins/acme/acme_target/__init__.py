@@ -1,4 +1,4 @@
-"""The machine of ACME, described for tecomp: a plug-in that the tests install."""
+"""ACME target plug-in, which the tests install."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from pathlib import Path
 
 
 def descriptions() -> list[Path]:
-    """Paths of the TOML files, for the entry point `tecomp.targets`."""
+    """Return the paths of the TOML files, for the entry point `tecomp.targets`."""
     return sorted(Path(__file__).parent.glob("*.toml"))

@@ -1,4 +1,4 @@
-"""What ACME's units do, for the entry point `tecomp.intrinsics`."""
+"""Intrinsics of the ACME target, for the entry point `tecomp.intrinsics`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tecomp import te
 
 
 def intrinsics(target: tecomp.Target) -> list[Any]:
-    """The tile product of the unit `mac`."""
+    """Return the tile product of the unit `mac`."""
     unit: Any = target.engine["mac"]
     a = te.placeholder((unit.m, unit.k), unit.inputs[0], name="a")
     b = te.placeholder((unit.k, unit.n), unit.inputs[0], name="b")
