@@ -44,20 +44,14 @@ class Template:
     """Message of one raised error in the source.
 
     Attributes:
-        file: File, relative to the repository.
-        line: Line.
         error: Name of the class.
         kind: Kind of the error; the expression, if it is computed.
         text: Template, including the text that the raising function adds around it.
-        names: Names of its parameters.
     """
 
-    file: str
-    line: int
     error: str
     kind: str
     text: str
-    names: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -217,8 +211,7 @@ def _template(
     used = fields_of(raiser.before + text + raiser.after) if is_filled else frozenset()
     assert names == used or (is_open and names <= used), f"{where}: {names ^ used}"
     yield Template(
-        str(file), node.lineno, raiser.error, _kind(node, raiser.kind),
-        raiser.before + text + raiser.after, used,
+        raiser.error, _kind(node, raiser.kind), raiser.before + text + raiser.after
     )
 
 
