@@ -308,14 +308,7 @@ class ShardLayout(Layout):
             layout = layout.replace(alignment_bytes=count)
         if capacity_bytes is not None:
             layout.check_capacity(capacity_bytes)
-        if layout.memref_shape != said.memref:
-            raise LayoutError(
-                "shard layout: the text contains memref<{memref}>, but {shape} on the grid "
-                "<{grid}> has memref<{memref_shape}>; write the latter",
-                kind="shards", memref=format_grid(said.memref), shape=format_grid(said.shape),
-                grid=format_grid(said.grid),
-                memref_shape=format_grid(layout.memref_shape),
-            )
+        _check_shard_extents(layout, said.memref)
         return layout
 
     @classmethod
@@ -329,14 +322,7 @@ class ShardLayout(Layout):
             grid=said.grid, tile=said.tile, memory_space=said.memory_space, element=said.element,
             face=face, device=device, dim_alignments=said.alignments, allowed_tiles=allowed_tiles,
         )
-        if layout.memref_shape != said.memref:
-            raise LayoutError(
-                "shard layout: the text has shards of {memref}, but {shape} on the grid <{grid}> "
-                "has shards of {memref_shape}; write the latter",
-                kind="shards", memref=format_grid(said.memref), shape=format_grid(said.shape),
-                grid=format_grid(said.grid),
-                memref_shape=format_grid(layout.memref_shape),
-            )
+        _check_shard_extents(layout, said.memref)
         return layout
 
     def text(self) -> str:
@@ -553,3 +539,19 @@ def _from_zero(index_map: IndexMap, ranges: Sequence[tuple[int, int]]) -> list[E
         expr if low == 0 else Binary(BinOp.SUB, expr, index_value(low))
         for expr, (low, _) in zip(index_map.final_indices, ranges, strict=True)
     ]
+
+
+def _check_shard_extents(layout: ShardLayout, stated: Sequence[int]) -> None:
+    """Raise if a text states other shard extents than those of its layout.
+
+    Raises:
+        LayoutError: If the extents differ.
+    """
+    if layout.memref_shape == tuple(stated):
+        return
+    raise LayoutError(
+        "shard layout: the text has shards of {memref}, but {shape} on the grid <{grid}> has "
+        "shards of {memref_shape}; write the latter",
+        kind="shards", memref=format_grid(stated), shape=format_grid(layout.shape),
+        grid=format_grid(layout.grid), memref_shape=format_grid(layout.memref_shape),
+    )
