@@ -272,8 +272,9 @@ def _in_order(s: te.Schedule, d: Convolution, p: ConvBlocking) -> tuple[te.Tenso
     return sums, shared
 
 
-def _schedule_transposed_block(s: te.Schedule, d: Convolution, p: ConvBlocking) -> tuple[te.Tensor,
-        te.IterVar]:
+def _schedule_transposed_block(
+    s: te.Schedule, d: Convolution, p: ConvBlocking
+) -> tuple[te.Tensor, te.IterVar]:
     """Schedule register tiles into a channels-last block that is transposed into the result.
 
     Returns:

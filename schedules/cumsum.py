@@ -101,8 +101,9 @@ def define(
         sums.append(_groups(sums[-1], axis, wide, f"{name}_groups{len(sums)}"))
     before = None
     for level in reversed(range(1, len(sums))):
-        before = _cumulative_sums(sums[level], axis, wide, before, wide, False,
-            f"{name}_before{level}")
+        before = _cumulative_sums(
+            sums[level], axis, wide, before, wide, False, f"{name}_before{level}"
+        )
     return _cumulative_sums(A, axis, wide, before, dtype, not exclusive, name)
 
 
@@ -155,8 +156,9 @@ def _by_groups(
 def _by_rows(A: te.Tensor, exclusive: bool, dtype: str, wide: str, name: str) -> te.Tensor:
     """Compute cumulative sums over transposed rows, and transpose them back."""
     *rows, _ = A.shape
-    sums = _by_steps(transpose_last_axis_first(A, wide, f"{name}_transposed"), exclusive, wide,
-        f"{name}_sums")
+    sums = _by_steps(
+        transpose_last_axis_first(A, wide, f"{name}_transposed"), exclusive, wide, f"{name}_sums"
+    )
     return te.compute(
         A.shape, lambda *i: te.cast(sums(i[-1], number_of(i[:-1], rows)), dtype), name=name
     )

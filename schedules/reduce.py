@@ -234,8 +234,9 @@ def _across_then_along(s: te.Schedule, d: Reduction, columns: int, target: Targe
     stage, axes = s[partial], list(partial.op.axis)
     run = stage.fuse(*axes[len(axes) - 1 - columns :])
     lanes = lanes_of(partial, run, target)
-    most = balanced_block_size(run.extent,
-        max(ceil_div(_number(run), core_of(target).count), lanes), lanes)
+    most = balanced_block_size(
+        run.extent, max(ceil_div(_number(run), core_of(target).count), lanes), lanes
+    )
     block, column = stage.split(run, factor=most)
     vectors, lane = stage.split(column, factor=lanes)
     outer = axes[: len(axes) - 1 - columns]

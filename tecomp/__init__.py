@@ -227,8 +227,9 @@ if not typing.TYPE_CHECKING:
             return import_module(f"tecomp.{name}")
         home = _MODULE_OF.get(name)
         if home is None:
-            raise import_module("tecomp.compute.tvm_compat").unsupported_name_message(__name__,
-                name)
+            raise import_module("tecomp.compute.tvm_compat").unsupported_name_message(
+                __name__, name
+            )
         value = globals()[name] = getattr(import_module(home), name)
         return value
 

@@ -66,9 +66,9 @@ _ABBREVIATION = _Abbreviation()
 def safe_repr(value: object) -> str:
     """Return the `repr` of a value, abbreviated if `repr` raises an error.
 
-    Messages of errors fall back to it. `repr` raises
-    ValueError for integers of more than 4,300 digits and RecursionError for deeply nested
-    containers, and an object of a user may raise anything.
+    Messages of errors use it where the `repr` of a value fails: `repr` raises ValueError for
+    integers of more than 4,300 digits and RecursionError for deeply nested containers, and an
+    object of a user may raise anything.
 
     >>> safe_repr("x"), safe_repr((1 << 20000, 2))
     ("'x'", '(<int of 20,001 bits>, 2)')

@@ -299,8 +299,9 @@ def factors_to_materialize(x: te.Tensor) -> list[list[int]]:
     return kept
 
 
-def _split_factors_in_two(parts: Sequence[frozenset[te.IterVar]],
-        axes: Sequence[te.IterVar]) -> list[list[int]]:
+def _split_factors_in_two(
+    parts: Sequence[frozenset[te.IterVar]], axes: Sequence[te.IterVar]
+) -> list[list[int]]:
     """Partition factors into two groups that each depend on an axis the other group does not.
 
     The other factors join a group that already depends on all of their axes. Return an empty list

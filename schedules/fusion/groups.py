@@ -320,8 +320,9 @@ def _scans_in_groups(p: StageGraph) -> Iterator[FusedStages]:
                 and p.readers[y] == [d.columns] and y not in p.results}
         made = own - {x}
         if not made & p.results and all(set(p.readers[y]) <= own for y in made):
-            yield FusedStages(x, (x,),
-                tuple(y for y in p.stages if y in made and not is_of_scan(p, y)))
+            yield FusedStages(
+                x, (x,), tuple(y for y in p.stages if y in made and not is_of_scan(p, y))
+            )
 
 
 def _transposable_stage(

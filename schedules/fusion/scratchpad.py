@@ -65,8 +65,9 @@ def core_schedule_candidates(
         walk = partial(_transfer, output, where)
         return [] if output in where.cuts else [_undivided_candidate(walk)]
     w = work_of(output, total, p.stages, whole)
-    shared = CoreScheduleCandidate(lambda s: schedule_partial(s, w, where),
-        lambda: outline_partial(w, where))
+    shared = CoreScheduleCandidate(
+        lambda s: schedule_partial(s, w, where), lambda: outline_partial(w, where)
+    )
     product = None if total is None else product_of(output, chain)
     if any(axis >= len(output.shape) for axis in where.cuts.get(output, DivisionSpec()).cores):
         return [shared]
@@ -75,8 +76,9 @@ def core_schedule_candidates(
         found += [_product(w, product, where), *_products_in_parts(w, product, where)]
     if total is not None and (convolution := convolution_of(output, chain)) is not None:
         found.append(_convolution(w, convolution, where))
-    apart = CoreScheduleCandidate(lambda s: schedule_parts(s, w, where),
-        lambda: generic.outline(w, where))
+    apart = CoreScheduleCandidate(
+        lambda s: schedule_parts(s, w, where), lambda: generic.outline(w, where)
+    )
     return [*found, shared, apart]
 
 
@@ -89,8 +91,9 @@ def _store_in_scratchpad(x: te.Tensor, where: Placement, s: te.Schedule) -> None
     where.put(s, x)
 
 
-def _row_by_row(group: FusedStages, whole: Collection[te.Tensor],
-        where: Placement) -> CoreScheduleCandidate:
+def _row_by_row(
+    group: FusedStages, whole: Collection[te.Tensor], where: Placement
+) -> CoreScheduleCandidate:
     output, rows = group.output, group.rows
     reads = (x for y in (output, *rows) for x in y.op.input_tensors if x in whole)
     read, cut = list(dict.fromkeys(reads)), where.cuts.get(output, DivisionSpec())
@@ -159,8 +162,9 @@ def _products_in_parts(w: TiledComputation, product: Product, where: Placement) 
             _need_whole(w, factors)
             schedule_partial(s, w, where, (c.depth, count), partly)
 
-        return CoreScheduleCandidate(walk,
-            lambda: UndividedResult("reduction", f"cores share its depth {c.depth.name}"))
+        return CoreScheduleCandidate(
+            walk, lambda: UndividedResult("reduction", f"cores share its depth {c.depth.name}")
+        )
 
     def partly(s: te.Schedule, partial: te.Tensor, where: Placement) -> None:
         part = contraction.of_partial(c, partial, remaining_reduction_loops(s, partial))
@@ -327,8 +331,11 @@ def divide_result(result: te.Tensor, where: Placement) -> DividedResult | Undivi
         # A ScheduleError means that the program is of another kind, as during scheduling.
         with suppress(ScheduleError):
             found = way.outline()
-            return found if isinstance(found, UndividedResult) else _with_needs(found, groups, p,
-                whole)
+            return (
+                found
+                if isinstance(found, UndividedResult)
+                else _with_needs(found, groups, p, whole)
+            )
     return UndividedResult("steps", "it is computed step by step")
 
 
@@ -577,8 +584,9 @@ def _schedule_group(
 
     If no candidate is legal, the stages of the rows are scheduled as separate groups.
     """
-    found: te.Schedule | None = first_legal(s,
-        [way.walk for way in core_schedule_candidates(group, p, whole, where)])
+    found: te.Schedule | None = first_legal(
+        s, [way.walk for way in core_schedule_candidates(group, p, whole, where)]
+    )
     if found is not None:
         return found
     if not group.rows:

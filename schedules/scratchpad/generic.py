@@ -141,16 +141,18 @@ def schedule_partial(
             "{output}: an inlined expression is used both in the reduction and after it",
             kind="not-divided", output=w.output.name,
         )
-    work = TiledComputation(partial, partial, own, w.whole,
-        tuple(remaining_reduction_loops(s, partial)))
+    work = TiledComputation(
+        partial, partial, own, w.whole, tuple(remaining_reduction_loops(s, partial))
+    )
     rest = TiledComputation(w.output, w.total, left, {*w.whole, partial}, tuple(total.reduce_axis))
     cuts = {} if cut is None else {
         partial: cut.of_partial(len(w.output.shape)), w.output: cut.along(len(w.output.shape))
     }
     where = replace(where, cuts=cuts)
     if schedule is not None and where.target.stick is not None:
-        where = replace(where,
-            given={**where.given, partial: _partial_result_layout(partial, where)})
+        where = replace(
+            where, given={**where.given, partial: _partial_result_layout(partial, where)}
+        )
     try:
         if schedule is None:
             schedule_parts(s, work, where)
@@ -206,8 +208,9 @@ def _shared_depth(w: TiledComputation, cut: DivisionSpec | None, where: Placemen
     return found
 
 
-def _depth_as_asked(w: TiledComputation, cut: DivisionSpec, where: Placement) -> tuple[te.IterVar,
-        int] | None:
+def _depth_as_asked(
+    w: TiledComputation, cut: DivisionSpec, where: Placement
+) -> tuple[te.IterVar, int] | None:
     """Return the reduction axis that the caller requests to share, and the number of its parts.
 
     Raises:
@@ -387,8 +390,9 @@ def _tensors_to_copy(w: TiledComputation, where: Placement) -> tuple[te.Tensor, 
     return tuple(x for x in w.copied() if x not in there)
 
 
-def _choose_division(w: TiledComputation, where: Placement, cut: DivisionSpec,
-        units: Sequence[int]) -> WorkDivision:
+def _choose_division(
+    w: TiledComputation, where: Placement, cut: DivisionSpec, units: Sequence[int]
+) -> WorkDivision:
     """Return the part of each core, as requested or chosen automatically.
 
     Raises:

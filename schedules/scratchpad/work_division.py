@@ -61,8 +61,9 @@ class DivisionSpec:
     def along(self, rank: int) -> DivisionSpec:
         """Return the request for the axes of the result only; no other cores are requested."""
         cores = {axis: self.cores.get(axis, 1) for axis in range(rank)} if self.cores else {}
-        return DivisionSpec(cores, {axis: n for axis, n in self.tiles.items() if axis < rank},
-            self.least)
+        return DivisionSpec(
+            cores, {axis: n for axis, n in self.tiles.items() if axis < rank}, self.least
+        )
 
     def pieces(self, shape: Sequence[int], units: Sequence[int]) -> tuple[int, ...]:
         """Return the indivisible extents along each axis, as multiples of the units."""
@@ -203,8 +204,9 @@ def _count(pieces: Sequence[int], part: Sequence[int]) -> tuple[int, ...]:
     return tuple(ceil_div(n, size) for n, size in zip(pieces, part, strict=True))
 
 
-def divide_as(x: te.Tensor, cut: DivisionSpec, units: Sequence[int],
-        target: Target) -> WorkDivision:
+def divide_as(
+    x: te.Tensor, cut: DivisionSpec, units: Sequence[int], target: Target
+) -> WorkDivision:
     """Return the division of a result that the caller requests.
 
     Args:

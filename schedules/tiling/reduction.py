@@ -174,10 +174,13 @@ def fold(s: te.Schedule, result: te.Tensor, run: te.IterVar, place: te.IterVar,
         (left,) = s[result].op.reduce_axis
         _, inner = s[result].split(left, factor=width)
         half = _combine_later(s, result, inner, place)
-        s[half].reorder(*s[half].op.axis[:-1], *remaining_reduction_loops(s, half),
-            s[half].op.axis[-1])
-        for axis in (*(s[half].op.axis[:-1] if rows > 1 else ()),
-                *remaining_reduction_loops(s, half)):
+        s[half].reorder(
+            *s[half].op.axis[:-1], *remaining_reduction_loops(s, half), s[half].op.axis[-1]
+        )
+        for axis in (
+            *(s[half].op.axis[:-1] if rows > 1 else ()),
+            *remaining_reduction_loops(s, half),
+        ):
             s[half].unroll(axis)
         s[half].vectorize(s[half].op.axis[-1])
         width //= 2

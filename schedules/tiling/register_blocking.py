@@ -36,12 +36,12 @@ def balanced_block_size(extent: Size, most: int, unit: int = 1, share: int = 1) 
         share: Number of cores. The number of parts is a multiple of it, unless parts would be
             smaller than `unit`. Default: 1.
 
-    >>> balanced_block_size(193, 96), balanced_block_size(193, 96, unit=8), balanced_block_size(10,
-    ...     96, unit=8)
-    (65, 72, 16)
-    >>> balanced_block_size(193, 96, share=2), balanced_block_size(3, 96,
-    ...     share=2), balanced_block_size(3, 1, share=2)
-    (49, 2, 1)
+    >>> balanced_block_size(193, 96), balanced_block_size(193, 96, unit=8)
+    (65, 72)
+    >>> balanced_block_size(10, 96, unit=8)
+    16
+    >>> [balanced_block_size(n, block, share=2) for n, block in ((193, 96), (3, 96), (3, 1))]
+    [49, 2, 1]
     """
     if not isinstance(extent, int):
         return most

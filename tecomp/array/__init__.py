@@ -191,8 +191,9 @@ if not TYPE_CHECKING:
             message = "tecomp.array.counters was renamed: use tecomp.array.statistics"
             importlib.import_module("warnings").warn(message, DeprecationWarning, stacklevel=2)
             return importlib.import_module("tecomp.array.statistics")
-        raise unsupported_function_message(name,
-            [n for n, value in globals().items() if callable(value)])
+        raise unsupported_function_message(
+            name, [n for n, value in globals().items() if callable(value)]
+        )
 
     def __dir__() -> list[str]:
         """Return the public names of the namespace, without the modules of the package."""

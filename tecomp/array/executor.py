@@ -215,8 +215,9 @@ def _(value: ScalarCall, values: Values) -> Any:
 
 def _part(tensor: Node, part: Any) -> Node:
     """Return the elements of a local slice."""
-    return apply_view(ExtractSlice(tuple([(at.start, at.step, _length(at)) for at in part])),
-        tensor)
+    return apply_view(
+        ExtractSlice(tuple([(at.start, at.step, _length(at)) for at in part])), tensor
+    )
 
 
 def _length(part: Any) -> int:
@@ -304,8 +305,9 @@ def _(value: Generic, values: Values) -> Node:
     op = _fill(value.op, values)
     if isinstance(op, Create | CreateLike):
         own = PTensorType((), value.type.dtype, value.type.device)
-        one = record(Create((), own.dtype, own.device),
-            materialized_node(data_of(rest[0]), rest[0].type))
+        one = record(
+            Create((), own.dtype, own.device), materialized_node(data_of(rest[0]), rest[0].type)
+        )
         return apply_view(BroadcastOp(shape), one)
     starts = tuple([at.start for at in part]) if part is not None else (0,) * len(shape)
     return create_array(op, (shape, starts))

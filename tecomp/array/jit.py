@@ -436,8 +436,9 @@ def _record_again(
     nodes.update(zip(piece.nodes, made, strict=True))
 
 
-def _extract_arrays(value: Any, arrays: list[Array], where: str,
-        around: tuple[int, ...] = ()) -> Any:
+def _extract_arrays(
+    value: Any, arrays: list[Array], where: str, around: tuple[int, ...] = ()
+) -> Any:
     """Replace arrays in a structure by slots and add each array once to `arrays`.
 
     Raises:

@@ -170,8 +170,9 @@ def timeline(team: Any) -> ChromeTrace:
     ['team 1', 'rank 0']
     """
     # Import lazily: programs without a team do not need the communication packages.
-    found: ChromeTrace = import_module("tecomp.array.distributed.timeline").lanes_of(team,
-        _cleared[0])
+    found: ChromeTrace = import_module("tecomp.array.distributed.timeline").lanes_of(
+        team, _cleared[0]
+    )
     return found
 
 

@@ -62,8 +62,10 @@ def explicit_factors(value: Expr) -> list[ProductFactor]:
         if isinstance(node, Binary) and node.op is BinOp.MUL:
             todo += [ProductFactor(node.b, factor.divides), ProductFactor(node.a, factor.divides)]
         elif isinstance(node, Binary) and node.op is BinOp.DIV:
-            todo += [ProductFactor(node.b, not factor.divides),
-                ProductFactor(node.a, factor.divides)]
+            todo += [
+                ProductFactor(node.b, not factor.divides),
+                ProductFactor(node.a, factor.divides),
+            ]
         else:
             found.append(factor)
     return found

@@ -160,8 +160,9 @@ def _bind_sizes(call: TensorIntrinCall, inside: Sequence[Extent], where: str) ->
     return with_sizes(call.intrin, sizes)
 
 
-def _around_condition(value: Expr, axes: tuple[IterVar, ...],
-        moved: Callable[[Expr], Expr]) -> Expr:
+def _around_condition(
+    value: Expr, axes: tuple[IterVar, ...], moved: Callable[[Expr], Expr]
+) -> Expr:
     if not isinstance(value, Reduce):
         return moved(value)
     return replace(

@@ -185,8 +185,9 @@ def check_constraints(
     return tuple(found)
 
 
-def satisfies_constraints(each: AnalyzedOperation, target: Target, *,
-        is_alone: bool = False) -> bool:
+def satisfies_constraints(
+    each: AnalyzedOperation, target: Target, *, is_alone: bool = False
+) -> bool:
     """Return whether the layouts of the operands of an operation satisfy the target's rules.
 
     Args:

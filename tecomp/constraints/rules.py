@@ -122,8 +122,9 @@ def _is_converted(use: OperandUse, out: OperandUse) -> bool:
     return len(sizes) > 1 and bool(_lane_axes(use)) and _lane_axes(use) == _lane_axes(out)
 
 
-def _across_lanes(rule: LaneAccess, lanes: LaneAddresses, read: LaneAddresses,
-        n_kept: int) -> Pair | None:
+def _across_lanes(
+    rule: LaneAccess, lanes: LaneAddresses, read: LaneAddresses, n_kept: int
+) -> Pair | None:
     """Return two points that show that the lanes read an operand in a forbidden way, or None."""
     pair = not_consecutive(lanes, read, n_kept)
     if pair is None and "consecutive" in rule.allowed:
@@ -136,8 +137,9 @@ def _across_lanes(rule: LaneAccess, lanes: LaneAddresses, read: LaneAddresses,
     return pair
 
 
-def _not_repeated(rule: LaneAccess, lanes: LaneAddresses, read: LaneAddresses,
-        n_kept: int) -> Pair | None:
+def _not_repeated(
+    rule: LaneAccess, lanes: LaneAddresses, read: LaneAddresses, n_kept: int
+) -> Pair | None:
     """Return two points that show that the lanes do not read one element as required, or None."""
     pair = not_broadcast(lanes, read, n_kept)
     if pair is None and "broadcast" not in rule.allowed:
@@ -218,8 +220,9 @@ def _lanes_text(rule: LaneAccess, use: OperandUse, each: AnalyzedOperation, pair
     )
 
 
-def _terms_text(rule: LaneAccess, uses: tuple[OperandUse, OperandUse], terms: LaneAddresses,
-        pair: Pair) -> str:
+def _terms_text(
+    rule: LaneAccess, uses: tuple[OperandUse, OperandUse], terms: LaneAddresses, pair: Pair
+) -> str:
     model, use = uses
     ours, theirs = _places_at(model, pair), _places_at(use, pair)
     return (
@@ -310,8 +313,9 @@ def _used_variables(use: OperandUse) -> set[Var]:
     return {var for index in use.indices for var in free_variables(index)}
 
 
-def _constrained_axes(rule: SharedLanes, each: AnalyzedOperation,
-        uses: Sequence[OperandUse]) -> list[IterVar]:
+def _constrained_axes(
+    rule: SharedLanes, each: AnalyzedOperation, uses: Sequence[OperandUse]
+) -> list[IterVar]:
     """Return the axes of the kind a rule names along which every operand has several elements."""
     if rule.axis == "any":
         return []
@@ -373,8 +377,9 @@ def stick_density(rule: StickDensity, each: AnalyzedOperation) -> Iterator[Const
             continue
         makes = "gathers elements of several sticks into one" if sparse is use else (
             "scatters the elements of one stick to several")
-        yield ConstraintFailure((use, each.out),
-            partial(_density_text, sparse, pair, full, axes, makes))
+        yield ConstraintFailure(
+            (use, each.out), partial(_density_text, sparse, pair, full, axes, makes)
+        )
 
 
 def _density_text(
@@ -395,8 +400,9 @@ def lane_reduction(rule: LaneReduction, each: AnalyzedOperation) -> Iterator[Con
         return
     name = along[0].name
     if rule.result == "refused":
-        yield ConstraintFailure((along[0],),
-            f"it reduces along the lanes of {name}, which is not supported")
+        yield ConstraintFailure(
+            (along[0],), f"it reduces along the lanes of {name}, which is not supported"
+        )
         return
     pair = find_stick_conflict(each.out.places)
     if pair is None:
@@ -439,8 +445,9 @@ def operand_rank(rule: OperandRank, each: AnalyzedOperation) -> Iterator[Constra
             rank = len(use.layout.memory_shape)
             if rank not in rule.ranks:
                 ranks = " or ".join(map(str, rule.ranks))
-                yield ConstraintFailure((use,),
-                    f"{use.name} has {rank} physical axes instead of {ranks}")
+                yield ConstraintFailure(
+                    (use,), f"{use.name} has {rank} physical axes instead of {ranks}"
+                )
 
 
 def memory_rank(use: OperandUse, target: Target) -> str | None:

@@ -429,8 +429,9 @@ class _Finder:
         self.tiles.append(TileWork(node, unit, frames, self.statement))
         return node.body if unit is None else node.operands
 
-    def _touched(self, node: OperandTransfer, frames: tuple[Frame, ...],
-            values: dict[Var, Expr]) -> None:
+    def _touched(
+        self, node: OperandTransfer, frames: tuple[Frame, ...], values: dict[Var, Expr]
+    ) -> None:
         place = substitute(node.place, values)
         assert isinstance(place, BufferLoad)
         if not node.is_written:

@@ -241,9 +241,14 @@ def _of_processor(report: CostReport, name: str, seconds: float | None) -> Roofl
     if not operations or not moved:
         return Roofline(report.target, "second", compute, memories, (),
                         (_OF_CORES, _no_mark(name, moved, taken, near.rate * cores)))
-    mark = RooflinePoint(name, near.name, operations / moved, operations / taken,
+    mark = RooflinePoint(
+        name,
+        near.name,
+        operations / moved,
+        operations / taken,
         operations / least,
-                seconds is not None)
+        seconds is not None,
+    )
     return Roofline(report.target, "second", compute, memories, (mark,),
                     (_OF_CORES, _COMPULSORY, _MEASURED, *_doubts(mark, dtype, compute)))
 

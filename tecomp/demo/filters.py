@@ -285,8 +285,9 @@ class FilterTile:
     columns: int
 
 
-def schedule_on_target(target: Target, height: int, width: int,
-        n_filters: int) -> FilterProgram | None:
+def schedule_on_target(
+    target: Target, height: int, width: int, n_filters: int
+) -> FilterProgram | None:
     """Schedule the filters for the memories and cores of a target; None without scratchpads.
 
     The padded image, the weights and the bias are copied to device memory, in its sticks or tiles.

@@ -111,8 +111,9 @@ def _section(show: Callable[[str], None], title: str, text: str) -> None:
     show(text)
 
 
-def _build_program(program: FilterProgram, target: Target,
-        show: Callable[[str], None]) -> ScheduledKernel:
+def _build_program(
+    program: FilterProgram, target: Target, show: Callable[[str], None]
+) -> ScheduledKernel:
     """Build the program, and show the intermediate results."""
     s, args = program.schedule, program.args
     # Build before printing, so that an error does not follow pages of loops.

@@ -60,8 +60,9 @@ def with_tail(name: str, tail: str, width: float, size: float, style: str = "") 
     >>> with_tail("convolution", ": 8 B", 70, 10), with_tail("ReLU", ": 8 B", 70, 10)
     ('convol…: 8 B', 'ReLU: 8 B')
     """
-    return truncate_to_width(name, max(width - text_width(tail, size, style), 0.0), size,
-        style) + tail
+    return (
+        truncate_to_width(name, max(width - text_width(tail, size, style), 0.0), size, style) + tail
+    )
 
 
 def truncate_to_width(words: str, width: float, size: float, style: str = "") -> str:

@@ -60,8 +60,9 @@ def build_default_schedule(
         hints = {"bounds": bounds} if bounds else {}
         made: Schedule = _SCHEDULER.load()(
             outputs, target, layouts, division, strides, near, **hints)
-    log_debug("the schedule of %s for %s:\n%s", names, target.name,
-        lambda: str(made.trace).rstrip())
+    log_debug(
+        "the schedule of %s for %s:\n%s", names, target.name, lambda: str(made.trace).rstrip()
+    )
     return made
 
 
@@ -98,8 +99,9 @@ class UnscheduledBuild:
             arg: each for arg, each in zip(self.args, self.strides, strict=False)
             if isinstance(arg, Tensor) and each is not None
         }
-        found = build_default_schedule(self.outputs, self.target, strides=known,
-            bounds=dict(self.bounds))
+        found = build_default_schedule(
+            self.outputs, self.target, strides=known, bounds=dict(self.bounds)
+        )
         whole = copy(with_arguments(found, self.args))
         return BuildResult(
             whole, self.args, self.name, self.target, self.options, self.binds, self.verify

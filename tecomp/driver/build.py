@@ -83,9 +83,10 @@ class ScheduledKernel(Kernel):
         self, asked: BuildResult | UnscheduledBuild, made: CachedCode, lowered: LoweringResult
         | None = None
     ) -> None:
-        stored = row_major_argument_storage(asked.args) if isinstance(asked,
-            UnscheduledBuild) else (
-            argument_storage(asked.schedule.state, asked.args, made.logical)
+        stored = (
+            row_major_argument_storage(asked.args)
+            if isinstance(asked, UnscheduledBuild)
+            else (argument_storage(asked.schedule.state, asked.args, made.logical))
         )
         super().__init__(made.compiled, made.signature, stored=stored)
         self._asked = asked
@@ -578,6 +579,7 @@ def _build_code(
             _memory_check().check_grid(schedule.state, asked.target)
         made, lowered = get_or_build(asked, told)
     if lowered is not None:
-        import_module("tecomp.driver.advice").emit_performance_warnings(asked.schedule, lowered,
-            asked.target)
+        import_module("tecomp.driver.advice").emit_performance_warnings(
+            asked.schedule, lowered, asked.target
+        )
     return made, lowered

@@ -173,8 +173,9 @@ MADE: LockedLRUCache[CachedCode] = LockedLRUCache()
 BuiltKernel = TypeVar("BuiltKernel")
 
 
-def get_or_build(build: BuildResult, lowered: LoweringResult | None = None) -> tuple[CachedCode,
-        LoweringResult | None]:
+def get_or_build(
+    build: BuildResult, lowered: LoweringResult | None = None
+) -> tuple[CachedCode, LoweringResult | None]:
     """Return the code of a schedule from the cache, or lower and compile the schedule.
 
     Args:
@@ -196,8 +197,9 @@ def get_or_build(build: BuildResult, lowered: LoweringResult | None = None) -> t
             log_debug("build %s: not built before", build.name)
             lowered = build.lowered()
         compiler = import_module("tecomp.codegen.emit.compile")
-        compiled: CompiledFunction = compiler.compile_function(lowered.final,
-            **asdict(build.options))
+        compiled: CompiledFunction = compiler.compile_function(
+            lowered.final, **asdict(build.options)
+        )
     made = CachedCode(compiled, _signature(build.args, lowered), _logical(lowered))
     store_build([*keys], made)
     return made, lowered

@@ -284,8 +284,9 @@ def _dump_code(build: BuildResult, lowered: LoweringResult, dump: Dump) -> None:
     dump.add("LLVM", side_by_side_html(ir, list(number_llvm_lines(source.text))), seconds)
     begin = monotonic()
     text = assembly(replace(source, text=with_line_table(source.text)), LlvmTarget())
-    dump.add("assembly", side_by_side_html(ir, list(number_assembly_lines(text))),
-        monotonic() - begin)
+    dump.add(
+        "assembly", side_by_side_html(ir, list(number_assembly_lines(text))), monotonic() - begin
+    )
 
 
 def _layouts(build: BuildResult) -> str:

@@ -187,8 +187,9 @@ def copy_rate(target: Target) -> float:
     source = placeholder((_COPIED // 4,), "float32", "source")
     result = compute(source.shape, lambda i: source[i], name="copy")
     assert isinstance(result, Tensor)
-    build = BuildResult(build_default_schedule(result, target), [source, result], "copy", target,
-        Options())
+    build = BuildResult(
+        build_default_schedule(result, target), [source, result], "copy", target, Options()
+    )
     return 2 * _COPIED / part_of(build).measured()
 
 

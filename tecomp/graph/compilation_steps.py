@@ -44,8 +44,9 @@ def layouts_of(asked: CompileRequest) -> ProgramLayouts:
     return choose_program_layouts(asked, requested_graph(asked))
 
 
-def compile_native(asked: CompileRequest, *, is_fresh: bool = False) -> tuple[NativeProgram,
-        ProgramDetails]:
+def compile_native(
+    asked: CompileRequest, *, is_fresh: bool = False
+) -> tuple[NativeProgram, ProgramDetails]:
     """Compile a program to machine code, and return the code with the program details.
 
     Args:
@@ -116,8 +117,9 @@ def _written_over(outline: ProgramPlan, kernels: Sequence[FusedKernel]) -> Mappi
     }
 
 
-def _details(outline: ProgramPlan, kernels: Sequence[FusedKernel],
-        plan: ArenaPlan) -> ProgramDetails:
+def _details(
+    outline: ProgramPlan, kernels: Sequence[FusedKernel], plan: ArenaPlan
+) -> ProgramDetails:
     pairs = [*zip(outline.groups, kernels, strict=True)]
     calls = [
         KernelCall(group, kernel.part, kernel.packed(group), group.result in outline.copies)

@@ -56,8 +56,9 @@ def _is_read(state: ScheduleState, tensor: Tensor) -> bool:
     return stage is not None and stage.is_placeholder
 
 
-def _fold(asked: BuildResult, state: ScheduleState, stage: StageState) -> tuple[BuildResult,
-        tuple[int, ...]]:
+def _fold(
+    asked: BuildResult, state: ScheduleState, stage: StageState
+) -> tuple[BuildResult, tuple[int, ...]]:
     sources = [
         (k, x) for k, x in enumerate(asked.args) if isinstance(x, Tensor) and _is_read(state, x)
     ]

@@ -191,13 +191,16 @@ def _in_parts(
         The layouts, or the remaining problem if it is infeasible.
     """
     for is_lone, is_repeated in ((False, False), (True, False), (True, True)):
-        machine = LayoutCapabilities(target, is_strict=False, is_lone=is_lone,
-            is_repeated=is_repeated)
+        machine = LayoutCapabilities(
+            target, is_strict=False, is_lone=is_lone, is_repeated=is_repeated
+        )
         for _ in range(_MOST_ROUNDS):
-            problem = build_layout_problem(graph, machine, demands_of(graph, target, given, hints),
-                hints)
-            choice = minimum_cost_layouts(problem, _states(problem, relayouts=True),
-                len(problem.ways))
+            problem = build_layout_problem(
+                graph, machine, demands_of(graph, target, given, hints), hints
+            )
+            choice = minimum_cost_layouts(
+                problem, _states(problem, relayouts=True), len(problem.ways)
+            )
             if choice.found.cost < inf:
                 return _layouts(problem, choice, hints, relayouts=True)
             parts = legalize(problem)

@@ -304,8 +304,9 @@ def _readings(base: AnalyzedOperation, machine: LayoutCapabilities) -> list[
     return found
 
 
-def _fit(base: AnalyzedOperation, out: OperandUse, uses: Sequence[OperandUse],
-        target: Target) -> bool:
+def _fit(
+    base: AnalyzedOperation, out: OperandUse, uses: Sequence[OperandUse], target: Target
+) -> bool:
     """Return whether the result layout is compatible with an operand, for all its uses."""
     return all(
         satisfies_constraints(replace(base, inputs=(use,), out=out), target, is_alone=True) for use

@@ -167,8 +167,9 @@ class ArenaPlan(Pictured):
         return tuple({value.offset: value for value in now}.values())
 
 
-def lifetimes_of(graph: ProgramGraph, groups: Sequence[FusionGroup]) -> dict[Tensor,
-        tuple[int, int]]:
+def lifetimes_of(
+    graph: ProgramGraph, groups: Sequence[FusionGroup]
+) -> dict[Tensor, tuple[int, int]]:
     """Return the first and the last kernel that needs each value between kernels."""
     number = {op: k for k, group in enumerate(groups) for op in group.operations}
     found: dict[Tensor, tuple[int, int]] = {}

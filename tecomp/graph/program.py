@@ -68,8 +68,9 @@ class Program(Pictured):
         "target",
     )
 
-    def __init__(self, asked: CompileRequest, native: NativeProgram,
-            details: Callable[[], ProgramDetails]) -> None:
+    def __init__(
+        self, asked: CompileRequest, native: NativeProgram, details: Callable[[], ProgramDetails]
+    ) -> None:
         """Create a program; `details` computes the inspection data on first use."""
         self._asked = asked
         self._native = native

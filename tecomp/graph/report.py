@@ -178,8 +178,10 @@ class ProgramReport:
 
     @property
     def _head(self) -> str:
-        calls, kernels = format_count(len(self.kernels), "call"), format_count(self.distinct,
-            "kernel")
+        calls, kernels = (
+            format_count(len(self.kernels), "call"),
+            format_count(self.distinct, "kernel"),
+        )
         return f"{self.program} on {self.target}: {calls} of {kernels}"
 
     def __repr__(self) -> str:

@@ -177,8 +177,9 @@ def load(folder: str | os.PathLike[str]) -> tuple[CompileRequest, NativeProgram]
         outputs, inputs, constants, target, name, *others = definitions_from(text)
         layouts, hints, relayouts, packed = others
         values = dict(zip(constants, _values(contents[_CONSTANTS], constants), strict=True))
-        made = CompileRequest(outputs, inputs, target, values, name, layouts, hints, relayouts,
-            packed)
+        made = CompileRequest(
+            outputs, inputs, target, values, name, layouts, hints, relayouts, packed
+        )
     except Exception:  # as in `decode_native`
         native = None
     if native is None:

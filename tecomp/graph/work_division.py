@@ -137,8 +137,9 @@ def compile_with_hints(
     return (make(None) if made is None else made), refused
 
 
-def _attempt(wished: Sequence[KernelDivision],
-        make: Callable[[DivisionSpec | None], Made]) -> Made | str:
+def _attempt(
+    wished: Sequence[KernelDivision], make: Callable[[DivisionSpec | None], Made]
+) -> Made | str:
     """Compile with the given hints, or return the reason why they cannot be honoured."""
     merged = _merge(wished)
     if isinstance(merged, str):
@@ -169,8 +170,9 @@ def _merge(wished: Sequence[KernelDivision]) -> DivisionSpec | str:
     return DivisionSpec(found["cores"], found["num_tiles_per_dim"])
 
 
-def _refusal(wished: Sequence[KernelDivision],
-        make: Callable[[DivisionSpec | None], Made]) -> LayoutError:
+def _refusal(
+    wished: Sequence[KernelDivision], make: Callable[[DivisionSpec | None], Made]
+) -> LayoutError:
     """Return the error for hints that cannot be honoured."""
     left = minimal_conflict(wished, lambda some: not isinstance(_attempt(some, make), str))
     reason = _attempt(left, make)

@@ -188,8 +188,9 @@ def _value(kind: Any, marks: tuple[Any, ...], value: Any, place: TomlPosition, k
     return read
 
 
-def _read_plain(kind: Any, marks: tuple[Any, ...], value: Any, place: TomlPosition,
-        key: str) -> Any:
+def _read_plain(
+    kind: Any, marks: tuple[Any, ...], value: Any, place: TomlPosition, key: str
+) -> Any:
     """Validate and return a value that is not a table."""
     if type(value) is int and value not in _INTEGERS:
         raise place.error(
@@ -356,8 +357,9 @@ def _similar_key(marks: tuple[Any, ...]) -> str:
     return next(mark.like for mark in marks if isinstance(mark, Matches))
 
 
-def _check_names(kind: Any, marks: tuple[Any, ...], value: Any, place: TomlPosition,
-        key: str) -> None:
+def _check_names(
+    kind: Any, marks: tuple[Any, ...], value: Any, place: TomlPosition, key: str
+) -> None:
     """Check texts that must name something: permitted texts and references to tables."""
     if kind not in _PLAIN and get_origin(kind) is tuple:
         inner, inner_marks = _bare(get_args(kind)[0])

@@ -354,8 +354,9 @@ def _callees(function: Function) -> set[str]:
     return {apply.op.function for apply in function.body if isinstance(apply.op, CallOp)}
 
 
-def _check_call(function: Function, apply: Apply, op: CallOp,
-        known: Mapping[str, Function]) -> None:
+def _check_call(
+    function: Function, apply: Apply, op: CallOp, known: Mapping[str, Function]
+) -> None:
     where = f"@{function.name}: call of @{op.function}"
     callee = known.get(op.function)
     if callee is None:

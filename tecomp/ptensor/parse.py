@@ -353,8 +353,11 @@ def _applied(reader: Reader, names: list[str], known: Mapping[str, ValueType]) -
         attributes = _positional(reader, kind, operands[count:], attributes, results[0])
         operands = operands[:count]
         types = [each.type for each in operands if each.type is not None]
-    attributes = {**_LEFT_OUT.get(kind.name, {}), **_import_attributes(kind, results[0]),
-        **attributes}
+    attributes = {
+        **_LEFT_OUT.get(kind.name, {}),
+        **_import_attributes(kind, results[0]),
+        **attributes,
+    }
     _check_complete(reader, kind, attributes, start)
     for place in ("device", "team", "shape"):
         if isinstance(value := attributes.get(place), AttributeOperand):

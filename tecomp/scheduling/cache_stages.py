@@ -464,8 +464,9 @@ def with_body(op: ComputeOp, body: tuple[Expr, ...]) -> ComputeOp:
     return ComputeOp(op.name, op.axis, body, op.tag, op.attrs, op.location)
 
 
-def _redirect_loads(op: ComputeOp, state: ScheduleState, tensor: Tensor,
-        cached: Tensor) -> ComputeOp:
+def _redirect_loads(
+    op: ComputeOp, state: ScheduleState, tensor: Tensor, cached: Tensor
+) -> ComputeOp:
     """Return `op` with loads of `cached` in place of loads of `tensor`."""
     return op.rewritten(lambda value: _read_instead(value, state, tensor, cached))
 
@@ -506,8 +507,9 @@ def _read_instead(body: Expr, state: ScheduleState, tensor: Tensor, cached: Tens
     return bottom_up(body, rule)
 
 
-def _is_output_of(state: ScheduleState, candidate: Tensor, source: StageState,
-        tensor: Tensor) -> bool:
+def _is_output_of(
+    state: ScheduleState, candidate: Tensor, source: StageState, tensor: Tensor
+) -> bool:
     same_stage = state.find(candidate.op) is source
     return same_stage and candidate.value_index == tensor.value_index
 

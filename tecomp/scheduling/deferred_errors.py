@@ -39,8 +39,9 @@ def _place(schedule: Schedule, error: LowerError | TargetError) -> Location | No
     if found := _CALL.match(message):
         return last_primitive_call(schedule, found[2], found[1])
     if found := _UNROLLED.match(message):
-        return last_primitive_call(schedule, "unroll", found[1]) or last_primitive_call(schedule,
-            "pragma", found[1])
+        return last_primitive_call(schedule, "unroll", found[1]) or last_primitive_call(
+            schedule, "pragma", found[1]
+        )
     if isinstance(error, TargetError) and (found := _BUFFER.match(message)):
         # A message about several buffers that are live together names the largest one first.
         places = (last_primitive_call(schedule, call, found[1]) for call in _INTO_MEMORY)

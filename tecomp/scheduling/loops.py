@@ -240,8 +240,9 @@ def tile(
     return state, (xo, yo, xi, yi)
 
 
-def mark(state: ScheduleState, key: Operation, axis: IterVar, kind: ForKind) -> tuple[ScheduleState,
-        None]:
+def mark(
+    state: ScheduleState, key: Operation, axis: IterVar, kind: ForKind
+) -> tuple[ScheduleState, None]:
     """Annotate a loop as parallel, vectorized or unrolled.
 
     See `Stage.vectorize`, `parallel` and `unroll`.
@@ -268,8 +269,9 @@ def mark(state: ScheduleState, key: Operation, axis: IterVar, kind: ForKind) -> 
     return state.update(replace(stage, marks=marks)), None
 
 
-def bind(state: ScheduleState, key: Operation, axis: IterVar, tag: str) -> tuple[ScheduleState,
-        None]:
+def bind(
+    state: ScheduleState, key: Operation, axis: IterVar, tag: str
+) -> tuple[ScheduleState, None]:
     """Bind a loop to a thread axis or to an axis of the core grid of the target.
 
     See `Stage.bind`.

@@ -130,8 +130,9 @@ _REDUCERS: dict[str, Callable[..., Expr]] = {
 }
 
 
-def narrow_reduction(state: ScheduleState, tensor: Tensor, dtype: str) -> tuple[ScheduleState,
-        Tensor]:
+def narrow_reduction(
+    state: ScheduleState, tensor: Tensor, dtype: str
+) -> tuple[ScheduleState, Tensor]:
     """Reduce integers in a narrower dtype that holds every result, and widen the result.
 
     See `Schedule.narrow_reduction`.

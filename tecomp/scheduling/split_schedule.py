@@ -69,8 +69,9 @@ def producers_schedule(state: ScheduleState, stage: StageState) -> ScheduleState
     return replace(state, stages=stages, outputs=(stage.key,))
 
 
-def consumers_schedule(state: ScheduleState, given: Sequence[StageState]) -> tuple[ScheduleState,
-        Mapping[Operation, Tensor]]:
+def consumers_schedule(
+    state: ScheduleState, given: Sequence[StageState]
+) -> tuple[ScheduleState, Mapping[Operation, Tensor]]:
     """Return the schedule state that remains when the caller passes the results of some stages.
 
     Returns:

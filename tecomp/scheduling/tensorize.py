@@ -365,8 +365,9 @@ def tensorize(
     return state.update(replace(stage, tensorized=Tensorized(axis, sized))), None
 
 
-def _bind_extents(stage: StageState, axis: IterVar, intrin: TensorIntrin,
-        where: str) -> TensorIntrin:
+def _bind_extents(
+    stage: StageState, axis: IterVar, intrin: TensorIntrin, where: str
+) -> TensorIntrin:
     """Return the intrinsic with its symbolic extents bound to the extents of the replaced loops.
 
     Raises:

@@ -294,8 +294,9 @@ def _expression(value: Any, where: str) -> Expr:
         ) from None
 
 
-def _call_index_function(function: Callable[..., object], indices: tuple[Var, ...],
-        where: str) -> object:
+def _call_index_function(
+    function: Callable[..., object], indices: tuple[Var, ...], where: str
+) -> object:
     try:
         signature(function).bind(*indices)
     except (TypeError, ValueError):

@@ -10,8 +10,9 @@ from tecomp.topi import tag
 from tecomp.topi.validation import Operand, check_integer, constant_of, integer_of, tensor_of
 
 
-def define_elementwise(x: te.Tensor, function: Callable[[te.Expr], te.Expr],
-        name: str) -> te.Tensor:
+def define_elementwise(
+    x: te.Tensor, function: Callable[[te.Expr], te.Expr], name: str
+) -> te.Tensor:
     """Apply a function element-wise.
 
     >>> define_elementwise(te.placeholder((4, 8), name="A"), te.exp, "exp").op.tag
@@ -293,8 +294,9 @@ def abs(x: te.Tensor) -> te.Tensor:
 
 def _define_rounding(x: te.Tensor, function: Callable[[te.Expr], te.Expr], name: str) -> te.Tensor:
     """Apply a function element-wise, with the identity for bool."""
-    return define_elementwise(x, lambda value: value if value.dtype.is_bool else function(value),
-        name)
+    return define_elementwise(
+        x, lambda value: value if value.dtype.is_bool else function(value), name
+    )
 
 
 def isnan(x: te.Tensor) -> te.Tensor:

@@ -76,10 +76,15 @@ def draw_dma_nest(nest: DmaNest) -> Svg:
     start = f"from host {nest.host_offset:,} to device {nest.device_offset:,} on"
     y = head(canvas, "loops of a DMA engine", f"{format_count(nest.size, 'element')}, {start}") + 24
     rows = [
-        LoopRow(depth, "loop", f"{count:,} times",
-            f"{host:,} further on the host, {device:,} further on the device")
+        LoopRow(
+            depth,
+            "loop",
+            f"{count:,} times",
+            f"{host:,} further on the host, {device:,} further on the device",
+        )
         for depth, (count, device, host) in enumerate(
-            zip(nest.ranges, nest.device_strides, nest.host_strides, strict=True))
+            zip(nest.ranges, nest.device_strides, nest.host_strides, strict=True)
+        )
     ]
     draw_nest(canvas, [*rows, LoopRow(len(rows), "statement", "copies an element")], MARGIN, y)
     return canvas.finished("loops of a DMA engine")

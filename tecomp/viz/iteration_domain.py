@@ -432,8 +432,9 @@ def _colours(stage: StageState, domain: Domain) -> tuple[dict[Point, str], str]:
     """
     best, used = np.zeros(domain.shape, np.int64), 0
     for count in range(1, len(stage.leaves) + 1):
-        found = number_combinations([domain.leaves[leaf] for leaf in stage.leaves[:count]],
-            domain.shape)
+        found = number_combinations(
+            [domain.leaves[leaf] for leaf in stage.leaves[:count]], domain.shape
+        )
         different = len(np.unique(found[domain.is_inside]))
         if different > _MOST_COLOURS or 1 < different == domain.is_inside.sum():
             break

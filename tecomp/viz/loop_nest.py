@@ -197,8 +197,9 @@ def _rows(body: Stmt) -> Iterator[LoopRow]:
                 yield LoopRow(depth, "memory", _memory(node))
                 left.append((node.body, depth + 1, times))
             case Let():
-                yield LoopRow(depth, "statement",
-                    f"{node.var.name} = {truncate(str(node.value), 80)}")
+                yield LoopRow(
+                    depth, "statement", f"{node.var.name} = {truncate(str(node.value), 80)}"
+                )
                 left.append((node.body, depth, times))
             case TensorOp():
                 unit = f"on {node.unit}" if node.unit else ""

@@ -115,8 +115,9 @@ def _write(canvas: Canvas, plot: _Plot, labels: Sequence[_Label]) -> None:
     points = [plot.at(label.x or plot.high, label.y) for label in labels]
     # At equal height the rightmost point comes first, so that leader lines do not cross.
     order = sorted(range(len(labels)), key=lambda k: (round(points[k][1]), -points[k][0]))
-    for k, y in zip(order, _spread_positions([points[k][1] for k in order], plot.bottom_edge),
-            strict=True):
+    for k, y in zip(
+        order, _spread_positions([points[k][1] for k in order], plot.bottom_edge), strict=True
+    ):
         label, left = labels[k], plot.right_edge + 24
         canvas.line([points[k], (left - 12, y), (left - 4, y)], style="faint", width=1)
         title = label.title if label.title != label.words else ""
@@ -185,9 +186,14 @@ class _Plot:
         canvas.frame(self._x, self._y, self._wide, self._high)
         for power in _powers(self.low, self.high, 8):
             x, _ = self.at(10.0**power, self.bottom)
-            canvas.text(x, self.bottom_edge + 14, format_short(10.0**power), size=9,
+            canvas.text(
+                x,
+                self.bottom_edge + 14,
+                format_short(10.0**power),
+                size=9,
                 style="mono soft",
-                        anchor="middle")
+                anchor="middle",
+            )
         for power in _powers(self.bottom, self.top, 8):
             _, y = self.at(self.low, 10.0**power)
             canvas.text(self._x - 6, y + 3, format_short(10.0**power), size=9, style="mono soft",

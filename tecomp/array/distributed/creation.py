@@ -123,8 +123,9 @@ def create_filled(value: Node, type: PTensorType, placements: Placements, where:
     if value.type.shape:
         return reshard(as_shared(apply_view(BroadcastOp(type.shape), value)), target)
     x = as_shared(value)
-    return ShardedNode(type, apply_view(BroadcastOp(target.local_shape(rank_of(x))), x.part),
-        target, x.ticket)
+    return ShardedNode(
+        type, apply_view(BroadcastOp(target.local_shape(rank_of(x))), x.part), target, x.ticket
+    )
 
 
 @collective

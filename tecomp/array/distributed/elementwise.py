@@ -33,8 +33,9 @@ MOST = 32
 Wanted: TypeAlias = "tuple[Mesh, tuple[AxisBlocks, ...]] | None"
 
 
-def defer_elementwise(op: Elementwise | CastOp | WhereOp, xs: Sequence[ShardedNode],
-        type: PTensorType) -> ShardedNode:
+def defer_elementwise(
+    op: Elementwise | CastOp | WhereOp, xs: Sequence[ShardedNode], type: PTensorType
+) -> ShardedNode:
     """Defer an element-wise operation; its sharding is chosen later."""
     made = ShardedNode(type, None, None)
     made.made_of = op, tuple(xs)
@@ -140,8 +141,9 @@ class AlignedOperands(NamedTuple):
     cuts: tuple[AxisBlocks, ...]
 
 
-def choose_alignment(pieces: Sequence[ShardedNode], type: PTensorType,
-        wanted: Wanted = None) -> AlignedOperands:
+def choose_alignment(
+    pieces: Sequence[ShardedNode], type: PTensorType, wanted: Wanted = None
+) -> AlignedOperands:
     """Return the common sharding that requires the fewest bytes.
 
     Args:
@@ -228,8 +230,9 @@ def _shift_axes(ends: Sequence[int], by: int, extent: int) -> tuple[int, ...]:
     return (0, *inner, extent)
 
 
-def _cost(parts: Sequence[Partition], result: Partition, at: AlignedOperands,
-        wanted: Wanted) -> int:
+def _cost(
+    parts: Sequence[Partition], result: Partition, at: AlignedOperands, wanted: Wanted
+) -> int:
     """Return the bytes sent to align the operands, and to move the result to its reader."""
     total = 0
     for part in parts:
@@ -286,6 +289,7 @@ def align_operands(
 @rule.register(Elementwise)
 @rule.register(CastOp)
 @rule.register(WhereOp)
-def _(op: Elementwise | CastOp | WhereOp, xs: Sequence[ShardedNode],
-        type: PTensorType) -> ShardedNode:
+def _(
+    op: Elementwise | CastOp | WhereOp, xs: Sequence[ShardedNode], type: PTensorType
+) -> ShardedNode:
     return defer_elementwise(op, xs, type)

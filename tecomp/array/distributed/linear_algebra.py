@@ -102,8 +102,9 @@ def _(op: Cross, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNode:
     return depend_on_pending(with_blocks(type, part, mesh, made), given)
 
 
-def apply_library_operation(op: LibraryOperation, operands: Sequence[Node]) -> tuple[Node,
-        ...] | None:
+def apply_library_operation(
+    op: LibraryOperation, operands: Sequence[Node]
+) -> tuple[Node, ...] | None:
     """Compute a library operation on shards; return None if it needs whole arrays."""
     queue_of(team_number(operands[0])).step(op.where)
     return of_parts(op, [as_shared(node) for node in operands])
@@ -127,8 +128,9 @@ def call(op: LibraryOperation, *data: Buffer) -> tuple[Buffer, ...]:
     return compute(op, *data)
 
 
-def of_data(type: PTensorType, data: Buffer, x: ShardedNode,
-        made: Sequence[AxisBlocks]) -> ShardedNode:
+def of_data(
+    type: PTensorType, data: Buffer, x: ShardedNode, made: Sequence[AxisBlocks]
+) -> ShardedNode:
     """Build a distributed array from local results."""
     target = partition_from_blocks(type, x.partition.mesh, made)
     data = np.asarray(data, target.dtype)
@@ -280,8 +282,9 @@ def _batch(
     return own if len(given.shape) > 2 and own >= 0 and given.shape[own] == extent else None
 
 
-def _way(x: Partition, y: Partition, result: Partition,
-        chosen: Sequence[AxisCorrespondence]) -> MatmulStrategy:
+def _way(
+    x: Partition, y: Partition, result: Partition, chosen: Sequence[AxisCorrespondence]
+) -> MatmulStrategy:
     mesh = result.mesh
     made: tuple[list[AxisBlocks], list[AxisBlocks], list[AxisBlocks]] = ([], [], [])
     for k, kind in enumerate(chosen):
@@ -304,8 +307,9 @@ def _way(x: Partition, y: Partition, result: Partition,
     return MatmulStrategy(first, second, partial, target, cost)
 
 
-def _ends(x: Partition, y: Partition, mesh: Mesh, mesh_axis: int,
-        kind: AxisCorrespondence) -> tuple[int, ...]:
+def _ends(
+    x: Partition, y: Partition, mesh: Mesh, mesh_axis: int, kind: AxisCorrespondence
+) -> tuple[int, ...]:
     """Return the cut of corresponding axes: the existing cut of an operand, or blocks."""
     extent = 0
     for given, axis in ((x, kind.x), (y, kind.y)):
@@ -339,8 +343,9 @@ def _sum_local_products(
     placed: list[Placement] = list(target.placements)
     placed[mesh_axis] = Partial("sum")
     partial = Partition(type.shape, target.dtype, x.partition.mesh, placed)
-    return pending_array(type, target, part, redistribution(partial, target),
-        max(x.ticket, y.ticket))
+    return pending_array(
+        type, target, part, redistribution(partial, target), max(x.ticket, y.ticket)
+    )
 
 
 @rule.register

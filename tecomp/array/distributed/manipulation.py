@@ -91,9 +91,12 @@ def repeat_sharded(node: Node, counts: Node, axis: int) -> tuple[Node, tuple[int
     x, own = as_block_partitioned(as_shared(node)), as_block_partitioned(as_shared(counts))
     along = [cut for cut in cuts(x) if cut.axis == axis]
     mesh = x.partition.mesh
-    own = reshard(own,
+    own = reshard(
+        own,
         partition_from_blocks(own.type, mesh, [cut._replace(axis=0) for cut in along])
-                  if along else replicated_partition(own.type, mesh))
+        if along
+        else replicated_partition(own.type, mesh),
+    )
     flush_messages((x, own))
     often = ascontiguous(data_of(own.part))
     places, wrong = repeat_positions(often)
@@ -110,8 +113,9 @@ def repeat_sharded(node: Node, counts: Node, axis: int) -> tuple[Node, tuple[int
     return ShardedNode(type, part, partition_from_blocks(type, mesh, made)), None
 
 
-def _fault(own: ShardedNode, often: Buffer, wrong: int | None, first: int) -> tuple[int,
-        int] | None:
+def _fault(
+    own: ShardedNode, often: Buffer, wrong: int | None, first: int
+) -> tuple[int, int] | None:
     """Return the first invalid count and its position, on all ranks; None if all are valid."""
     at = slice(0) if wrong is None else slice(wrong, wrong + 1)
     count = first_of(own, often[at])
@@ -337,12 +341,14 @@ def _(op: TakeAlongAxis, xs: Sequence[ShardedNode], type: PTensorType) -> Sharde
         return _along_a_row(op, x, indices, type)
     x, indices = (align_operand(each, type.shape, AlignedOperands(mesh, made)) for each
         in (x, indices))
-    return depend_on_pending(with_blocks(type, record(op, x.part, indices.part), mesh, made),
-        [x, indices])
+    return depend_on_pending(
+        with_blocks(type, record(op, x.part, indices.part), mesh, made), [x, indices]
+    )
 
 
-def _along_a_row(op: TakeAlongAxis, x: ShardedNode, indices: ShardedNode,
-        type: PTensorType) -> ShardedNode:
+def _along_a_row(
+    op: TakeAlongAxis, x: ShardedNode, indices: ShardedNode, type: PTensorType
+) -> ShardedNode:
     """Compute `take_along_axis` if all other axes have size 1."""
     if not type.size:
         return empty_sharded(type, mesh_of([x, indices]))
@@ -376,15 +382,17 @@ def _(op: TileOp, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNode:
     mesh, placed = x.partition.mesh, [cut for cut, _ in along]
     whole = {cut.axis for cut in placed}
     inside = TileOp(tuple([1 if k in whole else n for k, n in enumerate(counts)]))
-    x = depend_on_pending(with_blocks(inside.infer(x.type), record(inside, x.part), mesh, placed),
-        [x])
+    x = depend_on_pending(
+        with_blocks(inside.infer(x.type), record(inside, x.part), mesh, placed), [x]
+    )
     for k, (cut, n) in enumerate(along):
         extent = x.type.shape[cut.axis] * n
         shape = (*x.type.shape[: cut.axis], extent, *x.type.shape[cut.axis + 1 :])
         placed[k] = cut._replace(ends=blocks(extent, mesh.shape[cut.mesh_axis]))
         if n > 1:
-            x = concatenate_sharded(Combine("concat", cut.axis), [x] * n, type.like(shape), mesh,
-                placed)
+            x = concatenate_sharded(
+                Combine("concat", cut.axis), [x] * n, type.like(shape), mesh, placed
+            )
     return x
 
 
@@ -401,8 +409,9 @@ def _(op: Combine, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNode:
         return concatenate_sharded(op, pieces, type, mesh, made)
     parts = [reshard(x, partition_from_blocks(x.type, mesh, cuts(largest))) for x in pieces]
     made = tuple([cut._replace(axis=cut.axis + (cut.axis >= op.axis)) for cut in cuts(largest)])
-    return depend_on_pending(with_blocks(type, record(op, *[x.part for x in parts]), mesh, made),
-        parts)
+    return depend_on_pending(
+        with_blocks(type, record(op, *[x.part for x in parts]), mesh, made), parts
+    )
 
 
 def concatenate_sharded(
@@ -420,8 +429,9 @@ def concatenate_sharded(
         ]
         parts.append(reshard(x, partition_from_blocks(x.type, mesh, own)))
         offset += extent
-    return depend_on_pending(with_blocks(type, record(op, *[x.part for x in parts]), mesh, made),
-        parts)
+    return depend_on_pending(
+        with_blocks(type, record(op, *[x.part for x in parts]), mesh, made), parts
+    )
 
 
 @rule.register
@@ -473,8 +483,9 @@ def _(op: Reshape, xs: Sequence[ShardedNode], type: PTensorType) -> ShardedNode:
     if not type.size:
         return empty_sharded(type, x.partition.mesh)
     if not type.shape:
-        return partitioned_rule(op, [reshard(x, replicated_partition(x.type, x.partition.mesh))],
-            type)
+        return partitioned_rule(
+            op, [reshard(x, replicated_partition(x.type, x.partition.mesh))], type
+        )
     made = {axis: cut for cut in found if (axis := _matching_axis(x, type, cut)) is not None}
     if len(made) == len(found):
         kept = [cut._replace(axis=axis) for axis, cut in made.items()]
@@ -503,8 +514,9 @@ def _first_of_several(shape: Sequence[int]) -> int:
     return next((axis for axis, n in enumerate(shape) if n != 1), 0)
 
 
-def _reshape(op: Reshape, x: ShardedNode, type: PTensorType,
-        made: Sequence[AxisBlocks]) -> ShardedNode:
+def _reshape(
+    op: Reshape, x: ShardedNode, type: PTensorType, made: Sequence[AxisBlocks]
+) -> ShardedNode:
     target = partition_from_blocks(type, x.partition.mesh, made)
     part = apply_view(Reshape(target.local_shape(rank_of(x)), op.copy), x.part)
     return ShardedNode(type, part, target, x.ticket)

@@ -386,8 +386,9 @@ class _MessageBatch:
         with self.team.call("all_reduce " + " and ".join([str(each.moves) for each in chosen])):
             made = combine_along_mesh(self.team, mesh, axes, flat, op)
         counters.collectives += self.team.size > 1
-        for each, part in zip(chosen, _split_rows(made, [part.size for part in parts]),
-                strict=True):
+        for each, part in zip(
+            chosen, _split_rows(made, [part.size for part in parts]), strict=True
+        ):
             counters.sent[f"all_reduce for {each.why}"] += part.nbytes
             each.node.computed(part.reshape(each.node.type.shape))
 

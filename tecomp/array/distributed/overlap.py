@@ -193,8 +193,10 @@ def plan_overlap(graph: OpGraph, given: tuple[Box | None, ...]) -> OverlapPlan |
         for slab, box in zip(slabs, complement_boxes(core, types[place].shape), strict=False):
             if size_of(box):
                 slab[place] = box
-    made = OverlapPlan(restrict_to_regions(graph, cores),
-        tuple([restrict_to_regions(graph, slab) for slab in slabs if slab]))
+    made = OverlapPlan(
+        restrict_to_regions(graph, cores),
+        tuple([restrict_to_regions(graph, slab) for slab in slabs if slab]),
+    )
     total = sum([each.size for each in (made.core, *made.borders)])
     return made if total <= _TWICE * sum([type.size for type in types]) else None
 

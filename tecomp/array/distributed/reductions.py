@@ -110,8 +110,9 @@ def _of_part(
     if how in ("max", "min") and any(shape[axis] == 0 for axis in axes):
         target = partition_from_blocks(type, x.partition.mesh, kept)
         extents = target.local_shape(rank_of(x))
-        return materialized_node(np.full(extents, outermost(how, type.dtype)),
-            local_type(type, extents))
+        return materialized_node(
+            np.full(extents, outermost(how, type.dtype)), local_type(type, extents)
+        )
     return record(op, x.part)
 
 
@@ -134,15 +135,17 @@ def _reduce_variance(
     (means, first), (variances, second) = [defer_allgather(type, part, x.ticket) for part in parts]
     filled = tuple([k for k, n in enumerate(counts) if n])
     if len(filled) < len(counts):
-        rows = materialized_node(np.array(filled),
-            local_type(type, ()).like((len(filled),), "int64"))
+        rows = materialized_node(
+            np.array(filled), local_type(type, ()).like((len(filled),), "int64")
+        )
         means, variances = [record(Take((0,), 0), node, rows) for node in (means, variances)]
     weights = np.array([n for n in counts if n], numpy_dtype(type.dtype))
     weights = weights.reshape(-1, *(1,) * len(type.shape))
     weight = materialized_node(weights, local_type(type, weights.shape))
     part = _merge_variances(op, type, means, variances, weight, whole)
-    return ShardedNode(type, part, partition_from_blocks(type, x.partition.mesh, ()),
-        max(first, second))
+    return ShardedNode(
+        type, part, partition_from_blocks(type, x.partition.mesh, ()), max(first, second)
+    )
 
 
 def _moments(op: ReduceOp, x: ShardedNode, axes: tuple[int, ...], count: int) -> list[Node]:
@@ -209,8 +212,9 @@ def _first(op: FindIndex, x: ShardedNode, type: PTensorType, cut: AxisBlocks) ->
     values, places = counted_allgather(team, values), counted_allgather(team, places)
     own = local_type(x.type, values.shape)
     winner = record(FindIndex(op.kind, 0, True), materialized_node(values, own))
-    chosen = record(TakeAlongAxis(0), materialized_node(places, own.like(own.shape, "int64")),
-        winner)
+    chosen = record(
+        TakeAlongAxis(0), materialized_node(places, own.like(own.shape, "int64")), winner
+    )
     return with_blocks(type, record(Squeeze((0,)), chosen), x.partition.mesh, ())
 
 

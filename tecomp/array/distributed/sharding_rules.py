@@ -74,8 +74,11 @@ def as_shared(node: Node) -> ShardedNode:
     """Return a node of a team as a node with a partition."""
     if isinstance(node, ShardedNode):
         return node
-    return ShardedNode(node.type, replicated_as_local(node),
-        replicated_partition(node.type, row_of(team_number(node))))
+    return ShardedNode(
+        node.type,
+        replicated_as_local(node),
+        replicated_partition(node.type, row_of(team_number(node))),
+    )
 
 
 def is_replicated(x: ShardedNode) -> bool:
@@ -117,8 +120,9 @@ def with_halo(base: ShardedNode, type: PTensorType, window: ShiftedWindow) -> Sh
 
 def as_block_partitioned(x: ShardedNode) -> ShardedNode:
     """Return an array whose axes are whole or in consecutive pieces, resharded if necessary."""
-    return x if blocks_of_partition(x.partition) is not None else reshard(x,
-        default_partition(x.type))
+    return (
+        x if blocks_of_partition(x.partition) is not None else reshard(x, default_partition(x.type))
+    )
 
 
 def as_row_sharded(x: ShardedNode) -> ShardedNode:
@@ -237,16 +241,20 @@ def gather_and_apply(op: PTensorOp, xs: Sequence[ShardedNode], type: PTensorType
     """Gather all operands, compute the operation on every rank, and shard the result."""
     whole = [replicate(x, op.where) for x in xs]
     part = record(op, *[x.part for x in whole])
-    result = depend_on_pending(ShardedNode(type, part, replicated_partition(type, mesh_of(xs))),
-        whole)
+    result = depend_on_pending(
+        ShardedNode(type, part, replicated_partition(type, mesh_of(xs))), whole
+    )
     return result if all(map(is_replicated, xs)) else reshard(result, default_partition(type))
 
 
 def empty_sharded(type: PTensorType, mesh: Mesh) -> ShardedNode:
     """Return an empty distributed array."""
     data = np.empty(type.shape, numpy_dtype(type.dtype))
-    return ShardedNode(type, materialized_node(data, local_type(type, type.shape)),
-        replicated_partition(type, mesh))
+    return ShardedNode(
+        type,
+        materialized_node(data, local_type(type, type.shape)),
+        replicated_partition(type, mesh),
+    )
 
 
 def mesh_of(xs: Sequence[ShardedNode]) -> Mesh:
@@ -274,7 +282,8 @@ def unsplit_axes(x: ShardedNode, axes: Sequence[int]) -> ShardedNode:
     return reshard(x, partition_from_blocks(x.type, x.partition.mesh, kept))
 
 
-def with_blocks(type: PTensorType, part: Node, mesh: Mesh,
-        made: Sequence[AxisBlocks]) -> ShardedNode:
+def with_blocks(
+    type: PTensorType, part: Node, mesh: Mesh, made: Sequence[AxisBlocks]
+) -> ShardedNode:
     """Return a distributed array from local shards and cuts."""
     return ShardedNode(type, part, partition_from_blocks(type, mesh, made))

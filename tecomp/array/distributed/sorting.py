@@ -109,8 +109,9 @@ def _line_by_line(op: Sort | Argsort, x: ShardedNode, type: PTensorType, axis: i
     made: list[ShardedNode] = []
     for at in np.ndindex(*shape[:-1]):
         spans = (*((k, 1, 1) for k in at), (0, 1, shape[-1]))
-        line = partitioned_rule(ExtractSlice(spans), [turned],
-            x.type.like((*(1,) * len(at), shape[-1])))
+        line = partitioned_rule(
+            ExtractSlice(spans), [turned], x.type.like((*(1,) * len(at), shape[-1]))
+        )
         found = _sorted_row(op, in_one_row(line), type.like(shape[-1:]))
         made.append(as_row_sharded(found))  # in one common partition
     lines = Combine("stack", 0)
@@ -234,26 +235,31 @@ def _in_order(line: ShardedNode, sorter: ShardedNode) -> ShardedNode:
     outside = first_of(sorter, data[(data < 0) | (data >= line.type.size)])
     if outside is not None:
         raise find_invalid_sorter(outside, line.type.size)
-    places = partitioned_rule(CastOp("int64"), [sorter],
-        sorter.type.like(sorter.type.shape, "int64"))
+    places = partitioned_rule(
+        CastOp("int64"), [sorter], sorter.type.like(sorter.type.shape, "int64")
+    )
     return partitioned_rule(Take((0,), 0), [line, places], line.type.like(line.type.shape))
 
 
 def _find_insertion_positions(op: SearchSorted, line: ShardedNode, values: ShardedNode) -> Buffer:
     """Return the insertion positions of the local values."""
     if is_replicated(line) or not line.type.size:
-        return call(op,
+        return call(
+            op,
             elements(reshard(line, replicated_partition(line.type, line.partition.mesh))),
-                    elements(values))[0]
+            elements(values),
+        )[0]
     line = in_one_row(line)
     if is_replicated(values):
         # Each rank counts the smaller elements in its shard.
         return counted_allreduce(team_number(line), call(op, elements(line), elements(values))[0])
     size = line.partition.mesh.size
     if line.type.size * size <= 2 * values.type.size:
-        return call(op,
+        return call(
+            op,
             elements(reshard(line, replicated_partition(line.type, line.partition.mesh))),
-                    elements(values))[0]
+            elements(values),
+        )[0]
     return _request_positions(op, line, elements(values))
 
 
@@ -296,8 +302,9 @@ def _is_in_parts(op: IsIn, x: ShardedNode, among: ShardedNode, type: PTensorType
     part = materialized_node(data, local_type(type, data.shape))
     found = pending_array(type, target, part, redistribution(partial, target), whole.ticket)
     if op.invert:
-        found = ShardedNode(type, record(FUNCTIONS["logical_not"], found.part), target,
-            found.ticket)
+        found = ShardedNode(
+            type, record(FUNCTIONS["logical_not"], found.part), target, found.ticket
+        )
     return found
 
 

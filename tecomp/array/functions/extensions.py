@@ -203,8 +203,11 @@ def empty_strided(
         return from_node(empty_in(type, layout, where))
     if is_apart(place):
         axis = min(range(type.rank), key=lambda k: (steps[k], -k), default=None)
-        own = storage().default_layout(type) if axis is None else storage().layout_along_axis(type,
-            axis)
+        own = (
+            storage().default_layout(type)
+            if axis is None
+            else storage().layout_along_axis(type, axis)
+        )
         return from_node(empty_in(type, own, where))
     flat = memory((last + 1,), numpy_dtype(name))
     byte_steps = [step * flat.itemsize for step in steps]

@@ -133,8 +133,9 @@ def isin(x1: Array | Scalar, x2: Array | Scalar, /, *, invert: bool = False) -> 
     >>> isin(xp.asarray([3, 1, 2]), xp.asarray([1, 3]))
     Array([ True,  True, False], dtype=bool)
     """
-    (result,) = call_library(IsIn(check_bool(invert, "isin", "invert")),
-        *nodes_of_pair(x1, x2, "isin"))
+    (result,) = call_library(
+        IsIn(check_bool(invert, "isin", "invert")), *nodes_of_pair(x1, x2, "isin")
+    )
     return from_node(result)
 
 
@@ -191,7 +192,9 @@ def argsort(
     """
     node = node_of(x, "argsort")
     along = axis_of(axis, node.type.rank, "argsort")
-    down, keeps = check_bool(descending, "argsort", "descending"), check_bool(stable, "argsort",
-        "stable")
+    down, keeps = (
+        check_bool(descending, "argsort", "descending"),
+        check_bool(stable, "argsort", "stable"),
+    )
     (result,) = call_library(Argsort(along, down, keeps), node)
     return from_node(result)

@@ -62,8 +62,9 @@ class AccessPattern(NamedTuple):
     whole: tuple[int, ...] = ()
 
 
-def access_pattern(op: PTensorOp, operands: Sequence[PTensorType],
-        result: PTensorType) -> AccessPattern:
+def access_pattern(
+    op: PTensorOp, operands: Sequence[PTensorType], result: PTensorType
+) -> AccessPattern:
     """Return the accesses of an operation to its operands; whole operands if they are unknown."""
     if is_elementwise(op):
         return AccessPattern(tuple([_repeat_accesses(x.shape, result.shape) for x in operands]))
@@ -78,8 +79,9 @@ def _repeat_accesses(shape: Shape, result: Shape) -> tuple[AxisAccess | None, ..
     ])
 
 
-def _access_along_axes(op: PTensorOp, xs: Sequence[PTensorType],
-        axes: Sequence[int]) -> AccessPattern:
+def _access_along_axes(
+    op: PTensorOp, xs: Sequence[PTensorType], axes: Sequence[int]
+) -> AccessPattern:
     """Return accesses to all elements along some axes and to the same index along the others."""
     at = {axis % xs[0].rank for axis in axes}
     own = tuple([None if k in at else AxisAccess(k) for k in range(xs[0].rank)])

@@ -204,8 +204,9 @@ class CallResult(Node):
 
     __slots__ = ("call", "number")
 
-    def __init__(self, type: PTensorType, data: Buffer, call: LibraryCallRecord,
-            number: int) -> None:
+    def __init__(
+        self, type: PTensorType, data: Buffer, call: LibraryCallRecord, number: int
+    ) -> None:
         super().__init__(type, None, (), data, 0, 0)
         self.call = call
         self.number = number

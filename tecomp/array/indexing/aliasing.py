@@ -98,8 +98,9 @@ class StridedView:
         if new:
             part = apply_view(Squeeze(new), part)
         if order:
-            part = apply_view(PermuteDims(tuple(sorted(range(len(order)), key=order.__getitem__))),
-                part)
+            part = apply_view(
+                PermuteDims(tuple(sorted(range(len(order)), key=order.__getitem__))), part
+            )
         if dropped := tuple([k for k in range(len(self.spans)) if k not in self.axes]):
             part = apply_view(ExpandDims(dropped), part)
         assign(holder, (*self._slices(), ...), part)

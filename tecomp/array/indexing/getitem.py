@@ -226,8 +226,9 @@ def resolve_take_arguments(
     return part, indices, tuple(axes), _place(entries)
 
 
-def _selected_indices(entry: IntegerArrayKey | BooleanMaskKey, shape: Sequence[int], axis: int,
-        where: str) -> Node:
+def _selected_indices(
+    entry: IntegerArrayKey | BooleanMaskKey, shape: Sequence[int], axis: int, where: str
+) -> Node:
     """Return the indices that an array in an index selects."""
     if isinstance(entry, IntegerArrayKey):
         return normalize_indices(entry.node, shape[axis], axis, where)

@@ -60,8 +60,9 @@ def as_node(
                 kind="copy-needed", where=where, type=type(obj).__name__,
             )
         data = _gather(obj, dtype, where)
-        return materialized_node(data,
-            PTensorType(data.shape, dtype_name(data.dtype, where), device))
+        return materialized_node(
+            data, PTensorType(data.shape, dtype_name(data.dtype, where), device)
+        )
     borrows = copy is False or (copy is None and (is_read_now or shared.is_constant))
     return _of_memory(shared.data, dtype, device, copy, borrows, where)
 

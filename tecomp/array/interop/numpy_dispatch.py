@@ -253,8 +253,9 @@ _OF_NUMPY: Mapping[str, Callable[..., Any]] = {
 """Adapters for functions whose defaults or results differ from the namespace."""
 
 
-def _bind_arguments(name: str, parameters: str, args: Any, options: Mapping[str, Any]) -> dict[str,
-        Any]:
+def _bind_arguments(
+    name: str, parameters: str, args: Any, options: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return the arguments of a NumPy function by the parameter names of the namespace."""
     pairs = [part.split(":") for part in parameters.split()]
     ours = {pair[0]: pair[-1] for pair in pairs}

@@ -230,10 +230,19 @@ def reduction_recipe(work: PendingGraph) -> KernelRecipe | None:
     key = what, tuple([operand.lies for operand in how]), len(loops), most
     types = [work.nodes[place].type for place in work.outputs]
     dtypes = tuple([numpy_dtype(type.dtype) for type in types])
-    return KernelRecipe(key, build, how, types[0].shape, loops, tuple([loops[k] for k in result]),
+    return KernelRecipe(
+        key,
+        build,
+        how,
+        types[0].shape,
+        loops,
+        tuple([loops[k] for k in result]),
         dtypes,
-        prod(loops), is_slow=is_slow(op), is_product=isinstance(op, ContractionCore),
-        short=short)
+        prod(loops),
+        is_slow=is_slow(op),
+        is_product=isinstance(op, ContractionCore),
+        short=short,
+    )
 
 
 def _is_down_columns(

@@ -141,8 +141,9 @@ def _leaves(arrays: Sequence[Buffer]) -> list[Node]:
     return [materialized_node(data, PTensorType(data.shape, data.dtype.name)) for data in arrays]
 
 
-def _build_copy(dtype: str, read: KernelOperand, written: KernelOperand,
-        sizes: Sequence[Any]) -> Any:
+def _build_copy(
+    dtype: str, read: KernelOperand, written: KernelOperand, sizes: Sequence[Any]
+) -> Any:
     x = argument([sizes[k] for k in read.axes], dtype, "x")
     shape = [*sizes, 2] if dtype in PART else sizes
     part = [len(sizes)] if dtype in PART else []

@@ -183,8 +183,11 @@ def layout_for(type: PTensorType, layout: Layout | None) -> Layout:
 
 def empty(type: PTensorType, layout: Layout) -> DeviceBuffer:
     """Return zero-filled device memory for an uninitialized array."""
-    return DeviceBuffer(type, device_storage_layout(type, layout),
-        np.zeros(layout.physical_shape, layout.dtype.numpy))
+    return DeviceBuffer(
+        type,
+        device_storage_layout(type, layout),
+        np.zeros(layout.physical_shape, layout.dtype.numpy),
+    )
 
 
 def copy_to_device(data: Buffer, type: PTensorType, layout: Layout) -> DeviceBuffer:

@@ -126,8 +126,9 @@ class ExecutionPlan:
         return [action.recipe for action in actions if isinstance(action, KernelStep)]
 
 
-def plan_of(work: PendingGraph,
-        recipe_of: Callable[[PendingGraph], KernelRecipe | None]) -> ExecutionPlan | None:
+def plan_of(
+    work: PendingGraph, recipe_of: Callable[[PendingGraph], KernelRecipe | None]
+) -> ExecutionPlan | None:
     """Return a plan of several size-polymorphic kernels, or None if an operation has no kernel.
 
     Args:

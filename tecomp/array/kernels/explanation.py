@@ -69,8 +69,9 @@ def explain_execution(
     function = function_of(work, nodes)
     lowered = lower_ptensor(function)
     if not work.nodes:
-        return ExecutionExplanation(function, lowered, (), (), "nothing is left to compute",
-            messages)
+        return ExecutionExplanation(
+            function, lowered, (), (), "nothing is left to compute", messages
+        )
     is_on_device = is_apart(work.nodes[0].type.device)
     recipe = None if is_on_device else select_kernel(work)
     if recipe is not None and recipe.is_worth_it:
@@ -79,8 +80,9 @@ def explain_execution(
     parts = [call.part for call in program.kernels]
     schedules = tuple([str(part.build.schedule.trace) for part in parts])
     loops = tuple([str(part.lowered.final) for part in parts])
-    return ExecutionExplanation(function, lowered, schedules, loops, _cost(program.report),
-        messages)
+    return ExecutionExplanation(
+        function, lowered, schedules, loops, _cost(program.report), messages
+    )
 
 
 def _of_kernels(

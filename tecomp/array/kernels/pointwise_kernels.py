@@ -173,8 +173,17 @@ def pointwise_recipe(work: PendingGraph) -> KernelRecipe | None:
     build = partial(_build_pointwise, *what, operands)
     key = what, lies, len(loops)
     dtypes = tuple([numpy_dtype(work.nodes[place].type.dtype) for place in work.outputs])
-    return KernelRecipe(key, build, operands, shape, loops, loops, dtypes, prod(loops),
-        short=short_row(work.nodes[work.outputs[0]].type.dtype))
+    return KernelRecipe(
+        key,
+        build,
+        operands,
+        shape,
+        loops,
+        loops,
+        dtypes,
+        prod(loops),
+        short=short_row(work.nodes[work.outputs[0]].type.dtype),
+    )
 
 
 def _storage_kind(work: PendingGraph, size: int) -> str:

@@ -291,8 +291,9 @@ def _compile_device(leaves: Sequence[DeviceLeaf], work: PendingGraph) -> DeviceP
     raise refused
 
 
-def _inheritable_layouts(leaves: Sequence[DeviceLeaf], work: PendingGraph) -> dict[int,
-        list[Layout]]:
+def _inheritable_layouts(
+    leaves: Sequence[DeviceLeaf], work: PendingGraph
+) -> dict[int, list[Layout]]:
     """Return the layouts that results may have if an operand has a non-default layout.
 
     The first is preferred. Layouts that the machine knows need no entry, because the compiler

@@ -216,8 +216,9 @@ def _refuse_logical(
     )
 
 
-def check_strides(parameter: KernelParameter, memory: ArrayMemory,
-        sizes: Mapping[Var, Size]) -> None:
+def check_strides(
+    parameter: KernelParameter, memory: ArrayMemory, sizes: Mapping[Var, Size]
+) -> None:
     """Check the strides of an argument against the declared strides, if any.
 
     Raises:
@@ -263,8 +264,9 @@ def bytes_spanned(parameter: KernelParameter, memory: ArrayMemory) -> tuple[int,
     return first + low * size, first + high * size
 
 
-def are_interleaved(a: KernelParameter, first: ArrayMemory, b: KernelParameter,
-        second: ArrayMemory) -> bool:
+def are_interleaved(
+    a: KernelParameter, first: ArrayMemory, b: KernelParameter, second: ArrayMemory
+) -> bool:
     """Return whether two arguments with overlapping address ranges share no element."""
     if first.strides is None and second.strides is None:
         return False

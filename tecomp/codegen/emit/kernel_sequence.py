@@ -100,8 +100,13 @@ def sequence_text(
     firsts = [0, *accumulate(len(step.sites) for step in steps)][: len(steps)]
     for number, step in enumerate(steps):
         lines += _emit_call(number, step, tables)
-    lines += ["  br label %end", "failed:", *_copy_failure_record(firsts), "  br label %end",
-        "end:"]
+    lines += [
+        "  br label %end",
+        "failed:",
+        *_copy_failure_record(firsts),
+        "  br label %end",
+        "end:",
+    ]
     lines += ["  %kind = load i64, ptr %record", "  %status = trunc i64 %kind to i32"]
     if bytes_held:
         lines += _call_of_table("release", ["ptr %held"])

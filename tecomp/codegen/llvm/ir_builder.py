@@ -475,8 +475,9 @@ def begin_if(code: FunctionBuilder, condition: str) -> OpenBranch:
     return guard
 
 
-def end_if(code: FunctionBuilder, guard: OpenBranch, value: str = "", kind: str = "",
-        other: str = "") -> str:
+def end_if(
+    code: FunctionBuilder, guard: OpenBranch, value: str = "", kind: str = "", other: str = ""
+) -> str:
     """End a conditional block; return the phi of `value` (executed) and `other` (skipped)."""
     code.memo.pop()
     last = code.block

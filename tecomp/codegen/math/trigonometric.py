@@ -193,8 +193,9 @@ def _tan(angle: ReducedAngle) -> FloatVector:
     return (angle.n & 1).is_not(0).select(-1.0 / tangent, tangent)
 
 
-def _of_any_size(name: str, formula: Callable[[ReducedAngle], FloatVector],
-        x: FloatVector) -> FloatVector:
+def _of_any_size(
+    name: str, formula: Callable[[ReducedAngle], FloatVector], x: FloatVector
+) -> FloatVector:
     """Emit a formula with the fast reduction, and again with the slow one if an angle is large."""
     is_far = abs(x) > _FAR[x.scalar]
     near = formula(_reduce_small(x))
@@ -242,8 +243,9 @@ def _reduce_large(x: FloatVector) -> ReducedAngle:
 def _digits(byte: IntVector, offset: int) -> IntVector:
     """Load 32 bits of 2/pi from a byte position on, as 64-bit integers."""
     code, lanes = byte.code, byte.lanes
-    code.module.constants.setdefault(_TABLE,
-        f"internal unnamed_addr constant {_two_over_pi_table()}")
+    code.module.constants.setdefault(
+        _TABLE, f"internal unnamed_addr constant {_two_over_pi_table()}"
+    )
     places = (byte + offset).cast("sext", "i64")
     pointers = code.op(f"getelementptr i32, ptr {_TABLE}, {places.kind} {places.operand}")
     if lanes == 1:

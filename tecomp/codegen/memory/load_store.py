@@ -148,8 +148,9 @@ def prefetch(code: FunctionBuilder, node: Prefetch) -> Rule:
     return ""
 
 
-def _open_branches(code: FunctionBuilder, access: _Access) -> Generator[Expr, str,
-        tuple[list[OpenBranch], str | None]]:
+def _open_branches(
+    code: FunctionBuilder, access: _Access
+) -> Generator[Expr, str, tuple[list[OpenBranch], str | None]]:
     """Open branches for scalar conditions of an access and return the mask of vector conditions."""
     _verify(access)
     guards: list[OpenBranch] = []
@@ -280,8 +281,9 @@ def _read(code: FunctionBuilder, access: _Access, mask: str | None) -> Rule:
     return _as_value(code, access, _reverse(code, access, raw, element, stride))
 
 
-def _masked_address(code: FunctionBuilder, access: _Access, mask: tuple[str, str],
-        place: str) -> Rule:
+def _masked_address(
+    code: FunctionBuilder, access: _Access, mask: tuple[str, str], place: str
+) -> Rule:
     """Emit the address of a masked load; the row start if no lane is active.
 
     Far from the row, memory may be unmapped. A fully masked load does not fault there, but takes a
@@ -464,8 +466,9 @@ def _is_register(code: FunctionBuilder, access: _Access) -> bool:
     return end <= code.on_stack.get(code.value_of(access.buffer.data), 0)
 
 
-def _select_active(code: FunctionBuilder, access: _Access, mask: str | None, value: str,
-        other: str) -> str:
+def _select_active(
+    code: FunctionBuilder, access: _Access, mask: str | None, value: str, other: str
+) -> str:
     """Select `value` in active lanes and `other` in the rest; both in the memory type."""
     kind, (lanes, some) = memory_type(access.dtype), _mask(access, mask)
     return code.op(f"select {lanes} {some}, {kind} {value}, {kind} {other}")

@@ -329,8 +329,9 @@ def is_streamed(buffer: Buffer, count: int) -> bool:
     return buffer.scope == STREAM and count % _UNIT == 0
 
 
-def stream_store(code: FunctionBuilder, kind: str, value: str, place: str, align: int,
-        memory: Var) -> None:
+def stream_store(
+    code: FunctionBuilder, kind: str, value: str, place: str, align: int, memory: Var
+) -> None:
     """Store a vector, non-temporally if `place` is a multiple of 16."""
     code.streams = True
     number = code.op(f"ptrtoint ptr {place} to i64")

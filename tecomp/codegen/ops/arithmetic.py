@@ -325,8 +325,9 @@ def _shift(code: FunctionBuilder, op: BinOp, dtype: DType, a: str, b: str, const
     return select(code, fits, shifted, zero(dtype), kind, lanes)
 
 
-def _divide_by_constant(code: FunctionBuilder, op: BinOp, dtype: DType, a: str,
-        divisor: int) -> str:
+def _divide_by_constant(
+    code: FunctionBuilder, op: BinOp, dtype: DType, a: str, divisor: int
+) -> str:
     kind = register_type(dtype)
     if divisor > 0 and divisor & (divisor - 1) == 0:
         # Floor division by a power of two is an arithmetic shift, also for negative numbers.

@@ -36,9 +36,14 @@ def check_index(code: FunctionBuilder, node: Expr, active: str | None) -> Genera
     lanes = inner.dtype.lanes if active is None else index.dtype.lanes
     value = yield (inner if active is None else index)
     bound = yield _first_lane(extent)
-    ok = emit_bounds_check(code,
+    ok = emit_bounds_check(
+        code,
         cast(code, value, inner.dtype.with_lanes(lanes), INT64.with_lanes(lanes)),
-                cast(code, bound, extent.dtype.scalar, INT64), lanes, active, _number(site))
+        cast(code, bound, extent.dtype.scalar, INT64),
+        lanes,
+        active,
+        _number(site),
+    )
     return ok if lanes == node.dtype.lanes else broadcast(code, ok, "i1", node.dtype.lanes)
 
 

@@ -145,8 +145,9 @@ def _by_instruction(
     return joined
 
 
-def _extract_lanes(code: FunctionBuilder, value: str, scalar: str, count: int, start: int,
-        length: int) -> str:
+def _extract_lanes(
+    code: FunctionBuilder, value: str, scalar: str, count: int, start: int, length: int
+) -> str:
     """Extract `length` of the `count` lanes of a vector from lane `start` on."""
     if length == count:
         return value

@@ -99,8 +99,9 @@ def pointers(name: str, *fields: str) -> StructLayout:
     return StructLayout(name, tuple((field, "ptr") for field in fields))
 
 
-def expand_fields(text: str, records: Sequence[StructLayout],
-        constants: Mapping[str, object]) -> str:
+def expand_fields(
+    text: str, records: Sequence[StructLayout], constants: Mapping[str, object]
+) -> str:
     """Expand field references and constants in `text` to LLVM IR.
 
     Raises:

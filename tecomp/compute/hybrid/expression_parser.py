@@ -235,8 +235,9 @@ def _choice(names: NameResolver, node: ast.IfExp) -> Any:
     test = evaluate_node(names, node.test)
     if isinstance(test, bool | int):
         return evaluate_node(names, node.body if test else node.orelse)
-    return operators.if_then_else(test, evaluate_node(names, node.body),
-        evaluate_node(names, node.orelse))
+    return operators.if_then_else(
+        test, evaluate_node(names, node.body), evaluate_node(names, node.orelse)
+    )
 
 
 def _apply_operator(names: NameResolver, node: ast.BinOp) -> Any:

@@ -239,8 +239,9 @@ def _opaque(
 
 def _zeros(out: Buffer) -> Stmt:
     variables = tuple(Var(f"i{k}") for k in range(len(out.shape)))
-    return loops_over_elements(variables, out.shape,
-        BufferStore(out, const(0, out.dtype), variables))
+    return loops_over_elements(
+        variables, out.shape, BufferStore(out, const(0, out.dtype), variables)
+    )
 
 
 class HybridFunction:

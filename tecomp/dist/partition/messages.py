@@ -48,8 +48,11 @@ def runs_of(
         a, b, n = _runs_along(sent[axis], received[axis])
         if len(first) != 1 or not lengths[0] == here == there:
             # Inner axes are not complete, so each step along this axis starts a new run.
-            a, b, n = _element_positions(a, n), _element_positions(b, n), np.ones(int(n.sum()),
-                np.int64)
+            a, b, n = (
+                _element_positions(a, n),
+                _element_positions(b, n),
+                np.ones(int(n.sum()), np.int64),
+            )
         first = (a[:, None] * here + first).ravel()
         second = (b[:, None] * there + second).ravel()
         lengths = (n[:, None] * lengths).ravel()

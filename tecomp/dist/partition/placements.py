@@ -210,8 +210,9 @@ class Partial:
 Placement: TypeAlias = "Shard | Replicate | Partial"
 
 
-def check_placements(placements: Sequence[Placement], mesh_ndim: int, ndim: int) -> tuple[Placement,
-        ...]:
+def check_placements(
+    placements: Sequence[Placement], mesh_ndim: int, ndim: int
+) -> tuple[Placement, ...]:
     """Return validated placements, one for each mesh axis, with nonnegative array axes.
 
     Raises:

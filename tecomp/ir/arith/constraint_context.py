@@ -220,8 +220,9 @@ class ConstraintContext:
         c = total.terms[inner]
         if self.terms.var(inner) is None:
             return
-        known = self._known.get(inner,
-            _VariableBounds(len(self._known), self._term_interval(inner)))
+        known = self._known.get(
+            inner, _VariableBounds(len(self._known), self._term_interval(inner))
+        )
         rest = _drop_term(total, inner, -limit)
         # c*x + rest <= 0 implies x <= -rest/c for positive c and x >= rest/-c for negative c.
         low, high = known.interval

@@ -67,8 +67,9 @@ def _decide_equal(facts: ConstraintContext, total: QuasiAffine, *, answer: bool)
     return answer if facts.interval(total) == (0, 0) else None
 
 
-def comparison(facts: ConstraintContext, op: CmpOp, left: QuasiAffine,
-        right: QuasiAffine) -> bool | Expr:
+def comparison(
+    facts: ConstraintContext, op: CmpOp, left: QuasiAffine, right: QuasiAffine
+) -> bool | Expr:
     """Evaluate or simplify `left op right`."""
     total = left.plus(right, -1)
     answer = decide_comparison(facts, op, total)

@@ -175,8 +175,9 @@ def _simplify_if_then_else(facts: ConstraintContext, node: Call) -> Task:
     return Call(node.name, (condition, a, b), node.dtype)
 
 
-def _simplify_under(facts: ConstraintContext, condition: Expr, node: Expr, *,
-        holds: bool = True) -> Task:
+def _simplify_under(
+    facts: ConstraintContext, condition: Expr, node: Expr, *, holds: bool = True
+) -> Task:
     """Simplify `node` under the assumption that a condition holds, or does not hold."""
     state = facts.enter(node) if facts.tells(condition) else None
     if state is None:
@@ -198,8 +199,9 @@ def _guarded_load(facts: ConstraintContext, node: BufferLoad, where: Expr) -> Ta
     return BufferLoad(facts.buffer(node.buffer), indices, None if known else predicate)
 
 
-def simplify_guarded_indices(facts: ConstraintContext, indices: tuple[Expr, ...],
-        predicate: Expr) -> Task:
+def simplify_guarded_indices(
+    facts: ConstraintContext, indices: tuple[Expr, ...], predicate: Expr
+) -> Task:
     """Simplify the indices of an access that occurs only where `predicate` holds.
 
     An index that reads memory is evaluated unconditionally, so it must not assume the predicate.
@@ -365,8 +367,9 @@ def _simplify_not(node: Not, a: Expr) -> Expr:
     return node
 
 
-def _simplify_select(facts: ConstraintContext, node: Select, condition: Expr, a: Expr,
-        b: Expr) -> Expr:
+def _simplify_select(
+    facts: ConstraintContext, node: Select, condition: Expr, a: Expr, b: Expr
+) -> Expr:
     known = constant_truth(condition)
     if known is None:
         alike = facts.terms.key(a) == facts.terms.key(b)

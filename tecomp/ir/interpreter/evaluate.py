@@ -171,8 +171,9 @@ def _check_array(func: PrimFunc, buffer: Buffer, arg: Any) -> None:
         )
 
 
-def _check_strides(func: PrimFunc, param: BufferParameter, array: NDArray[Any],
-        env: Environment) -> None:
+def _check_strides(
+    func: PrimFunc, param: BufferParameter, array: NDArray[Any], env: Environment
+) -> None:
     name, element = param.buffer.name, param.buffer.dtype
     wanted = param.strides(env)
     if element.lanes > 1:

@@ -206,8 +206,9 @@ def view_of_rows(
         )
     full = (*shape[:cut], *row.array.shape)
     steps = [*(step * row_bytes for step in compact(shape[:cut])), *row.array.strides]
-    return BufferView(name, np.ndarray(full, dtype.numpy, memory, 0, steps), (0,) * len(shape),
-        shape)
+    return BufferView(
+        name, np.ndarray(full, dtype.numpy, memory, 0, steps), (0,) * len(shape), shape
+    )
 
 
 def bytes_of(array: NDArray[Any]) -> Bytes:

@@ -134,8 +134,13 @@ class BufferLoad(Expr):
         if self.predicate is None:
             return access(self.buffer, self.indices)
         inner: list[Piece] = [*map(ParenthesizedOperand, self.indices), "where="]
-        return (PrintedName(self.buffer), ".load(", *comma(inner),
-            ParenthesizedOperand(self.predicate), ")")
+        return (
+            PrintedName(self.buffer),
+            ".load(",
+            *comma(inner),
+            ParenthesizedOperand(self.predicate),
+            ")",
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

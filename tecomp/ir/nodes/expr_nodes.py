@@ -363,8 +363,11 @@ class Binary(Expr):
         if self.op in (BinOp.MIN, BinOp.MAX):
             return (f"{self.op.value}(", *operands((self.a, self.b)), ")")
         level = self.precedence
-        return (ParenthesizedOperand(self.a, level), f" {self.op.value} ",
-            ParenthesizedOperand(self.b, level + 1))
+        return (
+            ParenthesizedOperand(self.a, level),
+            f" {self.op.value} ",
+            ParenthesizedOperand(self.b, level + 1),
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -402,8 +405,11 @@ class Compare(Expr):
     def pieces(self) -> Pieces:
         """Return the pieces of the Python comparison; comparisons are never chained."""
         inner = Precedence.COMPARE + 1
-        return (ParenthesizedOperand(self.a, inner), f" {self.op.value} ",
-            ParenthesizedOperand(self.b, inner))
+        return (
+            ParenthesizedOperand(self.a, inner),
+            f" {self.op.value} ",
+            ParenthesizedOperand(self.b, inner),
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

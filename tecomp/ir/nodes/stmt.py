@@ -195,8 +195,12 @@ class PrimFunc(Printed, Pictured):
             yield from (*operands(maps), "]")
         yield from (")", NEWLINE) if self.layout_maps else ()
         for count, (data, pad) in enumerate(self.pad_values):
-            yield from (", " if count else "@pad_value(", PrintedName(data), "=",
-                ParenthesizedOperand(pad))
+            yield from (
+                ", " if count else "@pad_value(",
+                PrintedName(data),
+                "=",
+                ParenthesizedOperand(pad),
+            )
         yield from (")", NEWLINE) if self.pad_values else ()
         if self.sites:
             yield from (f"@sites({', '.join(map(quote_literal, self.sites))})", NEWLINE)

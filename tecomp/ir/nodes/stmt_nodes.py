@@ -230,8 +230,13 @@ class Let(Stmt):
         if self.var.dtype != self.value.dtype:
             yield from self.scoped()
             return
-        yield from (BindName(self.var), PrintedName(self.var), " = ",
-            ParenthesizedOperand(self.value), NEWLINE)
+        yield from (
+            BindName(self.var),
+            PrintedName(self.var),
+            " = ",
+            ParenthesizedOperand(self.value),
+            NEWLINE,
+        )
         yield from (ParenthesizedOperand(self.body), ReleaseName(self.var))
 
     def scoped(self) -> Pieces:
@@ -239,8 +244,12 @@ class Let(Stmt):
 
         This form is required where another statement follows in the enclosing block.
         """
-        yield from ("with Let(", ParenthesizedOperand(self.value),
-            *_dtype_annotation(self.var, self.value), ") as ")
+        yield from (
+            "with Let(",
+            ParenthesizedOperand(self.value),
+            *_dtype_annotation(self.var, self.value),
+            ") as ",
+        )
         yield from (BindName(self.var), PrintedName(self.var), ":")
         yield from block(self.body)
         yield ReleaseName(self.var)

@@ -182,8 +182,9 @@ def split_swizzle(index_map: IndexMap) -> tuple[IndexMap, tuple[int, int, int] |
     match index_map.final_indices:
         case (Binary(BinOp.BITXOR, place, Binary(BinOp.BITAND, moved, Const(int(mask)))),):
             match moved:
-                case Binary(BinOp.SHR, source, Const(int(shift))) if structural_equal(source,
-                    place):
+                case Binary(BinOp.SHR, source, Const(int(shift))) if structural_equal(
+                    source, place
+                ):
                     base = (mask & -mask).bit_length() - 1
                     bits = (mask >> base).bit_length()
                     plain = IndexMap(index_map.initial_indices, (place,), ())

@@ -180,8 +180,9 @@ class ShardLayout(Layout):
         sizes = tuple(high - low + 1 for low, high in ranges)
         storage = check_storage(plain if element is None else element, tiled)
         aligned = row_alignment_elements(alignment_bytes, storage, tiled)
-        cut = ShardSplit.evenly(padded or sizes, cores, tiled, check_face_shape(face, tiled),
-            aligned)
+        cut = ShardSplit.evenly(
+            padded or sizes, cores, tiled, check_face_shape(face, tiled), aligned
+        )
         if padded is not None:
             check_even(padded, cut)
         keep(

@@ -257,8 +257,9 @@ def default_spec(
         for dim, extent in enumerate(shape)
     ]
     _warn_of_int64(host)
-    return _tiled_spec(shape, host, padded, range(len(shape)), StickFormat.Dense, device_dtype,
-        lanes)
+    return _tiled_spec(
+        shape, host, padded, range(len(shape)), StickFormat.Dense, device_dtype, lanes
+    )
 
 
 def from_order(

@@ -102,8 +102,9 @@ def _by_roots(
     return scan(points, space, store, context=scope.context)
 
 
-def initializes_in_first_iteration(program: PreparedSchedule, definition: Definition,
-        attached: Iterable[int]) -> bool:
+def initializes_in_first_iteration(
+    program: PreparedSchedule, definition: Definition, attached: Iterable[int]
+) -> bool:
     """Return whether the first reduction step stores, so that no separate init loops are needed.
 
     If partial results are combined in unrolled loops, the first partial result is stored unchanged:

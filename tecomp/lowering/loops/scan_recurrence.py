@@ -175,8 +175,9 @@ class _Element:
         return bool(self.read.intersect(beside).is_empty())
 
 
-def _one_element(program: PreparedSchedule, definition: Definition,
-        inside: set[Operation]) -> _Element:
+def _one_element(
+    program: PreparedSchedule, definition: Definition, inside: set[Operation]
+) -> _Element:
     scope = LoopScope.of_sizes(program.integers, program.symbolic_extents)
     own = tuple(Var(axis.name) for axis in definition.axis)
     scope = replace(scope, params=(*scope.params, *own))

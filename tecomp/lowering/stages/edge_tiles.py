@@ -121,8 +121,9 @@ def _keeps_memory(maps: Sequence[IndexMapNode], bounds: Bounds, wide: Bounds) ->
         places = _extents(maps, wide)
     except LayoutError:
         return False
-    return not _is_from_start(bounds) or structural_equal(tuple(places),
-        tuple(_extents(maps, bounds)))
+    return not _is_from_start(bounds) or structural_equal(
+        tuple(places), tuple(_extents(maps, bounds))
+    )
 
 
 def _places(maps: Sequence[IndexMapNode], axes: Sequence[Expr]) -> list[Expr]:
@@ -191,8 +192,11 @@ def extend_to_full_tiles(
         for k in along:
             size, extent = sizes[k], bounds[k][1]
             has_several = size is not None and isinstance(extent, int) and size < extent
-            wide = round_to_blocks(wide, k,
-                size) if size is not None and has_several else project_out_dim(wide, k)
+            wide = (
+                round_to_blocks(wide, k, size)
+                if size is not None and has_several
+                else project_out_dim(wide, k)
+            )
         wide = wide.intersect(box).intersect_params(scope.context).coalesce()
         if is_inside(wide, points, scope):
             continue

@@ -80,8 +80,9 @@ def with_reduction_conditions(
     return domain, space, tuple(tested)
 
 
-def evaluated_points(program: PreparedSchedule, definition: Definition, points: Points,
-        scope: LoopScope) -> Points:
+def evaluated_points(
+    program: PreparedSchedule, definition: Definition, points: Points, scope: LoopScope
+) -> Points:
     """Return the points at which any part of the body is evaluated for the elements `points`.
 
     The initial value of a reduction is read for every element, even with an empty reduction domain;

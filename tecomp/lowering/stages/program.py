@@ -181,8 +181,9 @@ def prepare(
         for stage in state if stage.is_placeholder and stage.key not in states
     }
     products = _products(state, states, sizes)
-    return PreparedSchedule(state, params, sizes, definitions, placeholders, states, products,
-        only_strides)
+    return PreparedSchedule(
+        state, params, sizes, definitions, placeholders, states, products, only_strides
+    )
 
 
 def _products(state: ScheduleState, states: States, sizes: Mapping[Var, Var]) -> Products:

@@ -232,8 +232,9 @@ def _in_turn(bounds: tuple[Range, ...], loop: Var) -> Callable[[Indices], Indice
 def _parts(body: Stmt, data: Var) -> tuple[Stmt, Stmt]:
     """Split `body` into the producer of memory `data` and the remaining statements."""
     stmts = body.stmts if isinstance(body, SeqStmt) else (body,)
-    last = max((k for k, stmt in enumerate(stmts) if data in _written_buffers(stmt)),
-        default=-1) + 1
+    last = (
+        max((k for k, stmt in enumerate(stmts) if data in _written_buffers(stmt)), default=-1) + 1
+    )
     return seq(*stmts[:last]), seq(*stmts[last:])
 
 
@@ -313,8 +314,9 @@ def check_rolling(program: PreparedSchedule) -> None:
         _check_loop(program, stage, stage.attach, where)
 
 
-def _check_loop(program: PreparedSchedule, stage: StageState, attach: ComputedAt,
-        where: str) -> None:
+def _check_loop(
+    program: PreparedSchedule, stage: StageState, attach: ComputedAt, where: str
+) -> None:
     parent, axis = program.state.stage(attach.stage), attach.axis
     if loop_kinds(parent).get(axis) in _AT_ONCE:
         raise LowerError(

@@ -214,8 +214,9 @@ def _views(intrin: TensorIntrin, place: BoundOperands, masks: Masks) -> dict[Var
     return views
 
 
-def bind_statement(statement: Stmt, intrin: TensorIntrin, place: BoundOperands,
-        masks: Masks) -> Stmt:
+def bind_statement(
+    statement: Stmt, intrin: TensorIntrin, place: BoundOperands, masks: Masks
+) -> Stmt:
     """Rewrite `statement` of an intrinsic to the buffers of the program.
 
     Args:

@@ -110,8 +110,9 @@ def _padding(
         places = list(IndexMap.lift(index_map).map_indices(places))
     try:
         roomy = _backed_elements(program, definition, shape, tile, memory)
-        return _Padding(value,
-            padding_elements(access, tile, definition.axis, shape, roomy, places))
+        return _Padding(
+            value, padding_elements(access, tile, definition.axis, shape, roomy, places)
+        )
     except NotAffine:
         return nothing
 

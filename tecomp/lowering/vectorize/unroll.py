@@ -128,8 +128,9 @@ def unroll_loops(func: PrimFunc, limit: int = LIMIT) -> PrimFunc:
     rests = _rests(func)
 
     def rule(node: Any) -> Stmt | None:
-        made: Stmt | None = run_trampoline(_loop(node, limit, rests)) if isinstance(node,
-            For) else None
+        made: Stmt | None = (
+            run_trampoline(_loop(node, limit, rests)) if isinstance(node, For) else None
+        )
         return made
 
     return map_body(func, lambda body: bottom_up(body, rule))

@@ -351,8 +351,9 @@ def _masked_branch(loop: _VectorizedLoop, stmt: IfThenElse, test: Expr, at: _At)
     return Let(holds, test, seq(then, other))
 
 
-def _with_and_without_mask(loop: _VectorizedLoop, stmt: IfThenElse, everywhere: Expr,
-        at: _At) -> Task:
+def _with_and_without_mask(
+    loop: _VectorizedLoop, stmt: IfThenElse, everywhere: Expr, at: _At
+) -> Task:
     """Return `stmt` in two versions: maskless if the condition holds in all lanes, else masked."""
     facts = loop.lanes.facts
     state = facts.enter()

@@ -92,8 +92,9 @@ class CoreSharing:
     span: tuple[int, ...]
 
 
-def find_shared_element(uses: Sequence[CoreAccess],
-        copies: Sequence[CoreAccess] = ()) -> CoreSharing:
+def find_shared_element(
+    uses: Sequence[CoreAccess], copies: Sequence[CoreAccess] = ()
+) -> CoreSharing:
     """Find an element that two cores use, or compute the index span of each core.
 
     Args:

@@ -141,8 +141,9 @@ class LaneAddresses:
         return bool(rest.range().is_subset(starts))
 
 
-def _restrict_to_axes(wanted: AbstractSet[Var], *operands: LaneAddresses) -> tuple[LaneAddresses,
-        ...] | None:
+def _restrict_to_axes(
+    wanted: AbstractSet[Var], *operands: LaneAddresses
+) -> tuple[LaneAddresses, ...] | None:
     """Restrict operands to some axes, the others at 0; None without points or without lanes."""
     first = operands[0]
     if min(first.extents, default=1) < 1 or not all(operand.exprs for operand in operands):
@@ -335,8 +336,9 @@ def has_one_element_per_stick(operand: LaneAddresses) -> bool:
         same = few.relation.apply_range(few.relation.reverse())
         return bool(few.same_stick().is_subset(same))
 
-    return operand.once("lone",
-        lambda: _memoize_answer(("lone", _key(operand.used, operand)), answer))
+    return operand.once(
+        "lone", lambda: _memoize_answer(("lone", _key(operand.used, operand)), answer)
+    )
 
 
 def _first(pairs: isl.Map, out: LaneAddresses) -> Pair | None:

@@ -195,8 +195,9 @@ class OperandAccess:
     others: tuple[Expr, ...]
 
 
-def clash(access: OperandAccess, tile: IterationTile) -> tuple[dict[Var, int],
-        dict[Var, int]] | None:
+def clash(
+    access: OperandAccess, tile: IterationTile
+) -> tuple[dict[Var, int], dict[Var, int]] | None:
     """Return two points with the same operand element but different tensor elements, or None.
 
     Raises:

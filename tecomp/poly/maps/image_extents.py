@@ -180,8 +180,9 @@ def greatest_by_bits(expr: Expr, axes: Sequence[Var], shape: Sequence[Extent]) -
     if form is None:
         return None
     try:
-        cells = linear_cells(fuse_digit_pairs(Cell.of([form], [(0, n) for n in sizes])),
-            _MOST_CELLS)
+        cells = linear_cells(
+            fuse_digit_pairs(Cell.of([form], [(0, n) for n in sizes])), _MOST_CELLS
+        )
     except TooManyError:
         return None
     highs = (cell.reader.interval(cell.forms[0])[1] for cell in cells)

@@ -249,16 +249,18 @@ def _operands(term: Term) -> tuple[QuasiAffine, ...]:
     return (term.of,) if isinstance(term.of, QuasiAffine) else ()
 
 
-def build_index_expression(form: QuasiAffine, values: Mapping[int, QuasiAffine],
-        reader: IndexReader) -> QuasiAffine:
+def build_index_expression(
+    form: QuasiAffine, values: Mapping[int, QuasiAffine], reader: IndexReader
+) -> QuasiAffine:
     """Substitute sums for some variables of `form`."""
     parts = [(QuasiAffine({}, form.const), 1)]
     parts += [(_rebuilt_term(term, values, reader), n) for term, n in form.terms.items()]
     return reader.normal(QuasiAffine.added(parts))
 
 
-def _rebuilt_term(term: Term, values: Mapping[int, QuasiAffine],
-        reader: IndexReader) -> QuasiAffine:
+def _rebuilt_term(
+    term: Term, values: Mapping[int, QuasiAffine], reader: IndexReader
+) -> QuasiAffine:
     if isinstance(term, OpaqueTerm):
         a, b = (build_index_expression(operand, values, reader) for operand in term.operands)
         return _bit_operation(term.op, a, b, reader)

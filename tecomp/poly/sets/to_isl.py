@@ -444,6 +444,7 @@ def _is_affine(node: Expr) -> bool:
 def _same_product(a: Expr, b: Expr) -> bool:
     assert isinstance(a, Binary)
     assert isinstance(b, Binary)
-    swapped = a.op is b.op is BinOp.MUL and structural_equal(a.a, b.b) and structural_equal(a.b,
-        b.a)
+    swapped = (
+        a.op is b.op is BinOp.MUL and structural_equal(a.a, b.b) and structural_equal(a.b, b.a)
+    )
     return swapped or structural_equal(a, b)

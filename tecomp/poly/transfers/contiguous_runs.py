@@ -33,8 +33,9 @@ _MOST_LISTED = 2**16
 """Maximum number of runs for which `nests_of_runs` searches loops."""
 
 
-def enumerate_runs(first: AddressFunction, second: AddressFunction, axes: Sequence[Var],
-        box: Box[int]) -> Runs:
+def enumerate_runs(
+    first: AddressFunction, second: AddressFunction, axes: Sequence[Var], box: Box[int]
+) -> Runs:
     """Return the maximal contiguous runs of the elements of a box."""
     shape = tuple(count for _, count in box)
     slices = tuple(slice(low, low + count) for low, count in box)
@@ -146,8 +147,9 @@ class _Starts:
         return prod(count for count, _, _ in self.loops)
 
 
-def find_runs(first: AddressFunction, second: AddressFunction, axes: Sequence[Var],
-        box: Box[int]) -> RunStatistics:
+def find_runs(
+    first: AddressFunction, second: AddressFunction, axes: Sequence[Var], box: Box[int]
+) -> RunStatistics:
     """Find the contiguous runs of a box of elements in bounded time.
 
     Args:

@@ -144,8 +144,9 @@ class _CopyProblem:
     second_forms: tuple[QuasiAffine, ...]
 
     @classmethod
-    def of(cls, first: AddressFunction, second: AddressFunction, axes: Sequence[Var],
-            box: Box[int]) -> _CopyProblem:
+    def of(
+        cls, first: AddressFunction, second: AddressFunction, axes: Sequence[Var], box: Box[int]
+    ) -> _CopyProblem:
         bounds = [(low, low + count - 1) for low, count in box]
         reader = IndexReader({axis: k for k, axis in enumerate(axes)}, bounds)
         return cls(first, second, tuple(axes), _forms(first, reader), _forms(second, reader))

@@ -325,8 +325,9 @@ def unit(z: Complex) -> Complex:
 def _scale(z: Complex) -> te.Expr:
     """Return a power of 4 that keeps sums of squares and quotients of a number in range."""
     most = te.max(te.abs(z.re), te.abs(z.im))
-    small = te.select(most < constant_like(_NEAR_ROOTS, most), constant_like(_UP, most),
-        constant_like(1, most))
+    small = te.select(
+        most < constant_like(_NEAR_ROOTS, most), constant_like(_UP, most), constant_like(1, most)
+    )
     return te.select(most > constant_like(_FAR_ROOTS, most), constant_like(_DOWN, most), small)
 
 

@@ -185,8 +185,9 @@ def _elementwise(lowering: Lowering) -> None:
     whole = all(lowering.is_whole(k) for k in range(len(apply.operands)))
     gid = lowering.new_tensor(placement=Replicate() if whole else None)
     given = None if whole else [_as_result(lowering, k, gid) for k in range(len(apply.operands))]
-    lowering.give(lowering.compute("rtensor", _lower_computation(lowering, given)), gid,
-        whole=whole)
+    lowering.give(
+        lowering.compute("rtensor", _lower_computation(lowering, given)), gid, whole=whole
+    )
     return None
 
 
@@ -389,8 +390,9 @@ def lower_ptensor(
     return module
 
 
-def _lower_function(function: Function, ignore_team: bool,
-        callees: dict[str, LoweredCallee]) -> LoweredFunction:
+def _lower_function(
+    function: Function, ignore_team: bool, callees: dict[str, LoweredCallee]
+) -> LoweredFunction:
     """Lower a function, and add its properties to `callees` for its callers."""
     body: list[Statement] = []
     names = FreshNames(function, callees)
@@ -398,8 +400,9 @@ def _lower_function(function: Function, ignore_team: bool,
         lowering = Lowering(apply, names, ignore_team)
         rule_of(apply.op)(lowering)
         body += lowering.statements()
-    lowered = LoweredFunction(function.name, function.parameters, merge_regions(body),
-        function.results)
+    lowered = LoweredFunction(
+        function.name, function.parameters, merge_regions(body), function.results
+    )
     verify_lowered(lowered)
     places = {parameter.name: k for k, parameter in enumerate(function.parameters)}
     callees[function.name] = LoweredCallee(

@@ -200,8 +200,9 @@ def _(op: Roll, operands: Sequence[Value], types: Types, result: PTensorType) ->
         i, ahead, end = last
         own = element_at(operands[0], [*place, i - end if end else i])
         # Avoid the remainder along the last axis, so that loads are contiguous.
-        return select_value(i < end, element_at(operands[0], [*place, i + ahead]),
-            own) if end else own
+        return (
+            select_value(i < end, element_at(operands[0], [*place, i + ahead]), own) if end else own
+        )
 
     return value_of(result.shape, at, op.name)
 

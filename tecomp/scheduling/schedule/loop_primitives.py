@@ -462,8 +462,9 @@ class MarkPrimitives(StageCalls):
         self._apply(compute_location.expand, "expand")
 
     def _mark(self, name: str, axis: IterVar, kind: ForKind) -> None:
-        def primitive(state: ScheduleState, key: Operation, marked: IterVar) -> tuple[ScheduleState,
-                None]:
+        def primitive(
+            state: ScheduleState, key: Operation, marked: IterVar
+        ) -> tuple[ScheduleState, None]:
             return loops.mark(state, key, marked, kind)
 
         self._apply(primitive, name, axis)

@@ -332,8 +332,9 @@ def _way(
     method: str, mode: str, rounding: str, alpha: float, exclude: int, where: str
 ) -> ResizeMethod:
     validate_choice(method, tuple(METHODS), where, "method")
-    return ResizeMethod(METHODS[method], mode, rounding, alpha,
-        as_bool(exclude, where, "bicubic_exclude"))
+    return ResizeMethod(
+        METHODS[method], mode, rounding, alpha, as_bool(exclude, where, "bicubic_exclude")
+    )
 
 
 def resize1d(

@@ -40,8 +40,9 @@ def dilation2d_nchw(
     >>> dilation2d_nchw(X, W, 1, 1, 1).shape
     (1, 3, 8, 8)
     """
-    return _dilate_window(input, filter, stride, padding, dilations, out_dtype, "NCHW", "CHW",
-        "nchw")
+    return _dilate_window(
+        input, filter, stride, padding, dilations, out_dtype, "NCHW", "CHW", "nchw"
+    )
 
 
 def dilation2d_nhwc(
@@ -69,8 +70,9 @@ def dilation2d_nhwc(
     >>> dilation2d_nhwc(X, W, 1, "VALID", 2).shape
     (1, 4, 4, 3)
     """
-    return _dilate_window(input, filter, stride, padding, dilations, out_dtype, "NHWC", "HWC",
-        "nhwc")
+    return _dilate_window(
+        input, filter, stride, padding, dilations, out_dtype, "NHWC", "HWC", "nhwc"
+    )
 
 
 def _dilate_window(

@@ -419,9 +419,19 @@ def conv2d_NCHWc(  # noqa: N802  (TVM's name)
     _check_block(layout, images_of(data, "NCHWc", "NCHWc", where), "c", where, "layout")
     filters = images_of(kernel, "OIHWio", "OIHWio", where, "kernel")
     _check_block(out_layout, filters, "o", where, "out_layout")
-    return define_convolution(data, kernel, stride, padding, dilation, 1, "NCHWc", "OIHWio",
+    return define_convolution(
+        data,
+        kernel,
+        stride,
+        padding,
+        dilation,
+        1,
+        "NCHWc",
+        "OIHWio",
         out_dtype,
-                     "conv2d_NCHWc", "conv2d_NCHWc")
+        "conv2d_NCHWc",
+        "conv2d_NCHWc",
+    )
 
 
 def _check_block(layout: object, given: Images, letter: str, where: str, what: str) -> None:

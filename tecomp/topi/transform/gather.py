@@ -478,8 +478,9 @@ def matrix_set_diag(
     where_ = "topi.matrix_set_diag"
     data, diagonal = tensor_of(data, where_), tensor_of(diagonal, where_, "diagonal")
     _check_matrices(data, where_)
-    validate_choice(align, ("RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT"), where_,
-        "align")
+    validate_choice(
+        align, ("RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT"), where_, "align"
+    )
     ends = tuple(k) if isinstance(k, list | tuple) else (k,)
     ends = integers_of(ends, 2 if len(ends) != 1 else 1, where_, "k")
     low, high = ends[0], ends[-1]
