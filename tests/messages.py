@@ -139,12 +139,10 @@ def _classes(trees: Iterator[ast.Module]) -> dict[str, Raiser]:
 def _raisers(tree: ast.Module, classes: Mapping[str, Raiser]) -> dict[str, Raiser]:
     """Return the functions of a file that raise errors with a given template, by name."""
     found: dict[str, Raiser] = {}
-    for function in ast.walk(tree):
-        if not isinstance(function, ast.FunctionDef):
+    for function in _functions(tree):
+        if not _takes_template(function):
             continue
-        names = [arg.arg for arg in (*function.args.posonlyargs, *function.args.args)]
-        if FORWARDED not in names or function.name in ("__init__", "warn", "_fill_template"):
-            continue
+        names = _parameters(function)
         call = next(
             node for node in ast.walk(function)
             if isinstance(node, ast.Call) and _last(node.func) in classes
@@ -156,6 +154,20 @@ def _raisers(tree: ast.Module, classes: Mapping[str, Raiser]) -> dict[str, Raise
         kind = _kind(call, raiser.kind)
         found[function.name] = Raiser(raiser.error, index, kind, before, after, frozenset(own))
     return found
+
+
+def _functions(tree: ast.Module) -> list[ast.FunctionDef]:
+    return [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+
+
+def _parameters(function: ast.FunctionDef) -> list[str]:
+    return [arg.arg for arg in (*function.args.posonlyargs, *function.args.args)]
+
+
+def _takes_template(function: ast.FunctionDef) -> bool:
+    """Return whether a function raises errors with a template of its caller."""
+    excluded = ("__init__", "warn", "_fill_template")
+    return FORWARDED in _parameters(function) and function.name not in excluded
 
 
 def _around(node: ast.expr) -> tuple[str, str]:
@@ -175,8 +187,8 @@ def _raised(file: Path, tree: ast.Module, raisers: Mapping[str, Raiser]) -> Iter
         for node in tree.body if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
         for target in node.targets if isinstance(target, ast.Name)
     }
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-    others = {each.name for each in functions} - set(_raisers(tree, raisers))
+    functions = _functions(tree)
+    others = {each.name for each in functions if not _takes_template(each)}
     given = {
         each.arg: Raiser("TecompError", 0, "") for function in functions
         for each in function.args.args

@@ -41,8 +41,8 @@ def test_safe_repr(value: object, text: str) -> None:
     assert errors.safe_str(value) == (value if isinstance(value, str) else text)
 
 
-def test_messages_format_values_with_safe_repr() -> None:
-    """Messages use `safe_repr`, as the `repr` of user values may raise errors."""
+def test_errors_format_values_in_their_template() -> None:
+    """No argument of an error calls `repr`, which may raise for values of users."""
     classes = {
         name for name, each in vars(errors).items()
         if isinstance(each, type) and issubclass(each, errors.TecompError)
