@@ -32,7 +32,14 @@ from tecomp.ir.nodes.expr import (
 )
 from tecomp.ir.nodes.graph_utils import post_order as inner_first
 from tecomp.ir.nodes.structural_equality import structural_equal
-from tecomp.ir.traversal.rewrite import bottom_up, children, fold, rebuild, substitute, walk
+from tecomp.ir.traversal.rewrite import (
+    bottom_up,
+    children,
+    fold,
+    replace_children,
+    substitute,
+    walk,
+)
 
 _MOST_FACTORS = 64
 """Maximum number of factors of a product; a longer product counts as one factor."""
@@ -135,7 +142,7 @@ def _lane(node: Any, parts: list[tuple[Expr, ...]], k: int) -> Expr:
         if len(part) not in (1, node.dtype.lanes):
             raise NotScalarizableError
         values[id(child)] = part[k] if len(part) > 1 else part[0]
-    made: Any = rebuild(node, lambda child: values[id(child)])
+    made: Any = replace_children(node, values)
     lane: Expr = replace(made, dtype=node.dtype.scalar) if isinstance(made, Cast | Call) else made
     return lane
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -39,7 +39,15 @@ from tecomp.ir.nodes.stmt import (
     seq,
 )
 from tecomp.ir.traversal.analyses import ValueNumbering
-from tecomp.ir.traversal.rewrite import Task, bottom_up, children, rebuild, run_trampoline, walk
+from tecomp.ir.traversal.rewrite import (
+    Task,
+    bottom_up,
+    children,
+    rebuild,
+    replace_children,
+    run_trampoline,
+    walk,
+)
 
 _NAMES = {BinOp.FLOORDIV: "quotient", BinOp.MOD: "rest"}
 
@@ -151,7 +159,7 @@ def _hoist(names: _HoistedValues, node: Stmt) -> Task:
     for child in children(node):
         done[id(child)] = (yield _hoist(names, child)) if isinstance(child, Stmt) else (
             names.inside(child))
-    return rebuild(node, _of(done))
+    return replace_children(node, done)
 
 
 def _hoist_in_binding(names: _HoistedValues, node: For | Let) -> Task:
@@ -165,11 +173,7 @@ def _hoist_in_binding(names: _HoistedValues, node: For | Let) -> Task:
     names.enter(var, None if own is None else done[id(own)])
     inner = yield _hoist(names, node.body)
     done[id(node.body)] = names.leave(inner)
-    return rebuild(node, _of(done))
-
-
-def _of(done: dict[int, Any]) -> Callable[[Any], Any]:
-    return lambda child: done.get(id(child), child)
+    return replace_children(node, done)
 
 
 # Data variable and dtype, row indices, and the index of the first lane without its constant.
@@ -220,7 +224,7 @@ def _sort_key(terms: TermTable, node: Stmt) -> Task:
     for child in children(inner):
         if isinstance(child, Stmt):
             done[id(child)] = yield _sort_key(terms, child)
-    made = rebuild(inner, lambda child: done.get(id(child), child))
+    made = replace_children(inner, done)
     return _around(node, made, [*places.values()]) if places else made
 
 

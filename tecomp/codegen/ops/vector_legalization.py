@@ -33,7 +33,14 @@ from tecomp.ir.nodes.expr import (
 )
 from tecomp.ir.nodes.stmt import BufferStore, Let, PrimFunc, Stmt, seq
 from tecomp.ir.nodes.structural_equality import structural_equal
-from tecomp.ir.traversal.rewrite import bottom_up, children, fold, rebuild, statements_in, walk
+from tecomp.ir.traversal.rewrite import (
+    bottom_up,
+    children,
+    fold,
+    replace_children,
+    statements_in,
+    walk,
+)
 
 _REGISTER_BITS = 512
 
@@ -262,6 +269,6 @@ def _slice_expr(work: _LegalizeState, root: Expr, lanes: int, piece: _LaneSlice)
                 same_place = isinstance(places[-1], Broadcast) and predicate is None
                 return BufferLoad(buffer, places,
                                   predicate if same_place else _mask(predicate, piece))
-        return rebuild(node, lambda child: made[id(child)])
+        return replace_children(node, made)
 
     return fold(root, combine)

@@ -41,7 +41,7 @@ from tecomp.ir.nodes.expr import (
 )
 from tecomp.ir.nodes.operators import OPPOSITE
 from tecomp.ir.nodes.structural_equality import structural_equal
-from tecomp.ir.traversal.rewrite import Task, children, operands_of, rebuild, walk
+from tecomp.ir.traversal.rewrite import Task, children, operands_of, replace_children, walk
 
 _SUMS = frozenset((BinOp.ADD, BinOp.SUB, BinOp.MUL))
 _LOGIC = (BinOp.AND, BinOp.OR)
@@ -94,7 +94,7 @@ def _by_children(facts: ConstraintContext, node: Expr) -> Task:
             simple = yield expression(facts, child)
         parts[id(child)] = simple
         is_new = is_new or simple is not child
-    result = rebuild(node, lambda child: parts[id(child)]) if is_new else node
+    result = replace_children(node, parts) if is_new else node
     if isinstance(result, BufferLoad):
         buffer = facts.buffer(result.buffer)
         return result if buffer is result.buffer else BufferLoad(buffer, result.indices)

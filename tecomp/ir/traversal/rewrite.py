@@ -52,28 +52,28 @@ class _Shapes(dict[type, tuple[tuple[str, ...], tuple[int, ...]]]):
         return found
 
 
-class _Readers(dict[type, Callable[[Any], Sequence[Any]]]):
-    """Cache by node class: function that returns the children."""
+class _Readers(dict[type, Callable[[Any], Sequence[Any]] | None]):
+    """Cache by node class: function that returns the children, or None for a class without any."""
 
-    def __missing__(self, kind: type) -> Callable[[Any], Sequence[Any]]:
+    def __missing__(self, kind: type) -> Callable[[Any], Sequence[Any]] | None:
         names, inner = _SHAPES[kind]
         known: Any = kind
         types = {f.name: f.type for f in fields(known)}
         inside = [names[k] for k in inner]
-        read: Callable[[Any], Sequence[Any]] = _by_value(inside)
-        if all(types[name] in _ONE for name in inside):
-            read = attrgetter(*inside) if len(inside) > 1 else _child_only(*inside)
+        read: Callable[[Any], Sequence[Any]] | None
+        if not inside:
+            read = None
+        elif len(inside) == 1 and types[inside[0]] in _ONE:
+            get = attrgetter(inside[0])
+            read = lambda node: (get(node),)  # noqa: E731
         elif len(inside) == 1 and types[inside[0]] in _MANY:
             read = attrgetter(inside[0])
+        elif all(types[name] in _ONE for name in inside):
+            read = attrgetter(*inside)
+        else:
+            read = _by_value(inside)
         self[kind] = read
         return read
-
-
-def _child_only(name: str = "") -> Callable[[Any], Sequence[Any]]:
-    if not name:
-        return lambda _: ()
-    get = attrgetter(name)
-    return lambda node: (get(node),)
 
 
 def _by_value(names: Sequence[str]) -> Callable[[Any], Sequence[Any]]:
@@ -87,7 +87,9 @@ def _by_value(names: Sequence[str]) -> Callable[[Any], Sequence[Any]]:
             if holds == 1:
                 found.append(value)
             elif holds:
-                found += [item for item in value if _HOLDS[type(item)] == 1]
+                for item in value:
+                    if _HOLDS[type(item)] == 1:
+                        found.append(item)
         return found
 
     return read
@@ -98,13 +100,17 @@ _HOLDS = _Holds()
 _SHAPES = _Shapes()
 _READERS = _Readers()
 
+_CHILDREN_ARE_DONE: Any = object()
+"""Stack marker above a node whose children have already been visited."""
+
 
 def children(node: Any) -> Sequence[Any]:
     """Return the expressions and statements directly inside `node`, in field order.
 
     Buffers are not entered: shape extents are not operands of a statement.
     """
-    return _READERS[type(node)](node)
+    read = _READERS[type(node)]
+    return read(node) if read else ()
 
 
 def statements_in(node: Any) -> Sequence[Any]:
@@ -115,23 +121,43 @@ def statements_in(node: Any) -> Sequence[Any]:
 def rebuild(node: N, f: Callable[[Any], Any]) -> N:
     """Apply `f` to each child of `node`; return `node` itself if nothing changes."""
     names, inner = _SHAPES[type(node)]
-    changed: dict[int, Any] = {}
+    changed: dict[str, Any] = {}
     for k in inner:
         old = getattr(node, names[k])
         holds = _HOLDS[type(old)]
         if holds == 1:
             new = f(old)
             if new is not old:
-                changed[k] = new
+                changed[names[k]] = new
         elif holds:
             items = [f(item) if _HOLDS[type(item)] == 1 else item for item in old]
             if not all(map(is_, old, items)):
-                changed[k] = tuple(items)
-    if not changed:
-        return node
+                changed[names[k]] = tuple(items)
+    return _replace_fields(node, names, changed) if changed else node
+
+
+def replace_children(node: N, new: Mapping[int, Any]) -> N:
+    """Replace the children of `node` whose id is in `new`; return `node` if nothing changes."""
+    names, inner = _SHAPES[type(node)]
+    changed: dict[str, Any] = {}
+    for k in inner:
+        old = getattr(node, names[k])
+        holds = _HOLDS[type(old)]
+        if holds == 1:
+            if (value := new.get(id(old), old)) is not old:
+                changed[names[k]] = value
+        elif holds:
+            items = tuple([new.get(id(item), item) for item in old])
+            if not all(map(is_, old, items)):
+                changed[names[k]] = items
+    return _replace_fields(node, names, changed) if changed else node
+
+
+def _replace_fields(node: N, names: Sequence[str], changed: Mapping[str, Any]) -> N:
+    # Faster than `dataclasses.replace`, which inspects the fields at each call.
     kind: Any = type(node)
     made: N = kind(*[
-        changed[k] if k in changed else getattr(node, name) for k, name in enumerate(names)
+        changed[name] if name in changed else getattr(node, name) for name in names
     ])
     return made
 
@@ -139,9 +165,9 @@ def rebuild(node: N, f: Callable[[Any], Any]) -> N:
 def walk(
     *roots: Any, parts: Parts = children, key: Callable[[Any], Hashable] = id
 ) -> Iterator[Any]:
-    """Yield every node reachable from `roots` once, in preorder.
+    """Return an iterator over every node reachable from `roots`, each once, in preorder.
 
-    A node with several parents is yielded at its first use.
+    A node with several parents is at the position of its first use.
 
     Args:
         roots: Nodes at which to start.
@@ -153,19 +179,51 @@ def walk(
     >>> sum(1 for _ in walk(double * double))
     3
     """
-    return graph_utils.preorder(*roots, parts=parts, key=key)
+    if parts is not children or key is not id:
+        return graph_utils.preorder(*roots, parts=parts, key=key)
+    # Most traversals visit all nodes, so a loop without calls is faster than a generator.
+    seen: dict[int, Any] = {}
+    todo: list[Any] = list(roots[::-1])
+    while todo:
+        node = todo.pop()
+        if id(node) not in seen:
+            seen[id(node)] = node
+            read = _READERS[type(node)]
+            if read and (inner := read(node)):
+                todo += inner[::-1]
+    return iter(seen.values())
 
 
 def post_order(
     *roots: Any, parts: Parts = children, key: Callable[[Any], Hashable] = id
 ) -> Iterator[Any]:
-    """Yield every node reachable from `roots` once, in postorder.
+    """Return an iterator over every node reachable from `roots`, each once, in postorder.
 
     >>> i = Var("i")
     >>> list(post_order(i * 2))
     [i, 2, i * 2]
     """
-    return graph_utils.post_order(*roots, parts=parts, key=key)
+    if parts is not children or key is not id:
+        return graph_utils.post_order(*roots, parts=parts, key=key)
+    return iter(_children_first(roots).values())
+
+
+def _children_first(roots: Sequence[Any]) -> dict[int, Any]:
+    """Return every node reachable from `roots` by its id, in postorder."""
+    done: dict[int, Any] = {}
+    todo: list[Any] = list(roots[::-1])
+    while todo:
+        node = todo.pop()
+        if node is _CHILDREN_ARE_DONE:
+            node = todo.pop()
+            done[id(node)] = node
+        elif id(node) not in done:
+            read = _READERS[type(node)]
+            if read and (inner := read(node)):
+                todo += (node, _CHILDREN_ARE_DONE, *inner[::-1])
+            else:
+                done[id(node)] = node
+    return done
 
 
 def operands_of(op: BinOp, root: Expr, most: int | None = None) -> list[Expr]:
@@ -213,12 +271,14 @@ def bottom_up(root: N, rule: Callable[[Any], Any], parts: Parts = children) -> N
 
     `parts` selects the visited children: for each node all of them or none.
     """
+    is_whole = parts is children
     done: dict[int, Any] = {}
-    for node in graph_utils.post_order(root, parts=parts):
+    for node in post_order(root, parts=parts):
         rebuilt = node
-        for child in parts(node):
+        read = _READERS[type(node)] if is_whole else parts
+        for child in read(node) if read else ():
             if done[id(child)] is not child:
-                rebuilt = rebuild(node, lambda child: done[id(child)])
+                rebuilt = replace_children(node, done)
                 break
         result = rule(rebuilt)
         done[id(node)] = rebuilt if result is None else result
@@ -231,17 +291,19 @@ def top_down(root: N, rule: Callable[[Any], Any]) -> N:
 
     If `rule` returns a node, this node is the replacement, and its children are not visited.
     """
-    given: dict[int, Any] = {}
-
-    def parts(node: Any) -> Sequence[Any]:
-        if id(node) not in given:
-            given[id(node)] = rule(node)
-        return children(node) if given[id(node)] is None else ()
-
     done: dict[int, Any] = {}
-    for node in graph_utils.post_order(root, parts=parts):
-        result = given[id(node)]
-        done[id(node)] = rebuild(node, lambda child: done[id(child)]) if result is None else result
+    todo: list[Any] = [root]
+    while todo:
+        node = todo.pop()
+        if node is _CHILDREN_ARE_DONE:
+            node = todo.pop()
+            done[id(node)] = replace_children(node, done)
+        elif id(node) not in done:
+            result = rule(node)
+            if result is not None:
+                done[id(node)] = result
+            else:
+                todo += (node, _CHILDREN_ARE_DONE, *children(node)[::-1])
     final: N = done[id(root)]
     return final
 

@@ -31,7 +31,7 @@ from tecomp.ir.nodes.expr import (
     logical_or,
 )
 from tecomp.ir.traversal.analyses import Arms, PathCondition, PathConditions, arms
-from tecomp.ir.traversal.rewrite import children, post_order, rebuild, walk
+from tecomp.ir.traversal.rewrite import children, post_order, replace_children, walk
 
 _PLAIN = (Const, Var, BufferLoad, Ramp, Broadcast)
 
@@ -101,7 +101,7 @@ class _Namer:
                 self._reads_nothing[id(part)] for part in children(node))
 
     def visit(self, node: Expr, *, is_shared: bool) -> None:
-        made = rebuild(node, lambda child: self.done.get(id(child), child))
+        made = replace_children(node, self.done)
         guard = self._guards.of(node)
         self._is_safe[id(node)] = guard is None or (
             not _reads(node) and all(self._is_safe[id(part)] for part in _computed_operands(node)))

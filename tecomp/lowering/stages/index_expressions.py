@@ -37,7 +37,7 @@ from tecomp.ir.traversal.rewrite import (
     children,
     free_variables,
     post_order,
-    rebuild,
+    replace_children,
     walk,
 )
 from tecomp.scheduling.state import LayoutTransform, ScheduleState, Split, StageState
@@ -118,7 +118,7 @@ class _Meanings:
                 return cast_for_variable(node, self.values[node])
             case Compare(op, a, b) if id(node) in self._of_indices:
                 return compare(op, *(cast(INT64, self.index[id(part)]) for part in (a, b)))
-        return rebuild(node, lambda child: self.value[id(child)])
+        return replace_children(node, self.value)
 
     def _index(self, node: Expr) -> Expr:
         """Return the index form of a node, which is its value form if no operand differs."""
@@ -130,7 +130,7 @@ class _Meanings:
             self.index[id(child)] is self.value[id(child)] for child in children(node)
         ):
             return self.value[id(node)]
-        rebuilt = rebuild(node, lambda child: self.index[id(child)])
+        rebuilt = replace_children(node, self.index)
         widened = _widen_index(rebuilt)
         return rebuilt if widened is None else widened
 

@@ -42,7 +42,7 @@ from tecomp.ir.traversal.rewrite import (
     fold,
     map_body,
     post_order,
-    rebuild,
+    replace_children,
     run_trampoline,
     statements_in,
     walk,
@@ -151,7 +151,7 @@ def mark_unrolled(root: Stmt, most: int) -> Stmt:
     def marked(node: Any, inner: list[tuple[Stmt, int, bool]]) -> tuple[Stmt, int, bool]:
         """Return the new statement, its unrolled size, and whether it contains a rolled loop."""
         done = {id(old): new for old, (new, _, _) in zip(_inside(node), inner, strict=True)}
-        made: Stmt = rebuild(node, lambda child: done.get(id(child), child))
+        made: Stmt = replace_children(node, done)
         count = sum(n for _, n, _ in inner) + isinstance(made, BufferStore | Prefetch)
         stays = any(loop for _, _, loop in inner)
         if not isinstance(made, For) or made.kind is ForKind.VECTORIZED:
@@ -332,7 +332,7 @@ def _with_value(body: Stmt, changing: Sequence[Any], var: Var, value: Expr) -> S
     done: dict[int, Any] = {id(var): value}
     for node in changing:
         if node is not var:
-            done[id(node)] = _fold_int64(rebuild(node, lambda child: done.get(id(child), child)))
+            done[id(node)] = _fold_int64(replace_children(node, done))
     result: Stmt = done.get(id(body), body)
     return result
 

@@ -24,7 +24,7 @@ from tecomp.ir.traversal.rewrite import (
     Task,
     children,
     fold,
-    rebuild,
+    replace_children,
     run_trampoline,
     statements_in,
     walk,
@@ -134,7 +134,7 @@ def _outside(work: _VectorizeState, node: Stmt) -> Task:
         done[id(child)] = yield _outside(work, child)
         facts.leave(state)
         work.others = others
-    return rebuild(node, lambda child: done.get(id(child), child))
+    return replace_children(node, done)
 
 
 def _serial(work: _VectorizeState, loop: For) -> Task:
