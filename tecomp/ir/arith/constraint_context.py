@@ -111,20 +111,13 @@ class ConstraintContext:
         self.values, self._known = dict(self.values), dict(self._known)
         self.buffers = dict(self.buffers)
         self._sums, self._holds = dict(self._sums), dict(self._holds)
-        self._forget()
+        self.memo, self._intervals = {}, {}
         return state
 
     def leave(self, state: Any) -> None:
         """Restore the facts that held before `enter`."""
         (self.values, self.memo, self._known, self._sums, self._holds, self._intervals,
          self.buffers) = state
-
-    def _forget(self) -> None:
-        self.memo, self._intervals = {}, {}
-
-    def is_simple(self, node: Any) -> bool:
-        """Return whether `node` is already simplified and no substitution can change it."""
-        return id(node) in self.simple and not self.values and not self.buffers
 
     def buffer_key(self, buffer: Buffer) -> tuple[Any, ...] | None:
         """Return a key that distinguishes views of one memory; None if all extents are constant."""
@@ -152,7 +145,7 @@ class ConstraintContext:
             (low,) if low is not None and low.terms else (),
             (high,) if high is not None and high.terms else (),
         )
-        self._forget()
+        self.memo, self._intervals = {}, {}
 
     def assume(self, condition: Expr, *, holds: bool = True) -> None:
         """Assume that `condition` is true, or false if `holds` is False."""
@@ -173,7 +166,7 @@ class ConstraintContext:
                         left, right = self.terms.sum_of(node.a), self.terms.sum_of(node.b)
                         if self.is_exact(left) and self.is_exact(right):
                             self._compared(op, left.plus(right, -1))
-        self._forget()
+        self.memo, self._intervals = {}, {}
 
     def tells(self, condition: Expr) -> bool:
         """Return whether a part of `condition` constrains indices and can therefore be assumed.
@@ -236,7 +229,7 @@ class ConstraintContext:
             low = greater(low, -(-least // -c) if least is not None else None)
             lows = (*lows, rest) if c == -1 and rest.terms else lows
         self._known[inner] = _VariableBounds(known.depth, (low, high), lows[-4:], highs[-4:])
-        self._forget()
+        self.memo, self._intervals = {}, {}
 
     def _depth(self, term: Term) -> int:
         known = self._known.get(term)
@@ -247,7 +240,7 @@ class ConstraintContext:
 
         Index variables are assumed not to overflow; values loaded from memory are arbitrary.
         """
-        if not self.terms.has_data:
+        if not self.terms.data:
             return True
         data = self.terms.of_data(total)
         if not data.terms:
@@ -270,8 +263,10 @@ class ConstraintContext:
 
     def interval(self, total: QuasiAffine) -> Interval:
         """Return the minimum and maximum of a sum, as far as constants determine them."""
+        if not total.terms:
+            return total.const, total.const
         low, high = interval_of_sum(total.const, total.terms, self._interval_of)
-        if self._sums and total.terms:
+        if self._sums:
             parts, scale = _canonical(total)
             least, most = self._sums.get(parts, UNKNOWN)
             if scale < 0:

@@ -184,8 +184,10 @@ class QuasiAffine:
 
     def single(self) -> Term | None:
         """Return the term if the sum consists of one term with coefficient 1, else None."""
-        alone = self.only()
-        return alone[0] if alone is not None and alone[1] == 1 else None
+        if len(self.terms) != 1 or self.const:
+            return None
+        ((term, coefficient),) = self.terms.items()
+        return term if coefficient == 1 else None
 
     def factor(self) -> int:
         """Return the greatest common divisor of the coefficients; 0 if there are no terms."""

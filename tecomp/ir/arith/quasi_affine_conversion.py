@@ -20,7 +20,7 @@ from tecomp.ir.nodes.expr import (
     Ramp,
     Var,
 )
-from tecomp.ir.traversal.rewrite import children, post_order
+from tecomp.ir.traversal.rewrite import children
 
 _INDEX_OPS = (BinOp.ADD, BinOp.SUB, BinOp.MUL, BinOp.FLOORDIV, BinOp.MOD)
 
@@ -76,7 +76,11 @@ _MOST_FACTORS = 64
 
 
 class TermTable:
-    """Table of the key of each expression and of the sum of each int64 scalar, for one analysis."""
+    """Table of the key of each expression and of the sum of each int64 scalar, for one analysis.
+
+    Attributes:
+        data: Keys of the values that depend on the contents of buffers.
+    """
 
     def __init__(self) -> None:
         self._ids: dict[Any, int] = {}
@@ -88,16 +92,16 @@ class TermTable:
         # A product keeps the factor order of its first occurrence.
         self._products: dict[int, Expr] = {}
         self._single: dict[int, Expr] = {}
-        self._data: set[int] = set()
+        self.data: set[int] = set()
         self._written: dict[tuple[Any, ...], Expr] = {}
 
     def mark_data(self, var: Var) -> None:
         """Record that the value of `var` depends on the contents of a buffer."""
-        self._data.add(self.key(var))
+        self.data.add(self.key(var))
 
     def is_data(self, key: int) -> bool:
         """Return whether the value of an expression depends on the contents of a buffer."""
-        return key in self._data
+        return key in self.data
 
     def of_data(self, total: QuasiAffine) -> QuasiAffine:
         """Return the terms that depend on the contents of buffers, and the constant."""
@@ -106,13 +110,8 @@ class TermTable:
 
     def _depends_on_data(self, term: Term) -> bool:
         if isinstance(term, Digit) and isinstance(term.of, int):
-            return term.of in self._data
-        return not self._data.isdisjoint(QuasiAffine({term: 1}).unknowns)
-
-    @property
-    def has_data(self) -> bool:
-        """Whether any recorded value depends on the contents of a buffer."""
-        return bool(self._data)
+            return term.of in self.data
+        return not self.data.isdisjoint(QuasiAffine({term: 1}).unknowns)
 
     def key(self, expr: Expr) -> int:
         """Return a number that is equal for equal trees; the order of summands is ignored."""
@@ -197,49 +196,53 @@ class TermTable:
         return self._texts[Digit(of)] if isinstance(of, int) else self.expr(of)
 
     def _visit(self, root: Expr) -> None:
-        for node in post_order(root, parts=self._unknown_parts):
+        """Enter `root` and all nodes below it into the table, children first."""
+        todo = [root]
+        while todo:
+            node = todo[-1]
+            missing: list[Expr] = []
+            if id(node) not in self._keys and id(node) not in self._sums:
+                for child in children(node):
+                    if id(child) not in self._keys:
+                        missing.append(child)
+            if missing:
+                todo += missing[::-1]
+                continue
+            todo.pop()
             if id(node) not in self._keys:
                 self._enter(node)
 
-    def _unknown_parts(self, node: Expr) -> Sequence[Expr]:
-        """Return the children that must be entered into the table before `node`."""
-        return () if id(node) in self._keys or id(node) in self._sums else children(node)
-
     def _enter(self, node: Expr) -> None:
-        if node.dtype == INT64:
-            if id(node) not in self._sums:
-                total = self._sum_of(node)
-                self._sums[id(node)] = node, self._unknown(node) if total is None else total
-            total = self._sums[id(node)][1]
+        """Record the key of a node whose children are recorded, and the sum of an index."""
+        is_index, total = node.dtype == INT64, None
+        if is_index:
+            known = self._sums.get(id(node))
+            total = self._sum_of(node) if known is None else known[1]
+        if total is not None:
             number = self._number_of_sum(total)
-            is_data = not self._data.isdisjoint(total.unknowns) if self._data else False
+            is_data = bool(self.data) and not self.data.isdisjoint(total.unknowns)
         else:
-            number = self._number(self._signature(node))
-            is_data = isinstance(node, BufferLoad) or self._has_data(node)
+            keys = [self._keys[id(child)][1] for child in children(node)]
+            signature = (type(node).__name__, node.dtype, *_payload(node), *keys)
+            number = self._ids.setdefault(signature, len(self._ids))
+            is_data = isinstance(node, BufferLoad) or not self.data.isdisjoint(keys)
+            if is_index:
+                term = Digit(number)
+                self._texts.setdefault(term, node)
+                total = QuasiAffine({term: 1})
+        if total is not None:
+            self._sums.setdefault(id(node), (node, total))
         if is_data:
-            self._data.add(number)
+            self.data.add(number)
         self._keys[id(node)] = (node, number)
-
-    def _unknown(self, node: Expr) -> QuasiAffine:
-        """Return `node` as an opaque unknown."""
-        number = self._number(self._signature(node))
-        if isinstance(node, BufferLoad) or self._has_data(node):
-            self._data.add(number)
-        term = Digit(number)
-        self._texts.setdefault(term, node)
-        return QuasiAffine({term: 1})
-
-    def _has_data(self, node: Expr) -> bool:
-        return bool(self._data) and any(
-            self._keys[id(child)][1] in self._data for child in children(node)
-        )
 
     def _number_of_sum(self, total: QuasiAffine) -> int:
         term = total.single()
         number = None if term is None else _number_of(term)
         if number is not None:
             return number
-        return self._number(("sum", frozenset(total.terms.items()), total.const))
+        signature = ("sum", frozenset(total.terms.items()), total.const)
+        return self._ids.setdefault(signature, len(self._ids))
 
     def _sum_of(self, node: Expr) -> QuasiAffine | None:
         if isinstance(node, Const):
@@ -294,7 +297,7 @@ class TermTable:
             return None
         (x, c), (y, d) = factors
         ordered = tuple(sorted(parts))
-        number = self._number(("*", *ordered))
+        number = self._ids.setdefault(("*", *ordered), len(self._ids))
         self._factors[number] = ordered
         atom = self._products.get(number)
         total = QuasiAffine({Digit(number): 1})
@@ -304,16 +307,9 @@ class TermTable:
             self._texts[Digit(number)] = atom
             self._keys.setdefault(id(atom), (atom, number))
             self._sums.setdefault(id(atom), (atom, total))
-        if not self._data.isdisjoint(parts) or not self._data.isdisjoint(a.unknowns | b.unknowns):
-            self._data.add(number)
+        if not self.data.isdisjoint(parts) or not self.data.isdisjoint(a.unknowns | b.unknowns):
+            self.data.add(number)
         return total.times(c * d)
-
-    def _signature(self, node: Expr) -> tuple[Any, ...]:
-        return (type(node).__name__, node.dtype, *_payload(node),
-                *(self._keys[id(child)][1] for child in children(node)))
-
-    def _number(self, signature: tuple[Any, ...]) -> int:
-        return self._ids.setdefault(signature, len(self._ids))
 
 
 def _number_of(term: Term) -> int | None:

@@ -178,7 +178,7 @@ def function_facts(func: PrimFunc) -> ConstraintContext:
 
 def _statement(facts: ConstraintContext, stmt: Stmt) -> Task:
     """Simplify `stmt` as a trampoline task; a statement without effect gives `EMPTY`."""
-    if facts.is_simple(stmt):
+    if id(stmt) in facts.simple and not facts.values and not facts.buffers:
         return stmt
     facts.begin()
     return (yield _STATEMENTS.get(type(stmt), _memory)(facts, stmt))
@@ -282,7 +282,7 @@ def _simplify_declaration(facts: ConstraintContext, buffer: Buffer) -> Task:
 
 def _are_identical(parts: list[Stmt], stmts: tuple[Stmt, ...]) -> bool:
     """Return whether all parts are unchanged, by identity because `==` compares whole trees."""
-    return all(a is b and not isinstance(a, SeqStmt) for a, b in zip(parts, stmts, strict=True))
+    return all(map(is_, parts, stmts)) and not any([isinstance(part, SeqStmt) for part in parts])
 
 
 def _is_empty(stmt: Stmt | None) -> bool:

@@ -53,9 +53,19 @@ _LEAST, _MOST = integer_range(INT64)
 def expression(facts: ConstraintContext, node: Expr) -> Task:
     """Simplify `node` as a trampoline task."""
     result = simplify_cheap(facts, node)
-    if result is None:
-        result = yield from _compound(facts, node)
-        facts.memo[id(node)] = (node, result)
+    if result is not None:
+        return result
+    if isinstance(node, Binary) and node.op in _SUMS and node.dtype == INT64:
+        result = yield from _sum(facts, node)
+    elif isinstance(node, Binary) and node.op in _LOGIC:
+        result = yield from _logic(facts, node)
+    elif isinstance(node, Call) and node.name == "if_then_else":
+        result = yield from _simplify_if_then_else(facts, node)
+    elif isinstance(node, BufferLoad) and node.predicate is not None:
+        result = yield from _guarded_load(facts, node, node.predicate)
+    else:
+        result = yield from _by_children(facts, node)
+    facts.memo[id(node)] = (node, result)
     return result
 
 
@@ -65,24 +75,10 @@ def simplify_cheap(facts: ConstraintContext, node: Expr) -> Expr | None:
         return node
     if isinstance(node, Var):
         return facts.values.get(node, node) if facts.values else node
-    if facts.is_simple(node):
+    if id(node) in facts.simple and not facts.values and not facts.buffers:
         return node
     done = facts.memo.get(id(node))
     return None if done is None else done[1]
-
-
-def _compound(facts: ConstraintContext, node: Expr) -> Task:
-    if isinstance(node, Binary):
-        if node.op in _SUMS and node.dtype == INT64:
-            return _sum(facts, node)
-        if node.op in _LOGIC:
-            return _logic(facts, node)
-    elif isinstance(node, Call):
-        if node.name == "if_then_else":
-            return _simplify_if_then_else(facts, node)
-    elif isinstance(node, BufferLoad) and node.predicate is not None:
-        return _guarded_load(facts, node, node.predicate)
-    return _by_children(facts, node)
 
 
 def _by_children(facts: ConstraintContext, node: Expr) -> Task:
