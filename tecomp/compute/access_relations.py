@@ -31,7 +31,7 @@ from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.ir.nodes.expr import Binary, BinOp, Call, Cast, Const, Expr, Var, index_value, is_const
 from tecomp.ir.nodes.operators import integer_range
 from tecomp.ir.nodes.stmt import Extent
-from tecomp.ir.traversal.rewrite import children, fold, free_variables, post_order, walk
+from tecomp.ir.traversal.rewrite import children, fold, free_variables, nodes_of, post_order, walk
 
 
 def index_extent(index: Expr, sizes: Mapping[IterVar, int]) -> int | None:
@@ -105,7 +105,7 @@ def variables_of(op: Operation) -> list[Var]:
 
 def variables_in(extent: Extent) -> list[Var]:
     """Return the variables of an extent."""
-    return [] if isinstance(extent, int) else [n for n in walk(extent) if isinstance(n, Var)]
+    return [] if isinstance(extent, int) else nodes_of(Var, extent)
 
 
 def _bound_by_reducer(op: ComputeOp) -> set[Var]:
@@ -344,7 +344,7 @@ def accesses(tensor: Tensor) -> Accesses:
 def _accesses(op: ComputeOp, body: Expr) -> Accesses:
     # Every component of a tuple reduction is attributed the reads of all components.
     bodies = op.body[:1] if isinstance(body, Reduce) else op.body
-    loads = (node for node in walk(*bodies) if isinstance(node, TensorLoad))
+    loads = nodes_of(TensorLoad, *bodies)
     reads: dict[object, Access] = {}
     for read in (_rename_unit_axes(access_of(load), op.axis) for load in loads):
         key = read.tensor, tuple(key_of(index) for index in read.index)
@@ -408,7 +408,7 @@ def _rises(value: Expr, axis: IterVar) -> bool:
 
 def _repeated_work(op: ComputeOp) -> tuple[int, ...]:
     """Return for each axis the work on values that depend on other axes only."""
-    loads = [node for node in walk(*op.body) if isinstance(node, TensorLoad)]
+    loads = nodes_of(TensorLoad, *op.body)
     places = {id(node) for load in loads for node in walk(*load.indices)}
     used: dict[int, frozenset[IterVar]] = {}
     found = dict.fromkeys(op.axis, 0)

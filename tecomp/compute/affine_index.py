@@ -26,7 +26,7 @@ from tecomp.ir.nodes.expr import (
     index_value,
 )
 from tecomp.ir.nodes.stmt import Extent
-from tecomp.ir.traversal.rewrite import fold, substitute, walk
+from tecomp.ir.traversal.rewrite import contains, fold, nodes_of, substitute, walk
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,7 +146,7 @@ class Affine:
 
 def axes_of(term: Expr) -> dict[IterVar, None]:
     """Return the axes in a term, in textual order, as keys of a dictionary."""
-    return {node: None for node in walk(term) if isinstance(node, IterVar)}
+    return {node: None for node in nodes_of(IterVar, term)}
 
 
 def affine_of(index: Expr) -> Affine:
@@ -256,14 +256,14 @@ def dependent_axis(
 
 
 def _has_axes(end: object) -> bool:
-    return isinstance(end, Expr) and any(isinstance(node, IterVar) for node in walk(end))
+    return isinstance(end, Expr) and contains(IterVar, end)
 
 
 def _end(end: object, where: str, *, greatest: bool) -> Extent:
     """Return the minimum or maximum of a bound over all values of its axes."""
     if not isinstance(end, Expr) or not _has_axes(end):
         return extent_of(end, where, least=-(2**63))
-    if any(isinstance(node, Call | TensorLoad) for node in walk(end)) or not end.dtype.is_integer:
+    if contains((Call, TensorLoad), end) or not end.dtype.is_integer:
         raise DefinitionError(
             "{where} is {end}, which is not arithmetic on axes and sizes; reduce over all values, "
             "and select them with where=",

@@ -21,7 +21,7 @@ from tecomp.ir.nodes.argument_checks import check_kind, check_list
 from tecomp.ir.nodes.expr import Const, Expr, Var
 from tecomp.ir.nodes.operators import holds
 from tecomp.ir.nodes.stmt import Extent, Range
-from tecomp.ir.traversal.rewrite import walk
+from tecomp.ir.traversal.rewrite import contains, walk
 from tecomp.source_locations import user_location
 
 Shape: TypeAlias = "Extent | Sequence[Extent]"
@@ -381,7 +381,7 @@ def _check_reductions(body: tuple[Expr, ...], where: str) -> None:
     """
     tops = [expr for expr in body if isinstance(expr, Reduce)]
     inner = [inside for expr in body for inside in _inside(expr)]
-    if any(isinstance(node, Reduce) for node in walk(*inner)):
+    if contains(Reduce, *inner):
         raise DefinitionError(
             "{where}: a reduction inside a larger expression is not supported; compute the "
             "reduction in its own te.compute, and read its tensor here",

@@ -41,7 +41,7 @@ from tecomp.ir.nodes.stmt import (
     Passed,
     Stmt,
 )
-from tecomp.ir.traversal.rewrite import free_variables, walk
+from tecomp.ir.traversal.rewrite import free_variables, nodes_of
 from tecomp.source_locations import user_location
 
 # Alignment options of TVM, without effect because the schedule determines addresses of operands.
@@ -574,7 +574,7 @@ def _check(statement: object, buffers: Sequence[Buffer], n_inputs: int, where: s
             "outs[0].store(index, value), te.for_range, te.if_stmt, te.allocate or te.stmt_seq",
             kind="statements", where=where, statement=statement, type=type(statement).__name__,
         )
-    loads = [node for node in walk(statement) if isinstance(node, TensorLoad)]
+    loads = nodes_of(TensorLoad, statement)
     if loads:
         raise DefinitionError(
             "{where}: fcompute reads the tensor {tensor} directly; add it to inputs, and read its "
@@ -583,7 +583,7 @@ def _check(statement: object, buffers: Sequence[Buffer], n_inputs: int, where: s
         )
     own = [var for var in free_variables(statement) if not isinstance(var, IterVar)]
     check_statement(statement, buffers, own, where, "bind it with te.for_range")
-    written = {node.buffer.data for node in walk(statement) if isinstance(node, BufferStore)}
+    written = {node.buffer.data for node in nodes_of(BufferStore, statement)}
     for k, buffer in enumerate(buffers):
         if k < n_inputs and buffer.data in written:
             raise DefinitionError(

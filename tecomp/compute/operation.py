@@ -15,7 +15,7 @@ from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import Expr
 from tecomp.ir.nodes.printer import NEWLINE, ParenthesizedOperand, Pieces, PrintedName, tuple_of
 from tecomp.ir.nodes.stmt import Extent
-from tecomp.ir.traversal.rewrite import fold, walk
+from tecomp.ir.traversal.rewrite import fold, nodes_of
 from tecomp.source_locations import Location, user_location
 
 __all__ = ["ComputeOp", "Operation", "PlaceholderOp"]
@@ -148,7 +148,7 @@ class ComputeOp(Operation):
             object.__setattr__(self, name, value)
 
     def __post_init__(self) -> None:
-        reads = (n.tensor for n in walk(*self.body) if isinstance(n, TensorLoad))
+        reads = (n.tensor for n in nodes_of(TensorLoad, *self.body))
         outputs = tuple(Tensor(self, k) for k in range(len(self.body)))
         object.__setattr__(self, "outputs", outputs)
         object.__setattr__(self, "input_tensors", tuple(dict.fromkeys(reads)))

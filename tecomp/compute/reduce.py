@@ -37,7 +37,7 @@ from tecomp.ir.nodes.printer import (
     operands,
     tuple_of,
 )
-from tecomp.ir.traversal.rewrite import children, substitute, top_down, walk
+from tecomp.ir.traversal.rewrite import children, contains, substitute, top_down, walk
 from tecomp.source_locations import Location, user_location
 
 Axes = IterVar | Sequence[IterVar]
@@ -331,7 +331,7 @@ def _combine_with_bounds(axes: Sequence[IterVar], condition: Expr) -> Expr:
         return condition
     # The loads of a user condition may be in bounds only where the other conditions hold;
     # `logical_and` does not guard its operands, so use `if_then_else`.
-    if any(isinstance(node, TensorLoad) for node in walk(condition)):
+    if contains(TensorLoad, condition):
         condition = if_then_else(logical_and(*inside), condition, const(False, BOOL))
     elif is_const(condition, True):
         return logical_and(*inside)

@@ -17,7 +17,7 @@ from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import Const, Expr, as_expr
 from tecomp.ir.nodes.printer import Pieces, PrintedName, operands, render
 from tecomp.ir.nodes.stmt import Extent
-from tecomp.ir.traversal.rewrite import walk
+from tecomp.ir.traversal.rewrite import contains
 from tecomp.source_locations import Location, user_location
 
 
@@ -411,7 +411,7 @@ def example(tensor: Tensor) -> str:
 def _is_alone(operand: object) -> bool:
     """Return whether an operand of `of_element` is a tensor or a value independent of axes."""
     if isinstance(operand, Expr):
-        return not any(isinstance(node, IterVar) for node in walk(operand))
+        return not contains(IterVar, operand)
     return isinstance(operand, Tensor | int | float | np.generic)
 
 
@@ -419,7 +419,7 @@ def _has_axes(operand: object) -> bool:
     """Return whether an operand depends on axes; a tensor slice raises an error."""
     if isinstance(operand, TensorSlice):
         operand.as_expr()
-    return isinstance(operand, Expr) and any(isinstance(node, IterVar) for node in walk(operand))
+    return isinstance(operand, Expr) and contains(IterVar, operand)
 
 
 def _element(

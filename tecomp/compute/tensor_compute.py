@@ -20,7 +20,7 @@ from tecomp.errors import DefinitionError
 from tecomp.ir.nodes.expr import Expr, Var
 from tecomp.ir.nodes.printer import Pieces
 from tecomp.ir.nodes.stmt import Extent
-from tecomp.ir.traversal.rewrite import bottom_up, substitute, walk
+from tecomp.ir.traversal.rewrite import bottom_up, nodes_of, substitute
 from tecomp.source_locations import user_location
 
 
@@ -170,4 +170,4 @@ def _around_condition(
 
 
 def _loads(value: Expr) -> list[TensorLoad]:
-    return [node for node in walk(value) if isinstance(node, TensorLoad)]
+    return nodes_of(TensorLoad, value)

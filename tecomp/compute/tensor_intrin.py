@@ -25,7 +25,7 @@ from tecomp.ir.nodes.argument_checks import (
 from tecomp.ir.nodes.expr import Expr, Var
 from tecomp.ir.nodes.stmt import Buffer, ExternCall, Stmt
 from tecomp.ir.nodes.structural_equality import structural_equal
-from tecomp.ir.traversal.rewrite import walk
+from tecomp.ir.traversal.rewrite import nodes_of, walk
 
 __all__ = [
     "Check", "TensorIntrin", "check_tensor_intrin", "decl_tensor_intrin", "length",
@@ -130,7 +130,7 @@ def _call_user_function(
 
 def _is_known(*statements: Stmt | None) -> bool:
     """Return whether all functions that the statements call are registered, and thus can run."""
-    calls = (node for node in walk(*filter(None, statements)) if isinstance(node, ExternCall))
+    calls = nodes_of(ExternCall, *filter(None, statements))
     return all(get_global_func(call.function, allow_missing=True) is not None for call in calls)
 
 

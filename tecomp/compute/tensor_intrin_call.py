@@ -32,7 +32,7 @@ from tecomp.ir.nodes.stmt import (
     Stmt,
     seq,
 )
-from tecomp.ir.traversal.rewrite import bottom_up, free_variables, substitute, walk
+from tecomp.ir.traversal.rewrite import bottom_up, free_variables, nodes_of, substitute, walk
 
 Array = NDArray[Any]
 
@@ -333,7 +333,7 @@ class TensorIntrin:
                 kind="wrong-count", where=where, scalar_count=len(scalars), params=params,
             )
         for var, value in zip(self.scalar_params, scalars, strict=True):
-            read = next((node for node in walk(value) if isinstance(node, TensorLoad)), None)
+            read = next(iter(nodes_of(TensorLoad, value)), None)
             if read is not None:
                 raise DefinitionError(
                     "{where}: {var} is computed from {read}; pass an expression of axes and sizes, "

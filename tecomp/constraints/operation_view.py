@@ -16,7 +16,14 @@ from tecomp.compute.tensor import Tensor, TensorLoad
 from tecomp.errors import LayoutError
 from tecomp.ir.nodes.dtype import INT64
 from tecomp.ir.nodes.expr import Binary, BinOp, Call, Cast, Const, Expr, Select, Var, index_value
-from tecomp.ir.traversal.rewrite import children, free_variables, substitute, top_down, walk
+from tecomp.ir.traversal.rewrite import (
+    children,
+    contains,
+    free_variables,
+    substitute,
+    top_down,
+    walk,
+)
 from tecomp.layout.addressing.stored_tensor import check_layout, row_major
 from tecomp.layout.core.layout import Layout
 from tecomp.lowering.stages.index_expressions import index_of
@@ -318,7 +325,7 @@ def is_pure_movement(body: Expr) -> bool:
     else:
         return isinstance(value, Const | TensorLoad)
     condition, *values = parts
-    is_known = not any(isinstance(node, TensorLoad) for node in walk(condition))
+    is_known = not contains(TensorLoad, condition)
     return is_known and all(map(is_pure_movement, values))
 
 

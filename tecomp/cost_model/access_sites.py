@@ -44,7 +44,9 @@ from tecomp.ir.traversal.rewrite import (
     Task,
     children,
     conjuncts,
+    contains,
     fold,
+    nodes_of,
     run_trampoline,
     statements_in,
     substitute,
@@ -95,7 +97,7 @@ def _tiles(tile: tuple[int, ...], unit: MatmulUnit) -> int:
 
 def _type(op: TensorOp) -> DType:
     """Return the dtype of the first input, or of the output if there is no input."""
-    places = [node for node in walk(op.operands) if isinstance(node, OperandTransfer)]
+    places = nodes_of(OperandTransfer, op.operands)
     reads = [node for node in places if not node.is_written]
     return (reads or places)[0].place.dtype
 
@@ -105,7 +107,7 @@ _LOGIC = (BinOp.AND, BinOp.OR)
 
 def contains_load(node: Expr) -> bool:
     """Return whether an expression depends on data."""
-    return any(isinstance(part, BufferLoad) for part in walk(node))
+    return contains(BufferLoad, node)
 
 
 def is_copy(value: Expr) -> bool:
@@ -472,7 +474,7 @@ class _Finder:
         def where(condition: Expr) -> tuple[Frame, ...]:
             return self._where(substitute(condition, values))
 
-        called = (outside_function(node.name) for node in walk(value) if isinstance(node, Call))
+        called = (outside_function(node.name) for node in nodes_of(Call, value))
         self.calls += [function for function in called if function is not None]
         for around, counts in operations(value, frames, where):
             self.works.append(

@@ -29,7 +29,7 @@ from tecomp.ir.nodes.expr import (
 )
 from tecomp.ir.nodes.operators import MIRRORED, OPPOSITE
 from tecomp.ir.nodes.stmt import Buffer
-from tecomp.ir.traversal.rewrite import children, free_variables, post_order, walk
+from tecomp.ir.traversal.rewrite import children, contains, free_variables, post_order, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,8 +277,7 @@ def surroundings_of(terms: TermTable, frames: Sequence[Frame]) -> Surroundings:
 def is_known(expr: Expr, known: Iterable[Var]) -> bool:
     """Return whether an expression depends on the given loop variables only, and not on data."""
     loops = set(known)
-    return all(var in loops for var in free_variables(expr)) and not any(
-        isinstance(part, BufferLoad) for part in walk(expr))
+    return all(var in loops for var in free_variables(expr)) and not contains(BufferLoad, expr)
 
 
 def depth_of(expr: Expr, depths: Mapping[Var, int]) -> int:

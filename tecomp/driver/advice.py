@@ -15,7 +15,7 @@ from tecomp.errors import TecompError, warn
 from tecomp.ir.arith.simplify import simplify
 from tecomp.ir.nodes.expr import BufferLoad, Const, Expr
 from tecomp.ir.nodes.stmt import Allocate, Buffer, BufferStore, For, ForKind, PrimFunc, Stmt
-from tecomp.ir.traversal.rewrite import statements_in, substitute, walk
+from tecomp.ir.traversal.rewrite import nodes_of, statements_in, substitute, walk
 from tecomp.lowering.pipeline import LoweringResult, lower_all
 from tecomp.machine.descriptor import Target
 from tecomp.scheduling.deferred_errors import last_primitive_call
@@ -102,7 +102,7 @@ def _check_strides(schedule: Schedule, func: PrimFunc) -> None:
             continue
         place = last_primitive_call(schedule, "vectorize", lanes.loop_var.name)
         accesses: list[BufferStore | BufferLoad] = [stmt]
-        accesses += (node for node in walk(stmt.value) if isinstance(node, BufferLoad))
+        accesses += nodes_of(BufferLoad, stmt.value)
         for access in accesses:
             if place is None or id(lanes) in told:
                 break

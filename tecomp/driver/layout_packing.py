@@ -27,7 +27,7 @@ from tecomp.driver.static_shapes import extent_at
 from tecomp.errors import CallError
 from tecomp.ir.nodes.expr import Const, Expr, Var, const
 from tecomp.ir.nodes.stmt import Buffer, Extent, IndexMapNode
-from tecomp.ir.traversal.rewrite import walk
+from tecomp.ir.traversal.rewrite import nodes_of
 from tecomp.layout.addressing.layout_tags import LayoutTag, layout_tag_of_maps, row_major_tag
 from tecomp.poly.maps.index_map import IndexMap
 from tecomp.scheduling.schedule import Schedule, create_schedule
@@ -282,7 +282,7 @@ def _sizes_in(shape: tuple[Extent, ...], array: Any) -> dict[str, int]:
 
 def _sizes_of(shape: tuple[Extent, ...]) -> set[Var]:
     extents = [extent for extent in shape if isinstance(extent, Expr)]
-    return {node for e in extents for node in walk(e) if isinstance(node, Var)}
+    return {node for e in extents for node in nodes_of(Var, e)}
 
 
 def argument_storage(

@@ -42,7 +42,7 @@ from tecomp.ir.nodes.stmt import (
     array_argument,
     seq,
 )
-from tecomp.ir.traversal.rewrite import walk
+from tecomp.ir.traversal.rewrite import nodes_of
 from tecomp.lowering.pipeline import LoweringResult
 from tecomp.lowering.storage.buffer_rewrite import rename_duplicates
 from tecomp.machine.descriptor import Target
@@ -139,7 +139,7 @@ def _count(stmt: Stmt) -> int:
 def _trace(name: str, parts: Sequence[Stmt], ticks: Sequence[int]) -> ChromeTrace:
     events = [process_named(0, f"{name}, measured")]
     for part, start, end in zip(parts, ticks, ticks[1:], strict=False):
-        stores = [node for node in walk(part) if isinstance(node, BufferStore)]
+        stores = nodes_of(BufferStore, part)
         written = ", ".join(dict.fromkeys(store.buffer.name for store in stores))
         events.append(bar(written or "call", "measured", start / 1e3, (end - start) / 1e3,
                           said={"statement": str(part).splitlines()[0]}))

@@ -19,7 +19,7 @@ from tecomp.graph.canonicalize import (
     with_factors_of_unit,
 )
 from tecomp.ir.nodes.stmt import Extent
-from tecomp.ir.traversal.rewrite import walk
+from tecomp.ir.traversal.rewrite import nodes_of
 from tecomp.machine.descriptor import Target
 
 
@@ -145,7 +145,7 @@ def steps_of_scans(operations: Sequence[Operation]) -> dict[Operation, Operation
         for op in operations:
             if op is not scan and any(x.op in inside for x in op.input_tensors):
                 inside.add(op)
-        loads = (node for node in walk(*scan.body) if isinstance(node, TensorLoad))
+        loads = nodes_of(TensorLoad, *scan.body)
         rules = post_order(list(dict.fromkeys(load.tensor.op for load in loads)))
         found |= {op: scan for op in rules if op in inside and not isinstance(op, PlaceholderOp)}
     return found

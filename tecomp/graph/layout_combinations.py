@@ -31,7 +31,7 @@ from tecomp.errors import LayoutError
 from tecomp.graph.definition_keys import definition_key
 from tecomp.graph.sizes import elements_of, plain_layout, sizes_of
 from tecomp.ir.nodes.expr import Expr, Var
-from tecomp.ir.traversal.rewrite import free_variables, walk
+from tecomp.ir.traversal.rewrite import free_variables, nodes_of, walk
 from tecomp.layout.core.layout import Layout
 from tecomp.layout.sticks.stick_layout import StickLayout
 from tecomp.machine.descriptor import Target
@@ -139,7 +139,7 @@ def view_in_layout(op: Operation, load: TensorLoad, seat: Seat) -> IndirectAcces
 
 def is_same_place(view: IndirectAccess, layout: Layout) -> bool:
     """Return whether a view has the same element addresses as a layout."""
-    used = {node for index in view.indices for node in walk(index) if isinstance(node, Var)}
+    used = {node for index in view.indices for node in nodes_of(Var, index)}
     if len(view.indices) != len(view.axes) or used != set(view.axes):
         return False
     if not all(isinstance(index, Var) for index in view.indices):

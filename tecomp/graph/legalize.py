@@ -48,7 +48,7 @@ from tecomp.ir.nodes.expr import (
     select,
 )
 from tecomp.ir.nodes.stmt import Extent
-from tecomp.ir.traversal.rewrite import substitute, top_down, walk
+from tecomp.ir.traversal.rewrite import contains, nodes_of, substitute, top_down, walk
 from tecomp.poly.sets.isl_context import isl_work
 from tecomp.poly.sets.to_isl import NotAffine
 
@@ -182,7 +182,7 @@ def _copy(
 
     If the read is a permutation of axes already, the copy repeats elements along all other loops.
     """
-    used = {node for index in load.indices for node in walk(index) if isinstance(node, Var)}
+    used = {node for index in load.indices for node in nodes_of(Var, index)}
     own = tuple(axis for axis in axes if axis in used)
     if len(own) == len(load.indices) and all(isinstance(index, Var) for index in load.indices):
         own = tuple(axes)
@@ -271,7 +271,7 @@ def _is_found_by_data(op: ComputeOp) -> bool:
 
 
 def _is_data(index: Expr) -> bool:
-    return any(isinstance(node, TensorLoad) for node in walk(index))
+    return contains(TensorLoad, index)
 
 
 def _with_all_compared(op: ComputeOp) -> ComputeOp:

@@ -24,7 +24,7 @@ from tecomp.ir.interpreter.evaluate import evaluate
 from tecomp.ir.nodes.dtype import INT64
 from tecomp.ir.nodes.expr import Const, Expr, Var
 from tecomp.ir.nodes.stmt import Buffer, BufferStore, PrimFunc
-from tecomp.ir.traversal.rewrite import top_down, walk
+from tecomp.ir.traversal.rewrite import contains, top_down
 from tecomp.layout.core.layout import Layout
 from tecomp.machine.descriptor import Target
 from tecomp.machine.operand_constraints import OperandPadding
@@ -121,7 +121,7 @@ def has_padding_value(op: Operation, out: Layout, seats: Mapping[Tensor, Seat]) 
         return Const(seat.pad_value, node.dtype)
 
     body = top_down(op.body[0], around)
-    if any(isinstance(node, TensorLoad | Var) for node in walk(body)):
+    if contains((TensorLoad, Var), body):
         return False
     # Evaluate in the result dtype, with the same arithmetic as compiled kernels on this host.
     buffer = Buffer("padding", (1,), out.dtype)

@@ -28,7 +28,7 @@ from tecomp.ir.nodes.expr import (
     logical_and,
 )
 from tecomp.ir.nodes.stmt import Range
-from tecomp.ir.traversal.rewrite import bottom_up, substitute, walk
+from tecomp.ir.traversal.rewrite import bottom_up, contains, substitute
 from tecomp.scheduling.compute_location import check_loops, check_scope, direct_consumers
 from tecomp.scheduling.loop_relations import Iterations, iterations
 from tecomp.scheduling.state import (
@@ -229,7 +229,7 @@ def _at_iterations(value: Expr, found: Iterations) -> Expr:
 
 def _guard_condition(conditions: Sequence[Expr], condition: Expr) -> Expr:
     """Return `conditions` and `condition`, where loads in `condition` are guarded by the others."""
-    if conditions and any(isinstance(node, TensorLoad) for node in walk(condition)):
+    if conditions and contains(TensorLoad, condition):
         # The condition loads elements and must not read out of bounds. `logical_and` does not
         # guard its operands, so use `if_then_else`.
         condition = if_then_else(logical_and(*conditions), condition, Const(False, BOOL))

@@ -33,7 +33,7 @@ from tecomp.ir.nodes.expr import (
     is_const,
 )
 from tecomp.ir.nodes.structural_equality import structural_equal
-from tecomp.ir.traversal.rewrite import children, substitute, top_down, walk
+from tecomp.ir.traversal.rewrite import children, nodes_of, substitute, top_down, walk
 from tecomp.scheduling.cache_stages import check_plain_reduction, redirect_readers, with_body
 from tecomp.scheduling.compute_location import check_loops, check_scope
 from tecomp.scheduling.state import ScheduleState, StageState, initial_stage, is_map
@@ -153,7 +153,7 @@ def sums_of(value: Expr) -> list[Sum]:
     Axes that this load does not index come first.
     """
     used = axes_of(value)
-    loads = [node for node in walk(value) if isinstance(node, TensorLoad)]
+    loads = nodes_of(TensorLoad, value)
     main = max(loads, key=lambda load: len(axes_of(load)), default=None)
     found = [] if main is None else [
         each for index in access_of(main).index for each in _sums_of(index, value)
@@ -327,5 +327,5 @@ def _element(node: object, term: Expr, made: Tensor, sums: Sequence[Sum]) -> Exp
     if axes is None or not isinstance(node, Expr):
         return None
     indices = tuple(substitute(each.index, axes) for each in sums)
-    location = next(part.location for part in walk(node) if isinstance(part, TensorLoad))
+    location = next(part.location for part in nodes_of(TensorLoad, node))
     return TensorLoad(made, indices, location)

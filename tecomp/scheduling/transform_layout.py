@@ -22,7 +22,7 @@ from tecomp.ir.nodes.dtype import DType, promote
 from tecomp.ir.nodes.expr import Binary, BinOp, Cast, Const, Expr, Var, index_value
 from tecomp.ir.nodes.operators import holds
 from tecomp.ir.nodes.stmt import Extent, PadValue, Range
-from tecomp.ir.traversal.rewrite import free_variables, substitute, walk
+from tecomp.ir.traversal.rewrite import contains, free_variables, substitute
 from tecomp.poly.maps.index_map import IndexMap
 from tecomp.scheduling.state import (
     LayoutTransform,
@@ -250,7 +250,7 @@ def _pad_value(
     indices = tuple(Var(f"p{k}") for k in range(len(shape)))
     made = _call_index_function(value, indices, where) if callable(value) else value
     expr = _expression(made, where)
-    if any(isinstance(node, TensorLoad | Reduce) for node in walk(expr)):
+    if contains((TensorLoad, Reduce), expr):
         raise ScheduleError(
             "{where}: pad_value= must use only physical indices and constants, not tensor "
             "elements, got `{expr}`",

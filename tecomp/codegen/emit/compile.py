@@ -44,7 +44,7 @@ from tecomp.ir.nodes.stmt import (
     view_problem,
 )
 from tecomp.ir.traversal.analyses import lines_of, views_with_memory
-from tecomp.ir.traversal.rewrite import statements_in, walk
+from tecomp.ir.traversal.rewrite import nodes_of, statements_in, walk
 from tecomp.progress import log_duration
 
 _INLINED_LINES = 500
@@ -122,8 +122,7 @@ def arguments_of(func: PrimFunc) -> tuple[Var, ...]:
 
 def output_params(func: PrimFunc) -> frozenset[Var]:
     """Return the data variables of the buffers that `func` writes."""
-    return frozenset(node.buffer.data for node in walk(func.body)
-                     if isinstance(node, BufferStore))
+    return frozenset(node.buffer.data for node in nodes_of(BufferStore, func.body))
 
 
 def _body(module: ModuleBuilder, func: PrimFunc) -> LlvmFunction:

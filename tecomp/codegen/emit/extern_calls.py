@@ -23,14 +23,14 @@ from tecomp.ir.extern.registry import CallSignature, callee_of
 from tecomp.ir.nodes.dtype import INT64, DType
 from tecomp.ir.nodes.expr import Expr, logical_and
 from tecomp.ir.nodes.stmt import ArrayArgument, CallingConvention, ExternCall, Stmt
-from tecomp.ir.traversal.rewrite import walk
+from tecomp.ir.traversal.rewrite import contains
 
 _DOUBLE = DType("float64")
 
 
 def has_outside_calls(root: Stmt) -> bool:
     """Return whether a statement calls external functions."""
-    return any(isinstance(node, ExternCall) for node in walk(root))
+    return contains(ExternCall, root)
 
 
 def emit_outside_call(code: FunctionBuilder, call: ExternCall) -> None:

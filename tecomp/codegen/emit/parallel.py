@@ -25,7 +25,7 @@ from tecomp.ir.nodes.expr import (
     Var,
 )
 from tecomp.ir.nodes.stmt import Allocate, Buffer, BufferStore, DeclBuffer, For, ForKind, Stmt
-from tecomp.ir.traversal.rewrite import children, post_order, statements_in, walk
+from tecomp.ir.traversal.rewrite import children, nodes_of, post_order, statements_in, walk
 
 _WORTH = 1536
 """Vector operations whose run time exceeds the cost of handing work to another thread."""
@@ -213,4 +213,4 @@ def _of_buffer(buffer: Buffer) -> Iterator[Var]:
     yield buffer.data
     for size in buffer.entries:
         if isinstance(size, Expr):
-            yield from (node for node in walk(size) if isinstance(node, Var))
+            yield from nodes_of(Var, size)

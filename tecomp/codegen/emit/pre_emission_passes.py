@@ -43,6 +43,7 @@ from tecomp.ir.traversal.rewrite import (
     Task,
     bottom_up,
     children,
+    nodes_of,
     rebuild,
     replace_children,
     run_trampoline,
@@ -324,7 +325,7 @@ def _places(terms: TermTable, node: Stmt, body: Stmt) -> _Places:
 
 def _escaping_memory(node: Stmt) -> set[Var]:
     """Return the memory passed to external calls, which may access any element."""
-    return {n.place.buffer.data for n in walk(node) if isinstance(n, ArrayArgument)}
+    return {n.place.buffer.data for n in nodes_of(ArrayArgument, node)}
 
 
 def _is_alone(span: _Span, known: Iterable[_Span]) -> bool:

@@ -28,7 +28,7 @@ from tecomp.ir.nodes.expr import (
     index_value,
 )
 from tecomp.ir.nodes.stmt import Buffer, BufferStore, Let
-from tecomp.ir.traversal.rewrite import children, walk
+from tecomp.ir.traversal.rewrite import children, contains, walk
 
 Rule: TypeAlias = "Generator[Expr, str, str]"
 Access: TypeAlias = "BufferLoad | BufferStore"
@@ -187,7 +187,7 @@ def _is_across(access: Access) -> bool:
     if isinstance(stride, Const):
         least = 2 if isinstance(access, BufferLoad) else _FEWEST
         return abs(int(stride.value)) >= least
-    return not any(isinstance(node, BufferLoad) for node in walk(last))
+    return not contains(BufferLoad, last)
 
 
 def _columns(group: Sequence[Access]) -> Iterator[ColumnAccess]:
@@ -198,7 +198,7 @@ def _columns(group: Sequence[Access]) -> Iterator[ColumnAccess]:
         *outer, ramp = access.indices
         assert isinstance(ramp, Ramp)
         # A loaded index may change between statements.
-        if any(isinstance(node, BufferLoad) for node in walk(ramp.base)):
+        if contains(BufferLoad, ramp.base):
             continue
         start = terms.sum_of(ramp.base)
         rest = frozenset(start.terms.items())

@@ -37,6 +37,7 @@ from tecomp.ir.traversal.rewrite import (
     bottom_up,
     children,
     fold,
+    nodes_of,
     replace_children,
     statements_in,
     walk,
@@ -233,7 +234,7 @@ def _bind_pieces(work: _LegalizeState, node: Let) -> Stmt:
     remainder), and statements may be shared between them. Therefore the pieces are determined from
     each body, not from the statement that was split first.
     """
-    used = {part for part in walk(node.body) if isinstance(part, Var)}
+    used = set(nodes_of(Var, node.body))
     body = node.body
     for (lanes, piece), var in work.variables[node.var].items():
         if var in used:

@@ -36,7 +36,7 @@ from tecomp.ir.nodes.stmt import (
     seq,
 )
 from tecomp.ir.nodes.structural_equality import structural_equal
-from tecomp.ir.traversal.rewrite import bottom_up, substitute, walk
+from tecomp.ir.traversal.rewrite import bottom_up, nodes_of, substitute, walk
 
 _MAX_DEPTH = 100  # of nested lists: Python's recursion limit is 1,000 calls
 
@@ -210,7 +210,7 @@ def _opaque(
     name: str, statement: Stmt, outputs: Sequence[Buffer], inputs: Mapping[Tensor, Operand]
 ) -> Any:
     """Return a `te.extern`; outputs that the statement reads are zeroed first, as in Python."""
-    read = {node.buffer.data for node in walk(statement) if isinstance(node, BufferLoad)}
+    read = {node.buffer.data for node in nodes_of(BufferLoad, statement)}
     zeros = [_zeros(out) for out in outputs if out.data in read]
     whole = seq(*zeros, statement)
 

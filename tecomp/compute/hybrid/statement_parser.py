@@ -26,7 +26,7 @@ from tecomp.ir.nodes.dtype import INT32
 from tecomp.ir.nodes.expr import BufferLoad, Expr, as_expr, cast
 from tecomp.ir.nodes.printer import format_count
 from tecomp.ir.nodes.stmt import Buffer
-from tecomp.ir.traversal.rewrite import walk
+from tecomp.ir.traversal.rewrite import contains
 
 _MOST_CALLS = 32
 """Maximum depth of nested calls of hybrid functions."""
@@ -137,7 +137,7 @@ class StatementParser:
                 memory = self.builder.allocate(str(first.dtype), (1,), name)
                 known[name] = variable = Variable(memory.operand)
             self.builder.emit(variable.operand.store(0, value))
-        elif isinstance(value, Expr) and any(isinstance(n, BufferLoad) for n in walk(value)):
+        elif isinstance(value, Expr) and contains(BufferLoad, value):
             # The value reads memory, which may change before its use, so evaluate it here.
             known[name] = self.builder.let(name, value)
         else:

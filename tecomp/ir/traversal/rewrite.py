@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
 from dataclasses import fields
+from itertools import repeat
 from operator import attrgetter, is_
 from typing import Any, TypeAlias, TypeVar
 
@@ -192,6 +193,26 @@ def walk(
             if read and (inner := read(node)):
                 todo += inner[::-1]
     return iter(seen.values())
+
+
+def nodes_of(kind: type[N], *roots: Any) -> list[N]:
+    """Return the nodes of a class that are reachable from `roots`, each once, in preorder.
+
+    >>> i, j = Var("i"), Var("j")
+    >>> nodes_of(Var, i + j * 2)
+    [i, j]
+    """
+    return [node for node in walk(*roots) if isinstance(node, kind)]
+
+
+def contains(kind: type | tuple[type, ...], *roots: Any) -> bool:
+    """Return whether a node of a class, or of one of several classes, is reachable from `roots`.
+
+    >>> i = Var("i")
+    >>> contains(Broadcast, i + 1), contains((Broadcast, Var), i + 1)
+    (False, True)
+    """
+    return any(map(isinstance, walk(*roots), repeat(kind)))
 
 
 def post_order(

@@ -11,7 +11,7 @@ from tecomp.compute.operation import Operation
 from tecomp.errors import LowerError
 from tecomp.ir.nodes.expr import Expr, Var, index_value
 from tecomp.ir.nodes.stmt import BufferRealize, BufferStore, Range, Stmt, seq
-from tecomp.ir.traversal.rewrite import walk
+from tecomp.ir.traversal.rewrite import nodes_of
 from tecomp.lowering.loops.prefetch import prefetch_statements
 from tecomp.lowering.loops.stage_context import StageContext
 from tecomp.lowering.stages.definition import Definition
@@ -69,7 +69,7 @@ def check_argument_written(program: PreparedSchedule, body: Stmt) -> None:
     Raises:
         LowerError: If a nonempty attached argument is never written.
     """
-    written = {node.buffer.data for node in walk(body) if isinstance(node, BufferStore)}
+    written = {node.buffer.data for node in nodes_of(BufferStore, body)}
     for definition in program.definitions.values():
         attached = definition.is_argument and isinstance(definition.stage.attach, ComputedAt)
         # Use the shape of the buffer: the first axis of a scan counts only the later steps.

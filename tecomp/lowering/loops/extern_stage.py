@@ -25,7 +25,7 @@ from tecomp.ir.nodes.stmt import (
     loops_over_elements,
     seq,
 )
-from tecomp.ir.traversal.rewrite import bottom_up, substitute, walk
+from tecomp.ir.traversal.rewrite import bottom_up, nodes_of, substitute, walk
 from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.index_expressions import index_of
 from tecomp.lowering.stages.program import PreparedSchedule
@@ -63,7 +63,7 @@ def extern_statement(program: PreparedSchedule, definition: Definition) -> Stmt 
     sizes: dict[Var, Expr] = dict(program.sizes)
     places |= {
         node.buffer.data: _substitute_sizes(node.buffer, sizes)
-        for node in walk(op.statement) if isinstance(node, Allocate)
+        for node in nodes_of(Allocate, op.statement)
     }
     made = _rewrite_to_buffers(substitute(op.statement, sizes), places)
     count = len(op.inputs)

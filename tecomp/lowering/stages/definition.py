@@ -16,7 +16,7 @@ from tecomp.errors import LowerError
 from tecomp.ir.nodes.expr import Const, Expr, Not, Var, index_value
 from tecomp.ir.nodes.stmt import Buffer, Extent, ForKind
 from tecomp.ir.traversal.analyses import PathConditions
-from tecomp.ir.traversal.rewrite import walk
+from tecomp.ir.traversal.rewrite import contains, walk
 from tecomp.scheduling.state import Inline, ScheduleState, StageState, Tensorized
 from tecomp.scheduling.threads import is_grid_axis, is_parallel
 
@@ -138,7 +138,7 @@ class Definition:
     @cached_property
     def starts_from_tensors(self) -> bool:
         """Whether the initial values read tensors."""
-        return any(isinstance(node, TensorLoad) for node in walk(*self.initial))
+        return contains(TensorLoad, *self.initial)
 
 
 def _reads(

@@ -21,7 +21,7 @@ from tecomp.ir.nodes.expr import BufferLoad, Const, Expr, Var, index_value
 from tecomp.ir.nodes.printer import brief
 from tecomp.ir.nodes.stmt import Buffer, Extent, Range
 from tecomp.ir.nodes.structural_equality import structural_equal
-from tecomp.ir.traversal.rewrite import substitute, top_down, walk
+from tecomp.ir.traversal.rewrite import nodes_of, substitute, top_down
 from tecomp.lowering.stages.definition import Definition, TensorRead
 from tecomp.lowering.stages.index_expressions import index_of
 from tecomp.lowering.stages.program import PreparedSchedule
@@ -266,7 +266,7 @@ def _read_outside(
 def _value_at(index: Expr, point: Mapping[Var, int]) -> int:
     """Return the value of an affine index at a point."""
     by_name = {var.name: Const(value) for var, value in point.items()}
-    values: dict[Var, Expr] = {n: by_name[n.name] for n in walk(index) if isinstance(n, Var)}
+    values: dict[Var, Expr] = {n: by_name[n.name] for n in nodes_of(Var, index)}
     low, _ = bounds(index_of(index, values), {})
     assert low is not None
     return low

@@ -43,7 +43,15 @@ from tecomp.ir.nodes.stmt import (
     Stmt,
     seq,
 )
-from tecomp.ir.traversal.rewrite import Task, bottom_up, children, run_trampoline, walk
+from tecomp.ir.traversal.rewrite import (
+    Task,
+    bottom_up,
+    children,
+    contains,
+    nodes_of,
+    run_trampoline,
+    walk,
+)
 from tecomp.lowering.storage.buffer_rewrite import rewrite_statements, size_ranges
 from tecomp.lowering.storage.memory_planner import Arena, ArenaSlot
 
@@ -66,7 +74,7 @@ def lower_storage(func: PrimFunc, *, is_simple: bool = False) -> PrimFunc:
     Raises:
         LowerError: If the allocation of a memory with a view has longer rows than the region.
     """
-    if not any(isinstance(node, BufferRealize) for node in walk(func.body)):
+    if not contains(BufferRealize, func.body):
         return func
     local = _local_buffers(func)
     body = run_trampoline(
@@ -88,7 +96,7 @@ def _local_buffers(func: PrimFunc) -> dict[int, Buffer]:
 
 def _checked_views(func: PrimFunc, local: Mapping[int, Buffer]) -> dict[int, Buffer]:
     """Return the views of a function by id, and check that regions are allocated densely."""
-    views = [n.buffer for n in walk(func.body) if isinstance(n, DeclBuffer)]
+    views = [n.buffer for n in nodes_of(DeclBuffer, func.body)]
     for node in walk(func.body) if views else ():
         if isinstance(node, BufferRealize) and not _has_rows_of(local[id(node)], node):
             for view in views:

@@ -36,7 +36,7 @@ from tecomp.ir.nodes.stmt import (
     Stmt,
     seq,
 )
-from tecomp.ir.traversal.rewrite import bottom_up, fold, free_variables, substitute, walk
+from tecomp.ir.traversal.rewrite import bottom_up, fold, free_variables, nodes_of, substitute, walk
 from tecomp.lowering.stages.definition import Definition, loop_kinds
 from tecomp.lowering.stages.edge_tiles import Bounds, Memory
 from tecomp.lowering.stages.footprint import (
@@ -270,7 +270,7 @@ def _refuse(tensor: str, template: str, /, **parameters: Any) -> NoReturn:
 
 
 def _written_buffers(root: Stmt) -> set[Var]:
-    return {node.buffer.data for node in walk(root) if isinstance(node, BufferStore)}
+    return {node.buffer.data for node in nodes_of(BufferStore, root)}
 
 
 _AT_ONCE = (ForKind.PARALLEL, ForKind.VECTORIZED)

@@ -22,7 +22,14 @@ from tecomp.ir.nodes.stmt import (
     Stmt,
 )
 from tecomp.ir.nodes.structural_equality import structural_equal
-from tecomp.ir.traversal.rewrite import Task, children, run_trampoline, statements_in, walk
+from tecomp.ir.traversal.rewrite import (
+    Task,
+    children,
+    nodes_of,
+    run_trampoline,
+    statements_in,
+    walk,
+)
 from tecomp.machine.components import Memory
 
 
@@ -162,7 +169,7 @@ def _accessed_buffers(node: Stmt) -> Iterator[Buffer]:
         yield node.buffer
     for child in children(node):
         if not isinstance(child, Stmt):
-            yield from (part.buffer for part in walk(child) if isinstance(part, BufferLoad))
+            yield from (part.buffer for part in nodes_of(BufferLoad, child))
 
 
 @dataclass(frozen=True, slots=True)
@@ -466,7 +473,7 @@ def is_written_over(parent: LiveRange, child: LiveRange) -> bool:
     nest = loops[0] if loops else None
     if any(around[:1] == (nest,) for _, around in parent.accesses[:-1]):
         return False
-    reads = [node for node in walk(last.value) if isinstance(node, BufferLoad)]
+    reads = nodes_of(BufferLoad, last.value)
     reads = [node for node in reads if node.buffer.data in (parent.buffer.data, child.buffer.data)]
     return all(
         node.buffer.data is parent.buffer.data and structural_equal(node.indices, last.indices)

@@ -50,7 +50,7 @@ from tecomp.ir.nodes.stmt import (
 )
 from tecomp.ir.nodes.structural_equality import structural_equal
 from tecomp.ir.traversal.analyses import views_with_memory
-from tecomp.ir.traversal.rewrite import bottom_up, substitute, walk
+from tecomp.ir.traversal.rewrite import bottom_up, nodes_of, substitute, walk
 from tecomp.lowering.storage.buffer_rewrite import (
     check_whole,
     memories_of,
@@ -122,7 +122,7 @@ class _Layouts:
 
     def __init__(self, func: PrimFunc) -> None:
         self.memories = memories_of(func)
-        declared = [n.buffer for n in walk(func.body) if isinstance(n, DeclBuffer)]
+        declared = [n.buffer for n in nodes_of(DeclBuffer, func.body)]
         self.views = {view.data: view for view in declared}
         self._moved = {id(view) for view in declared if view.has_offset}
         self.maps: dict[Var, tuple[IndexMap, ...]] = {}
@@ -413,7 +413,7 @@ def flatten_buffer(func: PrimFunc) -> PrimFunc:
 
 def _starts(func: PrimFunc) -> dict[int, Extent]:
     """Return the offset of each view of a function in its memory, by the id of the view."""
-    views = (n.buffer for n in walk(func.body) if isinstance(n, DeclBuffer))
+    views = (n.buffer for n in nodes_of(DeclBuffer, func.body))
     return {id(view): view.elem_offset for view in views}
 
 

@@ -40,7 +40,7 @@ from tecomp.ir.nodes.stmt import (
     seq,
 )
 from tecomp.ir.nodes.structural_equality import structural_equal
-from tecomp.ir.traversal.rewrite import bottom_up, map_body, substitute, walk
+from tecomp.ir.traversal.rewrite import bottom_up, contains, map_body, substitute
 from tecomp.poly.accesses.tiles import IterationTile, OperandAccess, view
 
 Lies: TypeAlias = "Callable[[ArrayArgument, CallingConvention], bool]"
@@ -52,7 +52,7 @@ def copy_noncontiguous_operands(statement: Stmt, lies: Lies) -> Stmt:
 
     Calls and copies refer to the buffers of the intrinsic.
     """
-    if not any(isinstance(node, ExternCall) for node in walk(statement)):
+    if not contains(ExternCall, statement):
         return statement
 
     def rule(node: Any) -> Stmt | None:
@@ -133,7 +133,7 @@ def expand_tensor_ops(func: PrimFunc) -> PrimFunc:
 
     Cost counting runs on the function before this pass; code generation never sees a `TensorOp`.
     """
-    if not any(isinstance(node, TensorOp) for node in walk(func.body)):
+    if not contains(TensorOp, func.body):
         return func
     return map_body(func, lambda body: bottom_up(body, _body))
 

@@ -21,7 +21,7 @@ from tecomp.ir.interpreter.evaluate import evaluate
 from tecomp.ir.nodes.expr import Const, Expr, Var, cast
 from tecomp.ir.nodes.stmt import Buffer, BufferStore, PrimFunc
 from tecomp.ir.nodes.structural_equality import structural_equal
-from tecomp.ir.traversal.rewrite import free_variables, top_down, walk
+from tecomp.ir.traversal.rewrite import contains, free_variables, top_down
 from tecomp.lowering.stages.definition import Definition
 from tecomp.lowering.stages.edge_tiles import Bounds, Memory, with_padding
 from tecomp.lowering.stages.program import PreparedSchedule
@@ -232,7 +232,7 @@ def _beyond_the_end(
 
 def _value(expr: Expr) -> Any:
     """Evaluate a constant expression to an array; None if it contains reads or variables."""
-    if any(isinstance(node, TensorLoad | Var) for node in walk(expr)):
+    if contains((TensorLoad, Var), expr):
         return None
     out = Buffer("out", (1,), expr.dtype)
     array = np.zeros((1, *([expr.dtype.lanes] if expr.dtype.lanes > 1 else [])), expr.dtype.numpy)

@@ -35,7 +35,7 @@ from tecomp.ir.nodes.expr import (
     logical_and,
 )
 from tecomp.ir.nodes.stmt import Buffer
-from tecomp.ir.traversal.rewrite import Task, conjuncts, run_trampoline, walk
+from tecomp.ir.traversal.rewrite import Task, conjuncts, nodes_of, run_trampoline, walk
 
 _ORDERS = (CmpOp.LT, CmpOp.LE, CmpOp.GT, CmpOp.GE)
 _RAMPS = (BinOp.ADD, BinOp.SUB, BinOp.MUL, BinOp.FLOORDIV, BinOp.MOD)
@@ -311,7 +311,7 @@ def in_all_lanes(lanes: VectorContext, test: Expr, around: Set[Var]) -> Expr | N
                 conditions.append(Compare(op, lanes.simple(extreme), bound))
             case _:
                 return None
-    decided = (node in around for c in conditions for node in walk(c) if isinstance(node, Var))
+    decided = (node in around for c in conditions for node in nodes_of(Var, c))
     return logical_and(*conditions) if any(decided) else None
 
 

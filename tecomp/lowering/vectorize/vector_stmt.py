@@ -47,6 +47,7 @@ from tecomp.ir.traversal.rewrite import (
     bottom_up,
     children,
     conjuncts,
+    contains,
     run_trampoline,
     statements_in,
     walk,
@@ -369,7 +370,7 @@ def _with_and_without_mask(
 
 def _reads(expr: Expr) -> bool:
     """Return whether `expr` contains a load or a call, which must not be duplicated or hoisted."""
-    return any(isinstance(node, BufferLoad | Call) for node in walk(expr))
+    return contains((BufferLoad, Call), expr)
 
 
 def _let(loop: _VectorizedLoop, stmt: Let, at: _At) -> Task:
