@@ -19,6 +19,9 @@ class IterKind(Enum):
     SCAN = "scan"
 
 
+# Dtypes of bounds whose values fit in int32.
+_NARROW = frozenset(map(DType, ("bool", "int8", "int16", "int32", "uint8", "uint16")))
+
 # Values of TVM's enum IterVarType.
 _ITER_TYPES = {IterKind.DATA: 0, IterKind.REDUCE: 2, IterKind.SCAN: 3}
 
@@ -100,19 +103,14 @@ def make_axis(
 ) -> IterVar:
     """Return an axis over `extent` values from `low`, of dtype int64 if a bound is wide."""
     first, count = as_expr(low), as_expr(extent)
-    wide = any(_is_wide(bound.dtype) for bound in (first, count))
-    dtype = INT64 if wide else INT32
-    domain = Range(_as_typed(first, dtype), _as_typed(count, dtype))
+    is_narrow = first.dtype in _NARROW and count.dtype in _NARROW
+    dtype = INT32 if is_narrow else INT64
+    domain = Range(
+        Const(first.value, dtype) if isinstance(first, Const) else first,
+        Const(count.value, dtype) if isinstance(count, Const) else count,
+    )
     return IterVar(
         name, dtype, dom=domain, kind=kind, thread_tag=thread_tag, inside=inside)
-
-
-def _is_wide(dtype: DType) -> bool:
-    return dtype.bits > 32 or (dtype.kind == "uint" and dtype.bits == 32)
-
-
-def _as_typed(bound: Expr, dtype: DType) -> Expr:
-    return Const(bound.value, dtype) if isinstance(bound, Const) else bound
 
 
 class ConstantExtent(int):
@@ -132,4 +130,6 @@ class ConstantExtent(int):
 
 def as_constant_extents(shape: tuple[Extent, ...]) -> tuple[Extent, ...]:
     """Return the shape with constant extents as `ConstantExtent`."""
-    return tuple(ConstantExtent(extent) if isinstance(extent, int) else extent for extent in shape)
+    return tuple([
+        ConstantExtent(extent) if isinstance(extent, int) else extent for extent in shape
+    ])

@@ -156,12 +156,12 @@ class ComputeOp(Operation):
     @property
     def shape(self) -> tuple[Extent, ...]:
         """Shape of the outputs."""
-        return tuple(axis.extent for axis in self.axis)
+        return tuple([axis.extent for axis in self.axis])
 
     @property
     def dtypes(self) -> tuple[DType, ...]:
         """Dtype of each output."""
-        return tuple(expr.dtype for expr in self.body)
+        return tuple([expr.dtype for expr in self.body])
 
     @property
     def reduce_axis(self) -> tuple[IterVar, ...]:

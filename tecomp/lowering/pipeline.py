@@ -85,6 +85,9 @@ PASSES = (
     Pass("simplify", simplify, flat=True),
 )
 
+# Passes after which buffers are physical.
+_FLAT = frozenset(step.name for step in PASSES if step.flat)
+
 STAGES = ("nest", *(p.name for p in PASSES))
 
 
@@ -225,7 +228,7 @@ def _run(functions: dict[str, PrimFunc], stop_after: str | None, watch: Watch | 
         if watch is not None:
             watch(step.name, func, monotonic() - begin)
         last = step.name
-    verify(functions[last], flat=_is_flat(last))
+    verify(functions[last], flat=last in _FLAT)
 
 
 def verify_each(functions: Mapping[str, PrimFunc]) -> None:
@@ -236,12 +239,8 @@ def verify_each(functions: Mapping[str, PrimFunc]) -> None:
     """
     last: tuple[PrimFunc | None, bool] = None, False
     for name, func in functions.items():
-        flat = _is_flat(name)
+        flat = name in _FLAT
         # Skip functions that a pass has not changed, which is the common case.
         if func is not last[0] or flat is not last[1]:
             verify(func, flat=flat)
         last = func, flat
-
-
-def _is_flat(name: str) -> bool:
-    return any(step.name == name and step.flat for step in PASSES)

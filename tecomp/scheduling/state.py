@@ -244,20 +244,20 @@ class ScheduleState:
         Raises:
             ScheduleError: If `op` does not belong to this schedule.
         """
-        stage = self.find(op)
-        if stage is None:
-            names = ", ".join(s.name for s in self.stages)
-            raise ScheduleError(
-                "s[{op}]: {op} is not part of this schedule; its stages are {names}",
-                kind="not-in-schedule", op=op.name, names=names,
-            )
-        return stage
+        key = self.aliases.get(op, op)
+        for stage in self.stages:
+            if stage.key is key:
+                return stage
+        names = ", ".join(s.name for s in self.stages)
+        raise ScheduleError(
+            "s[{op}]: {op} is not part of this schedule; its stages are {names}",
+            kind="not-in-schedule", op=op.name, names=names,
+        )
 
     def update(self, stage: StageState) -> ScheduleState:
         """Return this state with one stage replaced."""
-        return replace(
-            self, stages=tuple(stage if s.key is stage.key else s for s in self.stages)
-        )
+        stages = tuple([stage if s.key is stage.key else s for s in self.stages])
+        return replace(self, stages=stages)
 
     def insert(self, stage: StageState, *, before: Operation) -> ScheduleState:
         """Return this state with a stage inserted before another."""

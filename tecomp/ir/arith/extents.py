@@ -167,7 +167,7 @@ def round_up(size: int, multiple: int) -> int:
 
 def product(shape: Sequence[Extent]) -> Extent:
     """Return the number of elements of a shape."""
-    number = prod(n for n in shape if isinstance(n, int))
+    number = prod([n for n in shape if isinstance(n, int)])
     symbols = [n for n in shape if not isinstance(n, int)]
     if not symbols or number == 0:
         return number

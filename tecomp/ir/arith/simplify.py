@@ -282,7 +282,7 @@ def _simplify_declaration(facts: ConstraintContext, buffer: Buffer) -> Task:
 
 def _are_identical(parts: list[Stmt], stmts: tuple[Stmt, ...]) -> bool:
     """Return whether all parts are unchanged, by identity because `==` compares whole trees."""
-    return all(map(is_, parts, stmts)) and not any([isinstance(part, SeqStmt) for part in parts])
+    return all(map(is_, parts, stmts)) and SeqStmt not in map(type, parts)
 
 
 def _is_empty(stmt: Stmt | None) -> bool:
@@ -414,7 +414,8 @@ def _without_unused(root: Stmt) -> Stmt:
         used, scopes = _uses(root)
         if not any(_drop(used, scope) for scope in scopes):
             return root
-        root = bottom_up(root, partial(_drop, used))
+        root = bottom_up(
+            root, partial(_drop, used), kind=(Allocate, BufferRealize, Let, SeqStmt))
 
 
 def _uses(root: Stmt) -> tuple[set[Var], list[Stmt]]:

@@ -82,11 +82,11 @@ class Buffer(Printed):
 
     def __post_init__(self) -> None:
         put = object.__setattr__
-        put(self, "shape", tuple(_extent(n) for n in self.shape))
+        put(self, "shape", tuple(map(_extent, self.shape)))
         put(self, "dtype", DType(self.dtype))
         put(self, "axis_separators", check_ascending(self.axis_separators, len(self.shape)))
         if self.strides is not None:
-            put(self, "strides", tuple(_extent(n) for n in self.strides))
+            put(self, "strides", tuple(map(_extent, self.strides)))
         put(self, "elem_offset", _extent(self.elem_offset))
         if self.data is None:
             put(self, "data", Var(self.name, HANDLE))
@@ -176,7 +176,7 @@ def check_ascending(separators: Sequence[int], rank: int) -> tuple[int, ...]:
         DefinitionError: If the separators are negative or not strictly ascending.
     """
     cuts = tuple(separators)
-    if any(b <= a for a, b in pairwise((-1, *cuts))):
+    if cuts and any(b <= a for a, b in pairwise((-1, *cuts))):
         raise _bad_separators(cuts, rank)
     return cuts
 

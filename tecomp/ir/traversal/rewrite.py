@@ -256,18 +256,20 @@ def operands_of(op: BinOp, root: Expr, most: int | None = None) -> list[Expr]:
     >>> operands_of(BinOp.ADD, i + j * 2 + 1)
     [i, j * 2, 1]
     """
-    opened: set[int] = set()
-
-    def parts(node: Expr) -> Sequence[Expr]:
-        if not isinstance(node, Binary) or node.op is not op:
-            return ()
-        if most is not None and len(opened) >= most - 1:
-            return ()
-        opened.add(id(node))
-        return node.a, node.b
-
-    nodes = list(walk(root, parts=parts))
-    return [node for node in nodes if id(node) not in opened]
+    found: dict[int, Expr] = {}
+    opened: dict[int, Expr] = {}
+    todo = [root]
+    while todo:
+        node = todo.pop()
+        if id(node) in opened:
+            continue
+        may_open = most is None or len(opened) < most - 1
+        if may_open and isinstance(node, Binary) and node.op is op:
+            opened[id(node)] = node
+            todo += (node.b, node.a)
+        else:
+            found.setdefault(id(node), node)
+    return list(found.values())
 
 
 def conjuncts(condition: Expr) -> list[Expr]:
@@ -287,10 +289,19 @@ def fold(
     return graph_utils.fold(root, combine, parts)
 
 
-def bottom_up(root: N, rule: Callable[[Any], Any], parts: Parts = children) -> N:
+def bottom_up(
+    root: N,
+    rule: Callable[[Any], Any],
+    parts: Parts = children,
+    kind: type | tuple[type, ...] = object,
+) -> N:
     """Apply `rule` once to every node, children first; a result of None keeps the node.
 
-    `parts` selects the visited children: for each node all of them or none.
+    Args:
+        root: Node to rewrite.
+        rule: Function that returns the replacement of a node with rewritten children, or None.
+        parts: Function that returns the visited children: for each node all of them or none.
+        kind: Class or classes to which `rule` applies. Default: all.
     """
     is_whole = parts is children
     done: dict[int, Any] = {}
@@ -301,7 +312,7 @@ def bottom_up(root: N, rule: Callable[[Any], Any], parts: Parts = children) -> N
             if done[id(child)] is not child:
                 rebuilt = replace_children(node, done)
                 break
-        result = rule(rebuilt)
+        result = rule(rebuilt) if isinstance(rebuilt, kind) else None
         done[id(node)] = rebuilt if result is None else result
     final: N = done[id(root)]
     return final
@@ -337,13 +348,8 @@ def substitute(root: N, values: Mapping[V, Expr]) -> N:
     if not values:
         return root
     known: Mapping[Any, Expr] = values
-
-    def rule(node: Any) -> Any:
-        if not isinstance(node, Var) or node not in known:
-            return None
-        return cast_for_variable(node, known[node])
-
-    return bottom_up(root, rule)
+    return bottom_up(
+        root, lambda var: cast_for_variable(var, known[var]) if var in known else None, kind=Var)
 
 
 def cast_for_variable(var: Var, value: Expr) -> Expr:

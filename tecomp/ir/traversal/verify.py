@@ -151,8 +151,10 @@ class _Checker:
                     yield self.statement(stmt)
             case IfThenElse():
                 yield self.branches(node)
-            case For() | Let() | TensorOp():
-                yield self.around(node)
+            case For() | Let():
+                yield self.binding(node)
+            case TensorOp():
+                yield self.operation(node)
             case BufferStore():
                 self.store(node)
             case Prefetch() | OperandTransfer():
@@ -167,9 +169,6 @@ class _Checker:
                     "unsupported statement {type}",
                     type=type(node).__name__,
                 )
-
-    def around(self, node: For | Let | TensorOp) -> Task:
-        return self.operation(node) if isinstance(node, TensorOp) else self.binding(node)
 
     def branches(self, node: IfThenElse) -> Task:
         self.scalar(node, node.condition, "bool")

@@ -31,7 +31,7 @@ from tecomp.ir.nodes.expr import (
     logical_or,
 )
 from tecomp.ir.traversal.analyses import Arms, PathCondition, PathConditions, arms
-from tecomp.ir.traversal.rewrite import children, post_order, replace_children, walk
+from tecomp.ir.traversal.rewrite import children, contains, post_order, replace_children, walk
 
 _PLAIN = (Const, Var, BufferLoad, Ramp, Broadcast)
 
@@ -62,6 +62,8 @@ def _computed_operands(node: Expr) -> Sequence[Expr]:
     if not isinstance(node, BufferLoad):
         return children(node)
     if all(isinstance(index, (Var, Const)) for index in node.indices):
+        return ()
+    if not contains((BufferLoad, Call), *node.indices):
         return ()
     inside = walk(*node.indices, parts=lambda part: () if _is_gathered(part) else children(part))
     return [part for part in inside if _is_gathered(part)]

@@ -18,7 +18,7 @@ from tecomp.ir.nodes.expr import Expr, Var
 from tecomp.ir.nodes.printer import identifier, take_name
 from tecomp.ir.nodes.stmt import Buffer, Extent
 from tecomp.ir.traversal.analyses import ValueNumbering
-from tecomp.ir.traversal.rewrite import bottom_up, substitute, walk
+from tecomp.ir.traversal.rewrite import bottom_up, nodes_of, substitute, walk
 from tecomp.lowering.stages.definition import Definition, with_tiles
 from tecomp.lowering.stages.index_expressions import Strides, extents_of, index_of, sizes_of
 from tecomp.lowering.stages.scan_stages import States, in_steps, states_of
@@ -91,8 +91,9 @@ class PreparedSchedule:
 
     def extent(self, extent: Extent) -> Extent:
         """Return an extent of the computation in terms of the function sizes."""
-        plain = _extent(extent, self.sizes)
-        return plain if isinstance(plain, int) else self.products.named(plain)
+        if isinstance(extent, int):
+            return extent
+        return self.products.named(index_of(extent, dict(self.sizes)))
 
     def shape(self, definition: Definition) -> list[Extent]:
         """Return the shape of the stage outputs in terms of the function sizes."""
@@ -262,9 +263,7 @@ def _check_missing(
 ) -> None:
     read: set[Operation] = set()
     for key, body in bodies.items():
-        for node in walk(*body, *starts.get(key, ())):
-            if not isinstance(node, TensorLoad):
-                continue
+        for node in nodes_of(TensorLoad, *body, *starts.get(key, ())):
             stage = state.stage(node.tensor.op)
             read |= {stage.key} if stage.key != key else set()
             if not stage.is_placeholder or stage.key in states:
@@ -346,9 +345,7 @@ def inlined_bodies(state: ScheduleState) -> tuple[Bodies, Bodies]:
     # Memoize substituted elements, so that repeated reads share one expression.
     written: dict[tuple[Any, ...], Expr] = {}
 
-    def rule(node: object) -> Expr | None:
-        if not isinstance(node, TensorLoad):
-            return None
+    def rule(node: TensorLoad) -> Expr | None:
         stage = state.stage(node.tensor.op)
         if stage.key not in inline:
             return None
@@ -363,10 +360,11 @@ def inlined_bodies(state: ScheduleState) -> tuple[Bodies, Bodies]:
             continue
         body = stage.op.body
         if inline:
-            body = tuple(bottom_up(value, rule) for value in body)
+            body = tuple(bottom_up(value, rule, kind=TensorLoad) for value in body)
             _check_size(stage, body)
         if isinstance(stage.op, ScanOp):
-            starts[stage.key] = tuple(bottom_up(value, rule) for value in stage.op.start)
+            starts[stage.key] = tuple(
+                bottom_up(value, rule, kind=TensorLoad) for value in stage.op.start)
         if isinstance(stage.attach, Inline):
             inline[stage.key] = (stage.op.axis, body[0])
         else:
@@ -389,7 +387,7 @@ def _buffer(
     strides: tuple[Extent, ...] | None, offset: Extent,
 ) -> Buffer:
     tensor = stage.op.output(output)
-    shape = tuple(_extent(n, sizes) for n in tensor.shape)
+    shape = tuple([_extent(n, sizes) for n in stage.op.shapes[output]])
     return Buffer(
         take_name(identifier(tensor.name), taken), shape, tensor.dtype, stage.scope,
         stage.layout.axis_separators,

@@ -81,7 +81,7 @@ def hoist_loop_carried(func: PrimFunc, mark: Mark, rule: Rule) -> PrimFunc:
         rule: Function of a statement and the ranges of the variables in scope; None leaves the
             statement unchanged.
     """
-    if not any(_has(node, mark) for node in walk(func.body)):
+    if not any(_has(node, mark) for node in nodes_of(BufferRealize, func.body)):
         return func
     body = rewrite_statements(func.body, rule, size_ranges(func))
 
@@ -89,7 +89,7 @@ def hoist_loop_carried(func: PrimFunc, mark: Mark, rule: Rule) -> PrimFunc:
         # A loop of one iteration was removed; it has neither a next nor a previous iteration.
         return replace(node, **{mark: None}) if _has(node, mark) else None
 
-    return simplify(replace(func, body=bottom_up(body, unmarked)))
+    return simplify(replace(func, body=bottom_up(body, unmarked, kind=BufferRealize)))
 
 
 def _has(node: Any, mark: Mark) -> bool:

@@ -16,7 +16,7 @@ from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import BinOp, BufferLoad, Call, Const, Expr, Var, binary, cast, is_const
 from tecomp.ir.nodes.stmt import Allocate, Buffer, DeclBuffer, PrimFunc, Stmt
 from tecomp.ir.nodes.structural_equality import structural_equal
-from tecomp.ir.traversal.rewrite import bottom_up, fold, top_down, walk
+from tecomp.ir.traversal.rewrite import bottom_up, fold, nodes_of, top_down
 
 Views = dict[tuple[Var, int], Buffer]
 
@@ -33,7 +33,7 @@ def pack_reads(func: PrimFunc) -> PrimFunc:
         LowerError: If the elements are not adjacent or not aligned, belong to several buffers or
             to a buffer with strides, are computed, or are read under different predicates.
     """
-    if not any(_is_join(node) for node in walk(func.body)):
+    if not any(call.name == "join" for call in nodes_of(Call, func.body)):
         return func
     views: Views = {}
 

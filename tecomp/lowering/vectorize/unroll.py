@@ -127,13 +127,11 @@ def unroll_loops(func: PrimFunc, limit: int = LIMIT) -> PrimFunc:
     """
     rests = _rests(func)
 
-    def rule(node: Any) -> Stmt | None:
-        made: Stmt | None = (
-            run_trampoline(_loop(node, limit, rests)) if isinstance(node, For) else None
-        )
+    def unrolled(loop: For) -> Stmt:
+        made: Stmt = run_trampoline(_loop(loop, limit, rests))
         return made
 
-    return map_body(func, lambda body: bottom_up(body, rule))
+    return map_body(func, lambda body: bottom_up(body, unrolled, kind=For))
 
 
 def mark_unrolled(root: Stmt, most: int) -> Stmt:

@@ -24,6 +24,7 @@ from tecomp.ir.traversal.rewrite import (
     Task,
     children,
     fold,
+    nodes_of,
     replace_children,
     run_trampoline,
     statements_in,
@@ -64,10 +65,9 @@ def vectorize_loops(
         is_simple: Whether indices and conditions are already simplified, except for quotients and
             remainders that have been combined in one index.
     """
-    nodes = list(walk(func.body))
-    if not any(_is_vector(node) for node in nodes):
+    if not any(map(_is_vector, nodes_of(For, func.body))):
         return func
-    if not is_simple or any(isinstance(node, Binary) and node.op in _PARTS for node in nodes):
+    if not is_simple or any(node.op in _PARTS for node in nodes_of(Binary, func.body)):
         func = simplify(func)
     body = run_trampoline(_outside(
         _VectorizeState(function_facts(func), max_lanes, _with_inner(func.body)), func.body))
