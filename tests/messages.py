@@ -11,6 +11,7 @@ from string import Formatter
 from typing import Any
 
 from tecomp import errors
+from tecomp.error_pages import error_pages
 
 ROOT = Path(__file__).parents[1]
 SETTINGS = {"kind", "location"}
@@ -117,7 +118,7 @@ def catalogue() -> str:
 
 
 def _code(kind: str) -> str:
-    page = errors.error_pages().get(kind)
+    page = error_pages().get(kind)
     return page.code if page else "computed"
 
 

@@ -15,7 +15,8 @@ from click.testing import CliRunner
 
 from tecomp import errors
 from tecomp.cli import main
-from tecomp.errors import TecompError, TecompWarning, error_pages, page_of
+from tecomp.error_pages import error_pages, page_of
+from tecomp.errors import TecompError, TecompWarning
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = re.compile(r"^```py\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -43,7 +43,8 @@ def test_arrays_wait_for_nothing_that_compiles() -> None:
 
     rooms = {name[1] for name in names if name[0] == "tecomp" and len(name) > 1}
     assert rooms == {
-        "array", "drawing", "errors", "fork_gate", "ir", "lazy_imports", "ptensor", "source_locations",
+        "array", "drawing", "error_pages", "errors", "fork_gate", "ir", "lazy_imports", "ptensor",
+        "source_locations",
     }
     assert {name[2] for name in names if name[1:2] == ["drawing"] and len(name) > 2} == {"drawable"}
     language = {".".join(name[2:]) for name in names if name[:2] == ["tecomp", "ir"]}
@@ -73,8 +74,8 @@ def test_definitions_and_schedules_wait_for_nothing_that_decides_or_compiles(sta
     assert {room for room in rooms if room.startswith("poly.")} == {"poly.maps"}
     assert not rooms & {"ir.interpreter", "ir.parser"}
     known = {
-        "compute", "drawing", "errors", "ir", "lazy_imports", "poly", "scheduling", "source_locations",
-        "te",
+        "compute", "drawing", "error_pages", "errors", "ir", "lazy_imports", "poly", "scheduling",
+        "source_locations", "te",
     }
     assert {room.partition(".")[0] for room in rooms} == known
 

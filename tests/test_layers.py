@@ -19,7 +19,7 @@ PACKAGE = ROOT / "tecomp"
 # interface of tecomp.
 LAYERS = [
     {"fork_gate", "lazy_imports"},
-    {"progress", "source_locations"},
+    {"error_pages", "progress", "source_locations"},
     {"errors"},
     {"drawing"},
     {"ir"},

@@ -16,7 +16,8 @@ from click.shell_completion import CompletionItem
 
 import tecomp
 from tecomp.compute.tensor import Tensor
-from tecomp.errors import TecompError, error_pages
+from tecomp.error_pages import error_pages
+from tecomp.errors import TecompError
 from tecomp.scheduling.schedule import Schedule
 
 Row = Mapping[str, Any]

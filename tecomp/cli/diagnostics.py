@@ -20,7 +20,8 @@ from tecomp import te
 from tecomp.cli.common import codes, show, show_record, with_json
 from tecomp.codegen.llvm.code_cache import Store, current_store
 from tecomp.codegen.llvm.jit import host
-from tecomp.errors import CacheError, TecompError, document, error_pages, page_of
+from tecomp.error_pages import document, error_pages, page_of
+from tecomp.errors import CacheError, TecompError
 from tecomp.machine.registry import broken_plugins
 
 

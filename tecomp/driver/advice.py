@@ -18,9 +18,9 @@ from tecomp.ir.nodes.stmt import Allocate, Buffer, BufferStore, For, ForKind, Pr
 from tecomp.ir.traversal.rewrite import nodes_of, statements_in, substitute, walk
 from tecomp.lowering.pipeline import LoweringResult, lower_all
 from tecomp.machine.descriptor import Target
-from tecomp.scheduling.deferred_errors import last_primitive_call
 from tecomp.scheduling.replay import replay
 from tecomp.scheduling.schedule import Schedule
+from tecomp.scheduling.schedule.primitive_calls import last_primitive_call
 
 _TIMES = 4
 """Minimum recomputation factor, and minimum number of lanes, for a warning."""

@@ -45,8 +45,8 @@ from tecomp.ir.nodes.stmt import Buffer
 from tecomp.lowering.stages.index_expressions import offsets_of, strides_of
 from tecomp.machine.descriptor import Target
 from tecomp.progress import log_debug
-from tecomp.scheduling.deferred_errors import attach_to_primitives
 from tecomp.scheduling.schedule import Schedule
+from tecomp.scheduling.schedule.primitive_calls import attach_to_primitives
 from tecomp.scheduling.split_schedule import with_arguments
 from tecomp.scheduling.state import ScheduleState
 

@@ -33,8 +33,8 @@ from tecomp.lowering.vectorize.unroll import unroll_loops
 from tecomp.lowering.vectorize.vectorize import vectorize_loops
 from tecomp.poly.sets.isl_context import isl_work
 from tecomp.progress import log_duration
-from tecomp.scheduling.deferred_errors import attach_to_primitives
 from tecomp.scheduling.schedule import Schedule
+from tecomp.scheduling.schedule.primitive_calls import attach_to_primitives
 from tecomp.scheduling.split_schedule import with_arguments
 
 Watch: TypeAlias = "Callable[[str, PrimFunc, float], None]"
