@@ -2,29 +2,12 @@
 
 from __future__ import annotations
 
+from tecomp.dist.fault_tolerance.resilient_loop import Field, ProtectedLoop, protect
 from tecomp.dist.partition.halo import Halo, halo
-from tecomp.dist.partition.placements import Mesh
 from tecomp.dist.partition.messages import Box, Message
 from tecomp.dist.partition.partition import Partition
-from tecomp.dist.partition.placements import Partial, Placement, Replicate, Shard
+from tecomp.dist.partition.placements import Mesh, Partial, Placement, Replicate, Shard
 from tecomp.dist.partition.redistribution import Collective, Redistribution, redistribution
-from tecomp.dist.fault_tolerance.resilient_loop import Field, ProtectedLoop, protect
-from tecomp.dist.runtime.dtensor import (
-    copy,
-    finalize_reduce,
-    fini_dtensor,
-    init_dtensor,
-    init_view,
-    local_shape,
-    local_slice,
-    partition_of,
-    start_copy,
-    start_halo,
-    start_halos,
-    start_redistribution,
-    update_halo,
-)
-from tecomp.dist.runtime.dtensor import gather, partition_of_parts, redistribute
 from tecomp.dist.runtime.collectives import (
     allgather,
     allreduce,
@@ -34,6 +17,24 @@ from tecomp.dist.runtime.collectives import (
     bcast,
     exscan,
     reduce,
+)
+from tecomp.dist.runtime.dtensor import (
+    copy,
+    finalize_reduce,
+    fini_dtensor,
+    gather,
+    init_dtensor,
+    init_view,
+    local_shape,
+    local_slice,
+    partition_of,
+    partition_of_parts,
+    redistribute,
+    start_copy,
+    start_halo,
+    start_halos,
+    start_redistribution,
+    update_halo,
 )
 from tecomp.dist.runtime.team import Team, team_of, world
 from tecomp.dist.runtime.transfers import Transfer

@@ -13,7 +13,7 @@ import numpy as np
 from tecomp.dist.partition.messages import Box, Message, MessageSources
 from tecomp.dist.partition.partition import Partition
 from tecomp.dist.partition.placements import Places, count_of, indices_as_array, indices_as_slice
-from tecomp.errors import LayoutError, safe_repr
+from tecomp.errors import LayoutError
 from tecomp.ir.nodes.argument_checks import as_ints
 
 Shape = tuple[int, ...]

@@ -27,7 +27,7 @@ from tecomp.dist.partition.placements import (
     indices_as_slice,
     window_positions,
 )
-from tecomp.errors import LayoutError, TecompError, safe_repr
+from tecomp.errors import LayoutError, TecompError
 from tecomp.ir.nodes.argument_checks import as_ints
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import Expr

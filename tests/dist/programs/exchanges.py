@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -164,7 +165,7 @@ def timed() -> None:
         named = {event["name"] for event in own}
         assert {f"waits for {why}" for why in waited} <= named, named
         assert {event["cat"] for event in own} == ({"kernel", "waits"} if N > 1 else {"kernel"})
-        for event, after in zip(own, own[1:], strict=False):
+        for event, after in pairwise(own):
             assert event["ts"] + event["dur"] <= after["ts"] + 1, (event, after)
     xp.reset()
     assert xp.report().waited == ()

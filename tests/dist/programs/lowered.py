@@ -52,7 +52,8 @@ def check(name: str, lowered: LoweredFunction, arguments: list[Any], wanted: lis
         assert found.dtype == np.asarray(expected).dtype, (name, found.dtype)
         assert_close(found, expected, rtol=1e-12, atol=1e-12, err_msg=name)
     numbers = dist.allgather(TEAM, np.array([[result[3] for result in results]]))
-    assert (numbers == numbers[0]).all() and len(set(numbers[0])) == len(results)
+    assert (numbers == numbers[0]).all()
+    assert len(set(numbers[0])) == len(results)
 
 
 def refused(call: Callable[..., Any], *arguments: Any) -> Diagnostic:

@@ -62,7 +62,8 @@ def sliced(array: Any, u: Any, stencil: Taps) -> Any:
     widths = [max([abs(shift[axis]) for shift, _ in stencil]) for axis in range(u.ndim)]
     total = None
     for shift, weight in [((0,) * u.ndim, 0.5), *stencil]:
-        part = u[tuple([slice(w + s, n - w + s) for w, s, n in zip(widths, shift, u.shape)])]
+        part = u[tuple([
+            slice(w + s, n - w + s) for w, s, n in zip(widths, shift, u.shape, strict=True)])]
         total = part * weight if total is None else total + part * weight
     return total
 
@@ -71,7 +72,8 @@ def written(array: Any, u: Any, stencil: Taps) -> Any:
     """Write the sum of slices to the inner elements of a copy."""
     widths = [max([abs(shift[axis]) for shift, _ in stencil]) for axis in range(u.ndim)]
     made = u + 0
-    made[tuple([slice(w, n - w) for w, n in zip(widths, u.shape)])] = sliced(array, u, stencil)
+    inner = tuple([slice(w, n - w) for w, n in zip(widths, u.shape, strict=True)])
+    made[inner] = sliced(array, u, stencil)
     return made
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 
 import tecomp.array as xp
 from tecomp import dist
@@ -138,12 +139,9 @@ def on_team(data: Any) -> Any:
 
 
 def refused(kind: type[TecompError], expected: Diagnostic, case: Callable[[], Any]) -> None:
-    try:
+    with pytest.raises(kind) as error:
         case()
-    except kind as error:
-        assert diagnostic(error) == expected, diagnostic(error)
-        return
-    raise AssertionError(expected)
+    assert diagnostic(error.value) == expected, diagnostic(error.value)
 
 
 def refuses() -> None:
