@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields, replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -22,9 +21,6 @@ from tecomp.ptensor.function import (
 from tecomp.ptensor.operation import (
     AttributeOperand,
     PTensorOp,
-    attribute_types,
-    fits_type,
-    type_text,
 )
 from tecomp.ptensor.operation_registry import operation_classes
 from tecomp.ptensor.operations.base import CallOp
@@ -32,12 +28,22 @@ from tecomp.ptensor.operations.creation import (
     AsArray,
     Create,
     CreateLike,
-    Creation,
-    ImportOp,
 )
 from tecomp.ptensor.operations.elementwise import BINARY_TESTS
+from tecomp.ptensor.parse_operands import (
+    ANY_SCALAR,
+    DEFAULTS,
+    MLIR_DTYPES,
+    OperationItem,
+    check_complete,
+    import_attributes,
+    named_attributes,
+    operand_count,
+    parse_item,
+    parse_typed_items,
+    positional_attributes,
+)
 from tecomp.ptensor.scanner import (
-    CONSTANTS,
     MAX_DIGITS,
     NAME,
     STRING,
@@ -56,7 +62,6 @@ _ARROW = re.compile(r"->")
 _EXAMPLE = "%x: ptensor<4xfloat32>"
 _TYPE = "ptensor<4x5xfloat32, device='cpu'>"
 _MARKS = ("device", "team", "gid")
-_PLACES = ("device", "dist", "team")
 _SPELLINGS: Mapping[tuple[str, str], tuple[str, str | None]] = {
     ("elementwise_binary_op", "sub"): ("elementwise_binary_op", "subtract"),
     **{
@@ -73,49 +78,8 @@ _SPELLINGS: Mapping[tuple[str, str], tuple[str, str | None]] = {
 The RFC gives `sort` kinds without naming them: the parser accepts the kinds of NumPy, and one
 stable algorithm implements all of them.
 """
-_DTYPES: Mapping[str, str] = {
-    **{f"f{bits}": f"float{bits}" for bits in (16, 32, 64)}, "bf16": "bfloat16", "i1": "bool",
-    **{f"{sign}i{bits}": f"int{bits}" for sign in ("", "s") for bits in (8, 16, 32, 64)},
-    **{f"ui{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
-}
-"""Names of dtypes in MLIR."""
-_POSITIONS: Mapping[str, tuple[str, ...]] = {
-    "create": ("dtype", "device", "team"),
-    "linspace": ("start", "stop", "n", "dtype", "device", "team"),
-    "reduce": ("axis", "correction"),
-    "sort": ("descending", "stable"),
-    "argsort": ("descending", "stable"),
-}
-"""Attribute order in the RFC, where it differs from the order of the fields."""
-_LEFT_OUT: Mapping[str, Mapping[str, Any]] = {
-    "sort": {"axis": -1}, "argsort": {"axis": -1}, "meshgrid": {"indexing": "xy"},
-    "asarray": {"copy": None},
-}
-"""Defaults of the attributes that the document does not have."""
-_ANY_SCALAR = ("anytype", "number")
-"""Types that the document gives to scalars of several types."""
-_WORDS = (*_ANY_SCALAR, "array", "list", "slice")
-"""Types that the document gives to attributes by position, beside those of scalars."""
-
-@dataclass(frozen=True, slots=True)
-class _Item:
-    """Item between the parentheses of an operation.
-
-    Attributes:
-        name: Name of an attribute; None for an operand.
-        value: Value of the attribute, or name of the operand.
-        start: Position in the text.
-        value_start: Position of the value in the text.
-        is_literal: Whether the item is a literal without a name.
-        type: Type of an item without a name, if there is one in the signature.
-    """
-
-    name: str | None
-    value: Any
-    start: int
-    value_start: int
-    is_literal: bool = False
-    type: ValueType | None = None
+_WORDS = (*ANY_SCALAR, "array", "list", "slice")
+"""Types that the RFC gives to positional attributes, in addition to those of scalars."""
 
 
 def parse(text: str) -> Function:
@@ -255,7 +219,7 @@ def _tensor_type(reader: Reader) -> PTensorType:
     shape = _extents(reader)
     start = reader.position
     dtype = reader.expect(_DTYPE, "extents and a dtype, such as `4x5xfloat32`")
-    dtype = _DTYPES.get(dtype, dtype)
+    dtype = MLIR_DTYPES.get(dtype, dtype)
     if dtype not in ALL:
         reader.refuse("expected one of the dtypes {all}", start, all=", ".join(ALL))
     marks: dict[str, Any] = {}
@@ -342,23 +306,23 @@ def _applied(reader: Reader, names: list[str], known: Mapping[str, ValueType]) -
     start = reader.position
     kind, attributes = _operation(reader)
     reader.need("(", "after the operation name")
-    items = reader.listed(_item, ")")
+    items = reader.listed(parse_item, ")")
     types, results = _signature(reader, names)
     kind = _of_shape(kind, items, types)
-    attributes |= _attributes(reader, kind, items)
+    attributes |= named_attributes(reader, kind, items)
     operands = [item for item in items if item.name is None]
-    count = _operand_count(kind, operands, types)
+    count = operand_count(kind, operands, types)
     if count < len(operands):
-        operands = _parse_typed_items(reader, operands, types, known)
-        attributes = _positional(reader, kind, operands[count:], attributes, results[0])
+        operands = parse_typed_items(reader, operands, types, known)
+        attributes = positional_attributes(reader, kind, operands[count:], attributes, results[0])
         operands = operands[:count]
         types = [each.type for each in operands if each.type is not None]
     attributes = {
-        **_LEFT_OUT.get(kind.name, {}),
-        **_import_attributes(kind, results[0]),
+        **DEFAULTS.get(kind.name, {}),
+        **import_attributes(kind, results[0]),
         **attributes,
     }
-    _check_complete(reader, kind, attributes, start)
+    check_complete(reader, kind, attributes, start)
     for place in ("device", "team", "shape"):
         if isinstance(value := attributes.get(place), AttributeOperand):
             # The name belongs to the caller; its value is in the type.
@@ -370,19 +334,8 @@ def _applied(reader: Reader, names: list[str], known: Mapping[str, ValueType]) -
         return [*before, _create_apply(names, op, given, types, results)]
 
 
-def _import_attributes(kind: type[PTensorOp], result: ValueType) -> dict[str, Any]:
-    """Return the attributes of an import that the type of its result implies.
-
-    The RFC writes `from_dlpack(obj)` and `asarray(??)` without attributes.
-    """
-    if not issubclass(kind, ImportOp) or not isinstance(result, PTensorType):
-        return {}
-    names = {field.name for field in fields(kind)} & {"shape", "dtype", "device", "team"}
-    return {name: getattr(result, name) for name in sorted(names)}
-
-
 def _of_shape(
-    kind: type[PTensorOp], items: list[_Item], types: list[ValueType]
+    kind: type[PTensorOp], items: list[OperationItem], types: list[ValueType]
 ) -> type[PTensorOp]:
     """Return `Create` for a `create_like` with a shape operand, with the shape after the value.
 
@@ -397,21 +350,6 @@ def _of_shape(
             types[:2] = reversed(types[:2])
         return Create
     return kind
-
-
-def _operand_count(
-    kind: type[PTensorOp], items: list[_Item], types: list[ValueType]
-) -> int:
-    """Return the number of operands; the items after these are positional attributes."""
-    least, most = kind.takes
-    tensors = 0
-    for item, type in zip(items, types, strict=False):
-        if item.is_literal or isinstance(type, str):
-            break
-        tensors += 1
-    count = max(least, tensors if most is None else min(tensors, most))
-    # More tensors than an operation takes are operands, whose number is refused.
-    return len(items) if any(isinstance(each, PTensorType) for each in types[count:]) else count
 
 
 def _tensor_of_number(
@@ -458,25 +396,6 @@ def _kind(reader: Reader) -> str | None:
     return kind
 
 
-def _item(reader: Reader) -> _Item:
-    """Parse an operand, an attribute with its name, or a positional literal."""
-    start = reader.position
-    if match := reader.take(VALUE):
-        return _Item(None, match[0][1:], start, start)
-    match = reader.take(NAME)
-    if match is None or match[0] in CONSTANTS:
-        reader.position = start
-        if reader.text[start : start + 1] in (",", ")", ":", ""):
-            reader.refuse("expected an operand such as `%x`, or `attribute=...`")
-        return _Item(None, literal(reader), start, start, is_literal=True)
-    name = match[0]
-    if name in _PLACES and reader.text[reader.position : reader.position + 1] in (",", ")"):
-        return _Item(None, name, start, start)  # the RFC omits the % of values here
-    reader.need("=", f"after the attribute {name}")
-    value_start = reader.position
-    return _Item(name, literal(reader), start, value_start)
-
-
 def _signature(reader: Reader, names: list[str]) -> tuple[list[ValueType], list[ValueType]]:
     """Parse operand and result types; results are named unless there is only one without a name."""
     reader.need(":", "and the types of the operands")
@@ -489,173 +408,3 @@ def _signature(reader: Reader, names: list[str]) -> tuple[list[ValueType], list[
         given = f"{len(names)} names for {len(results)} results"
         reader.refuse("{given}, expected one name per result", start, given=given)
     return types, results
-
-
-def _attributes(
-    reader: Reader, kind: type[PTensorOp], items: list[_Item]
-) -> dict[str, Any]:
-    """Return the named attributes, checked against their declared types."""
-    hints = {name: hint for name, hint in attribute_types(kind).items() if name != "kind"}
-    found: dict[str, Any] = {}
-    for item in items:
-        if item.name is None:
-            continue
-        if item.name == "dist" and "team" in hints:  # the spelling in this section of the RFC
-            item = replace(item, name="team")
-        if item.name == "dtype":
-            item = replace(item, value=_DTYPES.get(item.value, item.value))
-        if item.name not in hints:
-            names = ", ".join(hints) or "none"
-            reader.refuse(
-                "{form} supports the attributes {names}",
-                item.start, form=kind.name, names=names,
-            )
-        if item.name in found:
-            reader.refuse("duplicate attribute {item}=", item.start, item=item.name)
-        _check_value(reader, kind, str(item.name), item)
-        found[str(item.name)] = item.value
-    return found
-
-
-def _check_value(reader: Reader, kind: type[PTensorOp], name: str, item: _Item) -> None:
-    """Reject an attribute value of another type than declared."""
-    hint = attribute_types(kind)[name]
-    if isinstance(item.value, AttributeOperand):
-        if name not in kind.open:
-            reader.refuse(
-                "{form}: {name} must be {hint}, because the result type depends on it",
-                item.value_start, form=kind.name, name=name, hint=type_text(hint),
-            )
-    elif not fits_type(item.value, hint):
-        reader.refuse(
-            "{form}: {name} must be {hint}",
-            item.value_start, form=kind.name, name=name, hint=type_text(hint),
-        )
-
-
-def _check_complete(
-    reader: Reader, kind: type[PTensorOp], given: Mapping[str, Any], start: int
-) -> None:
-    hints = attribute_types(kind)
-    missing = [name for name in hints if name not in given]
-    if missing:
-        reader.refuse(
-            "{form}: missing attributes {missing}",
-            start, form=kind.name, missing=", ".join(missing),
-        )
-    if "kind" in given and "kind" not in hints:
-        reader.refuse(
-            "{form} has no kinds, remove {{{given!r}}}",
-            start, form=kind.name, given=given["kind"],
-        )
-
-
-def _parse_typed_items(
-    reader: Reader, items: list[_Item], types: list[ValueType], known: Mapping[str, ValueType]
-) -> list[_Item]:
-    """Return positional items with their types, which are optional for literals.
-
-    An item whose type differs from the type of its value is rejected.
-    """
-    values = [item for item in items if not item.is_literal]
-    if len(types) == len(values):
-        others = iter(types)
-        items = [item if item.is_literal else replace(item, type=next(others)) for item in items]
-    elif len(types) == len(items):
-        items = [replace(item, type=type) for item, type in zip(items, types, strict=True)]
-    else:
-        reader.refuse(
-            "{item_count} operands have {type_count} types, expected one type per operand",
-            items[0].start, item_count=len(items), type_count=len(types),
-        )
-    found: list[_Item] = []
-    for item in items:
-        own = item.type if item.is_literal else known.get(item.value, item.type)
-        if own in SCALARS and item.type in _ANY_SCALAR:
-            item = replace(item, type=own)
-        if own != item.type:
-            reader.refuse(
-                "%{item} is used as {type}, but it has type {own}",
-                item.start, item=item.value, type=item.type, own=own,
-            )
-        found.append(item)
-    return found
-
-
-def _positional(
-    reader: Reader, kind: type[PTensorOp], items: list[_Item], named: dict[str, Any],
-    result: ValueType,
-) -> dict[str, Any]:
-    """Return the attributes of an operation from positional values in RFC order.
-
-    A value of type `type` or `shape.shape` is the dtype or the shape of the result, given by the
-    result type. The same holds for device and team, unless they are given.
-    """
-    own = tuple(field.name for field in fields(kind) if field.name != "kind")
-    order = [*_POSITIONS.get(kind.name, own)]
-    if kind is Create and items and (items[0].type == "shape.shape" or _is_tuple(items[0])):
-        order.insert(0, "shape")
-    found: dict[str, Any] = {}
-    left = iter(order)
-    for item in items:
-        name = next(left, None)
-        if name == "dtype" and issubclass(kind, Creation) and not _is_dtype(item):
-            name = next(left, None)
-        if name is None:
-            names = ", ".join(each for each in order if each != "dtype") or "no attributes"
-            reader.refuse(
-                "too many positional attributes, {form} supports {names}",
-                item.start, form=kind.name, names=names,
-            )
-        if name in named:
-            reader.refuse(
-                "attribute {name} is specified both by position and by name",
-                item.start, name=name,
-            )
-        found[name] = _by_position(reader, kind, name, item, result)
-    defaults = {
-        field.name: field.default for field in fields(kind)
-        if field.default is not MISSING
-    }
-    places = ("dtype", "device", "team") if issubclass(kind, Creation) else ()
-    said = {name: getattr(result, name, None) for name in places if name in own}
-    return {**defaults, **said, **found, **named}
-
-
-def _is_tuple(item: _Item) -> bool:
-    return item.is_literal and isinstance(item.value, tuple)
-
-
-def _is_dtype(item: _Item) -> bool:
-    """Return whether a positional item is a dtype; the examples of the RFC omit the dtype."""
-    if item.is_literal and item.type is None:
-        return isinstance(item.value, str)
-    return item.type == "type"
-
-
-def _by_position(
-    reader: Reader, kind: type[PTensorOp], name: str, item: _Item, result: ValueType
-) -> Any:
-    """Return the value of one attribute."""
-    if item.is_literal:
-        value = item.value
-        if name == "dtype" and isinstance(value, str):
-            value = _DTYPES.get(value, value)
-        elif not fits_type(value, hint := attribute_types(kind)[name]) and (
-            fits_type((value,), hint)
-        ):
-            value = (value,)  # one axis, where there may be several
-    elif (name, item.type) in (("dtype", "type"), ("shape", "shape.shape")):
-        value = getattr(result, name, None)
-        if name == "shape" and name in kind.open and value and set(value) == {None}:
-            return AttributeOperand(item.value)
-        if value is None or (name == "shape" and None in value):
-            reader.refuse(
-                "{form}: the result type must specify the {name} that %{item} represents",
-                item.start, form=kind.name, name=name, item=item.value,
-            )
-        return value
-    else:
-        value = AttributeOperand(item.value)
-    _check_value(reader, kind, name, replace(item, value=value))
-    return value

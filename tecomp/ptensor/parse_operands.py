@@ -1,0 +1,289 @@
+"""Parser of the operands and attributes of an operation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields, replace
+from typing import Any
+
+from tecomp.ptensor.operation import (
+    AttributeOperand,
+    PTensorOp,
+    attribute_types,
+    fits_type,
+    type_text,
+)
+from tecomp.ptensor.operations.creation import (
+    Create,
+    Creation,
+    ImportOp,
+)
+from tecomp.ptensor.scanner import (
+    CONSTANTS,
+    NAME,
+    VALUE,
+    Reader,
+    literal,
+)
+from tecomp.ptensor.types import SCALARS, PTensorType, ValueType
+
+_PLACES = ("device", "dist", "team")
+MLIR_DTYPES: Mapping[str, str] = {
+    **{f"f{bits}": f"float{bits}" for bits in (16, 32, 64)}, "bf16": "bfloat16", "i1": "bool",
+    **{f"{sign}i{bits}": f"int{bits}" for sign in ("", "s") for bits in (8, 16, 32, 64)},
+    **{f"ui{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
+}
+"""Names of dtypes in MLIR."""
+_POSITIONS: Mapping[str, tuple[str, ...]] = {
+    "create": ("dtype", "device", "team"),
+    "linspace": ("start", "stop", "n", "dtype", "device", "team"),
+    "reduce": ("axis", "correction"),
+    "sort": ("descending", "stable"),
+    "argsort": ("descending", "stable"),
+}
+"""Attribute order in the RFC, where it differs from the order of the fields."""
+DEFAULTS: Mapping[str, Mapping[str, Any]] = {
+    "sort": {"axis": -1}, "argsort": {"axis": -1}, "meshgrid": {"indexing": "xy"},
+    "asarray": {"copy": None},
+}
+"""Defaults of the attributes that the RFC omits, by operation."""
+ANY_SCALAR = ("anytype", "number")
+"""Types that the RFC gives to scalars of several types."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperationItem:
+    """Item between the parentheses of an operation.
+
+    Attributes:
+        name: Name of an attribute; None for an operand.
+        value: Value of the attribute, or name of the operand.
+        start: Position in the text.
+        value_start: Position of the value in the text.
+        is_literal: Whether the item is a literal without a name.
+        type: Type of an item without a name, if there is one in the signature.
+    """
+
+    name: str | None
+    value: Any
+    start: int
+    value_start: int
+    is_literal: bool = False
+    type: ValueType | None = None
+
+
+def import_attributes(kind: type[PTensorOp], result: ValueType) -> dict[str, Any]:
+    """Return the attributes of an import that the type of its result implies.
+
+    The RFC writes `from_dlpack(obj)` and `asarray(??)` without attributes.
+    """
+    if not issubclass(kind, ImportOp) or not isinstance(result, PTensorType):
+        return {}
+    names = {field.name for field in fields(kind)} & {"shape", "dtype", "device", "team"}
+    return {name: getattr(result, name) for name in sorted(names)}
+
+
+def operand_count(
+    kind: type[PTensorOp], items: list[OperationItem], types: list[ValueType]
+) -> int:
+    """Return the number of operands; the items after these are positional attributes."""
+    least, most = kind.takes
+    tensors = 0
+    for item, type in zip(items, types, strict=False):
+        if item.is_literal or isinstance(type, str):
+            break
+        tensors += 1
+    count = max(least, tensors if most is None else min(tensors, most))
+    # Tensors beyond the operand count are operands too; the check of their number rejects them.
+    return len(items) if any(isinstance(each, PTensorType) for each in types[count:]) else count
+
+
+def parse_item(reader: Reader) -> OperationItem:
+    """Parse an operand, an attribute with its name, or a positional literal."""
+    start = reader.position
+    if match := reader.take(VALUE):
+        return OperationItem(None, match[0][1:], start, start)
+    match = reader.take(NAME)
+    if match is None or match[0] in CONSTANTS:
+        reader.position = start
+        if reader.text[start : start + 1] in (",", ")", ":", ""):
+            reader.refuse("expected an operand such as `%x`, or `attribute=...`")
+        return OperationItem(None, literal(reader), start, start, is_literal=True)
+    name = match[0]
+    if name in _PLACES and reader.text[reader.position : reader.position + 1] in (",", ")"):
+        return OperationItem(None, name, start, start)  # the RFC omits the % of values here
+    reader.need("=", f"after the attribute {name}")
+    value_start = reader.position
+    return OperationItem(name, literal(reader), start, value_start)
+
+
+def named_attributes(
+    reader: Reader, kind: type[PTensorOp], items: list[OperationItem]
+) -> dict[str, Any]:
+    """Return the named attributes, checked against their declared types."""
+    hints = {name: hint for name, hint in attribute_types(kind).items() if name != "kind"}
+    found: dict[str, Any] = {}
+    for item in items:
+        if item.name is None:
+            continue
+        if item.name == "dist" and "team" in hints:  # the spelling in this section of the RFC
+            item = replace(item, name="team")
+        if item.name == "dtype":
+            item = replace(item, value=MLIR_DTYPES.get(item.value, item.value))
+        if item.name not in hints:
+            names = ", ".join(hints) or "none"
+            reader.refuse(
+                "{form} supports the attributes {names}",
+                item.start, form=kind.name, names=names,
+            )
+        if item.name in found:
+            reader.refuse("duplicate attribute {item}=", item.start, item=item.name)
+        _check_value(reader, kind, str(item.name), item)
+        found[str(item.name)] = item.value
+    return found
+
+
+def _check_value(reader: Reader, kind: type[PTensorOp], name: str, item: OperationItem) -> None:
+    """Reject an attribute value of another type than declared."""
+    hint = attribute_types(kind)[name]
+    if isinstance(item.value, AttributeOperand):
+        if name not in kind.open:
+            reader.refuse(
+                "{form}: {name} must be {hint}, because the result type depends on it",
+                item.value_start, form=kind.name, name=name, hint=type_text(hint),
+            )
+    elif not fits_type(item.value, hint):
+        reader.refuse(
+            "{form}: {name} must be {hint}",
+            item.value_start, form=kind.name, name=name, hint=type_text(hint),
+        )
+
+
+def check_complete(
+    reader: Reader, kind: type[PTensorOp], given: Mapping[str, Any], start: int
+) -> None:
+    """Reject an operation without all of its attributes, or with a kind that it does not have."""
+    hints = attribute_types(kind)
+    missing = [name for name in hints if name not in given]
+    if missing:
+        reader.refuse(
+            "{form}: missing attributes {missing}",
+            start, form=kind.name, missing=", ".join(missing),
+        )
+    if "kind" in given and "kind" not in hints:
+        reader.refuse(
+            "{form} has no kinds, remove {{{given!r}}}",
+            start, form=kind.name, given=given["kind"],
+        )
+
+
+def parse_typed_items(
+    reader: Reader, items: list[OperationItem], types: list[ValueType],
+    known: Mapping[str, ValueType],
+) -> list[OperationItem]:
+    """Return positional items with their types, which are optional for literals.
+
+    An item whose type differs from the type of its value is rejected.
+    """
+    values = [item for item in items if not item.is_literal]
+    if len(types) == len(values):
+        others = iter(types)
+        items = [item if item.is_literal else replace(item, type=next(others)) for item in items]
+    elif len(types) == len(items):
+        items = [replace(item, type=type) for item, type in zip(items, types, strict=True)]
+    else:
+        reader.refuse(
+            "{item_count} operands have {type_count} types, expected one type per operand",
+            items[0].start, item_count=len(items), type_count=len(types),
+        )
+    found: list[OperationItem] = []
+    for item in items:
+        own = item.type if item.is_literal else known.get(item.value, item.type)
+        if own in SCALARS and item.type in ANY_SCALAR:
+            item = replace(item, type=own)
+        if own != item.type:
+            reader.refuse(
+                "%{item} is used as {type}, but it has type {own}",
+                item.start, item=item.value, type=item.type, own=own,
+            )
+        found.append(item)
+    return found
+
+
+def positional_attributes(
+    reader: Reader, kind: type[PTensorOp], items: list[OperationItem], named: dict[str, Any],
+    result: ValueType,
+) -> dict[str, Any]:
+    """Return the attributes of an operation from positional values in RFC order.
+
+    A value of type `type` or `shape.shape` is the dtype or the shape of the result, given by the
+    result type. The same holds for device and team, unless they are given.
+    """
+    own = tuple(field.name for field in fields(kind) if field.name != "kind")
+    order = [*_POSITIONS.get(kind.name, own)]
+    if kind is Create and items and (items[0].type == "shape.shape" or _is_tuple(items[0])):
+        order.insert(0, "shape")
+    found: dict[str, Any] = {}
+    left = iter(order)
+    for item in items:
+        name = next(left, None)
+        if name == "dtype" and issubclass(kind, Creation) and not _is_dtype(item):
+            name = next(left, None)
+        if name is None:
+            names = ", ".join(each for each in order if each != "dtype") or "no attributes"
+            reader.refuse(
+                "too many positional attributes, {form} supports {names}",
+                item.start, form=kind.name, names=names,
+            )
+        if name in named:
+            reader.refuse(
+                "attribute {name} is specified both by position and by name",
+                item.start, name=name,
+            )
+        found[name] = _positional_value(reader, kind, name, item, result)
+    defaults = {
+        field.name: field.default for field in fields(kind)
+        if field.default is not MISSING
+    }
+    places = ("dtype", "device", "team") if issubclass(kind, Creation) else ()
+    said = {name: getattr(result, name, None) for name in places if name in own}
+    return {**defaults, **said, **found, **named}
+
+
+def _is_tuple(item: OperationItem) -> bool:
+    return item.is_literal and isinstance(item.value, tuple)
+
+
+def _is_dtype(item: OperationItem) -> bool:
+    """Return whether a positional item is a dtype; the examples of the RFC omit the dtype."""
+    if item.is_literal and item.type is None:
+        return isinstance(item.value, str)
+    return item.type == "type"
+
+
+def _positional_value(
+    reader: Reader, kind: type[PTensorOp], name: str, item: OperationItem, result: ValueType
+) -> Any:
+    """Return the value of one attribute."""
+    if item.is_literal:
+        value = item.value
+        if name == "dtype" and isinstance(value, str):
+            value = MLIR_DTYPES.get(value, value)
+        elif not fits_type(value, hint := attribute_types(kind)[name]) and (
+            fits_type((value,), hint)
+        ):
+            value = (value,)  # one axis, where there may be several
+    elif (name, item.type) in (("dtype", "type"), ("shape", "shape.shape")):
+        value = getattr(result, name, None)
+        if name == "shape" and name in kind.open and value and set(value) == {None}:
+            return AttributeOperand(item.value)
+        if value is None or (name == "shape" and None in value):
+            reader.refuse(
+                "{form}: the result type must specify the {name} that %{item} represents",
+                item.start, form=kind.name, name=name, item=item.value,
+            )
+        return value
+    else:
+        value = AttributeOperand(item.value)
+    _check_value(reader, kind, name, replace(item, value=value))
+    return value
