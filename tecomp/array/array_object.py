@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
-from operator import index
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -23,6 +22,7 @@ from tecomp.array.indexing.aliasing import (
     write_through,
 )
 from tecomp.array.indexing.getitem import is_plain, select_at
+from tecomp.array.indexing.keys import freeze_key
 from tecomp.array.indexing.setitem import NodeHolder, assign
 from tecomp.array.interop.device_transfer import device_buffer_of, on_device
 from tecomp.array.interop.exports import (
@@ -36,20 +36,16 @@ from tecomp.array.interop.exports import (
 )
 from tecomp.array.interop.numpy_dispatch import call_numpy_function, ufunc_of
 from tecomp.array.unsupported_names import unsupported_method_message
-from tecomp.array.validation import Scalar, check_of_one_process, weak_scalar
+from tecomp.array.validation import check_of_one_process
+from tecomp.array.weak_scalars import POWER, Scalar, record_with_scalar, simplify_power, weak_scalar
 from tecomp.drawing.drawable import Drawable
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.devices import device_name, is_apart
 from tecomp.ptensor.operation import PTensorOp
-from tecomp.ptensor.operations.elementwise import FUNCTIONS, POWERS, ElementwisePower
+from tecomp.ptensor.operations.elementwise import FUNCTIONS
 from tecomp.ptensor.operations.linear_algebra import MatMul
 from tecomp.ptensor.operations.manipulation import PermuteDims
-from tecomp.ptensor.types import COMPLEX, FLOATING, FLOATS, NUMERIC, PTensorType, Shape, numpy_dtype
-
-_POWER = FUNCTIONS["pow"]
-_OF_ROOTS: Mapping[object, PTensorOp] = {
-    power: ElementwisePower(kind) for kind, power in POWERS.items()
-}
+from tecomp.ptensor.types import COMPLEX, PTensorType, Shape, numpy_dtype
 
 Methods: TypeAlias = "tuple[Callable[[Array, Any], Array], ...]"
 
@@ -60,7 +56,7 @@ def _binary(op: PTensorOp) -> Methods:
     def forward(self: Array, other: object) -> Any:
         if isinstance(other, Array):
             return _create(record(op, self._node, other._node))
-        node = _with_number(op, self._node, other, where)
+        node = record_with_scalar(op, self._node, other, where)
         return _foreign(other, where) if node is None else _create(node)
 
     def reflected(self: Array, other: object) -> Any:
@@ -84,32 +80,6 @@ def _binary(op: PTensorOp) -> Methods:
                 return self
 
     return forward, reflected, inplace
-
-
-def _with_number(op: PTensorOp, node: Node, number: object, where: str) -> Node | None:
-    """Record an operation on an array and a Python scalar; return None for any other operand."""
-    if op is _POWER and (made := _shorter_power(node, number)):
-        return made
-    other = weak_scalar(node.type, number, where)
-    return None if other is None else record(op, node, other)
-
-
-def _shorter_power(node: Node, number: object) -> Node | None:
-    """Replace a power by cheaper products, a quotient or roots; return None for other exponents.
-
-    The error is at most 1.5 ulp, and the result overflows where the power does.
-    """
-    kind, dtype = number.__class__, node.type.dtype
-    if kind not in (int, float):
-        return None
-    if number == -1 and dtype in FLOATS:
-        return record(FUNCTIONS["reciprocal"], node)
-    if dtype in FLOATS and (of_roots := _OF_ROOTS.get(number)) is not None:
-        return record(of_roots, node)
-    if number not in (2, 3) or dtype not in (NUMERIC if kind is int else FLOATING):
-        return None
-    square = record(FUNCTIONS["square"], node)
-    return square if number == 2 else record(FUNCTIONS["multiply"], square, node)
 
 
 def _foreign(other: object, where: str) -> Any:
@@ -369,7 +339,7 @@ class Array(Drawable):
 
     def __getitem__(self, key: Any, /) -> Array:
         whole = self._node
-        plain = _index_with_nodes(key)
+        plain = freeze_key(key, Array)
         node = select_at(whole, plain)
         if is_plain(plain) and (node.type.shape or _has_dots(plain)):
             return part_of(self, whole, IndexedView(plain, whole.type), node)
@@ -377,7 +347,7 @@ class Array(Drawable):
 
     def __setitem__(self, key: Any, value: Any, /) -> None:
         given = node_or_weak_scalar(self._node.type, value, "x[...] = value", "value")
-        plain = _index_with_nodes(key)
+        plain = freeze_key(key, Array)
         write_through(self, lambda holder: assign(holder, plain, given))
         if self._node.pending > FEWEST:
             flush_if_long(self._node)
@@ -586,7 +556,7 @@ def apply_binary(op: PTensorOp, x1: Array | Scalar, x2: Array | Scalar) -> Array
     Raises:
         ArrayTypeError: If an operand is neither an array nor a number, or both are numbers.
     """
-    if op is _POWER and isinstance(x1, Array) and (shorter := _shorter_power(x1._node, x2)):
+    if op is POWER and isinstance(x1, Array) and (shorter := simplify_power(x1._node, x2)):
         return _create(shorter)
     return _create(record(op, *nodes_of_pair(x1, x2, op.where)))
 
@@ -624,34 +594,3 @@ def node_or_weak_scalar(type: PTensorType, value: object, where: str, what: str)
 def _has_dots(key: Any) -> bool:
     """Return whether an index contains `...`; the result is then an array even without axes."""
     return key is Ellipsis or (type(key) is tuple and any([part is Ellipsis for part in key]))
-
-
-_NUMBERS = (int, type(None))
-
-
-def _index_with_nodes(key: Any) -> Any:
-    """Return an index with nodes in place of arrays and Python integers in place of index objects.
-
-    A view stores its index, so the index must not change when an object in it is modified.
-    """
-    kind = key.__class__
-    if kind is slice:
-        given = (key.start, key.stop, key.step)
-        if all([part.__class__ in _NUMBERS for part in given]):
-            return key
-        return slice(*[None if part is None else _integer(part) for part in given])
-    if kind is int or key is None or key is Ellipsis:
-        return key
-    if isinstance(key, Array):
-        return key._node
-    if isinstance(key, tuple):
-        return tuple([_index_with_nodes(part) for part in key])
-    return key if isinstance(key, bool | np.bool) else _integer(key)
-
-
-def _integer(value: Any) -> Any:
-    """Return the integer value of an object with `__index__`; otherwise, the object itself."""
-    try:
-        return index(value)
-    except TypeError:
-        return value

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from math import inf
 from typing import Any, Literal, NamedTuple, SupportsIndex
-
-import numpy as np
 
 from tecomp.array.array_object import Array, from_node, node_of
 from tecomp.array.functions.creation import eye
 from tecomp.array.functions.linear_algebra import matmul as matmul
+from tecomp.array.functions.linear_algebra import matrix_norm, vector_norm
 from tecomp.array.functions.linear_algebra import matrix_transpose as matrix_transpose
 from tecomp.array.functions.linear_algebra import tensordot as tensordot
 from tecomp.array.functions.linear_algebra import vecdot as vecdot
@@ -22,13 +20,9 @@ from tecomp.array.validation import (
     dtype_name,
     float64_of,
     integer,
-    weak_scalar,
 )
+from tecomp.array.weak_scalars import weak_scalar
 from tecomp.errors import ArrayTypeError, ArrayValueError
-from tecomp.ptensor.operations.elementwise import (
-    CastOp,
-    ElementwiseUnaryOp,
-)
 from tecomp.ptensor.operations.library_ops import Matrices, PseudoInverse, Rank, Solve
 from tecomp.ptensor.operations.linear_algebra import (
     Cross,
@@ -38,9 +32,8 @@ from tecomp.ptensor.operations.linear_algebra import (
     TraceOp,
     need_matrices,
 )
-from tecomp.ptensor.operations.manipulation import BroadcastOp, Reshape
-from tecomp.ptensor.operations.reduction import CountNonzero, ReduceOp
-from tecomp.ptensor.types import COMPLEX, FLOATING, PART, Axes, axes_of, drop_axes, need_dtype
+from tecomp.ptensor.operations.manipulation import BroadcastOp
+from tecomp.ptensor.types import FLOATING, PART, need_dtype
 
 __all__ = [
     "cholesky", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "matmul",
@@ -275,76 +268,6 @@ def inv(x: Array, /) -> Array:
            [0.  , 0.25]], dtype=float64)
     """
     return _call("inv", x)[0]
-
-
-def matrix_norm(
-    x: Array, /, *, keepdims: bool = False, ord: float | Literal["fro", "nuc"] | None = "fro"
-) -> Array:
-    """Compute the norm of each matrix.
-
-    Args:
-        x: Matrices of shape (..., m, n) and floating-point dtype.
-        keepdims: If True, keep the last two axes with size 1.
-        ord: Norm: `fro` (or None) for the Frobenius norm; `nuc` for the nuclear norm, the sum of
-            the singular values; 2 and -2 for the greatest and least singular value; 1 and -1 for
-            the greatest and least absolute column sum; inf and -inf for the greatest and least
-            absolute row sum. Default: `fro`.
-
-    Returns:
-        Real array of shape (...).
-
-    Raises:
-        ArrayTypeError: If `x` has an unsupported dtype.
-        ArrayValueError: If `x` has fewer than two axes, `ord` is unknown, or the maximum or minimum
-            of an empty matrix is required.
-
-    >>> import tecomp.array as xp
-    >>> x = xp.asarray([[3.0, 0.0], [4.0, 0.0]])
-    >>> matrix_norm(x), matrix_norm(x, ord=1)
-    (Array(5., dtype=float64), Array(7., dtype=float64))
-    """
-    where = "matrix_norm"
-    node = node_of(x, where)
-    need_dtype(node.type.dtype, FLOATING, where)
-    need_matrices(node.type, where)
-    rank, keepdims = node.type.rank, check_bool(keepdims, where, "keepdims")
-    if not isinstance(ord, str | int | float | np.generic | None):
-        raise _no_norm(ord)
-    if ord is None or ord == "fro":
-        return from_node(_euclidean(node, (rank - 2, rank - 1), keepdims))
-    if ord in ("nuc", 2, -2):
-        (values,) = call_library(Matrices("svdvals"), node)
-        kind = {"nuc": "sum", 2: "max", -2: "min"}[ord]
-        found = record(ReduceOp(kind, (rank - 2,)), values)
-        shape = drop_axes(node.type.shape, (rank - 2, rank - 1), keepdims)
-        return from_node(record(Reshape(shape), found) if keepdims else found)
-    if ord not in (1, -1, inf, -inf):
-        raise _no_norm(ord)
-    added, other = (rank - 2, rank - 1) if ord in (1, -1) else (rank - 1, rank - 2)
-    sums = record(ReduceOp("sum", (added,), True), _sizes(node))
-    found = record(ReduceOp("max" if ord > 0 else "min", (other,), True), sums)
-    if keepdims:
-        return from_node(found)
-    return from_node(record(Reshape(node.type.shape[:-2]), found))
-
-
-def _no_norm(ord: object) -> ArrayValueError:
-    return ArrayValueError(
-        "matrix_norm: ord must be 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, got {ord!r}",
-        ord=ord,
-    )
-
-
-def _sizes(node: Node) -> Node:
-    return record(ElementwiseUnaryOp("abs"), node)
-
-
-def _euclidean(node: Node, axes: tuple[int, ...], keepdims: bool) -> Node:
-    """Return the square root of the sum of squared magnitudes."""
-    sizes = _sizes(node) if node.type.dtype in COMPLEX else node
-    squares = record(ElementwiseUnaryOp("square"), sizes)
-    total = record(ReduceOp("sum", axes, keepdims), squares)
-    return record(ElementwiseUnaryOp("sqrt"), total)
 
 
 def matrix_power(x: Array, n: SupportsIndex, /) -> Array:
@@ -613,53 +536,3 @@ def trace(x: Array, /, *, offset: SupportsIndex = 0, dtype: Any = None) -> Array
     node = node_of(x, "trace")
     op = TraceOp(diagonal_of(offset, node.type.shape, "trace", "offset"), wanted)
     return from_node(record(op, node))
-
-
-def vector_norm(
-    x: Array, /, *, axis: Axes = None, keepdims: bool = False, ord: float = 2
-) -> Array:
-    """Compute the norm of vectors along the given axes.
-
-    Args:
-        x: Input array of floating-point dtype, real or complex.
-        axis: Axis or axes of the vectors. Default: all axes.
-        keepdims: If True, keep reduced axes with size 1.
-        ord: Norm: 2 for the Euclidean norm; 1 for the sum of magnitudes; inf and -inf for the
-            greatest and least magnitude; 0 for the number of nonzero elements; any other number p
-            for the p-norm, the p-th root of the sum of p-th powers of magnitudes. Default: 2.
-
-    Returns:
-        Real array without the axes of the vectors.
-
-    Raises:
-        ArrayTypeError: If `x` has an unsupported dtype, or `ord` is not a number.
-        ArrayIndexError: If `axis` is out of bounds.
-        ArrayValueError: If the greatest or least magnitude of an empty vector is required.
-
-    >>> import tecomp.array as xp
-    >>> vector_norm(xp.asarray([3.0, 4.0])), vector_norm(xp.asarray([3.0, 4.0]), ord=1)
-    (Array(5., dtype=float64), Array(7., dtype=float64))
-    """
-    where = "vector_norm"
-    node = node_of(x, where)
-    need_dtype(node.type.dtype, FLOATING, where)
-    if not isinstance(ord, int | float):
-        raise ArrayTypeError(
-            "{where}: ord must be a Python number, got {ord!r}",
-            where=where, ord=ord,
-        )
-    axes, keeps = axes_of(axis, node.type.rank, where), check_bool(keepdims, where, "keepdims")
-    if ord == 2:
-        return from_node(_euclidean(node, axes, keeps))
-    sizes = _sizes(node)
-    if ord in (inf, -inf):
-        return from_node(record(ReduceOp("max" if ord > 0 else "min", axes, keeps), sizes))
-    if ord == 0:
-        count = record(CountNonzero(axes, keeps), node)
-        return from_node(record(CastOp(sizes.type.dtype), count))
-    if ord == 1:
-        return from_node(record(ReduceOp("sum", axes, keeps), sizes))
-    power = float64_of(ord, where, "ord")
-    total = from_node(
-        record(ReduceOp("sum", axes, keeps), node_of(from_node(sizes) ** power, where)))
-    return total ** (1 / power)

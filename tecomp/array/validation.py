@@ -1,4 +1,4 @@
-"""Validation of arguments of array functions, and weakly typed Python scalars."""
+"""Validation of arguments of array functions."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from contextlib import suppress
 from functools import lru_cache
 from math import prod
 from operator import index
-from typing import Any, NamedTuple, SupportsIndex, TypeAlias
+from typing import Any, SupportsIndex, TypeAlias
 
 import numpy as np
 
-from tecomp.array.graph.node import Buffer, Node, materialized_node
 from tecomp.errors import ArrayTypeError, ArrayValueError, safe_repr
-from tecomp.ptensor.devices import check_dtype, default_dtype, dtypes_of
-from tecomp.ptensor.types import ALL, PART, PTensorType, Shape, float_limits, numpy_dtype, of_scalar
+from tecomp.ptensor.devices import check_dtype, default_dtype
+from tecomp.ptensor.types import ALL, Shape, numpy_dtype
 
 Extents: TypeAlias = SupportsIndex | Iterable[SupportsIndex]
 
@@ -228,91 +227,3 @@ def need_team(placements: Any, where: str) -> None:
             "{where}: placements require a team; pass team=dist.world() too",
             where=where,
         )
-
-
-Scalar = bool | int | float | complex
-"""Python scalars that are weakly typed: next to an array, they take its dtype."""
-
-
-class _Kind(NamedTuple):
-    """Conversion of Python scalars of one class next to arrays of one type.
-
-    Attributes:
-        type: Array type of a converted number.
-        dtype: The same as a NumPy dtype.
-        least: Least number that needs no further check; None if no number needs a check.
-        most: Greatest number that needs no further check.
-    """
-
-    type: PTensorType
-    dtype: np.dtype[Any]
-    least: float | None
-    most: float | None
-
-
-_kinds: dict[tuple[PTensorType, type], _Kind] = {}
-_MOST = float(np.finfo("float64").max)
-
-
-def weak_scalar(type: PTensorType, value: object, where: str) -> Node | None:
-    """Convert a Python scalar to a node next to an array; return None for other objects.
-
-    Args:
-        type: Type of the array.
-        value: Python or NumPy scalar.
-        where: Function name for error messages.
-
-    Raises:
-        ArrayTypeError: If an int is out of range for the dtype of the array.
-    """
-    kind = _kinds.get((type, value.__class__))
-    if kind is not None and (
-        kind.least is None or kind.least <= value <= kind.most  # type: ignore[operator]
-    ):
-        return materialized_node(np.array(value, kind.dtype), kind.type)
-    if isinstance(value, np.generic):
-        value = value.item()
-    if not isinstance(value, Scalar):
-        return None
-    return _looked_at(type, value, where)
-
-
-def _looked_at(type: PTensorType, value: Scalar, where: str) -> Node:
-    name = of_scalar(value, type.dtype, where)
-    if name not in dtypes_of(type.device):
-        name = default_dtype(name, type.device)
-    dtype = numpy_dtype(name)
-    scalar = PTensorType((), name, type.device, type.team)
-    if name != "complex64" or not isinstance(value, complex):
-        if len(_kinds) > 20_000:
-            _kinds.clear()
-        _kinds[type, value.__class__] = _Kind(scalar, dtype, *_range(name, value))
-    return materialized_node(_create(value, dtype, where), scalar)
-
-
-def _range(dtype: str, value: Scalar) -> tuple[float | None, float | None]:
-    """Return the range of numbers of a class that NumPy converts without a warning or an error."""
-    if isinstance(value, complex):
-        return None, None
-    part = numpy_dtype(PART.get(dtype, dtype))
-    if isinstance(value, int) and part.kind == "V":  # bfloat16 accepts 64-bit ints
-        return np.iinfo("int64").min, np.iinfo("int64").max
-    if part.kind == "b":
-        return False, True
-    limits = np.iinfo(part) if part.kind in "iu" else float_limits(part)
-    kind = int if part.kind in "iu" else float
-    return kind(limits.min), kind(limits.max)
-
-
-def _create(value: Scalar, dtype: np.dtype[Any], where: str) -> Buffer:
-    if isinstance(value, int) and dtype.kind not in "biu" and abs(value) > _MOST:
-        raise ArrayTypeError(
-            "{where}: an int of {bits} bits is out of range for {dtype}; pass a float, for "
-            "example float('inf')",
-            where=where, bits=value.bit_length(), dtype=dtype.name,
-        )
-    if isinstance(value, int) and dtype.kind == "V":
-        value = float(value)
-    # Numbers out of range become infinite, like results of operations.
-    with np.errstate(over="ignore"):
-        return np.array(value, dtype)

@@ -10,7 +10,8 @@ import numpy as np
 
 from tecomp.array.array_object import Array, node_of
 from tecomp.array.functions.conversion import asarray
-from tecomp.array.validation import Scalar, check_bool, dtype_name
+from tecomp.array.validation import check_bool, dtype_name
+from tecomp.array.weak_scalars import Scalar
 from tecomp.errors import ArrayValueError
 from tecomp.ptensor.devices import CPU, default_dtype, device_name, dtypes_of, known_devices
 from tecomp.ptensor.types import (

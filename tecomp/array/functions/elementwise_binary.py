@@ -10,7 +10,7 @@ from __future__ import annotations
 from tecomp.array.array_object import Array, apply_binary, from_node, nodes_of_pair
 from tecomp.array.graph.node import record
 from tecomp.array.indexing.getitem import truth_of
-from tecomp.array.validation import Scalar
+from tecomp.array.weak_scalars import Scalar
 from tecomp.ptensor.operations.elementwise import FUNCTIONS
 
 

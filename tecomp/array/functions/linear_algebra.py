@@ -1,15 +1,37 @@
-"""Products of matrices, vectors and tensors."""
+"""Matrix products, and norms of matrices and vectors."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import SupportsIndex
+from math import inf
+from typing import Literal, SupportsIndex
+
+import numpy as np
 
 from tecomp.array.array_object import Array, from_node, node_of, permuted_view
-from tecomp.array.graph.node import record
+from tecomp.array.graph.node import Node, record
+from tecomp.array.library_fallback import call_library
+from tecomp.array.validation import (
+    check_bool,
+    float64_of,
+)
 from tecomp.errors import ArrayTypeError, ArrayValueError
-from tecomp.ptensor.operations.linear_algebra import MatMul, MatrixTranspose, TensorDot, VecDot
+from tecomp.ptensor.operations.elementwise import (
+    CastOp,
+    ElementwiseUnaryOp,
+)
+from tecomp.ptensor.operations.library_ops import Matrices
+from tecomp.ptensor.operations.linear_algebra import (
+    MatMul,
+    MatrixTranspose,
+    TensorDot,
+    VecDot,
+    need_matrices,
+)
+from tecomp.ptensor.operations.manipulation import Reshape
+from tecomp.ptensor.operations.reduction import CountNonzero, ReduceOp
+from tecomp.ptensor.types import COMPLEX, FLOATING, Axes, axes_of, drop_axes, need_dtype
 
 
 def matmul(x1: Array, x2: Array, /) -> Array:
@@ -140,3 +162,123 @@ def _integer(value: object, where: str, what: str) -> int:
             "{where}: {what} must be an integer, got {value!r}",
             where=where, what=what, value=value,
         ) from None
+
+
+def matrix_norm(
+    x: Array, /, *, keepdims: bool = False, ord: float | Literal["fro", "nuc"] | None = "fro"
+) -> Array:
+    """Compute the norm of each matrix.
+
+    Args:
+        x: Matrices of shape (..., m, n) and floating-point dtype.
+        keepdims: If True, keep the last two axes with size 1.
+        ord: Norm: `fro` (or None) for the Frobenius norm; `nuc` for the nuclear norm, the sum of
+            the singular values; 2 and -2 for the greatest and least singular value; 1 and -1 for
+            the greatest and least absolute column sum; inf and -inf for the greatest and least
+            absolute row sum. Default: `fro`.
+
+    Returns:
+        Real array of shape (...).
+
+    Raises:
+        ArrayTypeError: If `x` has an unsupported dtype.
+        ArrayValueError: If `x` has fewer than two axes, `ord` is unknown, or the maximum or minimum
+            of an empty matrix is required.
+
+    >>> import tecomp.array as xp
+    >>> x = xp.asarray([[3.0, 0.0], [4.0, 0.0]])
+    >>> matrix_norm(x), matrix_norm(x, ord=1)
+    (Array(5., dtype=float64), Array(7., dtype=float64))
+    """
+    where = "matrix_norm"
+    node = node_of(x, where)
+    need_dtype(node.type.dtype, FLOATING, where)
+    need_matrices(node.type, where)
+    rank, keepdims = node.type.rank, check_bool(keepdims, where, "keepdims")
+    if not isinstance(ord, str | int | float | np.generic | None):
+        raise _unknown_norm(ord)
+    if ord is None or ord == "fro":
+        return from_node(_euclidean(node, (rank - 2, rank - 1), keepdims))
+    if ord in ("nuc", 2, -2):
+        (values,) = call_library(Matrices("svdvals"), node)
+        kind = {"nuc": "sum", 2: "max", -2: "min"}[ord]
+        found = record(ReduceOp(kind, (rank - 2,)), values)
+        shape = drop_axes(node.type.shape, (rank - 2, rank - 1), keepdims)
+        return from_node(record(Reshape(shape), found) if keepdims else found)
+    if ord not in (1, -1, inf, -inf):
+        raise _unknown_norm(ord)
+    added, other = (rank - 2, rank - 1) if ord in (1, -1) else (rank - 1, rank - 2)
+    sums = record(ReduceOp("sum", (added,), True), _magnitudes(node))
+    found = record(ReduceOp("max" if ord > 0 else "min", (other,), True), sums)
+    if keepdims:
+        return from_node(found)
+    return from_node(record(Reshape(node.type.shape[:-2]), found))
+
+
+def _unknown_norm(ord: object) -> ArrayValueError:
+    return ArrayValueError(
+        "matrix_norm: ord must be 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, got {ord!r}",
+        ord=ord,
+    )
+
+
+def _magnitudes(node: Node) -> Node:
+    return record(ElementwiseUnaryOp("abs"), node)
+
+
+def _euclidean(node: Node, axes: tuple[int, ...], keepdims: bool) -> Node:
+    """Return the square root of the sum of squared magnitudes."""
+    magnitudes = _magnitudes(node) if node.type.dtype in COMPLEX else node
+    squares = record(ElementwiseUnaryOp("square"), magnitudes)
+    total = record(ReduceOp("sum", axes, keepdims), squares)
+    return record(ElementwiseUnaryOp("sqrt"), total)
+
+
+def vector_norm(
+    x: Array, /, *, axis: Axes = None, keepdims: bool = False, ord: float = 2
+) -> Array:
+    """Compute the norm of vectors along the given axes.
+
+    Args:
+        x: Input array of floating-point dtype, real or complex.
+        axis: Axis or axes of the vectors. Default: all axes.
+        keepdims: If True, keep reduced axes with size 1.
+        ord: Norm: 2 for the Euclidean norm; 1 for the sum of magnitudes; inf and -inf for the
+            greatest and least magnitude; 0 for the number of nonzero elements; any other number p
+            for the p-norm, the p-th root of the sum of p-th powers of magnitudes. Default: 2.
+
+    Returns:
+        Real array without the axes of the vectors.
+
+    Raises:
+        ArrayTypeError: If `x` has an unsupported dtype, or `ord` is not a number.
+        ArrayIndexError: If `axis` is out of bounds.
+        ArrayValueError: If the greatest or least magnitude of an empty vector is required.
+
+    >>> import tecomp.array as xp
+    >>> vector_norm(xp.asarray([3.0, 4.0])), vector_norm(xp.asarray([3.0, 4.0]), ord=1)
+    (Array(5., dtype=float64), Array(7., dtype=float64))
+    """
+    where = "vector_norm"
+    node = node_of(x, where)
+    need_dtype(node.type.dtype, FLOATING, where)
+    if not isinstance(ord, int | float):
+        raise ArrayTypeError(
+            "{where}: ord must be a Python number, got {ord!r}",
+            where=where, ord=ord,
+        )
+    axes, keeps = axes_of(axis, node.type.rank, where), check_bool(keepdims, where, "keepdims")
+    if ord == 2:
+        return from_node(_euclidean(node, axes, keeps))
+    magnitudes = _magnitudes(node)
+    if ord in (inf, -inf):
+        return from_node(record(ReduceOp("max" if ord > 0 else "min", axes, keeps), magnitudes))
+    if ord == 0:
+        count = record(CountNonzero(axes, keeps), node)
+        return from_node(record(CastOp(magnitudes.type.dtype), count))
+    if ord == 1:
+        return from_node(record(ReduceOp("sum", axes, keeps), magnitudes))
+    power = float64_of(ord, where, "ord")
+    total = from_node(
+        record(ReduceOp("sum", axes, keeps), node_of(from_node(magnitudes) ** power, where)))
+    return total ** (1 / power)

@@ -10,7 +10,8 @@ from tecomp.array.array_object import Array, from_node, node_of, node_or_weak_sc
 from tecomp.array.graph.node import Node, record
 from tecomp.array.indexing.getitem import places_in, truth_of
 from tecomp.array.library_fallback import call_library
-from tecomp.array.validation import Scalar, check_bool, check_choice
+from tecomp.array.validation import check_bool, check_choice
+from tecomp.array.weak_scalars import Scalar
 from tecomp.errors import ArrayTypeError, ArrayValueError
 from tecomp.ptensor.devices import default_dtype
 from tecomp.ptensor.operations.elementwise import FUNCTIONS, CastOp, WhereOp

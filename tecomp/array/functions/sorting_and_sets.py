@@ -6,7 +6,8 @@ from typing import NamedTuple, SupportsIndex
 
 from tecomp.array.array_object import Array, from_node, node_of, nodes_of_pair
 from tecomp.array.library_fallback import call_library
-from tecomp.array.validation import Scalar, check_bool
+from tecomp.array.validation import check_bool
+from tecomp.array.weak_scalars import Scalar
 from tecomp.ptensor.operations.sorting import (
     Argsort,
     IsIn,

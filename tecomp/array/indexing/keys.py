@@ -62,6 +62,41 @@ class BooleanMaskKey:
 Entry: TypeAlias = SliceKey | IntegerKey | NewAxisKey | IntegerArrayKey | BooleanMaskKey
 
 
+_NUMBERS = (int, type(None))
+
+
+def freeze_key(key: Any, array_type: type[Any]) -> Any:
+    """Return an index with nodes in place of arrays and Python integers in place of index objects.
+
+    A view stores its index, so the index must not change when an object in it is modified.
+
+    Args:
+        key: Index of `x[...]`.
+        array_type: Class of arrays, with their node as the attribute `_node`.
+    """
+    kind = key.__class__
+    if kind is slice:
+        given = (key.start, key.stop, key.step)
+        if all([part.__class__ in _NUMBERS for part in given]):
+            return key
+        return slice(*[None if part is None else _integer(part) for part in given])
+    if kind is int or key is None or key is Ellipsis:
+        return key
+    if isinstance(key, array_type):
+        return key._node
+    if isinstance(key, tuple):
+        return tuple([freeze_key(part, array_type) for part in key])
+    return key if isinstance(key, bool | np.bool) else _integer(key)
+
+
+def _integer(value: Any) -> Any:
+    """Return the integer value of an object with `__index__`; otherwise, the object itself."""
+    try:
+        return index(value)
+    except TypeError:
+        return value
+
+
 def entries_of(key: Any, type: PTensorType, where: str) -> list[Entry]:
     """Return the entries of an index for all axes of an array.
 

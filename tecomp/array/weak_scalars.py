@@ -1,0 +1,143 @@
+"""Python scalars as operands of array operations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tecomp.array.graph.node import Buffer, Node, materialized_node, record
+from tecomp.errors import ArrayTypeError
+from tecomp.ptensor.devices import default_dtype, dtypes_of
+from tecomp.ptensor.operation import PTensorOp
+from tecomp.ptensor.operations.elementwise import FUNCTIONS, POWERS, ElementwisePower
+from tecomp.ptensor.types import (
+    FLOATING,
+    FLOATS,
+    NUMERIC,
+    PART,
+    PTensorType,
+    float_limits,
+    numpy_dtype,
+    of_scalar,
+)
+
+Scalar = bool | int | float | complex
+"""Python scalars that are weakly typed: next to an array, they take its dtype."""
+
+
+class _Kind(NamedTuple):
+    """Conversion of Python scalars of one class next to arrays of one type.
+
+    Attributes:
+        type: Array type of a converted number.
+        dtype: The same as a NumPy dtype.
+        least: Least number that needs no further check; None if no number needs a check.
+        most: Greatest number that needs no further check.
+    """
+
+    type: PTensorType
+    dtype: np.dtype[Any]
+    least: float | None
+    most: float | None
+
+
+_kinds: dict[tuple[PTensorType, type], _Kind] = {}
+_MOST = float(np.finfo("float64").max)
+
+
+def weak_scalar(type: PTensorType, value: object, where: str) -> Node | None:
+    """Convert a Python scalar to a node next to an array; return None for other objects.
+
+    Args:
+        type: Type of the array.
+        value: Python or NumPy scalar.
+        where: Function name for error messages.
+
+    Raises:
+        ArrayTypeError: If an int is out of range for the dtype of the array.
+    """
+    kind = _kinds.get((type, value.__class__))
+    if kind is not None and (
+        kind.least is None or kind.least <= value <= kind.most  # type: ignore[operator]
+    ):
+        return materialized_node(np.array(value, kind.dtype), kind.type)
+    if isinstance(value, np.generic):
+        value = value.item()
+    if not isinstance(value, Scalar):
+        return None
+    return _convert_scalar(type, value, where)
+
+
+def _convert_scalar(type: PTensorType, value: Scalar, where: str) -> Node:
+    name = of_scalar(value, type.dtype, where)
+    if name not in dtypes_of(type.device):
+        name = default_dtype(name, type.device)
+    dtype = numpy_dtype(name)
+    scalar = PTensorType((), name, type.device, type.team)
+    if name != "complex64" or not isinstance(value, complex):
+        if len(_kinds) > 20_000:
+            _kinds.clear()
+        _kinds[type, value.__class__] = _Kind(scalar, dtype, *_range(name, value))
+    return materialized_node(_create(value, dtype, where), scalar)
+
+
+def _range(dtype: str, value: Scalar) -> tuple[float | None, float | None]:
+    """Return the range of numbers of a class that NumPy converts without a warning or an error."""
+    if isinstance(value, complex):
+        return None, None
+    part = numpy_dtype(PART.get(dtype, dtype))
+    if isinstance(value, int) and part.kind == "V":  # bfloat16 accepts 64-bit ints
+        return np.iinfo("int64").min, np.iinfo("int64").max
+    if part.kind == "b":
+        return False, True
+    limits = np.iinfo(part) if part.kind in "iu" else float_limits(part)
+    kind = int if part.kind in "iu" else float
+    return kind(limits.min), kind(limits.max)
+
+
+def _create(value: Scalar, dtype: np.dtype[Any], where: str) -> Buffer:
+    if isinstance(value, int) and dtype.kind not in "biu" and abs(value) > _MOST:
+        raise ArrayTypeError(
+            "{where}: an int of {bits} bits is out of range for {dtype}; pass a float, for "
+            "example float('inf')",
+            where=where, bits=value.bit_length(), dtype=dtype.name,
+        )
+    if isinstance(value, int) and dtype.kind == "V":
+        value = float(value)
+    # Numbers out of range become infinite, like results of operations.
+    with np.errstate(over="ignore"):
+        return np.array(value, dtype)
+
+
+POWER = FUNCTIONS["pow"]
+_ROOTS: Mapping[object, PTensorOp] = {
+    power: ElementwisePower(kind) for kind, power in POWERS.items()
+}
+
+
+def record_with_scalar(op: PTensorOp, node: Node, value: object, where: str) -> Node | None:
+    """Record an operation on an array and a Python scalar; return None for any other operand."""
+    if op is POWER and (made := simplify_power(node, value)):
+        return made
+    other = weak_scalar(node.type, value, where)
+    return None if other is None else record(op, node, other)
+
+
+def simplify_power(node: Node, exponent: object) -> Node | None:
+    """Replace a power by cheaper products, a quotient or roots; return None for other exponents.
+
+    The error is at most 1.5 ulp, and the result overflows where the power does.
+    """
+    kind, dtype = exponent.__class__, node.type.dtype
+    if kind not in (int, float):
+        return None
+    if exponent == -1 and dtype in FLOATS:
+        return record(FUNCTIONS["reciprocal"], node)
+    if dtype in FLOATS and (roots := _ROOTS.get(exponent)) is not None:
+        return record(roots, node)
+    if exponent not in (2, 3) or dtype not in (NUMERIC if kind is int else FLOATING):
+        return None
+    square = record(FUNCTIONS["square"], node)
+    return square if exponent == 2 else record(FUNCTIONS["multiply"], square, node)
