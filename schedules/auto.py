@@ -135,7 +135,7 @@ def auto(
     s = by_loops(outputs)
     if not s.outputs:
         raise ScheduleError(
-            "auto: got no results; pass one or more tensors", kind="nothing-given"
+            "auto: got no results; pass one or more tensors", kind="missing-input"
         )
     results = list(outputs) if isinstance(outputs, list | tuple) else [outputs]
     target = Target.of(target)
@@ -149,7 +149,7 @@ def auto(
         raise ScheduleError(
             "auto: division of {next} is not supported: target {target} has no scratchpads, and "
             "its threads share loops dynamically; omit division",
-            kind="not-divided", next=next(iter(division)).name, target=target.name,
+            kind="indivisible", next=next(iter(division)).name, target=target.name,
         )
     s = s if target.core is None else _in_caches(s, target, strides, bounds)
     for x, layout in layouts.items():
@@ -169,12 +169,12 @@ def _check_wishes(division: Cuts, near: Collection[te.Tensor]) -> None:
     ):
         raise ScheduleError(
             "auto: division must map each tensor to a Cut, got {division!r}",
-            kind="wrong-argument", division=division,
+            kind="invalid-type", division=division,
         )
     if not isinstance(near, Collection) or not all(isinstance(x, te.Tensor) for x in near):
         raise ScheduleError(
             "auto: near must list the tensors that stay in scratchpads, got {near!r}",
-            kind="wrong-argument", near=near,
+            kind="invalid-type", near=near,
         )
 
 

@@ -198,6 +198,6 @@ def contraction_of(d: Product) -> Contraction:
             "matmul.schedule: {total} multiplies {name} by itself, but the two factors require "
             "different scratchpad layouts; multiply by a copy: te.compute({name}.shape, lambda "
             "*i: {name}(*i))",
-            kind="not-this-form", total=d.total.name, name=name,
+            kind="pattern-mismatch", total=d.total.name, name=name,
         )
     return of_matrices(d)

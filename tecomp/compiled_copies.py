@@ -197,7 +197,8 @@ class Relayout(Pictured):
             raise LayoutError(
                 "relayout: source {dtype}{shape} and result {dst_dtype}{dst_shape} do not match; "
                 "pass two layouts of one tensor",
-                kind="other-shape", dtype=src.dtype, shape=list(src.shape), dst_dtype=dst.dtype,
+                kind="layout-shape-mismatch", dtype=src.dtype, shape=list(src.shape),
+                dst_dtype=dst.dtype,
                 dst_shape=list(dst.shape),
             )
         self.src, self.dst = src, dst
@@ -405,7 +406,7 @@ def check_array(what: str, array: Any, dtype: str, shape: tuple[int, ...]) -> No
         text = f"{found}{list(array.shape)}" if is_shaped else type(array).__name__
         raise CallError(
             "{what} is {text}, expected {dtype}{shape}; convert it first",
-            kind="other-array", what=what, text=text, dtype=dtype, shape=list(shape),
+            kind="argument-mismatch", what=what, text=text, dtype=dtype, shape=list(shape),
         )
 
 
@@ -444,7 +445,7 @@ def check_writable(what: str, array: Array) -> None:
     if not array.flags.writeable:
         raise CallError(
             "{what} is written to, but it is read-only; pass a copy",
-            kind="memory-of-array", what=what,
+            kind="unsupported-memory", what=what,
         )
 
 

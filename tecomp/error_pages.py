@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from os.path import dirname, join
 
-_HEADING = re.compile(r"^## (TE\d{4}) ([a-z0-9-]+)\n+", re.MULTILINE)
+_HEADING = re.compile(r"^## (TE\d{4}) ([a-z0-9-]+)(?:, formerly ([a-z-]+))?\n+", re.MULTILINE)
 
 _HEAD = """# Errors
 
@@ -33,11 +33,13 @@ class ErrorPage:
         code: `TE` and four digits; the first two number the chapter.
         kind: Kind of the error as a word, which the raising code passes.
         text: Markdown text: problem, reason, example and remedy.
+        former_kind: Kind in earlier versions, which `tecomp explain` accepts as well.
     """
 
     code: str
     kind: str
     text: str
+    former_kind: str | None = None
 
     @property
     def title(self) -> str:
@@ -53,8 +55,9 @@ def error_pages() -> dict[str, ErrorPage]:
     """Return all pages by kind, in the order of `errors.md`."""
     with open(join(dirname(__file__), "errors.md"), encoding="utf-8") as file:
         _, *parts = _HEADING.split(file.read())
-    found = zip(parts[::3], parts[1::3], parts[2::3], strict=True)
-    return {kind: ErrorPage(code, kind, text.strip() + "\n") for code, kind, text in found}
+    found = zip(parts[::4], parts[1::4], parts[3::4], parts[2::4], strict=True)
+    pages = (ErrorPage(code, kind, text.strip() + "\n", old) for code, kind, text, old in found)
+    return {page.kind: page for page in pages}
 
 
 def document() -> str:
@@ -65,7 +68,9 @@ def document() -> str:
     return "\n".join((_HEAD, *rows, "", *parts))
 
 
-def page_of(code_or_kind: str) -> ErrorPage | None:
-    """Return the page of a code or kind (case-insensitive), or None."""
-    by_code = {page.code: page for page in error_pages().values()}
-    return by_code.get(code_or_kind.upper()) or error_pages().get(code_or_kind.lower())
+def page_of(word: str) -> ErrorPage | None:
+    """Return the page of a code (case-insensitive), kind or former kind, or None."""
+    for page in error_pages().values():
+        if word.lower() in (page.code.lower(), page.kind, page.former_kind):
+            return page
+    return None

@@ -145,7 +145,7 @@ class TecompError(Exception):
         parameters: Values that the message shows, by name: numbers, texts and tuples of these; any
             other value as its text.
         location: User expression that caused the error; None if it is unknown.
-        kind: Kind of the error as a word, such as `no-such-loop`.
+        kind: Kind of the error as a word, such as `unknown-loop`.
 
     >>> import tecomp
     >>> try:
@@ -154,7 +154,7 @@ class TecompError(Exception):
     ...     print(error.message.partition(": elements")[0])
     ...     print(type(error).__name__, error.kind, error.code, error.location is None)
     layout: lambda i, j: [i % 2, j] is not injective on int8[4, 4]
-    LayoutError shared-place TE0301 False
+    LayoutError not-injective TE0301 False
     >>> error = tecomp.LayoutError("{where}: no axis {axis!r}", where="layout", axis="k")
     >>> error.message, error.parameters
     ("layout: no axis 'k'", {'where': 'layout', 'axis': 'k'})
@@ -236,7 +236,7 @@ class TypeMismatchError(DefinitionError, TypeError):
     `flot` is not a valid dtype
     """
 
-    usual = "element-type"
+    usual = "dtype"
 
 
 class ScheduleError(TecompError, ValueError):
@@ -373,7 +373,7 @@ class MissingError(TecompError, AttributeError):
     te.gradient: automatic differentiation is not supported
     """
 
-    usual = "missing-name"
+    usual = "unsupported-name"
 
     @staticmethod
     def of(module: str, called: str, name: str, instead: Mapping[str, str]) -> AttributeError:
@@ -456,19 +456,19 @@ class ArrayBufferError(TecompError, BufferError):
 class ArrayMemoryError(TecompError, MemoryError):
     """Error raised for a failed memory allocation for the elements of an array."""
 
-    usual = "no-memory"
+    usual = "out-of-memory"
 
 
 class DeviceMismatchError(ArrayValueError):
     """Error raised for operands of one operation that are on different devices."""
 
-    usual = "other-device"
+    usual = "device-mismatch"
 
 
 class TeamMismatchError(ArrayValueError):
     """Error raised for operands of one operation that belong to different teams of processes."""
 
-    usual = "other-team"
+    usual = "team-mismatch"
 
 
 class TeamError(TecompError, ValueError):
@@ -519,7 +519,7 @@ class TecompWarning(UserWarning):
     >>> print(warning)
     s[B].compute_at: much (TE1100)
     >>> warning.message, warning.kind, warning.code, warning.location
-    ('s[B].compute_at: much', 'recomputed', 'TE1100', None)
+    ('s[B].compute_at: much', 'redundant-computation', 'TE1100', None)
     """
 
     def __init__(

@@ -192,7 +192,7 @@ CASES: dict[str, tuple[Callable[[], Any], str, Diagnostic]] = {
         lambda: tecomp.CFunction("/none/lib.so","f"),
         "DefinitionError",
         Diagnostic(
-            "outside-function", symbol="f", path="/none/lib.so",
+            "external-function", symbol="f", path="/none/lib.so",
             reason="/none/lib.so: cannot open shared object file: No such file or directory",
         ),
     ),
@@ -230,7 +230,7 @@ CASES: dict[str, tuple[Callable[[], Any], str, Diagnostic]] = {
     "nosched": (
         lambda: tecomp.lower(TEXT, [A, B]),
         "LowerError",
-        Diagnostic("wrong-argument", schedule="s"),
+        Diagnostic("invalid-type", schedule="s"),
     ),
     "p1": (
         lambda: parse_p("func @f(x) -> ptensor<4xfloat32> {\n  return %x\n}"),
@@ -278,12 +278,12 @@ CASES: dict[str, tuple[Callable[[], Any], str, Diagnostic]] = {
     "thread": (
         lambda: te.thread_axis(dom=(0, 4), tag="threadIdx.x", name=WRONG),
         "ScheduleError",
-        Diagnostic("wrong-argument", name=3),
+        Diagnostic("invalid-type", name=3),
     ),
     "flatten": (
         lambda: topi.nn.flatten(te.placeholder((),name="S")),
         "DefinitionError",
-        Diagnostic("wrong-number", data="S"),
+        Diagnostic("invalid-value", data="S"),
     ),
     "nll": (
         lambda: topi.nn.nll_loss(te.placeholder((4,3),name="P"), te.placeholder((5,),"int32",name="T"), te.placeholder((3,),name="w"), "mean", -100),
@@ -295,7 +295,7 @@ CASES: dict[str, tuple[Callable[[], Any], str, Diagnostic]] = {
     "lnorm": (
         lambda: topi.nn.layer_norm(M, te.placeholder((8,),name="g"), te.placeholder((8,),name="b"), []),
         "DefinitionError",
-        Diagnostic("nothing-given", where="topi.nn.layer_norm", axis=[]),
+        Diagnostic("missing-input", where="topi.nn.layer_norm", axis=[]),
     ),
     "ups": (
         lambda: topi.nn.upsampling(te.placeholder((1,2,te.var("n"),4),name="D"), 1.5, 2.0),
@@ -341,7 +341,7 @@ CASES: dict[str, tuple[Callable[[], Any], str, Diagnostic]] = {
         lambda: extern(lambda ins, outs: te.call_packed("f", [ins[0]])),
         "TypeMismatchError",
         Diagnostic(
-            "outside-function", where="te.call_packed f: argument 0",
+            "external-function", where="te.call_packed f: argument 0",
             given='[Operand(buffer=A: Buffer("float32", (8,), scope=""), is_input=True)]',
             type="list",
         ),
@@ -377,13 +377,13 @@ CASES |= {
     "no_memory": (
         lambda: xp.asarray(np.broadcast_to(np.float64(1.0), (2**50,)), copy=True),
         "ArrayMemoryError",
-        Diagnostic("no-memory", shape=(1125899906842624,), dtype="float64", bytes=9007199254740992),
+        Diagnostic("out-of-memory", shape=(1125899906842624,), dtype="float64", bytes=9007199254740992),
     ),
     "as_numbers": (
         lambda: np.asarray(A, "float32"),
         "TypeMismatchError",
         Diagnostic(
-            "no-value-yet", subject="Tensor(A, shape=(8,), dtype=float32)",
+            "symbolic-value", subject="Tensor(A, shape=(8,), dtype=float32)",
             use="be an array of float32", instead=WRITE_IT,
         ),
     ),
@@ -391,14 +391,14 @@ CASES |= {
         lambda: np.zeros(8)[A],
         "TypeMismatchError",
         Diagnostic(
-            "no-value-yet", subject="Tensor(A, shape=(8,), dtype=float32)", use="index an array",
+            "symbolic-value", subject="Tensor(A, shape=(8,), dtype=float32)", use="index an array",
             instead=WRITE_IT,
         ),
     ),
     "as_count": (
         lambda: range(A),
         "TypeMismatchError",
-        Diagnostic("no-value-yet", subject="Tensor(A, shape=(8,), dtype=float32)", instead=WRITE_IT),
+        Diagnostic("symbolic-value", subject="Tensor(A, shape=(8,), dtype=float32)", instead=WRITE_IT),
     ),
     "relayout_marked": (
         lambda: tecomp.relayout(COLUMNS, ROWS)(PAIRS.pack(ELEMENTS), ROWS.pack(ELEMENTS)),
@@ -411,7 +411,7 @@ CASES |= {
     "save_nowhere": (
         lambda: te.create_schedule(B).save("/none/x.svg"),
         "CallError",
-        Diagnostic("wrong-argument", path="/none/x.svg", reason="No such file or directory"),
+        Diagnostic("invalid-type", path="/none/x.svg", reason="No such file or directory"),
     ),
     "packed": (
         lambda: stored_in_pairs().pack(A, COLUMNS.pack(ELEMENTS)),
@@ -433,7 +433,7 @@ CASES |= {
         lambda: te.compute((8,), lambda i: ANY.gcd(A[i], 1)),
         "TypeMismatchError",
         Diagnostic(
-            "no-value-yet", word="np.gcd", value="A[i]",
+            "symbolic-value", word="np.gcd", value="A[i]",
             instead="use the operators and functions of te",
         ),
     ),
@@ -441,7 +441,7 @@ CASES |= {
         lambda: te.compute((8,), lambda i: np.add.reduce(A[i])),
         "TypeMismatchError",
         Diagnostic(
-            "no-value-yet", word="np.add.reduce", value="A[i]",
+            "symbolic-value", word="np.add.reduce", value="A[i]",
             instead="reduce with te.sum, te.prod, te.min or te.max over a te.reduce_axis",
         ),
     ),
@@ -449,27 +449,27 @@ CASES |= {
         lambda: te.compute((8,), lambda i: ANY.add(A[i], 1.0, dtype="float32")),
         "TypeMismatchError",
         Diagnostic(
-            "no-value-yet", word="np.add", value="A[i]",
+            "symbolic-value", word="np.add", value="A[i]",
             instead="use the operator, without further arguments",
         ),
     ),
     "fixed_tiled": (
         lambda: FixedTiledLayout((8, 8), (1,), tecomp.Layout.row_major((8, 8), "float32")),
         "LayoutError",
-        Diagnostic("wrong-count", size=[8, 8], size_count=2, stride=[1], stride_count=1),
+        Diagnostic("count-mismatch", size=[8, 8], size_count=2, stride=[1], stride_count=1),
     ),
     "dma_nests": (
         lambda: tecomp.Layout.of((4096, 4096), "float16", lambda i, j: [i ^ j, j]).dma(),
         "LayoutError",
         Diagnostic(
-            "too-much", what="layout.dma: lambda i, j: [i ^ j, j] on [4096, 4096]",
+            "limit-exceeded", what="layout.dma: lambda i, j: [i ^ j, j] on [4096, 4096]",
             most_nests=1024, count=16777216, limit=4194304,
         ),
     ),
     "no_inverse": (
         lambda: te.create_schedule(B)[B].transform_layout(lambda i: [(i * 3 ^ 5) % 16]),
         "ScheduleError",
-        Diagnostic("no-inverse", where="s[B].transform_layout"),
+        Diagnostic("not-invertible", where="s[B].transform_layout"),
     ),
     "call_infer": (
         lambda: CallOp("f", ()).infer(),
@@ -519,7 +519,7 @@ CASES |= {
     "predicate_of_extern": (
         store_predicate_of_extern,
         "ScheduleError",
-        Diagnostic("not-this-form", where="s[E].set_store_predicate", stage="E", what="a te.extern"),
+        Diagnostic("pattern-mismatch", where="s[E].set_store_predicate", stage="E", what="a te.extern"),
     ),
     "no_pixel": (
         lambda: topi.image.resize2d(te.placeholder((1, 0, 4, 3), name="Z"), [0.0] * 4, (2, 2), layout="NHWC"),
@@ -556,7 +556,7 @@ CASES |= {
     "cache_of_tensorized": (
         cache_of_tensorized,
         "ScheduleError",
-        Diagnostic("too-late", where="s.cache_write(B, 'local')", stage="B", axis="i.inner"),
+        Diagnostic("primitive-order", where="s.cache_write(B, 'local')", stage="B", axis="i.inner"),
     ),
     "not_affine": (
         tensorize_of_fused,
@@ -566,12 +566,12 @@ CASES |= {
     "itself": (
         lambda: matmul.schedule(SQUARE, tecomp.Target.load("stick128")),
         "ScheduleError",
-        Diagnostic("not-this-form", total="C", name="X"),
+        Diagnostic("pattern-mismatch", total="C", name="X"),
     ),
     "windows": (
         lambda: need_windows(B, "pool"),
         "ScheduleError",
-        Diagnostic("not-this-form", who="pool", op="B"),
+        Diagnostic("pattern-mismatch", who="pool", op="B"),
     ),
     "unknown_size": (
         with_an_unknown_size,
@@ -581,7 +581,7 @@ CASES |= {
     "products_of_axes": (
         with_products_of_axes,
         "LayoutError",
-        Diagnostic("demand", reason="i * j", op="Y"),
+        Diagnostic("layout-requirement", reason="i * j", op="Y"),
     ),
     "no_name": (
         lambda: tecomp.ShardLayout((64, 64), "float32", element="int4").text(),
@@ -600,7 +600,7 @@ CASES |= {
         lambda: np.asarray(xp.fft.fft(xp.zeros(4, dtype="complex128"), n=2**42)),
         "ArrayMemoryError",
         Diagnostic(
-            "no-memory", where="fft", library="numpy.fft.fft",
+            "out-of-memory", where="fft", library="numpy.fft.fft",
             operands="ptensor<4xcomplex128, device='cpu'>",
             reason="Unable to allocate 64.0 TiB for an array with shape (4398046511104,) and data type complex128",
         ),
@@ -608,7 +608,7 @@ CASES |= {
     "lost_at_once": (
         lambda: protect(3, every=2)._last_of_all(),
         "TeamError",
-        Diagnostic("lost-process"),
+        Diagnostic("process-failure"),
     ),
     "trace_variable": (
         replayed_with_a_number,

@@ -106,7 +106,7 @@ def need_convolution(op: te.Tensor | Convolution, who: str) -> Convolution:
             "{who}: {op} is neither a convolution nor an elementwise function of one; images must "
             "be (n, y, x, c) or (n, c, y, x), and filters must have axes for rows, columns and "
             "channels, and a first or last axis for output channels",
-            kind="not-this-form", who=who, op=op.name,
+            kind="pattern-mismatch", who=who, op=op.name,
         )
     return found
 
@@ -318,7 +318,7 @@ def need_windows(op: te.Tensor | WindowReduction, who: str) -> WindowReduction:
         raise ScheduleError(
             "{who}: {op} is neither a reduction of windows that slide along an axis other than "
             "the last, nor an elementwise function of one",
-            kind="not-this-form", who=who, op=op.name,
+            kind="pattern-mismatch", who=who, op=op.name,
         )
     return found
 

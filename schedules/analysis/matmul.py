@@ -194,7 +194,7 @@ def need_product(op: te.Tensor | Product, who: str) -> Product:
             "{who}: {op} is neither a sum of products of two matrices nor an elementwise function "
             "of one; each index of a factor must be an axis of the result or a reduction axis, "
             "and the last axis of the result must index exactly one factor",
-            kind="not-this-form", who=who, op=op.name,
+            kind="pattern-mismatch", who=who, op=op.name,
         )
     return found
 

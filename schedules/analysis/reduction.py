@@ -89,7 +89,7 @@ def need_reduction(op: te.Tensor | Reduction, who: str) -> Reduction:
         raise ScheduleError(
             "{who}: {op} is neither a reduction whose result or reduction axis runs along the "
             "last axis of its input, nor an elementwise function of one",
-            kind="not-this-form", who=who, op=op.name,
+            kind="pattern-mismatch", who=who, op=op.name,
         )
     return found
 

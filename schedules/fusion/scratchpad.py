@@ -201,7 +201,7 @@ def _need_whole(w: TiledComputation, factors: Collection[te.Tensor]) -> None:
         if source not in w.whole or strip_cast(x) is not source:
             raise ScheduleError(
                 "{output}: input {x} is not in memory, but computed from other tensors",
-                kind="not-divided", output=w.output.name, x=x.name,
+                kind="indivisible", output=w.output.name, x=x.name,
             )
 
 
@@ -210,7 +210,7 @@ def _need_room(w: TiledComputation, p: contraction.ContractionTiling) -> None:
     if not p.fits:
         raise ScheduleError(
             "{output}: one tile of each operand does not fit in the scratchpad",
-            kind="not-divided", output=w.output.name,
+            kind="indivisible", output=w.output.name,
         )
 
 
@@ -414,7 +414,7 @@ def _result_of(p: StageGraph, where: Placement) -> te.Tensor:
         raise ScheduleError(
             "auto: near supports one result, got {result_count}; omit near, or schedule the "
             "results separately",
-            kind="not-divided", result_count=len(p.results),
+            kind="indivisible", result_count=len(p.results),
         )
     result: te.Tensor = next(iter(p.results))
     for x in (*where.near, result):
@@ -422,13 +422,13 @@ def _result_of(p: StageGraph, where: Placement) -> te.Tensor:
             raise ScheduleError(
                 "auto: near contains {x}, which is not an intermediate value of {result}; remove "
                 "it from near",
-                kind="not-divided", x=x.name, result=result.name,
+                kind="indivisible", x=x.name, result=result.name,
             )
         if x not in where.cuts:
             raise ScheduleError(
                 "auto: near keeps values in the scratchpads for {result}, but the part of {x} on "
                 "each core cannot be inferred; pass a Cut for it in division",
-                kind="not-divided", result=result.name, x=x.name,
+                kind="indivisible", result=result.name, x=x.name,
             )
     return result
 
@@ -445,7 +445,7 @@ def _schedule_resident(
         raise ScheduleError(
             "auto: {output} is computed step by step, so values cannot stay in the scratchpads; "
             "omit near",
-            kind="not-divided", output=group.output.name,
+            kind="indivisible", output=group.output.name,
         )
     return found
 
@@ -494,7 +494,7 @@ def _check_before(
                     raise ScheduleError(
                         "auto: {y} stays in the scratchpads, but {output}, which reads it, does "
                         "not; pass both in near, or neither",
-                        kind="not-divided", y=y.name, output=group.output.name,
+                        kind="indivisible", y=y.name, output=group.output.name,
                     )
                 if y in program.readers and y not in outputs and y not in todo:
                     todo.append(y)
@@ -561,7 +561,7 @@ def _check_cuts(groups: Sequence[FusedStages], where: Placement) -> None:
         if x not in outputs:
             raise ScheduleError(
                 "auto: {x} is inlined and has no loops to divide; divide the tensor that reads it",
-                kind="not-divided", x=x.name,
+                kind="indivisible", x=x.name,
             )
     beside = [x for x in outputs if x not in where.cuts]
     beside += [x for group in groups for x in group.rows if group.output in beside]
@@ -573,7 +573,7 @@ def _is_beside(x: te.Tensor, others: Sequence[te.Tensor]) -> ScheduleError:
     return ScheduleError(
         "auto: {x} cannot be divided: it is computed together with {others}, which have separate "
         "loops; omit its division",
-        kind="not-divided", x=x.name, others=", ".join(y.name for y in others),
+        kind="indivisible", x=x.name, others=", ".join(y.name for y in others),
     )
 
 
@@ -594,7 +594,7 @@ def _schedule_group(
             raise ScheduleError(
                 "auto: {output} cannot be divided: it is computed step by step, or not on cores; "
                 "omit its division",
-                kind="not-divided", output=group.output.name,
+                kind="indivisible", output=group.output.name,
             )
         return s
     if group.output in where.cuts:

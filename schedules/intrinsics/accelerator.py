@@ -38,11 +38,11 @@ def copy_intrinsic(target: Target, link: str, dtype: str) -> te.TensorIntrin:
             raise TargetError(
                 "target {target} has no link `{link}` between two memories; did you mean "
                 "`{near}`?",
-                kind="target-lacks", target=target.name, link=link, near=near[0],
+                kind="unsupported-by-target", target=target.name, link=link, near=near[0],
             )
         raise TargetError(
             "target {target} has no link `{link}` between two memories; available links: {known}",
-            kind="target-lacks", target=target.name, link=link,
+            kind="unsupported-by-target", target=target.name, link=link,
             known=", ".join(known) or "none",
         )
     shape = _piece(target, link, dtype)
@@ -135,13 +135,14 @@ def vector_intrinsic(
         units = [name for name, each in target.engine.items() if isinstance(each, VectorUnit)]
         raise TargetError(
             "target {target} has no vector unit `{unit}`; available vector units: {units}",
-            kind="target-lacks", target=target.name, unit=unit, units=", ".join(units) or "none",
+            kind="unsupported-by-target", target=target.name, unit=unit,
+            units=", ".join(units) or "none",
         )
     if dtype not in known.types:
         raise TargetError(
             "unit `{unit}` of target {target} does not support dtype {dtype}; supported dtypes: "
             "{types}",
-            kind="target-lacks", unit=unit, target=target.name, dtype=dtype,
+            kind="unsupported-by-target", unit=unit, target=target.name, dtype=dtype,
             types=", ".join(known.types),
         )
     table = _table(known, dtype)
@@ -150,7 +151,8 @@ def vector_intrinsic(
         raise TargetError(
             "unit `{unit}` of target {target} has no operation `{operation}` on {dtype}{number}; "
             "available operations: {possible}",
-            kind="target-lacks", unit=unit, target=target.name, operation=operation, dtype=dtype,
+            kind="unsupported-by-target", unit=unit, target=target.name, operation=operation,
+            dtype=dtype,
             number=" and a number" if with_number else "", possible=", ".join(possible),
         )
     return _declare(known, operation, table[operation], dtype, with_number=with_number)

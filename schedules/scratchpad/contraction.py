@@ -112,7 +112,7 @@ def outline(c: Contraction, output: te.Tensor, where: Placement) -> DivisionPlan
     if not p.fits:
         raise ScheduleError(
             "{output}: one tile of each operand does not fit in the scratchpad",
-            kind="not-divided", output=output.name,
+            kind="indivisible", output=output.name,
         )
     count = [ceil_div(number(axis.extent, c.total), p.core[axis]) for axis in c.axes]
     read = _ContractionBudget(c, output, where, p.product, p.tile).read(p.block, p.core)
@@ -127,7 +127,7 @@ def check_reach(p: ContractionTiling) -> None:
     """
     if p.refusal is not None:
         raise ScheduleError(
-            "{reason}", kind="not-divided", reason=p.refusal.message,
+            "{reason}", kind="indivisible", reason=p.refusal.message,
         )
 
 

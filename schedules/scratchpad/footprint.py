@@ -253,7 +253,7 @@ class Reach:
             "{output}: a core of target {target} can address {limit} bytes of a tensor, but a "
             "part of {core} requires {subject} of {far}; request more parts along other axes, or "
             "compute {output} as several smaller tensors",
-            kind="not-divided", output=output.name, target=target.name, limit=self.limit,
+            kind="indivisible", output=output.name, target=target.name, limit=self.limit,
             core=" x ".join(map(str, core)), subject=self.span(far, parts[far]), far=far.name,
         )
 

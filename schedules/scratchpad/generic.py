@@ -139,7 +139,7 @@ def schedule_partial(
     if not own.keys().isdisjoint(left):
         raise ScheduleError(
             "{output}: an inlined expression is used both in the reduction and after it",
-            kind="not-divided", output=w.output.name,
+            kind="indivisible", output=w.output.name,
         )
     work = TiledComputation(
         partial, partial, own, w.whole, tuple(remaining_reduction_loops(s, partial))
@@ -203,7 +203,7 @@ def _shared_depth(w: TiledComputation, cut: DivisionSpec | None, where: Placemen
     if found is None:
         raise ScheduleError(
             "{output}: the reduction cannot be divided among cores",
-            kind="not-divided", output=w.output.name,
+            kind="indivisible", output=w.output.name,
         )
     return found
 
@@ -225,7 +225,7 @@ def _depth_as_asked(
         raise TargetError(
             "{output}: only one reduction axis can be divided among cores, got {names}; request "
             "parts along one of them",
-            kind="not-divided", output=w.output.name, names=names,
+            kind="indivisible", output=w.output.name, names=names,
         )
     ((axis, count),) = asked
     extent = number(axis.extent, w.total)
@@ -234,7 +234,7 @@ def _depth_as_asked(
         raise TargetError(
             "{output}: {count} parts of the reduction along {axis} would be uneven ({extent} "
             "values, in sticks or tiles of {unit}); request a number that divides {multiple}",
-            kind="not-divided", output=w.output.name, count=count, axis=axis.name, extent=extent,
+            kind="indivisible", output=w.output.name, count=count, axis=axis.name, extent=extent,
             unit=unit, multiple=extent // unit if extent % unit == 0 else 1,
         )
     return axis, count

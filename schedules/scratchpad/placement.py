@@ -487,7 +487,7 @@ def number(extent: int | te.Expr, x: te.Tensor) -> int:
     raise TargetError(
         "{x}: extent {extent} is dynamic, but scratchpads are planned at compile time; pass a "
         "static shape, or schedule it for target cpu",
-        kind="unknown-size", x=x.name, extent=extent,
+        kind="unbound-size", x=x.name, extent=extent,
     )
 
 

@@ -76,7 +76,7 @@ def _rows_of_cores(
         raise TargetError(
             "{output}: axis {axis} cannot be divided: one core computes each row in one block; "
             "omit axis {axis}",
-            kind="not-divided", output=output.name, axis=output.op.axis[last].name,
+            kind="indivisible", output=output.name, axis=output.op.axis[last].name,
         )
     pieces = [ceil_div(max(n, 1), unit) for n, unit in zip(shape, units, strict=True)]
     division = divide((*pieces[:-1], 1), where.target.grid)

@@ -54,7 +54,7 @@ class DivisionSpec:
                 raise ScheduleError(
                     "auto: {count} parts along axis {axis} are not valid for {x}, which has "
                     "{rank} axes{reduced}; pass an axis of {x} and at least 1 part",
-                    kind="not-divided", x=x.name, rank=len(x.shape), reduced=reduced, count=count,
+                    kind="indivisible", x=x.name, rank=len(x.shape), reduced=reduced, count=count,
                     axis=axis,
                 )
 
@@ -224,7 +224,7 @@ def divide_as(
         raise TargetError(
             "{x}: {listed} parts require {size} cores, but target {target} has {cores}; request "
             "fewer parts",
-            kind="not-divided", x=x.name, listed=listed, size=prod(asked), target=target.name,
+            kind="indivisible", x=x.name, listed=listed, size=prod(asked), target=target.name,
             cores=target.cores,
         )
     part = tuple(
@@ -238,7 +238,7 @@ def divide_as(
             "{x}: {listed} parts cannot be mapped to the core grid of target {target} ({grid}), "
             "where at most two axes share a grid axis; request numbers that divide the grid "
             "extents, or divide fewer axes",
-            kind="not-divided", x=x.name, listed=listed, target=target.name, grid=grid,
+            kind="indivisible", x=x.name, listed=listed, target=target.name, grid=grid,
         )
     return WorkDivision(part, tuple(asked), shares)
 
@@ -295,7 +295,7 @@ def even_part(x: te.Tensor, axis: te.IterVar, extent: int, count: int, unit: int
     raise TargetError(
         "{x}: {count} parts along {axis} would split sticks or tiles, or leave parts empty "
         "({pieces} {what}); request a number that divides {pieces}",
-        kind="not-divided", x=x.name, count=count, axis=axis.name, pieces=pieces, what=what,
+        kind="indivisible", x=x.name, count=count, axis=axis.name, pieces=pieces, what=what,
     )
 
 

@@ -177,7 +177,7 @@ def core_of(target: Target) -> Core:
         raise TargetError(
             "target {target} has no table [core], which these schedules require to select tiles; "
             "describe the vectors and caches there",
-            kind="target-lacks", target=target.name,
+            kind="unsupported-by-target", target=target.name,
         )
     return target.core
 

@@ -92,7 +92,7 @@ def _foreign(other: object, where: str) -> Any:
         raise ArrayTypeError(
             "{where}: cannot combine a tecomp array with a NumPy array of dtype {dtype} and shape "
             "{shape}; convert it with xp.asarray(y), or use NumPy for both operands, np.asarray(x)",
-            kind="no-array", where=where, dtype=other.dtype, shape=other.shape,
+            kind="not-an-array", where=where, dtype=other.dtype, shape=other.shape,
         )
     return NotImplemented
 
@@ -546,7 +546,7 @@ def node_of(array: object, where: str, what: str = "x") -> Node:
     raise ArrayTypeError(
         "{where}: {what} must be an array of this namespace, got {type}; convert it with "
         "xp.asarray(...)",
-        kind="no-array", where=where, what=what, type=type(array).__name__,
+        kind="not-an-array", where=where, what=what, type=type(array).__name__,
     )
 
 
@@ -587,7 +587,7 @@ def node_or_weak_scalar(type: PTensorType, value: object, where: str, what: str)
     raise ArrayTypeError(
         "{where}: {what} must be an array of this namespace or a Python scalar, got {class_}; "
         "convert it with xp.asarray(...)",
-        kind="no-array", where=where, what=what, class_=value.__class__.__name__,
+        kind="not-an-array", where=where, what=what, class_=value.__class__.__name__,
     )
 
 

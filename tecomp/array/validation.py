@@ -163,7 +163,7 @@ def shape_of(
         raise ArrayValueError(
             "{where}: shape {extents!r} requires {size!r} bytes, which exceeds the maximum of "
             "{most_bytes}",
-            kind="too-much", where=where, extents=extents, size=size, most_bytes=MOST_BYTES,
+            kind="limit-exceeded", where=where, extents=extents, size=size, most_bytes=MOST_BYTES,
         )
     return extents
 

@@ -221,7 +221,7 @@ class Access:
                 raise DefinitionError(
                     "footprint: {tensor} has the dynamic extent `{extent}`, which is known only at "
                     "call time; use constant sizes",
-                    kind="unknown-size", tensor=self.tensor.name, extent=extent,
+                    kind="unbound-size", tensor=self.tensor.name, extent=extent,
                 )
             steps = [(index_extent(term, sizes), abs(factor)) for term, factor in index.terms]
             known = [step * factor for step, factor in steps if step is not None]

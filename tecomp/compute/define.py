@@ -182,7 +182,7 @@ def reduce_axis(dom: object, name: str = "rv", thread_tag: str = "") -> IterVar:
         raise TypeMismatchError(
             "te.reduce_axis: name is {name}; pass both bounds as one domain, "
             "te.reduce_axis(({dom}, {name}))",
-            kind="wrong-argument", name=name, dom=dom,
+            kind="invalid-type", name=name, dom=dom,
         )
     name = name_of(name, "te.reduce_axis")
     where = f"te.reduce_axis {name}"
@@ -241,7 +241,7 @@ def var(name: str = "tindex", dtype: str = "int32") -> Var:
     if kind.lanes != 1:
         raise TypeMismatchError(
             "te.var {name}: dtype must be a scalar, got {form}",
-            kind="wrong-argument", name=name, form=kind,
+            kind="invalid-type", name=name, form=kind,
         )
     return Var(name, kind)
 
@@ -278,14 +278,15 @@ def _axis_names(
         raise TypeMismatchError(
             "{where}: index function is {fcompute!r} ({type}); pass a function of the indices, "
             "such as lambda i, j: A[i, j]",
-            kind="index-function", where=where, fcompute=fcompute, type=type(fcompute).__name__,
+            kind="invalid-index-function", where=where, fcompute=fcompute,
+            type=type(fcompute).__name__,
         )
     try:
         parameters = inspect.signature(fcompute).parameters.values()
     except (TypeError, ValueError) as error:
         raise TypeMismatchError(
             "{where}: cannot inspect the parameters of {fcompute!r}; wrap it: lambda i: f(i)",
-            kind="index-function", where=where, fcompute=fcompute,
+            kind="invalid-index-function", where=where, fcompute=fcompute,
         ) from error
     plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     # A parameter with a default captures a value, as in `lambda i, n=n: ...`, and is not an axis.
@@ -296,13 +297,13 @@ def _axis_names(
         raise DefinitionError(
             "{where}: the index function has the keyword-only parameter {forced}; indices are "
             "passed by position",
-            kind="index-function", where=where, forced=forced[0],
+            kind="invalid-index-function", where=where, forced=forced[0],
         )
     if len(names) > rank or (len(names) < rank and not rest):
         raise DefinitionError(
             "{where}: shape has {axes}, but the index function takes {name_count} ({names}); "
             "define one parameter per axis, or *indices",
-            kind="index-function", where=where, axes=axes, name_count=len(names),
+            kind="invalid-index-function", where=where, axes=axes, name_count=len(names),
             names=", ".join(names) or "none",
         )
     return (*names, *_free_names(range(len(names), rank), varargs_names, where))
@@ -324,7 +325,7 @@ def _free_names(free: range, given: Sequence[str] | None, where: str) -> Sequenc
         raise DefinitionError(
             "{where}: varargs_names has {given_count} names ({given}), expected {free_count}, one "
             "per axis",
-            kind="wrong-count", where=where, given_count=len(given), given=", ".join(given),
+            kind="count-mismatch", where=where, given_count=len(given), given=", ".join(given),
             free_count=len(free),
         )
     return given
@@ -342,7 +343,7 @@ def _body(result: object, where: str) -> tuple[Expr, ...]:
     if not given:
         raise DefinitionError(
             "{where}: index function returned no element; return at least one",
-            kind="index-function", where=where,
+            kind="invalid-index-function", where=where,
         )
     body = []
     for value in given:
@@ -350,7 +351,7 @@ def _body(result: object, where: str) -> tuple[Expr, ...]:
             raise TypeMismatchError(
                 "{where}: index function returned {value!r} ({type}); return an expression, a "
                 "number, or a tuple of them",
-                kind="index-function", where=where, value=value, type=type(value).__name__,
+                kind="invalid-index-function", where=where, value=value, type=type(value).__name__,
             )
         body.append(value_of(value))
     return tuple(body)
@@ -368,7 +369,7 @@ def _check_size(body: tuple[Expr, ...], where: str) -> None:
             "{where}: element has {count} operations (shared subexpressions counted once), which "
             "exceeds the limit of {most_operations} per expression; move parts to separate "
             "te.compute calls",
-            kind="too-much", where=where, count=count, most_operations=MOST_OPERATIONS,
+            kind="limit-exceeded", where=where, count=count, most_operations=MOST_OPERATIONS,
         )
 
 
@@ -385,7 +386,7 @@ def _check_reductions(body: tuple[Expr, ...], where: str) -> None:
         raise DefinitionError(
             "{where}: a reduction inside a larger expression is not supported; compute the "
             "reduction in its own te.compute, and read its tensor here",
-            kind="reduction-inside", where=where,
+            kind="nested-reduction", where=where,
         )
     if not tops:
         return
@@ -394,14 +395,14 @@ def _check_reductions(body: tuple[Expr, ...], where: str) -> None:
         raise DefinitionError(
             "{where}: the element is value {value_index} of a reduction of {values}; return the "
             "whole tuple, and use the tensor that you need",
-            kind="reduction-inside", where=where, value_index=tops[0].value_index, values=values,
+            kind="nested-reduction", where=where, value_index=tops[0].value_index, values=values,
         )
     wanted = [(id(tops[0].combiner), k) for k in range(values)]
     if [(id(top.combiner), top.value_index) for top in tops] != wanted or len(body) != values:
         raise DefinitionError(
             "{where}: several outputs must be one reduction of a tuple; compute each reduction in "
             "its own te.compute, or combine a tuple with te.comm_reducer",
-            kind="reduction-inside", where=where,
+            kind="nested-reduction", where=where,
         )
 
 
@@ -425,12 +426,12 @@ def _check_axes(body: tuple[Expr, ...], axis: tuple[IterVar, ...], where: str) -
             raise DefinitionError(
                 "{where}: the reduction axis {node} is used outside a reduction over it; write "
                 "te.sum(..., axis={node})",
-                kind="foreign-variable", where=where, node=node.name,
+                kind="unbound-variable", where=where, node=node.name,
             )
         raise DefinitionError(
             "{where}: {node} is an axis of another te.compute; use the parameters of this index "
             "function",
-            kind="foreign-variable", where=where, node=node.name,
+            kind="unbound-variable", where=where, node=node.name,
         )
 
 

@@ -74,7 +74,7 @@ class ExprLike:
         raise TypeMismatchError(
             "{function} of `{subject!r}`: NumPy requires concrete values, but a tensor has none "
             "before the kernel runs; {instead}",
-            kind="no-value-yet", function=numpy_name(function), subject=self, instead=_INSTEAD,
+            kind="symbolic-value", function=numpy_name(function), subject=self, instead=_INSTEAD,
         )
 
     def __array__(self, dtype: Any = None, copy: object = None) -> np.ndarray[Any, Any]:
@@ -90,7 +90,7 @@ class ExprLike:
             raise TypeMismatchError(
                 "`{subject!r}` has no elements before the kernel runs, and cannot {use}; "
                 "{instead}",
-                kind="no-value-yet", subject=self, use=use, instead=_INSTEAD,
+                kind="symbolic-value", subject=self, use=use, instead=_INSTEAD,
             )
         if dtype is None:
             self._refuse_many()
@@ -111,7 +111,7 @@ class ExprLike:
                 "`{subject!r}` has no elements before the kernel runs, and cannot be converted to "
                 "a NumPy array; run a kernel and read its output, or keep the object, "
                 "np.asarray(x, dtype=object)",
-                kind="no-value-yet", subject=self,
+                kind="symbolic-value", subject=self,
             ) from None
 
     def __index__(self) -> NoReturn:
@@ -124,7 +124,7 @@ class ExprLike:
         raise TypeMismatchError(
             "`{subject!r}` has no elements before the kernel runs, and cannot be used as a count "
             "or an index; {instead}",
-            kind="no-value-yet", subject=self, instead=_INSTEAD,
+            kind="symbolic-value", subject=self, instead=_INSTEAD,
         )
 
     def operated(self, function: Callable[..., Any], *operands: Any) -> Any:

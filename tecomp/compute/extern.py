@@ -92,7 +92,7 @@ def decl_buffer(
         if as_int(number) is None:
             raise TypeMismatchError(
                 "{where}: {what} must be an integer, got {number!r}",
-                kind="wrong-argument", where=where, what=what, number=number,
+                kind="invalid-type", where=where, what=what, number=number,
             )
     start = extent_of(0 if elem_offset is None else elem_offset, f"{where}: elem_offset")
     extents = shape_of(shape, where)
@@ -101,7 +101,7 @@ def decl_buffer(
         raise DefinitionError(
             "{where}: buffer has {extent_count} axes, but {given_count} strides; pass one stride "
             "per axis",
-            kind="wrong-count", where=where, extent_count=len(extents), given_count=len(given),
+            kind="count-mismatch", where=where, extent_count=len(extents), given_count=len(given),
         )
     kind = dtype_of(dtype, where)
     return Buffer(name, extents, kind, scope, strides=given, elem_offset=start)
@@ -111,7 +111,7 @@ def _strides_of(given: Any, where: str) -> tuple[Extent, ...]:
     if isinstance(given, str | bytes) or not isinstance(given, Sequence):
         raise TypeMismatchError(
             "{where}: strides is {given!r}; pass a list of integers and te.var variables",
-            kind="wrong-argument", where=where, given=given,
+            kind="invalid-type", where=where, given=given,
         )
     return tuple(
         extent_of(n, f"{where}: the stride of axis {k}", least=_LEAST)
@@ -130,7 +130,7 @@ def check_without_gaps(buffer: Buffer, where: str) -> None:
         raise DefinitionError(
             "{where}: elem_offset is {elem_offset}, but functions receive the address of the first "
             "element; omit elem_offset, or pass a te.var, which is 0",
-            kind="wrong-argument", where=where, elem_offset=buffer.elem_offset,
+            kind="invalid-type", where=where, elem_offset=buffer.elem_offset,
         )
     strides = Operand(buffer).strides
     for axis, (asked, own) in enumerate(zip(buffer.strides or (), strides, strict=False)):
@@ -270,7 +270,7 @@ def _check_name(name: object, where: str) -> None:
         raise TypeMismatchError(
             "{where}: function name must be a string, got {name!r}; pass the name that it is "
             "registered under",
-            kind="outside-function", where=where, name=name,
+            kind="external-function", where=where, name=name,
         )
 
 
@@ -289,7 +289,7 @@ def _as_passed(given: Any, where: str) -> Passed:
         raise TypeMismatchError(
             "{where} is {given!r} ({type}); pass operands, operand.access_ptr(...), numbers and "
             "strings as separate arguments",
-            kind="outside-function", where=where, given=given, type=type(given).__name__,
+            kind="external-function", where=where, given=given, type=type(given).__name__,
         )
     number = _literal(given)
     return value_of(given) if number is None else number
@@ -496,7 +496,7 @@ def _name_buffers(own: Sequence[Buffer], given: Sequence[Buffer], where: str) ->
     if given and len(given) != len(own):
         raise DefinitionError(
             "{where}: got {given_count} for {own_count} tensors; pass one buffer per tensor",
-            kind="wrong-count", where=where, given_count=len(given), own_count=len(own),
+            kind="count-mismatch", where=where, given_count=len(given), own_count=len(own),
         )
     for buffer, asked in zip(own, given or own, strict=True):
         same = list(map(str, buffer.shape)) == list(map(str, asked.shape))
@@ -521,7 +521,7 @@ def _inputs(inputs: object, where: str) -> tuple[Tensor, ...]:
         if not isinstance(tensor, Tensor):
             raise TypeMismatchError(
                 "{where}: inputs must be tensors, got {tensor!r} ({type})",
-                kind="wrong-argument", where=where, tensor=tensor, type=type(tensor).__name__,
+                kind="invalid-type", where=where, tensor=tensor, type=type(tensor).__name__,
             )
     return given
 
@@ -548,7 +548,7 @@ def _types(
     if len(many) != count:
         raise DefinitionError(
             "{where}: got {many_count} dtypes for {count} results; pass one per result",
-            kind="wrong-count", where=where, many_count=len(many), count=count,
+            kind="count-mismatch", where=where, many_count=len(many), count=count,
         )
     return tuple(dtype_of(each, where) for each in many)
 

@@ -211,7 +211,7 @@ def _conditions(who: str, reducer: str, given: tuple[Any, ...], axis: Any) -> li
     if not given:
         raise DefinitionError(
             "te.{who}: got no conditions; pass at least one",
-            kind="nothing-given", who=who,
+            kind="missing-input", who=who,
         )
     if isinstance(given[0], list | tuple):
         raise DefinitionError(

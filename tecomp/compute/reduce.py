@@ -207,7 +207,7 @@ class Reducer:
         if not source:
             raise DefinitionError(
                 "{who}: no values to combine; pass at least one",
-                kind="nothing-given", who=who,
+                kind="missing-input", who=who,
             )
         condition = _combine_with_bounds(
             axes, condition_of(True if where is None else value_of(where), f"{who}(where=)"))
@@ -294,7 +294,7 @@ def _axes(axis: object, who: str) -> tuple[IterVar, ...]:
     if not given:
         raise DefinitionError(
             "{who}: axis=[] contains no axis; pass at least one te.reduce_axis",
-            kind="nothing-given", who=who,
+            kind="missing-input", who=who,
         )
     axes: list[IterVar] = []
     for item in given:
@@ -313,7 +313,7 @@ def _axes(axis: object, who: str) -> tuple[IterVar, ...]:
         if any(item is other for other in axes):
             raise DefinitionError(
                 "{who}: duplicate axis {item}; pass each axis once",
-                kind="given-twice", who=who, item=item.name,
+                kind="duplicate-argument", who=who, item=item.name,
             )
         axes.append(item)
     return tuple(axes)

@@ -237,7 +237,7 @@ def _tensors(given: object, what: str, where: str) -> tuple[Tensor, ...]:
         if not isinstance(tensor, Tensor):
             raise TypeMismatchError(
                 "{where}: {what} is {tensor!r} ({type}); pass a tensor, or a list of tensors",
-                kind="wrong-argument", where=where, what=what, tensor=tensor,
+                kind="invalid-type", where=where, what=what, tensor=tensor,
                 type=type(tensor).__name__,
             )
     return many

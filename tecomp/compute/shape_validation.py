@@ -102,7 +102,7 @@ def dtype_of(dtype: object, where: str) -> DType:
     if not isinstance(dtype, str):
         raise TypeMismatchError(
             '{where}: dtype is {dtype!r} ({type}); pass its name, such as "float32"',
-            kind="wrong-argument", where=where, dtype=dtype, type=type(dtype).__name__,
+            kind="invalid-type", where=where, dtype=dtype, type=type(dtype).__name__,
         )
     kind = DType(dtype)
     if kind.kind == "handle":
@@ -122,7 +122,7 @@ def name_of(name: object, where: str) -> str:
     if not isinstance(name, str) or not name:
         raise TypeMismatchError(
             "{where}: name must be a non-empty string, got {name!r}",
-            kind="wrong-argument", where=where, name=name,
+            kind="invalid-type", where=where, name=name,
         )
     return name
 

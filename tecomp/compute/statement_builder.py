@@ -313,7 +313,7 @@ def _check_index(index: Extent, extent: Extent, where: str) -> None:
         raise DefinitionError(
             "{where} is {index}, which is out of bounds for an axis of extent {extent}; pass one "
             "in bounds",
-            kind="outside-index", where=where, index=index, extent=extent,
+            kind="index-out-of-bounds", where=where, index=index, extent=extent,
         )
 
 
@@ -330,7 +330,7 @@ def _check_inside(start: Extent, count: Extent, size: Extent, where: str) -> Non
         raise DefinitionError(
             "{where}: offset {start} with extent {count} is out of bounds for {size} elements; "
             "pass a range in bounds",
-            kind="outside-index", where=where, start=start, count=count, size=size,
+            kind="index-out-of-bounds", where=where, start=start, count=count, size=size,
         )
 
 
@@ -538,5 +538,5 @@ def check_statement(
         if var not in allowed:
             raise DefinitionError(
                 "{where}: fcompute uses the unbound variable {var}; {remedy}",
-                kind="foreign-variable", where=where, var=var.name, remedy=cure,
+                kind="unbound-variable", where=where, var=var.name, remedy=cure,
             )

@@ -192,7 +192,7 @@ class Tensor(ExprLike):
             return TensorLoad(self, (), user_location())
         raise TypeMismatchError(
             "{name} is a tensor of shape {shape}, not a number; index it: {example}",
-            kind="whole-tensor", name=self.name, shape=shape_text(self.shape),
+            kind="tensor-as-scalar", name=self.name, shape=shape_text(self.shape),
             example=example(self),
         )
 
@@ -264,7 +264,7 @@ class Tensor(ExprLike):
         raise TypeMismatchError(
             "{name} is a tensor of shape {shape} that has no elements before the kernel runs, and "
             "cannot be iterated over; index it: {example}",
-            kind="whole-tensor", name=self.name, shape=shape_text(self.shape),
+            kind="tensor-as-scalar", name=self.name, shape=shape_text(self.shape),
             example=example(self),
         )
 
@@ -346,7 +346,7 @@ class TensorSlice(ExprLike):
             raise TypeMismatchError(
                 "{tensor}[{indices}] is a slice of {tensor}, not a number; call an intrinsic on "
                 "it, or index an element: {example}",
-                self.location, kind="whole-tensor", tensor=self.tensor.name,
+                self.location, kind="tensor-as-scalar", tensor=self.tensor.name,
                 indices=", ".join(map(range_text, self.indices)), example=example(self.tensor),
             )
 

@@ -322,7 +322,7 @@ class TensorIntrin:
             raise DefinitionError(
                 "{where}: got {part_count} tensor slices for {name_count} inputs ({names}); pass "
                 "one per input, such as A[i, 0:16]",
-                kind="wrong-count", where=where, part_count=len(parts), name_count=len(names),
+                kind="count-mismatch", where=where, part_count=len(parts), name_count=len(names),
                 names=", ".join(names),
             )
         if len(scalars) != len(self.scalar_params):
@@ -330,7 +330,7 @@ class TensorIntrin:
             raise DefinitionError(
                 "{where}: got {scalar_count} scalars for scalar_params {params}; pass one per "
                 "parameter",
-                kind="wrong-count", where=where, scalar_count=len(scalars), params=params,
+                kind="count-mismatch", where=where, scalar_count=len(scalars), params=params,
             )
         for var, value in zip(self.scalar_params, scalars, strict=True):
             read = next(iter(nodes_of(TensorLoad, value)), None)
@@ -388,7 +388,7 @@ class TensorIntrinCall(ExprLike):
         raise TypeMismatchError(
             "{intrin}({parts}) is a slice of a tensor, not a number; return it unchanged, and read "
             "elements of the tensor of that te.compute in another one",
-            kind="whole-tensor", intrin=self.intrin.name, parts=parts,
+            kind="tensor-as-scalar", intrin=self.intrin.name, parts=parts,
         )
 
 

@@ -95,19 +95,19 @@ def _count(first: Expr, last: Expr | int, extent: Extent, where: str) -> Extent:
     if isinstance(count, int) and count < 1:
         raise DefinitionError(
             "{where} runs from {first} to {last}; write first:end with at least one element",
-            kind="outside-index", where=where, first=range_text(first),
+            kind="index-out-of-bounds", where=where, first=range_text(first),
             last=range_text(as_expr(last)),
         )
     start, end = _number(first), _number(as_expr(last))
     if isinstance(start, int) and start < 0:
         raise DefinitionError(
             "{where} begins at {start}; indices start at 0",
-            kind="outside-index", where=where, start=start,
+            kind="index-out-of-bounds", where=where, start=start,
         )
     if isinstance(end, int) and isinstance(extent, int) and end > extent:
         raise DefinitionError(
             "{where} ends at {end}, but the axis has extent {extent}; end it in bounds",
-            kind="outside-index", where=where, end=end, extent=extent,
+            kind="index-out-of-bounds", where=where, end=end, extent=extent,
         )
     return count
 

@@ -78,7 +78,7 @@ def _layouts(stage: StageState, op: Operation) -> dict[Tensor, Layout]:
             raise LayoutError(
                 "check_constraints: {tensor} has shape {shape}, but layouts require constant "
                 "shapes",
-                kind="demand", tensor=tensor.name, shape=list(tensor.shape),
+                kind="layout-requirement", tensor=tensor.name, shape=list(tensor.shape),
             )
         plain = Layout.row_major(shape, tensor.dtype)
         # A tensor of rank 0 still has one address, but layout maps start with the tensor axes.
@@ -169,7 +169,7 @@ def check_constraints(
         if not isinstance(tensor, Tensor):
             raise LayoutError(
                 "check_constraints: {tensor!r} is not a tensor with a layout",
-                kind="wrong-argument", tensor=tensor,
+                kind="invalid-type", tensor=tensor,
             )
     found: list[Violation] = []
     with isl_work("check_constraints", LayoutError):
@@ -180,7 +180,7 @@ def check_constraints(
                 raise LayoutError(
                     "check_constraints: `{reason}` in {op} or a layout of its operands is not "
                     "affine, so lanes cannot be compared",
-                    kind="demand", reason=error.args[0], op=each.op.name,
+                    kind="layout-requirement", reason=error.args[0], op=each.op.name,
                 ) from None
     return tuple(found)
 
@@ -239,7 +239,7 @@ def _computations(
     if not isinstance(single, ComputeOp):
         raise LayoutError(
             "check_constraints: expected a schedule or a result of te.compute, got {what!r}",
-            kind="wrong-argument", what=what,
+            kind="invalid-type", what=what,
         )
     yield computation(single, single.body[0], layouts)
 

@@ -256,7 +256,7 @@ def _layout_of(tensor: Tensor, layouts: Mapping[Tensor, Layout], where: str) -> 
         raise LayoutError(
             "check_constraints: {tensor} of {where} has shape {shape}, but its layout is for "
             "{layout_shape}; pass a layout of the tensor's shape",
-            kind="other-shape", tensor=tensor.name, where=where, shape=list(shape),
+            kind="layout-shape-mismatch", tensor=tensor.name, where=where, shape=list(shape),
             layout_shape=list(layout.shape),
         )
     return layout
@@ -268,7 +268,7 @@ def _number(extent: object, where: str) -> int:
     raise LayoutError(
         "check_constraints: {where} has the non-constant extent {extent}, but layouts require "
         "constant shapes",
-        kind="demand", where=where, extent=extent,
+        kind="layout-requirement", where=where, extent=extent,
     )
 
 

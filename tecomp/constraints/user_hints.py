@@ -73,12 +73,12 @@ def division_hint(
         raise LayoutError(
             "hint: {tensor} is not computed by loops, so {form} is not supported; pass a result of "
             "te.compute",
-            kind="demand", tensor=tensor.name, form=kind,
+            kind="layout-requirement", tensor=tensor.name, form=kind,
         )
     if not parts:
         raise LayoutError(
             "hint: {form} of {tensor} is empty; {remedy}",
-            kind="demand", form=kind, tensor=tensor.name, remedy=cure,
+            kind="layout-requirement", form=kind, tensor=tensor.name, remedy=cure,
         )
     found: dict[int, int] = {}
     for axis, count in parts.items():
@@ -87,14 +87,14 @@ def division_hint(
             raise LayoutError(
                 "hint: {form} along {tensor} of {tensor_name} must be a positive integer, got "
                 "{count!r}",
-                kind="wrong-number", form=kind, tensor=axes_of(tensor)[number].name,
+                kind="invalid-value", form=kind, tensor=axes_of(tensor)[number].name,
                 tensor_name=tensor.name, count=count,
             )
         if found.setdefault(number, count) != count:
             raise LayoutError(
                 "hint: {form} along {tensor} of {tensor_name} is specified twice ({found}, "
                 "{count}); pass it once",
-                kind="given-twice", form=kind, tensor=axes_of(tensor)[number].name,
+                kind="duplicate-argument", form=kind, tensor=axes_of(tensor)[number].name,
                 tensor_name=tensor.name, found=found[number], count=count,
             )
     return DivisionHint(tensor, kind, tuple(sorted(found.items())), is_hard)
@@ -111,7 +111,7 @@ def _number(tensor: Tensor, axis: object, kind: Kind) -> int:
     raise LayoutError(
         "hint: {form}: {name} {how} of {tensor} (its axes: {listed}); pass one of its "
         "op.axis{reduce_axes}",
-        kind="demand", form=kind, name=name, how=how, tensor=tensor.name, listed=listed,
+        kind="layout-requirement", form=kind, name=name, how=how, tensor=tensor.name, listed=listed,
         reduce_axes=" or op.reduce_axis" if tensor.op.reduce_axis else "",
     )
 
@@ -199,13 +199,13 @@ def hint(
         raise LayoutError(
             "hint: expected exactly one constraint on {tensor}; pass one of stick, cores and "
             "num_tiles_per_dim",
-            kind="contrary-options", tensor=tensor.name,
+            kind="conflicting-options", tensor=tensor.name,
         )
     if stick is None and cost is not None:
         raise LayoutError(
             "hint: cost {cost!r} counts elements moved by relayouts, but a work division moves "
             "none; remove it",
-            kind="contrary-options", cost=cost,
+            kind="conflicting-options", cost=cost,
         )
     if cores is not None:
         return division_hint(tensor, "cores", cores, is_hard=hard)
@@ -228,7 +228,7 @@ def _stick_hint(
     if not is_number or not 0 <= cost <= sys.float_info.max:
         raise LayoutError(
             "hint: cost must be a non-negative number of elements, got {cost!r}",
-            kind="wrong-number", cost=cost,
+            kind="invalid-value", cost=cost,
         )
     return Hint(tensor, axis, inf if hard else float(cost))
 
@@ -278,7 +278,8 @@ def relayout_to(tensor: Tensor, layout: Layout, name: str | None = None) -> Tens
         raise LayoutError(
             "relayout_to: {tensor} is {dtype}{shape}, but the layout is for "
             "{layout_dtype}{layout_shape}; pass a layout of its shape and dtype",
-            kind="other-shape", tensor=tensor.name, dtype=tensor.dtype, shape=list(tensor.shape),
+            kind="layout-shape-mismatch", tensor=tensor.name, dtype=tensor.dtype,
+            shape=list(tensor.shape),
             layout_dtype=layout.dtype, layout_shape=list(layout.shape),
         )
     return _copy(tensor, layout, name)
@@ -308,14 +309,14 @@ def _axis(tensor: Tensor, axis: int | IterVar, where: str) -> int:
             raise LayoutError(
                 "{where}: {axis} is not an axis of {tensor}; pass one of its op.axis, or its "
                 "number",
-                kind="demand", where=where, axis=axis.name, tensor=tensor.name,
+                kind="layout-requirement", where=where, axis=axis.name, tensor=tensor.name,
             )
         return next(k for k, each in enumerate(own) if each is axis)
     if isinstance(axis, bool) or not isinstance(axis, int) or not -rank <= axis < rank:
         raise LayoutError(
             "{where}: axis {axis!r} is out of range for {tensor} with {rank} axes; pass a number "
             "from 0 to {last}",
-            kind="wrong-number", where=where, tensor=tensor.name, rank=rank, axis=axis,
+            kind="invalid-value", where=where, tensor=tensor.name, rank=rank, axis=axis,
             last=rank - 1,
         )
     return axis % rank

@@ -69,7 +69,7 @@ def unit_of(op: TensorOp, engine: Mapping[str, Unit]) -> Unit | None:
     if op.mode and op.mode not in unit.cycles:
         raise TargetError(
             "operation {op}: unit `{unit}` has no mode `{mode}`; available modes: {cycles}",
-            kind="target-lacks", op=op.name, unit=unit.name, mode=op.mode,
+            kind="unsupported-by-target", op=op.name, unit=unit.name, mode=op.mode,
             cycles=", ".join(unit.cycles),
         )
     return unit

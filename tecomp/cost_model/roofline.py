@@ -141,7 +141,7 @@ class Roofline(Pictured):
             raise CallError(
                 "roofline: the reports are of different targets, {target} and {other_target}; draw "
                 "a separate plot for each",
-                kind="contrary-options", target=self.target, other_target=other.target,
+                kind="conflicting-options", target=self.target, other_target=other.target,
             )
         return Roofline(
             self.target, self.unit, _highest(self.compute + other.compute),

@@ -131,7 +131,7 @@ def write_figure(kinds: dict[str, str], path: str | os.PathLike[str]) -> None:
     except TypeError as error:
         raise CallError(
             "save: {path!r} is not a valid path; pass a path such as 'x{least}'",
-            kind="wrong-argument", path=path, least=min(kinds),
+            kind="invalid-type", path=path, least=min(kinds),
         ) from error
     text = kinds.get(place.suffix.lower())
     if text is None:
@@ -146,7 +146,7 @@ def write_figure(kinds: dict[str, str], path: str | os.PathLike[str]) -> None:
         why = getattr(error, "strerror", None) or error
         raise CallError(
             "save: {path!r} cannot be written ({reason}); pass a file in an existing directory",
-            kind="wrong-argument", path=str(path), reason=why,
+            kind="invalid-type", path=str(path), reason=why,
         ) from error
 
 

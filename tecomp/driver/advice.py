@@ -79,7 +79,7 @@ def _check_recomputed(schedule: Schedule, func: PrimFunc) -> None:
                 "s[{stage}].compute_at: {count} elements are computed, but {stage} has only "
                 "{size}; compute it in an outer loop, or reuse elements between iterations with "
                 "rolling_buffer",
-                place, kind="recomputed", stage=stage.name, count=count, size=size,
+                place, kind="redundant-computation", stage=stage.name, count=count, size=size,
             )
 
 

@@ -385,7 +385,7 @@ class ScheduledKernel(Kernel):
                 raise CallError(
                     "{where}: arguments are only used for measured calls; pass measured=True, or "
                     "omit the arguments",
-                    kind="contrary-options", where=where,
+                    kind="conflicting-options", where=where,
                 )
             return
         target = self._build.target
@@ -393,12 +393,12 @@ class ScheduledKernel(Kernel):
             raise CallError(
                 "{where}: the kernel is for target {target}, which is a modelled target and cannot "
                 "be measured; omit measured",
-                kind="contrary-options", where=where, target=target.name,
+                kind="conflicting-options", where=where, target=target.name,
             )
         if sizes and arguments:
             raise CallError(
                 "{where}: sizes are inferred from the arguments of the call; omit {sizes}",
-                kind="contrary-options", where=where, sizes=", ".join(sizes),
+                kind="conflicting-options", where=where, sizes=", ".join(sizes),
             )
 
     def empty(self, tensor: Tensor, **sizes: int) -> np.ndarray[Any, Any]:
@@ -532,7 +532,7 @@ def build(
     if strided and verify:
         raise LowerError(
             "build: verify=True requires compact arrays and does not support binds; omit binds",
-            kind="contrary-options",
+            kind="conflicting-options",
         )
     if isinstance(schedule, Schedule):
         whole = copy(with_arguments(schedule, args))

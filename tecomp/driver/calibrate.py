@@ -97,7 +97,7 @@ def calibrate(target: str | Path | Target = "cpu", *, again: bool = False) -> Ta
         raise TargetError(
             "calibrate: target {machine} is a modelled target and cannot be measured; specify "
             "read_bytes_per_cycle of its memories and cycles of its units",
-            kind="contrary-options", machine=machine.name,
+            kind="conflicting-options", machine=machine.name,
         )
     if machine.rates is not None and not again:
         return machine

@@ -163,7 +163,7 @@ class LayoutPacker:
             raise CallError(
                 "{who}: expected an array of {shape} for {tensor}, got {shape2}; pass an array "
                 "with that dtype and shape",
-                kind="other-array", who=who, tensor=self.tensor.name,
+                kind="argument-mismatch", who=who, tensor=self.tensor.name,
                 shape=array_text(self.tensor.dtype, self.tensor.shape),
                 shape2=array_text(str(array.dtype), array.shape),
             )
@@ -182,7 +182,7 @@ class LayoutPacker:
                 raise CallError(
                     "{who}: the shape of {tensor} depends on {count} size variables named {name}; "
                     "use unique names",
-                    kind="unknown-size", who=who, tensor=self.tensor.name,
+                    kind="unbound-size", who=who, tensor=self.tensor.name,
                     count=found.count(name), name=name,
                 )
             if name not in sizes:
@@ -190,13 +190,13 @@ class LayoutPacker:
                 raise CallError(
                     "{who}: the shape of {tensor} depends on {name}, which is unknown; pass it as "
                     "a keyword, e.g. kernel.{who}({given}, {name}=8)",
-                    kind="unknown-size", who=who, tensor=self.tensor.name, name=name, given=given,
+                    kind="unbound-size", who=who, tensor=self.tensor.name, name=name, given=given,
                 )
             size = sizes[name]
             if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 0:
                 raise CallError(
                     "{who}: {name} must be an integer >= 0, got {size!r}",
-                    kind="wrong-number", who=who, name=name, size=size,
+                    kind="invalid-value", who=who, name=name, size=size,
                 )
         known = {name: int(size) for name, size in sizes.items()}
         return tuple(extent_at(extent, known) or 0 for extent in shape)

@@ -175,7 +175,7 @@ def dump_destination(name: str) -> Path | None:
     except (OSError, ValueError) as error:
         raise LowerError(
             "{dump_folder}: cannot create {folder} ({reason}); specify a writable folder",
-            kind="wrong-argument", dump_folder=DUMP_FOLDER, folder=folder,
+            kind="invalid-type", dump_folder=DUMP_FOLDER, folder=folder,
             reason=getattr(error, "strerror", None) or error,
         ) from error
     plain_name = re.sub(r"\W", "_", name)
@@ -215,7 +215,7 @@ class Dump:
         except OSError as error:
             raise LowerError(
                 "dump: cannot write {path} ({reason}); specify a file in a writable folder",
-                kind="wrong-argument", path=self.path, reason=error.strerror or error,
+                kind="invalid-type", path=self.path, reason=error.strerror or error,
             ) from error
 
     def after(self, name: str, func: PrimFunc, seconds: float) -> None:

@@ -165,7 +165,7 @@ def report_of(
         raise LowerError(
             "report: more than {budget} loop iterations in {name} must be evaluated separately, "
             "because they depend on conditions or bounds that are not affine; use smaller sizes",
-            kind="too-much", budget=BUDGET, name=name,
+            kind="limit-exceeded", budget=BUDGET, name=name,
         ) from None
 
 

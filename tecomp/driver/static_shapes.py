@@ -40,20 +40,20 @@ def check_sizes(func: PrimFunc, sizes: Mapping[str, int], where: str) -> dict[st
             raise CallError(
                 "{where}: {func} depends on {name}, which is unknown; pass it as a keyword, e.g. "
                 "kernel.{function}({name}=8)",
-                kind="unknown-size", where=where, func=func.name, name=name,
+                kind="unbound-size", where=where, func=func.name, name=name,
                 function=where.rpartition(".")[2],
             )
         size = sizes[name]
         if isinstance(size, bool) or not isinstance(size, int) or size < 0:
             raise CallError(
                 "{where}: {name} must be an integer >= 0, got {size!r}",
-                kind="wrong-number", where=where, name=name, size=size,
+                kind="invalid-value", where=where, name=name, size=size,
             )
     for given in sizes:
         if given not in names:
             raise CallError(
                 "{where}: {func} has no size variable {given}; its size variables are {names}",
-                kind="unknown-size", where=where, func=func.name, given=given,
+                kind="unbound-size", where=where, func=func.name, given=given,
                 names=", ".join(names) or "none",
             )
     return {name: sizes[name] for name in names}

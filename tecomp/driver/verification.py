@@ -64,7 +64,8 @@ class Verifier:
                 told = self._told(position, at, found[position], wanted[position])
                 raise InternalError(
                     "{told}; {culprit}; report this program as a bug",
-                    kind="wrong-result", told=told, culprit=self._culprit(before, wanted, sizes),
+                    kind="verification-failed", told=told,
+                    culprit=self._culprit(before, wanted, sizes),
                 )
 
     def check_bounds(self, given: Sequence[Any], sizes: Mapping[str, int]) -> None:
@@ -83,7 +84,7 @@ class Verifier:
         raise InternalError(
             "{name}: after the pass {name2} the interpreter fails: {fault}; no result was "
             "computed; report this program as a bug",
-            kind="wrong-result", name=self.name, name2=name, fault=fault,
+            kind="verification-failed", name=self.name, name2=name, fault=fault,
         )
 
     def _fault(self, name: str, given: Sequence[Any], sizes: Mapping[str, int]) -> str | None:

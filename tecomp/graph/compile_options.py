@@ -98,7 +98,7 @@ def validate_request(
     if not isinstance(name, str) or not name.isidentifier():
         raise DefinitionError(
             "compile: the name of a program must be an identifier, got {name!r}",
-            kind="wrong-argument", name=name,
+            kind="invalid-type", name=name,
         )
     cure = "pass one layout per tensor"
     check_kind(layouts, Mapping, "compile: layouts", cure, DefinitionError)
@@ -166,13 +166,13 @@ def _arrays(given: Mapping[Tensor, Any]) -> dict[Tensor, Array]:
         except (TypeError, ValueError, RuntimeError) as error:
             raise CallError(
                 "compile: the constant {tensor} is not a valid array ({reason}); {remedy}",
-                kind="other-array", tensor=tensor.name, reason=error, remedy=cure,
+                kind="argument-mismatch", tensor=tensor.name, reason=error, remedy=cure,
             ) from None
         shape = constant_shape(tensor.shape)
         if (shape is not None and array.shape != shape) or array.dtype != tensor.dtype.numpy:
             raise CallError(
                 "compile: the constant {tensor} has dtype {dtype} and shape {shape}; {remedy}",
-                kind="other-array", tensor=tensor.name, dtype=array.dtype, shape=array.shape,
+                kind="argument-mismatch", tensor=tensor.name, dtype=array.dtype, shape=array.shape,
                 remedy=cure,
             )
         found[tensor] = array

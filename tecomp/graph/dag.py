@@ -163,7 +163,7 @@ def _check_given(given: Sequence[Tensor]) -> None:
         if tensor in seen:
             raise DefinitionError(
                 "compile: duplicate input {tensor}; pass it once",
-                kind="given-twice", tensor=tensor.name,
+                kind="duplicate-argument", tensor=tensor.name,
             )
         seen.add(tensor)
         _check_sizes(tensor.name, tensor.shape)
@@ -172,7 +172,7 @@ def _check_given(given: Sequence[Tensor]) -> None:
 def _check_outputs(outputs: Sequence[Tensor], given: Sequence[Tensor]) -> None:
     if not outputs:
         raise DefinitionError(
-            "compile: no output is specified; pass one or more tensors", kind="nothing-given"
+            "compile: no output is specified; pass one or more tensors", kind="missing-input"
         )
     for tensor in outputs:
         if tensor in given:
@@ -190,7 +190,7 @@ def _check_outputs(outputs: Sequence[Tensor], given: Sequence[Tensor]) -> None:
         if count > 1:
             raise DefinitionError(
                 "compile: {tensor} is an output {count} times; pass it once",
-                kind="given-twice", tensor=tensor.name, count=count,
+                kind="duplicate-argument", tensor=tensor.name, count=count,
             )
 
 
@@ -199,7 +199,7 @@ def _check_variables(op: Operation) -> None:
         raise DefinitionError(
             "compile: {op} depends on the variable `{var}`, but a program requires constant sizes; "
             "define it with constant sizes, or build a kernel for any size",
-            kind="unknown-size", op=op.name, var=var.name,
+            kind="unbound-size", op=op.name, var=var.name,
         )
 
 
@@ -209,5 +209,5 @@ def _check_sizes(name: str, shape: Sequence[Extent]) -> None:
             raise DefinitionError(
                 "compile: {name} has the extent `{extent}`, but a program requires constant sizes; "
                 "define it with constant sizes, or build a kernel for any size",
-                kind="unknown-size", name=name, extent=extent,
+                kind="unbound-size", name=name, extent=extent,
             )

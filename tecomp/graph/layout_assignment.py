@@ -68,7 +68,7 @@ def _infeasible(
         return LayoutError(
             "layouts: {operation} is infeasible on {target}: the layouts of {reads} that it "
             "supports are not compatible with those of the adjacent values; allow more layouts",
-            kind="demand", **where, reads=reads,
+            kind="layout-requirement", **where, reads=reads,
         )
     # One violation per rule suffices as an example.
     each = {id(violation.rule): violation for violation in reversed(found)}
@@ -78,17 +78,17 @@ def _infeasible(
             "layouts: {operation} is infeasible on {target}: {problems}; no relayouts bring "
             "{reads} into a supported layout: allow more layouts, or make them inputs of a program "
             "that begins with {operation}",
-            kind="demand", **where, problems=problems, reads=reads,
+            kind="layout-requirement", **where, problems=problems, reads=reads,
         )
     if any(violation.relayout is not None for violation in each.values()):
         return LayoutError(
             "layouts: {operation} is infeasible on {target}: {problems}",
-            kind="demand", **where, problems=problems,
+            kind="layout-requirement", **where, problems=problems,
         )
     return LayoutError(
         "layouts: {operation} is infeasible on {target}: {problems}; remove relayouts=False to "
         "allow relayouts",
-        kind="demand", **where, problems=problems,
+        kind="layout-requirement", **where, problems=problems,
     )
 
 
@@ -230,13 +230,13 @@ def _clash(
         why = _refusal(build_layout_problem(graph, machine, left, ()), relayouts=relayouts).message
         return LayoutError(
             "layouts: {demand} cannot be satisfied on {target}{instead}; {reason}",
-            kind="demand", demand=texts, target=machine.target.name,
+            kind="layout-requirement", demand=texts, target=machine.target.name,
             instead=_instead(left[0], machine), reason=why.removeprefix("layouts: "),
         )
     return LayoutError(
         "layouts: conflict between {demands}: no assignment of layouts satisfies them together; "
         "remove one of them, or make it a soft hint",
-        kind="demand", demands=texts,
+        kind="layout-requirement", demands=texts,
     )
 
 

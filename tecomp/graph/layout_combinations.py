@@ -225,7 +225,7 @@ class LayoutCapabilities:
                     "layouts: `{reason}` in {op} or a layout of its operands is not affine, so "
                     "lanes cannot be compared; use sums of axes times constants in indices and "
                     "conditions, or build the operation alone with tecomp.build",
-                    kind="demand", reason=error.args[0], op=op.name,
+                    kind="layout-requirement", reason=error.args[0], op=op.name,
                 ) from None
 
     def prices(

@@ -62,7 +62,8 @@ def demands_of(
             raise LayoutError(
                 "hints: {tensor} has a hint, but is not a value of the program; its values are "
                 "{every}",
-                kind="demand", tensor=each.tensor.name, every=", ".join(x.name for x in every),
+                kind="layout-requirement", tensor=each.tensor.name,
+                every=", ".join(x.name for x in every),
             )
         if each.is_hard:
             found.append(LayoutRequirement(x, str(each), axis=each.stick))
@@ -71,7 +72,7 @@ def demands_of(
             raise LayoutError(
                 "layouts: {tensor} has a layout, but is not a value of the program; its values are "
                 "{every}",
-                kind="demand", tensor=demand.tensor.name,
+                kind="layout-requirement", tensor=demand.tensor.name,
                 every=", ".join(x.name for x in every),
             )
     return found
@@ -90,7 +91,7 @@ def _on_device(x: Tensor, asked: Wanted, target: Target) -> Wanted:
         raise LayoutError(
             "layouts: one of several alternatives for {x} is in `{memory}`; pass that layout "
             "alone, or remove it",
-            kind="demand", x=x.name, memory=near[0].memory,
+            kind="layout-requirement", x=x.name, memory=near[0].memory,
         )
     return asked
 
@@ -141,7 +142,7 @@ def shards_of(
             raise LayoutError(
                 "layouts: {x} is a constant, but shards in `{memory}` exist for one call only; "
                 "remove its layout",
-                kind="demand", x=x.name, memory=layout.memory,
+                kind="layout-requirement", x=x.name, memory=layout.memory,
             )
         check_near(x, layout, target)
         count = parts_along(layout)
@@ -167,8 +168,8 @@ def check_near(tensor: Tensor, layout: ShardLayout, target: Target) -> None:
             "layouts: the shards of {tensor} in `{memory}` are {linear} with tile={tile}, which is "
             "not supported; use a grid that splits each axis into equal parts, and the tile of "
             "target {target}",
-            kind="demand", tensor=tensor.name, memory=layout.memory, linear=layout.linear,
-            tile=layout.tile, target=target.name,
+            kind="layout-requirement", tensor=tensor.name, memory=layout.memory,
+            linear=layout.linear, tile=layout.tile, target=target.name,
         )
     units = (1, 1) if tile is None else (tile.rows, tile.columns)
     places = zip(layout.shape[-2:], count[-2:], units[max(2 - len(layout.shape), 0):], strict=True)
@@ -177,7 +178,7 @@ def check_near(tensor: Tensor, layout: ShardLayout, target: Target) -> None:
         raise LayoutError(
             "layouts: the shards of {tensor} in `{memory}` have {scalar_shard_shape} elements, but "
             "cores compute whole tiles of {units}; use a grid whose shards are whole tiles",
-            kind="demand", tensor=tensor.name, memory=layout.memory,
+            kind="layout-requirement", tensor=tensor.name, memory=layout.memory,
             scalar_shard_shape=" x ".join(map(str, layout.scalar_shard_shape)),
             units=" x ".join(map(str, units)),
         )
@@ -192,14 +193,14 @@ def _check_cores(tensor: Tensor, layout: ShardLayout, cores: int, target: Target
         raise LayoutError(
             "layouts: {tensor} has {cores} shards, but target {target} has {target_cores} cores; "
             "use a smaller grid",
-            kind="demand", tensor=tensor.name, cores=cores, target=target.name,
+            kind="layout-requirement", tensor=tensor.name, cores=cores, target=target.name,
             target_cores=target.cores,
         )
     if layout.shard_nbytes > where.room:
         raise LayoutError(
             "layouts: a shard of {tensor} takes {shard_nbytes:_} bytes of `{memory}`, but each "
             "core of target {target} has {room:_}; use a larger grid, or remove its layout",
-            kind="demand", tensor=tensor.name, shard_nbytes=layout.shard_nbytes,
+            kind="layout-requirement", tensor=tensor.name, shard_nbytes=layout.shard_nbytes,
             memory=layout.memory, target=target.name, room=where.room,
         )
 
@@ -296,7 +297,8 @@ def check_shape(tensor: Tensor, layout: Layout) -> None:
         raise LayoutError(
             "layouts: {tensor} is {dtype}{shape}, but its layout is for "
             "{layout_dtype}{layout_shape}; pass a layout of its shape and dtype",
-            kind="other-shape", tensor=tensor.name, dtype=tensor.dtype, shape=list(tensor.shape),
+            kind="layout-shape-mismatch", tensor=tensor.name, dtype=tensor.dtype,
+            shape=list(tensor.shape),
             layout_dtype=layout.dtype, layout_shape=list(layout.shape),
         )
 
@@ -324,13 +326,14 @@ def _check_memory(tensor: Tensor, memory: str, target: Target) -> None:
         raise LayoutError(
             "layouts: {tensor} has a layout in unknown memory `{memory}`; memories of target "
             "{target} are {memories}, and values of programs are in `{device}`",
-            kind="target-lacks", tensor=tensor.name, memory=memory, target=target.name,
+            kind="unsupported-by-target", tensor=tensor.name, memory=memory, target=target.name,
             memories=", ".join(target.memories), device=device,
         )
     raise LayoutError(
         "layouts: {tensor} has a layout in memory `{memory}` of target {target}, but values of "
         "programs must be in `{device}`; pass memory={device!r}, or omit it",
-        kind="demand", tensor=tensor.name, memory=memory, target=target.name, device=device,
+        kind="layout-requirement", tensor=tensor.name, memory=memory, target=target.name,
+        device=device,
     )
 
 
@@ -344,6 +347,6 @@ def _check_storage(tensor: Tensor, storage: str, target: Target) -> None:
         raise LayoutError(
             "layouts: {tensor} has a layout that stores {storage}, but programs for target "
             "{target} store {plain} as {kept}; pass a layout with that storage",
-            kind="demand", tensor=tensor.name, storage=storage, target=target.name, plain=plain,
-            kept=kept,
+            kind="layout-requirement", tensor=tensor.name, storage=storage, target=target.name,
+            plain=plain, kept=kept,
         )

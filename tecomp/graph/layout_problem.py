@@ -334,7 +334,7 @@ def _layouts_of(demand: LayoutRequirement, machine: LayoutCapabilities) -> tuple
     if not found:
         raise LayoutError(
             "layouts: {tensor} has an empty list of candidate layouts; pass one or more",
-            kind="demand", tensor=tensor.name,
+            kind="layout-requirement", tensor=tensor.name,
         )
     return tuple(dict.fromkeys(found))
 

@@ -171,7 +171,8 @@ class ProgramLayouts(Mapping[Tensor, FixedTiledLayout]):
         if tensor not in self:
             raise LayoutError(
                 "layouts: {tensor!r} is not a value of the program; its values are {seats}",
-                kind="demand", tensor=tensor, seats=", ".join(x.name for x in self.seats),
+                kind="layout-requirement", tensor=tensor,
+                seats=", ".join(x.name for x in self.seats),
             )
         found = self.graph.of(tensor)
         return _fixed_layout(found, self.seats[found])

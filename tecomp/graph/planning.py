@@ -176,7 +176,7 @@ class ProgramPlan:
                 raise LayoutError(
                     "layouts: {x} depends only on constants and is computed once, but shards in "
                     "scratchpads exist for one call only; remove its layout",
-                    kind="demand", x=x.name,
+                    kind="layout-requirement", x=x.name,
                 )
         hinted = {hint: written.of(hint.tensor) for hint in self.asked.division_hints}
         return replace(

@@ -146,7 +146,7 @@ class Program(Pictured):
             raise CallError(
                 "{kernel}: expected {wanted} ({names}), got {array_count}; pass outputs as `out`, "
                 "and do not pass constants",
-                kind="other-array", kernel=self._kernel.name, wanted=wanted, names=names,
+                kind="argument-mismatch", kernel=self._kernel.name, wanted=wanted, names=names,
                 array_count=len(arrays),
             )
         results = self._results(out)

@@ -317,7 +317,7 @@ class _Chooser:
         return LayoutError(
             "layouts: {x} cannot stay in `{scratchpad}` in shards {count}: {reason}; use another "
             "grid, or remove its layout",
-            kind="demand", x=x.name, scratchpad=self.where.scratchpad,
+            kind="layout-requirement", x=x.name, scratchpad=self.where.scratchpad,
             count=_times(self.barred.shards[x].count), reason=why,
         )
 

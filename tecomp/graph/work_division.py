@@ -59,7 +59,7 @@ def apply_division_hints(
             raise LayoutError(
                 "hints: {tensor} has a division hint, but no operation of the program computes it; "
                 "computed values: {computed}",
-                kind="demand", tensor=hint.tensor.name,
+                kind="layout-requirement", tensor=hint.tensor.name,
                 computed=", ".join(x.name for x in graph.computed),
             )
         op = made.get(x, x).op
@@ -67,7 +67,7 @@ def apply_division_hints(
         if hint.is_hard and not homes:
             raise LayoutError(
                 "hints: {hint} cannot be satisfied: {no_kernel}; remove it",
-                kind="demand", hint=hint, no_kernel=_NO_KERNEL,
+                kind="layout-requirement", hint=hint, no_kernel=_NO_KERNEL,
             )
         for group in homes:
             axes = _axes_of_result(group, op)
@@ -179,7 +179,8 @@ def _refusal(
     texts = " and ".join(str(each.hint) for each in left)
     how = "clash" if len(left) > 1 else "cannot be satisfied"
     return LayoutError(
-        "hints: {hints} {how}: {reason}", kind="demand", hints=texts, how=how, reason=reason
+        "hints: {hints} {how}: {reason}",
+        kind="layout-requirement", hints=texts, how=how, reason=reason,
     )
 
 

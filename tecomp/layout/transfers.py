@@ -173,14 +173,14 @@ def _of_runs(
         raise LayoutError(
             "{what} requires more than {most_nests} loop nests, and its {count} elements exceed "
             "the limit of {limit} for enumeration; copy parts of it with start= and extents=",
-            kind="too-much", what=what, most_nests=MOST_NESTS, count=count, limit=LIMIT,
+            kind="limit-exceeded", what=what, most_nests=MOST_NESTS, count=count, limit=LIMIT,
         )
     found = nests_of_runs(device, host, layout.index_map.initial_indices, box)
     if len(found) > MOST_NESTS:
         raise LayoutError(
             "{what} requires {found_count} loop nests, which exceeds the limit of {most_nests}; "
             "copy parts of it with start= and extents=, or rearrange the elements on the device",
-            kind="too-much", what=what, found_count=len(found), most_nests=MOST_NESTS,
+            kind="limit-exceeded", what=what, found_count=len(found), most_nests=MOST_NESTS,
         )
     return found
 
@@ -374,7 +374,7 @@ def copy_runs(
         raise LayoutError(
             "layout.runs_to: {shape} and {target_shape} are shapes of different tensors; use the "
             "same shape for both layouts, e.g. with maps of their common tensor",
-            kind="other-shape", shape=list(source.shape), target_shape=list(target.shape),
+            kind="layout-shape-mismatch", shape=list(source.shape), target_shape=list(target.shape),
         )
     box = check_box(source, start, extents, "layout.runs_to")
     axes = source.index_map.initial_indices

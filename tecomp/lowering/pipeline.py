@@ -156,12 +156,12 @@ def lower_all(
     if not isinstance(name, str) or not name.isidentifier() or iskeyword(name):
         raise LowerError(
             "lower: name must be a valid identifier, got {name!r}",
-            kind="wrong-argument", name=name,
+            kind="invalid-type", name=name,
         )
     if not isinstance(schedule, Schedule):
         raise LowerError(
             "lower: expected a schedule, got {schedule!r}",
-            kind="wrong-argument", schedule=schedule,
+            kind="invalid-type", schedule=schedule,
         )
     whole = with_arguments(schedule, args)
     strides, offsets = strides_of(binds, args, "lower"), offsets_of(binds, args)

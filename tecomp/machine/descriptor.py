@@ -341,7 +341,7 @@ class Target(Pictured):
         if self.stick is None:
             raise TargetError(
                 "target {name} has no sticks; `target.stick` is None",
-                kind="target-lacks", name=self.name,
+                kind="unsupported-by-target", name=self.name,
             )
         return self.stick.bytes
 
@@ -356,7 +356,9 @@ class Target(Pictured):
         ('lx', 2097152)
         """
         if not is_one_of(scope, self.memories):
-            raise TargetError("{problem}", kind="target-lacks", problem=self._no_memory(scope))
+            raise TargetError(
+                "{problem}", kind="unsupported-by-target", problem=self._no_memory(scope)
+            )
         return self.memories[scope]
 
     def _no_memory(self, given: object) -> str:
@@ -387,7 +389,8 @@ class Target(Pictured):
         if buffer.scope not in self.memories:
             raise TargetError(
                 "{buffer}: {problem}",
-                kind="target-lacks", buffer=buffer.name, problem=self._no_memory(buffer.scope),
+                kind="unsupported-by-target", buffer=buffer.name,
+                problem=self._no_memory(buffer.scope),
             )
         memory = self.memories[buffer.scope]
         rank = len(buffer.axis_separators) + 1
@@ -400,7 +403,7 @@ class Target(Pictured):
             cure += f', or set_scope("{others[0]}")'
         raise TargetError(
             "{buffer}: has {rank}, but memory `{memory}` of target {name} takes {axes}; {remedy}",
-            kind="target-lacks", buffer=buffer.name, rank=_axes(rank), memory=memory.name,
+            kind="unsupported-by-target", buffer=buffer.name, rank=_axes(rank), memory=memory.name,
             name=self.name, axes=memory.axes, remedy=cure,
         )
 
@@ -439,7 +442,7 @@ class Target(Pictured):
             axes = ", ".join(f"{name} ({count})" for name, count in self.grid.items())
             raise TargetError(
                 "{loop}: target {name} has no grid axis `{axis}`; {hint}its axes are {axes}",
-                kind="target-lacks", loop=loop, name=self.name, axis=axis, hint=hint,
+                kind="unsupported-by-target", loop=loop, name=self.name, axis=axis, hint=hint,
                 axes=axes or "none",
             )
         cores = self.grid[axis]

@@ -59,7 +59,7 @@ def cpu_level() -> str | None:
         raise TargetError(
             "{cpu_variable}: the host does not support {level} (missing: {missing}); set a lower "
             "level, or host",
-            kind="target-lacks", cpu_variable=CPU_VARIABLE, level=level, missing=missing,
+            kind="unsupported-by-target", cpu_variable=CPU_VARIABLE, level=level, missing=missing,
         )
     return level
 

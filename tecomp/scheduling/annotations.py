@@ -74,7 +74,7 @@ def check_pragma(kind: object, value: object, where: str) -> tuple[str, int]:
         raise ScheduleError(
             "{where}: {steps} must be the maximum number of unrolled statements, an integer >= 0, "
             "got {value!r}",
-            kind="wrong-number", where=where, steps=STEPS, value=value,
+            kind="invalid-value", where=where, steps=STEPS, value=value,
         )
     return kind, steps
 
@@ -84,7 +84,7 @@ def _truth(value: object, where: str) -> int:
     if number not in (0, 1):
         raise ScheduleError(
             "{where}: {explicit} must be True or False, got {value!r}",
-            kind="wrong-argument", where=where, explicit=EXPLICIT, value=value,
+            kind="invalid-type", where=where, explicit=EXPLICIT, value=value,
         )
     return number
 
@@ -104,13 +104,13 @@ def set_store_predicate(state: ScheduleState, key: Operation, predicate: Expr) -
         raise ScheduleError(
             "{where}: {stage} is {what}, which does not support store predicates; use "
             "te.if_then_else instead",
-            kind="not-this-form", where=where, stage=stage.name, what=what,
+            kind="pattern-mismatch", where=where, stage=stage.name, what=what,
         )
     if not isinstance(predicate, Expr) or not predicate.dtype.is_bool or predicate.dtype.lanes > 1:
         raise ScheduleError(
             "{where}: the predicate must be a scalar boolean expression, got {predicate!r}; pass a "
             "condition such as thread.var.equal(0)",
-            kind="wrong-argument", where=where, predicate=predicate,
+            kind="invalid-type", where=where, predicate=predicate,
         )
     known = {*compute.axis, *(axis for axis in stage.leaves if is_data(axis))}
     for node in walk(predicate):
@@ -136,7 +136,7 @@ def check_env_threads(stage: StageState, threads: object) -> None:
         raise ScheduleError(
             "{where}: {stage} is not a scan, and only scans have threads around their steps; bind "
             "the loops of {stage} instead",
-            kind="not-this-form", where=where, stage=stage.name,
+            kind="pattern-mismatch", where=where, stage=stage.name,
         )
     for thread in threads if isinstance(threads, list | tuple) else [threads]:
         if not isinstance(thread, ThreadAxis):
@@ -161,13 +161,13 @@ def prefetch(
         read = ", ".join(dict.fromkeys(t.name for t in stage.op.input_tensors)) or "nothing"
         raise ScheduleError(
             "{where}: {stage} does not read {tensor}; it reads {read}",
-            kind="no-reader", where=where, stage=stage.name, tensor=tensor.name, read=read,
+            kind="no-consumer", where=where, stage=stage.name, tensor=tensor.name, read=read,
         )
     count = None if isinstance(offset, Expr) else as_int(offset)
     if count is None or count < 0:
         raise ScheduleError(
             "{where}: offset must be a number of iterations >= 0, got {offset!r}",
-            kind="wrong-argument", where=where, offset=offset,
+            kind="invalid-type", where=where, offset=offset,
         )
     kept = tuple(
         old for old in stage.prefetches

@@ -62,7 +62,7 @@ def cache_read(
     if not readers:
         raise ScheduleError(
             "{where}: no readers given; pass at least one stage that reads the copy",
-            kind="nothing-given", where=where,
+            kind="missing-input", where=where,
         )
     for key in readers:
         reader = state.stage(key)
@@ -70,7 +70,7 @@ def cache_read(
             names = ", ".join(s.name for s in direct_consumers(state, source)) or "nothing"
             raise ScheduleError(
                 "{where}: {reader} does not read {source}; readers of {source}: {names}",
-                kind="no-reader", where=where, reader=reader.name, source=source.name,
+                kind="no-consumer", where=where, reader=reader.name, source=source.name,
                 names=names,
             )
     copy = _copy_of(tensor, f"{source.name}.{scope}")
@@ -163,19 +163,19 @@ def _check_cached(
     ) != compute.num_outputs:
         raise ScheduleError(
             "{where}: {stage} has {num_outputs} outputs; pass all of them, and no other tensors",
-            kind="wrong-count", where=where, num_outputs=compute.num_outputs, stage=stage.name,
+            kind="count-mismatch", where=where, num_outputs=compute.num_outputs, stage=stage.name,
         )
     if isinstance(compute, ScanOp):
         raise ScheduleError(
             "{where}: {stage} is a scan, which reads its own earlier results, and cannot be "
             "cached; add a te.compute that copies the result",
-            kind="not-this-form", where=where, stage=stage.name,
+            kind="pattern-mismatch", where=where, stage=stage.name,
         )
     if isinstance(compute, ExternOp):
         raise ScheduleError(
             "{where}: {stage} is a te.extern, whose statements store to it directly, and cannot be "
             "cached; add a te.compute that copies the result",
-            kind="not-this-form", where=where, stage=stage.name,
+            kind="pattern-mismatch", where=where, stage=stage.name,
         )
     # The axes of an intrinsic call determine its tiles, so all loops of the call must be intact.
     whole = compute.loops if isinstance(compute, TensorComputeOp) else compute.reduce_axis
@@ -185,7 +185,7 @@ def _check_cached(
         raise ScheduleError(
             "{where}: {form} {missing} was already split or fused; call cache_write first and "
             "split the axes of the cache stage",
-            kind="too-late", where=where, form=kind, missing=missing[0].name,
+            kind="primitive-order", where=where, form=kind, missing=missing[0].name,
         )
 
 
@@ -203,14 +203,14 @@ def _begun_anew(state: ScheduleState, stage: StageState, where: str) -> StageSta
             raise ScheduleError(
                 "{where}: {other} is computed at loop {axis} of {stage}, whose loops cache_write "
                 "resets; call cache_write before compute_at",
-                kind="too-late", where=where, other=other.name, axis=other.attach.axis.name,
+                kind="primitive-order", where=where, other=other.name, axis=other.attach.axis.name,
                 stage=stage.name,
             )
     if stage.tensorized is not None:
         raise ScheduleError(
             "{where}: {stage} is tensorized at {axis}, but its computation moves to the cache "
             "stage; call cache_write first and tensorize the cache stage",
-            kind="too-late", where=where, stage=stage.name, axis=stage.tensorized.axis.name,
+            kind="primitive-order", where=where, stage=stage.name, axis=stage.tensorized.axis.name,
         )
     return drop_annotations(replace(stage, leaves=leaves, relations=layouts), *gone)
 
@@ -288,25 +288,25 @@ def _checked_rfactor(stage: StageState, axis: IterVar, factor_axis: int) -> tupl
     if not isinstance(reduce, Reduce):
         raise ScheduleError(
             "{where}: {stage} is not a reduction",
-            kind="not-this-form", where=where, stage=stage.name,
+            kind="pattern-mismatch", where=where, stage=stage.name,
         )
     leaf_position(stage, axis, "rfactor")
     if not is_reduction(axis):
         raise ScheduleError(
             "{where}: {axis} is not a reduction axis",
-            kind="not-this-form", where=where, axis=axis.name,
+            kind="pattern-mismatch", where=where, axis=axis.name,
         )
     if mixed := [leaf for leaf in stage.leaves if leaf in _over_data_too(stage)]:
         raise ScheduleError(
             "{where}: {mixed} was fused from data and reduction axes, so its iterations do not "
             "each belong to one partial result; call rfactor before fuse",
-            kind="too-late", where=where, mixed=mixed[0].name,
+            kind="primitive-order", where=where, mixed=mixed[0].name,
         )
     rank = len(stage.compute.axis)
     if not isinstance(factor_axis, int) or not -rank - 1 <= factor_axis <= rank:
         raise ScheduleError(
             "{where}: factor_axis must be between {lowest} and {rank}, got {factor_axis!r}",
-            kind="wrong-number", where=where, lowest=-rank - 1, rank=rank,
+            kind="invalid-value", where=where, lowest=-rank - 1, rank=rank,
             factor_axis=factor_axis,
         )
     return reduce, factor_axis % (rank + 1)
@@ -355,7 +355,7 @@ def _in_order(stage: StageState, reduce: Reduce, axis: IterVar, order: object) -
         raise ScheduleError(
             "s.rfactor({stage}, {axis}): order={order!r} is not the index of a reduced value of "
             "{stage}; pass 0 to {last}, or None",
-            kind="wrong-number", stage=stage.name, axis=axis.name, order=order, last=count - 1,
+            kind="invalid-value", stage=stage.name, axis=axis.name, order=order, last=count - 1,
         )
     return in_order(reduce.combiner, number)
 
@@ -454,7 +454,7 @@ def check_plain_reduction(stage: StageState, where: str, why: str) -> Reduce:
     ):
         raise ScheduleError(
             "{where}: {stage} is not a single-output reduction without where= and init=; {reason}",
-            kind="not-this-form", where=where, stage=stage.name, reason=why,
+            kind="pattern-mismatch", where=where, stage=stage.name, reason=why,
         )
     return reduce
 

@@ -60,14 +60,14 @@ def cache_factor(
         raise ScheduleError(
             "{where}: the terms have {every_count} factors; select some of 0 to {last}, but not "
             "all",
-            kind="no-such-loop", where=where, every_count=len(every), last=len(every) - 1,
+            kind="unknown-loop", where=where, every_count=len(every), last=len(every) - 1,
         )
     value = _product_of_factors([every[k] for k in chosen])
     sums = sums_of(value)
     if not sums:
         raise ScheduleError(
             "{where}: `{value}` does not depend on any axis, so there is nothing to cache",
-            kind="not-this-form", where=where, value=value,
+            kind="pattern-mismatch", where=where, value=value,
         )
     made = stage_of(stage, value, sums, f"{stage.name}_factor")
     element = TensorLoad(made, tuple(each.index for each in sums), stage.compute.location)
@@ -220,7 +220,7 @@ def cache_repeated(
     if not is_map(stage.op) or len(stage.op.outputs) > 1:
         raise ScheduleError(
             "{where}: {stage} is not an element-wise computation; pass an element-wise stage",
-            kind="not-this-form", where=where, stage=stage.name,
+            kind="pattern-mismatch", where=where, stage=stage.name,
         )
     compute = stage.compute
     others = [own for own in compute.axis if own is not axis]
@@ -228,14 +228,14 @@ def cache_repeated(
         names = ", ".join(own.name for own in compute.axis)
         raise ScheduleError(
             "{where}: the axis does not belong to {stage}; its axes are {names}",
-            kind="no-such-loop", where=where, stage=stage.name, names=names,
+            kind="unknown-loop", where=where, stage=stage.name, names=names,
         )
     found = [node for node in walk(*compute.body, parts=_unconditional_operands)
         if _is_part(node, others)]
     if not others or not found:
         raise ScheduleError(
             "{where}: no subexpression is invariant along this axis only; do not cache along it",
-            kind="not-this-form", where=where,
+            kind="pattern-mismatch", where=where,
         )
     chosen = max(found, key=lambda node: sum(1 for _ in walk(node)))
     axes = [make_axis(own.name, 0, own.extent, IterKind.DATA) for own in others]
@@ -298,7 +298,7 @@ def cache_terms(
     if isinstance(term, TensorLoad) or not sums:
         raise ScheduleError(
             "{where}: each term is `{term}`, so there is nothing to cache; remove the call",
-            kind="not-this-form", where=where, term=term,
+            kind="pattern-mismatch", where=where, term=term,
         )
     others = tuple(dict.fromkeys(state.stage(key).key for key in readers))
     for key in others:
@@ -306,7 +306,7 @@ def cache_terms(
             raise ScheduleError(
                 "{where}: {state} does not compute `{term}` over axes of the same extents; remove "
                 "it from the readers",
-                kind="not-this-form", where=where, state=state.stage(key).name, term=term,
+                kind="pattern-mismatch", where=where, state=state.stage(key).name, term=term,
             )
     made = stage_of(stage, term, sums, f"{stage.name}_terms")
     reading = {stage.key, *others}

@@ -51,7 +51,7 @@ def compute_at(
         )
         raise ScheduleError(
             "{where}: {parent} does not read {stage}, directly or through other stages; {instead}",
-            kind="no-reader", where=where, parent=parent.name, stage=stage.name, instead=instead,
+            kind="no-consumer", where=where, parent=parent.name, stage=stage.name, instead=instead,
         )
     return state.update(replace(stage, attach=ComputedAt(parent.key, axis))), None
 
@@ -67,13 +67,13 @@ def compute_inline(state: ScheduleState, key: Operation) -> tuple[ScheduleState,
     if stage.is_output:
         raise ScheduleError(
             "{where}: {stage} is an output and needs its memory; inline what it reads",
-            kind="needs-memory", where=where, stage=stage.name,
+            kind="requires-storage", where=where, stage=stage.name,
         )
     if what := _why_memory(stage.compute):
         raise ScheduleError(
             "{where}: {stage} {what} and needs memory for its results; use compute_at with an "
             "inner loop of its consumer",
-            kind="needs-memory", where=where, stage=stage.name, what=what,
+            kind="requires-storage", where=where, stage=stage.name, what=what,
         )
     return state.update(replace(stage, attach=Inline())), None
 
@@ -111,18 +111,18 @@ def storage_align(
         names = ", ".join(a.name for a in stage.layout_axes)
         raise ScheduleError(
             "{where}: expected an axis of the stored tensor ({names}), got {axis!r}",
-            kind="no-such-loop", where=where, names=names, axis=axis,
+            kind="unknown-loop", where=where, names=names, axis=axis,
         )
     if not all(isinstance(n, int) and not isinstance(n, bool) for n in (factor, offset)):
         raise ScheduleError(
             "{where}: factor and offset must be integers, got {factor!r} and {offset!r}",
-            kind="wrong-argument", where=where, factor=factor, offset=offset,
+            kind="invalid-type", where=where, factor=factor, offset=offset,
         )
     if factor < 1 or not 0 <= offset < factor:
         raise ScheduleError(
             "{where}: expected factor >= 1 and 0 <= offset < factor, got factor {factor!r} and "
             "offset {offset!r}",
-            kind="wrong-number", where=where, factor=factor, offset=offset,
+            kind="invalid-value", where=where, factor=factor, offset=offset,
         )
     kept = tuple(a for a in stage.aligns if a[0] != position)
     return state.update(replace(stage, aligns=(*kept, (position, factor, offset)))), None
@@ -140,12 +140,12 @@ def double_buffer(state: ScheduleState, key: Operation) -> tuple[ScheduleState, 
         raise ScheduleError(
             "{where}: {stage} is an output, whose memory is passed by the caller; use "
             "s.cache_write({stage}, ...) and place the cache stage",
-            kind="needs-memory", where=where, stage=stage.name,
+            kind="requires-storage", where=where, stage=stage.name,
         )
     if stage.compute.num_outputs > 1:
         raise ScheduleError(
             "{where}: {stage} has several outputs; only stages with a single output are supported",
-            kind="not-this-form", where=where, stage=stage.name,
+            kind="pattern-mismatch", where=where, stage=stage.name,
         )
     return state.update(replace(stage, is_doubled=True)), None
 
@@ -161,7 +161,7 @@ def rolling_buffer(state: ScheduleState, key: Operation) -> tuple[ScheduleState,
         raise ScheduleError(
             "s[{stage}].rolling_buffer: {stage} is an output, whose memory is passed by the "
             "caller; use rolling_buffer on a stage that {stage} reads",
-            kind="needs-memory", stage=stage.name,
+            kind="requires-storage", stage=stage.name,
         )
     return state.update(replace(stage, is_rolling=True)), None
 
@@ -190,7 +190,7 @@ def expand(state: ScheduleState, key: Operation) -> tuple[ScheduleState, None]:
         raise ScheduleError(
             "s[{stage}].expand: {stage} does not call an intrinsic and already has loops; use "
             "expand on a te.compute that calls an intrinsic",
-            kind="not-this-form", stage=stage.name,
+            kind="pattern-mismatch", stage=stage.name,
         )
     plain = ComputeOp(op.name, op.axis, op.body, op.tag, op.attrs, op.location)
     expanded = replace(stage, leaves=(*stage.leaves, *op.inner_loops))
@@ -207,7 +207,7 @@ def check_loops(stage: StageState, where: str) -> None:
         raise ScheduleError(
             "{where}: {stage} is computed by the intrinsic {intrin}; call s[{stage}].expand() "
             "first to compute it with loops",
-            kind="not-this-form", where=where, intrin=stage.op.intrin.name, stage=stage.name,
+            kind="pattern-mismatch", where=where, intrin=stage.op.intrin.name, stage=stage.name,
         )
 
 
@@ -220,7 +220,7 @@ def check_scope(scope: object, where: str) -> None:
     if not isinstance(scope, str) or not scope:
         raise ScheduleError(
             "{where}: scope must be a memory name (str), got {scope!r}",
-            kind="wrong-argument", where=where, scope=scope,
+            kind="invalid-type", where=where, scope=scope,
         )
 
 
@@ -229,7 +229,7 @@ def _check_computed(stage: StageState, call: str) -> None:
         raise ScheduleError(
             "s[{stage}].{call}: {stage} is a placeholder, whose memory is passed by the caller; "
             "use s.cache_read({stage}, ...) and place the copy",
-            kind="needs-memory", stage=stage.name, call=call,
+            kind="requires-storage", stage=stage.name, call=call,
         )
 
 
@@ -269,7 +269,7 @@ def create_group(
         raise ScheduleError(
             "{where}: no stage lies between {read} and {names}; pass inputs that the outputs read, "
             "directly or through other stages",
-            kind="no-reader", where=where, read=read or "nothing", names=names or "nothing",
+            kind="no-consumer", where=where, read=read or "nothing", names=names or "nothing",
         )
     made = GroupKey()
     inside: list[GroupKey] = []
@@ -285,7 +285,7 @@ def create_group(
             raise ScheduleError(
                 "{where}: the group overlaps another group, which also contains {first}; groups "
                 "must be nested or disjoint",
-                kind="no-reader", where=where, first=first,
+                kind="no-consumer", where=where, first=first,
             )
     groups = dict(state.groups)
     for group in inside:
@@ -312,7 +312,7 @@ def place_group(
         raise ScheduleError(
             "s.place_group: {consumer} is itself in the group ({names}); place the group in a "
             "stage that reads these",
-            kind="no-reader", consumer=consumer.name, names=names,
+            kind="no-consumer", consumer=consumer.name, names=names,
         )
     around = state.place_in_groups(state.groups[group].parent)
     for stage in members:

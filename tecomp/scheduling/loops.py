@@ -59,7 +59,7 @@ def split(
         given = "both" if factor is not None else "neither"
         raise ScheduleError(
             "{where}: specify exactly one of factor= and nparts=, got {given}",
-            kind="contrary-options", where=where, given=given,
+            kind="conflicting-options", where=where, given=given,
         )
     if factor is not None:
         factor = _positive(factor, "factor", where)
@@ -102,18 +102,18 @@ def _check_shifted(
             "{where}: {option} computes some elements twice, which {stage} does not support "
             "because it accumulates into elements or reads earlier ones; remove the option to "
             "guard the last part instead",
-            kind="not-parallel", where=where, option=option, stage=stage.name,
+            kind="not-parallelizable", where=where, option=option, stage=stage.name,
         )
     if any(isinstance(relation, LayoutTransform) for relation in stage.relations):
         raise ScheduleError(
             "{where}: {option} requires axes of the tensor, but transform_layout created new "
             "loops; pass loops='logical' to transform_layout, or remove the option",
-            kind="contrary-options", where=where, option=option,
+            kind="conflicting-options", where=where, option=option,
         )
     if factor is None:
         raise ScheduleError(
             "{where}: {option} requires parts of equal length; pass the length as factor=",
-            kind="contrary-options", where=where, option=option,
+            kind="conflicting-options", where=where, option=option,
         )
     extent = axis.extent
     if not (isinstance(factor, int) and isinstance(extent, int) and factor <= extent):
@@ -121,7 +121,7 @@ def _check_shifted(
             "{where}: {option} requires a constant factor that does not exceed the constant "
             "extent, but the factor is {factor} and {axis} has extent {extent}; use a smaller "
             "factor, or remove the option",
-            kind="wrong-number", where=where, option=option, factor=factor, axis=axis.name,
+            kind="invalid-value", where=where, option=option, factor=factor, axis=axis.name,
             extent=extent,
         )
 
@@ -204,7 +204,7 @@ def reorder(state: ScheduleState, key: Operation, *axes: IterVar) -> tuple[Sched
         if position in positions[:k]:
             raise ScheduleError(
                 "s[{stage}].reorder({axes}): duplicate axis {axis}; pass every loop once",
-                kind="given-twice", stage=stage.name, axes=_list(axes), axis=axes[k].name,
+                kind="duplicate-argument", stage=stage.name, axes=_list(axes), axis=axes[k].name,
             )
     leaves = list(stage.leaves)
     for position, axis in zip(sorted(positions), axes, strict=True):
@@ -232,7 +232,7 @@ def tile(
         raise ScheduleError(
             "s[{name}].tile({x_parent}, {y_parent}): the two axes are the same; use split for a "
             "single loop",
-            kind="given-twice", name=name, x_parent=x_parent.name, y_parent=y_parent.name,
+            kind="duplicate-argument", name=name, x_parent=x_parent.name, y_parent=y_parent.name,
         )
     state, (xo, xi) = split(state, key, x_parent, factor=x_factor)
     state, (yo, yi) = split(state, key, y_parent, factor=y_factor)
@@ -256,14 +256,14 @@ def mark(
         raise ScheduleError(
             "s[{stage}].{call}({axis}): {axis} is the step axis of a scan, which is sequential; "
             "apply {call} to a loop over the elements of a step",
-            kind="not-parallel", stage=stage.name, call=call, axis=axis.name,
+            kind="not-parallelizable", stage=stage.name, call=call, axis=axis.name,
         )
     if is_reduction(axis) and kind is not ForKind.UNROLLED:
         raise ScheduleError(
             "s[{stage}].{call}({axis}): {axis} is a reduction axis, and its iterations update the "
             "same element of {stage}; use rfactor to create independent partial results, then "
             "apply {call} to their axis",
-            kind="not-parallel", stage=stage.name, call=call, axis=axis.name,
+            kind="not-parallelizable", stage=stage.name, call=call, axis=axis.name,
         )
     marks = MappingProxyType({**stage.marks, axis: kind})
     return state.update(replace(stage, marks=marks)), None
@@ -284,7 +284,7 @@ def bind(
         raise ScheduleError(
             "{where}: {axis} is the step axis of a scan, which is sequential; bind a loop over the "
             "elements of a step",
-            kind="not-parallel", where=where, axis=axis.name,
+            kind="not-parallelizable", where=where, axis=axis.name,
         )
     if is_reduction(axis) and is_parallel(tag):
         who, cure = "cores", ""
@@ -293,7 +293,7 @@ def bind(
         raise ScheduleError(
             "{where}: {axis} is a reduction axis, and {who} cannot update the same element in "
             "parallel; use rfactor first{remedy}",
-            kind="not-parallel", where=where, axis=axis.name, who=who, remedy=cure,
+            kind="not-parallelizable", where=where, axis=axis.name, who=who, remedy=cure,
         )
     for other, bound in stage.threads.items():
         if is_grid_axis(tag) and bound == tag and other is not axis:
@@ -349,17 +349,17 @@ def _positive(value: object, what: str, where: str) -> Extent:
     if number is None:
         raise ScheduleError(
             "{where}: {what} must be a positive integer, got {value!r}",
-            kind="wrong-number", where=where, what=what, value=value,
+            kind="invalid-value", where=where, what=what, value=value,
         )
     if number < 1:
         raise ScheduleError(
             "{where}: {what} must be a positive integer, got {number!r}",
-            kind="wrong-number", where=where, what=what, number=number,
+            kind="invalid-value", where=where, what=what, number=number,
         )
     if number >= 2**63:
         raise ScheduleError(
             "{where}: {what} must be less than 2**63, got {number!r}",
-            kind="too-much", where=where, what=what, number=number,
+            kind="limit-exceeded", where=where, what=what, number=number,
         )
     return number
 

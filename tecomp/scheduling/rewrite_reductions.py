@@ -36,7 +36,7 @@ def merge_reduction(state: ScheduleState, tensor: Tensor) -> tuple[ScheduleState
     if inside is None or inside.is_placeholder or not isinstance(load, TensorLoad):
         raise ScheduleError(
             "{where}: `{load}` is not an element of a reduction; pass a reduction of a reduction",
-            kind="not-this-form", where=where, load=load,
+            kind="pattern-mismatch", where=where, load=load,
         )
     inner = check_plain_reduction(inside, where, "only such reductions can be merged")
     _check_loops_of(state, (stage, inside), where, "merging creates new loops; call "
@@ -46,7 +46,7 @@ def merge_reduction(state: ScheduleState, tensor: Tensor) -> tuple[ScheduleState
         raise ScheduleError(
             "{where}: {stage} and {inside} do not use the same reducer of sum, prod, min and max "
             "and cannot be merged; keep them separate",
-            kind="not-this-form", where=where, stage=stage.name, inside=inside.name,
+            kind="pattern-mismatch", where=where, stage=stage.name, inside=inside.name,
         )
     fresh = {axis: IterVar(axis.name, dom=axis.dom, kind=axis.kind) for axis in inner.axis}
     moved: dict[Var, Expr] = dict(zip(inside.compute.axis, load.indices, strict=True))
@@ -72,14 +72,14 @@ def merge_formula(state: ScheduleState, tensor: Tensor) -> tuple[ScheduleState, 
         raise ScheduleError(
             "{where}: {stage} is not an element-wise, single-output intermediate stage; pass such "
             "a stage",
-            kind="not-this-form", where=where, stage=stage.name,
+            kind="pattern-mismatch", where=where, stage=stage.name,
         )
     for reader in direct_consumers(state, stage):
         if type(reader.op) is not ComputeOp:
             raise ScheduleError(
                 "{where}: {reader} is neither a te.compute formula nor a reduction and reads its "
                 "operands from memory; keep the stage",
-                kind="not-this-form", where=where, reader=reader.name,
+                kind="pattern-mismatch", where=where, reader=reader.name,
             )
     _check_loops_of(state, (stage,), where, "merging uses the loops of its readers; call "
                                             "merge_formula first")
@@ -149,12 +149,12 @@ def narrow_reduction(
         raise ScheduleError(
             "{where}: {stage} is not an integer sum, min or max that can be narrowed to the "
             "integer dtype {dtype}; keep its dtype",
-            kind="not-this-form", where=where, stage=stage.name, dtype=dtype,
+            kind="pattern-mismatch", where=where, stage=stage.name, dtype=dtype,
         )
     if stage.leaves != stage.compute.loops:
         raise ScheduleError(
             "{where}: the loops of {stage} were changed; call narrow_reduction first",
-            kind="too-late", where=where, stage=stage.name,
+            kind="primitive-order", where=where, stage=stage.name,
         )
     found = fold(reduce.source[0], _range_of)
     extents = [axis.extent for axis in reduce.axis]
@@ -165,7 +165,7 @@ def narrow_reduction(
         raise ScheduleError(
             "{where}: cannot prove that the results of {stage}, from {found} to {found2}, fit; use "
             "a dtype that holds them",
-            kind="not-this-form", where=where, stage=stage.name, found=found[0], found2=found[1],
+            kind="pattern-mismatch", where=where, stage=stage.name, found=found[0], found2=found[1],
         )
     axes = [make_axis(axis.name, 0, axis.extent, IterKind.DATA) for axis in stage.compute.axis]
     moved: dict[Var, Expr] = dict(zip(stage.compute.axis, axes, strict=True))

@@ -190,7 +190,7 @@ class StageState:
         if not isinstance(self.op, ComputeOp):
             raise ScheduleError(
                 "s[{name}]: {name} is a placeholder; only computed stages have loops",
-                kind="no-such-loop", name=self.name,
+                kind="unknown-loop", name=self.name,
             )
         return self.op
 
@@ -304,7 +304,7 @@ def leaf_position(stage: StageState, axis: object, call: str) -> int:
         raise ScheduleError(
             "s[{stage}].{call}: expected an axis of {stage}, got {axis!r}; the loops are "
             "{leaves}: {hint}",
-            kind="no-such-loop", stage=stage.name, call=call, axis=axis,
+            kind="unknown-loop", stage=stage.name, call=call, axis=axis,
             leaves=_names(stage.leaves), hint=hint,
         )
     stage.compute  # noqa: B018  (raises for a placeholder)
@@ -313,7 +313,7 @@ def leaf_position(stage: StageState, axis: object, call: str) -> int:
             return position
     raise ScheduleError(
         "s[{stage}].{call}: {reason}",
-        kind="no-such-loop", stage=stage.name, call=call, reason=_why_no_leaf(stage, axis),
+        kind="unknown-loop", stage=stage.name, call=call, reason=_why_no_leaf(stage, axis),
     )
 
 
@@ -357,7 +357,7 @@ def check_equal_shapes(stage: StageState, where: str) -> None:
             "{where}: the tensors of {stage} have different shapes ({shapes}), but one layout "
             "applies to all of them; copy the tensor to lay out with te.compute, and transform the "
             "copy",
-            kind="not-this-form", where=where, stage=stage.name, shapes=shapes,
+            kind="pattern-mismatch", where=where, stage=stage.name, shapes=shapes,
         )
 
 

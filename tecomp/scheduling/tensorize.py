@@ -193,19 +193,19 @@ def _checked_sum(stage: StageState, axis: IterVar, where: str) -> Reduce:
         raise ScheduleError(
             "{where}: {stage} is not a te.sum without where= and init=; only such sums can be "
             "converted to dot products",
-            kind="not-this-form", where=where, stage=stage.name,
+            kind="pattern-mismatch", where=where, stage=stage.name,
         )
     if not any(axis is each for each in reduce.axis) or not is_const(axis.dom.min, 0):
         axes = ", ".join(each.name for each in reduce.axis)
         raise ScheduleError(
             "{where}: expected a reduction axis that starts at 0; {stage} reduces over {axes}",
-            kind="no-such-loop", where=where, stage=stage.name, axes=axes,
+            kind="unknown-loop", where=where, stage=stage.name, axes=axes,
         )
     if missing := [each.name for each in reduce.axis if each not in set(stage.leaves)]:
         raise ScheduleError(
             "{where}: reduction axis {missing} was already split or fused; call into_dots first "
             "and split the axes of the sum that it returns",
-            kind="too-late", where=where, missing=missing[0],
+            kind="primitive-order", where=where, missing=missing[0],
         )
     return reduce
 
@@ -232,7 +232,7 @@ def _factors(
     if not isinstance(source, Binary) or source.op is not BinOp.MUL:
         raise ScheduleError(
             "{where}: `{source}` is not a product of two elements",
-            kind="not-this-form", where=where, source=source,
+            kind="pattern-mismatch", where=where, source=source,
         )
     found = [
         _factor(_element(state, side), axis, kind, where)
@@ -243,14 +243,14 @@ def _factors(
         raise ScheduleError(
             "{where}: te.dot of {form} and {second_kind} does not return {dtype}, the dtype of the "
             "sum",
-            kind="not-this-form", where=where, form=first.kind, second_kind=second.kind,
+            kind="pattern-mismatch", where=where, form=first.kind, second_kind=second.kind,
             dtype=source.dtype,
         )
     if first.is_moved and second.is_moved:
         raise ScheduleError(
             "{where}: {form} and {second_kind} would bias both factors by 128; use the original "
             "dtype for one of them",
-            kind="not-this-form", where=where, form=first.kind, second_kind=second.kind,
+            kind="pattern-mismatch", where=where, form=first.kind, second_kind=second.kind,
         )
     return first, second
 
@@ -275,26 +275,26 @@ def _factor(value: Expr, axis: IterVar, kind: str, where: str) -> _Factor:
         raise ScheduleError(
             "{where}: `{value}` is a lossy cast from {dtype}; compute the cast in a separate "
             "stage, and multiply that stage",
-            kind="not-this-form", where=where, value=value, dtype=value.value.dtype,
+            kind="pattern-mismatch", where=where, value=value, dtype=value.value.dtype,
         )
     if not isinstance(value, TensorLoad):
         raise ScheduleError(
             "{where}: `{value}` is not an element of a tensor",
-            kind="not-this-form", where=where, value=value,
+            kind="pattern-mismatch", where=where, value=value,
         )
     dtype, held = value.dtype, DType(kind)
     group = 32 // held.bits
     if str(held.scalar) not in _HOLDERS.get(str(dtype), ()) or held.lanes != group:
         raise ScheduleError(
             "{where}: {form} is not a 32-bit vector dtype that can hold {tensor}, which is {dtype}",
-            kind="not-this-form", where=where, form=kind, tensor=value.tensor.name, dtype=dtype,
+            kind="pattern-mismatch", where=where, form=kind, tensor=value.tensor.name, dtype=dtype,
         )
     dims = [k for k, index in enumerate(value.indices) if index is axis]
     used = [k for k, index in enumerate(value.indices) if any(n is axis for n in walk(index))]
     if len(dims) != 1 or used != dims:
         raise ScheduleError(
             "{where}: {axis} must be exactly one index of `{value}` and not part of another",
-            kind="not-this-form", where=where, axis=axis.name, value=value,
+            kind="pattern-mismatch", where=where, axis=axis.name, value=value,
         )
     return _Factor(value, dims[0], held)
 
@@ -339,20 +339,20 @@ def tensorize(
     if not isinstance(intrin, TensorIntrin):
         raise ScheduleError(
             "{where}: expected an intrinsic of te.decl_tensor_intrin, got {intrin!r}",
-            kind="wrong-argument", where=where, intrin=intrin,
+            kind="invalid-type", where=where, intrin=intrin,
         )
     if isinstance(stage.op, ScanOp):
         raise ScheduleError(
             "{where}: {stage} is a scan and cannot be tensorized; tensorize a stage that its steps "
             "are computed from",
-            kind="not-this-form", where=where, stage=stage.name,
+            kind="pattern-mismatch", where=where, stage=stage.name,
         )
     check_loops(stage, where)
     if stage.tensorized is not None and stage.tensorized.axis is not axis:
         raise ScheduleError(
             "{where}: {stage} is already tensorized at {axis}; a stage can be tensorized only "
             "once, at one loop",
-            kind="too-late", where=where, stage=stage.name, axis=stage.tensorized.axis.name,
+            kind="primitive-order", where=where, stage=stage.name, axis=stage.tensorized.axis.name,
         )
     found, known = stage.compute.dtypes, intrin.op.dtypes
     if found != known:

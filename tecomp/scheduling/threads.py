@@ -98,7 +98,7 @@ def thread_axis(
     if not isinstance(name, str):
         raise ScheduleError(
             "te.thread_axis: name must be a string, got {name!r}",
-            kind="wrong-argument", name=name,
+            kind="invalid-type", name=name,
         )
     check_tag(tag, "te.thread_axis")
     if dom is None:

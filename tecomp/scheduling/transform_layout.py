@@ -142,14 +142,15 @@ def _index_map(mapping: object, rank: int, where: str) -> IndexMap:
         if len(mapping.initial_indices) != rank:
             raise LayoutError(
                 "{where}: the index map takes {count} indices, but the tensor has {rank} axes",
-                kind="other-shape", where=where, count=len(mapping.initial_indices), rank=rank,
+                kind="layout-shape-mismatch", where=where, count=len(mapping.initial_indices),
+                rank=rank,
             )
         return _check_closed(mapping, where)
     if not callable(mapping):
         raise LayoutError(
             "{where}: expected a function of the indices, an IndexMap or a layout, got "
             "{mapping!r}",
-            kind="wrong-argument", where=where, mapping=mapping,
+            kind="invalid-type", where=where, mapping=mapping,
         )
     return _check_closed(IndexMap.from_func(mapping, ndim=rank), where)
 
@@ -168,7 +169,7 @@ def _check_closed(index_map: IndexMap, where: str) -> IndexMap:
                 raise LayoutError(
                     "{where}: result {position} of the index map, `{result}`, uses {var}, which is "
                     "not one of its indices ({names}); use only these and constants",
-                    kind="foreign-variable", where=where, position=position, result=result,
+                    kind="unbound-variable", where=where, position=position, result=result,
                     var=var.name, names=names,
                 )
     return index_map
@@ -188,7 +189,7 @@ def _check_described(
         raise LayoutError(
             "{where}: the layout is for shape {shape}, but {stage} has shape {brackets_of_shape}; "
             "create a layout for that shape",
-            kind="other-shape", where=where, shape=list(mapping.shape), stage=stage.name,
+            kind="layout-shape-mismatch", where=where, shape=list(mapping.shape), stage=stage.name,
             brackets_of_shape=_brackets(shape),
         )
     stored, dtype = mapping.storage.name, stage.op.output(0).dtype
@@ -196,7 +197,7 @@ def _check_described(
         raise LayoutError(
             "{where}: the layout stores {stored}, but {stage} has dtype {dtype}; compute a stage "
             "of dtype {stored} and apply the layout to it",
-            kind="other-shape", where=where, stored=stored, stage=stage.name, dtype=dtype,
+            kind="layout-shape-mismatch", where=where, stored=stored, stage=stage.name, dtype=dtype,
         )
 
 
@@ -208,7 +209,7 @@ def _checked_shape(
         raise LayoutError(
             "{where}: {stage} would occupy {product} elements, which exceeds 64-bit indices; use "
             "smaller factors in the index map",
-            kind="too-much", where=where, stage=stage.name,
+            kind="limit-exceeded", where=where, stage=stage.name,
             product=_brackets(new_shape)[1:-1].replace(", ", " * "),
         )
     if (clash := index_map.collision(shape)) is not None:
@@ -217,7 +218,7 @@ def _checked_shape(
             "{where}: the index map is not injective: elements {first} and {second} of "
             "{stage}{shape} map to the same address; keep every index in the map, e.g. both i // 4 "
             "and i % 4",
-            kind="shared-place", where=where, first=first, second=second, stage=stage.name,
+            kind="not-injective", where=where, first=first, second=second, stage=stage.name,
             shape=_brackets(shape),
         )
     return new_shape
@@ -231,7 +232,7 @@ def _kept_separators(
         raise LayoutError(
             "{where}: the axis separators {kept} of an earlier call do not match the {rank} axes "
             "of this index map; put te.AXIS_SEPARATOR into the map where a physical axis begins",
-            kind="other-shape", where=where, kept=list(kept), rank=len(shape),
+            kind="layout-shape-mismatch", where=where, kept=list(kept), rank=len(shape),
         )
     return kept
 
@@ -363,7 +364,7 @@ def _reloop(stage: StageState, transform: LayoutTransform, where: str) -> StageS
             "{where}: axis {missing} of {stage} was already split or fused, so its loops cannot "
             "follow the new layout; call transform_layout first and split the axes that it "
             "returns, or keep the loops with loops='logical'",
-            kind="too-late", where=where, missing=missing[0], stage=stage.name,
+            kind="primitive-order", where=where, missing=missing[0], stage=stage.name,
         )
     if not transform.index_map.initial_indices:
         return replace(stage, layout_axes=transform.after)
@@ -371,7 +372,7 @@ def _reloop(stage: StageState, transform: LayoutTransform, where: str) -> StageS
         raise ScheduleError(
             "{where}: cannot derive the inverse of this index map, so loops cannot follow it; keep "
             "the loops with loops='logical'",
-            kind="no-inverse", where=where,
+            kind="not-invertible", where=where,
         )
     first = min(k for k, leaf in enumerate(stage.leaves) if leaf in old)
     kept = [leaf for leaf in stage.leaves if leaf not in old]

@@ -150,7 +150,7 @@ def _axes(a: te.Tensor, b: te.Tensor, axes: Any, where: str) -> tuple[list[int],
             raise DefinitionError(
                 "{where}: axes={count!r} exceeds the rank of an operand: the tensors have {ndim} "
                 "and {b_ndim} axes; pass at most the smaller rank",
-                kind="wrong-count", where=where, count=count, ndim=a.ndim, b_ndim=b.ndim,
+                kind="count-mismatch", where=where, count=count, ndim=a.ndim, b_ndim=b.ndim,
             )
         return list(range(a.ndim - count, a.ndim)), list(range(count))
     pairs = [[each] if isinstance(each, int) else as_list(each, where, f"axes[{k}]")
@@ -159,7 +159,7 @@ def _axes(a: te.Tensor, b: te.Tensor, axes: Any, where: str) -> tuple[list[int],
         raise DefinitionError(
             "{where}: axes={axes!r} is not a pair of equally long lists; pass (axes of a, axes of "
             "b)",
-            kind="wrong-count", where=where, axes=axes,
+            kind="count-mismatch", where=where, axes=axes,
         )
     return (
         [axis_of(k, a.ndim, where, "an axis of a") for k in pairs[0]],
@@ -222,7 +222,7 @@ def _read(
         raise DefinitionError(
             "{where}: subscripts {subscripts!r} do not match {tensor_count} operands; write "
             "comma-separated letters for each operand, as in 'ij,jk->ik'",
-            kind="wrong-count", where=where, subscripts=subscripts, tensor_count=len(tensors),
+            kind="count-mismatch", where=where, subscripts=subscripts, tensor_count=len(tensors),
         )
     terms = [_term(part, x, where) for part, x in zip(parts, tensors, strict=True)]
     spare = sorted(
@@ -245,7 +245,7 @@ def _read(
         raise DefinitionError(
             "{where}: the output of {subscripts!r} contains {unknown}; it must contain only "
             "letters of the operands, each once",
-            kind="given-twice", where=where, subscripts=subscripts,
+            kind="duplicate-argument", where=where, subscripts=subscripts,
             unknown="".join(unknown) or output,
         )
     return terms, result
@@ -258,7 +258,7 @@ def _term(part: str, x: te.Tensor, where: str) -> _Term:
         raise DefinitionError(
             "{where}: subscript {part!r} has {count} letters for {x}, shape {shape}; write one "
             "letter per axis",
-            kind="wrong-count", where=where, part=part, count=len(before) + len(after), x=x.name,
+            kind="count-mismatch", where=where, part=part, count=len(before) + len(after), x=x.name,
             shape=shape_text(x.shape),
         )
     # Axes of `...` are numbered from the last axis, so that they align across operands.

@@ -127,12 +127,12 @@ def _count(first: Operand, last: Operand, step: Operand) -> Size:
     low, high, step = numbers
     if isinstance(step, int | float) and step == 0:
         raise DefinitionError(
-            "topi.arange: step must not be 0", kind="wrong-number"
+            "topi.arange: step must not be 0", kind="invalid-value"
         )
     if any(isinstance(x, float) and not math.isfinite(x) for x in numbers):
         raise DefinitionError(
             "topi.arange: start, stop and step must be finite, got {low}, {high} and {step}",
-            kind="wrong-number", low=low, high=high, step=step,
+            kind="invalid-value", low=low, high=high, step=step,
         )
     if all(isinstance(x, int) for x in numbers):
         whole: int = max(-((low - high) // step), 0)
@@ -144,7 +144,7 @@ def _count(first: Operand, last: Operand, step: Operand) -> Size:
             raise DefinitionError(
                 "topi.arange: the range from {low} to {high} with step {step} exceeds float64; "
                 "pass smaller numbers",
-                kind="wrong-number", low=low, high=high, step=step,
+                kind="invalid-value", low=low, high=high, step=step,
             ) from None
         return known
     if not isinstance(step, int) or any(isinstance(x, float | te.Tensor) for x in numbers):

@@ -105,7 +105,7 @@ def scanop(
     if not callable(binop):
         raise TypeMismatchError(
             "topi.{op_name}: binop must be a function of two values, got {binop!r} ({type})",
-            kind="wrong-argument", op_name=op_name, binop=binop, type=type(binop).__name__,
+            kind="invalid-type", op_name=op_name, binop=binop, type=type(binop).__name__,
         )
     exclusive = as_bool(exclusive, f"topi.{op_name}", "exclusive")
     kind = _type(rows, dtype)

@@ -196,7 +196,7 @@ def _check(
         raise DefinitionError(
             "{where}: {data} has dtype {dtype}, but updates have dtype {updates_dtype}; convert "
             'them: topi.cast({updates}, "{dtype}")',
-            kind="element-type", where=where, data=data.name, dtype=data.dtype,
+            kind="dtype", where=where, data=data.name, dtype=data.dtype,
             updates_dtype=updates.dtype, updates=updates.name,
         )
     return data

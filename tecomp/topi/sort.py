@@ -73,7 +73,7 @@ def _choose_first(data: Array, out: Array, axis: int, is_ascend: bool) -> Array:
     count, extent = out.shape[axis], data.shape[axis]
     if count > extent:
         raise CallError(
-            _TOO_MANY, kind="too-much", count=count, axis=axis, name="the tensor",
+            _TOO_MANY, kind="limit-exceeded", count=count, axis=axis, name="the tensor",
             shape=shape_text(data.shape), extent=extent,
         )
     order = np.moveaxis(_order(data, axis, is_ascend), axis, 0)[:count]
@@ -135,7 +135,7 @@ def _argwhere(condition: Array, out: Array) -> None:
         raise CallError(
             "topi.argwhere: {found_count} elements of the condition are nonzero, but output_shape "
             "has {out_count} rows; pass one row per nonzero element",
-            kind="too-much", found_count=len(found), out_count=len(out),
+            kind="limit-exceeded", found_count=len(found), out_count=len(out),
         )
     out[: len(found)], out[len(found) :] = found, 0
 
@@ -332,7 +332,7 @@ def searchsorted(
         raise DefinitionError(
             "{where}: sorted_sequence has shape {shape} and values has shape {values_shape}; pass "
             "one sequence, or one per row of values",
-            kind="wrong-count", where=where, shape=shape_text(sequence.shape),
+            kind="count-mismatch", where=where, shape=shape_text(sequence.shape),
             values_shape=shape_text(values.shape),
         )
     after = as_bool(right, where, "right")

@@ -27,7 +27,7 @@ def tensor_of(value: object, where: str, what: str = "data") -> te.Tensor:
     raise TypeMismatchError(
         "{where}: {what} must be a tensor, got {value!r} ({type}); create it with te.placeholder "
         "or te.compute",
-        kind="wrong-argument", where=where, what=what, value=value, type=type(value).__name__,
+        kind="invalid-type", where=where, what=what, value=value, type=type(value).__name__,
     )
 
 
@@ -41,13 +41,13 @@ def tensors_of(values: object, where: str, what: str) -> list[te.Tensor]:
     if not isinstance(values, list | tuple):
         raise TypeMismatchError(
             "{where}: {what} must be a list of tensors, got {values!r} ({type})",
-            kind="wrong-argument", where=where, what=what, values=values,
+            kind="invalid-type", where=where, what=what, values=values,
             type=type(values).__name__,
         )
     if not values:
         raise DefinitionError(
             "{where}: {what} is empty; pass at least one tensor",
-            kind="nothing-given", where=where, what=what,
+            kind="missing-input", where=where, what=what,
         )
     return [tensor_of(value, where, f"{what}[{k}]") for k, value in enumerate(values)]
 
@@ -63,12 +63,12 @@ def integer_of(value: object, where: str, what: str, *, least: int | None = None
     if isinstance(literal, bool) or not isinstance(literal, int | np.integer):
         raise TypeMismatchError(
             "{where}: {what} must be an integer, got {value!r} ({type})",
-            kind="wrong-argument", where=where, what=what, value=value, type=type(value).__name__,
+            kind="invalid-type", where=where, what=what, value=value, type=type(value).__name__,
         )
     if least is not None and literal < least:
         raise DefinitionError(
             "{where}: {what} must be at least {least}, got {literal!r}",
-            kind="wrong-number", where=where, what=what, literal=literal, least=least,
+            kind="invalid-value", where=where, what=what, literal=literal, least=least,
         )
     return int(literal)
 
@@ -89,7 +89,7 @@ def integers_of(
         raise DefinitionError(
             "{where}: {what} has {value_count} numbers, expected {count}; pass one number per "
             "axis, or a single number for all axes",
-            kind="wrong-count", where=where, what=what, value_count=len(value), count=count,
+            kind="count-mismatch", where=where, what=what, value_count=len(value), count=count,
         )
     return tuple(
         integer_of(each, where, f"{what}[{k}]", least=least) for k, each in enumerate(value)
@@ -106,7 +106,7 @@ def as_list(value: object, where: str, what: str) -> list[Any]:
         return list(value)
     raise TypeMismatchError(
         "{where}: {what} must be a list with one entry per axis, got {value!r} ({type})",
-        kind="wrong-argument", where=where, what=what, value=value, type=type(value).__name__,
+        kind="invalid-type", where=where, what=what, value=value, type=type(value).__name__,
     )
 
 
@@ -134,7 +134,7 @@ def as_bool(value: object, where: str, what: str) -> bool:
         return bool(value)
     raise TypeMismatchError(
         "{where}: {what} must be True or False, got {value!r} ({type})",
-        kind="wrong-argument", where=where, what=what, value=value, type=type(value).__name__,
+        kind="invalid-type", where=where, what=what, value=value, type=type(value).__name__,
     )
 
 
@@ -149,7 +149,7 @@ def float_of(value: object, where: str, what: str) -> float:
         return float(literal)
     raise TypeMismatchError(
         "{where}: {what} must be a number, got {value!r} ({type})",
-        kind="wrong-argument", where=where, what=what, value=value, type=type(value).__name__,
+        kind="invalid-type", where=where, what=what, value=value, type=type(value).__name__,
     )
 
 
@@ -185,7 +185,7 @@ def axes_of(axis: object, rank: int, where: str, what: str = "axis") -> list[int
         raise DefinitionError(
             "{where}: {what} {axis} contains a duplicate axis (the tensor has {rank} axes); pass "
             "each axis once",
-            kind="given-twice", where=where, what=what, axis=tuple(axis), rank=rank,
+            kind="duplicate-argument", where=where, what=what, axis=tuple(axis), rank=rank,
         )
     return sorted(found)
 
@@ -293,7 +293,7 @@ def operand_of(value: Any, where: str, what: str) -> Any:
         return value
     raise TypeMismatchError(
         "{where}: {what} must be a tensor, an expression or a number, got {value!r} ({type})",
-        kind="wrong-argument", where=where, what=what, value=value, type=type(value).__name__,
+        kind="invalid-type", where=where, what=what, value=value, type=type(value).__name__,
     )
 
 
@@ -311,6 +311,6 @@ def extent_of(value: Size, where: str, what: str, *, least: int = 0) -> Size:
     if isinstance(value, int) and value < least:
         raise DefinitionError(
             "{where}: {what} must be at least {least}, got {value}",
-            kind="wrong-number", where=where, what=what, value=value, least=least,
+            kind="invalid-value", where=where, what=what, value=value, least=least,
         )
     return value

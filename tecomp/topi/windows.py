@@ -64,7 +64,7 @@ def images_of(
         raise DefinitionError(
             "{where}: the layout of {what} is {layout!r}; write each of the letters {letters} "
             "once, in the order of the axes",
-            kind="given-twice", where=where, what=what, layout=layout, letters=letters,
+            kind="duplicate-argument", where=where, what=what, layout=layout, letters=letters,
         )
     text = str(layout)
     check_rank(data, len(text), where, what, text)

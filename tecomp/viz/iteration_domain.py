@@ -386,7 +386,7 @@ def _axes(state: ScheduleState, stage: StageState, given: Sequence[IterVar]) -> 
             raise ScheduleError(
                 "s[{stage}].domain_picture: expected one or two distinct axes of the definition, "
                 "got {given}; the axes are {names}",
-                kind="no-such-loop", stage=stage.name, given=", ".join(map(str, given)),
+                kind="unknown-loop", stage=stage.name, given=", ".join(map(str, given)),
                 names=names,
             )
         return tuple(given)

@@ -248,7 +248,7 @@ def explorer_page(layout: Layout) -> HtmlPage:
     if not layout.num_elements:
         raise LayoutError(
             "explore: {dtype}{shape} has no elements; pass a shape without 0",
-            kind="nothing-given", dtype=layout.dtype, shape=list(layout.shape),
+            kind="missing-input", dtype=layout.dtype, shape=list(layout.shape),
         )
     sizes = Sizes()
     indices = layout.index_map.initial_indices

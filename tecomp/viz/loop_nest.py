@@ -336,7 +336,7 @@ def draw_step(schedule: Schedule, step: int) -> Svg:
         raise ScheduleError(
             "schedule: call number {step!r} is out of range; this schedule recorded {calls} in "
             "this process",
-            kind="wrong-number", step=step, calls=format_count(len(calls), "call"),
+            kind="invalid-value", step=step, calls=format_count(len(calls), "call"),
         )
     step = number
     before, after = calls[step][:2]

@@ -109,12 +109,12 @@ def test_numbers_as_conditions_are_true_unless_they_are_0() -> None:
     (lambda: xp.clip(xp.zeros(2), xp.zeros(3)), ArrayValueError,
      Diagnostic("array-shapes", where="clip", texts="(2,) and (3,)", axis=-1, extents="2 and 3")),
     (lambda: xp.where(xp.asarray([1]), 1, None), ArrayTypeError,  # type: ignore[call-overload]
-     Diagnostic("no-array", where="where", what="x2", class_="NoneType")),
+     Diagnostic("not-an-array", where="where", what="x2", class_="NoneType")),
     (lambda: xp.where(xp.asarray([True]), "1", 2), ArrayTypeError,  # type: ignore[call-overload]
-     Diagnostic("no-array", where="where", what="x1", class_="str")),
+     Diagnostic("not-an-array", where="where", what="x1", class_="str")),
     (lambda: xp.clip(xp.zeros(2, dtype="float32"), xp.zeros(2, device="stick128")), DeviceMismatchError,
      Diagnostic(
-         "other-device", where="clip", first="ptensor<2xfloat32, device='cpu'>", k=1,
+         "device-mismatch", where="clip", first="ptensor<2xfloat32, device='cpu'>", k=1,
          other="ptensor<2xfloat32, device='stick128'>", device="cpu",
      )),
 ])

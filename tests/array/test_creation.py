@@ -331,7 +331,7 @@ def test_arrays_are_where_they_were_made() -> None:
     y = xp.full((), 1.0, dtype=np.float32, device="stick128")
     assert refused(DeviceMismatchError, lambda: xp.full_like(xp.ones(3), y)) == (
         Diagnostic(
-            "other-device", where="full_like", first="ptensor<3xfloat64, device='cpu'>", k=1,
+            "device-mismatch", where="full_like", first="ptensor<3xfloat64, device='cpu'>", k=1,
             other=there, device="cpu",
         )
     )
@@ -368,12 +368,12 @@ REFUSED: list[tuple[str, type[Exception], Callable[[], object], Diagnostic]] = [
     ("value out of range", ArrayTypeError, lambda: xp.full(2, 300, dtype=np.int8),
      Diagnostic("array-type", where="full", value=300, dtype="int8", min=-128, max=127)),
     ("no value", ArrayTypeError, lambda: xp.full(2, "a", dtype=np.int8),  # type: ignore[arg-type]
-     Diagnostic("no-array", where="full", class_="str")),
+     Diagnostic("not-an-array", where="full", class_="str")),
     ("negative", ArrayValueError, lambda: xp.zeros((2, -1)),
      Diagnostic("array-value", where="zeros", extents=(2, -1))),
     ("large", ArrayValueError, lambda: xp.ones((2**40, 2**40)),
      Diagnostic(
-         "too-much", where="ones", extents=(1099511627776, 1099511627776),
+         "limit-exceeded", where="ones", extents=(1099511627776, 1099511627776),
          size=9671406556917033397649408, most_bytes=140737488355328,
      )),
     ("shape", ArrayTypeError, lambda: xp.empty(2.5),  # type: ignore[arg-type]
@@ -406,7 +406,7 @@ REFUSED: list[tuple[str, type[Exception], Callable[[], object], Diagnostic]] = [
     ("matrix", ArrayValueError, lambda: xp.meshgrid(xp.ones(2), xp.ones((2, 2))),
      Diagnostic("array-shapes", name="meshgrid", k=1, shape=(2, 2))),
     ("no array", ArrayTypeError, lambda: xp.tril([[1]]),  # type: ignore[arg-type]
-     Diagnostic("no-array", where="tril", what="x", type="list")),
+     Diagnostic("not-an-array", where="tril", what="x", type="list")),
     ("no dlpack", ArrayTypeError, lambda: xp.from_dlpack([1]),
      Diagnostic("array-type", where="from_dlpack", type="list")),
 ]

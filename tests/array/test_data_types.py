@@ -127,7 +127,7 @@ def test_conversion_without_copy_gives_the_array_itself() -> None:
          kinds="'bool', 'signed integer', 'unsigned integer', 'integral', 'real floating', 'complex floating', 'numeric'",
      )),
     (lambda: xp.result_type(1, 2.0), ArrayValueError,
-     Diagnostic("nothing-given", where="result_type")),
+     Diagnostic("missing-input", where="result_type")),
     (lambda: xp.result_type(xp.int8, 1000), ArrayTypeError,
      Diagnostic("array-type", where="result_type", value=1000, dtype="int8", least=-128, most=127)),
     (lambda: xp.astype(xp.asarray([1]), None), ArrayTypeError,
@@ -146,7 +146,7 @@ def test_conversion_without_copy_gives_the_array_itself() -> None:
          taken="float16, bfloat16, float32, float64, complex64, complex128",
      )),
     (lambda: xp.astype([1], xp.int8), ArrayTypeError,  # type: ignore[arg-type]
-     Diagnostic("no-array", where="astype", what="x", type="list")),
+     Diagnostic("not-an-array", where="astype", what="x", type="list")),
 ])
 def test_refusals(call: Any, error: type[Exception], expected: Diagnostic) -> None:
     with pytest.raises(error) as caught:

@@ -76,7 +76,7 @@ def test_functions(name: str) -> None:
         found = diagnostic(caught.value)
         first, other = (found.parameters[key] for key in ("first", "other"))
         assert found == Diagnostic(
-            "other-device", where={"diff": "concat"}.get(name, name.rpartition(".")[2]), first=first, k=1, other=other,
+            "device-mismatch", where={"diff": "concat"}.get(name, name.rpartition(".")[2]), first=first, k=1, other=other,
             device=str(x.device if x.device in first else there.device),
         )
         assert sorted(each.partition("device=")[2] for each in (first, other)) == (

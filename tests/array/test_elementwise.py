@@ -148,7 +148,7 @@ def test_arrays_on_different_devices_are_refused(kind: str) -> None:
             getattr(xp, kind)(first, second)
         assert diagnostic(caught.value) == (
             Diagnostic(
-                "other-device", where=kind, k=1, device=first.device,
+                "device-mismatch", where=kind, k=1, device=first.device,
                 first=f"ptensor<2x{dtype}, device='{first.device}'>",
                 other=f"ptensor<2x{dtype}, device='{second.device}'>",
             )
@@ -182,9 +182,9 @@ def test_numbers_stand_on_either_side(dtype: str, number: complex) -> None:
 def test_what_is_neither_array_nor_number_is_refused() -> None:
     x = xp.asarray(np.ones(2))
     cases: list[tuple[Any, Diagnostic]] = [
-        ((x, "2"), Diagnostic("no-array", where="add", what="x2", class_="str")),
-        ((None, x), Diagnostic("no-array", where="add", what="x1", class_="NoneType")),
-        ((1, 2), Diagnostic("no-array", where="add", what="x2", type="int")),
+        ((x, "2"), Diagnostic("not-an-array", where="add", what="x2", class_="str")),
+        ((None, x), Diagnostic("not-an-array", where="add", what="x1", class_="NoneType")),
+        ((1, 2), Diagnostic("not-an-array", where="add", what="x2", type="int")),
     ]
     for given, expected in cases:
         with pytest.raises(ArrayTypeError) as caught:
@@ -193,7 +193,7 @@ def test_what_is_neither_array_nor_number_is_refused() -> None:
     with pytest.raises(ArrayTypeError) as caught:
         xp.exp([1.0])  # type: ignore[arg-type]
     assert diagnostic(caught.value) == (
-        Diagnostic("no-array", where="exp", what="x", type="list")
+        Diagnostic("not-an-array", where="exp", what="x", type="list")
     )
 
 

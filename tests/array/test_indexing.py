@@ -313,7 +313,7 @@ REFUSED: list[tuple[type[TecompError], Any, Diagnostic]] = [
         "array-index", taken=3, shape=(3, 4), rank=2,
     )),
     (DeviceMismatchError, xp.asarray([0], device="stick128"), Diagnostic(
-        "other-device", first="ptensor<3x4xfloat64, device='cpu'>", k=1,
+        "device-mismatch", first="ptensor<3x4xfloat64, device='cpu'>", k=1,
         other="ptensor<1xint32, device='stick128'>", device="cpu",
     )),
 ]
@@ -330,8 +330,8 @@ VALUES: list[tuple[type[TecompError], Any, Any, Diagnostic]] = [
         "array-type", type="ptensor<complex128, device='cpu'>", dtype="float64",
         type_dtype="complex128",
     )),
-    (ArrayTypeError, 0, "a", Diagnostic("no-array", what="value", class_="str")),
-    (ArrayTypeError, 0, [1, 2], Diagnostic("no-array", what="value", class_="list")),
+    (ArrayTypeError, 0, "a", Diagnostic("not-an-array", what="value", class_="str")),
+    (ArrayTypeError, 0, [1, 2], Diagnostic("not-an-array", what="value", class_="list")),
     (ArrayValueError, 0, xp.zeros(3), Diagnostic("array-shapes", shape=(3,), target=(4,))),
     (ArrayValueError, (0, 0), xp.zeros(1), Diagnostic("array-shapes", shape=(1,), target=())),
     (ArrayValueError, xp.asarray([0, 1]), xp.zeros(3), Diagnostic(
@@ -341,7 +341,7 @@ VALUES: list[tuple[type[TecompError], Any, Any, Diagnostic]] = [
         "array-shapes", shape=(3,), target_shape=(2, 4),
     )),
     (DeviceMismatchError, 0, xp.ones(4, device="stick128"), Diagnostic(
-        "other-device", first="ptensor<3x4xfloat64, device='cpu'>", k=1,
+        "device-mismatch", first="ptensor<3x4xfloat64, device='cpu'>", k=1,
         other="ptensor<4xfloat32, device='stick128'>", device="cpu",
     )),
 ]

@@ -146,7 +146,7 @@ def test_numpys_arrays_do_not_mix_with_ours() -> None:
     ]
     for name, call in calls:
         assert refused(ArrayTypeError, call) == (
-            Diagnostic("no-array", where=name, dtype="float64", shape=(2,))
+            Diagnostic("not-an-array", where=name, dtype="float64", shape=(2,))
         )
     numbers = np.float64(2) * x, x * np.float64(2), np.int64(2) * x
     for result in numbers:

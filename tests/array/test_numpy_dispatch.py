@@ -71,7 +71,7 @@ def test_universal_functions_give_arrays_or_are_refused(name: str, dtype: str) -
     if name not in numpy_dispatch._UFUNCS:
         with pytest.raises(ArrayTypeError) as caught:
             ufunc(*map(xp.asarray, data))
-        assert diagnostic(caught.value) == Diagnostic("no-array", word=f"np.{name}", remedy="")
+        assert diagnostic(caught.value) == Diagnostic("not-an-array", word=f"np.{name}", remedy="")
         return
     try:
         got = ufunc(*map(xp.asarray, data))
@@ -144,13 +144,13 @@ def test_small_arrays_are_copied_and_large_ones_are_read_only() -> None:
 
 
 REFUSED: dict[str, tuple[Callable[[Any], Any], Diagnostic]] = {
-    "median": (np.median, Diagnostic("no-array", word="np.median", remedy="")),
+    "median": (np.median, Diagnostic("not-an-array", word="np.median", remedy="")),
     "einsum": (lambda x: np.einsum("ij->i", x),
                Diagnostic(
-                   "no-array", word="np.einsum",
+                   "not-an-array", word="np.einsum",
                    remedy="write it by xp.matmul, xp.tensordot and xp.permute_dims, or ",
                )),
-    "fmod": (lambda x: np.fmod(x, 2), Diagnostic("no-array", word="np.fmod", remedy="")),
+    "fmod": (lambda x: np.fmod(x, 2), Diagnostic("not-an-array", word="np.fmod", remedy="")),
     "out": (lambda x: np.add(x, 1, out=x), Diagnostic(
         "array-type", word="np.add", own="add", argument="out",
     )),
@@ -167,7 +167,7 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], Diagnostic]] = {
         "array-type", word="np.add", method="outer", functions="functions of xp",
     )),
     "mixed": (lambda x: np.concatenate([x, X]), Diagnostic(
-        "no-array", where="concat", what="array 1", type="ndarray",
+        "not-an-array", where="concat", what="array 1", type="ndarray",
     )),
 }
 

@@ -388,7 +388,7 @@ def test_what_makes_an_array_in_a_layout_refuses_others() -> None:
     x = xp.asarray(data((6, 50), "float32"), device="stick128")
     other = tecomp.StickLayout((6, 64), "float32", [0, 1], size=(6, 51))
     wrong = Diagnostic(
-        "other-shape", reason="layouts: x is float32[6, 50], but its layout is for float32[6, 51]; pass a layout of its shape and dtype",
+        "layout-shape-mismatch", reason="layouts: x is float32[6, 50], but its layout is for float32[6, 51]; pass a layout of its shape and dtype",
     )
     calls: list[tuple[str, Callable[[], Array], Diagnostic]] = [
         ("zeros", lambda: xp.zeros((6, 50), dtype="float32", device="stick128", layout=other), wrong),
@@ -540,7 +540,7 @@ REFUSALS: list[tuple[type[Exception], Callable[[], object], Diagnostic]] = [
         ArrayValueError,
         lambda: xp.asarray([1.0], device="stick128", layout=Layout.row_major((2,), "float32")),
         Diagnostic(
-            "other-shape", where="asarray",
+            "layout-shape-mismatch", where="asarray",
             reason="layouts: x is float32[1], but its layout is for float32[2]; pass a layout of its shape and dtype",
         ),
     ),
@@ -656,12 +656,12 @@ def test_element_wise_operations_on_shards_stay_in_scratchpads() -> None:
 @pytest.mark.parametrize(("grid", "message"), [
     ((9, 8),
      Diagnostic(
-         "demand", where="asarray",
+         "layout-requirement", where="asarray",
          reason="layouts: the shards of x in `l1` have 29 x 32 elements, but cores compute whole tiles of 32 x 32; use a grid whose shards are whole tiles",
      )),
     ((128, 1),
      Diagnostic(
-         "demand", where="asarray",
+         "layout-requirement", where="asarray",
          reason="layouts: the shards of x in `l1` have 2 x 256 elements, but cores compute whole tiles of 32 x 32; use a grid whose shards are whole tiles",
      )),
 ])

@@ -140,7 +140,7 @@ def test_drawn_sequences_in_each_other() -> None:
 
 
 def taken(dtype: str, count: int, *shape: int) -> Diagnostic:
-    return Diagnostic("no-memory", shape=shape or (count,), dtype=dtype, bytes=count * (
+    return Diagnostic("out-of-memory", shape=shape or (count,), dtype=dtype, bytes=count * (
         np.dtype(dtype).itemsize))
 
 
@@ -150,7 +150,7 @@ def taken(dtype: str, count: int, *shape: int) -> Diagnostic:
     (lambda: xp.broadcast_to(xp.ones(1), (HUGE,)) + 1, taken("float64", HUGE)),
     (lambda: xp.fft.fftfreq(HUGE), taken("float64", HUGE)),
     (lambda: xp.sort(xp.broadcast_to(xp.ones(1), (HUGE,))), Diagnostic(
-        "no-memory", where="sort", library="numpy.sort",
+        "out-of-memory", where="sort", library="numpy.sort",
         operands=f"ptensor<{HUGE}xfloat64, device='cpu'>",
     )),
     (lambda: xp.nonzero(xp.broadcast_to(xp.ones(1), (HUGE,))), taken("bool", HUGE)),

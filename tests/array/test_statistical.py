@@ -214,7 +214,7 @@ def test_refusals() -> None:
         (lambda: statistical.any(x, axis=no_number), ArrayTypeError,
          Diagnostic("array-type", where="any", what="axis", axis="1")),
         (lambda: statistical.any(zeros), ArrayTypeError,
-         Diagnostic("no-array", where="any", what="x", type="ndarray")),
+         Diagnostic("not-an-array", where="any", what="x", type="ndarray")),
         (lambda: statistical.var(array(np.zeros(3)), correction=no_number), ArrayTypeError,
          Diagnostic("array-type", form="var", correction="1")),
         (lambda: statistical.sum(array(np.zeros(3, "complex64")), dtype=np.float32),

@@ -15,23 +15,23 @@ from tests.messages import Diagnostic, diagnostic
 @pytest.mark.parametrize(
     ("holder", "name", "expected"),
     [
-        ("x", "sum", Diagnostic("missing-name", name="sum")),
-        ("x", "ravel", Diagnostic("missing-name", name="ravel", remedy="write xp.reshape(x, (-1,))")),
+        ("x", "sum", Diagnostic("unsupported-name", name="sum")),
+        ("x", "ravel", Diagnostic("unsupported-name", name="ravel", remedy="write xp.reshape(x, (-1,))")),
         ("xp", "concatenate", Diagnostic(
-            "missing-name", name="concatenate", remedy="write xp.concat(arrays, axis=...)",
+            "unsupported-name", name="concatenate", remedy="write xp.concat(arrays, axis=...)",
         )),
         ("xp", "to_with_layout",
          Diagnostic(
-             "missing-name", name="to_with_layout",
+             "unsupported-name", name="to_with_layout",
              remedy="write x.to_device(device, layout=layout)",
          )),
         ("x", "new_empty",
          Diagnostic(
-             "missing-name", name="new_empty",
+             "unsupported-name", name="new_empty",
              remedy="write xp.empty(shape, dtype=x.dtype, device=x.device, layout=layout)",
          )),
         ("xp", "cumulativ_sum", Diagnostic(
-            "missing-name", name="cumulativ_sum", near="cumulative_sum",
+            "unsupported-name", name="cumulativ_sum", near="cumulative_sum",
         )),
     ],
 )

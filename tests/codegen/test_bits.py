@@ -125,14 +125,14 @@ def test_types() -> None:
 @pytest.mark.parametrize(
     ("call", "expected"),
     [
-        (lambda: te.exp10(A), Diagnostic("element-type", who="exp10", dtype="int32")),
-        (lambda: te.copysign(A, 3), Diagnostic("element-type", who="copysign", dtype="int32")),
+        (lambda: te.exp10(A), Diagnostic("dtype", who="exp10", dtype="int32")),
+        (lambda: te.copysign(A, 3), Diagnostic("dtype", who="copysign", dtype="int32")),
         (lambda: te.nextafter(H, B), Diagnostic(
-            "element-type", what="te.nextafter", dtype="float16", y_dtype="bfloat16",
+            "dtype", what="te.nextafter", dtype="float16", y_dtype="bfloat16",
         )),
-        (lambda: te.ldexp(A, 3), Diagnostic("element-type", who="ldexp", dtype="int32")),
-        (lambda: te.ldexp(F, 3.0), Diagnostic("element-type", dtype="float32")),
-        (lambda: te.clz(F), Diagnostic("element-type", dtype="float64")),
+        (lambda: te.ldexp(A, 3), Diagnostic("dtype", who="ldexp", dtype="int32")),
+        (lambda: te.ldexp(F, 3.0), Diagnostic("dtype", dtype="float32")),
+        (lambda: te.clz(F), Diagnostic("dtype", dtype="float64")),
     ],
 )
 def test_what_is_refused(call: Callable[[], object], expected: Diagnostic) -> None:

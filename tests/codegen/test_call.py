@@ -60,55 +60,55 @@ WHOLE = "float32[4, 6]"
             note="; C must also be passed, to be written in place",
         )),
         ((A, [[1.0]], C), Diagnostic(
-            "other-array", where="argument 1 (B) of add", parameter=WHOLE, got="list",
+            "argument-mismatch", where="argument 1 (B) of add", parameter=WHOLE, got="list",
             advice="convert it with np.asarray(...)",
         )),
         ((A, "B", C), Diagnostic(
-            "other-array", where="argument 1 (B) of add", parameter=WHOLE, got="str",
+            "argument-mismatch", where="argument 1 (B) of add", parameter=WHOLE, got="str",
             advice="convert it with np.asarray(...)",
         )),
         ((None, B, C), Diagnostic(
-            "other-array", where="argument 0 (A) of add", parameter=WHOLE, got="None",
+            "argument-mismatch", where="argument 0 (A) of add", parameter=WHOLE, got="None",
             advice="pass the array that the kernel reads",
         )),
         ((A, B, None), Diagnostic(
-            "other-array", where="argument 2 (C) of add", parameter="float32[24]", got="None",
+            "argument-mismatch", where="argument 2 (C) of add", parameter="float32[24]", got="None",
             advice="pass np.empty((24,), np.float32) for the output",
         )),
         ((A, np.float32(1), C), Diagnostic(
-            "other-array", where="argument 1 (B) of add", parameter=WHOLE, got="float32",
+            "argument-mismatch", where="argument 1 (B) of add", parameter=WHOLE, got="float32",
             advice="convert it with np.asarray(...)",
         )),
         ((A.astype(np.float64), B, C), Diagnostic(
-            "other-array", where="argument 0 (A) of add", parameter=WHOLE, shape="float64[4, 6]",
+            "argument-mismatch", where="argument 0 (A) of add", parameter=WHOLE, shape="float64[4, 6]",
             scalar="np.float32",
         )),
         ((A, B.astype(">f4"), C), Diagnostic(
-            "memory-of-array", where="argument 1 (B) of add", scalar="float32", str=">f4",
+            "unsupported-memory", where="argument 1 (B) of add", scalar="float32", str=">f4",
             parameter_scalar="np.float32",
         )),
         ((A, f32(24), C), Diagnostic(
-            "other-array", where="argument 1 (B) of add", rank=2, parameter=WHOLE, got_count=1,
+            "argument-mismatch", where="argument 1 (B) of add", rank=2, parameter=WHOLE, got_count=1,
             got="float32[24]", remedy="reshape it",
         )),
         ((A, f32(4, 5), C), Diagnostic(
-            "other-array", where="argument 1 (B) of add",
+            "argument-mismatch", where="argument 1 (B) of add",
             problem="axis 1 is 5, expected 6; pass an array of float32[4, 6]",
         )),
         ((A, f32(6, 4).T, C), Diagnostic(
-            "memory-of-array", where="argument 1 (B) of add", parameter=WHOLE, strides=(1, 4),
+            "unsupported-memory", where="argument 1 (B) of add", parameter=WHOLE, strides=(1, 4),
             remedy="pass np.ascontiguousarray(...) of it",
         )),
         ((A, B, f32(48)[::2]), Diagnostic(
-            "memory-of-array", where="argument 2 (C) of add", parameter="float32[24]",
+            "unsupported-memory", where="argument 2 (C) of add", parameter="float32[24]",
             strides=(2,), remedy="pass a new array, and copy the result from it",
         )),
         ((A, B, read_only(f32(24))), Diagnostic(
-            "memory-of-array", where="argument 2 (C) of add", reason="the array is read-only",
+            "unsupported-memory", where="argument 2 (C) of add", reason="the array is read-only",
             advice="pass a copy of it",
         )),
         ((C.reshape(4, 6), B, C), Diagnostic(
-            "memory-of-array", where="argument 2 (C) of add", position=0, buffer="A",
+            "unsupported-memory", where="argument 2 (C) of add", position=0, buffer="A",
         )),
     ],
     ids=str.split("few many list text none no-output number type order rank shape strides "
@@ -131,7 +131,7 @@ def test_misaligned() -> None:
         ADDER(odd, B, C)
 
     assert diagnostic(error.value) == Diagnostic(
-        "memory-of-array", where="argument 0 (A) of add", address=odd.ctypes.data, bytes=4,
+        "unsupported-memory", where="argument 0 (A) of add", address=odd.ctypes.data, bytes=4,
         scalar="float32",
     )
 
@@ -150,35 +150,35 @@ def test_refusal_shows_the_call() -> None:
     ("arguments", "expected"),
     [
         ((f32(4), f32(2, 5), f32(10), 1), Diagnostic(
-            "other-array", where="argument 1 (B) of scale",
+            "argument-mismatch", where="argument 1 (B) of scale",
             problem="axis 1 is 5, but n is 4 from axis 0 of A; pass an array of float32[2, 4]",
         )),
         ((f32(4), f32(2, 4), f32(11), 1), Diagnostic(
-            "other-array", where="argument 2 (C) of scale",
+            "argument-mismatch", where="argument 2 (C) of scale",
             problem="axis 0 is 11, but 2 * n + m is 10; pass an array of float32[10]",
         )),
         ((f32(4), f32(2, 4), f32(10), 1.0), Diagnostic(
-            "other-array", where="argument 3 (k) of scale", article="an", noun="integer",
+            "argument-mismatch", where="argument 3 (k) of scale", article="an", noun="integer",
             dtype="int8", shown="1.0",
         )),
         ((f32(4), f32(2, 4), f32(10), float("nan")), Diagnostic(
-            "other-array", where="argument 3 (k) of scale", article="an", noun="integer",
+            "argument-mismatch", where="argument 3 (k) of scale", article="an", noun="integer",
             dtype="int8", shown="nan",
         )),
         ((f32(4), f32(2, 4), f32(10), None), Diagnostic(
-            "other-array", where="argument 3 (k) of scale", article="an", noun="integer",
+            "argument-mismatch", where="argument 3 (k) of scale", article="an", noun="integer",
             dtype="int8", shown="None",
         )),
         ((f32(4), f32(2, 4), f32(10), True), Diagnostic(
-            "other-array", where="argument 3 (k) of scale", article="an", noun="integer",
+            "argument-mismatch", where="argument 3 (k) of scale", article="an", noun="integer",
             dtype="int8", shown="bool",
         )),
         ((f32(4), f32(2, 4), f32(10), 128), Diagnostic(
-            "other-array", where="argument 3 (k) of scale", value=128, dtype="int8", low=-128,
+            "argument-mismatch", where="argument 3 (k) of scale", value=128, dtype="int8", low=-128,
             high=127,
         )),
         ((f32(4), None, f32(10), 1), Diagnostic(
-            "other-array", where="argument 1 (B) of scale", parameter="float32[m, n]", got="None",
+            "argument-mismatch", where="argument 1 (B) of scale", parameter="float32[m, n]", got="None",
             advice="pass np.empty(shape, np.float32) for the output",
         )),
     ],
@@ -200,7 +200,7 @@ def test_other_kinds_of_numbers() -> None:
         kernel(f32(1), "1", True)
     assert diagnostic(error.value) == (
         Diagnostic(
-            "other-array", where="argument 1 (x) of f", article="a", noun="number",
+            "argument-mismatch", where="argument 1 (x) of f", article="a", noun="number",
             dtype="float32", shown="'1'",
         )
     )
@@ -208,7 +208,7 @@ def test_other_kinds_of_numbers() -> None:
         kernel(f32(1), 1, 1)
     assert diagnostic(error.value) == (
         Diagnostic(
-            "other-array", where="argument 2 (b) of f", article="a", noun="truth value",
+            "argument-mismatch", where="argument 2 (b) of f", article="a", noun="truth value",
             dtype="bool", shown="int",
         )
     )
@@ -222,7 +222,7 @@ def test_sizes_that_no_array_tells() -> None:
         Kernel(parse(text))
 
     assert diagnostic(error.value) == (
-        Diagnostic("unknown-size", func="f", var="n")
+        Diagnostic("unbound-size", func="f", var="n")
     )
 
 
@@ -277,7 +277,7 @@ def test_types_of_arrays(name: str, kind: Any) -> None:
     module = "ml_dtypes" if name == "bfloat16" else "np"
     wanted = f"{module}.{name}{'_' if name == 'bool' else ''}"
     assert diagnostic(error.value) == Diagnostic(
-        "other-array", where="argument 0 (A) of f", parameter=f"{name}[3]", shape="int32[3]",
+        "argument-mismatch", where="argument 0 (A) of f", parameter=f"{name}[3]", shape="int32[3]",
         scalar=wanted,
     )
 
@@ -300,7 +300,7 @@ axis_separators=(0,))):
         kernel(f32(2, 3, 5), np.zeros((4, 6), np.float32))
     assert diagnostic(error.value) == (
         Diagnostic(
-            "other-array", where="argument 0 (A) of f",
+            "argument-mismatch", where="argument 0 (A) of f",
             problem="axis 2 is 5, expected 4; pass an array of float32[2, 3, 4]",
         )
     )
@@ -322,7 +322,7 @@ axis_separators=(0,))):
     with pytest.raises(CallError) as error:
         kernel(f32(2, 3), out)
     assert diagnostic(error.value) == (
-        Diagnostic("memory-of-array", where="argument 0 (A) of f", wanted=(6, 2), got=(3, 1))
+        Diagnostic("unsupported-memory", where="argument 0 (A) of f", wanted=(6, 2), got=(3, 1))
     )
 
 
@@ -353,5 +353,5 @@ def test_extents_that_64_bits_do_not_hold() -> None:
         kernel(f32(0), f32(1), 2**32)
 
     assert diagnostic(error.value) == (
-        Diagnostic("unknown-size", extent="n * n", given="n = 4294967296")
+        Diagnostic("unbound-size", extent="n * n", given="n = 4294967296")
     )

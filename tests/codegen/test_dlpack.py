@@ -181,7 +181,7 @@ def test_memory_of_other_numbers_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
         kernel("float32")(Old(a), b)
 
     assert diagnostic(error.value) == (
-        Diagnostic("memory-of-array", where="argument 0 (A) of f")
+        Diagnostic("unsupported-memory", where="argument 0 (A) of f")
     )
 
 
@@ -216,52 +216,52 @@ INSTEAD = (
     ("argument", "expected"),
     [
         (READ_ONLY, Diagnostic(
-            "memory-of-array", where="argument 1 (B) of f", reason="the array is read-only",
+            "unsupported-memory", where="argument 1 (B) of f", reason="the array is read-only",
             advice="pass a copy of it",
         )),
         (Modern(READ_ONLY), Diagnostic(
-            "memory-of-array", where="argument 1 (B) of f", reason="the array is read-only",
+            "unsupported-memory", where="argument 1 (B) of f", reason="the array is read-only",
             advice=INSTEAD,
         )),
         (Handmade(READ_ONLY, 2, 32), Diagnostic(
-            "memory-of-array", where="argument 1 (B) of f",
+            "unsupported-memory", where="argument 1 (B) of f",
             reason="its __dlpack__ does not say whether that is allowed", advice=INSTEAD,
         )),
         (Immutable(24), Diagnostic(
-            "memory-of-array", where="argument 1 (B) of f",
+            "unsupported-memory", where="argument 1 (B) of f",
             reason="its __dlpack__ does not say whether that is allowed", advice=INSTEAD,
         )),
         (Handmade(READ_ONLY, 2, 32, flags=2), Diagnostic(
-            "memory-of-array", where="argument 1 (B) of f",
+            "unsupported-memory", where="argument 1 (B) of f",
             reason="its __dlpack__ shares a copy, in which the result would be lost",
             advice=INSTEAD,
         )),
         (Modern(np.zeros(6)), Diagnostic(
-            "other-array", where="argument 1 (B) of f", parameter="float32[6]",
+            "argument-mismatch", where="argument 1 (B) of f", parameter="float32[6]",
             shape="float64[6]", scalar="np.float32",
         )),
         (Modern(np.zeros(12, np.float32)[::2]), Diagnostic(
-            "memory-of-array", where="argument 1 (B) of f", parameter="float32[6]", strides=(2,),
+            "unsupported-memory", where="argument 1 (B) of f", parameter="float32[6]", strides=(2,),
             remedy="pass a new array, and copy the result from it",
         )),
         (Handmade(READ_ONLY, 2, 32, device=2), Diagnostic(
-            "memory-of-array", where="argument 1 (B) of f", device_type=2, device_id=0,
+            "unsupported-memory", where="argument 1 (B) of f", device_type=2, device_id=0,
         )),
         (Handmade(READ_ONLY, 2, 32, lanes=4), Diagnostic(
-            "other-array", where="argument 1 (B) of f", parameter="float32[6]",
+            "argument-mismatch", where="argument 1 (B) of f", parameter="float32[6]",
             shape="float32x4[6]", scalar="np.float32",
         )),
         (Handmade(READ_ONLY, 5, 64), Diagnostic(
-            "other-array", where="argument 1 (B) of f", parameter="float32[6]",
+            "argument-mismatch", where="argument 1 (B) of f", parameter="float32[6]",
             shape="type 5:64[6]", scalar="np.float32",
         )),
         (Refusing(), Diagnostic(
-            "memory-of-array", where="argument 1 (B) of f", reason="it requires a gradient",
+            "unsupported-memory", where="argument 1 (B) of f", reason="it requires a gradient",
         )),
         (Careless(TypeError("no strides")), Diagnostic(
-            "memory-of-array", where="argument 1 (B) of f", reason="no strides",
+            "unsupported-memory", where="argument 1 (B) of f", reason="no strides",
         )),
-        (Careless(3), Diagnostic("memory-of-array", where="argument 1 (B) of f", type="int")),
+        (Careless(3), Diagnostic("unsupported-memory", where="argument 1 (B) of f", type="int")),
     ],
     ids=str.split(
         "read-only modern-read-only silent bytes copy type strides device lanes complex refusing failing no-capsule"

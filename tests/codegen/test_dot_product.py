@@ -262,7 +262,7 @@ def test_elements_of_other_types_are_refused() -> None:
         te.compute((4,), lambda i: te.dot(A[i], B[i]))
 
     assert diagnostic(error.value) == (
-        Diagnostic("element-type", dtype="int8x4", y_dtype="int16x2")
+        Diagnostic("dtype", dtype="int8x4", y_dtype="int16x2")
     )
 
 

@@ -95,47 +95,47 @@ ODD = {
 }
 REFUSED: dict[str, tuple[Any, Diagnostic]] = {
     "type": (np.zeros(8), Diagnostic(
-        "other-array", where="argument 1 (B) of add", parameter="float32[8]", shape="float64[8]",
+        "argument-mismatch", where="argument 1 (B) of add", parameter="float32[8]", shape="float64[8]",
         scalar="np.float32",
     )),
     "integer": (np.zeros(8, np.int32), Diagnostic(
-        "other-array", where="argument 1 (B) of add", parameter="float32[8]", shape="int32[8]",
+        "argument-mismatch", where="argument 1 (B) of add", parameter="float32[8]", shape="int32[8]",
         scalar="np.float32",
     )),
     "extent": (f32(9), Diagnostic(
-        "other-array", where="argument 1 (B) of add",
+        "argument-mismatch", where="argument 1 (B) of add",
         problem="axis 0 is 9, expected 8; pass an array of float32[8]",
     )),
     "rank": (f32(8, 1), Diagnostic(
-        "other-array", where="argument 1 (B) of add", rank=1, parameter="float32[8]", got_count=2,
+        "argument-mismatch", where="argument 1 (B) of add", rank=1, parameter="float32[8]", got_count=2,
         got="float32[8, 1]", remedy="reshape it",
     )),
     "no axes": (f32(), Diagnostic(
-        "other-array", where="argument 1 (B) of add", rank=1, parameter="float32[8]", got_count=0,
+        "argument-mismatch", where="argument 1 (B) of add", rank=1, parameter="float32[8]", got_count=0,
         got="float32[]", remedy="reshape it",
     )),
     "strides": (f32(16)[::2], Diagnostic(
-        "memory-of-array", where="argument 1 (B) of add", parameter="float32[8]", strides=(2,),
+        "unsupported-memory", where="argument 1 (B) of add", parameter="float32[8]", strides=(2,),
         remedy="pass np.ascontiguousarray(...) of it",
     )),
     "backwards": (f32(8)[::-1], Diagnostic(
-        "memory-of-array", where="argument 1 (B) of add", parameter="float32[8]", strides=(-1,),
+        "unsupported-memory", where="argument 1 (B) of add", parameter="float32[8]", strides=(-1,),
         remedy="pass np.ascontiguousarray(...) of it",
     )),
     "list": ([1.0] * 8, Diagnostic(
-        "other-array", where="argument 1 (B) of add", parameter="float32[8]", got="list",
+        "argument-mismatch", where="argument 1 (B) of add", parameter="float32[8]", got="list",
         advice="convert it with np.asarray(...)",
     )),
     "number": (np.float32(1), Diagnostic(
-        "other-array", where="argument 1 (B) of add", parameter="float32[8]", got="float32",
+        "argument-mismatch", where="argument 1 (B) of add", parameter="float32[8]", got="float32",
         advice="convert it with np.asarray(...)",
     )),
     "none": (None, Diagnostic(
-        "other-array", where="argument 1 (B) of add", parameter="float32[8]", got="None",
+        "argument-mismatch", where="argument 1 (B) of add", parameter="float32[8]", got="None",
         advice="pass the array that the kernel reads",
     )),
     "class": (list, Diagnostic(
-        "other-array", where="argument 1 (B) of add", parameter="float32[8]", got="type",
+        "argument-mismatch", where="argument 1 (B) of add", parameter="float32[8]", got="type",
         advice="convert it with np.asarray(...)",
     )),
 }
@@ -181,7 +181,7 @@ def test_overlap(kernel: Watched, name: str) -> None:
         kernel(*OVERLAPPING[name])
 
     assert diagnostic(error.value) == (
-        Diagnostic("memory-of-array", where="argument 2 (C) of add", position=0, buffer="A")
+        Diagnostic("unsupported-memory", where="argument 2 (C) of add", position=0, buffer="A")
     )
 
 
@@ -205,7 +205,7 @@ def test_read_only_output(kernel: Watched) -> None:
 
     assert diagnostic(error.value) == (
         Diagnostic(
-            "memory-of-array", where="argument 2 (C) of add", reason="the array is read-only",
+            "unsupported-memory", where="argument 2 (C) of add", reason="the array is read-only",
             advice="pass a copy of it",
         )
     )
@@ -218,7 +218,7 @@ def test_misaligned(kernel: Watched) -> None:
         kernel(f32(8), odd, f32(8))
 
     assert diagnostic(error.value) == Diagnostic(
-        "memory-of-array", where="argument 1 (B) of add", address=odd.ctypes.data, bytes=4,
+        "unsupported-memory", where="argument 1 (B) of add", address=odd.ctypes.data, bytes=4,
         scalar="float32",
     )
 
@@ -229,7 +229,7 @@ def test_sizes_that_differ(kernel: Watched) -> None:
 
     assert diagnostic(error.value) == (
         Diagnostic(
-            "other-array", where="argument 2 (C) of add",
+            "argument-mismatch", where="argument 2 (C) of add",
             problem="axis 0 is 8, but n is 7 from axis 0 of A; pass an array of float32[7]",
         )
     )
@@ -287,35 +287,35 @@ def test_numbers() -> None:
     ("position", "argument", "expected"),
     [
         (0, 128, Diagnostic(
-            "other-array", where="argument 0 (i8) of mixed", value=128, dtype="int8", low=-128,
+            "argument-mismatch", where="argument 0 (i8) of mixed", value=128, dtype="int8", low=-128,
             high=127,
         )),
         (0, 2**70, Diagnostic(
-            "other-array", where="argument 0 (i8) of mixed", value=2 ** 70, dtype="int8",
+            "argument-mismatch", where="argument 0 (i8) of mixed", value=2 ** 70, dtype="int8",
             low=-128, high=127,
         )),
         (0, True, Diagnostic(
-            "other-array", where="argument 0 (i8) of mixed", article="an", noun="integer",
+            "argument-mismatch", where="argument 0 (i8) of mixed", article="an", noun="integer",
             dtype="int8", shown="bool",
         )),
         (2, -1, Diagnostic(
-            "other-array", where="argument 2 (u) of mixed", value=-1, dtype="uint64", low=0,
+            "argument-mismatch", where="argument 2 (u) of mixed", value=-1, dtype="uint64", low=0,
             high=2 ** 64 - 1,
         )),
         (3, "1", Diagnostic(
-            "other-array", where="argument 3 (x) of mixed", article="a", noun="number",
+            "argument-mismatch", where="argument 3 (x) of mixed", article="a", noun="number",
             dtype="float32", shown="'1'",
         )),
         (6, 1, Diagnostic(
-            "other-array", where="argument 6 (b) of mixed", article="a", noun="truth value",
+            "argument-mismatch", where="argument 6 (b) of mixed", article="a", noun="truth value",
             dtype="bool", shown="int",
         )),
         (7, float("nan"), Diagnostic(
-            "other-array", where="argument 7 (n) of mixed", article="an", noun="integer",
+            "argument-mismatch", where="argument 7 (n) of mixed", article="an", noun="integer",
             dtype="int64", shown="nan",
         )),
         (7, 4, Diagnostic(
-            "other-array", where="argument 5 (O) of mixed",
+            "argument-mismatch", where="argument 5 (O) of mixed",
             problem="axis 0 is 5, but n is 4 from argument 7; pass an array of float64[4]",
         )),
     ],

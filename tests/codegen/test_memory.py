@@ -190,7 +190,7 @@ def test_memory_that_cannot_be_had_is_an_error() -> None:
         Kernel(parse(text))(out, 2**58)
 
     assert diagnostic(error.value) == (
-        Diagnostic("no-memory", name="f", text="T", size="1152921504606846976 bytes")
+        Diagnostic("out-of-memory", name="f", text="T", size="1152921504606846976 bytes")
     )
     assert not out.any()
 
@@ -222,7 +222,7 @@ def test_products_of_sizes_do_not_wrap(shape: str, n: int) -> None:
         Kernel(parse(text))(out, n)
 
     assert diagnostic(error.value) == (
-        Diagnostic("no-memory", name="f", text="T", size="9223372036854775807 bytes or more")
+        Diagnostic("out-of-memory", name="f", text="T", size="9223372036854775807 bytes or more")
     )
     assert not out.any()
 

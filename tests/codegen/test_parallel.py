@@ -103,6 +103,6 @@ def test_wrong_number_of_threads(monkeypatch: pytest.MonkeyPatch, value: str) ->
         kernel(out)
 
     assert diagnostic(error.value) == (
-        Diagnostic("wrong-number", variable="TECOMP_NUM_THREADS", text=value)
+        Diagnostic("invalid-value", variable="TECOMP_NUM_THREADS", text=value)
     )
     assert not out.any()

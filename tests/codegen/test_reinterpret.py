@@ -67,7 +67,7 @@ def test_types_of_other_sizes_are_refused() -> None:
         te.compute((4,), lambda i: te.reinterpret("int16", A[i]))
 
     assert diagnostic(error.value) == (
-        Diagnostic("element-type", dtype="int32", target="int16")
+        Diagnostic("dtype", dtype="int32", target="int16")
     )
 
 

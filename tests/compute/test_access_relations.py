@@ -79,7 +79,7 @@ def test_footprints_need_numbers() -> None:
         tecomp.accesses(B).reads[0].footprint({})
 
     assert diagnostic(error.value) == (
-        Diagnostic("unknown-size", tensor="S", extent="n")
+        Diagnostic("unbound-size", tensor="S", extent="n")
     )
 
 

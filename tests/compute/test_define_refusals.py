@@ -136,17 +136,17 @@ def test_shapes_that_are_refused(shape: Any, expected: Diagnostic) -> None:
         (
             "float33",
             Diagnostic(
-                "element-type", name="float33",
+                "dtype", name="float33",
                 scalars="bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64",
             ),
         ),
         (
             float,
             Diagnostic(
-                "wrong-argument", where="te.placeholder P", dtype="<class 'float'>", type="type",
+                "invalid-type", where="te.placeholder P", dtype="<class 'float'>", type="type",
             ),
         ),
-        ("handle", Diagnostic("element-type", where="te.placeholder P")),
+        ("handle", Diagnostic("dtype", where="te.placeholder P")),
     ],
 )
 def test_types_that_are_refused(dtype: Any, expected: Diagnostic) -> None:
@@ -156,60 +156,60 @@ def test_types_that_are_refused(dtype: Any, expected: Diagnostic) -> None:
 INDEX_FUNCTIONS: list[tuple[Any, Diagnostic]] = [
     (
         lambda i: 0,
-        Diagnostic("index-function", where="te.compute C", axes="2 axes", name_count=1, names="i"),
+        Diagnostic("invalid-index-function", where="te.compute C", axes="2 axes", name_count=1, names="i"),
     ),
     (
         lambda i, j, k: 0,
         Diagnostic(
-            "index-function", where="te.compute C", axes="2 axes", name_count=3, names="i, j, k",
+            "invalid-index-function", where="te.compute C", axes="2 axes", name_count=3, names="i, j, k",
         ),
     ),
     (
         lambda: 0,
         Diagnostic(
-            "index-function", where="te.compute C", axes="2 axes", name_count=0, names="none",
+            "invalid-index-function", where="te.compute C", axes="2 axes", name_count=0, names="none",
         ),
     ),
     (
         lambda i, j, k, *rest: 0,
         Diagnostic(
-            "index-function", where="te.compute C", axes="2 axes", name_count=3, names="i, j, k",
+            "invalid-index-function", where="te.compute C", axes="2 axes", name_count=3, names="i, j, k",
         ),
     ),
     (
         lambda i, j, *, scale: 0,
-        Diagnostic("index-function", where="te.compute C", forced="scale"),
+        Diagnostic("invalid-index-function", where="te.compute C", forced="scale"),
     ),
     (
         A[0, 0],
         Diagnostic(
-            "index-function", where="te.compute C", fcompute="A[int32(0), int32(0)]",
+            "invalid-index-function", where="te.compute C", fcompute="A[int32(0), int32(0)]",
             type="TensorLoad",
         ),
     ),
     (
         None,
-        Diagnostic("index-function", where="te.compute C", fcompute=None, type="NoneType"),
+        Diagnostic("invalid-index-function", where="te.compute C", fcompute=None, type="NoneType"),
     ),
     (
         dict,
-        Diagnostic("index-function", where="te.compute C", fcompute="<class 'dict'>"),
+        Diagnostic("invalid-index-function", where="te.compute C", fcompute="<class 'dict'>"),
     ),
     (
         lambda i, j: None,
-        Diagnostic("index-function", where="te.compute C", value=None, type="NoneType"),
+        Diagnostic("invalid-index-function", where="te.compute C", value=None, type="NoneType"),
     ),
     (
         lambda i, j: (A[i, j], "x"),
-        Diagnostic("index-function", where="te.compute C", value="x", type="str"),
+        Diagnostic("invalid-index-function", where="te.compute C", value="x", type="str"),
     ),
     (
         lambda i, j: (),
-        Diagnostic("index-function", where="te.compute C"),
+        Diagnostic("invalid-index-function", where="te.compute C"),
     ),
     (
         lambda i, j: A,
-        Diagnostic("whole-tensor", name="A", shape="(4, 5)", example="A[i, j]"),
+        Diagnostic("tensor-as-scalar", name="A", shape="(4, 5)", example="A[i, j]"),
     ),
     (
         lambda i, j: A[i],
@@ -220,35 +220,35 @@ INDEX_FUNCTIONS: list[tuple[Any, Diagnostic]] = [
     ),
     (
         lambda i, j: A[i, k],
-        Diagnostic("foreign-variable", where="te.compute C", node="k"),
+        Diagnostic("unbound-variable", where="te.compute C", node="k"),
     ),
     (
         lambda i, j: te.sum(A[i, k] + te.reduce_axis((0, 2), name="r"), axis=k),
-        Diagnostic("foreign-variable", where="te.compute C", node="r"),
+        Diagnostic("unbound-variable", where="te.compute C", node="r"),
     ),
     (
         lambda i, j: A[te.compute((4,), lambda y: y).op.axis[0], j],
-        Diagnostic("foreign-variable", where="te.compute C", node="y"),
+        Diagnostic("unbound-variable", where="te.compute C", node="y"),
     ),
     (
         lambda i, j: te.sum(A[i, k], axis=k) / 5,
-        Diagnostic("reduction-inside", where="te.compute C"),
+        Diagnostic("nested-reduction", where="te.compute C"),
     ),
     (
         lambda i, j: te.max(te.sum(A[i, k], axis=k), axis=te.reduce_axis((0, 3))),
-        Diagnostic("reduction-inside", where="te.compute C"),
+        Diagnostic("nested-reduction", where="te.compute C"),
     ),
     (
         lambda i, j: (te.sum(A[i, k], axis=k), te.sum(A[i, k] * 2, axis=k)),
-        Diagnostic("reduction-inside", where="te.compute C"),
+        Diagnostic("nested-reduction", where="te.compute C"),
     ),
     (
         lambda i, j: (te.sum(A[i, k], axis=k), A[i, j]),
-        Diagnostic("reduction-inside", where="te.compute C"),
+        Diagnostic("nested-reduction", where="te.compute C"),
     ),
     (
         lambda i, j: (A[i, j], te.sum(A[i, k], axis=k)),
-        Diagnostic("reduction-inside", where="te.compute C"),
+        Diagnostic("nested-reduction", where="te.compute C"),
     ),
 ]
 
@@ -264,7 +264,7 @@ def test_varargs_names_that_do_not_fit() -> None:
     )
 
     assert found == Diagnostic(
-        "wrong-count", where="te.compute C", given_count=3, given="a, b, c", free_count=2,
+        "count-mismatch", where="te.compute C", given_count=3, given="a, b, c", free_count=2,
     )
 
 
@@ -297,19 +297,19 @@ def test_varargs_names_that_do_not_fit() -> None:
         ),
         (
             lambda: te.reduce_axis(0, 8),  # type: ignore[arg-type]
-            Diagnostic("wrong-argument", name=8, dom=0),
+            Diagnostic("invalid-type", name=8, dom=0),
         ),
         (
             lambda: te.placeholder((3,), name=""),
-            Diagnostic("wrong-argument", where="te.placeholder", name=""),
+            Diagnostic("invalid-type", where="te.placeholder", name=""),
         ),
         (
             lambda: te.compute((3,), lambda i: i, name=3),  # type: ignore[call-overload]
-            Diagnostic("wrong-argument", where="te.compute", name=3),
+            Diagnostic("invalid-type", where="te.compute", name=3),
         ),
         (
             lambda: te.var("x", "float32x4"),
-            Diagnostic("wrong-argument", name="x", form="float32x4"),
+            Diagnostic("invalid-type", name="x", form="float32x4"),
         ),
     ],
 )
@@ -346,7 +346,7 @@ def added(terms: int) -> Callable[[Any], Any]:
 )
 def test_more_operations_than_can_be_compiled(fcompute: Callable[[Any], Any], count: int) -> None:
     assert refusal(lambda: te.compute((4,), fcompute, name="B")) == (
-        Diagnostic("too-much", where="te.compute B", count=count, most_operations=65536)
+        Diagnostic("limit-exceeded", where="te.compute B", count=count, most_operations=65536)
     )
 
 

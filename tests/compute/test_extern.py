@@ -80,7 +80,7 @@ def test_the_statement_uses_something_else() -> None:
     )
     assert refused(lambda ins, outs: outs[0].store(i, 1.0)) == (
         Diagnostic(
-            "foreign-variable", where="te.extern E", var="i", remedy="bind it with te.for_range",
+            "unbound-variable", where="te.extern E", var="i", remedy="bind it with te.for_range",
         )
     )
 
@@ -97,10 +97,10 @@ def test_stores_are_to_the_results() -> None:
 @pytest.mark.parametrize("index", [-1, 4, 10**30])
 def test_indices_that_are_known_to_be_outside(index: int) -> None:
     assert refused(lambda ins, outs: outs[0].store(index, 1.0)) == (
-        Diagnostic("outside-index", where="operand E[...]: index 0", index=index, extent="4")
+        Diagnostic("index-out-of-bounds", where="operand E[...]: index 0", index=index, extent="4")
     )
     assert refused(lambda ins, outs: outs[0].store(0, ins[0][index])) == (
-        Diagnostic("outside-index", where="operand A[...]: index 0", index=index, extent="4")
+        Diagnostic("index-out-of-bounds", where="operand A[...]: index 0", index=index, extent="4")
     )
 
 
@@ -119,10 +119,10 @@ def test_shapes_and_types() -> None:
         Diagnostic("statements", where="te.extern E", known="none")
     )
     assert refused(copy, dtype=["float32", "int32"]) == (
-        Diagnostic("wrong-count", where="te.extern E", many_count=2, count=1)
+        Diagnostic("count-mismatch", where="te.extern E", many_count=2, count=1)
     )
     assert refused(copy, inputs=[3]) == Diagnostic(
-        "wrong-argument", where="te.extern E", tensor=3, type="int",
+        "invalid-type", where="te.extern E", tensor=3, type="int",
     )
 
 
@@ -138,7 +138,7 @@ def test_operands_have_the_names_of_buffers() -> None:
 
     assert (seen, E.dtype, E.name) == (["a", "b"], "int32", "E")
     assert refused(copy, in_buffers=[a, b]) == (
-        Diagnostic("wrong-count", where="te.extern E: in_buffers", given_count=2, own_count=1)
+        Diagnostic("count-mismatch", where="te.extern E: in_buffers", given_count=2, own_count=1)
     )
     assert refused(copy, in_buffers=[b]) == (
         Diagnostic(
@@ -158,11 +158,11 @@ def test_operands_have_the_names_of_buffers() -> None:
         Diagnostic("definition", where="te.extern E: in_buffers: a", axis=0, asked=2, own="1")
     )
     assert refused(copy, in_buffers=te.decl_buffer((4,), name="a", elem_offset=2)) == (
-        Diagnostic("wrong-argument", where="te.extern E: in_buffers: a", elem_offset=2)
+        Diagnostic("invalid-type", where="te.extern E: in_buffers: a", elem_offset=2)
     )
     assert refused(copy, in_buffers=3) == (
         Diagnostic(
-            "wrong-argument", where="te.extern E: in_buffers", given=3,
+            "invalid-type", where="te.extern E: in_buffers", given=3,
             remedy="pass a list of buffers from te.decl_buffer",
         )
     )
@@ -172,5 +172,5 @@ def test_conditions_are_comparisons() -> None:
     with pytest.raises(TypeMismatchError) as error:
         te.if_stmt(te.const(1), te.stmt_seq())
     assert diagnostic(error.value) == (
-        Diagnostic("element-type", asked="int32(1)", dtype="int32")
+        Diagnostic("dtype", asked="int32(1)", dtype="int32")
     )

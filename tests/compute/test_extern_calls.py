@@ -67,7 +67,7 @@ def test_a_function_may_be_registered_later() -> None:
 def test_how_many_arguments_a_python_function_takes() -> None:
     assert refused(lambda ins, outs: te.call_packed("test.add", ins[0], outs[0])) == (
         Diagnostic(
-            "outside-function", where="te.call_packed", name="test.add", plain="(x, y, z)",
+            "external-function", where="te.call_packed", name="test.add", plain="(x, y, z)",
             count=2, plural="s",
         )
     )
@@ -76,7 +76,7 @@ def test_how_many_arguments_a_python_function_takes() -> None:
 def test_c_functions_are_registered_before() -> None:
     assert refused(lambda ins, outs: te.call_extern("int32", "test.scala", ins[0])) == (
         Diagnostic(
-            "outside-function", where="te.call_extern",
+            "external-function", where="te.call_extern",
             remedy="no function is registered as 'test.scala'; write 'test.scale' if that is meant, or call tecomp.register_func('test.scala', f) first",
         )
     )
@@ -84,10 +84,10 @@ def test_c_functions_are_registered_before() -> None:
 
 def test_each_kind_has_its_call() -> None:
     assert refused(lambda ins, outs: te.call_extern("int32", "test.add", ins[0])) == (
-        Diagnostic("outside-function", where="te.call_extern", name="test.add")
+        Diagnostic("external-function", where="te.call_extern", name="test.add")
     )
     assert refused(lambda ins, outs: te.call_packed("test.memcpy", outs[0], ins[0], 3)) == (
-        Diagnostic("outside-function", where="te.call_packed", name="test.memcpy")
+        Diagnostic("external-function", where="te.call_packed", name="test.memcpy")
     )
 
 
@@ -97,48 +97,48 @@ TAKES = "test.scale(float32, const float32*, float32*, int32, bool)"
 def test_types_of_arguments() -> None:
     assert refused(lambda ins, outs: scale(2.0, ins[0])) == (
         Diagnostic(
-            "outside-function", where="te.call_extern", takes=TAKES, given_count=2, plural="s",
+            "external-function", where="te.call_extern", takes=TAKES, given_count=2, plural="s",
         )
     )
     assert refused(lambda ins, outs: scale(ins[0], ins[0], outs[0], 3, True)) == (
         Diagnostic(
-            "outside-function", where="te.call_extern", number=0, takes=TAKES,
+            "external-function", where="te.call_extern", number=0, takes=TAKES,
             problem="an array of float32; pass a number",
         )
     )
     assert refused(lambda ins, outs: scale(2.0, 3, outs[0], 3, True)) == (
         Diagnostic(
-            "outside-function", where="te.call_extern", number=1, takes=TAKES,
+            "external-function", where="te.call_extern", number=1, takes=TAKES,
             problem='a int64; pass an array, such as ins[0].access_ptr("r")',
         )
     )
     assert refused(lambda ins, outs: scale(2.0, ins[0], outs[0], 3, True), W) == (
         Diagnostic(
-            "outside-function", where="te.call_extern", number=1, takes=TAKES,
+            "external-function", where="te.call_extern", number=1, takes=TAKES,
             problem="an array of int32; pass one of float32",
         )
     )
     assert refused(lambda ins, outs: scale(2.0, outs[0], outs[0], 3, True)) == (
         Diagnostic(
-            "outside-function", where="te.call_extern", number=1, takes=TAKES,
+            "external-function", where="te.call_extern", number=1, takes=TAKES,
             problem='an array that is written to; pass access_ptr("r"), or declare it without const',
         )
     )
     assert refused(lambda ins, outs: scale(2.0, ins[0], outs[0], 3.0, True)) == (
         Diagnostic(
-            "outside-function", where="te.call_extern", number=3, takes=TAKES,
+            "external-function", where="te.call_extern", number=3, takes=TAKES,
             problem='a float64; convert it with .astype("int32")',
         )
     )
     assert refused(lambda ins, outs: scale(2.0, ins[0], outs[0], ins[0][0, 0], True)) == (
         Diagnostic(
-            "outside-function", where="te.call_extern", number=3, takes=TAKES,
+            "external-function", where="te.call_extern", number=3, takes=TAKES,
             problem='a float32; convert it with .astype("int32")',
         )
     )
     assert refused(lambda ins, outs: scale("two", ins[0], outs[0], 3, True)) == (
         Diagnostic(
-            "outside-function", where="te.call_extern", number=0, takes=TAKES,
+            "external-function", where="te.call_extern", number=0, takes=TAKES,
             problem="the text 'two'; texts are passed to Python functions only",
         )
     )
@@ -147,13 +147,13 @@ def test_types_of_arguments() -> None:
 def test_what_is_no_argument() -> None:
     assert refused(lambda ins, outs: te.call_packed("test.add", ins, outs, 3)) == (
         Diagnostic(
-            "outside-function", where="te.call_packed test.add: argument 0", type="list",
+            "external-function", where="te.call_packed test.add: argument 0", type="list",
             given='[Operand(buffer=A: Buffer("float32", (4, 16), scope=""), is_input=True)]',
         )
     )
     number: Any = 3
     assert refused(lambda ins, outs: te.call_packed(number, ins[0])) == (
-        Diagnostic("outside-function", where="te.call_packed", name=3)
+        Diagnostic("external-function", where="te.call_packed", name=3)
     )
 
 
@@ -176,7 +176,7 @@ def test_accesses() -> None:
 def test_accesses_outside(given: dict[str, int], start: int, count: int) -> None:
     assert refused(lambda ins, outs: ins[0].access_ptr("r", **given)) == (
         Diagnostic(
-            "outside-index", where="operand A.access_ptr", start=start, count=count, size=64,
+            "index-out-of-bounds", where="operand A.access_ptr", start=start, count=count, size=64,
         )
     )
 
@@ -194,7 +194,7 @@ def test_accesses_that_turn_out_to_be_outside() -> None:
         kernel(np.zeros(8, "float32"), np.zeros(4, "float32"))
 
     assert diagnostic(error.value) == (
-        Diagnostic("outside-index", where="main", k=0, function="test.outside", size=4)
+        Diagnostic("index-out-of-bounds", where="main", k=0, function="test.outside", size=4)
     )
 
 

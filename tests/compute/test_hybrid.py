@@ -737,7 +737,7 @@ def test_stores_and_results() -> None:
     )
     assert refused(nothing, A, A) == (
         Diagnostic(
-            "wrong-count", source="nothing", arguments="1 argument", names="a", argument_count=2,
+            "count-mismatch", source="nothing", arguments="1 argument", names="a", argument_count=2,
         )
     )
 

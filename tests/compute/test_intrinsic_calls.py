@@ -247,11 +247,11 @@ def refused(action: Callable[[], object], kind: type[TecompError] = DefinitionEr
     ("call", "expected"),
     [
         (lambda i: vadd()(A[i, 0:16]),
-         Diagnostic("wrong-count", where="vadd(...)", part_count=1, name_count=2, names="x, y")),
+         Diagnostic("count-mismatch", where="vadd(...)", part_count=1, name_count=2, names="x, y")),
         (lambda i: vadd()(A[i, 0:16], B[i, 0:16], 3),
-         Diagnostic("wrong-count", where="vadd(...)", scalar_count=1, params="none")),
+         Diagnostic("count-mismatch", where="vadd(...)", scalar_count=1, params="none")),
         (lambda i: scaled()(A[i, 0:16]),
-         Diagnostic("wrong-count", where="scaled(...)", scalar_count=0, params="f")),
+         Diagnostic("count-mismatch", where="scaled(...)", scalar_count=0, params="f")),
         (lambda i: scaled()(A[i, 0:16], B[i, 0] * 2.0),
          Diagnostic("intrinsic", where="scaled(...)", var="f", read="B[i, int32(0)]")),
         (lambda i: vadd()(A[i, 0:8], B[i, 0:16]),
@@ -265,11 +265,11 @@ def refused(action: Callable[[], object], kind: type[TecompError] = DefinitionEr
              shape2="(16,)",
          )),
         (lambda i: vadd()(A[0:16, i], B[i, 0:16]),
-         Diagnostic("outside-index", where="vadd(...): A[0:16, i]: axis 0", end=16, extent="8")),
+         Diagnostic("index-out-of-bounds", where="vadd(...): A[0:16, i]: axis 0", end=16, extent="8")),
         (lambda i: vadd()(A[i, 16:0], B[i, 0:16]),
-         Diagnostic("outside-index", where="vadd(...): A[i, 16:0]: axis 1", first="16", last="0")),
+         Diagnostic("index-out-of-bounds", where="vadd(...): A[i, 16:0]: axis 1", first="16", last="0")),
         (lambda i: vadd()(A[i, -16:0], B[i, 0:16]),
-         Diagnostic("outside-index", where="vadd(...): A[i, -16:0]: axis 1", start=-16)),
+         Diagnostic("index-out-of-bounds", where="vadd(...): A[i, -16:0]: axis 1", start=-16)),
         (lambda i: vadd(dtype="int32")(A[i, 0:16], B[i, 0:16]),
          Diagnostic(
              "intrinsic", where="vadd(...)", own="x", dtype="int32", text="A[i, 0:16]",
@@ -284,7 +284,7 @@ def refused(action: Callable[[], object], kind: type[TecompError] = DefinitionEr
         (lambda i: vadd(8)(A[i, 0:8], B[i, 0:8]),
          Diagnostic("intrinsic", where="te.compute C", inside=[16], intrin="vadd", extents=['8'])),
         (lambda i: A[i, 0],
-         Diagnostic("index-function", where="te.compute C", axes="2 axes", name_count=1, names="i")),
+         Diagnostic("invalid-index-function", where="te.compute C", axes="2 axes", name_count=1, names="i")),
         (lambda i, j: vadd()(A[i, 0:16], B[i, 0:16]),
          Diagnostic("intrinsic", where="te.compute C", intrin="vadd")),
     ],
@@ -295,7 +295,7 @@ def test_calls_that_do_not_fit(call: Callable[..., object], expected: Diagnostic
 
 def test_a_part_is_no_number() -> None:
     assert refused(lambda: A[0, 0:16] + 1, TypeMismatchError) == (
-        Diagnostic("whole-tensor", tensor="A", indices="0, 0:16", example="A[i, j]")
+        Diagnostic("tensor-as-scalar", tensor="A", indices="0, 0:16", example="A[i, j]")
     )
     assert repr(A[n, n:16]) == "TensorSlice(A[n, n:16] of shape (8, 32))"
     assert isinstance(A[n, :], te.TensorSlice)
@@ -309,17 +309,17 @@ def test_the_loops_of_a_tile_are_the_intrinsic_s() -> None:
 
     assert refused(lambda: s[C].split(inner, 4), ScheduleError) == (
         Diagnostic(
-            "no-such-loop", stage="C", call="split",
+            "unknown-loop", stage="C", call="split",
             reason="vadd replaces loop ax0; its loops are now i, and s[C].expand() restores the others",
         )
     )
     assert refused(lambda: s[C].tensorize(i, vadd()), ScheduleError) == (
-        Diagnostic("not-this-form", where="s[C].tensorize(i)", intrin="vadd", stage="C")
+        Diagnostic("pattern-mismatch", where="s[C].tensorize(i)", intrin="vadd", stage="C")
     )
     D = te.compute((8,), lambda i: A[i, 0])
     t = te.create_schedule(D.op)
     assert refused(lambda: t[D].expand(), ScheduleError) == (
-        Diagnostic("not-this-form", stage="compute")
+        Diagnostic("pattern-mismatch", stage="compute")
     )
 
 
@@ -331,12 +331,12 @@ def test_what_an_intrinsic_reads_is_in_memory() -> None:
     s[P].compute_inline()
 
     assert refused(lambda: tecomp.lower(s, [A, B, C]), LowerError) == (
-        Diagnostic("needs-memory", name="P", stage="C", intrin="vadd")
+        Diagnostic("requires-storage", name="P", stage="C", intrin="vadd")
     )
     s = te.create_schedule(te.compute((8, 16), lambda i, j: C[i, j] + 1.0).op)
     assert refused(lambda: s[C].compute_inline(), ScheduleError) == (
         Diagnostic(
-            "needs-memory", where="s[C].compute_inline", stage="C", what="is computed by vadd",
+            "requires-storage", where="s[C].compute_inline", stage="C", what="is computed by vadd",
         )
     )
 
@@ -347,7 +347,7 @@ def test_tiles_of_a_cache_are_where_axes_say() -> None:
     s[C].split(C.op.axis[0], 4)
 
     assert refused(lambda: s.cache_write(C, "local"), ScheduleError) == (
-        Diagnostic("too-late", where="s.cache_write(C, 'local')", form="axis", missing="i")
+        Diagnostic("primitive-order", where="s.cache_write(C, 'local')", form="axis", missing="i")
     )
 
 
@@ -396,5 +396,5 @@ def test_a_call_is_no_number(use: Callable[[Any], Any]) -> None:
     with pytest.raises(TypeMismatchError) as error:
         te.compute((8, 16), lambda i: use(vadd()(A[i, 0:16], B[i, 16:32])))
     assert diagnostic(error.value) == (
-        Diagnostic("whole-tensor", intrin="vadd", parts="A[i, 0:16], B[i, 16:32]")
+        Diagnostic("tensor-as-scalar", intrin="vadd", parts="A[i, 0:16], B[i, 16:32]")
     )

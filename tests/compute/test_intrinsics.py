@@ -141,7 +141,7 @@ def test_clip(expr: Expr, text: str) -> None:
 @pytest.mark.parametrize("name", OF_FLOATS)
 def test_integers_are_refused(name: str) -> None:
     message = (
-        Diagnostic("element-type", name=name, dtype="int32")
+        Diagnostic("dtype", name=name, dtype="int32")
     )
 
     assert refusal(lambda: getattr(te, name)(element("int32"))) == message
@@ -151,7 +151,7 @@ def test_integers_are_refused(name: str) -> None:
 @pytest.mark.parametrize("name", ["atan2", "hypot", "fmod", "logaddexp"])
 def test_two_integers_are_refused(name: str) -> None:
     assert refusal(lambda: getattr(te, name)(element("int64"), 2)) == (
-        Diagnostic("element-type", name=name, dtype="int64")
+        Diagnostic("dtype", name=name, dtype="int64")
     )
 
 
@@ -168,7 +168,7 @@ def test_powers_of_integers_that_are_known_are_products(power: Expr | int, text:
 
 def test_powers_of_conditions_are_refused() -> None:
     assert refusal(lambda: te.power(element("bool"), element("bool"))) == (
-        Diagnostic("element-type", name="pow", dtype="bool")
+        Diagnostic("dtype", name="pow", dtype="bool")
     )
 
 
@@ -189,7 +189,7 @@ def test_conditions_are_numbers() -> None:
 @pytest.mark.parametrize("name", ["exp", "sqrt", "fabs"])
 def test_conditions_are_refused(name: str) -> None:
     assert refusal(lambda: getattr(te, name)(element("bool"))) == (
-        Diagnostic("element-type", name=name, dtype="bool")
+        Diagnostic("dtype", name=name, dtype="bool")
     )
 
 
@@ -198,7 +198,7 @@ def test_conditions_are_refused(name: str) -> None:
     [
         (
             lambda: te.popcount(element("float32")),
-            Diagnostic("element-type", dtype="float32"),
+            Diagnostic("dtype", dtype="float32"),
         ),
         (
             lambda: te.clip(element("uint8"), -1, 3),
@@ -210,26 +210,26 @@ def test_conditions_are_refused(name: str) -> None:
         ),
         (
             lambda: te.exp("x"),  # type: ignore[arg-type]
-            Diagnostic("wrong-argument", where="te.exp: ", value="x", type="str"),
+            Diagnostic("invalid-type", where="te.exp: ", value="x", type="str"),
         ),
         (
             lambda: te.power(element("float32"), None),  # type: ignore[arg-type]
-            Diagnostic("wrong-argument", where="te.pow: ", value=None, type="NoneType"),
+            Diagnostic("invalid-type", where="te.pow: ", value=None, type="NoneType"),
         ),
         (
             lambda: te.atan2(element("float16"), element("bfloat16", "B")),
-            Diagnostic("element-type", what="te.atan2", dtype="float16", y_dtype="bfloat16"),
+            Diagnostic("dtype", what="te.atan2", dtype="float16", y_dtype="bfloat16"),
         ),
         (
             lambda: te.cast(element("float32"), "float33"),
             Diagnostic(
-                "element-type", name="float33",
+                "dtype", name="float33",
                 scalars="bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64",
             ),
         ),
-        (lambda: te.infinity("int8"), Diagnostic("element-type", who="infinity", dtype="int8")),
-        (lambda: te.max_value("handle"), Diagnostic("element-type", who="max_value", dtype="handle")),
-        (lambda: te.min_value("handle"), Diagnostic("element-type", who="min_value", dtype="handle")),
+        (lambda: te.infinity("int8"), Diagnostic("dtype", who="infinity", dtype="int8")),
+        (lambda: te.max_value("handle"), Diagnostic("dtype", who="max_value", dtype="handle")),
+        (lambda: te.min_value("handle"), Diagnostic("dtype", who="min_value", dtype="handle")),
     ],
 )
 def test_other_refusals(action: Callable[[], object], expected: Diagnostic) -> None:

@@ -177,20 +177,20 @@ def test_what_is_refused() -> None:
         Diagnostic("statements")
     )
     assert refused(of_a_number) == (
-        Diagnostic("element-type", asked="int32(1)", dtype="int32")
+        Diagnostic("dtype", asked="int32(1)", dtype="int32")
     )
     assert refused(by_halves) == (
         Diagnostic("unknown-choice", where="ir_builder.for_range", form="half")
     )
     assert refused(lambda ib, a, e: ib.emit(3)) == (
         Diagnostic(
-            "wrong-argument", where="ir_builder.emit: the statement", given=3,
+            "invalid-type", where="ir_builder.emit: the statement", given=3,
             remedy="pass a statement, such as te.call_extern(...)",
         )
     )
     assert refused(lambda ib, a, e: ib.buffer_ptr(A)) == (
         Diagnostic(
-            "wrong-argument", where="ir_builder.buffer_ptr: the buffer",
+            "invalid-type", where="ir_builder.buffer_ptr: the buffer",
             given="Tensor(A, shape=(12,), dtype=float32)",
             remedy="pass an operand, such as outs[0]",
         )

@@ -65,20 +65,20 @@ def test_what_has_no_lanes_is_refused() -> None:
     assert message(A, (2,), "uint32", lambda ins, outs: outs[0].store(
         0, te.reinterpret("uint32x2", ins[0].vload(0, "uint8x8")))) == (
         Diagnostic(
-            "element-type", name="C",
+            "dtype", name="C",
             stored='call("reinterpret", join(join(join(A[0], A[1]), join(A[2], A[3])), join(join(A[4], A[5]), join(A[6], A[7]))), dtype="uint32x2")',
             dtype="uint32x2", subject_dtype="uint32",
         )
     )
     assert message(S, (), "float32", lambda ins, outs: outs[0].store((), ONE)) == (
         Diagnostic(
-            "element-type", name="C", stored="broadcast(float32(1.0), 4)", dtype="float32x4",
+            "dtype", name="C", stored="broadcast(float32(1.0), 4)", dtype="float32x4",
             subject_dtype="float32",
         )
     )
     assert message(V, (8,), "float32", lambda ins, outs: outs[0].store(0, ins[0][0])) == (
         Diagnostic(
-            "element-type", name="C", stored="V[0]", dtype="float32x4", subject_dtype="float32",
+            "dtype", name="C", stored="V[0]", dtype="float32x4", subject_dtype="float32",
         )
     )
 

@@ -72,42 +72,42 @@ def test_types_of_choices() -> None:
             lambda: te.any(i > 1, axis=k),
             Diagnostic("reduction", who="any", reducer="te.max"),
         ),
-        (lambda: te.all(), Diagnostic("nothing-given", who="all")),
+        (lambda: te.all(), Diagnostic("missing-input", who="all")),
         (
             lambda: te.any([i > 1, j > 2]),  # type: ignore[arg-type]
             Diagnostic("reduction", who="any"),
         ),
         (
             lambda: te.all(i > 1, k),
-            Diagnostic("element-type", who="te.all", dtype="int32"),
+            Diagnostic("dtype", who="te.all", dtype="int32"),
         ),
         (
             lambda: te.if_then_else(i, 1, 2),
-            Diagnostic("element-type", who="if_then_else", dtype="int32"),
+            Diagnostic("dtype", who="if_then_else", dtype="int32"),
         ),
         (
             lambda: te.Select(x, 1, 2),
-            Diagnostic("element-type", who="Select", dtype="float32"),
+            Diagnostic("dtype", who="Select", dtype="float32"),
         ),
         (
             lambda: te.logical_not(i),
-            Diagnostic("element-type", who="te.logical_not", dtype="int32"),
+            Diagnostic("dtype", who="te.logical_not", dtype="int32"),
         ),
         (
             lambda: 1 if i > 1 else 2,
-            Diagnostic("no-value-yet", subject="i > int32(1)"),
+            Diagnostic("symbolic-value", subject="i > int32(1)"),
         ),
         (
             lambda: te.if_then_else(i > 1, te.const(1, "float16"), te.const(1, "bfloat16")),
-            Diagnostic("element-type", what="if_then_else", dtype="float16", y_dtype="bfloat16"),
+            Diagnostic("dtype", what="if_then_else", dtype="float16", y_dtype="bfloat16"),
         ),
         (
             lambda: te.truncdiv(x, i),
-            Diagnostic("element-type", who="truncdiv", dtype="float32"),
+            Diagnostic("dtype", who="truncdiv", dtype="float32"),
         ),
         (
             lambda: te.truncmod(2.5, i),
-            Diagnostic("element-type", who="truncmod", dtype="float32"),
+            Diagnostic("dtype", who="truncmod", dtype="float32"),
         ),
     ],
 )

@@ -169,7 +169,7 @@ def test_part_of_a_tuple_is_no_element() -> None:
     found = refusal(lambda: te.compute((4,), lambda i: argmax((k, A[i, k]), axis=k)[1], name="M"))
 
     assert found == (
-        Diagnostic("reduction-inside", where="te.compute M", value_index=1, values=2)
+        Diagnostic("nested-reduction", where="te.compute M", value_index=1, values=2)
     )
 
 
@@ -179,7 +179,7 @@ def test_the_values_of_a_tuple_stay_in_order() -> None:
     )
 
     assert found == (
-        Diagnostic("reduction-inside", where="te.compute M")
+        Diagnostic("nested-reduction", where="te.compute M")
     )
 
 
@@ -245,11 +245,11 @@ def result_axis() -> Any:
 REFUSALS: list[tuple[Callable[[], object], Diagnostic]] = [
     (
         lambda: te.sum(A[i, k], axis=[k, k]),
-        Diagnostic("given-twice", who="te.sum", item="k"),
+        Diagnostic("duplicate-argument", who="te.sum", item="k"),
     ),
     (
         lambda: te.sum(A[i, k], axis=[]),
-        Diagnostic("nothing-given", who="te.sum"),
+        Diagnostic("missing-input", who="te.sum"),
     ),
     (
         lambda: te.sum(A[i, k], axis=1),
@@ -276,15 +276,15 @@ REFUSALS: list[tuple[Callable[[], object], Diagnostic]] = [
     ),
     (
         lambda: te.sum(Z[i, k], axis=k),
-        Diagnostic("element-type", who="sum", dtype="bool"),
+        Diagnostic("dtype", who="sum", dtype="bool"),
     ),
     (
         lambda: te.sum(A, axis=k),
-        Diagnostic("whole-tensor", name="A", shape="(4, 5)", example="A[i, j]"),
+        Diagnostic("tensor-as-scalar", name="A", shape="(4, 5)", example="A[i, j]"),
     ),
     (
         lambda: te.sum(A[i, k], axis=k, where=k),
-        Diagnostic("element-type", who="te.sum(where=)", dtype="int32"),
+        Diagnostic("dtype", who="te.sum(where=)", dtype="int32"),
     ),
     (
         lambda: te.sum(A[i, k], axis=k, init=A[i, k]),
@@ -292,7 +292,7 @@ REFUSALS: list[tuple[Callable[[], object], Diagnostic]] = [
     ),
     (
         lambda: te.sum(A[i, k], axis=k, init=i),
-        Diagnostic("element-type", what="te.sum: init=", which="", dtype="int32", dtype2="float32"),
+        Diagnostic("dtype", what="te.sum: init=", which="", dtype="int32", dtype2="float32"),
     ),
     (
         lambda: te.sum(I8[i, k], axis=k, init=300),
@@ -308,7 +308,7 @@ REFUSALS: list[tuple[Callable[[], object], Diagnostic]] = [
     ),
     (
         lambda: argmax((), axis=k),
-        Diagnostic("nothing-given", who="argmax"),
+        Diagnostic("missing-input", who="argmax"),
     ),
     (
         lambda: te.max(A[i, 0], A[i, 1], where=A[i, 2] > 0),
@@ -341,7 +341,7 @@ REFUSALS: list[tuple[Callable[[], object], Diagnostic]] = [
     (
         lambda: te.comm_reducer(lambda x, y: x + y * 2.0, lambda t: 0, "add")(I8[i, k], axis=k),
         Diagnostic(
-            "element-type", what="add: the combination", which="", dtype="float32", dtype2="int8",
+            "dtype", what="add: the combination", which="", dtype="float32", dtype2="int8",
         ),
     ),
     (
@@ -349,7 +349,7 @@ REFUSALS: list[tuple[Callable[[], object], Diagnostic]] = [
             (k, A[i, k]), axis=k
         ),
         Diagnostic(
-            "element-type", what="most: the combination", which=" of value 1", dtype="bool",
+            "dtype", what="most: the combination", which=" of value 1", dtype="bool",
             dtype2="float32",
         ),
     ),

@@ -55,10 +55,10 @@ def shaped(*shape: int, dtype: str = "float32", name: str = "A") -> te.Tensor:
 
 def test_what_is_no_tensor() -> None:
     assert refused(first, 3, state) == (
-        Diagnostic("wrong-argument", where="te.scan S", what="update", tensor=3, type="int")
+        Diagnostic("invalid-type", where="te.scan S", what="update", tensor=3, type="int")
     )
     assert refused(first, rule, state, [1]) == (
-        Diagnostic("wrong-argument", where="te.scan S", what="inputs", tensor=1, type="int")
+        Diagnostic("invalid-type", where="te.scan S", what="inputs", tensor=1, type="int")
     )
 
 

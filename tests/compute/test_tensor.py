@@ -292,7 +292,7 @@ def test_numpy_scalars_keep_their_type_on_either_side() -> None:
         ),
         (
             lambda: A[V, 1],
-            Diagnostic("whole-tensor", name="V", shape="(7,)", example="V[i]"),
+            Diagnostic("tensor-as-scalar", name="V", shape="(7,)", example="V[i]"),
         ),
     ],
 )
@@ -370,7 +370,7 @@ def test_the_number_of_indices(action: Callable[[], object], expected: Diagnosti
 def test_a_tensor_with_axes_is_no_number(action: Callable[[], object]) -> None:
     error = refusal(action)
 
-    assert diagnostic(error) == Diagnostic("whole-tensor", name="A", shape="(4, 5)", example="A[i, j]")
+    assert diagnostic(error) == Diagnostic("tensor-as-scalar", name="A", shape="(4, 5)", example="A[i, j]")
 
 
 @pytest.mark.parametrize("action", [lambda: list(A), lambda: list(A[i])])
@@ -378,7 +378,7 @@ def test_a_tensor_cannot_be_iterated_over(action: Callable[[], object]) -> None:
     error = refusal(action)
 
     assert diagnostic(error) == (
-        Diagnostic("whole-tensor", name="A", shape="(4, 5)", example="A[i, j]")
+        Diagnostic("tensor-as-scalar", name="A", shape="(4, 5)", example="A[i, j]")
     )
 
 

@@ -124,7 +124,7 @@ def test_what_are_no_statements() -> None:
     n = te.var("n")
     assert refused(lambda: te.decl_tensor_intrin(b, lambda i, o: o[0].store(n, 1), "x")) == (
         Diagnostic(
-            "foreign-variable", where="te.decl_tensor_intrin x", var="n",
+            "unbound-variable", where="te.decl_tensor_intrin x", var="n",
             remedy="declare it in scalar_params",
         )
     )
@@ -170,8 +170,8 @@ def test_vectors_are_joined_elements() -> None:
 
     assert seen == [
         "join(join(a[1, 0], a[1, 1]), join(a[1, 2], a[1, 3]))",
-        Diagnostic("element-type", name="a", dtype="int16x4", subject_dtype="int8"),
-        Diagnostic("element-type", name="a", dtype="int8x3", subject_dtype="int8"),
+        Diagnostic("dtype", name="a", dtype="int16x4", subject_dtype="int8"),
+        Diagnostic("dtype", name="a", dtype="int8x3", subject_dtype="int8"),
     ]
 
 

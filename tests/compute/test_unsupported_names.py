@@ -21,7 +21,7 @@ def test_what_is_called_absent_is(module: str) -> None:
         with pytest.raises(tecomp.MissingError) as error:
             getattr(found, name)
         assert diagnostic(error.value) == Diagnostic(
-            "missing-name", called=module.rpartition(".")[2], name=name, remedy=instead)
+            "unsupported-name", called=module.rpartition(".")[2], name=name, remedy=instead)
 
 
 def test_messages_say_what_takes_the_place() -> None:
@@ -52,7 +52,7 @@ def test_names_of_the_same_letters_are_meant_first(name: str, near: str) -> None
         getattr(te, name)
 
     assert isinstance(error.value, MissingError)
-    assert diagnostic(error.value) == Diagnostic("missing-name", called="te", name=name, near=near)
+    assert diagnostic(error.value) == Diagnostic("unsupported-name", called="te", name=name, near=near)
 
 
 def test_classes_have_the_places_that_tvm_gives_them() -> None:

@@ -144,20 +144,20 @@ def test_shapes_that_do_not_broadcast(action: Callable[[], object], expected: Di
     ("action", "expected"),
     [
         (lambda: te.compute((4,), lambda i: A[0, i] + b),
-         Diagnostic("whole-tensor", name="b", shape="(4,)", example="b[i]")),
+         Diagnostic("tensor-as-scalar", name="b", shape="(4,)", example="b[i]")),
         (lambda: te.compute((4,), lambda i: b + A[0, i]),
-         Diagnostic("whole-tensor", name="b", shape="(4,)", example="b[i]")),
+         Diagnostic("tensor-as-scalar", name="b", shape="(4,)", example="b[i]")),
         (lambda: te.compute((4,), lambda i: b + 1),
-         Diagnostic("whole-tensor", name="T_add", shape="(4,)", example="T_add[i]")),
-        (lambda: A < 3, Diagnostic("whole-tensor", name="A", shape="(8, 4)", example="A[i, j]")),
+         Diagnostic("tensor-as-scalar", name="T_add", shape="(4,)", example="T_add[i]")),
+        (lambda: A < 3, Diagnostic("tensor-as-scalar", name="A", shape="(8, 4)", example="A[i, j]")),
         (lambda: A[0] + b, Diagnostic(
             "index-count", tensor="A", axes="2 axes", shape="(8, 4)", count=1, noun="index",
             example="A[i, j]",
         )),
-        (lambda: A & 3, Diagnostic("element-type", op="&", form="float32")),
-        (lambda: W / 2, Diagnostic("element-type", form="int32")),
+        (lambda: A & 3, Diagnostic("dtype", op="&", form="float32")),
+        (lambda: W / 2, Diagnostic("dtype", form="int32")),
         (lambda: A + np.ones(4),
-         Diagnostic("wrong-argument", where="", shape=(4,), dtype="float64")),
+         Diagnostic("invalid-type", where="", shape=(4,), dtype="float64")),
     ],
 )
 def test_what_is_no_operation_of_tensors(action: Callable[[], object], expected: Diagnostic) -> None:

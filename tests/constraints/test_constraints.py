@@ -629,19 +629,19 @@ class TestRefusals:
         D = te.compute((8, 8), lambda i, j: A[i, j] + 1.0, name="D")
         cases: list[tuple[Callable[[], object], Diagnostic]] = [
             (lambda: check_constraints(A, STICK),
-             Diagnostic("wrong-argument", what="Tensor(A, shape=(8, 8), dtype=float16)")),
+             Diagnostic("invalid-type", what="Tensor(A, shape=(8, 8), dtype=float16)")),
             (lambda: check_constraints(D, STICK, {A: anything}),
-             Diagnostic("wrong-argument", where="check_constraints: the layout of A", given=(8, 8))),
+             Diagnostic("invalid-type", where="check_constraints: the layout of A", given=(8, 8))),
             (lambda: check_constraints(D, STICK, {anything: anything}),
-             Diagnostic("wrong-argument", tensor=(8, 8))),
+             Diagnostic("invalid-type", tensor=(8, 8))),
             (lambda: check_constraints(C, STICK),
-             Diagnostic("demand", reason="i * j", op="C")),
+             Diagnostic("layout-requirement", reason="i * j", op="C")),
             (lambda: check_constraints(M, STICK),
-             Diagnostic("demand", where="M", extent="n")),
+             Diagnostic("layout-requirement", where="M", extent="n")),
             (lambda: check_constraints(te.create_schedule(M), STICK),
-             Diagnostic("demand", tensor="N", shape="[n]")),
+             Diagnostic("layout-requirement", tensor="N", shape="[n]")),
             (lambda: check_constraints(D, STICK, {A: sticks(P)}),
-             Diagnostic("other-shape", tensor="A", where="D", shape="[8, 8]", layout_shape=[8])),
+             Diagnostic("layout-shape-mismatch", tensor="A", where="D", shape="[8, 8]", layout_shape=[8])),
         ]
         for call, expected in cases:
             with pytest.raises(tecomp.LayoutError) as caught:

@@ -83,5 +83,5 @@ def test_a_mode_that_a_unit_has_not_is_refused() -> None:
         unit_of(operation((8, 16, 4), "tiles", mode="slow"), ENGINE)
 
     assert diagnostic(error.value) == (
-        Diagnostic("target-lacks", op="product", unit="tiles", mode="slow", cycles="exact, quick")
+        Diagnostic("unsupported-by-target", op="product", unit="tiles", mode="slow", cycles="exact, quick")
     )

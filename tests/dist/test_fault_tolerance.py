@@ -61,7 +61,7 @@ def test_who_has_what_the_lost_ones_had() -> None:
     with pytest.raises(TeamError) as caught:
         holders(Left(0, 1), copies)
     assert diagnostic(caught.value) == (
-        Diagnostic("lost-process", rank=2, buddy=3, step=20)
+        Diagnostic("process-failure", rank=2, buddy=3, step=20)
     )
 
 

@@ -139,7 +139,7 @@ def test_bad_input_is_refused_on_every_rank(pools: Pools) -> None:
         Diagnostic("team", where="local_shape", dtensor_id="N", number="another", id=1),
         Diagnostic("array-value", type=given.format("another")),
         Diagnostic(
-            "other-team", where="add", first=given.format(1), k=1, other=given.format("another"),
+            "team-mismatch", where="add", first=given.format(1), k=1, other=given.format("another"),
         ),
         parts([2, 3], [2, 4]), parts([2], [2], "float32"), parts([2], [2, 2]),
     ])]

@@ -65,9 +65,9 @@ def test_saved(tmp_path: Path) -> None:
 def test_paths_that_are_refused(tmp_path: Path) -> None:
     for path, expected in {
         "x.png": Diagnostic("unknown-choice", path="x.png", kinds=".svg or .html"),
-        3: Diagnostic("wrong-argument", path=3, least=".html"),
+        3: Diagnostic("invalid-type", path=3, least=".html"),
         str(tmp_path / "no" / "x.svg"): Diagnostic(
-            "wrong-argument", path=f"{tmp_path}/no/x.svg", reason="No such file or directory",
+            "invalid-type", path=f"{tmp_path}/no/x.svg", reason="No such file or directory",
         ),
     }.items():
         with pytest.raises(CallError) as caught:

@@ -49,7 +49,7 @@ CORE = machine().core
 CASES: dict[Callable[[], Any], tuple[str, str, Diagnostic]] = {
     recomputed: (
         "TE1100", "s[B].compute_at(s[C], C.op.axis[0])",
-        Diagnostic("recomputed", stage="B", count=16777216, size=4096),
+        Diagnostic("redundant-computation", stage="B", count=16777216, size=4096),
     ),
     large_stride: (
         "TE1102", "s[Y].vectorize(s[Y].split(Y.op.axis[0], factor=16)[1])",

@@ -149,7 +149,7 @@ def test_arguments_are_checked_as_those_of_a_new_kernel() -> None:
         found.append(diagnostic(refused.value))
         forget()
     assert found == 2 * [Diagnostic(
-        "other-array", where="argument 1 (B) of main", parameter="float32[20]", shape="float64[20]",
+        "argument-mismatch", where="argument 1 (B) of main", parameter="float32[20]", shape="float64[20]",
         scalar="np.float32",
     )]
 

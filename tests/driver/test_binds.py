@@ -124,7 +124,7 @@ def test_one_variable_for_several_strides(careful: list[object]) -> None:
     assert not careful
 
     assert refused(lambda: kernel(f32(8)[::2], out[:12:3])) == (
-        Diagnostic("memory-of-array", where="argument 1 (C) of main", wanted=(2,), got=(3,))
+        Diagnostic("unsupported-memory", where="argument 1 (C) of main", wanted=(2,), got=(3,))
     )
 
 
@@ -144,34 +144,34 @@ REFUSED: dict[str, tuple[Callable[[], tuple[Any, Any]], Diagnostic]] = {
     "bytes": (
         lambda: (np.ndarray((3,), np.float32, bytes(64), 0, (6,)), f32(3)),
         Diagnostic(
-            "memory-of-array", where="argument 0 (A) of main", axis=0, step=6, size=4,
+            "unsupported-memory", where="argument 0 (A) of main", axis=0, step=6, size=4,
             scalar="float32",
         )),
     "type": (
         lambda: (np.zeros(8)[::2], f32(4)),
         Diagnostic(
-            "other-array", where="argument 0 (A) of main", parameter="float32[n]",
+            "argument-mismatch", where="argument 0 (A) of main", parameter="float32[n]",
             shape="float64[4]", scalar="np.float32",
         )),
     "repeated": (
         lambda: (f32(4), np.lib.stride_tricks.as_strided(f32(1), (4,), (0,))),
-        Diagnostic("memory-of-array", where="argument 1 (B) of main", got=(0,), shape="float32[4]")),
+        Diagnostic("unsupported-memory", where="argument 1 (B) of main", got=(0,), shape="float32[4]")),
     "read-only": (
         lambda: (f32(4), np.broadcast_to(f32(1), (4,))),
         Diagnostic(
-            "memory-of-array", where="argument 1 (B) of main", reason="the array is read-only",
+            "unsupported-memory", where="argument 1 (B) of main", reason="the array is read-only",
             advice="pass a copy of it",
         )),
     "extent": (
         lambda: (f32(8)[::2], f32(9)[::3]),
         Diagnostic(
-            "other-array", where="argument 1 (B) of main",
+            "argument-mismatch", where="argument 1 (B) of main",
             problem="axis 0 is 3, but n is 4 from axis 0 of A; pass an array of float32[4]",
         )),
     "rank": (
         lambda: (f32(4, 4), f32(4)),
         Diagnostic(
-            "other-array", where="argument 0 (A) of main", rank=1, parameter="float32[n]",
+            "argument-mismatch", where="argument 0 (A) of main", rank=1, parameter="float32[n]",
             got_count=2, got="float32[4, 4]", remedy="reshape it",
         )),
 }
@@ -190,7 +190,7 @@ def test_an_array_that_begins_between_elements() -> None:
     odd = np.ndarray((3,), np.float32, bytes(64), 1, (8,))
 
     assert refused(lambda: kernel(odd, f32(3))) == Diagnostic(
-        "memory-of-array", where="argument 0 (A) of main", address=odd.ctypes.data, bytes=4,
+        "unsupported-memory", where="argument 0 (A) of main", address=odd.ctypes.data, bytes=4,
         scalar="float32",
     )
 
@@ -203,7 +203,7 @@ def test_outputs_that_meet_other_arguments() -> None:
 
     assert list(both) == [0, 1, 2, 3, 4, 5, 6, 7]
     shared = (
-        Diagnostic("memory-of-array", where="argument 1 (B) of main", position=0, buffer="A")
+        Diagnostic("unsupported-memory", where="argument 1 (B) of main", position=0, buffer="A")
     )
     assert refused(lambda: kernel(both[::2], both[::2])) == shared
     assert refused(lambda: kernel(both[::-1][:5], both[:5])) == shared
@@ -223,24 +223,24 @@ X = te.placeholder((3,), name="X")
 V = te.placeholder((4,), "float32x4", name="V")
 WRONG: dict[str, tuple[Any, Diagnostic]] = {
     "number": (3, Diagnostic(
-        "wrong-argument", where="build: binds", given=3,
+        "invalid-type", where="build: binds", given=3,
         remedy="pass a dict from tensors to te.decl_buffer",
     )),
     "stranger": ({X: strided(X, 1)}, Diagnostic("argument-list", where="build", tensor="X")),
     "shape": ({A: strided(A, 1, shape=(3,))},
               Diagnostic(
-                  "contrary-options", where="build: binds: A",
+                  "conflicting-options", where="build: binds: A",
                   buffer='A: Buffer("float32", (3,), scope="", strides=(1,))',
                   tensor="Tensor(A, shape=(n,), dtype=float32)",
               )),
     "type": ({A: strided(A, 1, dtype="int8")},
              Diagnostic(
-                 "contrary-options", where="build: binds: A",
+                 "conflicting-options", where="build: binds: A",
                  buffer='A: Buffer("int8", (n,), scope="", strides=(1,))',
                  tensor="Tensor(A, shape=(n,), dtype=float32)",
              )),
     "sum": ({A: strided(A, s + 1)},
-            Diagnostic("unknown-size", func="main", var="s")),
+            Diagnostic("unbound-size", func="main", var="s")),
 }
 
 
@@ -259,7 +259,7 @@ def test_vectors_and_layouts_have_no_strides() -> None:
     stored = te.create_schedule(B)
     stored[A].transform_layout(lambda i: [i // 4, i % 4])
     assert refused(lambda: tecomp.build(stored, [A, B], binds={A: strided(A, s)})) == (
-        Diagnostic("contrary-options", memory="A", strides="(s,)")
+        Diagnostic("conflicting-options", memory="A", strides="(s,)")
     )
 
 
@@ -310,22 +310,22 @@ def test_a_packed_tensor_begins_inside_of_an_array(scope: str) -> None:
 X8 = te.placeholder((8,), name="X8")
 OUTSIDE: dict[str, tuple[tuple[Any, ...], Diagnostic]] = {
     "behind": ((f32(12), 10, 3), Diagnostic(
-        "other-array", where="argument 0 (A) of main", shape="float32[3]", first=10, last=12,
+        "argument-mismatch", where="argument 0 (A) of main", shape="float32[3]", first=10, last=12,
         got="float32[12]",
     )),
     "before": ((f32(12), -1, 3), Diagnostic(
-        "other-array", where="argument 0 (A) of main", shape="float32[3]", first=-1, last=1,
+        "argument-mismatch", where="argument 0 (A) of main", shape="float32[3]", first=-1, last=1,
         got="float32[12]",
     )),
     "negative": ((f32(12), 1, -3), Diagnostic(
-        "other-array", where="argument 0 (A) of main", shape="float32[-3]",
+        "argument-mismatch", where="argument 0 (A) of main", shape="float32[-3]",
     )),
     "axes": ((f32(3, 4), 1, 3), Diagnostic(
-        "other-array", where="argument 0 (A) of main",
+        "argument-mismatch", where="argument 0 (A) of main",
         parameter="float32[n] at element o of an array", got="float32[3, 4]",
     )),
     "gaps": ((f32(12)[::2], 1, 3), Diagnostic(
-        "memory-of-array", where="argument 0 (A) of main",
+        "unsupported-memory", where="argument 0 (A) of main",
         parameter="float32[n] at element o of an array", strides=(2,),
         remedy="pass np.ascontiguousarray(...) of it",
     )),
@@ -355,7 +355,7 @@ def test_parts_of_one_array_that_overlap() -> None:
 
     assert list(memory[:7]) == [0, 1, 2, 3, 3, 4, 6]
     assert refused(lambda: kernel(memory, memory, 3)) == (
-        Diagnostic("memory-of-array", where="argument 1 (B) of main", position=0, buffer="A")
+        Diagnostic("unsupported-memory", where="argument 1 (B) of main", position=0, buffer="A")
     )
 
 
@@ -365,7 +365,7 @@ def test_offsets_that_no_argument_tells() -> None:
     )
     both = {A: moved(A, 2), B: moved(B, 4)}
     assert refused(lambda: tecomp.build(B, [A, B], binds=both)) == (
-        Diagnostic("unknown-size", func="main", var="n")
+        Diagnostic("unbound-size", func="main", var="n")
     )
     W = te.compute((4,), lambda i: V[i], name="W")
     assert refused(lambda: tecomp.build(W, [V, W], binds={V: moved(V, 1)})) == (
@@ -382,7 +382,7 @@ def test_strides_that_are_a_number_of_the_caller() -> None:
 
     assert list(out) == [0, 3, 6, 9]
     assert refused(lambda: kernel(f32(8)[::2], 2, out)) == (
-        Diagnostic("memory-of-array", where="argument 0 (A) of main", wanted=(3,), got=(2,))
+        Diagnostic("unsupported-memory", where="argument 0 (A) of main", wanted=(3,), got=(2,))
     )
 
 

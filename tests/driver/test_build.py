@@ -182,7 +182,7 @@ class TestTargets:
             tecomp.build(s, [A, B])
         assert diagnostic(error.value) == (
             Diagnostic(
-                "target-lacks", buffer="B",
+                "unsupported-by-target", buffer="B",
                 problem="target cpu has no memory `global.texure`; did you mean `global.texture`? its memories are global, global.texture, global.stream, shared, local",
             )
         )
@@ -212,7 +212,7 @@ class TestArguments:
             kernel(2.0, counting(5), y, 6)
         assert diagnostic(error.value) == (
             Diagnostic(
-                "other-array", where="argument 1 (X) of main",
+                "argument-mismatch", where="argument 1 (X) of main",
                 problem="axis 0 is 5, but n is 6 from argument 3; pass an array of float32[6]",
             )
         )
@@ -229,7 +229,7 @@ class TestArguments:
             kernel(counting(2), b, 2**31)
         assert diagnostic(error.value) == (
             Diagnostic(
-                "other-array", where="argument 2 (m) of main", value=2147483648, dtype="int32",
+                "argument-mismatch", where="argument 2 (m) of main", value=2147483648, dtype="int32",
                 low=-2147483648, high=2147483647,
             )
         )
@@ -265,7 +265,7 @@ class TestArguments:
         with pytest.raises(tecomp.CallError) as refused:
             kernel(np.ones((3, 200), "float32"), 200, b)
         assert diagnostic(refused.value) == Diagnostic(
-            "other-array", where="argument 1 (n) of main", value=200, dtype="int8", low=-128, high=127,
+            "argument-mismatch", where="argument 1 (n) of main", value=200, dtype="int8", low=-128, high=127,
         )
 
     def test_every_input_and_output_must_be_listed(self) -> None:
@@ -289,7 +289,7 @@ class TestArguments:
 
         with pytest.raises(tecomp.LowerError) as error:
             tecomp.build(s, [A, B], name=name)
-        assert diagnostic(error.value) == Diagnostic("wrong-argument", name=name)
+        assert diagnostic(error.value) == Diagnostic("invalid-type", name=name)
 
     def test_names_of_tensors_may_be_anything(self) -> None:
         A = te.placeholder((4,), name="class")
@@ -359,7 +359,7 @@ class TestCalls:
         with pytest.raises(tecomp.CallError) as error:
             kernel(x, x, 1.0)
         assert diagnostic(error.value) == (
-            Diagnostic("memory-of-array", where="argument 1 (Y) of main", position=0, buffer="X")
+            Diagnostic("unsupported-memory", where="argument 1 (Y) of main", position=0, buffer="X")
         )
         np.testing.assert_array_equal(x, counting(4))
 
@@ -384,7 +384,7 @@ class TestCalls:
             kernel(counting(42), stored)
         assert diagnostic(error.value) == (
             Diagnostic(
-                "unknown-size", where="argument 0 (A) of double", var="n", got_count=1,
+                "unbound-size", where="argument 0 (A) of double", var="n", got_count=1,
                 axes="axis", got="float32[42]", parameter="float32[n, 14]",
             )
         )
@@ -444,6 +444,6 @@ def test_bounds_map_sizes_to_numbers(bounds: Any) -> None:
 
     given = bounds if bounds == 3 else str(bounds)
     assert diagnostic(caught.value) == Diagnostic(
-        "wrong-argument", where="build: bounds", given=given,
+        "invalid-type", where="build: bounds", given=given,
         remedy="pass a dict from size variables to their bounds",
     )

@@ -141,7 +141,7 @@ def test_a_found_kernel_shows_the_same_as_a_new_one(counted: list[str]) -> None:
         with pytest.raises(CallError) as error:
             kernel(np.zeros(4, "float32"), np.zeros(5, "float32"))
         assert diagnostic(error.value) == Diagnostic(
-            "other-array", where="argument 1 (B) of scale",
+            "argument-mismatch", where="argument 1 (B) of scale",
             problem="axis 0 is 5, but n is 4 from axis 0 of A; pass an array of float32[4]",
         )
 
@@ -543,7 +543,7 @@ def test_refusals_are_the_same_the_second_time() -> None:
         with pytest.raises(TargetError) as refused:
             build(s, args)
         assert diagnostic(refused.value) == Diagnostic(
-            "target-lacks", buffer="A_nowhere",
+            "unsupported-by-target", buffer="A_nowhere",
             problem="target cpu has no memory `nowhere`; its memories are global, global.texture, "
                     "global.stream, shared, local",
         )

@@ -129,7 +129,7 @@ def test_what_is_only_described_is_not_measured(name: str) -> None:
         calibrate(name)
 
     assert diagnostic(caught.value) == (
-        Diagnostic("contrary-options", machine=name)
+        Diagnostic("conflicting-options", machine=name)
     )
 
 
@@ -138,7 +138,7 @@ def test_again_is_true_or_false() -> None:
         calibrate("cpu", again="yes")  # type: ignore[arg-type]
 
     assert diagnostic(caught.value) == Diagnostic(
-        "wrong-argument", where="calibrate: again", given="yes", remedy="pass True or False",
+        "invalid-type", where="calibrate: again", given="yes", remedy="pass True or False",
     )
 
 

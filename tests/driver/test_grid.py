@@ -81,14 +81,14 @@ def no_memory(s: Schedule, A: Tensor, B: Tensor) -> None:
          )),
         (no_such_axis,
          Diagnostic(
-             "target-lacks", loop="s[B].bind(i)", name="tensix_wh", axis="core.z",
+             "unsupported-by-target", loop="s[B].bind(i)", name="tensix_wh", axis="core.z",
              hint="did you mean `core.y`? ", axes="core.y (8), core.x (8)",
          )),
         (one_in_another,
          Diagnostic("cores", loop="s[A.l1].bind(ax0)", around="loop i.outer of B", tag="core.y")),
         (no_memory,
          Diagnostic(
-             "target-lacks", buffer="A_lx",
+             "unsupported-by-target", buffer="A_lx",
              problem="target tensix_wh has no memory `lx`; its memories are global, dram, l1, dst",
          )),
     ],
@@ -138,7 +138,7 @@ def test_a_target_without_a_grid() -> None:
 
     assert diagnostic(error.value) == (
         Diagnostic(
-            "target-lacks", loop="s[B].bind(i)", name="cpu", axis="core.x", hint="", axes="none",
+            "unsupported-by-target", loop="s[B].bind(i)", name="cpu", axis="core.x", hint="", axes="none",
         )
     )
 
@@ -164,7 +164,7 @@ def test_cores_do_not_share_a_reduction() -> None:
         te.create_schedule(R.op)[R].bind(k, te.thread_axis("core.x"))
 
     assert diagnostic(error.value) == (
-        Diagnostic("not-parallel", where="s[R].bind(k)", axis="k", who="cores", remedy="")
+        Diagnostic("not-parallelizable", where="s[R].bind(k)", axis="k", who="cores", remedy="")
     )
 
 

@@ -62,33 +62,33 @@ REFUSED: dict[str, tuple[Callable[[ScheduledKernel], object], Diagnostic]] = {
     "packing another shape": (
         lambda k: k.pack(B, np.zeros((5, 7), "float32")),
         Diagnostic(
-            "other-array", who="pack", tensor="B", shape="float32[n, 6]", shape2="float32[5, 7]",
+            "argument-mismatch", who="pack", tensor="B", shape="float32[n, 6]", shape2="float32[5, 7]",
         ),
     ),
     "packing another type": (
         lambda k: k.pack(B, np.zeros((5, 6))),
         Diagnostic(
-            "other-array", who="pack", tensor="B", shape="float32[n, 6]", shape2="float64[5, 6]",
+            "argument-mismatch", who="pack", tensor="B", shape="float32[n, 6]", shape2="float64[5, 6]",
         ),
     ),
     "packing nothing": (
         lambda k: k.pack(B, None),
-        Diagnostic("other-array", who="pack", tensor="B", shape="float32[n, 6]", shape2="object[]"),
+        Diagnostic("argument-mismatch", who="pack", tensor="B", shape="float32[n, 6]", shape2="object[]"),
     ),
     "unpacking another shape of a tensor without a layout": (
         lambda k: plain().unpack(P, np.ones((2, 3), "float32")),
         Diagnostic(
-            "other-array", who="unpack", tensor="P", shape="float32[4]", shape2="float32[2, 3]",
+            "argument-mismatch", who="unpack", tensor="P", shape="float32[4]", shape2="float32[2, 3]",
         ),
     ),
     "unpacking nothing": (
         lambda k: plain().unpack(P, None),
-        Diagnostic("other-array", who="unpack", tensor="P", shape="float32[4]", shape2="object[]"),
+        Diagnostic("argument-mismatch", who="unpack", tensor="P", shape="float32[4]", shape2="object[]"),
     ),
     "unpacking a list": (
         lambda k: k.unpack(B, [1.0], n=5),
         Diagnostic(
-            "other-array", where="argument 0 (B) of unpack",
+            "argument-mismatch", where="argument 0 (B) of unpack",
             parameter="float32[(n + 3) // 4, 6, 4]", got="list",
             advice="convert it with np.asarray(...)",
         ),
@@ -96,32 +96,32 @@ REFUSED: dict[str, tuple[Callable[[ScheduledKernel], object], Diagnostic]] = {
     "unpacking another type": (
         lambda k: k.unpack(B, STORED.astype("float64"), n=5),
         Diagnostic(
-            "other-array", where="argument 0 (B) of unpack",
+            "argument-mismatch", where="argument 0 (B) of unpack",
             parameter="float32[(n + 3) // 4, 6, 4]", shape="float64[2, 6, 4]",
             scalar="np.float32",
         ),
     ),
     "unpacking without a size": (
         lambda k: k.unpack(B, STORED),
-        Diagnostic("unknown-size", who="unpack", tensor="B", name="n", given="tensor, array"),
+        Diagnostic("unbound-size", who="unpack", tensor="B", name="n", given="tensor, array"),
     ),
     "a size that does not fit the array": (
         lambda k: k.unpack(B, STORED, n=9),
         Diagnostic(
-            "other-array", where="argument 0 (B) of unpack",
+            "argument-mismatch", where="argument 0 (B) of unpack",
             problem="axis 0 is 2, but (n + 3) // 4 is 3; pass an array of float32[3, 6, 4]",
         ),
     ),
     "an empty array without a size": (
         lambda k: k.empty(B),
-        Diagnostic("unknown-size", who="empty", tensor="B", name="n", given="tensor"),
+        Diagnostic("unbound-size", who="empty", tensor="B", name="n", given="tensor"),
     ),
     "a negative size": (
-        lambda k: k.empty(B, n=-1), Diagnostic("wrong-number", who="empty", name="n", size=-1),
+        lambda k: k.empty(B, n=-1), Diagnostic("invalid-value", who="empty", name="n", size=-1),
     ),
     "NaN as a size": (
         lambda k: k.empty(B, n=float("nan")),  # type: ignore[arg-type]
-        Diagnostic("wrong-number", who="empty", name="n", size=float("nan")),
+        Diagnostic("invalid-value", who="empty", name="n", size=float("nan")),
     ),
     "a tensor of another computation": (
         lambda k: k.empty(te.placeholder((4,), name="Z")),

@@ -67,19 +67,19 @@ def test_an_array_of_the_computation_is_told_how_to_get_in() -> None:
 
     assert refusal_of(lambda: kernel(a, kernel.empty(B))) == (
         Diagnostic(
-            "other-array", where="argument 0 (A) of main", name="A", parameter="float32[2, 4]",
+            "argument-mismatch", where="argument 0 (A) of main", name="A", parameter="float32[2, 4]",
             got="float32[6]", also="pass kernel.pack(A, a), or a itself with layouts='logical'",
         )
     )
     assert refusal_of(lambda: kernel(kernel.pack(A, a), b)) == (
         Diagnostic(
-            "other-array", where="argument 1 (B) of main", name="B", parameter="float32[3, 2]",
+            "argument-mismatch", where="argument 1 (B) of main", name="B", parameter="float32[3, 2]",
             got="float32[6]", also="pass it with layouts='logical'",
         )
     )
     assert refusal_of(lambda: kernel(numbers(2, 2, 2), b)) == (
         Diagnostic(
-            "other-array", where="argument 0 (A) of main", rank=2, parameter="float32[2, 4]",
+            "argument-mismatch", where="argument 0 (A) of main", rank=2, parameter="float32[2, 4]",
             got_count=3, got="float32[2, 2, 2]",
             remedy="pass kernel.pack(A, a) of an array of float32[6]",
         )
@@ -97,7 +97,7 @@ def test_an_array_of_the_computation_is_no_flattened_one() -> None:
 
     assert refusal_of(lambda: kernel(numbers(8), np.empty(8, "float32"))) == (
         Diagnostic(
-            "other-array", where="argument 0 (X) of main", name="X", parameter="float32[4, 2]",
+            "argument-mismatch", where="argument 0 (X) of main", name="X", parameter="float32[4, 2]",
             got="float32[8]", also="pass kernel.pack(X, a), or a itself with layouts='logical'",
         )
     )
@@ -394,7 +394,7 @@ def test_sizes_that_are_passed_are_those_of_arrays_of_the_computation() -> None:
 
     assert refusal_of(lambda: kernel(x, y, 5, layouts="logical")) == (
         Diagnostic(
-            "other-array", where="argument 0 (X) of main",
+            "argument-mismatch", where="argument 0 (X) of main",
             problem="axis 0 is 7, but n is 5 from argument 2; pass an array of float32[5]",
         )
     )
@@ -403,7 +403,7 @@ def test_sizes_that_are_passed_are_those_of_arrays_of_the_computation() -> None:
     assert (y == x + 1).all()
     assert refusal_of(lambda: kernel(x, kernel.empty(Y, n=7), 7)) == (
         Diagnostic(
-            "other-array", where="argument 0 (X) of main", name="X",
+            "argument-mismatch", where="argument 0 (X) of main", name="X",
             parameter="float32[(n + 3) // 4, 4]", got="float32[7]",
             also="pass kernel.pack(X, a), or a itself with layouts='logical'",
         )
@@ -430,7 +430,7 @@ def test_extents_that_are_computed_from_sizes(
     wrong = numbers(shape[0] + 1, shape[1])
     text = f"n {'*' if extent is operator.mul else '//'} {'m' if names[1] == 'm' else 'n_1'}"
     assert refusal_of(lambda: kernel(wrong, y, *sizes, layouts="logical")) == Diagnostic(
-        "other-array", where="argument 0 (X) of main",
+        "argument-mismatch", where="argument 0 (X) of main",
         problem=f"axis 0 is {shape[0] + 1}, but {text} is {shape[0]}; pass an array of "
                 f"float32[{shape[0]}, {shape[1]}]",
     )
@@ -454,7 +454,7 @@ def test_two_sizes_of_one_name_are_two() -> None:
         ("unpack", lambda: kernel.unpack(X, packed, n=3)), ("empty", lambda: kernel.empty(X, n=3)),
     ):  # fmt: skip
         assert refusal_of(call) == (
-            Diagnostic("unknown-size", who=who, tensor="X", count=2, name="n")
+            Diagnostic("unbound-size", who=who, tensor="X", count=2, name="n")
         )
 
 
@@ -476,18 +476,18 @@ def test_calls_with_arrays_of_the_computation_are_checked_before_anything_is_wri
 
     assert refusal_of(lambda: kernel(numbers(7), b, layouts="logical")) == (
         Diagnostic(
-            "other-array", where="argument 0 (A) of main",
+            "argument-mismatch", where="argument 0 (A) of main",
             problem="axis 0 is 7, expected 6; pass an array of float32[6]",
         )
     )
     assert refusal_of(lambda: kernel(numbers(6), frozen, layouts="logical")) == (
         Diagnostic(
-            "memory-of-array", where="argument 1 (B) of main", reason="the array is read-only",
+            "unsupported-memory", where="argument 1 (B) of main", reason="the array is read-only",
             advice="pass a copy of it",
         )
     )
     assert refusal_of(lambda: kernel(both[:6], both[3:], layouts="logical")) == (
-        Diagnostic("memory-of-array", where="argument 1 (B) of main", position=0, buffer="A")
+        Diagnostic("unsupported-memory", where="argument 1 (B) of main", position=0, buffer="A")
     )
     assert refusal_of(lambda: kernel(kernel.pack(A, numbers(6)), b, layouts="logical")) == (
         Diagnostic(

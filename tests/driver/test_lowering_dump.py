@@ -231,7 +231,7 @@ def test_a_folder_that_cannot_be_made_is_refused(
         tecomp.build(s, args)
 
     assert diagnostic(caught.value) == Diagnostic(
-        "wrong-argument", dump_folder="TECOMP_DUMP", folder=f"{tmp_path}/file/pages",
+        "invalid-type", dump_folder="TECOMP_DUMP", folder=f"{tmp_path}/file/pages",
         reason="Not a directory",
     )
 
@@ -242,7 +242,7 @@ def test_a_page_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
         tecomp.lower(s, args, dump=tmp_path / "none" / "report.html")
 
     assert diagnostic(caught.value) == Diagnostic(
-        "wrong-argument", path=f"{tmp_path}/none/report.html", reason="No such file or directory",
+        "invalid-type", path=f"{tmp_path}/none/report.html", reason="No such file or directory",
     )
 
 

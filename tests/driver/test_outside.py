@@ -222,7 +222,7 @@ def test_functions_are_there_when_a_kernel_is_built() -> None:
 
     assert refused(called("test.driver.knwon")) == (
         Diagnostic(
-            "outside-function", where="main",
+            "external-function", where="main",
             remedy="no function is registered as 'test.driver.knwon'; write 'test.driver.known' if that is meant, or call tecomp.register_func('test.driver.knwon', f) first",
         )
     )
@@ -231,7 +231,7 @@ def test_functions_are_there_when_a_kernel_is_built() -> None:
     tecomp.register_func("test.driver.later", lambda x, y, z: None, override=True)
     assert refused(later) == (
         Diagnostic(
-            "outside-function", where="main", name="test.driver.later", plain="(x, y, z)",
+            "external-function", where="main", name="test.driver.later", plain="(x, y, z)",
             count=2, plural="s",
         )
     )
@@ -524,7 +524,7 @@ def test_programs_are_saved_and_raise(tmp_path: Path) -> None:
         tecomp.load(tmp_path / "program")
     assert diagnostic(error.value) == (
         Diagnostic(
-            "outside-function", where="C_0",
+            "external-function", where="C_0",
             remedy="no function is registered as 'test.driver.function'; call tecomp.register_func('test.driver.function', f) first",
         )
     )

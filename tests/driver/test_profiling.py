@@ -75,38 +75,38 @@ def on_stick128() -> Any:
 WRONG: dict[str, tuple[Any, Diagnostic]] = {
     "arguments": (
         lambda kernel: kernel.timeline(np.zeros(4)),
-        Diagnostic("contrary-options", where="sums.timeline"),
+        Diagnostic("conflicting-options", where="sums.timeline"),
     ),
     "sizes": (
         lambda kernel: kernel.timeline(
             np.zeros((64, 256), np.float32), np.zeros(64, np.float32), n=4, measured=True
         ),
-        Diagnostic("contrary-options", where="sums.timeline", sizes="n"),
+        Diagnostic("conflicting-options", where="sums.timeline", sizes="n"),
     ),
     "foreign size": (
         lambda kernel: kernel.timeline(n=4, measured=True),
-        Diagnostic("unknown-size", where="sums.timeline", func="sums", given="n", names="none"),
+        Diagnostic("unbound-size", where="sums.timeline", func="sums", given="n", names="none"),
     ),
     "missing size": (
         lambda kernel: tecomp.build(*two_loops(N), name="rows").timeline(measured=True),
         Diagnostic(
-            "unknown-size", where="rows.timeline", func="rows", name="n", function="timeline",
+            "unbound-size", where="rows.timeline", func="rows", name="n", function="timeline",
         ),
     ),
     "no size": (
         lambda kernel: tecomp.build(*two_loops(N), name="rows").timeline(n=-1, measured=True),
-        Diagnostic("wrong-number", where="rows.timeline", name="n", size=-1),
+        Diagnostic("invalid-value", where="rows.timeline", name="n", size=-1),
     ),
     "no truth": (
         lambda kernel: kernel.timeline(measured="yes"),
         Diagnostic(
-            "wrong-argument", where="sums.timeline: measured", given="yes",
+            "invalid-type", where="sums.timeline: measured", given="yes",
             remedy="pass True or False",
         ),
     ),
     "no machine": (
         lambda kernel: on_stick128().timeline(measured=True),
-        Diagnostic("contrary-options", where="twice.timeline", target="stick128"),
+        Diagnostic("conflicting-options", where="twice.timeline", target="stick128"),
     ),
     "count": (
         lambda kernel: kernel.timeline(np.zeros((64, 256), np.float32), measured=True),

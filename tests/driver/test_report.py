@@ -197,15 +197,15 @@ def test_sizes_are_given_by_name() -> None:
     with pytest.raises(CallError) as error:
         kernel.report()
     assert diagnostic(error.value) == (
-        Diagnostic("unknown-size", where="report", func="main", name="n", function="report")
+        Diagnostic("unbound-size", where="report", func="main", name="n", function="report")
     )
     with pytest.raises(CallError) as error:
         kernel.report(n=-1)
-    assert diagnostic(error.value) == Diagnostic("wrong-number", where="report", name="n", size=-1)
+    assert diagnostic(error.value) == Diagnostic("invalid-value", where="report", name="n", size=-1)
     with pytest.raises(CallError) as error:
         kernel.report(n=8, m=9)
     assert diagnostic(error.value) == Diagnostic(
-        "unknown-size", where="report", func="main", given="m", names="n",
+        "unbound-size", where="report", func="main", given="m", names="n",
     )
 
 
@@ -262,7 +262,7 @@ def test_too_many_rounds_that_differ(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(LowerError) as error:
         kernel.report()
     assert diagnostic(error.value) == (
-        Diagnostic("too-much", budget=1000, name="main")
+        Diagnostic("limit-exceeded", budget=1000, name="main")
     )
 
 

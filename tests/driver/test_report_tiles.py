@@ -159,7 +159,7 @@ def test_a_mode_that_the_unit_has_not() -> None:
     with pytest.raises(TargetError) as error:
         kernel.report()
     assert diagnostic(error.value) == (
-        Diagnostic("target-lacks", op="multiply", unit="product", mode="hifi", cycles="exact, fast")
+        Diagnostic("unsupported-by-target", op="multiply", unit="product", mode="hifi", cycles="exact, fast")
     )
 
 

@@ -135,7 +135,7 @@ def test_a_machine_that_is_described_has_cycles() -> None:
     with pytest.raises(CallError) as caught:
         found + product(32).roofline()
     assert diagnostic(caught.value) == (
-        Diagnostic("contrary-options", target="stick128", other_target="cpu")
+        Diagnostic("conflicting-options", target="stick128", other_target="cpu")
     )
 
 
@@ -186,24 +186,24 @@ def test_a_kernel_above_its_roof_is_doubted() -> None:
 @pytest.mark.parametrize(
     ("call", "expected"),
     [
-        (lambda: product(32).roofline(1), Diagnostic("contrary-options", where="main.roofline")),
+        (lambda: product(32).roofline(1), Diagnostic("conflicting-options", where="main.roofline")),
         (lambda: product(32).roofline(measured=1),  # type: ignore[arg-type]
          Diagnostic(
-             "wrong-argument", where="main.roofline: measured", given=1,
+             "invalid-type", where="main.roofline: measured", given=1,
              remedy="pass True or False",
          )),
         (lambda: product(32).roofline(label=3),  # type: ignore[arg-type]
          Diagnostic(
-             "wrong-argument", where="main.roofline: label", given=3,
+             "invalid-type", where="main.roofline: label", given=3,
              remedy="pass a string, or omit it",
          )),
         (lambda: product(32).roofline(n=3), Diagnostic(
-            "unknown-size", where="report", func="main", given="n", names="none",
+            "unbound-size", where="report", func="main", given="n", names="none",
         )),
         (lambda: product(32).roofline(1, measured=True, n=3),
-         Diagnostic("contrary-options", where="main.roofline", sizes="n")),
+         Diagnostic("conflicting-options", where="main.roofline", sizes="n")),
         (lambda: demo("stick128").roofline(measured=True), Diagnostic(
-            "contrary-options", where="main.roofline", target="stick128",
+            "conflicting-options", where="main.roofline", target="stick128",
         )),
     ],
 )

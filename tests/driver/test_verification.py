@@ -82,7 +82,7 @@ def test_the_pass_that_changes_numbers_is_named(
     assert a[4, 1] == 21
     assert caught.value.code == "TE0012"
     assert diagnostic(caught.value) == Diagnostic(
-        "wrong-result",
+        "verification-failed",
         told="main: B[4, 1], at [0, 4, 1] in memory, is 64.0, but the interpreter has 63.0",
         culprit=f"the results changed in the pass {name}",
     )
@@ -112,7 +112,7 @@ def test_code_that_leaves_its_memory_is_not_run(
     assert (result == 7).all()
     assert diagnostic(caught.value) == (
         Diagnostic(
-            "wrong-result", name="main", name2=name, fault="near[5] is out of bounds: shape (5,)",
+            "verification-failed", name="main", name2=name, fault="near[5] is out of bounds: shape (5,)",
         )
     )
 
@@ -150,7 +150,7 @@ def test_code_that_differs_from_the_last_pass_is_told(monkeypatch: pytest.Monkey
 
     assert diagnostic(caught.value) == (
         Diagnostic(
-            "wrong-result", told="main: B[2] is 8, but the interpreter has 3",
+            "verification-failed", told="main: B[2] is 8, but the interpreter has 3",
             culprit="the results are correct after all passes, but the code generated from the last one changes them",
         )
     )
@@ -163,4 +163,4 @@ def test_arrays_with_gaps_are_not_compared() -> None:
     with pytest.raises(tecomp.LowerError) as caught:
         tecomp.build(te.create_schedule(B), [A, B], binds=gaps, verify=True)
 
-    assert diagnostic(caught.value) == Diagnostic("contrary-options")
+    assert diagnostic(caught.value) == Diagnostic("conflicting-options")

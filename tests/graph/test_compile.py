@@ -169,7 +169,7 @@ T = te.compute((N,), lambda i: S[i] + 1.0, name="T")
             lambda: tecomp.compile(B, []),
             Diagnostic("program", op="A"),
         ),
-        (lambda: tecomp.compile(B, [A, A]), Diagnostic("given-twice", tensor="A")),
+        (lambda: tecomp.compile(B, [A, A]), Diagnostic("duplicate-argument", tensor="A")),
         (
             lambda: tecomp.compile(B, [A, B]),
             Diagnostic("program", tensor="B"),
@@ -182,48 +182,48 @@ T = te.compute((N,), lambda i: S[i] + 1.0, name="T")
             lambda: tecomp.compile([B, te.placeholder((4,), name="P")], [A]),
             Diagnostic("program", tensor="P"),
         ),
-        (lambda: tecomp.compile([B, B], [A]), Diagnostic("given-twice", tensor="B", count=2)),
-        (lambda: tecomp.compile([], [A]), Diagnostic("nothing-given")),
+        (lambda: tecomp.compile([B, B], [A]), Diagnostic("duplicate-argument", tensor="B", count=2)),
+        (lambda: tecomp.compile([], [A]), Diagnostic("missing-input")),
         (
             lambda: tecomp.compile("B", [A]),  # type: ignore[arg-type]
             Diagnostic(
-                "wrong-argument", where="compile: outputs", given="B",
+                "invalid-type", where="compile: outputs", given="B",
                 remedy="give a list of tensors",
             ),
         ),
         (
             lambda: tecomp.compile(B, [A, 3]),  # type: ignore[list-item]
             Diagnostic(
-                "wrong-argument", where="compile: inputs",
+                "invalid-type", where="compile: inputs",
                 given="[Tensor(A, shape=(4,), dtype=float32), 3]",
                 remedy="give a list of tensors",
             ),
         ),
         (
             lambda: tecomp.compile(B, [A], name="no name"),
-            Diagnostic("wrong-argument", name="no name"),
+            Diagnostic("invalid-type", name="no name"),
         ),
         (
             lambda: tecomp.compile(B, [], constants={"A": 1.0}),  # type: ignore[dict-item]
             Diagnostic(
-                "wrong-argument", where="compile: constants", given=['A'],
+                "invalid-type", where="compile: constants", given=['A'],
                 remedy="pass one array per placeholder",
             ),
         ),
         (
             lambda: tecomp.compile(B, [A], relayouts="no"),  # type: ignore[arg-type]
             Diagnostic(
-                "wrong-argument", where="compile: relayouts", given="no",
+                "invalid-type", where="compile: relayouts", given="no",
                 remedy="give True or False",
             ),
         ),
         (
             lambda: tecomp.compile(T, [S]),
-            Diagnostic("unknown-size", name="S", extent="n"),
+            Diagnostic("unbound-size", name="S", extent="n"),
         ),
         (
             lambda: tecomp.compile(T, [], constants={S: np.zeros(3, "float32")}),
-            Diagnostic("unknown-size", name="S", extent="n"),
+            Diagnostic("unbound-size", name="S", extent="n"),
         ),
     ],
 )
@@ -259,7 +259,7 @@ def test_variables_in_definitions_are_refused(
         tecomp.compile(make(te.var("n")), [A], target)
 
     assert diagnostic(error.value) == (
-        Diagnostic("unknown-size", op="D", var="n")
+        Diagnostic("unbound-size", op="D", var="n")
     )
 
 
@@ -269,28 +269,28 @@ def test_variables_in_definitions_are_refused(
         (
             lambda: tecomp.compile(B, [], constants={A: np.zeros(5, "float32")}),
             Diagnostic(
-                "other-array", tensor="A", dtype="float32", shape=(5,),
+                "argument-mismatch", tensor="A", dtype="float32", shape=(5,),
                 remedy="give an array of float32 of shape (4,)",
             ),
         ),
         (
             lambda: tecomp.compile(ONE, [], constants={ONE: np.zeros(3, "float32")}),
             Diagnostic(
-                "other-array", tensor="O", dtype="float32", shape=(3,),
+                "argument-mismatch", tensor="O", dtype="float32", shape=(3,),
                 remedy="give an array of float32 of shape ()",
             ),
         ),
         (
             lambda: tecomp.compile(B, [], constants={A: [[1.0], [1.0, 2.0]]}),
             Diagnostic(
-                "other-array", tensor="A",
+                "argument-mismatch", tensor="A",
                 reason="setting an array element with a sequence. The requested array has an inhomogeneous shape after 1 dimensions. The detected shape was (2,) + inhomogeneous part.",
                 remedy="give an array of float32 of shape (4,)",
             ),
         ),
         (
             lambda: tecomp.compile(B, [A])(),
-            Diagnostic("other-array", kernel="program", wanted="1 input", names="A", array_count=0),
+            Diagnostic("argument-mismatch", kernel="program", wanted="1 input", names="A", array_count=0),
         ),
         (
             lambda: tecomp.compile(B, [A])(np.zeros(4, "float32"), out=[]),
@@ -301,14 +301,14 @@ def test_variables_in_definitions_are_refused(
         (
             lambda: tecomp.compile(B, [A]).report(measured="x"),  # type: ignore[arg-type]
             Diagnostic(
-                "wrong-argument", where="program: measured", given="x",
+                "invalid-type", where="program: measured", given="x",
                 remedy="give True or False",
             ),
         ),
         (
             lambda: tecomp.compile(B, [A]).timeline(measured=1),  # type: ignore[arg-type]
             Diagnostic(
-                "wrong-argument", where="program: measured", given=1, remedy="give True or False",
+                "invalid-type", where="program: measured", given=1, remedy="give True or False",
             ),
         ),
     ],

@@ -50,14 +50,14 @@ def test_the_memory_of_the_device_is_used(memory: str) -> None:
 @pytest.mark.parametrize(("machine", "memory", "expected"), [
     ("stick128", "nowhere",
      Diagnostic(
-         "target-lacks", tensor="B", memory="nowhere", target="stick128",
+         "unsupported-by-target", tensor="B", memory="nowhere", target="stick128",
          memories="global, ddr, lx", device="ddr",
      )),
     ("stick128", "lx",
-     Diagnostic("demand", tensor="B", memory="lx", target="stick128", device="ddr")),
+     Diagnostic("layout-requirement", tensor="B", memory="lx", target="stick128", device="ddr")),
     ("cpu", "nowhere",
      Diagnostic(
-         "target-lacks", tensor="B", memory="nowhere", target="cpu",
+         "unsupported-by-target", tensor="B", memory="nowhere", target="cpu",
          memories="global, global.texture, global.stream, shared, local", device="global",
      )),
 ])
@@ -81,24 +81,24 @@ def test_another_memory_of_a_copy_is_refused() -> None:
         tecomp.compile(Y, [A], "stick128")
 
     assert diagnostic(error.value) == (
-        Diagnostic("demand", tensor="A_relaid", memory="lx", target="stick128", device="ddr")
+        Diagnostic("layout-requirement", tensor="A_relaid", memory="lx", target="stick128", device="ddr")
     )
 
 
 @pytest.mark.parametrize(("machine", "dtype", "storage", "expected"), [
     ("tensix_wh", "float32", "bfp8",
      Diagnostic(
-         "demand", tensor="B", storage="bfp8", target="tensix_wh", plain="float32",
+         "layout-requirement", tensor="B", storage="bfp8", target="tensix_wh", plain="float32",
          kept="float32",
      )),
     ("stick128", "float16", "float8_e4m3fn",
      Diagnostic(
-         "demand", tensor="B", storage="float8_e4m3fn", target="stick128", plain="float16",
+         "layout-requirement", tensor="B", storage="float8_e4m3fn", target="stick128", plain="float16",
          kept="dlfloat16 or float16",
      )),
     ("cpu", "float32", "dlfloat16",
      Diagnostic(
-         "demand", tensor="B", storage="dlfloat16", target="cpu", plain="float32", kept="float32",
+         "layout-requirement", tensor="B", storage="dlfloat16", target="cpu", plain="float32", kept="float32",
      )),
 ])
 def test_another_storage_is_refused(
@@ -224,23 +224,23 @@ def test_from_pages_to_shards() -> None:
 @pytest.mark.parametrize(("layout", "message"), [
     (shards(8, 8, tile=None),
      Diagnostic(
-         "demand", tensor="T", memory="l1", linear="lambda d0, d1: [d0, d1]", tile=None,
+         "layout-requirement", tensor="T", memory="l1", linear="lambda d0, d1: [d0, d1]", tile=None,
          target="tensix_wh",
      )),
     (shards(3, 1),
-     Diagnostic("demand", tensor="T", memory="l1", scalar_shard_shape="86 x 256", units="32 x 32")),
+     Diagnostic("layout-requirement", tensor="T", memory="l1", scalar_shard_shape="86 x 256", units="32 x 32")),
     (shards(8, 1, element="bfp_bf8"),
      Diagnostic(
-         "demand", tensor="T", storage="bfp_bf8", target="tensix_wh", plain="float32",
+         "layout-requirement", tensor="T", storage="bfp_bf8", target="tensix_wh", plain="float32",
          kept="float32",
      )),
     (ShardLayout((SIDE, 64), "float32", grid=(8, 1), tile=(32, 32)),
      Diagnostic(
-         "other-shape", tensor="T", dtype="float32", shape="[256, 256]", layout_dtype="float32",
+         "layout-shape-mismatch", tensor="T", dtype="float32", shape="[256, 256]", layout_dtype="float32",
          layout_shape=[256, 64],
      )),
     ([shards(8, 8), "default"],
-     Diagnostic("demand", x="T", memory="l1")),
+     Diagnostic("layout-requirement", x="T", memory="l1")),
 ])
 def test_shards_that_cannot_be(layout: Any, message: Diagnostic) -> None:
     (X, W), (T, Y, _) = chain_and_product()
@@ -254,14 +254,14 @@ def test_shards_that_cannot_be(layout: Any, message: Diagnostic) -> None:
 @pytest.mark.parametrize(("shape", "grid", "message"), [
     ((1024, 1024), (1, 1),
      Diagnostic(
-         "demand", tensor="T", shard_nbytes=4194304, memory="l1", target="tensix_wh",
+         "layout-requirement", tensor="T", shard_nbytes=4194304, memory="l1", target="tensix_wh",
          room=1498112,
      )),
     ((4096, 64), (128, 1),
-     Diagnostic("demand", tensor="T", cores=128, target="tensix_wh", target_cores=64)),
+     Diagnostic("layout-requirement", tensor="T", cores=128, target="tensix_wh", target_cores=64)),
     ((8192, 2048), (8, 8),
      Diagnostic(
-         "demand", x="T", scratchpad="l1", count="8 x 8",
+         "layout-requirement", x="T", scratchpad="l1", count="8 x 8",
          reason="1_048_576 bytes of it on a core beside 1_048_576 of other values leave no room for what is made of it in l1, of which each core has 1_498_112",
      )),
 ])
@@ -420,7 +420,7 @@ def test_shards_of_a_constant() -> None:
         )
 
     assert diagnostic(caught.value) == (
-        Diagnostic("demand", x="W", memory="l1")
+        Diagnostic("layout-requirement", x="W", memory="l1")
     )
 
 
@@ -437,7 +437,7 @@ def test_shards_of_constants() -> None:
         )
 
     assert diagnostic(caught.value) == (
-        Diagnostic("demand", x="T")
+        Diagnostic("layout-requirement", x="T")
     )
 
 
@@ -451,7 +451,7 @@ def test_a_result_in_faces_is_not_offered() -> None:
         tecomp.compile(B, [A], "tensix_wh", layouts={B: layout})
     assert diagnostic(error.value) == (
         Diagnostic(
-            "demand", demand="the layout of B", target="tensix_wh",
+            "layout-requirement", demand="the layout of B", target="tensix_wh",
             instead=", so remove it, or pass a supported layout, such as lambda i0, i1: [i0 // 32, i1 // 32, i0 % 32, i1 % 32]",
             reason="B is infeasible on tensix_wh: B: its elements at (i=0, j=0) and (i=0, j=16) are at [0, 0, 0, 0, 0, 0, 0, 0] and [0, 0, 0, 0, 0, 1, 0, 0], and those of A that they read at [0, 0, 0, 0] and [0, 0, 0, 16], which are neither the next lane of one stick, at one offset in all sticks, nor one element (rule lane_access of elementwise: tt-metal: operations on tiles, with a row, a column or one value that is broadcast); no relayouts bring A into a supported layout: allow more layouts, or make them inputs of a program that begins with B",
         )

@@ -131,47 +131,47 @@ def test_a_soft_hint_is_worth_nothing_on_a_processor() -> None:
 
 CLASHES: list[tuple[Callable[[te.Tensor, te.Tensor, te.Tensor], Any], Diagnostic]] = [
     (lambda A, B, C: chosen(C, A, [], given={A: ACROSS, C: ROWS}, relayouts=False),
-     Diagnostic("demand", demands="the layout of A and the layout of C")),
+     Diagnostic("layout-requirement", demands="the layout of A and the layout of C")),
     (lambda A, B, C: chosen(C, A, [tecomp.hint(B, stick=0, hard=True)], given={B: ROWS}),
-     Diagnostic("demand", demands="the layout of B and the hint that B has axis 0 along its lanes")),
+     Diagnostic("layout-requirement", demands="the layout of B and the hint that B has axis 0 along its lanes")),
     (lambda A, B, C: chosen(C, A, [tecomp.hint(A, stick=0, hard=True)], given={A: ROWS}),
-     Diagnostic("demand", demands="the layout of A and the hint that A has axis 0 along its lanes")),
+     Diagnostic("layout-requirement", demands="the layout of A and the hint that A has axis 0 along its lanes")),
     (lambda A, B, C: chosen(C, A, [tecomp.hint(B, stick=0, hard=True)], relayouts=False),
      Diagnostic(
-         "demand", demand="the hint that B has axis 0 along its lanes", target="stick128",
+         "layout-requirement", demand="the hint that B has axis 0 along its lanes", target="stick128",
          instead=", so allow more layouts",
          reason="B is infeasible on stick128: B: its elements at (i=0, j=0) and (i=1, j=0) are at [0, 0, 0] and [0, 0, 1], and those of A that they read at [0, 0, 0] and [0, 1, 0], which are neither the next lane of one stick, at one offset in all sticks, nor one element (rule lane_access of elementwise: torch-spyre: pointwise operations, one stick variable for all operands that have one); a relayout of A to lambda i0, i1: [i0 // 64, i1, i0 % 64] mends it",
      )),
     (lambda A, B, C: chosen(B, A, [tecomp.hint(C, stick=0)]),
-     Diagnostic("demand", tensor="C", every="A, B")),
+     Diagnostic("layout-requirement", tensor="C", every="A, B")),
     (lambda A, B, C: tecomp.compile(B, [A], hints=[tecomp.hint(C, stick=0)]),
-     Diagnostic("demand", tensor="C", every="A, B")),
+     Diagnostic("layout-requirement", tensor="C", every="A, B")),
     (lambda A, B, C: tecomp.compile(C, [A], hints=[
         tecomp.hint(B, stick=0, hard=True), tecomp.hint(B, stick=1, hard=True)]),
      Diagnostic(
-         "demand",
+         "layout-requirement",
          demands="the hint that B has axis 0 along its lanes and the hint that B has axis 1 along its lanes",
      )),
     (lambda A, B, C: tecomp.hint(A, stick=2),
-     Diagnostic("wrong-number", where="hint", tensor="A", rank=2, axis=2, last=1)),
+     Diagnostic("invalid-value", where="hint", tensor="A", rank=2, axis=2, last=1)),
     (lambda A, B, C: tecomp.hint(C, stick=B.op.axis[0]),
-     Diagnostic("demand", where="hint", axis="i", tensor="C")),
+     Diagnostic("layout-requirement", where="hint", axis="i", tensor="C")),
     (lambda A, B, C: tecomp.hint(C, stick=0, cost=-1),
-     Diagnostic("wrong-number", cost=-1)),
+     Diagnostic("invalid-value", cost=-1)),
     (lambda A, B, C: tecomp.relayout_to(C, StickLayout((64, 64), HALF)),
      Diagnostic(
-         "other-shape", tensor="C", dtype="float16", shape="[128, 128]", layout_dtype="float16",
+         "layout-shape-mismatch", tensor="C", dtype="float16", shape="[128, 128]", layout_dtype="float16",
          layout_shape=[64, 64],
      )),
     (lambda A, B, C: tecomp.relayout_to(te.placeholder((te.var("n"), 64), HALF, name="N"), ROWS),
      Diagnostic(
-         "other-shape", tensor="N", dtype="float16", shape="[n, 64]", layout_dtype="float16",
+         "layout-shape-mismatch", tensor="N", dtype="float16", shape="[n, 64]", layout_dtype="float16",
          layout_shape=[128, 128],
      )),
     (lambda A, B, C: tecomp.compile(C, [A], "stick128", layouts={B: 3}),
-     Diagnostic("wrong-argument", where="compile: the layout of B", given=3)),
+     Diagnostic("invalid-type", where="compile: the layout of B", given=3)),
     (lambda A, B, C: tecomp.compile(C, [A], "stick128", layouts={B: ["default", "rows"]}),
-     Diagnostic("wrong-argument", where="compile: the layout of B", given="rows")),
+     Diagnostic("invalid-type", where="compile: the layout of B", given="rows")),
 ]
 
 
@@ -361,7 +361,7 @@ def test_rows_are_not_cut() -> None:
 
     assert diagnostic(error.value) == (
         Diagnostic(
-            "demand", hints="the hint that Z is divided among cores, 2 along j,",
+            "layout-requirement", hints="the hint that Z is divided among cores, 2 along j,",
             how="cannot be satisfied",
             reason="Z: axis j cannot be divided: one core computes each row in one block; omit axis j",
         )
@@ -398,88 +398,88 @@ def reduced(A: te.Tensor, target: str, **said: Any) -> Any:
 DIVISIONS: list[tuple[Callable[..., Any], Diagnostic]] = [
     (hard("stick128", B={"cores": {"i": 2}}, C={"cores": {"i": 4}}),
      Diagnostic(
-         "demand",
+         "layout-requirement",
          hints="the hint that B is divided among cores, 2 along i, and the hint that C is divided among cores, 4 along i,",
          how="clash",
          reason="C: its axis i is to have 2 parts and 4; remove one of them, or make it a soft hint",
      )),
     (hard("stick128", B={"cores": {"i": 16}}, C={"cores": {"j": 4}}),
      Diagnostic(
-         "demand",
+         "layout-requirement",
          hints="the hint that B is divided among cores, 16 along i, and the hint that C is divided among cores, 4 along j,",
          how="clash",
          reason="C: 16 x 4 parts require 64 cores, but target stick128 has 32; request fewer parts",
      )),
     (hard("stick128", B={"cores": {"i": 64}}, C={"cores": {"j": 4}}),
      Diagnostic(
-         "demand", hints="the hint that B is divided among cores, 64 along i,",
+         "layout-requirement", hints="the hint that B is divided among cores, 64 along i,",
          how="cannot be satisfied",
          reason="C: 64 x 1 parts require 64 cores, but target stick128 has 32; request fewer parts",
      )),
     (hard("stick128", C={"cores": {"j": 8}}),
      Diagnostic(
-         "demand", hints="the hint that C is divided among cores, 8 along j,",
+         "layout-requirement", hints="the hint that C is divided among cores, 8 along j,",
          how="cannot be satisfied",
          reason="C: 8 parts along j would split sticks or tiles, or leave parts empty (4 sticks or tiles of 64); request a number that divides 4",
      )),
     (hard("tensix_wh", C={"num_tiles_per_dim": {"i": 3}}),
      Diagnostic(
-         "demand", hints="the hint that C is computed in tiles, 3 along i,", how="cannot be satisfied",
+         "layout-requirement", hints="the hint that C is computed in tiles, 3 along i,", how="cannot be satisfied",
          reason="C: 3 parts along i would split sticks or tiles, or leave parts empty (1 sticks or tiles of 32); request a number that divides 1",
      )),
     (hard("cpu", C={"num_tiles_per_dim": {"i": 4}}),
      Diagnostic(
-         "demand", hints="the hint that C is computed in tiles, 4 along i,", how="cannot be satisfied",
+         "layout-requirement", hints="the hint that C is computed in tiles, 4 along i,", how="cannot be satisfied",
          reason="auto: division of C is not supported: target cpu has no scratchpads, and its threads share loops dynamically; omit division",
      )),
     (lambda A, B, C: tecomp.compile(B, [A], hints=[tecomp.hint(C, cores={"i": 2})]),
-     Diagnostic("demand", tensor="C", computed="B")),
+     Diagnostic("layout-requirement", tensor="C", computed="B")),
     (lambda A, B, C: tecomp.hint(row_sums(A), cores={"n": 2}),
      Diagnostic(
-         "demand", form="cores", name="'n'", how="is no axis", tensor="S", listed="i, k",
+         "layout-requirement", form="cores", name="'n'", how="is no axis", tensor="S", listed="i, k",
          reduce_axes=" or op.reduce_axis",
      )),
     (lambda A, B, C: reduced(A, "stick128", cores={"k": 3}),
      Diagnostic(
-         "demand", hints="the hint that S is divided among cores, 3 along k,",
+         "layout-requirement", hints="the hint that S is divided among cores, 3 along k,",
          how="cannot be satisfied",
          reason="S: 3 parts of the reduction along k would be uneven (256 values, in sticks or tiles of 64); request a number that divides 4",
      )),
     (lambda A, B, C: reduced(A, "tensix_wh", cores={"k": 4}),
      Diagnostic(
-         "demand", hints="the hint that S is divided among cores, 4 along k,",
+         "layout-requirement", hints="the hint that S is divided among cores, 4 along k,",
          how="cannot be satisfied",
          reason="S: the reduction cannot be divided into 4 parts with partial results S.rf: S.rf: 4 parts along k.outer would split sticks or tiles, or leave parts empty (1 sticks or tiles of 32); request a number that divides 1",
      )),
     (lambda A, B, C: reduced(A, "stick128", num_tiles_per_dim={"k": 3}),
      Diagnostic(
-         "demand", hints="the hint that S is computed in tiles, 3 along k,", how="cannot be satisfied",
+         "layout-requirement", hints="the hint that S is computed in tiles, 3 along k,", how="cannot be satisfied",
          reason="S: 3 parts along k would split sticks or tiles, or leave parts empty (4 sticks or tiles of 64); request a number that divides 4",
      )),
     (lambda A, B, C: tecomp.hint(C, cores={"k": 2}),
      Diagnostic(
-         "demand", form="cores", name="'k'", how="is no axis", tensor="C", listed="i, j",
+         "layout-requirement", form="cores", name="'k'", how="is no axis", tensor="C", listed="i, j",
          reduce_axes="",
      )),
     (lambda A, B, C: tecomp.hint(C, cores={B.op.axis[0]: 2}),
      Diagnostic(
-         "demand", form="cores", name="i", how="is no axis", tensor="C", listed="i, j",
+         "layout-requirement", form="cores", name="i", how="is no axis", tensor="C", listed="i, j",
          reduce_axes="",
      )),
     (lambda A, B, C: tecomp.hint(C, cores={}),
      Diagnostic(
-         "demand", form="cores", tensor="C", remedy="pass a mapping from axis or axis name to a number",
+         "layout-requirement", form="cores", tensor="C", remedy="pass a mapping from axis or axis name to a number",
      )),
     (lambda A, B, C: tecomp.hint(C, num_tiles_per_dim={"i": 0}),
-     Diagnostic("wrong-number", form="num_tiles_per_dim", tensor="i", tensor_name="C", count=0)),
+     Diagnostic("invalid-value", form="num_tiles_per_dim", tensor="i", tensor_name="C", count=0)),
     (lambda A, B, C: tecomp.hint(C, cores={"i": 2, C.op.axis[0]: 4}),
-     Diagnostic("given-twice", form="cores", tensor="i", tensor_name="C", found=2, count=4)),
+     Diagnostic("duplicate-argument", form="cores", tensor="i", tensor_name="C", found=2, count=4)),
     (lambda A, B, C: tecomp.hint(A, cores={"i": 2}),
-     Diagnostic("demand", tensor="A", form="cores")),
+     Diagnostic("layout-requirement", tensor="A", form="cores")),
     (lambda A, B, C: ANY_HINT(C),
-     Diagnostic("contrary-options", tensor="C")),
+     Diagnostic("conflicting-options", tensor="C")),
     (lambda A, B, C: ANY_HINT(C, cores={"i": 2}, cost=3.0),
-     Diagnostic("contrary-options", cost=3.0)),
+     Diagnostic("conflicting-options", cost=3.0)),
 ]
 
 
@@ -498,7 +498,7 @@ def test_what_is_said_of_a_layout_of_no_value_of_the_program(target: str) -> Non
         tecomp.compile(B, [A], target, layouts={C: "default"})
 
     assert diagnostic(error.value) == (
-        Diagnostic("demand", tensor="C", every="A, B")
+        Diagnostic("layout-requirement", tensor="C", every="A, B")
     )
 
 
@@ -510,7 +510,7 @@ def test_types_that_a_machine_does_not_store_are_told_once() -> None:
 
     assert diagnostic(error.value) == (
         Diagnostic(
-            "target-lacks", tensor="A", target="stick128",
+            "unsupported-by-target", tensor="A", target="stick128",
             reason="layout: target stick128 does not support dtype float64; convert to a supported dtype: float16, bfloat16, float32, int64, int32, int16, int8, uint8, bool",
         )
     )

@@ -143,7 +143,7 @@ def test_infeasible_operations() -> None:
 
     assert diagnostic(error.value) == (
         Diagnostic(
-            "demand", operation="add", target="stick128",
+            "layout-requirement", operation="add", target="stick128",
             problems="add: its elements at (i=0, j=0) and (i=0, j=1) are at [0, 0, 0] and [0, 0, 1], and those of A that they read at [0, 0, 0] and [1, 0, 0], which are neither the next lane of one stick, at one offset in all sticks, nor one element (rule lane_access of elementwise: torch-spyre: pointwise operations, one stick variable for all operands that have one)",
             reads="A, B",
         )
@@ -158,7 +158,7 @@ def test_propagation_alone_where_no_relayout_of_one_operand_helps() -> None:
 
     assert diagnostic(error.value) == (
         Diagnostic(
-            "demand", operation="found", target="stick128",
+            "layout-requirement", operation="found", target="stick128",
             problems="found: which lane of X it reads depends on `places[i, j]` only (rule lane_access of copy: torch-spyre: restickify, clone)",
         )
     )

@@ -125,7 +125,7 @@ def test_a_padded_layout_takes_the_size_of_its_tensor() -> None:
             tecomp.compile(Y, [X], "stick128", layouts={X: other})
         assert diagnostic(error.value) == (
             Diagnostic(
-                "other-shape", tensor="X", dtype="float16", shape="[5, 100, 150]",
+                "layout-shape-mismatch", tensor="X", dtype="float16", shape="[5, 100, 150]",
                 layout_dtype="float16", layout_shape=list(other.shape),
             )
         )
@@ -170,6 +170,6 @@ def test_what_cannot_be_packed_is_refused() -> None:
     with pytest.raises(DefinitionError) as error:
         tecomp.compile(Y, [X], "stick128", packed=[3])  # type: ignore[list-item]
     assert diagnostic(error.value) == Diagnostic(
-        "wrong-argument", where="compile: packed", given=[3],
+        "invalid-type", where="compile: packed", given=[3],
         remedy="pass a list of inputs and outputs",
     )

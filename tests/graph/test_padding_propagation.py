@@ -106,7 +106,7 @@ def test_the_least_number_for_a_greatest_one() -> None:
     with pytest.raises(LayoutError) as error:
         chosen(M, [X], target=target, relayouts=False)
     assert diagnostic(error.value) == Diagnostic(
-        "demand", operation="M", target="stick128",
+        "layout-requirement", operation="M", target="stick128",
         problems="M: the padding of X along dimension 1 holds undefined data, but must hold "
                  "-65504.0 (rule operand_padding of reduction: test); a relayout of X to lambda i0, "
                  "i1: [i1 // 64, i0 % 128, i1 % 64] mends it",

@@ -322,7 +322,7 @@ def test_sparse_and_dense() -> None:
         choose_layouts(graph_of([add(m, b)], [m, b], []), STICK, {m: sparse, b: "default"})
 
     assert diagnostic(error.value) == Diagnostic(
-        "demand", operation="sum", target="stick128",
+        "layout-requirement", operation="sum", target="stick128",
         problems="sum: its elements at (i0=0, i1=0) and (i0=0, i1=1) are at [0, 0, 0] and [0, 0, 1], "
                  "and those of m that they read at [0, 0, 0] and [1, 0, 0], which are neither the "
                  "next lane of one stick, at one offset in all sticks, nor one element (rule "

@@ -100,7 +100,7 @@ def test_layouts_print_as_the_document_has_them() -> None:
     with pytest.raises(LayoutError) as error:
         layouts[other]
     assert diagnostic(error.value) == (
-        Diagnostic("demand", tensor="Tensor(other, shape=(3,), dtype=float32)", seats="A, X, T, Y")
+        Diagnostic("layout-requirement", tensor="Tensor(other, shape=(3,), dtype=float32)", seats="A, X, T, Y")
     )
 
 
@@ -133,7 +133,7 @@ def test_propagation_alone() -> None:
 
     assert diagnostic(error.value) == (
         Diagnostic(
-            "demand", operation="Y", target="stick128",
+            "layout-requirement", operation="Y", target="stick128",
             problems="Y: its elements at (i=0, j=0) and (i=0, j=1) are at [0, 0, 0] and [0, 0, 1], and those of T that they read at [0, 0, 0] and [0, 1, 0], which are neither the next lane of one stick, at one offset in all sticks, nor one element (rule lane_access of elementwise: torch-spyre: pointwise operations, one stick variable for all operands that have one); a relayout of T to lambda i0, i1: [i1 // 64, i0, i1 % 64] mends it",
         )
     )
@@ -177,7 +177,7 @@ def test_layouts_are_of_tensors(wrong: Any) -> None:
     assert (wrong in layouts, layouts.get(wrong, 5)) == (False, 5)
     assert (T in layouts, layouts.get(T)) == (True, layouts[T])
     assert diagnostic(error.value) == (
-        Diagnostic("demand", tensor=wrong, seats="A, X, T, Y")
+        Diagnostic("layout-requirement", tensor=wrong, seats="A, X, T, Y")
     )
 
 
@@ -192,11 +192,11 @@ def test_programs_travel_with_their_layouts() -> None:
 
 
 @pytest.mark.parametrize(("layouts", "expected"), [
-    ({"A": 3}, Diagnostic("wrong-argument", where="compile: the layout of A", given=3)),
-    ({"A": []}, Diagnostic("demand", tensor="A")),
+    ({"A": 3}, Diagnostic("invalid-type", where="compile: the layout of A", given=3)),
+    ({"A": []}, Diagnostic("layout-requirement", tensor="A")),
     ({"A": StickLayout((64, 64), HALF)},
      Diagnostic(
-         "other-shape", tensor="A", dtype="float16", shape="[70, 40]", layout_dtype="float16",
+         "layout-shape-mismatch", tensor="A", dtype="float16", shape="[70, 40]", layout_dtype="float16",
          layout_shape=[64, 64],
      )),
 ])  # fmt: skip

@@ -414,15 +414,15 @@ def test_a_failed_run_time_check_names_index_and_site(text: str, bad: int) -> No
     [
         ((floats(4),), Diagnostic("argument-count", func="f", param_count=3, arg_count=1)),
         ((floats(4).tolist(), floats(16), 1), Diagnostic(
-            "other-array", func="f", buffer="A", dtype="float32", given="list",
+            "argument-mismatch", func="f", buffer="A", dtype="float32", given="list",
         )),
         ((floats(4).astype(float), floats(16), 1), Diagnostic(
-            "other-array", func="f", buffer="A", dtype="float32", given="float64 array",
+            "argument-mismatch", func="f", buffer="A", dtype="float32", given="float64 array",
         )),
         ((floats(4, 1), floats(16), 1),
-         Diagnostic("other-array", func="f", buffer="A", dtype="float32", rank=1, shape=(4, 1))),
+         Diagnostic("argument-mismatch", func="f", buffer="A", dtype="float32", rank=1, shape=(4, 1))),
         ((floats(4), floats(15), 1), Diagnostic(
-            "other-array", func="f", name="B", shape=(16,), array_shape=(15,),
+            "argument-mismatch", func="f", name="B", shape=(16,), array_shape=(15,),
         )),
     ],
 )
@@ -446,15 +446,15 @@ def test_strides_and_sizes_that_do_not_fit() -> None:
         run('def f(A: Buffer("float32x2", (3,))):\n    pass', floats(2, 3).T)
 
     assert diagnostic(strided.value) == Diagnostic(
-        "other-array", func="f", name="A", wanted=(8, 1), found=(4, 1),
+        "argument-mismatch", func="f", name="A", wanted=(8, 1), found=(4, 1),
     )
     assert diagnostic(transposed.value) == Diagnostic(
-        "other-array", func="f", name="A", wanted=(4, 1), found=(1, 3),
+        "argument-mismatch", func="f", name="A", wanted=(4, 1), found=(1, 3),
     )
     assert diagnostic(lanes.value) == Diagnostic(
-        "other-array", func="f", name="A", wanted=(2, 1), found=(1, 3),
+        "argument-mismatch", func="f", name="A", wanted=(2, 1), found=(1, 3),
     )
-    assert diagnostic(unbound.value) == Diagnostic("unknown-size", func="f", size="n")
+    assert diagnostic(unbound.value) == Diagnostic("unbound-size", func="f", size="n")
 
 
 def test_scalar_arguments_take_their_type() -> None:

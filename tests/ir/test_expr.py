@@ -163,15 +163,15 @@ def test_a_literal_has_the_value_of_its_type() -> None:
 @pytest.mark.parametrize(
     ("make", "expected"),
     [
-        (lambda: I / 2, Diagnostic("element-type", form="int64")),
-        (lambda: X & 1, Diagnostic("element-type", op="&", form="float32")),
-        (lambda: ~X, Diagnostic("element-type", dtype="float32")),
-        (lambda: binary(BinOp.AND, I, P), Diagnostic("element-type", op="and", form="int64")),
-        (lambda: H + H, Diagnostic("element-type", op="+")),
+        (lambda: I / 2, Diagnostic("dtype", form="int64")),
+        (lambda: X & 1, Diagnostic("dtype", op="&", form="float32")),
+        (lambda: ~X, Diagnostic("dtype", dtype="float32")),
+        (lambda: binary(BinOp.AND, I, P), Diagnostic("dtype", op="and", form="int64")),
+        (lambda: H + H, Diagnostic("dtype", op="+")),
         (lambda: Var("a", DType("float16")) + Var("b", DType("bfloat16")),
-         Diagnostic("element-type", what="`+`", dtype="float16", y_dtype="bfloat16")),
+         Diagnostic("dtype", what="`+`", dtype="float16", y_dtype="bfloat16")),
         (lambda: as_expr(typing.cast(Any, "1")),
-         Diagnostic("wrong-argument", where="", value="1", type="str")),
+         Diagnostic("invalid-type", where="", value="1", type="str")),
         (lambda: Var("a", DType("uint32")) > -1,
          Diagnostic("literal", what="`>`", dtype="uint32", node=-1, dtype2="uint32")),
         (lambda: Var("a", DType("float16")) * 70000,
@@ -191,10 +191,10 @@ def test_a_literal_has_the_value_of_its_type() -> None:
             "literal", value=2 ** 64, dtype="int64", low=-2 ** 63, high=2 ** 63 - 1,
         )),
         (lambda: cast("float32x8", V), Diagnostic(
-            "element-type", dtype="float32x4", wanted="float32x8",
+            "dtype", dtype="float32x4", wanted="float32x8",
         )),
-        (lambda: condition_of(I, "Select"), Diagnostic("element-type", who="Select", dtype="int64")),
-        (lambda: bool(I < 3), Diagnostic("no-value-yet", subject="i < 3")),
+        (lambda: condition_of(I, "Select"), Diagnostic("dtype", who="Select", dtype="int64")),
+        (lambda: bool(I < 3), Diagnostic("symbolic-value", subject="i < 3")),
     ],
 )
 def test_what_has_no_meaning_is_refused(make: Callable[[], object], expected: Diagnostic) -> None:

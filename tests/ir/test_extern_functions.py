@@ -53,7 +53,7 @@ def test_a_name_is_taken_once() -> None:
     tecomp.register_func("test.double", double)
 
     assert refusal(tecomp.register_func, "test.double", print) == (
-        Diagnostic("outside-function", func_name="test.double")
+        Diagnostic("external-function", func_name="test.double")
     )
     tecomp.register_func("test.double", print, override=True)
     assert tecomp.get_global_func("test.double") is print
@@ -65,13 +65,13 @@ def test_names_that_nobody_has() -> None:
     assert tecomp.get_global_func("test.duoble", allow_missing=True) is None
     assert refusal(tecomp.get_global_func, "test.duoble") == (
         Diagnostic(
-            "outside-function",
+            "external-function",
             remedy="no function is registered as 'test.duoble'; write 'test.double' if that is meant, or call tecomp.register_func('test.duoble', f) first",
         )
     )
     assert refusal(tecomp.remove_global_func, "zzz") == (
         Diagnostic(
-            "outside-function",
+            "external-function",
             remedy="no function is registered as 'zzz'; call tecomp.register_func('zzz', f) first",
         )
     )
@@ -79,10 +79,10 @@ def test_names_that_nobody_has() -> None:
 
 def test_what_is_no_function_or_no_name() -> None:
     assert refusal(tecomp.register_func, 3, double) == (
-        Diagnostic("outside-function", where="register_func", name=3)
+        Diagnostic("external-function", where="register_func", name=3)
     )
     assert refusal(tecomp.register_func, "x", 3) == (
-        Diagnostic("outside-function", func_name="x", f=3)
+        Diagnostic("external-function", func_name="x", f=3)
     )
 
 
@@ -108,7 +108,7 @@ def test_a_c_function_of_ctypes() -> None:
     finally:
         function.argtypes = before
     assert refusal(tecomp.CFunction, LIBC["memmove"]) == (
-        Diagnostic("outside-function", name="memmove")
+        Diagnostic("external-function", name="memmove")
     )
     assert str(tecomp.CFunction(LIBC["memmove"], arguments=["bfloat16 *"])) == (
         "CFunction(memmove(bfloat16*))"
@@ -117,17 +117,17 @@ def test_a_c_function_of_ctypes() -> None:
 
 def test_c_functions_that_are_not_there() -> None:
     assert refusal(tecomp.CFunction, LIBC, "no_such_function", []) == (
-        Diagnostic("outside-function", symbol="no_such_function", name="of this process")
+        Diagnostic("external-function", symbol="no_such_function", name="of this process")
     )
     assert refusal(tecomp.CFunction, "no/such/library.so", "f", []) == Diagnostic(
-        "outside-function", symbol="f", path="no/such/library.so",
+        "external-function", symbol="f", path="no/such/library.so",
         reason="no/such/library.so: cannot open shared object file: No such file or directory",
     )
     assert refusal(tecomp.CFunction, double) == (
-        Diagnostic("outside-function", function="<function double>")
+        Diagnostic("external-function", function="<function double>")
     )
     assert refusal(tecomp.CFunction, 3, "f", []) == (
-        Diagnostic("outside-function", symbol="f", library=3)
+        Diagnostic("external-function", symbol="f", library=3)
     )
 
 
@@ -140,19 +140,19 @@ def test_types_that_there_are_not(kind: str) -> None:
 def test_the_types_are_named() -> None:
     assert refusal(tecomp.CFunction, LIBC, "abs", ["float"]) == (
         Diagnostic(
-            "outside-function", where="CFunction abs: arguments", text="float",
+            "external-function", where="CFunction abs: arguments", text="float",
             scalars="int8, int16, int32, int64, uint8, uint16, uint32, uint64, float32, float64, bool",
             any_pointer="handle",
         )
     )
     assert refusal(tecomp.CFunction, LIBC, "abs", "int32") == (
         Diagnostic(
-            "wrong-argument", where="CFunction abs: arguments", given="int32",
+            "invalid-type", where="CFunction abs: arguments", given="int32",
             remedy="pass a list of types",
         )
     )
     library = ctypes.CDLL(None)
     library.abs.argtypes = [ctypes.c_char_p]
     assert refusal(tecomp.CFunction, library.abs) == (
-        Diagnostic("outside-function", where="CFunction abs: arguments", getattr="c_char_p")
+        Diagnostic("external-function", where="CFunction abs: arguments", getattr="c_char_p")
     )

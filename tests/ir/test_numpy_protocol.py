@@ -21,13 +21,13 @@ i, j = te.var("i"), te.var("j")
 at: Any = i
 X: Any = A[i, j]
 NO_INDEX = (
-    Diagnostic("no-value-yet", subject="i")
+    Diagnostic("symbolic-value", subject="i")
 )
 NO_ELEMENT = (
-    Diagnostic("no-value-yet", subject="i", dtype="int64")
+    Diagnostic("symbolic-value", subject="i", dtype="int64")
 )
 NO_NUMBER = (
-    Diagnostic("no-value-yet", subject="i")
+    Diagnostic("symbolic-value", subject="i")
 )
 
 
@@ -55,34 +55,34 @@ def test_operators(made: Callable[[], Any], text: str) -> None:
     ("made", "expected"),
     [
         (lambda: np.exp(X), Diagnostic(
-            "no-value-yet", word="np.exp", value="A[i, j]", instead="write te.exp",
+            "symbolic-value", word="np.exp", value="A[i, j]", instead="write te.exp",
         )),
         (lambda: np.arcsin(X), Diagnostic(
-            "no-value-yet", word="np.arcsin", value="A[i, j]", instead="write te.asin",
+            "symbolic-value", word="np.arcsin", value="A[i, j]", instead="write te.asin",
         )),
         (lambda: np.maximum(0, X), Diagnostic(
-            "no-value-yet", word="np.maximum", value="A[i, j]", instead="write te.max",
+            "symbolic-value", word="np.maximum", value="A[i, j]", instead="write te.max",
         )),
         (lambda: np.float32(2) ** X, Diagnostic(
-            "no-value-yet", word="np.power", value="A[i, j]", instead="write te.power",
+            "symbolic-value", word="np.power", value="A[i, j]", instead="write te.power",
         )),
         (lambda: np.cbrt(S), Diagnostic(
-            "no-value-yet", word="np.cbrt", value=str(S),
+            "symbolic-value", word="np.cbrt", value=str(S),
             instead="use the operators and functions of te",
         )),
         (lambda: np.sum(X), Diagnostic(
-            "no-value-yet", word="np.add.reduce", value="A[i, j]",
+            "symbolic-value", word="np.add.reduce", value="A[i, j]",
             instead="reduce with te.sum, te.prod, te.min or te.max over a te.reduce_axis",
         )),
         (lambda: np.add(X, 1, dtype="float64"),
          Diagnostic(
-             "no-value-yet", word="np.add", value="A[i, j]",
+             "symbolic-value", word="np.add", value="A[i, j]",
              instead="use the operator, without further arguments",
          )),
         (lambda: X * np.arange(3),
-         Diagnostic("wrong-argument", where="", shape=(3,), dtype="int64")),
+         Diagnostic("invalid-type", where="", shape=(3,), dtype="int64")),
         (lambda: np.arange(3) == X,
-         Diagnostic("wrong-argument", where="", shape=(3,), dtype="int64")),
+         Diagnostic("invalid-type", where="", shape=(3,), dtype="int64")),
         (lambda: np.arange(64)[i], NO_INDEX),
         (lambda: np.zeros((3, 4))[0, i], NO_INDEX),
         (lambda: operator.getitem(np.arange(64), at), NO_INDEX),
@@ -93,12 +93,12 @@ def test_operators(made: Callable[[], Any], text: str) -> None:
         (lambda: np.zeros(3).take(at), NO_ELEMENT),
         (lambda: np.zeros(3).put(at, 1), NO_ELEMENT),
         (lambda: np.array([at, 1], "int64"), NO_ELEMENT),
-        (lambda: np.round(X), Diagnostic("no-value-yet", function="np.round", value="A[i, j]")),
+        (lambda: np.round(X), Diagnostic("symbolic-value", function="np.round", value="A[i, j]")),
         (lambda: np.linalg.det(X), Diagnostic(
-            "no-value-yet", function="np.linalg.det", value="A[i, j]",
+            "symbolic-value", function="np.linalg.det", value="A[i, j]",
         )),
         (lambda: np.delete(np.zeros(3), at), Diagnostic(
-            "no-value-yet", function="np.delete", value="i",
+            "symbolic-value", function="np.delete", value="i",
         )),
         (lambda: np.zeros(3)[at:], NO_NUMBER),
         (lambda: [1, 2][i], NO_NUMBER),
@@ -137,7 +137,7 @@ def test_whole_tensors_are_no_numbers(made: Callable[[], Any], use: str | None) 
 
     uses = {} if use is None else {"use": use}
     assert diagnostic(caught.value) == (
-        Diagnostic("no-value-yet", subject=WHOLE, **uses, instead=PER_ELEMENT)
+        Diagnostic("symbolic-value", subject=WHOLE, **uses, instead=PER_ELEMENT)
     )
 
 
@@ -149,7 +149,7 @@ def test_functions_of_whole_tensors_say_what_to_write(name: str) -> None:
         function(TENSOR)
 
     assert diagnostic(caught.value) == (
-        Diagnostic("no-value-yet", function=f"np.{name}", subject=WHOLE, instead=PER_ELEMENT)
+        Diagnostic("symbolic-value", function=f"np.{name}", subject=WHOLE, instead=PER_ELEMENT)
     )
 
 
@@ -161,7 +161,7 @@ def test_arrays_hold_tensors() -> None:
             with pytest.raises(TecompError) as refused:
                 np.asarray(given)
             assert diagnostic(refused.value) == (
-                Diagnostic("no-value-yet", subject=str(many))
+                Diagnostic("symbolic-value", subject=str(many))
             )
 
 
@@ -229,7 +229,7 @@ def test_every_function_of_numpy_is_an_operator_or_refused(name: str) -> None:
             ufunc(*given)
         instead = caught.value.parameters["instead"]
         assert diagnostic(caught.value) == Diagnostic(
-            "no-value-yet", word=f"np.{ufunc.__name__}", value="A[i, j]", instead=instead
+            "symbolic-value", word=f"np.{ufunc.__name__}", value="A[i, j]", instead=instead
         )
         assert not instead.startswith("write te.") or hasattr(te, instead.removeprefix("write te."))
     else:

@@ -25,23 +25,23 @@ made_map: Any = GridMap
     [
         (
             lambda: ANY.place(1),
-            Diagnostic("wrong-argument", where="layout: the element", values=1),
+            Diagnostic("invalid-type", where="layout: the element", values=1),
         ),
         (
             lambda: ANY.place((1.5, 0)),
-            Diagnostic("wrong-argument", where="layout: the element", values=(1.5, 0)),
+            Diagnostic("invalid-type", where="layout: the element", values=(1.5, 0)),
         ),
         (
             lambda: ANY.element("abc"),
-            Diagnostic("wrong-argument", where="layout: the place", values="abc"),
+            Diagnostic("invalid-type", where="layout: the place", values="abc"),
         ),
         (
             lambda: ANY.dma(start=(0.5, 0)),
-            Diagnostic("wrong-argument", where="layout.dma: start", values=(0.5, 0)),
+            Diagnostic("invalid-type", where="layout.dma: start", values=(0.5, 0)),
         ),
         (
             lambda: ANY.runs(extents=3),
-            Diagnostic("wrong-argument", where="layout.runs: extents", values=3),
+            Diagnostic("invalid-type", where="layout.runs: extents", values=3),
         ),
         (
             lambda: ANY.dma(0),
@@ -49,12 +49,12 @@ made_map: Any = GridMap
         ),
         (
             lambda: stick_layout((3, 128), "float16", "ab"),
-            Diagnostic("wrong-argument", where="stick layout: dim_order", values="ab"),
+            Diagnostic("invalid-type", where="stick layout: dim_order", values="ab"),
         ),
         (
             lambda: Layout.of(ANY.nbytes, "float16", lambda i: [i]),
             Diagnostic(
-                "wrong-argument", where="layout: the shape", given=512000,
+                "invalid-type", where="layout: the shape", given=512000,
                 remedy="pass one integer per axis, such as (0, 1)",
             ),
         ),
@@ -64,7 +64,7 @@ made_map: Any = GridMap
         ),
         (
             lambda: ANY.runs_to(None),
-            Diagnostic("wrong-argument", where="layout.runs_to", given=None),
+            Diagnostic("invalid-type", where="layout.runs_to", given=None),
         ),
         (
             lambda: stick_layout(None),
@@ -99,21 +99,21 @@ made_map: Any = GridMap
         (
             lambda: ANY.row_major(None, "float32"),
             Diagnostic(
-                "wrong-argument", where="layout: the shape", given=None,
+                "invalid-type", where="layout: the shape", given=None,
                 remedy="pass one integer per axis, such as (0, 1)",
             ),
         ),
         (
             lambda: ANY.is_equivalent_to(None),
-            Diagnostic("wrong-argument", where="layout.is_equivalent_to", given=None),
+            Diagnostic("invalid-type", where="layout.is_equivalent_to", given=None),
         ),
         (
             lambda: STICKS.index_map.then(ANY),
-            Diagnostic("wrong-argument", plain=str(ANY)),
+            Diagnostic("invalid-type", plain=str(ANY)),
         ),
         (
             lambda: relayout(ANY, (1000, 200)),
-            Diagnostic("wrong-argument", where="relayout", given=(1000, 200)),
+            Diagnostic("invalid-type", where="relayout", given=(1000, 200)),
         ),
     ],
 )

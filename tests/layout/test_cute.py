@@ -93,7 +93,7 @@ def test_texts_come_back(text: str) -> None:
         (
             lambda: cute("(4,4):(0,1)", "float32"),
             Diagnostic(
-                "shared-place", first=(0, 0), second=(1, 0), dtype="float32", shape=[4, 4],
+                "not-injective", first=(0, 0), second=(1, 0), dtype="float32", shape=[4, 4],
                 index_map="lambda i, j: [i % 4 * 0 + j % 4]",
             ),
         ),

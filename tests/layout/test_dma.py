@@ -358,7 +358,7 @@ def test_too_many_nests_are_refused_with_their_number() -> None:
 
     assert diagnostic(caught.value) == (
         Diagnostic(
-            "too-much", what="layout.dma: lambda i: [i * 20011 % 40009] on [40000]",
+            "limit-exceeded", what="layout.dma: lambda i: [i * 20011 % 40009] on [40000]",
             found_count=6136, most_nests=1024,
         )
     )

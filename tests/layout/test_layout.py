@@ -137,29 +137,29 @@ def of(mapping: Callable[..., Sequence[Any]], shape: Sequence[int] = (8, 8)) -> 
         (
             of(lambda i, j: [i // 4, j]),
             Diagnostic(
-                "shared-place", first=(0, 0), second=(1, 0), dtype="float32", shape=[8, 8],
+                "not-injective", first=(0, 0), second=(1, 0), dtype="float32", shape=[8, 8],
                 index_map="lambda i, j: [i // 4, j]",
             ),
         ),
         (
             of(lambda i, j: [i, j], (8, -1)),
-            Diagnostic("wrong-argument", extent=-1, shape=[8, -1]),
+            Diagnostic("invalid-type", extent=-1, shape=[8, -1]),
         ),
         (
             of(lambda i, j: [i - 2, j]),
-            Diagnostic("negative-place", expr="i - 2", value=-2, index=(0, 0), positive=2),
+            Diagnostic("negative-address", expr="i - 2", value=-2, index=(0, 0), positive=2),
         ),
         (
             lambda: Layout.of((8,), "float32", lambda i: [i], grid_axes=[1]),
-            Diagnostic("wrong-number", axis=1, physical_shape_count=1, index_map="lambda i: [i]"),
+            Diagnostic("invalid-value", axis=1, physical_shape_count=1, index_map="lambda i: [i]"),
         ),
         (
             lambda: sticks().place((0, 200)),
-            Diagnostic("outside-index", what="element", at=(0, 200), shape=[1000, 200]),
+            Diagnostic("index-out-of-bounds", what="element", at=(0, 200), shape=[1000, 200]),
         ),
         (
             lambda: sticks().element((4, 0, 0)),
-            Diagnostic("outside-index", what="place", at=(4, 0, 0), shape=[4, 1000, 64]),
+            Diagnostic("index-out-of-bounds", what="place", at=(4, 0, 0), shape=[4, 1000, 64]),
         ),
     ],
     ids=["collision", "shape", "negative", "grid", "element", "place"],
@@ -177,14 +177,14 @@ def test_refusals(make: Callable[[], object], expected: Diagnostic) -> None:
         (
             sticks(),
             Diagnostic(
-                "other-shape", where="s[B].transform_layout", shape=[1000, 200], stage="B",
+                "layout-shape-mismatch", where="s[B].transform_layout", shape=[1000, 200], stage="B",
                 brackets_of_shape="[8, 8]",
             ),
         ),
         (
             Layout.row_major((8, 8), "float16"),
             Diagnostic(
-                "other-shape", where="s[B].transform_layout", stored="float16", stage="B",
+                "layout-shape-mismatch", where="s[B].transform_layout", stored="float16", stage="B",
                 dtype="float32",
             ),
         ),

@@ -201,7 +201,7 @@ def test_hard_maps_take_no_longer(layout: Layout) -> None:
     [
         (
             lambda: tiles((4, 4), (2, 2)).runs_to(tiles((4, 8), (2, 2))),
-            Diagnostic("other-shape", shape=[4, 4], target_shape=[4, 8]),
+            Diagnostic("layout-shape-mismatch", shape=[4, 4], target_shape=[4, 8]),
         ),
         (
             lambda: tiles((4, 4), (2, 2)).runs((1,)),

@@ -247,15 +247,15 @@ REFUSED = {
     ),
     "grid-zero": (
         make((8, 8), "float32", grid=(0, 2)),
-        Diagnostic("wrong-argument", where="shard layout: the grid", values=(0, 2), many=""),
+        Diagnostic("invalid-type", where="shard layout: the grid", values=(0, 2), many=""),
     ),
     "grid-text": (
         make((8, 8), "float32", grid="2x4"),
-        Diagnostic("wrong-argument", where="shard layout: the grid", values="2x4", many=""),
+        Diagnostic("invalid-type", where="shard layout: the grid", values="2x4", many=""),
     ),
     "no-extent": (
         make((8, -1), "float32"),
-        Diagnostic("wrong-argument", extent=-1, shape=[8, -1]),
+        Diagnostic("invalid-type", extent=-1, shape=[8, -1]),
     ),
     "empty": (
         make((8, 0), "float32"),
@@ -264,7 +264,7 @@ REFUSED = {
     "collision": (
         make((8, 8), "float32", lambda i, j: [i * 4 + j, 0]),
         Diagnostic(
-            "shared-place", first=(0, 4), second=(1, 0), dtype="float32", shape=[8, 8],
+            "not-injective", first=(0, 4), second=(1, 0), dtype="float32", shape=[8, 8],
             index_map="lambda i, j: [i * 4 + j, 0]",
         ),
     ),
@@ -321,7 +321,7 @@ REFUSED = {
     ),
     "core": (
         lambda: ShardLayout((8, 8), "float32", grid=(2, 2)).core_padding((2, 0)),
-        Diagnostic("outside-index", what="core", at=(2, 0), shape=[2, 2]),
+        Diagnostic("index-out-of-bounds", what="core", at=(2, 0), shape=[2, 2]),
     ),
     "no-device": (
         lambda: ShardLayout((8, 8), "float32", grid=(2, 2)).physical_core((0, 0)),

@@ -239,7 +239,7 @@ def test_ranks_are_checked_after_reading() -> None:
         ShardLayout.parse(GOOD.replace("8x300xf32", "2x8x300xf32"))
 
     assert diagnostic(caught.value) == (
-        Diagnostic("other-shape", subject="lambda d0, d1: [d0, d1]", count=2, shape="[2, 8, 300]")
+        Diagnostic("layout-shape-mismatch", subject="lambda d0, d1: [d0, d1]", count=2, shape="[2, 8, 300]")
     )
 
 
@@ -334,7 +334,7 @@ METAL_ERRORS: dict[str, tuple[str, str, Diagnostic]] = {
         "shards", axis=0, extent=192, cores=5, unit=32, detail=160,
     )),
     "alignments": ("1x32x32", "32x32", Diagnostic(
-        "wrong-argument", where="shard layout: dim_alignments", values=(32, 32), many="3 ",
+        "invalid-type", where="shard layout: dim_alignments", values=(32, 32), many="3 ",
     )),
     "count": ("2x2xi64", "3x2xi64", Diagnostic(
         "layout-text", who="shard layout", wanted="2x2x", place=167, line=1, column=168,

@@ -243,7 +243,7 @@ def made(*args: Any, **fields: Any) -> Callable[[], StickLayout]:
     [
         (
             made((5, -3, 64), "float16"),
-            Diagnostic("wrong-argument", extent=-3, shape=[5, -3, 64]),
+            Diagnostic("invalid-type", extent=-3, shape=[5, -3, 64]),
         ),
         (
             made((5, 3), "float64"),
@@ -349,7 +349,7 @@ def made(*args: Any, **fields: Any) -> Callable[[], StickLayout]:
         (
             made([2, 5, 64], [1, 0, 1], 1, Dense, SEN169, dtype="float7"),
             Diagnostic(
-                "element-type",
+                "dtype",
                 reason="`float7` is not a valid dtype; valid dtypes are bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64",
             ),
         ),

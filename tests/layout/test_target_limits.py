@@ -88,10 +88,10 @@ def test_rows_of_shards_are_padded_to_the_alignment_of_the_memory(
     ("make", "kind", "expected"),
     [
         (lambda: StickLayout.for_target(WORMHOLE, (4, 4), "float16"), TargetError,
-         Diagnostic("target-lacks", name="tensix_wh")),
+         Diagnostic("unsupported-by-target", name="tensix_wh")),
         (lambda: StickLayout.for_target(STICK, (4, 4), "float16", memory="l1"), TargetError,
          Diagnostic(
-             "target-lacks",
+             "unsupported-by-target",
              problem="target stick128 has no memory `l1`; its memories are global, ddr, lx",
          )),
         (lambda: StickLayout.for_target(STICK, (1024, 1024), "float16", memory="lx"),
@@ -102,22 +102,22 @@ def test_rows_of_shards_are_padded_to_the_alignment_of_the_memory(
          )),
         (lambda: StickLayout.for_target(Target.load("vtcm2d"), (4, 4), "float16"), LayoutError,
          Diagnostic(
-             "target-lacks", target="vtcm2d", dtype="float16", element="dlfloat16",
+             "unsupported-by-target", target="vtcm2d", dtype="float16", element="dlfloat16",
              known="float16",
          )),
         (lambda: ShardLayout.for_target(STICK, (4, 4), "float16", memory_space="lx"), LayoutError,
-         Diagnostic("target-lacks", target="stick128")),
+         Diagnostic("unsupported-by-target", target="stick128")),
         (lambda: ShardLayout.for_target(WORMHOLE, (64, 64), "float16", grid=(16, 8)), LayoutError,
-         Diagnostic("target-lacks", by="16x8", size=128, target="tensix_wh", cores=64)),
+         Diagnostic("unsupported-by-target", by="16x8", size=128, target="tensix_wh", cores=64)),
         (lambda: ShardLayout.for_target(WORMHOLE, (64, 64), "float64"), LayoutError,
          Diagnostic(
-             "target-lacks", target="tensix_wh", dtype="float64",
+             "unsupported-by-target", target="tensix_wh", dtype="float64",
              formats="float32, bfloat16, float16, int32, uint32, uint16, uint8, bool",
          )),
         (lambda: ShardLayout.for_target(WORMHOLE, (64, 64), "float16", element="bfp_bf8"),
          LayoutError,
          Diagnostic(
-             "target-lacks", target="tensix_wh", dtype="float16", element="bfp_bf8",
+             "unsupported-by-target", target="tensix_wh", dtype="float16", element="bfp_bf8",
              known="float16, bfp_f8, bfp_f4, bfp_f2",
          )),
         (lambda: ShardLayout.for_target(

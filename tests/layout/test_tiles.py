@@ -73,12 +73,12 @@ def test_strides() -> None:
         ),
         (
             lambda: strided((3, 5), "float32", ("a", 1)),  # type: ignore[arg-type]
-            Diagnostic("wrong-argument", where="strided: strides", values=('a', 1)),
+            Diagnostic("invalid-type", where="strided: strides", values=('a', 1)),
         ),
         (
             lambda: strided((2, 5), "float32", (2**62, 1)),
             Diagnostic(
-                "too-much", strides=[4611686018427387904, 1], shape=[2, 5],
+                "limit-exceeded", strides=[4611686018427387904, 1], shape=[2, 5],
                 last=9223372036854775813,
             ),
         ),

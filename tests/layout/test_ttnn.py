@@ -291,11 +291,11 @@ REFUSED = {
     ),
     "bad-grid": (
         make((64, 64), "float32", grid=(2, 2, 2), **SHARDED),
-        Diagnostic("wrong-argument", where="ttnn layout: the grid", values=(2, 2, 2), many="2 "),
+        Diagnostic("invalid-type", where="ttnn layout: the grid", values=(2, 2, 2), many="2 "),
     ),
     "bad-shard": (
         make((64, 64), "float32", shard_shape=(0, 2), **SHARDED),
-        Diagnostic("wrong-argument", where="ttnn layout: the shard shape", values=(0, 2), many="2 "),
+        Diagnostic("invalid-type", where="ttnn layout: the shard shape", values=(0, 2), many="2 "),
     ),
     "banks-as-shards": (
         lambda: TtnnLayout((512, 512), "float32", banks=12, tile=TILE).to_shard(),

@@ -104,7 +104,7 @@ REFUSED = {
     "collision": (
         lambda: GridMap.of((8, 16), lambda y, x: [y, x % 8], (8, 8)),
         Diagnostic(
-            "shared-place", first=(0, 0), second=(0, 8), shape=[8, 16],
+            "not-injective", first=(0, 0), second=(0, 8), shape=[8, 16],
             index_map="lambda y, x: [y, x % 8]",
         ),
     ),

@@ -206,13 +206,13 @@ def test_one_layout_is_for_one_shape() -> None:
     with pytest.raises(ScheduleError) as error:
         s[rows].transform_layout(lambda i: [i // 2, i % 2])
     assert diagnostic(error.value) == Diagnostic(
-        "not-this-form", where="s[spread].transform_layout", stage="spread",
+        "pattern-mismatch", where="s[spread].transform_layout", stage="spread",
         shapes="spread_v0 (4,), spread_v1 (6, 4), spread_v2 ()",
     )
     with pytest.raises(ScheduleError) as error:
         s[rows].storage_align(R.op.axis[0], 8, 1)
     assert diagnostic(error.value) == Diagnostic(
-        "not-this-form", where="s[spread].storage_align", stage="spread",
+        "pattern-mismatch", where="s[spread].storage_align", stage="spread",
         shapes="spread_v0 (4,), spread_v1 (6, 4), spread_v2 ()",
     )
 
@@ -228,7 +228,7 @@ def test_what_it_reads_has_memory() -> None:
     s[P].compute_inline()
 
     assert refused(s, [A, both]) == (
-        Diagnostic("needs-memory", stage="P", op="x")
+        Diagnostic("requires-storage", stage="P", op="x")
     )
 
 
@@ -238,7 +238,7 @@ def test_iterations_at_once_do_not_share_a_result() -> None:
     s[both].parallel(both.op.axis[0])
 
     assert refused(s, [A, both, x, count]) == (
-        Diagnostic("order", call="s[both].parallel(i)", first=0, second=1, name="x", indices="0")
+        Diagnostic("dependence-violation", call="s[both].parallel(i)", first=0, second=1, name="x", indices="0")
     )
 
 
@@ -261,14 +261,14 @@ def test_primitives_that_it_has_no_loops_or_expressions_for() -> None:
         return diagnostic(error.value)
 
     assert message(s[x].compute_inline) == (
-        Diagnostic("needs-memory", where="s[x].compute_inline", stage="x", what="is a te.extern")
+        Diagnostic("requires-storage", where="s[x].compute_inline", stage="x", what="is a te.extern")
     )
     assert message(s.cache_write, [x, count], "local") == (
-        Diagnostic("not-this-form", where="s.cache_write(x, 'local')", stage="x")
+        Diagnostic("pattern-mismatch", where="s.cache_write(x, 'local')", stage="x")
     )
     assert message(s[x].vectorize, x.op.axis[0]) == (
         Diagnostic(
-            "no-such-loop", stage="x", call="vectorize",
+            "unknown-loop", stage="x", call="vectorize",
             reason="axis i0 does not belong to x; its loops are now none",
         )
     )

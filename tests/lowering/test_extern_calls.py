@@ -199,5 +199,5 @@ def test_what_it_reads_has_memory() -> None:
         tecomp.lower(s, [A, B, D])
 
     assert diagnostic(error.value) == (
-        Diagnostic("needs-memory", stage="P", op="C")
+        Diagnostic("requires-storage", stage="P", op="C")
     )

@@ -101,34 +101,34 @@ def refused(*args: Any) -> Diagnostic:
 def test_what_is_refused() -> None:
     assert refused("float64", "cbrtf", lambda i: A[i]) == (
         Diagnostic(
-            "outside-function", where="te.call_pure_extern", name="test.values.cbrtf",
+            "external-function", where="te.call_pure_extern", name="test.values.cbrtf",
             description="gives a float32", result="float64",
         )
     )
     assert refused("float32", "silent", lambda i: A[i]) == (
         Diagnostic(
-            "outside-function", where="te.call_pure_extern", name="test.values.silent",
+            "external-function", where="te.call_pure_extern", name="test.values.silent",
             description="does not declare a result type", result="float32",
         )
     )
     assert refused("float32", "cbrtf", lambda i: i) == (
         Diagnostic(
-            "outside-function", where="te.call_pure_extern", number=0,
+            "external-function", where="te.call_pure_extern", number=0,
             takes="test.values.cbrtf(float32)",
             problem='a int32; convert it with .astype("float32")',
         )
     )
     assert refused("float32", "cbrtf") == (
         Diagnostic(
-            "outside-function", where="te.call_pure_extern", takes="test.values.cbrtf(float32)",
+            "external-function", where="te.call_pure_extern", takes="test.values.cbrtf(float32)",
             given_count=0, plural="s",
         )
     )
     assert refused("float32", "python", lambda i: A[i]) == (
-        Diagnostic("outside-function", where="te.call_pure_extern", name="test.values.python")
+        Diagnostic("external-function", where="te.call_pure_extern", name="test.values.python")
     )
     assert refused("float32", "cbrtx", lambda i: A[i]) == Diagnostic(
-        "outside-function", where="te.call_pure_extern",
+        "external-function", where="te.call_pure_extern",
         remedy="no function is registered as 'test.values.cbrtx'; write 'test.values.cbrtf' if that "
                "is meant, or call tecomp.register_func('test.values.cbrtx', f) first",
     )
@@ -136,7 +136,7 @@ def test_what_is_refused() -> None:
         tecomp.CFunction(LIBM, "cosf", ["float32"], "float")
     assert diagnostic(error.value) == (
         Diagnostic(
-            "outside-function", where="CFunction cosf: result", text="float",
+            "external-function", where="CFunction cosf: result", text="float",
             scalars="int8, int16, int32, int64, uint8, uint16, uint32, uint64, float32, float64, bool",
         )
     )

@@ -235,7 +235,7 @@ def test_a_consumer_outside_the_loop_is_refused(nest: Any) -> None:
         nest(s, [A, C])
 
     assert diagnostic(caught.value) == (
-        Diagnostic("order", where="s[P].compute_at(s[C], i)", stage="Q", name="P")
+        Diagnostic("dependence-violation", where="s[P].compute_at(s[C], i)", stage="Q", name="P")
     )
 
 

@@ -167,7 +167,7 @@ def test_a_start_that_is_computed_after_it_is_used_is_refused(nest: Any, run: An
 
     assert diagnostic(caught.value) == (
         Diagnostic(
-            "order", where="s[P].compute_at(s[S], k)", what="init=", parent="S", name="P",
+            "dependence-violation", where="s[P].compute_at(s[S], k)", what="init=", parent="S", name="P",
             loops="of the reduction",
         )
     )
@@ -187,7 +187,7 @@ def test_a_reader_outside_is_refused_whether_the_loop_runs_or_not(nest: Any, row
         nest(s, [A, D, Q])
 
     assert diagnostic(caught.value) == (
-        Diagnostic("order", where="s[P].compute_at(s[D], i)", stage="Q", name="P")
+        Diagnostic("dependence-violation", where="s[P].compute_at(s[D], i)", stage="Q", name="P")
     )
 
 
@@ -201,7 +201,7 @@ def test_an_argument_that_would_be_written_in_part_is_refused(nest: Any, rows: i
         nest(s, [A, P, D])
 
     assert diagnostic(caught.value) == (
-        Diagnostic("order", name="P")
+        Diagnostic("dependence-violation", name="P")
     )
 
 
@@ -218,7 +218,7 @@ def test_an_argument_that_is_updated_again_in_parallel_is_refused(nest: Any) -> 
         nest(s, [A, P, E])
 
     assert diagnostic(caught.value) == (
-        Diagnostic("order", call="s[E].parallel(i)", first=0, second=1, name="P", indices="0, 0")
+        Diagnostic("dependence-violation", call="s[E].parallel(i)", first=0, second=1, name="P", indices="0, 0")
     )
 
 
@@ -273,7 +273,7 @@ REFUSED: dict[str, tuple[Chain, Diagnostic]] = {
     "the loop was replaced": (
         loop_was_replaced,
         Diagnostic(
-            "no-such-loop", where="s[P].compute_at(s[Q], i)", axis="i", parent="Q", loops="j, i",
+            "unknown-loop", where="s[P].compute_at(s[Q], i)", axis="i", parent="Q", loops="j, i",
         ),
     ),
     "the consumer was inlined": (
@@ -282,7 +282,7 @@ REFUSED: dict[str, tuple[Chain, Diagnostic]] = {
     ),
     "a reader outside": (
         reader_left_outside,
-        Diagnostic("order", where="s[Q].compute_at(s[R], i)", stage="C", name="Q"),
+        Diagnostic("dependence-violation", where="s[Q].compute_at(s[R], i)", stage="C", name="Q"),
     ),
 }
 
@@ -330,7 +330,7 @@ def test_more_operations_than_can_be_compiled(nest: Any) -> None:
         nest(s, [X, made[-1]])
 
     assert diagnostic(caught.value) == (
-        Diagnostic("too-much", stage="P13", count=98298, most_operations=65536)
+        Diagnostic("limit-exceeded", stage="P13", count=98298, most_operations=65536)
     )
 
 
@@ -368,13 +368,13 @@ ARGUMENTS: dict[str, tuple[object, Diagnostic]] = {
         Diagnostic("argument-list", position=1, arg="OTHER_ONE", names="A, P, Q, C, R"),
     ),
     "twice": (
-        [A, R, A], Diagnostic("given-twice", seen=0, position=2, arg="A"),
+        [A, R, A], Diagnostic("duplicate-argument", seen=0, position=2, arg="A"),
     ),
     "an operation": (
-        [A, R.op], Diagnostic("wrong-argument", position=1, arg=str(R.op)),
+        [A, R.op], Diagnostic("invalid-type", position=1, arg=str(R.op)),
     ),
-    "None": ([A, R, None], Diagnostic("wrong-argument", position=2, arg=None)),
-    "one tensor": (A, Diagnostic("wrong-argument", args=str(A))),
+    "None": ([A, R, None], Diagnostic("invalid-type", position=2, arg=None)),
+    "one tensor": (A, Diagnostic("invalid-type", args=str(A))),
 }
 
 
@@ -417,7 +417,7 @@ def test_arguments_that_nothing_reads_or_that_are_inlined(agrees: Any) -> None:
         kernel(a, np.ones(5, "int16"), untouched, np.zeros(N, np.float32))
     assert diagnostic(error.value) == (
         Diagnostic(
-            "other-array", where="argument 1 (other) of main", parameter="int8[n]",
+            "argument-mismatch", where="argument 1 (other) of main", parameter="int8[n]",
             shape="int16[5]", scalar="np.int8",
         )
     )

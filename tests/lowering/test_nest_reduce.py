@@ -407,7 +407,7 @@ def test_a_loop_over_data_and_reduction_cannot_run_in_parallel() -> None:
         s[C].parallel(fused)
 
     assert diagnostic(caught.value) == (
-        Diagnostic("not-parallel", stage="C", call="parallel", axis="i.k.fused")
+        Diagnostic("not-parallelizable", stage="C", call="parallel", axis="i.k.fused")
     )
 
 

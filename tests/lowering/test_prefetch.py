@@ -191,11 +191,11 @@ def copied(s: Schedule) -> None:
     ("decide", "expected"),
     [
         (computed_inside,
-         Diagnostic("between-iterations", where="s[W].prefetch(P, i)", tensor="P")),
+         Diagnostic("loop-carried", where="s[W].prefetch(P, i)", tensor="P")),
         (a_vector,
-         Diagnostic("between-iterations", where="s[W].prefetch(P, j)", leaf="j")),
+         Diagnostic("loop-carried", where="s[W].prefetch(P, j)", leaf="j")),
         (copied,
-         Diagnostic("between-iterations", where="s[W].prefetch(P, i)", tensor="P")),
+         Diagnostic("loop-carried", where="s[W].prefetch(P, i)", tensor="P")),
     ],
 )
 def test_what_lowering_refuses(decide: Callable[[Schedule], None], expected: Diagnostic) -> None:
@@ -220,7 +220,7 @@ def test_too_many_lines() -> None:
 
     assert diagnostic(error.value) == (
         Diagnostic(
-            "between-iterations", where="s[Y].prefetch(X, i)", lines=5700, name="X",
+            "loop-carried", where="s[Y].prefetch(X, i)", lines=5700, name="X",
             most_lines=4096,
         )
     )
@@ -232,18 +232,18 @@ def test_too_many_lines() -> None:
         (lambda s: s[W].prefetch(B, W.op.axis[0], 1),
          Diagnostic("not-in-schedule", op="B", names="A, P, W")),
         (lambda s: s[P].prefetch(W, P.op.axis[0], 1),
-         Diagnostic("no-reader", where="s[P].prefetch(W, i)", stage="P", tensor="W", read="A")),
+         Diagnostic("no-consumer", where="s[P].prefetch(W, i)", stage="P", tensor="W", read="A")),
         (lambda s: s[W].prefetch(P, P.op.axis[0], 1),
          Diagnostic(
-             "no-such-loop", stage="W", call="prefetch",
+             "unknown-loop", stage="W", call="prefetch",
              reason="axis i does not belong to W; its loops are now i, j, where i is another axis of that name; use that",
          )),
         (lambda s: s[W].prefetch(P, W.op.axis[0], 1.5),
-         Diagnostic("wrong-argument", where="s[W].prefetch(P, i)", offset=1.5)),
+         Diagnostic("invalid-type", where="s[W].prefetch(P, i)", offset=1.5)),
         (lambda s: s[W].prefetch(P, W.op.axis[0], True),
-         Diagnostic("wrong-argument", where="s[W].prefetch(P, i)", offset=True)),
+         Diagnostic("invalid-type", where="s[W].prefetch(P, i)", offset=True)),
         (lambda s: s[W].prefetch("P", W.op.axis[0], 1),
-         Diagnostic("wrong-argument", where="s[W].prefetch", value="P")),
+         Diagnostic("invalid-type", where="s[W].prefetch", value="P")),
     ],
 )
 def test_what_the_call_refuses(call: Callable[[Schedule], Any], expected: Diagnostic) -> None:

@@ -30,91 +30,91 @@ REFUSED: dict[str, tuple[Callable[[], Tensor], Diagnostic]] = {
     "past the end": (
         lambda: te.compute((8,), lambda i: A[i + 3], name="C"),
         Diagnostic(
-            "read-outside", stage="C", load="A[i + 3]", tensor="A", shape="8", axis=0,
+            "out-of-bounds-read", stage="C", load="A[i + 3]", tensor="A", shape="8", axis=0,
             index="i + 3", value=8, at=" at i = 5",
         ),
     ),
     "before the start": (
         lambda: te.compute((8,), lambda i: A[i - 1], name="C"),
         Diagnostic(
-            "read-outside", stage="C", load="A[i - 1]", tensor="A", shape="8", axis=0,
+            "out-of-bounds-read", stage="C", load="A[i - 1]", tensor="A", shape="8", axis=0,
             index="i - 1", value=-1, at=" at i = 0",
         ),
     ),
     "second index": (
         lambda: te.compute((4, 6), lambda i, j: M[i, i + j], name="C"),
         Diagnostic(
-            "read-outside", stage="C", load="M[i, i + j]", tensor="M", shape="4, 6", axis=1,
+            "out-of-bounds-read", stage="C", load="M[i, i + j]", tensor="M", shape="4, 6", axis=1,
             index="i + j", value=6, at=" at i = 1, j = 5",
         ),
     ),
     "strided": (
         lambda: te.compute((5,), lambda i: A[2 * i], name="C"),
         Diagnostic(
-            "read-outside", stage="C", load="A[2 * i]", tensor="A", shape="8", axis=0,
+            "out-of-bounds-read", stage="C", load="A[2 * i]", tensor="A", shape="8", axis=0,
             index="2 * i", value=8, at=" at i = 4",
         ),
     ),
     "reversed": (
         lambda: te.compute((8,), lambda i: A[8 - i], name="C"),
         Diagnostic(
-            "read-outside", stage="C", load="A[8 - i]", tensor="A", shape="8", axis=0,
+            "out-of-bounds-read", stage="C", load="A[8 - i]", tensor="A", shape="8", axis=0,
             index="8 - i", value=8, at=" at i = 0",
         ),
     ),
     "in a reduction": (
         lambda: te.compute((6,), lambda i: te.sum(A[i + k], axis=k), name="C"),
         Diagnostic(
-            "read-outside", stage="C", load="A[i + k]", tensor="A", shape="8", axis=0,
+            "out-of-bounds-read", stage="C", load="A[i + k]", tensor="A", shape="8", axis=0,
             index="i + k", value=8, at=" at i = 5, k = 3",
         ),
     ),
     "a reduction that starts late": (
         lambda: te.compute((2,), lambda i: te.sum(A[r + i + 1], axis=r), name="C"),
         Diagnostic(
-            "read-outside", stage="C", load="A[r + i + 1]", tensor="A", shape="8", axis=0,
+            "out-of-bounds-read", stage="C", load="A[r + i + 1]", tensor="A", shape="8", axis=0,
             index="r + i + 1", value=8, at=" at i = 1, r = 6",
         ),
     ),
     "a constant": (
         lambda: te.compute((2,), lambda i: A[9], name="C"),
         Diagnostic(
-            "read-outside", stage="C", load="A[9]", tensor="A", shape="8", axis=0, index="9",
+            "out-of-bounds-read", stage="C", load="A[9]", tensor="A", shape="8", axis=0, index="9",
             value=9, at=" at i = 0",
         ),
     ),
     "nowhere at all": (
         lambda: te.compute((), lambda: A[8], name="C"),
         Diagnostic(
-            "read-outside", stage="C", load="A[8]", tensor="A", shape="8", axis=0, index="8",
+            "out-of-bounds-read", stage="C", load="A[8]", tensor="A", shape="8", axis=0, index="8",
             value=8, at="",
         ),
     ),
     "guard that is too weak": (
         lambda: te.compute((8,), lambda i: te.if_then_else(i > 0, A[i - 2], 0.0), name="C"),
         Diagnostic(
-            "read-outside", stage="C", load="A[i - 2]", tensor="A", shape="8", axis=0,
+            "out-of-bounds-read", stage="C", load="A[i - 2]", tensor="A", shape="8", axis=0,
             index="i - 2", value=-1, at=" at i = 1",
         ),
     ),
     "Select does not guard": (
         lambda: te.compute((8,), lambda i: te.Select(i > 0, A[i - 1], te.const(0.0)), name="C"),
         Diagnostic(
-            "read-outside", stage="C", load="A[i - 1]", tensor="A", shape="8", axis=0,
+            "out-of-bounds-read", stage="C", load="A[i - 1]", tensor="A", shape="8", axis=0,
             index="i - 1", value=-1, at=" at i = 0",
         ),
     ),
     "symbolic size": (
         lambda: te.compute((n,), lambda i: S[i + 1], name="C"),
         Diagnostic(
-            "read-outside", stage="C", load="S[i + 1]", tensor="S", shape="n", axis=0,
+            "out-of-bounds-read", stage="C", load="S[i + 1]", tensor="S", shape="n", axis=0,
             index="i + 1", value=1, at=" at n = 1, i = 0",
         ),
     ),
     "where= that is too weak": (
         lambda: te.compute((8,), lambda i: te.sum(A[i + k], axis=k, where=i + k <= 8), name="C"),
         Diagnostic(
-            "read-outside", stage="C", load="A[i + k]", tensor="A", shape="8", axis=0,
+            "out-of-bounds-read", stage="C", load="A[i + k]", tensor="A", shape="8", axis=0,
             index="i + k", value=8, at=" at i = 5, k = 3",
         ),
     ),
@@ -147,7 +147,7 @@ def test_a_refusal_that_depends_on_a_number_without_bounds(
         nest(s, [n, A, C])
 
     assert diagnostic(caught.value) == Diagnostic(
-        "read-outside", stage="C", load="A[i + 1]", tensor="A", shape="8", axis=0, index="i + 1",
+        "out-of-bounds-read", stage="C", load="A[i + 1]", tensor="A", shape="8", axis=0, index="i + 1",
         value=8, at=f" at n = {value}, i = 7",
     )
 
@@ -179,7 +179,7 @@ def test_a_read_is_checked_also_where_its_stage_is_inlined(nest: Any) -> None:
 
     assert diagnostic(caught.value) == (
         Diagnostic(
-            "read-outside", stage="C", load="A[i + 2]", tensor="A", shape="8", axis=0,
+            "out-of-bounds-read", stage="C", load="A[i + 2]", tensor="A", shape="8", axis=0,
             index="i + 2", value=8, at=" at i = 6",
         )
     )

@@ -327,7 +327,7 @@ def test_what_a_step_reads_is_computed_before() -> None:
     message = refused(s, [X, N])
     assert message == (
         Diagnostic(
-            "order", name="N", values="i.outer = 0, t = 0, i.inner = 3", definition="N[0, 4]",
+            "dependence-violation", name="N", values="i.outer = 0, t = 0, i.inner = 3", definition="N[0, 4]",
         )
     )
 
@@ -341,7 +341,7 @@ def test_steps_of_a_group_stay_in_order() -> None:
     message = refused(s, [X, S])
     assert message == (
         Diagnostic(
-            "order", name="S", values="t.inner = 0, t.outer = 1, i = 0", definition="S[3, 0]",
+            "dependence-violation", name="S", values="t.inner = 0, t.outer = 1, i = 0", definition="S[3, 0]",
         )
     )
 
@@ -355,7 +355,7 @@ def test_stages_of_a_step_are_computed_in_it() -> None:
 
     message = refused(s, [X, S])
     assert message == (
-        Diagnostic("order", name="S", values="i.outer = 0", definition="S[0, 0]")
+        Diagnostic("dependence-violation", name="S", values="i.outer = 0", definition="S[0, 0]")
     )
 
 
@@ -369,7 +369,7 @@ def test_places_that_follow_from_others_are_not_computed_at_once() -> None:
 
     message = refused(s, [X, N])
     assert message == (
-        Diagnostic("order", call="s[N].parallel(i)", values="i = 0, t = 0", definition="N[0, 1]")
+        Diagnostic("dependence-violation", call="s[N].parallel(i)", values="i = 0, t = 0", definition="N[0, 1]")
     )
 
 
@@ -380,7 +380,7 @@ def test_the_start_is_computed_before_the_steps() -> None:
     message = refused(s, [X, S])
     assert message == (
         Diagnostic(
-            "order", where="s[first].compute_at(s[S], t)", what="the start", parent="S",
+            "dependence-violation", where="s[first].compute_at(s[S], t)", what="the start", parent="S",
             name="first", loops="over steps",
         )
     )
@@ -392,7 +392,7 @@ def test_a_step_reads_earlier_ones() -> None:
 
     message = refused(te.create_schedule(late), [X, late])
     assert message == (
-        Diagnostic("order", scan="late", at="1, 0", element="late[1, 0]", step="t")
+        Diagnostic("dependence-violation", scan="late", at="1, 0", element="late[1, 0]", step="t")
     )
 
 
@@ -406,7 +406,7 @@ def test_a_layout_can_hide_which_step_follows_from_which() -> None:
     s.cache_write(rule, "local")
 
     assert refused(s, [X, S]) == (
-        Diagnostic("order", scan="S", reader="rule", tensor="rule.local")
+        Diagnostic("dependence-violation", scan="S", reader="rule", tensor="rule.local")
     )
 
 
@@ -443,7 +443,7 @@ def test_a_cache_of_several_steps_is_refused_where_each_follows_from_the_last() 
     s[cache].compute_at(s[S], outer)
 
     assert refused(s, [X, S]) == (
-        Diagnostic("order", name="S", values="t.outer = 0", definition="S[1, 0]")
+        Diagnostic("dependence-violation", name="S", values="t.outer = 0", definition="S[1, 0]")
     )
 
 
@@ -515,7 +515,7 @@ def test_there_are_enough_first_steps() -> None:
     message = refused(te.create_schedule(few), [X, few])
     assert message == (
         Diagnostic(
-            "read-outside", stage="rule", load="state[t - 2, i]", tensor="state", shape="9, 10",
+            "out-of-bounds-read", stage="rule", load="state[t - 2, i]", tensor="state", shape="9, 10",
             axis=0, index="t - 2", value=-1, at=" at t = 1, i = 0",
         )
     )
@@ -534,7 +534,7 @@ def test_a_state_belongs_to_one_scan() -> None:
 
     message = refused(te.create_schedule(both), [X, both])
     assert message == (
-        Diagnostic("order", tensor="state", other="S", stage="other")
+        Diagnostic("dependence-violation", tensor="state", other="S", stage="other")
     )
 
 
@@ -544,7 +544,7 @@ def test_layouts_are_those_of_the_scan() -> None:
 
     message = refused(s, [X, S])
     assert message == (
-        Diagnostic("order", tensor="state", stage="S")
+        Diagnostic("dependence-violation", tensor="state", stage="S")
     )
 
 
@@ -553,7 +553,7 @@ def test_what_is_read_after_the_scan_is_not_computed_in_its_steps() -> None:
 
     message = refused(te.create_schedule(both), [X, both])
     assert message == (
-        Diagnostic("order", where="s[rule].compute_at(s[S], t)", stage="both", name="rule")
+        Diagnostic("dependence-violation", where="s[rule].compute_at(s[S], t)", stage="both", name="rule")
     )
 
 
@@ -576,7 +576,7 @@ def test_a_rule_is_not_computed_outside_of_its_scan(is_beside: bool) -> None:
         s[S].compute_at(s[last], i)
 
     assert refused(s, [X, last]) == (
-        Diagnostic("order", stage="rule", of="last", axis="i", name="S")
+        Diagnostic("dependence-violation", stage="rule", of="last", axis="i", name="S")
     )
 
 
@@ -620,5 +620,5 @@ def test_a_scan_that_is_passed_and_computed_where_nothing_is_read_is_refused() -
     s[sums].compute_at(s[copy], copy.op.axis[0])
 
     assert refused(s, [A, sums, most]) == (
-        Diagnostic("order", name="sums")
+        Diagnostic("dependence-violation", name="sums")
     )

@@ -124,7 +124,7 @@ def test_how_it_reads() -> None:
         s[pair.first].transform_layout(lambda t, i: [i, t])
     assert diagnostic(error.value) == (
         Diagnostic(
-            "not-this-form", where="s[S].transform_layout", stage="S",
+            "pattern-mismatch", where="s[S].transform_layout", stage="S",
             shapes="S_v0 (6, 5), S_v1 (6, 7)",
         )
     )

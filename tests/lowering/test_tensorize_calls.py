@@ -188,7 +188,7 @@ def test_an_operation_is_not_run_before_its_functions_are_there() -> None:
     with pytest.raises(tecomp.DefinitionError) as error:
         te.check_tensor_intrin(intrin)
     assert diagnostic(error.value) == Diagnostic(
-        "outside-function", where="evaluate",
+        "external-function", where="evaluate",
         remedy="no function is registered as 'test.tensorize.later'; write 'test.tensorize.zero' if "
                "that is meant, or call tecomp.register_func('test.tensorize.later', f) first",
     )
@@ -227,17 +227,17 @@ def test_a_bound_buffer_begins_where_the_array_of_the_call_does(offset: Any) -> 
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ({"strides": 4}, Diagnostic("wrong-argument", where="te.decl_buffer W", given=4)),
+        ({"strides": 4}, Diagnostic("invalid-type", where="te.decl_buffer W", given=4)),
         ({"strides": [4, 1.5]}, Diagnostic(
             "extent", where="te.decl_buffer W: the stride of axis 1", value=1.5, form="float",
         )),
         ({"strides": [1]}, Diagnostic(
-            "wrong-count", where="te.decl_buffer W", extent_count=2, given_count=1,
+            "count-mismatch", where="te.decl_buffer W", extent_count=2, given_count=1,
         )),
         ({"offset_factor": "a"},
-         Diagnostic("wrong-argument", where="te.decl_buffer W", what="offset_factor", number="a")),
+         Diagnostic("invalid-type", where="te.decl_buffer W", what="offset_factor", number="a")),
         ({"data_alignment": 1.5},
-         Diagnostic("wrong-argument", where="te.decl_buffer W", what="data_alignment", number=1.5)),
+         Diagnostic("invalid-type", where="te.decl_buffer W", what="data_alignment", number=1.5)),
         ({"elem_offset": "a"},
          Diagnostic("extent", where="te.decl_buffer W: elem_offset", value="a", form="str")),
         ({"elem_offset": -1},

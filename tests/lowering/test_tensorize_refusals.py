@@ -205,7 +205,7 @@ def test_a_loop_that_is_split_later() -> None:
 
     assert lowered(s, args) == (
         Diagnostic(
-            "no-such-loop", where="s[C].tensorize(i, gemm)", axis="i", stage="C",
+            "unknown-loop", where="s[C].tensorize(i, gemm)", axis="i", stage="C",
             names="i.outer, i.inner, j, k",
         )
     )
@@ -232,7 +232,7 @@ def test_what_is_refused_at_once() -> None:
     i, j = C.op.axis
     given: Any = 3
     assert refused(lambda: s[C].tensorize(i, given), tecomp.ScheduleError) == (
-        Diagnostic("wrong-argument", where="s[C].tensorize(i)", intrin=3)
+        Diagnostic("invalid-type", where="s[C].tensorize(i)", intrin=3)
     )
     a = te.placeholder((8,), "int32", name="a")
     c = te.compute((8,), lambda i: a[i] + 1, name="c")
@@ -246,7 +246,7 @@ def test_what_is_refused_at_once() -> None:
     assert refused(
         lambda: s[C].tensorize(j, product_intrinsic(8, 8, 8)), tecomp.ScheduleError
     ) == (
-        Diagnostic("too-late", where="s[C].tensorize(j)", stage="C", axis="i")
+        Diagnostic("primitive-order", where="s[C].tensorize(j)", stage="C", axis="i")
     )
 
 

@@ -79,5 +79,5 @@ def test_levels_above_the_host_are_rejected(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(TargetError) as caught:
         host.cpu_level()
     assert diagnostic(caught.value) == (
-        Diagnostic("target-lacks", cpu_variable="TECOMP_CPU", level="x86-64-v4", missing="avx512bw")
+        Diagnostic("unsupported-by-target", cpu_variable="TECOMP_CPU", level="x86-64-v4", missing="avx512bw")
     )

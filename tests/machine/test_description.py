@@ -162,7 +162,7 @@ def test_a_target_without_sticks() -> None:
     with pytest.raises(TargetError) as error:
         _ = toy().overridden(stick=None).stick_bytes
 
-    assert diagnostic(error.value) == Diagnostic("target-lacks", name="toy")
+    assert diagnostic(error.value) == Diagnostic("unsupported-by-target", name="toy")
 
 
 @pytest.mark.parametrize(

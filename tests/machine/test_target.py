@@ -197,7 +197,7 @@ def test_rows_and_runs_of_bytes_in_one_memory() -> None:
         target.check_buffer(Buffer("A", (4, 4, 4), scope="global.vtcm", axis_separators=(0, 1)))
     assert diagnostic(error.value) == (
         Diagnostic(
-            "target-lacks", buffer="A", rank="3 physical axes", memory="global.vtcm",
+            "unsupported-by-target", buffer="A", rank="3 physical axes", memory="global.vtcm",
             name="vtcm2d", axes="1 or 2 physical axes",
             remedy="use 1 AXIS_SEPARATOR in its layout instead of 2",
         )
@@ -209,34 +209,34 @@ def test_rows_and_runs_of_bytes_in_one_memory() -> None:
     [
         (Buffer("A", (4, 4), axis_separators=(0,)),
          Diagnostic(
-             "target-lacks", buffer="A", rank="2 physical axes", memory="global", name="cpu",
+             "unsupported-by-target", buffer="A", rank="2 physical axes", memory="global", name="cpu",
              axes="1 physical axis",
              remedy='use 0 AXIS_SEPARATOR in its layout instead of 1, or set_scope("global.texture")',
          )),
         (Buffer("A", (4, 4), scope="global.texture"),
          Diagnostic(
-             "target-lacks", buffer="A", rank="1 physical axis", memory="global.texture",
+             "unsupported-by-target", buffer="A", rank="1 physical axis", memory="global.texture",
              name="cpu", axes="2 physical axes",
              remedy='use 1 AXIS_SEPARATOR in its layout instead of 0, or set_scope("global")',
          )),
         (Buffer("A", (4, 4, 4), axis_separators=(0, 1)),
          Diagnostic(
-             "target-lacks", buffer="A", rank="3 physical axes", memory="global", name="cpu",
+             "unsupported-by-target", buffer="A", rank="3 physical axes", memory="global", name="cpu",
              axes="1 physical axis", remedy="use 0 AXIS_SEPARATOR in its layout instead of 2",
          )),
         (Buffer("A", (4,), scope="globl"),
          Diagnostic(
-             "target-lacks", buffer="A",
+             "unsupported-by-target", buffer="A",
              problem="target cpu has no memory `globl`; did you mean `global`? its memories are global, global.texture, global.stream, shared, local",
          )),
         (Buffer("A", (4,), scope="Global"),
          Diagnostic(
-             "target-lacks", buffer="A",
+             "unsupported-by-target", buffer="A",
              problem="target cpu has no memory `Global`; did you mean `global`? its memories are global, global.texture, global.stream, shared, local",
          )),
         (Buffer("A", (4,), scope="warp"),
          Diagnostic(
-             "target-lacks", buffer="A",
+             "unsupported-by-target", buffer="A",
              problem="target cpu has no memory `warp`; its memories are global, global.texture, global.stream, shared, local",
          )),
     ],
@@ -363,7 +363,7 @@ def test_a_memory_that_is_not_there() -> None:
 
     assert diagnostic(error.value) == (
         Diagnostic(
-            "target-lacks",
+            "unsupported-by-target",
             problem="target cpu has no memory `sram`; its memories are global, global.texture, global.stream, shared, local",
         )
     )
@@ -384,7 +384,7 @@ def test_tiles_in_the_accumulator(name: str) -> None:
     with pytest.raises(TypeMismatchError) as error:
         limits.tiles_at_once("x")
     assert diagnostic(error.value) == Diagnostic(
-        "element-type", name="x",
+        "dtype", name="x",
         scalars="bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, "
                 "float32, float64",
     )

@@ -146,5 +146,5 @@ def test_loops_that_take_isl_minutes_are_undecided() -> None:
     assert time.thread_time() - begin < 10
     assert isinstance(error.value.__cause__, Undecided)
     assert diagnostic(error.value) == (
-        Diagnostic("too-much")
+        Diagnostic("limit-exceeded")
     )

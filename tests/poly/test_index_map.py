@@ -474,5 +474,5 @@ def test_box_of_places_without_known_bounds() -> None:
     with pytest.raises(LayoutError) as refused:
         image_box(swizzle, bounds, TILE)
     assert diagnostic(refused.value) == (
-        Diagnostic("too-much", moved="i % 4 ^ n + j - 2")
+        Diagnostic("limit-exceeded", moved="i % 4 ^ n + j - 2")
     )

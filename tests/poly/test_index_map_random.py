@@ -140,7 +140,7 @@ def check_shape(truth: Truth) -> Index | None:
             truth.index_map.map_shape(truth.shape)
         value, index = (error.value.parameters[name] for name in ("value", "index"))
         assert diagnostic(error.value) == Diagnostic(
-            "negative-place", expr=error.value.parameters["expr"], value=value, index=index,
+            "negative-address", expr=error.value.parameters["expr"], value=value, index=index,
             positive=-value,
         )
         assert value in truth.places[index]

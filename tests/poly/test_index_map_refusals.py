@@ -30,10 +30,10 @@ def takes_rest(**rest: Var) -> list[Var]:
 @pytest.mark.parametrize(
     ("ask", "expected"),
     [
-        (lambda m: m.map_shape(None), Diagnostic("wrong-argument", what="extents", given=None)),
-        (lambda m: m.map_indices(3), Diagnostic("wrong-argument", what="indices", given=3)),
+        (lambda m: m.map_shape(None), Diagnostic("invalid-type", what="extents", given=None)),
+        (lambda m: m.map_indices(3), Diagnostic("invalid-type", what="indices", given=3)),
         (lambda m: m.is_equivalent_to("i"),
-         Diagnostic("wrong-argument", other="i")),
+         Diagnostic("invalid-type", other="i")),
     ],
 )
 def test_what_is_no_list_or_map_is_refused(
@@ -51,87 +51,87 @@ def test_what_is_no_list_or_map_is_refused(
         (
             lambda i, j: [j, i],
             3,
-            Diagnostic("map-function", given_count="2 indices", listed=" (i, j)", ndim="3 axes"),
+            Diagnostic("invalid-index-map", given_count="2 indices", listed=" (i, j)", ndim="3 axes"),
         ),
         (
             lambda i: [i],
             0,
-            Diagnostic("map-function", given_count="1 index", listed=" (i)", ndim="0 axes"),
+            Diagnostic("invalid-index-map", given_count="1 index", listed=" (i)", ndim="0 axes"),
         ),
         (
             lambda: [0],
             1,
-            Diagnostic("map-function", given_count="0 indices", listed="", ndim="1 axis"),
+            Diagnostic("invalid-index-map", given_count="0 indices", listed="", ndim="1 axis"),
         ),
         (
             lambda i, j, *rest: [i, j],
             1,
-            Diagnostic("map-function", detail="2 indices", listed=" (i, j, *rest)", ndim="1 axis"),
+            Diagnostic("invalid-index-map", detail="2 indices", listed=" (i, j, *rest)", ndim="1 axis"),
         ),
         (
             lambda *i: [*i],
             None,
-            Diagnostic("map-function", listed=" (*i)"),
+            Diagnostic("invalid-index-map", listed=" (*i)"),
         ),
         (
             takes_rest,
             None,
-            Diagnostic("map-function", parameter="rest"),
+            Diagnostic("invalid-index-map", parameter="rest"),
         ),
         (
             min,
             1,
-            Diagnostic("map-function", function="<built-in function min>"),
+            Diagnostic("invalid-index-map", function="<built-in function min>"),
         ),
         (
             "i // 4",
             None,
-            Diagnostic("map-function", function="i // 4"),
+            Diagnostic("invalid-index-map", function="i // 4"),
         ),
         (
             lambda i: i // 4,
             None,
-            Diagnostic("map-function", made="`i // 4`"),
+            Diagnostic("invalid-index-map", made="`i // 4`"),
         ),
         (
             lambda i: None,
             None,
-            Diagnostic("map-function", made="None"),
+            Diagnostic("invalid-index-map", made="None"),
         ),
         (
             lambda i: "i",
             None,
-            Diagnostic("map-function", made="'i'"),
+            Diagnostic("invalid-index-map", made="'i'"),
         ),
         (
             lambda i: [],
             None,
-            Diagnostic("map-function"),
+            Diagnostic("invalid-index-map"),
         ),
         (
             lambda i: [i, 3.5],
             None,
-            Diagnostic("map-function", position=1, result="3.5", dtype="float32"),
+            Diagnostic("invalid-index-map", position=1, result="3.5", dtype="float32"),
         ),
         (
             lambda i: [i, cast("float32", i)],
             None,
-            Diagnostic("map-function", position=1, result='`cast("float32", i)`', dtype="float32"),
+            Diagnostic("invalid-index-map", position=1, result='`cast("float32", i)`', dtype="float32"),
         ),
         (
             lambda i: [i < 3],
             None,
-            Diagnostic("map-function", position=0, result="`i < 3`", dtype="bool"),
+            Diagnostic("invalid-index-map", position=0, result="`i < 3`", dtype="bool"),
         ),
         (
             lambda i: [i, None],
             None,
-            Diagnostic("map-function", position=1, result="None"),
+            Diagnostic("invalid-index-map", position=1, result="None"),
         ),
         (
             lambda i: ["i"],
             None,
-            Diagnostic("map-function", position=0, result="'i'"),
+            Diagnostic("invalid-index-map", position=0, result="'i'"),
         ),
         (
             lambda i, j: [AXIS_SEPARATOR, i, j],
@@ -176,7 +176,7 @@ def test_functions(function: Any, ndim: int | None, expected: Diagnostic) -> Non
 )
 def test_what_is_not_quasi_affine(function: Any, part: str) -> None:
     assert refusal_of(lambda: IndexMap.from_func(function)) == (
-        Diagnostic("map-function", node=part)
+        Diagnostic("invalid-index-map", node=part)
     )
 
 
@@ -198,7 +198,7 @@ def test_lifted_maps_are_checked_too() -> None:
 
     found = refusal_of(lambda: IndexMap.lift(IndexMapNode((i, j), (i * j,))))
 
-    assert found == Diagnostic("map-function", node="i * j")
+    assert found == Diagnostic("invalid-index-map", node="i * j")
 
 
 @pytest.mark.parametrize(
@@ -207,27 +207,27 @@ def test_lifted_maps_are_checked_too() -> None:
         (
             lambda i, j: [j, i - 4],
             (8, 8),
-            Diagnostic("negative-place", expr="i - 4", value=-4, index=(0, 0), positive=4),
+            Diagnostic("negative-address", expr="i - 4", value=-4, index=(0, 0), positive=4),
         ),
         (
             lambda i, j: [3 * i - j],
             (8, 8),
-            Diagnostic("negative-place", expr="3 * i - j", value=-1, index=(0, 1), positive=1),
+            Diagnostic("negative-address", expr="3 * i - j", value=-1, index=(0, 1), positive=1),
         ),
         (
             lambda i: [1000 - i],
             (100_000,),
-            Diagnostic("negative-place", expr="1000 - i", value=-1, index=(1001,), positive=1),
+            Diagnostic("negative-address", expr="1000 - i", value=-1, index=(1001,), positive=1),
         ),
         (
             lambda i: [7 - i],
             (N,),
-            Diagnostic("negative-place", expr="7 - i", value=-1, index=(8,), positive=1),
+            Diagnostic("negative-address", expr="7 - i", value=-1, index=(8,), positive=1),
         ),
         (
             lambda i: [i ^ -1],
             (8,),
-            Diagnostic("negative-place", expr="i ^ -1", value=-1, index=(0,), positive=1),
+            Diagnostic("negative-address", expr="i ^ -1", value=-1, index=(0,), positive=1),
         ),
     ],
 )
@@ -244,7 +244,7 @@ def test_negative_places(function: Any, shape: Any, expected: Diagnostic) -> Non
             lambda i, j: [i % 2, j],
             (4, 4),
             Diagnostic(
-                "shared-place", first=(0, 0), second=(2, 0), shape="[4, 4]",
+                "not-injective", first=(0, 0), second=(2, 0), shape="[4, 4]",
                 subject="lambda i, j: [i % 2, j]", so="it has no inverse; ",
             ),
         ),
@@ -252,7 +252,7 @@ def test_negative_places(function: Any, shape: Any, expected: Diagnostic) -> Non
             lambda i: [i // 4, i % 4],
             (14,),
             Diagnostic(
-                "no-inverse", unused="2 of the 16", ends="[4, 4]", shape="[14]",
+                "not-invertible", unused="2 of the 16", ends="[4, 4]", shape="[14]",
                 subject="lambda i: [i // 4, i % 4]",
             ),
         ),
@@ -260,7 +260,7 @@ def test_negative_places(function: Any, shape: Any, expected: Diagnostic) -> Non
             lambda i: [i // 4, i % 4],
             (N,),
             Diagnostic(
-                "no-inverse", unused="for some sizes,", ends="[(n + 3) // 4, 4]", shape="[n]",
+                "not-invertible", unused="for some sizes,", ends="[(n + 3) // 4, 4]", shape="[n]",
                 subject="lambda i: [i // 4, i % 4]",
             ),
         ),
@@ -280,7 +280,7 @@ def test_no_expression_for_the_inverse() -> None:
     assert mixed.inverse_or_none([3, 5]) is None
     assert refusal_of(lambda: mixed.non_surjective_inverse([3, 5])) == (
         Diagnostic(
-            "no-inverse", subject="lambda i, j: [(i ^ 3) + 7 * (i & j) + 16 * j, i // 2]",
+            "not-invertible", subject="lambda i, j: [(i ^ 3) + 7 * (i & j) + 16 * j, i // 2]",
             shape="[3, 5]",
         )
     )
@@ -290,11 +290,11 @@ def test_questions_of_other_rank() -> None:
     index_map = IndexMap.from_func(lambda i, j: [j, i])
 
     assert refusal_of(lambda: index_map.map_shape([4])) == (
-        Diagnostic("other-shape", subject="lambda i, j: [j, i]", count=2, shape="[4]")
+        Diagnostic("layout-shape-mismatch", subject="lambda i, j: [j, i]", count=2, shape="[4]")
     )
     assert refusal_of(lambda: index_map.map_indices([1, 2, 3])) == (
         Diagnostic(
-            "other-shape", subject="lambda i, j: [j, i]", count=2, index_count=3,
+            "layout-shape-mismatch", subject="lambda i, j: [j, i]", count=2, index_count=3,
             indices="[1, 2, 3]",
         )
     )
@@ -305,7 +305,7 @@ def test_what_is_no_extent(extent: Any) -> None:
     index_map = IndexMap.from_func(lambda i, j: [j, i])
 
     assert refusal_of(lambda: index_map.map_shape([4, extent])) == (
-        Diagnostic("other-shape", extent=extent, shape=f"[4, {extent}]")
+        Diagnostic("layout-shape-mismatch", extent=extent, shape=f"[4, {extent}]")
     )
 
 
@@ -321,19 +321,19 @@ def test_bit_operations_need_few_elements() -> None:
 
     assert refusal_of(lambda: index_map.collision([2**12, 2**12])) == (
         Diagnostic(
-            "too-much", what="index map: bit operations are decided by enumerating all elements",
+            "limit-exceeded", what="index map: bit operations are decided by enumerating all elements",
             size=16777216, names="i, j", limit=4194304,
         )
     )
     assert refusal_of(lambda: index_map.collision([N, 4])) == (
         Diagnostic(
-            "too-much", what="index map: bit operations are decided by enumerating all elements",
+            "limit-exceeded", what="index map: bit operations are decided by enumerating all elements",
             axis="i", extent="n",
         )
     )
     assert refusal_of(lambda: shifted.map_shape([4])) == (
         Diagnostic(
-            "too-much", what="index map: bit operations are decided by enumerating all elements",
+            "limit-exceeded", what="index map: bit operations are decided by enumerating all elements",
             expr="i ^ n + 1", other="n",
         )
     )
@@ -345,7 +345,7 @@ def test_bit_operations_of_quotients_are_not_counted_out() -> None:
 
     assert refusal_of(lambda: mixed.is_injective([2**40])) == (
         Diagnostic(
-            "too-much", what="index map: bit operations are decided by enumerating all elements",
+            "limit-exceeded", what="index map: bit operations are decided by enumerating all elements",
             size=1099511627776, names="i", limit=4194304,
         )
     )
@@ -356,7 +356,7 @@ def test_padding_of_a_colliding_symbolic_map() -> None:
 
     assert refusal_of(lambda: index_map.padding_count([N])) == (
         Diagnostic(
-            "shared-place", first=(0,), second=(4,), shape="[n]", subject="lambda i: [i % 4]",
+            "not-injective", first=(0,), second=(4,), shape="[n]", subject="lambda i: [i % 4]",
             so="the padding depends on the sizes; ",
         )
     )
@@ -367,7 +367,7 @@ def test_equality_that_needs_a_shape() -> None:
     other = IndexMap.from_func(lambda i: [i])
 
     assert refusal_of(lambda: one.is_equivalent_to(other)) == (
-        Diagnostic("too-much", a="i ^ 1", b="i", expr="i ^ 1")
+        Diagnostic("limit-exceeded", a="i ^ 1", b="i", expr="i ^ 1")
     )
 
 
@@ -376,5 +376,5 @@ def test_box_without_bounds() -> None:
     index_map = IndexMap.from_func(lambda i: [i ^ 5])
 
     assert refusal_of(lambda: image_box(index_map, [Range(io, Const(2))], {})) == (
-        Diagnostic("too-much", moved="io + i ^ 5")
+        Diagnostic("limit-exceeded", moved="io + i ^ 5")
     )

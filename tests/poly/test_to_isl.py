@@ -225,7 +225,7 @@ def test_work_beyond_the_budget() -> None:
         slow.apply_range(slow.reverse()).lexmin()
 
     assert diagnostic(error.value) == (
-        Diagnostic("too-much")
+        Diagnostic("limit-exceeded")
     )
     assert CONTEXT.get_max_operations() == 0
 
@@ -296,7 +296,7 @@ def test_numbers_of_isl_end_with_its_operations_too() -> None:
     for operations in (1, 2):
         with pytest.raises(LowerError) as error, isl_work("here", budget=operations):
             read()
-        assert diagnostic(error.value) == Diagnostic("too-much")
+        assert diagnostic(error.value) == Diagnostic("limit-exceeded")
     with isl_work("here", budget=10):
         assert read() == 123456789
 
@@ -311,7 +311,7 @@ def test_what_is_not_affine_is_an_answer_inside_and_an_error_outside() -> None:
         pw_aff(i * j + 1, space)
 
     assert diagnostic(error.value) == (
-        Diagnostic("too-much")
+        Diagnostic("limit-exceeded")
     )
 
 

@@ -85,7 +85,7 @@ POINT = te.placeholder((), "uint8", name="A")
 
 @pytest.mark.parametrize(("call", "expected"), [
     (lambda: BFP8.encode(NOTHING), Diagnostic(
-        "wrong-argument", where="format bfp8.encode: the tensor", given=None,
+        "invalid-type", where="format bfp8.encode: the tensor", given=None,
         remedy="give what te.placeholder or te.compute makes, or use encode_array",
     )),
     (lambda: INT4.decode(te.placeholder((4,), name="A")),
@@ -93,11 +93,11 @@ POINT = te.placeholder((), "uint8", name="A")
     (lambda: INT4.decode(POINT),
      Diagnostic("storage-format", name="int4", tensor="A", elements=2)),
     (lambda: INT4.decode(BYTES, EMPTY),
-     Diagnostic("wrong-argument", where="format int4.decode", dtype=(), type="tuple")),
+     Diagnostic("invalid-type", where="format int4.decode", dtype=(), type="tuple")),
     (lambda: INT4.storage_shape((-2, 4)),
      Diagnostic("storage-format", name="int4", physical_shape=(-2, 4))),
     (lambda: INT4.holds(NOTHING), Diagnostic(
-        "wrong-argument", where="format int4: the value", given=None, remedy="give a number",
+        "invalid-type", where="format int4: the value", given=None, remedy="give a number",
     )),
     (lambda: replace(BFP8, units=0),
      Diagnostic("storage-format", name="bfp8", what="units", given=0, bounds="from 1 on")),
@@ -107,12 +107,12 @@ POINT = te.placeholder((), "uint8", name="A")
      Diagnostic("storage-format", name="dlfloat16", exponent=6, fraction=9, stored="uint8", bits=16)),
     (lambda: replace(FLOAT8_E5M2, saturate=NOTHING),
      Diagnostic(
-         "wrong-argument", where="format float8_e5m2: saturate", given=None,
+         "invalid-type", where="format float8_e5m2: saturate", given=None,
          remedy="give True or False",
      )),
     (lambda: PackedInt.of(4, signed=NOTHING),
      Diagnostic(
-         "wrong-argument", where="packed integer: signed", given=None,
+         "invalid-type", where="packed integer: signed", given=None,
          remedy="give True or False",
      )),
     (lambda: BlockFloat.of(8, run=NOTHING),

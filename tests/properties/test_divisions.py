@@ -89,4 +89,4 @@ def test_results_are_divided_as_asked_or_not_at_all(make: Callable[..., Case], t
         "request fewer parts", "omit axis j",
     )
     assert all(each.startswith(known) for each in reasons), reasons
-    assert kinds <= {"demand"}
+    assert kinds <= {"layout-requirement"}

@@ -183,7 +183,7 @@ def test_operands_of_reductions_agree_in_their_lanes(machine: str, seed: int) ->
         refused = error.kind
         program = None
     if program is None:
-        assert refused == "demand", drawn.text
+        assert refused == "layout-requirement", drawn.text
         return
 
     assert program.layouts is not None

@@ -139,7 +139,7 @@ def test_numbers_and_memory(tiles: Tiles) -> None:
                 tecomp.lower(s, args)
             names = error.value.parameters["names"]
             assert diagnostic(error.value) == (
-                Diagnostic("between-iterations", stage="P0", names=names)
+                Diagnostic("loop-carried", stage="P0", names=names)
             )
         return
     func = tecomp.lower(s, args, stop_after="lower_storage")

@@ -187,7 +187,7 @@ X = PTensorType((4,), "int8", "cpu")
          Diagnostic("array-type", where="shape", result="shape.shape")),
         (lambda: ResultType().results(X, PTensorType((), "int8")), DeviceMismatchError,
          Diagnostic(
-             "other-device", where="result_type", first="ptensor<4xint8, device='cpu'>", k=1,
+             "device-mismatch", where="result_type", first="ptensor<4xint8, device='cpu'>", k=1,
              other="ptensor<int8>", device="cpu",
          )),
         (lambda: AsArray((4,), "int8").infer("int64"), ArrayValueError,

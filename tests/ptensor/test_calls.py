@@ -127,12 +127,12 @@ CALL = "%b = func.call @g(%a, %n): (ptensor<4xfloat32>, int64) -> ptensor<4xfloa
     [
         (("%x: ptensor<4xfloat32>", "%x: ptensor<4xfloat32, device='cpu'>"), DeviceMismatchError,
          Diagnostic(
-             "other-device",
+             "device-mismatch",
              places="@f: call of @g: parameter %x is declared as ptensor<4xfloat32, device='cpu'>, but passed as ptensor<4xfloat32>; a value must keep its",
          )),
         (("%x: ptensor<4xfloat32>", "%x: ptensor<4xfloat32, team=2>"), TeamMismatchError,
          Diagnostic(
-             "other-team",
+             "team-mismatch",
              places="@f: call of @g: parameter %x is declared as ptensor<4xfloat32, team=2>, but passed as ptensor<4xfloat32>; a value must keep its",
          )),
         (("%n: int64)", "%n: float64)"), ArrayValueError,

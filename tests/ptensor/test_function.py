@@ -74,9 +74,9 @@ def test_the_type_that_the_document_writes_is_read() -> None:
     ("one", "other", "error", "expected"),
     [
         ("device='cpu'", "device='stick128'", DeviceMismatchError,
-         Diagnostic("other-device")),
+         Diagnostic("device-mismatch")),
         ("team=1", "team=2", TeamMismatchError,
-         Diagnostic("other-team")),
+         Diagnostic("team-mismatch")),
     ],
 )
 def test_operands_live_in_one_place(

@@ -139,7 +139,7 @@ REFUSED: list[tuple[type[TecompError], PTensorOp, list[PTensorType], Diagnostic]
     )),
     *[
         (DeviceMismatchError, op, [X, APART], Diagnostic(
-            "other-device", where=op.where, first="ptensor<2x3xint8, device='cpu'>", k=1,
+            "device-mismatch", where=op.where, first="ptensor<2x3xint8, device='cpu'>", k=1,
             other="ptensor<2x3xint8, device='stick128'>", device="cpu",
         ))
         for op in (InsertSlice(()), ExtractMask(), Take((0,), 0), TakeAlongAxis(0),

@@ -199,7 +199,7 @@ class TestSeparators:
             tecomp.build(s, [B])
         assert diagnostic(error.value) == (
             Diagnostic(
-                "target-lacks", buffer="B", rank="3 physical axes", memory="global", name="cpu",
+                "unsupported-by-target", buffer="B", rank="3 physical axes", memory="global", name="cpu",
                 axes="1 physical axis", remedy="use 0 AXIS_SEPARATOR in its layout instead of 2",
             )
         )

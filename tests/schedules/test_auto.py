@@ -485,8 +485,8 @@ def test_targets_have_names() -> None:
 
 
 @pytest.mark.parametrize(("outputs", "expected"), [
-    (3, Diagnostic("wrong-argument", where="create_schedule", handle=3)),
-    ([], Diagnostic("nothing-given")),
+    (3, Diagnostic("invalid-type", where="create_schedule", handle=3)),
+    ([], Diagnostic("missing-input")),
 ])  # fmt: skip
 @pytest.mark.parametrize("target", ["cpu", "stick128"])
 def test_bad_outputs(outputs: Any, expected: Diagnostic, target: str) -> None:

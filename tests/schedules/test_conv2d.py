@@ -252,5 +252,5 @@ def test_what_is_no_convolution_is_refused() -> None:
         conv2d.schedule(Y, CPU)
 
     assert diagnostic(error.value) == (
-        Diagnostic("not-this-form", who="conv2d.schedule", op="Y")
+        Diagnostic("pattern-mismatch", who="conv2d.schedule", op="Y")
     )

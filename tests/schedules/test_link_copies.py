@@ -241,7 +241,7 @@ def test_links_that_copy_nothing(link: str, hint: dict[str, str]) -> None:
     with pytest.raises(TargetError) as error:
         copy_intrinsic(TOY, link, "float32")
 
-    assert diagnostic(error.value) == Diagnostic("target-lacks", target="toy", link=link, **hint)
+    assert diagnostic(error.value) == Diagnostic("unsupported-by-target", target="toy", link=link, **hint)
 
 
 def vector(operation: str, dtype: str, *, with_number: bool = False) -> Any:
@@ -299,20 +299,20 @@ def test_the_same_number_for_all_lanes(operation: str) -> None:
     ("unit", "operation", "dtype", "with_number", "expected"),
     [
         ("alv", "add", "float32", False,
-         Diagnostic("target-lacks", target="toy", unit="alv", units="alu")),
+         Diagnostic("unsupported-by-target", target="toy", unit="alv", units="alu")),
         ("alu", "log", "float32", False,
          Diagnostic(
-             "target-lacks", unit="alu", target="toy", operation="log", dtype="float32",
+             "unsupported-by-target", unit="alu", target="toy", operation="log", dtype="float32",
              number="", possible="add, sub, mul, max, min, exp, div",
          )),
         ("alu", "sub", "int16", True,
          Diagnostic(
-             "target-lacks", unit="alu", target="toy", operation="sub", dtype="int16",
+             "unsupported-by-target", unit="alu", target="toy", operation="sub", dtype="int16",
              number=" and a number", possible="add, mul, max, min",
          )),
         ("alu", "add", "float16", False,
          Diagnostic(
-             "target-lacks", unit="alu", target="toy", dtype="float16", types="float32, int16",
+             "unsupported-by-target", unit="alu", target="toy", dtype="float16", types="float32, int16",
          )),
     ],
 )

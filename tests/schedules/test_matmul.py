@@ -257,7 +257,7 @@ def test_a_target_without_a_core_is_refused() -> None:
         matmul.schedule(matmul.define(A, A), bare)
 
     assert diagnostic(error.value) == (
-        Diagnostic("target-lacks", target="bare")
+        Diagnostic("unsupported-by-target", target="bare")
     )
 
 
@@ -308,5 +308,5 @@ def test_what_is_no_product_is_refused() -> None:
         matmul.schedule(C, CPU)
 
     assert diagnostic(error.value) == (
-        Diagnostic("not-this-form", who="matmul.schedule", op="C")
+        Diagnostic("pattern-mismatch", who="matmul.schedule", op="C")
     )

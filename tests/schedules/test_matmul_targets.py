@@ -291,7 +291,7 @@ def test_sizes_have_to_be_known() -> None:
     with pytest.raises(TargetError) as error:
         matmul.schedule(matmul.define(A, B, out_dtype="float32"), Target.load("stick128"))
     assert diagnostic(error.value) == (
-        Diagnostic("unknown-size", x="matmul", extent="m")
+        Diagnostic("unbound-size", x="matmul", extent="m")
     )
 
 

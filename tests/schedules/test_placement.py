@@ -161,5 +161,5 @@ def test_sizes_that_are_known_at_the_call() -> None:
     with pytest.raises(TargetError) as error:
         where.put(s, A)
     assert diagnostic(error.value) == (
-        Diagnostic("unknown-size", x="A", extent="n")
+        Diagnostic("unbound-size", x="A", extent="n")
     )

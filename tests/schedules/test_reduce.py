@@ -270,7 +270,7 @@ def test_what_is_no_reduction_along_memory_is_refused() -> None:
         reduce.schedule(C, CPU)
 
     assert diagnostic(error.value) == (
-        Diagnostic("not-this-form", who="reduce.schedule", op="C")
+        Diagnostic("pattern-mismatch", who="reduce.schedule", op="C")
     )
 
 

@@ -74,30 +74,30 @@ def near(
     ("call", "error", "expected"),
     [
         (lambda: auto(SUMS, "stick128", division={SUMS: HALF}), "ScheduleError",
-         Diagnostic("not-divided", output="sums")),
+         Diagnostic("indivisible", output="sums")),
         (lambda: auto([PLUS, TWICE], "stick128", division={PLUS: HALF}), "ScheduleError",
-         Diagnostic("not-divided", x="plus", others="twice")),
+         Diagnostic("indivisible", x="plus", others="twice")),
         (lambda: auto(ALL, "stick128", division={ALL: DivisionSpec(cores={0: 2, 1: 2, 2: 2})}), "TargetError",
          Diagnostic(
-             "not-divided", x="all", listed="2 x 2 x 2 x 1 x 1", target="stick128",
+             "indivisible", x="all", listed="2 x 2 x 2 x 1 x 1", target="stick128",
              grid="core.x: 32",
          )),
         (near(MORE, [SUMS, MORE], [SUMS]), "ScheduleError",
-         Diagnostic("not-divided", output="sums")),
+         Diagnostic("indivisible", output="sums")),
         (near(THIRD, [FIRST, THIRD], [FIRST]), "ScheduleError",
-         Diagnostic("not-divided", y="first", output="second")),
+         Diagnostic("indivisible", y="first", output="second")),
         (near(SECOND, [SECOND], [FIRST]), "ScheduleError",
-         Diagnostic("not-divided", result="second", x="first")),
+         Diagnostic("indivisible", result="second", x="first")),
         (near(SECOND, [FIRST], [FIRST]), "ScheduleError",
-         Diagnostic("not-divided", result="second", x="second")),
+         Diagnostic("indivisible", result="second", x="second")),
         (near(SECOND, [SECOND, THIRD], [THIRD]), "ScheduleError",
-         Diagnostic("not-divided", x="third", result="second")),
+         Diagnostic("indivisible", x="third", result="second")),
         (near([FIRST, PLUS], [FIRST, PLUS], [FIRST]), "ScheduleError",
-         Diagnostic("not-divided", result_count=2)),
+         Diagnostic("indivisible", result_count=2)),
         (near(SECOND, [SECOND], 3), "ScheduleError",
-         Diagnostic("wrong-argument", near=3)),
+         Diagnostic("invalid-type", near=3)),
         (near(SECOND, [SECOND], "first"), "ScheduleError",
-         Diagnostic("wrong-argument", near="first")),
+         Diagnostic("invalid-type", near="first")),
         (of_large, "CapacityError",
          Diagnostic(
              "capacity", taken=67108864, scratchpad="lx", head="first", target="stick128",
@@ -145,8 +145,8 @@ def of_a_formula() -> te.Tensor:
 @pytest.mark.parametrize(
     ("output", "room", "expected"),
     [
-        (FIRST, 256, Diagnostic("not-divided", output="first")),
-        (of_a_formula(), 2**20, Diagnostic("not-divided", output="C", x="root")),
+        (FIRST, 256, Diagnostic("indivisible", output="first")),
+        (of_a_formula(), 2**20, Diagnostic("indivisible", output="C", x="root")),
     ],
 )
 def test_what_units_do_not_compute(output: te.Tensor, room: int, expected: Diagnostic) -> None:
@@ -170,7 +170,7 @@ def test_reductions_that_cores_do_not_share() -> None:
     with pytest.raises(TecompError) as error:
         schedule_partial(by_loops(C), w, where)
 
-    assert diagnostic(error.value) == Diagnostic("not-divided", output="C")
+    assert diagnostic(error.value) == Diagnostic("indivisible", output="C")
 
 
 def test_reductions_that_are_too_small_to_be_shared() -> None:
@@ -185,7 +185,7 @@ def test_reductions_that_are_too_small_to_be_shared() -> None:
         with pytest.raises(TecompError) as error:
             attempt()
 
-        assert diagnostic(error.value) == Diagnostic("not-divided", output="C")
+        assert diagnostic(error.value) == Diagnostic("indivisible", output="C")
 
 
 def test_reductions_are_shared_along_one_axis() -> None:
@@ -196,5 +196,5 @@ def test_reductions_are_shared_along_one_axis() -> None:
         auto(C, "stick128", division={C: DivisionSpec(cores={2: 2, 3: 2})})
 
     assert diagnostic(error.value) == (
-        Diagnostic("not-divided", output="C", names="q, r")
+        Diagnostic("indivisible", output="C", names="q, r")
     )

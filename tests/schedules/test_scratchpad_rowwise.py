@@ -214,7 +214,7 @@ def test_sizes_that_are_known_at_the_call(machine: str) -> None:
     with pytest.raises(TargetError) as error:
         softmax.schedule(softmax.define(A), tecomp.Target.load(machine))
     assert diagnostic(error.value) == (
-        Diagnostic("unknown-size", x="softmax", extent="n")
+        Diagnostic("unbound-size", x="softmax", extent="n")
     )
 
 

@@ -122,7 +122,7 @@ def test_a_product_as_large_as_the_published_one() -> None:
     refusal = contraction.plan(c, C, where).refusal
     assert refusal is not None
     assert diagnostic(refusal) == Diagnostic(
-        "not-divided", output="C", target="stick128", limit=268431360, core="1024 x 1024",
+        "indivisible", output="C", target="stick128", limit=268431360, core="1024 x 1024",
         subject=536870912, far="A",
     )
     s = auto(C, STICKS)
@@ -151,7 +151,7 @@ def test_random_products_and_formulas(seed: int) -> None:
     assert bool(span) == (refusal is None)
     if refusal is not None:
         names = {"output", "target", "limit", "core", "subject", "far"}
-        assert (refusal.kind, set(refusal.parameters)) == ("not-divided", names)
+        assert (refusal.kind, set(refusal.parameters)) == ("indivisible", names)
         assert refusal.parameters["limit"] == limit
 
 

@@ -200,7 +200,7 @@ def test_what_is_not_asked_for_is_as_it_was() -> None:
     [
         ((8192, 32768), DivisionSpec(cores={1: 2}, tiles={0: 8192}),
          Diagnostic(
-             "not-divided", output="C", target="stick128", limit=268431360, core="8192 x 16384",
+             "indivisible", output="C", target="stick128", limit=268431360, core="8192 x 16384",
              subject=268435456, far="C",
          )),
         ((1024, 1024), DivisionSpec(cores={0: 1}, tiles={0: 1, 1: 1}),
@@ -209,13 +209,13 @@ def test_what_is_not_asked_for_is_as_it_was() -> None:
              target="stick128", room=2031616,
          )),
         ((9, 64), DivisionSpec(cores={0: 5, 1: 2}),
-         Diagnostic("not-divided", x="C", count=2, axis="j", pieces=1, what="sticks or tiles of 64")),
+         Diagnostic("indivisible", x="C", count=2, axis="j", pieces=1, what="sticks or tiles of 64")),
         ((9, 64), DivisionSpec(cores={0: 7}),
-         Diagnostic("not-divided", x="C", count=7, axis="i", pieces=9, what="values")),
+         Diagnostic("indivisible", x="C", count=7, axis="i", pieces=9, what="values")),
         ((9, 64), DivisionSpec(cores={2: 7}),
-         Diagnostic("not-divided", x="C", rank=2, reduced="", count=7, axis=2)),
+         Diagnostic("indivisible", x="C", rank=2, reduced="", count=7, axis=2)),
         ((9, 64), DivisionSpec(tiles={0: 0}),
-         Diagnostic("not-divided", x="C", rank=2, reduced="", count=0, axis=0)),
+         Diagnostic("indivisible", x="C", rank=2, reduced="", count=0, axis=0)),
     ],
 )
 def test_divisions_that_cannot_be(shape: tuple[int, int], how: DivisionSpec, expected: Diagnostic) -> None:
@@ -233,7 +233,7 @@ def test_what_has_no_loops_is_not_divided() -> None:
         auto(C, Target.load("stick128"), division={B: DivisionSpec(cores={0: 2})})
 
     assert diagnostic(error.value) == (
-        Diagnostic("not-divided", x="C")
+        Diagnostic("indivisible", x="C")
     )
 
 
@@ -243,7 +243,7 @@ def test_a_division_is_made_of_cuts() -> None:
         auto(C, Target.load("stick128"), division={C: 4})
 
     assert diagnostic(error.value) == (
-        Diagnostic("wrong-argument", division="{Tensor(C, shape=(8, 64), dtype=float16): 4}")
+        Diagnostic("invalid-type", division="{Tensor(C, shape=(8, 64), dtype=float16): 4}")
     )
 
 

@@ -108,23 +108,23 @@ def test_a_trace_has_the_call() -> None:
     ("call", "expected"),
     [
         (lambda s, C: s.cache_factor(C, 4, "global"),
-         Diagnostic("no-such-loop", where="s.cache_factor(C, [4], 'global')", every_count=4, last=3)),
+         Diagnostic("unknown-loop", where="s.cache_factor(C, [4], 'global')", every_count=4, last=3)),
         (lambda s, C: s.cache_factor(C, [], "global"),
-         Diagnostic("no-such-loop", where="s.cache_factor(C, [], 'global')", every_count=4, last=3)),
+         Diagnostic("unknown-loop", where="s.cache_factor(C, [], 'global')", every_count=4, last=3)),
         (lambda s, C: s.cache_factor(C, [0, 1, 2, 3], "global"),
          Diagnostic(
-             "no-such-loop", where="s.cache_factor(C, [0, 1, 2, 3], 'global')", every_count=4,
+             "unknown-loop", where="s.cache_factor(C, [0, 1, 2, 3], 'global')", every_count=4,
              last=3,
          )),
         (lambda s, C: s.cache_factor(C, 2, "global"),
-         Diagnostic("not-this-form", where="s.cache_factor(C, [2], 'global')", value="float32(0.5)")),
+         Diagnostic("pattern-mismatch", where="s.cache_factor(C, [2], 'global')", value="float32(0.5)")),
         (lambda s, C: s.cache_factor(C, "0", "global"),
          Diagnostic(
-             "wrong-argument", where="s.cache_factor: factors", given=['0'],
+             "invalid-type", where="s.cache_factor: factors", given=['0'],
              remedy="pass integers >= 0",
          )),
         (lambda s, C: s.cache_factor(C, 0, ""),
-         Diagnostic("wrong-argument", where="s.cache_factor(C, [0], '')", scope="")),
+         Diagnostic("invalid-type", where="s.cache_factor(C, [0], '')", scope="")),
     ],
 )
 def test_refused(call: Callable[[te.Schedule, te.Tensor], object], expected: Diagnostic) -> None:
@@ -149,6 +149,6 @@ def test_what_is_no_plain_reduction_is_refused() -> None:
         with pytest.raises(tecomp.ScheduleError) as caught:
             s.cache_factor(x, 0, "global")
         assert diagnostic(caught.value) == Diagnostic(
-            "not-this-form", where=f"s.cache_factor({x.name}, [0], 'global')", stage=x.name,
+            "pattern-mismatch", where=f"s.cache_factor({x.name}, [0], 'global')", stage=x.name,
             reason="only the factors of unconditionally computed terms can be cached",
         )

@@ -40,18 +40,18 @@ def test_the_longest_part_comes_first() -> None:
 
 REFUSED = {
     "nothing": (
-        B, B.op.axis[0], Diagnostic("not-this-form", where="s.cache_repeated(B, i, 'local')")),
+        B, B.op.axis[0], Diagnostic("pattern-mismatch", where="s.cache_repeated(B, i, 'local')")),
     "under a condition": (
         guarded, guarded.op.axis[1], Diagnostic(
-            "not-this-form", where="s.cache_repeated(guarded, j, 'local')",
+            "pattern-mismatch", where="s.cache_repeated(guarded, j, 'local')",
         )),
     "another axis": (
         B, k, Diagnostic(
-            "no-such-loop", where="s.cache_repeated(B, k, 'local')", stage="B", names="i, j",
+            "unknown-loop", where="s.cache_repeated(B, k, 'local')", stage="B", names="i, j",
         )),
     "a reduction": (
         total, total.op.axis[0], Diagnostic(
-            "not-this-form", where="s.cache_repeated(total, i, 'local')", stage="total",
+            "pattern-mismatch", where="s.cache_repeated(total, i, 'local')", stage="total",
         )),
 }
 

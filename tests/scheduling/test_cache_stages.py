@@ -286,31 +286,31 @@ REFUSED: dict[str, tuple[Callable[[Schedule], None], Callable[[Schedule], object
     "cache_read for nobody": (
         nothing,
         lambda s: s.cache_read(A, "local", []),
-        Diagnostic("nothing-given", where="s.cache_read(A, 'local')"),
+        Diagnostic("missing-input", where="s.cache_read(A, 'local')"),
     ),
     "cache_read for a stage that does not read": (
         nothing,
         lambda s: s.cache_read(A, "local", [P, R]),
         Diagnostic(
-            "no-reader", where="s.cache_read(A, 'local')", reader="R", source="A", names="P, Q",
+            "no-consumer", where="s.cache_read(A, 'local')", reader="R", source="A", names="P, Q",
         ),
     ),
     "cache_read into a scope that is no name": (
         nothing,
         lambda s: s.cache_read(A, 3, [P]),  # type: ignore[arg-type]
-        Diagnostic("wrong-argument", where="s.cache_read(A)", scope=3),
+        Diagnostic("invalid-type", where="s.cache_read(A)", scope=3),
     ),
     "cache_read of an operation": (
         nothing,
         lambda s: s.cache_read(A.op, "local", [P]),  # type: ignore[arg-type]
         Diagnostic(
-            "wrong-argument", where="s.cache_read", value='A = placeholder((10, 12), "float32")',
+            "invalid-type", where="s.cache_read", value='A = placeholder((10, 12), "float32")',
         ),
     ),
     "cache_read for something else": (
         nothing,
         lambda s: s.cache_read(A, "local", ["P"]),  # type: ignore[list-item]
-        Diagnostic("wrong-argument", where="s.cache_read", handle="P"),
+        Diagnostic("invalid-type", where="s.cache_read", handle="P"),
     ),
     "cache_read of a tensor from elsewhere": (
         nothing,
@@ -320,57 +320,57 @@ REFUSED: dict[str, tuple[Callable[[Schedule], None], Callable[[Schedule], object
     "cache_write of a placeholder": (
         nothing,
         lambda s: s.cache_write(A, "local"),
-        Diagnostic("no-such-loop", name="A"),
+        Diagnostic("unknown-loop", name="A"),
     ),
     "cache_write after the reduction was split": (
         split,
         lambda s: s.cache_write(R, "local"),
         Diagnostic(
-            "too-late", where="s.cache_write(R, 'local')", form="reduction axis", missing="k",
+            "primitive-order", where="s.cache_write(R, 'local')", form="reduction axis", missing="k",
         ),
     ),
     "cache_write of a stage that another is computed in": (
         lambda s: s[P].compute_at(s[Q], s[Q].split(Q.op.axis[0], factor=2)[0]),
         lambda s: s.cache_write(Q, "local"),
         Diagnostic(
-            "too-late", where="s.cache_write(Q, 'local')", other="P", axis="i.outer", stage="Q",
+            "primitive-order", where="s.cache_write(Q, 'local')", other="P", axis="i.outer", stage="Q",
         ),
     ),
     "cache_write of one output of two": (
         nothing,
         lambda s: s.cache_write(T[0], "local"),
-        Diagnostic("wrong-count", where="s.cache_write(T, 'local')", num_outputs=2, stage="T"),
+        Diagnostic("count-mismatch", where="s.cache_write(T, 'local')", num_outputs=2, stage="T"),
     ),
     "cache_write of two stages": (
         nothing,
         lambda s: s.cache_write([P, Q], "local"),
-        Diagnostic("wrong-count", where="s.cache_write(P, 'local')", num_outputs=1, stage="P"),
+        Diagnostic("count-mismatch", where="s.cache_write(P, 'local')", num_outputs=1, stage="P"),
     ),
     "cache_write of nothing": (
         nothing,
         lambda s: s.cache_write([], "local"),
-        Diagnostic("nothing-given"),
+        Diagnostic("missing-input"),
     ),
     "cache_write into a scope that is no name": (
         nothing,
         lambda s: s.cache_write(R, ""),
-        Diagnostic("wrong-argument", where="s.cache_write(R)", scope=""),
+        Diagnostic("invalid-type", where="s.cache_write(R)", scope=""),
     ),
     "rfactor of a stage that reduces nothing": (
         nothing,
         lambda s: s.rfactor(P, P.op.axis[0]),
-        Diagnostic("not-this-form", where="s.rfactor(P, i)", stage="P"),
+        Diagnostic("pattern-mismatch", where="s.rfactor(P, i)", stage="P"),
     ),
     "rfactor of a data axis": (
         nothing,
         lambda s: s.rfactor(R, R.op.axis[0]),
-        Diagnostic("not-this-form", where="s.rfactor(R, i)", axis="i"),
+        Diagnostic("pattern-mismatch", where="s.rfactor(R, i)", axis="i"),
     ),
     "rfactor of a split axis": (
         split,
         lambda s: s.rfactor(R, k),
         Diagnostic(
-            "no-such-loop", stage="R", call="rfactor",
+            "unknown-loop", stage="R", call="rfactor",
             reason="axis k was split into k.outer and k.inner already; its loops are now i, k.outer, k.inner",
         ),
     ),
@@ -378,24 +378,24 @@ REFUSED: dict[str, tuple[Callable[[Schedule], None], Callable[[Schedule], object
         nothing,
         lambda s: s.rfactor(R, 0),  # type: ignore[arg-type]
         Diagnostic(
-            "no-such-loop", stage="R", call="rfactor", axis=0, leaves="i, k",
+            "unknown-loop", stage="R", call="rfactor", axis=0, leaves="i, k",
             hint="take them from s[R].leaf_iter_vars",
         ),
     ),
     "rfactor to a place that is not there": (
         nothing,
         lambda s: s.rfactor(R, k, 2),
-        Diagnostic("wrong-number", where="s.rfactor(R, k)", lowest=-2, rank=1, factor_axis=2),
+        Diagnostic("invalid-value", where="s.rfactor(R, k)", lowest=-2, rank=1, factor_axis=2),
     ),
     "rfactor to a place that is no number": (
         nothing,
         lambda s: s.rfactor(R, k, 0.5),  # type: ignore[arg-type]
-        Diagnostic("wrong-number", where="s.rfactor(R, k)", lowest=-2, rank=1, factor_axis=0.5),
+        Diagnostic("invalid-value", where="s.rfactor(R, k)", lowest=-2, rank=1, factor_axis=0.5),
     ),
     "rfactor of a loop over data and reduction": (
         lambda s: assert_true(s[R].fuse(R.op.axis[0], k)),
         lambda s: s.rfactor(R, s[R].leaf_iter_vars[0]),
-        Diagnostic("too-late", where="s.rfactor(R, i.k.fused)", mixed="i.k.fused"),
+        Diagnostic("primitive-order", where="s.rfactor(R, i.k.fused)", mixed="i.k.fused"),
     ),
 }
 
@@ -425,7 +425,7 @@ def test_rfactor_in_the_order_of_no_value_is_refused(refusal: Any, order: Any) -
     error = refusal(s, lambda: s.rfactor(R, k, order=order))
 
     assert diagnostic(error) == (
-        Diagnostic("wrong-number", stage="R", axis="k", order=order, last=0)
+        Diagnostic("invalid-value", stage="R", axis="k", order=order, last=0)
     )
 
 

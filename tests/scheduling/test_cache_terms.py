@@ -56,15 +56,15 @@ def test_terms_of_columns_have_the_axes_of_what_they_read() -> None:
 
 REFUSED: dict[str, tuple[te.Tensor, list[te.Tensor], Diagnostic]] = {
     "elements": (
-        most, [], Diagnostic("not-this-form", where="s.cache_terms(most, 'global')", term="A[i, h]")),
+        most, [], Diagnostic("pattern-mismatch", where="s.cache_terms(most, 'global')", term="A[i, h]")),
     "other terms": (
         total, [most], Diagnostic(
-            "not-this-form", where="s.cache_terms(total, 'global')", state="most",
+            "pattern-mismatch", where="s.cache_terms(total, 'global')", state="most",
             term="exp(A[i, l] - most[i])",
         )),
     "no reduction": (
         Y, [], Diagnostic(
-            "not-this-form", where="s.cache_terms(Y, 'global')", stage="Y",
+            "pattern-mismatch", where="s.cache_terms(Y, 'global')", stage="Y",
             reason="only unconditionally computed terms can be cached",
         )),
 }

@@ -116,7 +116,7 @@ REFUSED: dict[str, tuple[Callable[[Schedule], None], Callable[[Schedule], object
         nothing,
         lambda s: s[P].compute_at(s[U], U.op.axis[0]),
         Diagnostic(
-            "no-reader", where="s[P].compute_at(s[U])", parent="U", stage="P",
+            "no-consumer", where="s[P].compute_at(s[U])", parent="U", stage="P",
             instead="P is read by Q",
         ),
     ),
@@ -124,7 +124,7 @@ REFUSED: dict[str, tuple[Callable[[Schedule], None], Callable[[Schedule], object
         nothing,
         lambda s: s[Q].compute_at(s[P], P.op.axis[0]),
         Diagnostic(
-            "no-reader", where="s[Q].compute_at(s[P])", parent="P", stage="Q",
+            "no-consumer", where="s[Q].compute_at(s[P])", parent="P", stage="Q",
             instead="Q reads P: that is s[P].compute_at(s[Q], axis)",
         ),
     ),
@@ -132,7 +132,7 @@ REFUSED: dict[str, tuple[Callable[[Schedule], None], Callable[[Schedule], object
         nothing,
         lambda s: s[C].compute_at(s[U], U.op.axis[0]),
         Diagnostic(
-            "no-reader", where="s[C].compute_at(s[U])", parent="U", stage="C",
+            "no-consumer", where="s[C].compute_at(s[U])", parent="U", stage="C",
             instead="C is read by nothing",
         ),
     ),
@@ -145,7 +145,7 @@ REFUSED: dict[str, tuple[Callable[[Schedule], None], Callable[[Schedule], object
         attach_q,
         lambda s: s[R].compute_at(s[Q], Q.op.axis[0]),
         Diagnostic(
-            "no-reader", where="s[R].compute_at(s[Q])", parent="Q", stage="R",
+            "no-consumer", where="s[R].compute_at(s[Q])", parent="Q", stage="R",
             instead="R reads Q: that is s[Q].compute_at(s[R], axis)",
         ),
     ),
@@ -153,7 +153,7 @@ REFUSED: dict[str, tuple[Callable[[Schedule], None], Callable[[Schedule], object
         nothing,
         lambda s: s[P].compute_at(s[Q], P.op.axis[0]),
         Diagnostic(
-            "no-such-loop", stage="Q", call="compute_at target of P",
+            "unknown-loop", stage="Q", call="compute_at target of P",
             reason="axis i does not belong to Q; its loops are now u, v",
         ),
     ),
@@ -161,7 +161,7 @@ REFUSED: dict[str, tuple[Callable[[Schedule], None], Callable[[Schedule], object
         lambda s: void(s[Q].split(Q.op.axis[0], factor=2)),
         lambda s: s[P].compute_at(s[Q], Q.op.axis[0]),
         Diagnostic(
-            "no-such-loop", stage="Q", call="compute_at target of P",
+            "unknown-loop", stage="Q", call="compute_at target of P",
             reason="axis u was split into u.outer and u.inner already; its loops are now u.outer, u.inner, v",
         ),
     ),
@@ -169,24 +169,24 @@ REFUSED: dict[str, tuple[Callable[[Schedule], None], Callable[[Schedule], object
         nothing,
         lambda s: s[P].compute_at(s[Q], 0),  # type: ignore[arg-type]
         Diagnostic(
-            "no-such-loop", stage="Q", call="compute_at target of P", axis=0, leaves="u, v",
+            "unknown-loop", stage="Q", call="compute_at target of P", axis=0, leaves="u, v",
             hint="take them from s[Q].leaf_iter_vars",
         ),
     ),
     "compute_at no stage": (
         nothing,
         lambda s: s[P].compute_at("Q", Q.op.axis[0]),  # type: ignore[arg-type]
-        Diagnostic("wrong-argument", where="compute_at", handle="Q"),
+        Diagnostic("invalid-type", where="compute_at", handle="Q"),
     ),
     "compute_at a placeholder": (
         nothing,
         lambda s: s[P].compute_at(s[A], P.op.axis[0]),
-        Diagnostic("no-such-loop", name="A"),
+        Diagnostic("unknown-loop", name="A"),
     ),
     "compute_at of a placeholder": (
         nothing,
         lambda s: s[A].compute_at(s[P], P.op.axis[0]),
-        Diagnostic("needs-memory", stage="A", call="compute_at"),
+        Diagnostic("requires-storage", stage="A", call="compute_at"),
     ),
     "compute_at a stage of another schedule": (
         nothing,
@@ -196,64 +196,64 @@ REFUSED: dict[str, tuple[Callable[[Schedule], None], Callable[[Schedule], object
     "inlining a reduction": (
         nothing,
         lambda s: s[R].compute_inline(),
-        Diagnostic("needs-memory", where="s[R].compute_inline", stage="R", what="is a reduction"),
+        Diagnostic("requires-storage", where="s[R].compute_inline", stage="R", what="is a reduction"),
     ),
     "inlining several outputs": (
         nothing,
         lambda s: s[T[0]].compute_inline(),
         Diagnostic(
-            "needs-memory", where="s[T].compute_inline", stage="T", what="has several outputs",
+            "requires-storage", where="s[T].compute_inline", stage="T", what="has several outputs",
         ),
     ),
     "inlining an output": (
         nothing,
         lambda s: s[C].compute_inline(),
-        Diagnostic("needs-memory", where="s[C].compute_inline", stage="C"),
+        Diagnostic("requires-storage", where="s[C].compute_inline", stage="C"),
     ),
     "inlining a placeholder": (
         nothing,
         lambda s: s[A].compute_inline(),
-        Diagnostic("needs-memory", stage="A", call="compute_inline"),
+        Diagnostic("requires-storage", stage="A", call="compute_inline"),
     ),
     "a placeholder at the root": (
         nothing,
         lambda s: s[A].compute_root(),
-        Diagnostic("needs-memory", stage="A", call="compute_root"),
+        Diagnostic("requires-storage", stage="A", call="compute_root"),
     ),
     "a scope that is no name": (
         nothing,
         lambda s: s[P].set_scope(3),  # type: ignore[arg-type]
-        Diagnostic("wrong-argument", where="s[P].set_scope", scope=3),
+        Diagnostic("invalid-type", where="s[P].set_scope", scope=3),
     ),
     "an empty scope": (
         nothing,
         lambda s: s[P].set_scope(""),
-        Diagnostic("wrong-argument", where="s[P].set_scope", scope=""),
+        Diagnostic("invalid-type", where="s[P].set_scope", scope=""),
     ),
     "storage_align of a loop": (
         nothing,
         lambda s: s[R].storage_align(k, 8, 0),
-        Diagnostic("no-such-loop", where="s[R].storage_align", names="x", axis="k"),
+        Diagnostic("unknown-loop", where="s[R].storage_align", names="x", axis="k"),
     ),
     "storage_align of a placeholder": (
         nothing,
         lambda s: s[A].storage_align(P.op.axis[0], 8, 0),
-        Diagnostic("needs-memory", stage="A", call="storage_align"),
+        Diagnostic("requires-storage", stage="A", call="storage_align"),
     ),
     "storage_align by 0": (
         nothing,
         lambda s: s[P].storage_align(P.op.axis[0], 0, 0),
-        Diagnostic("wrong-number", where="s[P].storage_align", factor=0, offset=0),
+        Diagnostic("invalid-value", where="s[P].storage_align", factor=0, offset=0),
     ),
     "storage_align with an offset that is no remainder": (
         nothing,
         lambda s: s[P].storage_align(P.op.axis[0], 8, 8),
-        Diagnostic("wrong-number", where="s[P].storage_align", factor=8, offset=8),
+        Diagnostic("invalid-value", where="s[P].storage_align", factor=8, offset=8),
     ),
     "storage_align by a fraction": (
         nothing,
         lambda s: s[P].storage_align(P.op.axis[0], 2.5, 0),  # type: ignore[arg-type]
-        Diagnostic("wrong-argument", where="s[P].storage_align", factor=2.5, offset=0),
+        Diagnostic("invalid-type", where="s[P].storage_align", factor=2.5, offset=0),
     ),
 }
 

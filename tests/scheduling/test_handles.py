@@ -131,11 +131,11 @@ def test_a_schedule_of_nothing_computes_nothing() -> None:
 REFUSED: dict[str, tuple[Callable[[], object], Diagnostic]] = {
     "no operation": (
         lambda: te.create_schedule(3),  # type: ignore[arg-type]
-        Diagnostic("wrong-argument", where="create_schedule", handle=3),
+        Diagnostic("invalid-type", where="create_schedule", handle=3),
     ),
     "a list with something else": (
         lambda: te.create_schedule([C, "D"]),  # type: ignore[list-item]
-        Diagnostic("wrong-argument", where="create_schedule", handle="D"),
+        Diagnostic("invalid-type", where="create_schedule", handle="D"),
     ),
     "a stage that is not there": (
         lambda: te.create_schedule(C)[D],
@@ -143,7 +143,7 @@ REFUSED: dict[str, tuple[Callable[[], object], Diagnostic]] = {
     ),
     "a stage by a number": (
         lambda: te.create_schedule(C)[0],  # type: ignore[index]
-        Diagnostic("wrong-argument", where="s[...]", handle=0),
+        Diagnostic("invalid-type", where="s[...]", handle=0),
     ),
     "a stage by a name that none has": (
         lambda: te.create_schedule(C)["X"],
@@ -172,11 +172,11 @@ def test_refused(case: str) -> None:
     ("owner", "name", "expected"),
     [
         ("s[B]", "vectorise", Diagnostic(
-            "missing-name", called="s[B]", name="vectorise", near="vectorize",
+            "unsupported-name", called="s[B]", name="vectorise", near="vectorize",
         )),
-        ("s[B]", "Split", Diagnostic("missing-name", called="s[B]", name="Split", near="split")),
+        ("s[B]", "Split", Diagnostic("unsupported-name", called="s[B]", name="Split", near="split")),
         ("s", "cache_wirte", Diagnostic(
-            "missing-name", called="s", name="cache_wirte", near="cache_write",
+            "unsupported-name", called="s", name="cache_wirte", near="cache_write",
         )),
     ],
 )

@@ -128,42 +128,42 @@ def narrow(x: te.Expr) -> te.Expr:
 
 REFUSED: list[tuple[Callable[[te.Expr, te.Expr], te.Expr], te.IterVar, str, str, Diagnostic]] = [
     (lambda i, j: wide(A[i, j]), k, "int8x4", "int8x4",
-     Diagnostic("not-this-form", where="s.into_dots(C, k)", stage="C")),
+     Diagnostic("pattern-mismatch", where="s.into_dots(C, k)", stage="C")),
     (lambda i, j: te.max(wide(A[i, k]) * wide(B[k, j]), axis=k), k, "int8x4", "int8x4",
-     Diagnostic("not-this-form", where="s.into_dots(C, k)", stage="C")),
+     Diagnostic("pattern-mismatch", where="s.into_dots(C, k)", stage="C")),
     (lambda i, j: te.sum(wide(A[i, k]) * wide(B[k, j]), axis=k, where=k > i), k, "int8x4", "int8x4",
-     Diagnostic("not-this-form", where="s.into_dots(C, k)", stage="C")),
+     Diagnostic("pattern-mismatch", where="s.into_dots(C, k)", stage="C")),
     (lambda i, j: te.sum(wide(A[i, late]) * wide(B[late, j]), axis=late), late, "int8x4", "int8x4",
-     Diagnostic("no-such-loop", where="s.into_dots(C, late)", stage="C", axes="late")),
+     Diagnostic("unknown-loop", where="s.into_dots(C, late)", stage="C", axes="late")),
     (lambda i, j: te.sum(wide(A[i, k]) + wide(B[k, j]), axis=k), k, "int8x4", "int8x4",
      Diagnostic(
-         "not-this-form", where="s.into_dots(C, k)",
+         "pattern-mismatch", where="s.into_dots(C, k)",
          source='cast("int32", A[i, k]) + cast("int32", B[k, j])',
      )),
     (lambda i, j: te.sum(wide(A[i, k]) * wide(k), axis=k), k, "int8x4", "int8x4",
-     Diagnostic("not-this-form", where="s.into_dots(C, k)", value="k")),
+     Diagnostic("pattern-mismatch", where="s.into_dots(C, k)", value="k")),
     (lambda i, j: te.sum(wide(A[i, k]) * narrow(B[k, j]), axis=k), k, "int8x4", "int8x4",
      Diagnostic(
-         "not-this-form", where="s.into_dots(C, k)", value='cast("bool", B[k, j])', dtype="int8",
+         "pattern-mismatch", where="s.into_dots(C, k)", value='cast("bool", B[k, j])', dtype="int8",
      )),
     (lambda i, j: te.sum(wide(A[i, k]) * wide(B[7 - k, j]), axis=k), k, "int8x4", "int8x4",
-     Diagnostic("not-this-form", where="s.into_dots(C, k)", axis="k", value="B[int32(7) - k, j]")),
+     Diagnostic("pattern-mismatch", where="s.into_dots(C, k)", axis="k", value="B[int32(7) - k, j]")),
     (lambda i, j: te.sum(wide(A[i, k]) * wide(B[k, j]), axis=k), k, "bfloat16x2", "bfloat16x2",
      Diagnostic(
-         "not-this-form", where="s.into_dots(C, k)", form="bfloat16x2", tensor="A", dtype="int8",
+         "pattern-mismatch", where="s.into_dots(C, k)", form="bfloat16x2", tensor="A", dtype="int8",
      )),
     (lambda i, j: te.sum(wide(A[i, k]) * wide(B[k, j]), axis=k), k, "int8x8", "int8x8",
-     Diagnostic("not-this-form", where="s.into_dots(C, k)", form="int8x8", tensor="A", dtype="int8")),
+     Diagnostic("pattern-mismatch", where="s.into_dots(C, k)", form="int8x8", tensor="A", dtype="int8")),
     (lambda i, j: te.sum(wide(A[i, k]) * wide(B[k, j]), axis=k), k, "int8x4", "int16x2",
      Diagnostic(
-         "not-this-form", where="s.into_dots(C, k)", form="int8x4", second_kind="int16x2",
+         "pattern-mismatch", where="s.into_dots(C, k)", form="int8x4", second_kind="int16x2",
          dtype="int32",
      )),
     (lambda i, j: te.sum(wide(A[i, k]) * wide(B[k, j]), axis=k), k, "uint8x4", "uint8x4",
-     Diagnostic("not-this-form", where="s.into_dots(C, k)", form="uint8x4", second_kind="uint8x4")),
+     Diagnostic("pattern-mismatch", where="s.into_dots(C, k)", form="uint8x4", second_kind="uint8x4")),
     (lambda i, j: te.sum(F[i, k] * F[j, k], axis=k), k, "bfloat16x2", "bfloat16x2",
      Diagnostic(
-         "not-this-form", where="s.into_dots(C, k)", form="bfloat16x2", tensor="F",
+         "pattern-mismatch", where="s.into_dots(C, k)", form="bfloat16x2", tensor="F",
          dtype="float32",
      )),
 ]
@@ -193,7 +193,7 @@ def test_a_sum_whose_loop_was_cut_is_refused() -> None:
     with pytest.raises(tecomp.ScheduleError) as caught:
         s.into_dots(C, axis, "uint8x4", "int8x4")
     assert diagnostic(caught.value) == (
-        Diagnostic("too-late", where="s.into_dots(C, k)", missing="k")
+        Diagnostic("primitive-order", where="s.into_dots(C, k)", missing="k")
     )
 
 

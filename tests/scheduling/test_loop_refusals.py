@@ -49,7 +49,7 @@ REFUSED: dict[str, Case] = {
     "factor 0": (
         nothing,
         lambda s: s[C].split(y, factor=0),
-        Diagnostic("wrong-number", where="s[C].split(y)", what="factor", number=0),
+        Diagnostic("invalid-value", where="s[C].split(y)", what="factor", number=0),
     ),
     "a tail of another name": (
         nothing,
@@ -59,76 +59,76 @@ REFUSED: dict[str, Case] = {
     "a shifted tail of a reduction": (
         nothing,
         lambda s: s[R].split(R.op.axis[0], factor=4, tail="shift_inwards"),
-        Diagnostic("not-parallel", where="s[R].split(i)", option="tail='shift_inwards'", stage="R"),
+        Diagnostic("not-parallelizable", where="s[R].split(i)", option="tail='shift_inwards'", stage="R"),
     ),
     "a shifted tail of places": (
         one_layout,
         lambda s: s[C].split(s[C].leaf_iter_vars[0], factor=4, tail="shift_inwards"),
-        Diagnostic("contrary-options", where="s[C].split(y)", option="tail='shift_inwards'"),
+        Diagnostic("conflicting-options", where="s[C].split(y)", option="tail='shift_inwards'"),
     ),
     "a shifted tail of parts": (
         nothing,
         lambda s: s[C].split(y, nparts=5, tail="shift_inwards"),
-        Diagnostic("contrary-options", where="s[C].split(y)", option="tail='shift_inwards'"),
+        Diagnostic("conflicting-options", where="s[C].split(y)", option="tail='shift_inwards'"),
     ),
     "a shifted tail longer than the loop": (
         nothing,
         lambda s: s[C].split(x, factor=11, tail="shift_inwards"),
         Diagnostic(
-            "wrong-number", where="s[C].split(x)", option="tail='shift_inwards'", factor=11,
+            "invalid-value", where="s[C].split(x)", option="tail='shift_inwards'", factor=11,
             axis="x", extent=10,
         ),
     ),
     "negative factor": (
         nothing,
         lambda s: s[C].split(y, factor=-4),
-        Diagnostic("wrong-number", where="s[C].split(y)", what="factor", number=-4),
+        Diagnostic("invalid-value", where="s[C].split(y)", what="factor", number=-4),
     ),
     "a factor beyond all integers": (
         nothing,
         lambda s: s[C].split(y, factor=2**63),
-        Diagnostic("too-much", where="s[C].split(y)", what="factor", number=9223372036854775808),
+        Diagnostic("limit-exceeded", where="s[C].split(y)", what="factor", number=9223372036854775808),
     ),
     "nparts 0": (
         nothing,
         lambda s: s[C].split(y, nparts=0),
-        Diagnostic("wrong-number", where="s[C].split(y)", what="nparts", number=0),
+        Diagnostic("invalid-value", where="s[C].split(y)", what="nparts", number=0),
     ),
     "float factor": (
         nothing,
         lambda s: s[C].split(y, factor=2.5),  # type: ignore[arg-type]
-        Diagnostic("wrong-number", where="s[C].split(y)", what="factor", value=2.5),
+        Diagnostic("invalid-value", where="s[C].split(y)", what="factor", value=2.5),
     ),
     "bool factor": (
         nothing,
         lambda s: s[C].split(y, factor=True),
-        Diagnostic("wrong-number", where="s[C].split(y)", what="factor", value=True),
+        Diagnostic("invalid-value", where="s[C].split(y)", what="factor", value=True),
     ),
     "factor of a constant 0": (
         nothing,
         lambda s: s[C].split(y, factor=te.const(0, "int32")),
-        Diagnostic("wrong-number", where="s[C].split(y)", what="factor", number=0),
+        Diagnostic("invalid-value", where="s[C].split(y)", what="factor", number=0),
     ),
     "float expression as a factor": (
         nothing,
         lambda s: s[C].split(y, factor=te.const(2.0)),
-        Diagnostic("wrong-number", where="s[C].split(y)", what="factor", value="float32(2.0)"),
+        Diagnostic("invalid-value", where="s[C].split(y)", what="factor", value="float32(2.0)"),
     ),
     "factor and nparts": (
         nothing,
         lambda s: s[C].split(y, factor=2, nparts=3),
-        Diagnostic("contrary-options", where="s[C].split(y)", given="both"),
+        Diagnostic("conflicting-options", where="s[C].split(y)", given="both"),
     ),
     "neither factor nor nparts": (
         nothing,
         lambda s: s[C].split(y),
-        Diagnostic("contrary-options", where="s[C].split(y)", given="neither"),
+        Diagnostic("conflicting-options", where="s[C].split(y)", given="neither"),
     ),
     "split of another stage's axis": (
         nothing,
         lambda s: s[C].split(P.op.axis[0], factor=2),
         Diagnostic(
-            "no-such-loop", stage="C", call="split",
+            "unknown-loop", stage="C", call="split",
             reason="axis i does not belong to C; its loops are now x, y",
         ),
     ),
@@ -136,7 +136,7 @@ REFUSED: dict[str, Case] = {
         nothing,
         lambda s: s[C].split(k, factor=2),
         Diagnostic(
-            "no-such-loop", stage="C", call="split",
+            "unknown-loop", stage="C", call="split",
             reason="axis k does not belong to C; its loops are now x, y",
         ),
     ),
@@ -144,7 +144,7 @@ REFUSED: dict[str, Case] = {
         one_split,
         lambda s: s[C].split(y, factor=2),
         Diagnostic(
-            "no-such-loop", stage="C", call="split",
+            "unknown-loop", stage="C", call="split",
             reason="axis y was split into y.outer and y.inner already; its loops are now x, y.outer, y.inner",
         ),
     ),
@@ -152,7 +152,7 @@ REFUSED: dict[str, Case] = {
         one_fuse,
         lambda s: s[C].split(x, factor=2),
         Diagnostic(
-            "no-such-loop", stage="C", call="split",
+            "unknown-loop", stage="C", call="split",
             reason="axis x was fused into x.y.fused already; its loops are now x.y.fused",
         ),
     ),
@@ -160,7 +160,7 @@ REFUSED: dict[str, Case] = {
         one_layout,
         lambda s: s[C].split(x, factor=2),
         Diagnostic(
-            "no-such-loop", stage="C", call="split",
+            "unknown-loop", stage="C", call="split",
             reason="axis x was replaced by y, x in transform_layout; use the axes that it returned",
         ),
     ),
@@ -168,7 +168,7 @@ REFUSED: dict[str, Case] = {
         nothing,
         lambda s: s[C].split(1, factor=2),  # type: ignore[arg-type]
         Diagnostic(
-            "no-such-loop", stage="C", call="split", axis=1, leaves="x, y",
+            "unknown-loop", stage="C", call="split", axis=1, leaves="x, y",
             hint="take them from s[C].leaf_iter_vars",
         ),
     ),
@@ -176,7 +176,7 @@ REFUSED: dict[str, Case] = {
         nothing,
         lambda s: s[C].split(P, factor=2),  # type: ignore[arg-type]
         Diagnostic(
-            "no-such-loop", stage="C", call="split",
+            "unknown-loop", stage="C", call="split",
             axis="Tensor(P, shape=(10, 12), dtype=float32)", leaves="x, y",
             hint="take them from s[C].leaf_iter_vars",
         ),
@@ -185,24 +185,24 @@ REFUSED: dict[str, Case] = {
         nothing,
         lambda s: s[C].reorder([y, x]),  # type: ignore[arg-type]
         Diagnostic(
-            "no-such-loop", stage="C", call="reorder", axis="[y, x]", leaves="x, y",
+            "unknown-loop", stage="C", call="reorder", axis="[y, x]", leaves="x, y",
             hint="pass loops one by one, without a list",
         ),
     ),
     "split of a placeholder": (
         nothing,
         lambda s: s[A].split(x, factor=2),
-        Diagnostic("no-such-loop", name="A"),
+        Diagnostic("unknown-loop", name="A"),
     ),
     "tile of one axis": (
         nothing,
         lambda s: s[C].tile(x, x, 2, 2),
-        Diagnostic("given-twice", name="C", x_parent="x", y_parent="x"),
+        Diagnostic("duplicate-argument", name="C", x_parent="x", y_parent="x"),
     ),
     "tile by 0": (
         nothing,
         lambda s: s[C].tile(x, y, 2, 0),
-        Diagnostic("wrong-number", where="s[C].split(y)", what="factor", number=0),
+        Diagnostic("invalid-value", where="s[C].split(y)", what="factor", number=0),
     ),
     "fuse of loops in the wrong order": (
         nothing,
@@ -223,43 +223,43 @@ REFUSED: dict[str, Case] = {
         one_split,
         lambda s: s[C].fuse(x, y),
         Diagnostic(
-            "no-such-loop", stage="C", call="fuse",
+            "unknown-loop", stage="C", call="fuse",
             reason="axis y was split into y.outer and y.inner already; its loops are now x, y.outer, y.inner",
         ),
     ),
     "fuse of nothing in a placeholder": (
         nothing,
         lambda s: s[A].fuse(),
-        Diagnostic("no-such-loop", name="A"),
+        Diagnostic("unknown-loop", name="A"),
     ),
     "reorder with an axis twice": (
         nothing,
         lambda s: s[C].reorder(x, y, x),
-        Diagnostic("given-twice", stage="C", axes="x, y, x", axis="x"),
+        Diagnostic("duplicate-argument", stage="C", axes="x, y, x", axis="x"),
     ),
     "reorder of another stage's axis": (
         nothing,
         lambda s: s[C].reorder(x, P.op.axis[1]),
         Diagnostic(
-            "no-such-loop", stage="C", call="reorder",
+            "unknown-loop", stage="C", call="reorder",
             reason="axis j does not belong to C; its loops are now x, y",
         ),
     ),
     "vectorize of a reduction": (
         nothing,
         lambda s: s[R].vectorize(k),
-        Diagnostic("not-parallel", stage="R", call="vectorize", axis="k"),
+        Diagnostic("not-parallelizable", stage="R", call="vectorize", axis="k"),
     ),
     "parallel on a reduction": (
         nothing,
         lambda s: s[R].parallel(k),
-        Diagnostic("not-parallel", stage="R", call="parallel", axis="k"),
+        Diagnostic("not-parallelizable", stage="R", call="parallel", axis="k"),
     ),
     "parallel on data fused with a reduction": (
         nothing,
         lambda s: s[R].bind(k, "blockIdx.x"),
         Diagnostic(
-            "not-parallel", where="s[R].bind(k)", axis="k", who="blocks",
+            "not-parallelizable", where="s[R].bind(k)", axis="k", who="blocks",
             remedy=", or bind it to threadIdx.x",
         ),
     ),
@@ -267,7 +267,7 @@ REFUSED: dict[str, Case] = {
         one_split,
         lambda s: s[C].vectorize(y),
         Diagnostic(
-            "no-such-loop", stage="C", call="vectorize",
+            "unknown-loop", stage="C", call="vectorize",
             reason="axis y was split into y.outer and y.inner already; its loops are now x, y.outer, y.inner",
         ),
     ),
@@ -275,7 +275,7 @@ REFUSED: dict[str, Case] = {
         one_fuse,
         lambda s: s[C].unroll(y),
         Diagnostic(
-            "no-such-loop", stage="C", call="unroll",
+            "unknown-loop", stage="C", call="unroll",
             reason="axis y was fused into x.y.fused already; its loops are now x.y.fused",
         ),
     ),
@@ -283,7 +283,7 @@ REFUSED: dict[str, Case] = {
         nothing,
         lambda s: s[P].parallel(x),
         Diagnostic(
-            "no-such-loop", stage="P", call="parallel",
+            "unknown-loop", stage="P", call="parallel",
             reason="axis x does not belong to P; its loops are now i, j",
         ),
     ),
@@ -367,7 +367,7 @@ def test_an_axis_of_a_tensor_with_an_equal_definition_is_another_axis(refusal: A
 
     assert diagnostic(error) == (
         Diagnostic(
-            "no-such-loop", stage="P", call="split",
+            "unknown-loop", stage="P", call="split",
             reason="axis i does not belong to P; its loops are now i, j, where i is another axis of that name; use that",
         )
     )

@@ -150,15 +150,15 @@ TOTAL = te.compute((), lambda: te.sum(k, axis=k), name="T")
     ("tensor", "given", "expected"),
     [
         (te.compute((12,), lambda i: i + 1, name="C"), {"nparts": 5},
-         Diagnostic("contrary-options", where="s[C].split(i)", option="disable_predication=True")),
+         Diagnostic("conflicting-options", where="s[C].split(i)", option="disable_predication=True")),
         (te.compute((n,), lambda i: i + 1, name="C"), {"factor": 4},
          Diagnostic(
-             "wrong-number", where="s[C].split(i)", option="disable_predication=True", factor=4,
+             "invalid-value", where="s[C].split(i)", option="disable_predication=True", factor=4,
              axis="i", extent="n",
          )),
         (TOTAL, {"factor": 5},
          Diagnostic(
-             "not-parallel", where="s[T].split(k)", option="disable_predication=True", stage="T",
+             "not-parallelizable", where="s[T].split(k)", option="disable_predication=True", stage="T",
          )),
     ],
 )

@@ -47,19 +47,19 @@ def test_what_others_read_stays() -> None:
 REFUSED: dict[str, tuple[te.Tensor, Callable[[Schedule], object], Diagnostic]] = {
     "elements that are given": (
         G, lambda s: None, Diagnostic(
-            "not-this-form", where="s.merge_reduction(G)", load="A[i, h, int32(0)]",
+            "pattern-mismatch", where="s.merge_reduction(G)", load="A[i, h, int32(0)]",
         )),
     "formulas of elements": (
         E, lambda s: None, Diagnostic(
-            "not-this-form", where="s.merge_reduction(E)", load="B[i, h] * float32(2.0)",
+            "pattern-mismatch", where="s.merge_reduction(E)", load="B[i, h] * float32(2.0)",
         )),
     "another reducer": (
         D, lambda s: None, Diagnostic(
-            "not-this-form", where="s.merge_reduction(D)", stage="D", inside="B",
+            "pattern-mismatch", where="s.merge_reduction(D)", stage="D", inside="B",
         )),
     "a condition": (
         F, lambda s: None, Diagnostic(
-            "not-this-form", where="s.merge_reduction(F)", stage="F", reason="only such reductions can be merged",
+            "pattern-mismatch", where="s.merge_reduction(F)", stage="F", reason="only such reductions can be merged",
         )),
     "other loops": (
         C, lambda s: s[B].split(B.op.axis[0], factor=2), Diagnostic(
@@ -132,11 +132,11 @@ def test_a_formula_is_part_of_all_that_read_it() -> None:
 
 NO_FORMULAS: dict[str, tuple[list[te.Tensor], te.Tensor, Callable[[Schedule], object], Diagnostic]] = {
     "a result": (
-        [T], T, lambda s: None, Diagnostic("not-this-form", where="s.merge_formula(T)", stage="T")),
+        [T], T, lambda s: None, Diagnostic("pattern-mismatch", where="s.merge_formula(T)", stage="T")),
     "a reduction": (
-        [C], B, lambda s: None, Diagnostic("not-this-form", where="s.merge_formula(B)", stage="B")),
+        [C], B, lambda s: None, Diagnostic("pattern-mismatch", where="s.merge_formula(B)", stage="B")),
     "what statements read": (
-        [W], T, lambda s: None, Diagnostic("not-this-form", where="s.merge_formula(T)", reader="W")),
+        [W], T, lambda s: None, Diagnostic("pattern-mismatch", where="s.merge_formula(T)", reader="W")),
     "other loops": (
         [U], T, lambda s: s[T].split(T.op.axis[0], factor=2), Diagnostic(
             "schedule", where="s.merge_formula(T)", what="the loops of T were changed",

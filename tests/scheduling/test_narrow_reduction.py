@@ -40,23 +40,23 @@ def test_the_result_is_widened() -> None:
 REFUSED = {
     "values that are given": (
         given, "int32", Diagnostic(
-            "not-this-form", where="s.narrow_reduction(given, 'int32')", stage="given",
+            "pattern-mismatch", where="s.narrow_reduction(given, 'int32')", stage="given",
             found=-9223372036854775808, found2=9223372036854775807,
         )),
     "a type that is too narrow": (
         te.compute((4,), lambda i: te.sum(te.cast(k, "int64") * 2, axis=k), name="sums"), "int8",
         Diagnostic(
-            "not-this-form", where="s.narrow_reduction(sums, 'int8')", stage="sums", found=0,
+            "pattern-mismatch", where="s.narrow_reduction(sums, 'int8')", stage="sums", found=0,
             found2=144,
         )),
     "floats": (
         floats, "int32", Diagnostic(
-            "not-this-form", where="s.narrow_reduction(floats, 'int32')", stage="floats",
+            "pattern-mismatch", where="s.narrow_reduction(floats, 'int32')", stage="floats",
             dtype="int32",
         )),
     "a condition": (
         some, "int32", Diagnostic(
-            "not-this-form", where="s.narrow_reduction(some, 'int32')", stage="some",
+            "pattern-mismatch", where="s.narrow_reduction(some, 'int32')", stage="some",
             reason="only such reductions can be narrowed",
         )),
 }
@@ -75,7 +75,7 @@ def test_refused_loops(refusal: Any) -> None:
     s[count].split(k, factor=3)
 
     assert diagnostic(refusal(s, lambda: s.narrow_reduction(count, "int32"))) == (
-        Diagnostic("too-late", where="s.narrow_reduction(count, 'int32')", stage="count"))
+        Diagnostic("primitive-order", where="s.narrow_reduction(count, 'int32')", stage="count"))
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -96,15 +96,15 @@ ALL = (
         )),
         ("unroll_explicit", 3,
          Diagnostic(
-             "wrong-argument", where="s[R].pragma(i, 'unroll_explicit')",
+             "invalid-type", where="s[R].pragma(i, 'unroll_explicit')",
              explicit="unroll_explicit", value=3,
          )),
         ("auto_unroll_max_step", None, Diagnostic(
-            "wrong-number", where="s[R].pragma(i, 'auto_unroll_max_step')",
+            "invalid-value", where="s[R].pragma(i, 'auto_unroll_max_step')",
             steps="auto_unroll_max_step", value=None,
         )),
         ("auto_unroll_max_step", -1, Diagnostic(
-            "wrong-number", where="s[R].pragma(i, 'auto_unroll_max_step')",
+            "invalid-value", where="s[R].pragma(i, 'auto_unroll_max_step')",
             steps="auto_unroll_max_step", value=-1,
         )),
     ],
@@ -187,7 +187,7 @@ def test_of_another_stage(refusal: Refusal) -> None:
 
     assert diagnostic(error) == (
         Diagnostic(
-            "no-such-loop", stage="R", call="pragma",
+            "unknown-loop", stage="R", call="pragma",
             reason="axis i does not belong to R; its loops are now i, k, where i is another axis of that name; use that",
         )
     )

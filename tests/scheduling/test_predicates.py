@@ -152,19 +152,19 @@ def test_threads_around_a_scan_are_thread_axes() -> None:
     ("call", "expected"),
     [
         (lambda s: s[C].set_store_predicate(3), Diagnostic(
-            "wrong-argument", where="s[C].set_store_predicate", predicate=3,
+            "invalid-type", where="s[C].set_store_predicate", predicate=3,
         )),
         (lambda s: s[C].set_store_predicate(C.op.axis[0] + 1), Diagnostic(
-            "wrong-argument", where="s[C].set_store_predicate", predicate="i + int32(1)",
+            "invalid-type", where="s[C].set_store_predicate", predicate="i + int32(1)",
         )),
         (lambda s: s[C].set_store_predicate(A[0, 0] > 1), Diagnostic(
             "thread-axis", where="s[C].set_store_predicate", node="A[int32(0), int32(0)]",
             stage="C",
         )),
         (lambda s: s[A].set_store_predicate(te.var("n") > 1),
-         Diagnostic("no-such-loop", name="A")),
+         Diagnostic("unknown-loop", name="A")),
         (lambda s: s[C].env_threads(te.thread_axis("threadIdx.x")), Diagnostic(
-            "not-this-form", where="s[C].env_threads", stage="C",
+            "pattern-mismatch", where="s[C].env_threads", stage="C",
         )),
     ],
 )

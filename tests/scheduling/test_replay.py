@@ -110,7 +110,7 @@ REFUSED: dict[str, tuple[Callable[[], str], type[Exception], Diagnostic]] = {
     ),
     "an argument that is refused": (
         lambda: changed(kwargs={"factor": 0}), ScheduleError,
-        Diagnostic("wrong-number", where="s[C].split(i)", what="factor", number=0),
+        Diagnostic("invalid-value", where="s[C].split(i)", what="factor", number=0),
     ),
     "an expression of something unknown": (
         lambda: changed(kwargs={"factor": {"expr": "q + 1"}}), ScheduleError,

@@ -37,10 +37,10 @@ def test_steps_follow_one_another(refusal: Refusal) -> None:
 
     for name in ("vectorize", "parallel"):
         assert message(getattr(s[S], name), t) == (
-            Diagnostic("not-parallel", stage="S", call=name, axis="t")
+            Diagnostic("not-parallelizable", stage="S", call=name, axis="t")
         )
     assert message(s[S].bind, t, "blockIdx.x") == (
-        Diagnostic("not-parallel", where="s[S].bind(t)", axis="t")
+        Diagnostic("not-parallelizable", where="s[S].bind(t)", axis="t")
     )
     assert message(s[S].fuse, t, i) == (
         Diagnostic("not-nested", stage="S", axes="t, i", steps="t")
@@ -52,10 +52,10 @@ def test_a_scan_keeps_its_memory(refusal: Refusal) -> None:
     s = te.create_schedule(T)
 
     assert diagnostic(refusal(s, s[S].compute_inline)) == (
-        Diagnostic("needs-memory", where="s[S].compute_inline", stage="S", what="is a scan")
+        Diagnostic("requires-storage", where="s[S].compute_inline", stage="S", what="is a scan")
     )
     assert diagnostic(refusal(s, lambda: s.cache_write(S, "local"))) == (
-        Diagnostic("not-this-form", where="s.cache_write(S, 'local')", stage="S")
+        Diagnostic("pattern-mismatch", where="s.cache_write(S, 'local')", stage="S")
     )
 
 
@@ -68,7 +68,7 @@ def test_a_scan_is_no_operation_of_a_machine(refusal: Refusal) -> None:
     s = te.create_schedule(S)
 
     assert diagnostic(refusal(s, lambda: s[S].tensorize(j, copy))) == (
-        Diagnostic("not-this-form", where="s[S].tensorize(j)", stage="S")
+        Diagnostic("pattern-mismatch", where="s[S].tensorize(j)", stage="S")
     )
 
 

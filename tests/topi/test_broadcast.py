@@ -215,13 +215,13 @@ def test_refusals() -> None:
         Diagnostic("shapes", where="topi.broadcast_to", data="A", shape="(4, 3)", wanted="(4, 6)")
     )
     assert refused(lambda: topi.add(H, G)) == (
-        Diagnostic("element-type", what="`+`", dtype="float16", y_dtype="bfloat16")
+        Diagnostic("dtype", what="`+`", dtype="float16", y_dtype="bfloat16")
     )
     assert refused(lambda: topi.left_shift(A, 1)) == Diagnostic(
-        "element-type", op="<<", form="float32",
+        "dtype", op="<<", form="float32",
     )
     assert refused(lambda: topi.logical_and(A, A)) == (
-        Diagnostic("element-type", who="te.all", dtype="float32")
+        Diagnostic("dtype", who="te.all", dtype="float32")
     )
 
 
@@ -232,4 +232,4 @@ def test_operands_that_are_none() -> None:
         with pytest.raises(tecomp.TypeMismatchError) as error:
             topi.add(A, wrong)
         assert diagnostic(error.value) == Diagnostic(
-            "wrong-argument", where="topi.add", what="rhs", value=wrong, type=type(wrong).__name__)
+            "invalid-type", where="topi.add", what="rhs", value=wrong, type=type(wrong).__name__)

@@ -134,10 +134,10 @@ def test_refusals() -> None:
         )
     )
     assert refused(lambda: topi.tensordot(A, B, 3)) == (
-        Diagnostic("wrong-count", where="topi.tensordot", count=3, ndim=2, b_ndim=2)
+        Diagnostic("count-mismatch", where="topi.tensordot", count=3, ndim=2, b_ndim=2)
     )
     assert refused(lambda: topi.tensordot(A, B, ((0, 1), (1,)))) == (
-        Diagnostic("wrong-count", where="topi.tensordot", axes="((0, 1), (1,))")
+        Diagnostic("count-mismatch", where="topi.tensordot", axes="((0, 1), (1,))")
     )
     assert refused(lambda: topi.einsum("...j->j", A)) == (
         Diagnostic("index-count", where="topi.einsum", subscripts="...j->j")
@@ -150,11 +150,11 @@ def test_refusals() -> None:
         )
     )
     assert refused(lambda: topi.einsum("ij->ik", A)) == (
-        Diagnostic("given-twice", where="topi.einsum", subscripts="ij->ik", unknown="k")
+        Diagnostic("duplicate-argument", where="topi.einsum", subscripts="ij->ik", unknown="k")
     )
     assert refused(lambda: topi.einsum("ijk->i", A)) == (
-        Diagnostic("wrong-count", where="topi.einsum", part="ijk", count=3, x="A", shape="(4, 6)")
+        Diagnostic("count-mismatch", where="topi.einsum", part="ijk", count=3, x="A", shape="(4, 6)")
     )
     assert refused(lambda: topi.einsum("i1", A)) == (
-        Diagnostic("wrong-count", where="topi.einsum", subscripts="i1", tensor_count=1)
+        Diagnostic("count-mismatch", where="topi.einsum", subscripts="i1", tensor_count=1)
     )

@@ -69,16 +69,16 @@ def test_refusals() -> None:
         with pytest.raises(tecomp.DefinitionError) as short:
             topi.eye(*extents)
         assert diagnostic(short.value) == (
-            Diagnostic("wrong-number", where="topi.eye", what=what, value=extents[-1], least=0)
+            Diagnostic("invalid-value", where="topi.eye", what=what, value=extents[-1], least=0)
         )
     with pytest.raises(tecomp.DefinitionError) as empty:
         topi.elemwise_sum([])
-    assert diagnostic(empty.value) == Diagnostic("nothing-given", where="topi.elemwise_sum", what="xs")
+    assert diagnostic(empty.value) == Diagnostic("missing-input", where="topi.elemwise_sum", what="xs")
     with pytest.raises(tecomp.TypeMismatchError) as single:
         topi.elemwise_sum(te.placeholder((3,), name="A"))  # type: ignore[arg-type]
     assert diagnostic(single.value) == (
         Diagnostic(
-            "wrong-argument", where="topi.elemwise_sum", what="xs",
+            "invalid-type", where="topi.elemwise_sum", what="xs",
             values="Tensor(A, shape=(3,), dtype=float32)", type="Tensor",
         )
     )

@@ -237,7 +237,7 @@ def test_refusals() -> None:
         )
     )
     assert refused(lambda: image.resize2d(A, [], (8,))) == (
-        Diagnostic("wrong-count", where="topi.image.resize2d", what="size", value_count=1, count=2)
+        Diagnostic("count-mismatch", where="topi.image.resize2d", what="size", value_count=1, count=2)
     )
     assert refused(lambda: image.resize1d(A, [], 8)) == (
         Diagnostic(
@@ -247,7 +247,7 @@ def test_refusals() -> None:
     )
     assert refused(lambda: image.resize2d(
         A, [], 8, coordinate_transformation_mode="tf_crop_and_resize")) == (
-        Diagnostic("wrong-count", where="topi.image.resize2d", roi_count=0, expected=4)
+        Diagnostic("count-mismatch", where="topi.image.resize2d", roi_count=0, expected=4)
     )
     assert refused(lambda: image.affine_grid(M, (3, 4))) == (
         Diagnostic("shapes", where="topi.image.affine_grid", data="M", shape="(2, 3, 3)")
@@ -259,7 +259,7 @@ def test_refusals() -> None:
         )
     )
     assert refused(lambda: nn.upsampling(A, 0, 1)) == (
-        Diagnostic("wrong-number", where="topi.nn.upsampling", scale=0)
+        Diagnostic("invalid-value", where="topi.nn.upsampling", scale=0)
     )
 
 

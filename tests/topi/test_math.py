@@ -188,10 +188,10 @@ def test_refusals() -> None:
     A, B = te.placeholder((3,), "int32", name="A"), te.placeholder((3,), "uint8", name="B")
 
     assert refused(lambda: topi.exp(A)) == (
-        Diagnostic("element-type", name="exp", dtype="int32")
+        Diagnostic("dtype", name="exp", dtype="int32")
     )
     assert refused(lambda: topi.exp(1.0)) == (  # type: ignore[arg-type]
-        Diagnostic("wrong-argument", where="topi.exp", what="x", value=1.0, type="float")
+        Diagnostic("invalid-type", where="topi.exp", what="x", value=1.0, type="float")
     )
     assert refused(lambda: topi.clip(B, 0, 256)) == (
         Diagnostic(
@@ -207,14 +207,14 @@ def test_refusals() -> None:
     )
     assert refused(lambda: topi.cast(A, "real")) == (
         Diagnostic(
-            "element-type", name="real",
+            "dtype", name="real",
             scalars="bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, "
             "bfloat16, float32, float64",
         )
     )
     assert refused(lambda: topi.fixed_point_multiply(A, 0.5, 1)) == (  # type: ignore[arg-type]
         Diagnostic(
-            "wrong-argument", where="topi.fixed_point_multiply", what="multiplier", value=0.5,
+            "invalid-type", where="topi.fixed_point_multiply", what="multiplier", value=0.5,
             type="float",
         )
     )

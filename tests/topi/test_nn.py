@@ -387,7 +387,7 @@ def test_refusals() -> None:
     W, B = te.placeholder((5, 6), name="W"), te.placeholder((4,), name="B")
 
     assert refused(lambda: nn.softmax(i)) == (
-        Diagnostic("element-type", where="topi.nn.softmax", x="i", dtype="int32")
+        Diagnostic("dtype", where="topi.nn.softmax", x="i", dtype="int32")
     )
     assert refused(lambda: nn.dense(A, W, B)) == (
         Diagnostic("shapes", where="topi.nn.dense", shape="(4,)", columns="5")
@@ -432,7 +432,7 @@ def test_refusals() -> None:
         )
     )
     assert refused(lambda: nn.lrn(A, 4)) == (
-        Diagnostic("wrong-number", where="topi.nn.lrn", width=4)
+        Diagnostic("invalid-value", where="topi.nn.lrn", width=4)
     )
     assert refused(lambda: nn.space_to_depth(A, 2)) == (
         Diagnostic(
@@ -452,7 +452,7 @@ def test_refusals() -> None:
         )
     )
     assert refused(lambda: nn.dilate(A, [2])) == (
-        Diagnostic("wrong-count", where="topi.nn.dilate", what="strides", value_count=1, count=2)
+        Diagnostic("count-mismatch", where="topi.nn.dilate", what="strides", value_count=1, count=2)
     )
 
 
@@ -461,18 +461,18 @@ def test_numbers_of_channels_are_tensors() -> None:
     A, B = te.placeholder((2, 3, 4, 5), name="A"), te.placeholder((3,), name="B")
 
     assert refused(lambda: nn.bias_add(A, nothing)) == Diagnostic(
-        "wrong-argument", where="topi.nn.bias_add", what="bias", value=None, type="NoneType",
+        "invalid-type", where="topi.nn.bias_add", what="bias", value=None, type="NoneType",
     )
     assert refused(lambda: nn.prelu(A, nothing)) == Diagnostic(
-        "wrong-argument", where="topi.nn.prelu", what="slope", value=None, type="NoneType",
+        "invalid-type", where="topi.nn.prelu", what="slope", value=None, type="NoneType",
     )
     assert refused(lambda: nn.scale_shift_nchw(A, nothing, B)) == (
         Diagnostic(
-            "wrong-argument", where="topi.nn.scale_shift_nchw", what="Scale", value=None,
+            "invalid-type", where="topi.nn.scale_shift_nchw", what="Scale", value=None,
             type="NoneType",
         ))
     assert refused(lambda: nn.scale_shift_nhwc(A, B, nothing)) == (
         Diagnostic(
-            "wrong-argument", where="topi.nn.scale_shift_nhwc", what="Shift", value=None,
+            "invalid-type", where="topi.nn.scale_shift_nhwc", what="Shift", value=None,
             type="NoneType",
         ))

@@ -262,10 +262,10 @@ def test_refusals() -> None:
         )
     )
     assert refused(lambda: topi.max(A, (0, 0))) == (
-        Diagnostic("given-twice", where="topi.max", what="axis", axis=(0, 0), rank=2)
+        Diagnostic("duplicate-argument", where="topi.max", what="axis", axis=(0, 0), rank=2)
     )
     assert refused(lambda: topi.all(A)) == (
-        Diagnostic("element-type", where="topi.all", data="A", dtype="float32")
+        Diagnostic("dtype", where="topi.all", data="A", dtype="float32")
     )
     assert refused(lambda: topi.argmax(E, 1)) == (
         Diagnostic("shapes", where="topi.argmax", data="E", shape="(4, 0)", axes=(1,))
@@ -280,7 +280,7 @@ def test_refusals() -> None:
         Diagnostic("shapes", where="topi.collapse_sum", data="A", shape="(4, 6)", target="(2, 6)")
     )
     assert refused(lambda: topi.sum(A, 1.0)) == (  # type: ignore[arg-type]
-        Diagnostic("wrong-argument", where="topi.sum", what="axis", value=1.0, type="float")
+        Diagnostic("invalid-type", where="topi.sum", what="axis", value=1.0, type="float")
     )
 
 

@@ -140,7 +140,7 @@ def test_refusals() -> None:
     )
     assert refused(lambda: topi.scatter_elements(A, i, D)) == (
         Diagnostic(
-            "element-type", where="topi.scatter_elements", data="A", dtype="float32",
+            "dtype", where="topi.scatter_elements", data="A", dtype="float32",
             updates_dtype="float64", updates="D",
         )
     )

@@ -160,7 +160,7 @@ def test_the_greatest_of_as_many_as_the_call_says(ret_type: str) -> None:
     with pytest.raises(tecomp.CallError) as error:
         kernel(a[:1], *results)
     assert diagnostic(error.value) == (
-        Diagnostic("too-much", count=2, axis=0, name="the tensor", shape="(1, 5)", extent=1)
+        Diagnostic("limit-exceeded", count=2, axis=0, name="the tensor", shape="(1, 5)", extent=1)
     )
 
 
@@ -186,7 +186,7 @@ def test_refusals() -> None:
         )
     )
     assert refused(lambda: topi.searchsorted(A, v)) == (
-        Diagnostic("wrong-count", where="topi.searchsorted", shape="(4, 6)", values_shape="(6,)")
+        Diagnostic("count-mismatch", where="topi.searchsorted", shape="(4, 6)", values_shape="(6,)")
     )
     assert refused(lambda: topi.unique(A)) == (
         Diagnostic("shapes", where="topi.unique", what="A", shape="(4, 6)", rank=1, named=", a row")

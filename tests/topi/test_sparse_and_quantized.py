@@ -161,7 +161,7 @@ def test_argwhere_of_too_few_rows() -> None:
     program = tecomp.compile([topi.argwhere((2, 1), A)], [A])
     with pytest.raises(tecomp.CallError) as error:
         program(np.ones(4, "float32"))
-    assert diagnostic(error.value) == Diagnostic("too-much", found_count=4, out_count=2)
+    assert diagnostic(error.value) == Diagnostic("limit-exceeded", found_count=4, out_count=2)
 
 
 @RUNS
@@ -198,7 +198,7 @@ CODE, S = te.placeholder((), "int32", name="code"), te.placeholder((3,), name="s
      )),
     (lambda: topi.nn.sparse_dense(X, te.placeholder((5,), "float64", name="d"), J, P),
      Diagnostic(
-         "element-type", where="topi.nn.sparse_dense", dtype="float32", data_dtype="float64",
+         "dtype", where="topi.nn.sparse_dense", dtype="float32", data_dtype="float64",
          data="d",
      )),
     (lambda: topi.nn.binarize_pack(X),
@@ -213,7 +213,7 @@ CODE, S = te.placeholder((), "int32", name="code"), te.placeholder((3,), name="s
     (lambda: topi.nn.simulated_dequantize(X, te.placeholder((2,), "int32"), S, S),
      Diagnostic("shapes", where="topi.nn.simulated_dequantize", what="in_dtype", shape="(2,)")),
     (lambda: topi.nn.simulated_dequantize(X, CODE),
-     Diagnostic("nothing-given", where="topi.nn.simulated_dequantize", prefix="input")),
+     Diagnostic("missing-input", where="topi.nn.simulated_dequantize", prefix="input")),
     (lambda: topi.nn.simulated_quantize(X, CODE, S, S),
      Diagnostic(
          "shapes", where="topi.nn.simulated_quantize", prefix="output", what="scale",

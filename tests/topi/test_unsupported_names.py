@@ -20,7 +20,7 @@ def test_what_is_called_absent_is(module: str) -> None:
         with pytest.raises(tecomp.MissingError) as error:
             getattr(found, name)
         assert diagnostic(error.value) == Diagnostic(
-            "missing-name", called=module.removeprefix("tecomp."), name=name, remedy=instead)
+            "unsupported-name", called=module.removeprefix("tecomp."), name=name, remedy=instead)
 
 
 @pytest.mark.parametrize("module", [topi, topi.nn])
@@ -43,5 +43,5 @@ def test_names_that_are_misspelt(module: object, name: str, near: str) -> None:
     assert isinstance(error.value, MissingError)
     called, _, other = near.rpartition(".")
     assert diagnostic(error.value) == (
-        Diagnostic("missing-name", called=called, name=name, near=other)
+        Diagnostic("unsupported-name", called=called, name=name, near=other)
     )

@@ -341,7 +341,7 @@ def test_refusals() -> None:
         Diagnostic("shapes", where="topi.squeeze", k=0, a="A", shape="(4, 6)", extent="4")
     )
     assert refused(lambda: topi.transpose(A, (0, 0))) == (
-        Diagnostic("given-twice", where="topi.transpose", given=(0, 0), a="A", ndim=2)
+        Diagnostic("duplicate-argument", where="topi.transpose", given=(0, 0), a="A", ndim=2)
     )
     assert refused(lambda: topi.concatenate([A, B])) == (
         Diagnostic(
@@ -358,23 +358,23 @@ def test_refusals() -> None:
     bad: Any = "x"
     assert refused(lambda: topi.strided_slice(A, [bad], [4])) == (
         Diagnostic(
-            "wrong-argument", where="topi.strided_slice", what="begin[0]", value="x", type="str",
+            "invalid-type", where="topi.strided_slice", what="begin[0]", value="x", type="str",
         )
     )
     assert refused(lambda: topi.strided_slice(A, bad, [4])) == (
         Diagnostic(
-            "wrong-argument", where="topi.strided_slice", what="begin", bounds="x", type="str",
+            "invalid-type", where="topi.strided_slice", what="begin", bounds="x", type="str",
         )
     )
     assert refused(lambda: topi.strided_slice(A, [0], [4], [1, 1])) == (
-        Diagnostic("wrong-count", where="topi.strided_slice", strides=[1, 1], count=1)
+        Diagnostic("count-mismatch", where="topi.strided_slice", strides=[1, 1], count=1)
     )
     assert refused(lambda: topi.strided_slice(A, [0], [4], [0])) == (
-        Diagnostic("wrong-number", where="topi.strided_slice", k=0)
+        Diagnostic("invalid-value", where="topi.strided_slice", k=0)
     )
     assert refused(lambda: topi.strided_slice(A, [0, 0, 0], [1, 1, 1])) == (
         Diagnostic(
-            "wrong-count", where="topi.strided_slice", begin_count=3, end_count=3, own=(0, 1, 2),
+            "count-mismatch", where="topi.strided_slice", begin_count=3, end_count=3, own=(0, 1, 2),
             a="A", shape="(4, 6)",
         )
     )
@@ -396,10 +396,10 @@ def test_refusals() -> None:
         )
     )
     assert refused(lambda: topi.repeat(A, -1, 0)) == (
-        Diagnostic("wrong-number", where="topi.repeat", what="repeats", literal=-1, least=0)
+        Diagnostic("invalid-value", where="topi.repeat", what="repeats", literal=-1, least=0)
     )
     assert refused(lambda: topi.flip(A, (0, -2))) == (
-        Diagnostic("given-twice", where="topi.flip", what="axis", axis=(0, -2), rank=2)
+        Diagnostic("duplicate-argument", where="topi.flip", what="axis", axis=(0, -2), rank=2)
     )
     assert refused(lambda: topi.sliding_window(A, 0, (5, 2), (1, 1))) == (
         Diagnostic(

@@ -383,7 +383,7 @@ def test_refusals() -> None:
         Diagnostic("shapes", where="topi.nn.conv2d_nchw", padding="FULL", reaches="(9, 3)")
     )
     assert refused(lambda: nn.conv2d_nchw(X, V, 0, 0, 1)) == (
-        Diagnostic("wrong-number", where="topi.nn.conv2d_nchw", what="strides", literal=0, least=1)
+        Diagnostic("invalid-value", where="topi.nn.conv2d_nchw", what="strides", literal=0, least=1)
     )
     assert refused(lambda: nn.pool2d(X, 2, 2, 1, 0, "sum")) == (
         Diagnostic(
@@ -392,10 +392,10 @@ def test_refusals() -> None:
         )
     )
     assert refused(lambda: nn.global_pool(K, "avg")) == (
-        Diagnostic("element-type", where="topi.nn.global_pool", data="I", dtype="int8")
+        Diagnostic("dtype", where="topi.nn.global_pool", data="I", dtype="int8")
     )
     assert refused(lambda: nn.conv2d_transpose_nchw(X, W, 1, 0, "float32", 1)) == (
-        Diagnostic("wrong-number", where="topi.nn.conv2d_transpose_nchw", more=(1, 1), steps=(1, 1))
+        Diagnostic("invalid-value", where="topi.nn.conv2d_transpose_nchw", more=(1, 1), steps=(1, 1))
     )
     assert refused(lambda: nn.conv2d_transpose_nchw(X, W, 1, 0, "float32", 0)) == (
         Diagnostic(
@@ -420,6 +420,6 @@ def test_refusals() -> None:
     )
     assert refused(lambda: nn.pool2d(X, 2, 2, 1, 0, "max", layout="NCWX")) == (
         Diagnostic(
-            "given-twice", where="topi.nn.pool2d", what="data", layout="NCWX", letters="NCHW",
+            "duplicate-argument", where="topi.nn.pool2d", what="data", layout="NCWX", letters="NCHW",
         )
     )

@@ -168,7 +168,7 @@ def test_slices_that_there_are_not(choose: Callable[..., tuple[Any, ...]]) -> No
         s[C].domain_picture(*axes)
     names = ", ".join(map(str, axes))
     assert diagnostic(caught.value) == (
-        Diagnostic("no-such-loop", stage="C", given=names, names="i, j, k")
+        Diagnostic("unknown-loop", stage="C", given=names, names="i, j, k")
     )
 
 
@@ -176,7 +176,7 @@ def test_a_placeholder_has_no_iterations() -> None:
     s, C = product()
     with pytest.raises(ScheduleError) as caught:
         s[C.op.input_tensors[0]].domain_picture()
-    assert diagnostic(caught.value) == Diagnostic("no-such-loop", name="A")
+    assert diagnostic(caught.value) == Diagnostic("unknown-loop", name="A")
 
 
 class Order:

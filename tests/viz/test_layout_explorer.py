@@ -111,7 +111,7 @@ def test_layouts_without_elements_are_refused() -> None:
     with pytest.raises(LayoutError) as caught:
         LAYOUTS["empty"].explore()
     assert diagnostic(caught.value) == (
-        Diagnostic("nothing-given", dtype="float32", shape=[0, 3])
+        Diagnostic("missing-input", dtype="float32", shape=[0, 3])
     )
 
 

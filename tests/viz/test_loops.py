@@ -92,7 +92,7 @@ def test_calls_that_there_are_not() -> None:
         with pytest.raises(ScheduleError) as caught:
             schedule.step_picture(step)
         assert diagnostic(caught.value) == (
-            Diagnostic("wrong-number", step=step, calls=f"{seen} calls")
+            Diagnostic("invalid-value", step=step, calls=f"{seen} calls")
         )
 
 

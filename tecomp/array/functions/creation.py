@@ -329,7 +329,7 @@ def _as_python_scalar(value: Any, where: str) -> bool | int | float | complex:
         return value
     raise ArrayTypeError(
         "{where}: the value must be a scalar or an array of this namespace, got {class_}",
-        kind="no-array", where=where, class_=value.__class__.__name__,
+        kind="not-an-array", where=where, class_=value.__class__.__name__,
     )
 
 

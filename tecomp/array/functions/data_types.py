@@ -226,7 +226,7 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
     if not types:
         raise ArrayValueError(
             "{where}: expected at least one array or dtype",
-            kind="nothing-given", where=where,
+            kind="missing-input", where=where,
         )
     dtype = promote_types(types)
     return numpy_dtype(

@@ -203,7 +203,7 @@ def _nodes(arrays: Sequence[Array], where: str) -> list[Node]:
     if not nodes:
         raise ArrayValueError(
             "{where}: expected at least one array, got an empty sequence",
-            kind="nothing-given", where=where,
+            kind="missing-input", where=where,
         )
     return nodes
 

@@ -318,7 +318,7 @@ def _refuse(word: str, name: str) -> NoReturn:
     raise ArrayTypeError(
         "{word}: tecomp.array has no equivalent, and the NumPy function would return a NumPy "
         "array; {remedy}convert to NumPy with np.asarray(x)",
-        kind="no-array", word=word, remedy=instead + ", or " if instead else "",
+        kind="not-an-array", word=word, remedy=instead + ", or " if instead else "",
     )
 
 

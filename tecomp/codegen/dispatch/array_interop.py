@@ -81,7 +81,7 @@ def read_dlpack(where: str, array: Any) -> ArrayMemory:
     if _is_negated(array):
         raise CallError(
             "{where}: the array is a lazily negated PyTorch tensor; pass x.resolve_neg()",
-            kind="memory-of-array", where=where,
+            kind="unsupported-memory", where=where,
         )
     capsule = _capsule(where, array)
     tensor, access = _tensor(where, capsule)
@@ -91,7 +91,7 @@ def read_dlpack(where: str, array: Any) -> ArrayMemory:
         raise CallError(
             "{where}: expected an array in host memory, got one on device "
             "{device_type}:{device_id}; copy it to the host first",
-            kind="memory-of-array", where=where, device_type=tensor.device_type,
+            kind="unsupported-memory", where=where, device_type=tensor.device_type,
             device_id=tensor.device_id,
         )
     axes = range(tensor.ndim)
@@ -138,7 +138,7 @@ def _capsule(where: str, array: Any) -> object:
         raise CallError(
             "{where}: its memory cannot be shared ({reason}); pass an array that owns plain host "
             "memory",
-            kind="memory-of-array", where=where, reason=error,
+            kind="unsupported-memory", where=where, reason=error,
         ) from error
 
 
@@ -159,7 +159,7 @@ def _tensor(where: str, capsule: object) -> tuple[_Tensor, Access]:
     raise CallError(
         "{where}: __dlpack__ returned {type}, which is not an unused DLPack capsule; pass an array "
         "whose __dlpack__ returns a new capsule at each call",
-        kind="memory-of-array", where=where, type=type(capsule).__name__,
+        kind="unsupported-memory", where=where, type=type(capsule).__name__,
     )
 
 
@@ -213,7 +213,7 @@ def as_array(given: Any, where: str) -> np.ndarray[Any, Any]:
         raise CallError(
             "{where}: got a {type} that NumPy cannot convert to an array; pass nested lists of "
             "equal lengths, or an array",
-            kind="other-array", where=where, type=type(given).__name__,
+            kind="argument-mismatch", where=where, type=type(given).__name__,
         ) from error
 
 

@@ -459,7 +459,7 @@ class Kernel(Pictured):
         if kind == RAISED:
             return EXCEPTIONS.take(value) or CallError(
                 "{name}: {text} failed",
-                kind="no-memory", name=self.name, text=text,
+                kind="out-of-memory", name=self.name, text=text,
             )
         if kind == OUT_OF_BOUNDS:
             return CallError(
@@ -470,7 +470,7 @@ class Kernel(Pictured):
         return CallError(
             "{name}: out of memory for {text}, which needs {size}; use smaller tiles, or compute "
             "it closer to where it is used",
-            kind="no-memory", name=self.name, text=text, size=size,
+            kind="out-of-memory", name=self.name, text=text, size=size,
         )
 
 
@@ -525,6 +525,6 @@ def _check_overlap(parameters: Sequence[KernelParameter], memories: Sequence[Arr
                 raise CallError(
                     "{where}: the argument is written to and shares memory with argument "
                     "{position} ({buffer}); pass a copy of one of them",
-                    kind="memory-of-array", where=parameter.where, position=other.position,
+                    kind="unsupported-memory", where=parameter.where, position=other.position,
                     buffer=other.buffer.name,
                 )

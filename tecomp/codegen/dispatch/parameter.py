@@ -148,7 +148,8 @@ def _numpy_memory(parameter: KernelParameter, array: np.ndarray[Any, Any]) -> Ar
         raise CallError(
             "{where}: expected native byte order of {scalar}, got {str}; convert it with "
             ".astype({parameter_scalar})",
-            kind="memory-of-array", where=parameter.where, scalar=parameter.scalar, str=dtype.str,
+            kind="unsupported-memory", where=parameter.where, scalar=parameter.scalar,
+            str=dtype.str,
             parameter_scalar=_numpy_name(parameter.scalar),
         )
     strides = None
@@ -171,7 +172,7 @@ def _check_whole_steps(parameter: KernelParameter, array: np.ndarray[Any, Any]) 
             raise CallError(
                 "{where}: the stride of axis {axis} is {step} bytes, which is not a multiple of "
                 "the {size} bytes of {scalar}; pass a copy of the array",
-                kind="memory-of-array", where=parameter.where, axis=axis, step=step, size=size,
+                kind="unsupported-memory", where=parameter.where, axis=axis, step=step, size=size,
                 scalar=parameter.scalar,
             )
 
@@ -187,7 +188,7 @@ def _no_array(parameter: KernelParameter, argument: Any) -> CallError:
         advice = "pass the array that the kernel reads"
     return CallError(
         "{where}: expected an array of {parameter}, got {got}; {advice}",
-        kind="other-array", where=parameter.where, parameter=parameter.describe(), got=got,
+        kind="argument-mismatch", where=parameter.where, parameter=parameter.describe(), got=got,
         advice=advice,
     )
 
@@ -203,7 +204,7 @@ def _check_memory(parameter: KernelParameter, memory: ArrayMemory) -> None:
     if memory.dtype != scalar:
         raise CallError(
             "{where}: expected {parameter}, got {shape}; convert it with .astype({scalar})",
-            kind="other-array", where=parameter.where, parameter=parameter.describe(),
+            kind="argument-mismatch", where=parameter.where, parameter=parameter.describe(),
             shape=array_text(memory.dtype, memory.shape), scalar=_numpy_name(scalar),
         )
     if parameter.is_written and memory.access != "writable":
@@ -215,14 +216,14 @@ def _check_memory(parameter: KernelParameter, memory: ArrayMemory) -> None:
         raise CallError(
             "{where}: expected contiguous row-major {parameter}, got strides of {strides} "
             "elements; {remedy}",
-            kind="memory-of-array", where=parameter.where, parameter=parameter.describe(),
+            kind="unsupported-memory", where=parameter.where, parameter=parameter.describe(),
             strides=memory.strides, remedy=remedy,
         )
     if memory.address % scalar.bytes and prod(memory.shape):
         raise CallError(
             "{where}: the address {address:#x} of its first element is not a multiple of the "
             "{bytes} bytes of {scalar}; pass a copy of the array",
-            kind="memory-of-array", where=parameter.where, address=memory.address,
+            kind="unsupported-memory", where=parameter.where, address=memory.address,
             bytes=scalar.bytes, scalar=scalar,
         )
 
@@ -238,7 +239,7 @@ def _not_writable(parameter: KernelParameter, memory: ArrayMemory) -> CallError:
         advice = f"pass {new} or a PyTorch tensor, and create the other array from it"
     return CallError(
         "{where}: the argument is written to, but {reason}; {advice}",
-        kind="memory-of-array", where=parameter.where, reason=why, advice=advice,
+        kind="unsupported-memory", where=parameter.where, reason=why, advice=advice,
     )
 
 
@@ -280,7 +281,7 @@ def check_scalar(where: str, var: Var, argument: Any) -> int | float:
         raise CallError(
             "{where}: {value} is out of range for {dtype} ({low} to {high}); declare the variable "
             "with a wider dtype",
-            kind="other-array", where=where, value=value, dtype=dtype, low=low, high=high,
+            kind="argument-mismatch", where=where, value=value, dtype=dtype, low=low, high=high,
         )
     return value
 
@@ -291,5 +292,5 @@ def _no_number(where: str, dtype: DType, argument: Any, noun: str) -> CallError:
         "None" if argument is None else type(argument).__name__)
     return CallError(
         "{where}: expected {article} {noun} ({dtype}), got {shown}; pass a Python or NumPy {noun}",
-        kind="other-array", where=where, article=article, noun=noun, dtype=dtype, shown=shown,
+        kind="argument-mismatch", where=where, article=article, noun=noun, dtype=dtype, shown=shown,
     )

@@ -199,7 +199,7 @@ def _number(text: str) -> int:
         raise CallError(
             "{variable}: expected a positive number of threads, got {text!r}; unset it to use "
             "every processor",
-            kind="wrong-number", variable=VARIABLE, text=text,
+            kind="invalid-value", variable=VARIABLE, text=text,
         )
     return int(text)
 

@@ -44,7 +44,7 @@ def check_findable(func: PrimFunc, parameters: Sequence[KernelParameter]) -> Non
             raise LowerError(
                 "{func}: size variable `{var}` is not by itself an extent of any argument, so it "
                 "cannot be inferred; add the variable {var} to the arguments",
-                kind="unknown-size", func=func.name, var=var.name,
+                kind="unbound-size", func=func.name, var=var.name,
             )
 
 
@@ -92,7 +92,8 @@ def part_at_offset(
         raise CallError(
             "{where}: expected a contiguous one-dimensional array for {parameter}, got {got}; pass "
             "array.reshape(-1) of a contiguous array",
-            kind="other-array", where=parameter.where, parameter=parameter.describe(), got=got,
+            kind="argument-mismatch", where=parameter.where, parameter=parameter.describe(),
+            got=got,
         )
     shape = shape_value(parameter.shape, sizes)
     strides = shape_value(parameter.strides, sizes) if parameter.strides else None
@@ -104,13 +105,13 @@ def part_at_offset(
     if min(shape, default=0) < 0:
         raise CallError(
             "{where}: {shape} has a negative extent; pass larger sizes",
-            kind="other-array", where=parameter.where, shape=array_text(memory.dtype, shape),
+            kind="argument-mismatch", where=parameter.where, shape=array_text(memory.dtype, shape),
         )
     if 0 not in shape and (first < 0 or last >= memory.shape[0]):
         raise CallError(
             "{where}: {shape} spans elements {first} to {last} of the array, got {got}; pass a "
             "longer array, or another offset",
-            kind="other-array", where=parameter.where, shape=array_text(memory.dtype, shape),
+            kind="argument-mismatch", where=parameter.where, shape=array_text(memory.dtype, shape),
             first=first, last=last, got=got,
         )
     address = memory.address + start * parameter.scalar.bytes
@@ -132,7 +133,7 @@ def check_shape(parameter: KernelParameter, memory: ArrayMemory, sizes: Mapping[
     if not candidates:
         raise CallError(
             "{where}: expected {rank} axes, {parameter}, got {got_count}, {got}; {remedy}",
-            kind="other-array", where=parameter.where, rank=len(parameter.shape),
+            kind="argument-mismatch", where=parameter.where, rank=len(parameter.shape),
             parameter=parameter.describe(), got_count=len(got), got=array_text(memory.dtype, got),
             remedy=_advice(parameter),
         )
@@ -140,7 +141,7 @@ def check_shape(parameter: KernelParameter, memory: ArrayMemory, sizes: Mapping[
         raise CallError(
             "{where}: size `{var}` cannot be inferred from an array with {got_count} {axes}, "
             "{got}; pass an unflattened array, {parameter}",
-            kind="unknown-size", where=parameter.where, var=var.name, got_count=len(got),
+            kind="unbound-size", where=parameter.where, var=var.name, got_count=len(got),
             axes="axis" if len(got) == 1 else "axes", got=array_text(memory.dtype, got),
             parameter=parameter.describe(),
         )
@@ -148,7 +149,7 @@ def check_shape(parameter: KernelParameter, memory: ArrayMemory, sizes: Mapping[
     if all(problems):
         raise CallError(
             "{where}: {problem}",
-            kind="other-array", where=parameter.where, problem=problems[0],
+            kind="argument-mismatch", where=parameter.where, problem=problems[0],
         )
 
 
@@ -211,7 +212,7 @@ def _refuse_logical(
     raise CallError(
         "{where}: {name} is stored as {parameter} in a layout, got {got}, its logical shape; "
         "{also}",
-        kind="other-array", where=parameter.where, name=name, parameter=parameter.describe(),
+        kind="argument-mismatch", where=parameter.where, name=name, parameter=parameter.describe(),
         got=array_text(str(parameter.scalar), got), also=also,
     )
 
@@ -232,13 +233,13 @@ def check_strides(
         raise CallError(
             "{where}: expected strides of {wanted} elements, got {got}; pass an array with these "
             "strides",
-            kind="memory-of-array", where=parameter.where, wanted=wanted, got=got,
+            kind="unsupported-memory", where=parameter.where, wanted=wanted, got=got,
         )
     if parameter.is_written and not _are_apart(memory.shape, got):
         raise CallError(
             "{where}: the argument is written to, but with strides of {got} elements some elements "
             "of {shape} may share an address; pass a new array, and copy the result from it",
-            kind="memory-of-array", where=parameter.where, got=got,
+            kind="unsupported-memory", where=parameter.where, got=got,
             shape=array_text(memory.dtype, memory.shape),
         )
 
@@ -338,6 +339,6 @@ def extent_value(extent: Expr, sizes: Mapping[Var, Size]) -> int:
         given = ", ".join(f"{v.name} = {sizes[v].value}" for v in free_variables(extent))
         raise CallError(
             "the extent `{extent}` has no 64-bit value for {given}; pass other sizes",
-            kind="unknown-size", extent=extent, given=given,
+            kind="unbound-size", extent=extent, given=given,
         )
     return int(result.value)

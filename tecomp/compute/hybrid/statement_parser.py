@@ -60,7 +60,7 @@ class StatementParser:
             raise DefinitionError(
                 "te.hybrid {source}: function takes {arguments} ({names}), got {argument_count}; "
                 "pass that many",
-                kind="wrong-count", source=self.source.name,
+                kind="count-mismatch", source=self.source.name,
                 arguments=format_count(len(names), "argument"), names=", ".join(names),
                 argument_count=len(arguments),
             )

@@ -74,7 +74,7 @@ def holders(comm: Any, copies: BuddyCheckpoint) -> dict[int, int]:
             raise TeamError(
                 "protect: ranks {rank} and {buddy} were lost after the checkpoint at step {step}, "
                 "together with each other's copies; their data cannot be recovered",
-                kind="lost-process", rank=rank, buddy=buddy, step=copies.step,
+                kind="process-failure", rank=rank, buddy=buddy, step=copies.step,
             )
         found[rank] = now[rank] if rank in now else now[buddy]
     return found

@@ -253,7 +253,7 @@ class ProtectedLoop:
         if not found:
             raise TeamError(
                 "protect: a rank was lost before its first checkpoint; restart the program",
-                kind="lost-process",
+                kind="process-failure",
             )
         return found[0]
 

@@ -181,7 +181,7 @@ def _values(words: Sequence[int], callee: CallSignature) -> list[Any]:
                 raise CallError(
                     "{where}: argument {k} of {function} begins {size} elements past the end of "
                     "its tensor; pass an offset in bounds to access_ptr",
-                    kind="outside-index", where=callee.where, k=k, function=callee.function,
+                    kind="index-out-of-bounds", where=callee.where, k=k, function=callee.function,
                     size=-min(shape),
                 )
             found.append(

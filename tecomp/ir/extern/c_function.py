@@ -125,7 +125,7 @@ def _find(function: Any, symbol: str | None) -> Any:
             raise TypeMismatchError(
                 "CFunction: function is {function!r}; pass a ctypes function, or a library or its "
                 "path, and the symbol",
-                kind="outside-function", function=function,
+                kind="external-function", function=function,
             )
         return function
     check_kind(symbol, str, "CFunction: symbol", "give a name", TypeMismatchError)
@@ -137,12 +137,12 @@ def _find(function: Any, symbol: str | None) -> Any:
             raise DefinitionError(
                 "CFunction {symbol}: cannot load the library {path} ({reason}); pass the path of a "
                 "shared library",
-                kind="outside-function", symbol=symbol, path=os.fspath(function), reason=error,
+                kind="external-function", symbol=symbol, path=os.fspath(function), reason=error,
             ) from None
     if not isinstance(library, ctypes.CDLL):
         raise TypeMismatchError(
             "CFunction {symbol}: library is {library!r}; pass a path or a ctypes.CDLL",
-            kind="outside-function", symbol=symbol, library=library,
+            kind="external-function", symbol=symbol, library=library,
         )
     try:
         return library[symbol]
@@ -150,7 +150,7 @@ def _find(function: Any, symbol: str | None) -> Any:
         raise DefinitionError(
             "CFunction {symbol}: symbol not found in the library {name}; check its symbols, and "
             'declare C++ functions as extern "C"',
-            kind="outside-function", symbol=symbol, name=library._name or "of this process",
+            kind="external-function", symbol=symbol, name=library._name or "of this process",
         ) from None
 
 
@@ -162,7 +162,7 @@ def _arguments(name: str, found: Any, given: Sequence[str] | None) -> tuple[CArg
             raise DefinitionError(
                 "CFunction {name}: argument types are not declared; pass arguments=, such as "
                 '["const float32*", "float32*", "int64"], or set its argtypes',
-                kind="outside-function", name=name,
+                kind="external-function", name=name,
             )
         return tuple(_of_ctypes(kind, where) for kind in declared)
     check_list(given, str, where, "pass a list of types", TypeMismatchError)
@@ -184,7 +184,7 @@ def _argument(text: str, where: str) -> CArgument:
         raise TypeMismatchError(
             '{where}: unknown type {text!r}; use {scalars}, a pointer such as "float32*" or "const '
             'float32*", or "{any_pointer}"',
-            kind="outside-function", where=where, text=text, scalars=", ".join(_SCALARS),
+            kind="external-function", where=where, text=text, scalars=", ".join(_SCALARS),
             any_pointer=ANY_POINTER,
         )
     return CArgument(kind, is_pointer, is_const)
@@ -194,7 +194,7 @@ def _number(text: Any, where: str) -> str:
     if not is_one_of(text, _SCALARS):
         raise TypeMismatchError(
             "{where}: unknown number type {text!r}; use {scalars}",
-            kind="outside-function", where=where, text=text, scalars=", ".join(_SCALARS),
+            kind="external-function", where=where, text=text, scalars=", ".join(_SCALARS),
         )
     return str(text)
 
@@ -210,7 +210,7 @@ def _of_ctypes(kind: Any, where: str) -> CArgument:
     raise TypeMismatchError(
         "{where}: ctypes type {getattr} is neither a number nor a pointer to numbers; pass "
         "arguments=",
-        kind="outside-function", where=where, getattr=getattr(kind, "__name__", kind),
+        kind="external-function", where=where, getattr=getattr(kind, "__name__", kind),
     )
 
 

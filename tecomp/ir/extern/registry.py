@@ -68,13 +68,13 @@ def register_func(func_name: Any, f: Any = None, override: bool = False) -> Any:
         raise TypeMismatchError(
             "register_func {func_name}: function is {f!r}; pass a Python function or a "
             "tecomp.CFunction",
-            kind="outside-function", func_name=func_name, f=f,
+            kind="external-function", func_name=func_name, f=f,
         )
     if not override and func_name in _REGISTERED and _REGISTERED[func_name] is not f:
         raise DefinitionError(
             "register_func: {func_name} is already registered; use another name, or pass "
             "override=True",
-            kind="outside-function", func_name=func_name,
+            kind="external-function", func_name=func_name,
         )
     _REGISTERED[func_name] = f
     return f
@@ -98,7 +98,7 @@ def get_global_func(name: str, allow_missing: bool = False) -> Any:
     if name not in _REGISTERED and not allow_missing:
         raise DefinitionError(
             "get_global_func: {remedy}",
-            kind="outside-function", remedy=unknown_function_message(name),
+            kind="external-function", remedy=unknown_function_message(name),
         )
     return _REGISTERED.get(name)
 
@@ -119,7 +119,7 @@ def remove_global_func(name: str) -> None:
     if _REGISTERED.pop(name, None) is None:
         raise DefinitionError(
             "remove_global_func: {remedy}",
-            kind="outside-function", remedy=unknown_function_message(name),
+            kind="external-function", remedy=unknown_function_message(name),
         )
 
 
@@ -137,7 +137,7 @@ def _check_name(name: object, where: str) -> None:
     if not isinstance(name, str) or not name:
         raise TypeMismatchError(
             "{where}: name must be a string, got {name!r}",
-            kind="outside-function", where=where, name=name,
+            kind="external-function", where=where, name=name,
         )
 
 
@@ -163,12 +163,12 @@ def python_function(name: str, where: str, count: int | None = None) -> Callable
     if found is None:
         raise DefinitionError(
             "{where}: {remedy}",
-            kind="outside-function", where=where, remedy=unknown_function_message(name),
+            kind="external-function", where=where, remedy=unknown_function_message(name),
         )
     if isinstance(found, CFunction):
         raise DefinitionError(
             "{where}: {name} is a C function; call it with te.call_extern",
-            kind="outside-function", where=where, name=name,
+            kind="external-function", where=where, name=name,
         )
     if count is not None:
         _check_count(found, name, where, count)
@@ -189,7 +189,7 @@ def _check_count(function: Any, name: str, where: str, count: int) -> None:
         raise DefinitionError(
             "{where}: {name}{plain} is called with {count} argument{plural}; pass the expected "
             "number",
-            kind="outside-function", where=where, name=name, plain=plain, count=count,
+            kind="external-function", where=where, name=name, plain=plain, count=count,
             plural="s" * (count != 1),
         ) from None
 
@@ -204,12 +204,12 @@ def c_function(name: str, where: str) -> CFunction:
     if found is None:
         raise DefinitionError(
             "{where}: {remedy}",
-            kind="outside-function", where=where, remedy=unknown_function_message(name),
+            kind="external-function", where=where, remedy=unknown_function_message(name),
         )
     if not isinstance(found, CFunction):
         raise DefinitionError(
             "{where}: {name} is a Python function; call it with te.call_packed",
-            kind="outside-function", where=where, name=name,
+            kind="external-function", where=where, name=name,
         )
     return found
 
@@ -284,7 +284,7 @@ def function_of(callee: CallSignature) -> Any:
         raise DefinitionError(
             "{where}: {name} {description}, but a {result} is expected; pass result= to its "
             "tecomp.CFunction",
-            kind="outside-function", where=where, name=name, description=said,
+            kind="external-function", where=where, name=name, description=said,
             result=callee.result,
         )
     return found
@@ -298,14 +298,14 @@ def _check_types(declared: Sequence[CArgument], callee: CallSignature) -> None:
         raise DefinitionError(
             "{where}: {takes} is called with {given_count} argument{plural}; pass the expected "
             "number",
-            kind="outside-function", where=where, takes=takes, given_count=len(given),
+            kind="external-function", where=where, takes=takes, given_count=len(given),
             plural="s" * (len(given) != 1),
         )
     for number, (kind, each) in enumerate(zip(declared, given, strict=True)):
         if (problem := _mismatch(kind, each)) is not None:
             raise DefinitionError(
                 "{where}: argument {number} of {takes} is {problem}",
-                kind="outside-function", where=where, number=number, takes=takes, problem=problem,
+                kind="external-function", where=where, number=number, takes=takes, problem=problem,
             )
 
 

@@ -143,7 +143,7 @@ def bind(
         if shape != array.shape[: len(shape)]:
             raise CallError(
                 "{func}: {name} has shape {array_shape}, expected {shape}",
-                kind="other-array", func=func.name, name=name, shape=shape,
+                kind="argument-mismatch", func=func.name, name=name, shape=shape,
                 array_shape=array.shape,
             )
         _check_strides(func, param, array, env)
@@ -157,7 +157,7 @@ def _check_array(func: PrimFunc, buffer: Buffer, arg: Any) -> None:
         given = f"{arg.dtype} array" if isinstance(arg, np.ndarray) else type(arg).__name__
         raise CallError(
             "{func}: {buffer} must be an array of {dtype}, got {given}",
-            kind="other-array", func=func.name, buffer=buffer.name, dtype=buffer.dtype,
+            kind="argument-mismatch", func=func.name, buffer=buffer.name, dtype=buffer.dtype,
             given=given,
         )
     lanes = () if buffer.dtype.lanes == 1 else (buffer.dtype.lanes,)
@@ -166,8 +166,8 @@ def _check_array(func: PrimFunc, buffer: Buffer, arg: Any) -> None:
         raise CallError(
             "{func}: {buffer} of {dtype} must have {rank} axes including the lanes, got shape "
             "{shape}",
-            kind="other-array", func=func.name, buffer=buffer.name, dtype=buffer.dtype, rank=rank,
-            shape=arg.shape,
+            kind="argument-mismatch", func=func.name, buffer=buffer.name, dtype=buffer.dtype,
+            rank=rank, shape=arg.shape,
         )
 
 
@@ -183,7 +183,7 @@ def _check_strides(
     if array.size and any(n > 1 and want * array.itemsize != step for n, want, step in axes):
         raise CallError(
             "{func}: {name} has strides {found}, expected {wanted}",
-            kind="other-array", func=func.name, name=name, wanted=wanted, found=found,
+            kind="argument-mismatch", func=func.name, name=name, wanted=wanted, found=found,
         )
 
 
@@ -209,7 +209,7 @@ def _size(func: PrimFunc, size: Var, arrays: list[tuple[BufferParameter, NDArray
     if not found:
         raise CallError(
             "{func}: size {size} cannot be inferred; no array has it as an axis",
-            kind="unknown-size", func=func.name, size=size.name,
+            kind="unbound-size", func=func.name, size=size.name,
         )
     return found[0]
 

@@ -32,7 +32,7 @@ def check_kind(given: Any, kind: Kind, where: str, cure: str, error: type[Tecomp
     if not isinstance(given, kind):
         raise error(
             "{where} is {given!r}; {remedy}",
-            kind="wrong-argument", where=where, given=given, remedy=cure,
+            kind="invalid-type", where=where, given=given, remedy=cure,
         )
 
 
@@ -46,13 +46,13 @@ def check_list(given: Any, kind: Kind, where: str, cure: str, error: type[Tecomp
     if not isinstance(given, (tuple, list)):
         raise error(
             "{where} is {given!r}; {remedy}",
-            kind="wrong-argument", where=where, given=given, remedy=cure,
+            kind="invalid-type", where=where, given=given, remedy=cure,
         )
     for each in given:
         if not isinstance(each, kind):
             raise error(
                 "{where} is {given!r}; {remedy}",
-                kind="wrong-argument", where=where, given=given, remedy=cure,
+                kind="invalid-type", where=where, given=given, remedy=cure,
             )
 
 
@@ -69,14 +69,14 @@ def check_function(
     if not callable(given):
         raise error(
             "{where} is {given!r}; {remedy}",
-            kind="wrong-argument", where=where, given=given, remedy=cure,
+            kind="invalid-type", where=where, given=given, remedy=cure,
         )
     try:
         signature(given).bind(*range(count))
     except (TypeError, ValueError):
         raise error(
             "{where} is {given!r}; {remedy}",
-            kind="wrong-argument", where=where, given=given, remedy=cure,
+            kind="invalid-type", where=where, given=given, remedy=cure,
         ) from None
 
 
@@ -97,7 +97,7 @@ def dictionary_of(
     if not is_right:
         raise error(
             "{where} is {given!r}; {remedy}",
-            kind="wrong-argument", where=where, given=given, remedy=cure,
+            kind="invalid-type", where=where, given=given, remedy=cure,
         )
     return dict(given)
 

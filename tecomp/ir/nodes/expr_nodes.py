@@ -89,7 +89,7 @@ class Expr(Printed):
             "`{subject}` has no value before the kernel runs, and cannot be used as a count or an "
             "index; make an indexed array an input, X = te.placeholder(...), and write X[...]; "
             "make a count an axis, such as te.reduce_axis",
-            kind="no-value-yet", subject=self,
+            kind="symbolic-value", subject=self,
         )
 
     def __array_function__(
@@ -116,14 +116,14 @@ class Expr(Printed):
                 "`{subject}` has no value before the kernel runs, and cannot be converted to "
                 "{dtype}; to read elements of an array, make the array an input, X = "
                 "te.placeholder(array.shape, str(array.dtype)), and write X[...]",
-                kind="no-value-yet", subject=self, dtype=np.dtype(dtype),
+                kind="symbolic-value", subject=self, dtype=np.dtype(dtype),
             )
         if indexes_array(self, sys._getframe(1)):
             raise DefinitionError(
                 "`{subject}` has no value before the kernel runs, and cannot index an array; make "
                 "the array an input, X = te.placeholder(array.shape, str(array.dtype)), and write "
                 "X[...]",
-                kind="no-value-yet", subject=self,
+                kind="symbolic-value", subject=self,
             )
         array = np.empty((), object)
         array[()] = self
@@ -258,7 +258,7 @@ class Expr(Printed):
         raise TypeMismatchError(
             "`{subject}` has no truth value before the kernel runs; write te.if_then_else(cond, a, "
             "b) for `a if cond else b`, te.all/te.any for and/or, te.min/te.max for min/max",
-            kind="no-value-yet", subject=self,
+            kind="symbolic-value", subject=self,
         )
 
     def astype(self, dtype: str) -> Expr:
@@ -480,7 +480,7 @@ def as_expr(
         raise TypeMismatchError(
             "{where}expected an expression or a number, got an array of shape {shape}; make it an "
             'input: X = te.placeholder({shape}, "{dtype}"), and write X[...]',
-            kind="wrong-argument", where=where, shape=value.shape, dtype=value.dtype,
+            kind="invalid-type", where=where, shape=value.shape, dtype=value.dtype,
         )
     # Objects that represent an expression, such as a tensor of rank 0, provide `as_expr`.
     if isinstance(made := getattr(value, "as_expr", lambda: None)(), Expr):
@@ -488,7 +488,7 @@ def as_expr(
     raise TypeMismatchError(
         "{where}expected an expression or a number, got {value!r} ({type}); pass an element of a "
         "tensor, a variable or a number",
-        kind="wrong-argument", where=where, value=value, type=type(value).__name__,
+        kind="invalid-type", where=where, value=value, type=type(value).__name__,
     )
 
 

@@ -61,7 +61,7 @@ def operator_of_ufunc(
     raise TypeMismatchError(
         "{word} of `{value}`: NumPy requires concrete values, but this has a value only when the "
         "kernel runs; {instead}",
-        kind="no-value-yet", word=word, value=value, instead=instead,
+        kind="symbolic-value", word=word, value=value, instead=instead,
     )
 
 
@@ -82,7 +82,7 @@ def apply_numpy_function(
         raise TypeMismatchError(
             "{function} of `{value}`: NumPy requires concrete values, but this has a value only "
             "when the kernel runs; use the operators and functions of te",
-            kind="no-value-yet", function=numpy_name(function), value=value,
+            kind="symbolic-value", function=numpy_name(function), value=value,
         ) from error
 
 

@@ -35,7 +35,7 @@ def as_int_tuple(values: Any, where: str) -> tuple[int, ...]:
         raise LayoutError(
             "{where} must be a sequence of integers, got {values!r}; pass one integer per axis, "
             "such as (0, 1)",
-            kind="wrong-argument", where=where, values=values,
+            kind="invalid-type", where=where, values=values,
         )
     check_bits(numbers, where)
     return numbers
@@ -57,7 +57,7 @@ def positive_numbers(values: Any, where: str, count: int | None = None) -> tuple
         many = "" if count is None else f"{count} "
         raise LayoutError(
             "{where} must be a sequence of {many}positive integers, such as (2, 4), got {values!r}",
-            kind="wrong-argument", where=where, values=values, many=many,
+            kind="invalid-type", where=where, values=values, many=many,
         )
     check_bits(numbers, where)
     return numbers
@@ -75,7 +75,7 @@ def check_bits(numbers: Iterable[int], where: str) -> None:
     if any(n.bit_length() > _MAX_BITS for n in numbers):
         raise LayoutError(
             "{where} contains an integer of more than {max_bits} bits; pass smaller integers",
-            kind="too-much", where=where, max_bits=_MAX_BITS,
+            kind="limit-exceeded", where=where, max_bits=_MAX_BITS,
         )
 
 
@@ -92,7 +92,7 @@ def check_index_in_bounds(index: Any, shape: tuple[int, ...], what: str) -> tupl
         raise LayoutError(
             "layout: {what} {at!r} is out of bounds for {shape}; pass one index per axis, from 0 "
             "to its extent - 1",
-            kind="outside-index", what=what, at=at, shape=list(shape),
+            kind="index-out-of-bounds", what=what, at=at, shape=list(shape),
         )
     return at
 
@@ -132,7 +132,7 @@ def check_shape(shape: Sequence[object]) -> None:
             raise LayoutError(
                 "layout: shape {shape!r} contains the invalid extent {extent!r}; extents must be "
                 "non-negative integers",
-                kind="wrong-argument", extent=extent, shape=list(shape),
+                kind="invalid-type", extent=extent, shape=list(shape),
             )
     check_bits(map(int, cast("Sequence[int]", shape)), "layout: the shape")
 

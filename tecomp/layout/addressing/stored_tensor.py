@@ -94,7 +94,7 @@ class StoredTensor:
                 "layout: {index_map} is not injective on {dtype}{shape}: elements {first} and "
                 "{second} map to the same address; keep every index in the map, e.g. both i // 4 "
                 "and i % 4",
-                kind="shared-place", first=first, second=second, dtype=self.dtype,
+                kind="not-injective", first=first, second=second, dtype=self.dtype,
                 shape=list(self.shape), index_map=self.index_map,
             )
         for axis in self.grid_axes:
@@ -102,7 +102,7 @@ class StoredTensor:
                 raise LayoutError(
                     "layout: grid axis {axis!r} is out of range for the {physical_shape_count} "
                     "physical axes of {index_map}",
-                    kind="wrong-number", axis=axis, physical_shape_count=len(self.physical_shape),
+                    kind="invalid-value", axis=axis, physical_shape_count=len(self.physical_shape),
                     index_map=self.index_map,
                 )
         self.storage.storage_shape(self.physical_shape)
@@ -233,7 +233,7 @@ def check_layout(given: Any, where: str) -> None:
     if not isinstance(given, StoredTensor):
         raise LayoutError(
             "{where} must be a layout, got {given!r}; create one, for example with Layout.of",
-            kind="wrong-argument", where=where, given=given,
+            kind="invalid-type", where=where, given=given,
         )
 
 

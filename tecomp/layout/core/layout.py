@@ -492,7 +492,7 @@ class FixedTiledLayout(Pictured):
             raise LayoutError(
                 "FixedTiledLayout: size {size!r} has {size_count} dimensions, but stride "
                 "{stride!r} has {stride_count}; pass one stride per dimension",
-                kind="wrong-count", size=list(self.size), size_count=len(self.size),
+                kind="count-mismatch", size=list(self.size), size_count=len(self.size),
                 stride=list(self.stride), stride_count=len(self.stride),
             )
         check_kind(

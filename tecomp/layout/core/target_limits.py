@@ -33,7 +33,7 @@ def tile_of(target: Target) -> Tile:
     if target.tile is None:
         raise LayoutError(
             "shard layout: target {target} does not support tiles; pass tiled=False",
-            kind="target-lacks", target=target.name,
+            kind="unsupported-by-target", target=target.name,
         )
     return target.tile
 
@@ -49,14 +49,14 @@ def element_of(target: Target, dtype: str, element: str | None) -> str:
         raise LayoutError(
             "layout: target {target} does not support dtype {dtype}; convert to a supported dtype: "
             "{formats}",
-            kind="target-lacks", target=target.name, dtype=dtype,
+            kind="unsupported-by-target", target=target.name, dtype=dtype,
             formats=", ".join(target.formats) or "none",
         )
     if element is not None and not is_one_of(element, known):
         raise LayoutError(
             "layout: target {target} does not support storing {dtype} as {element}; supported "
             "formats: {known}",
-            kind="target-lacks", target=target.name, dtype=dtype, element=element,
+            kind="unsupported-by-target", target=target.name, dtype=dtype, element=element,
             known=", ".join(known),
         )
     return known[0] if element is None else element
@@ -78,7 +78,8 @@ def grid_of(target: Target, grid: Sequence[int] | None) -> tuple[int, ...]:
         raise LayoutError(
             "layout: the grid <{by}> has {size} cores, but target {target} has only {cores}; use a "
             "smaller grid",
-            kind="target-lacks", by=by, size=prod(cores), target=target.name, cores=target.cores,
+            kind="unsupported-by-target", by=by, size=prod(cores), target=target.name,
+            cores=target.cores,
         )
     return cores
 

@@ -68,7 +68,7 @@ def strided(
         raise LayoutError(
             "strided: strides {strides} spread {shape} over {last} addresses, which exceeds 64-bit "
             "indices; pass smaller strides",
-            kind="too-much", strides=list(strides), shape=list(shape), last=last,
+            kind="limit-exceeded", strides=list(strides), shape=list(shape), last=last,
         )
     digits = [StridedDigit(axis, 1, n, stride) for axis, (n, stride) in enumerate(
         zip(shape, strides, strict=True))]

@@ -140,7 +140,7 @@ def ranges_of(
             "shard layout: {index_map} is not injective on {dtype}{shape}: elements {first} and "
             "{second} map to the same address; make each stride at least the extent of the inner "
             "part",
-            kind="shared-place", first=first, second=second, dtype=dtype, shape=list(shape),
+            kind="not-injective", first=first, second=second, dtype=dtype, shape=list(shape),
             index_map=index_map,
         )
     axes = index_map.initial_indices

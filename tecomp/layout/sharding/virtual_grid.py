@@ -108,7 +108,7 @@ class GridMap(Pictured):
             raise LayoutError(
                 "grid map: {index_map} is not injective: cores {first} and {second} of {shape} map "
                 "to the same core; map each core to a different core",
-                kind="shared-place", first=first, second=second, shape=list(self.shape),
+                kind="not-injective", first=first, second=second, shape=list(self.shape),
                 index_map=self.index_map,
             )
 
@@ -260,7 +260,7 @@ class GridMap(Pictured):
         if prod(device) > _MOST_CORES:
             raise LayoutError(
                 "grid map: the device {device} has more than {most_cores} cores; use a smaller one",
-                kind="too-much", device=list(device), most_cores=_MOST_CORES,
+                kind="limit-exceeded", device=list(device), most_cores=_MOST_CORES,
             )
         rows_columns = positive_numbers(tile, "grid map: the tile", 2)
         extents = positive_numbers(shape, "grid map: the shape")

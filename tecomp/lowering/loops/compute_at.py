@@ -59,7 +59,8 @@ def check_computed_inside(
             raise LowerError(
                 "{call}: iterations {first} and {second} both write {name}[{indices}], whose "
                 "memory is passed by the caller; compute {name} at the root",
-                kind="order", call=call, first=first, second=second, name=name, indices=indices,
+                kind="dependence-violation", call=call, first=first, second=second, name=name,
+                indices=indices,
             )
 
 
@@ -84,7 +85,7 @@ def _partial(name: str) -> LowerError:
         "s[{name}].compute_at: {name} is passed by the caller, but its consumer at that loop reads "
         "only a part of it, so the remaining elements would never be written; compute {name} at "
         "the root",
-        kind="order", name=name,
+        kind="dependence-violation", name=name,
     )
 
 

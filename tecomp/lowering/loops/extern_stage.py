@@ -46,7 +46,7 @@ def check_inputs(program: PreparedSchedule) -> None:
                 raise LowerError(
                     "s[{stage}].compute_inline: {op} is a te.extern, whose statements read "
                     "{stage} from memory; do not inline it",
-                    kind="needs-memory", stage=stage.name, op=op.name,
+                    kind="requires-storage", stage=stage.name, op=op.name,
                 )
 
 

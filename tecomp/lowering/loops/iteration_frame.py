@@ -259,6 +259,6 @@ def _inverse(program: PreparedSchedule, index_map: IndexMap, shape: Sequence[Ext
     if inverse is None:
         raise LowerError(
             "transform_layout: cannot derive the inverse of {index_map}",
-            kind="no-inverse", index_map=index_map,
+            kind="not-invertible", index_map=index_map,
         )
     return inverse

@@ -64,13 +64,13 @@ def prefetch_statements(
         raise LowerError(
             "{where}: {tensor} is not read inside that loop; prefetch a tensor that is read there, "
             "such as a cache of it",
-            kind="between-iterations", where=where, tensor=ahead.tensor.name,
+            kind="loop-carried", where=where, tensor=ahead.tensor.name,
         )
     if key not in work.memory:
         raise LowerError(
             "{where}: {tensor} is computed inside that loop, so it cannot be prefetched; prefetch "
             "the tensors that it is computed from, or compute it in an outer loop",
-            kind="between-iterations", where=where, tensor=ahead.tensor.name,
+            kind="loop-carried", where=where, tensor=ahead.tensor.name,
         )
     memory = work.memory[key].bounds
     space = scope.space([Var("element") for _ in memory])
@@ -103,7 +103,7 @@ def _lines(
         raise LowerError(
             "{where}: one iteration reads {lines} cache lines of {name}, which exceeds the limit "
             "of {most_lines}; use an inner loop, or split it",
-            kind="between-iterations", where=where, lines=lines, name=name, most_lines=MOST_LINES,
+            kind="loop-carried", where=where, lines=lines, name=name, most_lines=MOST_LINES,
         )
     return counts
 
@@ -114,7 +114,7 @@ def _check_loops(work: StageContext, ahead: Ahead, where: str) -> None:
             raise LowerError(
                 "{where}: the iterations of {leaf} run simultaneously as vector lanes; use an "
                 "outer loop",
-                kind="between-iterations", where=where, leaf=leaf.name,
+                kind="loop-carried", where=where, leaf=leaf.name,
             )
         if leaf is ahead.axis:
             return

@@ -137,8 +137,8 @@ class _Late:
         return LowerError(
             "{scan}: the update rule for {scan}[{at}] reads {element}, which is not from an "
             "earlier step; read the state at earlier values of {step}",
-            kind="order", scan=self.definition.stage.name, at=self.at, element=self.element,
-            step=self.definition.axis[0].name,
+            kind="dependence-violation", scan=self.definition.stage.name, at=self.at,
+            element=self.element, step=self.definition.axis[0].name,
         )
 
 
@@ -199,13 +199,13 @@ def _hidden(program: PreparedSchedule, definition: Definition) -> LowerError:
                     "{scan}: {reader} reads {tensor} at indices that index sets cannot represent, "
                     "so the dependences between steps are unknown; call cache_write and cache_read "
                     "before transform_layout and split, or do not apply these to the step axis",
-                    kind="order", scan=name, reader=reader.stage.name,
+                    kind="dependence-violation", scan=name, reader=reader.stage.name,
                     tensor=read.load.tensor.name,
                 )
     return LowerError(
         "{scan}: the dependences between steps are unknown; use fewer caches and layouts for the "
         "tensors that its steps read",
-        kind="order", scan=name,
+        kind="dependence-violation", scan=name,
     )
 
 
@@ -352,7 +352,7 @@ def _refuse(order: _ScanOrder, wrong: Points, values: Sequence[Var], space: Spac
     raise LowerError(
         "s[{name}]: iteration ({values}) reads {definition} before it is computed; move the step "
         "loops outwards, in their order, or move the reader inwards",
-        kind="order", name=name, values=_iteration(values, point),
+        kind="dependence-violation", name=name, values=_iteration(values, point),
         definition=_element(order.definition, point),
     )
 
@@ -370,6 +370,6 @@ def _refuse_race(
     raise LowerError(
         "{call}: iteration ({values}) reads {definition}, which another iteration computes in "
         "parallel; move the step loops outside of that loop",
-        kind="order", call=call, values=_iteration(values, point),
+        kind="dependence-violation", call=call, values=_iteration(values, point),
         definition=_element(order.definition, point),
     )

@@ -40,7 +40,7 @@ def with_tiles(state: ScheduleState) -> ScheduleState:
                     "s[{name}].compute_inline: {stage} is computed by {intrin}, which reads {name} "
                     "from memory; do not inline it, or compute {stage} with loops by calling "
                     "s[{stage}].expand()",
-                    kind="needs-memory", name=name, stage=stage.name, intrin=op.intrin.name,
+                    kind="requires-storage", name=name, stage=stage.name, intrin=op.intrin.name,
                 )
         inner = op.inner_loops
         state = state.update(replace(

@@ -264,7 +264,8 @@ def check_consumers(program: PreparedSchedule) -> None:
                 raise LowerError(
                     "{where}: {stage} also reads {name}, but is not computed inside that loop; "
                     "compute {stage} there as well, or compute {name} in an outer loop",
-                    kind="order", where=where, stage=definition.stage.name, name=name,
+                    kind="dependence-violation", where=where, stage=definition.stage.name,
+                    name=name,
                 )
         initial = program.definitions[parent.key].initial
         is_inside = not all(map(is_data, parent.leaves[: loop + 1]))
@@ -275,7 +276,8 @@ def check_consumers(program: PreparedSchedule) -> None:
             raise LowerError(
                 "{where}: {what} of {parent} reads {name} before the loops {loops}, but that loop "
                 "is inside them; compute {name} in an outer loop",
-                kind="order", where=where, what=what, parent=parent.name, name=name, loops=loops,
+                kind="dependence-violation", where=where, what=what, parent=parent.name, name=name,
+                loops=loops,
             )
 
 

@@ -265,7 +265,7 @@ def _check_alike(tensor: Tensor, buffer: Buffer, where: str) -> None:
         raise LowerError(
             "{where}: buffer `{buffer}` does not match {tensor!r}; declare it with the same shape "
             "and dtype, and use set_scope for its memory",
-            kind="contrary-options", where=where, buffer=buffer, tensor=tensor,
+            kind="conflicting-options", where=where, buffer=buffer, tensor=tensor,
         )
     if buffer.has_offset and buffer.dtype.lanes > 1:
         raise LowerError(

@@ -219,7 +219,7 @@ def _check_arguments(state: ScheduleState, states: States, args: Sequence[object
     if not isinstance(args, list | tuple):
         raise LowerError(
             "lower: args must be a list of tensors, got {args!r}",
-            kind="wrong-argument", args=args,
+            kind="invalid-type", args=args,
         )
     seen: dict[object, int] = {}
     checked: list[Argument] = []
@@ -227,7 +227,7 @@ def _check_arguments(state: ScheduleState, states: States, args: Sequence[object
         if not isinstance(arg, Tensor | Var):
             raise LowerError(
                 "lower: expected a tensor or a size variable as argument {position}, got {arg!r}",
-                kind="wrong-argument", position=position, arg=arg,
+                kind="invalid-type", position=position, arg=arg,
             )
         if isinstance(arg, Tensor) and state.find(arg.op) is None:
             names = ", ".join(stage.name for stage in state)
@@ -247,7 +247,7 @@ def _check_arguments(state: ScheduleState, states: States, args: Sequence[object
         if key in seen:
             raise LowerError(
                 "lower: arguments {seen} and {position} are both {arg}; pass every tensor once",
-                kind="given-twice", seen=seen[key], position=position, arg=arg.name,
+                kind="duplicate-argument", seen=seen[key], position=position, arg=arg.name,
             )
         seen[key] = position
         checked.append(arg)
@@ -329,7 +329,7 @@ def _check_attachments(state: ScheduleState) -> None:
             raise LowerError(
                 "{where}: {axis} is no longer a loop of {parent}; its loops are {loops}; call "
                 "compute_at after transform_layout and rfactor",
-                kind="no-such-loop", where=where, axis=axis.name, parent=parent.name, loops=loops,
+                kind="unknown-loop", where=where, axis=axis.name, parent=parent.name, loops=loops,
             )
 
 
@@ -378,7 +378,7 @@ def _check_size(stage: StageState, body: tuple[Expr, ...]) -> None:
         raise LowerError(
             "lower: {stage} has {count} operations after inlining, which exceeds the limit of "
             "{most_operations} per expression; inline fewer stages",
-            kind="too-much", stage=stage.name, count=count, most_operations=MOST_OPERATIONS,
+            kind="limit-exceeded", stage=stage.name, count=count, most_operations=MOST_OPERATIONS,
         )
 
 

@@ -33,13 +33,13 @@ def states_of(state: ScheduleState) -> States:
                 raise LowerError(
                     "lower: {tensor} is the state placeholder of both {other} and {stage}; create "
                     "a separate placeholder for each scan",
-                    kind="order", tensor=tensor.name, other=other, stage=stage.name,
+                    kind="dependence-violation", tensor=tensor.name, other=other, stage=stage.name,
                 )
             if key.layout.maps:
                 raise LowerError(
                     "s[{tensor}].transform_layout: {tensor} is the state placeholder of {stage}; "
                     "apply the layout to the scan: s[{stage}].transform_layout",
-                    kind="order", tensor=tensor.name, stage=stage.name,
+                    kind="dependence-violation", tensor=tensor.name, stage=stage.name,
                 )
             found[key.key] = stage.key, k
     return found
@@ -102,5 +102,6 @@ def _check_inside(state: ScheduleState, inside: Operation, scan: Operation) -> N
             "s[{stage}].compute_at(s[{of}], {axis}): {stage} reads the state of {name}, so it is "
             "computed in every step of it; compute it inside {name}, or at the root, which is "
             "equivalent",
-            kind="order", stage=stage.name, of=of, axis=stage.attach.axis.name, name=name,
+            kind="dependence-violation", stage=stage.name, of=of, axis=stage.attach.axis.name,
+            name=name,
         )

@@ -145,13 +145,13 @@ def check_doubled(program: PreparedSchedule) -> None:
             raise LowerError(
                 "{where}: {stage} is not computed inside a loop, so there is no next iteration to "
                 "compute it for; use compute_at",
-                kind="between-iterations", where=where, stage=stage.name,
+                kind="loop-carried", where=where, stage=stage.name,
             )
         if program.definitions[stage.key].is_argument:
             raise LowerError(
                 "{where}: the caller passes the memory of {stage}, which holds a single copy; "
                 "remove it from the arguments",
-                kind="between-iterations", where=where, stage=stage.name,
+                kind="loop-carried", where=where, stage=stage.name,
             )
         parent, axis = program.state.stage(stage.attach.stage), stage.attach.axis
         kind = loop_kinds(parent).get(axis)
@@ -159,7 +159,7 @@ def check_doubled(program: PreparedSchedule) -> None:
             raise LowerError(
                 "{where}: the iterations of {axis} of {parent} run in parallel, so there is no "
                 "next iteration; compute it in a loop inside of that one",
-                kind="between-iterations", where=where, axis=axis.name, parent=parent.name,
+                kind="loop-carried", where=where, axis=axis.name, parent=parent.name,
             )
 
 
@@ -265,7 +265,7 @@ def _check(loop: For, realize: BufferRealize, local: Buffer, produce: Stmt, rest
 def _refuse(tensor: str, template: str, /, **parameters: Any) -> NoReturn:
     raise LowerError(
         "s[{tensor}].double_buffer: {tensor} cannot be computed an iteration ahead: " + template,
-        kind="between-iterations", tensor=tensor, **parameters,
+        kind="loop-carried", tensor=tensor, **parameters,
     )
 
 
@@ -291,25 +291,25 @@ def check_rolling(program: PreparedSchedule) -> None:
             raise LowerError(
                 "{where}: {name} is not computed inside a loop, so no iteration can reuse elements "
                 "of another; use compute_at",
-                kind="between-iterations", where=where, name=name,
+                kind="loop-carried", where=where, name=name,
             )
         if program.definitions[stage.key].is_argument:
             raise LowerError(
                 "{where}: the caller passes the memory of {name}, which holds the whole tensor; "
                 "remove it from the arguments",
-                kind="between-iterations", where=where, name=name,
+                kind="loop-carried", where=where, name=name,
             )
         if stage.is_doubled:
             raise LowerError(
                 "{where}: {name} has a double buffer too, which is recomputed in each iteration; "
                 "use only one of them",
-                kind="between-iterations", where=where, name=name,
+                kind="loop-carried", where=where, name=name,
             )
         if stage.layout.pad_value is not None:
             raise LowerError(
                 "{where}: the layout of {name} has a pad_value, which would overwrite the reused "
                 "elements; remove it",
-                kind="between-iterations", where=where, name=name,
+                kind="loop-carried", where=where, name=name,
             )
         _check_loop(program, stage, stage.attach, where)
 
@@ -322,7 +322,7 @@ def _check_loop(
         raise LowerError(
             "{where}: the iterations of {axis} of {parent} run in parallel, so there is no "
             "previous iteration; compute {stage} in a loop inside of that one",
-            kind="between-iterations", where=where, axis=axis.name, parent=parent.name,
+            kind="loop-carried", where=where, axis=axis.name, parent=parent.name,
             stage=stage.name,
         )
 
@@ -464,7 +464,7 @@ def check_carried(program: PreparedSchedule, body: Stmt) -> None:
                 "s[{stage}].rolling_buffer: no two iterations of {names} share an element of "
                 "{stage}, so nothing can be reused; remove it, or compute the stage in another "
                 "loop",
-                kind="between-iterations", stage=stage.name, names=names,
+                kind="loop-carried", stage=stage.name, names=names,
             )
 
 

@@ -142,7 +142,7 @@ class _Layouts:
             raise LowerError(
                 "apply_buffer_transforms: `{memory}` has both strides {strides} and a layout map, "
                 "and each alone determines the addresses; specify only one of them",
-                kind="contrary-options", memory=memory.name, strides=memory.strides,
+                kind="conflicting-options", memory=memory.name, strides=memory.strides,
             )
         shapes = [memory.shape]
         for each in maps:
@@ -152,7 +152,7 @@ class _Layouts:
                     "apply_buffer_transforms: the layout map {index_map} of `{memory}` takes "
                     "{count} indices, but the buffer has {rank} axes; use one parameter for each "
                     "axis",
-                    kind="other-shape", index_map=index_map, memory=memory.name,
+                    kind="layout-shape-mismatch", index_map=index_map, memory=memory.name,
                     count=len(index_map.initial_indices), rank=len(shapes[-1]),
                 )
             # `transform_layout` has already checked the maps of a schedule.
@@ -161,7 +161,7 @@ class _Layouts:
                     "apply_buffer_transforms: the layout map {index_map} is not injective: "
                     "elements {pair} and {pair2} of `{memory}` map to the same address; return "
                     "results that distinguish all elements",
-                    kind="shared-place", pair=pair[0], pair2=pair[1], memory=memory.name,
+                    kind="not-injective", pair=pair[0], pair2=pair[1], memory=memory.name,
                     index_map=index_map,
                 )
             shapes.append(tuple(index_map.map_shape(shapes[-1])))
@@ -289,7 +289,7 @@ def _check_map_separators(memory: Buffer, maps: Sequence[IndexMapNode]) -> None:
         "apply_buffer_transforms: the layout map {description} of `{memory}` has axis_separators "
         "{axis_separators}, but the buffer has {memory_axis_separators}; declare the buffer with "
         "axis_separators={axis_separators}",
-        kind="other-shape", description=said, memory=memory.name,
+        kind="layout-shape-mismatch", description=said, memory=memory.name,
         axis_separators=said.axis_separators, memory_axis_separators=memory.axis_separators,
     )
 
@@ -467,7 +467,7 @@ def flatten_axis_groups(buffer: Buffer, *, is_view: bool = False) -> Buffer:
         raise LowerError(
             "flatten_buffer: a physical axis of `{buffer}` has {most} elements, which exceeds "
             "64-bit indices; use a denser layout or a smaller storage_align",
-            kind="too-much", buffer=buffer.name, most=most,
+            kind="limit-exceeded", buffer=buffer.name, most=most,
         )
     separators = tuple(range(len(shape) - 1))
     flat = replace(buffer, shape=shape, axis_separators=separators, strides=None)

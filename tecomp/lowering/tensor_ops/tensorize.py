@@ -368,7 +368,7 @@ def tensorizer(program: PreparedSchedule, definition: Definition) -> Tensorizer 
         raise LowerError(
             "{where}: {axis} is no longer a loop of {stage}; its loops are {names}; call tensorize "
             "after split and fuse",
-            kind="no-such-loop", where=where, axis=axis.name, stage=stage.name, names=names,
+            kind="unknown-loop", where=where, axis=axis.name, stage=stage.name, names=names,
         )
     inside = stage.leaves[position:]
     for leaf in inside:

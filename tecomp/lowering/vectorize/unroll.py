@@ -257,7 +257,7 @@ def _unroll(loop: For, limit: int, rests: Mapping[Var, int]) -> Stmt:
             "lower: loop {loop_var} is unrolled, but its {trip_count} iterations of {statements} "
             "statements would become {statements2} statements, which exceeds the limit of {limit}; "
             "split it and unroll the inner part, or do not unroll a loop inside it",
-            kind="too-much", loop_var=loop.loop_var.name, trip_count=trip_count,
+            kind="limit-exceeded", loop_var=loop.loop_var.name, trip_count=trip_count,
             statements=statements, statements2=trip_count * statements, limit=limit,
         )
     if trip_count is None or forms * trip_count * statements > limit:

@@ -391,5 +391,5 @@ def _is_equal_everywhere(a: Expr, b: Expr) -> bool:
         raise LayoutError(
             "index map: cannot decide whether `{a}` and `{b}` are equal for all integers, because "
             "of `{expr}`; specify the shape of the tensor",
-            kind="too-much", a=a, b=b, expr=error.expr,
+            kind="limit-exceeded", a=a, b=b, expr=error.expr,
         ) from None

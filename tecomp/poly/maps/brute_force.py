@@ -138,14 +138,14 @@ def is_enumerable(
             raise LayoutError(
                 "{what}, but `{expr}` depends on the variable {other}; use a constant instead, or "
                 "only // and %",
-                kind="too-much", what=what, expr=expr, other=others[0],
+                kind="limit-exceeded", what=what, expr=expr, other=others[0],
             )
     for axis, extent in zip(axes, shape, strict=True):
         if not isinstance(extent, int):
             raise LayoutError(
                 "{what}, but `{axis}` has the extent {extent}; use a constant extent, or only // "
                 "and %",
-                kind="too-much", what=what, axis=axis, extent=extent,
+                kind="limit-exceeded", what=what, axis=axis, extent=extent,
             )
         numbers.append(extent)
     if prod(numbers) > LIMIT:
@@ -153,7 +153,7 @@ def is_enumerable(
         raise LayoutError(
             "{what}, but there are {size} of them for {names}, which exceeds the limit of {limit}; "
             "combine fewer or smaller axes, e.g. i ^ j % 8 for i ^ j",
-            kind="too-much", what=what, size=prod(numbers), names=names, limit=LIMIT,
+            kind="limit-exceeded", what=what, size=prod(numbers), names=names, limit=LIMIT,
         )
     return tuple(numbers)
 

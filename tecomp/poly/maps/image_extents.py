@@ -80,7 +80,7 @@ def _refuse_negative(
     raise LayoutError(
         "index map: `{expr}` is {value} at index {index}, but physical indices must be "
         "non-negative; add {positive} or more",
-        kind="negative-place", expr=expr, value=value, index=index, positive=-value,
+        kind="negative-address", expr=expr, value=value, index=index, positive=-value,
     )
 
 
@@ -273,7 +273,7 @@ def box_of(
             raise LayoutError(
                 "index map: the bounds of `{moved}` cannot be inferred; use constant extents, or "
                 "only + // % by constants",
-                kind="too-much", moved=moved,
+                kind="limit-exceeded", moved=moved,
             )
         low, extent = values
         low, extent = substitute(low, meant), substitute(index_value(extent), meant)

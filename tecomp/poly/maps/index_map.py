@@ -98,7 +98,7 @@ class IndexMap(IndexMapNode, Pictured):
             raise LayoutError(
                 "index map: expected an index map, got {plain!r}; make one with "
                 "IndexMap.from_func",
-                kind="wrong-argument", plain=plain,
+                kind="invalid-type", plain=plain,
             )
         return cls(plain.initial_indices, plain.final_indices, plain.axis_separators)
 
@@ -132,7 +132,7 @@ class IndexMap(IndexMapNode, Pictured):
         if len(indices) != len(self.initial_indices):
             raise LayoutError(
                 "index map: {subject} takes {count} indices, got {index_count}: {indices}",
-                kind="other-shape", subject=self, count=len(self.initial_indices),
+                kind="layout-shape-mismatch", subject=self, count=len(self.initial_indices),
                 index_count=len(indices), indices=_list(indices),
             )
         return [simplify(expr) for expr in self.at([index_value(index) for index in indices])]
@@ -260,7 +260,8 @@ class IndexMap(IndexMapNode, Pictured):
                 "index map: {unused} addresses of {ends} hold no element of {shape} under "
                 "{subject}, so it has no inverse; use non_surjective_inverse, which also returns "
                 "the padding condition",
-                kind="no-inverse", unused=count if isinstance(unused, int) else "for some sizes,",
+                kind="not-invertible",
+                unused=count if isinstance(unused, int) else "for some sizes,",
                 ends=_list(analysis.ends), shape=_list(analysis.shape), subject=self,
             )
         return self.non_surjective_inverse(shape)[0]
@@ -285,7 +286,7 @@ class IndexMap(IndexMapNode, Pictured):
                 "index map: {subject} is injective on {shape}, but no expression for its inverse "
                 "was found; restrict the bit operations to + without carry, ^, shifts and masks by "
                 "constants, and give each index at least one result",
-                kind="no-inverse", subject=self, shape=_list(analysis.shape),
+                kind="not-invertible", subject=self, shape=_list(analysis.shape),
             )
         indices, is_padding = analysis.inverse
         return IndexMap(analysis.places, indices), is_padding
@@ -318,7 +319,7 @@ class IndexMap(IndexMapNode, Pictured):
         if not isinstance(other, IndexMapNode):
             raise LayoutError(
                 "index map: expected an index map to compare with, got {other!r}",
-                kind="wrong-argument", other=other,
+                kind="invalid-type", other=other,
             )
         mine, theirs = self.initial_indices, other.initial_indices
         if len(mine) != len(theirs) or len(self.final_indices) != len(other.final_indices):
@@ -357,7 +358,7 @@ class IndexMap(IndexMapNode, Pictured):
             raise LayoutError(
                 "index map: {subject} takes {count} indices, but the shape {shape} has another "
                 "number of axes",
-                kind="other-shape", subject=self, count=len(self.initial_indices),
+                kind="layout-shape-mismatch", subject=self, count=len(self.initial_indices),
                 shape=_list(shape),
             )
         sizes: list[Extent] = []
@@ -371,7 +372,7 @@ class IndexMap(IndexMapNode, Pictured):
                 raise LayoutError(
                     "index map: shape {shape} contains the invalid extent {extent!r}; extents must "
                     "be non-negative integers or expressions of sizes",
-                    kind="other-shape", extent=extent, shape=_list(shape),
+                    kind="layout-shape-mismatch", extent=extent, shape=_list(shape),
                 )
         return tuple(sizes)
 
@@ -384,7 +385,7 @@ class IndexMap(IndexMapNode, Pictured):
                 "index map: {subject} is not injective on {shape}: elements {first} and {second} "
                 "map to the same address, so {so}keep every index in the map, e.g. both i // 4 and "
                 "i % 4",
-                kind="shared-place", first=first, second=second, shape=_list(analysis.shape),
+                kind="not-injective", first=first, second=second, shape=_list(analysis.shape),
                 subject=self, so=so,
             )
 
@@ -451,7 +452,7 @@ def _check_list(given: object, what: str) -> None:
     if not isinstance(given, Sequence | np.ndarray):
         raise LayoutError(
             "index map: expected a list of {what}, got {given!r}",
-            kind="wrong-argument", what=what, given=given,
+            kind="invalid-type", what=what, given=given,
         )
 
 

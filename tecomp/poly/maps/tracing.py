@@ -46,7 +46,7 @@ def check_index_expression(root: Expr) -> Expr:
                 "`{node}` is not quasi-affine; in an index map, use addition of indices, "
                 "multiplication, division and remainder by constants, min and max, and the bit "
                 "operations ^ & | << >>",
-                kind="map-function", node=node,
+                kind="invalid-index-map", node=node,
             )
     return root
 
@@ -100,7 +100,7 @@ def trace(
         raise LayoutError(
             "index map: expected a function of the indices, got {function!r}; write e.g. lambda "
             "i, j: [j, i]",
-            kind="map-function", function=function,
+            kind="invalid-index-map", function=function,
         )
     first, last = _arguments(function, ndim)
     made = function(*first, **{var.name: var for var in last})
@@ -108,7 +108,7 @@ def trace(
         raise LayoutError(
             "index map: the function must return a list of indices, got {made}; return e.g. [i // "
             "4, i % 4], or [i] for one axis",
-            kind="map-function", made=_format_value(made),
+            kind="invalid-index-map", made=_format_value(made),
         )
     results, separators = _results(made)
     return (*first, *last), results, separators
@@ -126,7 +126,7 @@ def _results(made: Sequence[Any]) -> tuple[tuple[Expr, ...], tuple[int, ...]]:
         raise LayoutError(
             "index map: the function returned an empty list; return at least one index, e.g. a "
             "constant 0",
-            kind="map-function",
+            kind="invalid-index-map",
         )
     try:
         return tuple(results), check_separators(separators, len(results))
@@ -141,13 +141,14 @@ def _index(result: Any, position: int) -> Expr:
         raise LayoutError(
             "index map: result {position} must be an index, got {result}; return only index "
             "expressions, integers and AXIS_SEPARATOR",
-            kind="map-function", position=position, result=_format_value(result),
+            kind="invalid-index-map", position=position, result=_format_value(result),
         ) from None
     if not expr.dtype.is_integer:
         raise LayoutError(
             "index map: result {position}, {result}, has dtype {dtype}, but an index must be an "
             "integer; use // to divide and .astype('int64') to convert",
-            kind="map-function", position=position, result=_format_value(result), dtype=expr.dtype,
+            kind="invalid-index-map", position=position, result=_format_value(result),
+            dtype=expr.dtype,
         )
     return index_value(expr)
 
@@ -171,20 +172,20 @@ def _arguments(
             raise LayoutError(
                 "index map: the function takes {given_count}{listed}, but the tensor has {ndim}; "
                 "declare one parameter per axis, or accept all of them as *i",
-                kind="map-function", given_count=_indices(len(given)), listed=listed,
+                kind="invalid-index-map", given_count=_indices(len(given)), listed=listed,
                 ndim=_axes(ndim),
             )
     elif ndim is None:
         raise LayoutError(
             "index map: the function takes any number of indices{listed}; specify the number with "
             "ndim=",
-            kind="map-function", listed=listed,
+            kind="invalid-index-map", listed=listed,
         )
     elif len(named) + len(last) > ndim:
         raise LayoutError(
             "index map: the function takes at least {detail}{listed}, but the tensor has {ndim}; "
             "declare at most one parameter per axis",
-            kind="map-function", detail=_indices(len(named) + len(last)), listed=listed,
+            kind="invalid-index-map", detail=_indices(len(named) + len(last)), listed=listed,
             ndim=_axes(ndim),
         )
     count = 0 if rest is None or ndim is None else ndim - len(named) - len(last)
@@ -200,7 +201,7 @@ def _parameters(function: Callable[..., Any]) -> tuple[list[str], list[str], str
         raise LayoutError(
             "index map: the signature of {function!r} cannot be inspected; wrap it in a lambda "
             "with one parameter per axis",
-            kind="map-function", function=function,
+            kind="invalid-index-map", function=function,
         ) from None
     named: list[str] = []
     last: list[str] = []
@@ -212,7 +213,7 @@ def _parameters(function: Callable[..., Any]) -> tuple[list[str], list[str], str
             raise LayoutError(
                 "index map: the function takes **{parameter}, but indices are passed as positional "
                 "arguments; declare one parameter per axis, or accept all of them as *i",
-                kind="map-function", parameter=parameter.name,
+                kind="invalid-index-map", parameter=parameter.name,
             )
         elif parameter.default is Parameter.empty:
             is_last = parameter.kind is Parameter.KEYWORD_ONLY

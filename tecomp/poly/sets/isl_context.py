@@ -83,18 +83,20 @@ class isl_work:  # noqa: N801  (used as a statement: `with isl_work(...):`)
             CONTEXT.reset_operations()
         _ENTERED.__exit__()
         if isinstance(failure, isl.Error):
-            raise self._error(f"{self._who}: {_reason(failure)}", kind="too-much") from failure
+            raise self._error(
+                f"{self._who}: {_reason(failure)}", kind="limit-exceeded"
+            ) from failure
         if self._outermost and isinstance(failure, Undecided):
             raise self._error(
                 f"{self._who}: the index sets take too long to decide; {_SIMPLER}",
-                kind="too-much",
+                kind="limit-exceeded",
             ) from failure
         if self._outermost and isinstance(failure, NotAffine):
             raise self._error(
                 f"{self._who}: `{failure.expr}` is not quasi-affine, which is "
                 "required here; use only addition of indices, multiplication and division by "
                 "constants, min and max",
-                kind="too-much",
+                kind="limit-exceeded",
             ) from failure
 
 

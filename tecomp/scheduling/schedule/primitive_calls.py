@@ -115,7 +115,7 @@ def operation_of(handle: object, where: str) -> Operation:
         return handle
     raise ScheduleError(
         "{where}: expected a tensor or an operation, got {handle!r}",
-        kind="wrong-argument", where=where, handle=handle,
+        kind="invalid-type", where=where, handle=handle,
     )
 
 
@@ -129,7 +129,7 @@ def tensor_of(value: object, where: str) -> Tensor:
         return value
     raise ScheduleError(
         "{where}: expected a tensor, got {value!r}",
-        kind="wrong-argument", where=where, value=value,
+        kind="invalid-type", where=where, value=value,
     )
 
 

@@ -175,7 +175,7 @@ class Schedule(CachePrimitives, FormulaPrimitives, Pictured):
         if number is None or not 0 <= number < op.num_outputs:
             raise ScheduleError(
                 "s.tensor({name!r}): output index must be 0 to {last}, got {output!r}",
-                kind="wrong-number", name=name, output=output, last=op.num_outputs - 1,
+                kind="invalid-value", name=name, output=output, last=op.num_outputs - 1,
             )
         return op.output(number)
 

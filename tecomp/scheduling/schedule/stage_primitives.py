@@ -122,7 +122,7 @@ class CachePrimitives(ScheduleCalls):
         given = list(tensor) if isinstance(tensor, list | tuple) else [tensor]
         if not given:
             raise ScheduleError(
-                "s.cache_write: expected at least one tensor, got none", kind="nothing-given"
+                "s.cache_write: expected at least one tensor, got none", kind="missing-input"
             )
         checked = [tensor_of(t, "s.cache_write") for t in given]
         written = checked if isinstance(tensor, list | tuple) else checked[0]

@@ -250,7 +250,7 @@ def _resize(
         raise DefinitionError(
             "{where}: roi has {roi_count} numbers, expected {expected}; pass the start along each "
             "axis, then the end along each axis",
-            kind="wrong-count", where=where, roi_count=len(roi), expected=2 * count,
+            kind="count-mismatch", where=where, roi_count=len(roi), expected=2 * count,
         )
     firsts, lasts = (list(roi[:count]), list(roi[count:])) if cut else ([0.0] * count,) * 2
     kind = out_dtype or data.dtype

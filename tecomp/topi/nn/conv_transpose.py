@@ -30,7 +30,7 @@ def _define_transposed(
             raise DefinitionError(
                 "{where}: output_padding must be less than strides along each axis, got "
                 "output_padding={more} and strides={steps}",
-                kind="wrong-number", where=where, more=more, steps=steps,
+                kind="invalid-value", where=where, more=more, steps=steps,
             )
     given, own = data.shape[1], kernel.shape[0]
     if not equal(given, own) or not is_multiple(own, parts):

@@ -258,7 +258,7 @@ def _check_axes(
     if not axes:
         raise DefinitionError(
             "{where}: axis must name at least one axis, got {axis}",
-            kind="nothing-given", where=where, axis=axis,
+            kind="missing-input", where=where, axis=axis,
         )
     _check_weights(data, axes, where, **weights)
     return data, axes
@@ -420,7 +420,7 @@ def lrn(
     if width % 2 == 0:
         raise DefinitionError(
             "{where}: size must be odd, got {width}",
-            kind="wrong-number", where=where, width=width,
+            kind="invalid-value", where=where, width=width,
         )
     weight, power, base = (
         float_of(value, where, what)

@@ -207,7 +207,7 @@ def _per_channel(
         raise DefinitionError(
             "{where}: {prefix}_scale and {prefix}_zero_point are required; pass scalar tensors, "
             "or one number per channel",
-            kind="nothing-given", where=where, prefix=prefix,
+            kind="missing-input", where=where, prefix=prefix,
         )
     for each, what in ((scale, "scale"), (zero, "zero_point")):
         given = tensor_of(each, where, f"{prefix}_{what}").shape

@@ -41,7 +41,7 @@ def flatten(data: te.Tensor) -> te.Tensor:
     if not data.ndim:
         raise DefinitionError(
             "topi.nn.flatten: {data} has no axes, expected at least 1",
-            kind="wrong-number", data=data.name,
+            kind="invalid-value", data=data.name,
         )
     return reshape(data, (data.shape[0], product(data.shape[1:])))
 

@@ -115,7 +115,7 @@ def sparse_dense(
         raise DefinitionError(
             "{where}: dense_data has dtype {dtype}, but sparse_data has dtype {data_dtype}; "
             'convert one of them: topi.cast({data}, "{dtype}")',
-            kind="element-type", where=where, dtype=dense.dtype, data_dtype=data.dtype,
+            kind="dtype", where=where, dtype=dense.dtype, data_dtype=data.dtype,
             data=data.name,
         )
     high, wide = data.shape[1:] if data.ndim == 3 else (1, 1)

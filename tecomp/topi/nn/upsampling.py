@@ -85,7 +85,7 @@ def _sizes(
         if not isinstance(scale, int | float) or not 0 < scale < math.inf:
             raise DefinitionError(
                 "{where}: scale must be a positive number, got {scale!r}",
-                kind="wrong-number", where=where, scale=scale,
+                kind="invalid-value", where=where, scale=scale,
             )
         if isinstance(extent, int):
             sizes.append(round(extent * scale))

@@ -148,7 +148,7 @@ def split(
         if count > _MOST_PARTS:
             raise DefinitionError(
                 "{where}: indices_or_sections must be at most {most_parts}, got {count!r}",
-                kind="too-much", where=where, count=count, most_parts=_MOST_PARTS,
+                kind="limit-exceeded", where=where, count=count, most_parts=_MOST_PARTS,
             )
         each = ceil_div(extent, count)
         places = [_min_size(times(each, k), extent) for k in range(count)] + [extent]

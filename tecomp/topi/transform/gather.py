@@ -211,7 +211,7 @@ def adv_index(data: te.Tensor, indices: Sequence[te.Tensor]) -> te.Tensor:
         raise DefinitionError(
             "{where}: got {place_count} indices, but {data} has {ndim} axes; pass at most one "
             "index per axis",
-            kind="wrong-count", where=where, place_count=len(places), data=data.name,
+            kind="count-mismatch", where=where, place_count=len(places), data=data.name,
             ndim=data.ndim,
         )
     outer = broadcast_shape([x.shape for x in places], where)

@@ -75,7 +75,7 @@ def strided_slice(
         raise DefinitionError(
             "{where}: got {begin_count} begin and {end_count} end values for axes {own} of {a}, "
             "shape {shape}; pass one of each per axis",
-            kind="wrong-count", where=where, begin_count=len(begin), end_count=len(end),
+            kind="count-mismatch", where=where, begin_count=len(begin), end_count=len(end),
             own=tuple(own), a=a.name, shape=shape_text(a.shape),
         )
     steps = [1] * len(own)
@@ -91,7 +91,7 @@ def strided_slice(
             raise DefinitionError(
                 "{where}: the stride of axis {k} must not be 0; pass 1, -1 or another nonzero "
                 "integer",
-                kind="wrong-number", where=where, k=k,
+                kind="invalid-value", where=where, k=k,
             )
         ranges[k] = (*_range(low, last, step, extent), step)
     return _define_strided(a, ranges, "T_strided_slice")
@@ -101,7 +101,7 @@ def _bounds(bounds: Sequence[Bound], where: str, what: str) -> list[Bound]:
     if not isinstance(bounds, list | tuple):
         raise TypeMismatchError(
             "{where}: {what} must be a list of numbers, got {bounds!r} ({type})",
-            kind="wrong-argument", where=where, what=what, bounds=bounds,
+            kind="invalid-type", where=where, what=what, bounds=bounds,
             type=type(bounds).__name__,
         )
     return [
@@ -117,7 +117,7 @@ def _steps(strides: Sequence[int], count: int, where: str) -> list[int]:
         raise DefinitionError(
             "{where}: strides must be a list with at most one entry per axis, got {strides!r} for "
             "{count} axes",
-            kind="wrong-count", where=where, strides=strides, count=count,
+            kind="count-mismatch", where=where, strides=strides, count=count,
         )
     given = [integer_of(n, where, f"strides[{k}]") for k, n in enumerate(strides)]
     return [*given, *[1] * (count - len(given))]
@@ -271,7 +271,7 @@ def strided_set(
             raise DefinitionError(
                 "{where}: {what} has {extent} numbers, but {a} has {ndim} axes; pass at most one "
                 "number per axis",
-                kind="wrong-count", where=where, what=what, extent=x.shape[0], a=a.name,
+                kind="count-mismatch", where=where, what=what, extent=x.shape[0], a=a.name,
                 ndim=a.ndim,
             )
 
@@ -324,7 +324,7 @@ def slice_scatter(
     if not isinstance(step, int) or step < 1:
         raise DefinitionError(
             "{where}: step must be at least 1, got {step}",
-            kind="wrong-number", where=where, step=step,
+            kind="invalid-value", where=where, step=step,
         )
     first, count = _range(start, end, step, a.shape[along])
     wanted = (*a.shape[:along], count, *a.shape[along + 1 :])

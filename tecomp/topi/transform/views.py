@@ -214,7 +214,7 @@ def transpose(a: te.Tensor, axes: Sequence[int] | None = None) -> te.Tensor:
         raise DefinitionError(
             "{where}: axes {given} is not a permutation of the {ndim} axes of {a}; pass each axis "
             "once",
-            kind="given-twice", where=where, given=tuple(given), a=a.name, ndim=a.ndim,
+            kind="duplicate-argument", where=where, given=tuple(given), a=a.name, ndim=a.ndim,
         )
     own = [order.index(k) for k in range(a.ndim)]
     return te.compute(

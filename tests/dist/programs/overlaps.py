@@ -180,7 +180,7 @@ def fails() -> None:
                 found = diagnostic(error)
                 rows = found.parameters["shape"][0]
                 assert found == Diagnostic(
-                    "no-memory", shape=(rows, 10**6, 10**5, 5), dtype="float64",
+                    "out-of-memory", shape=(rows, 10**6, 10**5, 5), dtype="float64",
                     bytes=rows * 5 * 10**11 * 8,
                 ), found
             else:

@@ -152,7 +152,7 @@ def refuses() -> None:
     one, none, two = (text.format(team) for team in (", team=1", "", f", team={other.team}"))
 
     def mixed(first: str, second: str) -> Diagnostic:
-        return Diagnostic("other-team", where="add", first=first, k=1, other=second)
+        return Diagnostic("team-mismatch", where="add", first=first, k=1, other=second)
 
     refused(TeamMismatchError, mixed(one, none), lambda: x + alone)
     refused(TeamMismatchError, mixed(one, two), lambda: x + other)

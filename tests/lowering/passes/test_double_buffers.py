@@ -155,11 +155,11 @@ def side_by_side(s: Schedule) -> None:
     ("decide", "expected"),
     [
         (at_the_root,
-         Diagnostic("between-iterations", where="s[Q].double_buffer", stage="Q")),
+         Diagnostic("loop-carried", where="s[Q].double_buffer", stage="Q")),
         (in_parallel,
-         Diagnostic("between-iterations", where="s[Q].double_buffer", axis="i", parent="R")),
+         Diagnostic("loop-carried", where="s[Q].double_buffer", axis="i", parent="R")),
         (side_by_side,
-         Diagnostic("between-iterations", tensor="Q", buffer="P", name="Q")),
+         Diagnostic("loop-carried", tensor="Q", buffer="P", name="Q")),
     ],
 )
 def test_what_lowering_refuses(decide: Callable[[Schedule], None], expected: Diagnostic) -> None:
@@ -181,16 +181,16 @@ def test_memory_of_the_caller() -> None:
         tecomp.lower(s, [A, Q, R])
 
     assert diagnostic(error.value) == (
-        Diagnostic("between-iterations", where="s[Q].double_buffer", stage="Q")
+        Diagnostic("loop-carried", where="s[Q].double_buffer", stage="Q")
     )
 
 
 @pytest.mark.parametrize(
     ("tensor", "expected"),
     [
-        (R, Diagnostic("needs-memory", where="s[R].double_buffer", stage="R")),
-        (T, Diagnostic("not-this-form", where="s[T].double_buffer", stage="T")),
-        (A, Diagnostic("needs-memory", stage="A", call="double_buffer")),
+        (R, Diagnostic("requires-storage", where="s[R].double_buffer", stage="R")),
+        (T, Diagnostic("pattern-mismatch", where="s[T].double_buffer", stage="T")),
+        (A, Diagnostic("requires-storage", stage="A", call="double_buffer")),
     ],
 )
 def test_what_the_call_refuses(tensor: Any, expected: Diagnostic) -> None:

@@ -249,17 +249,17 @@ def test_an_empty_map_is_the_identity(shape: str, index: str) -> None:
 @pytest.mark.parametrize(
     ("index_map", "kind", "expected"),
     [
-        ("lambda i: [i]", "other-shape",
-         Diagnostic("other-shape", index_map="lambda i: [i]", memory="A", count=1, rank=2)),
-        ("lambda: [0]", "other-shape",
-         Diagnostic("other-shape", index_map="lambda: [0]", memory="A", count=0, rank=2)),
-        ("lambda i, j: []", "shared-place",
+        ("lambda i: [i]", "layout-shape-mismatch",
+         Diagnostic("layout-shape-mismatch", index_map="lambda i: [i]", memory="A", count=1, rank=2)),
+        ("lambda: [0]", "layout-shape-mismatch",
+         Diagnostic("layout-shape-mismatch", index_map="lambda: [0]", memory="A", count=0, rank=2)),
+        ("lambda i, j: []", "not-injective",
          Diagnostic(
-             "shared-place", pair=(0, 0), pair2=(0, 1), memory="A", index_map="lambda i, j: []",
+             "not-injective", pair=(0, 0), pair2=(0, 1), memory="A", index_map="lambda i, j: []",
          )),
-        ("lambda i, j: [j]", "shared-place",
+        ("lambda i, j: [j]", "not-injective",
          Diagnostic(
-             "shared-place", pair=(0, 0), pair2=(1, 0), memory="A", index_map="lambda i, j: [j]",
+             "not-injective", pair=(0, 0), pair2=(1, 0), memory="A", index_map="lambda i, j: [j]",
          )),
     ],
 )
@@ -293,7 +293,7 @@ def f(A: Buffer("float32", (4, 8){separators})):
             apply_buffer_transforms(parse(text.format(separators=separators)))
         assert diagnostic(error.value) == (
             Diagnostic(
-                "other-shape", description="lambda i, j: [i, AXIS_SEPARATOR, j]", memory="A",
+                "layout-shape-mismatch", description="lambda i, j: [i, AXIS_SEPARATOR, j]", memory="A",
                 axis_separators=(0,), memory_axis_separators=found,
             )
         )
@@ -483,4 +483,4 @@ def f(A: Buffer("float32", (4, 8), strides=(9, 1))):
     with pytest.raises(LowerError) as error:
         apply_buffer_transforms(strided)
     assert diagnostic(error.value) == (
-        Diagnostic("contrary-options", memory="A", strides=(9, 1)))
+        Diagnostic("conflicting-options", memory="A", strides=(9, 1)))

@@ -355,7 +355,7 @@ def refused(change: Change, args: list[Tensor] | None = None) -> Diagnostic:
 
 def test_it_is_computed_inside_a_loop() -> None:
     assert refused(lambda s: s[Q].rolling_buffer()) == (
-        Diagnostic("between-iterations", where="s[Q].rolling_buffer", name="Q")
+        Diagnostic("loop-carried", where="s[Q].rolling_buffer", name="Q")
     )
 
 
@@ -366,7 +366,7 @@ def test_the_loop_runs_in_order() -> None:
 
     assert refused(parallel) == (
         Diagnostic(
-            "between-iterations", where="s[Q].rolling_buffer", axis="i", parent="C", stage="Q",
+            "loop-carried", where="s[Q].rolling_buffer", axis="i", parent="C", stage="Q",
         )
     )
 
@@ -380,7 +380,7 @@ def test_iterations_overlap() -> None:
     with pytest.raises(LowerError) as error:
         tecomp.lower(s, [A, D])
     assert diagnostic(error.value) == (
-        Diagnostic("between-iterations", stage="B", names="i")
+        Diagnostic("loop-carried", stage="B", names="i")
     )
 
 
@@ -391,13 +391,13 @@ def test_iterations_of_no_loop_overlap() -> None:
     with pytest.raises(LowerError) as error:
         tecomp.lower(s, [A, D])
     assert diagnostic(error.value) == (
-        Diagnostic("between-iterations", stage="P", names="i, j")
+        Diagnostic("loop-carried", stage="P", names="i, j")
     )
 
 
 def test_memory_is_its_own() -> None:
     assert refused(rows, [A, Q, C]) == (
-        Diagnostic("between-iterations", where="s[Q].rolling_buffer", name="Q")
+        Diagnostic("loop-carried", where="s[Q].rolling_buffer", name="Q")
     )
 
 
@@ -407,7 +407,7 @@ def test_it_is_no_double_buffer() -> None:
         s[Q].double_buffer()
 
     assert refused(doubled) == (
-        Diagnostic("between-iterations", where="s[Q].rolling_buffer", name="Q")
+        Diagnostic("loop-carried", where="s[Q].rolling_buffer", name="Q")
     )
 
 
@@ -417,7 +417,7 @@ def test_padding_is_not_filled() -> None:
         s[Q].transform_layout(lambda i, j: [i, j // 8, j % 8], pad_value=0.0)
 
     assert refused(padded) == (
-        Diagnostic("between-iterations", where="s[Q].rolling_buffer", name="Q")
+        Diagnostic("loop-carried", where="s[Q].rolling_buffer", name="Q")
     )
 
 
@@ -426,7 +426,7 @@ def test_outputs_are_the_callers() -> None:
     with pytest.raises(ScheduleError) as error:
         s[C].rolling_buffer()
     assert diagnostic(error.value) == (
-        Diagnostic("needs-memory", stage="C")
+        Diagnostic("requires-storage", stage="C")
     )
 
 
