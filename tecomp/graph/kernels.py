@@ -21,6 +21,7 @@ from tecomp.graph.constant_folding import fold
 from tecomp.graph.definition_keys import definition_key
 from tecomp.graph.fusion import FusionGroup, group_inputs
 from tecomp.graph.memory_plan import reuse_input_buffer
+from tecomp.graph.physical_order import follow_memory_order
 from tecomp.graph.sizes import bytes_of, sizes_of
 from tecomp.graph.value_placement import ValueLocations
 from tecomp.graph.work_division import KernelDivision, compile_with_hints
@@ -195,6 +196,11 @@ class KernelBuilder:
             if x in self.places.stored:
                 places.setdefault(moved[x], self.places.of(x))
         maps = {x: place for x, place in places.items() if place is not None}
+        if self.target.core is not None:
+            inside = [moved.get(op.output(0), op.output(0)).op for op in group.operations]
+            ordered = follow_memory_order(inside, [*own.values()], maps)
+            own = {x: ordered.made.get(new, new) for x, new in own.items()}
+            results, maps = [ordered.made.get(x, x) for x in results], dict(ordered.places)
         near = [x for x in division if x not in results]
         division |= {} if cut is None else {results[0]: cut}
         target = _with_less_room(self.target, self.held.get(group.result, 0))

@@ -25,6 +25,7 @@ from tecomp.graph.memory_plan import (
     in_place_candidates,
     lifetimes_of,
 )
+from tecomp.graph.physical_order import layouts_between_kernels
 from tecomp.graph.scratchpad_residency import Residency, residency
 from tecomp.graph.sizes import bytes_of, elements_of, plain_layout, sizes_of
 from tecomp.graph.value_placement import ReshardError, ResidencyExclusions, Shards, ValueLocations
@@ -241,6 +242,9 @@ def plan_program(asked: CompileRequest) -> ProgramPlan:
         shards = shards_of(graph, asked.target, asked.layouts, asked.packed)
         chosen = choose_program_layouts(asked, graph)
         made = insert_relayouts(chosen, frozenset(map(graph.of, asked.packed)), shards)
+        if asked.target.core is not None:
+            between = layouts_between_kernels(made.graph, made.stored, made.apart | made.asked)
+            made = replace(made, stored={**made.stored, **between})
         plain = ProgramPlan(
             asked, graph, (), frozenset(), chosen, made, {}, {}, Residency(()), {}, shards)
         apart = plain.with_groups(made)
