@@ -55,7 +55,8 @@ def log_duration(what: str) -> Iterator[None]:
         yield
     finally:
         _UNDER_WAY.remove(entry)
-        log_debug("%s: %.1f ms", what, 1e3 * (time.monotonic() - begin))
+        if is_enabled():
+            log_debug("%s: %.1f ms", what, 1e3 * (time.monotonic() - begin))
 
 
 def run_timed(what: str, run: Callable[[], Any]) -> Any:

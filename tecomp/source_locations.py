@@ -19,20 +19,18 @@ DEBUG = "TECOMP_DEBUG"
 def users_frame() -> FrameType | None:
     """Return the innermost frame of user code on the call stack, or None."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and _is_between(frame):
+    while frame is not None and _top(frame) in _BETWEEN:
         frame = frame.f_back
     return frame
+
+
+# Frames of the standard library occur between frames of tecomp, e.g. in cached properties.
+_BETWEEN = sys.stdlib_module_names | {"tecomp"}
 
 
 def _top(frame: FrameType) -> str:
     # The module name is used because generated methods of dataclasses have no file.
     return str(frame.f_globals.get("__name__", "")).split(".")[0]
-
-
-def _is_between(frame: FrameType) -> bool:
-    # Frames of the standard library occur between frames of tecomp, e.g. in cached properties.
-    top = _top(frame)
-    return top == "tecomp" or top in sys.stdlib_module_names
 
 
 def trim_traceback(error: BaseException) -> None:
@@ -59,7 +57,7 @@ def _users_part(traceback: TracebackType | None) -> TracebackType | None:
     while traceback is not None:
         frames.append(traceback)
         traceback = traceback.tb_next
-    while frames and _is_between(frames[-1].tb_frame):
+    while frames and _top(frames[-1].tb_frame) in _BETWEEN:
         frames.pop()
     rest: TracebackType | None = None
     for entry in reversed(frames):

@@ -115,44 +115,45 @@ def compute(
     where = f"te.compute {name}"
     extents = shape_of(shape, where)
     tag, values = tag_of(tag, where), attributes_of(attrs, where)
-    call = _tile(fcompute, extents, where)
+    parameters = _parameters(fcompute, where)
+    call = _tile(fcompute, parameters, extents)
     if call is not None:
         axis, made = call
         inside = extents[len(axis) :]
         return tensor_compute(name, tag, values, axis, inside, made).outputs[0]
-    names = _axis_names(fcompute, len(extents), varargs_names, where)
+    names = _axis_names(parameters, len(extents), varargs_names, where)
     axis = _axes(names, extents)
     body = _body(fcompute(*axis), where)
-    _check_size(body, where)
-    _check_reductions(body, where)
-    _check_axes(body, axis, where)
-    _check_literals(body, where)
+    nodes = list(walk(*body))
+    _check_size(body, nodes, where)
+    _check_reductions(body, nodes, where)
+    _check_axes(body, nodes, axis, where)
+    _check_literals(nodes, where)
     outputs = ComputeOp(name, axis, body, tag, values, user_location()).outputs
     return outputs[0] if len(outputs) == 1 else outputs
 
 
 def _axes(names: Sequence[str], extents: Sequence[Extent]) -> tuple[IterVar, ...]:
-    return tuple(
+    return tuple([
         make_axis(n, 0, extent, IterKind.DATA) for n, extent in zip(names, extents, strict=True)
-    )
+    ])
 
 
 def _tile(
-    fcompute: Callable[..., object], extents: Sequence[Extent], where: str
+    fcompute: Callable[..., object], parameters: Sequence[inspect.Parameter],
+    extents: Sequence[Extent],
 ) -> tuple[tuple[IterVar, ...], TensorIntrinCall] | None:
     """Return the outer axes and the intrinsic call of a function that computes tiles.
 
     The result is None if the function has a parameter for each axis, or returns something else.
     """
-    if not callable(fcompute):  # `signature` formats such an object with `repr`
-        return None
-    try:
-        parameters = list(inspect.signature(fcompute).parameters.values())
-    except (TypeError, ValueError):
-        return None
-    plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    names = [p.name for p in parameters if p.kind in plain and p.default is p.empty]
-    if len(names) >= len(extents) or any(p.kind not in plain for p in parameters):
+    names: list[str] = []
+    for parameter in parameters:
+        if parameter.kind not in _POSITIONAL:
+            return None
+        if parameter.default is parameter.empty:
+            names.append(parameter.name)
+    if len(names) >= len(extents):
         return None
     axis = _axes(names, extents[: len(names)])
     made = fcompute(*axis)
@@ -262,8 +263,33 @@ def size_var(name: str = "size", dtype: str = "int32") -> Var:
     return var(name, dtype)
 
 
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def _parameters(fcompute: Callable[..., object], where: str) -> Sequence[inspect.Parameter]:
+    """Return the parameters of an index function.
+
+    Raises:
+        TypeMismatchError: If `fcompute` is not callable, or its signature cannot be inspected.
+    """
+    # `signature` formats an object that is not callable with `repr`, which may raise any error.
+    if not callable(fcompute):
+        raise TypeMismatchError(
+            "{where}: index function is {fcompute!r} ({type}); pass a function of the indices, "
+            "such as lambda i, j: A[i, j]",
+            kind="invalid-index-function", where=where, fcompute=fcompute, type=type(fcompute).__name__,
+        )
+    try:
+        return list(inspect.signature(fcompute).parameters.values())
+    except (TypeError, ValueError) as error:
+        raise TypeMismatchError(
+            "{where}: cannot inspect the parameters of {fcompute!r}; wrap it: lambda i: f(i)",
+            kind="invalid-index-function", where=where, fcompute=fcompute,
+        ) from error
+
+
 def _axis_names(
-    fcompute: Callable[..., object],
+    parameters: Sequence[inspect.Parameter],
     rank: int,
     varargs_names: Sequence[str] | None,
     where: str,
@@ -272,61 +298,51 @@ def _axis_names(
 
     Raises:
         DefinitionError: If the number of parameters does not match the number of axes.
-        TypeMismatchError: If `fcompute` is not callable, or its signature cannot be inspected.
     """
-    if not callable(fcompute):
-        raise TypeMismatchError(
-            "{where}: index function is {fcompute!r} ({type}); pass a function of the indices, "
-            "such as lambda i, j: A[i, j]",
-            kind="invalid-index-function", where=where, fcompute=fcompute,
-            type=type(fcompute).__name__,
-        )
-    try:
-        parameters = inspect.signature(fcompute).parameters.values()
-    except (TypeError, ValueError) as error:
-        raise TypeMismatchError(
-            "{where}: cannot inspect the parameters of {fcompute!r}; wrap it: lambda i: f(i)",
-            kind="invalid-index-function", where=where, fcompute=fcompute,
-        ) from error
-    plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    # A parameter with a default captures a value, as in `lambda i, n=n: ...`, and is not an axis.
-    names = [p.name for p in parameters if p.kind in plain and p.default is p.empty]
-    rest = [p.name for p in parameters if p.kind is p.VAR_POSITIONAL]
-    axes = "1 axis" if rank == 1 else f"{rank} axes"
-    if forced := [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is p.empty]:
-        raise DefinitionError(
-            "{where}: the index function has the keyword-only parameter {forced}; indices are "
-            "passed by position",
-            kind="invalid-index-function", where=where, forced=forced[0],
-        )
-    if len(names) > rank or (len(names) < rank and not rest):
+    names: list[str] = []
+    takes_rest = False
+    for parameter in parameters:
+        takes_rest = takes_rest or parameter.kind is parameter.VAR_POSITIONAL
+        # A parameter with a default captures a value, as in `lambda i, n=n: ...`.
+        if parameter.default is not parameter.empty:
+            continue
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            raise DefinitionError(
+                "{where}: the index function has the keyword-only parameter {forced}; indices are "
+                "passed by position",
+                kind="invalid-index-function", where=where, forced=parameter.name,
+            )
+        if parameter.kind in _POSITIONAL:
+            names.append(parameter.name)
+    if len(names) > rank or (len(names) < rank and not takes_rest):
+        axes = "1 axis" if rank == 1 else f"{rank} axes"
         raise DefinitionError(
             "{where}: shape has {axes}, but the index function takes {name_count} ({names}); "
             "define one parameter per axis, or *indices",
             kind="invalid-index-function", where=where, axes=axes, name_count=len(names),
             names=", ".join(names) or "none",
         )
-    return (*names, *_free_names(range(len(names), rank), varargs_names, where))
+    if varargs_names is None:
+        return (*names, *(f"i{k}" for k in range(len(names), rank)))
+    return (*names, *_check_names(varargs_names, rank - len(names), where))
 
 
-def _free_names(free: range, given: Sequence[str] | None, where: str) -> Sequence[str]:
-    """Return names for the axes passed to `*indices`.
+def _check_names(given: Sequence[str], count: int, where: str) -> Sequence[str]:
+    """Return the given names of the `count` axes passed to `*indices`.
 
     Raises:
         DefinitionError: If the number of given names does not match the number of axes.
     """
-    if given is None:
-        return [f"i{k}" for k in free]
     check_list(
         given, str, f"{where}: varargs_names",
         "pass a list with the names of the axes in *indices", DefinitionError,
     )
-    if len(given) != len(free):
+    if len(given) != count:
         raise DefinitionError(
             "{where}: varargs_names has {given_count} names ({given}), expected {free_count}, one "
             "per axis",
             kind="count-mismatch", where=where, given_count=len(given), given=", ".join(given),
-            free_count=len(free),
+            free_count=count,
         )
     return given
 
@@ -357,14 +373,14 @@ def _body(result: object, where: str) -> tuple[Expr, ...]:
     return tuple(body)
 
 
-def _check_size(body: tuple[Expr, ...], where: str) -> None:
+def _check_size(body: tuple[Expr, ...], nodes: list[Any], where: str) -> None:
     """Raise if the elements have more operations than the compiler supports.
 
     Raises:
         DefinitionError: If the number of operations exceeds `MOST_OPERATIONS`.
     """
-    count = operations(*body)
-    if count > MOST_OPERATIONS:
+    # The operations are some of the nodes, so most elements need no second traversal.
+    if len(nodes) > MOST_OPERATIONS and (count := operations(*body)) > MOST_OPERATIONS:
         raise DefinitionError(
             "{where}: element has {count} operations (shared subexpressions counted once), which "
             "exceeds the limit of {most_operations} per expression; move parts to separate "
@@ -373,23 +389,28 @@ def _check_size(body: tuple[Expr, ...], where: str) -> None:
         )
 
 
-def _check_reductions(body: tuple[Expr, ...], where: str) -> None:
+def _check_reductions(body: tuple[Expr, ...], nodes: list[Any], where: str) -> None:
     """Raise if a reduction is nested in an element, or if outputs mix different reductions.
 
     Raises:
         DefinitionError: If a reduction is not a whole element, or the outputs are not exactly the
             values of one reduction.
     """
+    if Reduce not in map(type, nodes):
+        return
     tops = [expr for expr in body if isinstance(expr, Reduce)]
-    inner = [inside for expr in body for inside in _inside(expr)]
+    inner: list[Expr] = []
+    for expr in body:
+        if isinstance(expr, Reduce):
+            inner += (*expr.source, expr.condition, *expr.init)
+        else:
+            inner.append(expr)
     if contains(Reduce, *inner):
         raise DefinitionError(
             "{where}: a reduction inside a larger expression is not supported; compute the "
             "reduction in its own te.compute, and read its tensor here",
             kind="nested-reduction", where=where,
         )
-    if not tops:
-        return
     values = len(tops[0].source)
     if len(body) == 1 and values > 1:
         raise DefinitionError(
@@ -406,20 +427,19 @@ def _check_reductions(body: tuple[Expr, ...], where: str) -> None:
         )
 
 
-def _inside(expr: Expr) -> tuple[Expr, ...]:
-    if isinstance(expr, Reduce):
-        return (*expr.source, expr.condition, *expr.init)
-    return (expr,)
-
-
-def _check_axes(body: tuple[Expr, ...], axis: tuple[IterVar, ...], where: str) -> None:
+def _check_axes(
+    body: tuple[Expr, ...], nodes: list[Any], axis: tuple[IterVar, ...], where: str
+) -> None:
     """Raise if the elements use axes other than their own axes and reduction axes.
 
     Raises:
         DefinitionError: If an element uses a foreign axis, or a reduction axis outside a reduction.
     """
-    own = {*axis, *(a for expr in body if isinstance(expr, Reduce) for a in expr.axis)}
-    for node in walk(*body):
+    own = set(axis)
+    for expr in body:
+        if isinstance(expr, Reduce):
+            own.update(expr.axis)
+    for node in nodes:
         if not isinstance(node, IterVar) or node in own:
             continue
         if node.kind is IterKind.REDUCE:
@@ -435,13 +455,13 @@ def _check_axes(body: tuple[Expr, ...], axis: tuple[IterVar, ...], where: str) -
         )
 
 
-def _check_literals(body: tuple[Expr, ...], where: str) -> None:
+def _check_literals(nodes: list[Any], where: str) -> None:
     """Raise if a literal that was not promoted does not fit its default dtype.
 
     Raises:
         TypeMismatchError: If the dtype of a literal cannot hold its value.
     """
-    for node in walk(*body):
+    for node in nodes:
         if isinstance(node, Const) and not holds(node.dtype, node.value):
             raise TypeMismatchError(
                 "{where}: the literal {node} is not representable as {dtype}; write "

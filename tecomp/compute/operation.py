@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
 
@@ -148,20 +149,23 @@ class ComputeOp(Operation):
             object.__setattr__(self, name, value)
 
     def __post_init__(self) -> None:
-        reads = (n.tensor for n in nodes_of(TensorLoad, *self.body))
-        outputs = tuple(Tensor(self, k) for k in range(len(self.body)))
+        reads = [load.tensor for load in nodes_of(TensorLoad, *self.body)]
+        outputs = tuple([Tensor(self, k) for k in range(len(self.body))])
         object.__setattr__(self, "outputs", outputs)
         object.__setattr__(self, "input_tensors", tuple(dict.fromkeys(reads)))
 
     @property
     def shape(self) -> tuple[Extent, ...]:
         """Shape of the outputs."""
-        return tuple([axis.extent for axis in self.axis])
+        shape: tuple[Extent, ...] | None = self.known.get("shape")
+        if shape is None:
+            shape = self.known["shape"] = tuple([axis.extent for axis in self.axis])
+        return shape
 
     @property
     def dtypes(self) -> tuple[DType, ...]:
         """Dtype of each output."""
-        return tuple([expr.dtype for expr in self.body])
+        return tuple(map(attrgetter("dtype"), self.body))
 
     @property
     def reduce_axis(self) -> tuple[IterVar, ...]:

@@ -34,7 +34,7 @@ def shape_of(shape: object, where: str) -> tuple[Extent, ...]:
             "{where}: shape must be a tuple of integers and te.var sizes, got {shape!r} ({type})",
             kind="extent", where=where, shape=shape, type=type(shape).__name__,
         )
-    return tuple(extent_of(n, f"{where}: axis {k} of the shape") for k, n in enumerate(shape))
+    return tuple([extent_of(n, f"{where}: axis {k} of the shape") for k, n in enumerate(shape)])
 
 
 def extent_of(value: object, where: str, *, least: int = 0) -> Extent:

@@ -170,7 +170,7 @@ class Tensor(ExprLike):
     @property
     def ndim(self) -> int:
         """Number of axes."""
-        return len(self.shape)
+        return len(self.op.shapes[self.value_index])
 
     @property
     def dtype(self) -> DType:
@@ -250,7 +250,7 @@ class Tensor(ExprLike):
 
     def __getitem__(self, indices: object) -> Any:
         given = indices if isinstance(indices, tuple) else (indices,)
-        return _element(self, tuple(_index(self, k, index) for k, index in enumerate(given)))
+        return _element(self, tuple([_index(self, k, index) for k, index in enumerate(given)]))
 
     def __call__(self, *indices: object) -> Expr:
         """Return the element at `indices`, the same as `A[i, j]`."""
@@ -425,10 +425,11 @@ def _has_axes(operand: object) -> bool:
 def _element(
     tensor: Tensor, indices: tuple[Expr | slice, ...]
 ) -> TensorLoad | TensorSlice:
-    if len(indices) > tensor.ndim or (tensor.ndim and not indices):
+    rank = tensor.ndim
+    if len(indices) > rank or (rank and not indices):
         _refuse_count(tensor, len(indices))
-    places = tuple(index for index in indices if not isinstance(index, slice))
-    if len(places) < tensor.ndim:
+    places = tuple([index for index in indices if not isinstance(index, slice)])
+    if len(places) < rank:
         return TensorSlice(tensor, indices, user_location())
     return TensorLoad(tensor, places, user_location())
 

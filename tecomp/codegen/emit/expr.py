@@ -61,7 +61,14 @@ def run_rule(code: FunctionBuilder, first: Rule) -> str:
 
 
 def _cached_value(code: FunctionBuilder, expr: Expr) -> Rule:
-    operand = str((yield from _start(code, expr)))
+    """Emit an expression by the rule of its class, and record its operand."""
+    rule = _RULES.get(type(expr))
+    if rule is None:
+        raise InternalError(
+            "cannot compile an expression of type {type}",
+            type=type(expr).__name__,
+        )
+    operand = str((yield from rule(code, expr)))
     code.remember(expr, operand)
     return operand
 
@@ -72,16 +79,6 @@ def _at_once(code: FunctionBuilder, expr: Expr) -> str | None:
     if isinstance(expr, Var):
         return code.value_of(expr)
     return code.known(expr)
-
-
-def _start(code: FunctionBuilder, expr: Expr) -> Rule:
-    rule = _RULES.get(type(expr))
-    if rule is None:
-        raise InternalError(
-            "cannot compile an expression of type {type}",
-            type=type(expr).__name__,
-        )
-    return rule(code, expr)
 
 
 def _cast(code: FunctionBuilder, node: Cast) -> Rule:

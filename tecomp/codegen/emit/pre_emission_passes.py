@@ -60,8 +60,7 @@ def hoist_divisions(func: PrimFunc) -> PrimFunc:
     of these variables; quotients of parameters only are not moved. A division by 0 gives 0, so
     hoisting is safe even if the result is not used.
     """
-    divided = [node for node in walk(func.body) if _is_division(node)]
-    if not divided:
+    if not any(map(_is_division, nodes_of(Binary, func.body))):
         return func
     return replace(func, body=run_trampoline(_hoist(_HoistedValues(), func.body)))
 

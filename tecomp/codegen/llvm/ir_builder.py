@@ -453,7 +453,7 @@ class FunctionBuilder:
     def function(self, head: str, name: str, parameters: str) -> LlvmFunction:
         """Return the finished function; `head` is its linkage and result type."""
         allocas = [f"  {line}" for line in self.allocas]
-        body = "".join(f"{line}\n" for line in ["entry:", *allocas, *self.lines])
+        body = "\n".join(["entry:", *allocas, *self.lines, ""])
         return LlvmFunction(name, head, parameters, body, self.passes)
 
 

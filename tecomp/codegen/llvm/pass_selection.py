@@ -23,7 +23,7 @@ from tecomp.ir.nodes.expr import (
     Var,
 )
 from tecomp.ir.nodes.stmt import Allocate, BufferStore, For, ForKind, Let, Stmt
-from tecomp.ir.traversal.rewrite import children, post_order, statements_in, walk
+from tecomp.ir.traversal.rewrite import children, nodes_of, post_order, statements_in, walk
 
 _DECIDING = (BufferLoad, Binary, Call)
 _CONDITIONS = (Binary, Compare, Not)
@@ -111,21 +111,25 @@ def _vector_maps(statements: Sequence[tuple[For | None, Stmt]]) -> set[int]:
     }
 
 
-def _hoistable_parts(statement: Stmt) -> Iterator[Any]:
-    """Yield the parts of a statement that could be hoisted out of a loop, each once."""
-    if isinstance(statement, BufferStore):
-        yield statement
+def _hoistable_parts(statement: Stmt) -> list[Any]:
+    """Return the parts of a statement that could be hoisted out of a loop, each once."""
     own = [part for part in children(statement) if not isinstance(part, Stmt)]
-    yield from (node for node in walk(*own) if type(node) in _DECIDING)
+    parts = [node for node in walk(*own) if type(node) in _DECIDING]
+    return [statement, *parts] if isinstance(statement, BufferStore) else parts
 
 
 def mentions(root: Any, var: Var, named: Mapping[Var, Expr] = MappingProxyType({})) -> bool:
     """Return whether `root` depends on `var`, directly or through let-bound values."""
-
-    def parts(node: Any) -> Sequence[Any]:
-        return (named[node],) if isinstance(node, Var) and node in named else children(node)
-
-    return any(node is var for node in walk(root, parts=parts))
+    todo = nodes_of(Var, root)
+    opened: set[Var] = set()
+    while todo:
+        node = todo.pop()
+        if node is var:
+            return True
+        if node in named and node not in opened:
+            opened.add(node)
+            todo += nodes_of(Var, named[node])
+    return False
 
 
 def _is_constant(index: Any) -> bool:
@@ -153,13 +157,21 @@ def invariant_conditions(loop: For) -> list[Expr]:
     """
     changing: set[Var] = {loop.loop_var}
     conditions: list[Expr] = []
-    for node in walk(loop.body, parts=lambda node: () if _is_condition(node) else children(node)):
+    seen: set[int] = set()
+    todo: list[Any] = [loop.body]
+    while todo:
+        node = todo.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
         if type(node) is For:
             return []
         if type(node) is Let:
             changing.add(node.var)
-        if _is_condition(node):
+        if type(node) in _CONDITIONS and node.dtype.is_bool:
             conditions.append(node)
+        else:
+            todo += children(node)[::-1]
     return _invariant_terms(conditions, changing)
 
 
@@ -181,10 +193,6 @@ def staying_masks(loop: For) -> list[Expr]:
         isinstance(node, _MAY_CHANGE) or node in changing
         for node in walk(mask) if isinstance(node, Var | BufferLoad | Call)
     )]
-
-
-def _is_condition(node: Any) -> bool:
-    return type(node) in _CONDITIONS and bool(node.dtype.is_bool)
 
 
 def _invariant_terms(conditions: list[Expr], changing: set[Var]) -> list[Expr]:

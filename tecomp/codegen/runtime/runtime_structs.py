@@ -43,7 +43,7 @@ class StructLayout:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the fields, in order."""
-        return tuple(name for name, _ in self.fields)
+        return tuple([name for name, _ in self.fields])
 
     @property
     def bytes(self) -> int:

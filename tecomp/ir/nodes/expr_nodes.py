@@ -470,7 +470,9 @@ def as_expr(
     if isinstance(value, bool):
         return const(value, dtype or BOOL)
     if isinstance(value, int):
-        return const(value, dtype or _type_of_int(value))
+        if dtype is None and -(2**31) <= value < 2**31:
+            return Const(int(value), INT32)
+        return const(value, dtype or (UINT64 if 2**63 <= value < 2**64 else INT64))
     if isinstance(value, float):
         # Do not check the float32 range: an operation may still promote the literal to float64.
         return Const(value, FLOAT32) if dtype is None else const(value, dtype)
@@ -490,12 +492,6 @@ def as_expr(
         "tensor, a variable or a number",
         kind="invalid-type", where=where, value=value, type=type(value).__name__,
     )
-
-
-def _type_of_int(value: int) -> DType:
-    if -(2**31) <= value < 2**31:
-        return INT32
-    return UINT64 if 2**63 <= value < 2**64 else INT64
 
 
 def const(value: Scalar, dtype: str | None = None) -> Expr:
@@ -575,7 +571,7 @@ def _convert(node: Expr, dtype: DType, other: Expr, what: str) -> Expr:
             ".astype(...)",
             kind="literal", what=what, dtype=other.dtype, node=node.value, dtype2=dtype,
         )
-    return cast(dtype, node)
+    return node if node.dtype is dtype else cast(dtype, node)
 
 
 def binary(op: BinOp, a: Like, b: Like) -> Expr:

@@ -7,6 +7,7 @@ import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
@@ -292,7 +293,7 @@ def holds(dtype: DType, value: Scalar) -> bool:
         limit = (2.0 - 2.0 ** -(fraction + 1)) * 2.0**exponent
         return (isinstance(value, float) and not math.isfinite(value)) or abs(value) < limit
     low, high = (0, 1) if dtype.is_bool else integer_range(dtype)
-    return _is_whole(value) and low <= value <= high
+    return (isinstance(value, int) or _is_whole(value)) and low <= value <= high
 
 
 def _is_whole(value: Scalar) -> bool:
@@ -302,6 +303,7 @@ def _is_whole(value: Scalar) -> bool:
     )
 
 
+@cache
 def integer_range(dtype: DType) -> tuple[int, int]:
     """Return the minimum and maximum of an integer dtype."""
     if dtype.kind == "uint":

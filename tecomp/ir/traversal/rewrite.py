@@ -116,7 +116,8 @@ def children(node: Any) -> Sequence[Any]:
 
 def statements_in(node: Any) -> Sequence[Any]:
     """Return the statements directly inside `node`; expressions are not entered."""
-    return [child for child in children(node) if isinstance(child, Stmt)]
+    read = _READERS[type(node)]
+    return [child for child in read(node) if isinstance(child, Stmt)] if read else ()
 
 
 def rebuild(node: N, f: Callable[[Any], Any]) -> N:

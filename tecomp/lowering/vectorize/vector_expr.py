@@ -95,11 +95,12 @@ class VectorContext:
 
     def varies(self, expr: Expr) -> bool:
         """Return whether `expr` differs between lanes."""
-        return any(
-            (isinstance(node, Var) and node in self.values)
-            or (isinstance(node, BufferLoad) and node.buffer.data in self.private)
-            for node in walk(expr)
-        )
+        for node in walk(expr):
+            if isinstance(node, Var) and node in self.values:
+                return True
+            if isinstance(node, BufferLoad) and node.buffer.data in self.private:
+                return True
+        return False
 
     def place(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Buffer, tuple[Expr, ...]]:
         """Return buffer and indices of an access; private memory is redirected to lane copies."""

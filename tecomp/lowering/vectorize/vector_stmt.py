@@ -180,17 +180,20 @@ def _statement(loop: _VectorizedLoop, stmt: Stmt, at: _At) -> Task:
 def _needs_lanes(loop: _VectorizedLoop, stmt: Stmt, at: _At) -> bool:
     """Return whether an expression directly in a statement has no vector form."""
     parts = [child for child in children(stmt) if isinstance(child, Expr)]
-    nodes = [node for part in parts for node in walk(part)]
-    guarded = at.where.guarded or any(_chooses_by_lane(loop, node) for node in nodes)
+    nodes = list(walk(*parts))
+    calls = [node for node in nodes if isinstance(node, Call)]
+    guarded = at.where.guarded or any(_chooses_by_lane(loop, call) for call in calls)
     if isinstance(stmt, BufferStore) and _is_unwieldy(loop, stmt, guarded=guarded):
         return True
     # Vector operands of `dot`, and vectors reinterpreted as one scalar, act as 32-bit scalars.
-    taken = {id(arg) for node in nodes if isinstance(node, Call)
-             and (node.name == "dot" or (node.name == "reinterpret" and node.dtype.lanes == 1))
+    taken = {id(arg) for node in calls
+             if node.name == "dot" or (node.name == "reinterpret" and node.dtype.lanes == 1)
              for arg in node.args if isinstance(arg, BufferLoad) or _is_one_word(arg)}
-    if any(_is_unwieldy(loop, node, guarded=guarded, is_taken=id(node) in taken)
-           for node in nodes):
-        return True
+    for node in nodes:
+        if (isinstance(node, Call | BufferLoad) or node.dtype.lanes > 1) and (
+            _is_unwieldy(loop, node, guarded=guarded, is_taken=id(node) in taken)
+        ):
+            return True
     return isinstance(stmt, BufferStore) and _is_contested(loop, stmt, at)
 
 
@@ -198,10 +201,9 @@ def _is_one_word(node: Expr) -> bool:
     return isinstance(node, Call) and node.name == "reinterpret" and node.args[0].dtype.lanes == 1
 
 
-def _chooses_by_lane(loop: _VectorizedLoop, node: Expr) -> bool:
-    """Return whether `node` is an `if_then_else` whose condition differs between lanes."""
-    return isinstance(node, Call) and node.name == "if_then_else" and (
-        loop.lanes.varies(node.args[0]))
+def _chooses_by_lane(loop: _VectorizedLoop, call: Call) -> bool:
+    """Return whether `call` is an `if_then_else` whose condition differs between lanes."""
+    return call.name == "if_then_else" and loop.lanes.varies(call.args[0])
 
 
 def _is_unwieldy(
