@@ -194,7 +194,7 @@ def _in_caches(
         groups, inlined = groups_of(program_of(s), target)
     for x in inlined:
         s[x].compute_inline()
-    place = _ScheduleInput(target, frozenset(group.output for group in groups), strides, bounds)
+    place = _ScheduleInput(target, frozenset([group.output for group in groups]), strides, bounds)
     for group in groups:
         s = _schedule_group(s, group, place)
     return s

@@ -228,11 +228,11 @@ def _roles(steps: Sequence[te.Tensor], *, any_terms: bool) -> Product | None:
     if not own:
         return None
     row = max(own, key=_size)
-    across = tuple(axis for axis in alone if columns.has(axis) and axis is not column)
-    batch = tuple(
+    across = tuple([axis for axis in alone if columns.has(axis) and axis is not column])
+    batch = tuple([
         axis for axis in found.axis
         if not any(axis is other for other in (row, column, *across))
-    )
+    ])
     depth = _inner_last(found.reduce_axis, rows, columns)
     between = tuple(steps[1:-1])
     return Product(

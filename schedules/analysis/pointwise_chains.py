@@ -174,10 +174,10 @@ def _read_at(
 ) -> ChainRead:
     """Return a read of `x` at an index; a dimension of stride 0 depends on no axis."""
     still = [isinstance(step, int) and step == 0 for step in strides or ()] or [False] * len(index)
-    dims = tuple(
+    dims = tuple([
         None if each.axis is None or is_still else place.get(each.axis)
         for each, is_still in zip(index, still, strict=True)
-    )
+    ])
     used = {
         place[axis] for each, is_still in zip(index, still, strict=True) if not is_still
         for axis in each.axes if axis in place
@@ -209,7 +209,7 @@ def work_of_chain(output: te.Tensor, apart: Container[te.Tensor] | None = None) 
         here = {read.tensor for read in accesses(x).reads if _is_here(read, x, output, apart)}
         todo += here - links
         links |= here
-    return sum(accesses(x).work for x in links)
+    return sum([accesses(x).work for x in links])
 
 
 def longest_path(output: te.Tensor, apart: Container[te.Tensor] | None = None) -> int:
@@ -255,7 +255,7 @@ def invariant_cost(output: te.Tensor, axis: int, apart: Container[te.Tensor] | N
         }
         todo += found - links
         links |= found
-    return sum(accesses(x).repeated[axis] for x in links)
+    return sum([accesses(x).repeated[axis] for x in links])
 
 
 def _moves(read: ChainRead, axis: int, back: int) -> bool | None:

@@ -57,12 +57,12 @@ def reduction_of(
         return None
     total = steps[-1]
     found = accesses(total)
-    main = max((read for read in found.reads if read.axes), key=_axes_of, default=None)
+    main = max([read for read in found.reads if read.axes], key=_axes_of, default=None)
     if main is None:
         return None
     own = [axis for axis in main.axes if any(axis is run for run in found.reduce_axis)]
     others = [run for run in found.reduce_axis if not any(run is axis for axis in own)]
-    runs = (*others, *dict.fromkeys(axis for axis in own if axis is not None))
+    runs = (*others, *dict.fromkeys([axis for axis in own if axis is not None]))
     between = tuple(steps[1:-1])
     adjacent = _num_trailing_axes(main.axes, lambda axis, _: any(axis is run for run in runs))
     if adjacent:

@@ -156,11 +156,11 @@ def _most_invariant_axis(total: te.Tensor, along: te.IterVar) -> te.IterVar | No
     reads = [read for read in accesses(total).reads if along in _axes_of(read)]
 
     def same(axis: te.IterVar) -> int:
-        return sum(
+        return sum([
             axis not in _axes_of(read)
             or any(index.is_window for index in read.index if index.coefficient(axis))
             for read in reads
-        )
+        ])
 
     axes = [axis for axis in total.op.axis if axis is not along and not is_one(axis.extent)]
     best = max(reversed(axes), key=same, default=None)

@@ -65,13 +65,13 @@ class StageGraph:
 
 def program_of(s: te.Schedule) -> StageGraph:
     """Return the program of a schedule; an operation with several outputs counts as its first."""
-    stages = tuple(x.op.output(0) for x in s.stages if x.op.input_tensors)
+    stages = tuple([x.op.output(0) for x in s.stages if x.op.input_tensors])
     readers: dict[te.Tensor, list[te.Tensor]] = {x: [] for x in stages}
     for y in stages:
-        for op in dict.fromkeys(x.op for x in y.op.input_tensors):
+        for op in dict.fromkeys([x.op for x in y.op.input_tensors]):
             if op.output(0) in readers:
                 readers[op.output(0)].append(y)
-    return StageGraph(stages, readers, frozenset(s[op].op.output(0) for op in s.outputs))
+    return StageGraph(stages, readers, frozenset([s[op].op.output(0) for op in s.outputs]))
 
 
 def groups_of(p: StageGraph, target: Target) -> tuple[list[FusedStages], list[te.Tensor]]:
@@ -147,10 +147,10 @@ def _stages_to_inline(p: StageGraph) -> set[te.Tensor]:
     times: dict[te.Tensor, float] = {}
     for x in reversed(p.stages):
         readers = p.readers[x]
-        times[x] = sum(
+        times[x] = sum([
             (times[y] if y in found else _points(y)) * read.times
             for y in readers for read in accesses(y).reads if read.tensor == x
-        )
+        ])
         is_free = x not in p.results and x not in factors and x.op.num_outputs == 1
         if not (is_free and is_pointwise(x) and all(accesses(y).reads for y in readers)):
             continue

@@ -151,7 +151,7 @@ def transpose_squares(stage: te.Stage, row: te.IterVar, column: te.IterVar, lane
 
 def width_of(x: te.Tensor) -> int:
     """Return the bytes of the widest dtype among the outputs of a stage."""
-    return max(int(y.dtype.bytes) for y in x.op.outputs)
+    return max([int(y.dtype.bytes) for y in x.op.outputs])
 
 
 def lanes_of(x: te.Tensor, along: te.IterVar, target: Target) -> int:

@@ -151,7 +151,7 @@ class Access:
     @property
     def axes(self) -> tuple[IterVar | None, ...]:
         """Axis that each index equals, or None for other indices."""
-        return tuple(index.axis for index in self.index)
+        return tuple([index.axis for index in self.index])
 
     @property
     def follows_data(self) -> bool:
@@ -347,7 +347,7 @@ def _accesses(op: ComputeOp, body: Expr) -> Accesses:
     loads = nodes_of(TensorLoad, *bodies)
     reads: dict[object, Access] = {}
     for read in (_rename_unit_axes(access_of(load), op.axis) for load in loads):
-        key = read.tensor, tuple(key_of(index) for index in read.index)
+        key = read.tensor, tuple([key_of(index) for index in read.index])
         times = reads[key].times + 1 if key in reads else 1
         reads[key] = replace(read, times=times)
     reducer, value, is_plain, has_start = None, body, True, False
@@ -356,9 +356,9 @@ def _accesses(op: ComputeOp, body: Expr) -> Accesses:
         value = body.source[body.value_index]
         has_start = bool(body.init)
         is_plain = is_const(body.condition, True) and not has_start
-    factors = tuple(_rename_unit_axes(access_of(load), op.axis) for load in factors_of(value))
+    factors = tuple([_rename_unit_axes(access_of(load), op.axis) for load in factors_of(value)])
     written = explicit_factors(value)
-    parts = tuple(_part(factor, op.axis) for factor in written) if len(written) > 1 else ()
+    parts = tuple([_part(factor, op.axis) for factor in written]) if len(written) > 1 else ()
     every = tuple(reads.values())
     return Accesses(
         op.axis, op.reduce_axis, reducer, every, factors, is_plain, has_start, _work(bodies),
@@ -478,11 +478,11 @@ def _rename_unit_axes(read: Access, axes: tuple[IterVar, ...]) -> Access:
     """Replace index 0 by the axis at the same position if both extents are 1."""
     if len(read.index) != len(axes):
         return read
-    index = tuple(
+    index = tuple([
         Affine(((axis, 1),)) if _is_zero(place) and _is_one(axis.extent) and _is_one(extent)
         and is_const(axis.dom.min, 0) else place
         for place, axis, extent in zip(read.index, axes, read.tensor.shape, strict=True)
-    )
+    ])
     return replace(read, index=index)
 
 

@@ -68,7 +68,7 @@ class Affine:
     @property
     def axes(self) -> tuple[IterVar, ...]:
         """Axes that the combination depends on, including axes in opaque terms."""
-        return tuple(dict.fromkeys(axis for term, _ in self.terms for axis in axes_of(term)))
+        return tuple(dict.fromkeys([axis for term, _ in self.terms for axis in axes_of(term)]))
 
     def quotient(self, axis: IterVar) -> tuple[int, int] | None:
         """Return divisor and coefficient of the only term `axis // divisor` with `axis`, or None.
@@ -230,7 +230,7 @@ def add_scaled(a: Affine, b: Affine, factor: int) -> Affine:
 
 def key_of(index: Affine) -> tuple[object, int]:
     """Return a key that is equal for equal linear combinations."""
-    return frozenset((id(term), factor) for term, factor in index.terms), index.const
+    return frozenset([(id(term), factor) for term, factor in index.terms]), index.const
 
 
 def dependent_axis(

@@ -105,7 +105,7 @@ class Reduce(Expr):
     def identity(self) -> tuple[Expr, ...]:
         """Identity values of the reducer, with `given` substituted."""
         known = dict(zip(self.combiner.given, self.given, strict=True))
-        return tuple(substitute(value, known) for value in self.combiner.identity)
+        return tuple([substitute(value, known) for value in self.combiner.identity])
 
     def pieces(self) -> Pieces:
         """Yield the pieces of the printed text."""

@@ -55,7 +55,7 @@ def build_default_schedule(
         bounds: Expected upper bounds of symbolic sizes, which only affect performance.
     """
     many = outputs if isinstance(outputs, list | tuple) else [outputs]
-    names = ", ".join(each.name for each in many if isinstance(each, Tensor))
+    names = ", ".join([each.name for each in many if isinstance(each, Tensor)])
     with log_duration(f"find a schedule of {names} for {target.name}"):
         hints = {"bounds": bounds} if bounds else {}
         made: Schedule = _SCHEDULER.load()(

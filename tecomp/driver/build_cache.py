@@ -327,15 +327,15 @@ def keys_of(asked: object, *makers: str) -> Iterator[str]:
 
 def _signature(args: Sequence[object], lowered: LoweringResult) -> Signature:
     # Scalar integers are int64 in the function; the signature has the declared dtypes.
-    return tuple(
+    return tuple([
         Var(param.name, arg.dtype) if isinstance(param, Var) and isinstance(arg, Var) else param
         for param, arg in zip(lowered.signature.params, args, strict=True)
-    )
+    ])
 
 
 def _logical(lowered: LoweringResult) -> Shapes:
     params = lowered.functions["nest"].params
-    return tuple(param.shape if isinstance(param, Buffer) else None for param in params)
+    return tuple([param.shape if isinstance(param, Buffer) else None for param in params])
 
 
 def _encode_entry(made: CachedCode) -> bytes:

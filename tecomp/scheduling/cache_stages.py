@@ -109,7 +109,7 @@ def cache_write(
     made = _cached_calls if isinstance(compute, TensorComputeOp) else _cached_loops
     cache_op, places = made(stage, name)
     caches = cache_op.outputs
-    copies = tuple(TensorLoad(cache, places, compute.location) for cache in caches)
+    copies = tuple([TensorLoad(cache, places, compute.location) for cache in caches])
     state = state.insert(initial_stage(cache_op, is_output=False, scope=scope), before=stage.key)
     state = state.redefine(kept, with_body(compute, copies))
     return state, caches[0] if isinstance(written, Tensor) else caches
@@ -129,10 +129,10 @@ def _cached_loops(stage: StageState, name: str) -> tuple[ComputeOp, tuple[Expr, 
     found = iterations(compute.axis, relations, {
         leaf: index_value(axis) - leaf.dom.min for leaf, axis in axes.items()
     })
-    body = tuple(_at_iterations(value, found) for value in compute.body)
+    body = tuple([_at_iterations(value, found) for value in compute.body])
     cached = ComputeOp(
         name, tuple(axes.values()), body, compute.tag, compute.attrs, compute.location)
-    return cached, tuple(found.loops[leaf] for leaf in leaves)
+    return cached, tuple([found.loops[leaf] for leaf in leaves])
 
 
 def _cached_calls(stage: StageState, name: str) -> tuple[ComputeOp, tuple[Expr, ...]]:
@@ -195,7 +195,7 @@ def _begun_anew(state: ScheduleState, stage: StageState, where: str) -> StageSta
     Raises:
         ScheduleError: If another stage is computed at one of its loops, or the stage is tensorized.
     """
-    layouts = tuple(r for r in stage.relations if isinstance(r, LayoutTransform))
+    layouts = tuple([r for r in stage.relations if isinstance(r, LayoutTransform)])
     leaves = layouts[-1].after if layouts else stage.compute.axis
     gone = set(stage.leaves) - set(leaves)
     for other in state:

@@ -90,7 +90,7 @@ def make_parameter(
     """Return the parameter for `buffer`, which the code accesses as `physical`."""
     lanes = () if buffer.dtype.lanes == 1 else (buffer.dtype.lanes,)
     shape = (*buffer.shape, *lanes)
-    known = tuple(extent for extent in shape if isinstance(extent, int))
+    known = tuple([extent for extent in shape if isinstance(extent, int)])
     return KernelParameter(
         position,
         kernel,

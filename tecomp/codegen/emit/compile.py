@@ -82,7 +82,7 @@ def _module_text(
                     lambda: has_masks(wanted), lambda: has_fma(wanted), line_of=line_of)
     body = _body(module, func)
     source = _source(module, [_entry(module, func), body])
-    calls = tuple((symbol, signature) for signature, symbol in module.called.items())
+    calls = tuple([(symbol, signature) for signature, symbol in module.called.items()])
     return ModuleText(source, f"{name}.entry", tuple(module.sites), module.outlined > 0, calls)
 
 
@@ -95,17 +95,17 @@ def _of_whole_vectors(func: PrimFunc, options: Options) -> PrimFunc:
 def _source(module: ModuleBuilder, functions: Sequence[LlvmFunction]) -> LlvmSource:
     """Return the module with the given functions and its own."""
     functions = [*functions, *module.functions.values()]
-    inlined = tuple(f.name for f in functions if f.is_helper and _is_small(f, module))
-    definitions = "\n".join(f.text(is_inlined=f.name in inlined) for f in functions)
-    constants = "".join(f"{name} = {value}\n" for name, value in module.constants.items())
-    declarations = "".join(f"{line}\n" for line in module.declarations)
-    text = "\n".join(part for part in (definitions, constants, declarations, TAIL) if part)
+    inlined = tuple([f.name for f in functions if f.is_helper and _is_small(f, module)])
+    definitions = "\n".join([f.text(is_inlined=f.name in inlined) for f in functions])
+    constants = "".join([f"{name} = {value}\n" for name, value in module.constants.items()])
+    declarations = "".join([f"{line}\n" for line in module.declarations])
+    text = "\n".join([part for part in (definitions, constants, declarations, TAIL) if part])
     return LlvmSource(
         text,
-        plain_loops=tuple(f.name for f in functions if f.passes is PassSelection.ALL),
-        loop_work=tuple(f.name for f in functions if f.passes is PassSelection.LOOPS),
+        plain_loops=tuple([f.name for f in functions if f.passes is PassSelection.ALL]),
+        loop_work=tuple([f.name for f in functions if f.passes is PassSelection.LOOPS]),
         inlined=inlined,
-        handed_over=tuple(f.name for f in functions if f.passes is PassSelection.NONE),
+        handed_over=tuple([f.name for f in functions if f.passes is PassSelection.NONE]),
     )
 
 
@@ -122,7 +122,7 @@ def arguments_of(func: PrimFunc) -> tuple[Var, ...]:
 
 def output_params(func: PrimFunc) -> frozenset[Var]:
     """Return the data variables of the buffers that `func` writes."""
-    return frozenset(node.buffer.data for node in nodes_of(BufferStore, func.body))
+    return frozenset([node.buffer.data for node in nodes_of(BufferStore, func.body)])
 
 
 def _body(module: ModuleBuilder, func: PrimFunc) -> LlvmFunction:

@@ -48,7 +48,7 @@ def _operations(body: Stmt) -> int | None:
     """Estimate the maximum operation count of a statement; None if it depends on sizes."""
     total: dict[int, int] = {}
     for node in post_order(body, parts=statements_in):
-        inside = sum(total[id(part)] for part in statements_in(node))
+        inside = sum([total[id(part)] for part in statements_in(node)])
         if isinstance(node, For):
             times = _at_most(node.extent)
             if times is None:

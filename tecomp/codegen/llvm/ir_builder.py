@@ -225,7 +225,7 @@ class LlvmFunction:
     def text(self, *, is_inlined: bool = False) -> str:
         """Return the text of the definition."""
         words = [self.attributes, "#0", "alwaysinline" if is_inlined else ""]
-        attributes = " ".join(word for word in words if word)
+        attributes = " ".join([word for word in words if word])
         signature = f"{self.head} @{self.name}({self.parameters})"
         return f"define {signature} {attributes} {{\n{self.body}}}\n"
 
@@ -274,7 +274,7 @@ class ModuleBuilder:
         # Functions that are not LLVM intrinsics belong to the C math library.
         pure = "" if name.startswith("llvm.") else " #1"
         # Alignment is an attribute of the call, not of the declaration.
-        kinds = ", ".join(kind.partition(" align ")[0] for kind in arguments)
+        kinds = ", ".join([kind.partition(" align ")[0] for kind in arguments])
         self.declarations.setdefault(f"declare {result} @{name}({kinds}){pure}")
         return f"@{name}"
 

@@ -170,7 +170,7 @@ def identifier(name: str) -> str:
     ('C_local', '_2d', 'lambda_')
     """
     plain = unicodedata.normalize("NFKC", name)
-    legal = "".join(c if f"a{c}".isidentifier() else "_" for c in plain)
+    legal = "".join([c if f"a{c}".isidentifier() else "_" for c in plain])
     if not legal.isidentifier():
         legal = f"_{legal}"
     return f"{legal}_" if keyword.iskeyword(legal) else legal

@@ -140,7 +140,7 @@ def realize_outputs(
 
 
 def _ranges(bounds: Bounds) -> tuple[Range, ...]:
-    return tuple(Range(start, index_value(extent)) for start, extent in bounds)
+    return tuple([Range(start, index_value(extent)) for start, extent in bounds])
 
 
 @dataclass(frozen=True)

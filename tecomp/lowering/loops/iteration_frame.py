@@ -218,14 +218,14 @@ def frame_of(
         boxes = bounding_box(stored, stored, scope, shape)
         return [Frame(start, extent) for start, extent in boxes]
 
-    relations = tuple(_in_sizes(program, relation) for relation in stage.relations)
+    relations = tuple([_in_sizes(program, relation) for relation in stage.relations])
     frames, values = derive_frames(relations, roots, box_of)
     mixed = any(is_reduction(leaf) and _touches_data(leaf, relations) for leaf in stage.leaves)
     inverse_of = partial(_inverse, program)
-    shifted = frozenset(
+    shifted = frozenset([
         r.parent for r in relations
         if isinstance(r, Split) and r.parent in roots and is_shifted(r, roots[r.parent].extent)
-    )
+    ])
     if shifted and not is_box(region, [roots[axis] for axis in definition.axis], scope):
         shifted = frozenset()
     return StageFrame(frames, values, relations, tuple(roots), not mixed, inverse_of, shifted)

@@ -111,7 +111,7 @@ def build_nest(program: PreparedSchedule, name: str) -> PrimFunc:
     check_carried(program, body)
     body = substitute(body, dict(program.products.values))
     scalars = {param for param in program.params if isinstance(param, Var)}
-    sizes = tuple(size for size in program.sizes.values() if size not in scalars)
+    sizes = tuple([size for size in program.sizes.values() if size not in scalars])
     return PrimFunc(
         name, program.params, body, sizes, layout_maps(program), pad_values(program),
         tuple(checker.sites),
@@ -438,7 +438,7 @@ class _Nests:
             parts.append(operation.computed(
                 inside, scope, accumulates=work.starts_at is not None))
         elif position < len(work.leaves):
-            rest = replace(work, cuts=tuple(cut for cut in work.cuts if cut > position))
+            rest = replace(work, cuts=tuple([cut for cut in work.cuts if cut > position]))
             parts.append(self._band(rest, position, values, points, data, scope))
         else:
             roots = work.frame.root_values(values)

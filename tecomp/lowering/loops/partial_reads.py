@@ -84,10 +84,10 @@ def _is_for_others(definition: Definition) -> bool:
 
 def layout_maps(program: PreparedSchedule) -> tuple[tuple[Var, tuple[IndexMapNode, ...]], ...]:
     """Return the layout maps of every buffer with a layout, in the order of application."""
-    return tuple(
+    return tuple([
         (buffer.data, stage.layout.maps) for stage, buffer in _buffers_of_stages(program)
         if stage.layout.maps
-    )
+    ])
 
 
 def pad_values(program: PreparedSchedule) -> tuple[tuple[Var, PadValue], ...]:

@@ -30,7 +30,7 @@ def initialize_reduction(
         return _by_roots(work, values, scope)
     if work.resets:
         return _reset(work, position, values, data, scope)
-    dims = tuple(leaf for leaf in work.leaves[position:] if is_data(leaf))
+    dims = tuple([leaf for leaf in work.leaves[position:] if is_data(leaf)])
 
     def store(point: Mapping[Var, Expr], copy: Points) -> Stmt:
         del copy

@@ -156,7 +156,7 @@ class StageBody:
         return IfThenElse(self._value(substitute(inside, dict(self.program.sizes)), roots), store)
 
     def _indices(self, roots: Mapping[IterVar, Expr]) -> tuple[Expr, ...]:
-        return tuple(roots[axis] for axis in self.definition.axis)
+        return tuple([roots[axis] for axis in self.definition.axis])
 
     def _value(self, expr: Expr, roots: Mapping[IterVar, Expr]) -> Expr:
         return value_of(expr, roots, self._load)

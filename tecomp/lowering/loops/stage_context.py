@@ -93,7 +93,7 @@ class StageContext:
             (k, leaf) for k, leaf in enumerate(self.leaves)
             if k >= start and (is_data(leaf) or not only_data)
         ]
-        made = sum(k < stop for k, _ in loops)
+        made = sum([k < stop for k, _ in loops])
         if self.operation is not None and stop == self.operation.position:
             extents = [self.frame.frames[leaf].extent for _, leaf in loops]
             tiled = [

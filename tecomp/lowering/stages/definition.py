@@ -145,7 +145,7 @@ def _reads(
     start: tuple[Expr, ...], body: tuple[Expr, ...], later: tuple[Expr, ...]
 ) -> Iterator[TensorRead]:
     """Yield the reads of bodies under `later`, and of initial steps under its negation."""
-    first = tuple(Not(condition) for condition in later)
+    first = tuple([Not(condition) for condition in later])
     groups: dict[Hashable, tuple[tuple[Expr, ...], bool, list[Expr]]] = {}
     for value, around in (*((e, later) for e in body), *((e, first) for e in start)):
         for part, conditions, is_initial in _parts(value, around):

@@ -113,7 +113,7 @@ class _Meanings:
     def _value(self, node: Expr) -> Expr:
         match node:
             case TensorLoad(_, indices):
-                return self.load(node, tuple(cast(INT64, self.index[id(i)]) for i in indices))
+                return self.load(node, tuple([cast(INT64, self.index[id(i)]) for i in indices]))
             case Var() if node in self.values:
                 return cast_for_variable(node, self.values[node])
             case Compare(op, a, b) if id(node) in self._of_indices:
@@ -321,7 +321,7 @@ def sizes_of(
     for argument in arguments:
         if not isinstance(argument, Tensor):
             continue
-        variables = dict.fromkeys(var for n in argument.shape for var in variables_in(n))
+        variables = dict.fromkeys([var for n in argument.shape for var in variables_in(n)])
         for var in variables:
             if var not in bound:
                 _check_size(var, argument)

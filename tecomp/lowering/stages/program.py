@@ -71,9 +71,9 @@ class PreparedSchedule:
     def symbolic_extents(self) -> tuple[Expr, ...]:
         """Symbolic extents of arguments, which are never negative."""
         shapes = [p.shape for p in self.params if isinstance(p, Buffer)]
-        return tuple(
+        return tuple([
             self.products.named(n) for shape in shapes for n in shape if not isinstance(n, int)
-        )
+        ])
 
     def buffer_of(self, tensor: Tensor) -> Buffer:
         """Return the buffer of `tensor`."""
@@ -164,14 +164,14 @@ def prepare(
         or (stage.key, 0) in tensors
         for k in range(stage.op.num_outputs)
     }
-    params = tuple(
+    params = tuple([
         sizes[a] if isinstance(a, Var) else buffers[state.stage(a.op).key, a.value_index]
         for a in arguments
-    )
+    ])
     definitions = {
         stage.key: definition_of(
             stage, bodies[stage.key], starts.get(stage.key, ()), sizes,
-            tuple(buffers[stage.key, k] for k in range(stage.op.num_outputs)),
+            tuple([buffers[stage.key, k] for k in range(stage.op.num_outputs)]),
             is_argument=(stage.key, 0) in tensors,
         )
         for stage in state
@@ -206,8 +206,8 @@ def definition_of(
     """Return the definition of a stage with expressions in terms of the function sizes."""
     return Definition(
         stage,
-        tuple(substitute(e, dict(sizes)) for e in body),
-        tuple(substitute(e, dict(sizes)) for e in start),
+        tuple([substitute(e, dict(sizes)) for e in body]),
+        tuple([substitute(e, dict(sizes)) for e in start]),
         buffers,
         is_argument,
         _extent(stage.op.scan_axis.dom.min, sizes) if isinstance(stage.op, ScanOp) else 0,

@@ -134,7 +134,7 @@ class _Domain:
         ]
         self.is_constant = not program.sizes
         self.wide: dict[Var, Expr] = {axis: Var(axis.name) for axis in ranges}
-        dims = tuple(v for v in self.wide.values() if isinstance(v, Var))
+        dims = tuple([v for v in self.wide.values() if isinstance(v, Var)])
         self.ranges = dict(zip(dims, ranges.values(), strict=True))
         self.space = Space(dims, self.sizes)
 

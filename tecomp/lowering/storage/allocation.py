@@ -178,7 +178,7 @@ class _Region:
 
 def local_buffer(node: BufferRealize, ranges: Ranges) -> Buffer:
     """Return a buffer for the region of `node`."""
-    shape = tuple(_extent(part, ranges) for part in node.bounds)
+    shape = tuple([_extent(part, ranges) for part in node.bounds])
     return replace(node.buffer, shape=shape, strides=_strides(node, shape))
 
 
@@ -194,10 +194,10 @@ def from_start(bounds: Sequence[Range]) -> Callable[[Indices], Indices]:
     """Return a function that makes indices relative to the start of a region."""
 
     def place(indices: Indices) -> Indices:
-        return tuple(
+        return tuple([
             index if is_const(part.min, 0) else binary(BinOp.SUB, index, part.min)
             for index, part in zip(indices, bounds, strict=True)
-        )
+        ])
 
     return place
 

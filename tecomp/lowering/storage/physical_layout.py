@@ -399,7 +399,7 @@ def flatten_buffer(func: PrimFunc) -> PrimFunc:
                 return type(node)(physical(buffer), body)
         return None
 
-    params = tuple(physical(p) if isinstance(p, Buffer) else p for p in func.params)
+    params = tuple([physical(p) if isinstance(p, Buffer) else p for p in func.params])
     body = bottom_up(func.body, rule, kind=(BufferLoad, BufferStore, Allocate, DeclBuffer))
     flat = replace(func, params=params, body=body)
     for view, memory in views_with_memory(flat):
@@ -459,11 +459,11 @@ def flatten_axis_groups(buffer: Buffer, *, is_view: bool = False) -> Buffer:
     if is_flat(buffer) and not is_moved:
         return buffer
     extent = _span if is_view and buffer.strides is not None else _extent
-    shape = tuple(extent(*group) for group in zip(
-        _groups(buffer, buffer.shape), _groups(buffer, buffer.strides or ()), strict=True))
+    shape = tuple([extent(*group) for group in zip(
+        _groups(buffer, buffer.shape), _groups(buffer, buffer.strides or ()), strict=True)])
     if is_moved:
         shape = (simplify_extent(plus(buffer.elem_offset, *shape)),)
-    if (most := max((n for n in shape if isinstance(n, int)), default=0)) >= 2**63:
+    if (most := max([n for n in shape if isinstance(n, int)], default=0)) >= 2**63:
         raise LowerError(
             "flatten_buffer: a physical axis of `{buffer}` has {most} elements, which exceeds "
             "64-bit indices; use a denser layout or a smaller storage_align",
@@ -498,12 +498,12 @@ def _flat(
     terms: TermTable, buffer: Buffer, indices: tuple[Expr, ...], start: Extent
 ) -> tuple[Expr, ...]:
     """Return the linear index within each group of axes, counted from `start`."""
-    strides: tuple[Extent, ...] = buffer.strides if buffer.strides is not None else tuple(
-        stride for group in _groups(buffer, buffer.shape) for stride in _row_major(group))
-    return tuple(
+    strides: tuple[Extent, ...] = buffer.strides if buffer.strides is not None else tuple([
+        stride for group in _groups(buffer, buffer.shape) for stride in _row_major(group)])
+    return tuple([
         _dot(terms, *group, start)
         for group in zip(_groups(buffer, indices), _groups(buffer, strides), strict=True)
-    )
+    ])
 
 
 def _row_major(shape: tuple[Extent, ...]) -> list[Extent]:

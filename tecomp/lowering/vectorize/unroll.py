@@ -264,11 +264,11 @@ def _unroll(loop: For, limit: int, rests: Mapping[Var, int]) -> Stmt:
         return replace(loop, kind=ForKind.SERIAL)
     in_shapes = any(loop.loop_var in extent_variables(b) for b in buffers_in(loop.body))
     changing = [] if in_shapes else _dependent_nodes(loop.body, loop.loop_var)
-    copies = tuple(
+    copies = tuple([
         _copy_with_shapes(loop, iteration) if in_shapes else
         _with_value(loop.body, changing, loop.loop_var, _value(loop, iteration))
         for iteration in range(trip_count)
-    )
+    ])
     whole = SeqStmt(copies).stands_for
     if isinstance(loop.extent, Const):
         return whole

@@ -287,7 +287,7 @@ def _by_lane(loop: _VectorizedLoop, stmt: Stmt, at: _At) -> Stmt:
 def _store(loop: _VectorizedLoop, stmt: BufferStore, at: _At) -> Stmt:
     lanes = loop.lanes
     value = lanes.vector(stmt.value, at.where)
-    indices = tuple(lanes.vector(index, at.where) for index in stmt.indices)
+    indices = tuple([lanes.vector(index, at.where) for index in stmt.indices])
     predicate = None if stmt.predicate is None else lanes.vector(stmt.predicate, at.where)
     buffer, place = lanes.place(stmt.buffer, indices)
     if place[-1].dtype.lanes == 1:

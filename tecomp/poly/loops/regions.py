@@ -62,8 +62,8 @@ class LoopScope:
 
     def enter(self, values: Sequence[Expr], copy: isl.Set) -> LoopScope:
         """Return the scope inside loops whose dimensions have `values`, for the points `copy`."""
-        variables = dict.fromkeys(v for value in values for v in free_variables(value))
-        fresh = tuple(v for v in variables if v not in set(self.params))
+        variables = dict.fromkeys([v for value in values for v in free_variables(value)])
+        fresh = tuple([v for v in variables if v not in set(self.params)])
         params = (*self.params, *fresh)
         inside = rest_of(copy, values, params).params()
         # Undefined existential variables would be duplicated in each set that uses the context.
@@ -96,7 +96,7 @@ def rest_of(points: isl.Set, values: Sequence[Expr], params: tuple[Var, ...]) ->
     """Fix coordinates as `fix` does; fast for constants and for variables not yet in `points`."""
     names = {var: f"p{k}" for k, var in enumerate(params)}
     fresh = [names[value] for value in values if isinstance(value, Var)]
-    is_plain = len(set(fresh)) + sum(isinstance(value, Const) for value in values) == len(values)
+    is_plain = len(set(fresh)) + sum([isinstance(value, Const) for value in values]) == len(values)
     if not is_plain or any(points.find_dim_by_name(_PARAM, name) >= 0 for name in fresh):
         here = point_at(values, params).add_dims(_DIM, points.dim(_DIM) - len(values))
         return points.intersect(here).project_out(_DIM, 0, len(values))

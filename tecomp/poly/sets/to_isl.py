@@ -172,10 +172,10 @@ class Space:
             NotAffine: If a bound is not affine.
         """
         plain = [(_plain(start), _plain(extent)) for start, extent in ranges]
-        numbers = tuple(
+        numbers = tuple([
             (low, extent) if isinstance(low, int) and isinstance(extent, int) else None
             for low, extent in plain
-        )
+        ])
         points = _box_set(len(self.params), numbers)
         for k, (low, extent) in enumerate(plain):
             if numbers[k] is None:

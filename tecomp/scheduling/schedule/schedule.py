@@ -44,10 +44,10 @@ def create_schedule(ops: Handle | Sequence[Handle]) -> Schedule:
     Schedule(A, B)
     """
     given = list(ops) if isinstance(ops, list | tuple) else [ops]
-    outputs = tuple(dict.fromkeys(operation_of(op, "create_schedule") for op in given))
-    stages = tuple(
+    outputs = tuple(dict.fromkeys([operation_of(op, "create_schedule") for op in given]))
+    stages = tuple([
         initial_stage(op, is_output=op in set(outputs)) for op in post_order(outputs)
-    )
+    ])
     return Schedule(ScheduleState(stages, outputs))
 
 
@@ -151,7 +151,7 @@ class Schedule(CachePrimitives, FormulaPrimitives, Pictured):
     @property
     def stages(self) -> tuple[Stage, ...]:
         """All stages, producers before consumers."""
-        return tuple(Stage(self, stage.key) for stage in self.state)
+        return tuple([Stage(self, stage.key) for stage in self.state])
 
     def tensor(self, name: str, output: int = 0) -> Tensor:
         """Return the tensor named `name` in the trace.
