@@ -277,7 +277,8 @@ def _parameters(fcompute: Callable[..., object], where: str) -> Sequence[inspect
         raise TypeMismatchError(
             "{where}: index function is {fcompute!r} ({type}); pass a function of the indices, "
             "such as lambda i, j: A[i, j]",
-            kind="invalid-index-function", where=where, fcompute=fcompute, type=type(fcompute).__name__,
+            kind="invalid-index-function", where=where, fcompute=fcompute,
+            type=type(fcompute).__name__,
         )
     try:
         return list(inspect.signature(fcompute).parameters.values())
