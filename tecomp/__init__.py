@@ -68,7 +68,8 @@ if typing.TYPE_CHECKING:
     from tecomp.layout.sticks.stick_layout import SpyreTensorLayout, StickLayout
     from tecomp.layout.transfers import DmaNest, Runs
     from tecomp.lowering.pipeline import lower_all
-    from tecomp.lowering.storage.physical_layout import apply_buffer_transforms, flatten_buffer
+    from tecomp.lowering.storage.flatten_buffer import flatten_buffer
+    from tecomp.lowering.storage.physical_layout import apply_buffer_transforms
     from tecomp.machine.components import Core, MatmulUnit, Rates, VectorUnit
     from tecomp.machine.descriptor import Target
     from tecomp.machine.registry import list_targets
@@ -198,7 +199,8 @@ _EXPORTS = {
     "tecomp.layout.sticks.stick_layout": "SpyreTensorLayout StickLayout",
     "tecomp.layout.transfers": "DmaNest Runs",
     "tecomp.lowering.pipeline": "lower_all",
-    "tecomp.lowering.storage.physical_layout": "apply_buffer_transforms flatten_buffer",
+    "tecomp.lowering.storage.flatten_buffer": "flatten_buffer",
+    "tecomp.lowering.storage.physical_layout": "apply_buffer_transforms",
     "tecomp.machine.descriptor": "Target",
     "tecomp.machine.components": "Core MatmulUnit Rates VectorUnit",
     "tecomp.machine.registry": "list_targets",

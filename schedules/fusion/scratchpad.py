@@ -23,8 +23,9 @@ from tecomp.schedules.fusion.groups import (
 from tecomp.schedules.matmul import contraction_of, product_on_cores
 from tecomp.schedules.scratchpad import contraction, generic, rowwise
 from tecomp.schedules.scratchpad.footprint import Box, IndexInterval, TiledComputation, work_of
-from tecomp.schedules.scratchpad.generic import outline_partial, schedule_partial, schedule_parts
+from tecomp.schedules.scratchpad.generic import schedule_parts
 from tecomp.schedules.scratchpad.placement import Placement, sizes_of
+from tecomp.schedules.scratchpad.split_reduction import outline_partial, schedule_partial
 from tecomp.schedules.scratchpad.work_division import DivisionPlan, DivisionSpec, UndividedResult
 from tecomp.schedules.tiling.reduction import remaining_reduction_loops
 
@@ -60,7 +61,7 @@ def core_schedule_candidates(
     total = chain[-1] if chain[-1].op.reduce_axis else None
     if not accesses(output).reads or not output.shape:
         return [] if output in where.cuts else [
-            _undivided_candidate(partial(_store_in_scratchpad, output, where))]
+            _undivided_candidate(lambda s: where.put(s, output))]
     if _is_transfer(output, where):
         walk = partial(_transfer, output, where)
         return [] if output in where.cuts else [_undivided_candidate(walk)]
@@ -85,10 +86,6 @@ def core_schedule_candidates(
 def _undivided_candidate(walk: Walk) -> CoreScheduleCandidate:
     """Return a candidate whose result is not divided among cores."""
     return CoreScheduleCandidate(walk, lambda: UndividedResult("host", "no core computes it"))
-
-
-def _store_in_scratchpad(x: te.Tensor, where: Placement, s: te.Schedule) -> None:
-    where.put(s, x)
 
 
 def _row_by_row(
@@ -135,7 +132,8 @@ def _product(w: TiledComputation, product: Product, where: Placement) -> CoreSch
 
     def walk(s: te.Schedule) -> None:
         check()
-        _inline(s, w)
+        for x in w.inlined:
+            s[x].compute_inline()
         _need_room(w, product_on_cores(s, product, where, w.whole))
 
     def outline() -> DivisionPlan:
@@ -184,7 +182,9 @@ def _convolution(w: TiledComputation, d: Convolution, where: Placement) -> CoreS
 
     def walk(s: te.Schedule) -> None:
         _need_whole(w, (d.weights, *images))
-        _inline(s, w, padded)
+        for x in w.inlined:
+            if x not in padded:
+                s[x].compute_inline()
         _need_room(w, contraction.schedule(s, d.output, of_images(d, padded), where, w.whole))
 
     def outline() -> DivisionPlan:
@@ -212,12 +212,6 @@ def _need_room(w: TiledComputation, p: contraction.ContractionTiling) -> None:
             "{output}: one tile of each operand does not fit in the scratchpad",
             kind="indivisible", output=w.output.name,
         )
-
-
-def _inline(s: te.Schedule, w: TiledComputation, but: Collection[te.Tensor] = ()) -> None:
-    for x in w.inlined:
-        if x not in but:
-            s[x].compute_inline()
 
 
 def _are_plain_rows(group: FusedStages, whole: Collection[te.Tensor]) -> bool:

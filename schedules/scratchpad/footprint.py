@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
+from math import lcm, prod
 
 from tecomp import Access, Affine, Layout, Target, TargetError, accesses, te
 from tecomp.schedules.analysis.stages import leads_to
@@ -276,3 +276,13 @@ def reach_of(tensors: Iterable[te.Tensor], where: Placement) -> Reach:
         x: layout for x, layout in layouts.items()
         if 0 not in layout.shape and prod(layout.physical_shape) * width_of(x) > limits.span_bytes
     })
+
+
+def depth_units(w: TiledComputation, where: Placement) -> dict[te.IterVar, int]:
+    """Return the indivisible extents along the reduction axes: sticks, if they run along them."""
+    units = dict.fromkeys(w.depth, 1)
+    for read in (read for reads in w.reads.values() for read in reads if read.index):
+        for axis, unit in zip(read.axes, where.units(read.tensor), strict=True):
+            if axis in units:
+                units[axis] = lcm(units[axis], unit)
+    return units

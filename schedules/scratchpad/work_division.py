@@ -329,6 +329,11 @@ def divide_depth(pieces: Sequence[int], cores: int) -> tuple[int, ...]:
     return tuple(n if axis == best else 1 for axis, n in enumerate(most))
 
 
+def pieces_of(shape: Sequence[int], units: Sequence[int]) -> list[int]:
+    """Return the number of units along each axis; an empty axis counts as one."""
+    return [ceil_div(max(n, 1), unit) for n, unit in zip(shape, units, strict=True)]
+
+
 def shares_of(
     count: Sequence[int], grid: Mapping[str, int], sharers: int = _SHARERS
 ) -> Shares | None:

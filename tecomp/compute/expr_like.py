@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import operator
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar, NoReturn, TypeAlias
 
 import numpy as np
 
-from tecomp.errors import TecompError, TypeMismatchError
-from tecomp.ir.nodes.expr import Const, Expr, Like, Var, as_expr
+from tecomp.errors import DefinitionError, TecompError, TypeMismatchError
+from tecomp.ir.nodes.dtype import DType
+from tecomp.ir.nodes.expr import (
+    Const,
+    Expr,
+    Like,
+    Var,
+    as_expr,
+)
 from tecomp.ir.nodes.expr_nodes import COMPARABLE
 from tecomp.ir.nodes.numpy_protocol import (
     indexes_array,
@@ -307,3 +314,35 @@ def operations(*roots: Expr) -> int:
 def _is_operation(node: Any) -> bool:
     # A load is not an operation itself, but the operations of its index count.
     return not isinstance(node, Const | Var) and not hasattr(node, "tensor")
+
+
+def values_with_dtypes(
+    values: object, dtypes: tuple[DType, ...], what: str, *, several: bool
+) -> tuple[Expr, ...]:
+    """Return `values` as expressions, one per dtype; Python numbers take that dtype.
+
+    Raises:
+        DefinitionError: If the number of values does not match.
+        TypeMismatchError: If a value has another dtype.
+    """
+    given: Sequence[Any] = values if isinstance(values, list | tuple) else (values,)
+    if len(given) != len(dtypes) or isinstance(values, list | tuple) != several:
+        count = f"a tuple of {len(given)}" if isinstance(values, list | tuple) else "one value"
+        wanted = f"a tuple of {len(dtypes)}" if several else "one value"
+        raise DefinitionError(
+            "{what} is {count}, expected {wanted}",
+            kind="reduction", what=what, count=count, wanted=wanted,
+        )
+    fitted = []
+    for k, (value, dtype) in enumerate(zip(given, dtypes, strict=True)):
+        standing = isinstance(value, Expr | ExprLike)
+        node = value_of(value) if standing else as_expr(value, dtype)
+        if node.dtype != dtype:
+            which = f" of value {k}" if several else ""
+            raise TypeMismatchError(
+                "{what}{which} has dtype {dtype}, expected {dtype2}; convert it with "
+                '.astype("{dtype2}")',
+                what=what, which=which, dtype=node.dtype, dtype2=dtype,
+            )
+        fitted.append(node)
+    return tuple(fitted)

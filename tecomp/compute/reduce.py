@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeGuard, overload
 
-from tecomp.compute.expr_like import ExprLike, Value, value_of
+from tecomp.compute.expr_like import ExprLike, Value, value_of, values_with_dtypes
 from tecomp.compute.iter_var import IterKind, IterVar
 from tecomp.compute.limits import max_value, min_value
 from tecomp.compute.shape_validation import name_of
@@ -20,7 +20,6 @@ from tecomp.ir.nodes.expr import (
     Const,
     Expr,
     Var,
-    as_expr,
     binary,
     condition_of,
     const,
@@ -193,7 +192,7 @@ class Reducer:
         """
         who = f"{self.room}{self.name}"
         if _is_operand(axis):
-            return self._pairwise(who, [expr, axis, *_values_as_list(where, init, *args)])
+            return self._pairwise(who, expr, axis, where, init, *args)
         if args:
             raise DefinitionError(
                 "{who}: there {verb} {arguments} too many; pass the expression, axis, where and "
@@ -221,12 +220,14 @@ class Reducer:
         )
         return reductions[0] if len(reductions) == 1 else reductions
 
-    def _pairwise(self, who: str, operands: Sequence[Any]) -> Any:
+    def _pairwise(self, who: str, *operands: Any) -> Any:
         """Combine operands from left to right; each is a value, or a tuple as long as the first."""
         several = isinstance(operands[0], list | tuple)
-        made = [tuple(map(value_of, each if several else (each,))) for each in operands]
-        result = made[0]
-        for other in made[1:]:
+        result, *others = [
+            tuple(map(value_of, each if several else (each,)))
+            for each in operands if each is not None
+        ]
+        for other in others:
             if len(other) != len(result):
                 raise DefinitionError(
                     "{who}: cannot combine {result_count} values with {other_count}; pass tuples "
@@ -235,7 +236,7 @@ class Reducer:
                 )
             types = tuple(value.dtype for value in result)
             if several:
-                result = _convert_values(
+                result = values_with_dtypes(
                     self.fcombine(result, other), types, f"{who}: the combination", several=True)
             else:
                 result = (value_of(self.fcombine(result[0], other[0])),)
@@ -353,11 +354,11 @@ def _combiner(
     lhs = tuple(Var(f"x{mark}", dtype) for mark, dtype in zip(marks, dtypes, strict=True))
     rhs = tuple(Var(f"y{mark}", dtype) for mark, dtype in zip(marks, dtypes, strict=True))
     combined = reducer.fcombine(lhs, rhs) if several else reducer.fcombine(lhs[0], rhs[0])
-    result = _convert_values(combined, dtypes, f"{who}: the combination", several=several)
+    result = values_with_dtypes(combined, dtypes, f"{who}: the combination", several=several)
     check_function(
         reducer.fidentity, len(dtypes), f"{who}: the identity", _IDENTITY, TypeMismatchError)
     neutral = reducer.fidentity(*dtypes)
-    identity = _convert_values(neutral, dtypes, f"{who}: the identity", several=several)
+    identity = values_with_dtypes(neutral, dtypes, f"{who}: the identity", several=several)
     for node in walk(*result, *identity):
         is_reduced = isinstance(node, IterVar) and node.kind is IterKind.REDUCE
         if is_reduced or isinstance(node, Reduce):
@@ -369,7 +370,10 @@ def _combiner(
             )
     own = {*lhs, *rhs}
     used = [
-        node for node in walk(*result, *identity, parts=_outside_of_indices)
+        node for node in walk(
+            *result, *identity,  # without the indices of tensors
+            parts=lambda node: () if isinstance(node, TensorLoad) else children(node),
+        )
         if isinstance(node, TensorLoad) or (isinstance(node, Var) and node not in own)
     ]
     given = tuple(Var(f"g_{k}", value.dtype) for k, value in enumerate(used))
@@ -381,47 +385,11 @@ def _combiner(
     return CommReducer(lhs, rhs, result, identity, reducer.name, given), tuple(used)
 
 
-def _outside_of_indices(node: Any) -> Sequence[Any]:
-    return () if isinstance(node, TensorLoad) else children(node)
-
-
-def _convert_values(
-    values: object, dtypes: tuple[DType, ...], what: str, *, several: bool
-) -> tuple[Expr, ...]:
-    """Return `values` as expressions, one per dtype; Python numbers take that dtype.
-
-    Raises:
-        DefinitionError: If the number of values does not match.
-        TypeMismatchError: If a value has another dtype.
-    """
-    given: Sequence[Any] = values if isinstance(values, list | tuple) else (values,)
-    if len(given) != len(dtypes) or isinstance(values, list | tuple) != several:
-        count = f"a tuple of {len(given)}" if isinstance(values, list | tuple) else "one value"
-        wanted = f"a tuple of {len(dtypes)}" if several else "one value"
-        raise DefinitionError(
-            "{what} is {count}, expected {wanted}",
-            kind="reduction", what=what, count=count, wanted=wanted,
-        )
-    fitted = []
-    for k, (value, dtype) in enumerate(zip(given, dtypes, strict=True)):
-        standing = isinstance(value, Expr | ExprLike)
-        node = value_of(value) if standing else as_expr(value, dtype)
-        if node.dtype != dtype:
-            which = f" of value {k}" if several else ""
-            raise TypeMismatchError(
-                "{what}{which} has dtype {dtype}, expected {dtype2}; convert it with "
-                '.astype("{dtype2}")',
-                what=what, which=which, dtype=node.dtype, dtype2=dtype,
-            )
-        fitted.append(node)
-    return tuple(fitted)
-
-
 def _start(
     who: str, init: object, source: tuple[Expr, ...], axes: tuple[IterVar, ...]
 ) -> tuple[Expr, ...]:
-    several = len(source) > 1
-    start = _convert_values(init, tuple(s.dtype for s in source), f"{who}: init=", several=several)
+    dtypes = tuple(value.dtype for value in source)
+    start = values_with_dtypes(init, dtypes, f"{who}: init=", several=len(source) > 1)
     for node in walk(*start):
         if isinstance(node, IterVar) and any(node is axis for axis in axes):
             raise DefinitionError(
@@ -437,14 +405,12 @@ _PROD = Reducer(lambda x, y: x * y, lambda dtype: const(1, dtype), "prod", "te."
 _MIN = Reducer(
     lambda x, y: binary(BinOp.MIN, x, y),
     lambda dtype: const(math.inf, dtype) if dtype.is_float else max_value(dtype),
-    "min",
-    "te.",
+    "min", "te.",
 )
 _MAX = Reducer(
     lambda x, y: binary(BinOp.MAX, x, y),
     lambda dtype: const(-math.inf, dtype) if dtype.is_float else min_value(dtype),
-    "max",
-    "te.",
+    "max", "te.",
 )
 
 
@@ -529,7 +495,7 @@ def min(
     if axis is None or _is_axes(axis):
         made: Expr = _MIN(expr, axis, where, init, *args)
         return made
-    return _elementwise(BinOp.MIN, expr, axis, *_values_as_list(where, init, *args))
+    return _elementwise(BinOp.MIN, expr, axis, where, init, *args)
 
 
 def max(
@@ -557,7 +523,7 @@ def max(
     if axis is None or _is_axes(axis):
         made: Expr = _MAX(expr, axis, where, init, *args)
         return made
-    return _elementwise(BinOp.MAX, expr, axis, *_values_as_list(where, init, *args))
+    return _elementwise(BinOp.MAX, expr, axis, where, init, *args)
 
 
 def _is_axes(axis: object) -> TypeGuard[Axes]:
@@ -578,18 +544,16 @@ def _is_operand(axis: object) -> bool:
     return isinstance(axis, Expr | ExprLike) and not isinstance(axis, IterVar)
 
 
-def _values_as_list(*values: Any) -> list[Any]:
-    return [value for value in values if value is not None]
-
-
 def _elementwise(op: BinOp, a: Any, b: Any, *others: Any) -> Expr:
     """Return the minimum or maximum of expressions; the first two may have any dtypes.
+
+    Operands of None are ignored.
 
     Raises:
         DefinitionError: If a later operand is a condition, which only a reduction accepts.
     """
     first = binary(op, value_of(a), value_of(b))
-    for other in map(value_of, others):
+    for other in [value_of(value) for value in others if value is not None]:
         if other.dtype.is_bool and not first.dtype.is_bool:
             raise DefinitionError(
                 "te.{op}: where= is not supported for elementwise operations; pass an axis from "

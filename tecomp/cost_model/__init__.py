@@ -7,6 +7,13 @@ from typing import TYPE_CHECKING
 from tecomp.lazy_imports import lazy_names
 
 if TYPE_CHECKING:
+    from tecomp.cost_model.access_sequence import (
+        NOTHING,
+        AccessSequence,
+        Granularity,
+        concat_accesses,
+        single,
+    )
     from tecomp.cost_model.access_sites import (
         AccessSites,
         Site,
@@ -29,20 +36,15 @@ if TYPE_CHECKING:
         uses_of,
     )
     from tecomp.cost_model.iteration_counting import (
-        NOTHING,
-        AccessSequence,
         CountedLoop,
         Counter,
         Frame,
-        Granularity,
         GuardCondition,
         Loop,
         Surroundings,
-        concat_accesses,
         depth_of,
         is_known,
         known_outside_loop,
-        single,
         surroundings_of,
     )
     from tecomp.cost_model.report import CostReport

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import TypeAlias
 
+from tecomp.cost_model.access_sequence import AccessSequence
 from tecomp.cost_model.access_sites import (
     AccessSites,
     ComputeSite,
@@ -31,7 +32,7 @@ from tecomp.cost_model.interconnect import (
     link_between,
     outside_of_transfer,
 )
-from tecomp.cost_model.iteration_counting import AccessSequence, Core, Counter, Frame, Loop
+from tecomp.cost_model.iteration_counting import Core, Counter, Frame, Loop
 from tecomp.cost_model.report import CoreWork, CostReport, Direction, Occupancy, Traffic, Transfers
 from tecomp.cost_model.timeline import Activity
 from tecomp.ir.nodes.dtype import DType

@@ -35,7 +35,7 @@ from tecomp.fork_gate import no_fork
 from tecomp.ir.extern.binding import bind
 from tecomp.ir.nodes.stmt import Buffer, PrimFunc, SeqStmt
 from tecomp.lowering.pipeline import LoweringResult
-from tecomp.lowering.storage.physical_layout import flatten_axis_groups
+from tecomp.lowering.storage.flatten_buffer import flatten_axis_groups
 from tecomp.machine.descriptor import Target
 
 if TYPE_CHECKING:

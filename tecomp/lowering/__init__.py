@@ -13,17 +13,14 @@ if TYPE_CHECKING:
     from tecomp.lowering.storage.allocation import lower_storage, place_buffers
     from tecomp.lowering.storage.buffer_rewrite import rename_duplicates
     from tecomp.lowering.storage.buffering import double_buffers, roll_buffers
+    from tecomp.lowering.storage.flatten_buffer import flatten_buffer
     from tecomp.lowering.storage.memory_planner import (
         LiveInterval,
         assign_offsets,
         peak_live_bytes,
         plan_arenas,
     )
-    from tecomp.lowering.storage.physical_layout import (
-        apply_buffer_transforms,
-        fill_padding,
-        flatten_buffer,
-    )
+    from tecomp.lowering.storage.physical_layout import apply_buffer_transforms, fill_padding
     from tecomp.lowering.tensor_ops.operand_binding import expand_tensor_ops
     from tecomp.lowering.vectorize.pack_reads import pack_reads
     from tecomp.lowering.vectorize.unroll import unroll_loops

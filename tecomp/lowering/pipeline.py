@@ -22,11 +22,8 @@ from tecomp.lowering.stages.index_expressions import offsets_of, strides_of
 from tecomp.lowering.stages.program import prepare
 from tecomp.lowering.storage.allocation import lower_storage
 from tecomp.lowering.storage.buffering import double_buffers, roll_buffers
-from tecomp.lowering.storage.physical_layout import (
-    apply_buffer_transforms,
-    fill_padding,
-    flatten_buffer,
-)
+from tecomp.lowering.storage.flatten_buffer import flatten_buffer
+from tecomp.lowering.storage.physical_layout import apply_buffer_transforms, fill_padding
 from tecomp.lowering.tensor_ops.operand_binding import expand_tensor_ops
 from tecomp.lowering.vectorize.pack_reads import pack_reads
 from tecomp.lowering.vectorize.unroll import unroll_loops

@@ -13,8 +13,8 @@ from tecomp.schedules.auto import auto
 from tecomp.schedules.fusion.groups import groups_on_cores, materialized_tensors, program_of
 from tecomp.schedules.fusion.scratchpad import CoreScheduleCandidate, core_schedule_candidates
 from tecomp.schedules.scratchpad.footprint import work_of
-from tecomp.schedules.scratchpad.generic import outline_partial, schedule_partial
 from tecomp.schedules.scratchpad.placement import placement_of
+from tecomp.schedules.scratchpad.split_reduction import outline_partial, schedule_partial
 from tecomp.schedules.scratchpad.work_division import DivisionSpec
 from tests.messages import Diagnostic, diagnostic
 from tests.schedules.test_scratchpads import with_room

@@ -15,8 +15,9 @@ from tecomp import IndexMap, Layout, StickFormat, StickLayout, Target, TecompErr
 from tecomp.schedules import softmax
 from tecomp.schedules.auto import auto
 from tecomp.schedules.scratchpad.footprint import work_of
-from tecomp.schedules.scratchpad.generic import parts_of_depth, plan
+from tecomp.schedules.scratchpad.generic import plan
 from tecomp.schedules.scratchpad.placement import Placement, placement_of
+from tecomp.schedules.scratchpad.split_reduction import parts_of_depth
 from tecomp.schedules.scratchpad.work_division import DivisionSpec, divide, divide_depth, shares_of
 from tests.messages import Diagnostic, diagnostic
 

@@ -47,6 +47,23 @@ from tecomp.ir.nodes.printer import (
 register()
 
 Like: TypeAlias = "Expr | Scalar | np.generic[Any]"
+_OperatorMethod: TypeAlias = "Callable[[Expr, Like], Expr]"
+
+
+def _operator_methods(op: BinOp) -> tuple[_OperatorMethod, _OperatorMethod]:
+    """Return the method of a binary operator and of its reflected form.
+
+    The methods return NotImplemented if an operand implements the operator itself.
+    """
+    is_division = op in (BinOp.FLOORDIV, BinOp.MOD)
+
+    def apply(a: Like, b: Like) -> Expr:
+        if getattr(b, "takes_operators", False) or getattr(a, "takes_operators", False):
+            not_implemented: Expr = NotImplemented
+            return not_implemented
+        return build_division(op, a, b) if is_division else binary(op, a, b)
+
+    return apply, lambda self, other: apply(other, self)
 
 
 class Expr(Printed):
@@ -129,71 +146,17 @@ class Expr(Printed):
         array[()] = self
         return array
 
-    def __add__(self, other: Like) -> Expr:
-        return _apply_operator(binary, BinOp.ADD, self, other)
-
-    def __radd__(self, other: Like) -> Expr:
-        return _apply_operator(binary, BinOp.ADD, other, self)
-
-    def __sub__(self, other: Like) -> Expr:
-        return _apply_operator(binary, BinOp.SUB, self, other)
-
-    def __rsub__(self, other: Like) -> Expr:
-        return _apply_operator(binary, BinOp.SUB, other, self)
-
-    def __mul__(self, other: Like) -> Expr:
-        return _apply_operator(binary, BinOp.MUL, self, other)
-
-    def __rmul__(self, other: Like) -> Expr:
-        return _apply_operator(binary, BinOp.MUL, other, self)
-
-    def __truediv__(self, other: Like) -> Expr:
-        return _apply_operator(binary, BinOp.DIV, self, other)
-
-    def __rtruediv__(self, other: Like) -> Expr:
-        return _apply_operator(binary, BinOp.DIV, other, self)
-
-    def __floordiv__(self, other: Like) -> Expr:
-        return _apply_operator(build_division, BinOp.FLOORDIV, self, other)
-
-    def __rfloordiv__(self, other: Like) -> Expr:
-        return _apply_operator(build_division, BinOp.FLOORDIV, other, self)
-
-    def __mod__(self, other: Like) -> Expr:
-        return _apply_operator(build_division, BinOp.MOD, self, other)
-
-    def __rmod__(self, other: Like) -> Expr:
-        return _apply_operator(build_division, BinOp.MOD, other, self)
-
-    def __and__(self, other: Like) -> Expr:
-        return _apply_operator(binary, BinOp.BITAND, self, other)
-
-    def __rand__(self, other: Like) -> Expr:
-        return _apply_operator(binary, BinOp.BITAND, other, self)
-
-    def __or__(self, other: Like) -> Expr:
-        return _apply_operator(binary, BinOp.BITOR, self, other)
-
-    def __ror__(self, other: Like) -> Expr:
-        return _apply_operator(binary, BinOp.BITOR, other, self)
-
-    def __xor__(self, other: Like) -> Expr:
-        return _apply_operator(binary, BinOp.BITXOR, self, other)
-
-    def __rxor__(self, other: Like) -> Expr:
-        return _apply_operator(binary, BinOp.BITXOR, other, self)
-
-    def __lshift__(self, other: Like) -> Expr:
-        return _apply_operator(binary, BinOp.SHL, self, other)
-
-    def __rlshift__(self, other: Like) -> Expr:
-        return _apply_operator(binary, BinOp.SHL, other, self)
-
-    def __rshift__(self, other: Like) -> Expr:
-        return _apply_operator(binary, BinOp.SHR, self, other)
-
-    def __rrshift__(self, other: Like) -> Expr:
-        return _apply_operator(binary, BinOp.SHR, other, self)
+    __add__, __radd__ = _operator_methods(BinOp.ADD)
+    __sub__, __rsub__ = _operator_methods(BinOp.SUB)
+    __mul__, __rmul__ = _operator_methods(BinOp.MUL)
+    __truediv__, __rtruediv__ = _operator_methods(BinOp.DIV)
+    __floordiv__, __rfloordiv__ = _operator_methods(BinOp.FLOORDIV)
+    __mod__, __rmod__ = _operator_methods(BinOp.MOD)
+    __and__, __rand__ = _operator_methods(BinOp.BITAND)
+    __or__, __ror__ = _operator_methods(BinOp.BITOR)
+    __xor__, __rxor__ = _operator_methods(BinOp.BITXOR)
+    __lshift__, __rlshift__ = _operator_methods(BinOp.SHL)
+    __rshift__, __rrshift__ = _operator_methods(BinOp.SHR)
 
     def __neg__(self) -> Expr:
         if self.dtype.is_float:
@@ -600,14 +563,6 @@ def binary(op: BinOp, a: Like, b: Like) -> Expr:
         if result is not None:
             return Const(result, kind)
     return Binary(op, x, y)
-
-
-def _apply_operator(make: Callable[[BinOp, Like, Like], Expr], op: BinOp, a: Like, b: Like) -> Expr:
-    """Apply an operator, or return NotImplemented if an operand implements the operator itself."""
-    if getattr(b, "takes_operators", False) or getattr(a, "takes_operators", False):
-        reflected: Expr = NotImplemented
-        return reflected
-    return make(op, a, b)
 
 
 def build_division(op: BinOp, a: Like, b: Like) -> Expr:

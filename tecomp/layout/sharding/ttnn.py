@@ -9,7 +9,7 @@ from math import prod
 
 from tecomp.errors import LayoutError
 from tecomp.ir.arith.extents import ceil_div
-from tecomp.ir.nodes.argument_checks import check_kind, is_one_of
+from tecomp.ir.nodes.argument_checks import check_kind
 from tecomp.ir.nodes.dtype import DType
 from tecomp.ir.nodes.expr import Binary, BinOp, Const, Expr, Var, index_value
 from tecomp.ir.traversal.rewrite import free_variables
@@ -25,7 +25,9 @@ from tecomp.layout.core.layout import Layout
 from tecomp.layout.notations.mlir_affine import map_text
 from tecomp.layout.sharding.checks import (
     ALLOWED_TILES,
+    SHARDED,
     check_face_shape,
+    check_placement,
     check_storage,
     check_tile,
     check_tiles,
@@ -34,10 +36,6 @@ from tecomp.layout.sharding.checks import (
 from tecomp.layout.sharding.shard_layout import ShardLayout
 from tecomp.layout.sharding.shard_maps import ShardSplit, faces, keep, linear_combination
 from tecomp.poly.maps.index_map import IndexMap
-
-SHARDED = ("height_sharded", "width_sharded", "block_sharded")
-_LAYOUTS = ("interleaved", *SHARDED)
-_SPACES = ("system", "dram", "l1")
 
 
 def packing(
@@ -99,54 +97,6 @@ def _checked_strides(
                 width=width,
             )
     return volume, strides
-
-
-def check_placement(
-    memory_layout: str,
-    memory_space: str,
-    banks: int,
-    shard_shape: Sequence[int] | None,
-    grid: Sequence[int] | None,
-) -> None:
-    """Check the names of the memory layout and the memory space, and their combination.
-
-    Raises:
-        LayoutError: If a name is unknown, or the combination of arguments is unsupported.
-    """
-    if not is_one_of(memory_layout, _LAYOUTS):
-        raise LayoutError(
-            "ttnn layout: unknown memory layout {memory_layout!r}; expected one of {layouts}",
-            kind="shards", memory_layout=memory_layout, layouts=", ".join(_LAYOUTS),
-        )
-    if not is_one_of(memory_space, _SPACES):
-        raise LayoutError(
-            "ttnn layout: unknown buffer type {memory_space!r}; expected one of {spaces}",
-            kind="shards", memory_space=memory_space, spaces=", ".join(_SPACES),
-        )
-    sharded = memory_layout in SHARDED
-    if (sharded and memory_space == "system") or (
-        memory_layout == "block_sharded" and memory_space == "dram"
-    ):
-        raise LayoutError(
-            "ttnn layout: {memory_layout} is not supported in {memory_space}, which has no cores "
-            "to hold blocks; use l1, or interleaved",
-            kind="shards", memory_layout=memory_layout, memory_space=memory_space,
-        )
-    if isinstance(banks, bool) or not isinstance(banks, int) or banks < 1 or (
-        banks > 1 and (sharded or memory_space == "system")
-    ):
-        raise LayoutError(
-            "ttnn layout: banks={banks!r} is not valid for {memory_layout} in {memory_space}; pass "
-            "banks, 1 or more, only for interleaved layouts in dram or l1",
-            kind="shards", banks=banks, memory_layout=memory_layout, memory_space=memory_space,
-        )
-    if sum(given is not None for given in (shard_shape, grid)) != int(sharded):
-        raise LayoutError(
-            "ttnn layout: {memory_layout} with shard_shape={shard_shape!r} and grid={grid!r} is "
-            "not valid; pass exactly one of them for a sharded layout, and neither for an "
-            "interleaved one",
-            kind="shards", memory_layout=memory_layout, shard_shape=shard_shape, grid=grid,
-        )
 
 
 def shard_of(

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from tecomp import DefinitionError, te
 from tecomp.errors import safe_str
-from tecomp.ir.nodes.argument_checks import shape_text
-from tecomp.topi.extents import equal, times
 from tecomp.topi.nn.convolution_definition import (
     Numbers,
     define_convolution,
-    define_sum_of_products,
+    define_depthwise_convolution,
 )
-from tecomp.topi.nn.pad import pad_images
-from tecomp.topi.windows import SPATIAL, Images, images_of, windows_of
+from tecomp.topi.windows import SPATIAL, Images, images_of
 
 
 def _kernel_layout(data_layout: str, kernel_layout: str) -> str:
@@ -530,7 +527,7 @@ def depthwise_conv2d_nchw(
     >>> depthwise_conv2d_nchw(X, W, 1, 1, 1).shape
     (1, 16, 9, 9)
     """
-    return _depthwise(
+    return define_depthwise_convolution(
         Input, Filter, stride, padding, dilation, "NCHW", "IOHW", out_dtype,
         "depthwise_conv2d_nchw")
 
@@ -562,42 +559,5 @@ def depthwise_conv2d_nhwc(
     """
     # TVM names the image channels O and the filters per channel I; `_depthwise` does the reverse.
     order = {"HWOI": "HWIO", "HWIO": "HWOI"}.get(safe_str(kernel_layout), kernel_layout)
-    return _depthwise(
+    return define_depthwise_convolution(
         Input, Filter, stride, padding, dilation, "NHWC", order, out_dtype, "depthwise_conv2d_nhwc")
-
-
-def _depthwise(
-    data: te.Tensor, kernel: te.Tensor, stride: Numbers, padding: Numbers, dilation: Numbers,
-    data_layout: str, kernel_layout: str, out_dtype: str | None, name: str,
-) -> te.Tensor:
-    """Define a depthwise convolution; I is the image channel, O the filter of that channel."""
-    where = f"topi.nn.{name}"
-    images = images_of(data, data_layout, "NCHW", where)
-    filters = images_of(kernel, kernel_layout, "OIHW", where, "Filter")
-    windows = windows_of(images, filters.extents, stride, dilation, padding, where)
-    own, given = filters.tensor.shape[filters.axis("I")], data.shape[images.axis("C")]
-    if not equal(own, given):
-        raise DefinitionError(
-            "{where}: {data}, shape {shape} as {data_layout}, has {given} channels, but {kernel}, "
-            "shape {kernel_shape}, has filters for {own}; pass filters for each channel",
-            kind="shapes", where=where, data=data.name, shape=shape_text(data.shape),
-            data_layout=data_layout, given=given, kernel=kernel.name,
-            kernel_shape=shape_text(kernel.shape), own=own,
-        )
-    each = filters.tensor.shape[filters.axis("O")]
-    shape = windows.shape(where)
-    shape[images.axis("C")] = times(given, each)
-    image = pad_images(images, windows.before, windows.after, te.const(0, data.dtype))
-    taps = windows.taps()
-
-    def pair(*i: te.Expr) -> tuple[te.Expr, te.Expr]:
-        out = i[images.axis("C")]
-        at, place = windows.element(i, taps), list(i)
-        channel = out if equal(each, 1) else out // each
-        at[images.axis("C")] = place[filters.axis("I")] = channel
-        place[filters.axis("O")] = te.const(0) if equal(each, 1) else out % each
-        for axis, tap in zip(filters.spatial, taps, strict=True):
-            place[axis] = tap
-        return image(*at), filters.tensor(*place)
-
-    return define_sum_of_products(tuple(shape), pair, taps, data, out_dtype, name, name)

@@ -125,3 +125,40 @@ def _check_blocks(images: Images, filters: Images, where: str) -> None:
         tensor_shape=shape_text(filters.tensor.shape), filters_layout=filters.layout,
         wanted=wanted[0], wanted2=wanted[1],
     )
+
+
+def define_depthwise_convolution(
+    data: te.Tensor, kernel: te.Tensor, stride: Numbers, padding: Numbers, dilation: Numbers,
+    data_layout: str, kernel_layout: str, out_dtype: str | None, name: str,
+) -> te.Tensor:
+    """Define a depthwise convolution; I is the image channel, O the filter of that channel."""
+    where = f"topi.nn.{name}"
+    images = images_of(data, data_layout, "NCHW", where)
+    filters = images_of(kernel, kernel_layout, "OIHW", where, "Filter")
+    windows = windows_of(images, filters.extents, stride, dilation, padding, where)
+    own, given = filters.tensor.shape[filters.axis("I")], data.shape[images.axis("C")]
+    if not equal(own, given):
+        raise DefinitionError(
+            "{where}: {data}, shape {shape} as {data_layout}, has {given} channels, but {kernel}, "
+            "shape {kernel_shape}, has filters for {own}; pass filters for each channel",
+            kind="shapes", where=where, data=data.name, shape=shape_text(data.shape),
+            data_layout=data_layout, given=given, kernel=kernel.name,
+            kernel_shape=shape_text(kernel.shape), own=own,
+        )
+    each = filters.tensor.shape[filters.axis("O")]
+    shape = windows.shape(where)
+    shape[images.axis("C")] = times(given, each)
+    image = pad_images(images, windows.before, windows.after, te.const(0, data.dtype))
+    taps = windows.taps()
+
+    def pair(*i: te.Expr) -> tuple[te.Expr, te.Expr]:
+        out = i[images.axis("C")]
+        at, place = windows.element(i, taps), list(i)
+        channel = out if equal(each, 1) else out // each
+        at[images.axis("C")] = place[filters.axis("I")] = channel
+        place[filters.axis("O")] = te.const(0) if equal(each, 1) else out % each
+        for axis, tap in zip(filters.spatial, taps, strict=True):
+            place[axis] = tap
+        return image(*at), filters.tensor(*place)
+
+    return define_sum_of_products(tuple(shape), pair, taps, data, out_dtype, name, name)
