@@ -515,11 +515,11 @@ class TecompWarning(UserWarning):
         location: User call that caused the warning; None if it is unknown.
         kind: Kind of the mistake as a word.
 
-    >>> warning = TecompWarning("{where}: much", None, kind="recomputed", where="s[B].compute_at")
+    >>> warning = TecompWarning("{where}: stride 64", None, kind="large-stride", where="s[B]")
     >>> print(warning)
-    s[B].compute_at: much (TE1100)
+    s[B]: stride 64 (TE1102)
     >>> warning.message, warning.kind, warning.code, warning.location
-    ('s[B].compute_at: much', 'redundant-computation', 'TE1100', None)
+    ('s[B]: stride 64', 'large-stride', 'TE1102', None)
     """
 
     def __init__(
